@@ -99,14 +99,14 @@ func allocs(t testing.TB, c *ccl.Comm) {
 		root, next, prev := n-1, (rank+1)%n, (rank+n-1)%n
 		q, nothing := c.On(nil), func() error { return nil }
 		both := func(g ccl.Queue) error {
-			g.Send(ccl.Host(src), next)
-			g.Recv(ccl.Host(dst), prev)
-			g.AllReduce(ccl.Host(all), ccl.InPlace(), ccl.Max)
+			g.Send(ccl.BufOf(src), next)
+			g.Recv(ccl.BufOf(dst), prev)
+			g.AllReduce(ccl.BufOf(all), ccl.InPlace(), ccl.Max)
 			return nil
 		}
 		sums := func(g ccl.Queue) error { // which are fused, if they are small
-			g.AllReduce(ccl.Host(src), ccl.InPlace(), ccl.Max)
-			g.AllReduce(ccl.Host(dst), ccl.InPlace(), ccl.Max)
+			g.AllReduce(ccl.BufOf(src), ccl.InPlace(), ccl.Max)
+			g.AllReduce(ccl.BufOf(dst), ccl.InPlace(), ccl.Max)
 			return nil
 		}
 		for _, tc := range []struct {
@@ -135,8 +135,8 @@ func allocs(t testing.TB, c *ccl.Comm) {
 			{"AllToAllV", func() error { return ccl.AllToAllV(ctx, c, all2, counts, all, counts) }},
 			{"SendRecv", func() error { return ccl.SendRecv(ctx, c, dst, prev, src, next) }},
 			{"Barrier", func() error { return ccl.Barrier(ctx, c) }},
-			{"queued AllReduce", func() error { return q.AllReduce(ccl.Host(dst), ccl.InPlace(), ccl.Max).Wait(ended) }},
-			{"queued AllGatherV", func() error { return q.AllGatherV(ccl.Host(all), counts, ccl.Host(src)).Wait(ended) }},
+			{"queued AllReduce", func() error { return q.AllReduce(ccl.BufOf(dst), ccl.InPlace(), ccl.Max).Wait(ended) }},
+			{"queued AllGatherV", func() error { return q.AllGatherV(ccl.BufOf(all), counts, ccl.BufOf(src)).Wait(ended) }},
 			{"Do", func() error { return q.Do(nothing).Wait(ended) }},
 			{"Group", func() error { return q.Group(both).Wait(ended) }},
 			{"Group of two sums", func() error { return q.Group(sums).Wait(ended) }},

@@ -192,7 +192,7 @@ func TestCallsGoThroughTheLibrary(t *testing.T) {
 				assert.Equal(t, "Toy 1.0", c.Plan(ccl.KindAllReduce, ccl.TypeInt64, ccl.Sum, 1))
 
 				x := []int64{1}
-				w := c.On(nil).AllReduce(ccl.Host(x), ccl.InPlace(), ccl.Sum)
+				w := c.On(nil).AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Sum)
 				assert.NoError(t, w.Wait(ctx))
 				assert.Equal(t, []int64{3}, x)
 

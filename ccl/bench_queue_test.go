@@ -37,7 +37,7 @@ func benchQueue(b *testing.B, boot ccl.Bootstrap, bytes int, how string) {
 	}
 	defer c.Close()
 	x := make([]float32, bytes/4)
-	buf, q := ccl.Host(x), c.On(nil)
+	buf, q := ccl.BufOf(x), c.On(nil)
 	if how == "now" {
 		q = c.On(ccl.Now)
 	}

@@ -65,7 +65,7 @@ func TestCaller(t *testing.T) {
 func TestQueuedCallHasItsPlace(t *testing.T) {
 	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		works(ctx, t, c)
-		q, x, other := c.On(nil), ccl.Host(make([]int, 2)), ccl.Host(make([]int, 1+c.Rank()))
+		q, x, other := c.On(nil), ccl.BufOf(make([]int, 2)), ccl.BufOf(make([]int, 1+c.Rank()))
 		assert.NoError(t, q.AllReduce(x, x, ccl.Sum).Wait(ctx)) // line 69
 		w := q.Group(func(g ccl.Queue) error {
 			g.AllReduce(x, x, ccl.Sum)         // line 71

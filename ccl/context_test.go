@@ -31,8 +31,8 @@ func TestNilContext(t *testing.T) {
 	_, shrink := c.Shrink(none)
 	_, slice := ccl.MakeSlice[int](none, c, 1)
 	_, device := ccl.MakeDevice[int](none, c, 1)
-	_, register := c.Register(none, ccl.Host(x))
-	_, window := c.Window(none, ccl.Host(x))
+	_, register := c.Register(none, ccl.BufOf(x))
+	_, window := c.Window(none, ccl.BufOf(x))
 	for what, err := range map[string]error{
 		"NewComm": newComm, "Join": join, "Launched": launched, "Split": split, "SplitWith": splitWith, "Shrink": shrink, "MakeSlice": slice,
 		"MakeDevice": device, "Register": register, "Window": window, "Wait": c.On(nil).Barrier().Wait(none),

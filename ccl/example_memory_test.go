@@ -34,7 +34,7 @@ func ExampleFreeDevice() {
 // Register tells the library of memory that many calls will use. A program goes on where nothing is registered.
 func ExampleComm_Register() {
 	ranks(1, func(c *ccl.Comm) error {
-		release, err := c.Register(context.Background(), ccl.Device(gpuMemory{1024}))
+		release, err := c.Register(context.Background(), ccl.BufOfMemory(gpuMemory{1024}))
 		if errors.Is(err, ccl.ErrUnsupported) {
 			fmt.Println("not registered, and none the worse")
 			return nil
@@ -50,7 +50,7 @@ func ExampleComm_Register() {
 // Window makes memory of MakeDevice reachable for all ranks. All ranks call it, and all get the same error.
 func ExampleComm_Window() {
 	ranks(1, func(c *ccl.Comm) error {
-		release, err := c.Window(context.Background(), ccl.Device(gpuMemory{1024}))
+		release, err := c.Window(context.Background(), ccl.BufOfMemory(gpuMemory{1024}))
 		if errors.Is(err, ccl.ErrUnsupported) {
 			fmt.Println("no windows on the CPU")
 			return nil
@@ -65,7 +65,7 @@ func ExampleComm_Window() {
 
 // Addr is where a Buf's memory lies, for kernels of the program's own.
 func ExampleBuf_Addr() {
-	addr, ok := ccl.Device(gpuMemory{1024}).From(256, 512).Addr()
+	addr, ok := ccl.BufOfMemory(gpuMemory{1024}).From(256, 512).Addr()
 	fmt.Printf("%#x %v\n", addr, ok)
 	// Output: 0x7f0000000400 true
 }

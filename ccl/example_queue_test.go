@@ -13,7 +13,7 @@ func ExampleQueue() {
 	ctx := context.Background()
 	ranks(2, func(c *ccl.Comm) error {
 		x := []float32{1, 2}
-		w := c.On(nil).AllReduce(ccl.Host(x), ccl.Host(x), ccl.Sum)
+		w := c.On(nil).AllReduce(ccl.BufOf(x), ccl.BufOf(x), ccl.Sum)
 		// ... compute something else meanwhile ...
 		err := w.Wait(ctx)
 		if c.Rank() == 0 {
@@ -29,8 +29,8 @@ func ExampleQueue_AllReduce() {
 	ranks(2, func(c *ccl.Comm) error {
 		q := c.On(nil)
 		a, b := []int{1}, []int{c.Rank()}
-		q.AllReduce(ccl.Host(a), ccl.Host(a), ccl.Sum)
-		err := q.AllReduce(ccl.Host(b), ccl.Host(b), ccl.Max).Wait(ctx) // the last of them is enough
+		q.AllReduce(ccl.BufOf(a), ccl.BufOf(a), ccl.Sum)
+		err := q.AllReduce(ccl.BufOf(b), ccl.BufOf(b), ccl.Max).Wait(ctx) // the last of them is enough
 		if c.Rank() == 0 {
 			fmt.Println(a, b)
 		}
@@ -43,7 +43,7 @@ func ExampleQueue_Reduce() {
 	ctx := context.Background()
 	ranks(2, func(c *ccl.Comm) error {
 		x := []int{3}
-		err := c.On(nil).Reduce(ccl.Host(x), ccl.Host(x), ccl.Prod, 1).Wait(ctx)
+		err := c.On(nil).Reduce(ccl.BufOf(x), ccl.BufOf(x), ccl.Prod, 1).Wait(ctx)
 		if c.Rank() == 1 {
 			fmt.Println(x)
 		}
@@ -58,7 +58,7 @@ func ExampleQueue_ReduceScatter() {
 	ranks(2, func(c *ccl.Comm) error {
 		src, dst := []int{1, 2}, make([]int, 1)
 		got[c.Rank()] = dst
-		return c.On(nil).ReduceScatter(ccl.Host(dst), ccl.Host(src), ccl.Sum).Wait(ctx)
+		return c.On(nil).ReduceScatter(ccl.BufOf(dst), ccl.BufOf(src), ccl.Sum).Wait(ctx)
 	})
 	fmt.Println(got)
 	// Output: [[2] [4]]
@@ -71,7 +71,7 @@ func ExampleQueue_ReduceScatterV() {
 		counts := []int{2, 1}
 		src, dst := []int{1, 2, 3}, make([]int, counts[c.Rank()])
 		got[c.Rank()] = dst
-		return c.On(nil).ReduceScatterV(ccl.Host(dst), ccl.Host(src), counts, ccl.Sum).Wait(ctx)
+		return c.On(nil).ReduceScatterV(ccl.BufOf(dst), ccl.BufOf(src), counts, ccl.Sum).Wait(ctx)
 	})
 	fmt.Println(got)
 	// Output: [[2 4] [6]]
@@ -81,7 +81,7 @@ func ExampleQueue_Broadcast() {
 	ctx := context.Background()
 	ranks(2, func(c *ccl.Comm) error {
 		x := []int{c.Rank() * 5}
-		err := c.On(nil).Broadcast(ccl.Host(x), 1).Wait(ctx)
+		err := c.On(nil).Broadcast(ccl.BufOf(x), 1).Wait(ctx)
 		if c.Rank() == 0 {
 			fmt.Println(x)
 		}
@@ -94,7 +94,7 @@ func ExampleQueue_AllGather() {
 	ctx := context.Background()
 	ranks(2, func(c *ccl.Comm) error {
 		dst := make([]int, 2)
-		err := c.On(nil).AllGather(ccl.Host(dst), ccl.Host([]int{c.Rank() + 1})).Wait(ctx)
+		err := c.On(nil).AllGather(ccl.BufOf(dst), ccl.BufOf([]int{c.Rank() + 1})).Wait(ctx)
 		if c.Rank() == 0 {
 			fmt.Println(dst)
 		}
@@ -108,7 +108,7 @@ func ExampleQueue_AllGatherV() {
 	ranks(2, func(c *ccl.Comm) error {
 		counts := []int{1, 2}
 		src, dst := []int{7, 8}[:counts[c.Rank()]], make([]int, 3)
-		err := c.On(nil).AllGatherV(ccl.Host(dst), counts, ccl.Host(src)).Wait(ctx)
+		err := c.On(nil).AllGatherV(ccl.BufOf(dst), counts, ccl.BufOf(src)).Wait(ctx)
 		if c.Rank() == 0 {
 			fmt.Println(dst)
 		}
@@ -121,7 +121,7 @@ func ExampleQueue_Gather() {
 	ctx := context.Background()
 	ranks(2, func(c *ccl.Comm) error {
 		dst := make([]int, 2)
-		err := c.On(nil).Gather(ccl.Host(dst), ccl.Host([]int{c.Rank() + 1}), 1).Wait(ctx)
+		err := c.On(nil).Gather(ccl.BufOf(dst), ccl.BufOf([]int{c.Rank() + 1}), 1).Wait(ctx)
 		if c.Rank() == 1 {
 			fmt.Println(dst)
 		}
@@ -135,7 +135,7 @@ func ExampleQueue_GatherV() {
 	ranks(2, func(c *ccl.Comm) error {
 		counts := []int{0, 2}
 		src, dst := []int{4, 5}[:counts[c.Rank()]], make([]int, 2)
-		err := c.On(nil).GatherV(ccl.Host(dst), counts, ccl.Host(src), 0).Wait(ctx)
+		err := c.On(nil).GatherV(ccl.BufOf(dst), counts, ccl.BufOf(src), 0).Wait(ctx)
 		if c.Rank() == 0 {
 			fmt.Println(dst)
 		}
@@ -150,7 +150,7 @@ func ExampleQueue_Scatter() {
 	ranks(2, func(c *ccl.Comm) error {
 		src, dst := []int{6, 7}, make([]int, 1)
 		got[c.Rank()] = dst
-		return c.On(nil).Scatter(ccl.Host(dst), ccl.Host(src), 0).Wait(ctx)
+		return c.On(nil).Scatter(ccl.BufOf(dst), ccl.BufOf(src), 0).Wait(ctx)
 	})
 	fmt.Println(got)
 	// Output: [[6] [7]]
@@ -163,7 +163,7 @@ func ExampleQueue_ScatterV() {
 		counts := []int{1, 2}
 		src, dst := []int{6, 7, 8}, make([]int, counts[c.Rank()])
 		got[c.Rank()] = dst
-		return c.On(nil).ScatterV(ccl.Host(dst), ccl.Host(src), counts, 0).Wait(ctx)
+		return c.On(nil).ScatterV(ccl.BufOf(dst), ccl.BufOf(src), counts, 0).Wait(ctx)
 	})
 	fmt.Println(got)
 	// Output: [[6] [7 8]]
@@ -173,7 +173,7 @@ func ExampleQueue_AllToAll() {
 	ctx := context.Background()
 	ranks(2, func(c *ccl.Comm) error {
 		src, dst := []int{10 * c.Rank(), 10*c.Rank() + 1}, make([]int, 2)
-		err := c.On(nil).AllToAll(ccl.Host(dst), ccl.Host(src)).Wait(ctx)
+		err := c.On(nil).AllToAll(ccl.BufOf(dst), ccl.BufOf(src)).Wait(ctx)
 		if c.Rank() == 1 {
 			fmt.Println(dst)
 		}
@@ -189,7 +189,7 @@ func ExampleQueue_AllToAllV() {
 		dc := [][]int{{0, 1}, {2, 0}}[c.Rank()]
 		src := [][]int{{1, 2}, {3}}[c.Rank()]
 		dst := make([]int, dc[0]+dc[1])
-		err := c.On(nil).AllToAllV(ccl.Host(dst), dc, ccl.Host(src), sc).Wait(ctx)
+		err := c.On(nil).AllToAllV(ccl.BufOf(dst), dc, ccl.BufOf(src), sc).Wait(ctx)
 		if c.Rank() == 1 {
 			fmt.Println(dst)
 		}
@@ -203,7 +203,7 @@ func ExampleQueue_Send() {
 	ranks(2, func(c *ccl.Comm) error {
 		x := []int{42}
 		if c.Rank() == 0 {
-			return c.On(nil).Send(ccl.Host(x), 1).Wait(ctx)
+			return c.On(nil).Send(ccl.BufOf(x), 1).Wait(ctx)
 		}
 		x[0] = 0
 		err := ccl.Recv(ctx, c, x, 0)
@@ -221,7 +221,7 @@ func ExampleQueue_Recv() {
 			return ccl.Send(ctx, c, x, 1)
 		}
 		x[0] = 0
-		err := c.On(nil).Recv(ccl.Host(x), 0).Wait(ctx)
+		err := c.On(nil).Recv(ccl.BufOf(x), 0).Wait(ctx)
 		fmt.Println(x)
 		return err
 	})
@@ -234,7 +234,7 @@ func ExampleQueue_SendRecv() {
 	ranks(2, func(c *ccl.Comm) error {
 		other := 1 - c.Rank()
 		src, dst := []int{c.Rank() + 5}, make([]int, 1)
-		err := c.On(nil).SendRecv(ccl.Host(dst), other, ccl.Host(src), other).Wait(ctx)
+		err := c.On(nil).SendRecv(ccl.BufOf(dst), other, ccl.BufOf(src), other).Wait(ctx)
 		got[c.Rank()] = dst[0]
 		return err
 	})
@@ -262,8 +262,8 @@ func ExampleQueue_Group() {
 		other := 1 - c.Rank()
 		mine, theirs := []int{c.Rank() + 1}, make([]int, 1)
 		err := c.On(nil).Group(func(g ccl.Queue) error {
-			g.Send(ccl.Host(mine), other)
-			g.Recv(ccl.Host(theirs), other)
+			g.Send(ccl.BufOf(mine), other)
+			g.Recv(ccl.BufOf(theirs), other)
 			return nil
 		}).Wait(ctx)
 		got[c.Rank()] = theirs[0]
@@ -279,7 +279,7 @@ func ExampleComm_On() {
 		s := ccl.NewHostStream()
 		defer s.Close()
 		x := []int{1}
-		c.On(s).AllReduce(ccl.Host(x), ccl.Host(x), ccl.Sum)
+		c.On(s).AllReduce(ccl.BufOf(x), ccl.BufOf(x), ccl.Sum)
 		double := s.Do(func() error { x[0] *= 2; return nil }) // after the call
 		err := double.Wait(ctx)
 		if c.Rank() == 0 {
@@ -300,7 +300,7 @@ func ExampleWork_Wait() {
 	ctx := context.Background()
 	ranks(2, func(c *ccl.Comm) error {
 		x := []int{c.Rank()}
-		w := c.On(nil).Broadcast(ccl.Host(x), 1)
+		w := c.On(nil).Broadcast(ccl.BufOf(x), 1)
 		if err := w.Wait(ctx); err != nil {
 			return err
 		}
@@ -339,8 +339,8 @@ func ExampleQueue_Send_bothWays() {
 			way[i] = d
 		}
 		got := []int{0}
-		in := way[other].On(ccl.NewHostStream()).Recv(ccl.Host(got), other)
-		out := way[me].On(ccl.NewHostStream()).Send(ccl.Host([]int{10 + me}), other)
+		in := way[other].On(ccl.NewHostStream()).Recv(ccl.BufOf(got), other)
+		out := way[me].On(ccl.NewHostStream()).Send(ccl.BufOf([]int{10 + me}), other)
 		err := errors.Join(in.Wait(ctx), out.Wait(ctx))
 		if me == 1 {
 			fmt.Println(got)
@@ -397,7 +397,7 @@ func ExampleHostStream_Close() {
 }
 
 func ExampleBufOf() {
-	b := ccl.Host([]float32{1, 2, 3})
+	b := ccl.BufOf([]float32{1, 2, 3})
 	fmt.Println(b.Type(), b.Len())
 	// Output: float 3
 }
@@ -407,7 +407,7 @@ func ExampleBuf_From() {
 	ctx := context.Background()
 	ranks(2, func(c *ccl.Comm) error {
 		x := []int{1, 1, 1, 1}
-		part := ccl.Host(x).From(1, 3)
+		part := ccl.BufOf(x).From(1, 3)
 		err := c.On(nil).AllReduce(part, part, ccl.Sum).Wait(ctx)
 		if c.Rank() == 0 {
 			fmt.Println(x)
@@ -418,21 +418,21 @@ func ExampleBuf_From() {
 }
 
 func ExampleBuf_Len() {
-	fmt.Println(ccl.Host(make([]int, 5)).From(1, 4).Len())
+	fmt.Println(ccl.BufOf(make([]int, 5)).From(1, 4).Len())
 	// Output: 3
 }
 
 func ExampleBuf_Type() {
-	fmt.Println(ccl.Host([]ccl.BFloat16{}).Type())
+	fmt.Println(ccl.BufOf([]ccl.BFloat16{}).Type())
 	// Output: bfloat16
 }
 
 // A function on a stream works on what the Bufs before it hold.
 func ExampleSliceOf() {
-	b := ccl.Host([]float32{1, 2, 3}).From(1, 3)
-	x, ok := ccl.Slice[float32](b)
+	b := ccl.BufOf([]float32{1, 2, 3}).From(1, 3)
+	x, ok := ccl.SliceOf[float32](b)
 	fmt.Println(x, ok)
-	_, ok = ccl.Slice[int32](b)
+	_, ok = ccl.SliceOf[int32](b)
 	fmt.Println(ok)
 	// Output:
 	// [2 3] true
@@ -442,7 +442,7 @@ func ExampleSliceOf() {
 // Two gradients that lie side by side are one call.
 func ExampleBuf_Join() {
 	flat := make([]float32, 6)
-	weights, biases := ccl.Host(flat[:4]), ccl.Host(flat[4:])
+	weights, biases := ccl.BufOf(flat[:4]), ccl.BufOf(flat[4:])
 	both, ok := weights.Join(biases)
 	fmt.Println(both.Len(), ok)
 	_, ok = biases.Join(weights)
@@ -458,7 +458,7 @@ func ExampleInPlace() {
 	ranks(2, func(c *ccl.Comm) error {
 		x := make([]int, 2)
 		x[c.Rank()] = c.Rank() + 1
-		err := c.On(nil).AllGather(ccl.Host(x), ccl.InPlace()).Wait(ctx)
+		err := c.On(nil).AllGather(ccl.BufOf(x), ccl.InPlace()).Wait(ctx)
 		if c.Rank() == 0 {
 			fmt.Println(x)
 		}

@@ -133,7 +133,7 @@ func (gpuMemory) Elem() float32                { return 0 }
 
 // Device makes memory of a device an operand of a Queue's calls, as Host does a slice.
 func ExampleBufOfMemory() {
-	b := ccl.Device(gpuMemory{1024}) // c.On(stream).AllReduce(b, ccl.InPlace(), ccl.Sum)
+	b := ccl.BufOfMemory(gpuMemory{1024}) // c.On(stream).AllReduce(b, ccl.InPlace(), ccl.Sum)
 	fmt.Println(b.Len(), b.Type())
 	// Output: 1024 float
 }

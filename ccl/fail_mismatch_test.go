@@ -47,7 +47,7 @@ func gatherAll(counts ...int) call {
 func numbered(n, number int) call {
 	return func(ctx context.Context, c *ccl.Comm) error {
 		q := c.On(ccl.Now).Numbered(number)
-		return q.AllGather(ccl.Host(make([]float32, n*c.Size())), ccl.Host(make([]float32, n))).Wait(ctx)
+		return q.AllGather(ccl.BufOf(make([]float32, n*c.Size())), ccl.BufOf(make([]float32, n))).Wait(ctx)
 	}
 }
 
@@ -206,8 +206,8 @@ func TestMismatchInAGroup(t *testing.T) {
 		meet(ctx)
 		other := 1 - c.Rank()
 		err := c.On(nil).Group(func(g ccl.Queue) error {
-			g.Send(ccl.Host(make([]int, 3)), other)
-			g.Recv(ccl.Host(make([]int, 3+c.Rank())), other)
+			g.Send(ccl.BufOf(make([]int, 3)), other)
+			g.Recv(ccl.BufOf(make([]int, 3+c.Rank())), other)
 			return nil
 		}).Wait(ctx)
 		if err == nil {

@@ -54,8 +54,8 @@ var endings = map[string]func(ctx context.Context, c *ccl.Comm){
 	// leaves with work under way
 	"close with work queued": func(_ context.Context, c *ccl.Comm) {
 		x := make([]float32, 1<<20)
-		c.On(nil).Recv(ccl.Host(x), 0)  // which rank 0 never sends
-		c.On(nil).Send(ccl.Host(x), 99) // refused
+		c.On(nil).Recv(ccl.BufOf(x), 0)  // which rank 0 never sends
+		c.On(nil).Send(ccl.BufOf(x), 99) // refused
 		c.Close()
 		os.Exit(0)
 	},

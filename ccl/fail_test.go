@@ -185,7 +185,7 @@ func TestClosed(t *testing.T) {
 		assert.NoError(t, c.Close())
 		x := []int{1}
 		one := []int{1}
-		b := ccl.Host(x)
+		b := ccl.BufOf(x)
 		for _, tc := range []struct {
 			op  string
 			err error

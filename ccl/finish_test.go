@@ -45,7 +45,7 @@ func TestFinish(t *testing.T) {
 		}, ccl.ErrClosed, "rank 1 has closed the Comm after Barrier #1", nil, nil},
 		{"a rejected queued call", func(_ context.Context, c *ccl.Comm) (err error) {
 			defer c.Finish(&err)
-			c.On(nil).AllReduce(ccl.Host(make([]int, 1)), ccl.Host(make([]int, 2)), ccl.Sum)
+			c.On(nil).AllReduce(ccl.BufOf(make([]int, 1)), ccl.BufOf(make([]int, 2)), ccl.Sum)
 			return nil
 		}, ccl.ErrMismatch, "a queued call was rejected", ccl.ErrMismatch, nil},
 	} {

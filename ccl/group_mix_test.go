@@ -72,28 +72,28 @@ func mixedGroup(t testing.TB, c *ccl.Comm, q ccl.Queue, shared, own *rand.Rand, 
 					m.want[j] += value(r, k, j)
 				}
 			}
-			if m.issue = func(g ccl.Queue) { g.AllReduce(ccl.Host(m.got), ccl.Host(src), ccl.Sum) }; kind == "Reduce" {
+			if m.issue = func(g ccl.Queue) { g.AllReduce(ccl.BufOf(m.got), ccl.BufOf(src), ccl.Sum) }; kind == "Reduce" {
 				if me != root {
 					m.got, m.want = nil, nil
 				}
-				m.issue = func(g ccl.Queue) { g.Reduce(ccl.Host(m.got), ccl.Host(src), ccl.Sum, root) }
+				m.issue = func(g ccl.Queue) { g.Reduce(ccl.BufOf(m.got), ccl.BufOf(src), ccl.Sum, root) }
 			}
 		case "Broadcast":
 			m.got, m.want = make([]int32, count), vector(root, k, count)
 			if me == root {
 				copy(m.got, m.want)
 			}
-			m.issue = func(g ccl.Queue) { g.Broadcast(ccl.Host(m.got), root) }
+			m.issue = func(g ccl.Queue) { g.Broadcast(ccl.BufOf(m.got), root) }
 		case "AllGather":
 			m.got = make([]int32, n*count)
 			for r := range n {
 				m.want = append(m.want, vector(r, k, count)...)
 			}
-			m.issue = func(g ccl.Queue) { g.AllGather(ccl.Host(m.got), ccl.Host(src)) }
+			m.issue = func(g ccl.Queue) { g.AllGather(ccl.BufOf(m.got), ccl.BufOf(src)) }
 		case "Scatter":
 			m.got, m.want = make([]int32, count), vector(root, k, n*count)[me*count:][:count]
 			src = vector(root, k, n*count)
-			m.issue = func(g ccl.Queue) { g.Scatter(ccl.Host(m.got), ccl.Host(src), root) }
+			m.issue = func(g ccl.Queue) { g.Scatter(ccl.BufOf(m.got), ccl.BufOf(src), root) }
 		}
 		collectives = append(collectives, m)
 	}
@@ -105,10 +105,10 @@ func mixedGroup(t testing.TB, c *ccl.Comm, q ccl.Queue, shared, own *rand.Rand, 
 		switch me {
 		case from:
 			src := vector(from, k, count)
-			m.issue = func(g ccl.Queue) { g.Send(ccl.Host(src), to) }
+			m.issue = func(g ccl.Queue) { g.Send(ccl.BufOf(src), to) }
 		case to:
 			m.got, m.want = make([]int32, count), vector(from, k, count)
-			m.issue = func(g ccl.Queue) { g.Recv(ccl.Host(m.got), from) }
+			m.issue = func(g ccl.Queue) { g.Recv(ccl.BufOf(m.got), from) }
 		default:
 			continue
 		}
@@ -146,8 +146,8 @@ func TestGroupNamesTheMessage(t *testing.T) {
 			return
 		}
 		err := q.Group(func(g ccl.Queue) error {
-			g.AllReduce(ccl.Host(x), ccl.InPlace(), ccl.Sum)
-			g.Send(ccl.Host(message), 1)
+			g.AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Sum)
+			g.Send(ccl.BufOf(message), 1)
 			return nil
 		}).Wait(ctx)
 		require.ErrorIs(t, err, ccl.ErrTimeout)

@@ -41,8 +41,8 @@ var queuedFirst = []struct {
 	{"a queued call", func(c *ccl.Comm) (ccl.Work, func()) { return c.On(nil).Barrier(), func() {} }},
 	{"a group", func(c *ccl.Comm) (ccl.Work, func()) {
 		return c.On(nil).Group(func(g ccl.Queue) error {
-			g.Send(ccl.Host([]int{1}), 1)
-			g.Recv(ccl.Host(make([]int, 1)), 1)
+			g.Send(ccl.BufOf([]int{1}), 1)
+			g.Recv(ccl.BufOf(make([]int, 1)), 1)
 			return nil
 		}), func() {}
 	}},

@@ -97,7 +97,7 @@ var users = []struct {
 	{"Queue", func(ctx context.Context, c *ccl.Comm) error { return c.On(nil).Barrier().Wait(ctx) }, false},
 	{"Queue, one after the other", func(ctx context.Context, c *ccl.Comm) error {
 		for {
-			if err := c.On(nil).Send(ccl.Host([]int{1}), 1).Wait(ctx); err != nil {
+			if err := c.On(nil).Send(ccl.BufOf([]int{1}), 1).Wait(ctx); err != nil {
 				return err
 			}
 		}
@@ -137,8 +137,8 @@ var users = []struct {
 	}, true},
 	{"Group", func(ctx context.Context, c *ccl.Comm) error {
 		return c.On(nil).Group(func(g ccl.Queue) error {
-			g.Send(ccl.Host([]int{1}), 1)
-			g.Recv(ccl.Host(make([]int, 1)), 1)
+			g.Send(ccl.BufOf([]int{1}), 1)
+			g.Recv(ccl.BufOf(make([]int, 1)), 1)
 			return nil
 		}).Wait(ctx)
 	}, false},

@@ -123,7 +123,7 @@ func TestLocalStackQueue(t *testing.T) {
 			go func() {
 				var src, dst [stackLen]int32
 				fillStack(src[:], c.Rank(), round)
-				w := c.On(nil).AllReduce(ccl.Host(dst[:]), ccl.Host(src[:]), ccl.Sum)
+				w := c.On(nil).AllReduce(ccl.BufOf(dst[:]), ccl.BufOf(src[:]), ccl.Sum)
 				deep(64)
 				if err := w.Wait(context.Background()); err != nil {
 					failed <- err

@@ -65,7 +65,7 @@ func TestZeroHostStream(t *testing.T) {
 	assert.False(t, ok)
 	assert.NoError(t, none.Close())
 
-	assert.Zero(t, ccl.Device[int](nil).Len())
+	assert.Zero(t, ccl.BufOfMemory[int](nil).Len())
 }
 
 // A Group without a function, and the Queue of one that has returned, are refused, as any call that is wrong: no call

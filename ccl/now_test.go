@@ -24,8 +24,8 @@ func TestNow(t *testing.T) {
 		assert.NoError(t, err)
 		var inner ccl.Work
 		w = q.Group(func(g ccl.Queue) error {
-			inner = g.Send(ccl.Host([]int{c.Rank() + 5}), 1-c.Rank())
-			g.Recv(ccl.Host(y), 1-c.Rank())
+			inner = g.Send(ccl.BufOf([]int{c.Rank() + 5}), 1-c.Rank())
+			g.Recv(ccl.BufOf(y), 1-c.Rank())
 			ask(g, x)
 			wants(t, g.Do(func() error { return nil }).Wait(ctx), ccl.ErrArgument)
 			return nil
@@ -50,7 +50,7 @@ func TestNowRefuses(t *testing.T) {
 	world(t, 2, nil, func(int) *ccl.Options { return &ccl.Options{Timeout: 10 * time.Second} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		q := c.On(ccl.Now)
 		if c.Rank() == 1 {
-			e := wants(t, q.Broadcast(ccl.Host([]int{1}), 9).Wait(ctx), ccl.ErrArgument)
+			e := wants(t, q.Broadcast(ccl.BufOf([]int{1}), 9).Wait(ctx), ccl.ErrArgument)
 			assert.Same(t, e, q.Barrier().Wait(ctx))
 		} else {
 			wants(t, q.Barrier().Wait(ctx), ccl.ErrMismatch)
@@ -69,7 +69,7 @@ func ExampleQueue_Do() {
 	ranks(2, func(c *ccl.Comm) error {
 		for _, s := range []ccl.Stream{ccl.Now, ccl.NewHostStream()} {
 			q, x := c.On(s), []int{1}
-			q.AllReduce(ccl.Host(x), ccl.InPlace(), ccl.Sum)
+			q.AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Sum)
 			err := q.Do(func() error { x[0] *= 10; return nil }).Wait(ctx)
 			if err != nil {
 				return err

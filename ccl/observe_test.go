@@ -29,7 +29,7 @@ func TestOnCall(t *testing.T) {
 	world(t, 2, nil, options, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		x := make([]float32, 5)
 		require.NoError(t, ccl.AllReduce(ctx, c, x, x, ccl.Max))
-		require.NoError(t, c.On(nil).Broadcast(ccl.Host(x), 1).Wait(ctx))
+		require.NoError(t, c.On(nil).Broadcast(ccl.BufOf(x), 1).Wait(ctx))
 		if c.Rank() == 0 {
 			soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 			defer cancel()

@@ -51,13 +51,13 @@ func pairsStep(t testing.TB, c *ccl.Comm, random *rand.Rand, step int, lengths [
 		if !grouped {
 			return ccl.Send(ctx, c, src, to)
 		}
-		return q.Group(func(g ccl.Queue) error { g.Send(ccl.Host(src), to); return nil }).Wait(ctx)
+		return q.Group(func(g ccl.Queue) error { g.Send(ccl.BufOf(src), to); return nil }).Wait(ctx)
 	}
 	recv := func(grouped bool, dst []uint32, from int) error {
 		if !grouped {
 			return ccl.Recv(ctx, c, dst, from)
 		}
-		return q.Group(func(g ccl.Queue) error { g.Recv(ccl.Host(dst), from); return nil }).Wait(ctx)
+		return q.Group(func(g ccl.Queue) error { g.Recv(ccl.BufOf(dst), from); return nil }).Wait(ctx)
 	}
 	kind := random.IntN(4)
 	if n == 1 {
@@ -86,8 +86,8 @@ func pairsStep(t testing.TB, c *ccl.Comm, random *rand.Rand, step int, lengths [
 			require.NoError(t, ccl.SendRecv(ctx, c, dst, from, src, to), "step %d", step)
 		} else {
 			require.NoError(t, q.Group(func(g ccl.Queue) error {
-				g.Send(ccl.Host(src), to)
-				g.Recv(ccl.Host(dst), from)
+				g.Send(ccl.BufOf(src), to)
+				g.Recv(ccl.BufOf(dst), from)
 				return nil
 			}).Wait(ctx), "step %d", step)
 		}

@@ -100,8 +100,8 @@ func halves[T ccl.Number](t testing.TB, c *ccl.Comm, enc func(float64) T, dec fu
 
 			fresh()
 			require.NoError(t, c.On(nil).Group(func(g ccl.Queue) error { // which are one call, if they are small
-				g.AllReduce(ccl.Host(src[:count]), ccl.InPlace(), ccl.Sum)
-				g.AllReduce(ccl.Host(src[count:]), ccl.InPlace(), ccl.Sum)
+				g.AllReduce(ccl.BufOf(src[:count]), ccl.InPlace(), ccl.Sum)
+				g.AllReduce(ccl.BufOf(src[count:]), ccl.InPlace(), ccl.Sum)
 				return nil
 			}).Wait(ctx))
 			is(src, sums, "a group")
@@ -178,8 +178,8 @@ func inRange[T ccl.Number](t testing.TB, c *ccl.Comm, values []float32, enc func
 			is(dst[:count], c.Rank()*count, "ReduceScatter")
 			fill()
 			require.NoError(t, c.On(nil).Group(func(g ccl.Queue) error {
-				g.AllReduce(ccl.Host(src[:count]), ccl.InPlace(), op)
-				g.AllReduce(ccl.Host(src[count:]), ccl.InPlace(), op)
+				g.AllReduce(ccl.BufOf(src[:count]), ccl.InPlace(), op)
+				g.AllReduce(ccl.BufOf(src[count:]), ccl.InPlace(), op)
 				return nil
 			}).Wait(ctx))
 			is(src, 0, "a group")

@@ -185,7 +185,7 @@ func perform[T ccl.Number](ctx context.Context, c *ccl.Comm, s *shape, dst, src 
 		copy(dst, src)
 	}
 	if s.queued {
-		return s.queue(c, ccl.Host(dst), ccl.Host(src)).Wait(ctx)
+		return s.queue(c, ccl.BufOf(dst), ccl.BufOf(src)).Wait(ctx)
 	}
 	n, rank := c.Size(), c.Rank()
 	next, prev := (rank+1)%n, (rank+n-1)%n

@@ -65,11 +65,11 @@ func TestGroupOnAFailedComm(t *testing.T) {
 	q := all[0].On(nil)
 	var inner ccl.Work
 	w := q.Group(func(g ccl.Queue) error {
-		inner = g.Send(ccl.Host([]int{1, 2}), 1)
-		g.Send(ccl.Host([]int{1, 2}), 1)
+		inner = g.Send(ccl.BufOf([]int{1, 2}), 1)
+		g.Send(ccl.BufOf([]int{1, 2}), 1)
 		return nil
 	})
-	for _, w := range []ccl.Work{w, inner, q.Send(ccl.Host([]int{1}), 1)} {
+	for _, w := range []ccl.Work{w, inner, q.Send(ccl.BufOf([]int{1}), 1)} {
 		wants(t, w.Wait(t.Context()), ccl.ErrAborted)
 	}
 }
@@ -86,11 +86,11 @@ func TestGroupThatIssuesOutside(t *testing.T) {
 		return q.Group(func(g ccl.Queue) error {
 			q.Barrier()
 			if c == all[0] {
-				received = g.Recv(ccl.Host(y), 1)
+				received = g.Recv(ccl.BufOf(y), 1)
 				_, early = received.Test()
 			} else {
 				<-gate
-				g.Send(ccl.Host([]int{1}), 0)
+				g.Send(ccl.BufOf([]int{1}), 0)
 			}
 			return nil
 		})
@@ -129,8 +129,8 @@ func TestQueueKeepsCounts(t *testing.T) {
 				sc, dc = []int{1, 3}, []int{3, 3}
 				to = make([]int, 6)
 			}
-			one := q.AllGatherV(ccl.Host(dst), counts, ccl.Host(src))
-			two := q.AllToAllV(ccl.Host(to), dc, ccl.Host(from), sc)
+			one := q.AllGatherV(ccl.BufOf(dst), counts, ccl.BufOf(src))
+			two := q.AllToAllV(ccl.BufOf(to), dc, ccl.BufOf(from), sc)
 			for _, used := range [][]int{counts, sc, dc} {
 				used[0], used[1] = 1000, 1000
 			}
@@ -172,7 +172,7 @@ func TestDoAfterAFailedCall(t *testing.T) {
 			all[0].On(s).Barrier()
 		}, ccl.ErrAborted},
 		{"rejected", func(t *testing.T, all [2]*ccl.Comm, s *ccl.HostStream) {
-			all[0].On(s).Broadcast(ccl.Host([]int{1}), 7)
+			all[0].On(s).Broadcast(ccl.BufOf([]int{1}), 7)
 		}, ccl.ErrArgument},
 		{"on a closed Comm", func(t *testing.T, all [2]*ccl.Comm, s *ccl.HostStream) {
 			q := all[0].On(s)
@@ -201,7 +201,7 @@ func TestDoAfterAFailedCall(t *testing.T) {
 // The zero Queue refuses every call.
 func TestZeroQueue(t *testing.T) {
 	var q ccl.Queue
-	for _, w := range []ccl.Work{q.Barrier(), q.AllReduce(ccl.Host([]int{1}), ccl.InPlace(), ccl.Sum), q.Group(func(ccl.Queue) error { return nil })} {
+	for _, w := range []ccl.Work{q.Barrier(), q.AllReduce(ccl.BufOf([]int{1}), ccl.InPlace(), ccl.Sum), q.Group(func(ccl.Queue) error { return nil })} {
 		wants(t, w.Wait(t.Context()), ccl.ErrArgument)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // ask issues a sum of x, in place.
 func ask[T ccl.Number](q ccl.Queue, x []T) ccl.Work {
-	return q.AllReduce(ccl.Host(x), ccl.Host(x), ccl.Sum)
+	return q.AllReduce(ccl.BufOf(x), ccl.BufOf(x), ccl.Sum)
 }
 
 // A queued call proceeds while its caller does something else: the others complete
@@ -138,10 +138,10 @@ func TestGroupOfMessages(t *testing.T) {
 				}
 				err := c.On(nil).Group(func(g ccl.Queue) error {
 					for p := range 3 {
-						g.Send(ccl.Host(out[p]), p) // all sends first: in a row they would block
+						g.Send(ccl.BufOf(out[p]), p) // all sends first: in a row they would block
 					}
 					for p := range 3 {
-						g.Recv(ccl.Host(in[p]), p)
+						g.Recv(ccl.BufOf(in[p]), p)
 					}
 					return nil
 				}).Wait(ctx)
@@ -174,7 +174,7 @@ func TestGroupFuses(t *testing.T) {
 			inner = ask(g, a)
 			ask(g, b)
 			ask(g, d)
-			g.AllReduce(ccl.Host(m), ccl.Host(m), ccl.Max)
+			g.AllReduce(ccl.BufOf(m), ccl.BufOf(m), ccl.Max)
 			ask(g, big)
 			ask(g, i)
 			return nil
@@ -202,14 +202,14 @@ func TestGroupFusesOtherKinds(t *testing.T) {
 			dst = [2][]int{make([]int, 1), make([]int, 2)}
 		}
 		err := c.On(nil).Group(func(g ccl.Queue) error {
-			g.AllGather(ccl.Host(a), ccl.Host([]int{r}))
-			g.AllGather(ccl.Host(z), ccl.Host([]int{}))
-			g.AllGather(ccl.Host(b), ccl.Host([]int{r, -r}))
-			g.Broadcast(ccl.Host(x), 1)
-			g.Broadcast(ccl.Host(y), 1)
-			g.Broadcast(ccl.Host(z), 2)
-			g.Reduce(ccl.Host(dst[0]), ccl.Host(s), ccl.Sum, 2)
-			g.Reduce(ccl.Host(dst[1]), ccl.Host(d), ccl.Sum, 2)
+			g.AllGather(ccl.BufOf(a), ccl.BufOf([]int{r}))
+			g.AllGather(ccl.BufOf(z), ccl.BufOf([]int{}))
+			g.AllGather(ccl.BufOf(b), ccl.BufOf([]int{r, -r}))
+			g.Broadcast(ccl.BufOf(x), 1)
+			g.Broadcast(ccl.BufOf(y), 1)
+			g.Broadcast(ccl.BufOf(z), 2)
+			g.Reduce(ccl.BufOf(dst[0]), ccl.BufOf(s), ccl.Sum, 2)
+			g.Reduce(ccl.BufOf(dst[1]), ccl.BufOf(d), ccl.Sum, 2)
 			return nil
 		}).Wait(ctx)
 		assert.NoError(t, err)
@@ -234,10 +234,10 @@ func TestGroupNests(t *testing.T) {
 		err := c.On(nil).Group(func(g ccl.Queue) error {
 			ask(g, x)
 			g.Group(func(h ccl.Queue) error {
-				h.Send(ccl.Host([]int{c.Rank()}), other)
+				h.Send(ccl.BufOf([]int{c.Rank()}), other)
 				return nil
 			})
-			g.Recv(ccl.Host(y), other)
+			g.Recv(ccl.BufOf(y), other)
 			return nil
 		}).Wait(ctx)
 		assert.NoError(t, err)
@@ -284,7 +284,7 @@ func TestQueueRefuses(t *testing.T) {
 		if c.Rank() == 1 {
 			assert.NoError(t, before.Wait(ctx))
 			meet(ctx)
-			bad := q.Broadcast(ccl.Host(y), 99)
+			bad := q.Broadcast(ccl.BufOf(y), 99)
 			e := wants(t, bad.Wait(ctx), ccl.ErrArgument)
 			assert.Equal(t, "ccl: rank 1: Broadcast: root is 99; the ranks are 0 to 2", e.Error())
 			done, err := bad.Test()
@@ -298,7 +298,7 @@ func TestQueueRefuses(t *testing.T) {
 		assert.NoError(t, before.Wait(ctx))
 		assert.Equal(t, []int{3}, x)
 		meet(ctx)
-		e := wants(t, q.Broadcast(ccl.Host(y), 1).Wait(ctx), ccl.ErrMismatch)
+		e := wants(t, q.Broadcast(ccl.BufOf(y), 1).Wait(ctx), ccl.ErrMismatch)
 		assert.Equal(t, 1, e.Peer)
 		assert.Contains(t, e.Error(), "root is 99")
 		assert.Equal(t, []int{1}, y)
@@ -376,18 +376,18 @@ func TestQueueOfAllKinds(t *testing.T) {
 			mine[i] = 10*r + i
 		}
 		got := map[string][]int{}
-		buf := func(name string, x ...int) ccl.Buf { got[name] = x; return ccl.Host(x) }
-		src := ccl.Host([]int{1 + r, 2 + r})
+		buf := func(name string, x ...int) ccl.Buf { got[name] = x; return ccl.BufOf(x) }
+		src := ccl.BufOf([]int{1 + r, 2 + r})
 		q.Reduce(buf("Reduce", 0, 0), src, ccl.Sum, 1)
 		q.ReduceScatter(buf("ReduceScatter", 0), src, ccl.Sum)
-		q.ReduceScatterV(buf("ReduceScatterV", make([]int, counts[r])...), ccl.Host([]int{1, 2, 3}), counts, ccl.Prod)
+		q.ReduceScatterV(buf("ReduceScatterV", make([]int, counts[r])...), ccl.BufOf([]int{1, 2, 3}), counts, ccl.Prod)
 		q.Broadcast(buf("Broadcast", 5*r), 1)
 		q.AllGather(buf("AllGather", 0, 0, 0, 0), src)
-		q.AllGatherV(buf("AllGatherV", 0, 0, 0), counts, ccl.Host(mine))
+		q.AllGatherV(buf("AllGatherV", 0, 0, 0), counts, ccl.BufOf(mine))
 		q.Gather(buf("Gather", 0, 0, 0, 0), src, 0)
-		q.GatherV(buf("GatherV", 0, 0, 0), counts, ccl.Host(mine), 0)
+		q.GatherV(buf("GatherV", 0, 0, 0), counts, ccl.BufOf(mine), 0)
 		q.Scatter(buf("Scatter", 0), src, 1)
-		q.ScatterV(buf("ScatterV", make([]int, counts[r])...), ccl.Host([]int{7, 8, 9}), counts, 0)
+		q.ScatterV(buf("ScatterV", make([]int, counts[r])...), ccl.BufOf([]int{7, 8, 9}), counts, 0)
 		q.AllToAll(buf("AllToAll", 0, 0), src)
 		q.AllToAllV(buf("AllToAllV", 0, 0), []int{1, 1}, src, []int{1, 1})
 		q.SendRecv(buf("SendRecv", 0, 0), other, src, other)
@@ -421,9 +421,9 @@ func TestNumbered(t *testing.T) {
 			q := c.On(nil).Numbered(n)
 			dst, sum, all := make([]int64, 3), []int64{int64(c.Rank())}, []int64{int64(7 * c.Rank())}
 			works := []ccl.Work{
-				q.AllGather(ccl.Host(dst), ccl.Host([]int64{int64(c.Rank())})),
-				q.AllReduce(ccl.Host(sum), ccl.InPlace(), ccl.Sum),
-				q.Broadcast(ccl.Host(all), 2), // which takes no number
+				q.AllGather(ccl.BufOf(dst), ccl.BufOf([]int64{int64(c.Rank())})),
+				q.AllReduce(ccl.BufOf(sum), ccl.InPlace(), ccl.Sum),
+				q.Broadcast(ccl.BufOf(all), 2), // which takes no number
 				q.Group(func(g ccl.Queue) error { g.Barrier(); g.Barrier(); return nil }),
 			}
 			for i, w := range works {

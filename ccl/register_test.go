@@ -12,7 +12,7 @@ import (
 // Nothing is registered on the CPU, and the error says what there is instead.
 func TestRegisterOnCPU(t *testing.T) {
 	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-		_, err := c.Register(ctx, ccl.Host(make([]float32, 4)))
+		_, err := c.Register(ctx, ccl.BufOf(make([]float32, 4)))
 		wants(t, err, ccl.ErrUnsupported)
 		assert.ErrorContains(t, err, "the backend cpu registers no memory; MakeSlice")
 		works(ctx, t, c)

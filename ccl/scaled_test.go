@@ -75,7 +75,7 @@ func scaled[T ccl.Number](t testing.TB, c *ccl.Comm, of func(float64) T) {
 			require.NoError(t, ccl.ReduceScatterV(ctx, c, y[:k], x, counts, op))
 			is(y[:k], me*k, "ReduceScatterV")
 			fill()
-			require.NoError(t, c.On(nil).AllReduce(ccl.Host(x), ccl.InPlace(), op).Wait(ctx))
+			require.NoError(t, c.On(nil).AllReduce(ccl.BufOf(x), ccl.InPlace(), op).Wait(ctx))
 			is(x, 0, "queued")
 		}
 	}
@@ -125,7 +125,7 @@ func TestScaledDiffers(t *testing.T) {
 				return ccl.ReduceScatter(ctx, c, make([]float32, 1), []float32{1, 2}, op)
 			},
 			"queued": func(ctx context.Context, c *ccl.Comm, op ccl.Op) error {
-				return c.On(nil).AllReduce(ccl.Host([]float32{1}), ccl.InPlace(), op).Wait(ctx)
+				return c.On(nil).AllReduce(ccl.BufOf([]float32{1}), ccl.InPlace(), op).Wait(ctx)
 			},
 		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {

@@ -196,8 +196,8 @@ func failedGroup() int {
 			y[i] = 0x5a5a5a5a
 		}
 		_ = c.On(nil).Group(func(g ccl.Queue) error {
-			g.Send(ccl.Host(x), 0)
-			g.Send(ccl.Host(y), 0)
+			g.Send(ccl.BufOf(x), 0)
+			g.Send(ccl.BufOf(y), 0)
 			return nil
 		}).Wait(ctx)
 		_ = mpi.Barrier(ctx, mpi.World())
@@ -209,8 +209,8 @@ func failedGroup() int {
 	group := func() error {
 		a, b := make([]int32, 4), make([]int32, long)
 		return c.On(nil).Group(func(g ccl.Queue) error {
-			g.Recv(ccl.Host(a), 1)
-			g.Recv(ccl.Host(b), 1)
+			g.Recv(ccl.BufOf(a), 1)
+			g.Recv(ccl.BufOf(b), 1)
 			return nil
 		}).Wait(ctx)
 	}

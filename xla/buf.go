@@ -76,9 +76,9 @@ func bufOf[T ccl.Number](b *Buffer, wait func() error) (ccl.Buf, error) {
 		return ccl.Buf{}, err
 	}
 	if b.own.c.OnHost() {
-		return ccl.Host(unsafe.Slice(*(**T)(unsafe.Pointer(&at)), b.Len())), nil
+		return ccl.BufOf(unsafe.Slice(*(**T)(unsafe.Pointer(&at)), b.Len())), nil
 	}
-	return ccl.Device[T](memory[T]{b, at}), nil
+	return ccl.BufOfMemory[T](memory[T]{b, at}), nil
 }
 
 // address is the only way to a buffer's address: wait comes first.

@@ -88,7 +88,7 @@ func TestFaultsOfOtherComms(t *testing.T) {
 		require.NoError(t, err)
 		defer c.Close()
 		x := []int{1}
-		w := c.On(nil).AllReduce(ccl.Host(x), ccl.InPlace(), ccl.Sum) // call 4
+		w := c.On(nil).AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Sum) // call 4
 		if world.Rank()%2 == 0 {
 			require.NoError(t, w.Wait(t.Context()))
 			require.ErrorIs(t, ccl.Barrier(t.Context(), world), ccl.ErrRankLost)

@@ -93,7 +93,7 @@ func newReplicas(ctx context.Context, c *ccl.Comm, lens [][]int, o *zero.Options
 		r.grads, r.first = append(r.grads, views(mem, l)), append(r.first, len(bufs))
 		mem = mem[len(w):]
 		for _, g := range r.grads[len(r.grads)-1] {
-			bufs = append(bufs, ccl.Host(g))
+			bufs = append(bufs, ccl.BufOf(g))
 		}
 	}
 	r.red, err = ddp.New(ctx, c, bufs, nil)
@@ -171,7 +171,7 @@ func (r *replicas) Load(ctx context.Context, i int, full [][]float32, root int) 
 	for j, p := range full {
 		copy(r.params[i][j], p)
 	}
-	return ddp.Broadcast(ctx, r.c, []ccl.Buf{ccl.Host(r.whole[i])}, root)
+	return ddp.Broadcast(ctx, r.c, []ccl.Buf{ccl.BufOf(r.whole[i])}, root)
 }
 
 func (r *replicas) Pieces(i int) (list []zero.Piece) {

@@ -192,8 +192,8 @@ func (tr *trainer) close() error {
 }
 
 // In and Out are the buffers of the pipeline.
-func (tr *trainer) In(s pp.Step) ccl.Buf  { return ccl.Host(tr.in[way(s)][s.In]) }
-func (tr *trainer) Out(s pp.Step) ccl.Buf { return ccl.Host(tr.out[way(s)][s.Out]) }
+func (tr *trainer) In(s pp.Step) ccl.Buf  { return ccl.BufOf(tr.in[way(s)][s.In]) }
+func (tr *trainer) Out(s pp.Step) ccl.Buf { return ccl.BufOf(tr.out[way(s)][s.Out]) }
 
 func way(s pp.Step) int {
 	if s.Backward {

@@ -209,7 +209,7 @@ func (k *memory) move(ctx context.Context, b ccl.Buf, onHost func([]float32), on
 	if err := k.m.settle(ctx); err != nil {
 		return err
 	}
-	if s, ok := ccl.Slice[float32](b); ok {
+	if s, ok := ccl.SliceOf[float32](b); ok {
 		onHost(s)
 		return nil
 	}

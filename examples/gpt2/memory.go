@@ -62,10 +62,10 @@ func (k *memory) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
 
 func alloc[T zero.Float](k *memory, n int) (ccl.Buf, error) {
 	if k.m.stream == nil {
-		return ccl.Host(aligned[T](n)), nil
+		return ccl.BufOf(aligned[T](n)), nil
 	}
 	if n == 0 {
-		return ccl.Device[T](nil), nil
+		return ccl.BufOfMemory[T](nil), nil
 	}
 	d, err := cuda.Alloc[T](k.m.device, n)
 	if err != nil {
@@ -73,7 +73,7 @@ func alloc[T zero.Float](k *memory, n int) (ccl.Buf, error) {
 	}
 	at, _ := d.Ptr()
 	k.held[at] = d
-	return ccl.Device[T](d), d.Set(0)
+	return ccl.BufOfMemory[T](d), d.Set(0)
 }
 
 // aligned is n zeros that begin where XLA's CPU reads in place.
@@ -111,7 +111,7 @@ func (k *memory) view(b ccl.Buf) (*xla.Buffer, error) {
 }
 
 func view[T zero.Float](k *memory, b ccl.Buf) (*xla.Buffer, error) {
-	if s, ok := ccl.Slice[T](b); ok {
+	if s, ok := ccl.SliceOf[T](b); ok {
 		if k.m.stream == nil && uintptr(unsafe.Pointer(unsafe.SliceData(s)))%64 == 0 {
 			return xla.ViewSlice(k.m.client, s, len(s))
 		}
@@ -144,7 +144,7 @@ func (k *memory) copyTo(ctx context.Context, dst ccl.Buf, src *xla.Buffer) error
 }
 
 func copyTo[T zero.Float](ctx context.Context, k *memory, dst ccl.Buf, src *xla.Buffer) error {
-	if s, ok := ccl.Slice[T](dst); ok {
+	if s, ok := ccl.SliceOf[T](dst); ok {
 		from, err := xla.Slice[T](src)
 		copy(s, from)
 		return err
@@ -266,7 +266,7 @@ func (k *memory) Zero(dst ccl.Buf) error {
 }
 
 func zeroed[T zero.Float](k *memory, dst ccl.Buf) error {
-	if s, ok := ccl.Slice[T](dst); ok {
+	if s, ok := ccl.SliceOf[T](dst); ok {
 		clear(s)
 		return nil
 	}

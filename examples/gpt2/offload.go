@@ -52,9 +52,9 @@ func (k *memory) bytes(b ccl.Buf, other []byte, do func(b []byte)) error {
 		return err
 	}
 	at := unsafe.Pointer(nil)
-	if s, ok := ccl.Slice[float32](b); ok {
+	if s, ok := ccl.SliceOf[float32](b); ok {
 		at = unsafe.Pointer(unsafe.SliceData(s))
-	} else if s, ok := ccl.Slice[ccl.BFloat16](b); ok {
+	} else if s, ok := ccl.SliceOf[ccl.BFloat16](b); ok {
 		at = unsafe.Pointer(unsafe.SliceData(s))
 	} else {
 		return errors.New("this is no memory of the host")

@@ -34,9 +34,9 @@ func take[P zero.Float](ctx context.Context, d *onDevice, dst ccl.Buf, g *xla.Bu
 		return err
 	}
 	if add {
-		err = d.Add(dst, ccl.Device[P](from))
+		err = d.Add(dst, ccl.BufOfMemory[P](from))
 	} else {
-		err = d.Convert(dst, ccl.Device[P](from))
+		err = d.Convert(dst, ccl.BufOfMemory[P](from))
 	}
 	return errors.Join(err, d.m.settle(ctx))
 }
@@ -73,7 +73,7 @@ func (d *onDevice) restore(at [2]int, x [][]float32) error {
 	mv, err := d.at(at[0], at[1], len(x[0]))
 	for i := range mv {
 		if err == nil {
-			err = d.Convert(mv[i], ccl.Host(x[i]))
+			err = d.Convert(mv[i], ccl.BufOf(x[i]))
 		}
 	}
 	return err

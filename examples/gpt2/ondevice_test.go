@@ -40,7 +40,7 @@ func TestUpdateOnDevice(t *testing.T) {
 		for j := range grad {
 			grad[j] = float32(i*(j%7)-j%5) / 3
 		}
-		require.NoError(t, k.Convert(g, ccl.Host(grad)))
+		require.NoError(t, k.Convert(g, ccl.BufOf(grad)))
 		require.NoError(t, optim.Apply(h, i, want, grad, mom, sq))
 		require.NoError(t, k.update(zero.Piece{Unit: 2, Param: 1}, w, g, i, 3e-4, decays))
 		got := make([]float32, n)

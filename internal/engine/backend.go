@@ -1,6 +1,8 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+)
 
 // Backend is a library that can carry out calls: all that package ccl, bench and the documents know
 // of it. What is known of it without its engine is in its row, which every build has; the rest is

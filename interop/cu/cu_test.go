@@ -25,7 +25,7 @@ func TestOnGPU(t *testing.T) {
 	require.NoError(t, err)
 	x, err := cu.Memory[float32](p, 4, 0)
 	require.NoError(t, err)
-	b := ccl.Device(x)
+	b := ccl.BufOfMemory(x)
 	require.Equal(t, 4, b.Len())
 	require.Equal(t, ccl.TypeFloat32, b.Type())
 	addr, ok := x.Ptr()

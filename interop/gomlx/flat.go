@@ -47,9 +47,9 @@ func newFlat(vars []*mlctx.Variable) (*flat, error) {
 	for _, v := range f.vars {
 		n := v.Shape().Size()
 		if v.Shape().DType == dtypes.Float32 {
-			f.bufs, s = append(f.bufs, ccl.Host(s[:n])), s[n:]
+			f.bufs, s = append(f.bufs, ccl.BufOf(s[:n])), s[n:]
 		} else {
-			f.bufs, d = append(f.bufs, ccl.Host(d[:n])), d[n:]
+			f.bufs, d = append(f.bufs, ccl.BufOf(d[:n])), d[n:]
 		}
 	}
 	return f, nil
@@ -88,13 +88,13 @@ func move[T dtypes.Supported](t *tensors.Tensor, s []T, from bool) error {
 func buf(v *mlctx.Variable, data any) (ccl.Buf, error) {
 	switch s := data.(type) {
 	case []float32:
-		return ccl.Host(s), nil
+		return ccl.BufOf(s), nil
 	case []float64:
-		return ccl.Host(s), nil
+		return ccl.BufOf(s), nil
 	case []int32:
-		return ccl.Host(s), nil
+		return ccl.BufOf(s), nil
 	case []int64:
-		return ccl.Host(s), nil
+		return ccl.BufOf(s), nil
 	}
 	return ccl.Buf{}, fmt.Errorf("gomlx: %s is of %s, which goccl does not send", v.ScopeAndName(), v.Shape())
 }

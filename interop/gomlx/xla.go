@@ -108,13 +108,13 @@ func (x *onXLA) average(ctx context.Context, o *Optimizer) ([]any, error) {
 		if err != nil {
 			return nil, o.failed(err)
 		}
-		b := ccl.Host(unsafe.Slice((*float32)(g.at), g.n))
+		b := ccl.BufOf(unsafe.Slice((*float32)(g.at), g.n))
 		if x.Stream != nil {
 			m, err := cuda.MemOf[float32](x.Device, uintptr(g.at), g.n)
 			if err != nil {
 				return nil, o.failed(err)
 			}
-			b = ccl.Device[float32](m)
+			b = ccl.BufOfMemory[float32](m)
 		}
 		list, bufs = append(list, g), append(bufs, b)
 	}
@@ -152,14 +152,14 @@ func (x *onXLA) begin(ctx context.Context, o *Optimizer) error {
 		if x.host, err = ccl.MakeSlice[float32](ctx, o.c, n); err != nil {
 			return fmt.Errorf("gomlx: OnXLA: %w", err)
 		}
-		base, x.all = unsafe.Pointer(unsafe.SliceData(x.host)), ccl.Host(x.host)
+		base, x.all = unsafe.Pointer(unsafe.SliceData(x.host)), ccl.BufOf(x.host)
 	} else {
 		m, err := ccl.MakeDevice[float32](ctx, o.c, n)
 		if err != nil {
 			return fmt.Errorf("gomlx: OnXLA: %w", err)
 		}
 		at, _ := m.Ptr()
-		base, x.all = *(*unsafe.Pointer)(unsafe.Pointer(&at)), ccl.Device(m)
+		base, x.all = *(*unsafe.Pointer)(unsafe.Pointer(&at)), ccl.BufOfMemory(m)
 		all, err := cuda.MemOf[float32](x.Device, at, n)
 		if err == nil {
 			err = all.Set(0) // what lies between the gradients

@@ -178,15 +178,15 @@ func (s *scalar) buf(v gorgonia.Value) (b ccl.Buf, at unsafe.Pointer, put func()
 	}
 	switch x := t.Data().(type) {
 	case []float32:
-		return ccl.Host(x), unsafe.Pointer(unsafe.SliceData(x)), nil, nil
+		return ccl.BufOf(x), unsafe.Pointer(unsafe.SliceData(x)), nil, nil
 	case []float64:
-		return ccl.Host(x), unsafe.Pointer(unsafe.SliceData(x)), nil, nil
+		return ccl.BufOf(x), unsafe.Pointer(unsafe.SliceData(x)), nil, nil
 	case float32: // a tensor of no dimensions
 		s.f32[0] = x
-		return ccl.Host(s.f32[:]), unsafe.Pointer(&s.f32), func() { t.Memset(s.f32[0]) }, nil
+		return ccl.BufOf(s.f32[:]), unsafe.Pointer(&s.f32), func() { t.Memset(s.f32[0]) }, nil
 	case float64:
 		s.f64[0] = x
-		return ccl.Host(s.f64[:]), unsafe.Pointer(&s.f64), func() { t.Memset(s.f64[0]) }, nil
+		return ccl.BufOf(s.f64[:]), unsafe.Pointer(&s.f64), func() { t.Memset(s.f64[0]) }, nil
 	}
 	return b, nil, nil, fmt.Errorf("it is of %v: only float32 and float64 are trained over ranks", t.Dtype())
 }
@@ -194,5 +194,5 @@ func (s *scalar) buf(v gorgonia.Value) (b ccl.Buf, at unsafe.Pointer, put func()
 // lend copies x to where it is reduced, and back.
 func lend[T float32 | float64](to *[1]T, x *T) (ccl.Buf, unsafe.Pointer, func()) {
 	to[0] = *x
-	return ccl.Host(to[:]), unsafe.Pointer(to), func() { *x = to[0] }
+	return ccl.BufOf(to[:]), unsafe.Pointer(to), func() { *x = to[0] }
 }

@@ -79,7 +79,7 @@ func TestCalls(t *testing.T) {
 		for range 3 {
 			err = errors.Join(err, ccl.AllReduce(ctx, c, x, x, ccl.Sum), ccl.Broadcast(ctx, part, x[:64], 0))
 		}
-		return errors.Join(err, c.On(nil).AllReduce(ccl.Host(x), ccl.InPlace(), ccl.Max).Wait(ctx), part.Close())
+		return errors.Join(err, c.On(nil).AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Max).Wait(ctx), part.Close())
 	})
 	got := gathered(t, m)
 	require.Equal(t, 8., got["goccl_call_seconds{call=AllReduce,comm=world}"], "%v", got)

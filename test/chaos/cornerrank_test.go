@@ -432,14 +432,14 @@ func (a *resident) close(ctx context.Context, c *ccl.Comm, p *party) error {
 			src, dst := []int64{1}, make([]int64, 1)
 			var w ccl.Work
 			for range 5 {
-				w = q.AllReduce(ccl.Host(dst), ccl.Host(src), ccl.Sum)
+				w = q.AllReduce(ccl.BufOf(dst), ccl.BufOf(src), ccl.Sum)
 			}
 			err = w.Wait(ctx)
 		case closeGroup:
 			src, dst := []int64{1}, make([]int64, 2)
 			err = c.On(nil).Group(func(g ccl.Queue) error {
-				g.AllReduce(ccl.Host(dst[:1]), ccl.Host(src), ccl.Sum)
-				g.AllReduce(ccl.Host(dst[1:]), ccl.Host(src), ccl.Sum)
+				g.AllReduce(ccl.BufOf(dst[:1]), ccl.BufOf(src), ccl.Sum)
+				g.AllReduce(ccl.BufOf(dst[1:]), ccl.BufOf(src), ccl.Sum)
 				return nil
 			}).Wait(ctx)
 			if err == nil && (dst[0] != int64(c.Size()) || dst[1] != dst[0]) {

@@ -333,16 +333,16 @@ func (r *dataRank) group(ctx context.Context) error {
 		}
 		switch name {
 		case "AllReduce":
-			p.issue = func(q ccl.Queue) { q.AllReduce(ccl.Host(p.got), ccl.Host(src), ccl.Sum) }
+			p.issue = func(q ccl.Queue) { q.AllReduce(ccl.BufOf(p.got), ccl.BufOf(src), ccl.Sum) }
 		case "AllGather":
-			p.issue = func(q ccl.Queue) { q.AllGather(ccl.Host(p.got), ccl.Host(src)) }
+			p.issue = func(q ccl.Queue) { q.AllGather(ccl.BufOf(p.got), ccl.BufOf(src)) }
 		default:
 			root := r.shared.IntN(r.n)
 			p.want = func(i int) int { return r.value(root, i) }
 			for i := range p.got {
 				p.got[i] = int32(p.want(i) * is(r.me == root))
 			}
-			p.issue = func(q ccl.Queue) { q.Broadcast(ccl.Host(p.got), root) }
+			p.issue = func(q ccl.Queue) { q.Broadcast(ccl.BufOf(p.got), root) }
 		}
 		collectives = append(collectives, p)
 	}
@@ -356,10 +356,10 @@ func (r *dataRank) group(ctx context.Context) error {
 			for i := range src {
 				src[i] = int32(p.want(i))
 			}
-			p.issue = func(q ccl.Queue) { q.Send(ccl.Host(src), to) }
+			p.issue = func(q ccl.Queue) { q.Send(ccl.BufOf(src), to) }
 		case to:
 			p.got = make([]int32, count)
-			p.issue = func(q ccl.Queue) { q.Recv(ccl.Host(p.got), from) }
+			p.issue = func(q ccl.Queue) { q.Recv(ccl.BufOf(p.got), from) }
 		default:
 			continue
 		}

@@ -161,7 +161,7 @@ func make1[T ccl.Number](ctx context.Context, c *ccl.Comm, k call, salt int) err
 		if k.kind == ccl.KindAllReduce {
 			want = fill(block, func(i int) T { return folded[T](k.op, n, i) })
 			if k.queue {
-				err = c.On(nil).AllReduce(ccl.Host(dst), ccl.Host(src), k.op).Wait(ctx)
+				err = c.On(nil).AllReduce(ccl.BufOf(dst), ccl.BufOf(src), k.op).Wait(ctx)
 			} else {
 				err = ccl.AllReduce(ctx, c, dst, src, k.op)
 			}

@@ -36,6 +36,7 @@ var reading = []struct {
 		"links/pipeplace.go:PipesOf", "plane/pulse.go:showPulse", "plane/share.go:Map", "plane/share.go:View",
 		"reach/views.go:mapped"},
 		"the engine maps memory of its own; slices of other ranks only package reach"},
+	{".Map", []string{"links/pipeplace.go:row", "reach/lend.go:request", "rounds/staging.go:memory"}, "the same"},
 }
 
 // readers lists the functions below ccl/internal that name something, as file:function.

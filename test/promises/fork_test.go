@@ -29,7 +29,7 @@ var inChild = []struct {
 		return ccl.Send(ctx, c, x, 1-c.Rank())
 	}},
 	{"Queue", func(ctx context.Context, c *ccl.Comm, x []float32, _ ccl.Work) error {
-		return c.On(nil).AllReduce(ccl.Host(x), ccl.Host(x), ccl.Sum).Wait(ctx)
+		return c.On(nil).AllReduce(ccl.BufOf(x), ccl.BufOf(x), ccl.Sum).Wait(ctx)
 	}},
 	{"Wait", func(ctx context.Context, c *ccl.Comm, x []float32, issued ccl.Work) error { return issued.Wait(ctx) }},
 	{"Split", func(ctx context.Context, c *ccl.Comm, x []float32, _ ccl.Work) error {
@@ -53,7 +53,7 @@ func init() {
 		if err := ccl.AllReduce(ctx, c, x, x, ccl.Sum); err != nil {
 			fmt.Println(err)
 		}
-		issued := c.On(nil).AllReduce(ccl.Host(x), ccl.Host(x), ccl.Sum)
+		issued := c.On(nil).AllReduce(ccl.BufOf(x), ccl.BufOf(x), ccl.Sum)
 		if err := issued.Wait(ctx); err != nil {
 			fmt.Println(err)
 		}

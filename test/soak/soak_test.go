@@ -258,7 +258,7 @@ func mixedCall(ctx context.Context, c *ccl.Comm, b *buffers, call int) error {
 			err = is(dst, func(i int) float32 { return value(from, call, i) })
 		}
 	case 7:
-		err = c.On(nil).AllReduce(ccl.Host(dst), ccl.Host(src), ccl.Sum).Wait(ctx)
+		err = c.On(nil).AllReduce(ccl.BufOf(dst), ccl.BufOf(src), ccl.Sum).Wait(ctx)
 		if err == nil {
 			err = is(dst, sum)
 		}

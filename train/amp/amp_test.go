@@ -114,7 +114,7 @@ func TestTraining(t *testing.T) {
 				got := trained{w: make([]float32, size)}
 				if stage < 0 {
 					g := make([]ccl.Float16, size)
-					r, err := ddp.New(ctx, c, []ccl.Buf{ccl.Host(g)}, nil)
+					r, err := ddp.New(ctx, c, []ccl.Buf{ccl.BufOf(g)}, nil)
 					require.NoError(t, err)
 					defer r.Close()
 					wide := make([]float32, size)

@@ -25,7 +25,7 @@ type kind struct {
 func kindFor[T ccl.Number]() kind {
 	return kind{
 		make:  func(n int) any { return make([]T, n) },
-		slice: func(b ccl.Buf) (any, bool) { s, ok := ccl.Slice[T](b); return s, ok },
+		slice: func(b ccl.Buf) (any, bool) { s, ok := ccl.SliceOf[T](b); return s, ok },
 	}
 }
 

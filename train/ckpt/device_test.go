@@ -53,7 +53,7 @@ func TestDeviceTensors(t *testing.T) {
 		h := []ccl.BFloat16{ccl.ToBFloat16(float32(c.Rank()))}
 		tensors := func(b ccl.Buf, on ckpt.Copier) []ckpt.Tensor {
 			return []ckpt.Tensor{{Name: "x", Shape: []int{n}, Lo: lo, Hi: hi, Data: b, On: on},
-				{Name: "h", Shape: []int{2}, Lo: c.Rank(), Hi: c.Rank() + 1, Data: ccl.Host(h)}}
+				{Name: "h", Shape: []int{2}, Lo: c.Rank(), Hi: c.Rank() + 1, Data: ccl.BufOf(h)}}
 		}
 		check := func(dir string, by float32) {
 			got, halves := make([]float32, n), make([]ccl.BFloat16, 2)

@@ -22,7 +22,7 @@ func TestAverageOfLargeGradients(t *testing.T) {
 					for i := range g {
 						g[i] = ccl.ToFloat16(40000)
 					}
-					r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(g)}, nil)
+					r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(g)}, nil)
 					require.NoError(t, err)
 					defer r.Close()
 					require.NoError(t, r.All(t.Context()))

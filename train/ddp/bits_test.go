@@ -38,7 +38,7 @@ func TestBits(t *testing.T) {
 					var bufs []ccl.Buf
 					for _, k := range lens {
 						gs = append(gs, make([]float32, k))
-						bufs = append(bufs, ccl.Host(gs[len(gs)-1]))
+						bufs = append(bufs, ccl.BufOf(gs[len(gs)-1]))
 					}
 					r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 12})
 					require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestRebuilt(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 		var bufs []ccl.Buf
 		for range 6 {
-			bufs = append(bufs, ccl.Host(make([]float32, 4)))
+			bufs = append(bufs, ccl.BufOf(make([]float32, 4)))
 		}
 		r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 16, Bytes: 32})
 		require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestNothingIsCopied(t *testing.T) {
 				if !flat {
 					g = make([]float32, 100)
 				}
-				bufs, starts = append(bufs, ccl.Host(g)), append(starts, &g[0])
+				bufs, starts = append(bufs, ccl.BufOf(g)), append(starts, &g[0])
 			}
 			o := ddp.Options{FirstBytes: 400, Bytes: 1200, Order: []int{7, 6, 5, 4, 3, 2, 1, 0}}
 			r, err := ddp.New(t.Context(), c, bufs, &o)
@@ -131,7 +131,7 @@ func TestNothingIsCopied(t *testing.T) {
 			seen := 0
 			o.Hook = func(b *ddp.Bucket) ccl.Work {
 				for _, x := range b.Bufs {
-					s, ok := ccl.Slice[float32](x)
+					s, ok := ccl.SliceOf[float32](x)
 					require.True(t, ok)
 					require.True(t, slices.Contains(starts, &s[0]), "the memory is not the gradients'")
 					seen += len(s)

@@ -175,7 +175,7 @@ func address(b ccl.Buf) uintptr {
 }
 
 func begin[T ccl.Number](b ccl.Buf) uintptr {
-	s, _ := ccl.Slice[T](b)
+	s, _ := ccl.SliceOf[T](b)
 	return uintptr(unsafe.Pointer(unsafe.SliceData(s)))
 }
 

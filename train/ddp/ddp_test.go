@@ -28,7 +28,7 @@ func TestBuckets(t *testing.T) {
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 		var bufs []ccl.Buf
 		for _, n := range lens {
-			bufs, all = append(bufs, ccl.Host(all[:n])), all[n:]
+			bufs, all = append(bufs, ccl.BufOf(all[:n])), all[n:]
 		}
 		r, err := ddp.New(t.Context(), c, bufs, nil)
 		require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestReducer(t *testing.T) {
 						if flat {
 							g, all = all[len(all):len(all)+n], all[:len(all)+n]
 						}
-						gs, bufs = append(gs, g), append(bufs, ccl.Host(g))
+						gs, bufs = append(gs, g), append(bufs, ccl.BufOf(g))
 					}
 					r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 12, Bytes: 1 << 16})
 					require.NoError(t, err)
@@ -95,12 +95,12 @@ func TestReducer(t *testing.T) {
 
 func TestDiffering(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
-		bufs := []ccl.Buf{ccl.Host(make([]float32, 3)), ccl.Host(make([]float32, 4+c.Rank()/2))}
+		bufs := []ccl.Buf{ccl.BufOf(make([]float32, 3)), ccl.BufOf(make([]float32, 4+c.Rank()/2))}
 		_, err := ddp.New(t.Context(), c, bufs, nil)
 		require.EqualError(t, err, "ddp: ranks differ: rank 0 has gradient 1: 4 x float, rank 2 has gradient 1: 5 x float")
-		other := append(bufs[:1:1], ccl.Host(make([]float64, 4)))
+		other := append(bufs[:1:1], ccl.BufOf(make([]float64, 4)))
 		if c.Rank() == 0 {
-			other[1] = ccl.Host(make([]float32, 4))
+			other[1] = ccl.BufOf(make([]float32, 4))
 		}
 		_, err = ddp.New(t.Context(), c, other, nil)
 		require.EqualError(t, err, "ddp: ranks differ: rank 0 has gradient 1: 4 x float, rank 1 has gradient 1: 4 x double")
@@ -116,13 +116,13 @@ func TestDiffering(t *testing.T) {
 			{[]ccl.Buf{bufs[0], {}}, "ddp: gradient 1 is not a buffer, or was cut out of one beyond its end"},
 			{[]ccl.Buf{ccl.InPlace()}, "ddp: gradient 0 is not a buffer, or was cut out of one beyond its end"},
 			{[]ccl.Buf{bufs[0].From(2, 4)}, "ddp: gradient 0 is not a buffer, or was cut out of one beyond its end"},
-			{[]ccl.Buf{ccl.Host(x[:4]), bufs[0], ccl.Host(x[3:])}, "ddp: gradients 0 and 2 overlap: give what is shared once"},
-			{[]ccl.Buf{bufs[0], ccl.Host(y), ccl.Host(x), ccl.Host(y)}, "ddp: gradients 1 and 3 overlap: give what is shared once"},
+			{[]ccl.Buf{ccl.BufOf(x[:4]), bufs[0], ccl.BufOf(x[3:])}, "ddp: gradients 0 and 2 overlap: give what is shared once"},
+			{[]ccl.Buf{bufs[0], ccl.BufOf(y), ccl.BufOf(x), ccl.BufOf(y)}, "ddp: gradients 1 and 3 overlap: give what is shared once"},
 		} {
 			_, err = ddp.New(t.Context(), c, bad.grads, nil)
 			require.EqualError(t, err, bad.text)
 		}
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(x[4:]), ccl.Host(x[:4]), ccl.Host(x[2:2])}, nil)
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(x[4:]), ccl.BufOf(x[:4]), ccl.BufOf(x[2:2])}, nil)
 		require.NoError(t, err, "side by side, and empty")
 		require.NoError(t, r.All(t.Context()))
 		require.NoError(t, r.Close())
@@ -149,7 +149,7 @@ func TestOptionsDiffer(t *testing.T) {
 			if c.Rank() == 1 {
 				o = tc.other
 			}
-			_, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 3))}, &o)
+			_, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(make([]float32, 3))}, &o)
 			require.EqualError(t, err, "ddp: ranks differ: rank 0 has "+tc.text)
 		})
 	}
@@ -161,7 +161,7 @@ func TestReadyAfterFailure(t *testing.T) {
 		c, err := world.Split(t.Context(), 0, 0)
 		require.NoError(t, err)
 		defer c.Close()
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 3))}, nil)
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(make([]float32, 3))}, nil)
 		require.NoError(t, err)
 		defer r.Close()
 		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails
@@ -179,7 +179,7 @@ func TestNeverReady(t *testing.T) {
 		c, err := world.Split(t.Context(), 0, 0)
 		require.NoError(t, err)
 		defer c.Close()
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 3)), ccl.Host(make([]float32, 4))}, nil)
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(make([]float32, 3)), ccl.BufOf(make([]float32, 4))}, nil)
 		require.NoError(t, err)
 		defer r.Close()
 		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails

@@ -14,7 +14,7 @@ func ExampleReducer() {
 	ctx := context.Background()
 	ccltest.Example(2, func(c *ccl.Comm) error {
 		first, last := make([]float32, 1), make([]float32, 2)
-		r, err := ddp.New(ctx, c, []ccl.Buf{ccl.Host(first), ccl.Host(last)}, nil)
+		r, err := ddp.New(ctx, c, []ccl.Buf{ccl.BufOf(first), ccl.BufOf(last)}, nil)
 		if err != nil {
 			return err
 		}

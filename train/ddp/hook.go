@@ -47,12 +47,12 @@ func BFloat16(b *Bucket) ccl.Work {
 	if h == nil {
 		n := 0
 		for _, x := range b.Bufs {
-			if _, ok := ccl.Slice[float32](x); !ok {
+			if _, ok := ccl.SliceOf[float32](x); !ok {
 				return b.refuse("ddp.BFloat16 is for float32 in host memory, not for %v", x.Type())
 			}
 			n += x.Len()
 		}
-		h = &halves{full: b.Bufs, half: ccl.Host(make([]ccl.BFloat16, n))}
+		h = &halves{full: b.Bufs, half: ccl.BufOf(make([]ccl.BFloat16, n))}
 		h.narrow = func() error { return h.each(func(full, half ccl.Buf) { vec.Convert(half, full) }) }
 		h.widen = func() error { return h.each(func(full, half ccl.Buf) { vec.Convert(full, half) }) }
 		b.State = h

@@ -18,7 +18,7 @@ func hooked(t testing.TB, c *ccl.Comm, hook ddp.Hook, sum bool, want func(float3
 	var bufs []ccl.Buf
 	for _, n := range []int{1, 1000, 3, 70_001, 5} {
 		gs = append(gs, make([]float32, n))
-		bufs = append(bufs, ccl.Host(gs[len(gs)-1]))
+		bufs = append(bufs, ccl.BufOf(gs[len(gs)-1]))
 	}
 	r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1, Bytes: 1 << 13, Sum: sum, Hook: hook})
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestHooks(t *testing.T) {
 // What a Hook cannot do is an error on all ranks, and the Comm goes on.
 func TestHookRefuses(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float64, 3))}, &ddp.Options{Hook: ddp.BFloat16})
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(make([]float64, 3))}, &ddp.Options{Hook: ddp.BFloat16})
 		require.NoError(t, err)
 		defer r.Close()
 		require.ErrorContains(t, r.All(t.Context()), "ddp.BFloat16 is for float32 in host memory, not for double")
@@ -89,7 +89,7 @@ func TestBFloat16Rounds(t *testing.T) {
 	var bytes = make(chan int, 1000)
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		g := []float32{1 + 1.0/(1<<10), 3}
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(g)}, &ddp.Options{Hook: ddp.BFloat16})
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Hook: ddp.BFloat16})
 		require.NoError(t, err)
 		defer r.Close()
 		require.NoError(t, r.All(t.Context()))

@@ -29,7 +29,7 @@ func ExampleJoin() {
 // fit averages what it is given, as gradients.
 func fit(ctx context.Context, c *ccl.Comm, batches [][]float64) error {
 	g := []float64{0}
-	r, err := ddp.New(ctx, c, []ccl.Buf{ccl.Host(g)}, nil)
+	r, err := ddp.New(ctx, c, []ccl.Buf{ccl.BufOf(g)}, nil)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func TestJoin(t *testing.T) {
 				var r *ddp.Reducer
 				var m *zero.Model[float64, float64]
 				if stage < 0 {
-					r, err = ddp.New(ctx, c, []ccl.Buf{ccl.Host(g)}, &ddp.Options{Sum: sum})
+					r, err = ddp.New(ctx, c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Sum: sum})
 					require.NoError(t, err)
 					defer r.Close()
 				} else {

@@ -19,7 +19,7 @@ func TestNormAndClip(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		a, b := make([]float32, 3), make([]float64, 2)
 		h, g := make([]ccl.BFloat16, 1), make([]ccl.Float16, 1)
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(a), ccl.Host(b), ccl.Host(h), ccl.Host(g)}, nil)
+		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(a), ccl.BufOf(b), ccl.BufOf(h), ccl.BufOf(g)}, nil)
 		require.NoError(t, err)
 		defer r.Close()
 		set := func(x float64) {
@@ -84,7 +84,7 @@ func TestMisuseOfOne(t *testing.T) {
 				c, err := world.Split(t.Context(), 0, 0)
 				require.NoError(t, err)
 				defer c.Close()
-				r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.Host(make([]float32, 9)), ccl.Host(make([]float32, 9))}, nil)
+				r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(make([]float32, 9)), ccl.BufOf(make([]float32, 9))}, nil)
 				require.NoError(t, err)
 				defer r.Close()
 				require.NoError(t, r.Ready(0))

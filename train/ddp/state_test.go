@@ -14,7 +14,7 @@ func TestBroadcastAndSame(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 		a, b := []float32{float32(c.Rank()), 2}, []ccl.BFloat16{ccl.BFloat16(c.Rank())}
 		require.EqualError(t, ddp.Same(t.Context(), c, uint64(c.Rank()/2)), "ddp: the replicas differ: ranks [2] of 3 hold different bits from the rest")
-		require.NoError(t, ddp.Broadcast(t.Context(), c, []ccl.Buf{ccl.Host(a), ccl.Host(b)}, 1))
+		require.NoError(t, ddp.Broadcast(t.Context(), c, []ccl.Buf{ccl.BufOf(a), ccl.BufOf(b)}, 1))
 		require.Equal(t, []float32{1, 2}, a)
 		require.Equal(t, []ccl.BFloat16{1}, b)
 		require.NoError(t, ddp.Same(t.Context(), c, ddp.Hash(a)))

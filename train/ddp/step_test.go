@@ -24,7 +24,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 		for i, hook := range []ddp.Hook{nil, ddp.BFloat16, ddp.Hierarchical(m.Comm("inner"), m.Comm("outer"))} {
 			var bufs []ccl.Buf
 			for i := range 10 {
-				bufs = append(bufs, ccl.Host(make([]float32, 1+i*300)))
+				bufs = append(bufs, ccl.BufOf(make([]float32, 1+i*300)))
 			}
 			r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 12, Hook: hook})
 			require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestVolume(t *testing.T) {
 		var bufs []ccl.Buf
 		all := make([]float32, 10_000)
 		for i := range 10 {
-			bufs = append(bufs, ccl.Host(all[i*1000:(i+1)*1000]))
+			bufs = append(bufs, ccl.BufOf(all[i*1000:(i+1)*1000]))
 		}
 		r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 14})
 		require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestOverlap(t *testing.T) {
 		var bufs []ccl.Buf
 		k := len(all) / parts
 		for i := range parts {
-			bufs = append(bufs, ccl.Host(all[i*k:(i+1)*k]))
+			bufs = append(bufs, ccl.BufOf(all[i*k:(i+1)*k]))
 		}
 		r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{Bytes: size / 12})
 		require.NoError(t, err)

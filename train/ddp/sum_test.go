@@ -24,7 +24,7 @@ func ExampleOptions_sum() {
 			}
 			defer c.Close()
 			g := []float32{0}
-			r, err := ddp.New(ctx, c, []ccl.Buf{ccl.Host(g)}, &ddp.Options{Sum: true})
+			r, err := ddp.New(ctx, c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Sum: true})
 			if err != nil {
 				fmt.Println(err)
 				return

@@ -20,12 +20,12 @@ func TestUse(t *testing.T) {
 		lens := []int{3, 100, 1, 40}
 		for _, hook := range []ddp.Hook{nil, ddp.BFloat16, ddp.Hierarchical(m.Comm("inner"), m.Comm("outer"))} {
 			make1 := func(joined bool) (all []ccl.Buf) {
-				flat := ccl.Host(make([]float32, 144))
+				flat := ccl.BufOf(make([]float32, 144))
 				at := 0
 				for _, n := range lens {
 					b := flat.From(at, at+n)
 					if at += n; !joined {
-						b = ccl.Host(make([]float32, n))
+						b = ccl.BufOf(make([]float32, n))
 					}
 					all = append(all, b)
 				}
@@ -36,7 +36,7 @@ func TestUse(t *testing.T) {
 			for step := range 4 {
 				grads := make1((c.Rank()+step)%2 == 0)
 				for i, b := range grads {
-					g, _ := ccl.Slice[float32](b)
+					g, _ := ccl.SliceOf[float32](b)
 					for k := range g {
 						g[k] = float32(2*c.Rank()+1) * float32(i+step+k%3)
 					}
@@ -44,7 +44,7 @@ func TestUse(t *testing.T) {
 				require.NoError(t, r.Use(grads))
 				require.NoError(t, r.All(t.Context()))
 				for i, b := range grads {
-					g, _ := ccl.Slice[float32](b)
+					g, _ := ccl.SliceOf[float32](b)
 					for k := range g {
 						require.Equal(t, 4*float32(i+step+k%3), g[k], "step %d, gradient %d", step, i)
 					}
@@ -57,7 +57,7 @@ func TestUse(t *testing.T) {
 
 func TestUseRefuses(t *testing.T) {
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
-		x, y := ccl.Host(make([]float32, 4)), ccl.Host(make([]float32, 2))
+		x, y := ccl.BufOf(make([]float32, 4)), ccl.BufOf(make([]float32, 2))
 		r, err := ddp.New(t.Context(), c, []ccl.Buf{x, y}, nil)
 		require.NoError(t, err)
 		for _, tc := range []struct {
@@ -66,7 +66,7 @@ func TestUseRefuses(t *testing.T) {
 		}{
 			{[]ccl.Buf{x}, "ddp: Use of 1 gradients; New had 2"},
 			{[]ccl.Buf{y, x}, "ddp: Use: gradient 0 is 2 x float; New had 4 x float"},
-			{[]ccl.Buf{x, ccl.Host(make([]float64, 2))}, "ddp: Use: gradient 1 is 2 x double; New had 2 x float"},
+			{[]ccl.Buf{x, ccl.BufOf(make([]float64, 2))}, "ddp: Use: gradient 1 is 2 x double; New had 2 x float"},
 			{[]ccl.Buf{x, y.From(1, 3)}, "ddp: Use: gradient 1 is 0 x float; New had 2 x float"},
 		} {
 			require.EqualError(t, r.Use(tc.grads), tc.want)

@@ -66,13 +66,13 @@ func (m *Memory) windows() (*[2]chunk, error) {
 
 // hostBytes is the memory of a Buf of the host's of one of the three types, and its kind.
 func hostBytes(b ccl.Buf) (p []byte, kind int, ok bool) {
-	if s, is := ccl.Slice[float32](b); is {
+	if s, is := ccl.SliceOf[float32](b); is {
 		return bytes(s), f32, true
 	}
-	if s, is := ccl.Slice[float64](b); is {
+	if s, is := ccl.SliceOf[float64](b); is {
 		return bytes(s), f64, true
 	}
-	if s, is := ccl.Slice[ccl.BFloat16](b); is {
+	if s, is := ccl.SliceOf[ccl.BFloat16](b); is {
 		return bytes(s), bf16, true
 	}
 	return nil, 0, false

@@ -182,7 +182,7 @@ func (m *Memory) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
 
 func alloc[T zero.Float](m *Memory, n int) (ccl.Buf, error) {
 	if n == 0 {
-		return ccl.Device[T](nil), nil
+		return ccl.BufOfMemory[T](nil), nil
 	}
 	x, err := cuda.Alloc[T](m.d, n)
 	if err != nil {
@@ -193,7 +193,7 @@ func alloc[T zero.Float](m *Memory, n int) (ccl.Buf, error) {
 	}
 	at, _ := x.Ptr()
 	m.held[at] = x
-	return ccl.Device[T](x), nil
+	return ccl.BufOfMemory[T](x), nil
 }
 
 // Free gives back what Alloc has returned. It waits for all work on the device.

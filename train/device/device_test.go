@@ -79,7 +79,7 @@ func TestErrors(t *testing.T) {
 	whole, err := cuda.Alloc[int32](d, 8)
 	require.NoError(t, err)
 	defer whole.Free()
-	ints, host := ccl.Device[int32](whole), ccl.Host(make([]float32, 8))
+	ints, host := ccl.BufOfMemory[int32](whole), ccl.BufOf(make([]float32, 8))
 	freed := alloc(t, m, ccl.TypeFloat32, 8)
 	require.NoError(t, m.Free(freed))
 	h := optim.AdamW{LR: 1}
@@ -97,7 +97,7 @@ func TestErrors(t *testing.T) {
 		{"a type without kernels", m.Zero(ints), "device: Zero: there are no kernels for int32"},
 		{"host memory", m.Add(x, host), "device: Add: 8 elements of float are not memory of the device, or were freed"},
 		{"host memory as destination", m.Convert(host, x), "device: Convert: 8 elements of float are not memory of the device, or were freed"},
-		{"too little from the host", m.Convert(x, ccl.Host(make([]float64, 7))), "device: Convert: 8 elements, and 7"},
+		{"too little from the host", m.Convert(x, ccl.BufOf(make([]float64, 7))), "device: Convert: 8 elements, and 7"},
 		{"freed", m.Scale(freed, 2), "device: Scale: 8 elements of float are not memory of the device, or were freed"},
 		{"Free of a part", m.Free(x.From(1, 8)), "device: Free of memory that Alloc has not made, or of a part of it"},
 		{"Free of other memory", m.Free(ints), "device: Free of memory that Alloc has not made, or of a part of it"},
@@ -183,7 +183,7 @@ func TestOrderOfStreams(t *testing.T) {
 	other, err := device.New(d, slow)
 	require.NoError(t, err)
 	defer other.Close()
-	require.NoError(t, m.Convert(x, ccl.Host(ones)))
+	require.NoError(t, m.Convert(x, ccl.BufOf(ones)))
 	require.NoError(t, s.Synchronize())
 	for i := range 3 {
 		require.NoError(t, other.Scale(x, 2))
@@ -209,7 +209,7 @@ func TestPutAndGet(t *testing.T) {
 		require.Equal(t, x, get[float32](t, m, b.From(1, n+1)))
 		require.Equal(t, float32(0), get[float32](t, m, b)[0])
 		wide := alloc(t, m, ccl.TypeFloat64, n)
-		require.NoError(t, m.Convert(wide, ccl.Host(x)))
+		require.NoError(t, m.Convert(wide, ccl.BufOf(x)))
 		for i, v := range get[float64](t, m, wide) {
 			if v != float64(x[i]) {
 				require.Equal(t, float64(x[i]), v, "%d of %d", i, n)

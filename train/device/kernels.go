@@ -190,7 +190,7 @@ func (m *Memory) Divide(dst ccl.Buf, by int) error {
 }
 
 // Convert computes dst = src. What does not fit is rounded to nearest even, float64 to bfloat16 by way of float32. src may be a
-// slice of the host's, by [ccl.Host], of any of the three types. Several Converts to neighbouring parts of one buffer pack a bucket.
+// slice of the host's, by [ccl.BufOf], of any of the three types. Several Converts to neighbouring parts of one buffer pack a bucket.
 func (m *Memory) Convert(dst, src ccl.Buf) error {
 	if b, kind, ok := hostBytes(src); ok {
 		return m.upload(dst, b, kind, src.Len())

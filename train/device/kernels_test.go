@@ -36,7 +36,7 @@ func numbers[T zero.Float](seed uint64, n int) []T {
 		}
 	}
 	s := make([]T, n)
-	vec.Convert(ccl.Host(s), ccl.Host(x))
+	vec.Convert(ccl.BufOf(s), ccl.BufOf(x))
 	return s
 }
 
@@ -57,7 +57,7 @@ func put[T zero.Float](t *testing.T, m *device.Memory, x []T, at int) guarded[T]
 	g.all, err = m.Alloc(ccl.TypeOf[T](), len(g.was))
 	require.NoError(t, err)
 	t.Cleanup(func() { m.Free(g.all) })
-	require.NoError(t, m.Convert(g.all, ccl.Host(g.was)))
+	require.NoError(t, m.Convert(g.all, ccl.BufOf(g.was)))
 	g.buf = g.all.From(at, at+len(x))
 	return g
 }
@@ -82,8 +82,8 @@ func get[T zero.Float](t *testing.T, m *device.Memory, b ccl.Buf) []T {
 func same[T zero.Float](t *testing.T, want, got []T, what string) {
 	t.Helper()
 	w, g := make([]float64, len(want)), make([]float64, len(got))
-	vec.Convert(ccl.Host(w), ccl.Host(want))
-	vec.Convert(ccl.Host(g), ccl.Host(got))
+	vec.Convert(ccl.BufOf(w), ccl.BufOf(want))
+	vec.Convert(ccl.BufOf(g), ccl.BufOf(got))
 	require.Len(t, g, len(w), what)
 	for i := range w {
 		if math.Float64bits(w[i]) != math.Float64bits(g[i]) && !(math.IsNaN(w[i]) && math.IsNaN(g[i])) {
@@ -124,7 +124,7 @@ func arithmetic[T zero.Float](t *testing.T) {
 			}
 			dst, src := put(t, m, x, at), put(t, m, y, from)
 			want := append([]T{}, x...)
-			require.NoError(t, op.host(ccl.Host(want), ccl.Host(y)))
+			require.NoError(t, op.host(ccl.BufOf(want), ccl.BufOf(y)))
 			require.NoError(t, op.device(dst.buf, src.buf), name)
 			dst.check(t, want, name+", "+what)
 			src.check(t, y, name+"'s source, "+what)
@@ -141,12 +141,12 @@ func TestConvert(t *testing.T) {
 func convert[D, S zero.Float](t *testing.T) {
 	each(t, func(t *testing.T, m *device.Memory, n, at int, what string) {
 		x, want := numbers[S](3, n), make([]D, n)
-		vec.Convert(ccl.Host(want), ccl.Host(x))
+		vec.Convert(ccl.BufOf(want), ccl.BufOf(x))
 		dst, src := put(t, m, make([]D, n), at), put(t, m, x, (at+1)%4)
 		require.NoError(t, m.Convert(dst.buf, src.buf))
 		dst.check(t, want, what)
 		host := put(t, m, make([]D, n), at)
-		require.NoError(t, m.Convert(host.buf, ccl.Host(x)))
+		require.NoError(t, m.Convert(host.buf, ccl.BufOf(x)))
 		host.check(t, want, what+", from the host")
 	})
 }
@@ -155,7 +155,7 @@ func convert[D, S zero.Float](t *testing.T) {
 func sumOfSquares[T zero.Float](x []T) float64 {
 	const lanes = 1 << 17
 	v := make([]float64, len(x))
-	vec.Convert(ccl.Host(v), ccl.Host(x))
+	vec.Convert(ccl.BufOf(v), ccl.BufOf(x))
 	part := make([]float64, min(lanes, len(v)))
 	for t := range part {
 		var s [4]float64
@@ -200,15 +200,15 @@ func sums[T zero.Float](t *testing.T) {
 		for k := range y {
 			y[k] = r.NormFloat64()
 		}
-		vec.Convert(ccl.Host(x), ccl.Host(y))
+		vec.Convert(ccl.BufOf(x), ccl.BufOf(y))
 		b := put(t, m, x, places[i%3])
 		got, err := m.SumSquares(b.buf)
 		require.NoError(t, err)
 		require.Equal(t, sumOfSquares(x), got, "%d elements", n)
-		require.InEpsilon(t, vec.SumSquares(ccl.Host(x)), got, 1e-12, "%d elements", n)
+		require.InEpsilon(t, vec.SumSquares(ccl.BufOf(x)), got, 1e-12, "%d elements", n)
 		bufs, want = append(bufs, b.buf), append(want, got)
 	}
-	none := ccl.Device[T](nil)
+	none := ccl.BufOfMemory[T](nil)
 	bufs, want = append(bufs, none), append(want, 0)
 	got := make([]float64, len(bufs))
 	require.NoError(t, m.SumsOfSquares(got, bufs...))
@@ -225,7 +225,7 @@ func sums[T zero.Float](t *testing.T) {
 	}
 	for _, odd := range []float64{math.Inf(1), math.NaN()} {
 		x := make([]T, 300)
-		vec.Convert(ccl.Host(x[299:]), ccl.Host([]float64{odd}))
+		vec.Convert(ccl.BufOf(x[299:]), ccl.BufOf([]float64{odd}))
 		sum, err := m.SumSquares(put(t, m, x, 1).buf)
 		require.NoError(t, err)
 		require.True(t, math.IsInf(sum, 1) || math.IsNaN(sum) && math.IsNaN(odd), "%v", sum)

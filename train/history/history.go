@@ -205,8 +205,8 @@ func (h *History) overRanks(ctx context.Context, step int, m []Metric, stats []S
 	}
 	h.most = append(h.most, id, -id, fault)
 	err := h.c.On(nil).Group(func(q ccl.Queue) error {
-		q.AllReduce(ccl.Host(h.sum), ccl.InPlace(), ccl.Sum)
-		q.AllReduce(ccl.Host(h.most), ccl.InPlace(), ccl.Max)
+		q.AllReduce(ccl.BufOf(h.sum), ccl.InPlace(), ccl.Sum)
+		q.AllReduce(ccl.BufOf(h.most), ccl.InPlace(), ccl.Max)
 		return nil
 	}).Wait(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ var steps = map[string]func(ctx context.Context, m *mesh.Mesh) error{
 		for _, d := range []string{"tp", "pp", "dp"} {
 			s := ccl.NewHostStream()
 			defer s.Close()
-			last = m.Comm(d).On(s).AllReduce(ccl.Host(x), ccl.Host(x), ccl.Sum)
+			last = m.Comm(d).On(s).AllReduce(ccl.BufOf(x), ccl.BufOf(x), ccl.Sum)
 			if err := last.Wait(ctx); err != nil {
 				return err
 			}

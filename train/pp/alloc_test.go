@@ -20,7 +20,7 @@ func newIdle() *idle {
 	s := &idle{}
 	for d := range 2 {
 		for k := range 2 {
-			s.in[d][k], s.out[d][k] = ccl.Host(make([]float32, 300)), ccl.Host(make([]float32, 300))
+			s.in[d][k], s.out[d][k] = ccl.BufOf(make([]float32, 300)), ccl.BufOf(make([]float32, 300))
 		}
 	}
 	return s

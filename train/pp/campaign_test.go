@@ -79,12 +79,12 @@ func (s *uneven) ends(x pp.Step) (in, out int) {
 
 func (s *uneven) In(x pp.Step) ccl.Buf {
 	n, _ := s.ends(x)
-	return ccl.Host(s.in[way(x)][x.In][:n])
+	return ccl.BufOf(s.in[way(x)][x.In][:n])
 }
 
 func (s *uneven) Out(x pp.Step) ccl.Buf {
 	_, n := s.ends(x)
-	return ccl.Host(s.out[way(x)][x.Out][:n])
+	return ccl.BufOf(s.out[way(x)][x.Out][:n])
 }
 
 func (s *uneven) Run(_ context.Context, x pp.Step) error {

@@ -18,16 +18,16 @@ type line struct {
 
 func (l *line) In(s pp.Step) ccl.Buf {
 	if s.Backward {
-		return ccl.Host(l.back[s.In])
+		return ccl.BufOf(l.back[s.In])
 	}
-	return ccl.Host(l.in[s.In])
+	return ccl.BufOf(l.in[s.In])
 }
 
 func (l *line) Out(s pp.Step) ccl.Buf {
 	if s.Backward {
-		return ccl.Host(l.back[s.Out])
+		return ccl.BufOf(l.back[s.Out])
 	}
-	return ccl.Host(l.out[s.Out])
+	return ccl.BufOf(l.out[s.Out])
 }
 
 func (l *line) Run(_ context.Context, s pp.Step) error {

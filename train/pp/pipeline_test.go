@@ -41,8 +41,8 @@ func way(s pp.Step) int {
 	return 0
 }
 
-func (s *counter) In(x pp.Step) ccl.Buf  { return ccl.Host(s.in[way(x)][x.In]) }
-func (s *counter) Out(x pp.Step) ccl.Buf { return ccl.Host(s.out[way(x)][x.Out]) }
+func (s *counter) In(x pp.Step) ccl.Buf  { return ccl.BufOf(s.in[way(x)][x.In]) }
+func (s *counter) Out(x pp.Step) ccl.Buf { return ccl.BufOf(s.out[way(x)][x.Out]) }
 
 func (s *counter) Run(_ context.Context, x pp.Step) error {
 	s.ran = append(s.ran, pp.Step{Backward: x.Backward, Micro: x.Micro, Chunk: x.Chunk})

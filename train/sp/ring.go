@@ -135,7 +135,7 @@ func (r *Ring[T]) Next(ctx context.Context) bool {
 	r.k++
 	r.added = false
 	if r.k < n-1 {
-		r.next = r.q.SendRecv(ccl.Host(r.bufs[r.k%2][:r.coming()]), r.before(), ccl.Host(r.cur), r.after())
+		r.next = r.q.SendRecv(ccl.BufOf(r.bufs[r.k%2][:r.coming()]), r.before(), ccl.BufOf(r.cur), r.after())
 	}
 	return true
 }
@@ -194,7 +194,7 @@ func (r *Ring[T]) Add(ctx context.Context, g []T) {
 	}
 	// The block before this one's in the ring is at hand next; after the last, it is the own one's gradient that comes.
 	r.in = r.in[:r.coming()]
-	r.moved = r.q.SendRecv(ccl.Host(r.in), r.before(), ccl.Host(r.out), r.after())
+	r.moved = r.q.SendRecv(ccl.BufOf(r.in), r.before(), ccl.BufOf(r.out), r.after())
 }
 
 // Home waits until the gradient of this rank's own block has come home, after the last Next, and leaves it where NewGradRing was

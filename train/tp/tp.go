@@ -184,7 +184,7 @@ func SumGrads[T Float](ctx context.Context, g *Group, grads ...[]T) error {
 	defer g.count(time.Now(), size[T](n))
 	err := g.Comm.On(nil).Group(func(q ccl.Queue) error {
 		for _, x := range grads {
-			q.AllReduce(ccl.Host(x), ccl.InPlace(), ccl.Sum)
+			q.AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Sum)
 		}
 		return nil
 	}).Wait(ctx)

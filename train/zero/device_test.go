@@ -79,8 +79,8 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 						x[k] = float32((c.Rank() + 1) * (micro + 1) * (k%3 - 1))
 					}
 					more := make([]P, len(x))
-					vec.Convert(ccl.Host(more), ccl.Host(x))
-					require.NoError(t, addTo(o.Memory, g[j], ccl.Host(more)))
+					vec.Convert(ccl.BufOf(more), ccl.BufOf(x))
+					require.NoError(t, addTo(o.Memory, g[j], ccl.BufOf(more)))
 				}
 				m.Release(i)
 				require.NoError(t, m.Reduce(i))
@@ -94,7 +94,7 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 			for k := range tmp {
 				tmp[k] *= -.25
 			}
-			return addTo(at, w, ccl.Host(tmp))
+			return addTo(at, w, ccl.BufOf(tmp))
 		}))
 	}
 	for i := range units {
@@ -110,11 +110,11 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 		require.NoError(t, err)
 		at := 0
 		for _, b := range p {
-			_, touchable := ccl.Slice[P](b)
+			_, touchable := ccl.SliceOf[P](b)
 			require.Equal(t, o.Memory == nil, touchable)
 			got, want := make([]P, b.Len()), make([]P, b.Len())
 			require.NoError(t, copyOut(o.Memory, got, b))
-			vec.Convert(ccl.Host(want), ccl.Host(mine[at:at+b.Len()]))
+			vec.Convert(ccl.BufOf(want), ccl.BufOf(mine[at:at+b.Len()]))
 			require.Equal(t, want, got, "unit %d", i)
 			at += b.Len()
 		}
@@ -130,9 +130,9 @@ func copyOut[T zero.Float](m zero.Memory, dst []T, src ccl.Buf) error {
 		if err := g.Get(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(h))), len(h)*src.Type().Size()), src); err != nil {
 			return err
 		}
-		src = ccl.Host(h)
+		src = ccl.BufOf(h)
 	}
-	vec.Convert(ccl.Host(dst), src)
+	vec.Convert(ccl.BufOf(dst), src)
 	return nil
 }
 
@@ -222,7 +222,7 @@ func TestDeviceTensors(t *testing.T) {
 					for k := range x {
 						x[k] = ccl.ToBFloat16(gradient(step, i, j, k))
 					}
-					require.NoError(t, addTo(on, b, ccl.Host(x)))
+					require.NoError(t, addTo(on, b, ccl.BufOf(x)))
 				}
 				require.NoError(t, m.Reduce(i))
 			}
@@ -252,8 +252,8 @@ func TestDeviceTensors(t *testing.T) {
 		require.NoError(t, ckpt.Load(ctx, c, dir+"/step", nil, list))
 		require.NoError(t, b.Loaded(ctx))
 		train(b, nil, 1, func(p zero.Piece, w, g ccl.Buf) error {
-			ws, _ := ccl.Slice[float32](w)
-			gs, _ := ccl.Slice[float32](g)
+			ws, _ := ccl.SliceOf[float32](w)
+			gs, _ := ccl.SliceOf[float32](g)
 			return optim.Apply(h, 2, ws, gs, host[0].Of[p.Unit][p.At:p.At+len(ws)], host[1].Of[p.Unit][p.At:p.At+len(ws)])
 		})
 		for i := range units {

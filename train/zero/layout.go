@@ -61,7 +61,7 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 	switch {
 	case m.off != nil:
 		m.bytes.Host = m.off.allocate(trained*m.owned, widest*m.owned)
-		master = ccl.Host(m.off.masters)
+		master = ccl.BufOf(m.off.masters)
 	case tm != tp:
 		master = alloc(tm, trained*m.owned, &m.bytes.Master)
 	}
@@ -161,7 +161,7 @@ func (u *unit[P]) view(views *[][][]P, bufs *[][]ccl.Buf, b ccl.Buf) {
 	for _, n := range u.lens {
 		x := b.From(at, at+n)
 		list = append(list, x)
-		if s, ok := ccl.Slice[P](x); ok {
+		if s, ok := ccl.SliceOf[P](x); ok {
 			v = append(v, s[:n:n])
 		}
 		at += n
@@ -217,7 +217,7 @@ func (h *hostMemory) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
 
 func make1[T Float](h *hostMemory, n int) (ccl.Buf, error) {
 	s, err := ccl.MakeSlice[T](h.ctx, h.c, n)
-	return ccl.Host(s), err
+	return ccl.BufOf(s), err
 }
 
 func (h *hostMemory) Free(b ccl.Buf) error {
@@ -229,7 +229,7 @@ func (h *hostMemory) Free(b ccl.Buf) error {
 }
 
 func free1[T Float](b ccl.Buf) {
-	if s, ok := ccl.Slice[T](b); ok {
+	if s, ok := ccl.SliceOf[T](b); ok {
 		ccl.FreeSlice(s)
 	}
 }
@@ -275,8 +275,8 @@ func (now) SumSquares(b ccl.Buf) (float64, error) { return vec.SumSquares(b), ni
 func poison[P Float](b ccl.Buf) {
 	nan := []float64{math.NaN()}
 	var x [1]P
-	vec.Convert(ccl.Host(x[:]), ccl.Host(nan))
-	s, _ := ccl.Slice[P](b)
+	vec.Convert(ccl.BufOf(x[:]), ccl.BufOf(nan))
+	s, _ := ccl.SliceOf[P](b)
 	for i := range s {
 		s[i] = x[0]
 	}

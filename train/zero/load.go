@@ -68,9 +68,9 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 	if first && m.c.Rank() == root {
 		n := u.k * m.c.Size()
 		if m.host != nil && u.master.Type() == ccl.TypeOf[M]() {
-			all = ccl.Host(make([]M, n))
+			all = ccl.BufOf(make([]M, n))
 		} else if m.host != nil { // of a frozen unit
-			all = ccl.Host(make([]P, n))
+			all = ccl.BufOf(make([]P, n))
 		} else {
 			var err error
 			if all, err = m.mem.Alloc(u.master.Type(), n); err != nil {
@@ -81,7 +81,7 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 		}
 		at := 0
 		for _, p := range full {
-			if err := m.near.Convert(all.From(at, at+len(p)), ccl.Host(p)); err != nil {
+			if err := m.near.Convert(all.From(at, at+len(p)), ccl.BufOf(p)); err != nil {
 				m.c.Abort(err)
 				return err
 			}
@@ -120,7 +120,7 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 		return err
 	}
 	if onHost {
-		masters, _ := ccl.Slice[M](u.master)
+		masters, _ := ccl.SliceOf[M](u.master)
 		if err := m.off.get(masters, to); err != nil {
 			m.c.Abort(err)
 			return err

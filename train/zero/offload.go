@@ -18,7 +18,7 @@ type offloaded[M Float] struct {
 // noOffload says why a Memory's masters cannot be on the host.
 func noOffload(mem Memory) error {
 	if _, ok := mem.(ckpt.Copier); !ok && mem != nil {
-		return fmt.Errorf("Offload of what is in memory that a %T cannot copy to the host", mem)
+		return fmt.Errorf("masters cannot be offloaded from memory that a %T cannot copy to the host", mem)
 	}
 	return nil
 }
@@ -39,5 +39,5 @@ func (o *offloaded[M]) get(dst []M, src ccl.Buf) error {
 // gradients are those of a unit, on the host, once the device has them.
 func (o *offloaded[M]) gradients(g ccl.Buf) (ccl.Buf, error) {
 	dst := o.grads[:g.Len()]
-	return ccl.Host(dst), o.get(dst, g)
+	return ccl.BufOf(dst), o.get(dst, g)
 }

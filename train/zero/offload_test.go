@@ -74,7 +74,7 @@ func TestDeviceOffload(t *testing.T) {
 					for k := range g {
 						g[k] = ccl.ToBFloat16(float32((n+1)*(k%7-3)+i-j) / 8)
 					}
-					require.NoError(t, addTo(on, b, ccl.Host(g)))
+					require.NoError(t, addTo(on, b, ccl.BufOf(g)))
 				}
 				require.NoError(t, x.m.Reduce(i))
 			}
@@ -132,7 +132,7 @@ func TestDeviceOffload(t *testing.T) {
 			}
 		}
 		_, err = zero.New[ccl.BFloat16, float32](ctx, c, units, &zero.Options{Memory: bare{mem}, Offload: true})
-		require.ErrorContains(t, err, "zero: Offload of what is in memory that a zero_test.bare cannot copy to the host")
+		require.ErrorContains(t, err, "zero: masters cannot be offloaded from memory that a zero_test.bare cannot copy to the host")
 		_, err = zero.New[ccl.BFloat16, float32](ctx, c, units, &zero.Options{Memory: mem, Offload: c.Rank() == 1})
 		require.ErrorContains(t, err, "Offload")
 	}, ccltest.With(ccl.Options{Backend: "nccl"}))

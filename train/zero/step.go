@@ -22,8 +22,8 @@ func (m *Model[P, M]) Step(ctx context.Context, u Update[M]) error {
 		return m.StepBufs(ctx, nil)
 	}
 	return m.StepBufs(ctx, func(p Piece, w, g ccl.Buf) error {
-		ws, ok := ccl.Slice[M](w)
-		gs, _ := ccl.Slice[M](g)
+		ws, ok := ccl.SliceOf[M](w)
+		gs, _ := ccl.SliceOf[M](g)
 		if !ok {
 			return errors.New("the memory is a device's; StepBufs updates it")
 		}

@@ -62,7 +62,7 @@ func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor, state
 			case len(s.Bufs) > 0:
 				prefixes, own = append(prefixes, s.Prefix), append(own, s.Bufs[i])
 			default:
-				prefixes, own = append(prefixes, s.Prefix), append(own, ccl.Host(s.Of[i]))
+				prefixes, own = append(prefixes, s.Prefix), append(own, ccl.BufOf(s.Of[i]))
 			}
 		}
 		for _, p := range m.units[i].pieces {
@@ -134,16 +134,16 @@ func (m *Model[P, M]) placed(p Piece, of []ckpt.Tensor) ([]ckpt.Tensor, error) {
 
 // plain is b as a slice of one of the types of Float, or b itself on a device.
 func plain(b ccl.Buf) any {
-	if s, ok := ccl.Slice[float32](b); ok {
+	if s, ok := ccl.SliceOf[float32](b); ok {
 		return s
 	}
-	if s, ok := ccl.Slice[float64](b); ok {
+	if s, ok := ccl.SliceOf[float64](b); ok {
 		return s
 	}
-	if s, ok := ccl.Slice[ccl.BFloat16](b); ok {
+	if s, ok := ccl.SliceOf[ccl.BFloat16](b); ok {
 		return s
 	}
-	if s, ok := ccl.Slice[ccl.Float16](b); ok {
+	if s, ok := ccl.SliceOf[ccl.Float16](b); ok {
 		return s
 	}
 	return b

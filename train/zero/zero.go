@@ -345,7 +345,7 @@ func (m *Model[P, M]) Pieces(i int) []Piece {
 // checkpoint. Optimizer state is laid out alike. After filling call Loaded. A frozen unit has no master copy: where P is not M,
 // ShardBuf has its shard, as P.
 func (m *Model[P, M]) Shard(i int) []M {
-	s, _ := ccl.Slice[M](m.ShardBuf(i))
+	s, _ := ccl.SliceOf[M](m.ShardBuf(i))
 	return s
 }
 

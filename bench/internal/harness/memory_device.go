@@ -92,7 +92,7 @@ func (m deviceMemory) alloc(s *session, n int) (buffer, error) {
 		if !s.o.Registered {
 			break
 		}
-		release, err := s.lanes[i].c.Register(s.ctx, ccl.Device[uint8](part[uint8]{b, 0, n}))
+		release, err := s.lanes[i].c.Register(s.ctx, ccl.BufOfMemory[uint8](part[uint8]{b, 0, n}))
 		if err != nil {
 			d.free()
 			return nil, fmt.Errorf("-R 1: %w", err)
@@ -126,7 +126,7 @@ func (s *session) window(n int) (buffer, error) {
 		return nil, errors.Join(err, ccl.FreeDevice(m))
 	}
 	for i := range s.lanes {
-		release, err := s.lanes[i].c.Window(s.ctx, ccl.Device(m))
+		release, err := s.lanes[i].c.Window(s.ctx, ccl.BufOfMemory(m))
 		if err != nil {
 			d.free()
 			return nil, fmt.Errorf("-R 2: %w", err)
@@ -165,7 +165,7 @@ func (d *deviceBuffer) free() {
 // bufOf is x, which lies in what the host sees of the buffers, as calls get it.
 func bufOf[T ccl.Number](s *session, x []T) ccl.Buf {
 	if len(x) == 0 {
-		return ccl.Host[T](nil)
+		return ccl.BufOf[T](nil)
 	}
 	at := uintptr(unsafe.Pointer(&x[0]))
 	for _, b := range []buffer{s.a, s.b} {
@@ -174,10 +174,10 @@ func bufOf[T ccl.Number](s *session, x []T) ccl.Buf {
 			continue
 		}
 		if first := uintptr(unsafe.Pointer(&d.b[0])); first <= at && at < first+uintptr(len(d.b)) {
-			return ccl.Device[T](part[T]{d.block, at - first, len(x)})
+			return ccl.BufOfMemory[T](part[T]{d.block, at - first, len(x)})
 		}
 	}
-	return ccl.Host(x)
+	return ccl.BufOf(x)
 }
 
 // part is elements of a block, of any type.

@@ -92,24 +92,19 @@ func (e *end) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 func (e *end) Run(context.Context, []*op.Call) error { return engine.ErrUnsupported }
 
 func (e *end) Issue(s uintptr, calls []*op.Call, _ engine.How) (engine.Span, error) {
-	heads := make([]op.Head, len(calls)) // the calls are used again
-	for i, c := range calls {
-		heads[i] = c.Head
+	for _, c := range calls {
+		own := *c // package ccl uses it again
+		streams.at(s).push(func() { e.sum(&own) })
 	}
-	streams.at(s).push(func() {
-		for i := range heads {
-			e.sum(&heads[i])
-		}
-	})
 	return nil, nil
 }
 
 // sum waits for all ranks, of which the last makes the sums of all.
-func (e *end) sum(c *op.Head) {
+func (e *end) sum(c *op.Call) {
 	r := e.room
 	r.mu.Lock()
 	full := r.full
-	r.in[e.g.Rank] = [2][]float32{floats(c.DstAt, c.Count), floats(c.SrcAt, c.Count)}
+	r.in[e.g.Rank] = [2][]float32{floats(c.DstAt, int(c.Count)), floats(c.SrcAt, int(c.Count))}
 	if len(r.in) == e.g.Size {
 		total := make([]float32, c.Count)
 		for rank := range e.g.Size {
@@ -132,9 +127,7 @@ func (e *end) sum(c *op.Head) {
 }
 
 // floats is memory of a block, which bench keeps.
-func floats(at uintptr, n uint64) []float32 {
-	return unsafe.Slice(*(**float32)(unsafe.Pointer(&at)), n)
-}
+func floats(at uintptr, n int) []float32 { return unsafe.Slice(*(**float32)(unsafe.Pointer(&at)), n) }
 
 func (e *end) Mark(s uintptr) (engine.Mark, error) {
 	m := &event{}

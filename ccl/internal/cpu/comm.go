@@ -101,7 +101,7 @@ func (c *Comm) Close() {
 	c.rank.Share.Drop()
 	c.mem.Close()
 	for _, at := range made {
-		c.rank.Site.Here.Host.Free(at.Off, int(at.Size))
+		c.rank.Share.Host.Free(at.Off, int(at.Size))
 	}
 	c.rank.Site.Job.Leave()
 }

@@ -4,7 +4,7 @@
 //
 // A [Comm] is one rank's end of a communicator. It puts together the parts that do the work, each a package that knows only
 // those above it. The parts lie in the Comm, and none is embedded; each has pointers to those that it uses, and keeps what it looks
-// at in every call. So no call goes from pointer to pointer: that takes 1.1 to 2 times as long.
+// at in every call. So a call seldom goes from pointer to pointer: that takes 1.1 to 2 times as long.
 //
 //	tuning  thresholds and sizes
 //	call    a call, its record, its vectors, its fault

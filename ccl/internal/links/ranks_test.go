@@ -34,9 +34,9 @@ func ranksOf(t testing.TB, n int, opt plane.Options) []*Links {
 		all[r] = new(Links)
 		m, mem := new(plane.Member), new(reach.Reach)
 		m.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), opt)
-		m.Enlist()
 		mem.Init(m)
 		all[r].Init(m, mem, new(call.Workspace))
+		m.Enlist()
 	}
 	t.Cleanup(func() {
 		for _, c := range all {

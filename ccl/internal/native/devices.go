@@ -12,14 +12,14 @@ import (
 // devicesOf are the devices of CUDA or ROCm.
 func devicesOf[P gpu.Platform]() engine.Devices {
 	return engine.Devices{Count: gpu.Count[P], Open: func(at, local, locals int) (*engine.Device, error) {
-		d, err := gpu.At[P](max(at, 0))
+		g, err := gpu.At[P](max(at, 0))
 		if at < 0 {
-			d, err = gpu.Local[P](local, locals)
+			g, err = gpu.Local[P](local, locals)
 		}
 		if err != nil {
 			return nil, err
 		}
-		return openDevice(d)
+		return openDevice(g)
 	}}
 }
 
@@ -30,12 +30,12 @@ func openDevice[P gpu.Platform](g gpu.Device[P]) (*engine.Device, error) {
 	}
 	d.Alloc = func(managed bool, bytes int) (engine.Block, error) {
 		if managed {
-			return engine.BlockOf(gpu.AllocManaged[uint8](g, bytes))
+			return engine.BlockOf(gpu.AllocManaged[uint8, P](g, bytes))
 		}
-		return engine.BlockOf(gpu.Alloc[uint8](g, bytes))
+		return engine.BlockOf(gpu.Alloc[uint8, P](g, bytes))
 	}
 	d.At = func(addr uintptr, bytes int) (engine.Block, error) {
-		return engine.BlockOf(gpu.MemOf[uint8](g, addr, bytes))
+		return engine.BlockOf(gpu.MemOf[uint8, P](g, addr, bytes))
 	}
 	d.Capture = func(issue func() error) (launch, close func() error, err error) { return capture(s, issue) }
 	return d, nil

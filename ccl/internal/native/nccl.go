@@ -6,6 +6,7 @@ import (
 	"github.com/goccl/goccl/gpu"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
+	rt "github.com/goccl/goccl/internal/gpu"
 )
 
 // nccl is NVIDIA's library: 2.16 to 2.32 as they were run, 2.10 to 2.15 by their headers.
@@ -13,8 +14,7 @@ var nccl = &vendor{
 	name:    engine.NCCL.Name,
 	title:   engine.NCCL.Title,
 	search:  searchFor(&engine.NCCL),
-	runtime: gpu.CUDA{}.Runtime(),
-	devices: devicesOf[gpu.CUDA](),
+	runtime: rt.CUDA,
 	prefix:  "cuda",
 	oldest:  21003, // bfloat16 and ncclAvg
 	fp8:     22403,
@@ -29,4 +29,4 @@ var nccl = &vendor{
 }
 
 // NCCL is the backend "nccl".
-func NCCL() engine.Backend { return nccl.backend(engine.NCCL) }
+func NCCL() engine.Backend { return nccl.backend(engine.NCCL, devicesOf[gpu.CUDA]()) }

@@ -23,7 +23,7 @@ func TestProductGroupAllocations(t *testing.T) {
 		require.NoError(t, err)
 		defer c.Close()
 		r := begin(t, c, rt)
-		b, in, one := ccl.Device(r.mem(1)), ccl.InPlace(), []int{1}
+		b, in, one := ccl.BufOfMemory(r.mem(1)), ccl.InPlace(), []int{1}
 		for _, n := range []int{1, 8, 64, 256} {
 			for what, call := range map[string]func(g ccl.Queue){
 				"alike": func(g ccl.Queue) { g.AllReduce(b, in, ccl.Sum) },

@@ -72,9 +72,9 @@ func TestProductClose(t *testing.T) {
 				for rank, err := range job(t, n, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
 					x := r.mem(1)
 					for range calls {
-						r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+						r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 					}
-					r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+					r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 					if err := order(ctx, r, &others); err != nil {
 						return err
 					}

@@ -99,7 +99,7 @@ func (r *on) sums(ctx context.Context, k int) error {
 		return err
 	}
 	for range k {
-		if err := r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max).Wait(ctx); err != nil {
+		if err := r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max).Wait(ctx); err != nil {
 			r.c.Close() // memory of a call that is stuck is not given back before
 			return err
 		}
@@ -206,7 +206,7 @@ func TestProductMismatch(t *testing.T) {
 						if err := x.Put([]int32{1, 2, 3, 4}); err != nil {
 							return err
 						}
-						w := calls[r.me](r.q, ccl.Device(x))
+						w := calls[r.me](r.q, ccl.BufOfMemory(x))
 						issued.Done()
 						issued.Wait()
 						return w.Wait(ctx)

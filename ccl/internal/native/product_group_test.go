@@ -23,9 +23,9 @@ func TestProductGroups(t *testing.T) {
 			for k := range 3 {
 				last = r.q.Group(func(g ccl.Queue) error {
 					for range k + 1 {
-						g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+						g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 					}
-					g.AllReduce(ccl.Device(y), ccl.InPlace(), ccl.Sum)
+					g.AllReduce(ccl.BufOfMemory(y), ccl.InPlace(), ccl.Sum)
 					return nil
 				})
 			}
@@ -33,12 +33,12 @@ func TestProductGroups(t *testing.T) {
 			assert.Equal(t, []int32{80}, r.ends(last, y))
 			var inner ccl.Work
 			outer := r.q.Group(func(g ccl.Queue) error {
-				g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+				g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 				inner = r.q.Group(func(g ccl.Queue) error {
-					g.AllGatherV(ccl.Device(z), []int{1, 1}, ccl.Device(z).From(r.me, r.me+1))
+					g.AllGatherV(ccl.BufOfMemory(z), []int{1, 1}, ccl.BufOfMemory(z).From(r.me, r.me+1))
 					return nil
 				})
-				g.AllReduce(ccl.Device(y), ccl.InPlace(), ccl.Sum)
+				g.AllReduce(ccl.BufOfMemory(y), ccl.InPlace(), ccl.Sum)
 				return nil
 			})
 			assert.Equal(t, []int32{7, 7}, r.ends(inner, z))
@@ -47,15 +47,15 @@ func TestProductGroups(t *testing.T) {
 			var stale ccl.Queue
 			if err := r.q.Group(func(g ccl.Queue) error {
 				stale = g
-				g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+				g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 				return nil
 			}).Wait(ctx); err != nil {
 				return err
 			}
-			if err := r.q.Group(func(g ccl.Queue) error { g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum); return nil }).Wait(ctx); err != nil {
+			if err := r.q.Group(func(g ccl.Queue) error { g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum); return nil }).Wait(ctx); err != nil {
 				return err
 			}
-			return stale.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum).Wait(ctx)
+			return stale.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum).Wait(ctx)
 		}) {
 			assert.ErrorContains(t, err, "the Group has returned", "rank %d", rank)
 		}

@@ -33,14 +33,14 @@ func TestProductInput(t *testing.T) {
 			text string
 		}{
 			"wrong address, CheckStrict": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
-				return r.q.AllReduce(ccl.Device(x), ccl.Device(stray{x}), ccl.Sum)
+				return r.q.AllReduce(ccl.BufOfMemory(x), ccl.BufOfMemory(stray{x}), ccl.Sum)
 			}, ccl.ErrBackend, "0x3039"},
 			"host memory": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
-				return r.q.AllReduce(ccl.Host([]int32{1}), ccl.InPlace(), ccl.Sum)
+				return r.q.AllReduce(ccl.BufOf([]int32{1}), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "host memory where device memory is needed"},
 			"freed": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				y, _ := gpu.Alloc[int32](r.d, 2)
-				b := ccl.Device(y)
+				b := ccl.BufOfMemory(y)
 				y.Free()
 				return r.q.AllReduce(b, ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "dst: the device memory was freed"},
@@ -48,32 +48,32 @@ func TestProductInput(t *testing.T) {
 				d, _ := rt.Device(5)
 				y, _ := gpu.Alloc[int32](d, 2)
 				defer y.Free()
-				return r.q.AllReduce(ccl.Device(x), ccl.Device(y), ccl.Sum)
+				return r.q.AllReduce(ccl.BufOfMemory(x), ccl.BufOfMemory(y), ccl.Sum)
 			}, ccl.ErrArgument, "src: the memory is on device 5, the Comm on device 0"},
 			"another package": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
-				return r.q.AllReduce(ccl.Device(foreign{x}), ccl.InPlace(), ccl.Sum)
+				return r.q.AllReduce(ccl.BufOfMemory(foreign{x}), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "the memory is from package acme, but the Comm's backend " + name},
 			"too many": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
-				return r.q.AllReduce(ccl.Device(x).From(0, 3), ccl.InPlace(), ccl.Sum)
+				return r.q.AllReduce(ccl.BufOfMemory(x).From(0, 3), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "Buf.From was out of bounds"},
 			"lengths": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
-				return r.q.AllReduce(ccl.Device(x), ccl.Device(x).From(0, 1), ccl.Sum)
+				return r.q.AllReduce(ccl.BufOfMemory(x), ccl.BufOfMemory(x).From(0, 1), ccl.Sum)
 			}, ccl.ErrArgument, "dst must have 1"},
 			"closed stream": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				r.s.Close()
-				return r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+				return r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "is closed"},
 			"closed stream, new queue": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				r.s.Close()
-				return r.c.On(r.s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+				return r.c.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "is closed"},
 			"stream of another device": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				d, _ := rt.Device(5)
 				s, _ := d.NewStream()
 				defer s.Close()
-				return r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+				return r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 			}, ccl.ErrArgument, "Stream is on device 5, the Comm on device 0"},
-			"root": {func(r *on, x *gpu.Mem[int32]) ccl.Work { return r.q.Broadcast(ccl.Device(x), 1) },
+			"root": {func(r *on, x *gpu.Mem[int32]) ccl.Work { return r.q.Broadcast(ccl.BufOfMemory(x), 1) },
 				ccl.ErrArgument, "root is 1; the ranks are 0 to 0"},
 		} {
 			t.Run(what, func(t *testing.T) {

@@ -56,10 +56,10 @@ func TestProductLaunchRecorded(t *testing.T) {
 			}
 			begun.Done() // both ranks capture at once, and each graph has the calls of its own rank
 			begun.Wait()
-			r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+			r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 			r.q.Group(func(g ccl.Queue) error {
-				g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
-				g.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+				g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
+				g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 				return nil
 			})
 			issued.Done()

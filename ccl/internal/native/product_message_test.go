@@ -29,17 +29,17 @@ func TestProductFirstMessage(t *testing.T) {
 				var w ccl.Work
 				switch { // rank 0 begins, so that there is no circle
 				case r.me == 0:
-					w = r.q.Send(ccl.Device(x), next)
+					w = r.q.Send(ccl.BufOfMemory(x), next)
 					if err := w.Wait(ctx); err != nil {
 						return err
 					}
-					w = r.q.Recv(ccl.Device(y), prev)
+					w = r.q.Recv(ccl.BufOfMemory(y), prev)
 				default:
-					w = r.q.Recv(ccl.Device(y), prev)
+					w = r.q.Recv(ccl.BufOfMemory(y), prev)
 					if err := w.Wait(ctx); err != nil {
 						return err
 					}
-					w = r.q.Send(ccl.Device(x), next)
+					w = r.q.Send(ccl.BufOfMemory(x), next)
 				}
 				if err := w.Wait(ctx); err != nil {
 					return err
@@ -47,7 +47,7 @@ func TestProductFirstMessage(t *testing.T) {
 				if err := y.Get(one); err != nil || one[0] != int32(prev) {
 					return fmt.Errorf("round %d: %d from rank %d: %w", round, one[0], prev, err)
 				}
-				w = r.q.SendRecv(ccl.Device(y), next, ccl.Device(x), prev) // the other way round
+				w = r.q.SendRecv(ccl.BufOfMemory(y), next, ccl.BufOfMemory(x), prev) // the other way round
 				if err := w.Wait(ctx); err != nil {
 					return err
 				}
@@ -109,7 +109,7 @@ func TestProductMessageAlone(t *testing.T) {
 					start := time.Now()
 					for rank, err := range job(t, 3, ccl.Options{Backend: name, Staged: true, Timeout: 500 * time.Millisecond}, rt, func(ctx context.Context, r *on) error {
 						if r.me == 0 {
-							return call(ctx, r, ccl.Device(r.mem(1)))
+							return call(ctx, r, ccl.BufOfMemory(r.mem(1)))
 						}
 						if r.me == 1 && code == ccl.ErrAborted {
 							time.Sleep(50 * time.Millisecond) // right either way

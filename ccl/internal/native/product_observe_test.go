@@ -54,7 +54,7 @@ func TestProductObserved(t *testing.T) {
 		told := make([]heard, 2)
 		for rank, err := range observedJob(t, ccl.Options{Backend: name}, told, rt, func(ctx context.Context, r *on) error {
 			x, y := r.mem(1, 2, 3), r.mem(1, 2, 3)
-			b, in, h := ccl.Device(x), ccl.InPlace(), &told[r.me]
+			b, in, h := ccl.BufOfMemory(x), ccl.InPlace(), &told[r.me]
 			if err := r.q.AllReduce(b, in, ccl.Max).Wait(ctx); err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func TestProductObserved(t *testing.T) {
 				return err
 			}
 			r.q.AllReduce(b, in, ccl.Max) // the same: the shorter way
-			r.q.AllReduce(b.From(0, 2), ccl.Device(y).From(0, 2), ccl.Sum)
+			r.q.AllReduce(b.From(0, 2), ccl.BufOfMemory(y).From(0, 2), ccl.Sum)
 			r.q.Broadcast(b, 1)
 			if err := r.s.Synchronize(); err != nil {
 				return err
@@ -73,7 +73,7 @@ func TestProductObserved(t *testing.T) {
 			r.q.Group(func(g ccl.Queue) error {
 				g.AllReduce(b.From(0, 1), in, ccl.Max)
 				g.Send(b, 1-r.me)
-				g.Recv(ccl.Device(y), 1-r.me)
+				g.Recv(ccl.BufOfMemory(y), 1-r.me)
 				return nil
 			})
 			r.q.Barrier()
@@ -161,7 +161,7 @@ func TestProductObservedFailure(t *testing.T) {
 		told := make([]heard, 2)
 		for rank, err := range observedJob(t, ccl.Options{Backend: name, Timeout: 300 * time.Millisecond}, told, rt, func(ctx context.Context, r *on) error {
 			x := r.mem(1)
-			b, in := ccl.Device(x), ccl.InPlace()
+			b, in := ccl.BufOfMemory(x), ccl.InPlace()
 			for range 2 {
 				require.NoError(r.t, r.q.AllReduce(b, in, ccl.Max).Wait(ctx))
 			}

@@ -24,8 +24,8 @@ func TestProductOrder(t *testing.T) {
 			here := []int64{1}
 			var err error
 			for k := range rounds {
-				first := r.c.On(nil).AllReduce(ccl.Host(here), ccl.InPlace(), ccl.Max)
-				second := r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+				first := r.c.On(nil).AllReduce(ccl.BufOf(here), ccl.InPlace(), ccl.Max)
+				second := r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 				third := r.c.On(nil).Barrier()
 				if k%10 == 9 {
 					err = errors.Join(err, first.Wait(ctx), second.Wait(ctx), third.Wait(ctx))

@@ -41,7 +41,7 @@ func TestProductOverhead(t *testing.T) {
 		h, _ := r.s.Handle()
 		lib, err := cside.Open(os.Getenv(libraryOf[name]))
 		require.NoError(t, err)
-		b, in := ccl.Device(x), ccl.InPlace()
+		b, in := ccl.BufOfMemory(x), ccl.InPlace()
 		var last ccl.Work
 		issue := func(n int) {
 			for range n {

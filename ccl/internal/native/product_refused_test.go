@@ -51,8 +51,8 @@ func TestProductFP8(t *testing.T) {
 					return err
 				}
 				for _, w := range []ccl.Work{
-					r.q.Broadcast(ccl.Device(x), 1), r.q.AllGather(ccl.Device(x), ccl.Device(x).From(r.me, r.me+1)),
-					r.q.SendRecv(ccl.Device(x).From(0, 1), 1-r.me, ccl.Device(x).From(1, 2), 1-r.me),
+					r.q.Broadcast(ccl.BufOfMemory(x), 1), r.q.AllGather(ccl.BufOfMemory(x), ccl.BufOfMemory(x).From(r.me, r.me+1)),
+					r.q.SendRecv(ccl.BufOfMemory(x).From(0, 1), 1-r.me, ccl.BufOfMemory(x).From(1, 2), 1-r.me),
 				} {
 					if err := w.Wait(ctx); err != nil {
 						return err
@@ -77,7 +77,7 @@ func TestProductAlone(t *testing.T) {
 		leaves(t, name)
 		for _, err := range job(t, 1, ccl.Options{Backend: name, Timeout: soon}, rt, func(_ context.Context, r *on) error {
 			x, y := r.mem(1, 2, 3), r.mem(0, 0, 0)
-			dx, dy := ccl.Device(x), ccl.Device(y)
+			dx, dy := ccl.BufOfMemory(x), ccl.BufOfMemory(y)
 			assert.Equal(r.t, []int32{1, 2, 3}, r.ends(r.q.AllToAll(dy, dx), y))
 			assert.Equal(r.t, []int32{1, 2, 3}, r.ends(r.q.AllToAll(dx, ccl.InPlace()), x))
 			assert.NoError(r.t, x.Put([]int32{4, 5, 6}))
@@ -118,7 +118,7 @@ func TestProductRefused(t *testing.T) {
 		return
 	}
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
-		works, dev := os.Getenv(mallocAsync) == "driver", ccl.Device[int32]
+		works, dev := os.Getenv(mallocAsync) == "driver", ccl.BufOfMemory[int32]
 		for kind, call := range map[ccl.Kind]func(r *on, dst, src ccl.Buf) ccl.Work{
 			ccl.KindAllToAll:  func(r *on, dst, src ccl.Buf) ccl.Work { return r.q.AllToAll(dst, src) },
 			ccl.KindAllToAllV: func(r *on, dst, src ccl.Buf) ccl.Work { return r.q.AllToAllV(dst, []int{1, 1}, src, []int{1, 1}) },
@@ -177,7 +177,7 @@ func TestProductRefusedByLibrary(t *testing.T) {
 		t.Setenv("FAKE_FAIL", fmt.Sprintf("ncclAllGather:0:4,run%d:1:1", knobRuns))
 		for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: soon}, rt, func(ctx context.Context, r *on) error {
 			x, y := r.mem(0, 0, 0, 0, 0, 0), r.mem(1, 2, 3)
-			return r.q.AllGather(ccl.Device(x), ccl.Device(y)).Wait(ctx)
+			return r.q.AllGather(ccl.BufOfMemory(x), ccl.BufOfMemory(y)).Wait(ctx)
 		}) {
 			e := failure(t, rank, err, ccl.ErrBackend)
 			assert.Contains(t, e.Error(), "AllGather #1 int32 x 3: ", "rank %d", rank)

@@ -37,7 +37,7 @@ func TestProductRegister(t *testing.T) {
 					x := r.mem(1, 2, 3)
 					var releases []func() error
 					if c.Rank() > 0 {
-						for _, b := range []ccl.Buf{ccl.Device(x), ccl.Device(x).From(1, 2), ccl.Device(x).From(1, 1)} {
+						for _, b := range []ccl.Buf{ccl.BufOfMemory(x), ccl.BufOfMemory(x).From(1, 2), ccl.BufOfMemory(x).From(1, 1)} {
 							release, err := c.Register(t.Context(), b)
 							if !assert.NoError(t, err) {
 								return
@@ -45,7 +45,7 @@ func TestProductRegister(t *testing.T) {
 							releases = append(releases, release)
 						}
 					}
-					assert.Equal(t, []int32{3, 6, 9}, r.ends(r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum), x))
+					assert.Equal(t, []int32{3, 6, 9}, r.ends(r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
 					for i, release := range releases {
 						if c.Rank() == 2 && i == 0 {
 							continue // Close does it
@@ -87,12 +87,12 @@ func TestProductRegisterRefuses(t *testing.T) {
 			code ccl.Code
 			text string
 		}{
-			{"freed", t.Context(), ccl.Device(freed), ccl.ErrArgument, "the device memory was freed"},
-			{"host", t.Context(), ccl.Host([]int32{1}), ccl.ErrArgument, "host memory where device memory is needed"},
-			{"elsewhere", t.Context(), ccl.Device(far), ccl.ErrArgument, "the memory is on device 5, the Comm on device 0"},
-			{"bounds", t.Context(), ccl.Device(x).From(1, 3), ccl.ErrArgument, "out of bounds"},
-			{"another package", t.Context(), ccl.Device(foreign{x}), ccl.ErrArgument, "the memory is from package acme"},
-			{"context", over, ccl.Device(x), ccl.ErrCanceled, "context canceled"},
+			{"freed", t.Context(), ccl.BufOfMemory(freed), ccl.ErrArgument, "the device memory was freed"},
+			{"host", t.Context(), ccl.BufOf([]int32{1}), ccl.ErrArgument, "host memory where device memory is needed"},
+			{"elsewhere", t.Context(), ccl.BufOfMemory(far), ccl.ErrArgument, "the memory is on device 5, the Comm on device 0"},
+			{"bounds", t.Context(), ccl.BufOfMemory(x).From(1, 3), ccl.ErrArgument, "out of bounds"},
+			{"another package", t.Context(), ccl.BufOfMemory(foreign{x}), ccl.ErrArgument, "the memory is from package acme"},
+			{"context", over, ccl.BufOfMemory(x), ccl.ErrCanceled, "context canceled"},
 		} {
 			_, err := c.Register(tc.ctx, tc.b)
 			require.ErrorIs(t, err, tc.code, tc.name)
@@ -100,22 +100,22 @@ func TestProductRegisterRefuses(t *testing.T) {
 			require.ErrorContains(t, err, tc.text, tc.name)
 		}
 		t.Setenv("FAKE_FAIL", "ncclCommRegister:0:4")
-		_, err = c.Register(t.Context(), ccl.Device(x))
+		_, err = c.Register(t.Context(), ccl.BufOfMemory(x))
 		require.ErrorIs(t, err, ccl.ErrBackend)
 		require.ErrorContains(t, err, "ncclCommRegister: invalid argument")
 		t.Setenv("FAKE_FAIL", "")
-		require.Equal(t, []int32{1, 2}, r.ends(r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum), x))
+		require.Equal(t, []int32{1, 2}, r.ends(r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
 
-		release, err := c.Register(t.Context(), ccl.Device(x))
+		release, err := c.Register(t.Context(), ccl.BufOfMemory(x))
 		require.NoError(t, err)
 		c.Abort(errors.New("enough"))
 		<-c.Done()
 		require.NoError(t, release())
-		_, err = c.Register(t.Context(), ccl.Device(x))
+		_, err = c.Register(t.Context(), ccl.BufOfMemory(x))
 		require.ErrorContains(t, err, "enough")
 		require.NoError(t, c.Close())
 		require.NoError(t, release())
-		_, err = c.Register(t.Context(), ccl.Device(x))
+		_, err = c.Register(t.Context(), ccl.BufOfMemory(x))
 		require.ErrorIs(t, err, ccl.ErrClosed)
 	})
 }

@@ -29,7 +29,7 @@ func TestProductRepeat(t *testing.T) {
 			require.NoError(r.t, err)
 			defer other.Close()
 			x, y := r.mem(0, 0, 0, 0), r.mem(me, 10*me, 100*me, 1000*me)
-			b, in := ccl.Device(x), ccl.InPlace()
+			b, in := ccl.BufOfMemory(x), ccl.InPlace()
 			half := r.c.Scaled(0.5)
 			for _, tc := range []struct {
 				name string
@@ -44,19 +44,19 @@ func TestProductRepeat(t *testing.T) {
 				}, []int32{3, 10 * me, 100 * me, 3000}},
 				{"no elements", func() ccl.Work { return r.q.AllReduce(b.From(2, 2), in, ccl.Sum) }, []int32{me, 10 * me, 100 * me, 1000 * me}},
 				{"another operator", func() ccl.Work { return r.q.AllReduce(b, in, ccl.Max) }, []int32{2, 20, 200, 2000}},
-				{"another memory", func() ccl.Work { return r.q.AllReduce(ccl.Device(y), in, ccl.Max) }, []int32{me, 10 * me, 100 * me, 1000 * me}},
-				{"src of another memory", func() ccl.Work { return r.q.AllReduce(b, ccl.Device(y), ccl.Prod) }, []int32{32, 3200, 320000, 32000000}},
-				{"another type", func() ccl.Work { return r.q.AllReduce(ccl.Device(f), in, ccl.Sum) }, []int32{me, 10 * me, 100 * me, 1000 * me}},
+				{"another memory", func() ccl.Work { return r.q.AllReduce(ccl.BufOfMemory(y), in, ccl.Max) }, []int32{me, 10 * me, 100 * me, 1000 * me}},
+				{"src of another memory", func() ccl.Work { return r.q.AllReduce(b, ccl.BufOfMemory(y), ccl.Prod) }, []int32{32, 3200, 320000, 32000000}},
+				{"another type", func() ccl.Work { return r.q.AllReduce(ccl.BufOfMemory(f), in, ccl.Sum) }, []int32{me, 10 * me, 100 * me, 1000 * me}},
 				{"a factor", func() ccl.Work {
-					r.q.AllReduce(ccl.Device(f), in, half)
-					return r.q.AllReduce(ccl.Device(f), in, half)
+					r.q.AllReduce(ccl.BufOfMemory(f), in, half)
+					return r.q.AllReduce(ccl.BufOfMemory(f), in, half)
 				}, []int32{me, 10 * me, 100 * me, 1000 * me}},
 				{"another kind", func() ccl.Work {
 					r.q.Broadcast(b, 1)
 					return r.q.AllReduce(b, in, ccl.Sum)
 				}, []int32{4, 40, 400, 4000}},
 				{"counts between", func() ccl.Work {
-					r.q.AllGatherV(ccl.Device(y), []int{1, 3}, ccl.Device(y).From(r.me, 2*r.me+1+r.me))
+					r.q.AllGatherV(ccl.BufOfMemory(y), []int{1, 3}, ccl.BufOfMemory(y).From(r.me, 2*r.me+1+r.me))
 					return r.q.AllReduce(b, in, ccl.Sum)
 				}, []int32{3, 30, 300, 3000}},
 				{"in a group", func() ccl.Work {
@@ -69,7 +69,7 @@ func TestProductRepeat(t *testing.T) {
 				{"after one of a group", func() ccl.Work { return r.q.AllReduce(b.From(1, 3), in, ccl.Sum) }, []int32{me, 30, 300, 1000 * me}},
 				{"another stream", func() ccl.Work { return r.c.On(other).AllReduce(b, in, ccl.Sum) }, []int32{3, 30, 300, 3000}},
 				{"behind one on the host", func() ccl.Work {
-					r.c.On(nil).AllReduce(ccl.Host([]int32{1}), in, ccl.Sum)
+					r.c.On(nil).AllReduce(ccl.BufOf([]int32{1}), in, ccl.Sum)
 					return r.q.AllReduce(b, in, ccl.Sum)
 				}, []int32{3, 30, 300, 3000}},
 			} {
@@ -124,7 +124,7 @@ func TestProductRepeatRefused(t *testing.T) {
 					}
 					defer r.s.Close()
 					r.q = r.c.On(r.s)
-					b := ccl.Device(x)
+					b := ccl.BufOfMemory(x)
 					for range 3 {
 						if err := r.q.AllReduce(b, ccl.InPlace(), ccl.Sum).Wait(ctx); err != nil {
 							return err

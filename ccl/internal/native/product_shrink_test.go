@@ -69,7 +69,7 @@ func TestProductShrink(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					err = r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum).Wait(ctx)
+					err = r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum).Wait(ctx)
 					var e *ccl.Error // ErrClosed, or what the library says, whichever is known first
 					if !errors.As(err, &e) {
 						return fmt.Errorf("a call without rank 1: %w", err)
@@ -84,7 +84,7 @@ func TestProductShrink(t *testing.T) {
 					if err := x.Put([]int32{int32(10 + r.me)}); err != nil {
 						return err
 					}
-					if err := child.On(r.s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum).Wait(ctx); err != nil {
+					if err := child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum).Wait(ctx); err != nil {
 						return err
 					}
 					got := make([]int32, 1)

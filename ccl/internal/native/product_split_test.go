@@ -51,7 +51,7 @@ func TestProductSplitLate(t *testing.T) {
 					if err := x.Put([]int32{int32(r.me + 1)}); err != nil {
 						return err
 					}
-					if err := child.On(r.s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum).Wait(ctx); err != nil {
+					if err := child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum).Wait(ctx); err != nil {
 						return err
 					}
 					got := make([]int32, 1)

@@ -27,7 +27,7 @@ func TestProductStreamClosed(t *testing.T) {
 			for range 5 {
 				s, err := r.d.NewStream()
 				require.NoError(t, err)
-				w := r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+				w := r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 				require.NoError(t, s.Synchronize())
 				require.NoError(t, s.Close())
 				if err := w.Wait(ctx); err != nil {
@@ -61,8 +61,8 @@ func TestProductStreamLeft(t *testing.T) {
 			x, y := r.mem(1), r.mem(int32(r.me+1))
 			s, err := r.d.NewStream()
 			require.NoError(t, err)
-			r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
-			w := r.c.On(s).AllReduce(ccl.Device(y), ccl.InPlace(), ccl.Sum)
+			r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
+			w := r.c.On(s).AllReduce(ccl.BufOfMemory(y), ccl.InPlace(), ccl.Sum)
 			require.NoError(t, s.Close())
 			if err := w.Wait(ctx); err != nil {
 				return err
@@ -102,7 +102,7 @@ func TestProductStreamGone(t *testing.T) {
 				return err
 			}
 			s := &mute{Stream: r.s}
-			w := r.c.On(s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+			w := r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 			s.closed = true
 			var e *ccl.Error
 			if err := w.Wait(ctx); !errors.As(err, &e) || e.Code != ccl.ErrArgument {
@@ -124,18 +124,18 @@ func TestProductElsewhere(t *testing.T) {
 		what  string // is on the other device
 	}{
 		{"stream", func(r *on, near, _ *gpu.Mem[int32], s *gpu.Stream) ccl.Work {
-			return r.c.On(s).AllReduce(ccl.Device(near), ccl.InPlace(), ccl.Max)
+			return r.c.On(s).AllReduce(ccl.BufOfMemory(near), ccl.InPlace(), ccl.Max)
 		}, "On: the *PACKAGE.Stream is"},
 		{"memory", func(r *on, _, far *gpu.Mem[int32], _ *gpu.Stream) ccl.Work {
-			return r.q.AllReduce(ccl.Device(far), ccl.InPlace(), ccl.Max)
+			return r.q.AllReduce(ccl.BufOfMemory(far), ccl.InPlace(), ccl.Max)
 		}, "AllReduce: dst: the memory is"},
 		{"memory of the source", func(r *on, near, far *gpu.Mem[int32], _ *gpu.Stream) ccl.Work {
-			return r.q.AllReduce(ccl.Device(near), ccl.Device(far), ccl.Max)
+			return r.q.AllReduce(ccl.BufOfMemory(near), ccl.BufOfMemory(far), ccl.Max)
 		}, "AllReduce: src: the memory is"},
 		{"memory, in a group", func(r *on, near, far *gpu.Mem[int32], _ *gpu.Stream) ccl.Work {
 			return r.q.Group(func(g ccl.Queue) error {
-				g.AllReduce(ccl.Device(near), ccl.InPlace(), ccl.Max)
-				g.AllReduce(ccl.Device(far), ccl.InPlace(), ccl.Max)
+				g.AllReduce(ccl.BufOfMemory(near), ccl.InPlace(), ccl.Max)
+				g.AllReduce(ccl.BufOfMemory(far), ccl.InPlace(), ccl.Max)
 				return nil
 			})
 		}, "AllReduce: dst: the memory is"},
@@ -150,7 +150,7 @@ func TestProductElsewhere(t *testing.T) {
 						return err
 					}
 					if r.me == 0 {
-						return r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max).Wait(ctx)
+						return r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max).Wait(ctx)
 					}
 					d, err := rt.Device(5)
 					require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestProductGraphHangs(t *testing.T) {
 					if err := r.s.BeginCapture(); err != nil {
 						return err
 					}
-					r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+					r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 					g, err := r.s.EndCapture()
 					if err != nil {
 						return err
@@ -242,7 +242,7 @@ func TestProductCaptureBesideWatch(t *testing.T) {
 			}
 			var last ccl.Work
 			for range 50 {
-				last = r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Max)
+				last = r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 			}
 			if err := other.BeginCapture(); err != nil {
 				return err

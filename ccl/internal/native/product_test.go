@@ -102,7 +102,7 @@ func TestProduct(t *testing.T) {
 
 func (r *on) collectives() {
 	t, q, me, n := r.t, r.q, int32(r.me), r.n
-	dev := ccl.Device[int32]
+	dev := ccl.BufOfMemory[int32]
 	next, prev := (r.me+1)%n, (r.me+n-1)%n
 	counts := []int{1, 0, 2}
 	offset := []int32{0, 1, 1}[r.me]
@@ -185,7 +185,7 @@ func (r *on) group() {
 	var works []ccl.Work
 	w := r.q.Group(func(g ccl.Queue) error {
 		for i := range 8 {
-			part := ccl.Device(x).From(i, i+1)
+			part := ccl.BufOfMemory(x).From(i, i+1)
 			works = append(works, g.AllReduce(part, ccl.InPlace(), ccl.Sum))
 		}
 		return nil
@@ -206,11 +206,11 @@ func (r *on) graph() {
 	}
 	x := r.mem(1)
 	// The library's connections are made by a call outside the capture.
-	require.Equal(r.t, []int32{int32(r.n)}, r.ends(r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum), x))
+	require.Equal(r.t, []int32{int32(r.n)}, r.ends(r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
 	require.NoError(r.t, x.Put([]int32{1}))
 	require.NoError(r.t, ccl.Barrier(r.t.Context(), r.c))
 	require.NoError(r.t, r.s.BeginCapture())
-	w := r.q.AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+	w := r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 	var e *ccl.Error
 	require.ErrorAs(r.t, w.Wait(r.t.Context()), &e, "a call that is captured does not run")
 	require.Equal(r.t, ccl.ErrArgument, e.Code, "%v", e)
@@ -238,7 +238,7 @@ func (r *on) split(rt *gpu.Runtime) {
 		return
 	}
 	x := r.mem(int32(r.me))
-	w := child.On(r.s).AllReduce(ccl.Device(x), ccl.InPlace(), ccl.Sum)
+	w := child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 	require.Equal(r.t, []int32{2}, r.ends(w, x))
 	require.NoError(r.t, child.Close())
 }
@@ -259,7 +259,7 @@ func TestProductSplitOfAnyInts(t *testing.T) {
 				return
 			}
 			x, all := r.mem(int32(r.me)), r.mem(-1, -1)
-			w := child.On(r.s).AllGather(ccl.Device(all), ccl.Device(x))
+			w := child.On(r.s).AllGather(ccl.BufOfMemory(all), ccl.BufOfMemory(x))
 			require.Equal(t, [][]int32{{2, 0}, {3, 1}}[r.me%2], r.ends(w, all))
 			require.NoError(t, child.Close())
 		}, ccltest.With(ccl.Options{Backend: name}))

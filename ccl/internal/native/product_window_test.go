@@ -39,7 +39,7 @@ func TestProductWindow(t *testing.T) {
 				ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 					r := begin(t, c, rt)
 					m, x := r.make(4096)
-					b := ccl.Device(m)
+					b := ccl.BufOfMemory(m)
 					low, high := b.From(0, 1024), b.From(1024, 4096)
 					whole, err := c.Window(t.Context(), high)
 					if !assert.NoError(t, err) {
@@ -102,23 +102,23 @@ func TestProductWindowRefused(t *testing.T) {
 		}
 		for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
 			m, _ := r.make(4096)
-			b := ccl.Device(m)
+			b := ccl.BufOfMemory(m)
 			if r.me == 2 {
 				b = b.From(0, 2048)
 			}
 			if err := over(ctx, r, b, ccl.ErrArgument, "Window: a window has one size on all ranks: rank 0 has 16384 bytes, rank 2 has 8192"); err != nil {
 				return err
 			}
-			b = ccl.Device(m).From(0, 1024)
+			b = ccl.BufOfMemory(m).From(0, 1024)
 			if r.me == 1 {
-				b = ccl.Device(m).From(1, 1025)
+				b = ccl.BufOfMemory(m).From(1, 1025)
 			}
 			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 1: the memory begins at 0x"); err != nil {
 				return err
 			}
-			b = ccl.Device(m)
+			b = ccl.BufOfMemory(m)
 			if r.me == 0 {
-				b = ccl.Device(r.mem(make([]int32, 4096)...))
+				b = ccl.BufOfMemory(r.mem(make([]int32, 4096)...))
 			}
 			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window needs memory from MakeDevice, not a *"+rt.Package+".Mem"); err != nil {
 				return err
@@ -127,7 +127,7 @@ func TestProductWindowRefused(t *testing.T) {
 			if err := ccl.FreeDevice(freed); err != nil {
 				return err
 			}
-			if err := over(ctx, r, ccl.Device(freed), ccl.ErrArgument, "Window: on rank 0: the device memory was freed"); err != nil {
+			if err := over(ctx, r, ccl.BufOfMemory(freed), ccl.ErrArgument, "Window: on rank 0: the device memory was freed"); err != nil {
 				return err
 			}
 			return r.windowsOverlap(ctx, m, over)
@@ -138,7 +138,7 @@ func TestProductWindowRefused(t *testing.T) {
 		t.Setenv("FAKE_NCCL_RANK", "1")
 		for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
 			m, _ := r.make(4096)
-			err := over(ctx, r, ccl.Device(m), ccl.ErrUnsupported, "makes no symmetric window on rank 1: the devices of all ranks must be able to map")
+			err := over(ctx, r, ccl.BufOfMemory(m), ccl.ErrUnsupported, "makes no symmetric window on rank 1: the devices of all ranks must be able to map")
 			return errors.Join(err, ccl.FreeDevice(m))
 		}) {
 			assert.NoError(t, err, "rank %d", rank)
@@ -150,7 +150,7 @@ func TestProductWindowRefused(t *testing.T) {
 
 // windowsOverlap is one memory in two windows, the whole of it or a part, on all ranks or on one.
 func (r *on) windowsOverlap(ctx context.Context, m ccl.Memory[int32], over func(context.Context, *on, ccl.Buf, ccl.Code, string) error) error {
-	b := ccl.Device(m)
+	b := ccl.BufOfMemory(m)
 	first, err := r.c.Window(ctx, b.From(1024, 3072))
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (r *on) windowsOverlap(ctx context.Context, m ccl.Memory[int32], over func(
 		}
 	}
 	other, _ := r.make(2048)
-	on := ccl.Device(other)
+	on := ccl.BufOfMemory(other)
 	if r.me == 2 {
 		on = b.From(2048, 4096)
 	}
@@ -205,7 +205,7 @@ func TestProductWindowFails(t *testing.T) {
 				}
 				short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 				defer cancel()
-				_, err := r.c.Window(short, ccl.Device(m))
+				_, err := r.c.Window(short, ccl.BufOfMemory(m))
 				return err
 			}},
 			{"another call", "", ccl.ErrMismatch, func(ctx context.Context, r *on, m ccl.Memory[int32]) error {
@@ -217,7 +217,7 @@ func TestProductWindowFails(t *testing.T) {
 					_, err := r.c.Split(ctx, 0, 0)
 					return err
 				}
-				_, err := r.c.Window(ctx, ccl.Device(m))
+				_, err := r.c.Window(ctx, ccl.BufOfMemory(m))
 				return err
 			}},
 			{"a rank that does not come", "", ccl.ErrTimeout, func(ctx context.Context, r *on, m ccl.Memory[int32]) error {
@@ -225,7 +225,7 @@ func TestProductWindowFails(t *testing.T) {
 					<-r.c.Done()
 					return r.c.Err()
 				}
-				_, err := r.c.Window(ctx, ccl.Device(m))
+				_, err := r.c.Window(ctx, ccl.BufOfMemory(m))
 				return err
 			}},
 		} {
@@ -242,7 +242,7 @@ func TestProductWindowFails(t *testing.T) {
 					call := tc.call
 					if call == nil {
 						call = func(ctx context.Context, r *on, m ccl.Memory[int32]) error {
-							_, err := r.c.Window(ctx, ccl.Device(m))
+							_, err := r.c.Window(ctx, ccl.BufOfMemory(m))
 							return err
 						}
 					}

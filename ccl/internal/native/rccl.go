@@ -6,6 +6,7 @@ import (
 	"github.com/goccl/goccl/gpu"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
+	rt "github.com/goccl/goccl/internal/gpu"
 )
 
 // rccl is AMD's library, which exports NCCL's names and follows its versions. ncclAllToAll, Gather and
@@ -14,8 +15,7 @@ var rccl = &vendor{
 	name:    engine.RCCL.Name,
 	title:   engine.RCCL.Title,
 	search:  searchFor(&engine.RCCL),
-	runtime: gpu.ROCm{}.Runtime(),
-	devices: devicesOf[gpu.ROCm](),
+	runtime: rt.HIP,
 	prefix:  "hip",
 	oldest:  21003,
 	fp8:     22005, // ROCm 6.2
@@ -29,4 +29,4 @@ var rccl = &vendor{
 }
 
 // RCCL is the backend "rccl".
-func RCCL() engine.Backend { return rccl.backend(engine.RCCL) }
+func RCCL() engine.Backend { return rccl.backend(engine.RCCL, devicesOf[gpu.ROCm]()) }

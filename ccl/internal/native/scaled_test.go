@@ -30,11 +30,11 @@ func TestProductScaled(t *testing.T) {
 			me := float32(r.me + 1)
 			require.NoError(r.t, x.Put([]float32{me, 2 * me, 4, 8}))
 			require.NoError(r.t, y.Put([]ccl.BFloat16{ccl.ToBFloat16(me), ccl.ToBFloat16(16)}))
-			a, b := ccl.Device(x).From(0, 2), ccl.Device(x).From(2, 4)
+			a, b := ccl.BufOfMemory(x).From(0, 2), ccl.BufOfMemory(x).From(2, 4)
 			first := r.q.AllReduce(a, ccl.InPlace(), half)
 			both := r.q.Group(func(g ccl.Queue) error {
 				g.AllReduce(b, ccl.InPlace(), quarter)
-				g.AllReduce(ccl.Device(y), ccl.InPlace(), half)
+				g.AllReduce(ccl.BufOfMemory(y), ccl.InPlace(), half)
 				return nil
 			})
 			if err := errors.Join(first.Wait(ctx), both.Wait(ctx)); err != nil {
@@ -69,13 +69,13 @@ func TestProductScaledDiffers(t *testing.T) {
 			defer x.Free()
 			defer r.c.Close()
 			require.NoError(r.t, x.Put([]float32{1}))
-			return r.q.AllReduce(ccl.Device(x), ccl.InPlace(), r.c.Scaled(float64(r.me+1))).Wait(ctx)
+			return r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), r.c.Scaled(float64(r.me+1))).Wait(ctx)
 		}) {
 			failure(t, rank, err, ccl.ErrMismatch)
 		}
 		for rank, err := range job(t, 1, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
 			defer r.c.Close()
-			return r.q.AllReduce(ccl.Device(r.mem(1)), ccl.InPlace(), r.c.Scaled(2)).Wait(ctx)
+			return r.q.AllReduce(ccl.BufOfMemory(r.mem(1)), ccl.InPlace(), r.c.Scaled(2)).Wait(ctx)
 		}) {
 			assert.ErrorContains(t, failure(t, rank, err, ccl.ErrArgument), "not int32")
 		}

@@ -16,7 +16,6 @@ type vendor struct {
 	name, title string
 	search      dl.Search
 	runtime     *gpu.Runtime
-	devices     engine.Devices
 	prefix      string // of the device runtime's functions
 	oldest      int
 	fp8         int   // the first version with 8-bit floats
@@ -47,8 +46,8 @@ func searchFor(row *engine.Backend) dl.Search {
 
 // backend is row with v's engine. The device is the wanted one, or the one with this rank's number on its host: the library takes
 // no two ranks on a device, unless it was set up to.
-func (v *vendor) backend(row engine.Backend) engine.Backend {
-	row.Choose, row.Devices = v.runtime.Choose, v.devices
+func (v *vendor) backend(row engine.Backend, devices engine.Devices) engine.Backend {
+	row.Choose, row.Devices = v.runtime.Choose, devices
 	row.Open = func() (*engine.Library, error) { return describe(v.load()) }
 	return row
 }

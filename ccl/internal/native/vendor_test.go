@@ -14,7 +14,7 @@ import (
 func TestBackend(t *testing.T) {
 	vendors(t, func(t *testing.T, v *vendor) {
 		row := *engine.Find(v.name)
-		b := v.backend(row)
+		b := v.backend(row, engine.Devices{})
 		require.Equal(t, v.title, b.Title)
 		require.Equal(t, v.search.Names, b.Files.Names)
 		device, err := b.Choose(-1, 1, 2)

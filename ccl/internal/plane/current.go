@@ -9,7 +9,7 @@ type Current struct {
 	lockstep bool       // it is one of rounds among all ranks of this host
 }
 
-// Begin notes that k begins now. A call of another engine, which cannot sleep here, is nil.
+// Begin notes that k begins now. k is nil where none is to be noted as asleep.
 func (c *Current) Begin(k *call.Call, now int64) { c.began, c.running, c.lockstep = now, k, false }
 
 // Since is when it began.

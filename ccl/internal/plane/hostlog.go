@@ -77,7 +77,7 @@ func (s *host) hasRead(i uint64) bool {
 	return true
 }
 
-// isOut reports whether a process of this host reads and writes no more. s.mu is held.
+// isOut reports whether a process of this host reads and writes no more. Job.mu is held.
 func (s *host) isOut(o *watched) bool {
 	p := &s.processes.pulses[o.local]
 	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 || s.Job.World.dead[s.Job.World.Topo.Rank(s.Node, o.local)]

@@ -125,7 +125,9 @@ func (c *Standing) overdue(missing []int) *call.Fault {
 
 // Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
 func (c *Standing) Late(err error) *call.Fault {
-	return c.Unfinished(context.DeadlineExceeded, err, c.LateRanks())
+	var late []int
+	c.share.Look(func() { late = c.LateRanks() })
+	return c.Unfinished(context.DeadlineExceeded, err, late)
 }
 
 // LateRanks lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that

@@ -129,7 +129,7 @@ func (s *host) ringIdle() {
 }
 
 // guard has this process told of the end of the next process of its host, in the circle of those that are left: so each is
-// watched by one. It is false where that cannot be. s.mu is held.
+// watched by one. It is false where that cannot be. Job.mu is held.
 func (s *host) guard() bool {
 	var next *watched
 	for i := range s.processes.others {

@@ -96,7 +96,7 @@ const joiningFor = 30 * time.Second
 const turns = 40 * time.Millisecond
 
 // silence is how long another process of this host is silent when it is lost: PeerTimeout, or, where a hundred processes
-// and more share a processor, what a live one may need. s.mu is held.
+// and more share a processor, what a live one may need. Job.mu is held.
 func (s *host) silence() time.Duration {
 	if s.Host == nil {
 		return s.Job.peer

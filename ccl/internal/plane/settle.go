@@ -69,7 +69,7 @@ func (s *Site) Scan() {
 	s.Here.showRead(next)
 }
 
-// handle does what this process has to do about an event, in the order of its host. s.order is held.
+// handle does what this process has to do about an event, in the order of its host. Job.Order is held.
 func (s *Site) handle(e *event.Event) {
 	if call.Code(e.Code) == event.Voted {
 		s.countVote(e, nil)
@@ -147,7 +147,7 @@ func (s *Site) isMoot(e *event.Event) bool {
 	return true
 }
 
-// deliver tells the Comms of this process what e says. s.order is held.
+// deliver tells the Comms of this process what e says. Job.Order is held.
 func (s *Site) deliver(e *event.Event) {
 	if w := int(e.Peer); call.Code(e.Code) > call.Closed {
 		switch {

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/goccl/goccl/ccl/internal/group"
-	"github.com/goccl/goccl/ccl/internal/region"
 )
 
 // Standing is what is known of one rank of one Comm, with the questions that take more than one part of a Member to answer.
@@ -24,19 +23,6 @@ type Standing struct {
 	note   note
 	spread spread
 	asked  atomic.Bool // another rank was heard to wait
-}
-
-// Order is the order of this rank's calls. It is the goroutine's that makes the calls.
-type Order struct {
-	group     *group.Group
-	share     *Share
-	unchecked bool           // Options.Unchecked
-	entered   *atomic.Uint64 // this rank's words in the region
-	records   region.Records
-	Start     uint32 // where the counters have begun: see BeginAt
-	Calls     uint64 // collectives made
-	order     uint32 // their hash
-	Round     uint32 // the last round opened
 }
 
 // Elsewhere is the call whose data another engine moves.

@@ -27,9 +27,9 @@ func ranksOn(t *testing.T, n int, h *shm.Host) []*Reach {
 	for r := range all {
 		m := new(plane.Member)
 		m.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
-		m.Enlist()
 		all[r] = &Reach{Pids: make([]int32, n), Known: Agreed{All: !h.Shared()}}
 		all[r].Init(m)
+		m.Enlist()
 	}
 	t.Cleanup(func() {
 		for _, c := range all {

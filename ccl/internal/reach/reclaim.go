@@ -10,7 +10,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
-// Ranks of one process touch each other's memory by its address, and in directAllReduce and gatherByWrite ranks of any
+// Ranks of one process touch each other's memory by its address, and in inPlace.allReduce and gatherByWrite ranks of any
 // process write into each other's memory, if it is MakeSlice's. A rank that does so says so first, and then looks at the
 // abort word, before it makes a pointer of an address, and again between pieces. A rank whose call has failed has stored
 // the abort word, and then looks which ranks touch. By Dekker's argument one of the two sees what the other has stored: a
@@ -22,7 +22,7 @@ import (
 // what it may write into is replaced by other memory (shm.TakeBack). Memory can be replaced by pages only, and of a page of
 // which another part of the slice has the rest nothing may be lost, whatever the program or another Comm does there at
 // the moment. So others write only into pages that are a result's own; the edges of a result its owner writes itself
-// (see directAllReduce), or, in Gather, all of a result that has any. Nobody else ever has them to write into, and nothing has to be replaced there.
+// (see inPlace in package rounds), or, in Gather, all of a result that has any. Nobody else ever has them to write into, and nothing has to be replaced there.
 
 // MayTouch says that this rank is about to touch the memory of others.
 func (c *Reach) MayTouch() *call.Fault {

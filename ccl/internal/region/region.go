@@ -153,7 +153,7 @@ func (l *Records) At(seq uint64) *call.Record {
 	return (*call.Record)(unsafe.Add(l.first, int(uint32(seq)&l.mask)*recordBytes))
 }
 
-// Touches is 1 while r touches the memory of others: see Comm.MayTouch.
+// Touches is 1 while r touches the memory of others: see Reach.MayTouch.
 func (g *Region) Touches(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 136) }
 
 func (g *Region) slotOf(r int, round uint32) int {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
-	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/reduce"
@@ -15,7 +14,6 @@ import (
 // inPlace is an AllReduce that works in the memory of all ranks.
 type inPlace struct {
 	me, n   int // this rank's place among those of its host, and how many there are
-	rank    *plane.Member
 	mem     *reach.Reach
 	slots   *slots
 	staging *staging

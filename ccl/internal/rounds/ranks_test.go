@@ -46,9 +46,9 @@ func ranksOn(t testing.TB, host *shm.Host, n int, w way) []*Team {
 		m, at := new(plane.Member), new(reach.Reach)
 		m.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, mem, n), plane.Options{})
 		m.Share.Local.Whole = tuning.Inline(n)
-		m.Enlist()
 		at.Init(m)
 		c.Init(m, at, new(call.Workspace))
+		m.Enlist()
 		if w == byDirect {
 			continue
 		}

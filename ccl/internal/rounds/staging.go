@@ -18,7 +18,6 @@ type staging struct {
 	me, n int // this rank's place among those of its host, and how many there are
 	local *region.Region
 	rank  *plane.Member
-	mem   *reach.Reach
 	slots *slots
 	lines [][]byte // the staging memory of each rank, as far as it is mapped
 	chunk int      // bytes of a staging slot

@@ -24,7 +24,6 @@ type stream struct {
 	me, n   int // this rank's place among those of its host, and how many there are
 	local   *region.Region
 	rank    *plane.Member
-	mem     *reach.Reach
 	slots   *slots
 	staging *staging
 	offers  *offering

@@ -6,7 +6,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
-	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
@@ -17,9 +16,7 @@ import (
 type sums struct {
 	me, n   int // this rank's place among those of its host, and how many there are
 	local   *region.Region
-	rank    *plane.Member
 	mem     *reach.Reach
-	slots   *slots
 	staging *staging
 	offers  *offering
 	srcs    []unsafe.Pointer // where the operands are, while they are added

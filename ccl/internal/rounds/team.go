@@ -11,7 +11,7 @@ import (
 )
 
 // Team is one rank of a host among those of its Comm: the collectives in rounds. Its parts lie in it, and each knows those before
-// it, and keeps what it looks at in every call: so no call goes from pointer to pointer.
+// it, and keeps what it looks at in every call: so a call seldom goes from pointer to pointer.
 //
 //	slots    rounds: to open one, to post it, to await those of others
 //	staging  where the data of a round lie
@@ -47,11 +47,11 @@ func (c *Team) Init(m *plane.Member, r *reach.Reach, work *call.Workspace) {
 func (c *Team) bind(me, n int, local *region.Region, m *plane.Member, r *reach.Reach) {
 	c.me, c.n, c.local, c.rank, c.mem = me, n, local, m, r
 	c.slots = slots{me: me, n: n, local: local, rank: m, mem: r}
-	c.staging = staging{me: me, n: n, local: local, rank: m, mem: r, slots: &c.slots, chunk: tuning.StageChunk(n)}
+	c.staging = staging{me: me, n: n, local: local, rank: m, slots: &c.slots, chunk: tuning.StageChunk(n)}
 	c.offers = offering{me: me, n: n, local: local, rank: m, mem: r, slots: &c.slots, staging: &c.staging}
-	c.sums = sums{me: me, n: n, local: local, rank: m, mem: r, slots: &c.slots, staging: &c.staging, offers: &c.offers}
-	c.stream = stream{me: me, n: n, local: local, rank: m, mem: r, slots: &c.slots, staging: &c.staging, offers: &c.offers, sums: &c.sums}
-	c.inPlace = inPlace{me: me, n: n, rank: m, mem: r, slots: &c.slots, staging: &c.staging, offers: &c.offers, sums: &c.sums}
+	c.sums = sums{me: me, n: n, local: local, mem: r, staging: &c.staging, offers: &c.offers}
+	c.stream = stream{me: me, n: n, local: local, rank: m, slots: &c.slots, staging: &c.staging, offers: &c.offers, sums: &c.sums}
+	c.inPlace = inPlace{me: me, n: n, mem: r, slots: &c.slots, staging: &c.staging, offers: &c.offers, sums: &c.sums}
 }
 
 // Barrier is a round without data: after it, all have done what they did before it.

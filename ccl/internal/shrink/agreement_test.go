@@ -35,11 +35,11 @@ func ranksOf(t *testing.T, n int) []*Shrinker {
 		l := new(links.Links)
 		m, mem := new(plane.Member), new(reach.Reach)
 		m.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), plane.Options{})
-		m.Enlist()
 		mem.Init(m)
 		l.Init(m, mem, new(call.Workspace))
 		all[r] = new(Shrinker)
 		all[r].Init(m, l)
+		m.Enlist()
 	}
 	t.Cleanup(func() {
 		for _, c := range all {

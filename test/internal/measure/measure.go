@@ -173,7 +173,7 @@ func callOf[T ccl.Number](ctx context.Context, m *measurement, c *ccl.Comm, op s
 	case "allreduce":
 		if m.queue {
 			q := c.On(nil)
-			return func() error { return q.AllReduce(ccl.Host(dst), ccl.Host(src), ccl.Sum).Wait(ctx) }, bytes
+			return func() error { return q.AllReduce(ccl.BufOf(dst), ccl.BufOf(src), ccl.Sum).Wait(ctx) }, bytes
 		}
 		return func() error { return ccl.AllReduce(ctx, c, dst, src, ccl.Sum) }, bytes
 	case "broadcast":

@@ -8,11 +8,11 @@ import (
 	"github.com/goccl/goccl/internal/reduce"
 )
 
-func f32(b ccl.Buf) []float32       { s, _ := ccl.Slice[float32](b); return s }
-func f64(b ccl.Buf) []float64       { s, _ := ccl.Slice[float64](b); return s }
-func bf16(b ccl.Buf) []ccl.BFloat16 { s, _ := ccl.Slice[ccl.BFloat16](b); return s }
+func f32(b ccl.Buf) []float32       { s, _ := ccl.SliceOf[float32](b); return s }
+func f64(b ccl.Buf) []float64       { s, _ := ccl.SliceOf[float64](b); return s }
+func bf16(b ccl.Buf) []ccl.BFloat16 { s, _ := ccl.SliceOf[ccl.BFloat16](b); return s }
 
-func f16(b ccl.Buf) []ccl.Float16 { s, _ := ccl.Slice[ccl.Float16](b); return s }
+func f16(b ccl.Buf) []ccl.Float16 { s, _ := ccl.SliceOf[ccl.Float16](b); return s }
 
 // Holds reports whether b is host memory of a type that SumSquares and Scale take.
 func Holds(b ccl.Buf) bool {

@@ -18,7 +18,7 @@ func of(x ...float64) (bufs []ccl.Buf, held func(int) []float64) {
 	for _, v := range x {
 		a, h, f = append(a, float32(v)), append(h, ccl.ToBFloat16(float32(v))), append(f, ccl.ToFloat16(float32(v)))
 	}
-	return []ccl.Buf{ccl.Host(a), ccl.Host(d), ccl.Host(h), ccl.Host(f)}, func(i int) []float64 {
+	return []ccl.Buf{ccl.BufOf(a), ccl.BufOf(d), ccl.BufOf(h), ccl.BufOf(f)}, func(i int) []float64 {
 		var out []float64
 		for k := range x {
 			out = append(out, []float64{float64(a[k]), d[k], float64(h[k].Float32()), float64(f[k].Float32())}[i])
@@ -52,8 +52,8 @@ func TestEachType(t *testing.T) {
 func TestDivideIsNoProduct(t *testing.T) {
 	x := []float32{5, 7, 11, 13, 17, 19, 23}
 	y := append([]float32(nil), x...)
-	vec.Divide(ccl.Host(x), 3)
-	vec.Scale(ccl.Host(y), 1./3)
+	vec.Divide(ccl.BufOf(x), 3)
+	vec.Scale(ccl.BufOf(y), 1./3)
 	require.NotEqual(t, x, y)
 	require.Equal(t, float32(7)/3, x[1])
 }
@@ -67,6 +67,6 @@ func TestLongSumOfSquares(t *testing.T) {
 	for i := range h {
 		want += float64(i%7) * float64(i%7)
 	}
-	require.Equal(t, want, vec.SumSquares(ccl.Host(h)))
-	require.Zero(t, testing.AllocsPerRun(10, func() { vec.SumSquares(ccl.Host(h)) }))
+	require.Equal(t, want, vec.SumSquares(ccl.BufOf(h)))
+	require.Zero(t, testing.AllocsPerRun(10, func() { vec.SumSquares(ccl.BufOf(h)) }))
 }

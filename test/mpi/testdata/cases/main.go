@@ -221,12 +221,12 @@ func (t *trial) group() string {
 			k, by := 1+t.count(), 1+t.rng.IntN(n)
 			dst := make([]int32, k)
 			results = append(results, dst)
-			g.Send(ccl.Host(fill[int32](r, k)), (r+by)%n)
-			g.Recv(ccl.Host(dst), (r-by+2*n)%n)
+			g.Send(ccl.BufOf(fill[int32](r, k)), (r+by)%n)
+			g.Recv(ccl.BufOf(dst), (r-by+2*n)%n)
 		}
 		sum := fill[int32](r, t.count())
 		results = append(results, sum)
-		g.AllReduce(ccl.Host(sum), ccl.Host(sum), ccl.Sum)
+		g.AllReduce(ccl.BufOf(sum), ccl.BufOf(sum), ccl.Sum)
 		return nil
 	}).Wait(ctx)
 	var all []int32

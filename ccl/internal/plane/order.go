@@ -1,13 +1,28 @@
 package plane
 
 import (
+	"sync/atomic"
 	"unsafe"
 
-	inject "github.com/goccl/goccl/ccl/internal/fault"
-
 	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/region"
 )
+
+// Order is the order of this rank's calls. It is the goroutine's that makes the calls.
+type Order struct {
+	group     *group.Group
+	share     *Share
+	unchecked bool           // Options.Unchecked
+	entered   *atomic.Uint64 // this rank's words in the region
+	records   region.Records
+	Start     uint32 // where the counters have begun: see BeginAt
+	Calls     uint64 // collectives made
+	order     uint32 // their hash
+	Round     uint32 // the last round opened
+}
 
 // Mixed is the hash of all collectives up to k, which is the next.
 func (c *Order) Mixed(k *call.Call) uint32 {
