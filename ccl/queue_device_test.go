@@ -34,7 +34,7 @@ func TestBufOnDevice(t *testing.T) {
 	}{
 		{Buf{mem: mine, typ: TypeFloat64, count: 3}, area{at: 0x1000, n: 3}, ""},
 		{Buf{mem: mine, typ: TypeFloat64, first: 2, count: 3}, area{at: 0x1010, n: 3}, ""},
-		{Buf{mem: slab{at: 8, device: 1, platform: "rocm"}, typ: TypeInt8, count: 1}, area{}, "the memory is from package rocm, but the Comm's backend nccl works with from package cuda"},
+		{Buf{mem: slab{at: 8, device: 1, platform: "rocm"}, typ: TypeInt8, count: 1}, area{}, "the memory is from package rocm, but the Comm's backend nccl works with package cuda"},
 		{Buf{mem: slab{at: 8, platform: "cuda"}, typ: TypeInt8, count: 1}, area{}, "the memory is on device 0, the Comm on device 1"},
 		{Buf{mem: slab{freed: true, device: 1, platform: "cuda"}, typ: TypeInt8, count: 1}, area{}, "the device memory was freed"},
 		{BufOf([]int32{1}), area{}, "host memory where device memory is needed: copy it to the device, or issue the call on a HostStream"},
