@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Each row says what a build without the engine needs, and no two say the same of one thing.
@@ -54,4 +56,11 @@ func TestRegister(t *testing.T) {
 	Register(Backend{Name: "abacus"})
 	require.Len(t, before, 4)
 	require.Equal(t, "abacus", Backends()[4].Name)
+}
+
+// What bench passes on to other hosts, by environ.Match.
+func TestVariables(t *testing.T) {
+	for name, want := range map[string]bool{"NCCL_DEBUG": true, "NCCL": false, "CUDA_VISIBLE_DEVICES": true, "CUDA_VISIBLE_DEVICES2": false, "MY_NCCL_DEBUG": false} {
+		require.Equal(t, want, environ.Match(Variables(), name), name)
+	}
 }
