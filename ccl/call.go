@@ -105,7 +105,10 @@ func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err erro
 		k.Dst = unsafe.Slice((*byte)(a.dst.host), a.dst.n*k.Elem)
 		k.Src = unsafe.Slice((*byte)(a.src.host), a.src.n*k.Elem)
 	}
-	k.DstAt, k.SrcAt, k.DstN, k.SrcN, k.DC, k.SC = a.dst.at, a.src.at, a.dst.n, a.src.n, a.dc, a.sc
+	k.DstAt, k.SrcAt, k.DstN, k.SrcN = a.dst.at, a.src.at, a.dst.n, a.src.n
+	if a.dc != nil || k.DC != nil { // nearly never: they cost more than the rest
+		k.DC, k.SC = a.dc, a.sc
+	}
 	count := k.Count
 	if !call.Checked && a.kind == call.AllReduce {
 		k.Count = uint64(a.src.n)

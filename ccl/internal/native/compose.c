@@ -182,9 +182,10 @@ static inline int on(gccl_end *e) {
 	return r;
 }
 
+static const int ops[] = { GCCL_SUM, GCCL_PROD, GCCL_MIN, GCCL_MAX, GCCL_AVG };
+
 // resolve makes *c the call h in the library's terms, and moves *counts past what are h's.
 static void resolve(const gccl_end *e, const gccl_head *h, gccl_call *c, const intptr_t **counts) {
-	static const int ops[] = { GCCL_SUM, GCCL_PROD, GCCL_MIN, GCCL_MAX, GCCL_AVG };
 	int reduces = h->kind <= REDUCE_SCATTER_V, type = e->types[h->type];
 	*c = (gccl_call){ .kind = h->kind, .type = type, .op = h->op < SCALED ? ops[h->op] : GCCL_SCALED, .root = h->root, .to = h->to,
 		.width = e->widths[h->type], .scale = 1, .dst = h->dst, .src = h->src };
@@ -207,9 +208,21 @@ static void resolve(const gccl_end *e, const gccl_head *h, gccl_call *c, const i
 	}
 }
 
+// reduced reports whether h is an all-reduce as the library has it: most calls are, and need nothing else.
+static inline int reduced(const gccl_end *e, const gccl_head *h) {
+	return h->kind == ALL_REDUCE && h->op < SCALED && e->types[h->type] >= 0;
+}
+
 int gcclIssue(U end, const gccl_head *heads, int n, const intptr_t *counts, U stream) {
 	gccl_end *e = (gccl_end *)end;
 	g_stream s = (g_stream)stream;
+	if (n == 1 && reduced(e, heads)) {
+		int r = on(e);
+		if (r)
+			return r;
+		r = e->ccl->AllReduce((void *)heads->src, (void *)heads->dst, heads->count, e->types[heads->type], ops[heads->op], e->comm, s);
+		return r == GCCL_SUCCESS ? r : FAIL("AllReduce", r);
+	}
 	gccl_call alone, *calls = &alone;
 	if (n > 1) {
 		if (n > e->capcalls) {

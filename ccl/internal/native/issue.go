@@ -32,7 +32,7 @@ var (
 		(op.Broadcast^C.BROADCAST)|(op.AllGather^C.ALL_GATHER)|(op.AllGatherV^C.ALL_GATHER_V)|(op.Gather^C.GATHER)|(op.GatherV^C.GATHER_V)|
 		(op.Scatter^C.SCATTER)|(op.ScatterV^C.SCATTER_V)|(op.AllToAll^C.ALL_TO_ALL)|(op.AllToAllV^C.ALL_TO_ALL_V)|
 		(op.Send^C.SEND)|(op.Recv^C.RECV)|(op.SendRecv^C.SEND_RECV)|(op.Barrier^C.BARRIER)]
-	_ = [1]struct{}{}[op.Sum|(op.Prod^1)|(op.Min^2)|(op.Max^3)|(op.Avg^4)|(op.Scaled^C.SCALED)] // the order of ops in resolve, compose.c
+	_ = [1]struct{}{}[op.Sum|(op.Prod^1)|(op.Min^2)|(op.Max^3)|(op.Avg^4)|(op.Scaled^C.SCALED)] // the order of ops in compose.c
 	_ = [len(C.gccl_end{}.types) - int(op.Types)]struct{}{}
 )
 
@@ -71,21 +71,11 @@ func (e *end) issue(stream C.U, calls []*op.Call, s *span) error {
 }
 
 // hand gives the library calls, of which there is at least one, between the events of s, if that is not nil. The rank is inside. The head
-// of one call crosses where it lies; those of several are copied, one behind the other, and so is one with a factor.
+// of one call crosses where it lies, unless it has counts or a factor.
 func (e *end) hand(stream C.U, calls []*op.Call, s *span) C.int {
 	first := &calls[0].Head
-	e.counts = append(append(e.counts[:0], calls[0].DC...), calls[0].SC...)
-	if len(calls) > 1 || first.Op.Scales() {
-		e.heads, e.counts = e.heads[:0], e.counts[:0]
-		for _, c := range calls {
-			h := c.Head
-			if h.Op.Scales() {
-				h.Factor = element(h.Type, h.Factor)
-			}
-			e.heads = append(e.heads, h)
-			e.counts = append(append(e.counts, c.DC...), c.SC...)
-		}
-		first = &e.heads[0]
+	if len(calls) > 1 || first.Op.Scales() || calls[0].DC != nil {
+		first = e.copied(calls)
 	}
 	began := s != nil && C.gcclSpan(e.c, &s.events[0], 0, stream) != 0
 	r := C.gcclIssue(C.U(uintptr(unsafe.Pointer(e.c))), (*C.gccl_head)(unsafe.Pointer(first)), C.int(len(calls)),
@@ -94,6 +84,20 @@ func (e *end) hand(stream C.U, calls []*op.Call, s *span) C.int {
 		s.known = C.gcclSpan(e.c, &s.events[0], 1, stream) != 0
 	}
 	return r
+}
+
+// copied are the heads of calls one behind the other, with factors as C has them, and their counts beside them.
+func (e *end) copied(calls []*op.Call) *op.Head {
+	e.heads, e.counts = e.heads[:0], e.counts[:0]
+	for _, c := range calls {
+		h := c.Head
+		if h.Op.Scales() {
+			h.Factor = element(h.Type, h.Factor)
+		}
+		e.heads = append(e.heads, h)
+		e.counts = append(append(e.counts, c.DC...), c.SC...)
+	}
+	return &e.heads[0]
 }
 
 // element has the bytes of factor as an element of type t.
