@@ -153,7 +153,7 @@ func (t talk) verdict(err error) *call.Fault {
 		return nil
 	}
 	// Rank who tells rank 0, which tells all: a broadcast from any root would do, but the
-	// reduction needs no second kind of schedule. Zero is the least but one a byte can be.
+	// reduction needs no second kind of schedule. The largest byte wins, and the other ranks send zeros.
 	text := make([]byte, textBytes)
 	if int64(t.eng.Rank()) == who[0] {
 		s := err.Error()

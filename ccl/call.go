@@ -60,7 +60,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	switch {
 	case c.life.shut():
 		return c.refuse(a.kind, ErrClosed, whyShut())
-	case c.life.usedElsewhere() && c.eng.InCall():
+	case c.life.usedElsewhere() && !c.backlog.pending.Load() && c.eng.InCall(): // what is queued may begin at any moment
 		return c.refuse(a.kind, ErrArgument, inUse(c))
 	}
 	k := &c.calling.call

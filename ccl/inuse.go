@@ -11,8 +11,8 @@ import (
 // once that call has slept.
 const placeWait = 20 * time.Millisecond
 
-// usedElsewhere reports whether the call that is under way is a blocking one of another goroutine. A queued one still runs
-// for a moment after drain, where the Comm was closed or has failed meanwhile.
+// usedElsewhere reports whether the call that is under way is a blocking one of another goroutine. Nobody asks while
+// calls are queued: the next of them may begin between two looks.
 func (l *life) usedElsewhere() bool {
 	return l.busy.Load() && !l.runs.Load() && !l.closed.Load() && l.failure.Load() == nil
 }

@@ -15,7 +15,7 @@ import (
 // The lifetime of a Comm. One rule holds for Close against everything else:
 //
 //  1. A blocking call, Split, Shrink, MakeSlice and a queued call that runs use the Comm's memory between enter and leave
-//     (beginGroup and endGroup for queued calls), and only there. Close frees the memory when nobody uses it. Whatever
+//     (backlog.begin and end for queued calls), and only there. Close frees the memory when nobody uses it. Whatever
 //     comes later finds the Comm closed, returns ErrClosed and touches nothing.
 //  2. Close makes the users leave. Queued calls have PeerTimeout to end. A blocking call or a Split on another goroutine
 //     fails at once, with ErrClosed, as the Comm does; a Shrink comes to nothing. A user that still does not leave, such

@@ -11,7 +11,7 @@ func (c *Comm) none() bool { return c == nil || c.eng == nil }
 
 var errNone = errors.New("the Comm is nil: Split returns none to a rank with a negative color, and NewComm and Join return none with an error")
 
-// noComm is what is said of one.
+// noComm is the name in errors of a Comm that is nil.
 const noComm = "no Comm"
 
 // refuseNone is the error of a call on no Comm.

@@ -51,7 +51,7 @@ func (q Queue) Do(f func() error) Work {
 	case q.group != nil:
 		return refuseDo(ErrArgument, fmt.Errorf("a Group takes only calls of the Comm; pass the function to the Comm's Queue before or after it"))
 	case q.dev != nil:
-		return refuseDo(ErrUnsupported, fmt.Errorf("a %T cannot run Go functions", q.dev.s))
+		return refuseDo(ErrUnsupported, fmt.Errorf("a %s cannot run Go functions", typeName(q.dev.s)))
 	case q.s != nil:
 		return q.s.Do(f)
 	case f == nil:

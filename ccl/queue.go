@@ -403,7 +403,7 @@ func zeroQueue(k call.Kind) Work {
 
 var errZeroQueue = errors.New("the Queue belongs to no Comm; call On of a Comm that is not nil")
 
-// groupOver is why a call is refused that comes through the Queue of a Group which has returned.
+// errGroupOver is why a call is refused that comes through the Queue of a Group which has returned.
 var errGroupOver = errors.New("the Group has returned; its Queue is valid only inside its function")
 
 // rejectedBy fails the Comm because of e, a rejected call: a queue on a device has no place that could be

@@ -29,7 +29,7 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 	if b.count < 0 {
 		return nil, refuseOp(c, op, ErrArgument, errors.New("a Buf.From was out of bounds"))
 	}
-	x, err := b.on(c.lib)
+	x, err := b.extent(c.lib)
 	if err != nil {
 		return nil, refuseOp(c, op, ErrArgument, err)
 	}
@@ -54,6 +54,12 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 type extent struct {
 	at uintptr
 	n  int
+}
+
+// extent is where b lies, in bytes.
+func (b *Buf) extent(l *library) (extent, error) {
+	x, err := b.on(l)
+	return extent{x.at, x.n * b.typ.Size()}, err
 }
 
 // registration keeps memory from being collected or freed while the library knows it.

@@ -197,7 +197,7 @@ func agreeOn(ctx context.Context, eng *cpu.Comm, k *call.Call, color int, o *Opt
 	return nil
 }
 
-// refusedOn tells all ranks what is wrong on rank r, the first on which something is.
+// refusedOn gives all ranks the error of rank r, the lowest rank that has one.
 func refusedOn(ctx context.Context, eng *cpu.Comm, k *call.Call, r int, wrong error) *call.Fault {
 	mine, all := make([]byte, refusedText), make([]byte, refusedText*eng.Size())
 	if wrong != nil {

@@ -77,11 +77,10 @@ func (l *library) windowOf(b Buf) (extent, error) {
 	if b.count < 0 {
 		return extent{}, errors.New("a Buf.From was out of bounds")
 	}
-	m, err := b.on(l)
+	x, err := b.extent(l)
 	if err != nil {
 		return extent{}, err
 	}
-	x := extent{m.at, m.n * b.typ.Size()}
 	if _, ok := b.mem.(interface{ hold(n int32) }); !ok && x.n > 0 {
 		return extent{}, fmt.Errorf("a window needs memory from MakeDevice, not a %s", typeName(b.mem))
 	}

@@ -98,7 +98,7 @@ func (k *Call) memory() [2]unsafe.Pointer { return [2]unsafe.Pointer{at(k.Dst), 
 // piece is k on n elements of its memory from element i on.
 func (k *Call) piece(i, n int) Call {
 	p := *k
-	p.N = n
+	p.N, p.M = n, 0
 	if p.Dst != 0 {
 		p.Dst += uintptr(i * k.Type.Size())
 	}

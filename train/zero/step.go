@@ -43,8 +43,8 @@ func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf
 	return err
 }
 
-// giveUp fails the Comms after a Step that failed: some shards may have been updated, and others wait for this rank. What
-// another Comm has failed of its ranks know; those of NormOver pass it on if they are tied to this one.
+// giveUp fails the Comms after a Step that failed: some shards may have been updated, and others wait for this rank. A failure
+// that came from another Comm is known to that Comm's ranks; ranks of NormOver tell theirs, if mesh ties the two Comms.
 func (m *Model[P, M]) giveUp(ctx context.Context, err error) {
 	var failed *ccl.Error
 	if !errors.Is(err, ErrNotFinite) && (ctx.Err() != nil || !errors.As(err, &failed)) {

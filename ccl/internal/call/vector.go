@@ -72,5 +72,5 @@ func (w *Workspace) BlocksV(k *Call, out, in *Vector) {
 	in.Mem, in.Offsets = k.Dst, w.Offsets
 }
 
-// Ptr is where b lies.
+// Ptr is the address of the first byte of b, nil if b has no memory.
 func Ptr(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }

@@ -24,7 +24,7 @@ func (c *ends) Close() {
 	}
 }
 
-// A link joins this rank with one other, for the messages of one class. It is made
+// A Link joins this rank with one other, for the messages of one class. It is made
 // on first use: a pipe each way inside a host, a TCP connection between hosts.
 type Link struct {
 	peer  int
@@ -88,7 +88,7 @@ type linkKey struct {
 	class class
 }
 
-// Link returns the link to peer. Its inlet may come later: see inletOf.
+// Link returns the link to peer. Of a pipe its inlet is looked for when something is received.
 func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault) {
 	key := linkKey{int32(peer), cl}
 	if l := c.made[key]; l != nil {

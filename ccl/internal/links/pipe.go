@@ -33,7 +33,7 @@ type pipe struct {
 	chunks int // how many there are
 }
 
-// cell is what is said of a record.
+// cell is the head of one record of a pipe: where its data lie, and of which message they are.
 type cell struct {
 	flag  uint64 // number of the record, from 1<<32 | hash
 	size  uint32 // of its data, in bytes

@@ -110,7 +110,7 @@ type plan struct {
 func (p *plan) prepare(room func(bytes int) uintptr) {
 	c, k, me, size := p.c, p.k, p.e.comm.Rank(), p.e.comm.Size()
 	*k = mpi.Call{Kind: kinds[c.Kind], Type: typeOf(c.Type), Op: mpi.Op(c.Op), Root: int(c.Root), To: c.To,
-		Dst: c.DstAt, Src: c.SrcAt, N: int(c.Count), M: c.SrcN, DC: c.DC, SC: c.SC}
+		Dst: c.DstAt, Src: c.SrcAt, N: int(c.Count), DC: c.DC, SC: c.SC}
 	if c.Op == op.Avg {
 		k.Op = mpi.Sum
 	}
@@ -152,7 +152,7 @@ func (p *plan) prepare(room func(bytes int) uintptr) {
 		case op.AllToAllV:
 			bytes = sum(c.SC) * elem
 		case op.SendRecv:
-			bytes = c.SrcN * elem
+			k.M, bytes = c.SrcN, c.SrcN*elem
 		}
 		if c.DstAt == c.SrcAt { // also without elements, as above
 			k.Src = room(max(bytes, 1))

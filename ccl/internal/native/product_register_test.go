@@ -61,6 +61,26 @@ func TestProductRegister(t *testing.T) {
 	})
 }
 
+// TestProductRegisterBytes: what is registered is all bytes of a Buf, of which a library knows nothing else.
+func TestProductRegisterBytes(t *testing.T) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		fake := fakeOf(t, name)
+		c, err := ccl.NewComm(t.Context(), boot.Local(1)[0], &ccl.Options{Backend: name})
+		require.NoError(t, err)
+		defer c.Close()
+		x := begin(t, c, rt).mem(1, 2, 3)
+		for _, tc := range []struct {
+			b    ccl.Buf
+			want int
+		}{{ccl.BufOfMemory(x), 12}, {ccl.BufOfMemory(x).From(1, 2), 4}, {ccl.BufOfMemory(x).From(1, 1), 0}} {
+			before := fake.RegisteredBytes()
+			_, err := c.Register(t.Context(), tc.b)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, fake.RegisteredBytes()-before)
+		}
+	})
+}
+
 // TestProductRegisterRefuses: what cannot be registered is an error that says why; the Comm goes on. A release that comes after
 // the end of the Comm does nothing.
 func TestProductRegisterRefuses(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 // controlStream is the stream number of these connections, of no Comm.
 const controlStream = 0xc0
 
-// joinPlane connects this host with those beside it. From now on this process takes what others dial to it, too: it
+// JoinNeighbors connects this host with those beside it. From now on this process takes what others dial to it, too: it
 // may come to speak for its host before it knows so.
 func (s *Site) JoinNeighbors(ctx context.Context) error {
 	if s.Job.World.Topo.Nodes() == 1 {

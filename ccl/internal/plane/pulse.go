@@ -49,7 +49,7 @@ type watched struct {
 // process uses that of its lowest rank.
 func pulseBytes(n int) int { return n * int(unsafe.Sizeof(pulse{})) }
 
-// showLife makes this process's pulse visible, and finds those of the others.
+// showPulse makes this process's pulse visible, and finds those of the others.
 func (s *host) showPulse(h *shm.Host) error {
 	n := len(s.Procs)
 	mem, err := h.View(boardOf(h).pulses.Load(), pulseBytes(n))
@@ -134,7 +134,7 @@ func (o *watched) lost(p, me *pulse, now, bar time.Duration) bool {
 	return now-o.since-o.starved > bar
 }
 
-// hideLife says that this process leaves in good order.
+// hidePulse says that this process leaves in good order.
 func (s *host) hidePulse() {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()

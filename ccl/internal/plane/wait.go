@@ -12,7 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/region"
 )
 
-// A waiter is one wait: what to do when the looks have been fruitless. Every wait
+// A Waiter is one wait: what to do when the looks have been fruitless. Every wait
 // of the engine ends here, so that every wait notices a failure, a closed peer, a
 // context that ends and the timeout.
 type Waiter struct {

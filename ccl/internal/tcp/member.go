@@ -22,7 +22,7 @@ var (
 	ErrDone = errors.New("the peer has done with the communicator")
 	// ErrQuit says that the peer has given up what the communicator was for.
 	ErrQuit = errors.New("the peer has abandoned the communicator")
-	// errFailed says that the communicator has failed on the peer: the reason is on its way. So that is tried again.
+	// errFailed says that the communicator has failed on the peer: the reason is on its way, and the connection is tried again until it comes.
 	errFailed = errors.New("the communicator has failed on the peer")
 )
 

@@ -132,6 +132,10 @@ typedef struct { g_comm c; void *p; } registration;
 static atomic_int registered;
 int goccl_fake_registered(void) { return registered; }
 
+// goccl_fake_registered_bytes is how many bytes those have been that were made, in all.
+static atomic_int registered_bytes;
+int goccl_fake_registered_bytes(void) { return registered_bytes; }
+
 g_res ncclCommRegister(g_comm c, void *p, size_t n, void **handle) {
 	int error = usable(c, __func__);
 	if (!error && !thread_has_context()) // cuMemGetAddressRange, NCCL since 2.30.3
@@ -142,6 +146,7 @@ g_res ncclCommRegister(g_comm c, void *p, size_t n, void **handle) {
 		return error;
 	registration *r = malloc(sizeof *r);
 	*r = (registration){ c, p };
+	registered_bytes += (int)n;
 	c->registered++;
 	registered++;
 	*handle = r;

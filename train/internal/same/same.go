@@ -24,7 +24,7 @@ func Args(ctx context.Context, c *ccl.Comm, what string, bad error, items ...str
 	return New(what, bad, items...).Agree(ctx, c)
 }
 
-// Facts are arguments to compare more than once.
+// Facts are the arguments of a call that is made again and again: they are hashed once, and compared in each call by the hash.
 type Facts struct {
 	what  string
 	bad   error

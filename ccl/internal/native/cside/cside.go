@@ -96,6 +96,9 @@ func (l Library) Contexts() int { return l.ask("goccl_fake_contexts") }
 // Registered is how many registrations of memory there are.
 func (l Library) Registered() int { return l.ask("goccl_fake_registered") }
 
+// RegisteredBytes is how many bytes have been registered, in all.
+func (l Library) RegisteredBytes() int { return l.ask("goccl_fake_registered_bytes") }
+
 // Windows is how many windows there are.
 func (l Library) Windows() int { return l.ask("goccl_fake_windows") }
 

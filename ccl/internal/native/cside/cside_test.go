@@ -17,7 +17,7 @@ func TestOtherLibrary(t *testing.T) {
 		t.Skip(err) // a C library of another name
 	}
 	for name, ask := range map[string]func() int{
-		"Violations": l.Violations, "Threads": l.Threads, "Contexts": l.Contexts, "Registered": l.Registered, "Windows": l.Windows,
+		"Violations": l.Violations, "Threads": l.Threads, "Contexts": l.Contexts, "Registered": l.Registered, "RegisteredBytes": l.RegisteredBytes, "Windows": l.Windows,
 		"Asking": l.Asking, "Shrunk": l.Shrunk, "Aborting": l.Aborting,
 	} {
 		require.Equal(t, -1, ask(), name)

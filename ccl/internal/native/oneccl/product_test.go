@@ -259,7 +259,7 @@ func (o *one) reductions(count int) error {
 func (o *one) moves(count int) error {
 	n, me := o.Size(), o.Rank()
 	counts, before, total := o.unequal(count / 2)
-	// blockOf is the rank that element i of blocks of count is from, and which of its elements.
+	// each is element i of all ranks' blocks, which have count elements each.
 	each := func(i int) int { return o.value(i/max(count, 1), i%max(count, 1)) }
 	unequal := func(i int) int {
 		r := n - 1

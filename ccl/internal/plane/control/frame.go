@@ -23,7 +23,7 @@ const (
 	FrameMax     = FrameHead + max(event.Wire, status.Wire)
 )
 
-// ReadFrame reads one frame. buf holds at least frameMax bytes, and the body after.
+// ReadFrame reads one frame. buf holds at least FrameMax bytes, and the body after.
 func ReadFrame(r io.Reader, buf []byte) (kind byte, body []byte, err error) {
 	if _, err = io.ReadFull(r, buf[:FrameHead]); err != nil {
 		return 0, nil, err

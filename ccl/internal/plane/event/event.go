@@ -9,7 +9,7 @@ import (
 	"github.com/goccl/goccl/internal/plain"
 )
 
-// An event is news on its way to every rank it concerns, most often a failure: through the log
+// An Event is news on its way to every rank it concerns, most often a failure: through the log
 // of a host to its processes, and from host to host.
 type Event struct {
 	Comm    uint64 // 0: every Comm of which Peer is a member
@@ -53,8 +53,8 @@ func (e *Event) SetMissing(late []int) {
 	}
 }
 
-// Stage is how far an event is. Where there are several hosts, one of them decides which of
-// several causes is the first, so that it is one on all ranks: see Sequencer.
+// Stage is how far an event is on its way. Where a Comm spans several hosts, one of them decides which of several causes came
+// first, so that all ranks have the same: see Sequencer.
 type Stage uint8
 
 const (

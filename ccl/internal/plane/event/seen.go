@@ -7,7 +7,7 @@ import "sync"
 // each host.
 const keptIDs = 1 << 13
 
-// SeenEvents are the last events that have come. Each reaches a host over several connections.
+// Seen are the last events that have come. Each reaches a host over several connections.
 type Seen struct {
 	mu    sync.Mutex // guards what follows; nothing is taken under it
 	ids   map[id]bool
