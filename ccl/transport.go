@@ -13,9 +13,6 @@ import (
 // overMPITransport reports whether oneCCL is to use MPI.
 func overMPITransport() bool { return os.Getenv("CCL_ATL_TRANSPORT") == "mpi" }
 
-// shareMPI is how to hold the MPI that oneCCL uses: leaveMPI, or what a build with MPI has.
-var shareMPI = leaveMPI
-
 // leaveMPI is what a build without MPI shares with oneCCL: nothing.
 func leaveMPI() (letGo func(left bool) error, err error) {
 	if overMPITransport() {

@@ -20,6 +20,8 @@ import (
 	"github.com/goccl/goccl/train/ckpt"
 )
 
+const tinyConfig = `{"model_type":"gpt2","architectures":["GPT2LMHeadModel"],"n_layer":2,"n_head":2,"n_embd":32,"n_positions":16,"vocab_size":50,"layer_norm_epsilon":1e-05}`
+
 var keepHF = flag.String("hf", "", "TestBeginsWith: leave the model in this `directory`, for testdata/hf.py")
 
 // What transformers 4.57 and PyTorch 2.15 have for the first steps from the weights of numbers, with AdamW and the learning rate 1e-2:

@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const tinyConfig = `{"model_type":"gpt2","architectures":["GPT2LMHeadModel"],"n_layer":2,"n_head":2,"n_embd":32,"n_positions":16,"vocab_size":50,"layer_norm_epsilon":1e-05}`
-
 // What config.json says is the model, or why this program does not have it.
 func TestDescribe(t *testing.T) {
 	dir := t.TempDir()

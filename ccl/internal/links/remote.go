@@ -230,7 +230,7 @@ func (c *Links) remoteAllToAll(ctx context.Context, k *call.Call, s algo.Schedul
 	return nil
 }
 
-// RemoteAllToAllV: only the two ends of a message know its length, so it goes pair by
+// RemoteAllToAllV makes an AllToAllV: only the two ends of a message know its length, so it goes pair by
 // pair, inside a host as well.
 func (c *Links) RemoteAllToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	s, f := c.schedule(k)

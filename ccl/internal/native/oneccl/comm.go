@@ -31,9 +31,10 @@ type comm struct {
 	xpu    unsafe.Pointer // the SYCL shim's functions, a *gxpu in C memory
 
 	// What carryOut works on, and what has become of it.
-	plan plan
-	job  *job
-	out  outcome
+	plan  plan
+	queue uintptr // that the plan's steps go to; 0: host memory
+	job   *job
+	out   outcome
 
 	scratch scratch
 
@@ -76,7 +77,7 @@ func (e *comm) carryOut() {
 	if len(e.plan.counts) > 0 {
 		counts = (*C.U)(unsafe.Pointer(&e.plan.counts[0]))
 	}
-	e.out.rc = C.goneccl_run(C.U(e.handle), C.U(e.plan.queue), (*C.gxpu)(e.xpu), (*C.goneccl_step)(unsafe.Pointer(&e.plan.steps[0])),
+	e.out.rc = C.goneccl_run(C.U(e.handle), C.U(e.queue), (*C.gxpu)(e.xpu), (*C.goneccl_step)(unsafe.Pointer(&e.plan.steps[0])),
 		C.int(len(e.plan.steps)), counts, &e.out.at, (*C.char)(unsafe.Pointer(&e.out.text[0])), textRoom)
 }
 
@@ -88,7 +89,7 @@ func (e *comm) Run(ctx context.Context, calls []*op.Call) error {
 	if need := int(e.plan.need); need > 0 {
 		e.plan.place(e.scratch.onHost(need))
 	}
-	e.plan.queue = 0
+	e.queue = 0
 	if err := e.make(ctx); err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (e *comm) Issue(stream uintptr, calls []*op.Call, _ engine.How) (engine.Spa
 		}
 		e.plan.place(at)
 	}
-	e.plan.queue = stream
+	e.queue = stream
 	return nil, e.make(context.Background())
 }
 
@@ -179,7 +180,7 @@ var errAborted = errors.New("the communicator was aborted")
 
 // addresses are those that a call which was given up may still use, as pointers: they keep Go memory.
 func (e *comm) addresses() []unsafe.Pointer {
-	if e.plan.queue != 0 {
+	if e.queue != 0 {
 		return nil // the memory is the device's
 	}
 	list := make([]unsafe.Pointer, 0, 2*len(e.plan.steps))

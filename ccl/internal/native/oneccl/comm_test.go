@@ -46,7 +46,7 @@ func TestAddresses(t *testing.T) {
 	e := endOfTwo(0)
 	e.plan.steps = []step{{dst: uintptr(unsafe.Pointer(x)), src: uintptr(unsafe.Pointer(y))}}
 	require.Equal(t, []unsafe.Pointer{unsafe.Pointer(x), unsafe.Pointer(y)}, e.addresses())
-	e.plan.queue = 1
+	e.queue = 1
 	require.Nil(t, e.addresses())
 }
 

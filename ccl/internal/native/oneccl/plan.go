@@ -43,7 +43,6 @@ type plan struct {
 	hasScatter   bool
 	hasAllToAllV bool
 
-	queue  uintptr // that the steps go to; 0: host memory
 	steps  []step
 	counts []uintptr
 	need   uintptr // bytes of scratch memory
