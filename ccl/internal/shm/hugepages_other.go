@@ -2,7 +2,7 @@
 
 package shm
 
-// HugePages says nothing here: there are no huge pages.
+// HugePages is empty here: elsewhere than on Linux no process reads another's memory.
 type HugePages struct{}
 
 func (*HugePages) Add([]byte) {}
