@@ -180,7 +180,7 @@ func (b *Boot) exchange(ctx context.Context, f frame) (frame, error) {
 		return b.answered(answer, ok)
 	case <-ctx.Done():
 	}
-	// Over, but for the verdict of all, which others may be held up for: see hostServer.
+	// Over, except for the verdict of all ranks, which others may wait for: see hostServer.
 	canceled := errors.Is(ctx.Err(), context.Canceled)
 	if canceled {
 		b.conn.Write(leaving(b.rank, &Error{Code: Canceled, Peer: b.rank}).encode())

@@ -160,7 +160,7 @@ func setRegister(o *Options, s string) error {
 func setHints(o *Options, s string) (err error) {
 	o.Hints, err = ccl.ParseHints(s)
 	if e := (*ccl.Error)(nil); errors.As(err, &e) {
-		return e.Err // who parses is told beside it
+		return e.Err // the parser of flags says which flag it is
 	}
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// What package ccl asks of a rank beside its calls. All of it may be asked by any goroutine, but for InCall.
+// What package ccl asks of a rank beside its calls. Any goroutine may ask, except with InCall.
 
 // Control is c as the control plane sees it.
 func (c *Comm) Control() *plane.Member { return &c.rank }

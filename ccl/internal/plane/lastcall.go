@@ -47,7 +47,7 @@ func (c *Standing) outlive(f *call.Fault) bool {
 	if !c.isCalling() {
 		return false
 	}
-	c.fate.outlived.Store(&outlived{f, c.Site.Job.Clock()}) // first: who finds the proposal made is to find this, too (see Fail)
+	c.fate.outlived.Store(&outlived{f, c.Site.Job.Clock()}) // first: a goroutine that finds the proposal must find this, too (see Fail)
 	if !c.fate.proposal.CompareAndSwap(nil, f) {
 		c.fate.outlived.Store(nil)
 		return false

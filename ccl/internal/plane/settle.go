@@ -81,7 +81,7 @@ func (s *Site) handle(e *event.Event) {
 		return
 	}
 	s.Job.Time.Coarse.WakeMonitor()
-	s.Job.undecided.Remember(e) // before it is passed on, so that who is connected meanwhile hears of it
+	s.Job.undecided.Remember(e) // before it is passed on, so that a host that connects meanwhile hears of it
 	s.forward(e, nil)
 	switch {
 	case call.Code(e.Code) == event.AskLeft:
