@@ -9,12 +9,14 @@
 static char last_error[256]; // one for all, as in NCCL
 
 int warn(const char *format, ...) {
+	char text[sizeof last_error] = ""; // vsnprintf empties what it writes to first, and another thread may be reading
 	va_list args;
 	va_start(args, format);
-	vsnprintf(last_error, sizeof last_error, format, args);
+	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
+	memcpy(last_error, text, sizeof text);
 	if (getenv("NCCL_DEBUG"))
-		fprintf(stderr, "fake NCCL WARN %s\n", last_error);
+		fprintf(stderr, "fake NCCL WARN %s\n", text);
 	return 0;
 }
 
