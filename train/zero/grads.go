@@ -41,11 +41,8 @@ func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 		return max(u.gslot, 0), nil
 	}
 	s := -1
-	for k := range m.gslabs { // a free one, best one that nothing reads any more
-		if m.gslabs[k].unit >= 0 {
-			continue
-		}
-		if done, _ := m.gslabs[k].busy.Test(); done || s < 0 {
+	for k, g := range m.gslabs { // of the free ones that which was reduced first: it is the next to be done
+		if g.unit < 0 && (s < 0 || g.turn < m.gslabs[s].turn) {
 			s = k
 		}
 	}
@@ -123,7 +120,9 @@ func (m *Model[P, M]) Reduce(i int) error {
 	u.reduced = m.end(w)
 	m.stats.Reduced += int64(u.grads.Len() * m.reduce.Size())
 	if m.o.Stage >= 2 {
-		m.gslabs[u.gslot].busy, m.gslabs[u.gslot].unit = u.reduced, -1
+		m.turn++
+		g := &m.gslabs[u.gslot]
+		g.busy, g.unit, g.turn = u.reduced, -1, m.turn
 		u.grads, u.gslot = ccl.Buf{}, -1
 	}
 	return nil

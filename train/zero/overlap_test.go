@@ -61,3 +61,36 @@ func TestOverlap(t *testing.T) {
 		}
 	}, ccltest.Processes(2))
 }
+
+// Two units' gradients are being averaged, and memory for a third's is asked for: it is that of the unit that was reduced
+// first, since the later one's average may need what this rank computes next.
+func TestGradsWaitForTheFirst(t *testing.T) {
+	units := [][]int{{64}, {64}, {64}, {64}}
+	for _, stage := range []int{2, 3} {
+		asks, has := make(chan struct{}), make(chan struct{})
+		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+			ctx := t.Context()
+			m, err := zero.New[float32, float32](ctx, c, units, &zero.Options{Stage: stage})
+			require.NoError(t, err)
+			for i := 3; i >= 0; i-- {
+				switch { // the last but one unit is reduced by rank 0 alone until it has the last one's memory
+				case i == 0 && c.Rank() == 0:
+					close(asks)
+				case i == 2 && c.Rank() == 1:
+					<-asks
+					time.Sleep(20 * time.Millisecond) // so that it waits
+				case i == 1 && c.Rank() == 1:
+					<-has
+				}
+				_, err := m.Grads(ctx, i)
+				require.NoError(t, err)
+				if i == 0 && c.Rank() == 0 {
+					close(has)
+				}
+				require.NoError(t, m.Reduce(i))
+			}
+			require.NoError(t, m.Step(ctx, func(zero.Piece, []float32, []float32) error { return nil }))
+			require.NoError(t, m.Close())
+		}, ccltest.With(ccl.Options{Timeout: 10 * time.Second}))
+	}
+}

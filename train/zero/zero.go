@@ -146,6 +146,7 @@ type Model[P, M Float] struct {
 
 	slabs  []slab // stage 3: parameters
 	gslabs []slab // stages 2 and 3: gradients
+	turn   int    // how often one of them was reduced
 	tmp    ccl.Buf
 	wide   ccl.Buf // a unit as M
 	// Where gradients are averaged as P and add up as M: a part as M.
@@ -198,6 +199,7 @@ type slab struct {
 	buf  ccl.Buf
 	unit int      // -1: free
 	busy ccl.Work // until then it is read
+	turn int      // of gradients: when Reduce last issued it, by Model.turn
 }
 
 // align is what parts are padded to, in bytes of a parameter: a cache line. Compilers of GPU programs read in place what
