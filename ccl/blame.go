@@ -8,10 +8,10 @@ import (
 )
 
 // blame tells the launcher of this host which rank of the job e names as the cause. A mismatch has none: two ranks
-// disagree.
+// disagree. Of a timeout it is the late rank.
 func (r reporter) blame(e *Error) {
 	switch e.Code {
-	case ErrAborted, ErrRankLost, ErrClosed:
+	case ErrAborted, ErrRankLost, ErrClosed, ErrTimeout:
 		if e.Peer < 0 || !r.c.life.ready.Load() {
 			return
 		}

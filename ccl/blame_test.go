@@ -17,7 +17,12 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 )
 
-const blameVariable = "GOCCL_TEST_BLAME"
+// In blameVariable: rank 0 aborts, or it is late.
+const (
+	blameVariable = "GOCCL_TEST_BLAME"
+	blameAbort    = "abort"
+	blameLate     = "late"
+)
 
 // TestBlameProcess is a rank of TestTheLauncherNamesTheCulprit: rank 0 is the cause, and the last to
 // end.
@@ -25,8 +30,18 @@ func TestBlameProcess(t *testing.T) {
 	if os.Getenv(blameVariable) == "" {
 		return // run by TestTheLauncherNamesTheCulprit, in processes of its own
 	}
-	world, err := ccl.Join(t.Context(), &ccl.Options{Log: slog.New(slog.DiscardHandler)})
+	world, err := ccl.Join(t.Context(), &ccl.Options{Log: slog.New(slog.DiscardHandler), Timeout: time.Second})
 	require.NoError(t, err)
+	if os.Getenv(blameVariable) == blameLate {
+		if world.Rank() == 0 {
+			io.ReadAll(os.Stdin) // it comes when the others have given up
+			os.Exit(5)
+		}
+		if err := ccl.Barrier(t.Context(), world); errors.Is(err, ccl.ErrTimeout) {
+			fmt.Println("failed")
+		}
+		os.Exit(1)
+	}
 	sub, err := world.Split(t.Context(), world.Rank()/2, world.Rank())
 	require.NoError(t, err)
 	if world.Rank() == 0 {
@@ -61,19 +76,22 @@ func (c *counted) Write(p []byte) (int, error) {
 func TestTheLauncherNamesTheCulprit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, keepGoing := range []bool{true, false} {
-		in, toRank0 := io.Pipe()
-		seen := &counted{word: "failed", left: 3, f: func() { toRank0.Close() }}
-		err := boot.Spawn(ctx, boot.Command{N: 4, Stdin: in, Stdout: seen, Path: os.Args[0], Args: []string{"-test.run=^TestBlameProcess$"}, Env: append(os.Environ(), blameVariable+"=1"),
-			KeepGoing: keepGoing, Grace: 10 * time.Second})
-		var exit *boot.ExitError
-		require.ErrorAs(t, err, &exit)
-		if keepGoing {
-			require.Equal(t, 0, exit.Rank, "%v", err)
-			require.Equal(t, 5, exit.Code)
-		} else { // rank 0 may have been ended before it could end by itself
-			named, ok := exit.Named()
-			require.True(t, exit.Rank == 0 && exit.Code == 5 || ok && named == 0, "%v", err)
+	for _, how := range []string{blameAbort, blameLate} {
+		for _, keepGoing := range []bool{true, false} {
+			in, toRank0 := io.Pipe()
+			seen := &counted{word: "failed", left: 3, f: func() { toRank0.Close() }}
+			err := boot.Spawn(ctx, boot.Command{N: 4, Stdin: in, Stdout: seen, Path: os.Args[0], Args: []string{"-test.run=^TestBlameProcess$"}, Env: append(os.Environ(), blameVariable+"="+how),
+				KeepGoing: keepGoing, Grace: 10 * time.Second})
+			var exit *boot.ExitError
+			require.ErrorAs(t, err, &exit)
+			if keepGoing {
+				require.Equal(t, 0, exit.Rank, "%s: %v", how, err)
+				require.Equal(t, 5, exit.Code)
+			} else { // rank 0 may have been ended before it could end by itself
+				named, ok := exit.Named()
+				require.True(t, exit.Rank == 0 && exit.Code == 5 || ok && named == 0, "%s: %v", how, err)
+			}
+			toRank0.Close()
 		}
 	}
 }

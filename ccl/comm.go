@@ -19,7 +19,7 @@ import (
 
 // Version is the version of this module. Between two releases it is that of the next one, with
 // "-dev". All ranks of a job must run the same.
-const Version = "0.3.0-dev"
+const Version = "0.4.0-dev"
 
 // Options tune a Comm. The zero value holds the defaults. All fields except Device, OnFailure,
 // OnCall, Log and Name must be the same on all ranks; otherwise NewComm fails and names those that

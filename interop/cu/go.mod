@@ -3,7 +3,7 @@ module github.com/goccl/goccl/interop/cu
 go 1.25.0
 
 require (
-	github.com/goccl/goccl v0.2.0
+	github.com/goccl/goccl v0.3.0
 	github.com/stretchr/testify v1.11.1
 	gorgonia.org/cu v0.9.6
 )

@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/emer/empi v1.0.22
-	github.com/goccl/goccl v0.2.0
+	github.com/goccl/goccl v0.3.0
 	github.com/stretchr/testify v1.11.1
 )
 

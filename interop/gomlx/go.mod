@@ -3,7 +3,7 @@ module github.com/goccl/goccl/interop/gomlx
 go 1.25.0
 
 require (
-	github.com/goccl/goccl v0.2.0
+	github.com/goccl/goccl v0.3.0
 	github.com/gomlx/go-xla v0.1.4
 	github.com/gomlx/gomlx v0.26.0
 	github.com/stretchr/testify v1.11.1

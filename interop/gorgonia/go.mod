@@ -3,7 +3,7 @@ module github.com/goccl/goccl/interop/gorgonia
 go 1.25.0
 
 require (
-	github.com/goccl/goccl v0.2.0
+	github.com/goccl/goccl v0.3.0
 	github.com/stretchr/testify v1.11.1
 	go4.org/unsafe/assume-no-moving-gc v0.0.0-20231121144256-b99613f794b6
 	gorgonia.org/gorgonia v0.9.18

@@ -3,7 +3,7 @@ module github.com/goccl/goccl/interop/prometheus
 go 1.25.0
 
 require (
-	github.com/goccl/goccl v0.2.0
+	github.com/goccl/goccl v0.3.0
 	github.com/prometheus/client_golang v1.23.2
 	github.com/stretchr/testify v1.11.1
 )

@@ -44,8 +44,11 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	if *to == option.Stdout { // which has the page alone
 		stdout = stderr
 	}
-	if len(sub.Operands) != 2 {
-		return sub.Complain(option.BadUsage, fmt.Errorf("it compares two runs: bench compare old.json new.json"))
+	switch n := len(sub.Operands); {
+	case n < 2:
+		return sub.Complain(option.BadUsage, errors.New("it compares two sides, old and new: bench compare old.json new.json"))
+	case n > 2: // most often a shell's doing
+		return sub.Complain(option.BadUsage, fmt.Errorf("%d files are given: join those of a side by commas, or quote their pattern: bench compare 'old*.json' 'new*.json'", n))
 	}
 	var sides [2]side
 	seen := runs{}

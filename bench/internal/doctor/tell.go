@@ -64,7 +64,7 @@ func (e *exam) write(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "# doctor: %s on %s: %s, %s\n", many(len(e.ranks), "rank"), many(len(e.leaders()), "host"), many(e.count(failure), "error"), many(e.count(warning), "warning"))
 	if e.count(failure) == 0 {
-		fmt.Fprintf(&b, "# next: bench launch -np %d -- gpt -steps 50 (go build ./examples/gpt) trains a small model on these ranks\n", max(len(e.ranks), 2))
+		fmt.Fprintf(&b, "# next: bench launch -np %d -- ./gpt -steps 50 (go build ./examples/gpt) trains a small model on these ranks\n", max(len(e.ranks), 2))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

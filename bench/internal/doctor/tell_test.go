@@ -15,7 +15,7 @@ func TestWrite(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, e.write(&b))
 	require.Contains(t, b.String(), "warning  huge pages         h2: transparent huge pages are off: large buffers cost more to touch\n                            -> echo madvise")
-	require.True(t, strings.HasSuffix(b.String(), "# doctor: 4 ranks on 2 hosts: 0 errors, 1 warning\n# next: bench launch -np 4 -- gpt -steps 50 (go build ./examples/gpt) trains a small model on these ranks\n"), b.String())
+	require.True(t, strings.HasSuffix(b.String(), "# doctor: 4 ranks on 2 hosts: 0 errors, 1 warning\n# next: bench launch -np 4 -- ./gpt -steps 50 (go build ./examples/gpt) trains a small model on these ranks\n"), b.String())
 
 	b.Reset()
 	require.NoError(t, e.writeJSON(&b))

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -142,6 +143,8 @@ func noProgram(name string, err error) error {
 		return fmt.Errorf("%s is a directory, not a program", name)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s is not executable: chmod +x %[1]s", name)
+	case statErr == nil && filepath.Base(name) == name:
+		return fmt.Errorf("%s: no such program in PATH; the one that is here is ./%[1]s", name)
 	}
 	return fmt.Errorf("%s: no such program", name)
 }

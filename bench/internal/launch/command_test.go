@@ -48,6 +48,7 @@ func TestCommandRefuses(t *testing.T) {
 		"-keepgoing -- go":        "-keepgoing: no such flag; did you mean -keep-going? (-h lists them)",
 		"-zzz -- go":              "-zzz: no such flag (-h lists them)",
 		"-- no-such-program-here": "no-such-program-here: no such program",
+		"-- command_test.go":      "command_test.go: no such program in PATH; the one that is here is ./command_test.go",
 		"-- ../launch":            "../launch is a directory, not a program",
 		"-- ./command_test.go":    "./command_test.go is not executable: chmod +x ./command_test.go",
 	} {

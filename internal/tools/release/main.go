@@ -19,8 +19,8 @@ import (
 // goccl is the path of the module that is released.
 const goccl = "github.com/goccl/goccl"
 
-// last is the commit of the last release: of 0.1.0, which has no tag.
-const last = "8e79df6"
+// last is the commit of the last release: of 0.2.0.
+const last = "e2c8510"
 
 // nested are the directories of the other modules that are released with it, by the same version.
 var nested = []string{"interop/cu", "interop/empi", "interop/gomlx", "interop/gorgonia", "interop/prometheus"}
