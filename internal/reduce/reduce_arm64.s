@@ -4313,6 +4313,964 @@ no16:
 no8:
 	RET
 
+// func scaleInt8NEON(dst unsafe.Pointer, n int, by float32)
+TEXT ·scaleInt8NEON(SB), NOSPLIT, $0-20
+	MOVD dst+0(FP), R0
+	MOVD n+8(FP), R3
+	FMOVS by+16(FP), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	SUBS $64, R3, R3
+	BLT rest
+
+loop:
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0xad410c02 // ldp q2, q3, [x0, #32]
+	WORD $0x0f08a410 // sxtl v16.8h, v0.8b
+	WORD $0x0f08a434 // sxtl v20.8h, v1.8b
+	WORD $0x0f08a458 // sxtl v24.8h, v2.8b
+	WORD $0x0f08a47c // sxtl v28.8h, v3.8b
+	WORD $0x4f08a412 // sxtl2 v18.8h, v0.16b
+	WORD $0x4f08a436 // sxtl2 v22.8h, v1.16b
+	WORD $0x4f08a45a // sxtl2 v26.8h, v2.16b
+	WORD $0x4f08a47e // sxtl2 v30.8h, v3.16b
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x4f10a695 // sxtl2 v21.4s, v20.8h
+	WORD $0x4f10a719 // sxtl2 v25.4s, v24.8h
+	WORD $0x4f10a79d // sxtl2 v29.4s, v28.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x0f10a694 // sxtl v20.4s, v20.4h
+	WORD $0x0f10a718 // sxtl v24.4s, v24.4h
+	WORD $0x0f10a79c // sxtl v28.4s, v28.4h
+	WORD $0x4f10a653 // sxtl2 v19.4s, v18.8h
+	WORD $0x4f10a6d7 // sxtl2 v23.4s, v22.8h
+	WORD $0x4f10a75b // sxtl2 v27.4s, v26.8h
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a652 // sxtl v18.4s, v18.4h
+	WORD $0x0f10a6d6 // sxtl v22.4s, v22.4h
+	WORD $0x0f10a75a // sxtl v26.4s, v26.4h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe94 // fdiv v20.4s, v20.4s, v9.4s
+	WORD $0x6e29ff18 // fdiv v24.4s, v24.4s, v9.4s
+	WORD $0x6e29ff9c // fdiv v28.4s, v28.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x6e29feb5 // fdiv v21.4s, v21.4s, v9.4s
+	WORD $0x6e29ff39 // fdiv v25.4s, v25.4s, v9.4s
+	WORD $0x6e29ffbd // fdiv v29.4s, v29.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fed6 // fdiv v22.4s, v22.4s, v9.4s
+	WORD $0x6e29ff5a // fdiv v26.4s, v26.4s, v9.4s
+	WORD $0x6e29ffde // fdiv v30.4s, v30.4s, v9.4s
+	WORD $0x6e29fe73 // fdiv v19.4s, v19.4s, v9.4s
+	WORD $0x6e29fef7 // fdiv v23.4s, v23.4s, v9.4s
+	WORD $0x6e29ff7b // fdiv v27.4s, v27.4s, v9.4s
+	WORD $0x6e29ffff // fdiv v31.4s, v31.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba94 // fcvtzs v20.4s, v20.4s
+	WORD $0x4ea1bb18 // fcvtzs v24.4s, v24.4s
+	WORD $0x4ea1bb9c // fcvtzs v28.4s, v28.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4ea1bab5 // fcvtzs v21.4s, v21.4s
+	WORD $0x4ea1bb39 // fcvtzs v25.4s, v25.4s
+	WORD $0x4ea1bbbd // fcvtzs v29.4s, v29.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1bad6 // fcvtzs v22.4s, v22.4s
+	WORD $0x4ea1bb5a // fcvtzs v26.4s, v26.4s
+	WORD $0x4ea1bbde // fcvtzs v30.4s, v30.4s
+	WORD $0x4ea1ba73 // fcvtzs v19.4s, v19.4s
+	WORD $0x4ea1baf7 // fcvtzs v23.4s, v23.4s
+	WORD $0x4ea1bb7b // fcvtzs v27.4s, v27.4s
+	WORD $0x4ea1bbff // fcvtzs v31.4s, v31.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e551a94 // uzp1 v20.8h, v20.8h, v21.8h
+	WORD $0x4e591b18 // uzp1 v24.8h, v24.8h, v25.8h
+	WORD $0x4e5d1b9c // uzp1 v28.8h, v28.8h, v29.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x4e571ad6 // uzp1 v22.8h, v22.8h, v23.8h
+	WORD $0x4e5b1b5a // uzp1 v26.8h, v26.8h, v27.8h
+	WORD $0x4e5f1bde // uzp1 v30.8h, v30.8h, v31.8h
+	WORD $0x4e121a00 // uzp1 v0.16b, v16.16b, v18.16b
+	WORD $0x4e161a81 // uzp1 v1.16b, v20.16b, v22.16b
+	WORD $0x4e1a1b02 // uzp1 v2.16b, v24.16b, v26.16b
+	WORD $0x4e1e1b83 // uzp1 v3.16b, v28.16b, v30.16b
+	WORD $0xac820400 // stp q0, q1, [x0], #64
+	WORD $0xad3f0c02 // stp q2, q3, [x0, #-32]
+	SUBS $64, R3, R3
+	BGE loop
+
+rest:
+	TBZ $5, R3, no32
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0x0f08a410 // sxtl v16.8h, v0.8b
+	WORD $0x0f08a434 // sxtl v20.8h, v1.8b
+	WORD $0x4f08a412 // sxtl2 v18.8h, v0.16b
+	WORD $0x4f08a436 // sxtl2 v22.8h, v1.16b
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x4f10a695 // sxtl2 v21.4s, v20.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x0f10a694 // sxtl v20.4s, v20.4h
+	WORD $0x4f10a653 // sxtl2 v19.4s, v18.8h
+	WORD $0x4f10a6d7 // sxtl2 v23.4s, v22.8h
+	WORD $0x0f10a652 // sxtl v18.4s, v18.4h
+	WORD $0x0f10a6d6 // sxtl v22.4s, v22.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe94 // fdiv v20.4s, v20.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x6e29feb5 // fdiv v21.4s, v21.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fed6 // fdiv v22.4s, v22.4s, v9.4s
+	WORD $0x6e29fe73 // fdiv v19.4s, v19.4s, v9.4s
+	WORD $0x6e29fef7 // fdiv v23.4s, v23.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba94 // fcvtzs v20.4s, v20.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4ea1bab5 // fcvtzs v21.4s, v21.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1bad6 // fcvtzs v22.4s, v22.4s
+	WORD $0x4ea1ba73 // fcvtzs v19.4s, v19.4s
+	WORD $0x4ea1baf7 // fcvtzs v23.4s, v23.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e551a94 // uzp1 v20.8h, v20.8h, v21.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x4e571ad6 // uzp1 v22.8h, v22.8h, v23.8h
+	WORD $0x4e121a00 // uzp1 v0.16b, v16.16b, v18.16b
+	WORD $0x4e161a81 // uzp1 v1.16b, v20.16b, v22.16b
+	WORD $0xac810400 // stp q0, q1, [x0], #32
+
+no32:
+	TBZ $4, R3, no16
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x0f08a410 // sxtl v16.8h, v0.8b
+	WORD $0x4f08a412 // sxtl2 v18.8h, v0.16b
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4f10a653 // sxtl2 v19.4s, v18.8h
+	WORD $0x0f10a652 // sxtl v18.4s, v18.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fe73 // fdiv v19.4s, v19.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1ba73 // fcvtzs v19.4s, v19.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x4e121a00 // uzp1 v0.16b, v16.16b, v18.16b
+	WORD $0x3c810400 // str q0, [x0], #16
+
+no16:
+	TBZ $3, R3, no8
+	WORD $0xfd400000 // ldr d0, [x0]
+	WORD $0x0f08a410 // sxtl v16.8h, v0.8b
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e101a00 // uzp1 v0.16b, v16.16b, v16.16b
+	WORD $0xfc008400 // str d0, [x0], #8
+
+no8:
+	TBZ $2, R3, no4
+	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0x0f08a410 // sxtl v16.8h, v0.8b
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e101a00 // uzp1 v0.16b, v16.16b, v16.16b
+	WORD $0xbc004400 // str s0, [x0], #4
+
+no4:
+	TBZ $1, R3, no2
+	WORD $0x7d400000 // ldr h0, [x0]
+	WORD $0x0f08a410 // sxtl v16.8h, v0.8b
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e101a00 // uzp1 v0.16b, v16.16b, v16.16b
+	WORD $0x7c002400 // str h0, [x0], #2
+
+no2:
+	TBZ $0, R3, no1
+	WORD $0x3d400000 // ldr b0, [x0]
+	WORD $0x0f08a410 // sxtl v16.8h, v0.8b
+	WORD $0x4f10a611 // sxtl2 v17.4s, v16.8h
+	WORD $0x0f10a610 // sxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e101a00 // uzp1 v0.16b, v16.16b, v16.16b
+	WORD $0x3c001400 // str b0, [x0], #1
+
+no1:
+	RET
+
+// func scaleUint8NEON(dst unsafe.Pointer, n int, by float32)
+TEXT ·scaleUint8NEON(SB), NOSPLIT, $0-20
+	MOVD dst+0(FP), R0
+	MOVD n+8(FP), R3
+	FMOVS by+16(FP), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	SUBS $64, R3, R3
+	BLT rest
+
+loop:
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0xad410c02 // ldp q2, q3, [x0, #32]
+	WORD $0x2f08a410 // uxtl v16.8h, v0.8b
+	WORD $0x2f08a434 // uxtl v20.8h, v1.8b
+	WORD $0x2f08a458 // uxtl v24.8h, v2.8b
+	WORD $0x2f08a47c // uxtl v28.8h, v3.8b
+	WORD $0x6f08a412 // uxtl2 v18.8h, v0.16b
+	WORD $0x6f08a436 // uxtl2 v22.8h, v1.16b
+	WORD $0x6f08a45a // uxtl2 v26.8h, v2.16b
+	WORD $0x6f08a47e // uxtl2 v30.8h, v3.16b
+	WORD $0x6f10a611 // uxtl2 v17.4s, v16.8h
+	WORD $0x6f10a695 // uxtl2 v21.4s, v20.8h
+	WORD $0x6f10a719 // uxtl2 v25.4s, v24.8h
+	WORD $0x6f10a79d // uxtl2 v29.4s, v28.8h
+	WORD $0x2f10a610 // uxtl v16.4s, v16.4h
+	WORD $0x2f10a694 // uxtl v20.4s, v20.4h
+	WORD $0x2f10a718 // uxtl v24.4s, v24.4h
+	WORD $0x2f10a79c // uxtl v28.4s, v28.4h
+	WORD $0x6f10a653 // uxtl2 v19.4s, v18.8h
+	WORD $0x6f10a6d7 // uxtl2 v23.4s, v22.8h
+	WORD $0x6f10a75b // uxtl2 v27.4s, v26.8h
+	WORD $0x6f10a7df // uxtl2 v31.4s, v30.8h
+	WORD $0x2f10a652 // uxtl v18.4s, v18.4h
+	WORD $0x2f10a6d6 // uxtl v22.4s, v22.4h
+	WORD $0x2f10a75a // uxtl v26.4s, v26.4h
+	WORD $0x2f10a7de // uxtl v30.4s, v30.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe94 // fdiv v20.4s, v20.4s, v9.4s
+	WORD $0x6e29ff18 // fdiv v24.4s, v24.4s, v9.4s
+	WORD $0x6e29ff9c // fdiv v28.4s, v28.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x6e29feb5 // fdiv v21.4s, v21.4s, v9.4s
+	WORD $0x6e29ff39 // fdiv v25.4s, v25.4s, v9.4s
+	WORD $0x6e29ffbd // fdiv v29.4s, v29.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fed6 // fdiv v22.4s, v22.4s, v9.4s
+	WORD $0x6e29ff5a // fdiv v26.4s, v26.4s, v9.4s
+	WORD $0x6e29ffde // fdiv v30.4s, v30.4s, v9.4s
+	WORD $0x6e29fe73 // fdiv v19.4s, v19.4s, v9.4s
+	WORD $0x6e29fef7 // fdiv v23.4s, v23.4s, v9.4s
+	WORD $0x6e29ff7b // fdiv v27.4s, v27.4s, v9.4s
+	WORD $0x6e29ffff // fdiv v31.4s, v31.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba94 // fcvtzs v20.4s, v20.4s
+	WORD $0x4ea1bb18 // fcvtzs v24.4s, v24.4s
+	WORD $0x4ea1bb9c // fcvtzs v28.4s, v28.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4ea1bab5 // fcvtzs v21.4s, v21.4s
+	WORD $0x4ea1bb39 // fcvtzs v25.4s, v25.4s
+	WORD $0x4ea1bbbd // fcvtzs v29.4s, v29.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1bad6 // fcvtzs v22.4s, v22.4s
+	WORD $0x4ea1bb5a // fcvtzs v26.4s, v26.4s
+	WORD $0x4ea1bbde // fcvtzs v30.4s, v30.4s
+	WORD $0x4ea1ba73 // fcvtzs v19.4s, v19.4s
+	WORD $0x4ea1baf7 // fcvtzs v23.4s, v23.4s
+	WORD $0x4ea1bb7b // fcvtzs v27.4s, v27.4s
+	WORD $0x4ea1bbff // fcvtzs v31.4s, v31.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e551a94 // uzp1 v20.8h, v20.8h, v21.8h
+	WORD $0x4e591b18 // uzp1 v24.8h, v24.8h, v25.8h
+	WORD $0x4e5d1b9c // uzp1 v28.8h, v28.8h, v29.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x4e571ad6 // uzp1 v22.8h, v22.8h, v23.8h
+	WORD $0x4e5b1b5a // uzp1 v26.8h, v26.8h, v27.8h
+	WORD $0x4e5f1bde // uzp1 v30.8h, v30.8h, v31.8h
+	WORD $0x4e121a00 // uzp1 v0.16b, v16.16b, v18.16b
+	WORD $0x4e161a81 // uzp1 v1.16b, v20.16b, v22.16b
+	WORD $0x4e1a1b02 // uzp1 v2.16b, v24.16b, v26.16b
+	WORD $0x4e1e1b83 // uzp1 v3.16b, v28.16b, v30.16b
+	WORD $0xac820400 // stp q0, q1, [x0], #64
+	WORD $0xad3f0c02 // stp q2, q3, [x0, #-32]
+	SUBS $64, R3, R3
+	BGE loop
+
+rest:
+	TBZ $5, R3, no32
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0x2f08a410 // uxtl v16.8h, v0.8b
+	WORD $0x2f08a434 // uxtl v20.8h, v1.8b
+	WORD $0x6f08a412 // uxtl2 v18.8h, v0.16b
+	WORD $0x6f08a436 // uxtl2 v22.8h, v1.16b
+	WORD $0x6f10a611 // uxtl2 v17.4s, v16.8h
+	WORD $0x6f10a695 // uxtl2 v21.4s, v20.8h
+	WORD $0x2f10a610 // uxtl v16.4s, v16.4h
+	WORD $0x2f10a694 // uxtl v20.4s, v20.4h
+	WORD $0x6f10a653 // uxtl2 v19.4s, v18.8h
+	WORD $0x6f10a6d7 // uxtl2 v23.4s, v22.8h
+	WORD $0x2f10a652 // uxtl v18.4s, v18.4h
+	WORD $0x2f10a6d6 // uxtl v22.4s, v22.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe94 // fdiv v20.4s, v20.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x6e29feb5 // fdiv v21.4s, v21.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fed6 // fdiv v22.4s, v22.4s, v9.4s
+	WORD $0x6e29fe73 // fdiv v19.4s, v19.4s, v9.4s
+	WORD $0x6e29fef7 // fdiv v23.4s, v23.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba94 // fcvtzs v20.4s, v20.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4ea1bab5 // fcvtzs v21.4s, v21.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1bad6 // fcvtzs v22.4s, v22.4s
+	WORD $0x4ea1ba73 // fcvtzs v19.4s, v19.4s
+	WORD $0x4ea1baf7 // fcvtzs v23.4s, v23.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e551a94 // uzp1 v20.8h, v20.8h, v21.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x4e571ad6 // uzp1 v22.8h, v22.8h, v23.8h
+	WORD $0x4e121a00 // uzp1 v0.16b, v16.16b, v18.16b
+	WORD $0x4e161a81 // uzp1 v1.16b, v20.16b, v22.16b
+	WORD $0xac810400 // stp q0, q1, [x0], #32
+
+no32:
+	TBZ $4, R3, no16
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x2f08a410 // uxtl v16.8h, v0.8b
+	WORD $0x6f08a412 // uxtl2 v18.8h, v0.16b
+	WORD $0x6f10a611 // uxtl2 v17.4s, v16.8h
+	WORD $0x2f10a610 // uxtl v16.4s, v16.4h
+	WORD $0x6f10a653 // uxtl2 v19.4s, v18.8h
+	WORD $0x2f10a652 // uxtl v18.4s, v18.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fe73 // fdiv v19.4s, v19.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1ba73 // fcvtzs v19.4s, v19.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x4e121a00 // uzp1 v0.16b, v16.16b, v18.16b
+	WORD $0x3c810400 // str q0, [x0], #16
+
+no16:
+	TBZ $3, R3, no8
+	WORD $0xfd400000 // ldr d0, [x0]
+	WORD $0x2f08a410 // uxtl v16.8h, v0.8b
+	WORD $0x6f10a611 // uxtl2 v17.4s, v16.8h
+	WORD $0x2f10a610 // uxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e101a00 // uzp1 v0.16b, v16.16b, v16.16b
+	WORD $0xfc008400 // str d0, [x0], #8
+
+no8:
+	TBZ $2, R3, no4
+	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0x2f08a410 // uxtl v16.8h, v0.8b
+	WORD $0x6f10a611 // uxtl2 v17.4s, v16.8h
+	WORD $0x2f10a610 // uxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e101a00 // uzp1 v0.16b, v16.16b, v16.16b
+	WORD $0xbc004400 // str s0, [x0], #4
+
+no4:
+	TBZ $1, R3, no2
+	WORD $0x7d400000 // ldr h0, [x0]
+	WORD $0x2f08a410 // uxtl v16.8h, v0.8b
+	WORD $0x6f10a611 // uxtl2 v17.4s, v16.8h
+	WORD $0x2f10a610 // uxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e101a00 // uzp1 v0.16b, v16.16b, v16.16b
+	WORD $0x7c002400 // str h0, [x0], #2
+
+no2:
+	TBZ $0, R3, no1
+	WORD $0x3d400000 // ldr b0, [x0]
+	WORD $0x2f08a410 // uxtl v16.8h, v0.8b
+	WORD $0x6f10a611 // uxtl2 v17.4s, v16.8h
+	WORD $0x2f10a610 // uxtl v16.4s, v16.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe31 // fdiv v17.4s, v17.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba31 // fcvtzs v17.4s, v17.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e101a00 // uzp1 v0.16b, v16.16b, v16.16b
+	WORD $0x3c001400 // str b0, [x0], #1
+
+no1:
+	RET
+
+// func scaleInt16NEON(dst unsafe.Pointer, n int, by float32)
+TEXT ·scaleInt16NEON(SB), NOSPLIT, $0-20
+	MOVD dst+0(FP), R0
+	MOVD n+8(FP), R3
+	FMOVS by+16(FP), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	LSL $1, R3, R3
+	SUBS $64, R3, R3
+	BLT rest
+
+loop:
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0xad410c02 // ldp q2, q3, [x0, #32]
+	WORD $0x0f10a410 // sxtl v16.4s, v0.4h
+	WORD $0x0f10a434 // sxtl v20.4s, v1.4h
+	WORD $0x0f10a458 // sxtl v24.4s, v2.4h
+	WORD $0x0f10a47c // sxtl v28.4s, v3.4h
+	WORD $0x4f10a412 // sxtl2 v18.4s, v0.8h
+	WORD $0x4f10a436 // sxtl2 v22.4s, v1.8h
+	WORD $0x4f10a45a // sxtl2 v26.4s, v2.8h
+	WORD $0x4f10a47e // sxtl2 v30.4s, v3.8h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe94 // fdiv v20.4s, v20.4s, v9.4s
+	WORD $0x6e29ff18 // fdiv v24.4s, v24.4s, v9.4s
+	WORD $0x6e29ff9c // fdiv v28.4s, v28.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fed6 // fdiv v22.4s, v22.4s, v9.4s
+	WORD $0x6e29ff5a // fdiv v26.4s, v26.4s, v9.4s
+	WORD $0x6e29ffde // fdiv v30.4s, v30.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba94 // fcvtzs v20.4s, v20.4s
+	WORD $0x4ea1bb18 // fcvtzs v24.4s, v24.4s
+	WORD $0x4ea1bb9c // fcvtzs v28.4s, v28.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1bad6 // fcvtzs v22.4s, v22.4s
+	WORD $0x4ea1bb5a // fcvtzs v26.4s, v26.4s
+	WORD $0x4ea1bbde // fcvtzs v30.4s, v30.4s
+	WORD $0x4e521a00 // uzp1 v0.8h, v16.8h, v18.8h
+	WORD $0x4e561a81 // uzp1 v1.8h, v20.8h, v22.8h
+	WORD $0x4e5a1b02 // uzp1 v2.8h, v24.8h, v26.8h
+	WORD $0x4e5e1b83 // uzp1 v3.8h, v28.8h, v30.8h
+	WORD $0xac820400 // stp q0, q1, [x0], #64
+	WORD $0xad3f0c02 // stp q2, q3, [x0, #-32]
+	SUBS $64, R3, R3
+	BGE loop
+
+rest:
+	TBZ $5, R3, no32
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0x0f10a410 // sxtl v16.4s, v0.4h
+	WORD $0x0f10a434 // sxtl v20.4s, v1.4h
+	WORD $0x4f10a412 // sxtl2 v18.4s, v0.8h
+	WORD $0x4f10a436 // sxtl2 v22.4s, v1.8h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe94 // fdiv v20.4s, v20.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fed6 // fdiv v22.4s, v22.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba94 // fcvtzs v20.4s, v20.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1bad6 // fcvtzs v22.4s, v22.4s
+	WORD $0x4e521a00 // uzp1 v0.8h, v16.8h, v18.8h
+	WORD $0x4e561a81 // uzp1 v1.8h, v20.8h, v22.8h
+	WORD $0xac810400 // stp q0, q1, [x0], #32
+
+no32:
+	TBZ $4, R3, no16
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x0f10a410 // sxtl v16.4s, v0.4h
+	WORD $0x4f10a412 // sxtl2 v18.4s, v0.8h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4e521a00 // uzp1 v0.8h, v16.8h, v18.8h
+	WORD $0x3c810400 // str q0, [x0], #16
+
+no16:
+	TBZ $3, R3, no8
+	WORD $0xfd400000 // ldr d0, [x0]
+	WORD $0x0f10a410 // sxtl v16.4s, v0.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4e501a00 // uzp1 v0.8h, v16.8h, v16.8h
+	WORD $0xfc008400 // str d0, [x0], #8
+
+no8:
+	TBZ $2, R3, no4
+	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0x0f10a410 // sxtl v16.4s, v0.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4e501a00 // uzp1 v0.8h, v16.8h, v16.8h
+	WORD $0xbc004400 // str s0, [x0], #4
+
+no4:
+	TBZ $1, R3, no2
+	WORD $0x7d400000 // ldr h0, [x0]
+	WORD $0x0f10a410 // sxtl v16.4s, v0.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4e501a00 // uzp1 v0.8h, v16.8h, v16.8h
+	WORD $0x7c002400 // str h0, [x0], #2
+
+no2:
+	RET
+
+// func scaleUint16NEON(dst unsafe.Pointer, n int, by float32)
+TEXT ·scaleUint16NEON(SB), NOSPLIT, $0-20
+	MOVD dst+0(FP), R0
+	MOVD n+8(FP), R3
+	FMOVS by+16(FP), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	LSL $1, R3, R3
+	SUBS $64, R3, R3
+	BLT rest
+
+loop:
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0xad410c02 // ldp q2, q3, [x0, #32]
+	WORD $0x2f10a410 // uxtl v16.4s, v0.4h
+	WORD $0x2f10a434 // uxtl v20.4s, v1.4h
+	WORD $0x2f10a458 // uxtl v24.4s, v2.4h
+	WORD $0x2f10a47c // uxtl v28.4s, v3.4h
+	WORD $0x6f10a412 // uxtl2 v18.4s, v0.8h
+	WORD $0x6f10a436 // uxtl2 v22.4s, v1.8h
+	WORD $0x6f10a45a // uxtl2 v26.4s, v2.8h
+	WORD $0x6f10a47e // uxtl2 v30.4s, v3.8h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe94 // fdiv v20.4s, v20.4s, v9.4s
+	WORD $0x6e29ff18 // fdiv v24.4s, v24.4s, v9.4s
+	WORD $0x6e29ff9c // fdiv v28.4s, v28.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fed6 // fdiv v22.4s, v22.4s, v9.4s
+	WORD $0x6e29ff5a // fdiv v26.4s, v26.4s, v9.4s
+	WORD $0x6e29ffde // fdiv v30.4s, v30.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba94 // fcvtzs v20.4s, v20.4s
+	WORD $0x4ea1bb18 // fcvtzs v24.4s, v24.4s
+	WORD $0x4ea1bb9c // fcvtzs v28.4s, v28.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1bad6 // fcvtzs v22.4s, v22.4s
+	WORD $0x4ea1bb5a // fcvtzs v26.4s, v26.4s
+	WORD $0x4ea1bbde // fcvtzs v30.4s, v30.4s
+	WORD $0x4e521a00 // uzp1 v0.8h, v16.8h, v18.8h
+	WORD $0x4e561a81 // uzp1 v1.8h, v20.8h, v22.8h
+	WORD $0x4e5a1b02 // uzp1 v2.8h, v24.8h, v26.8h
+	WORD $0x4e5e1b83 // uzp1 v3.8h, v28.8h, v30.8h
+	WORD $0xac820400 // stp q0, q1, [x0], #64
+	WORD $0xad3f0c02 // stp q2, q3, [x0, #-32]
+	SUBS $64, R3, R3
+	BGE loop
+
+rest:
+	TBZ $5, R3, no32
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0x2f10a410 // uxtl v16.4s, v0.4h
+	WORD $0x2f10a434 // uxtl v20.4s, v1.4h
+	WORD $0x6f10a412 // uxtl2 v18.4s, v0.8h
+	WORD $0x6f10a436 // uxtl2 v22.4s, v1.8h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe94 // fdiv v20.4s, v20.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x6e29fed6 // fdiv v22.4s, v22.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba94 // fcvtzs v20.4s, v20.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4ea1bad6 // fcvtzs v22.4s, v22.4s
+	WORD $0x4e521a00 // uzp1 v0.8h, v16.8h, v18.8h
+	WORD $0x4e561a81 // uzp1 v1.8h, v20.8h, v22.8h
+	WORD $0xac810400 // stp q0, q1, [x0], #32
+
+no32:
+	TBZ $4, R3, no16
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x2f10a410 // uxtl v16.4s, v0.4h
+	WORD $0x6f10a412 // uxtl2 v18.4s, v0.8h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x6e29fe52 // fdiv v18.4s, v18.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4ea1ba52 // fcvtzs v18.4s, v18.4s
+	WORD $0x4e521a00 // uzp1 v0.8h, v16.8h, v18.8h
+	WORD $0x3c810400 // str q0, [x0], #16
+
+no16:
+	TBZ $3, R3, no8
+	WORD $0xfd400000 // ldr d0, [x0]
+	WORD $0x2f10a410 // uxtl v16.4s, v0.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4e501a00 // uzp1 v0.8h, v16.8h, v16.8h
+	WORD $0xfc008400 // str d0, [x0], #8
+
+no8:
+	TBZ $2, R3, no4
+	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0x2f10a410 // uxtl v16.4s, v0.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4e501a00 // uzp1 v0.8h, v16.8h, v16.8h
+	WORD $0xbc004400 // str s0, [x0], #4
+
+no4:
+	TBZ $1, R3, no2
+	WORD $0x7d400000 // ldr h0, [x0]
+	WORD $0x2f10a410 // uxtl v16.4s, v0.4h
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e29fe10 // fdiv v16.4s, v16.4s, v9.4s
+	WORD $0x4ea1ba10 // fcvtzs v16.4s, v16.4s
+	WORD $0x4e501a00 // uzp1 v0.8h, v16.8h, v16.8h
+	WORD $0x7c002400 // str h0, [x0], #2
+
+no2:
+	RET
+
+// func scaleInt32NEON(dst unsafe.Pointer, n int, by float64)
+TEXT ·scaleInt32NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD n+8(FP), R3
+	FMOVD by+16(FP), F9
+	WORD $0x4e080529 // dup v9.2d, v9.d[0]
+	LSL $2, R3, R3
+	SUBS $64, R3, R3
+	BLT rest
+
+loop:
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0xad410c02 // ldp q2, q3, [x0, #32]
+	WORD $0x0f20a410 // sxtl v16.2d, v0.2s
+	WORD $0x0f20a434 // sxtl v20.2d, v1.2s
+	WORD $0x0f20a458 // sxtl v24.2d, v2.2s
+	WORD $0x0f20a47c // sxtl v28.2d, v3.2s
+	WORD $0x4f20a412 // sxtl2 v18.2d, v0.4s
+	WORD $0x4f20a436 // sxtl2 v22.2d, v1.4s
+	WORD $0x4f20a45a // sxtl2 v26.2d, v2.4s
+	WORD $0x4f20a47e // sxtl2 v30.2d, v3.4s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x4e61da94 // scvtf v20.2d, v20.2d
+	WORD $0x4e61db18 // scvtf v24.2d, v24.2d
+	WORD $0x4e61db9c // scvtf v28.2d, v28.2d
+	WORD $0x4e61da52 // scvtf v18.2d, v18.2d
+	WORD $0x4e61dad6 // scvtf v22.2d, v22.2d
+	WORD $0x4e61db5a // scvtf v26.2d, v26.2d
+	WORD $0x4e61dbde // scvtf v30.2d, v30.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x6e69fe94 // fdiv v20.2d, v20.2d, v9.2d
+	WORD $0x6e69ff18 // fdiv v24.2d, v24.2d, v9.2d
+	WORD $0x6e69ff9c // fdiv v28.2d, v28.2d, v9.2d
+	WORD $0x6e69fe52 // fdiv v18.2d, v18.2d, v9.2d
+	WORD $0x6e69fed6 // fdiv v22.2d, v22.2d, v9.2d
+	WORD $0x6e69ff5a // fdiv v26.2d, v26.2d, v9.2d
+	WORD $0x6e69ffde // fdiv v30.2d, v30.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4ee1ba94 // fcvtzs v20.2d, v20.2d
+	WORD $0x4ee1bb18 // fcvtzs v24.2d, v24.2d
+	WORD $0x4ee1bb9c // fcvtzs v28.2d, v28.2d
+	WORD $0x4ee1ba52 // fcvtzs v18.2d, v18.2d
+	WORD $0x4ee1bad6 // fcvtzs v22.2d, v22.2d
+	WORD $0x4ee1bb5a // fcvtzs v26.2d, v26.2d
+	WORD $0x4ee1bbde // fcvtzs v30.2d, v30.2d
+	WORD $0x4e921a00 // uzp1 v0.4s, v16.4s, v18.4s
+	WORD $0x4e961a81 // uzp1 v1.4s, v20.4s, v22.4s
+	WORD $0x4e9a1b02 // uzp1 v2.4s, v24.4s, v26.4s
+	WORD $0x4e9e1b83 // uzp1 v3.4s, v28.4s, v30.4s
+	WORD $0xac820400 // stp q0, q1, [x0], #64
+	WORD $0xad3f0c02 // stp q2, q3, [x0, #-32]
+	SUBS $64, R3, R3
+	BGE loop
+
+rest:
+	TBZ $5, R3, no32
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0x0f20a410 // sxtl v16.2d, v0.2s
+	WORD $0x0f20a434 // sxtl v20.2d, v1.2s
+	WORD $0x4f20a412 // sxtl2 v18.2d, v0.4s
+	WORD $0x4f20a436 // sxtl2 v22.2d, v1.4s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x4e61da94 // scvtf v20.2d, v20.2d
+	WORD $0x4e61da52 // scvtf v18.2d, v18.2d
+	WORD $0x4e61dad6 // scvtf v22.2d, v22.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x6e69fe94 // fdiv v20.2d, v20.2d, v9.2d
+	WORD $0x6e69fe52 // fdiv v18.2d, v18.2d, v9.2d
+	WORD $0x6e69fed6 // fdiv v22.2d, v22.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4ee1ba94 // fcvtzs v20.2d, v20.2d
+	WORD $0x4ee1ba52 // fcvtzs v18.2d, v18.2d
+	WORD $0x4ee1bad6 // fcvtzs v22.2d, v22.2d
+	WORD $0x4e921a00 // uzp1 v0.4s, v16.4s, v18.4s
+	WORD $0x4e961a81 // uzp1 v1.4s, v20.4s, v22.4s
+	WORD $0xac810400 // stp q0, q1, [x0], #32
+
+no32:
+	TBZ $4, R3, no16
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x0f20a410 // sxtl v16.2d, v0.2s
+	WORD $0x4f20a412 // sxtl2 v18.2d, v0.4s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x4e61da52 // scvtf v18.2d, v18.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x6e69fe52 // fdiv v18.2d, v18.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4ee1ba52 // fcvtzs v18.2d, v18.2d
+	WORD $0x4e921a00 // uzp1 v0.4s, v16.4s, v18.4s
+	WORD $0x3c810400 // str q0, [x0], #16
+
+no16:
+	TBZ $3, R3, no8
+	WORD $0xfd400000 // ldr d0, [x0]
+	WORD $0x0f20a410 // sxtl v16.2d, v0.2s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4e901a00 // uzp1 v0.4s, v16.4s, v16.4s
+	WORD $0xfc008400 // str d0, [x0], #8
+
+no8:
+	TBZ $2, R3, no4
+	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0x0f20a410 // sxtl v16.2d, v0.2s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4e901a00 // uzp1 v0.4s, v16.4s, v16.4s
+	WORD $0xbc004400 // str s0, [x0], #4
+
+no4:
+	RET
+
+// func scaleUint32NEON(dst unsafe.Pointer, n int, by float64)
+TEXT ·scaleUint32NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD n+8(FP), R3
+	FMOVD by+16(FP), F9
+	WORD $0x4e080529 // dup v9.2d, v9.d[0]
+	LSL $2, R3, R3
+	SUBS $64, R3, R3
+	BLT rest
+
+loop:
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0xad410c02 // ldp q2, q3, [x0, #32]
+	WORD $0x2f20a410 // uxtl v16.2d, v0.2s
+	WORD $0x2f20a434 // uxtl v20.2d, v1.2s
+	WORD $0x2f20a458 // uxtl v24.2d, v2.2s
+	WORD $0x2f20a47c // uxtl v28.2d, v3.2s
+	WORD $0x6f20a412 // uxtl2 v18.2d, v0.4s
+	WORD $0x6f20a436 // uxtl2 v22.2d, v1.4s
+	WORD $0x6f20a45a // uxtl2 v26.2d, v2.4s
+	WORD $0x6f20a47e // uxtl2 v30.2d, v3.4s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x4e61da94 // scvtf v20.2d, v20.2d
+	WORD $0x4e61db18 // scvtf v24.2d, v24.2d
+	WORD $0x4e61db9c // scvtf v28.2d, v28.2d
+	WORD $0x4e61da52 // scvtf v18.2d, v18.2d
+	WORD $0x4e61dad6 // scvtf v22.2d, v22.2d
+	WORD $0x4e61db5a // scvtf v26.2d, v26.2d
+	WORD $0x4e61dbde // scvtf v30.2d, v30.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x6e69fe94 // fdiv v20.2d, v20.2d, v9.2d
+	WORD $0x6e69ff18 // fdiv v24.2d, v24.2d, v9.2d
+	WORD $0x6e69ff9c // fdiv v28.2d, v28.2d, v9.2d
+	WORD $0x6e69fe52 // fdiv v18.2d, v18.2d, v9.2d
+	WORD $0x6e69fed6 // fdiv v22.2d, v22.2d, v9.2d
+	WORD $0x6e69ff5a // fdiv v26.2d, v26.2d, v9.2d
+	WORD $0x6e69ffde // fdiv v30.2d, v30.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4ee1ba94 // fcvtzs v20.2d, v20.2d
+	WORD $0x4ee1bb18 // fcvtzs v24.2d, v24.2d
+	WORD $0x4ee1bb9c // fcvtzs v28.2d, v28.2d
+	WORD $0x4ee1ba52 // fcvtzs v18.2d, v18.2d
+	WORD $0x4ee1bad6 // fcvtzs v22.2d, v22.2d
+	WORD $0x4ee1bb5a // fcvtzs v26.2d, v26.2d
+	WORD $0x4ee1bbde // fcvtzs v30.2d, v30.2d
+	WORD $0x4e921a00 // uzp1 v0.4s, v16.4s, v18.4s
+	WORD $0x4e961a81 // uzp1 v1.4s, v20.4s, v22.4s
+	WORD $0x4e9a1b02 // uzp1 v2.4s, v24.4s, v26.4s
+	WORD $0x4e9e1b83 // uzp1 v3.4s, v28.4s, v30.4s
+	WORD $0xac820400 // stp q0, q1, [x0], #64
+	WORD $0xad3f0c02 // stp q2, q3, [x0, #-32]
+	SUBS $64, R3, R3
+	BGE loop
+
+rest:
+	TBZ $5, R3, no32
+	WORD $0xad400400 // ldp q0, q1, [x0]
+	WORD $0x2f20a410 // uxtl v16.2d, v0.2s
+	WORD $0x2f20a434 // uxtl v20.2d, v1.2s
+	WORD $0x6f20a412 // uxtl2 v18.2d, v0.4s
+	WORD $0x6f20a436 // uxtl2 v22.2d, v1.4s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x4e61da94 // scvtf v20.2d, v20.2d
+	WORD $0x4e61da52 // scvtf v18.2d, v18.2d
+	WORD $0x4e61dad6 // scvtf v22.2d, v22.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x6e69fe94 // fdiv v20.2d, v20.2d, v9.2d
+	WORD $0x6e69fe52 // fdiv v18.2d, v18.2d, v9.2d
+	WORD $0x6e69fed6 // fdiv v22.2d, v22.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4ee1ba94 // fcvtzs v20.2d, v20.2d
+	WORD $0x4ee1ba52 // fcvtzs v18.2d, v18.2d
+	WORD $0x4ee1bad6 // fcvtzs v22.2d, v22.2d
+	WORD $0x4e921a00 // uzp1 v0.4s, v16.4s, v18.4s
+	WORD $0x4e961a81 // uzp1 v1.4s, v20.4s, v22.4s
+	WORD $0xac810400 // stp q0, q1, [x0], #32
+
+no32:
+	TBZ $4, R3, no16
+	WORD $0x3dc00000 // ldr q0, [x0]
+	WORD $0x2f20a410 // uxtl v16.2d, v0.2s
+	WORD $0x6f20a412 // uxtl2 v18.2d, v0.4s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x4e61da52 // scvtf v18.2d, v18.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x6e69fe52 // fdiv v18.2d, v18.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4ee1ba52 // fcvtzs v18.2d, v18.2d
+	WORD $0x4e921a00 // uzp1 v0.4s, v16.4s, v18.4s
+	WORD $0x3c810400 // str q0, [x0], #16
+
+no16:
+	TBZ $3, R3, no8
+	WORD $0xfd400000 // ldr d0, [x0]
+	WORD $0x2f20a410 // uxtl v16.2d, v0.2s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4e901a00 // uzp1 v0.4s, v16.4s, v16.4s
+	WORD $0xfc008400 // str d0, [x0], #8
+
+no8:
+	TBZ $2, R3, no4
+	WORD $0xbd400000 // ldr s0, [x0]
+	WORD $0x2f20a410 // uxtl v16.2d, v0.2s
+	WORD $0x4e61da10 // scvtf v16.2d, v16.2d
+	WORD $0x6e69fe10 // fdiv v16.2d, v16.2d, v9.2d
+	WORD $0x4ee1ba10 // fcvtzs v16.2d, v16.2d
+	WORD $0x4e901a00 // uzp1 v0.4s, v16.4s, v16.4s
+	WORD $0xbc004400 // str s0, [x0], #4
+
+no4:
+	RET
+
 // func streamCopyNEON(dst unsafe.Pointer, src unsafe.Pointer, n int)
 TEXT ·streamCopyNEON(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), R0

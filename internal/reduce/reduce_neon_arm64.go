@@ -304,6 +304,36 @@ func scaleFloat32NEON(dst unsafe.Pointer, n int, by float32)
 //go:noescape
 func scaleFloat64NEON(dst unsafe.Pointer, n int, by float64)
 
+// scaleInt8NEON computes: for i := range n { dst[i] = dst[i] / by }
+//
+//go:noescape
+func scaleInt8NEON(dst unsafe.Pointer, n int, by float32)
+
+// scaleUint8NEON computes: for i := range n { dst[i] = dst[i] / by }
+//
+//go:noescape
+func scaleUint8NEON(dst unsafe.Pointer, n int, by float32)
+
+// scaleInt16NEON computes: for i := range n { dst[i] = dst[i] / by }
+//
+//go:noescape
+func scaleInt16NEON(dst unsafe.Pointer, n int, by float32)
+
+// scaleUint16NEON computes: for i := range n { dst[i] = dst[i] / by }
+//
+//go:noescape
+func scaleUint16NEON(dst unsafe.Pointer, n int, by float32)
+
+// scaleInt32NEON computes: for i := range n { dst[i] = dst[i] / by }
+//
+//go:noescape
+func scaleInt32NEON(dst unsafe.Pointer, n int, by float64)
+
+// scaleUint32NEON computes: for i := range n { dst[i] = dst[i] / by }
+//
+//go:noescape
+func scaleUint32NEON(dst unsafe.Pointer, n int, by float64)
+
 // streamCopyNEON computes: for i := range n { dst[i] = src[i] }
 // with stores that need not go into the caches.
 //

@@ -5,11 +5,14 @@ package reduce
 import (
 	"flag"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 var expected = flag.String("levels", "", "the levels that this CPU has, best first, with commas between them")
@@ -41,6 +44,38 @@ func TestWeighByNaN(t *testing.T) {
 				for i, h := range x {
 					require.Greater(t, uint64(h&0x7fff), infinity(typ), "%v, factor %#x, element %d", typ, bits, i)
 				}
+			}
+		}
+	})
+}
+
+// TestScaleOfIntegers has what is divided by way of floats: all values of 16 bits, and those of 32 bits around multiples, where a
+// quotient changes.
+func TestScaleOfIntegers(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, ranks := range []int{2, 3, 5, 7, 10, 127, 255, 256, 641, 32767, 65535, 1 << 16, 1<<16 + 1, 1<<24 + 1, 1<<31 - 1, 1 << 31, 1<<32 + 1, 1<<53 + 1, math.MaxInt} {
+			short := make([]uint16, 1<<16)
+			for i := range short {
+				short[i] = uint16(i)
+			}
+			var long []uint32
+			for k := range uint64(300) {
+				for _, multiple := range []uint64{k * uint64(ranks), (math.MaxUint32/uint64(ranks) - k) * uint64(ranks), (1<<31/uint64(ranks) - k) * uint64(ranks)} {
+					long = append(long, uint32(multiple-1), uint32(multiple), uint32(multiple+1), -uint32(multiple), 1-uint32(multiple))
+				}
+			}
+			for _, tc := range []struct {
+				typ op.Type
+				all []byte
+			}{
+				{op.Int8, asBytes(short)}, {op.Uint8, asBytes(short)}, {op.Int16, asBytes(short)}, {op.Uint16, asBytes(short)},
+				{op.Int32, asBytes(long)}, {op.Uint32, asBytes(long)},
+			} {
+				got, want := slices.Clone(tc.all), slices.Clone(tc.all)
+				n := len(got) / tc.typ.Size()
+				Scale(tc.typ)(unsafe.Pointer(&got[0]), n, ranks)
+				generic.scale[tc.typ](unsafe.Pointer(&want[0]), n, ranks)
+				require.NoError(t, equal(tc.typ, op.Avg, got, want), "%v / %d", tc.typ, ranks)
 			}
 		}
 	})

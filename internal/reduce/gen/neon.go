@@ -112,6 +112,31 @@ func (g *neon) two(name string, base uint32, wide, narrow lanes, d, n int, up, w
 	return g.word(base|uint32(n)<<5|uint32(d), "%s v%d.%s, v%d.%s%s", name, d, to, n, from, rest)
 }
 
+// widenInteger makes integers of twice the bits, which l are, of half of a register.
+func (g *neon) widenInteger(l lanes, signed bool, d, n int, up bool) insn {
+	name, w := "sxtl", uint32(0x0f00a400)
+	if !signed {
+		name, w = "uxtl", 0x2f00a400
+	}
+	return g.two(name, w|uint32(l/2)<<16, l, l/2, d, n, up, true, "")
+}
+
+// toFloat makes floats of signed integers, and toInteger those of floats, rounded towards zero.
+func (g *neon) toFloat(l lanes, d, n int) insn   { return g.convert("scvtf", 0x4e21d800, l, d, n) }
+func (g *neon) toInteger(l lanes, d, n int) insn { return g.convert("fcvtzs", 0x4ea1b800, l, d, n) }
+
+func (g *neon) convert(name string, w uint32, l lanes, d, n int) insn {
+	if l == 64 {
+		w |= 1 << 22
+	}
+	return g.word(w|uint32(n)<<5|uint32(d), "%s v%d.%s, v%d.%s", name, d, l.shape(false), n, l.shape(false))
+}
+
+// lower sets d to the lower halves of the elements of n and of m, which have twice the bits.
+func (g *neon) lower(l lanes, d, n, m int) insn {
+	return g.three("uzp1", 0x4e001800|l.size(), l.shape(false), d, n, m)
+}
+
 // widenHalf makes float32 of half elements.
 func (g *neon) widenHalf(d, n int, up bool) insn {
 	return g.two("fcvtl", 0x0e217800, 32, 16, d, n, up, true, "")

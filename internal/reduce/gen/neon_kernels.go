@@ -71,7 +71,13 @@ func neonKernels() (ks []neonKernel) {
 		{name: "scaleBFloat16NEON", size: 2, op: neonBF16.divide, round: true},
 		{name: "scaleBFloat16BF16", size: 2, op: neonFeatBF16.divide},
 		{name: "scaleFloat32NEON", size: 4, op: divideBy(32)},
-		{name: "scaleFloat64NEON", size: 8, op: divideBy(64)},
+		{name: "scaleFloat64NEON", size: 8, op: divideBy(64), double: true},
+		{name: "scaleInt8NEON", size: 1, op: divideIntegers(8, true)},
+		{name: "scaleUint8NEON", size: 1, op: divideIntegers(8, false)},
+		{name: "scaleInt16NEON", size: 2, op: divideIntegers(16, true)},
+		{name: "scaleUint16NEON", size: 2, op: divideIntegers(16, false)},
+		{name: "scaleInt32NEON", size: 4, op: divideIntegers(32, true), double: true},
+		{name: "scaleUint32NEON", size: 4, op: divideIntegers(32, false), double: true},
 	} {
 		s.form, s.does = scale, "dst[i] / by"
 		ks = append(ks, s)

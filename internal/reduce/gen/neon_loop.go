@@ -14,6 +14,7 @@ type neonKernel struct {
 	op     neonOp
 	round  bool // the op needs the constant that bfloats are rounded by
 	stream bool // stores that need not go into the caches
+	double bool // what it divides by is a float64
 }
 
 // The registers of a kernel.
@@ -78,7 +79,7 @@ func (g *neon) emit(k neonKernel) {
 	}
 	params = append(params, parameter{"n", "int"})
 	divisor := parameter{"by", "float32"}
-	if k.size == 8 {
+	if k.double {
 		divisor.typ = "float64"
 	}
 	if k.form == scale {

@@ -115,3 +115,52 @@ func (f format) divide(g *neon, d, a, _, t int, low bool) (lines []insn) {
 func divideBy(l lanes) neonOp {
 	return func(g *neon, d, a, _, _ int, _ bool) []insn { return []insn{g.float("fdiv", l, d, a, regBy)} }
 }
+
+// divideIntegers divides integers of 8, 16 or 32 bits towards zero by what is in regBy: by way of float32, or of float64 for 32 bits.
+// That is exact: a quotient that is less than an integer is less by more than a part in 2^(l+1), and those floats have 24 bits where
+// l is at most 16, and 53 where it is 32.
+func divideIntegers(l lanes, signed bool) neonOp {
+	wide := max(2*l, 32)
+	return func(g *neon, d, a, _, t int, low bool) (lines []insn) {
+		// Four registers hold all elements of 8 bits, two those of others; of the lower half, half as many.
+		parts := []int{t, t + 2}
+		lines = append(lines, g.widenInteger(2*l, signed, t, a, false))
+		if !low {
+			lines = append(lines, g.widenInteger(2*l, signed, t+2, a, true))
+		} else {
+			parts = parts[:1]
+		}
+		if l == 8 {
+			for _, x := range parts {
+				lines = append(lines, g.widenInteger(32, signed, x+1, x, true), g.widenInteger(32, signed, x, x, false))
+			}
+			if parts = []int{t, t + 1, t + 2, t + 3}; low {
+				parts = parts[:2]
+			}
+		}
+		for _, f := range []func(x int) insn{
+			func(x int) insn { return g.toFloat(wide, x, x) },
+			func(x int) insn { return g.float("fdiv", wide, x, x, regBy) },
+			func(x int) insn { return g.toInteger(wide, x, x) },
+		} {
+			for _, x := range parts {
+				lines = append(lines, f(x))
+			}
+		}
+		for to := wide / 2; len(parts) > 0; to /= 2 {
+			var pairs []int
+			for i := 0; i < len(parts); i += 2 {
+				x := parts[i]
+				if to == l {
+					x = d
+				}
+				lines = append(lines, g.lower(to, x, parts[i], parts[min(i+1, len(parts)-1)]))
+				pairs = append(pairs, x)
+			}
+			if parts = pairs; to == l {
+				break
+			}
+		}
+		return lines
+	}
+}
