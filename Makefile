@@ -26,7 +26,7 @@ export CGO_ENABLED := 0
 # is not, it says so and skips the rest, or fails under GOCCL_REQUIRE=all.
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
-.PHONY: help test nightly test-all test-rest test-long test-go test-lab test-faults race race-long noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell workflows cover \
+.PHONY: help test nightly test-all test-rest test-long test-go test-lab test-faults race race-long noasm cross arm64 insns herd fuzz bench litmus lint format vet staticcheck shell workflows cover \
 	generated generate tags gpu kernels kernels-check xla xla-h100 deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle gpu-train xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab wire first model release-check nccl-tests
 
 help: ## list the targets
@@ -170,13 +170,24 @@ cross: arm64 ## build for every platform, tests included; test arm64
 	@for p in $(PLATFORMS); do echo "build for $$p"; export GOOS=$${p%/*} GOARCH=$${p#*/}; \
 		$(compiled) && go vet -directive ./... || exit 1; done
 
+# CPUs that QEMU emulates, the levels of kernels that each has, and which tests run on it.
+cpus = 'max neon+fp16+bf16,neon,generic .' 'neoverse-n1 neon+fp16,neon,generic Levels|FuncIsIts' 'cortex-a72 neon,generic Levels|Specification|Offset'
+
 arm64: ## the kernels, algorithms and lock-free parts on an emulated arm64 (qemu-user)
-	@$(call need,qemu-aarch64,qemu-user); export GOOS=linux GOARCH=arm64; \
-		go test -short -exec qemu-aarch64 ./internal/reduce ./internal/algo ./train/optim/... ./examples/internal/mat && \
+	@$(call need,qemu-aarch64,qemu-user); export GOOS=linux GOARCH=arm64; dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+		go test -c -o "$$dir/reduce" ./internal/reduce && for cpu in $(cpus); do read -r cpu levels tests <<<"$$cpu"; \
+			echo "kernels on $$cpu"; (cd internal/reduce && qemu-aarch64 -cpu $$cpu "$$dir/reduce" -test.short -test.run "$$tests" -levels $$levels) || exit; done && \
+		go test -short -exec qemu-aarch64 ./internal/algo ./train/optim/... ./examples/internal/mat && \
 		go test -short -exec qemu-aarch64 -skip TestDeathOfAnotherProcess ./ccl/internal/ordered ./ccl/internal/fence ./ccl/internal/proc ./internal/op && \
 		go test -short -exec qemu-aarch64 -skip 'TestHugePages|TestTakeBack' ./ccl/internal/shm ./ccl/internal/region ./ccl/internal/plane ./ccl/internal/links ./ccl/internal/cpu # which ask the kernel what is mapped: the emulator's mappings there
 
-litmus: ## on a machine whose memory order is in question: the shapes of stores and loads, 10^8 times, and the parts built on them
+insns: ## the instructions that the kernels take on arm64, beside Go's loops, as an emulator counts them (qemu-user, a C compiler)
+	@$(call need,qemu-aarch64,qemu-user); $(call need,cc,gcc libc6-dev); test/insns/run.sh
+
+herd: ## what the memory model of Armv8 allows of the shapes of stores and loads that the engine rests on (herd7)
+	@test/herd.sh
+
+litmus: ## on a machine whose memory order is in question, such as a real arm64: the shapes of stores and loads, 10^8 times, and the parts built on them
 	go test -count=1 -v -run Litmus -timeout 0 ./ccl/internal/ordered -litmus 100000000
 	go test -count=20 -timeout 0 -run 'Pipe|Ring|Log|Record|Rendezvous|Region|Round|Flag|Space' ./ccl/internal/region ./ccl/internal/links ./ccl/internal/plane ./ccl/internal/cpu ./ccl/internal/shm ./ccl/internal/fence
 

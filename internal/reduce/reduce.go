@@ -22,9 +22,9 @@
 //
 // # Kernels
 //
-// The kernels are made by the program in gen, for AVX2 and for AVX-512, and chosen
-// once, by what the CPU and the operating system support. The build tag noasm
-// leaves them out, and so do other architectures.
+// The kernels are made by the program in gen, for AVX2, for AVX-512 and for NEON with
+// and without FEAT_FP16 and FEAT_BF16, and chosen once, by what the CPU and the operating
+// system support. The build tag noasm leaves them out, and so do other architectures.
 package reduce
 
 import (
@@ -103,7 +103,7 @@ func Copy(dst, src unsafe.Pointer, n int) {
 // Stream is Copy with stores that go past the caches, where the CPU has them.
 func Stream(dst, src unsafe.Pointer, n int) { chosen.copy(dst, src, n) }
 
-// Kernel is the name of what was chosen: "avx512", "avx2" or "generic".
+// Kernel is the name of what was chosen: "avx512", "avx2", "neon", "neon+fp16", "neon+fp16+bf16" or "generic".
 func Kernel() string { return chosen.name }
 
 // piece is how many bytes one uninterrupted step takes. Assembly, memmove's too,

@@ -1,11 +1,12 @@
-// Command gen makes the vector kernels of package reduce: reduce_amd64.s, and a file with the declarations of the kernels for
-// each set of instructions. Run it by go generate in that package; its output depends on nothing but this source.
+// Command gen makes the vector kernels of package reduce: reduce_amd64.s and reduce_arm64.s, and files with the declarations of
+// the kernels for each set of instructions. Run it by go generate in that package; its output depends on nothing but this source.
 package main
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 
@@ -73,5 +74,7 @@ func generate() (files map[string][]byte, err error) {
 		// avo knows the type unsafe.Pointer but not that it needs an import.
 		files[name] = bytes.Replace(stubs, []byte("package reduce\n"), []byte("package reduce\n\nimport \"unsafe\"\n"), 1)
 	}
+	arm64, _ := generateNEON()
+	maps.Copy(files, arm64)
 	return files, nil
 }
