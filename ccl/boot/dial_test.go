@@ -26,8 +26,8 @@ func silent(t *testing.T) string {
 func hubAt(t *testing.T, job, secret string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	h := newRootServer(selfJoin(0, 2), job, []byte(secret))
-	h.start(l)
+	h := newRootServer(selfJoin(0, 2), job)
+	h.start(l, []byte(secret))
 	t.Cleanup(h.close)
 	return l.Addr().String()
 }
