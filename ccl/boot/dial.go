@@ -217,18 +217,7 @@ func foreignTo(err error) bool {
 // try connects to one address and proves who is who. Where rank 0 sends this process on, it goes there.
 func (f *dialer) try(ctx context.Context, p point, addr string) found {
 	r := f.reach(ctx, p.network, addr, p.secret)
-	if r.err != nil {
-		if p.network == "tcp" && foreignTo(r.err) {
-			f.stranger.Store(&addr)
-		}
-		if errors.Is(r.err, auth.ErrUntold) { // a rank, perhaps, which waits for this one until its timeout
-			f.untold.Do(func() {
-				slog.Warn("goccl: a process at the socket of this job is not taken for a rank: " + r.err.Error())
-			})
-		}
-		return r
-	}
-	for hops := 0; r.who.To != nil; hops++ {
+	for hops := 0; r.err == nil && r.who.To != nil; hops++ {
 		to := *r.who.To
 		r.conn.Close()
 		if r = f.reach(ctx, "tcp", to.Addr.String(), p.secret); r.err == nil && r.who.To != nil && hops >= maxHops {
@@ -256,6 +245,14 @@ func (f *dialer) reach(ctx context.Context, network, addr string, secret []byte)
 	}
 	s, who, err := f.shake(ctx, conn, secret, hello)
 	if err != nil {
+		if network == "tcp" && foreignTo(err) {
+			f.stranger.Store(&addr)
+		}
+		if errors.Is(err, auth.ErrUntold) { // a rank, perhaps, which waits for this one until its timeout
+			f.untold.Do(func() {
+				slog.Warn("goccl: a process at the socket of this job is not taken for a rank: " + err.Error())
+			})
+		}
 		conn.Close()
 		return found{err: err}
 	}

@@ -149,6 +149,16 @@ func TestDialFails(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// A connection that the deadline cuts off before it is made says nothing of who listens there.
+func TestCutOffDialMeetsNobody(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	f := &dialer{job: "job", self: selfJoin(1, 2)}
+	r := f.reach(ctx, "tcp", silent(t), nil)
+	require.Error(t, r.err)
+	require.Nil(t, f.stranger.Load())
+}
+
 func TestTelling(t *testing.T) {
 	order := []error{nil, net.ErrClosed, fmt.Errorf("x: %w", auth.ErrJob), auth.ErrUnauthorized}
 	for i := range order[1:] {
