@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,6 +86,13 @@ func TestBranchLeaves(t *testing.T) {
 	require.Nil(t, tr.place(&came{at: "10.0.0.2"}, join{Protocol: protocol, Rank: 2, Size: 9, Door: 7}))
 }
 
+// takenBy are the relays that h has taken, which goroutines of its connections change.
+func takenBy(h *rootServer) []branch {
+	h.tree.mu.Lock()
+	defer h.tree.mu.Unlock()
+	return slices.Clone(h.tree.taken)
+}
+
 // relayAt joins as a relay, rank of size, which tells that it takes others at that port.
 func relayAt(t *testing.T, root string, rank, size int, port int) *auth.Stream {
 	f := &dialer{self: selfJoin(rank, size), door: func(net.Addr, []byte) uint16 { return uint16(port) },
@@ -120,9 +128,7 @@ func TestRelayLostWhileJoining(t *testing.T) {
 		joins <- err
 	}()
 	require.Eventually(t, func() bool { // rank 3 is missing
-		h.tree.mu.Lock()
-		defer h.tree.mu.Unlock()
-		return len(h.tree.taken) == 2
+		return len(takenBy(h)) == 2
 	}, long, time.Millisecond)
 	relay.Close()
 	text := "rank 1 (" + who(1) + ") was lost while ranks were joining"
@@ -173,7 +179,7 @@ func TestRelayLost(t *testing.T) {
 				return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte("s"), HostID: fmt.Sprint(r)})
 			})
 			swap(t, boots)
-			lost := boots[0].server.(*rootServer).tree.taken[0].way.Rank
+			lost := takenBy(boots[0].server.(*rootServer))[0].way.Rank
 			values, errs := make([][]byte, n), make([]error, n)
 			end := func() { boots[lost].Close() }
 			if waiting {
@@ -224,7 +230,7 @@ func TestDeepTree(t *testing.T) {
 				require.Equal(t, []byte("secret"), b.Secret())
 				require.Equal(t, loopback, b.Addr())
 			}
-			require.Len(t, boots[0].server.(*rootServer).tree.taken, most)
+			require.Len(t, takenBy(boots[0].server.(*rootServer)), most)
 			for range 3 {
 				swap(t, boots)
 			}
