@@ -55,7 +55,7 @@ func killed(ctx context.Context, c *ccl.Comm) error {
 func TestThousand(t *testing.T) {
 	n := *ranks
 	t.Log("| ranks | hosts | joined after s | 9 calls s | GB of the job | descriptors of a process, at most | a kill heard after s |")
-	for _, hosts := range []int{1, 4} {
+	for _, hosts := range []int{1, 4, n / 8} { // so many that their relays are a tree, in a large job
 		t.Run(fmt.Sprintf("%d hosts", hosts), func(t *testing.T) {
 			f, err := job(t, n, hosts, "calls")
 			require.NoError(t, err)
