@@ -26,8 +26,7 @@ export CGO_ENABLED := 0
 # is not, it says so and skips the rest, or fails under GOCCL_REQUIRE=all.
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
-.PHONY: help test nightly test-all test-rest test-long test-go test-lab test-faults race race-long noasm cross arm64 insns herd fuzz bench litmus lint format vet staticcheck shell workflows cover \
-	generated generate tags gpu kernels kernels-check xla xla-h100 deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle gpu-train xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab wire first model release-check nccl-tests
+.PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.*/\1/p' Makefile)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -208,6 +207,13 @@ chaos: ## CHAOS (10,000) random faults in random jobs, CORNERS (as many) jobs of
 
 soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^5 slices made and freed: nothing grows
 	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -pairs 1e8 -churn 1e5
+
+scale: ## simulate the start, a loss and a Shrink of 120,960 ranks on 10,080 hosts, and print their tables (10 minutes, 8 GB)
+	go test -count=1 -v -run '^TestMeetingSimulated$$|^TestRootOfAurora$$' ./ccl/boot -args -hosts 10080
+	go test -count=1 -timeout 30m -v ./ccl/internal/scale -args -hosts 10080
+
+thousand: ## RANKS (1,000) processes: how long they take to join and to hear of a loss, and what they hold (12 GB; a quiet machine)
+	go test -count=1 -timeout 60m -v ./test/scale -args -ranks $(or $(RANKS),1000)
 
 resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameters, against the formula (8 GB)
 	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident

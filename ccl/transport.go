@@ -5,13 +5,20 @@ import (
 	"os"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // With CCL_ATL_TRANSPORT=mpi oneCCL moves data over MPI. It uses the MPI that it finds initialised, and initialises it itself where it
 // finds none (src/atl/mpi/atl_mpi.cpp). Where that would abort the process, all ranks get an error instead.
 
-// overMPITransport reports whether oneCCL is to use MPI.
-func overMPITransport() bool { return os.Getenv("CCL_ATL_TRANSPORT") == "mpi" }
+// overMPITransport reports whether oneCCL is to use MPI: the user says so, or PALS has started the ranks on several hosts.
+func overMPITransport() bool {
+	if of := os.Getenv("CCL_ATL_TRANSPORT"); of != "" {
+		return of == "mpi"
+	}
+	l, err := boot.Detect(os.Getenv)
+	return err == nil && engine.ForOneCCL(l.Launcher, l.Size, l.Locals, os.Getenv) != nil
+}
 
 // leaveMPI is what a build without MPI shares with oneCCL: nothing.
 func leaveMPI() (letGo func(left bool) error, err error) {

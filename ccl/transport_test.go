@@ -44,6 +44,15 @@ func TestInitialisesMPI(t *testing.T) {
 			assert.Contains(t, err.Error()[:told], tc.want, tc.env)
 		}
 	}
+	for name, value := range map[string]string{"CCL_ATL_TRANSPORT": "", "CCL_PROCESS_LAUNCHER": "", "CCL_KVS_MODE": "",
+		"GOCCL_LAUNCHER": "pals", "PALS_RANKID": "1", "PALS_LOCAL_RANKID": "1", "PALS_LOCAL_SIZE": "2", "GOCCL_SIZE": "4", "PMIX_RANK": "1"} {
+		t.Setenv(name, value)
+	}
+	assert.True(t, overMPITransport(), "PALS, with PMIx, on two hosts")
+	t.Setenv("GOCCL_SIZE", "2")
+	assert.False(t, overMPITransport(), "on one host")
+	t.Setenv("GOCCL_LAUNCHER", "")
+	t.Setenv("PALS_RANKID", "")
 	t.Setenv("CCL_ATL_TRANSPORT", "ofi")
 	t.Setenv("GOCCL_RANK", "1")
 	t.Setenv("GOCCL_SIZE", "2")

@@ -4,30 +4,25 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-
-	"github.com/goccl/goccl/internal/auth"
 )
 
-// acceptor has the listener of a hostServer, and the connections that it accepted, until it is shut.
+// acceptor has the doors of a hostServer, and the connections that came through them, until it is shut.
 type acceptor struct {
-	done      chan struct{}   // closed by shut
-	strangers *auth.Strangers // nil until open
+	done  chan struct{} // closed by shut
+	doors doors
+	tree  tree
 
-	mu       sync.Mutex
-	listener net.Listener
-	conns    map[net.Conn]struct{} // all there are, for shut
-	seen     netip.Addr            // the address of this host that another one reached first
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // all there are, for shut
+	seen  netip.Addr            // the address of this host that another one reached first
 }
 
-func newAcceptor() acceptor {
-	return acceptor{done: make(chan struct{}), conns: map[net.Conn]struct{}{}}
-}
-
-// open notes the listener, which shut and deafen close.
-func (d *acceptor) open(l net.Listener) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.listener, d.strangers = l, auth.NewStrangers(l.Addr())
+func newAcceptor(size int) acceptor {
+	most, few := branchesOf(size), 0
+	if most > 0 {
+		few = prompt
+	}
+	return acceptor{done: make(chan struct{}), doors: doors{few: few}, tree: tree{most: most}, conns: map[net.Conn]struct{}{}}
 }
 
 // admit notes a new connection, so that shut finds it.
@@ -53,36 +48,16 @@ func (d *acceptor) reached(conn net.Conn) {
 	}
 }
 
-// refused is how many connections did not know the job's secret.
-func (d *acceptor) refused() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.strangers == nil {
-		return 0
-	}
-	return d.strangers.Refused()
-}
-
 // forget closes a connection that has ended.
 func (d *acceptor) forget(conn net.Conn) {
 	conn.Close()
 	d.mu.Lock()
 	delete(d.conns, conn)
 	d.mu.Unlock()
+	d.tree.leave(conn)
 }
 
-// deafen stops listening, and ends what is still in the handshake.
-func (d *acceptor) deafen() {
-	d.mu.Lock()
-	l, s := d.listener, d.strangers
-	d.mu.Unlock()
-	if l != nil {
-		l.Close()
-		s.Close()
-	}
-}
-
-// shut closes the listener and all connections; no more are admitted.
+// shut closes the doors and all connections; no more are admitted.
 func (d *acceptor) shut() {
 	d.mu.Lock()
 	select {
@@ -94,7 +69,7 @@ func (d *acceptor) shut() {
 		conn.Close()
 	}
 	d.mu.Unlock()
-	d.deafen()
+	d.doors.deafen()
 }
 
 // addrOf is the IP address of a, if it has one.
@@ -103,4 +78,10 @@ func addrOf(a net.Addr) netip.Addr {
 		return t.AddrPort().Addr().Unmap()
 	}
 	return netip.Addr{}
+}
+
+// isLocal reports whether conn does not leave this host.
+func isLocal(conn net.Conn) bool {
+	_, unix := conn.(*net.UnixConn)
+	return unix
 }

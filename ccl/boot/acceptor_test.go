@@ -8,28 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is in the handshake ends where the acceptor is deaf, and nothing more is let in.
-func TestDoorDeafens(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	d := newAcceptor()
-	d.deafen() // nothing is open
-	require.Zero(t, d.refused())
-	d.open(l)
-	end, here := net.Pipe()
-	late, tooLate := net.Pipe()
-	require.NotNil(t, d.strangers.Admit(here))
-	d.deafen()
-	d.deafen() // twice does nothing
-	require.Nil(t, d.strangers.Admit(tooLate))
-	for _, c := range []net.Conn{end, late} {
-		_, err = c.Read(make([]byte, 1))
-		require.Error(t, err)
-	}
-	_, err = l.Accept()
-	require.ErrorIs(t, err, net.ErrClosed)
-}
-
 // from is a connection that came to that address of this host.
 type from struct {
 	net.Conn
@@ -42,7 +20,7 @@ func (f from) LocalAddr() net.Addr {
 
 // The first address of this host counts that another host has reached.
 func TestDoorReached(t *testing.T) {
-	d := newAcceptor()
+	d := newAcceptor(2)
 	for _, tc := range [][2]string{
 		{"127.0.0.1", "invalid IP"},
 		{"10.0.0.2", "10.0.0.2"},
@@ -57,8 +35,8 @@ func TestDoorReached(t *testing.T) {
 func TestDoorShut(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	d := newAcceptor()
-	d.open(l)
+	d := newAcceptor(2)
+	d.doors.open(l, nil)
 	first, here := net.Pipe()
 	forgotten, gone := net.Pipe()
 	late, tooLate := net.Pipe()

@@ -311,15 +311,15 @@ func TestGuessesAreCounted(t *testing.T) {
 	noLeaks(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	h := newRootServer(selfJoin(0, 2), "job", []byte("a secret of sixteen"))
-	h.start(l)
+	h := newRootServer(selfJoin(0, 2), "job")
+	h.start(l, []byte("a secret of sixteen"))
 	defer h.close()
 	f := &dialer{job: "job", self: selfJoin(1, 2)}
 	for i := range 5 {
 		_, _, err := f.sweep(within(t, long), point{network: "tcp", addrs: []string{l.Addr().String()}, secret: fmt.Append(nil, "a secret of guess ", i)})
 		require.ErrorIs(t, err, auth.ErrUnauthorized)
 	}
-	require.Eventually(t, func() bool { return h.refused() == 5 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return h.doors.refused() == 5 }, long, time.Millisecond)
 }
 
 // Ranks of one host in containers of their own, which share its network: without a secret they are told to have one, and with

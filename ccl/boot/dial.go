@@ -36,7 +36,9 @@ type dialer struct {
 	self  join
 	find  func() (point, error) // asked again for each try: what is written in a file may be old
 	fixed bool                  // the user gave the address: a refusal there is final
+	door  openDoor              // of a relay
 
+	astray   atomic.Bool            // the relay to which rank 0 sent this rank was not reached
 	stranger atomic.Pointer[string] // an address that takes connections, but does not answer as goccl
 	untold   sync.Once              // a peer answered whose process the kernel does not tell
 }
@@ -70,7 +72,7 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 			}
 		}
 		// What the deadline cut off says nothing of why; connections have it to the nanosecond, ctx a little later.
-		if until, ok := ctx.Deadline(); ctx.Err() == nil && !(ok && time.Now().After(until)) {
+		if until, ok := ctx.Deadline(); telling(err) == 3 || ctx.Err() == nil && !(ok && time.Now().After(until)) {
 			last = err
 		}
 		// The jitter keeps a thousand hosts from knocking all at once.
@@ -104,6 +106,18 @@ func (f *dialer) unreachable(ctx context.Context, place string, after time.Durat
 	}
 	if place == "" {
 		place = "its host"
+	}
+	var away *detour
+	if errors.As(last, &away) {
+		var op *net.OpError
+		why := away.err
+		if errors.As(why, &op) {
+			why = op.Err
+		}
+		e := fault(Timeout, "rank %d (%v), through which this rank is to reach rank 0, was not reached at %v within %v: %v. Can the hosts of the job connect with each other?",
+			away.to.Rank, away.to, away.to.Addr, after.Round(time.Millisecond), why)
+		e.Peer = away.to.Rank
+		return e
 	}
 	var unknown *net.DNSError
 	foreign := f.stranger.Load()
@@ -180,9 +194,12 @@ func (f *dialer) sweep(ctx context.Context, p point) (*auth.Stream, join, error)
 
 // telling ranks errors by how much they say about why rank 0 was not found.
 func telling(err error) int {
+	var away *detour
 	switch {
 	case err == nil:
 		return -1
+	case errors.As(err, &away):
+		return 3
 	case errors.Is(err, auth.ErrVersion), errors.Is(err, auth.ErrUnauthorized), errors.Is(err, auth.ErrUntold):
 		return 2
 	case errors.Is(err, auth.ErrJob), errors.Is(err, auth.ErrProtocol), errors.Is(err, auth.ErrUser):
@@ -197,16 +214,38 @@ func foreignTo(err error) bool {
 	return errors.Is(err, auth.ErrProtocol) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &ran) && ran.Timeout()
 }
 
-// try connects to one address and proves who is who.
+// try connects to one address and proves who is who. Where rank 0 sends this process on, it goes there.
 func (f *dialer) try(ctx context.Context, p point, addr string) found {
+	r := f.reach(ctx, p.network, addr, p.secret)
+	for hops := 0; r.err == nil && r.who.To != nil; hops++ {
+		to := *r.who.To
+		r.conn.Close()
+		if r = f.reach(ctx, "tcp", to.Addr.String(), p.secret); r.err == nil && r.who.To != nil && hops >= maxHops {
+			r.conn.Close()
+			r.err = errHops
+		}
+		if r.err != nil {
+			f.astray.Store(true)
+			return found{err: &detour{to, r.err}}
+		}
+	}
+	return r
+}
+
+// reach connects to one address.
+func (f *dialer) reach(ctx context.Context, network, addr string, secret []byte) found {
 	d := net.Dialer{Timeout: dialLimit}
-	conn, err := d.DialContext(ctx, p.network, addr)
+	conn, err := d.DialContext(ctx, network, addr)
 	if err != nil {
 		return found{err: err}
 	}
-	s, who, err := f.shake(ctx, conn, p.secret)
+	hello := f.self
+	if f.door != nil && network == "tcp" {
+		hello.Door, hello.Astray = f.door(conn.LocalAddr(), secret), f.astray.Load()
+	}
+	s, who, err := f.shake(ctx, conn, secret, hello)
 	if err != nil {
-		if p.network == "tcp" && foreignTo(err) {
+		if network == "tcp" && foreignTo(err) {
 			f.stranger.Store(&addr)
 		}
 		if errors.Is(err, auth.ErrUntold) { // a rank, perhaps, which waits for this one until its timeout
@@ -221,7 +260,7 @@ func (f *dialer) try(ctx context.Context, p point, addr string) found {
 }
 
 // shake is the handshake on conn; it also returns who is at the other end.
-func (f *dialer) shake(ctx context.Context, conn net.Conn, secret []byte) (*auth.Stream, join, error) {
+func (f *dialer) shake(ctx context.Context, conn net.Conn, secret []byte, hello join) (*auth.Stream, join, error) {
 	if err := auth.SameUser(conn, secret); err != nil {
 		return nil, join{}, err
 	}
@@ -231,7 +270,7 @@ func (f *dialer) shake(ctx context.Context, conn net.Conn, secret []byte) (*auth
 	if ctx.Err() != nil { // it may have ended before the line above
 		return nil, join{}, ctx.Err()
 	}
-	s, reply, err := auth.Client(conn, f.job, secret, f.self.encode())
+	s, reply, err := auth.Client(conn, f.job, secret, hello.encode())
 	if err != nil {
 		return nil, join{}, err
 	}

@@ -26,8 +26,8 @@ func silent(t *testing.T) string {
 func hubAt(t *testing.T, job, secret string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	h := newRootServer(selfJoin(0, 2), job, []byte(secret))
-	h.start(l)
+	h := newRootServer(selfJoin(0, 2), job)
+	h.start(l, []byte(secret))
 	t.Cleanup(h.close)
 	return l.Addr().String()
 }
@@ -147,6 +147,16 @@ func TestDialFails(t *testing.T) {
 	_, _, err := f.dial(ctx)
 	require.ErrorIs(t, err, Canceled)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A connection that the deadline cuts off before it is made says nothing of who listens there.
+func TestCutOffDialMeetsNobody(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	f := &dialer{job: "job", self: selfJoin(1, 2)}
+	r := f.reach(ctx, "tcp", silent(t), nil)
+	require.Error(t, r.err)
+	require.Nil(t, f.stranger.Load())
 }
 
 func TestTelling(t *testing.T) {

@@ -26,7 +26,7 @@ const (
 	frameLeave                   // up: I give up, or was lost; a verdict
 	frameAck                     // up: I have read what you sent
 	frameVerdict                 // down: how the joining ended, or that the job has failed; a verdict
-	frameTable                   // down: all values of this round; (length 4, value) by rank
+	frameTable                   // down: all values of this round; a table
 	frameWatch                   // up: I need all ranks before the next round; if one is gone, tell me now
 )
 
@@ -42,7 +42,7 @@ const (
 )
 
 // protocol is the version of the frames; it changes with any of them.
-const protocol = 2
+const protocol = 3
 
 type frame struct {
 	kind byte
@@ -53,11 +53,13 @@ type frame struct {
 var errFrame = errors.New("malformed frame")
 
 // encode returns f as it goes over the wire.
-func (f frame) encode() []byte {
-	b := make([]byte, frameHead, frameHead+len(f.data))
-	b[0] = f.kind
-	binary.BigEndian.PutUint32(b[1:], uint32(f.rank))
-	binary.BigEndian.PutUint32(b[5:], uint32(len(f.data)))
+func (f frame) encode() []byte { return f.append(make([]byte, 0, frameHead+len(f.data))) }
+
+// append is encode, at the end of b.
+func (f frame) append(b []byte) []byte {
+	b = append(b, f.kind)
+	b = binary.BigEndian.AppendUint32(b, uint32(f.rank))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(f.data)))
 	return append(b, f.data...)
 }
 
@@ -102,6 +104,11 @@ type join struct {
 	Left     uint32 `json:"left,omitempty"` // milliseconds until this rank gives up; 0: never
 	PID      int    `json:"pid"`
 	Host     string `json:"host"`
+
+	// In a handshake alone, see tree.
+	Door   uint16 `json:"door,omitempty"`   // of a relay: the port at which it takes others
+	Astray bool   `json:"astray,omitempty"` // it did not reach the relay to which it was sent
+	To     *way   `json:"to,omitempty"`     // of a server: who takes the newcomer in its place
 }
 
 func (j join) String() string { return fmt.Sprintf("host %s, pid %d", j.Host, j.PID) }
@@ -114,11 +121,18 @@ func parseJoin(data []byte) (join, error) {
 	if j.Rank < 0 || j.Size < 1 || int(int32(j.Rank)) != j.Rank {
 		return join{}, errFrame
 	}
-	if len(j.Host) > 255 { // as long as a host name can be
-		j.Host = j.Host[:255]
+	j.Host = hostName(j.Host)
+	if j.To != nil {
+		if j.To.Rank < 0 || int(int32(j.To.Rank)) != j.To.Rank || !j.To.Addr.IsValid() {
+			return join{}, errFrame
+		}
+		j.To.Host = hostName(j.To.Host)
 	}
 	return j, nil
 }
+
+// hostName is s, as long as a host name can be at most.
+func hostName(s string) string { return s[:min(len(s), 255)] }
 
 // verdict ends the joining, on all ranks alike, or a round that failed; Code 0 is success.
 type verdict struct {
@@ -166,50 +180,6 @@ func (v verdict) error() *Error {
 		return nil
 	}
 	return &Error{Code: v.Code, Rank: -1, Size: -1, Peer: v.Peer, Missing: v.Missing, Text: v.Text}
-}
-
-// tableFrame packs the values of a round.
-func tableFrame(values [][]byte) []byte {
-	n := 0
-	for _, v := range values {
-		n += 4 + len(v)
-	}
-	b := make([]byte, frameHead, frameHead+n)
-	b[0] = frameTable
-	binary.BigEndian.PutUint32(b[5:], uint32(n))
-	for _, v := range values {
-		b = binary.BigEndian.AppendUint32(b, uint32(len(v)))
-		b = append(b, v...)
-	}
-	return b
-}
-
-// maxTable bounds a table of size ranks, and the length of any.
-func maxTable(size int) int {
-	return int(min(int64(size)*(4+MaxValue), 1<<31-1))
-}
-
-// parseTable returns the size values in data, without copying them.
-func parseTable(data []byte, size int) ([][]byte, error) {
-	if len(data)/4 < size {
-		return nil, errFrame
-	}
-	values := make([][]byte, size)
-	for r := range values {
-		if len(data) < 4 {
-			return nil, errFrame
-		}
-		n := binary.BigEndian.Uint32(data)
-		data = data[4:]
-		if uint64(n) > uint64(len(data)) {
-			return nil, errFrame
-		}
-		values[r], data = data[:n:n], data[n:]
-	}
-	if len(data) != 0 {
-		return nil, errFrame
-	}
-	return values, nil
 }
 
 // milliseconds is how a duration travels; 0 stands for no limit, so a limit is at least 1.

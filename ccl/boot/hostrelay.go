@@ -11,19 +11,18 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// hostRelay connects the ranks of a host to rank 0, which so has one connection per host. The ranks
+// hostRelay connects the ranks of a host to rank 0, which so has one connection per host at most. The ranks
 // meet at a socket that never leaves the host, and the first to come is the relay. Any rank will do,
-// and several relays do no harm: a relay passes all frames on and only counts confirmations.
+// and several relays do no harm: a relay passes all frames on and only counts confirmations. In a large job relays of other
+// hosts may come to it as well: see tree.
 type hostRelay struct {
 	hostServer
-	dial func(ctx context.Context) (*auth.Stream, point, error) // finds rank 0
-
-	ctx    context.Context // of dial
-	cancel context.CancelFunc
+	dial   dialUp
+	cancel context.CancelFunc // ends dial
 
 	root    chan rootEvent
 	up      *auth.Stream // nil until dial has succeeded
-	queue   []frame      // for up, until then
+	out     []byte       // frames for up
 	secret  []byte
 	addr    netip.Addr
 	settled bool     // the verdict is here: nobody more is let in
@@ -33,6 +32,12 @@ type hostRelay struct {
 	final   []byte   // how it ended, if it failed
 	owed    int      // confirmations due to rank 0 once all here have confirmed
 }
+
+// dialUp finds rank 0, or the relay through which that is reached. door opens a way for others to this relay, on the interface
+// that has that address.
+type dialUp func(ctx context.Context, door openDoor) (*auth.Stream, point, error)
+
+type openDoor func(on net.Addr, secret []byte) (port uint16)
 
 // rootEvent is something that came from rank 0's direction.
 type rootEvent struct {
@@ -44,24 +49,41 @@ type rootEvent struct {
 
 // startHostRelay serves this host on l, which may be nil where its ranks cannot meet,
 // and returns the connection of this process's rank.
-func startHostRelay(ctx context.Context, self join, job string, secret []byte, l net.Listener,
-	dial func(context.Context) (*auth.Stream, point, error)) (*hostRelay, *auth.Stream) {
-	r := &hostRelay{hostServer: newHostServer(self, job, secret), dial: dial, root: make(chan rootEvent)}
+func startHostRelay(ctx context.Context, self join, job string, secret []byte, l net.Listener, dial dialUp) (*hostRelay, *auth.Stream) {
+	r := &hostRelay{hostServer: newHostServer(self, job), dial: dial, root: make(chan rootEvent)}
 	// Early enough for its verdict to be read in time by the ranks of this host.
 	at, _ := ctx.Deadline()
-	r.ctx, r.cancel = context.WithDeadline(ctx, at.Add(-min(time.Until(at)/10, grace)))
+	ctx, r.cancel = context.WithDeadline(ctx, at.Add(-min(time.Until(at)/10, grace)))
 	conn := r.attach()
 	if l != nil {
-		r.listen(l)
+		r.listen(l, secret)
 	}
 	r.wg.Go(r.loop)
-	r.wg.Go(func() { r.follow(self.Size) })
+	r.wg.Go(func() { r.follow(ctx) })
 	return r, conn
 }
 
+// door lets in relays of other hosts, where the job is so large that they may be sent here. Without one this relay has no
+// branches.
+func (r *hostRelay) door(on net.Addr, secret []byte) (port uint16) {
+	ip := addrOf(on)
+	if r.tree.most == 0 || !ip.IsValid() {
+		return 0
+	}
+	if port = r.doors.portOn(ip); port != 0 {
+		return port
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
+	if err != nil {
+		return 0
+	}
+	r.listen(l, secret)
+	return r.doors.portOn(ip)
+}
+
 // follow finds rank 0 and reads what it says.
-func (r *hostRelay) follow(size int) {
-	conn, p, err := r.dial(r.ctx)
+func (r *hostRelay) follow(ctx context.Context) {
+	conn, p, err := r.dial(ctx, r.door)
 	if err != nil {
 		e := asError(err)
 		if e.Code == Canceled {
@@ -77,10 +99,13 @@ func (r *hostRelay) follow(size int) {
 	r.tell(rootEvent{conn: conn, point: p})
 	in := bufio.NewReader(conn)
 	for {
-		f, err := readFrame(in, max(maxTable(size), maxVerdict))
+		f, err := readFrame(in, max(maxTable(r.self.Size), maxVerdict))
 		if err != nil {
 			e := fault(Lost, "the connection to rank 0 (%v) was lost", p.who)
-			e.Peer, e.Err = 0, err
+			if p.who.Rank != 0 {
+				e = fault(Lost, "the connection to rank %d (%v), through which this host reaches rank 0, was lost", p.who.Rank, p.who)
+			}
+			e.Peer, e.Err = p.who.Rank, err
 			if errors.Is(err, auth.ErrChanged) {
 				e = changed(p.who, r.self)
 				conn.Write(leaving(r.self.Rank, e).encode())
@@ -110,12 +135,15 @@ func (r *hostRelay) loop() {
 		case <-r.done:
 			return
 		}
-		if r.unacked == 0 {
-			// Rank 0 first: it may wait for this, and this process may be about to end.
-			for ; r.owed > 0; r.owed-- {
-				r.send(frame{kind: frameAck})
-			}
-			r.release()
+		confirmed := r.unacked == 0
+		for ; confirmed && r.owed > 0; r.owed-- {
+			r.send(frame{kind: frameAck})
+		}
+		if confirmed || len(r.events) == 0 || len(r.out) > maxUp {
+			r.flush()
+		}
+		if confirmed {
+			r.release() // rank 0 first: it may wait for what went up, and this process may be about to end
 		}
 	}
 }
@@ -127,11 +155,11 @@ func (r *hostRelay) handle(e event) {
 		r.came(e.child)
 	case eventGone:
 		r.gone(e.child)
-		for rank := range e.child.ranks {
-			r.send(frame{kind: frameLeave, rank: rank, data: lostRank(rank)})
+		for _, rank := range e.child.behind() {
+			r.send(frame{kind: frameLeave, rank: rank, data: lostThrough(e.child.who.Rank)})
 		}
 	case eventChanged:
-		for rank := range e.child.ranks {
+		for _, rank := range e.child.behind() {
 			r.send(leaving(rank, changed(e.child.who, r.self)))
 		}
 	case eventFrame:
@@ -181,13 +209,18 @@ func (r *hostRelay) pass(ch *child, f frame) {
 	r.send(f)
 }
 
-// send sends a frame towards rank 0.
-func (r *hostRelay) send(f frame) {
-	if r.up == nil {
-		r.queue = append(r.queue, f)
+// send sends a frame towards rank 0, with the next flush.
+func (r *hostRelay) send(f frame) { r.out = f.append(r.out) }
+
+// flush sends what there is for rank 0, once that has been found: many frames at once where many ranks have sent them.
+func (r *hostRelay) flush() {
+	if r.up == nil || len(r.out) == 0 {
 		return
 	}
-	r.up.Write(f.encode()) // an error shows where the answer is read
+	r.up.Write(r.out) // an error shows where the answer is read
+	if r.out = r.out[:0]; cap(r.out) > 4*maxUp {
+		r.out = nil
+	}
 }
 
 // answer passes on what rank 0 sends.
@@ -195,10 +228,6 @@ func (r *hostRelay) answer(e rootEvent) {
 	switch {
 	case e.conn != nil:
 		r.up, r.secret, r.addr = e.conn, e.point.secret, addrOf(e.conn.LocalAddr())
-		for _, f := range r.queue {
-			r.send(f)
-		}
-		r.queue = nil
 	case e.err != nil:
 		if r.busy || r.up == nil {
 			r.fail(e.err)
@@ -226,31 +255,36 @@ func (r *hostRelay) answer(e rootEvent) {
 // conclude passes a verdict on, with what its receivers on this host need to know.
 func (r *hostRelay) conclude(b []byte) {
 	r.settled = true
-	r.deafen()
+	r.doors.deafen()
 	v, err := parseVerdict(b[frameHead:])
 	if err != nil || v.Code != 0 {
 		r.final = b
 		r.broadcast(func(*child) []byte { return b })
 		return
 	}
-	v.Secret = r.secret
+	for _, ch := range r.joins[:min(max(v.Taken, 0), len(r.joins))] {
+		ch.taken++
+	}
+	here := v
+	here.Secret = r.secret
 	// Rank 0's own host may reach it by loopback; then rank 0 knows better.
 	if !v.Addr.IsValid() || !r.addr.IsLoopback() {
-		v.Addr = r.addr
-	}
-	for _, ch := range r.joins[:min(max(v.Taken, 0), len(r.joins))] {
-		ch.taken = 1
+		here.Addr = r.addr
 	}
 	r.broadcast(func(ch *child) []byte {
-		v.Taken = ch.taken
-		return v.frame()
+		to := v // another host's relay, which has the secret, and an address of its own
+		if ch.within {
+			to = here
+		}
+		to.Taken = ch.taken
+		return to.frame()
 	})
 }
 
 // fail tells this host what rank 0 can no longer tell it.
 func (r *hostRelay) fail(e *Error) {
 	r.settled = true
-	r.deafen()
+	r.doors.deafen()
 	r.final = verdictOf(e).frame()
 	r.broadcast(func(*child) []byte { return r.final })
 }
@@ -260,6 +294,7 @@ func (r *hostRelay) close() {
 	r.hostServer.close()
 }
 
-func lostRank(rank int) []byte {
+// lostThrough says that a rank is lost because that one is through which it was connected.
+func lostThrough(rank int) []byte {
 	return verdict{Code: Lost, Peer: rank}.frame()[frameHead:]
 }

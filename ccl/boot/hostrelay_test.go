@@ -15,7 +15,7 @@ import (
 func relayTo(t *testing.T, size int) (root, rank *auth.Stream) {
 	up, root := auth.Pipe()
 	r, rank := startHostRelay(within(t, long), selfJoin(1, size), "job", []byte("s"), nil,
-		func(context.Context) (*auth.Stream, point, error) {
+		func(context.Context, openDoor) (*auth.Stream, point, error) {
 			return up, point{secret: []byte("s"), who: selfJoin(0, size)}, nil
 		})
 	t.Cleanup(r.close)
@@ -88,7 +88,9 @@ func TestRelayCrossed(t *testing.T) {
 func TestRelayFindsNobody(t *testing.T) {
 	noLeaks(t)
 	r, rank := startHostRelay(within(t, long), selfJoin(1, 2), "job", nil, nil,
-		func(context.Context) (*auth.Stream, point, error) { return nil, point{}, errors.New("no way") })
+		func(context.Context, openDoor) (*auth.Stream, point, error) {
+			return nil, point{}, errors.New("no way")
+		})
 	defer r.close()
 	write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}.encode())
 	v := readVerdict(t, rank)

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,9 +26,8 @@ const (
 // this process is connected by a pipe. It gets each message last, because it may end then, and the
 // server with it.
 type hostServer struct {
-	self   join // the rank of this process
-	job    string
-	secret []byte
+	self join // the rank of this process
+	job  string
 
 	acceptor
 	events chan event
@@ -39,7 +40,7 @@ type hostServer struct {
 	unacked  int      // confirmations outstanding
 }
 
-// child is one connection: a rank of this host, or the relay of another one.
+// child is one connection: a rank of this host, or a relay, with all ranks behind it.
 type child struct {
 	conn    *auth.Stream
 	who     join // the rank that made the connection
@@ -67,10 +68,10 @@ const (
 	eventGone
 )
 
-func newHostServer(self join, job string, secret []byte) hostServer {
+func newHostServer(self join, job string) hostServer {
 	return hostServer{
-		self: self, job: job, secret: secret,
-		acceptor: newAcceptor(),
+		self: self, job: job,
+		acceptor: newAcceptor(self.Size),
 		events:   make(chan event, 64),
 		children: map[*child]struct{}{},
 	}
@@ -85,23 +86,26 @@ func (c *hostServer) attach() *auth.Stream {
 	return here
 }
 
-// listen lets in what connects to l, until close or deafen.
-func (c *hostServer) listen(l net.Listener) {
-	c.open(l)
+// listen lets in what connects to l and knows the secret, until close or deafen.
+func (c *hostServer) listen(l net.Listener, secret []byte) {
+	d := c.doors.open(l, secret)
+	if d == nil {
+		return
+	}
 	c.wg.Go(func() {
 		for {
-			conn, err := l.Accept()
+			conn, err := d.Accept()
 			switch {
 			case err == nil && c.admit(conn):
-				if s := c.strangers.Admit(conn); s != nil {
-					c.wg.Go(func() { c.greet(conn, s) })
+				if s := d.strangers.Admit(conn); s != nil {
+					c.wg.Go(func() { c.greet(conn, d, s) })
 				} else {
 					c.forget(conn)
 				}
 			case errors.Is(err, net.ErrClosed):
 				return
 			case err != nil: // out of descriptors, say: make room and go on
-				c.strangers.MakeRoom()
+				d.strangers.MakeRoom()
 				select {
 				case <-time.After(5 * time.Millisecond):
 				case <-c.done:
@@ -111,35 +115,52 @@ func (c *hostServer) listen(l net.Listener) {
 	})
 }
 
-// greet is the handshake with one connection; what fails it is dropped.
-func (c *hostServer) greet(conn net.Conn, stranger *auth.Stranger) {
-	s, who := c.vet(conn, stranger)
+// greet is the handshake with one connection; what fails it, or is sent elsewhere, is dropped.
+func (c *hostServer) greet(conn net.Conn, d *door, stranger *auth.Stranger) {
+	s, who := c.vet(conn, d, stranger)
 	if s == nil {
 		c.forget(conn)
 		return
 	}
 	conn.SetDeadline(time.Time{})
-	_, within := conn.(*net.UnixConn)
-	c.serve(newChild(s, who, within), conn)
+	c.serve(newChild(s, who, isLocal(conn)), conn)
 }
 
-// vet finds out whether conn is one of the job's, and whose: else there is no stream.
-func (c *hostServer) vet(conn net.Conn, stranger *auth.Stranger) (s *auth.Stream, who join) {
+// vet finds out whether conn is one of the job's that this process is to serve, and whose: else there is no stream.
+func (c *hostServer) vet(conn net.Conn, d *door, stranger *auth.Stranger) (s *auth.Stream, who join) {
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
-	err := auth.SameUser(conn, c.secret)
+	reply := c.self
+	err := auth.SameUser(conn, d.secret)
 	if err == nil {
-		s, _, err = auth.Server(conn, c.job, c.secret, func(hello []byte) (reply []byte, err error) {
-			if who, err = parseJoin(hello); err == nil && !stranger.Leave() { // what is let in must not be dropped to make room
+		s, _, err = auth.Server(conn, c.job, d.secret, func(hello []byte) ([]byte, error) {
+			var err error
+			if who, err = parseJoin(hello); err == nil && !isLocal(conn) {
+				reply.To = c.tree.place(conn, who)
+			}
+			if err == nil && reply.To == nil && !stranger.Leave() { // what is let in must not be dropped to make room
 				err = net.ErrClosed
 			}
-			return c.self.encode(), err
+			return reply.encode(), err
 		})
 	}
 	if err == nil {
 		c.reached(conn)
 	}
+	if reply.To != nil {
+		s = nil
+		conn.Close() // which keeps its place until then
+	}
 	stranger.Judge(err)
 	return s, who
+}
+
+// behind lists the ranks that joined through ch: first the one that made the connection, whose end is the cause.
+func (ch *child) behind() []int {
+	ranks := slices.Sorted(maps.Keys(ch.ranks))
+	if i, ok := slices.BinarySearch(ranks, ch.who.Rank); ok {
+		ranks = slices.Insert(slices.Delete(ranks, i, i+1), 0, ch.who.Rank)
+	}
+	return ranks
 }
 
 func newChild(conn *auth.Stream, who join, within bool) *child {

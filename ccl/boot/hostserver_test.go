@@ -14,8 +14,8 @@ func TestCrowdLocalLast(t *testing.T) {
 	noLeaks(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	h := newRootServer(selfJoin(0, 2), "job", nil)
-	local := h.start(l)
+	h := newRootServer(selfJoin(0, 2), "job")
+	local := h.start(l, nil)
 	defer h.close()
 	f := &dialer{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
 		return point{network: "tcp", addrs: []string{l.Addr().String()}}, nil

@@ -78,10 +78,10 @@ func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
 		// The kernel tells the user of each peer, so the secret can be given to all peers of this user.
 		b.secret = auth.NewSecret()
 	}
-	h := newRootServer(selfJoin(0, m.size), m.job, secret)
+	h := newRootServer(selfJoin(0, m.size), m.job)
 	h.where, h.give = m.where, b.secret
 	b.server = h
-	b.use(h.start(l), h.self)
+	b.use(h.start(l, secret), h.self)
 	_, err = b.announce(ctx)
 	if m.met != nil {
 		m.met()
@@ -133,7 +133,10 @@ func (m *joinConfig) connect(ctx context.Context, b *Boot, f *dialer) error {
 		b.use(r.conn, r.who)
 		return nil
 	}
-	relay, conn := startHostRelay(ctx, f.self, m.job, m.secret, l, f.dial)
+	relay, conn := startHostRelay(ctx, f.self, m.job, m.secret, l, func(ctx context.Context, door openDoor) (*auth.Stream, point, error) {
+		f.door = door
+		return f.dial(ctx)
+	})
 	b.server = relay
 	b.use(conn, f.self)
 	return nil

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"encoding/binary"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -22,7 +21,6 @@ const lateLimit = 2 * time.Second
 // decides; see loop.
 type rootServer struct {
 	hostServer
-	size  int
 	where func(rank int) string // where a rank was expected, if the launcher tells
 	addr  netip.Addr            // the address listened on, if it is one
 	give  []byte                // the job's secret, for ranks that came by a socket of this host
@@ -41,8 +39,14 @@ type rootServer struct {
 type roster struct {
 	joined  []*join // by rank
 	present int
-	gone    map[int]string // ranks that left after joining
+	gone    map[int]fallen // ranks that left after joining
 	order   []int          // in which they left
+}
+
+// fallen is a rank that left, and took others with it: it has connected them.
+type fallen struct {
+	rank int
+	who  string
 }
 
 // note counts a rank as present, so that nobody waits for it.
@@ -53,9 +57,9 @@ func (a *roster) note(j join) {
 	}
 }
 
-// leaves notes that a rank which had joined is gone.
-func (a *roster) leaves(rank int) {
-	a.gone[rank] = a.joined[rank].String()
+// leaves notes that a rank which had joined is gone, and which one is at fault.
+func (a *roster) leaves(rank int, at fallen) {
+	a.gone[rank] = at
 	a.order = append(a.order, rank)
 }
 
@@ -73,10 +77,10 @@ func (r *round) put(rank int, value []byte) {
 	r.arrived++
 }
 
-// bytes is how large the table of all values is.
+// bytes is how large the table of all values can be.
 func (r *round) bytes() (n int) {
 	for _, v := range r.values {
-		n += 4 + len(v)
+		n += tableEntry + len(v)
 	}
 	return n
 }
@@ -95,23 +99,22 @@ const (
 	failed
 )
 
-func newRootServer(self join, job string, secret []byte) *rootServer {
+func newRootServer(self join, job string) *rootServer {
 	return &rootServer{
-		hostServer: newHostServer(self, job, secret),
-		size:       self.Size,
+		hostServer: newHostServer(self, job),
 		since:      time.Now(),
-		ranks:      roster{joined: make([]*join, self.Size), gone: map[int]string{}},
+		ranks:      roster{joined: make([]*join, self.Size), gone: map[int]fallen{}},
 		round:      round{values: make([][]byte, self.Size)},
 	}
 }
 
-// start listens on l, connects this process's rank, and lets the root server decide.
-func (h *rootServer) start(l net.Listener) *auth.Stream {
+// start lets in those that come to l and know the secret, connects this process's rank, and lets the root server decide.
+func (h *rootServer) start(l net.Listener, secret []byte) *auth.Stream {
 	if a := addrOf(l.Addr()); !a.IsUnspecified() {
 		h.addr = a
 	}
 	conn := h.attach()
-	h.listen(l)
+	h.listen(l, secret)
 	h.wg.Go(h.loop)
 	return conn
 }
@@ -137,7 +140,7 @@ func (h *rootServer) loop() {
 		case <-h.done:
 			return
 		}
-		if h.unacked == 0 && (h.phase != failed || h.ranks.present == h.size) {
+		if h.unacked == 0 && (h.phase != failed || h.ranks.present == h.self.Size) {
 			h.release()
 		}
 	}
@@ -193,9 +196,9 @@ func (h *rootServer) take(ch *child, f frame) bool {
 
 // join is the first phase: one rank, here, says that it is there.
 func (h *rootServer) join(ch *child, j join) {
-	fits := j.Rank < h.size && j.Size == h.size
+	fits := j.Rank < h.self.Size && j.Size == h.self.Size
 	var first *join
-	if j.Rank < h.size {
+	if j.Rank < h.self.Size {
 		first = h.ranks.joined[j.Rank]
 	}
 	switch {
@@ -207,7 +210,7 @@ func (h *rootServer) join(ch *child, j join) {
 			j.Rank, j, j.Protocol, h.self, protocol), j)
 	case !fits:
 		h.refuse(ch, fault(Mismatch, "rank %d (%v) was started as one of %d ranks, rank 0 (%v) as one of %d",
-			j.Rank, j, j.Size, h.self, h.size), j)
+			j.Rank, j, j.Size, h.self, h.self.Size), j)
 	case first != nil:
 		h.refuse(ch, fault(Mismatch, "rank %d was started twice: on %v, and on %v",
 			j.Rank, *first, j), j)
@@ -216,7 +219,7 @@ func (h *rootServer) join(ch *child, j join) {
 		ch.ranks[j.Rank] = struct{}{}
 		ch.taken++
 		h.hurry(j.Left)
-		if h.ranks.present == h.size {
+		if h.ranks.present == h.self.Size {
 			h.admitAll()
 		}
 	}
@@ -243,6 +246,7 @@ func (h *rootServer) answer(ch *child, b []byte) {
 // admitAll ends the joining with success.
 func (h *rootServer) admitAll() {
 	h.phase, h.deadline = open, time.Time{}
+	h.tree.end()
 	v := verdict{Peer: -1, Addr: h.address()}
 	h.broadcast(func(ch *child) []byte {
 		to := v
@@ -284,7 +288,7 @@ func (h *rootServer) value(ch *child, f frame) bool {
 	}
 	h.hurry(binary.BigEndian.Uint32(f.data))
 	h.round.put(f.rank, f.data[valueHead:])
-	if h.round.arrived == h.size {
+	if h.round.arrived == h.self.Size {
 		h.round.number++
 		h.broadcastTable()
 	} else if len(h.ranks.gone) > 0 {
@@ -306,8 +310,8 @@ func (h *rootServer) watch(ch *child, rank int) bool {
 }
 
 func (h *rootServer) broadcastTable() {
-	if n := h.round.bytes(); n > maxTable(h.size) {
-		h.fail(fault(Argument, "AllGather %d: the values of all ranks have %d bytes; at most %d fit", h.round.number, n, maxTable(h.size)))
+	if n := h.round.bytes(); n > maxTable(h.self.Size) {
+		h.fail(fault(Argument, "AllGather %d: the values of all ranks have %d bytes; at most %d fit", h.round.number, n, maxTable(h.self.Size)))
 		return
 	}
 	b := tableFrame(h.round.values)
@@ -319,13 +323,8 @@ func (h *rootServer) broadcastTable() {
 // lost notes that a connection has ended, and with it the ranks behind it. The rank that made the
 // connection is at fault; the others may be alive.
 func (h *rootServer) lost(ch *child) {
-	if _, ok := ch.ranks[ch.who.Rank]; ok {
-		h.left(ch.who.Rank, verdict{Code: Lost})
-	}
-	for _, rank := range slices.Sorted(maps.Keys(ch.ranks)) {
-		if rank != ch.who.Rank {
-			h.left(rank, verdict{Code: Lost})
-		}
+	for _, rank := range ch.behind() {
+		h.left(rank, verdict{Code: Lost, Peer: ch.who.Rank})
 	}
 }
 
@@ -336,23 +335,28 @@ func (h *rootServer) left(rank int, v verdict) {
 		return
 	}
 	who := *h.ranks.joined[rank]
-	switch {
-	case v.Code != Lost:
+	if v.Code != Lost {
 		e := v.error()
 		if e == nil {
 			return
 		}
 		e.Peer, e.Text = rank, reason(rank, who, v)
 		h.fail(e)
-	case h.phase == joining:
-		e := fault(Lost, "rank %d (%v) was lost while ranks were joining", rank, who)
-		e.Peer = rank
+		return
+	}
+	at := fallen{rank, who.String()}
+	if v.Peer >= 0 && v.Peer < h.self.Size && h.ranks.joined[v.Peer] != nil {
+		at = fallen{v.Peer, h.ranks.joined[v.Peer].String()}
+	}
+	if h.phase == joining {
+		e := fault(Lost, "rank %d (%s) was lost while ranks were joining", at.rank, at.who)
+		e.Peer = at.rank
 		h.fail(e)
-	default:
-		h.ranks.leaves(rank)
-		if h.round.arrived > 0 || h.round.watched {
-			h.blame()
-		}
+		return
+	}
+	h.ranks.leaves(rank, at)
+	if h.round.arrived > 0 || h.round.watched {
+		h.blame()
 	}
 }
 
@@ -367,13 +371,13 @@ func reason(rank int, who join, v verdict) string {
 	return fault(v.Code, "rank %d (%v) gave up: %s", rank, who, v.Text).Text
 }
 
-// blame fails a round that needs a rank which is gone: the first of them to go, since
-// the ranks behind a relay go with it.
+// blame fails a round that needs a rank which is gone: the first of them to go, and names the one whose end took it along.
 func (h *rootServer) blame() {
 	for _, rank := range h.ranks.order {
 		if h.round.values[rank] == nil {
-			e := fault(Lost, "AllGather %d: rank %d (%s) is gone", h.round.number+1, rank, h.ranks.gone[rank])
-			e.Peer = rank
+			at := h.ranks.gone[rank]
+			e := fault(Lost, "AllGather %d: rank %d (%s) is gone", h.round.number+1, at.rank, at.who)
+			e.Peer = at.rank
 			h.fail(e)
 			return
 		}
@@ -408,7 +412,7 @@ func (h *rootServer) expire(now time.Time) {
 
 func (h *rootServer) failMissing(what string, isMissing func(int) bool) {
 	var missing []int
-	for r := range h.size {
+	for r := range h.self.Size {
 		if isMissing(r) {
 			missing = append(missing, r)
 		}
@@ -448,7 +452,7 @@ func (h *rootServer) expected(missing []int) string {
 
 // turnedAway says whether somebody knocked in vain: the missing ranks, perhaps.
 func (h *rootServer) turnedAway() string {
-	n := h.refused()
+	n := h.doors.refused()
 	if n == 0 || h.phase != joining {
 		return ""
 	}
@@ -467,9 +471,10 @@ func (h *rootServer) fail(e *Error) {
 		}
 	}
 	if h.phase == open || e.Code == Timeout || e.Code == Canceled {
-		h.ranks.present = h.size // nobody more is waited for
+		h.ranks.present = h.self.Size // nobody more is waited for
 	}
 	h.phase = failed
+	h.tree.end()
 	h.final = verdictOf(e).frame()
 	h.broadcast(func(*child) []byte { return h.final })
 }

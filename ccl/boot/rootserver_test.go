@@ -15,14 +15,25 @@ import (
 )
 
 // shapes are the ways in which ranks are connected: through one relay, through
-// several, and through one each.
+// several, through one each, and through a tree of these, which is as deep as can be or has two branches at each.
 var shapes = []struct {
-	name string
-	host func(rank int) string
+	name     string
+	host     func(rank int) string
+	branches int
 }{
-	{"one host", func(int) string { return "" }},
-	{"two hosts", func(r int) string { return fmt.Sprint(r % 2) }},
-	{"all apart", func(r int) string { return fmt.Sprint(r) }},
+	{"one host", func(int) string { return "" }, 0},
+	{"two hosts", func(r int) string { return fmt.Sprint(r % 2) }, 0},
+	{"all apart", func(r int) string { return fmt.Sprint(r) }, 0},
+	{"in a line", func(r int) string { return fmt.Sprint(r) }, 1},
+	{"in a tree", func(r int) string { return fmt.Sprint(r) }, 2},
+	{"two hosts in a line", func(r int) string { return fmt.Sprint(r % 2) }, 1},
+}
+
+// branching has each server of the bootstrap take so many relays, until the test is over.
+func branching(t testing.TB, n int) {
+	was := branchesOf
+	t.Cleanup(func() { branchesOf = was })
+	branchesOf = func(int) int { return n }
 }
 
 // inShapes runs f once for each shape; start is TCP in it.
@@ -34,6 +45,7 @@ func inShapes(t *testing.T, f func(t *testing.T, start func(ctx context.Context,
 func inShapesAt(t *testing.T, at func(*testing.T) string, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
+			branching(t, s.branches)
 			noLeaks(t)
 			root := at(t)
 			f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
@@ -156,7 +168,7 @@ func TestWrongVersion(t *testing.T) {
 	})
 	for r, err := range errs {
 		e := wantError(t, err, Version, r, 2)
-		require.Equal(t, fmt.Sprintf("rank 2 (%s) speaks version 3 of the bootstrap, rank 0 (%s) version 2; run one build of the program on all ranks", who(2), who(0)), e.Text)
+		require.Equal(t, fmt.Sprintf("rank 2 (%s) speaks version 4 of the bootstrap, rank 0 (%s) version 3; run one build of the program on all ranks", who(2), who(0)), e.Text)
 	}
 }
 
@@ -417,8 +429,8 @@ func TestNonsense(t *testing.T) {
 		noLeaks(t)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		h := newRootServer(selfJoin(0, 2), "job", nil)
-		h.start(l)
+		h := newRootServer(selfJoin(0, 2), "job")
+		h.start(l, nil)
 		f := &dialer{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
 			return point{network: "tcp", addrs: []string{l.Addr().String()}}, nil
 		}}

@@ -175,8 +175,8 @@ func TestDerivedCollisions(t *testing.T) {
 			t.Cleanup(func() { l.Close() })
 		}},
 		{"another job", func(t *testing.T, l net.Listener) {
-			h := newRootServer(selfJoin(0, 2), "another job", nil)
-			h.start(l)
+			h := newRootServer(selfJoin(0, 2), "another job")
+			h.start(l, nil)
 			t.Cleanup(h.close)
 		}},
 	} {

@@ -145,3 +145,64 @@ func TestNoMemory(t *testing.T) {
 	assert.Equal(t, full, p.Failed)
 	assert.Equal(t, Letter{1, Notice{Kind: Quit}}, p.Post[len(p.Post)-1])
 }
+
+// A lead of many ranks looks at each once in a phase, in whatever order they answer, and what an answer costs it does not grow
+// with their number.
+func TestLeadOfMany(t *testing.T) {
+	const n = 1 << 14
+	p := New(0, n, none)
+	p.Look(lost(3))
+	for _, phase := range []struct {
+		asks   Kind
+		answer Notice
+	}{
+		{Propose, Notice{Kind: Here}},
+		{Decide, Notice{Kind: Ready, Ballot: 1 << 32, Offs: []uint64{0}}},
+		{Done, Notice{Kind: Decided, Ballot: 1 << 32}},
+	} {
+		p.Post = make([]Letter, 0, 2*n)
+		last := 5
+		for r := n - 1; r > 0; r-- { // the cursor stays with the lowest
+			if r != 3 && r != last {
+				p.Hear(r, phase.answer)
+			}
+			require.NotEqual(t, phase.asks, lastKind(p), "rank %d is waited for", last)
+		}
+		p.Hear(2, phase.answer) // said twice
+		require.Equal(t, []int{last}, p.Missing())
+		require.Zero(t, testing.AllocsPerRun(10, func() {
+			p.Post = p.Post[:0]
+			p.Hear(n/2, phase.answer)
+		}))
+		p.Hear(last, phase.answer)
+		require.Equal(t, phase.asks, lastKind(p))
+	}
+	require.Equal(t, Agreed, p.End)
+	require.Len(t, p.Ranks, n-1)
+}
+
+// lastKind is what p has said last, 0 if it has said nothing.
+func lastKind(p *Party) Kind {
+	if len(p.Post) == 0 {
+		return 0
+	}
+	return p.Post[len(p.Post)-1].Kind
+}
+
+// A rank that says anew, in the midst of a phase, that it has no answer yet is waited for again.
+func TestAnswerTakenBack(t *testing.T) {
+	p := New(0, 4, none)
+	p.Look(lost())
+	for r := 1; r < 4; r++ {
+		p.Hear(r, Notice{Kind: Here})
+	}
+	ready := Notice{Kind: Ready, Ballot: 1 << 32, Offs: []uint64{0}}
+	p.Hear(1, ready)
+	p.Hear(2, ready)
+	p.Hear(1, Notice{Kind: Here}) // its connection is a new one
+	p.Hear(3, ready)
+	require.Equal(t, []int{1}, p.Missing())
+	require.False(t, p.Decided)
+	p.Hear(1, ready)
+	require.True(t, p.Decided)
+}

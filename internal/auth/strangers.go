@@ -17,6 +17,8 @@ const (
 	// patience is what the oldest of them gets where more want in. A rank of the job needs milliseconds; one that
 	// was dropped all the same dials again.
 	patience = 100 * time.Millisecond
+	// briefly is what the oldest gets before more than few are let in: see Strangers.Few.
+	briefly = 50 * time.Millisecond
 	// refusedFor is how long a connection that did not know the secret keeps its place. So a guess costs a place for
 	// a second, or for patience where places are scarce: a port takes 2,560 guesses a second at most.
 	refusedFor = time.Second
@@ -31,6 +33,7 @@ const (
 type Strangers struct {
 	port     string // for the log
 	max      int
+	few      int // 0: max
 	patience time.Duration
 	warn     func(msg string, args ...any)
 
@@ -72,16 +75,22 @@ func newStrangers(port string, max int, patience time.Duration, warn func(string
 	return &Strangers{port: port, max: max, patience: patience, warn: warn, closed: make(chan struct{}), freed: make(chan struct{}, 1)}
 }
 
+// Few lets in at most n at once, until one of them is slow: where thousands of a job's own come at once, they wait for each
+// other in the kernel, which takes no descriptors. Call it before Admit.
+func (s *Strangers) Few(n int) { s.few = min(n, s.max) }
+
 // Admit takes conn in, if need be once there is room. It is called by one goroutine at a time. It returns nil, and has
 // closed conn, once s is closed.
 func (s *Strangers) Admit(conn net.Conn) *Stranger {
 	for {
 		s.mu.Lock()
 		wait := time.Duration(0)
-		if s.list.Len() >= s.max {
-			if wait = s.patience - time.Since(s.list.Front().Value.(*Stranger).since); wait <= 0 {
+		if n := s.list.Len(); n >= s.max {
+			if wait = s.patience - s.age(); wait <= 0 {
 				s.drop()
 			}
+		} else if s.few > 0 && n >= s.few {
+			wait = briefly - s.age()
 		}
 		if s.isClosed() {
 			s.mu.Unlock()
@@ -103,6 +112,11 @@ func (s *Strangers) Admit(conn net.Conn) *Stranger {
 		}
 		timer.Stop()
 	}
+}
+
+// age is how long the oldest has been here. s.mu is held, and there is one.
+func (s *Strangers) age() time.Duration {
+	return time.Since(s.list.Front().Value.(*Stranger).since)
 }
 
 // MakeRoom drops the oldest connection, where the process has no descriptors left.

@@ -141,3 +141,28 @@ func TestStrangersCountDescriptors(t *testing.T) {
 	require.Equal(t, min(256, max(descriptors()/4, 4)), NewStrangers(&net.TCPAddr{}).max)
 	require.Equal(t, min(4096, max(descriptors()/4, 4)), NewStrangers(&net.UnixAddr{Net: "unix"}).max)
 }
+
+// Where few are let in at once, the next waits until one has left; one that is slow keeps nobody out.
+func TestStrangersFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStrangers("port", 4, time.Hour, ignore)
+		s.Few(2)
+		began := time.Now()
+		first := s.Admit(&closing{})
+		s.Admit(&closing{})
+		go func() {
+			time.Sleep(briefly / 2)
+			first.Leave()
+		}()
+		s.Admit(&closing{}) // as soon as the first has left
+		require.Equal(t, briefly/2, time.Since(began))
+		s.Admit(&closing{}) // the second is slow
+		require.Equal(t, briefly, time.Since(began))
+		require.Equal(t, 3, s.Len())
+		s.Admit(&closing{}) // and still there
+		require.Equal(t, briefly, time.Since(began))
+		s.Few(9)
+		require.Equal(t, s.max, s.few)
+		s.Close()
+	})
+}

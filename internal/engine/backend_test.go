@@ -64,3 +64,29 @@ func TestVariables(t *testing.T) {
 		require.Equal(t, want, environ.Match(Variables(), name), name)
 	}
 }
+
+// Where PALS has started ranks on several hosts, with PMIx, and the user has set nothing of it, oneCCL goes over MPI.
+func TestForOneCCL(t *testing.T) {
+	for _, tc := range []struct {
+		name, launcher string
+		size, locals   int
+		env            map[string]string
+		over           bool
+	}{
+		{"Aurora", "pals", 120_960, 12, map[string]string{"PMIX_RANK": "7"}, true},
+		{"two hosts", "pals", 4, 2, map[string]string{"PMIX_RANK": "0"}, true},
+		{"one host", "pals", 12, 12, map[string]string{"PMIX_RANK": "7"}, false},
+		{"the ranks of a host are not known", "pals", 12, -1, map[string]string{"PMIX_RANK": "7"}, false},
+		{"mpiexec --pmi cray", "pals", 24, 12, map[string]string{"PMI_RANK": "7"}, false},
+		{"srun --mpi=pmix", "slurm", 24, 12, map[string]string{"PMIX_RANK": "7"}, false},
+		{"the user's transport", "pals", 24, 12, map[string]string{"PMIX_RANK": "7", "CCL_ATL_TRANSPORT": "ofi"}, false},
+		{"bench has set them", "pals", 24, 12, map[string]string{"PMIX_RANK": "7", "CCL_ATL_TRANSPORT": "mpi", "CCL_PROCESS_LAUNCHER": "pmix", "CCL_KVS_MODE": "mpi"}, false},
+		{"the user's launcher", "pals", 24, 12, map[string]string{"PMIX_RANK": "7", "CCL_PROCESS_LAUNCHER": "none"}, false},
+	} {
+		got := ForOneCCL(tc.launcher, tc.size, tc.locals, func(name string) string { return tc.env[name] })
+		require.Equal(t, tc.over, got != nil, tc.name)
+		if tc.over {
+			require.Equal(t, OneCCLOverMPI, got)
+		}
+	}
+}

@@ -20,3 +20,27 @@ var OneCCL = Backend{
 		{`(?i)enqueue process failed`, "a known problem of oneCCL on several nodes: set CCL_OP_SYNC=1, and if that does not help, CCL_ATL_SYNC_COLL=1"},
 	},
 }
+
+// Variable is one that a library reads, what it is set to where nobody has, and why.
+type Variable struct{ Name, Value, Reason string }
+
+// OneCCLOverMPI are the settings with which oneCCL's ranks find each other, and go, over the MPI of the launcher.
+var OneCCLOverMPI = []Variable{
+	{"CCL_PROCESS_LAUNCHER", "pmix", "oneCCL asks PALS' PMIx for rank and size; its default, hydra, is not there"},
+	{"CCL_ATL_TRANSPORT", "mpi", "oneCCL goes between nodes over MPI, which knows Slingshot"},
+	{"CCL_KVS_MODE", "mpi", "oneCCL's ranks find each other over MPI instead of one TCP server"},
+}
+
+// ForOneCCL are OneCCLOverMPI in a job of size ranks, locals of them on this host, that PALS has started on several hosts, with the
+// PMIx that these settings need. None of them is the user's then: who has set one has chosen, and says the others as well.
+func ForOneCCL(launcher string, size, locals int, getenv func(string) string) []Variable {
+	if launcher != "pals" || locals < 1 || size <= locals || getenv("PMIX_RANK") == "" {
+		return nil
+	}
+	for _, v := range OneCCLOverMPI {
+		if getenv(v.Name) != "" {
+			return nil
+		}
+	}
+	return OneCCLOverMPI
+}

@@ -39,6 +39,7 @@ var inside = []struct {
 	{"shrink", "call fault group links plane region tcp", "an agreement runs over links"},
 	{"join", "call fault group plane shm tcp tuning", "a job begins before any call"},
 	{"cpu", "call fault fence group join links plane plane/event reach region rounds shm shrink tcp tuning", "a Comm puts the parts together"},
+	{"scale", "", "a simulation runs the engine's code in its tests alone"},
 	{"native", "fence native/cside", "a library is one engine, and knows no other"},
 	{"native/cside", "", "the C side of native"},
 	{"native/oneccl", "fence native/cside", "a library is one engine, and knows no other"},

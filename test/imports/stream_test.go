@@ -18,6 +18,7 @@ var framed = []string{"ccl/boot", "ccl/internal/plane/control"}
 // unshaken are the fields of these packages that hold a connection all the same.
 var unshaken = []string{
 	"ccl/boot.acceptor.conns", // to be closed
+	"ccl/boot.branch.conn",    // to know it by when it ends
 	"ccl/boot.pmi.conn",       // with the launcher
 }
 

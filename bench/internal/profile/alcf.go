@@ -3,6 +3,8 @@ package profile
 import (
 	"fmt"
 	"strings"
+
+	"github.com/goccl/goccl/internal/engine"
 )
 
 // auroraCores are the cores near each of a node's twelve tiles. Cores 0 and 52 are the
@@ -13,10 +15,7 @@ var auroraCores = []string{"1-8", "9-16", "17-24", "25-32", "33-40", "41-48", "5
 var aurora = Profile{
 	Name:  "aurora",
 	Ranks: tiles,
-	Env: []Setting{
-		{Name: "CCL_PROCESS_LAUNCHER", Value: "pmix", Reason: "oneCCL asks PALS' PMIx for rank and size; its default, hydra, is not there"},
-		{Name: "CCL_ATL_TRANSPORT", Value: "mpi", Reason: "oneCCL goes between nodes over MPI, which knows Slingshot"},
-		{Name: "CCL_KVS_MODE", Value: "mpi", Reason: "oneCCL's ranks find each other over MPI instead of one TCP server"},
+	Env: append(oneCCLOverMPI(), []Setting{
 		{Name: "CCL_OP_SYNC", Value: "1", Reason: "without it oneCCL's allgatherv is known to fail on several nodes"},
 		{Name: "FI_MR_CACHE_MONITOR", Value: "userfaultfd", Reason: "libfabric sees freed memory without hooks in malloc, which can deadlock"},
 		{Name: "ZE_FLAT_DEVICE_HIERARCHY", Value: "FLAT", Reason: "each tile is a device: one rank each"},
@@ -27,7 +26,7 @@ var aurora = Profile{
 		{Name: "FI_CXI_CQ_FILL_PERCENT", Value: "30", Above: 1024, Reason: "senders slow down before the queue is full"},
 		{Name: "PALS_PING_PERIOD", Value: "240", Above: 1024, Reason: "PALS gives slow nodes time to answer"},
 		{Name: "PALS_RPC_TIMEOUT", Value: "240", Above: 1024, Reason: "PALS gives slow nodes time to start"},
-	},
+	}...),
 	Flags: func(getenv func(string) string, launcher string, perNode int) ([]string, string) {
 		if launcher != "pals" {
 			return nil, ""
@@ -42,6 +41,14 @@ var aurora = Profile{
 		}
 		return []string{"--cpu-bind", "list:" + strings.Join(cores, ":")}, "each rank on the cores near its tile; 0 and 52 are the system's"
 	},
+}
+
+// oneCCLOverMPI are the settings that a program without bench gets from package ccl.
+func oneCCLOverMPI() (list []Setting) {
+	for _, v := range engine.OneCCLOverMPI {
+		list = append(list, Setting{Name: v.Name, Value: v.Value, Reason: v.Reason})
+	}
+	return list
 }
 
 // tiles is how many devices a node of Aurora has, which depends on how the driver

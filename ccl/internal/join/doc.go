@@ -4,9 +4,10 @@
 // [Join] takes these steps, with n ranks, P processes and H hosts. An allgather goes through the
 // bootstrap, which is not needed after Join has returned.
 //
-//  1. Allgather of a hello: version, the options that must agree, a random process id, what
-//     identifies the host, and a seed, of which rank 0's names the job. A difference is an error
-//     that names the rank and the option. Each rank contributes 64 bytes and its options as text.
+//  1. Allgather of a hello: a hash of the version and the options that must agree, a random process
+//     id, what identifies the host, and from rank 0 a seed, which names the job. Each rank
+//     contributes 48 bytes. After a difference comes one allgather more, in which rank 0 and the
+//     first rank that differs say their options as text: the error names the rank and the option.
 //  2. Hosts are numbered in the order of their lowest ranks. In a host with several processes, the
 //     one with the lowest rank makes a memfd and opens an abstract Unix socket whose name only the
 //     job's ranks know. One byte a rank tells all whether it could.

@@ -2,6 +2,7 @@ package join
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
@@ -20,30 +21,34 @@ var process = func() (t [16]byte) {
 
 // hello is what ranks tell each other first:
 //
-//	8 bytes magic | 8 hash of version and options | 16 seed of the job's id |
-//	16 host | 16 process | the version and options, to name the one that differs
+//	8 bytes magic | 8 hash of version and options | 16 host | 16 process | of rank 0: 16 seed of the job's id
+//
+// What ranks have in common comes first, which the bootstrap's table of all hellos has once: in a job of many hosts a rank adds its
+// process alone. The options as text follow only where they differ: see differ.
 const (
-	helloMagic = "goccl\x00\x00\x01"
-	helloHead  = 8 + 8 + 16 + 16 + 16
+	helloMagic = "goccl\x00\x00\x02"
+	helloBytes = 8 + 8 + 16 + 16
+	seedBytes  = 16
 )
 
 type hello []byte
 
-func (h hello) valid() bool      { return len(h) >= helloHead && string(h[:8]) == helloMagic }
-func (h hello) options() []byte  { return h[8:16] }
-func (h hello) seed() []byte     { return h[16:32] }
-func (h hello) host() [16]byte   { return [16]byte(h[32:48]) }
-func (h hello) process() []byte  { return h[48:64] }
-func (h hello) settings() string { return string(h[helloHead:]) }
+// valid reports whether h is rank r's.
+func (h hello) valid(r int) bool {
+	n := helloBytes
+	if r == 0 {
+		n += seedBytes
+	}
+	return len(h) == n && string(h[:8]) == helloMagic
+}
 
-func newHello(settings, hostID string) hello {
-	h := make(hello, 0, helloHead+len(settings))
-	h = append(h, helloMagic...)
-	sum := sha256.Sum256([]byte(settings))
-	h = append(h, sum[:8]...)
-	var seed [16]byte
-	rand.Read(seed[:])
-	h = append(h, seed[:]...)
+func (h hello) options() []byte { return h[8:16] }
+func (h hello) host() [16]byte  { return [16]byte(h[16:32]) }
+func (h hello) process() []byte { return h[32:48] }
+func (h hello) seed() []byte    { return h[helloBytes:] }
+
+// newHello is rank r's, of this process.
+func newHello(settings, hostID string, r int) hello {
 	if hostID == "" {
 		hostID = shm.HostIdentity()
 	} else {
@@ -56,25 +61,57 @@ func newHello(settings, hostID string) hello {
 			key = sha256.Sum256(append(process[:], hostID...))
 		}
 	}
-	h = append(h, key[:16]...)
-	h = append(h, process[:]...)
-	return append(h, settings...)
+	return HelloOf(settings, [16]byte(key[:16]), process, r)
 }
 
-// compare finds the rank whose version or options are not those of rank 0.
-func compare(all [][]byte, size int) *call.Fault {
+// HelloOf is the hello of rank r, which is in that process on that host.
+func HelloOf(settings string, host, process [16]byte, r int) []byte {
+	h := make([]byte, 0, helloBytes+seedBytes)
+	h = append(h, helloMagic...)
+	sum := sha256.Sum256([]byte(settings))
+	h = append(h, sum[:8]...)
+	h = append(h, host[:]...)
+	h = append(h, process[:]...)
+	if r == 0 {
+		var seed [seedBytes]byte
+		rand.Read(seed[:])
+		h = append(h, seed[:]...)
+	}
+	return h
+}
+
+// compare looks for a rank whose hello is that of another goccl, which is an error, and for the first one whose version or
+// options are not those of rank 0: differs is that rank, or -1. All ranks find the same.
+func compare(all [][]byte, size int) (differs int, f *call.Fault) {
 	if len(all) != size {
-		return call.NewFault(call.Backend, -1, "the bootstrap gathered %d values from %d ranks", len(all), size)
+		return -1, call.NewFault(call.Backend, -1, "the bootstrap gathered %d values from %d ranks", len(all), size)
 	}
+	differs = -1
 	for r, h := range all {
-		if !hello(h).valid() {
-			return call.NewFault(call.Version, r, "rank %d runs something else than this goccl, or another version of it", r)
+		if !hello(h).valid(r) {
+			return -1, call.NewFault(call.Version, r, "rank %d runs something else than this goccl, or another version of it", r)
 		}
-		if !bytes.Equal(hello(h).options(), hello(all[0]).options()) {
-			return call.NewFault(call.Version, r, "rank %d differs from rank 0: %s", r, firstDifference(hello(all[0]).settings(), hello(h).settings()))
+		if differs < 0 && !bytes.Equal(hello(h).options(), hello(all[0]).options()) {
+			differs = r
 		}
 	}
-	return nil
+	return differs, nil
+}
+
+// differ is the error for rank r, whose options are not those of rank 0. All ranks call it: those two say which they have.
+func differ(ctx context.Context, b Bootstrap, r int, settings string) *call.Fault {
+	var mine []byte
+	if b.Rank() == 0 || b.Rank() == r {
+		mine = []byte(settings)
+	}
+	said, err := b.AllGather(ctx, mine)
+	switch {
+	case err != nil:
+		return call.NewFault(call.Version, r, "rank %d differs from rank 0 in its version or options, and in which was not learned: %w", r, err)
+	case len(said) != b.Size():
+		return call.NewFault(call.Backend, -1, "the bootstrap gathered %d values from %d ranks", len(said), b.Size())
+	}
+	return call.NewFault(call.Version, r, "rank %d differs from rank 0: %s", r, firstDifference(string(said[0]), string(said[r])))
 }
 
 func firstDifference(a, b string) string {

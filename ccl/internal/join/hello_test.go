@@ -2,6 +2,7 @@ package join
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,49 +13,56 @@ import (
 const someSettings = "version 1;Check=async;Timeout=1s"
 
 func TestHello(t *testing.T) {
-	a, b := newHello(someSettings, "x"), newHello(someSettings, "x")
+	a, b := newHello(someSettings, "x", 0), newHello(someSettings, "x", 0)
 	for _, h := range []hello{a, b} {
-		assert.True(t, h.valid())
+		assert.True(t, h.valid(0))
+		assert.False(t, h.valid(1))
 		assert.Equal(t, helloMagic, string(h[:8]))
-		assert.Equal(t, someSettings, h.settings())
-		assert.Len(t, h, helloHead+len(someSettings))
+		assert.Len(t, h, helloBytes+seedBytes)
 	}
 	assert.Equal(t, a.options(), b.options())
 	assert.NotEqual(t, a.seed(), b.seed())
 	assert.Equal(t, a.host(), b.host())
 	assert.Equal(t, a.process(), b.process())
-	assert.NotEqual(t, a.host(), newHello(someSettings, "y").host())
-	assert.NotEqual(t, a.host(), newHello(someSettings, "").host())
-	assert.NotEqual(t, a.options(), newHello("other", "x").options())
+	assert.Equal(t, a[:helloBytes], newHello(someSettings, "x", 1), "ranks of one process on one host say the same")
+	assert.True(t, newHello(someSettings, "x", 1).valid(7))
+	assert.NotEqual(t, a.host(), newHello(someSettings, "y", 1).host())
+	assert.NotEqual(t, a.host(), newHello(someSettings, "", 1).host())
+	assert.NotEqual(t, a.options(), newHello("other", "x", 1).options())
 }
 
 func TestCompare(t *testing.T) {
-	h := func(s string) []byte { return newHello(s, "") }
-	good := h(someSettings)
+	first := []byte(newHello(someSettings, "", 0))
+	good, other := []byte(newHello(someSettings, "", 1)), []byte(newHello("other", "", 1))
 	old := bytes.Clone(good)
 	old[7]++
+	oldFirst := bytes.Clone(first)
+	oldFirst[7]++
 	for _, tc := range []struct {
-		name string
-		all  [][]byte
-		size int
-		code call.Code // 0: agreed
-		peer int
-		want string
+		name    string
+		all     [][]byte
+		size    int
+		differs int
+		code    call.Code // 0: none is another goccl's
+		peer    int
+		want    string
 	}{
-		{"alone", [][]byte{good}, 1, 0, 0, ""},
-		{"agreed", [][]byte{good, h(someSettings), h(someSettings)}, 3, 0, 0, ""},
-		{"too few", [][]byte{good}, 2, call.Backend, -1, "the bootstrap gathered 1 values from 2 ranks"},
-		{"too many", [][]byte{good, good}, 1, call.Backend, -1, "the bootstrap gathered 2 values from 1 ranks"},
-		{"empty", [][]byte{good, nil}, 2, call.Version, 1, "rank 1 runs something else than this goccl, or another version of it"},
-		{"short", [][]byte{good, good[:helloHead-1]}, 2, call.Version, 1, "rank 1 runs something else than this goccl, or another version of it"},
-		{"rank 0 is other", [][]byte{old, good}, 2, call.Version, 0, "rank 0 runs something else than this goccl, or another version of it"},
-		{"other wire", [][]byte{good, good, old}, 3, call.Version, 2, "rank 2 runs something else than this goccl, or another version of it"},
-		{"version", [][]byte{good, h("version 2;Check=async;Timeout=1s")}, 2, call.Version, 1, "rank 1 differs from rank 0: version 2 there, version 1 on rank 0"},
-		{"last field", [][]byte{good, good, h("version 1;Check=async;Timeout=2s")}, 3, call.Version, 2, "rank 2 differs from rank 0: Timeout=2s there, Timeout=1s on rank 0"},
-		{"more fields", [][]byte{good, h(someSettings + ";X=1")}, 2, call.Version, 1, "rank 1 differs from rank 0: a different number of options"},
+		{"alone", [][]byte{first}, 1, -1, 0, 0, ""},
+		{"agreed", [][]byte{first, good, good}, 3, -1, 0, 0, ""},
+		{"too few", [][]byte{first}, 2, -1, call.Backend, -1, "the bootstrap gathered 1 values from 2 ranks"},
+		{"too many", [][]byte{first, good}, 1, -1, call.Backend, -1, "the bootstrap gathered 2 values from 1 ranks"},
+		{"empty", [][]byte{first, nil}, 2, -1, call.Version, 1, "rank 1 runs something else than this goccl, or another version of it"},
+		{"short", [][]byte{first, good[:helloBytes-1]}, 2, -1, call.Version, 1, "rank 1 runs something else than this goccl, or another version of it"},
+		{"long", [][]byte{first, first}, 2, -1, call.Version, 1, "rank 1 runs something else than this goccl, or another version of it"},
+		{"no seed", [][]byte{good, good}, 2, -1, call.Version, 0, "rank 0 runs something else than this goccl, or another version of it"},
+		{"rank 0 is other", [][]byte{oldFirst, good}, 2, -1, call.Version, 0, "rank 0 runs something else than this goccl, or another version of it"},
+		{"other wire", [][]byte{first, good, old}, 3, -1, call.Version, 2, "rank 2 runs something else than this goccl, or another version of it"},
+		{"other options", [][]byte{first, good, other, other}, 4, 2, 0, 0, ""},
+		{"an old one counts before options", [][]byte{first, other, old}, 3, -1, call.Version, 2, "rank 2 runs something else than this goccl, or another version of it"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := compare(tc.all, tc.size)
+			differs, f := compare(tc.all, tc.size)
+			assert.Equal(t, tc.differs, differs)
 			if tc.code == 0 {
 				assert.Nil(t, f)
 				return
@@ -68,18 +76,61 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// told is a bootstrap of three ranks whose allgather notes what this rank says.
+type told struct {
+	rank int
+	said [][]byte
+	err  error
+	mine []byte
+}
+
+func (b *told) Rank() int { return b.rank }
+func (b *told) Size() int { return 3 }
+func (b *told) AllGather(_ context.Context, mine []byte) ([][]byte, error) {
+	b.mine = mine
+	return b.said, b.err
+}
+
+// Only rank 0 and the rank that differs say their options, and all ranks name the one that differs.
+func TestDiffer(t *testing.T) {
+	for _, tc := range []struct {
+		name, theirs string
+		said         int
+		err          error
+		want         string
+	}{
+		{"version", "version 2;Check=async;Timeout=1s", 3, nil, "rank 2 differs from rank 0: version 2 there, version 1 on rank 0"},
+		{"last field", "version 1;Check=async;Timeout=2s", 3, nil, "rank 2 differs from rank 0: Timeout=2s there, Timeout=1s on rank 0"},
+		{"more fields", someSettings + ";X=1", 3, nil, "rank 2 differs from rank 0: a different number of options"},
+		{"no answer", "", 0, assert.AnError, "rank 2 differs from rank 0 in its version or options, and in which was not learned: " + assert.AnError.Error()},
+		{"too few", "", 2, nil, "the bootstrap gathered 2 values from 3 ranks"},
+	} {
+		for rank, mine := range []string{someSettings, someSettings, tc.theirs} {
+			b := &told{rank: rank, said: [][]byte{[]byte(someSettings), nil, []byte(tc.theirs)}[:tc.said], err: tc.err}
+			f := differ(t.Context(), b, 2, mine)
+			assert.EqualError(t, f, tc.want, tc.name)
+			if rank == 1 {
+				assert.Empty(t, b.mine, tc.name)
+			} else {
+				assert.Equal(t, mine, string(b.mine), tc.name)
+			}
+		}
+	}
+}
+
 func FuzzHello(f *testing.F) {
-	good := []byte(newHello(someSettings, ""))
-	f.Add(good, good)
-	f.Add(good, []byte(newHello("version 2", "")))
-	f.Add(good, good[:helloHead])
+	first, good := []byte(newHello(someSettings, "", 0)), []byte(newHello(someSettings, "", 1))
+	f.Add(first, good)
+	f.Add(first, []byte(newHello("version 2", "", 1)))
+	f.Add(first, good[:helloBytes-1])
+	f.Add(good, first)
 	f.Add([]byte("GET / HTTP/1.1\r\n"), []byte{})
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		all := [][]byte{a, b}
-		fault := compare(all, 2)
+		differs, fault := compare(all, 2)
 		if fault == nil {
 			// What is agreed upon can be used.
-			if !hello(a).valid() || !hello(b).valid() || !bytes.Equal(hello(a).options(), hello(b).options()) {
+			if !hello(a).valid(0) || !hello(b).valid(1) || (differs < 0) != bytes.Equal(hello(a).options(), hello(b).options()) {
 				t.Fatal("agreed, but different")
 			}
 			if hosts := hostsOf(all, nil); hosts[0] != 0 || hosts[1] > 1 {

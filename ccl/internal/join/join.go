@@ -46,12 +46,15 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 	if s, ok := b.(interface{ HostID() string }); ok {
 		id = s.HostID()
 	}
-	all, err := b.AllGather(ctx, newHello(terms.Settings, id))
+	all, err := b.AllGather(ctx, newHello(terms.Settings, id, rank))
 	if err != nil {
 		return bootFault(err)
 	}
-	if f := compare(all, size); f != nil {
+	switch odd, f := compare(all, size); {
+	case f != nil:
 		return f
+	case odd >= 0:
+		return differ(ctx, b, odd, terms.Settings)
 	}
 	j := plane.EnterJob(hex.EncodeToString(hello(all[0]).seed()), peer)
 	_, f := join(ctx, j, &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire}, end)

@@ -233,8 +233,9 @@ func takeHost(ctx context.Context, s *plane.Site, r *exchanges, try int) error {
 // said in the first exchange. It proves who connects, and names the socket, so that nobody can take the name first.
 func hostKey(s *plane.Site, r *exchanges, try int) []byte {
 	k := hmac.New(sha256.New, r.secret())
+	k.Write(hello(r.all[0]).seed())
 	for _, h := range r.all {
-		k.Write(hello(h).seed())
+		k.Write(hello(h).process())
 	}
 	k.Write(binary.LittleEndian.AppendUint64(nil, uint64(s.Here.Node)))
 	k.Write([]byte{byte(try)})

@@ -8,19 +8,19 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// helloOf is that of a process on a host, each named by a byte.
-func helloOf(host, process byte) []byte {
-	b := newHello("", "")
+// helloOf is rank r's, of a process on a host, each named by a byte.
+func helloOf(r int, host, process byte) []byte {
+	b := newHello("", "", r)
 	for i := range 16 {
-		b[32+i], b[48+i] = host, process
+		b[16+i], b[32+i] = host, process
 	}
 	return b
 }
 
 // hellos reads "9a 7b", the host and the process of each rank.
 func hellos(text string) (all [][]byte) {
-	for _, p := range strings.Fields(text) {
-		all = append(all, helloOf(p[0], p[1]))
+	for r, p := range strings.Fields(text) {
+		all = append(all, helloOf(r, p[0], p[1]))
 	}
 	return all
 }

@@ -35,6 +35,7 @@ type library struct {
 	version string
 	cpu     error // why it runs on its CPU plugin; nil on SYCL devices
 	fabric  error // why there is no libfabric
+	served  bool  // its ranks find each other at one server, which nobody has chosen
 
 	mu      sync.Mutex
 	joining map[string]chan struct{} // ids that a rank of this process is joining with; closed by a second one
@@ -91,8 +92,7 @@ func open() (*library, error) {
 	defer signals.Guard()()
 	// Handlers that print a stack trace where Go would recover, in what libfabric and UCX draw in.
 	setEnv("IPATH_NO_BACKTRACE", "1", "UCX_HANDLE_ERRORS", "none")
-	// goccl starts the ranks, or knows who did. oneCCL need not, nor be itself a part of an MPI program.
-	setEnv("CCL_PROCESS_LAUNCHER", "none", "CCL_ATL_TRANSPORT", "ofi")
+	served := setTransport()
 	setEnv("CCL_LOG_LEVEL", "error") // the default warns of every variable that is set
 	names := slices.Clone(engine.OneCCL.Files.Names)
 	if root := os.Getenv("CCL_ROOT"); root != "" {
@@ -105,7 +105,7 @@ func open() (*library, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &library{cpu: cpu, joining: map[string]chan struct{}{}}
+	l := &library{cpu: cpu, served: served, joining: map[string]chan struct{}{}}
 	if missing := C.goneccl_bind(C.U(so.Handle())); missing != nil {
 		return nil, fmt.Errorf("%s is not oneCCL 2021.17 or newer: it has no %s. GOCCL_ONECCL_LIB names oneCCL's libccl.so.2", so.Path(), C.GoString(missing))
 	}
@@ -221,6 +221,8 @@ func (l *library) New(ctx context.Context, g engine.Group, id []byte) (engine.En
 		return nil, fmt.Errorf("device %d: oneCCL runs on its CPU plugin here: %w", g.Device, l.cpu)
 	case l.cpu == nil && g.Device < 0:
 		return nil, fmt.Errorf("oneCCL runs on devices here; there is no device %d", g.Device)
+	case l.served && g.Size > servedMost:
+		return nil, tooMany(g.Size)
 	}
 	twice, leave, err := l.join(string(id))
 	if err != nil {
