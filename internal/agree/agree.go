@@ -36,8 +36,8 @@ const (
 	Here    Kind = iota + 1 // I take part, and know of no decision
 	Propose                 // Ranks are the members
 	Ready                   // Offs[0] is the memory that I made for my host, 0: another does
-	Decide                  // Ranks, and Offs, the memory of each host
-	Decided                 // I know it: Ranks, Offs
+	Decide                  // Ranks, Offs, the memory of each host, and Ended
+	Decided                 // I know it: Ranks, Offs, Ended
 	Done                    // all know it
 	Quit                    // I give up
 	Alive                   // nothing new
@@ -53,6 +53,7 @@ type Notice struct {
 	Ballot uint64 // of the proposal: round<<32 | lead
 	Ranks  []int32
 	Offs   []uint64
+	Ended  []int32 // of the ranks that are no members: those whose end is certain
 }
 
 // Letter is a Notice on its way to a rank.
@@ -94,10 +95,14 @@ type Party struct {
 	Decided bool
 	Ranks   []int32 // of the proposal, or the decision
 	Offs    []uint64
+	Ended   []int32 // of the decision: the other ranks whose end was certain to the lead
 
 	// Make makes the memory for this rank's host, if it is the first of ranks there, and
 	// takes back what it made before. It is 0 where another makes it.
 	Make func(ranks []int32) (uint64, error)
+	// HasEnded reports whether it is certain that rank r, which is gone, has ended: it is not only silent or out of reach. It
+	// may be nil: then nothing is certain.
+	HasEnded func(r int) bool
 
 	phase  phase
 	bound  bool // by a proposal: this rank is ready, so others may have decided
@@ -106,6 +111,7 @@ type Party struct {
 	ballot uint64
 	made   uint64
 	said   []Notice // the last answer of each rank to this lead
+	heard  int      // of a lead: it waits for no rank below this one in this phase
 }
 
 // New is rank me's part, of size ranks. Look begins it.
@@ -193,6 +199,23 @@ func (p *Party) Missing() (list []int) {
 	return list
 }
 
+// First is the first of Missing, -1 if there is none. All calls in a phase take as long together as one look at all ranks.
+func (p *Party) First() int {
+	switch {
+	case p.End != Open || p.lead < 0:
+		return -1
+	case !p.Leads():
+		return p.lead
+	}
+	for p.heard < len(p.gone) && !p.Waits(p.heard) { // nor will it, in this phase
+		p.heard++
+	}
+	if p.heard == len(p.gone) {
+		return -1
+	}
+	return p.heard
+}
+
 // Waits reports whether this rank waits for rank r.
 func (p *Party) Waits(r int) bool {
 	switch {
@@ -234,7 +257,7 @@ func (p *Party) Renewed(r int) {
 func (p *Party) present() {
 	n := Notice{Kind: Here}
 	if p.Decided {
-		n = Notice{Kind: Decided, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs}
+		n = Notice{Kind: Decided, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs, Ended: p.Ended}
 	}
 	p.post(p.lead, n)
 }
@@ -245,7 +268,7 @@ func (p *Party) ask(r int) {
 	case proposing:
 		p.post(r, Notice{Kind: Propose, Ballot: p.ballot, Ranks: p.Ranks})
 	case telling:
-		p.post(r, Notice{Kind: Decide, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs})
+		p.post(r, Notice{Kind: Decide, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs, Ended: p.Ended})
 	}
 }
 
@@ -276,6 +299,7 @@ func (p *Party) hearMember(r int, n Notice) {
 		return
 	}
 	p.said[r] = n
+	p.heard = min(p.heard, r) // also where it has said something else by now
 	p.advance()
 }
 
@@ -297,7 +321,7 @@ func (p *Party) hearLead(n Notice) {
 		if p.Decided && p.ballot != n.Ballot { // by a lead that does not know that it was given up
 			return
 		}
-		p.Decided, p.ballot, p.Ranks, p.Offs = true, n.Ballot, n.Ranks, n.Offs
+		p.decided(&n)
 		p.post(p.lead, Notice{Kind: Decided, Ballot: n.Ballot})
 	case Done:
 		if p.End = Agreed; !p.Decided { // without this rank
@@ -306,6 +330,22 @@ func (p *Party) hearLead(n Notice) {
 	case Quit:
 		p.Dropped(p.lead)
 	}
+}
+
+// decided takes in what is decided.
+func (p *Party) decided(n *Notice) {
+	p.Decided, p.ballot, p.Ranks, p.Offs, p.Ended = true, n.Ballot, n.Ranks, n.Offs, n.Ended
+}
+
+// certain lists the ranks that are no members and whose end is certain. The lead alone says so, in its decision: what ranks
+// make of it must be the same on all.
+func (p *Party) certain() (ended []int32) {
+	for r, gone := range p.gone {
+		if gone && p.HasEnded != nil && !slices.Contains(p.Ranks, int32(r)) && p.HasEnded(r) {
+			ended = append(ended, int32(r))
+		}
+	}
+	return ended
 }
 
 // make makes the memory for the proposal.
@@ -330,10 +370,10 @@ func (p *Party) advance() {
 			p.present()
 			return
 		}
-		p.phase = gathering
+		p.gather()
 		clear(p.said)
 	}
-	for p.Leads() && p.End == Open && len(p.Missing()) == 0 {
+	for p.Leads() && p.End == Open && p.First() < 0 {
 		p.next()
 	}
 }
@@ -359,7 +399,7 @@ func (p *Party) next() {
 				p.End = Out
 				return
 			case !p.Decided: // under an earlier lead
-				p.Decided, p.ballot, p.Ranks, p.Offs = true, n.Ballot, n.Ranks, n.Offs
+				p.decided(n)
 			}
 		}
 		if p.Decided {
@@ -374,13 +414,13 @@ func (p *Party) next() {
 			case int(r) == p.Me:
 				p.Offs = append(p.Offs, p.made)
 			case p.gone[r]:
-				p.phase = gathering
+				p.gather()
 				return
 			case p.said[r].Offs[0] != 0:
 				p.Offs = append(p.Offs, p.said[r].Offs[0])
 			}
 		}
-		p.Decided = true
+		p.Decided, p.Ended = true, p.certain()
 		p.begin(telling)
 	case telling:
 		for r := range p.gone {
@@ -391,6 +431,9 @@ func (p *Party) next() {
 		p.End = Agreed
 	}
 }
+
+// gather begins to ask what the others know.
+func (p *Party) gather() { p.phase, p.heard = gathering, 0 }
 
 // propose proposes the ranks that are not gone. That nobody has decided is known, so this rank is bound by nothing.
 func (p *Party) propose() {
@@ -408,7 +451,7 @@ func (p *Party) propose() {
 
 // begin tells the living members what is new, and waits for their answers.
 func (p *Party) begin(ph phase) {
-	p.phase = ph
+	p.phase, p.heard = ph, 0
 	for _, r := range p.Ranks {
 		if int(r) != p.Me && !p.gone[r] {
 			p.said[r] = Notice{}
