@@ -242,6 +242,9 @@ func (c *Share) Apart() string { return c.apart }
 func eventOf(c *Member, f *call.Fault) event.Event {
 	e := event.New(c.Group.ID(), f.Code, c.Group.Blamed(f), c.Group.Rank(), c.Site.Here.Node, f.Err)
 	e.SetMissing(f.Missing)
+	if f.Certain {
+		e.Loss = event.Certain
+	}
 	if f.Code == call.Closed && f.Theirs != nil {
 		e.Theirs = *f.Theirs
 	}
