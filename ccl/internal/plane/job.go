@@ -58,8 +58,35 @@ type lifetime struct {
 	refs    int              // Comms and joining ranks, under jobs
 	steps   map[string]*step // of joining, under Job.mu
 	leaving bool             // under Job.mu
+	open    int              // Comms that the monitor knows of, and that are not being closed; under Job.mu
+	stay    stay             // under Job.mu
 	StopCh  chan struct{}
 	Wg      sync.WaitGroup
+}
+
+// stay is until when a failure keeps this process in its job: how long, and since when.
+type stay struct{ limit, since time.Duration }
+
+// left is what is left of it, now being the time since the job began: never more than all of it, whatever clocks say.
+func (s stay) left(now time.Duration) time.Duration { return s.limit - max(now-s.since, 0) }
+
+// stayFor keeps this process in its job for that long after a failure.
+func (j *Job) stayFor(limit, since time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if s := (stay{limit, since}); limit > j.Life.stay.left(since) {
+		j.Life.stay = s
+	}
+}
+
+// partFrom counts out a Comm that is being closed. If it is the last, it returns how long failures keep this process in its job.
+func (j *Job) partFrom() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.Life.open--; j.Life.open > 0 {
+		return 0
+	}
+	return j.Life.stay.left(time.Since(j.Time.Coarse.Born))
 }
 
 // Site returns this process's part in host node.
@@ -216,6 +243,7 @@ func (j *Job) Clock() int64 { return j.Time.Coarse.Clock() }
 func (j *Job) add(c *Member) {
 	j.mu.Lock()
 	j.comms.add(c)
+	j.Life.open++
 	early := slices.Clone(j.World.early)
 	j.mu.Unlock()
 	for _, h := range early {
@@ -260,6 +288,7 @@ func (j *Job) checkMembers(now int64) (waits bool) {
 		c.checkAbortWord(j.Time.Lived.Now())
 		c.endLastCall(now)
 		c.watchForeign(now)
+		c.Fate.deserted.check(c)
 		c.check(now)
 		waits = waits || c.Standing.needsMonitor()
 	}
