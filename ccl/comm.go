@@ -206,7 +206,7 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 
 // errorOf is f as an Error of this rank, outside any call.
 func (c *Comm) errorOf(f *call.Fault) *Error {
-	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.eng.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err}
+	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.eng.Rank(), Peer: f.Peer, Missing: f.Missing, Certain: f.Certain, Err: f.Err}
 	if f.Own && f.Code == call.Canceled {
 		e.Peer = e.Rank // also where the call had not begun to wait for another rank
 	}

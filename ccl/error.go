@@ -69,6 +69,9 @@ type Error struct {
 	// Missing lists the ranks that have not joined or not arrived, where they are known: up to 16 in
 	// the failure of a Comm, the same on all ranks.
 	Missing []int
+	// Certain says, with ErrRankLost, that Peer's process has ended. Otherwise it is silent or cannot be reached: it may be
+	// stopped, or live on the other side of a partition, and go on.
+	Certain bool
 	// Mine is this rank's call, Theirs is Peer's call: with ErrClosed its last collective. Each is nil
 	// where it is not known.
 	Mine, Theirs *Call

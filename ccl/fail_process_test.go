@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,7 +104,7 @@ func TestRankProcess(t *testing.T) {
 	err = callOn(ctx, c)
 	var e *ccl.Error
 	errors.As(err, &e)
-	fmt.Printf("rank %d: code %d peer %d: %v\n", c.Rank(), e.Code, e.Peer, err)
+	fmt.Printf("rank %d: code %d peer %d: %v, certain %v\n", c.Rank(), e.Code, e.Peer, err, e.Certain)
 }
 
 // spawned runs n processes on that many hosts (0: this one) and returns what they
@@ -149,6 +150,11 @@ func TestRankEnds(t *testing.T) {
 						}
 						assert.True(t, ok, "rank %d should have told of rank %d:\n%s", r, victim, out)
 					}
+					want := 0
+					if slices.Contains(tc.codes, ccl.ErrRankLost) {
+						want = 3 // it has ended, and all know that
+					}
+					assert.Equal(t, want, strings.Count(out, ", certain true\n"), out)
 					assert.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error`), out)
 				})
 			}

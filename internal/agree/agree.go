@@ -36,8 +36,8 @@ const (
 	Here    Kind = iota + 1 // I take part, and know of no decision
 	Propose                 // Ranks are the members
 	Ready                   // Offs[0] is the memory that I made for my host, 0: another does
-	Decide                  // Ranks, and Offs, the memory of each host
-	Decided                 // I know it: Ranks, Offs
+	Decide                  // Ranks, Offs, the memory of each host, and Ended
+	Decided                 // I know it: Ranks, Offs, Ended
 	Done                    // all know it
 	Quit                    // I give up
 	Alive                   // nothing new
@@ -53,6 +53,7 @@ type Notice struct {
 	Ballot uint64 // of the proposal: round<<32 | lead
 	Ranks  []int32
 	Offs   []uint64
+	Ended  []int32 // of the ranks that are no members: those whose end is certain
 }
 
 // Letter is a Notice on its way to a rank.
@@ -94,10 +95,14 @@ type Party struct {
 	Decided bool
 	Ranks   []int32 // of the proposal, or the decision
 	Offs    []uint64
+	Ended   []int32 // of the decision: the other ranks whose end was certain to the lead
 
 	// Make makes the memory for this rank's host, if it is the first of ranks there, and
 	// takes back what it made before. It is 0 where another makes it.
 	Make func(ranks []int32) (uint64, error)
+	// HasEnded reports whether it is certain that rank r, which is gone, has ended: it is not only silent or out of reach. It
+	// may be nil: then nothing is certain.
+	HasEnded func(r int) bool
 
 	phase  phase
 	bound  bool // by a proposal: this rank is ready, so others may have decided
@@ -106,7 +111,7 @@ type Party struct {
 	ballot uint64
 	made   uint64
 	said   []Notice // the last answer of each rank to this lead
-	first  int      // this lead waits for no rank below it in this phase
+	heard  int      // of a lead: it waits for no rank below this one in this phase
 }
 
 // New is rank me's part, of size ranks. Look begins it.
@@ -194,6 +199,23 @@ func (p *Party) Missing() (list []int) {
 	return list
 }
 
+// First is the first of Missing, -1 if there is none. All calls in a phase take as long together as one look at all ranks.
+func (p *Party) First() int {
+	switch {
+	case p.End != Open || p.lead < 0:
+		return -1
+	case !p.Leads():
+		return p.lead
+	}
+	for p.heard < len(p.gone) && !p.Waits(p.heard) { // nor will it, in this phase
+		p.heard++
+	}
+	if p.heard == len(p.gone) {
+		return -1
+	}
+	return p.heard
+}
+
 // Waits reports whether this rank waits for rank r.
 func (p *Party) Waits(r int) bool {
 	switch {
@@ -223,17 +245,8 @@ func (p *Party) isMember(r int) bool {
 	return is
 }
 
-// waitsForAny reports whether this lead waits for a rank. Of those that it has looked at in this phase none is looked at again: with
-// n ranks, n answers cost it n looks and not n^2.
-func (p *Party) waitsForAny() bool {
-	for p.first < len(p.gone) && !p.Waits(p.first) {
-		p.first++
-	}
-	return p.first < len(p.gone)
-}
-
 // enter begins a phase.
-func (p *Party) enter(ph phase) { p.phase, p.first = ph, 0 }
+func (p *Party) enter(ph phase) { p.phase, p.heard = ph, 0 }
 
 // Renewed tells p that the connection to rank r broke and is there again, so that messages may be
 // lost. This rank tells its lead again what it knows; a lead asks r again unless r has answered.
@@ -253,7 +266,7 @@ func (p *Party) Renewed(r int) {
 func (p *Party) present() {
 	n := Notice{Kind: Here}
 	if p.Decided {
-		n = Notice{Kind: Decided, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs}
+		n = Notice{Kind: Decided, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs, Ended: p.Ended}
 	}
 	p.post(p.lead, n)
 }
@@ -264,7 +277,7 @@ func (p *Party) ask(r int) {
 	case proposing:
 		p.post(r, Notice{Kind: Propose, Ballot: p.ballot, Ranks: p.Ranks})
 	case telling:
-		p.post(r, Notice{Kind: Decide, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs})
+		p.post(r, Notice{Kind: Decide, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs, Ended: p.Ended})
 	}
 }
 
@@ -294,7 +307,8 @@ func (p *Party) hearMember(r int, n Notice) {
 	default:
 		return
 	}
-	p.said[r], p.first = n, min(p.first, r)
+	p.said[r] = n
+	p.heard = min(p.heard, r) // also where it has said something else by now
 	p.advance()
 }
 
@@ -316,7 +330,7 @@ func (p *Party) hearLead(n Notice) {
 		if p.Decided && p.ballot != n.Ballot { // by a lead that does not know that it was given up
 			return
 		}
-		p.Decided, p.ballot, p.Ranks, p.Offs = true, n.Ballot, n.Ranks, n.Offs
+		p.decided(&n)
 		p.post(p.lead, Notice{Kind: Decided, Ballot: n.Ballot})
 	case Done:
 		if p.End = Agreed; !p.Decided { // without this rank
@@ -325,6 +339,22 @@ func (p *Party) hearLead(n Notice) {
 	case Quit:
 		p.Dropped(p.lead)
 	}
+}
+
+// decided takes in what is decided.
+func (p *Party) decided(n *Notice) {
+	p.Decided, p.ballot, p.Ranks, p.Offs, p.Ended = true, n.Ballot, n.Ranks, n.Offs, n.Ended
+}
+
+// certain lists the ranks that are no members and whose end is certain. The lead alone says so, in its decision: what ranks
+// make of it must be the same on all.
+func (p *Party) certain() (ended []int32) {
+	for r, gone := range p.gone {
+		if gone && p.HasEnded != nil && !p.isMember(r) && p.HasEnded(r) {
+			ended = append(ended, int32(r))
+		}
+	}
+	return ended
 }
 
 // make makes the memory for the proposal.
@@ -352,7 +382,7 @@ func (p *Party) advance() {
 		p.enter(gathering)
 		clear(p.said)
 	}
-	for p.Leads() && p.End == Open && !p.waitsForAny() {
+	for p.Leads() && p.End == Open && p.First() < 0 {
 		p.next()
 	}
 }
@@ -378,7 +408,7 @@ func (p *Party) next() {
 				p.End = Out
 				return
 			case !p.Decided: // under an earlier lead
-				p.Decided, p.ballot, p.Ranks, p.Offs = true, n.Ballot, n.Ranks, n.Offs
+				p.decided(n)
 			}
 		}
 		if p.Decided {
@@ -399,7 +429,7 @@ func (p *Party) next() {
 				p.Offs = append(p.Offs, p.said[r].Offs[0])
 			}
 		}
-		p.Decided = true
+		p.Decided, p.Ended = true, p.certain()
 		p.begin(telling)
 	case telling:
 		for r := range p.gone {

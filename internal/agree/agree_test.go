@@ -206,3 +206,81 @@ func TestAnswerTakenBack(t *testing.T) {
 	p.Hear(1, ready)
 	require.True(t, p.Decided)
 }
+
+// Which of the lost ranks have certainly ended is the lead's to say, and decided with the ranks: a lead that comes after it
+// says the same, whatever it knows itself.
+func TestEnded(t *testing.T) {
+	lead := New(0, 5, none)
+	lead.HasEnded = lost(3)
+	lead.Look(lost(3, 4))
+	lead.Hear(1, Notice{Kind: Here})
+	lead.Hear(2, Notice{Kind: Here})
+	lead.Hear(1, Notice{Kind: Ready, Ballot: lead.Ballot(), Offs: []uint64{0}})
+	lead.Hear(2, Notice{Kind: Ready, Ballot: lead.Ballot(), Offs: []uint64{0}})
+	require.True(t, lead.Decided)
+	assert.Equal(t, []int32{3}, lead.Ended)
+	decide := lead.Post[len(lead.Post)-1]
+	require.Equal(t, Letter{2, Notice{Kind: Decide, Ballot: lead.Ballot(), Ranks: []int32{0, 1, 2}, Offs: []uint64{0}, Ended: []int32{3}}}, decide)
+
+	one := New(1, 5, none)
+	one.HasEnded = lost(0, 3, 4)
+	two := New(2, 5, none)
+	two.Look(lost(3))
+	two.Hear(0, Notice{Kind: Propose, Ballot: decide.Ballot, Ranks: decide.Ranks})
+	two.Hear(0, decide.Notice)
+	assert.Equal(t, []int32{3}, two.Ended)
+	one.Look(lost(0, 3, 4))
+	require.True(t, one.Leads())
+	two.Post = nil
+	two.Look(lost(0, 3, 4))
+	require.Len(t, two.Post, 1)
+	require.Equal(t, 1, two.Post[0].To)
+	one.Hear(2, two.Post[0].Notice)
+	assert.True(t, one.Decided)
+	assert.Equal(t, []int32{0, 1, 2}, one.Ranks)
+	assert.Equal(t, []int32{3}, one.Ended, "and not what it knows by now")
+}
+
+// What a lead waits for is looked for once in each phase, and found however ranks answer and go.
+func TestFirst(t *testing.T) {
+	const n = 6
+	p := New(0, n, none)
+	p.Look(lost(1))
+	first := func(want ...int) {
+		t.Helper()
+		require.Equal(t, want, p.Missing())
+		require.Equal(t, want[0], p.First())
+	}
+	first(2, 3, 4, 5)
+	p.Hear(4, Notice{Kind: Here})
+	first(2, 3, 5)
+	p.Hear(2, Notice{Kind: Here})
+	first(3, 5)
+	p.Look(lost(3))
+	first(5)
+	p.Hear(5, Notice{Kind: Here}) // all have come: the proposal
+	first(2, 4, 5)
+	p.Hear(5, Notice{Kind: Ready, Ballot: p.Ballot(), Offs: []uint64{0}})
+	p.Hear(2, Notice{Kind: Ready, Ballot: p.Ballot(), Offs: []uint64{0}})
+	first(4)
+	p.Look(lost(2)) // which is no reason not to wait for rank 4, and then for a proposal without rank 2
+	first(4)
+	p.Hear(4, Notice{Kind: Ready, Ballot: p.Ballot(), Offs: []uint64{0}})
+	first(4, 5)
+	for p.End == Open {
+		r := p.First()
+		kind := Ready
+		if p.Decided {
+			kind = Decided
+		}
+		p.Hear(r, Notice{Kind: kind, Ballot: p.Ballot(), Offs: []uint64{0}})
+	}
+	require.Equal(t, Agreed, p.End)
+	require.Equal(t, -1, p.First())
+	require.Equal(t, []int32{0, 4, 5}, p.Ranks)
+
+	member := New(2, n, none)
+	require.Equal(t, -1, member.First())
+	member.Look(lost(0))
+	require.Equal(t, 1, member.First())
+}

@@ -32,7 +32,7 @@ var reading = []struct {
 	{".mapped", []string{"reach/offer.go:touch", "reach/read.go:Offered"}, "where a Source lies only Read hands out"},
 	{".touch", []string{"reach/offer.go:Write", "reach/read.go:Find"}, "where a Source lies only Read hands out; Write only writes"},
 	{".View", []string{
-		"cpu/comm.go:makeComm", "cpu/comm.go:orphaned", "links/pipeplace.go:PipeTo", "links/pipeplace.go:PipeFrom",
+		"cpu/comm.go:makeComm", "cpu/comm.go:orphaned", "links/pipegrow.go:makeLarger", "links/pipegrow.go:mapLarger", "links/pipeplace.go:PipeTo", "links/pipeplace.go:PipeFrom",
 		"links/pipeplace.go:PipesOf", "plane/pulse.go:showPulse", "plane/share.go:Map", "plane/share.go:View",
 		"reach/views.go:mapped"},
 		"the engine maps memory of its own; slices of other ranks only package reach"},

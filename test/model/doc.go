@@ -4,8 +4,8 @@
 // given up, or cannot connect, and up to two connections break with what is on its way over
 // them, at every step; and says after which steps a promise is broken.
 //
-// Shrink is the engine's own code, package agree. The others are models: they follow the
-// engine's rules, but not its code.
+// Shrink is the engine's own code, package agree, also where spares replace lost ranks and the
+// hosts divide. The others are models: they follow the engine's rules, but not its code.
 //
 // A checker that finds nothing may see nothing. So errors are planted, among them those that
 // the engine once had, and each must be found.

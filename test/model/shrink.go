@@ -16,11 +16,19 @@ type shrinking struct {
 	crashes int // ranks that end, are given up, or cannot connect
 	breaks  int // connections that break
 	quits   int // ranks that give up
+	spares  int // of the ranks, the last: see replace.go
+	cuts    int // 1: the hosts may divide into two sides
+
+	// What bounds the states of more ranks.
+	begun bool // all ranks have called Shrink
+	ends  bool // ranks end, and are not lost in other ways
+	apart int  // the hosts are divided: those of these ranks from the others
 
 	// Planted errors.
 	alone   bool // a rank that cannot connect takes all others for gone, and they it
 	hasty   bool // a rank gives up though it is ready
 	forgets bool // a rank that finds the others at their end without it takes them for gone
+	replacingErrors
 }
 
 var _ system[*shrinkState] = (*shrinking)(nil)
@@ -38,14 +46,24 @@ type shrinkState struct {
 	mail                  [ranksMax][ranksMax][]agree.Notice // by sender and receiver
 	renewed               [ranksMax]uint8                    // a rank has not noticed yet that its connection with these is new
 	faults, breaks, quits uint8
+	suspected             uint8           // of those that are lost: the first word of it was not that they had ended
+	certain               [ranksMax]uint8 // of whom a rank is certain that they have ended
+	side                  uint8           // where the hosts are divided: that of rank 0
+	believed              [ranksMax]uint8 // 1 + the number that a rank has taken without a decision
 }
 
 func has(set uint8, r int) bool { return set>>r&1 != 0 }
 
 func (m *shrinking) start() *shrinkState {
-	s := &shrinkState{}
+	s := &shrinkState{side: uint8(m.apart)}
 	for r := range m.n {
 		s.parties[r] = agree.New(r, m.n, func([]int32) (uint64, error) { return uint64(r + 1), nil })
+	}
+	for r := range m.n {
+		if m.begun {
+			s.began |= 1 << r
+			m.look(s, r)
+		}
 	}
 	return s
 }
@@ -60,9 +78,11 @@ func (s *shrinkState) runs(r int) bool {
 func (m *shrinking) act(s *shrinkState, r int, f func(p *agree.Party)) {
 	p := s.parties[r].Clone()
 	s.parties[r] = p
+	p.HasEnded = func(o int) bool { return has(s.certain[r], o) }
 	f(p)
+	p.HasEnded = nil
 	for _, l := range p.Post {
-		if !has(s.ended, l.To) && !has(s.knows[l.To], r) && s.parties[l.To].End == agree.Open && l.Kind != agree.Alive {
+		if !s.apart(r, l.To) && !has(s.ended, l.To) && !has(s.knows[l.To], r) && s.parties[l.To].End == agree.Open && l.Kind != agree.Alive {
 			box := s.mail[r][l.To]
 			s.mail[r][l.To] = append(box[:len(box):len(box)], l.Notice)
 		}
@@ -99,6 +119,11 @@ func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shri
 	}
 	for r := range m.n {
 		p := s.parties[r]
+		if m.spares > 0 && p.End == agree.Agreed && !has(s.ended, r) && s.faults < uint8(m.crashes) {
+			t := do(true, "rank %d ends, which has a Comm", r, 0)
+			t.faults++
+			t.ended, t.lost = t.ended|1<<r, t.lost|1<<r
+		}
 		if has(s.ended, r) || p.End != agree.Open {
 			continue
 		}
@@ -107,16 +132,19 @@ func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shri
 			t.faults++
 			t.ended, t.lost = t.ended|1<<r, t.lost|1<<r
 			m.hangUp(t, r)
-			if !has(s.lost, r) {
+			if !has(s.lost, r) && !m.ends {
 				t := do(true, "rank %d is given up, though it lives", r, 0)
 				t.faults++
-				t.lost |= 1 << r
+				t.lost, t.suspected = t.lost|1<<r, t.suspected|1<<r
 			}
 		}
 		for o := range m.n {
-			if has(s.lost&^s.knows[r], o) {
+			if !has(s.knows[r], o) && (has(s.lost, o) || s.apart(r, o)) {
 				t := do(false, "rank %d hears that rank %d is lost", r, o)
 				t.knows[r] |= 1 << o
+				if has(s.ended&^s.suspected, o) && (!s.apart(r, o) || m.late) {
+					t.certain[r] |= 1 << o
+				}
 				t.mail[o][r], t.renewed[r] = nil, t.renewed[r]&^(1<<o)
 				if has(t.began, r) {
 					m.look(t, r)
@@ -135,6 +163,7 @@ func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shri
 				all[len(all)-1].what.more = says[box[0].Kind]
 				t.mail[o][r] = box[1:]
 				m.act(t, r, func(p *agree.Party) { p.Hear(o, box[0]) })
+				m.believe(t, r, &box[0])
 			}
 		}
 		for o := range m.n {
@@ -147,7 +176,7 @@ func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shri
 			t.quits++
 			m.act(t, r, (*agree.Party).Give)
 		}
-		if s.faults < uint8(m.crashes) && !has(s.lost, r) {
+		if s.faults < uint8(m.crashes) && !has(s.lost, r) && !m.ends {
 			t := do(true, "rank %d cannot connect", r, 0)
 			t.faults++
 			if m.alone {
@@ -158,12 +187,12 @@ func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shri
 				}
 				m.act(t, r, func(p *agree.Party) { p.Look(func(int) bool { return true }) })
 			} else {
-				t.lost, t.knows[r] = t.lost|1<<r, t.knows[r]|1<<r
+				t.lost, t.suspected, t.knows[r] = t.lost|1<<r, t.suspected|1<<r, t.knows[r]|1<<r
 				m.look(t, r)
 			}
 		}
 	}
-	return all
+	return m.cut(s, all)
 }
 
 // between is what may happen to rank r, which is in Shrink, with rank o, which it does not know to be lost.
@@ -173,7 +202,7 @@ func (m *shrinking) between(s *shrinkState, r, o int, do func(bool, string, int,
 		t.renewed[r] &^= 1 << o
 		m.act(t, r, func(p *agree.Party) { p.Renewed(o) })
 	}
-	if has(s.ended, o) {
+	if has(s.ended, o) || s.apart(r, o) {
 		return
 	}
 	switch s.parties[o].End {
@@ -203,6 +232,11 @@ var says = [...]string{agree.Here: "here", agree.Propose: "propose", agree.Ready
 	agree.Done: "done", agree.Quit: "quit", agree.Alive: "alive"}
 
 func (m *shrinking) check(s *shrinkState, end bool) error {
+	if m.spares > 0 {
+		if err := m.checkReplaced(s, end); err != nil || s.side != 0 {
+			return err
+		}
+	}
 	for r, p := range s.parties[:m.n] {
 		told := has(s.lost, r) // or will be: its Comm fails as soon as it hears
 		switch {
@@ -239,16 +273,22 @@ func (m *shrinking) check(s *shrinkState, end bool) error {
 }
 
 func (m *shrinking) key(s *shrinkState, b []byte) []byte {
-	b = append(b, s.faults, s.breaks, s.quits, s.began, s.ended, s.lost)
+	b = append(b, s.faults, s.breaks, s.quits, s.began, s.ended, s.lost, s.suspected, s.side)
 	for r, p := range s.parties[:m.n] {
 		switch {
-		case has(s.ended, r): // what it did counts no more
+		case has(s.ended, r): // what it did counts no more, but for a Comm that stood by then
+			if m.spares > 0 && p.End == agree.Agreed {
+				b = p.AppendEnd(b)
+			}
 			continue
 		case p.End != agree.Open:
-			b = p.AppendEnd(b)
+			b = append(p.AppendEnd(b), s.believed[r])
+			if m.ownView {
+				b = append(b, s.knows[r])
+			}
 			continue
 		}
-		b = p.Append(append(b, s.knows[r], s.renewed[r]))
+		b = p.Append(append(b, s.knows[r], s.renewed[r], s.certain[r], s.believed[r]))
 		for o := range m.n {
 			b = append(b, byte(len(s.mail[o][r])))
 			for i := range s.mail[o][r] {

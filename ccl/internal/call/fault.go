@@ -31,6 +31,7 @@ type Fault struct {
 	Peer    int // the rank of the Comm at fault, or -1
 	Missing []int
 	Own     bool    // this rank gave up: to the others it is the one at fault
+	Certain bool    // for RankLost: Peer's process has ended; else it is only silent, or out of reach
 	Mine    *Record // for Mismatch: this rank's call, if not the one that failed
 	Theirs  *Record // and Peer's
 	Err     error

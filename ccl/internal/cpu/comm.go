@@ -34,6 +34,7 @@ type Comm struct {
 	fuse        []byte         // operands and results of a group's small calls
 	one         call.Call      // made of those
 	splits      uint64
+	ended       []int                               // see Ended
 	disturb     func(*Comm, *call.Call) *call.Fault // see Disturbed
 }
 

@@ -57,7 +57,10 @@ func (c *Comm) Fail(f *call.Fault) { c.rank.Fail(f) }
 func (c *Comm) Ended(f *call.Fault) *call.Fault { return c.rank.Ended(f) }
 
 // Interrupt makes a Shrink under way come to nothing, unless this rank is bound to wait for its outcome.
-func (c *Comm) Interrupt() { c.rank.Fate.Interrupt() }
+func (c *Comm) Interrupt() {
+	c.rank.Fate.Interrupt()
+	c.rank.WakeCall()
+}
 
 // Inside notes that this rank is in a call of another engine that may wait there for other ranks, or is no more.
 func (c *Comm) Inside(yes bool) { c.rank.Inside(yes) }

@@ -22,7 +22,7 @@ func twoOfAHost(t *testing.T) [2]*Comm {
 	require.NoError(t, err)
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Host = group.Topology([]int{0, 0}, 1), h
+	s.Job.World.Topo, s.Here.Host, s.Here.Procs = group.Topology([]int{0, 0}, 1), h, []int{0, 0}
 	off, err := h.Alloc(region.Bytes(2))
 	require.NoError(t, err)
 	var c [2]*Comm

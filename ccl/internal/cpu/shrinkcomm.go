@@ -40,5 +40,12 @@ func (c *Comm) Shrink(ctx context.Context, opt plane.Options) (*Comm, *call.Faul
 		return nil, call.NewFault(call.Backend, c.Rank(), "%w", err)
 	}
 	child.disturb = c.disturb
+	for _, r := range a.Party.Ended {
+		child.ended = append(child.ended, c.rank.Group.World(int(r)))
+	}
 	return child, nil
 }
+
+// Ended lists the ranks of the world that Shrink left out of c, and whose end was certain: the same on all ranks of c. The
+// others it left out were silent or out of reach: see agree.Majority.
+func Ended(c *Comm) []int { return c.ended }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -15,6 +16,9 @@ import (
 type ends struct {
 	rank *plane.Member
 	made map[linkKey]*Link
+	rows map[int][]atomic.Uint64 // of the ranks of this host, once mapped: see row
+
+	grown int // of this rank's pipes: see grow
 }
 
 // Close ends all of them.
@@ -167,7 +171,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 		if c.rank.Share.HasLeft(l.peer) || c.rank.Site.LeftInOrder(w) {
 			return c.rank.Stop(call.NewFault(call.Closed, l.peer, ""))
 		}
-		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Err: tcp.ErrRefused})
+		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Certain: true, Err: tcp.ErrRefused})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})
@@ -205,6 +209,9 @@ func (l *Link) close() {
 // broken reports that the stream with peer ended. Often that is the echo of another
 // failure, whose report is on its way: it gets a moment to arrive.
 func (c *ends) broken(peer int, err error) *call.Fault {
+	if errors.Is(err, errUnmapped) {
+		return c.unmapped(peer)
+	}
 	if errors.Is(err, tcp.ErrChanged) {
 		return c.rank.Stop(call.NewFault(call.Backend, peer, "%w from rank %d to rank %d (GOCCL_WIRE)", err, peer, c.rank.Group.Rank()))
 	}

@@ -174,7 +174,9 @@ func (c *pairs) SendHere(o *Outgoing, k *call.Call) bool {
 	}
 	o.begun = true
 	o.Left = o.Left[n:]
-	o.Done = len(o.Left) == 0
+	if o.Done = len(o.Left) == 0; !o.Done && w.pipe.larger != nil {
+		w.grow()
+	}
 	return true
 }
 
@@ -205,7 +207,9 @@ func (c *pairs) ReceiveHere(ctx context.Context, i *Incoming, k *call.Call) (mov
 			i.slow.start(i.L, head{comm: c.rank.Group.ID(), kind: messageData, record: c.expected(i, k)}, i.Left)
 			return true, nil
 		}
-		if !i.fits(e) {
+		if !i.fits(e) && e.moved() {
+			return c.followHere(i)
+		} else if !i.fits(e) {
 			mine, theirs := c.expected(i, k), e.said()
 			return false, c.rank.Stop(plane.Disagree(mine, theirs, i.L.peer))
 		}
@@ -213,11 +217,21 @@ func (c *pairs) ReceiveHere(ctx context.Context, i *Incoming, k *call.Call) (mov
 			return true, c.fetchOffered(ctx, i, e)
 		}
 		i.begun = true
+	} else if e.moved() {
+		return c.followHere(i)
 	}
 	n := copy(i.Left, r.data(e))
 	r.done(e)
 	i.Left = i.Left[n:]
 	i.Done = len(i.Left) == 0
+	return true, nil
+}
+
+// followHere goes on in the larger pipe to which the sender has moved.
+func (c *pairs) followHere(i *Incoming) (bool, *call.Fault) {
+	if !i.L.From.follow() {
+		return false, c.ends.unmapped(i.L.peer)
+	}
 	return true, nil
 }
 

@@ -30,7 +30,8 @@ type pipe struct {
 	mem    []byte
 	cells  []cell
 	ring   []byte
-	chunks int // how many there are
+	chunks int                               // how many there are
+	larger func(off uint64) (uint64, []byte) // makes a larger pipe, or, of a reader, maps the one at off; nil: there is none
 }
 
 // cell is the head of one record of a pipe: where its data lie, and of which message they are.
@@ -54,6 +55,7 @@ const (
 	headAt     = 0   // records taken
 	givenAt    = 64  // by chunk, how often it was given back
 	meetAt     = 128 // the rendezvous
+	grownAt    = 192 // where the larger pipe is
 	chunkBytes = 8 << 10
 	chunkFrom  = 1 << 10 // bytes of data that go into a chunk, where chunks do not go back and forth
 	chunkFirst = 4 << 10 // of up to 4 chunks', so that the reader begins before all are written
@@ -70,7 +72,7 @@ const (
 	recordStream  = iota << 4 // bytes of a stream
 	recordMessage             // a message begins
 	recordMore                // more of it
-	RecordOffer               // a message begins, whose data are to be fetched: see rendezvous
+	RecordOffer               // a message begins, whose data are to be fetched: see rendezvous; or see recordMoved
 	recordMask    = 3 << 4
 )
 
@@ -275,10 +277,11 @@ func (w *PipeWriter) TrySend(b []byte) (int, error) {
 			break
 		}
 		n := w.put(e, recordStream, 1, b[sent:])
-		if n < 0 {
+		if n >= 0 {
+			sent += n
+		} else if w.pipe.larger == nil || !w.grow() {
 			break
 		}
-		sent += n
 	}
 	w.more = sent < len(b)
 	return sent, nil
@@ -379,11 +382,15 @@ func (r *pipeReader) release() {
 // Peek is up to limit of the next bytes, as they lie; Discard says they are read.
 func (r *pipeReader) Peek(_ []byte, limit int) ([]byte, error) {
 	e := r.Cell()
-	if e == nil {
-		return nil, nil
+	for ; e != nil && e.Record() == RecordOffer; e = r.Cell() {
+		if !e.moved() { // what comes as a stream goes through the pipe
+			r.answer(e, refused)
+			return nil, nil
+		} else if !r.follow() {
+			return nil, errUnmapped
+		}
 	}
-	if e.Record() == RecordOffer { // what comes as a stream goes through the pipe
-		r.answer(e, refused)
+	if e == nil {
 		return nil, nil
 	}
 	if !r.begun {
@@ -427,9 +434,9 @@ func (r *pipeReader) Discard(n int) {
 func (r *pipeReader) TryRecv(b []byte) (int, error) {
 	n := 0
 	for n < len(b) {
-		v, _ := r.Peek(nil, len(b)-n)
+		v, err := r.Peek(nil, len(b)-n)
 		if len(v) == 0 {
-			break
+			return n, err
 		}
 		n += copy(b[n:], v)
 		r.Discard(len(v))

@@ -29,6 +29,9 @@ func (c *ends) PipeTo(r int, cl class) (*PipeWriter, error) {
 	w := newPipeWriter(mem)
 	w.beginAt(c.rank.Order.Start)
 	w.crowded = c.rank.Share.Spins == plane.SpinsCrowded
+	if cl != Agreements && grownMost(c.rank.Share.N) > 0 {
+		w.pipe.larger = c.makeLarger
+	}
 	row[int(cl)*c.rank.Share.N+r].Store(off)
 	return w, nil
 }
@@ -49,20 +52,30 @@ func (c *ends) PipeFrom(r int, cl class) (*pipeReader, error) {
 	}
 	p := newPipeReader(mem, c.rank.Group.ID())
 	p.beginAt(c.rank.Order.Start)
+	p.pipe.larger = c.mapLarger
 	return p, nil
 }
 
-// row is where rank r's pipes to the ranks of this host are, nil if it has none.
+// row is where rank r's pipes to the ranks of this host are, nil if it has none. It is mapped once: a rank that waits for a
+// pipe asks again and again.
 func (c *ends) row(r int, make bool) ([]atomic.Uint64, error) {
+	if row := c.rows[r]; row != nil {
+		return row, nil
+	}
 	mem, err := c.rank.Share.Map(c.rank.Share.Local.Row(r), rowBytes(c.rank.Share.N), make)
 	if mem == nil {
 		return nil, err
 	}
-	return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[0])), len(mem)/8), nil
+	row := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[0])), len(mem)/8)
+	if c.rows == nil {
+		c.rows = map[int][]atomic.Uint64{}
+	}
+	c.rows[r] = row
+	return row, nil
 }
 
-// rowBytes is the size of a row: a place for each rank and class.
-func rowBytes(n int) int { return 8 * n * int(classes) }
+// rowBytes is the size of a row: a place for each rank and class, and one for each pipe that may grow.
+func rowBytes(n int) int { return 8 * (n*int(classes) + grownMost(n)) }
 
 // PipesOf lists the row at off, and its pipes.
 func PipesOf(h *shm.Host, n int, off uint64) []shm.Place {
@@ -73,9 +86,11 @@ func PipesOf(h *shm.Host, n int, off uint64) []shm.Place {
 		return list
 	}
 	defer h.Drop(row)
-	for _, p := range unsafe.Slice((*uint64)(unsafe.Pointer(&mem[0])), rowBytes(n)/8) {
-		if p != 0 {
+	for i, p := range unsafe.Slice((*uint64)(unsafe.Pointer(&mem[0])), rowBytes(n)/8) {
+		if p != 0 && i < n*int(classes) {
 			list = append(list, shm.PlaceAt(p, pipeBytes(n)))
+		} else if p != 0 {
+			list = append(list, shm.PlaceAt(p, largeBytes))
 		}
 	}
 	return list

@@ -39,7 +39,7 @@ func TestPipesHavePlaces(t *testing.T) {
 	row := all[0].rank.Share.Local.Row(0).Load()
 	places := PipesOf(all[0].rank.Share.Host, n, row)
 	require.Equal(t, shm.PlaceAt(row, rowBytes(n)), places[0])
-	require.Equal(t, 8*n*int(classes), rowBytes(n))
+	require.Equal(t, 8*n*int(classes), rowBytes(n), "pipes among so few do not grow")
 	require.Len(t, places, 3)
 	for _, p := range places[1:] {
 		require.Equal(t, shm.PlaceAt(p.Off, pipeBytes(n)), p)

@@ -60,8 +60,8 @@ var parked atomic.Int32
 func takesLastProcessor() bool { return int(parked.Load())+1 >= runtime.GOMAXPROCS(0) }
 
 // Park is a part of a wait for peer: the first time it sets the bell, for the caller to look once more; then it sleeps
-// until this rank is rung, or limit is over, if that is positive.
-func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Duration) {
+// until this rank is rung, or limit is over, if that is positive. It reports whether it has slept.
+func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Duration) (slept bool) {
 	want := uint64(BellAnyone)
 	if peer >= 0 && !w.Several {
 		want = BellFrom + uint64(c.Group.Topology().Local(peer))
@@ -80,16 +80,24 @@ func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Durat
 		}
 		c.Share.Local.Bell(c.Share.Me).Store(want)
 		c.Standing.drain()
-		return
+		return false
 	}
 	if c.Share.Host.Shared() {
 		c.parkInKernel(ctx, w, want, limit)
-		return
+		return true
+	}
+	var over <-chan time.Time
+	if limit > 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		over = t.C
 	}
 	select {
 	case <-b.rung:
 	case <-ctx.Done():
+	case <-over:
 	}
+	return true
 }
 
 const (
@@ -131,6 +139,13 @@ func (c *Member) Wake() {
 				c.Site.ringRank(c, r)
 			}
 		}
+	}
+}
+
+// RingFor rings rank r of c's host, if it sleeps until c's rank has posted, or any.
+func RingFor(c *Member, r int) {
+	if c.Share.claimRing(r, false) {
+		c.Site.ringRank(c, r)
 	}
 }
 

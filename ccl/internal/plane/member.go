@@ -37,6 +37,7 @@ func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topolo
 	c.Group, c.Hooks = group.New(id, world, topo, rank, opt.agreed()), opt.hooks()
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
 	c.Share.Host, c.Share.views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
+	c.Share.ringIdle = at.Here.ringIdle
 	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
 	c.Fate.ctx, c.Fate.cancel = context.WithCancel(context.Background())
 	join(c)
@@ -131,6 +132,9 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	if !first {
 		return false
 	}
+	if d := keeps(&c.Group, f); d > 0 {
+		c.Site.Job.stayFor(d, time.Duration(c.Fate.failedAt.Load()))
+	}
 	c.WakeCall()
 	if c.Hooks.OnFail != nil {
 		c.Hooks.OnFail(f)
@@ -147,29 +151,35 @@ func (c *Member) Enlist() {
 	c.Site.Job.add(c)
 }
 
-// A Comm that has just failed stays for a while: its process may be one through which the report
-// of the failure travels, and tells where its ranks stood.
+// A rank stays in its job for a while after a Comm has failed: its process may be one through which the report of the failure
+// travels, and that tells where all ranks stood. So the Close of its last Comm waits. That of another does not: a program that
+// closes the Comms of a part of its ranks goes on with the others.
 const (
-	lingerFor  = 100 * time.Millisecond // where it spans hosts
+	lingerFor  = 100 * time.Millisecond // where the Comm spans hosts
 	lingerHere = snapshotAfter + 4*tick
 )
 
-func (c *Member) Linger() {
-	f := c.Fate.cause.Load()
-	if f == nil || c.Group.Size() == 1 {
-		return
+// keeps is how long the failure f of a Comm keeps its ranks in their job.
+func keeps(g *group.Group, f *call.Fault) time.Duration {
+	switch {
+	case g.Size() == 1:
+		return 0
+	case g.Topology().Nodes() > 1:
+		return lingerFor
+	case alarming(f.Code):
+		return lingerHere
 	}
-	limit := lingerFor
-	if c.Group.Topology().Nodes() == 1 {
-		if limit = lingerHere; !alarming(f.Code) {
-			return
-		}
-	}
-	time.Sleep(remaining(limit, time.Since(c.Site.Job.Time.Coarse.Born)-time.Duration(c.Fate.failedAt.Load())))
+	return 0
 }
 
-// remaining is what is left of limit once so much of it has passed: never more than limit, whatever clocks say.
-func remaining(limit, passed time.Duration) time.Duration { return limit - max(passed, 0) }
+// Linger tells where this rank stood when its Comm failed, if nobody has told that yet. If it is the rank's last Comm of the
+// job, it waits for as long as the failures of the job keep the rank there. Each Close calls it once.
+func (c *Member) Linger() {
+	c.Standing.note.Lock()
+	c.publishAtFailure(c.Site.Job.Clock())
+	c.Standing.note.Unlock()
+	time.Sleep(c.Site.Job.partFrom(c.Group.World(c.Group.Rank())))
+}
 
 // alarming reports whether a failure is one that nobody has asked for.
 func alarming(code call.Code) bool {
@@ -242,6 +252,9 @@ func (c *Share) Apart() string { return c.apart }
 func eventOf(c *Member, f *call.Fault) event.Event {
 	e := event.New(c.Group.ID(), f.Code, c.Group.Blamed(f), c.Group.Rank(), c.Site.Here.Node, f.Err)
 	e.SetMissing(f.Missing)
+	if f.Certain {
+		e.Loss = event.Certain
+	}
 	if f.Code == call.Closed && f.Theirs != nil {
 		e.Theirs = *f.Theirs
 	}

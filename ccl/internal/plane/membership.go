@@ -11,6 +11,7 @@ import (
 type membership struct {
 	Topo    algo.Topology
 	dead    map[int]bool    // ranks of the world that are known to be lost
+	ended   map[int]bool    // those of them whose loss is certain: see lose
 	leavers map[int]bool    // ranks of the world that are known to have left in good order
 	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
 	first   map[int]int     // by host, which of its ranks leads it, where that is not the first
@@ -19,7 +20,7 @@ type membership struct {
 }
 
 func newMembership() membership {
-	return membership{dead: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{}}
+	return membership{dead: map[int]bool{}, ended: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{}}
 }
 
 // absence says why a host has nobody on the control plane.
@@ -46,6 +47,21 @@ func (m *membership) isAway(w int) bool { return m.leavers[w] || m.dead[w] }
 // nobody has taken its place, all of its host have. j.mu is held.
 func (m *membership) hasLeft(w int) bool {
 	return m.leavers[w] || !m.dead[w] && m.vacant[m.Topo.Node(w)] == leftHost
+}
+
+// lose notes that rank w of the world is lost. That is certain if its process was seen to end: the kernel's word of its
+// death, the end of a local connection, a port that is refused where it listened. Otherwise it is suspected: it is silent or
+// out of reach, and may live on the other side of a partition.
+//
+// The first word of a loss stands. A rank that was suspected first may have gone on with others, without this one, before it
+// ended, so that its later end does not make it one that never did: see agree.Majority.
+func (m *membership) lose(w int, certain bool) {
+	if !m.dead[w] {
+		m.dead[w] = true
+		if certain {
+			m.ended[w] = true
+		}
+	}
 }
 
 // leave notes that ranks have left in good order.

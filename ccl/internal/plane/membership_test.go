@@ -37,6 +37,17 @@ func TestLeadOfAHost(t *testing.T) {
 	}
 }
 
+// A loss is certain or suspected by the first word of it: one that was suspected may have gone on elsewhere before it ended.
+func TestFirstWordOfALossStands(t *testing.T) {
+	m := newMembership()
+	m.lose(1, true)
+	m.lose(2, false)
+	m.lose(1, false)
+	m.lose(2, true)
+	assert.Equal(t, map[int]bool{1: true, 2: true}, m.dead)
+	assert.Equal(t, map[int]bool{1: true}, m.ended)
+}
+
 // Where the lead of a host has left, and no other has come, all of its host count as having left, but for those
 // that are lost.
 func TestWhoHasLeft(t *testing.T) {

@@ -174,11 +174,18 @@ func (s *Site) listenTo(c *control.Conn) {
 			s.checkCutShort(c.First)
 		default:
 			s.near.drop(c)
-			s.lostNeighbor(c, fmt.Errorf("%w, or its host cannot be reached", errEnded))
+			why := errEnded
+			if !tcp.Refuses(s.Job.Net.Addrs[c.First], refusesWithin) { // a cut may look like an end
+				why = fmt.Errorf("%w, or its host cannot be reached", errEnded)
+			}
+			s.lostNeighbor(c, why)
 		}
 		return
 	}
 }
+
+// refusesWithin is how long a host may take to refuse a connection whose process has ended there.
+const refusesWithin = 50 * time.Millisecond
 
 // lostNeighbor reports the ranks of the process at the other end of c.
 func (s *Site) lostNeighbor(c *control.Conn, why error) {

@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -76,4 +77,42 @@ func TestStarvedIsNotLost(t *testing.T) {
 	assert.Eventually(t, check, time.Minute, 50*time.Millisecond, "it is stopped")
 	s.Reset()
 	s.Here.Host = PrivateHost()
+}
+
+// A process that is in two jobs has a death word in each: its other processes hear of a kill in both at once, and need no
+// connection for it.
+func TestEveryJobHasADeathWord(t *testing.T) {
+	var sites []*Site
+	for i := range 2 {
+		h, err := sharedHost()
+		require.NoError(t, err)
+		off, err := h.Alloc(pulseBytes(2))
+		require.NoError(t, err)
+		boardOf(h).pulses.Store(off)
+		j := EnterJob(fmt.Sprint(t.Name(), i), time.Second)
+		s := j.Site(0)
+		s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
+		s.Here.open(h)
+		require.NoError(t, s.Here.showPulse(h))
+		t.Cleanup(func() {
+			s.Reset()
+			s.Here.Host = PrivateHost()
+			j.Leave()
+		})
+		sites = append(sites, s)
+	}
+	if sites[0].Here.processes.pulse.death.Load() == 0 {
+		t.Skip("hardware: this kernel keeps no robust list for us")
+	}
+	for i, s := range sites {
+		p := &s.Here.processes
+		require.NotZero(t, p.pulse.death.Load(), "job %d", i)
+		p.pulses[1].death.Store(1) // the other process has its own
+		require.True(t, s.Here.KernelTells(1), "job %d", i)
+		require.True(t, s.Here.guard(), "job %d: this process is told of the other's end", i)
+		require.True(t, s.Here.canIdle() || s.Here.Ends.Ringer.Load() == nil, "job %d", i)
+	}
+	sites[0].Here.hidePulse() // that it leaves one job does not matter to the other
+	require.NotZero(t, sites[1].Here.processes.pulse.death.Load())
+	require.True(t, sites[1].Here.guard())
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
@@ -167,10 +168,10 @@ func (s *Site) deliver(e *event.Event) {
 	}
 	s.Job.mu.Lock()
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
-		s.Job.World.dead[int(e.Peer)] = true
+		s.Job.World.lose(int(e.Peer), e.Loss == event.Certain)
 	}
 	if s.Job.broken.at == 0 && alarming(call.Code(e.Code)) {
-		s.Job.broken = broken{max(s.Job.Clock(), 1), call.Code(e.Code)}
+		s.Job.broken = broken{at: max(s.Job.Clock(), 1), code: call.Code(e.Code)}
 		for _, c := range s.Job.comms.members(nil) { // all are to say where they stand
 			c.Standing.asked.Store(true)
 		}
@@ -217,8 +218,8 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 		}
 		return
 	}
-	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Err: e.Cause()}
-	if !e.Ended || !c.Standing.outlive(f) {
+	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Certain: e.Loss == event.Certain, Err: e.Cause()}
+	if e.Loss == event.Suspected || !c.Standing.outlive(f) {
 		c.FailHere(f)
 	}
 }
@@ -252,11 +253,40 @@ func (s *Site) isGivenUp() bool {
 	return s.Job.IsLost(s.Here.Mine)
 }
 
-// Lost reports that rank w of the world is gone.
+// Lost reports that rank w of the world is gone. With errEnded itself as the cause that is certain.
 func (s *Site) Lost(w int, cause error) {
 	e := event.New(0, call.RankLost, w, -1, s.Here.Node, cause)
-	e.Ended = errors.Is(cause, errEnded)
+	switch {
+	case cause == errEnded:
+		e.Loss = event.Certain
+	case errors.Is(cause, errEnded):
+		e.Loss = event.Ended
+	}
 	s.Post(e)
+}
+
+// LostOf notes in lost which ranks of g are lost, and returns how many of the job's are.
+func (j *Job) LostOf(g *group.Group, lost []bool) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for r := range lost {
+		lost[r] = j.World.dead[g.World(r)]
+	}
+	return len(j.World.dead)
+}
+
+// Losses is how many ranks of the job are known to be lost.
+func (j *Job) Losses() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.World.dead)
+}
+
+// HasEnded reports whether rank w of the world is lost and its end is certain.
+func (j *Job) HasEnded(w int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.World.ended[w]
 }
 
 // IsLost reports whether rank w of the world is known to be lost.

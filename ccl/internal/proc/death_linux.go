@@ -17,6 +17,10 @@ import (
 // robust list, get_robust_list(2)); the kernel sets the bit in those words when the thread ends. One thread of this
 // process has two duties: it names the word of this process, and it waits for the word of one other process. The kernel
 // wakes it when it sets the bit.
+//
+// A process has such a word, and such a thread, for each job that it is in. One thread could not serve two jobs: a robust
+// list has one offset from its entries to their words, which lie in the memory of different hosts, and a thread waits for
+// one word. A thread that is free serves the next job.
 
 // robustHead is struct robust_list_head of linux/futex.h, followed by the one entry.
 type robustHead struct {
@@ -26,28 +30,45 @@ type robustHead struct {
 	entry   uintptr
 }
 
-// flagBearer is the thread that names the word. A process has one.
-var flagBearer bearer
+// bearers are the threads that name words: as many as this process has been in jobs at a time. The lock guards all their
+// fields; it may be taken under any lock, and nothing is locked under it.
+var bearers struct {
+	sync.Mutex
+	list []*bearer
+}
 
+// bearer is one of them.
 type bearer struct {
-	sync.Mutex // guards all fields; it may be taken under any lock, and nothing is locked under it
-	head       *robustHead
-	tid        uint32
-	word       *atomic.Uint32 // nil: free
+	head *robustHead
+	tid  uint32
+	word *atomic.Uint32 // nil: free
 
 	of     *atomic.Uint32 // the word of another process that the thread waits for; nil: none
 	tell   Watcher        // hears when that process has ended, or taken its mark away
 	change chan struct{}  // of of, from nil
 }
 
-// MarkDeath makes the kernel set OwnerDied in word when this process dies. It returns false where that is impossible:
-// another job of this process has the mark, or the system forbids it. Then the end of a socket and silence still tell.
+// bearerOf is the thread that names word, or with nil one that is free; nil if there is none. The caller holds bearers' lock.
+func bearerOf(word *atomic.Uint32) *bearer {
+	for _, f := range bearers.list {
+		if f.word == word {
+			return f
+		}
+	}
+	return nil
+}
+
+// MarkDeath makes the kernel set OwnerDied in word when this process dies. It returns false where the system forbids it.
+// Then the end of a socket and silence still tell.
 func MarkDeath(word *atomic.Uint32) bool {
-	f := &flagBearer
-	f.Lock()
-	defer f.Unlock()
-	if f.word != nil || f.head == nil && !startBearer() {
-		return false
+	bearers.Lock()
+	defer bearers.Unlock()
+	f := bearerOf(nil)
+	if f == nil {
+		if f = startBearer(); f == nil {
+			return false
+		}
+		bearers.list = append(bearers.list, f)
 	}
 	word.Store(f.tid)
 	entry := uintptr(unsafe.Pointer(&f.head.entry))
@@ -59,10 +80,9 @@ func MarkDeath(word *atomic.Uint32) bool {
 
 // UnmarkDeath ends what MarkDeath began. It must come before word is unmapped.
 func UnmarkDeath(word *atomic.Uint32) {
-	f := &flagBearer
-	f.Lock()
-	defer f.Unlock()
-	if f.word == word {
+	bearers.Lock()
+	defer bearers.Unlock()
+	if f := bearerOf(word); f != nil {
 		f.head.next = uintptr(unsafe.Pointer(f.head))
 		f.word = nil
 		word.Store(0)
@@ -71,17 +91,16 @@ func UnmarkDeath(word *atomic.Uint32) {
 	}
 }
 
-// startBearer starts the thread. The caller holds flagBearer's lock.
-func startBearer() bool {
-	f := &flagBearer
+// startBearer starts a thread that names nothing yet; nil if that cannot be.
+func startBearer() *bearer {
 	page, err := unix.Mmap(-1, 0, syscall.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
-		return false
+		return nil
 	}
 	head := (*robustHead)(unsafe.Pointer(&page[0]))
 	head.next = uintptr(unsafe.Pointer(head))
 	head.entry = uintptr(unsafe.Pointer(head))
-	f.change = make(chan struct{}, 1)
+	f := &bearer{head: head, change: make(chan struct{}, 1)}
 	tid := make(chan uint32)
 	go func() {
 		runtime.LockOSThread() // for good: the thread's life is the process's
@@ -94,10 +113,9 @@ func startBearer() bool {
 	}()
 	if f.tid = <-tid; f.tid == 0 {
 		unix.Munmap(page)
-		return false
+		return nil
 	}
-	f.head = head
-	return true
+	return f
 }
 
 const (
@@ -110,10 +128,10 @@ const (
 // WatchDeath calls tell.Ended once, when the process whose word is of takes its mark away or dies; a nil of ends the wait.
 // It returns false where the kernel does not mark this process's own word: then there is no thread to wait.
 func WatchDeath(own, of *atomic.Uint32, tell Watcher) bool {
-	f := &flagBearer
-	f.Lock()
-	defer f.Unlock()
-	if f.word == nil || f.word != own {
+	bearers.Lock()
+	defer bearers.Unlock()
+	f := bearerOf(own)
+	if own == nil || f == nil {
 		return false
 	}
 	if f.of != of {
@@ -122,7 +140,7 @@ func WatchDeath(own, of *atomic.Uint32, tell Watcher) bool {
 	return true
 }
 
-// turn makes the thread wait for another word. The caller holds f.
+// turn makes the thread wait for another word. The caller holds bearers' lock.
 func (f *bearer) turn(of *atomic.Uint32, tell Watcher) {
 	old := f.of
 	f.of, f.tell = of, tell
@@ -139,25 +157,25 @@ func (f *bearer) turn(of *atomic.Uint32, tell Watcher) {
 func (f *bearer) keepWatch() {
 	again := unix.NsecToTimespec(int64(watchAgain))
 	for {
-		f.Lock()
+		bearers.Lock()
 		of, tell := f.of, f.tell
 		if of == nil {
-			f.Unlock()
+			bearers.Unlock()
 			<-f.change
 			continue
 		}
 		v := of.Load()
 		if v == 0 || v&OwnerDied != 0 {
 			f.of, f.tell = nil, nil
-			f.Unlock()
+			bearers.Unlock()
 			tell.Ended()
 			continue
 		}
 		if v&futexWaiters == 0 && !of.CompareAndSwap(v, v|futexWaiters) {
-			f.Unlock()
+			bearers.Unlock()
 			continue
 		}
-		f.Unlock() // from here on the memory may be unmapped, which the kernel reports
+		bearers.Unlock() // from here on the memory may be unmapped, which the kernel reports
 		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(of)), futexWait, uintptr(v|futexWaiters), uintptr(unsafe.Pointer(&again)), 0, 0)
 	}
 }

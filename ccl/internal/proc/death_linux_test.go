@@ -23,11 +23,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bear is the child: it marks its word, says so on stdout, and ends as told.
+// bear is the child: it marks its word, or two of them, says so on stdout, and ends as told.
 func bear(how string) int {
 	words, err := mapWords(3)
 	if err != nil || !MarkDeath(&words[1]) {
 		return 3
+	}
+	if (how == "two" || how == "the second") && !MarkDeath(&words[2]) {
+		return 4
+	}
+	if how == "the second" {
+		UnmarkDeath(&words[1])
 	}
 	os.Stdout.Write([]byte{'.'})
 	if how == "unmark" {
@@ -43,7 +49,7 @@ func mapWords(fd int) ([]atomic.Uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unsafe.Slice((*atomic.Uint32)(unsafe.Pointer(&mem[0])), 2), nil
+	return unsafe.Slice((*atomic.Uint32)(unsafe.Pointer(&mem[0])), 4), nil
 }
 
 // heard counts what a Watcher hears.
@@ -66,7 +72,6 @@ func TestDeathOfAnotherProcess(t *testing.T) {
 	}
 	defer UnmarkDeath(&words[0])
 	require.NotZero(t, words[0].Load())
-	require.False(t, MarkDeath(&words[1]), "a process has one mark")
 	tell := make(heard, 10)
 	require.False(t, WatchDeath(&words[1], &words[0], tell), "not this process's word")
 
@@ -126,4 +131,60 @@ func TestMarkAgain(t *testing.T) {
 	require.True(t, MarkDeath(&b))
 	UnmarkDeath(&b)
 	require.Zero(t, b.Load())
+}
+
+// A process that is in two jobs has a mark in each, whichever it has left by then, and is watched in each.
+func TestDeathInEveryJob(t *testing.T) {
+	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
+	require.NoError(t, err)
+	file := os.NewFile(uintptr(fd), "words")
+	defer file.Close()
+	require.NoError(t, file.Truncate(int64(os.Getpagesize())))
+	words, err := mapWords(fd)
+	require.NoError(t, err)
+	if !MarkDeath(&words[0]) {
+		t.Skip("hardware: this kernel keeps no robust list for us")
+	}
+	defer UnmarkDeath(&words[0])
+	require.True(t, MarkDeath(&words[3]), "this process is in two jobs, too")
+	defer UnmarkDeath(&words[3])
+	require.NotEqual(t, words[0].Load(), words[3].Load(), "a thread of its own for each job")
+
+	for _, tc := range []struct {
+		how    string
+		marked []int // words of the child's
+	}{{"two", []int{1, 2}}, {"the second", []int{2}}} {
+		t.Run(tc.how, func(t *testing.T) {
+			words[1].Store(0)
+			words[2].Store(0)
+			child := exec.Command(os.Args[0])
+			child.Env = append(os.Environ(), bearerVar+"="+tc.how)
+			child.ExtraFiles = []*os.File{file}
+			out, err := child.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, child.Start())
+			var b [1]byte
+			_, err = out.Read(b[:])
+			require.NoError(t, err, "the child could not mark its words")
+			tells := []heard{make(heard, 10), make(heard, 10)}
+			own := []int{0, 3}
+			for i, w := range tc.marked {
+				require.NotZero(t, words[w].Load())
+				require.True(t, WatchDeath(&words[own[i]], &words[w], tells[i]))
+			}
+			require.NoError(t, child.Process.Kill())
+			for i, w := range tc.marked {
+				select {
+				case <-tells[i]:
+				case <-time.After(9 * time.Second): // it looks again only after watchAgain
+					t.Fatalf("nothing was heard of the child's end by word %d", w)
+				}
+				require.NotZero(t, words[w].Load()&OwnerDied)
+			}
+			require.Error(t, child.Wait())
+			if len(tc.marked) == 1 {
+				require.Zero(t, words[1].Load(), "the job that the child had left")
+			}
+		})
+	}
 }

@@ -34,12 +34,12 @@ type Agreement struct {
 	began   time.Time
 	beaten  time.Time // when this rank last said that it is alive
 	lines   []*line
-	rest    backoff.Sleep // between two looks
-	quit    []time.Time   // when each rank was first seen to have given up
-	came    bool          // the lead has said something
-	why     *call.Fault   // why another gave up
-	made    uint64        // the memory that this rank has made for the proposal
-	madeFor int           // ranks
+	waits   waits
+	quit    map[int]time.Time // when a rank was first seen to have given up
+	came    bool              // the lead has said something
+	why     *call.Fault       // why another gave up
+	made    uint64            // the memory that this rank has made for the proposal
+	madeFor int               // ranks
 }
 
 // Shrinker makes this rank's part in the Shrinks of its Comm.
@@ -56,9 +56,10 @@ func (c *Shrinker) Init(m *plane.Member, l *links.Links) { c.rank, c.links = m, 
 // Agree agrees with the other ranks on which of them are alive.
 func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
-	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), began: time.Now(), lines: make([]*line, c.rank.Group.Size()), quit: make([]time.Time, c.rank.Group.Size()),
-		rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}
+	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), began: time.Now(), lines: make([]*line, c.rank.Group.Size()), quit: map[int]time.Time{},
+		waits: waits{rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}}
 	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), a.make)
+	a.Party.HasEnded = a.hasEnded
 	f := a.run(ctx)
 	a.end(f == nil)
 	return a, f
@@ -66,13 +67,17 @@ func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 
 // run returns once all living ranks know the decision.
 func (a *Agreement) run(ctx context.Context) *call.Fault {
+	defer a.c.rank.Unpark()
+	defer context.AfterFunc(ctx, a.c.rank.WakeCall)()
 	for {
-		gone := a.look()
-		if f := a.trouble(); f != nil {
-			return f
+		if a.isDue() || !a.hearNext() && a.waits.slept && time.Since(a.waits.looked) >= lookEvery {
+			gone := a.look()
+			if f := a.trouble(); f != nil {
+				return f
+			}
+			a.hear() // also what ranks have said that are gone by now
+			a.Party.Look(func(r int) bool { return gone[r] })
 		}
-		a.hear() // also what ranks have said that are gone by now
-		a.Party.Look(func(r int) bool { return gone[r] })
 		a.send()
 		if a.Party.End == agree.Open {
 			if f := a.wait(ctx); f != nil {
@@ -103,12 +108,15 @@ func (a *Agreement) look() []bool {
 	c := a.c
 	c.rank.Site.Scan()
 	gone := make([]bool, len(a.lines))
+	a.waits.looks++
+	a.waits.looked, a.waits.slept = time.Now(), false
+	a.waits.losses = c.rank.Site.Job.LostOf(&c.rank.Group, gone)
 	var over []int
-	for r := range gone {
+	for r, lost := range gone {
 		switch {
 		case r == a.Rank:
-		case c.rank.Site.Job.IsLost(c.rank.Group.World(r)):
-			gone[r] = true
+			gone[r] = false // see below
+		case lost:
 		case c.rank.Group.Topology().Node(r) == c.rank.Group.Topology().Node(c.rank.Group.Rank()):
 			l := c.rank.Group.Topology().Local(r)
 			closed := c.rank.Share.Local.State(l).Load() != region.StateOpen // looked at before what it has done
@@ -136,9 +144,22 @@ func (a *Agreement) look() []bool {
 		a.Party.Lost()
 	}
 	for _, r := range over {
+		a.hearFrom(r) // a lead has said so before; one that only vanished would have each rank after it lead in turn
 		a.Party.Over(r)
 	}
 	return gone
+}
+
+// hasEnded reports whether rank r, which is gone, has certainly ended, or has closed the Comm, so that it is in no Shrink of it.
+func (a *Agreement) hasEnded(r int) bool {
+	c := a.c.rank
+	switch w := c.Group.World(r); {
+	case c.Site.Job.IsLost(w):
+		return c.Site.Job.HasEnded(w)
+	case c.Group.Topology().Node(r) == c.Group.Topology().Node(c.Group.Rank()):
+		return c.Share.Local.State(c.Group.Topology().Local(r)).Load() != region.StateOpen
+	}
+	return a.lines[r] != nil && a.lines[r].far.gone
 }
 
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.
@@ -164,37 +185,54 @@ func (a *Agreement) IsLost(why error) {
 
 // hear reads what has come from those that this rank waits for.
 func (a *Agreement) hear() {
-	missing := a.Party.Missing()
-	for _, r := range missing {
-		l := a.line(r)
-		for a.Party.Waits(r) {
-			n, ok := l.hear()
-			if l.via.renewed {
-				l.via.renewed = false
-				a.Party.Renewed(r)
-			}
-			if !ok {
-				break
-			}
-			a.rest.Reset()
-			if n.attempt != a.Attempt {
-				continue
-			}
-			switch n.kind {
-			case agree.Quit:
-				if a.Party.Leads() {
-					a.why = a.given(n, r, missing)
-				} else {
-					a.why = a.given(n, r, nil)
-				}
-			case agree.Decide:
-				inject.At("shrink.decided")
-			}
-			a.came = a.came || !a.Party.Leads()
-			a.Party.Hear(r, agree.Notice{Kind: n.kind, Ballot: n.ballot, Ranks: n.ranks, Offs: n.offs})
-			a.send()
-		}
+	for _, r := range a.Party.Missing() {
+		a.hearFrom(r)
 	}
+}
+
+// hearNext reads what has come from the first rank that this one waits for, then from the one that is the first by then, and
+// reports whether anything has.
+func (a *Agreement) hearNext() (heard bool) {
+	for r := a.Party.First(); r >= 0 && a.hearFrom(r); r = a.Party.First() {
+		heard = true
+	}
+	return heard
+}
+
+// hearFrom reads what has come from rank r, as long as this rank waits for it, and reports whether anything has.
+func (a *Agreement) hearFrom(r int) (heard bool) {
+	l := a.line(r)
+	for a.Party.Waits(r) {
+		a.waits.hears++
+		n, ok := l.hear()
+		if l.via.renewed {
+			l.via.renewed = false
+			a.Party.Renewed(r)
+		}
+		if !ok {
+			break
+		}
+		heard = true
+		a.waits.rest.Reset()
+		a.waits.slept = false
+		if n.attempt != a.Attempt {
+			continue
+		}
+		switch n.kind {
+		case agree.Quit:
+			if a.Party.Leads() {
+				a.why = a.given(n, r, a.Party.Missing())
+			} else {
+				a.why = a.given(n, r, nil)
+			}
+		case agree.Decide:
+			inject.At("shrink.decided")
+		}
+		a.came = a.came || !a.Party.Leads()
+		a.Party.Hear(r, agree.Notice{Kind: n.kind, Ballot: n.ballot, Ranks: n.ranks, Offs: n.offs, Ended: n.ended})
+		a.send()
+	}
+	return heard
 }
 
 // send sends what the Party has to say. That it gives up is said with the reason: see giveUp.
@@ -213,7 +251,7 @@ func (a *Agreement) send() {
 		case agree.Done:
 			inject.At("shrink.done")
 		}
-		l.say(notice{kind: m.Kind, ballot: m.Ballot, ranks: m.Ranks, offs: m.Offs})
+		a.say(l, notice{kind: m.Kind, ballot: m.Ballot, ranks: m.Ranks, offs: m.Offs, ended: m.Ended})
 	}
 	a.Party.Post = a.Party.Post[:0]
 }
@@ -235,7 +273,7 @@ func (a *Agreement) outOfTime(l *line, f *call.Fault) *call.Fault {
 func (a *Agreement) giveUp(f *call.Fault) *call.Fault {
 	for _, l := range a.lines {
 		if l != nil {
-			l.say(notice{kind: agree.Quit, code: f.Code, ballot: uint64(a.c.rank.Group.Blamed(f) + 1), ranks: ranks32(f.Missing)})
+			a.say(l, notice{kind: agree.Quit, code: f.Code, ballot: uint64(a.c.rank.Group.Blamed(f) + 1), ranks: ranks32(f.Missing)})
 		}
 	}
 	return f
@@ -259,49 +297,6 @@ func (a *Agreement) given(n notice, r int, missing []int) *call.Fault {
 	return f
 }
 
-const (
-	agreeNapMin = 20 * time.Microsecond
-	agreeNapMax = time.Millisecond
-	quitAfter   = 100 * time.Millisecond // in which the lead may say why
-)
-
-// wait waits a moment, in which this rank says that it is alive.
-func (a *Agreement) wait(ctx context.Context) *call.Fault {
-	for r, at := range a.quit {
-		if !at.IsZero() && time.Since(at) > quitAfter {
-			if a.Party.Dropped(r); a.Party.End != agree.Open {
-				return nil
-			}
-		}
-	}
-	if f := a.expired(ctx); f != nil && a.Party.MayQuit() {
-		a.Party.Give()
-		if a.giveUp(f); f.Code == call.Timeout && a.came && !a.Party.Leads() {
-			f = a.outOfTime(a.line(a.Party.Lead()), f)
-		}
-		return f
-	}
-	if now := time.Now(); now.Sub(a.beaten) > plane.BeatEvery {
-		a.beaten = now
-		if a.c.rank.Group.Topology().Nodes() > 1 {
-			a.offered()
-		}
-		for _, l := range a.lines {
-			if l != nil && !l.inside() && len(l.queue) == 0 {
-				l.say(notice{kind: agree.Alive})
-			}
-		}
-	}
-	for _, l := range a.lines {
-		if l != nil {
-			l.push()
-		}
-	}
-	a.c.rank.Site.Job.Time.Coarse.WakeMonitor() // its lines and the log are to be read soon
-	a.rest.Next()
-	return nil
-}
-
 // expired says that the time of this Shrink is over.
 func (a *Agreement) expired(ctx context.Context) *call.Fault {
 	if a.c.rank.Fate.Interrupted() {
@@ -323,7 +318,7 @@ const gaveUp = 1
 
 // quitted notes that rank r has given this agreement up. The lead gets a moment to say why.
 func (a *Agreement) quitted(r int) {
-	if a.quit[r].IsZero() {
+	if _, ok := a.quit[r]; !ok {
 		a.quit[r] = time.Now()
 	}
 }
@@ -343,6 +338,9 @@ func (a *Agreement) offered() {
 func (a *Agreement) line(r int) *line {
 	if a.lines[r] == nil {
 		a.lines[r] = a.c.newLine(r, a.Attempt)
+		if len(a.lines[r].queue) > 0 { // of the last agreement
+			a.waits.unsent = append(a.waits.unsent, a.lines[r])
+		}
 	}
 	return a.lines[r]
 }
@@ -352,8 +350,10 @@ func (a *Agreement) end(agreed bool) {
 	for _, l := range a.lines {
 		if l != nil {
 			l.flush()
+			l.ring()
 		}
 	}
+	defer a.c.rank.Wake() // those that wait for this rank
 	switch {
 	case agreed:
 		a.c.Leave(a.Attempt, (*tcp.Node).Finish)

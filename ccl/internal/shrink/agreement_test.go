@@ -222,3 +222,90 @@ func TestTrouble(t *testing.T) {
 	assert.ErrorIs(t, f, why)
 	assert.True(t, c.rank.Site.Job.IsLost(1))
 }
+
+// How often a rank wakes and looks does not depend on how long the others take. A member waits for its lead: for the proposal,
+// the decision, and its end. The lead wakes at most once for each rank in each of the three phases, and looks at one rank then.
+// Each ring may come late, and then wakes once more, in vain. So all ranks together do what grows with their number, not with
+// its square.
+func TestAgreeWakes(t *testing.T) {
+	for _, n := range []int{4, 16, 64} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
+			all := ranksOf(t, n)
+			ranks := make([]int, n)
+			for r := range ranks {
+				ranks[r] = r
+			}
+			for range 3 { // agreements of one Comm, each with lines of the first
+				began := time.Now()
+				agreements, faults := agreeing(t, all, ranks, func(int) context.Context { return t.Context() })
+				late := int(time.Since(began)/lookEvery) + 1 // sleeps that may have ended by themselves
+				for r, a := range agreements {
+					require.Nil(t, faults[r], "rank %d: %v", r, faults[r])
+					rings := 3
+					if r == 0 {
+						rings = 3 * (n - 1)
+					}
+					sleeps, looks, hears := 3*rings+late, 1+late, 9*rings+n+late*(n+4)
+					w := a.waits
+					assert.LessOrEqual(t, w.sleeps, sleeps, "rank %d sleeps", r)
+					assert.LessOrEqual(t, w.looks, looks, "rank %d looks at all", r)
+					assert.LessOrEqual(t, w.hears, hears, "rank %d looks at one", r)
+				}
+				t.Logf("the lead: %d sleeps, %d looks at all, %d at one; the last: %d, %d, %d", agreements[0].waits.sleeps, agreements[0].waits.looks,
+					agreements[0].waits.hears, agreements[n-1].waits.sleeps, agreements[n-1].waits.looks, agreements[n-1].waits.hears)
+			}
+		})
+	}
+}
+
+// A rank that sleeps in an agreement hears at once of what ends its wait: that a rank is lost, that one closes the Comm, that its
+// context ends, that its own Comm closes. Nothing but a bell wakes it here: there is no monitor.
+func TestAgreeIsWoken(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(all []*Shrinker, cancel func())
+		want call.Code // of rank 1; 0: it agrees
+	}{
+		{"a rank is lost", func(all []*Shrinker, _ func()) { all[1].rank.Site.Lost(2, errors.New("on purpose")) }, 0},
+		{"a rank closes the Comm", func(all []*Shrinker, _ func()) {
+			all[2].rank.Share.Local.State(2).Store(region.StateClosed)
+			all[2].rank.Ring(all[2].rank.Share.ClaimSleepers())
+		}, 0},
+		{"the context ends", func(_ []*Shrinker, cancel func()) { cancel() }, call.Canceled},
+		{"its Comm closes", func(all []*Shrinker, _ func()) {
+			all[1].rank.Fate.Interrupt()
+			all[1].rank.WakeCall()
+		}, call.Closed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := ranksOf(t, 3)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var wg sync.WaitGroup
+			var agreements [2]*Agreement
+			var faults [2]*call.Fault
+			for r := range 2 {
+				own := t.Context()
+				if r == 1 {
+					own = ctx
+				}
+				wg.Go(func() { agreements[r], faults[r] = all[r].Agree(own) })
+			}
+			for r := range 2 { // both wait for rank 2, which does not come, or for one that does
+				require.Eventually(t, func() bool { return all[r].rank.Share.Local.Bell(r).Load() != 0 }, 10*time.Second, time.Millisecond)
+			}
+			tc.do(all, cancel)
+			wg.Wait()
+			if tc.want == 0 {
+				for r, f := range faults {
+					require.Nil(t, f, "%v", f)
+					require.Equal(t, []int32{0, 1}, agreements[r].Party.Ranks)
+				}
+				return
+			}
+			require.NotNil(t, faults[1])
+			require.Equal(t, tc.want, faults[1].Code)
+			require.NotNil(t, faults[0], "rank 0 hears that rank 1 has given up")
+		})
+	}
+}

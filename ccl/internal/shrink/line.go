@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/links"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/agree"
 )
@@ -24,6 +25,7 @@ type notice struct {
 	ballot  uint64
 	ranks   []int32
 	offs    []uint64
+	ended   []int32
 }
 
 func (n *notice) missing() (list []int) {
@@ -40,25 +42,29 @@ func ranks32(list []int) (r []int32) {
 	return r
 }
 
-// noticeHead precedes the ranks (4 bytes each) and the offs (8 bytes each) of a notice:
+// noticeHead precedes the ranks (4 bytes each), the offs (8 bytes each) and the ended ranks (4 bytes each) of a notice:
 //
 //	0 bytes, with this head 4 | 4 CRC32C of the rest 4 | 8 kind 1 | 9 code 1 | 10 zero 2 |
-//	12 attempt 4 | 16 ballot 8 | 24 number of ranks 4 | 28 number of offs 4
-const noticeHead = 32
+//	12 attempt 4 | 16 ballot 8 | 24 number of ranks 4 | 28 number of offs 4 | 32 number of ended ranks 4
+const noticeHead = 36
 
 func (n *notice) append(b []byte) []byte {
 	le, from := binary.LittleEndian, len(b)
-	b = le.AppendUint32(b, uint32(noticeHead+4*len(n.ranks)+8*len(n.offs)))
+	b = le.AppendUint32(b, uint32(noticeHead+4*len(n.ranks)+8*len(n.offs)+4*len(n.ended)))
 	b = append(b, 0, 0, 0, 0, byte(n.kind), byte(n.code), 0, 0)
 	b = le.AppendUint32(b, n.attempt)
 	b = le.AppendUint64(b, n.ballot)
 	b = le.AppendUint32(b, uint32(len(n.ranks)))
 	b = le.AppendUint32(b, uint32(len(n.offs)))
+	b = le.AppendUint32(b, uint32(len(n.ended)))
 	for _, r := range n.ranks {
 		b = le.AppendUint32(b, uint32(r))
 	}
 	for _, o := range n.offs {
 		b = le.AppendUint64(b, o)
+	}
+	for _, r := range n.ended {
+		b = le.AppendUint32(b, uint32(r))
 	}
 	le.PutUint32(b[from+4:], crc32.Checksum(b[from+8:], links.Castagnoli))
 	return b
@@ -73,8 +79,8 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 		return n, 0, nil
 	}
 	le := binary.LittleEndian
-	whole, ranks, offs := le.Uint32(b), le.Uint32(b[24:]), le.Uint32(b[28:])
-	if ranks > uint32(size) || offs > uint32(size) || whole != noticeHead+4*ranks+8*offs {
+	whole, ranks, offs, ended := le.Uint32(b), le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:])
+	if max(ranks, offs, ended) > uint32(size) || whole != noticeHead+4*ranks+8*offs+4*ended {
 		return n, 0, errNotice
 	}
 	if len(b) < int(whole) {
@@ -85,17 +91,29 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], links.Castagnoli) || !n.kind.Valid() || n.code > call.Closed {
 		return notice{}, 0, errNotice
 	}
-	for b = b[noticeHead:]; ranks > 0; ranks-- {
-		r := int32(le.Uint32(b))
-		if r < 0 || int(r) >= size {
-			return notice{}, 0, errNotice
-		}
-		n.ranks, b = append(n.ranks, r), b[4:]
+	b = b[noticeHead:]
+	if n.ranks, b, err = parseRanks(b, ranks, size); err != nil {
+		return notice{}, 0, err
 	}
 	for ; offs > 0; offs-- {
 		n.offs, b = append(n.offs, le.Uint64(b)), b[8:]
 	}
+	if n.ended, _, err = parseRanks(b, ended, size); err != nil {
+		return notice{}, 0, err
+	}
 	return n, int(whole), nil
+}
+
+// parseRanks takes so many ranks of a Comm of size ranks off b.
+func parseRanks(b []byte, ranks uint32, size int) (list []int32, rest []byte, err error) {
+	for ; ranks > 0; ranks-- {
+		r := int32(binary.LittleEndian.Uint32(b))
+		if r < 0 || int(r) >= size {
+			return nil, nil, errNotice
+		}
+		list, b = append(list, r), b[4:]
+	}
+	return list, b, nil
 }
 
 // line carries the notices between this rank and one other: pipes inside a host, a TCP
@@ -253,9 +271,26 @@ const dialAgain = 250 * time.Millisecond
 // say queues a notice and sends what it can.
 func (l *line) say(n notice) {
 	n.attempt = l.attempt
-	if l.out != nil || l.inside() { // else it is said again when the connection is there
-		l.queue = n.append(l.queue)
-		l.push()
+	if l.out == nil && !l.inside() { // it is said again when the connection is there
+		return
+	}
+	l.queue = n.append(l.queue)
+	l.push()
+	switch n.kind {
+	case agree.Alive: // which is read when something else comes
+	case agree.Quit: // whatever the peer waits for
+		if l.inside() {
+			l.c.rank.RingRank(l.c.rank.Group.Topology().Local(l.peer))
+		}
+	default:
+		l.ring()
+	}
+}
+
+// ring wakes the peer, if it is on this host and sleeps until this rank says something.
+func (l *line) ring() {
+	if l.inside() {
+		plane.RingFor(l.c.rank, l.c.rank.Group.Topology().Local(l.peer))
 	}
 }
 

@@ -15,6 +15,7 @@ func TestNotice(t *testing.T) {
 		{kind: agree.Here, attempt: 1},
 		{kind: agree.Propose, attempt: 3, ballot: 7<<32 | 2, ranks: []int32{0, 2, 3}},
 		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, offs: []uint64{1 << 40}},
+		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, offs: []uint64{1 << 40}, ended: []int32{2, 0}},
 		{kind: agree.Quit, code: call.Closed, ranks: []int32{1}},
 	} {
 		b := n.append([]byte("before"))[len("before"):]
@@ -37,11 +38,15 @@ func TestNotice(t *testing.T) {
 	b := (&notice{kind: agree.Here, ranks: []int32{4}}).append(nil)
 	_, _, err := parseNotice(b, 4)
 	require.Error(t, err, "there is no rank 4")
+	b = (&notice{kind: agree.Decide, ended: []int32{4}}).append(nil)
+	_, _, err = parseNotice(b, 4)
+	require.Error(t, err, "nor has it ended")
 }
 
 func FuzzNotice(f *testing.F) {
 	f.Add((&notice{kind: agree.Here, attempt: 1}).append(nil))
 	f.Add((&notice{kind: agree.Decide, ballot: 1 << 33, ranks: []int32{0, 1}, offs: []uint64{4096}}).append(nil))
+	f.Add((&notice{kind: agree.Decided, ballot: 1 << 33, ranks: []int32{0, 1}, ended: []int32{2}}).append(nil))
 	f.Add((&notice{kind: agree.Quit, code: call.Timeout, ranks: []int32{3}}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const size = 8
@@ -52,6 +57,7 @@ func FuzzNotice(f *testing.F) {
 		require.LessOrEqual(t, taken, len(b))
 		require.LessOrEqual(t, len(n.ranks), size)
 		require.LessOrEqual(t, len(n.offs), size)
+		require.LessOrEqual(t, len(n.ended), size)
 		require.Len(t, n.append(nil), taken)
 	})
 }

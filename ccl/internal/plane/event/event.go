@@ -21,7 +21,7 @@ type Event struct {
 	Size    int32  // ranks of a Comm that spans hosts, which are counted before a mismatch is decided; else 0
 	Code    uint8
 	Stage   Stage
-	Ended   bool  // Peer is lost since its process was seen to end: it has sent all that it will ever send
+	Loss    Loss  // what is known of it, where Peer is lost
 	Bytes   uint8 // of text
 	Text    [97]byte
 	Missing ranks       // ranks of Comm that had not come, where Code is Timeout or Canceled
@@ -61,6 +61,16 @@ const (
 	Final    Stage = iota // to be believed
 	Proposed              // to be put in order first
 	Decided               // the same event, in its order
+)
+
+// Loss is what is known of the loss of a rank.
+type Loss uint8
+
+const (
+	Suspected Loss = iota // it is silent, or cannot be reached
+	Ended                 // its process seems to have ended: it has sent all that it will ever send
+	Certain               // it has: it cannot be that it lives and cannot be reached
+	lossEnd
 )
 
 // What events say beside failures.
@@ -103,7 +113,7 @@ func (e *Event) Cause() error {
 // Fault is e as rank me of the Comm sees it; differs says whether a call is another than
 // this rank's of that number.
 func (e *Event) Fault(me int, differs func(*call.Record) bool) *call.Fault {
-	f := &call.Fault{Code: call.Code(e.Code), Peer: int(e.Peer), Missing: e.Missing.ints(), Err: e.Cause()}
+	f := &call.Fault{Code: call.Code(e.Code), Peer: int(e.Peer), Missing: e.Missing.ints(), Certain: e.Loss == Certain, Err: e.Cause()}
 	if f.Code == call.Closed && e.Theirs.Kind != 0 {
 		last := e.Theirs
 		f.Theirs = &last

@@ -30,11 +30,12 @@ func TestEventFault(t *testing.T) {
 		{"canceled", Event{Code: uint8(call.Canceled), Peer: 3, From: 1}, 0, 3, nil},
 		{"timed out", Event{Code: uint8(call.Timeout), Peer: 2, From: 3}, 0, 2, nil},
 		{"lost", Event{Code: uint8(call.RankLost), Peer: 2, From: -1}, 0, 2, nil},
+		{"lost for certain", Event{Code: uint8(call.RankLost), Peer: 2, From: -1, Loss: Certain}, 0, 2, nil},
 		{"closed", Event{Code: uint8(call.Closed), Peer: 2, From: 3}, 0, 2, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := tc.e.Fault(tc.me, func(*call.Record) bool { return false })
-			assert.Equal(t, &call.Fault{Code: call.Code(tc.e.Code), Peer: tc.peer, Theirs: tc.theirs}, f)
+			assert.Equal(t, &call.Fault{Code: call.Code(tc.e.Code), Peer: tc.peer, Theirs: tc.theirs, Certain: tc.e.Loss == Certain}, f)
 		})
 	}
 	e := New(1, call.Aborted, 3, 3, 0, cause)

@@ -24,10 +24,7 @@ func (e *Event) Encode(b []byte) []byte {
 	for i, v := range []int32{e.Peer, e.From, e.Node, e.Origin, int32(e.Number), e.Size} {
 		le.PutUint32(b[8+4*i:], uint32(v))
 	}
-	b[32], b[33], b[34], b[35] = e.Code, byte(e.Stage), e.Bytes, 0
-	if e.Ended {
-		b[35] = 1
-	}
+	b[32], b[33], b[34], b[35] = e.Code, byte(e.Stage), e.Bytes, byte(e.Loss)
 	b[36] = e.Missing.n
 	copy(b[textAt:missingAt], e.Text[:])
 	for i, r := range e.Missing.list {
@@ -49,7 +46,7 @@ func (e *Event) Decode(b []byte) error {
 		*p = int32(le.Uint32(b[8+4*i:]))
 	}
 	e.Number, e.Size = le.Uint32(b[24:]), int32(le.Uint32(b[28:]))
-	e.Code, e.Stage, e.Bytes, e.Ended = b[32], Stage(b[33]), b[34], b[35] == 1
+	e.Code, e.Stage, e.Bytes, e.Loss = b[32], Stage(b[33]), b[34], Loss(b[35])
 	e.Missing.n = b[36]
 	copy(e.Text[:], b[textAt:missingAt])
 	for i := range e.Missing.list {
@@ -62,7 +59,7 @@ func (e *Event) Decode(b []byte) error {
 			return errors.New("control: an event that names no rank")
 		}
 	}
-	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || b[35] > 1 || b[36] > MissingMost || e.Size < 0 {
+	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || e.Loss >= lossEnd || b[36] > MissingMost || e.Size < 0 {
 		return errors.New("control: an event that makes no sense")
 	}
 	return nil

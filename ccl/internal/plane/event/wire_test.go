@@ -13,7 +13,7 @@ import (
 // anEvent has something in every field.
 func anEvent() Event {
 	e := New(0x1122334455667788, call.Mismatch, 5, 3, 2, errors.New("enough"))
-	e.Origin, e.Number, e.Size, e.Stage, e.Ended = 1, 9, 7, Decided, true
+	e.Origin, e.Number, e.Size, e.Stage, e.Loss = 1, 9, 7, Decided, Certain
 	e.Theirs = call.Record{Seq: 41, Count: 1025, Root: -1, Hash: 0xbeef, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
 	e.Call = call.Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
 	e.SetMissing([]int{4, 6})
@@ -25,7 +25,7 @@ func TestEventWire(t *testing.T) {
 	var b [Wire]byte
 	require.Len(t, e.Encode(b[:]), Wire)
 	assert.Equal(t, 278, Wire)
-	assert.Equal(t, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 5, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, byte(call.Mismatch), byte(Decided), 6, 1, 2}, b[:37])
+	assert.Equal(t, []byte{0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 5, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0, byte(call.Mismatch), byte(Decided), 6, 2, 2}, b[:37])
 	assert.Equal(t, "enough", string(b[37:43]))
 	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(call.AllReduce), 11, 2, 1}, b[198:226])
 	var back Event
@@ -47,7 +47,7 @@ func TestEventThatMakesNoSense(t *testing.T) {
 		{"a negative size", func(b []byte) []byte { b[31] = 0x80; return b }},
 		{"too many late", func(b []byte) []byte { b[36] = MissingMost + 1; return b }},
 		{"a late rank that is none", func(b []byte) []byte { b[137] = 0x80; return b }},
-		{"neither ended nor not", func(b []byte) []byte { b[35] = 2; return b }},
+		{"a loss beyond", func(b []byte) []byte { b[35] = byte(lossEnd); return b }},
 		{"a stage beyond", func(b []byte) []byte { b[33] = byte(Decided) + 1; return b }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

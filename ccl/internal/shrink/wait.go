@@ -1,0 +1,144 @@
+package shrink
+
+import (
+	"context"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/agree"
+	"github.com/goccl/goccl/internal/backoff"
+)
+
+// How a rank waits in an agreement. In each phase a member waits for its lead, and the lead for all: for one of them at a
+// time, in the order of the ranks. So each knows whose word comes next, and sleeps until that rank rings its bell, as in a
+// call (see package plane). It then looks at that rank alone. A lead that all others tell something wakes at most once for
+// each, and mostly finds that several have come; a member wakes three times.
+//
+// A look at all ranks is due at first, when ranks have been lost, and when the one that is waited for has closed the Comm or
+// comes to its end. It is also due after a sleep that ended without a word, since a rank that gives up, or closes the Comm,
+// rings all: but at most every lookEvery, since a ring may come late, when its word has been heard already. No wait depends on a
+// bell: none is longer than sleepMost.
+//
+// What comes over TCP rings no bell. A rank that waits for ranks of other hosts takes naps.
+
+const (
+	agreeNapMin = 20 * time.Microsecond
+	agreeNapMax = time.Millisecond
+	sleepMost   = 50 * time.Millisecond
+	lookEvery   = 5 * time.Millisecond   // at all ranks, at most
+	quitAfter   = 100 * time.Millisecond // in which the lead may say why
+)
+
+// waits is how a rank waits.
+type waits struct {
+	bell   plane.Waiter
+	rest   backoff.Sleep // where it cannot sleep until it is rung
+	looked time.Time     // at all ranks; zero: never
+	losses int           // of ranks of the job, by then
+	slept  bool          // and nothing has come since
+	unsent []*line       // which have something to send yet
+
+	looks, hears, sleeps int // at all ranks, at one line, and how often it slept: the tests count them
+}
+
+// isDue reports whether it is time to look at all ranks.
+func (a *Agreement) isDue() bool {
+	w, c := &a.waits, a.c.rank
+	if w.looked.IsZero() {
+		return true
+	}
+	c.Site.Scan()
+	if c.Site.Job.Losses() != w.losses {
+		return true
+	}
+	if c.Group.Topology().Nodes() > 1 && (a.Party.Leads() || time.Since(w.looked) > lookEvery) {
+		return true // lines to other hosts are to be kept
+	}
+	return a.isOver(a.Party.First())
+}
+
+// isOver reports whether rank r of this host has closed the Comm, or come to the end of this agreement.
+func (a *Agreement) isOver(r int) bool {
+	c := a.c.rank
+	if r < 0 || !a.isHere(r) {
+		return false
+	}
+	l := c.Group.Topology().Local(r)
+	return c.Share.Local.State(l).Load() != region.StateOpen || c.Share.Local.Agreed(l).Load() >= uint64(a.Attempt)<<1
+}
+
+// isHere reports whether rank r is on this rank's host.
+func (a *Agreement) isHere(r int) bool {
+	topo := a.c.rank.Group.Topology()
+	return topo.Node(r) == topo.Node(a.Rank)
+}
+
+// say says n over l.
+func (a *Agreement) say(l *line, n notice) {
+	if len(l.queue) > 0 {
+		l.say(n) // it is among unsent
+		return
+	}
+	if l.say(n); len(l.queue) > 0 {
+		a.waits.unsent = append(a.waits.unsent, l)
+	}
+}
+
+// push sends what it can of what was said, and reports whether that is all.
+func (a *Agreement) push() bool {
+	left := a.waits.unsent[:0]
+	for _, l := range a.waits.unsent {
+		l.push()
+		l.ring()
+		if len(l.queue) > 0 {
+			left = append(left, l)
+		}
+	}
+	a.waits.unsent = left
+	return len(left) == 0
+}
+
+// wait waits for the next word, or a moment, in which this rank says that it is alive.
+func (a *Agreement) wait(ctx context.Context) *call.Fault {
+	for r, at := range a.quit {
+		if time.Since(at) > quitAfter {
+			if a.Party.Dropped(r); a.Party.End != agree.Open {
+				return nil
+			}
+		}
+	}
+	if f := a.expired(ctx); f != nil && a.Party.MayQuit() {
+		a.Party.Give()
+		if a.giveUp(f); f.Code == call.Timeout && a.came && !a.Party.Leads() {
+			f = a.outOfTime(a.line(a.Party.Lead()), f)
+		}
+		return f
+	}
+	several := a.c.rank.Group.Topology().Nodes() > 1
+	if now := time.Now(); several && now.Sub(a.beaten) > plane.BeatEvery {
+		a.beaten = now
+		a.offered()
+		for _, l := range a.lines {
+			if l != nil && !l.inside() && len(l.queue) == 0 {
+				a.say(l, notice{kind: agree.Alive})
+			}
+		}
+	}
+	first := a.Party.First()
+	if !a.push() || first < 0 || !a.isHere(first) || several && a.Party.Leads() {
+		a.c.rank.Site.Job.Time.Coarse.WakeMonitor() // its lines and the log are to be read soon
+		a.waits.rest.Next()
+		return nil
+	}
+	limit := sleepMost
+	if a.waits.slept { // in vain: a look at all is due soon
+		limit = lookEvery
+	}
+	if a.c.rank.Park(context.Background(), &a.waits.bell, first, limit) { // ctx rings, too: see run
+		a.waits.sleeps++
+		a.waits.slept = true
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package tcp
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// Refuses reports whether the host at addr says, within d, that nobody listens there any more: the process that did has ended,
+// or left. That its host does not answer, or somebody listens there all that time, says nothing. A process that ends closes its
+// listener a little after its connections (Linux: last), so who listens is asked again.
+func Refuses(addr netip.AddrPort, d time.Duration) bool {
+	end := time.Now().Add(d)
+	for pause := time.Millisecond; ; pause *= 2 {
+		conn, err := net.DialTimeout("tcp", addr.String(), max(time.Until(end), time.Millisecond))
+		switch {
+		case err == nil:
+			conn.Close()
+		case !errors.Is(err, syscall.ECONNRESET): // which a listener does that is being closed
+			return errors.Is(err, syscall.ECONNREFUSED)
+		}
+		if time.Until(end) < pause {
+			return false
+		}
+		time.Sleep(pause)
+	}
+}
