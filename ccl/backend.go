@@ -237,6 +237,9 @@ func (t talk) choose(o *Options, local, locals int) (*engine.Backend, *call.Faul
 		return nil, faultOf(err)
 	}
 	if i := slices.Index(have, 1); i >= 0 {
+		if o.Spares > 0 && devices[i].Uninterruptible {
+			return nil, &call.Fault{Code: call.Unsupported, Peer: -1, Err: errUninterruptible(devices[i].Title)}
+		}
 		return devices[i], nil
 	}
 	return nil, nil
@@ -257,7 +260,12 @@ func deviceFor(b *engine.Backend, o *Options, local, locals int) (int, error) {
 // the same error.
 func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *call.Fault) {
 	topo, rank := eng.Topology(), eng.Rank()
-	local, locals := topo.Local(rank), topo.Locals(topo.Node(rank))
+	return openLibraryAt(ctx, eng, o, topo.Local(rank), topo.Locals(topo.Node(rank)))
+}
+
+// openLibraryAt is openLibrary, where this rank's device is that of the local-th rank of locals on its host.
+func openLibraryAt(ctx context.Context, eng *cpu.Comm, o *Options, local, locals int) (*library, *call.Fault) {
+	topo, rank := eng.Topology(), eng.Rank()
 	t := talk{ctx, eng}
 	backend, f := t.choose(o, local, locals)
 	if f != nil || backend == nil {
@@ -284,7 +292,7 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cal
 	if f := t.sameVersion(l.lib.Version); f != nil {
 		return nil, f
 	}
-	g := engine.Group{Local: local, Locals: locals, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: eng.Name()}
+	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: eng.Name()}
 	return l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return l.fresh(t, g) })
 }
 

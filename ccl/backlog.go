@@ -168,7 +168,7 @@ func (b *backlog) end(g *group, f *call.Fault) {
 	}
 	b.turn.ring()
 	if g.failure = g.reject; g.reject == nil && f != nil {
-		g.failure = b.c.errorOf(f)
+		g.failure = errorOf(b.c, f)
 	}
 	b.mu.Unlock()
 }
@@ -300,7 +300,7 @@ func (b *backlog) test(ticket uint64) (bool, error) {
 	case ended.failed && !c.life.told.Load(): // OnFailure comes first
 		return false, nil
 	case ended.failed:
-		return true, c.failureIn(nil, &ended.call)
+		return true, failureIn(c, nil, &ended.call)
 	}
 	return ended.done, nil
 }

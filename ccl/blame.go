@@ -10,6 +10,9 @@ import (
 // blame tells the launcher of this host which rank of the job e names as the cause. A mismatch has none: two ranks
 // disagree. Of a timeout it is the late rank.
 func (r reporter) blame(e *Error) {
+	if r.c.opt.hidden {
+		return
+	}
 	switch e.Code {
 	case ErrAborted, ErrRankLost, ErrClosed, ErrTimeout:
 		if e.Peer < 0 || !r.c.life.ready.Load() {

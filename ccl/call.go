@@ -180,7 +180,7 @@ func (c *Comm) carryOut(ctx context.Context, calls []*call.Call) *call.Fault {
 func (c *Comm) perform(ctx context.Context, calls []*call.Call) *call.Fault {
 	switch {
 	case c.throughLib:
-		return c.foreign(ctx, calls)
+		return foreign(ctx, c, calls)
 	case len(calls) == 1:
 		return c.eng.Run(ctx, calls[0])
 	}

@@ -71,6 +71,13 @@ type Options struct {
 	// Name is what errors and reports call the Comm, as SetName sets it. "" means "world" for the
 	// Comm of NewComm, and the parent's name with the color for a Comm of Split.
 	Name string
+	// Spares is how many of the job's ranks wait until one is needed: the last ones. NewComm gives
+	// the others, the workers, a Comm of their own, whose Replace gives a spare the place of a rank
+	// that is lost. 0 takes what GOCCL_SPARES says, and none without it; a negative value is none. See
+	// docs/elastic.md.
+	Spares int
+
+	hidden bool // a Comm that nobody outside this package sees: its failure is told where it is dealt with
 }
 
 const (
@@ -104,6 +111,10 @@ func (o *Options) settled() (Options, error) {
 	if err := s.Hints.check(); err != nil {
 		return s, fmt.Errorf("Options.Hints: %w", err)
 	}
+	if s.Spares == 0 {
+		s.Spares = environ.Spares.Get()
+	}
+	s.Spares = max(s.Spares, 0)
 	switch {
 	case s.Check > CheckOff:
 		return s, errCheck(s.Check)
@@ -123,8 +134,8 @@ func (o *Options) agreed(algorithms string) string {
 	if o.Backend == "" {
 		built = strings.Join(Backends(), ",")
 	}
-	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;Wire (GOCCL_WIRE)=%q;Hints=%q;GOCCL_ALGO=%q",
-		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Wire, o.Hints.String(), algorithms)
+	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;Wire (GOCCL_WIRE)=%q;Hints=%q;GOCCL_ALGO=%q;Spares (GOCCL_SPARES)=%d",
+		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Wire, o.Hints.String(), algorithms, o.Spares)
 }
 
 // Comm is this rank's membership in an ordered set of ranks.
@@ -143,6 +154,7 @@ type Comm struct {
 	backlog backlog // of queued calls
 	devices devices // its streams on a device
 	life    life
+	reserve *reserve // its part in a job with spares, nil if it has none
 }
 
 // calling is what belongs to the one goroutine that makes calls on a Comm.
@@ -176,7 +188,7 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 		},
 		OnFail: func(f *call.Fault) {
 			if c.life.ready.Load() {
-				c.failed(f)
+				failed(c, f)
 			}
 		},
 	}
@@ -199,13 +211,13 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 	c.throughLib = c.lib != nil && (c.lib.device < 0 || o.Staged)
 	c.life.ready.Store(true)
 	if f := eng.Failure(); f != nil { // a rank failed after the verdict
-		c.failed(f)
+		failed(c, f)
 	}
 	return c, nil
 }
 
 // errorOf is f as an Error of this rank, outside any call.
-func (c *Comm) errorOf(f *call.Fault) *Error {
+func errorOf(c *Comm, f *call.Fault) *Error {
 	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.eng.Rank(), Peer: f.Peer, Missing: f.Missing, Certain: f.Certain, Err: f.Err}
 	if f.Own && f.Code == call.Canceled {
 		e.Peer = e.Rank // also where the call had not begun to wait for another rank
@@ -259,8 +271,12 @@ func (c *Comm) String() string {
 	if c.none() {
 		return noComm
 	}
-	return fmt.Sprintf("rank %d of %d (%d host%s, %s, %s)", c.Rank(), c.Size(),
+	text := fmt.Sprintf("rank %d of %d (%d host%s, %s, %s", c.Rank(), c.Size(),
 		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.Backend(), c.eng.Transport())
+	if r := reserveOf(c); r != nil {
+		text += fmt.Sprintf(", %d of %d spares wait", c.Waiting(), r.spares)
+	}
+	return text + ")"
 }
 
 // Transport returns what connects the ranks of c: memory, shared memory, or TCP with its interface and, if that is not plain,

@@ -408,7 +408,7 @@ func (d *deviceStream) failed(ticket uint64) (bool, error) {
 	if !d.c.life.told.Load() {
 		return false, nil
 	}
-	return true, d.c.failureIn(nil, &call.Record{Seq: ticket, Kind: call.Group, Root: -1})
+	return true, failureIn(d.c, nil, &call.Record{Seq: ticket, Kind: call.Group, Root: -1})
 }
 
 // settleRecord writes into r, a copy of a call's record, how far its stream has got.

@@ -42,12 +42,14 @@ const (
 	ErrBackend
 	// ErrClosed reports that the Comm was closed, here or on rank Peer.
 	ErrClosed
+	// ErrUnused reports, to a spare that waited in NewComm or Join, that the job ended without it. All is well.
+	ErrUnused
 	codeEnd
 )
 
 var codeText = [codeEnd]string{
 	"", "bad argument", "unsupported", "ranks disagree about the call", "rank lost", "timed out", "canceled",
-	"aborted", "unauthorized", "versions or options differ", "the system or a library failed", "closed",
+	"aborted", "unauthorized", "versions or options differ", "the system or a library failed", "closed", "not needed",
 }
 
 // Error returns what the code means, such as "rank lost".
@@ -212,7 +214,7 @@ func (e *Error) what() string {
 // refused reports whether e's cause says all that there is to say.
 func (e *Error) refused() bool {
 	switch e.Code {
-	case ErrArgument, ErrUnsupported, ErrBackend, ErrVersion, ErrUnauthorized:
+	case ErrArgument, ErrUnsupported, ErrBackend, ErrVersion, ErrUnauthorized, ErrUnused:
 		return true
 	}
 	return false

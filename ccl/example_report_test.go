@@ -87,6 +87,44 @@ func ExampleComm_Shrink() {
 	// Output: rank 2 is rank 1 of 2 now; their old ranks add up to 2
 }
 
+// Rank 2 waits as a spare until rank 1 is gone. What all ranks go on from is the step of the one that is furthest.
+func ExampleComm_Replace() {
+	ctx := context.Background()
+	ranksWith(3, &ccl.Options{Spares: 1}, func(c *ccl.Comm) error {
+		came := len(c.Fresh()) > 0 // in the place of another
+		for step := 0; ; {
+			at := []int{step}
+			err := ccl.AllReduce(ctx, c, at, at, ccl.Max)
+			if err == nil {
+				step = at[0]
+				c.Restored()
+			}
+			for err == nil && step < 4 {
+				if c.Rank() == 1 && step == 2 && !came {
+					return c.Close() // it is gone; so would be a rank that was killed
+				}
+				x := []int{step}
+				if err = ccl.AllReduce(ctx, c, x, x, ccl.Sum); err == nil {
+					step++
+				}
+			}
+			if err == nil {
+				if came {
+					fmt.Println("the spare is rank", c.Rank(), "of", c.Size(), "at the end")
+				}
+				return nil
+			}
+			next, err := c.Replace(ctx)
+			if err != nil {
+				return err
+			}
+			defer next.Close()
+			c = next
+		}
+	})
+	// Output: the spare is rank 1 of 2 at the end
+}
+
 // Launched is the first half of Join, for a program that has something to say to all ranks before it makes a Comm.
 func ExampleLaunched() {
 	os.Setenv("GOCCL_LAUNCHER", "none") // only here, whatever runs this example

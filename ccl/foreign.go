@@ -18,7 +18,7 @@ const stuckAfter = time.Second
 
 // foreign makes calls on host memory through the library, under the eyes of the CPU engine's control
 // plane.
-func (c *Comm) foreign(ctx context.Context, calls []*call.Call) *call.Fault {
+func foreign(ctx context.Context, c *Comm, calls []*call.Call) *call.Fault {
 	l := c.lib
 	for _, k := range calls {
 		if f := c.eng.Begin(ctx, k, l.first(k, c.Size())); f != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -75,14 +76,24 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
+	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
 	defer done()
-	return NewComm(ctx, b, o)
+	return newWorld(ctx, b, o, done)
 }
 
 // NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or
 // an error on all ranks. If a rank fails after that was decided, the Comm has already failed when
 // NewComm returns it.
+//
+// In a job with Options.Spares the Comm is that of the workers, and a spare waits here until it has
+// the number of a rank that was lost, for as long as ctx lets it. ErrUnused says that the job ended
+// without it.
 func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
+	return newWorld(ctx, b, o, func() {})
+}
+
+// newWorld is NewComm. It calls met once b has done its part, on a spare that is to wait.
+func newWorld(ctx context.Context, b Bootstrap, o *Options, met func()) (*Comm, error) {
 	if err := noContext(ctx, nil, "NewComm"); err != nil {
 		return nil, err
 	}
@@ -115,20 +126,38 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	}
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(host, ".")
+	if code, err := s.checkSpares(b.Size()); err != nil {
+		return nil, refuse(code, err)
+	}
 	wire, _ := auth.ParseWire(s.Wire) // which is settled
-	c, f := newComm(s, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
+	world := func(eo plane.Options, name string) (*cpu.Comm, *call.Fault) {
 		eng, f := cpu.Join(ctx, b, join.Terms{Settings: s.agreed(algorithms), Wire: wire}, eo)
-		return calledFirst(eng, cmp.Or(s.Name, worldName)), f
+		return calledFirst(eng, name), f
+	}
+	if s.Spares > 0 {
+		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, met)
+		if f != nil {
+			return nil, newCommError(b.Rank(), f)
+		}
+		return c, nil
+	}
+	c, f := newComm(s, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
+		return world(eo, cmp.Or(s.Name, worldName))
 	}, func(eng *cpu.Comm) (*library, *call.Fault) {
 		return openLibrary(ctx, eng, &s)
 	})
 	if f != nil {
 		return nil, newCommError(b.Rank(), f)
 	}
-	if why := c.eng.Control().Share.Apart(); why != "" {
-		s.Log.Warn(fmt.Sprintf("ccl: rank %d: ranks that appear to be on this host cannot share memory, and use TCP: %s", c.Rank(), why))
-	}
+	tellApart(c)
 	return c, nil
+}
+
+// tellApart warns where ranks of one host share no memory. c is the Comm of all ranks of the job.
+func tellApart(c *Comm) {
+	if why := c.eng.Control().Share.Apart(); why != "" {
+		c.opt.Log.Warn(fmt.Sprintf("ccl: rank %d: ranks that appear to be on this host cannot share memory, and use TCP: %s", c.Rank(), why))
+	}
 }
 
 // calledFirst gives a new Comm, nil if there is none, its name, which the first error already has.

@@ -83,6 +83,9 @@ func (c *Comm) Close() error {
 	if limit < 0 {
 		limit = defaultPeerTimeout
 	}
+	if c.reserve != nil {
+		c.reserve.leave(c, errOver)
+	}
 	until := time.Now().Add(limit)
 	fence.Heavy() // a use that has not seen that c is closed is seen
 	c.eng.Interrupt()
@@ -166,11 +169,11 @@ func release(c *Comm) error {
 
 // failed makes f known to everybody who waits or asks. OnFailure has a goroutine of
 // its own: the one that found the failure may be needed for what the callback does.
-func (c *Comm) failed(f *call.Fault) {
+func failed(c *Comm, f *call.Fault) {
 	if !c.life.found.CompareAndSwap(false, true) {
 		return
 	}
-	e := c.errorOf(f)
+	e := errorOf(c, f)
 	c.life.failure.Store(e)
 	reporter{c}.blame(e)
 	if c.lib != nil {
@@ -231,17 +234,17 @@ func (c *Comm) errorIn(ctx context.Context, f *call.Fault, r *call.Record) *Erro
 		return c.named(&Error{Code: ErrClosed, Op: Kind(r.Kind).String(), Rank: c.Rank(), Peer: -1})
 	}
 	c.life.awaitTold(ctx, c.opt.Timeout)
-	return c.failureIn(f, r)
+	return failureIn(c, f, r)
 }
 
 // failureIn is c's failure as the call in r returns it.
-func (c *Comm) failureIn(f *call.Fault, r *call.Record) *Error {
+func failureIn(c *Comm, f *call.Fault, r *call.Record) *Error {
 	failure := c.life.failure.Load()
 	if failure == nil { // the goroutine that found it has not come to telling
 		if f == nil {
 			f = c.eng.Failure()
 		}
-		failure = c.errorOf(f)
+		failure = errorOf(c, f)
 	}
 	in := *failure
 	c.named(&in) // SetName may have come since

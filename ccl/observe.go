@@ -72,7 +72,7 @@ func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) 
 		o := Observation{Comm: c.Name(), Took: took, Bytes: max(len(k.Dst), len(k.Src)), Call: *callOf(&k.Record)}
 		o.Call.Seq, o.Call.State, o.Call.End = k.Seq, Complete, time.Duration(c.eng.Now())
 		if f != nil {
-			o.Call.State, o.Err = Failed, c.failureIn(f, &k.Record)
+			o.Call.State, o.Err = Failed, failureIn(c, f, &k.Record)
 		}
 		c.watchers.onCall(o)
 	}

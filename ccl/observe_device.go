@@ -143,7 +143,7 @@ func tellFailed(c *Comm) {
 	for i := range told {
 		o := &told[i]
 		o.Call.State, o.OnDevice = Failed, 0
-		o.Err = c.failureIn(nil, &call.Record{Seq: o.Call.Seq, Count: o.Call.Count, Start: int64(o.Call.Start), End: int64(o.Call.End), Root: o.Call.Root - o.Call.Number,
+		o.Err = failureIn(c, nil, &call.Record{Seq: o.Call.Seq, Count: o.Call.Count, Start: int64(o.Call.Start), End: int64(o.Call.End), Root: o.Call.Root - o.Call.Number,
 			Kind: op.Kind(o.Call.Kind), Type: op.Type(o.Call.Type), Op: op.Op(o.Call.Op), State: uint8(Failed), Times: float32(o.Call.Factor)})
 	}
 	c.rec.teller.tell(c.watchers.onCall, told)

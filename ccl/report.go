@@ -183,6 +183,7 @@ func circleKind(circle []status.Wait) Kind {
 func (r reporter) pictureText(all []status.Status) []string {
 	type group struct {
 		comm  uint64
+		name  string // as these ranks have it: of the pool of a job with spares, those that wait have their own
 		text  string
 		ranks []int
 		world []int // the same in the job
@@ -199,12 +200,12 @@ func (r reporter) pictureText(all []status.Status) []string {
 		}
 		var to *group
 		for _, g := range groups {
-			if g.comm == s.Comm && g.text == text {
+			if g.comm == s.Comm && g.name == s.Name() && g.text == text {
 				to = g
 			}
 		}
 		if to == nil {
-			to = &group{comm: s.Comm, text: text}
+			to = &group{comm: s.Comm, name: s.Name(), text: text}
 			groups = append(groups, to)
 		}
 		to.ranks, to.world = append(to.ranks, int(s.Rank)), append(to.world, int(s.World))
@@ -222,7 +223,7 @@ func (r reporter) pictureText(all []status.Status) []string {
 	var lines []string
 	for i, g := range groups {
 		s := names[g.comm]
-		lines = append(lines, fmt.Sprintf("ccl: state at failure: %s: rank%s %s%s: %s", s.Name(), plural(len(g.ranks)), ranks(g.ranks), inWorld(g.world, g.ranks), g.text))
+		lines = append(lines, fmt.Sprintf("ccl: state at failure: %s: rank%s %s%s: %s", g.name, plural(len(g.ranks)), ranks(g.ranks), inWorld(g.world, g.ranks), g.text))
 		if i+1 < len(groups) && groups[i+1].comm == g.comm {
 			continue
 		}
@@ -242,6 +243,9 @@ func (r reporter) pictureText(all []status.Status) []string {
 // failure logs this rank's last calls, and writes them where GOCCL_TRACE says.
 func (r reporter) failure(e *Error) {
 	c := r.c
+	if c.opt.hidden {
+		return
+	}
 	level := slog.LevelWarn
 	if !alarming(e.Code) || e.Code == ErrRankLost && !c.eng.TellsOf(e.Peer) { // a program did it on purpose, or another rank tells
 		level = slog.LevelDebug

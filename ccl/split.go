@@ -137,6 +137,8 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 		return fixed("PeerTimeout")
 	case o.Wire != c.opt.Wire:
 		return fixed("Wire")
+	case o.Spares != c.opt.Spares:
+		return fixed("Spares")
 	case o.Check > CheckOff:
 		return o, errCheck(o.Check)
 	case o.RankOrder && c.lib != nil && (c.lib.device < 0 || o.Staged):

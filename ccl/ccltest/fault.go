@@ -28,12 +28,11 @@ func VirtualTime() Option { return func(w *world) { w.virtual = true } }
 func Kill(rank, nth int) Option {
 	return disturb(rank, nth, func(r *rankFault, c *cpu.Comm, k *call.Call) *call.Fault {
 		r.over.killed.Store(true)
-		why := errors.New("its process ended")
-		c.Control().Die(why)
+		c.Control().Die(nil)
 		if !k.Queued {
 			runtime.Goexit()
 		}
-		return &call.Fault{Code: call.RankLost, Peer: c.Rank(), Err: why}
+		return &call.Fault{Code: call.RankLost, Peer: c.Rank(), Err: errors.New("its process ended")}
 	})
 }
 

@@ -32,6 +32,11 @@ func RoundRobin(k int) Option {
 // memory.
 func Processes(p int) Option { return func(w *world) { w.processes = &p } }
 
+// Spares adds k ranks to the n of Run, which wait as Options.Spares says. The function runs on the
+// n workers, and on a spare once it takes the place of a rank; one that is not needed has passed. Hosts,
+// RoundRobin and Processes place spares as the last ranks, and faults name them so.
+func Spares(k int) Option { return func(w *world) { w.spares = k } }
+
 // With sets the Options of the Comm. A PeerTimeout of 0 means the deadline of Run, since a rank on
 // a busy machine is not lost.
 func With(o ccl.Options) Option { return func(w *world) { w.options = o } }
@@ -45,7 +50,8 @@ const defaultDeadline = 60 * time.Second
 
 // world is one call of Run.
 type world struct {
-	n         int
+	n         int // ranks, spares included
+	spares    int
 	f         func(testing.TB, *ccl.Comm)
 	hosts     int
 	hostOf    func(rank int) int // nil: all on this one
@@ -65,6 +71,14 @@ func newWorld(n int, f func(testing.TB, *ccl.Comm), opts []Option) (*world, erro
 	switch {
 	case n < 1:
 		return nil, fmt.Errorf("%d ranks; a job has at least one", n)
+	case w.spares < 0:
+		return nil, fmt.Errorf("%d spares; there are none, or some", w.spares)
+	}
+	if w.spares > 0 {
+		n += w.spares
+		w.n, w.options.Spares = n, w.spares
+	}
+	switch {
 	case w.hostOf != nil && (w.hosts < 1 || w.hosts > n):
 		return nil, fmt.Errorf("%d hosts for %d ranks; each host needs one rank at least", w.hosts, n)
 	case w.processes != nil && (*w.processes < 1 || *w.processes > n):

@@ -48,6 +48,9 @@ func (r *rank) live(w *world, b ccl.Bootstrap) {
 	defer r.ended.Store(true)
 	defer r.cancel()
 	c, err := w.join(r.ctx, b, r)
+	if errors.Is(err, ccl.ErrUnused) {
+		return
+	}
 	if err != nil {
 		r.report("NewComm: %v", err)
 		return

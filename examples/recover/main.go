@@ -1,11 +1,15 @@
 // Command recover trains a small network on generated data, the samples spread over
-// the ranks, and goes on when ranks are lost: those that are left agree on who they
-// are, on the state to go on from, and share the samples anew.
+// the ranks, and goes on when ranks are lost. Where a spare waits it takes the place
+// of the lost rank; otherwise those that are left agree on who they are, and share
+// the samples anew. In both cases they agree on the state to go on from.
 //
 //	go build -o /tmp/recover ./examples/recover
 //	go run ./bench launch -np 4 -keep-going -- /tmp/recover -kill 2 -at 50
+//	go run ./bench launch -np 4 -spares 1 -- /tmp/recover -kill 2 -at 50
 //
-// Here rank 2 ends itself as the kernel would, in step 50.
+// Here rank 2 ends itself as the kernel would, in step 50. In the second job a fifth
+// rank waits in ccl.Join until then, and the loss at the end is that of a run in which
+// nobody was lost.
 package main
 
 import (
@@ -15,6 +19,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"slices"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/examples/internal/perceptron"
@@ -31,13 +36,17 @@ func main() {
 	flag.Parse()
 	ctx := context.Background()
 	c, err := ccl.Join(ctx, nil)
+	if errors.Is(err, ccl.ErrUnused) { // a spare, and nobody was lost
+		return
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
 	me := c.Rank()
+	dies := me == *victim && !slices.Contains(c.Fresh(), me) // not the spare in its place
 	t := newTraining(c)
 	t.before = func(step int) {
-		if me == *victim && step == *at {
+		if dies && step == *at {
 			p, _ := os.FindProcess(os.Getpid())
 			p.Kill()
 			select {}
@@ -74,11 +83,13 @@ func newTraining(c *ccl.Comm) *training {
 
 // run trains to the end, whatever ranks are lost.
 func (t *training) run(ctx context.Context) error {
-	for t.step < steps {
-		t.before(t.step)
-		err := t.advance(ctx)
+	var err error
+	if len(t.comm.Fresh()) > 0 { // this rank is in the place of one that is lost, or another is
+		err = t.catchUp(ctx, nil)
+	}
+	for {
 		for errors.Is(err, ccl.ErrRankLost) {
-			c, failed := t.comm.Shrink(ctx)
+			c, failed := replace(ctx, t.comm)
 			if failed != nil { // as on a rank that the others have given up: it is not to try again
 				return failed
 			}
@@ -86,11 +97,23 @@ func (t *training) run(ctx context.Context) error {
 			t.comm = c
 			err = t.catchUp(ctx, err)
 		}
-		if err != nil {
+		if err != nil || t.step == steps {
 			return err
 		}
+		t.before(t.step)
+		err = t.advance(ctx)
 	}
-	return nil
+}
+
+// replace returns a Comm in which spares have the places of the ranks that c has lost; where there are too few of them, one of
+// the ranks that are left. All ranks take the same way, since Replace fails on all of them alike.
+func replace(ctx context.Context, c *ccl.Comm) (*ccl.Comm, error) {
+	next, err := c.Replace(ctx)
+	var e *ccl.Error
+	if errors.As(err, &e) && (e.Code == ccl.ErrUnsupported || e.Code == ccl.ErrRankLost && len(e.Missing) > 0) {
+		return c.Shrink(ctx)
+	}
+	return next, err
 }
 
 // advance makes one step: this rank's share of the samples, the sum of all gradients,
@@ -111,8 +134,9 @@ func (t *training) advance(ctx context.Context) error {
 	return nil
 }
 
-// catchUp brings the ranks that are left to the state of the one that is furthest: a rank
-// may have had the last gradient when another was lost, and the others not.
+// catchUp brings all ranks to the state of the one that is furthest: a rank may have had
+// the last gradient when another was lost, and the others not. A rank that comes in the
+// place of another is at step 0.
 func (t *training) catchUp(ctx context.Context, lost error) error {
 	c := t.comm
 	at := make([]int, c.Size())
@@ -131,6 +155,14 @@ func (t *training) catchUp(ctx context.Context, lost error) error {
 		return err
 	}
 	t.net.Weights, t.step = weights, at[root]
+	came := c.Fresh()
+	c.Restored()
+	if lost == nil {
+		lost = errors.New("a spare is in the place of a rank that was lost")
+	}
 	t.say("step %d: %v\ngoing on with %d ranks", t.step, lost, c.Size())
+	if len(came) > 0 {
+		t.say("replaced by spares: %v", came)
+	}
 	return nil
 }

@@ -21,6 +21,9 @@ type Backend struct {
 	Failures []Failure // what it is known to report, and what to do about it
 
 	Sole bool // it takes one rank of a job per process
+	// Uninterruptible: a call that waits inside it for a lost rank does not end, so a Comm that has failed keeps its ranks in it,
+	// and no rank can be replaced.
+	Uninterruptible bool
 	// Choose is the device that the rank which is the local-th of locals on its host would use: want where
 	// that is not negative, -1 for host memory. It must not be slow, load no library that cannot be left
 	// loaded, and its error says what is there and what to do. It is nil for a library of host memory alone.

@@ -4,7 +4,7 @@ import "github.com/goccl/goccl/internal/environ"
 
 // OneCCL is Intel's library, which takes one rank of a job per process: two of them would hang.
 var OneCCL = Backend{
-	Name: "oneccl", Title: "oneCCL", Platform: "xpu", Sole: true,
+	Name: "oneccl", Title: "oneCCL", Platform: "xpu", Sole: true, Uninterruptible: true,
 	Files:    Files{environ.OneCCLLib.Name, []string{"libccl.so.2", "libccl.so.1", "libccl.so"}, "install oneCCL 2021.17 or newer (libccl.so.2)"},
 	Hardware: Hardware{Vendor: "Intel", PCI: "0x8086"},
 	Aliases:  []string{"xpu", "sycl", "intel", "ccl"},

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/option"
@@ -28,7 +29,8 @@ before each line. When one rank fails, bench ends the others.
 const end = `The input of bench launch is that of rank 0.
 
 Exit status: that of the rank that failed; with -keep-going 0 if no
-fewer ranks ended well than failed; 2 for bad usage.`
+fewer ranks ended well than failed; with -spares 0 if as many ranks as
+-np says ended well; 2 for bad usage.`
 
 // parse reads what follows "launch". Without an order the command is over, with that status.
 func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
@@ -37,6 +39,7 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	sub.Ranks(&o.NP, &o.NPGiven)
 	sub.Count(&o.ActAs, "hosts", "on this machine: act as N hosts, with TCP between them (1)", option.MaxProcesses)
 	sub.BoolVar(&o.KeepGoing, "keep-going", false, "keep the other ranks running when one fails")
+	sub.Count(&o.Spares, "spares", "start N more ranks, which wait to take the place of one that is lost (0); implies -keep-going", option.MaxProcesses)
 	sub.Func("x", "set `NAME=VALUE` for the ranks, which also have all of this environment; may be given again", o.set)
 	sub.Func("logs", "also write each rank's output to a file `DIR`/rank-N.log (on this machine)", func(dir string) error {
 		if o.Logs = dir; dir == "" {
@@ -54,6 +57,10 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	o.Program = sub.After
 	if len(o.Program) == 0 {
 		return nil, sub.Complain(option.BadUsage, fmt.Errorf("it needs a program: bench launch -np %d -- ./train -epochs 3", o.NP))
+	}
+	if o.Spares > 0 {
+		o.NP, o.KeepGoing = o.NP+o.Spares, true
+		o.Env = append(o.Env, environ.Spares.Set(strconv.Itoa(o.Spares)))
 	}
 	if err := option.FitsHosts(o.ActAs, o.NP, "process", "processes"); err != nil {
 		return nil, sub.Complain(option.BadUsage, err)
@@ -102,6 +109,11 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var rank *boot.ExitError
 	var launcher *Exit
 	switch {
+	case errors.As(err, &rank) && o.Spares > 0:
+		if rank.Well >= o.NP-o.Spares {
+			return option.Good // lost ranks were replaced
+		}
+		return max(rank.Code, 1)
 	case errors.As(err, &rank) && o.KeepGoing && rank.Well > 0 && rank.Well >= rank.Failed:
 		return option.Good // the survivors have done the work
 	case errors.As(err, &rank) && rank.Code > 0:

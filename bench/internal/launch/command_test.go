@@ -19,6 +19,11 @@ func TestParse(t *testing.T) {
 
 	require.True(t, j.NPGiven)
 
+	j = ordered(t, strings.Fields("-np 4 -spares 2 -- go"))
+	require.Equal(t, []int{6, 2}, []int{j.NP, j.Spares})
+	require.True(t, j.KeepGoing)
+	require.Equal(t, []string{"GOCCL_SPARES=2"}, j.Env)
+
 	j = ordered(t, []string{"--", "go"})
 	require.Equal(t, option.Default().NP, j.NP)
 	require.False(t, j.NPGiven)
@@ -40,6 +45,7 @@ func TestCommandRefuses(t *testing.T) {
 		"-np 1000000 -- go":       "-np 1000000: it must be a whole number from 1 to 1024",
 		"-np":                     "-np needs a value: ranks (on this machine: the cores, at least 2, at most 8)",
 		"-np 2":                   "it needs a program: bench launch -np 2 -- ./train -epochs 3",
+		"-np 2 -spares x -- go":   "-spares x: it must be a whole number from 1 to 1024",
 		"-np 2 -hosts 3 -- go":    "-hosts 3: there are only 2 processes to spread over them; give -np 3 or more",
 		"-x NAME -- go":           "-x NAME: it takes NAME=VALUE, such as OMP_NUM_THREADS=1",
 		"-x =1 -- go":             "-x =1: it takes NAME=VALUE, such as OMP_NUM_THREADS=1",

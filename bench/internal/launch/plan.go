@@ -33,6 +33,7 @@ type Order struct {
 	Self      bool     // the program is this one, which calls Verify and Bind
 	Env       []string // NAME=VALUE, in addition to this process's
 	KeepGoing bool     // a rank that fails does not end the others
+	Spares    int      // so many of NP wait to replace one that is lost
 	Logs      string   // a directory for a file of each rank's output
 	Stdin     *os.File // the input of rank 0; nil for none
 	Prefix    bool     // each line begins with its rank

@@ -197,9 +197,13 @@ func (c *Standing) Where(peer int) string {
 	return "memory"
 }
 
-// Die makes this rank one that is lost, to all other ranks and itself, for the reason given. It
-// stands in for the end of a process that has other ranks, too. It returns when that is settled.
+// Die makes this rank one that is lost, to all other ranks and itself, for the reason given, nil if
+// its process has ended, which is certain. It stands in for the end of a process that has other
+// ranks, too. It returns when that is settled.
 func (c *Member) Die(cause error) {
+	if cause == nil {
+		cause = errEnded
+	}
 	c.Site.Lost(c.Group.World(c.Group.Rank()), cause)
 	for end := time.Now().Add(time.Second); c.Fate.cause.Load() == nil && time.Now().Before(end); {
 		time.Sleep(tick)

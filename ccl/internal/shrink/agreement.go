@@ -134,7 +134,7 @@ func (a *Agreement) look() []bool {
 		case a.lines[r].far.quit:
 			a.quitted(r)
 		default:
-			gone[r] = a.lines[r].far.gone
+			gone[r] = a.hasGone(r)
 		}
 	}
 	if len(over) > 0 {
@@ -159,7 +159,14 @@ func (a *Agreement) hasEnded(r int) bool {
 	case c.Group.Topology().Node(r) == c.Group.Topology().Node(c.Group.Rank()):
 		return c.Share.Local.State(c.Group.Topology().Local(r)).Load() != region.StateOpen
 	}
-	return a.lines[r] != nil && a.lines[r].far.gone
+	return a.lines[r] != nil && a.hasGone(r)
+}
+
+// hasGone reports whether rank r of another host, to which there is a line, is in no Shrink of the Comm, because it has closed it
+// or its process has left the job in good order. What that has sent is read first, for as long as there is a connection.
+func (a *Agreement) hasGone(r int) bool {
+	l := a.lines[r]
+	return l.far.gone || l.via.conn == nil && a.c.rank.Site.KnownLeft(a.c.rank.Group.World(r))
 }
 
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.

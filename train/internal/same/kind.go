@@ -24,7 +24,7 @@ var sentinels = append([]error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs
 
 // codes are those of ccl.
 func codes() (list []error) {
-	for k := ccl.ErrArgument; k <= ccl.ErrClosed; k++ {
+	for k := ccl.ErrArgument; k <= ccl.ErrUnused; k++ {
 		list = append(list, k)
 	}
 	return list

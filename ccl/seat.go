@@ -1,0 +1,380 @@
+package ccl
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/agree"
+	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
+)
+
+// How the ranks of a pool get their numbers. Each tells all others its own number and what it knows of the ranks that are not
+// there. All that follows is computed from these words and from where each rank of the job runs, so every rank of the pool comes
+// to the same result, and no second message is needed.
+
+// seatHead is the fixed part of a roll, in bytes.
+const (
+	seatHead   = 32
+	libraryLen = 16 // of the name of a backend
+)
+
+// roll is what a rank of the pool tells the others.
+type roll struct {
+	number   int    // among the workers, -1 while it waits
+	fresh    bool   // it has a number, and not yet the state
+	works    bool   // it has had the workers' Comm, or is to have it from the start
+	accepted int    // the last generation of the pool that it knows to have had a majority
+	backend  string // of the workers' Comm, "" before there was one
+	lost     []byte // by rank of the job: 1 for one that is not in the pool and known to be lost
+}
+
+// append writes a roll:
+//
+//	0 number + 1, 4 bytes | 4 fresh 1 | 5 works 1 | 6 zero 2 | 8 accepted 4 | 12 zero 4 | 16 backend 16 | 32 lost, 1 byte for each rank of the job
+func (w *roll) append(b []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint32(b, uint32(w.number+1))
+	bit := func(is bool) byte {
+		if is {
+			return 1
+		}
+		return 0
+	}
+	b = append(b, bit(w.fresh), bit(w.works), 0, 0)
+	b = le.AppendUint32(b, uint32(w.accepted))
+	b = append(b, 0, 0, 0, 0)
+	name := make([]byte, libraryLen)
+	copy(name, w.backend)
+	return append(append(b, name...), w.lost...)
+}
+
+// parseRoll reads what append has written.
+func parseRoll(b []byte) roll {
+	le := binary.LittleEndian
+	return roll{number: int(le.Uint32(b)) - 1, fresh: b[4] != 0, works: b[5] != 0, accepted: int(le.Uint32(b[8:])),
+		backend: strings.TrimRight(string(b[16:seatHead]), "\x00"), lost: b[seatHead:]}
+}
+
+// muster is what all ranks of a pool have told.
+type muster struct {
+	here  []int  // ranks of the job, by rank of the pool
+	rolls []roll // of these
+}
+
+// lost reports whether anybody knows that rank w of the job, which is not here, is lost. It has closed the pool otherwise.
+func (m *muster) lost(w int) bool {
+	return slices.ContainsFunc(m.rolls, func(r roll) bool { return w < len(r.lost) && r.lost[w] != 0 })
+}
+
+// accepted is the last generation that any rank knows to have had a majority.
+func (m *muster) accepted() int {
+	last := 0
+	for i := range m.rolls {
+		last = max(last, m.rolls[i].accepted)
+	}
+	return last
+}
+
+// backend is that of the workers' Comm, as those tell it that have had one.
+func (m *muster) backend() string {
+	for i := range m.rolls {
+		if m.rolls[i].backend != "" {
+			return m.rolls[i].backend
+		}
+	}
+	return ""
+}
+
+// seats is which rank of the job has which number.
+type seats struct {
+	of      []int // by number
+	fresh   []int // numbers whose rank has not the state yet, ascending
+	waiting []int // ranks of the job that wait
+	missing []int // numbers for which there is no spare, ascending; of is not filled then
+}
+
+// seat gives the numbers that nobody has to ranks that wait. A number goes to a spare of the host where the rank of the job with
+// that number runs, so that hosts keep their shape; else to the host with most spares. Of a host's spares the lowest comes first.
+func (m *muster) seat(workers int, topo algo.Topology) (s seats, err error) {
+	s.of = slices.Repeat([]int{-1}, workers)
+	fresh := make([]bool, workers)
+	for i := range m.rolls {
+		switch n := m.rolls[i].number; {
+		case n < 0:
+			s.waiting = append(s.waiting, m.here[i])
+		case n >= workers || s.of[n] >= 0:
+			return s, fmt.Errorf("rank %d of the job says that it is number %d of %d, which another is as well", m.here[i], n, workers)
+		default:
+			s.of[n], fresh[n] = m.here[i], m.rolls[i].fresh
+		}
+	}
+	slices.Sort(s.waiting)
+	var free []int
+	for n, w := range s.of {
+		if w < 0 {
+			free = append(free, n)
+		}
+	}
+	if len(free) > len(s.waiting) {
+		s.missing = free
+		return s, nil
+	}
+	give := func(n, i int) {
+		s.of[n], fresh[n] = s.waiting[i], true
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
+	var far []int // numbers without a spare on their host
+	for _, n := range free {
+		if i := slices.IndexFunc(s.waiting, func(w int) bool { return topo.Node(w) == topo.Node(n) }); i >= 0 {
+			give(n, i)
+		} else {
+			far = append(far, n)
+		}
+	}
+	for _, n := range far {
+		give(n, mostSpares(s.waiting, topo))
+	}
+	for n, is := range fresh {
+		if is {
+			s.fresh = append(s.fresh, n)
+		}
+	}
+	return s, nil
+}
+
+// mostSpares is the place in waiting of the lowest rank on the host that most of them are on; of several such hosts, the lowest.
+func mostSpares(waiting []int, topo algo.Topology) int {
+	on := map[int]int{}
+	for _, w := range waiting {
+		on[topo.Node(w)]++
+	}
+	best := -1
+	for i, w := range waiting {
+		if best < 0 {
+			best = i
+			continue
+		}
+		h, b := topo.Node(w), topo.Node(waiting[best])
+		if on[h] > on[b] || on[h] == on[b] && h < b {
+			best = i
+		}
+	}
+	return best
+}
+
+// exchangeRolls has all ranks of the pool tell each other what they know.
+func (r *reserve) exchangeRolls(ctx context.Context, pool *Comm, k *call.Call) (*muster, *call.Fault) {
+	n, job := pool.Size(), pool.eng.Control().Site.Job
+	m := &muster{here: make([]int, n), rolls: make([]roll, n)}
+	for i := range n {
+		m.here[i] = pool.eng.World(i)
+	}
+	r.mu.Lock()
+	mine := roll{number: r.number, fresh: r.fresh, works: r.world < r.workers || r.of != nil, accepted: r.accepted, backend: r.backend, lost: make([]byte, r.topo.Size())}
+	r.mu.Unlock()
+	for w := range mine.lost {
+		if !slices.Contains(m.here, w) && job.IsLost(w) {
+			mine.lost[w] = 1
+		}
+	}
+	out := mine.append(nil)
+	all := make([]byte, n*len(out))
+	if f := pool.eng.Exchange(ctx, k, out, all); f != nil {
+		return nil, f
+	}
+	for i := range n {
+		m.rolls[i] = parseRoll(all[i*len(out) : (i+1)*len(out)])
+	}
+	return m, nil
+}
+
+// outcome is how a seating came out for all ranks of the pool.
+type outcome uint8
+
+const (
+	unsettled outcome = iota // it failed
+	seated                   // the workers have a Comm
+	tooFew                   // more numbers are free than spares wait
+	minority                 // the others of the pool may go on without these ranks
+	over                     // no rank works any more: the last ones have closed
+	deserted                 // the same: they are lost, and are more than spares wait
+)
+
+// seat gives numbers out in pool, and makes the Comm of the ranks that have one. c is nil on a rank that waits.
+func (r *reserve) seat(ctx context.Context, pool *Comm) (c *Comm, out outcome, f *call.Fault) {
+	if !pool.life.enter() {
+		return nil, unsettled, closedHere
+	}
+	defer pool.life.leave() // also if the goroutine is ended in here, as by ccltest.Kill
+	k := &pool.calling.call
+	bare(k, call.Split)
+	e := pool.rec.begin(k, nil, pool.eng.Now())
+	c, out, f = r.seatIn(ctx, pool, k)
+	if f != nil && out == unsettled {
+		pool.rec.end(e, Failed, pool.eng.Now())
+	} else {
+		pool.rec.end(e, Complete, pool.eng.Now())
+	}
+	return c, out, f
+}
+
+// seatIn is seat, within the call k.
+func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call) (*Comm, outcome, *call.Fault) {
+	m, f := r.exchangeRolls(ctx, pool, k)
+	if f != nil {
+		return nil, unsettled, inJob(f, pool.eng.World)
+	}
+	s, err := m.seat(r.workers, r.topo)
+	if err != nil {
+		return nil, unsettled, call.NewFault(call.Backend, -1, "%w", err)
+	}
+	if out, f := r.judge(m, &s); out != seated {
+		return nil, out, f
+	}
+	r.take(pool, m, &s)
+	color, key := -1, 0
+	if r.number >= 0 {
+		color, key = 0, r.number
+	}
+	opt := r.opt
+	if opt.Backend = m.backend(); opt.Backend == "" {
+		opt.Backend = r.opt.Backend
+	}
+	if r.device != nil { // on which the program has its memory
+		opt.Device = r.device
+	}
+	name := r.opt.Name
+	if name == "" {
+		name = worldName
+	}
+	inChild := false // what goes wrong, does so among the workers
+	c, f := newComm(opt, pool.tab, pool.host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
+		eng, f := pool.eng.Split(ctx, k, color, key, eo)
+		return calledFirst(eng, name), f
+	}, func(child *cpu.Comm) (*library, *call.Fault) {
+		if child == nil {
+			return nil, nil
+		}
+		inChild = true
+		if f := meetIn(ctx, pool, child); f != nil {
+			return nil, f
+		}
+		local, locals := r.place(child.World(child.Rank()), child.Rank())
+		return openLibraryAt(ctx, child, &opt, local, locals)
+	})
+	switch {
+	case f != nil && inChild:
+		return nil, unsettled, inJob(f, func(n int) int { return s.of[n] })
+	case f != nil:
+		return nil, unsettled, inJob(f, pool.eng.World)
+	case c != nil:
+		r.made(c)
+	}
+	return c, seated, nil
+}
+
+// meetIn returns once all ranks of child, a new Comm of the pool, have it: from then on nothing that one of them does, such as to
+// call Replace at once, which fails the pool, keeps another from getting it. Where one is lost on the way, all go round again. What
+// else may go wrong is what the program of a rank has done that has its Comm already; then the others get theirs, which has failed.
+func meetIn(ctx context.Context, pool *Comm, child *cpu.Comm) *call.Fault {
+	returned := false
+	defer func() {
+		if !returned { // the goroutine is ended in here, as by ccltest.Kill
+			child.Close()
+		}
+	}()
+	err := talk{ctx, child}.run(op.Barrier, TypeNone, Sum, nil, nil)
+	if returned = true; err == nil {
+		return nil
+	}
+	f, cause := faultOf(err), pool.eng.Failure()
+	if f.Own || f.Code == call.RankLost || cause != nil && cause.Code == call.RankLost {
+		return f
+	}
+	return nil
+}
+
+// inJob is f with ranks of the job in the place of those of a Comm.
+func inJob(f *call.Fault, world func(int) int) *call.Fault {
+	if f == closedHere {
+		return f
+	}
+	g := *f
+	if g.Peer >= 0 {
+		g.Peer = world(g.Peer)
+	}
+	g.Missing = make([]int, len(f.Missing))
+	for i, r := range f.Missing {
+		g.Missing[i] = world(r)
+	}
+	return &g
+}
+
+// judge says how it comes out before anybody takes a number: seated, if they are to.
+func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	works := slices.ContainsFunc(m.rolls, func(w roll) bool { return w.works })
+	if !works && r.someClosed(m) { // whatever became of others
+		return over, call.NewFault(call.Closed, -1, "no rank works any more")
+	}
+	last, ended := m.accepted(), []int(nil)
+	base := r.members[last]
+	for g := last + 1; g <= r.generation; g++ {
+		ended = append(ended, r.ended[g]...)
+	}
+	if !agree.Majority(base, m.here, ended) {
+		return minority, &call.Fault{Code: call.RankLost, Peer: -1,
+			Err: fmt.Errorf("this side of a partition has %d of %d ranks of the job, spares included, and is not to go on: the others may", len(m.here), len(base))}
+	}
+	r.accepted, r.waiting = r.generation, s.waiting
+	if !works && len(s.missing) > 0 {
+		return deserted, call.NewFault(call.RankLost, -1, "all ranks that worked are lost; spares left: %d, ranks lost: %d", len(s.waiting), len(s.missing))
+	}
+	for g := range r.members {
+		if g < r.accepted {
+			delete(r.members, g)
+			delete(r.ended, g)
+		}
+	}
+	if len(s.missing) > 0 {
+		return tooFew, &call.Fault{Code: call.RankLost, Peer: -1, Missing: s.missing,
+			Err: fmt.Errorf("spares left: %d, ranks lost: %d; Shrink goes on without them", len(s.waiting), len(s.missing))}
+	}
+	return seated, nil
+}
+
+// someClosed reports whether a rank that had a number has closed its Comm. Where that is how the last of them have gone, the job is
+// over; where all are lost, spares take their numbers. r.mu is held.
+func (r *reserve) someClosed(m *muster) bool {
+	return slices.ContainsFunc(r.seats, func(w int) bool { return !slices.Contains(m.here, w) && !m.lost(w) })
+}
+
+// take notes this rank's number and who has the others.
+func (r *reserve) take(pool *Comm, m *muster, s *seats) {
+	me := pool.eng.World(pool.Rank())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seats, r.newcomers = s.of, s.fresh
+	r.waiting = s.waiting
+	if n := slices.Index(s.of, me); r.number < 0 && n >= 0 {
+		r.number, r.fresh = n, true
+		pool.SetName(poolName)
+	}
+}
+
+// place is the local number by which rank w of the job chooses its device, as number: that of the rank whose number it takes, where
+// it runs on that one's host, since that device is free; else its own, which no worker of its host has.
+func (r *reserve) place(w, number int) (local, locals int) {
+	if r.topo.Node(number) == r.topo.Node(w) {
+		w = number
+	}
+	return r.topo.Local(w), r.topo.Locals(r.topo.Node(w))
+}

@@ -1,0 +1,282 @@
+package ccl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/engine"
+)
+
+// A job with spares. All its ranks are in one Comm, the pool, from the start, so the failure detector watches spares, too, and a
+// spare has the job's secret, options, addresses and memory. The workers' Comm is a part of the pool, in the order of their
+// numbers. A loss fails the pool; a worker that calls Replace fails it, too. Then all ranks that are left, workers and spares,
+// shrink the pool, tell each other their numbers, and make the workers' Comm of the new pool: see seat.go. If one is lost
+// meanwhile, the new pool fails, and all of them go round again. There is no other protocol.
+//
+// The pool carries nothing else, and nobody but this package sees it. It has no library.
+
+// reserve is a rank's part in a job with spares. It belongs to one Comm at a time, the last that NewComm or Replace has made.
+type reserve struct {
+	workers, spares int
+	world           int           // this rank of the job
+	opt             Options       // of the workers' Comm
+	topo            algo.Topology // of the job
+
+	closing sync.WaitGroup // of pools that have failed
+
+	mu         sync.Mutex
+	of         *Comm // whose it is; nil: this rank waits, or has left
+	left       bool
+	pool       *Comm
+	generation int           // of the pool
+	members    map[int][]int // by generation, since the last that had a majority of the one before: ranks of the job
+	ended      map[int][]int // by generation: ranks of the job that it lost, or that closed it, for certain
+	accepted   int           // the last that had a majority
+	number     int           // of this rank among the workers; -1: it waits
+	fresh      bool          // it has not the state yet
+	seats      []int         // ranks of the job, by number
+	newcomers  []int         // numbers that are fresh
+	waiting    []int         // ranks of the job that wait
+	backend    string        // of the workers' Comm, once there was one
+	device     *int          // this rank's in it
+}
+
+// poolName is the name of the pool in reports.
+const poolName = "pool"
+
+// String reads like: spare 1 of 2, waits
+func (r *reserve) String() string {
+	return fmt.Sprintf("spare %d of %d, waits", r.world-r.workers+1, r.spares)
+}
+
+// checkSpares says what is wrong with Options.Spares in a job of size ranks.
+func (o *Options) checkSpares(size int) (Code, error) {
+	if o.Spares >= size {
+		return ErrArgument, fmt.Errorf("Options.Spares (GOCCL_SPARES) is %d, and the job has %d rank%s: at least one of them works", o.Spares, size, plural(size))
+	}
+	if b := engine.Find(o.Backend); b != nil && b.Uninterruptible {
+		return ErrUnsupported, errUninterruptible(b.Title)
+	}
+	return 0, nil
+}
+
+// errUninterruptible says why a library cannot be that of a job with spares.
+func errUninterruptible(title string) error {
+	return fmt.Errorf("Options.Spares (GOCCL_SPARES): a call inside %s cannot be ended when a rank is lost, so no rank can be replaced; Backend \"cpu\" can, as can NCCL and RCCL", title)
+}
+
+// newReserve joins the job that world makes the pool of, and waits for this rank's Comm.
+func newReserve(ctx context.Context, o Options, tab algo.Table, host string, rank, size int,
+	world func(plane.Options, string) (*cpu.Comm, *call.Fault), met func()) (*Comm, *call.Fault) {
+	r := &reserve{workers: size - o.Spares, spares: o.Spares, world: rank, opt: o, number: -1}
+	po := o
+	po.Backend, po.Device, po.Staged, po.Hints, po.RankOrder = "cpu", nil, false, Hints{}, false
+	po.Timeout = -1 // a spare waits for as long as it takes; Replace has a limit of its own
+	po.hidden = true
+	po.Name, po.OnCall, po.OnFailure = poolName, nil, func(e *Error) { r.poolFailed(e) }
+	pool, f := newComm(po, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) { return world(eo, poolName) }, func(*cpu.Comm) (*library, *call.Fault) { return nil, nil })
+	if f != nil {
+		return nil, f
+	}
+	all := make([]int, size)
+	for w := range all {
+		all[w] = w
+	}
+	r.mu.Lock() // the pool may fail already
+	r.pool, r.topo = pool, pool.eng.Topology()
+	r.members, r.ended, r.seats = map[int][]int{0: all}, map[int][]int{}, all[:r.workers]
+	if rank < r.workers {
+		r.number = rank
+	}
+	r.mu.Unlock()
+	if rank >= r.workers {
+		pool.SetName(r.String())
+	}
+	tellApart(pool)
+	met()
+	begun := false
+	defer func() { // also if the goroutine is ended in here, as by ccltest.Kill
+		if !begun {
+			r.leave(nil, errOver)
+		}
+	}()
+	c, f := r.begin(ctx)
+	begun = true
+	return c, f
+}
+
+// begin makes the first Comm, and returns it once this rank has one.
+func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
+	c, out, f := r.form(ctx, true)
+	for c == nil && r.waitsAfter(out, f) {
+		select {
+		case <-r.current().Done():
+			c, out, f = r.form(ctx, false)
+			continue
+		case <-ctx.Done():
+		}
+		f = call.ContextFault(ctx.Err())
+		f.Err = fmt.Errorf("%v: %w", r, f.Err)
+		break
+	}
+	if c != nil {
+		r.give(nil, c)
+		return c, nil
+	}
+	if out == over {
+		f = &call.Fault{Code: unusedHere, Peer: -1, Err: fmt.Errorf("spare %d of %d was not needed: the job has ended", r.world-r.workers+1, r.spares)}
+	}
+	r.leave(nil, f)
+	return nil, f
+}
+
+// unusedHere is ErrUnused as the code of a Fault, which no other rank hears of.
+const unusedHere = call.Code(ErrUnused)
+
+// waitsAfter reports whether this rank, which has got no Comm, is to wait for the next pool. A spare is, unless nobody is left
+// that may need it, or it is itself at fault, or its context has ended. f is nil where it was just not needed.
+func (r *reserve) waitsAfter(out outcome, f *call.Fault) bool {
+	switch {
+	case r.world < r.workers, out == minority, out == over, out == deserted:
+		return false
+	case f == nil, out == tooFew:
+		return true
+	}
+	return !f.Own && f != closedHere && f.Peer != r.world
+}
+
+// current is the pool.
+func (r *reserve) current() *Comm {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pool
+}
+
+// made notes that c, a new Comm of the workers, stands.
+func (r *reserve) made(c *Comm) {
+	c.reserve = r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.backend = c.Backend()
+	if c.lib != nil && c.lib.device >= 0 {
+		r.device = &c.lib.device
+	}
+}
+
+// give makes the reserve that of Comm to. It is false where this rank has left meanwhile.
+func (r *reserve) give(from, to *Comm) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left || r.of != from {
+		return false
+	}
+	r.of = to
+	return true
+}
+
+// errOver is why a pool fails when a worker closes its Comm, and errReplace when one calls Replace.
+var (
+	errOver    = errors.New("a rank that works has closed its Comm")
+	errReplace = errors.New("a replacement")
+)
+
+// leave takes this rank out of the pool, if c is the Comm that the reserve belongs to. Where a rank that works leaves, the pool
+// fails, so that spares come together: they find that no rank works any more, or wait for the others. Where a spare does, nobody
+// need do anything.
+func (r *reserve) leave(c *Comm, why error) {
+	r.mu.Lock()
+	if r.left || r.of != c {
+		r.mu.Unlock()
+		return
+	}
+	r.left = true
+	pool, works := r.pool, r.world < r.workers || r.of != nil
+	r.mu.Unlock()
+	if works {
+		pool.Abort(why)
+	}
+	pool.Close()
+	r.closing.Wait()
+}
+
+// poolFailed tells people that a spare is lost, which fails no call: one rank of each host does.
+func (r *reserve) poolFailed(e *Error) {
+	if e.Code != ErrRankLost || e.Peer < 0 {
+		return
+	}
+	w := e.Peer
+	if e.World != nil {
+		w = e.World[e.Peer]
+	}
+	r.mu.Lock()
+	pool, waits, left := r.pool, slices.Contains(r.waiting, w), len(r.waiting)-1
+	r.mu.Unlock()
+	if !waits || !pool.eng.TellsOf(e.Peer) {
+		return
+	}
+	r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it", w-r.workers+1, r.spares, w, e.Err, left, plural(left)))
+}
+
+// Fresh lists the ranks of c that came as spares and have not the state of the others yet, in
+// ascending order: those that came with c, and those that came before it and have not called
+// Restored. All ranks of c get the same list. It is nil where Options.Spares is 0.
+func (c *Comm) Fresh() []int {
+	r := reserveOf(c)
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.newcomers)
+}
+
+// Restored says that this rank has the state of the others, so that it is not Fresh in the Comms
+// that Replace makes from now on. It sends nothing. A rank that has taken a spare's place calls it
+// when its state is whole, before its first step; for other ranks it does nothing.
+func (c *Comm) Restored() {
+	if r := reserveOf(c); r != nil {
+		r.mu.Lock()
+		r.fresh = false
+		r.mu.Unlock()
+	}
+}
+
+// Waiting returns the number of spares that wait, as far as this rank knows. Ranks may hear of the
+// loss of a spare at different times.
+func (c *Comm) Waiting() int {
+	r := reserveOf(c)
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	pool, waiting := r.pool, r.waiting
+	r.mu.Unlock()
+	n, member := 0, pool.eng.Control()
+	for _, w := range waiting {
+		if at := member.Group.RankOf(w); at >= 0 && !member.Site.Job.IsLost(w) && !member.Share.HasLeft(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// reserveOf is c's part in a job with spares, nil where it has none, or none any more.
+func reserveOf(c *Comm) *reserve {
+	if c.none() || c.reserve == nil {
+		return nil
+	}
+	r := c.reserve
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of != c || r.left {
+		return nil
+	}
+	return r
+}

@@ -1,0 +1,130 @@
+package ccl_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// TestSpareProcess is not a test of its own: it is what the processes run that the tests below start. Each rank of the list comes to
+// its end as its letter says, by its rank in the job.
+func TestSpareProcess(t *testing.T) {
+	plan := os.Getenv("CCL_TEST_SPARE")
+	if plan == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	defer cancel()
+	me, spares := os.Getenv("GOCCL_RANK"), 0
+	fmt.Sscan(os.Getenv("GOCCL_SPARES"), &spares)
+	how, after := byte(0), time.Duration(0)
+	for one := range strings.SplitSeq(plan, ",") {
+		if rank, us, _ := strings.Cut(one[1:], ":"); rank == me {
+			n, _ := strconv.Atoi(us)
+			how, after = one[0], time.Duration(n)*time.Microsecond
+		}
+	}
+	begun := filepath.Join(os.Getenv("CCL_TEST_DIR"), "begun")
+	if how == 'w' { // as it waits
+		go func() {
+			until(t, "the others have not begun", func() bool { _, err := os.Stat(begun); return err == nil })
+			killSelf()
+		}()
+	}
+	c, err := ccl.Join(ctx, nil)
+	if errors.Is(err, ccl.ErrUnused) {
+		fmt.Printf("rank %s: unused\n", me)
+		return
+	}
+	require.NoError(t, err)
+	defer c.Close()
+	if how == 'j' { // as it is restored
+		time.AfterFunc(after, killSelf)
+	}
+	last, rounds := healed(ctx, t, c, 40, trouble{
+		step: func(c *ccl.Comm, step int) {
+			switch {
+			case step == 30 && strings.Contains(plan, "w"):
+				assert.NoError(t, os.WriteFile(begun, nil, 0o600))
+				until(t, "the loss of a spare is not heard of", func() bool { return c.Waiting() < spares })
+			case how == 'j', how == 'r' && c.Fresh() != nil:
+				time.Sleep(time.Millisecond) // it is to come before the end
+			case step != 10:
+			case how == 'k': // in no call
+				killSelf()
+			case how == 'c': // in a call
+				time.AfterFunc(after, killSelf)
+			case strings.HasPrefix(plan, "c"): // in which it waits for the others
+				time.Sleep(10 * time.Millisecond)
+			}
+		},
+		replace: func() {
+			if how == 'r' { // while another is replaced
+				time.AfterFunc(after, killSelf)
+			}
+		},
+	})
+	all := members(t, last, last.Rank())
+	fmt.Printf("rank %s: number %d of %v, replacements: %d\n", me, last.Rank(), all, rounds)
+}
+
+// spareProcesses runs 4 workers and spares as processes, of which some are lost, and returns what they say.
+func spareProcesses(t *testing.T, spares, hosts int, plan string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*long)
+	defer cancel()
+	var out bytes.Buffer
+	err := boot.Spawn(ctx, boot.Command{N: 4 + spares, Hosts: hosts, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestSpareProcess$"},
+		Env: append(os.Environ(), "CCL_TEST_SPARE="+plan, "CCL_TEST_DIR="+t.TempDir(), fmt.Sprintf("GOCCL_SPARES=%d", spares), "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
+	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
+	require.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error|FAIL`), out.String())
+	return out.String()
+}
+
+// Processes are killed at any point: before a call, in one, at once, in the replacement, as they are restored, while they wait. The
+// job has all four numbers at the end, and every sum was exact.
+func TestReplaceAfterKills(t *testing.T) {
+	for _, tc := range []struct {
+		spares int
+		plan   string
+		unused int
+	}{
+		{1, "k2", 0}, {1, "k0", 0}, {1, "c1:200", 0}, {1, "w4", 0}, {2, "w5", 1},
+		{2, "k1,k3", 0}, {2, "k0,k2", 0}, {2, "k3", 1}, {2, "k2,j4:0", 0}, {2, "k2,j4:300", 0},
+		{2, "k2,r0:0", 0}, {2, "k2,r0:1000", 0}, {2, "k1,r3:300", 0}, {2, "k1,r3:3000", 0}, {2, "k1,r0:8000", 0},
+	} {
+		for _, hosts := range []int{0, 2, 4} {
+			if testing.Short() && hosts != 0 && tc.spares == 2 && !strings.Contains(tc.plan, "r0") {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s of 4+%d on %d hosts", tc.plan, tc.spares, max(hosts, 1)), func(t *testing.T) {
+				text := spareProcesses(t, tc.spares, hosts, tc.plan)
+				for n := range 4 {
+					require.Regexp(t, fmt.Sprintf(`rank \d: number %d of \[0 1 2 3\], replacements: \d`, n), text)
+				}
+				require.Equal(t, 4, strings.Count(text, ": number "), text)
+				if strings.HasPrefix(tc.plan, "w") { // no call fails for a spare: one rank of each host tells
+					require.Equal(t, 4, strings.Count(text, "replacements: 0"), text)
+					told := strings.Count(text, fmt.Sprintf("spare %d of %d (world rank %d) lost: ", tc.spares, tc.spares, 3+tc.spares))
+					require.GreaterOrEqual(t, told, 1, text)
+					require.LessOrEqual(t, told, max(hosts, 1), text)
+				}
+				require.Equal(t, tc.unused, strings.Count(text, ": unused"), text)
+			})
+		}
+	}
+}
