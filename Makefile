@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test nightly test-all test-rest test-long test-go test-lab test-faults race race-long noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell workflows cover \
-	generated generate tags gpu kernels kernels-check xla xla-h100 deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle gpu-train xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab wire first model release-check nccl-tests
+	generated generate tags gpu kernels kernels-check xla xla-h100 deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle gpu-train xpu-shim chaos soak resident promises overhead late peers torch torch-suite torch-tests training ckpt sgemm picture loss tune ab wire first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -214,6 +214,12 @@ late: ## how late a rank goes on that has waited for a peer late by 3 ms (a quie
 
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; keep each case in docs/measured (ARGS=-continue goes on)
 	go run ./test/peers -write docs/measured $(ARGS)
+
+torch-suite: ## PyTorch's own tests of torch.distributed on goccl, with 2 ranks (pip, g++: fetches 540 MB once)
+	interop/torch/tests/run.sh
+
+torch-tests: ## torch-suite with 2, 3, 4 and 8 ranks
+	interop/torch/tests/run.sh 2 3 4 8
 
 torch: ## measure examples/gpt beside the same model in PyTorch, in turn (pip, cc: fetches 540 MB once; ARGS='-rounds 5 -case char-2')
 	go run ./test/peers/torch $(ARGS)
