@@ -232,6 +232,12 @@ late: ## how late a rank goes on that has waited for a peer late by 3 ms (a quie
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; keep each case in docs/measured (ARGS=-continue goes on)
 	go run ./test/peers -write docs/measured $(ARGS)
 
+torch-suite: ## PyTorch's own tests of torch.distributed on goccl, with 2 ranks (pip, g++: fetches 540 MB once)
+	interop/torch/tests/run.sh
+
+torch-tests: ## torch-suite with 2, 3, 4 and 8 ranks
+	interop/torch/tests/run.sh 2 3 4 8
+
 torch: ## measure examples/gpt beside the same model in PyTorch, in turn (pip, cc: fetches 540 MB once; ARGS='-rounds 5 -case char-2')
 	go run ./test/peers/torch $(ARGS)
 

@@ -115,7 +115,9 @@ func (b *backlog) run(g *group) {
 		f = rejection(c, g.reject)
 		c.eng.Fail(f)
 	} else {
-		f = c.carryOut(context.Background(), g.calls)
+		ctx, end := limited(g.limit)
+		f = c.carryOut(ctx, g.calls)
+		end()
 		if f != nil && len(g.calls) > 1 && !c.throughLib {
 			g.at = c.eng.Within()
 		}
@@ -170,7 +172,10 @@ func (b *backlog) end(g *group, f *call.Fault) {
 	if g.failure = g.reject; g.reject == nil && f != nil {
 		g.failure = errorOf(b.c, f)
 	}
+	ticket := g.ticket
+	owed, well := b.owed(g)
 	b.mu.Unlock()
+	b.tell(owed, ticket, well)
 }
 
 // pop ends the first queued group. b.mu is held.
@@ -199,8 +204,10 @@ func (b *backlog) endAll() {
 	if b.head != nil {
 		b.ends.failed(b.head)
 	}
-	for b.head != nil {
+	for g := b.head; g != nil; g = b.head {
 		b.pop(Failed)
+		owed, well := b.owed(g)
+		b.tell(owed, g.ticket, well)
 	}
 	b.turn.ring()
 }

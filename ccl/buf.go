@@ -16,7 +16,7 @@ type Buf struct {
 }
 
 // BufOf returns a view of s, which keeps s alive.
-func BufOf[T Number](s []T) Buf {
+func BufOf[T Element](s []T) Buf {
 	return Buf{host: unsafe.Pointer(unsafe.SliceData(s)), room: cap(s), count: len(s), typ: TypeOf[T]()}
 }
 
@@ -57,7 +57,7 @@ type deviceMemory interface {
 // SliceOf returns the elements of b as a slice that shares b's memory. It returns false if b is not a
 // view of host memory, or if its elements are not of T's Type. The slice is part of the one that
 // BufOf was given, cut as Buf.From has cut b.
-func SliceOf[T Number](b Buf) ([]T, bool) {
+func SliceOf[T Element](b Buf) ([]T, bool) {
 	if b.mem != nil || b.count < 0 || b.typ == TypeNone || b.typ != TypeOf[T]() {
 		return nil, false
 	}

@@ -39,7 +39,7 @@ type area struct {
 }
 
 // areaOf is the memory of s.
-func areaOf[T Number](s []T) area {
+func areaOf[T Element](s []T) area {
 	p := unsafe.Pointer(unsafe.SliceData(s))
 	return area{p, uintptr(p), len(s)}
 }
@@ -264,8 +264,10 @@ func supported(k op.Kind, t op.Type, o op.Op) error {
 		return nil
 	case !o.Valid():
 		return fmt.Errorf("there is no operator %d", o)
-	case !op.Reduces(t, o):
+	case t.Float8():
 		return unsupported{fmt.Errorf("the cpu engine moves %s, but does not reduce it", t)}
+	case !op.Reduces(t, o):
+		return unsupported{fmt.Errorf("the cpu engine does not reduce %s by %s", t, o)}
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type callers struct {
 	newest uint64            // the last of them that slept
 	stacks *[ringCalls]stack
 	shown  shownPlace
+	given  *[ringCalls]*string // in place of a stack: what Queue.From says
+	fixed  *string             // of the blocking call under way
 }
 
 // shownPlace is the place that was told last. A program that waits again and again does so in few places, and the monitor
@@ -47,9 +49,51 @@ func (c *callers) note(seq uint64) {
 	}
 	s := &c.stacks[seq%ringCalls]
 	*s = stack{}
-	runtime.Callers(engineFrames, s[:])
+	if c.give(seq, c.fixed); c.fixed == nil {
+		runtime.Callers(engineFrames, s[:])
+	}
 	c.known[seq%ringCalls] = seq
 	c.newest = seq
+}
+
+// give notes that call seq has such a place, nil if its stack says.
+func (c *callers) give(seq uint64, place *string) {
+	if c.given == nil {
+		if place == nil {
+			return
+		}
+		c.given = new([ringCalls]*string)
+	}
+	c.given[seq%ringCalls] = place
+}
+
+// fix says where the blocking calls are made that follow, nil if their stacks say.
+func (c *callers) fix(place *string) {
+	c.mu.Lock()
+	c.fixed = place
+	c.mu.Unlock()
+}
+
+// placed is queued for a call that says its place.
+func (c *callers) placed(seq uint64, place *string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stacks == nil {
+		c.stacks = new([ringCalls]stack)
+	}
+	c.give(seq, place)
+	c.known[seq%ringCalls] = seq
+}
+
+// here is where the blocking call under way was made.
+func (c *callers) here() string {
+	c.mu.Lock()
+	fixed := c.fixed
+	c.mu.Unlock()
+	if fixed != nil {
+		return *fixed
+	}
+	return here()
 }
 
 // queueFrames are above the program's in the stack of a call that is queued: Callers, queued, issue, and the method of Queue.
@@ -64,6 +108,7 @@ func (c *callers) queued(seq uint64) {
 	}
 	s := &c.stacks[seq%ringCalls]
 	clear(s[runtime.Callers(queueFrames, s[:2]):])
+	c.give(seq, nil)
 	c.known[seq%ringCalls] = seq
 }
 
@@ -73,6 +118,9 @@ func (c *callers) last() string {
 	defer c.mu.Unlock()
 	if c.stacks == nil {
 		return ""
+	}
+	if c.given != nil && c.given[c.newest%ringCalls] != nil {
+		return *c.given[c.newest%ringCalls]
 	}
 	at := &c.stacks[c.newest%ringCalls]
 	if *at != c.shown.at {
@@ -87,6 +135,9 @@ func (c *callers) of(seq uint64) string {
 	defer c.mu.Unlock()
 	if c.stacks == nil || c.known[seq%ringCalls] != seq {
 		return ""
+	}
+	if c.given != nil && c.given[seq%ringCalls] != nil {
+		return *c.given[seq%ringCalls]
 	}
 	return placeOf(&c.stacks[seq%ringCalls])
 }
@@ -114,7 +165,7 @@ func errorHere(ctx context.Context, c *Comm, f *call.Fault, r *call.Record) *Err
 		return e
 	}
 	if e.Mine.Caller == "" {
-		e.Mine.Caller = here()
+		e.Mine.Caller = c.rec.callers.here()
 	}
 	if e.differs() && e.Peer >= 0 {
 		e.Theirs.Caller = plane.SwapPlaces(c.eng.Control(), *r, e.Mine.Caller, e.Peer, func(r *call.Record) bool {

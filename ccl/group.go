@@ -3,6 +3,7 @@ package ccl
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/internal/engine"
@@ -22,8 +23,10 @@ type group struct {
 	made    []*call.Call // there were for a group in this memory: calls is the first of them
 	counts  []int        // those of calls; the caller may use its own again
 	reject  *Error
-	failure *Error     // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
-	how     engine.How // how those on a device are handed over
+	failure *Error        // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
+	limit   time.Duration // of Queue.Within; 0: none
+	done    callbacks     // of Work.OnDone
+	how     engine.How    // how those on a device are handed over
 }
 
 // newGroup is a group without calls.
@@ -36,7 +39,7 @@ func (b *backlog) newGroup() *group {
 	}
 	b.idle, g.next = g.next, nil
 	g.use++
-	g.ticket, g.ended, g.over = 0, false, false
+	g.ticket, g.ended, g.over, g.limit = 0, false, false, 0
 	return g
 }
 
@@ -48,7 +51,8 @@ func (g *group) free() {
 	for _, k := range g.calls {
 		k.Forget()
 	}
-	g.calls, g.counts = g.calls[:0], g.counts[:0]
+	clear(g.done)
+	g.calls, g.counts, g.done = g.calls[:0], g.counts[:0], g.done[:0]
 	b := &g.c.backlog
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,15 +1,12 @@
 package ccl
 
-import (
-	"context"
-	"fmt"
-)
+import "fmt"
 
 // Now is a Stream on which every call runs at once, on the goroutine that issues it: the
 // call is over when the Queue's method returns, and its Work is complete. So code that is
 // written on Queues costs on it what the blocking functions do, where there is nothing to
 // overlap with. A Group runs when it returns. As with any Queue, a rejected call fails the
-// Comm. No context ends a call on Now: Options.Timeout and Abort do.
+// Comm. No context ends a call on Now: Options.Timeout, Queue.Within and Abort do.
 var Now Stream = nowStream{}
 
 // nowStream is the Stream Now. It has no state: what orders its calls is the goroutine that makes them.
@@ -21,7 +18,7 @@ func (nowStream) Handle() (uintptr, bool) { return 0, true }
 // callNow makes a call whose arguments are resolved.
 func (q *Queue) callNow(a *args) Work {
 	c := q.c
-	err := c.block(context.Background(), a)
+	err := q.with.now(c, a)
 	if err == nil {
 		return Work{}
 	}

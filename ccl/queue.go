@@ -32,7 +32,8 @@ type Queue struct {
 	group *group        // being collected, if any
 	use   uint64        // of group
 
-	number int // of Numbered; 0: none
+	number int     // of Numbered; 0: none
+	with   *wishes // of Within and From
 }
 
 // On returns the queue of c on s. If s is nil, that is c's own HostStream. The queue of a nil Comm
@@ -234,7 +235,11 @@ func (q *Queue) issue(a *args, dst, src *Buf) Work {
 	k.Queued = true
 	c.backlog.mu.Lock()
 	c.rec.queue(k)
-	c.rec.callers.queued(k.Seq)
+	if q.with == nil || q.with.place == nil {
+		c.rec.callers.queued(k.Seq)
+	} else {
+		c.rec.callers.placed(k.Seq, q.with.place)
+	}
 	c.backlog.mu.Unlock()
 	if q.group != nil {
 		return Work{at: g, seq: q.use}
@@ -252,7 +257,9 @@ func (q *Queue) push(g *group) Work {
 		c.backlog.mu.Unlock()
 		return w
 	}
-	c.backlog.add(g)
+	if c.backlog.add(g); q.with != nil {
+		g.limit = q.with.limit
+	}
 	if c.life.failure.Load() != nil {
 		c.backlog.endAll()
 	} else if !c.backlog.overdue.watching {

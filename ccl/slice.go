@@ -14,7 +14,7 @@ import (
 // refused with ErrBackend. The memory lives until FreeSlice or the end of the process, independent
 // of c. To the Comms of another job it is ordinary memory. Appending beyond the capacity moves the
 // slice to ordinary memory. A call that fails concerns only the elements that were its result.
-func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
+func MakeSlice[T Element](ctx context.Context, c *Comm, n int) ([]T, error) {
 	const op = "MakeSlice"
 	if err := usable(ctx, c, op); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func MakeSlice[T Number](ctx context.Context, c *Comm, n int) ([]T, error) {
 
 // FreeSlice gives back what MakeSlice returned; s must not be used afterwards. It ignores other
 // slices.
-func FreeSlice[T Number](s []T) {
+func FreeSlice[T Element](s []T) {
 	if cap(s) > 0 {
 		shm.FreeMemory(unsafe.Pointer(unsafe.SliceData(s)))
 	}

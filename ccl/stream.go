@@ -30,9 +30,10 @@ type HostStream struct {
 	start  func() // work
 	issued uint64
 	ran    uint64
-	errs   map[uint64]error // of Do
-	busy   bool             // a goroutine works on tasks
-	rests  bool             // but has none
+	errs   map[uint64]error     // of Do
+	after  map[uint64]callbacks // of Work.OnDone of what Do runs
+	busy   bool                 // a goroutine works on tasks
+	rests  bool                 // but has none
 	closed bool
 
 	failed   *Error // the first call that failed
@@ -176,10 +177,12 @@ func (s *HostStream) run(t task, skip bool) {
 			s.errs[s.ran] = err
 		}
 		s.ended.ring()
+		owed, result := s.owed(s.ran)
 		s.mu.Unlock()
 		if t.group != nil {
 			t.group.free()
 		}
+		owed.run(result)
 	}()
 	switch {
 	case t.err != nil:

@@ -13,6 +13,12 @@ type Number interface {
 		~float32 | ~float64 | Float16 | BFloat16 | Float8E4M3 | Float8E5M2
 }
 
+// Element is a type of elements: a number, a bool or a complex number. Every engine moves them all. The CPU engine reduces bool by
+// Min and BAnd (and), Max and BOr (or) and BXor, complex numbers by Sum and Avg.
+type Element interface {
+	Number | ~bool | ~complex64 | ~complex128
+}
+
 // Float16 is an IEEE 754 binary16 number, by its bits.
 type Float16 uint16
 
@@ -59,6 +65,9 @@ const (
 	TypeFloat64
 	TypeFloat8E4M3
 	TypeFloat8E5M2
+	TypeBool // a byte that is 0 or 1
+	TypeComplex64
+	TypeComplex128
 	typeEnd
 )
 
@@ -77,7 +86,7 @@ func (t Type) Size() int { return op.Type(t).Size() }
 func (t Type) String() string { return op.Type(t).String() }
 
 // TypeOf returns the Type of T.
-func TypeOf[T Number]() Type { return Type(op.TypeOf[T, Float16, BFloat16, Float8E4M3, Float8E5M2]()) }
+func TypeOf[T Element]() Type { return Type(op.TypeOf[T, Float16, BFloat16, Float8E4M3, Float8E5M2]()) }
 
 // Op is an operator that combines elements. docs/types.md says what each does on each type.
 type Op uint8
@@ -89,11 +98,14 @@ const (
 	Min            // the least element; NaN if any element is NaN
 	Max            // the greatest element; NaN if any element is NaN
 	Avg            // the sum, divided by the number of ranks
+	BAnd           // the bits that all have: of integers, and of bool
+	BOr            // the bits that any has
+	BXor           // the bits that an odd number of ranks has
 	opEnd
 )
 
-// String returns the operator's name in nccl-tests: sum, prod, min, max or avg, and mulsum for an
-// operator that [Comm.Scaled] made.
+// String returns the operator's name: sum, prod, min, max or avg, as in nccl-tests, band, bor or
+// bxor, and mulsum for an operator that [Comm.Scaled] made.
 func (o Op) String() string { return op.Op(o).String() }
 
 // Kind names a collective.

@@ -21,6 +21,7 @@ type Work struct { // of four words, which a call returns in registers
 type place interface {
 	wait(ctx context.Context, seq uint64) error
 	test(seq uint64) (done bool, err error)
+	onDone(seq uint64, f func(error))
 }
 
 // Wait returns when the call is complete. On a device that is when the stream has passed it; there Wait may also wait for

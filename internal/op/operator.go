@@ -11,15 +11,18 @@ const (
 	Min
 	Max
 	Avg
+	BAnd // bit by bit, of integers; of bool it is and
+	BOr
+	BXor
 	Ops // what is no operator begins here
 
 	Scaled Op = 16
 )
 
-var ops = [Ops]string{"sum", "prod", "min", "max", "avg"}
+var ops = [Ops]string{"sum", "prod", "min", "max", "avg", "band", "bor", "bxor"}
 
-// String returns the operator's name in nccl-tests: sum, prod, min, max or avg, and mulsum for one
-// that scales.
+// String returns the operator's name: sum, prod, min, max or avg, as in nccl-tests, band, bor or
+// bxor, as in MPI, and mulsum for one that scales.
 func (o Op) String() string {
 	switch {
 	case o.Scales():
@@ -39,8 +42,19 @@ func (o Op) Scales() bool { return o >= Scaled }
 // Reduces reports whether o is defined for elements of type t: a library may do less, and with
 // 8-bit floats more.
 func Reduces(t Type, o Op) bool {
-	if o.Scales() {
-		return t >= Float16 && t <= Float64
+	float := t >= Float16 && t <= Float64
+	switch {
+	case o.Scales():
+		return float
+	case o.Bitwise():
+		return t.Integer() || t == Bool
+	case t == Bool:
+		return o == Min || o == Max
+	case t.Complex():
+		return o == Sum || o == Avg
 	}
-	return t != None && t <= Float64 && o < Ops
+	return (t.Integer() || float) && o < Ops
 }
+
+// Bitwise reports whether o works on bits.
+func (o Op) Bitwise() bool { return o >= BAnd && o <= BXor }

@@ -1,25 +1,38 @@
 package op
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 )
 
 func TestOperators(t *testing.T) {
-	for o, name := range map[Op]string{Sum: "sum", Prod: "prod", Min: "min", Max: "max", Avg: "avg", Ops: "none", Scaled - 1: "none", Scaled: "mulsum", 255: "mulsum"} {
+	for o, name := range map[Op]string{Sum: "sum", Prod: "prod", Min: "min", Max: "max", Avg: "avg", BAnd: "band", BOr: "bor", BXor: "bxor", Ops: "none", Scaled - 1: "none", Scaled: "mulsum", 255: "mulsum"} {
 		assert.Equal(t, name, o.String())
 		assert.Equal(t, name != "none", o.Valid(), "%d", o)
 		assert.Equal(t, name == "mulsum", o.Scales(), "%d", o)
 	}
 }
 
-// Every operator is defined for every type but the 8-bit floats; factors are for floats alone.
+// Each operator is defined for the types that it has a meaning for; factors are for floats alone.
 func TestReduces(t *testing.T) {
-	for typ := range Types + 1 {
-		for o := range Op(255) {
-			want := typ.Valid() && !typ.Float8() && (o < Ops || o >= Scaled && typ >= Float16)
-			assert.Equal(t, want, Reduces(typ, o), "%v %d", typ, o)
+	for _, tc := range []struct {
+		first, last Type
+		ops         []Op
+	}{
+		{None, None, nil},
+		{Int8, Uint64, []Op{Sum, Prod, Min, Max, Avg, BAnd, BOr, BXor}},
+		{Float16, Float64, []Op{Sum, Prod, Min, Max, Avg, Scaled, 255}},
+		{Float8E4M3, Float8E5M2, nil},
+		{Bool, Bool, []Op{Min, Max, BAnd, BOr, BXor}},
+		{Complex64, Complex128, []Op{Sum, Avg}},
+		{Types, Types, nil},
+	} {
+		for typ := tc.first; typ <= tc.last; typ++ {
+			for _, o := range []Op{Sum, Prod, Min, Max, Avg, BAnd, BOr, BXor, Ops, Scaled - 1, Scaled, 255} {
+				assert.Equal(t, slices.Contains(tc.ops, o), Reduces(typ, o), "%v %d", typ, o)
+			}
 		}
 	}
 }

@@ -25,7 +25,10 @@ const (
 	Float64
 	Float8E4M3
 	Float8E5M2
-	Types // what is no type begins here
+	Bool       // a byte that is 0 or 1
+	Complex64  // two float32: the real part, the imaginary part
+	Complex128 // two float64
+	Types      // what is no type begins here
 )
 
 // types has the bytes of an element, and the names of each type: in nccl-tests, and in Go.
@@ -37,6 +40,7 @@ var types = [Types]struct {
 	{4, "int32", "int32"}, {4, "uint32", "uint32"}, {8, "int64", "int64"}, {8, "uint64", "uint64"},
 	{2, "half", "float16"}, {2, "bfloat16", "bfloat16"}, {4, "float", "float32"}, {8, "double", "float64"},
 	{1, "f8e4m3", "float8e4m3"}, {1, "f8e5m2", "float8e5m2"},
+	{1, "bool", "bool"}, {8, "complex64", "complex64"}, {16, "complex128", "complex128"},
 }
 
 // Size returns the size of an element in bytes, 0 for no type.
@@ -70,6 +74,12 @@ func (t Type) Valid() bool { return t != None && t < Types }
 // libraries.
 func (t Type) Float8() bool { return t == Float8E4M3 || t == Float8E5M2 }
 
+// Integer reports whether t is an integer, with a sign or without.
+func (t Type) Integer() bool { return t >= Int8 && t <= Uint64 }
+
+// Complex reports whether t is a complex number, which is two floats.
+func (t Type) Complex() bool { return t == Complex64 || t == Complex128 }
+
 // Half reports whether t is a 16-bit float, of which an average or a scaled sum is computed in
 // float32.
 func (t Type) Half() bool { return t == Float16 || t == BFloat16 }
@@ -99,6 +109,12 @@ func TypeOf[T, F16, BF16, E4M3, E5M2 any]() Type {
 		return Int64
 	case uint64:
 		return Uint64
+	case bool:
+		return Bool
+	case complex64:
+		return Complex64
+	case complex128:
+		return Complex128
 	case F16:
 		return Float16
 	case BF16:
@@ -118,5 +134,5 @@ const word = Type(64-bits.UintSize) / 16
 var ofKind = [...]Type{
 	reflect.Int8: Int8, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Int: Int64 - word,
 	reflect.Uint8: Uint8, reflect.Uint32: Uint32, reflect.Uint64: Uint64, reflect.Uint: Uint64 - word,
-	reflect.Float32: Float32, reflect.Float64: Float64,
+	reflect.Float32: Float32, reflect.Float64: Float64, reflect.Bool: Bool, reflect.Complex64: Complex64, reflect.Complex128: Complex128,
 }

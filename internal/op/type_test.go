@@ -15,13 +15,13 @@ func TestTypes(t *testing.T) {
 		{"none", "none", 0}, {"int8", "int8", 1}, {"uint8", "uint8", 1}, {"int16", "int16", 2}, {"uint16", "uint16", 2},
 		{"int32", "int32", 4}, {"uint32", "uint32", 4}, {"int64", "int64", 8}, {"uint64", "uint64", 8},
 		{"half", "float16", 2}, {"bfloat16", "bfloat16", 2}, {"float", "float32", 4}, {"double", "float64", 8},
-		{"f8e4m3", "float8e4m3", 1}, {"f8e5m2", "float8e5m2", 1}, {"none", "none", 0},
+		{"f8e4m3", "float8e4m3", 1}, {"f8e5m2", "float8e5m2", 1}, {"bool", "bool", 1}, {"complex64", "complex64", 8}, {"complex128", "complex128", 16}, {"none", "none", 0},
 	} {
 		typ := Type(i)
 		assert.Equal(t, []any{tc.name, tc.in, tc.size}, []any{typ.String(), typ.Go(), typ.Size()})
 		assert.Equal(t, tc.size > 0, typ.Valid(), tc.name)
 		assert.Equal(t, typ == Float16 || typ == BFloat16, typ.Half(), tc.name)
-		assert.Equal(t, typ >= Float8E4M3 && typ < Types, typ.Float8(), tc.name)
+		assert.Equal(t, typ == Float8E4M3 || typ == Float8E5M2, typ.Float8(), tc.name)
 	}
 }
 
@@ -30,6 +30,8 @@ type (
 	brain  uint16
 	e4m3   uint8
 	e5m2   uint8
+	flag   bool
+	phase  complex64
 	metres float32
 	id     uint
 )
@@ -40,7 +42,9 @@ func TestTypeOf(t *testing.T) {
 		Float16: TypeOf[half, half, brain, e4m3, e5m2](), BFloat16: TypeOf[brain, half, brain, e4m3, e5m2](),
 		Float8E4M3: TypeOf[e4m3, half, brain, e4m3, e5m2](), Float8E5M2: TypeOf[e5m2, half, brain, e4m3, e5m2](),
 		Uint16: TypeOf[uint16, half, brain, e4m3, e5m2](), Uint8: TypeOf[uint8, half, brain, e4m3, e5m2](),
-		Float32: TypeOf[metres, half, brain, struct{}, struct{}](),
+		Bool: TypeOf[flag, half, brain, e4m3, e5m2](), Complex64: TypeOf[phase, half, brain, e4m3, e5m2](),
+		Complex128: TypeOf[complex128, half, brain, e4m3, e5m2](),
+		Float32:    TypeOf[metres, half, brain, struct{}, struct{}](),
 	} {
 		assert.Equal(t, want, got)
 	}

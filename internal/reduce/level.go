@@ -26,7 +26,7 @@ type level struct {
 type isa uint8
 
 // levels are those that this CPU runs, best first. The last is generic.
-var levels = append(vector(), generic)
+var levels = composed(append(vector(), generic))
 
 // chosen is the level in use. It changes only in tests, by Force.
 var chosen = levels[0]

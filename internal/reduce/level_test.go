@@ -26,12 +26,14 @@ func TestForce(t *testing.T) {
 func TestLevelsAreWhole(t *testing.T) {
 	for _, l := range levels {
 		eachKind(func(typ op.Type) {
-			for o := range op.Ops {
-				require.NotNil(t, l.reduce[typ][o], "%s %v %v", l.name, typ, o)
-				require.NotNil(t, l.stream[typ][o], "%s %v %v", l.name, typ, o)
-			}
 			require.NotNil(t, l.scale[typ], "%s %v", l.name, typ)
 		})
+		for typ := range op.Types {
+			for o := range op.Ops {
+				require.Equal(t, op.Reduces(typ, o), l.reduce[typ][o] != nil, "%s %v %v", l.name, typ, o)
+				require.Equal(t, op.Reduces(typ, o), l.stream[typ][o] != nil, "%s %v %v", l.name, typ, o)
+			}
+		}
 		require.NotNil(t, l.copy)
 	}
 }

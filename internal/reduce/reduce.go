@@ -19,6 +19,9 @@
 //   - Avg is Sum, and a division by the number of ranks at the end: see Scale.
 //     half and bfloat16 are divided in float32, before they are rounded: see MeanAll.
 //   - The 8-bit floats are moved, not reduced.
+//   - BAnd, BOr and BXor work on the bits of integers. A bool is a byte that is 0 or 1: Min and
+//     BAnd are and, Max and BOr are or.
+//   - Complex numbers are two floats: they have Sum and Avg, of each part.
 //
 // # Kernels
 //
@@ -40,8 +43,7 @@ import (
 // dst may be a or b, but must not overlap them partly. No alignment is required.
 type Func func(dst, a, b unsafe.Pointer, n int)
 
-// For is the best kernel for this CPU. It is nil for a type that is not reduced
-// (the 8-bit floats) and for what is no Type or Op. Avg has the kernel of Sum:
+// For is the best kernel for this CPU. It is nil where op.Reduces is false. Avg has the kernel of Sum:
 // Scale does the rest, once, at the end; for 16-bit floats MeanAll does all of it.
 func For(t op.Type, o op.Op) Func {
 	if t >= op.Types || o >= op.Ops {

@@ -14,10 +14,10 @@ import (
 // reduced are the operations with kernels of their own; Avg is Sum.
 var reduced = []op.Op{op.Sum, op.Prod, op.Min, op.Max}
 
-// eachKind calls f for every type that is reduced.
+// eachKind calls f for every type that has all operations of reduced.
 func eachKind(f func(t op.Type)) {
 	for t := range op.Types {
-		if Generic(t, op.Sum) != nil {
+		if Generic(t, op.Sum) != nil && Generic(t, op.Prod) != nil {
 			f(t)
 		}
 	}

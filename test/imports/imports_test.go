@@ -173,7 +173,7 @@ var rules = []struct {
 
 // cgoDirs may import "C". Everything in them has its build tag, but what needs cgo nowhere else.
 var cgoDirs = []string{"ccl/internal/native", "ccl/internal/native/cside", "ccl/internal/native/oneccl", "mpi", "internal/dl", "internal/gpu", "internal/signals", "internal/sycl",
-	"cuda", "rocm", "xpu", "xla", "test/fake/environ", "test/gpu/budget"}
+	"cuda", "rocm", "xpu", "xla", "capi", "test/fake/environ", "test/gpu/budget"}
 
 // match reports whether path is pattern or, for a pattern that ends in /..., in its tree.
 func match(pattern, path string) bool {

@@ -39,9 +39,9 @@ type folding struct {
 	k       *call.Call // in the place of fn, where it Weighs
 	theirs  int32      // of how many operands what is received is the share
 	elem    int
-	first   bool    // fn(received, own) rather than fn(own, received)
-	own     []byte  // what the result begins as: the result's own memory, or as much elsewhere
-	carry   [8]byte // the beginning of an element whose rest has not come
+	first   bool     // fn(received, own) rather than fn(own, received)
+	own     []byte   // what the result begins as: the result's own memory, or as much elsewhere
+	carry   [16]byte // the beginning of an element whose rest has not come
 	carried int
 }
 

@@ -20,6 +20,18 @@ func minus(dst, a, b unsafe.Pointer, n int) {
 	}
 }
 
+// words are n multiples of a large number by f.
+func words(n int, f uint64) (w []uint64) {
+	for i := range n {
+		w = append(w, f*uint64(i+1)*0x0102030405060708)
+	}
+	return w
+}
+
+func bytesOfWords(v []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v))
+}
+
 // A payload is combined as it comes, in whatever pieces, also ones that end in the midst of an element, in the order of
 // ranks; what the result begins as may lie elsewhere.
 func TestAbsorb(t *testing.T) {
@@ -50,6 +62,22 @@ func TestAbsorb(t *testing.T) {
 				}
 			}
 		}
+	}
+	for piece := 1; piece < 40; piece++ { // the largest element there is, of 16 bytes
+		to, b := make([]uint64, 20), bytesOfWords(words(20, 3))
+		sum := func(dst, a, b unsafe.Pointer, n int) {
+			d, x, y := unsafe.Slice((*uint64)(dst), 2*n), unsafe.Slice((*uint64)(a), 2*n), unsafe.Slice((*uint64)(b), 2*n)
+			for i := range d {
+				d[i] = x[i] + y[i]
+			}
+		}
+		r := receiver{to: bytesOfWords(to), fold: folding{fn: sum, elem: 16, own: bytesOfWords(words(20, 4))}}
+		for len(b) > 0 {
+			n := min(piece, len(b))
+			r.absorb(b[:n])
+			b = b[n:]
+		}
+		require.Equal(t, words(20, 7), to, "pieces of %d bytes", piece)
 	}
 	r := receiver{to: make([]byte, 9), check: checksum{on: true}}
 	r.absorb(r.to[:4])

@@ -105,6 +105,10 @@ func (e *Engine) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 		return fmt.Errorf("MPI has no call of kind %d", k)
 	case k.Reduces() && t.Float8():
 		return errors.New("MPI does not reduce 8-bit floats")
+	case t == op.Complex128:
+		return errors.New("the mpi engine has no elements of 16 bytes, which complex128 has")
+	case k.Reduces() && (t.Complex() || o.Bitwise() && (t != op.Bool || o == op.BXor)):
+		return fmt.Errorf("the mpi engine does not reduce %s by %s", t, o)
 	case o.Scales() && k.Reduces():
 		return errors.New("MPI has no scaling operator: use sum, then multiply")
 	case !o.Valid():

@@ -19,12 +19,29 @@ var kinds = [...]mpi.Kind{
 	op.SendRecv: mpi.KindSendRecv, op.Barrier: mpi.KindBarrier,
 }
 
-// typeOf is t for MPI; the 8-bit floats, which are only moved, go as bytes.
+// typeOf is t for MPI. What it has no type for goes as one of its size: the 8-bit floats and complex64, which are only moved, and
+// bool, whose least and greatest are those of a byte.
 func typeOf(t op.Type) mpi.Type {
-	if t.Float8() {
+	switch {
+	case t.Float8() || t == op.Bool:
 		return mpi.TypeUint8
+	case t == op.Complex64:
+		return mpi.TypeUint64
 	}
 	return mpi.Type(t)
+}
+
+// operatorOf is o for MPI: an average is a sum and a division, and of a bool and is Min and or is Max.
+func operatorOf(o op.Op) mpi.Op {
+	switch o {
+	case op.Avg:
+		return mpi.Sum
+	case op.BAnd:
+		return mpi.Min
+	case op.BOr:
+		return mpi.Max
+	}
+	return mpi.Op(o)
 }
 
 // memory is that of an address, which package ccl keeps alive, and which is not of a stack.
@@ -109,11 +126,8 @@ type plan struct {
 // memory: AllToAll, SendRecv and ReduceScatter go through room.
 func (p *plan) prepare(room func(bytes int) uintptr) {
 	c, k, me, size := p.c, p.k, p.e.comm.Rank(), p.e.comm.Size()
-	*k = mpi.Call{Kind: kinds[c.Kind], Type: typeOf(c.Type), Op: mpi.Op(c.Op), Root: int(c.Root), To: c.To,
+	*k = mpi.Call{Kind: kinds[c.Kind], Type: typeOf(c.Type), Op: operatorOf(c.Op), Root: int(c.Root), To: c.To,
 		Dst: c.DstAt, Src: c.SrcAt, N: int(c.Count), DC: c.DC, SC: c.SC}
-	if c.Op == op.Avg {
-		k.Op = mpi.Sum
-	}
 	elem := k.Type.Size()
 	// block is where this rank's block of a buffer of blocks is.
 	block := func(base uintptr) uintptr {

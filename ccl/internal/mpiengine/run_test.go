@@ -23,7 +23,7 @@ func TestKinds(t *testing.T) {
 	require.Len(t, kinds, int(op.Barrier)+1)
 }
 
-// The 8-bit floats go as bytes, a Barrier has no type, and all others are MPI's of the same name.
+// The 8-bit floats and bool go as bytes, complex64 as words, a Barrier has no type, and all others are MPI's of the same name.
 func TestTypeOf(t *testing.T) {
 	for _, tc := range []struct {
 		typ  op.Type
@@ -33,11 +33,18 @@ func TestTypeOf(t *testing.T) {
 		{op.Int8, mpi.TypeInt8, 1}, {op.Uint16, mpi.TypeUint16, 2}, {op.Int64, mpi.TypeInt64, 8}, {op.Float16, mpi.TypeFloat16, 2},
 		{op.BFloat16, mpi.TypeBFloat16, 2}, {op.Float32, mpi.TypeFloat32, 4}, {op.Float64, mpi.TypeFloat64, 8},
 		{op.Float8E4M3, mpi.TypeUint8, 1}, {op.Float8E5M2, mpi.TypeUint8, 1},
+		{op.Bool, mpi.TypeUint8, 1}, {op.Complex64, mpi.TypeUint64, 8},
 	} {
 		require.Equal(t, tc.want, typeOf(tc.typ), "type %d", tc.typ)
 		require.Equal(t, tc.size, typeOf(tc.typ).Size(), "type %d", tc.typ)
 	}
 	require.Zero(t, typeOf(op.None))
+}
+
+func TestOperatorOf(t *testing.T) {
+	for o, want := range map[op.Op]mpi.Op{op.Sum: mpi.Sum, op.Prod: mpi.Prod, op.Min: mpi.Min, op.Max: mpi.Max, op.Avg: mpi.Sum, op.BAnd: mpi.Min, op.BOr: mpi.Max} {
+		require.Equal(t, want, operatorOf(o), "%v", o)
+	}
 }
 
 // What is in place where MPI does not allow it, or in a way that differs between ranks, goes through scratch memory; what

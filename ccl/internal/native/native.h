@@ -36,8 +36,8 @@ typedef struct {
 	int ncopies, capcopies;
 	struct gccl_scaled *scaled; // the library's operators for factors, see scaled.c
 	int nscaled;
-	signed char types[16]; // the library's numbers of internal/op's types, -1 where it has none
-	unsigned char widths[16]; // and the bytes of an element
+	signed char types[24]; // the library's numbers of internal/op's types, -1 where it has none
+	unsigned char widths[24]; // and the bytes of an element
 	struct gccl_call *calls;   // room for those of an Issue
 	int capcalls;
 	gccl_hints hints;

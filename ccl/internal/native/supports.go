@@ -19,6 +19,7 @@ var types = [op.Types]C.int{
 	op.Int32: C.GCCL_INT32, op.Uint32: C.GCCL_UINT32, op.Int64: C.GCCL_INT64, op.Uint64: C.GCCL_UINT64,
 	op.Float16: C.GCCL_FLOAT16, op.BFloat16: C.GCCL_BFLOAT16, op.Float32: C.GCCL_FLOAT32, op.Float64: C.GCCL_FLOAT64,
 	op.Float8E4M3: C.GCCL_FLOAT8E4M3, op.Float8E5M2: C.GCCL_FLOAT8E5M2,
+	op.Bool: -1, op.Complex64: -1, op.Complex128: -1,
 }
 
 // wire is the library's number for a type, -1 if it has none, and the bytes of an element.
@@ -41,6 +42,8 @@ func (e *end) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 		return fmt.Errorf("%s has no such type or operator", l.Version())
 	}
 	switch typ, _ := l.wire(t); {
+	case o.Bitwise():
+		return fmt.Errorf("%s has no bitwise operators", l.Version())
 	case o.Scales() && !op.Reduces(t, o):
 		return fmt.Errorf("%s does not scale %s here", l.Version(), t)
 	case o.Scales() && l.t.RedOpCreatePreMulSum == nil:

@@ -114,8 +114,11 @@ func (c *staging) layout(block, blocks int) (length, inSlot int) {
 		return block, block * blocks
 	}
 	length = c.chunk / max(blocks, 1)
-	if length >= 64 {
+	switch { // whole lines, or at least whole elements, which have 16 bytes at most
+	case length >= 64:
 		return length &^ 63, noSlot
+	case length >= 16:
+		return length &^ 15, noSlot
 	}
 	return length &^ 7, noSlot
 }

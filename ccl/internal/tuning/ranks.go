@@ -125,10 +125,10 @@ func BehindFlag(bytes int) int {
 }
 
 // StageChunk is how much each of n ranks stages at once: 128 KiB stay in its L2, and the whole host stages at most 16 MiB, or
-// 4 KiB a chunk, or 8 bytes for each rank.
+// 4 KiB a chunk, or 16 bytes for each rank, the largest element.
 func StageChunk(n int) int {
 	share := max(4<<10, min(128<<10, (16<<20)/(n*StageDepth)))
-	return max(share&^4095, (8*n+4095)&^4095)
+	return max(share&^4095, (16*n+4095)&^4095)
 }
 
 // StageBytes is the staging memory of each of n ranks.

@@ -1,0 +1,291 @@
+//go:build cgo && unix
+
+package main
+
+/*
+#define GOCCL_TYPES_ONLY
+#include "goccl.h"
+*/
+import "C"
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/environ"
+)
+
+// comm is a Comm that C has the handle of.
+type comm struct {
+	of     atomic.Pointer[ccl.Comm] // nil until it is open
+	queued atomic.Int64             // calls that have not called back
+	mu     sync.Mutex               // held while a call is made or queued: a Comm is one goroutine's
+	why    error                    // it could not be opened, or was closed before it was
+	later  *later                   // of goccl_open_later, until it is open
+}
+
+// later is a Comm that is being opened, and what is to be queued on it then.
+type later struct {
+	size   int
+	cancel context.CancelFunc
+	calls  []pending
+	closed bool
+}
+
+// opened is a comm that is open.
+func opened(of *ccl.Comm) *comm {
+	c := new(comm)
+	c.of.Store(of)
+	return c
+}
+
+// size is how many ranks c has, or will have. c.mu is held.
+func (c *comm) size() int {
+	if c.later != nil {
+		return c.later.size
+	}
+	return c.of.Load().Size()
+}
+
+var (
+	comms sync.Map // of handles
+	last  atomic.Uint64
+)
+
+// handle gives C a number for c.
+func handle(c *comm) C.goccl_comm {
+	n := last.Add(1)
+	comms.Store(n, c)
+	return C.goccl_comm(n)
+}
+
+// find is the Comm of a handle.
+func find(h C.goccl_comm) (*comm, error) {
+	c, ok := comms.Load(uint64(h))
+	if !ok {
+		return nil, wrong("%d is no Comm, or it is closed", uint64(h))
+	}
+	return c.(*comm), nil
+}
+
+// ready is find of a Comm that is open.
+func ready(h C.goccl_comm) (*comm, error) {
+	c, err := find(h)
+	if err != nil {
+		return nil, err
+	}
+	if c.of.Load() == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.why != nil {
+			return nil, c.why
+		}
+		return nil, wrong("the Comm is not open yet")
+	}
+	return c, nil
+}
+
+// number is a property of a Comm, -1 where there is none.
+func number(h C.goccl_comm, f func(*ccl.Comm) int) C.int32_t {
+	c, err := ready(h)
+	if err != nil {
+		return -1
+	}
+	return C.int32_t(f(c.of.Load()))
+}
+
+// settings are goccl_options in Go.
+type settings struct {
+	ccl.Options
+	open  time.Duration
+	store *store
+}
+
+// openAtMost is how long goccl_open waits, where the caller does not say.
+const openAtMost = time.Minute
+
+// read copies the options. A newer program may have more of them, which this library does not know.
+func read(o *C.goccl_options, join bool) (s settings, err error) {
+	var all C.goccl_options
+	switch {
+	case o == nil && !join:
+		return s, wrong("the options are NULL")
+	case o != nil && (o.size < C.sizeof_goccl_options || o.size > 1<<16):
+		return s, wrong("goccl_options.size is %d; it is sizeof(goccl_options), at least %d", uint32(o.size), int(C.sizeof_goccl_options))
+	case o != nil:
+		all = *o
+	}
+	s.Options = ccl.Options{
+		Backend: "cpu", Timeout: time.Duration(all.timeout), PeerTimeout: time.Duration(all.peer_timeout),
+		RankOrder: all.rank_order != 0, Name: text(all.name),
+	}
+	s.open = cmp.Or(time.Duration(all.open_timeout), openAtMost)
+	if join {
+		return s, nil
+	}
+	s.store = &store{of: all.store, host: cmp.Or(text(all.host), environ.HostID.Get())}
+	if all.store.set == nil || all.store.get == nil {
+		return s, wrong("the store has no set or no get")
+	}
+	s.store.Stored, err = boot.NewStore(s.store, text(all.prefix), int(all.rank), int(all.ranks))
+	if err != nil {
+		return s, wrong("%w", err)
+	}
+	return s, nil
+}
+
+// openTo opens a Comm by how, and writes its handle.
+func openTo(o *C.goccl_options, h *C.goccl_comm, how func(o *C.goccl_options) (*comm, error)) error {
+	if h == nil {
+		return wrong("there is no place for the Comm")
+	}
+	*h = 0
+	seeEnvironment()
+	c, err := how(o)
+	if err == nil {
+		*h = handle(c)
+	}
+	return err
+}
+
+func open(o *C.goccl_options) (*comm, error) {
+	s, err := read(o, false)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(background, s.open)
+	defer cancel()
+	of, err := ccl.NewComm(ctx, s.store, &s.Options)
+	if err != nil {
+		return nil, err
+	}
+	return opened(of), nil
+}
+
+func joinJob(o *C.goccl_options) (*comm, error) {
+	s, err := read(o, true)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(background, s.open)
+	defer cancel()
+	of, err := ccl.Join(ctx, &s.Options)
+	if err != nil {
+		return nil, err
+	}
+	return opened(of), nil
+}
+
+// openLater opens a Comm behind the caller's back. What is called on it meanwhile is queued in its order.
+func openLater(o *C.goccl_options) (*comm, error) {
+	s, err := read(o, false)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(background, s.open)
+	c := &comm{later: &later{cancel: cancel, size: s.store.Size()}}
+	go func() {
+		defer cancel()
+		of, err := ccl.NewComm(ctx, s.store, &s.Options)
+		if c.begin(of, err) && of != nil {
+			of.Close()
+		}
+	}()
+	return c, nil
+}
+
+// childOf makes a Comm of one, and writes its handle.
+func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, error)) error {
+	if child == nil {
+		return wrong("there is no place for the new Comm")
+	}
+	*child = 0
+	c, err := ready(h)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	of, err := f(c.of.Load())
+	c.mu.Unlock()
+	if err == nil && of != nil {
+		*child = handle(opened(of))
+	}
+	return err
+}
+
+// closeComm takes the handle away first: who comes later has none.
+func closeComm(h C.goccl_comm) error {
+	c, ok := comms.LoadAndDelete(uint64(h))
+	if !ok {
+		return wrong("%d is no Comm, or it is closed", uint64(h))
+	}
+	of := c.(*comm).leave()
+	if of == nil {
+		return nil
+	}
+	return of.Close()
+}
+
+// leave is the Comm that is to be closed or aborted: without the lock, which a blocking call holds that this is to end. It is nil if
+// there is none yet; then there will be none.
+func (c *comm) leave() *ccl.Comm {
+	if of := c.of.Load(); of != nil {
+		return of
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.later != nil {
+		c.later.closed = true
+		c.later.cancel()
+	}
+	return c.of.Load()
+}
+
+func abort(h C.goccl_comm, why string) error {
+	c, err := find(h)
+	if err != nil {
+		return err
+	}
+	if of := c.leave(); of != nil {
+		of.Abort(errors.New(cmp.Or(why, "no reason given")))
+	}
+	return nil
+}
+
+// failed is why the Comm has failed, or could not be opened.
+func (c *comm) failed() error {
+	if of := c.of.Load(); of != nil {
+		return of.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.why
+}
+
+func alloc(h C.goccl_comm, bytes C.uint64_t, memory *unsafe.Pointer) error {
+	if memory == nil {
+		return wrong("there is no place for the memory's address")
+	}
+	*memory = nil
+	c, err := ready(h)
+	if err != nil {
+		return err
+	}
+	if bytes > 1<<62 {
+		return wrong("%d bytes are more than there can be", uint64(bytes))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := ccl.MakeSlice[byte](background, c.of.Load(), int(bytes))
+	if err == nil && len(s) > 0 {
+		*memory = unsafe.Pointer(&s[0])
+	}
+	return err
+}

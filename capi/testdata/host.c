@@ -1,0 +1,152 @@
+// A host program in two processes that loads the library late: host LIBRARY PORT. It sets its variables itself, has signal handlers of its
+// own, makes mistakes, and loses a Comm. It prints what is not as it should be, and returns how much that is.
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GOCCL_TYPES_ONLY
+#include "goccl.h"
+
+static int wrong;
+#define CHECK(x) do { \
+	if (!(x)) fprintf(stderr, "process %d, line %d: %s: %d %s\n", me, __LINE__, #x, err.code, err.text), wrong++; \
+} while (0)
+#define LOAD(name) __typeof__(name) *name##_ = (__typeof__(name) *)dlsym(lib, #name)
+
+int32_t goccl_abi(void);
+const char *goccl_version(void);
+int32_t goccl_join(const goccl_options *, goccl_comm *, goccl_error *);
+int32_t goccl_open(const goccl_options *, goccl_comm *, goccl_error *);
+int32_t goccl_split(goccl_comm, int32_t, int32_t, goccl_comm *, goccl_error *);
+int32_t goccl_shrink(goccl_comm, goccl_comm *, goccl_error *);
+int32_t goccl_close(goccl_comm, goccl_error *);
+int32_t goccl_abort(goccl_comm, const char *, goccl_error *);
+int32_t goccl_failed(goccl_comm, goccl_error *);
+int32_t goccl_rank(goccl_comm);
+int32_t goccl_size(goccl_comm);
+int32_t goccl_describe(goccl_comm, char *, uint64_t, goccl_error *);
+int32_t goccl_supports(goccl_comm, int32_t, int32_t, int32_t, goccl_error *);
+int32_t goccl_call(goccl_comm, const goccl_args *, int32_t, int64_t, goccl_done, void *, goccl_error *);
+int32_t goccl_alloc(goccl_comm, uint64_t, void **, goccl_error *);
+void goccl_free(void *);
+
+static volatile sig_atomic_t users;
+static sigjmp_buf faulted;
+static void on_user(int sig) { users++; }
+static void on_fault(int sig) { siglongjmp(faulted, 1); }
+static void on_done(void *ctx, const goccl_error *e) { __atomic_store_n((int *)ctx, e ? e->code : 100, __ATOMIC_SEQ_CST); }
+
+static int run(int me, const char *library, const char *port) {
+	goccl_error err = { 0 };
+	alarm(60); // which ends a process that hangs
+	struct sigaction user = { .sa_handler = on_user, .sa_flags = SA_ONSTACK }, fault = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER };
+	sigaction(SIGUSR1, &user, NULL);
+	sigaction(SIGSEGV, &fault, NULL);
+	void *lib = dlopen(library, RTLD_NOW);
+	if (!lib)
+		return fprintf(stderr, "%s\n", dlerror()), 1;
+	LOAD(goccl_abi); LOAD(goccl_version); LOAD(goccl_join); LOAD(goccl_open); LOAD(goccl_split); LOAD(goccl_shrink); LOAD(goccl_close); LOAD(goccl_abort);
+	LOAD(goccl_failed); LOAD(goccl_rank); LOAD(goccl_size); LOAD(goccl_describe); LOAD(goccl_supports); LOAD(goccl_call); LOAD(goccl_alloc); LOAD(goccl_free);
+	CHECK(goccl_abi_() == GOCCL_ABI && strlen(goccl_version_()) > 4);
+
+	// What the program sets after it has loaded the library counts.
+	setenv("RANK", me ? "1" : "0", 1);
+	setenv("WORLD_SIZE", "2", 1);
+	setenv("LOCAL_RANK", me ? "1" : "0", 1);
+	setenv("MASTER_ADDR", "127.0.0.1", 1);
+	setenv("MASTER_PORT", port, 1);
+	goccl_comm world = 0, half = 0, again = 0;
+	goccl_options o = { .size = sizeof o, .open_timeout = 30000000000, .timeout = 30000000000 };
+	CHECK(goccl_join_(&o, &world, &err) == 0);
+	CHECK(goccl_rank_(world) == me && goccl_size_(world) == 2);
+	char text[100];
+	CHECK(goccl_describe_(world, text, sizeof text, &err) == 0 && strstr(text, "of 2 ("));
+	CHECK(goccl_describe_(world, text, 5, &err) == 0 && !strcmp(text, "rank"));
+
+	// Mistakes have codes, and no effect.
+	CHECK(goccl_join_(&o, NULL, &err) == GOCCL_ERR_ARGUMENT);
+	goccl_options old = { .size = 8 };
+	CHECK(goccl_open_(&old, &again, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "goccl_options.size is 8"));
+	CHECK(goccl_open_(&o, &again, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "the store has no set"));
+	CHECK(goccl_call_(999, NULL, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "999 is no Comm"));
+	CHECK(goccl_call_(world, NULL, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "NULL"));
+	goccl_args bad = { .kind = 77, .type = GOCCL_INT32 };
+	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "no kind 77"));
+	bad = (goccl_args){ .kind = GOCCL_BROADCAST, .type = 99 };
+	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, NULL) == GOCCL_ERR_ARGUMENT);
+	bad = (goccl_args){ .kind = GOCCL_BROADCAST, .type = GOCCL_INT8, .dst_n = 1 };
+	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "dst is 1 elements at 0x0"));
+	CHECK(goccl_call_(world, &bad, -1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT);
+	CHECK(goccl_supports_(world, GOCCL_ALL_REDUCE, GOCCL_COMPLEX64, GOCCL_MAX, &err) == GOCCL_ERR_UNSUPPORTED);
+	CHECK(goccl_supports_(world, GOCCL_ALL_REDUCE, GOCCL_BOOL, GOCCL_BOR, &err) == 0);
+
+	// Memory of the library, a group of calls, counts by rank, a factor.
+	double *mem = NULL;
+	CHECK(goccl_alloc_(world, 4000 * sizeof *mem, (void **)&mem, &err) == 0);
+	for (int i = 0; mem && i < 4000; i++)
+		mem[i] = i + me;
+	int64_t counts[2] = { 1, 3 };
+	int16_t part[3] = { 10 + me, 20 + me, 30 + me }, all[4] = { 0 };
+	goccl_args group[2] = {
+		{ .kind = GOCCL_ALL_REDUCE, .type = GOCCL_FLOAT64, .op = GOCCL_MULSUM, .factor = .5, .dst = mem, .dst_n = 4000, .flags = GOCCL_IN_PLACE },
+		{ .kind = GOCCL_ALL_GATHER_V, .type = GOCCL_INT16, .dst = all, .dst_n = 4, .src = part, .src_n = counts[me], .dst_counts = counts },
+	};
+	CHECK(goccl_call_(world, group, 2, 0, NULL, NULL, &err) == 0);
+	CHECK(mem && mem[0] == .5 && mem[3999] == 3999.5);
+	CHECK(all[0] == 10 && all[1] == 11 && all[2] == 21 && all[3] == 31);
+	goccl_free_(mem);
+	goccl_free_(NULL);
+
+	// The host's own signals arrive.
+	raise(SIGUSR1);
+	CHECK(users == 1);
+	if (!sigsetjmp(faulted, 1)) {
+		*(volatile int *)8 = 1;
+		CHECK(!"the fault is the host's");
+	}
+
+	// A part, each rank alone in it; a limit that passes; a failure, and the Comm of those that are left.
+	CHECK(goccl_split_(world, me, 0, &half, &err) == 0 && goccl_size_(half) == 1);
+	CHECK(goccl_close_(half, &err) == 0);
+	CHECK(goccl_close_(half, &err) == GOCCL_ERR_ARGUMENT);
+	goccl_args barrier = { .kind = GOCCL_BARRIER, .place = "host.c:7" };
+	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == 0);
+	int ended = 0;
+	if (me == 0) {
+		CHECK(goccl_call_(world, &barrier, 1, 200000000, on_done, &ended, NULL) == 0);
+		while (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
+			usleep(1000);
+		CHECK(ended == GOCCL_ERR_TIMEOUT);
+	}
+	while (!goccl_failed_(world, &err))
+		usleep(1000);
+	CHECK(err.code == GOCCL_ERR_TIMEOUT && err.missing_n == 1 && err.missing[0] == 1);
+	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == GOCCL_ERR_TIMEOUT && strstr(err.text, "at host.c:7"));
+	CHECK(goccl_shrink_(world, &again, &err) == 0 && goccl_size_(again) == 2);
+	CHECK(goccl_abort_(again, me ? NULL : "enough", &err) == 0);
+	while (!goccl_failed_(again, &err))
+		usleep(1000);
+	CHECK(err.code == GOCCL_ERR_ABORTED);
+	goccl_close_(again, NULL);
+	goccl_close_(world, NULL);
+
+	// It stays loaded, whatever the host says.
+	dlclose(lib);
+	CHECK(dlopen(library, RTLD_NOW | RTLD_NOLOAD) != NULL);
+	CHECK(goccl_abi_() == GOCCL_ABI);
+	return wrong;
+}
+
+int main(int argc, char **argv) {
+	int pid = fork(), status = 0;
+	int n = run(pid ? 0 : 1, argv[1], argv[2]);
+	if (!pid)
+		_exit(n);
+	waitpid(pid, &status, 0);
+	return n || status ? 1 : 0;
+}

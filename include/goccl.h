@@ -1,0 +1,206 @@
+// goccl for C, and for what calls C: libgoccl.so, which
+//
+//	CGO_ENABLED=1 go build -buildmode=c-shared -o libgoccl.so ./capi
+//
+// makes. Numbers and structs here are an interface: they are only added to, and GOCCL_ABI is raised when one is. docs/c.md says
+// how to use it, capi/testdata/sum.c is a program.
+//
+//   - Any thread may call any function. Calls on one Comm from several threads are made one at a time, and all ranks must make
+//     them in the same order.
+//   - Every function that can fail returns a code, 0 for none, and fills *err where that is not NULL.
+//   - Strings are UTF-8 and end with 0. What a caller passes in is not used after the return, except the memory of a call that
+//     is queued, and the ctx of its callback, until that callback is called.
+//   - goccl_open and goccl_join read the environment as the program has it then, and not as it was started.
+//   - The library cannot be unloaded: dlclose leaves it where it is. A forked child cannot use it, unless it calls exec.
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef GOCCL_TYPES
+#define GOCCL_TYPES
+
+#define GOCCL_ABI 1
+
+// The kinds of calls.
+enum {
+	GOCCL_ALL_REDUCE = 1,
+	GOCCL_REDUCE = 2,
+	GOCCL_REDUCE_SCATTER = 3,
+	GOCCL_REDUCE_SCATTER_V = 4,
+	GOCCL_BROADCAST = 5,
+	GOCCL_ALL_GATHER = 6,
+	GOCCL_ALL_GATHER_V = 7,
+	GOCCL_GATHER = 8,
+	GOCCL_GATHER_V = 9,
+	GOCCL_SCATTER = 10,
+	GOCCL_SCATTER_V = 11,
+	GOCCL_ALL_TO_ALL = 12,
+	GOCCL_ALL_TO_ALL_V = 13,
+	GOCCL_SEND = 14,
+	GOCCL_RECV = 15,
+	GOCCL_SEND_RECV = 16,
+	GOCCL_BARRIER = 17
+};
+
+// The types of elements.
+enum {
+	GOCCL_NONE = 0, // of GOCCL_BARRIER
+	GOCCL_INT8 = 1,
+	GOCCL_UINT8 = 2,
+	GOCCL_INT16 = 3,
+	GOCCL_UINT16 = 4,
+	GOCCL_INT32 = 5,
+	GOCCL_UINT32 = 6,
+	GOCCL_INT64 = 7,
+	GOCCL_UINT64 = 8,
+	GOCCL_FLOAT16 = 9,
+	GOCCL_BFLOAT16 = 10,
+	GOCCL_FLOAT32 = 11,
+	GOCCL_FLOAT64 = 12,
+	GOCCL_FLOAT8E4M3 = 13,
+	GOCCL_FLOAT8E5M2 = 14,
+	GOCCL_BOOL = 15, // a byte that is 0 or 1
+	GOCCL_COMPLEX64 = 16,
+	GOCCL_COMPLEX128 = 17
+};
+
+// The operators.
+enum {
+	GOCCL_SUM = 0,
+	GOCCL_PROD = 1,
+	GOCCL_MIN = 2,
+	GOCCL_MAX = 3,
+	GOCCL_AVG = 4,
+	GOCCL_BAND = 5,
+	GOCCL_BOR = 6,
+	GOCCL_BXOR = 7,
+	GOCCL_MULSUM = 16 // the sum, multiplied by goccl_args.factor
+};
+
+// What can go wrong.
+enum {
+	GOCCL_OK = 0,
+	GOCCL_ERR_ARGUMENT = 1, // a wrong argument: the call had no effect
+	GOCCL_ERR_UNSUPPORTED = 2,
+	GOCCL_ERR_MISMATCH = 3,  // ranks have made different calls
+	GOCCL_ERR_RANK_LOST = 4, // rank peer exited or fell silent
+	GOCCL_ERR_TIMEOUT = 5,   // missing has the late ranks
+	GOCCL_ERR_CANCELED = 6,
+	GOCCL_ERR_ABORTED = 7,
+	GOCCL_ERR_UNAUTHORIZED = 8,
+	GOCCL_ERR_VERSION = 9,
+	GOCCL_ERR_BACKEND = 10,
+	GOCCL_ERR_CLOSED = 11
+};
+
+// A failure. Text is one line; missing has the first ranks of those that are late, missing_n how many there are.
+typedef struct goccl_error {
+	int32_t code, peer; // peer is the rank at fault, or -1
+	int32_t missing_n, missing[16];
+	char text[1024];
+} goccl_error;
+
+// A Comm. 0 is none.
+typedef uint64_t goccl_comm;
+
+// goccl_store is where the ranks meet: callbacks to a store of the program. They may be called by any thread, one at a time
+// for each Comm, until goccl_open returns; for goccl_open_later until the Comm is open or closed. They return 0, or
+// anything else if they have failed.
+typedef struct goccl_store {
+	void *ctx;
+	// set gives key n bytes.
+	int32_t (*set)(void *ctx, const char *key, const void *value, uint64_t n);
+	// get waits for at most timeout nanoseconds until key has a value, and passes that to goccl_value.
+	int32_t (*get)(void *ctx, const char *key, int64_t timeout, uintptr_t value);
+} goccl_store;
+
+// Options. What is 0 has its default; durations are nanoseconds.
+typedef struct goccl_options {
+	uint32_t size;         // sizeof(goccl_options)
+	int32_t rank, ranks;   // this process's, and how many there are
+	int32_t rank_order;    // 1: reduce strictly in the order of ranks
+	int64_t open_timeout;  // how long goccl_open waits for the others: 1 minute
+	int64_t timeout;       // the longest time that one call may take: 10 minutes; -1: no limit
+	int64_t peer_timeout;  // the silence after which a rank counts as lost: 5 seconds; -1: never
+	const char *name;      // what errors call the Comm
+	const char *prefix;    // of the keys in the store: no other Comm there has it
+	const char *host;      // ranks with different ones count as on different hosts
+	goccl_store store;
+} goccl_options;
+
+enum { GOCCL_IN_PLACE = 1 }; // goccl_args.flags: src is what lies in dst
+
+// goccl_args is one call. Counts are elements. What has no meaning for a kind is ignored.
+typedef struct goccl_args {
+	int32_t kind, type, op;
+	int32_t root; // or the peer of a message; of GOCCL_SEND_RECV, from which
+	int32_t to;   // of GOCCL_SEND_RECV
+	int32_t flags;
+	void *dst;
+	const void *src;
+	uint64_t dst_n, src_n;
+	const int64_t *dst_counts, *src_counts; // by rank, of the kinds that end in V: those of what is cut, of both for ALL_TO_ALL_V
+	double factor;                          // of GOCCL_MULSUM
+	const char *place;                      // what errors say of where the call is made, such as "train.py:88"; or NULL
+} goccl_args;
+
+// goccl_done is called once when a queued call has ended, however; err is NULL if all is well, and valid until it returns. A thread of the
+// library calls it, or goccl_call itself. It must be short, must not wait for calls on the same Comm, and may queue others.
+typedef void (*goccl_done)(void *ctx, const goccl_error *err);
+
+#endif // GOCCL_TYPES
+
+#if !defined GOCCL_TYPES_ONLY && !defined GOCCL_FUNCTIONS
+#define GOCCL_FUNCTIONS
+
+// goccl_abi returns the GOCCL_ABI of the library, which is at least that of the program.
+int32_t goccl_abi(void);
+// goccl_version returns the version of the library, such as "0.3.0".
+const char *goccl_version(void);
+
+// goccl_open joins the ranks that meet in o->store. All of them must call it.
+int32_t goccl_open(const goccl_options *o, goccl_comm *comm, goccl_error *err);
+// goccl_open_later is goccl_open that returns at once. Calls on the Comm are queued until the others have come.
+int32_t goccl_open_later(const goccl_options *o, goccl_comm *comm, goccl_error *err);
+// goccl_join joins the job that a launcher has started this process in. Of o it reads durations, rank_order and name.
+int32_t goccl_join(const goccl_options *o, goccl_comm *comm, goccl_error *err);
+// goccl_value is for the callback get: its key has these n bytes.
+void goccl_value(uintptr_t value, const void *bytes, uint64_t n);
+
+// goccl_split makes a Comm of the ranks with the same color, ordered by key. All ranks must call it. *child is 0 where color is negative.
+int32_t goccl_split(goccl_comm comm, int32_t color, int32_t key, goccl_comm *child, goccl_error *err);
+// goccl_shrink makes a Comm of the ranks that live, after a failure. All of these must call it.
+int32_t goccl_shrink(goccl_comm comm, goccl_comm *child, goccl_error *err);
+// goccl_close leaves a Comm, whose handle is then invalid. It waits for queued calls, at most the peer timeout.
+int32_t goccl_close(goccl_comm comm, goccl_error *err);
+// goccl_abort fails the Comm on all ranks.
+int32_t goccl_abort(goccl_comm comm, const char *why, goccl_error *err);
+// goccl_failed returns why the Comm has failed, 0 if it has not.
+int32_t goccl_failed(goccl_comm comm, goccl_error *err);
+
+// goccl_rank and goccl_size return -1 for an invalid handle, and for a Comm that is not open yet.
+int32_t goccl_rank(goccl_comm comm);
+int32_t goccl_size(goccl_comm comm);
+// goccl_describe writes a line about the Comm, such as "rank 1 of 2 (1 host, cpu, shared memory)", cut to room bytes with its 0.
+int32_t goccl_describe(goccl_comm comm, char *text, uint64_t room, goccl_error *err);
+// goccl_supports says whether such calls can be made.
+int32_t goccl_supports(goccl_comm comm, int32_t kind, int32_t type, int32_t op, goccl_error *err);
+
+// goccl_call makes a call, or n as one (as ncclGroupStart and End do), in at most timeout nanoseconds if that is not 0. If done is NULL it
+// returns when the call has ended. Else it queues the call and returns 0, and done(ctx, err) is called when it has ended, if it
+// was refused, too.
+int32_t goccl_call(goccl_comm comm, const goccl_args *calls, int32_t n, int64_t timeout, goccl_done done, void *ctx, goccl_error *err);
+
+// goccl_alloc returns zeroed memory that the ranks of this host can reach, so that calls copy less. All ranks of the host must
+// call it; bytes may differ.
+int32_t goccl_alloc(goccl_comm comm, uint64_t bytes, void **memory, goccl_error *err);
+// goccl_free gives back what goccl_alloc returned.
+void goccl_free(void *memory);
+
+#endif // GOCCL_FUNCTIONS
+
+#ifdef __cplusplus
+}
+#endif

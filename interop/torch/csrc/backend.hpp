@@ -1,0 +1,118 @@
+// Backend is a process group of c10d over one Comm, and over a Comm of two for each pair of ranks, direction and tag that
+// exchanges messages, since c10d's messages have no place in the order of the group's calls.
+#pragma once
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <atomic>
+#include <map>
+
+#include "store.hpp"
+#include "tensors.hpp"
+
+namespace goccl {
+
+using c10d::OpType;
+
+struct Settings : c10d::Backend::Options {
+  Settings(milliseconds t, std::string name) : c10d::Backend::Options(std::move(name), t) {}
+};
+
+class Backend : public c10d::Backend {
+ public:
+  Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, milliseconds timeout, std::string group, std::string name)
+      : c10d::Backend(rank, size), store_(std::move(store)), group_(std::move(group)), name_(std::move(name)),
+        opened_(timeout), timeout_(timeout), meeting_{store_} {
+    goccl_error err;
+    auto o = options(group_.c_str(), "goccl", rank, size);
+    goccl_comm comm;
+    must(goccl_open(&o, &comm, &err), err);
+    comm_ = comm;
+  }
+  ~Backend() override { close(); }
+
+  void shutdown() override { close(); }
+  void abort() override {
+    if (auto c = comm_.load()) goccl_abort(c, "aborted by PyTorch", nullptr);
+    std::lock_guard lock(linkMu_);
+    for (auto& [of, link] : links_) goccl_abort(link, "aborted by PyTorch", nullptr);
+  }
+  // name_ is what profilers show. This name is what PyTorch chooses classes by, and casts to them.
+  const std::string getBackendName() const override { return "goccl"; }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return c10::make_intrusive<Settings>(timeout_, "goccl"); }
+  void setTimeout(milliseconds t) override { timeout_ = t; }
+  uint64_t getSequenceNumberForGroup() override { return calls_; }
+  void setSequenceNumberForGroup() override {}
+
+#include "collectives.hpp"
+#include "messages.hpp"
+
+ private:
+  goccl_options options(const char* name, const char* prefix, int rank, int size) {
+    goccl_options o{};
+    o.size = sizeof o, o.rank = rank, o.ranks = size;
+    o.open_timeout = o.timeout = std::chrono::nanoseconds(opened_).count();
+    o.name = name, o.prefix = prefix, o.store = meeting_.callbacks();
+    return o;
+  }
+
+  void close() {
+    std::map<Link, goccl_comm> links;
+    {
+      std::lock_guard lock(linkMu_);
+      links.swap(links_);
+    }
+    for (auto& [of, link] : links) goccl_close(link, nullptr);
+    if (auto c = comm_.exchange(0)) goccl_close(c, nullptr);
+  }
+
+  WorkPtr work(OpType type, const char* call, Tensors outs, Tensors in, Tensors keep = {}) {
+    if (type != OpType::SEND && type != OpType::RECV) calls_++;
+    auto w = c10::make_intrusive<Work>(getRank(), type, title(name_, call), std::move(outs), in);
+    w->keep = std::move(keep);
+    w->keep.insert(w->keep.end(), w->outs.begin(), w->outs.end());
+    w->keep.insert(w->keep.end(), in.begin(), in.end());
+    return w;
+  }
+
+  // limit is what a call has beside the timeout of the Comm: nothing, in most calls.
+  int64_t limit(milliseconds t) {
+    if (t == c10d::kUnsetTimeout || t.count() <= 0) t = timeout_;
+    return t == opened_ ? 0 : std::chrono::nanoseconds(t).count();
+  }
+
+  // go makes calls, and then ends w: on this thread if nothing else is to happen meanwhile.
+  c10::intrusive_ptr<c10d::Work> go(WorkPtr w, const goccl_args* calls, size_t n, bool async, milliseconds timeout) {
+    goccl_comm c = comm_;
+    TORCH_CHECK(c, "goccl: the group is closed");
+    if (async) {
+      goccl_call(c, calls, (int32_t)n, limit(timeout), Work::done, WorkPtr(w).release(), nullptr);
+      return w;
+    }
+    goccl_error err;
+    w->end(goccl_call(c, calls, (int32_t)n, limit(timeout), nullptr, nullptr, &err) ? &err : nullptr);
+    return w;
+  }
+  c10::intrusive_ptr<c10d::Work> go(WorkPtr w, const Call& call, bool async, milliseconds timeout) { return go(std::move(w), &call, 1, async, timeout); }
+
+  // now makes calls whose results the next ones need.
+  void now(const goccl_args* calls, size_t n, milliseconds timeout) {
+    goccl_error err;
+    TORCH_CHECK(comm_.load(), "goccl: the group is closed");
+    must(goccl_call(comm_, calls, (int32_t)n, limit(timeout), nullptr, nullptr, &err), err);
+  }
+
+  using Link = std::tuple<int, int, int>; // from, to, tag
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  const std::string group_, name_;
+  const milliseconds opened_;
+  std::atomic<milliseconds> timeout_;
+  Meeting meeting_;
+  std::atomic<goccl_comm> comm_{0};
+  std::atomic<uint64_t> calls_{0}, barriers_{0};
+  std::mutex linkMu_;
+  std::map<Link, goccl_comm> links_;
+};
+
+} // namespace goccl

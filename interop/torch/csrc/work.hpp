@@ -1,0 +1,90 @@
+// Work is one call of c10d: what it keeps alive, and its future. Whichever thread of the library ends the call completes both.
+#pragma once
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "goccl.h"
+
+namespace goccl {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+using std::chrono::milliseconds;
+
+// wrong throws what err says. PyTorch's programs look for the word timeout where a limit has passed.
+[[noreturn]] inline void wrong(const goccl_error& err) {
+  C10_THROW_ERROR(DistBackendError, (err.code == GOCCL_ERR_TIMEOUT ? "goccl: the timeout has passed: " : "goccl: ") + std::string(err.text));
+}
+
+inline void must(int32_t code, const goccl_error& err) {
+  if (code != GOCCL_OK) wrong(err);
+}
+
+// title is "backend:call" for profilers, which keep the pointer.
+inline const char* title(const std::string& backend, const char* call) {
+  static std::mutex mu;
+  static std::set<std::string> titles;
+  std::lock_guard lock(mu);
+  return titles.insert(backend + ":" + call).first->c_str();
+}
+
+struct Work : c10d::Work {
+  Tensors outs;               // the result
+  Tensors keep;               // memory of the call
+  std::function<void()> post; // what is left to do when the call has ended
+  std::vector<int64_t> dc, sc;
+  int source = -1;
+  c10::intrusive_ptr<c10::ivalue::Future> future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+
+  Work(int rank, c10d::OpType type, const char* title, Tensors outs, Tensors in)
+      : c10d::Work(rank, type, title, in), outs(std::move(outs)) {}
+
+  std::vector<Tensor> result() override { return outs; }
+  int sourceRank() const override { return source; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future; }
+
+  void end(std::exception_ptr why) {
+    if (!why && post) {
+      try {
+        at::NoGradGuard guard;
+        post();
+      } catch (...) {
+        why = std::current_exception();
+      }
+    }
+    post = nullptr;
+    keep.clear();
+    if (why) future->setError(why);
+    else future->markCompleted(c10::IValue(outs));
+    finish(why);
+  }
+
+  void end(const goccl_error* err) {
+    if (!err) return end(std::exception_ptr());
+    try {
+      wrong(*err);
+    } catch (...) {
+      end(std::current_exception());
+    }
+  }
+
+  // done is the callback of a queued call, which owns a reference to its Work.
+  static void done(void* ctx, const goccl_error* err) noexcept {
+    auto w = c10::intrusive_ptr<Work>::reclaim(static_cast<Work*>(ctx));
+    try {
+      w->end(err);
+    } catch (const std::exception& e) {
+      TORCH_WARN("goccl: a callback of a future has failed: ", e.what());
+    } catch (...) {
+      TORCH_WARN("goccl: a callback of a future has failed");
+    }
+  }
+};
+
+using WorkPtr = c10::intrusive_ptr<Work>;
+
+} // namespace goccl

@@ -1,0 +1,183 @@
+"""own.py RANKS: what PyTorch's tests do not ask of a backend of that name, goccl's and gloo's results side by side, bit by bit."""
+import os
+import random
+import signal
+import sys
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+TYPES = [torch.int8, torch.uint8, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+def same(ours, theirs, what):
+    if not torch.equal(ours, theirs):
+        raise AssertionError(f"{what}: {ours} is not {theirs}")
+
+
+def values(draw, n, dtype):
+    """n small integers, of which sums and products are exact in each type."""
+    return torch.tensor([draw.randint(0, 2) for _ in range(n)], dtype=dtype)
+
+
+def random_calls(rank, n, ours, theirs, rounds):
+    """The same calls on both groups, some of them under way at once, have the same results. All ranks draw the same calls."""
+    calls, mine = random.Random(5), random.Random(rank)
+    works = []
+    for i in range(rounds):
+        dtype, size, kind = calls.choice(TYPES), calls.choice([0, 1, 3, 100, 5000]), calls.randrange(8)
+        op = calls.choice([dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.MIN, dist.ReduceOp.PRODUCT])
+        root, later = calls.randrange(n), calls.randrange(2) == 0
+        x = values(mine, size * n, dtype)
+        results = []
+        for group in (ours, theirs):
+            y, w = x.clone(), None
+            if kind == 0:
+                w = dist.all_reduce(y, op, group=group, async_op=later)
+            elif kind == 1:
+                w = dist.broadcast(y, root, group=group, async_op=later)
+            elif kind == 2:
+                y = torch.zeros(size * n * n, dtype=dtype)
+                w = dist.all_gather_into_tensor(y, x, group=group, async_op=later)
+            elif kind == 3:
+                y = torch.zeros(size, dtype=dtype)
+                w = dist.reduce_scatter_tensor(y, x, op, group=group, async_op=later)
+            elif kind == 4:
+                y = torch.zeros(size * n, dtype=dtype)
+                w = dist.all_to_all_single(y, x, group=group, async_op=later)
+            elif kind == 5:
+                y = torch.zeros(size, dtype=dtype)
+                w = dist.scatter(y, list(x.chunk(n)) if rank == root and size else [x[:0]] * n if rank == root else None, root, group=group, async_op=later)
+            elif kind == 6:
+                parts = [torch.zeros(size * n, dtype=dtype) for _ in range(n)]
+                w = dist.all_gather(parts, x, group=group, async_op=later)
+                y = parts
+            else:
+                w = dist.reduce(y, root, op, group=group, async_op=later)
+                if rank != root:
+                    y = torch.zeros(0)
+            results.append(y)
+            if w is not None:
+                works.append(w)
+        works.append((i, kind, results))
+        if len(works) > 12 or i == rounds - 1:
+            for w in works:
+                if not isinstance(w, tuple):
+                    w.wait()
+            for w in works:
+                if isinstance(w, tuple):
+                    i, kind, (a, b) = w
+                    for x, y in zip(a, b) if isinstance(a, list) else [(a, b)]:
+                        same(x, y, f"round {i}, call {kind}")
+            works = []
+
+
+def elements(rank, n, ours):
+    """What gloo has not: bits, bool, complex numbers, lists to all, uneven parts."""
+    x = torch.tensor([0b1100, 1 << rank], dtype=torch.int64)
+    for op, want in ((dist.ReduceOp.BAND, [0b1100, 0 if n > 1 else 1]), (dist.ReduceOp.BOR, [0b1100, (1 << n) - 1]), (dist.ReduceOp.BXOR, [0b1100 * (n % 2), (1 << n) - 1])):
+        y = x.clone()
+        dist.all_reduce(y, op, group=ours)
+        same(y, torch.tensor(want), f"{op}")
+    b = torch.tensor([True, rank == 0, False])
+    dist.all_reduce(b, group=ours)
+    same(b, torch.tensor([True, True, False]), "or")
+    z = torch.tensor([complex(rank, 1), 2j])
+    dist.all_reduce(z, group=ours)
+    same(z, torch.tensor([complex(n * (n - 1) // 2, n), complex(0, 2 * n)]), "complex sum")
+    outs = [torch.zeros(r + 1) for r in range(n)]
+    dist.all_gather(outs, torch.full((rank + 1,), float(rank)), group=ours)
+    for r, out in enumerate(outs):
+        same(out, torch.full((r + 1,), float(r)), "uneven all_gather")
+    outs = [torch.zeros(rank + 1, dtype=torch.int16) for _ in range(n)]
+    dist.all_to_all(outs, [torch.full((r + 1,), 10 * rank + r, dtype=torch.int16) for r in range(n)], group=ours)
+    for r, out in enumerate(outs):
+        same(out, torch.full((rank + 1,), 10 * r + rank, dtype=torch.int16), "all_to_all of lists")
+
+
+def groups(rank, n):
+    """Groups of some ranks that these alone make, messages that cross in any order, and many groups, one after the other."""
+    if rank < 2:
+        pair = dist.new_group([0, 1], backend="goccl", use_local_synchronization=True)
+        got = [torch.zeros(3) for _ in range(2)]
+        works = [dist.irecv(got[tag], 1 - rank, group=pair, tag=tag) for tag in range(2)]
+        works += [dist.isend(torch.full((3,), 10.0 * rank + tag), 1 - rank, group=pair, tag=tag) for tag in (1, 0)]
+        for w in works:
+            w.wait()
+        for tag in range(2):
+            same(got[tag], torch.full((3,), 10.0 * (1 - rank) + tag), "messages that cross")
+    descriptors = 0
+    for i in range(30):
+        g = dist.new_group(backend="goccl")
+        x = torch.ones(2)
+        dist.all_reduce(x, group=g)
+        same(x, torch.full((2,), float(n)), "a new group")
+        dist.destroy_process_group(g)
+        if i == 9:
+            descriptors = len(os.listdir("/proc/self/fd"))
+    if (now := len(os.listdir("/proc/self/fd"))) > descriptors + 10:
+        raise AssertionError(f"20 groups more have left {now - descriptors} descriptors")
+
+
+def training(rank, n, backend):
+    """The losses of a small model: DistributedDataParallel."""
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    group = dist.new_group(backend=backend)
+    model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    draw = torch.Generator().manual_seed(rank)
+    losses = []
+    for _ in range(10):
+        x = torch.randn(32, 8, generator=draw)
+        loss = ((model(x) - x.sum(1, keepdim=True)) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return torch.tensor(losses)
+
+
+def main(rank, n, store):
+    import torch_goccl
+
+    assert torch_goccl.version()
+    dist.init_process_group("goccl", init_method="file://" + store, rank=rank, world_size=n)
+    assert dist.get_backend() == "goccl"
+    ours, theirs = dist.group.WORLD, dist.new_group(backend="gloo")
+    random_calls(rank, n, ours, theirs, 150)
+    elements(rank, n, ours)
+    groups(rank, n)
+    a, b = training(rank, n, "goccl"), training(rank, n, "gloo")
+    if not torch.allclose(a, b, rtol=0 if n == 2 else 1e-5, atol=0):
+        raise AssertionError(f"losses are {a}, and with gloo {b}")
+    objects = [None] * n
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": r} for r in range(n)]
+    dist.barrier()
+    if rank == n - 1:  # is lost: the others learn who
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        dist.all_reduce(torch.ones(1))
+    except dist.DistBackendError as e:
+        assert f"rank {n - 1} lost" in str(e), e
+    else:
+        raise AssertionError("a lost rank is not noticed")
+    print(f"own.py: rank {rank} of {n} is done", flush=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    ranks = int(sys.argv[1])
+    with tempfile.TemporaryDirectory() as tmp:
+        started = mp.spawn(main, (ranks, tmp + "/store"), nprocs=ranks, join=False)
+        for p in started.processes:
+            p.join(120)
+        codes = [p.exitcode for p in started.processes]
+        for p in started.processes:
+            if p.is_alive():
+                p.kill()
+    if codes != [0] * (ranks - 1) + [-signal.SIGKILL]:
+        sys.exit(f"own.py: the ranks ended with {codes}")

@@ -1,0 +1,24 @@
+#!/bin/bash
+# run.sh [RANKS ...]: installs torch_goccl with pip in a folder of its own, and runs PyTorch's tests with so many ranks, 2 without
+# arguments. Needs what test/peers/torch/fetch.sh needs, g++ and Go.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+missing() {
+	echo "torch-tests: NOT RUN: $1"
+	[ "${GOCCL_REQUIRE:-}" != all ]
+	exit
+}
+command -v g++ >/dev/null || missing "no g++ here (Debian: apt-get install g++)"
+site=$("$root/test/peers/torch/fetch.sh") || missing "no PyTorch"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export PYTHONPATH=$dir/site:$site LD_LIBRARY_PATH=$site/stubs TORCH_GOCCL_SOURCE=$root OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
+export PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore MAX_JOBS=1
+cp -r "$root/interop/torch" "$dir/src"
+python3 -m pip install -q --disable-pip-version-check --no-deps --no-index --no-build-isolation --no-compile --target "$dir/site" "$dir/src" >&2
+cd "$dir" # torch_goccl is what pip has installed
+for ranks in "${@:-2}"; do
+	python3 "$here/own.py" "$ranks"
+	python3 "$here/suite.py" -ranks "$ranks"
+done
