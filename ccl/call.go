@@ -96,7 +96,7 @@ func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err erro
 		}
 		if int(int32(a.root)) != a.root { // before it is cut to what a record holds
 			k.Kind = 0
-			return true, op.NoRank(a.kind, a.root, c.eng.Size())
+			return true, op.NoRank(a.kind, a.root, c.size)
 		}
 		a.kernels(k, c.calling.factors)
 		changed = true
@@ -112,7 +112,7 @@ func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err erro
 	count := k.Count
 	if !call.Checked && a.kind == call.AllReduce {
 		k.Count = uint64(a.src.n)
-	} else if err := op.Check(k, c.eng.Size(), c.eng.Rank()); err != nil {
+	} else if err := op.Check(k, c.size, c.rank); err != nil {
 		k.Kind = 0
 		k.Forget()
 		return true, err
