@@ -42,7 +42,8 @@ func (r *recorder) begin(k *call.Call, by *deviceStream, now int64) *call.Record
 	k.Seq, k.Start = r.seq, now
 	e.Seq, e.Count, e.Start, e.End = r.seq, k.Count, now, 0
 	e.Root, e.Hash = k.Root, k.Own
-	e.Kind, e.Type, e.Op, e.State, e.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
+	e.SetWhat(&k.Record)
+	e.State = uint8(Running)
 	if by != nil {
 		r.issuers[r.seq%ringCalls] = by
 	}
@@ -53,7 +54,9 @@ func (r *recorder) begin(k *call.Call, by *deviceStream, now int64) *call.Record
 func (r *recorder) queue(k *call.Call) {
 	r.seq++
 	k.Seq = r.seq
-	r.ring[k.Seq%ringCalls], r.issuers[k.Seq%ringCalls] = k.Record, nil
+	e := &r.ring[k.Seq%ringCalls]
+	*e, r.issuers[k.Seq%ringCalls] = k.Record, nil
+	e.State = uint8(Issued)
 }
 
 // mark notes the state of a queued call. The backlog is locked.

@@ -8,6 +8,6 @@ package call
 func StoreRecord(p, r *Record, place uint64, hash uint32, kind Kind) {
 	p.Place, p.Count, p.Start, p.End = place, r.Count, r.Start, 0
 	p.Root, p.Hash, p.Seq = r.Root, hash, r.Seq
-	p.Kind, p.Type, p.Op, p.State = kind, r.Type, r.Op, r.State
-	p.Times = r.Times
+	p.SetWhat(r)
+	p.Kind = kind
 }
