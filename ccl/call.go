@@ -19,7 +19,7 @@ import (
 //	blocking       block:        describe, wait for what is queued, recorder.begin, run
 //	Queue, Group   Queue.issue:  describe, recorder.queue; the backlog waits for its turn: carryOut
 //	Now            Queue.issue:  callNow, which is block
-//	on a device    Queue.give:   describe, recorder.begin, engine.Issue, or Group's end: hand
+//	on a device    issueDevice:  describe, recorder.begin, engine.Issue, or Group's end: hand
 
 // args are what is asked for: the arguments of one call, whatever its kind.
 type args struct {
@@ -96,7 +96,7 @@ func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err erro
 		}
 		if int(int32(a.root)) != a.root { // before it is cut to what a record holds
 			k.Kind = 0
-			return true, op.NoRank(a.kind, a.root, c.eng.Size())
+			return true, op.NoRank(a.kind, a.root, c.size)
 		}
 		a.kernels(k, c.calling.factors)
 		changed = true
@@ -112,7 +112,7 @@ func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err erro
 	count := k.Count
 	if !call.Checked && a.kind == call.AllReduce {
 		k.Count = uint64(a.src.n)
-	} else if err := op.Check(k, c.eng.Size(), c.eng.Rank()); err != nil {
+	} else if err := op.Check(k, c.size, c.rank); err != nil {
 		k.Kind = 0
 		k.Forget()
 		return true, err
@@ -127,7 +127,7 @@ func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err erro
 // kernels makes k a call of a's kind, type, operator and root, with what follows from these.
 func (a *args) kernels(k *call.Call, scaled factors) {
 	t, o := op.Type(a.typ), op.Op(a.op)
-	*k = call.Call{Head: op.Head{Record: call.Record{Kind: a.kind, Type: t, Op: o, Root: int32(a.root)}, To: a.to}, Elem: t.Size()}
+	*k = call.Call{Head: op.Head{Record: call.Record{Kind: a.kind, Type: t, Op: o, Root: int32(a.root), State: uint8(Running)}, To: a.to}, Elem: t.Size()}
 	if !a.kind.Reduces() {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 func TestKernels(t *testing.T) {
 	var k call.Call
 	(&args{kind: call.Reduce, typ: TypeFloat32, op: Avg, root: 2}).kernels(&k, nil)
-	assert.Equal(t, call.Record{Kind: call.Reduce, Type: op.Float32, Op: op.Avg, Root: 2}, k.Record)
+	assert.Equal(t, call.Record{Kind: call.Reduce, Type: op.Float32, Op: op.Avg, Root: 2, State: uint8(Running)}, k.Record)
 	assert.Equal(t, 4, k.Elem)
 	assert.NotNil(t, k.Fold)
 	assert.NotNil(t, k.Scale, "Avg divides the sum")
@@ -26,7 +26,7 @@ func TestKernels(t *testing.T) {
 	assert.True(t, k.Weighs)
 	assert.Nil(t, k.Scale, "the sum of 16-bit floats is divided before it is rounded")
 	(&args{kind: call.AllGather, typ: TypeFloat16}).kernels(&k, nil)
-	assert.Equal(t, call.Call{Head: op.Head{Record: call.Record{Kind: call.AllGather, Type: op.Float16}}, Elem: 2}, k)
+	assert.Equal(t, call.Call{Head: op.Head{Record: call.Record{Kind: call.AllGather, Type: op.Float16, State: uint8(Running)}}, Elem: 2}, k)
 	var f factors
 	half := f.op(0.5)
 	assert.Equal(t, firstScaled, half)

@@ -82,3 +82,43 @@ func TestQueuedCallHasItsPlace(t *testing.T) {
 		assert.Equal(t, []string{"ccl/caller_test.go:69", "ccl/caller_test.go:71", "ccl/caller_test.go:72", "ccl/caller_test.go:75"}, places[len(places)-4:])
 	})
 }
+
+// A mismatch names both calls by the numbers that their ranks count them by: messages count, which have no place in the order
+// of the collectives, and what a Comm calls for itself does not.
+func TestMismatchNumbersTheCalls(t *testing.T) {
+	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		works(ctx, t, c)
+		x, number := []int{1, 2}, []uint64{4, 4, 2} // of the next call of each rank
+		for range 2 {
+			switch c.Rank() {
+			case 0:
+				assert.NoError(t, ccl.Send(ctx, c, x, 1))
+			case 1:
+				assert.NoError(t, ccl.Recv(ctx, c, x, 0))
+			}
+		}
+		e := wants(t, ccl.AllReduce(ctx, c, x[c.Rank()/2:], x[c.Rank()/2:], ccl.Sum), ccl.ErrMismatch)
+		if assert.NotNil(t, e.Theirs) {
+			assert.Equal(t, []uint64{number[c.Rank()], number[e.Peer]}, []uint64{e.Mine.Seq, e.Theirs.Seq}, "%v", e)
+			assert.NotEmpty(t, e.Mine.Caller)
+			assert.NotEmpty(t, e.Theirs.Caller)
+		}
+	})
+}
+
+// So does a message of another length, whose count is that of what was sent.
+func TestMessageMismatchNumbersTheCalls(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		works(ctx, t, c)
+		works(ctx, t, c)
+		if c.Rank() == 0 {
+			ccl.SendRecv(ctx, c, make([]int, 2), 1, make([]int, 3), 1) // the other rank expects 2
+			<-c.Done()
+			return
+		}
+		e := wants(t, ccl.SendRecv(ctx, c, make([]int, 2), 0, make([]int, 2), 0), ccl.ErrMismatch)
+		if assert.NotNil(t, e.Theirs) {
+			assert.Equal(t, []uint64{3, 3, 2, 3}, []uint64{e.Mine.Seq, e.Theirs.Seq, e.Mine.Count, e.Theirs.Count}, "%v", e)
+		}
+	})
+}

@@ -140,10 +140,11 @@ func (o *Options) agreed(algorithms string) string {
 
 // Comm is this rank's membership in an ordered set of ranks.
 type Comm struct {
-	eng  *cpu.Comm
-	opt  Options
-	tab  algo.Table
-	host string
+	eng        *cpu.Comm
+	rank, size int
+	opt        Options
+	tab        algo.Table
+	host       string
 
 	lib        *library // beside the CPU engine, nil if none
 	throughLib bool     // calls on host memory go through it
@@ -207,7 +208,7 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 	if eng == nil {
 		return nil, nil
 	}
-	c.eng = eng
+	c.eng, c.rank, c.size = eng, eng.Rank(), eng.Size()
 	c.throughLib = c.lib != nil && (c.lib.device < 0 || o.Staged)
 	c.life.ready.Store(true)
 	if f := eng.Failure(); f != nil { // a rank failed after the verdict
@@ -218,7 +219,7 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 
 // errorOf is f as an Error of this rank, outside any call.
 func errorOf(c *Comm, f *call.Fault) *Error {
-	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.eng.Rank(), Peer: f.Peer, Missing: f.Missing, Certain: f.Certain, Err: f.Err}
+	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.rank, Peer: f.Peer, Missing: f.Missing, Certain: f.Certain, Err: f.Err}
 	if f.Own && f.Code == call.Canceled {
 		e.Peer = e.Rank // also where the call had not begun to wait for another rank
 	}
@@ -231,12 +232,10 @@ func errorOf(c *Comm, f *call.Fault) *Error {
 	return c.named(e)
 }
 
+// callOf is the call that r describes, by whichever part of the engine: each keeps the number by
+// which the rank that made the call counts it.
 func callOf(r *call.Record) *Call {
-	seq := r.Seq
-	if r.Number != 0 {
-		seq = r.Number
-	}
-	return &Call{Seq: seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
+	return &Call{Seq: r.Seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
 		State: State(r.State), Root: max(r.Root, noRoot), Number: max(noRoot-r.Root, 0), Factor: float64(r.Times), Start: time.Duration(r.Start), End: time.Duration(r.End)}
 }
 
@@ -245,7 +244,7 @@ func (c *Comm) Rank() int {
 	if c.none() {
 		return -1
 	}
-	return c.eng.Rank()
+	return c.rank
 }
 
 // Size returns the number of ranks of c.
@@ -253,7 +252,7 @@ func (c *Comm) Size() int {
 	if c.none() {
 		return 0
 	}
-	return c.eng.Size()
+	return c.size
 }
 
 // Place returns where this rank runs.
@@ -261,9 +260,9 @@ func (c *Comm) Place() Place {
 	if c.none() {
 		return Place{Node: -1, Local: -1}
 	}
-	t, r := c.eng.Topology(), c.eng.Rank()
-	node := t.Node(r)
-	return Place{Host: c.host, Node: node, Nodes: t.Nodes(), Local: t.Local(r), Locals: t.Locals(node)}
+	t := c.eng.Topology()
+	node := t.Node(c.rank)
+	return Place{Host: c.host, Node: node, Nodes: t.Nodes(), Local: t.Local(c.rank), Locals: t.Locals(node)}
 }
 
 // String returns a line such as: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))

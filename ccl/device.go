@@ -64,19 +64,22 @@ type devices struct {
 func (ds *devices) stream(c *Comm, s Stream) (*deviceStream, error) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	live := make([]*deviceStream, 0, len(ds.streams)+1)
 	for _, d := range ds.streams {
 		if d.s == s {
 			return d, nil
-		}
-		if !d.over() {
-			live = append(live, d)
 		}
 	}
 	if err := c.lib.owns(s, "the "+typeName(s)); err != nil {
 		return nil, err
 	}
+	c.lib.one[0] = &c.lib.call
 	d := &deviceStream{c: c, s: s}
+	live := make([]*deviceStream, 0, len(ds.streams)+1)
+	for _, o := range ds.streams {
+		if !o.over() {
+			live = append(live, o)
+		}
+	}
 	ds.streams = append(live, d)
 	if s, ok := s.(observedStream); ok {
 		s.Observe(d)
@@ -420,8 +423,8 @@ func (d *deviceStream) settleRecord(r *call.Record) {
 
 // watch makes sure that somebody looks at the device.
 func (d *deviceStream) watch() {
-	if c := d.c; !c.devices.watching.Load() && c.devices.watching.CompareAndSwap(false, true) {
-		go watchDevice(c)
+	if d.c.devices.watching.CompareAndSwap(false, true) {
+		go watchDevice(d.c)
 	}
 }
 

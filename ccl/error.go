@@ -306,7 +306,7 @@ func (e *VendorError) Error() string {
 
 // Call is one entry of the flight recorder: one call as a rank made it.
 type Call struct {
-	// Seq numbers the calls of the Comm from 1. Count is the number of elements.
+	// Seq numbers the calls of the Comm from 1; what the Comm calls for itself as it begins has 0. Count is the number of elements.
 	Seq, Count uint64
 	// Kind is the collective.
 	Kind Kind
@@ -333,6 +333,9 @@ type Call struct {
 // String returns a line such as: AllReduce #41 float x 1024 sum
 func (c *Call) String() string {
 	s := c.describe()
+	if c.Seq == 0 { // the Comm's own, as it begins
+		return s
+	}
 	return strings.Replace(s, c.Kind.String(), fmt.Sprintf("%s #%d", c.Kind, c.Seq), 1)
 }
 

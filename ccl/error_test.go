@@ -61,6 +61,14 @@ func TestErrorUnwraps(t *testing.T) {
 	assert.ErrorIs(t, &ccl.Error{Code: ccl.ErrClosed}, ccl.ErrClosed)
 }
 
+// What a Comm calls for itself as it begins has no number.
+func TestCallOfTheComm(t *testing.T) {
+	k := ccl.Call{Kind: ccl.KindAllReduce, Type: ccl.TypeInt64, Count: 3, Op: ccl.Min, Root: -1}
+	assert.Equal(t, "AllReduce int64 x 3 min", k.String())
+	k.Seq = 1
+	assert.Equal(t, "AllReduce #1 int64 x 3 min", k.String())
+}
+
 func TestCodeTexts(t *testing.T) {
 	seen := map[string]bool{}
 	for k := ccl.ErrArgument; k <= ccl.ErrClosed; k++ {

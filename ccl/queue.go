@@ -285,7 +285,7 @@ func (q *Queue) push(g *group) Work {
 	return w // g may have run, and serve another
 }
 
-// resolve turns buffers into the slices a blocking call would have been given.
+// resolve finds the memory of a call, which buffers describe.
 func (q *Queue) resolve(a *args, dst, src *Buf) error {
 	if dst.inPlace() {
 		return errors.New("InPlace is valid only as src")
@@ -293,69 +293,57 @@ func (q *Queue) resolve(a *args, dst, src *Buf) error {
 	if dst.count < 0 || src.count < 0 {
 		return errors.New("Buf.From was out of bounds")
 	}
-	a.typ = dst.typ
-	if a.typ == TypeNone {
+	if a.typ = dst.typ; a.typ == TypeNone {
 		a.typ = src.typ
 	}
 	if src.inPlace() {
-		me := q.c.Rank()
 		switch a.kind {
-		case call.AllGather, call.Gather:
-			if n := q.c.Size(); dst.count%n == 0 {
-				part := dst.From(me*(dst.count/n), (me+1)*(dst.count/n))
-				src = &part
-			}
-		case call.AllGatherV, call.GatherV:
-			if _, at, err := op.Total("counts", a.dc, q.c.Size(), me); err != nil {
-				return err
-			} else {
-				part := dst.From(at, at+a.dc[me])
-				src = &part
-			}
-		case call.ReduceScatter:
-			if n := q.c.Size(); dst.count%n == 0 {
-				part := dst.From(me*(dst.count/n), (me+1)*(dst.count/n))
-				src, dst = dst, &part
-			}
-		case call.ReduceScatterV:
-			if _, at, err := op.Total("counts", a.dc, q.c.Size(), me); err != nil {
-				return err
-			} else {
-				part := dst.From(at, at+a.dc[me])
-				src, dst = dst, &part
-			}
 		case call.AllReduce, call.Reduce, call.AllToAll, call.AllToAllV:
 			src = dst
 		default:
-			return fmt.Errorf("%s cannot take InPlace as src", a.kind)
-		}
-		if src.inPlace() || src.count < 0 || dst.count < 0 {
-			return errors.New("dst does not divide among the ranks")
-		}
-	}
-	if dst.typ != TypeNone && src.typ != TypeNone && dst.typ != src.typ {
-		return fmt.Errorf("dst is %s and src is %s", dst.typ, src.typ)
-	}
-	var err error
-	switch {
-	case q.dev != nil:
-		if a.dst, err = dst.on(q.c.lib); err != nil {
-			return fmt.Errorf("dst: %w", err)
-		}
-		if a.src = a.dst; src != dst {
-			if a.src, err = src.on(q.c.lib); err != nil {
-				return fmt.Errorf("src: %w", err)
+			own, err := ownPart(q.c, a, dst)
+			if err != nil {
+				return err
+			}
+			if src = &own; a.kind.Reduces() { // the whole vector is the input
+				dst, src = src, dst
 			}
 		}
-	case dst.mem != nil || src.mem != nil:
+	}
+	if dst.typ != src.typ && dst.typ != TypeNone && src.typ != TypeNone {
+		return fmt.Errorf("dst is %s and src is %s", dst.typ, src.typ)
+	}
+	if q.dev != nil {
+		return q.c.lib.resolve(a, dst, src)
+	}
+	if dst.mem != nil || src.mem != nil {
 		return errors.New("device memory needs a queue on a stream of the device")
-	default:
-		a.dst, a.src = dst.area(), src.area()
 	}
-	if a.kind == call.Broadcast {
-		a.src = a.dst
-	}
+	a.dst, a.src = dst.area(), src.area()
 	return nil
+}
+
+// ownPart is this rank's part of whole, in which a call has both its input and its result.
+func ownPart(c *Comm, a *args, whole *Buf) (part Buf, err error) {
+	switch a.kind {
+	case call.AllGather, call.Gather, call.ReduceScatter:
+		n := whole.count / c.size
+		if part = whole.From(c.rank*n, (c.rank+1)*n); n*c.size != whole.count {
+			part.count = -1
+		}
+	case call.AllGatherV, call.GatherV, call.ReduceScatterV:
+		_, at, err := op.Total("counts", a.dc, c.size, c.rank)
+		if err != nil {
+			return part, err
+		}
+		part = whole.From(at, at+a.dc[c.rank])
+	default:
+		return part, fmt.Errorf("%s cannot take InPlace as src", a.kind)
+	}
+	if part.count < 0 {
+		return part, errors.New("dst does not divide among the ranks")
+	}
+	return part, nil
 }
 
 // rejected gives a refused call its place in the order.

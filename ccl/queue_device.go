@@ -12,6 +12,19 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
+// resolve finds the memory of a call on the device.
+func (l *library) resolve(a *args, dst, src *Buf) (err error) {
+	if a.dst, err = dst.on(l); err != nil {
+		return fmt.Errorf("dst: %w", err)
+	}
+	if a.src = a.dst; src != dst {
+		if a.src, err = src.on(l); err != nil {
+			return fmt.Errorf("src: %w", err)
+		}
+	}
+	return nil
+}
+
 // on is where b lies, device memory that must belong to the Comm's device.
 func (b *Buf) on(l *library) (area, error) {
 	if b.mem == nil {
@@ -56,19 +69,6 @@ func deviceQueue(c *Comm, s Stream) Queue {
 	return Queue{c: c, dev: d}
 }
 
-// issueDevice hands a call, whose arguments are resolved, to the library. It allocates nothing.
-func (q *Queue) issueDevice(a *args) Work {
-	if q.c.backlog.pending.Load() {
-		q.awaitHost()
-	}
-	if !q.c.life.enter() {
-		return q.shut(a.kind)
-	}
-	w := q.give(a)
-	q.c.life.leave()
-	return w
-}
-
 // awaitHost waits until the calls that were queued before on the host have ended: a Comm's calls have one order, and these have their
 // place in it only when they run.
 func (q *Queue) awaitHost() {
@@ -78,9 +78,16 @@ func (q *Queue) awaitHost() {
 	})
 }
 
-// give gives a call its place in the order, and hands it to the library, or to the group that is collected. The Comm is in use.
-func (q *Queue) give(a *args) Work {
+// issueDevice gives a call, whose arguments are resolved, its place in the order, and hands it to the library, or to the group that
+// is collected. It allocates nothing.
+func (q *Queue) issueDevice(a *args) Work {
 	c, l, k := q.c, q.c.lib, &q.c.lib.call
+	if c.backlog.pending.Load() {
+		q.awaitHost()
+	}
+	if !c.life.enter() {
+		return q.shut(a.kind)
+	}
 	if c.life.failure.Load() != nil {
 		return q.failedAs(&call.Record{Seq: c.rec.seq, Kind: a.kind, Type: op.Type(a.typ), Op: op.Op(a.op), Root: int32(a.root), Count: uint64(max(a.dst.n, a.src.n))})
 	}
@@ -89,23 +96,21 @@ func (q *Queue) give(a *args) Work {
 	}
 	changed, err := describe(c, k, a, false)
 	if err == nil && k.DstAt == k.SrcAt && k.DstAt != 0 && k.Kind.Exchanges() {
-		if err = l.InPlace(k.Kind); err != nil {
-			err = unsupported{fmt.Errorf("%w (%v x %d)", err, k.Type, max(int(k.Count), k.DstN))}
-			k.Kind = 0
-		}
+		err = l.takesInPlace(k)
 	}
 	if err != nil {
 		if q.group != nil {
 			q.group.drop(false)
 		}
-		return q.rejected(a.kind, err)
+		w := q.rejected(a.kind, err)
+		c.life.leave()
+		return w
 	}
 	var how engine.How
-	meet := changed && l.first(k, c.eng.Size())
+	meet := changed && l.first(k, c.size)
 	if meet {
 		how = engine.Connecting
 	}
-	k.State = uint8(Running)
 	c.rec.begin(k, q.dev, c.eng.Now())
 	if c.watchers.onCall != nil && q.dev.await(&k.Record, max(k.DstN, k.SrcN)*k.Elem) {
 		how |= engine.Timed
@@ -115,13 +120,21 @@ func (q *Queue) give(a *args) Work {
 	}
 	if q.group != nil {
 		q.group.how |= how
-		return Work{at: q.dev, seq: k.Seq}
-	}
-	l.one[0] = k
-	if err := q.dev.hand(l.one[:], k.Seq, how); err != nil {
+	} else if err := q.dev.hand(l.one[:], k.Seq, how); err != nil {
 		return q.notHanded(k.Record, err)
 	}
+	c.life.leave()
 	return Work{at: q.dev, seq: k.Seq}
+}
+
+// takesInPlace is why the library cannot make k in place, after which k is no call; or nil.
+func (l *library) takesInPlace(k *call.Call) error {
+	err := l.InPlace(k.Kind)
+	if err == nil {
+		return nil
+	}
+	k.Kind = 0
+	return unsupported{fmt.Errorf("%w (%v x %d)", err, k.Type, max(int(k.Count), k.DstN))}
 }
 
 // hand gives the library calls, of which seq is the last. The monitor looks at those that may wait inside for other ranks, and a
@@ -148,14 +161,18 @@ func (d *deviceStream) hand(calls []*call.Call, seq uint64, how engine.How) erro
 	}
 	ordered.Store(&d.handed.ticket, seq)
 	ordered.Store(&d.handed.calls, d.handed.calls+uint64(len(calls)))
-	d.watch()
+	if !c.devices.watching.Load() {
+		d.watch()
+	}
 	return nil
 }
 
-// notHanded is the Work of calls that hand has failed with; r is of the one, or of the group.
+// notHanded is the Work of calls that hand has failed with; r is of the one, or of the group. It ends the use of the Comm.
 func (q *Queue) notHanded(r call.Record, err error) Work {
 	if errors.Is(err, errStreamGone) {
-		return q.rejected(r.Kind, fmt.Errorf("the %s is closed", typeName(q.dev.s)))
+		w := q.rejected(r.Kind, fmt.Errorf("the %s is closed", typeName(q.dev.s)))
+		q.c.life.leave()
+		return w
 	}
 	vendorFails(q.c, err)
 	return q.failedAs(&r)
@@ -186,10 +203,10 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 	if !q.c.life.enter() {
 		return q.shut(call.Group)
 	}
-	defer q.c.life.leave()
 	if err := q.dev.hand(g.calls, q.c.rec.seq, g.how); err != nil {
 		return q.notHanded(call.Record{Seq: q.c.rec.seq, Kind: call.Group, Count: uint64(len(g.calls)), Root: -1}, err)
 	}
+	q.c.life.leave()
 	q.dev.handed.group = g
 	return Work{at: q.dev, seq: q.c.rec.seq}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/race"
 )
 
 // ringCalls is how many calls the flight recorder keeps.
@@ -28,45 +29,34 @@ type recorder struct {
 	teller   teller // of calls on devices, see observe_device.go
 }
 
-func (r *recorder) lock() {
-	if raceEnabled {
-		r.race.Lock()
-	}
-}
-
-func (r *recorder) unlock() {
-	if raceEnabled {
-		r.race.Unlock()
-	}
-}
-
-// begin gives k, which begins now, the next place in the order, and notes it: a call that blocks, or one on a device, by its stream.
+// begin gives k, which begins now, the next place in the order, and notes it: a call that blocks, or one on a device, by its
+// stream. It writes the record field by field, and the hash, which has just been written, from its other copy: see
+// call.StoreRecord.
 func (r *recorder) begin(k *call.Call, by *deviceStream, now int64) *call.Record {
-	r.lock()
+	if race.Enabled {
+		r.race.Lock()
+		defer r.race.Unlock()
+	}
 	r.seq++
 	e := &r.ring[r.seq%ringCalls]
 	k.Seq, k.Start = r.seq, now
-	store(e, k)
+	e.Seq, e.Count, e.Start, e.End = r.seq, k.Count, now, 0
+	e.Root, e.Hash = k.Root, k.Own
+	e.SetWhat(&k.Record)
+	e.State = uint8(Running)
 	if by != nil {
 		r.issuers[r.seq%ringCalls] = by
 	}
-	r.unlock()
 	return e
-}
-
-// store writes k, which begins, into e: field by field, and the hash, which has just been written, from its other copy. See
-// call.StoreRecord.
-func store(e *call.Record, k *call.Call) {
-	e.Seq, e.Count, e.Start, e.End = k.Seq, k.Count, k.Start, 0
-	e.Root, e.Hash, e.Number = k.Root, k.Own, 0
-	e.Kind, e.Type, e.Op, e.State, e.Times = k.Kind, k.Type, k.Op, uint8(Running), k.Times
 }
 
 // queue gives k, which waits for its turn, the next place in the order. The backlog is locked.
 func (r *recorder) queue(k *call.Call) {
 	r.seq++
 	k.Seq = r.seq
-	r.ring[k.Seq%ringCalls], r.issuers[k.Seq%ringCalls] = k.Record, nil
+	e := &r.ring[k.Seq%ringCalls]
+	*e, r.issuers[k.Seq%ringCalls] = k.Record, nil
+	e.State = uint8(Issued)
 }
 
 // mark notes the state of a queued call. The backlog is locked.
@@ -85,9 +75,11 @@ func (r *recorder) mark(k *call.Call, s State, now int64) {
 
 // end notes how a blocking call ended.
 func (r *recorder) end(e *call.Record, s State, now int64) {
-	r.lock()
+	if race.Enabled {
+		r.race.Lock()
+		defer r.race.Unlock()
+	}
 	e.State, e.End = uint8(s), now
-	r.unlock()
 }
 
 // Trace yields the last calls made on c, oldest first: the flight recorder. Any goroutine may call
@@ -108,9 +100,13 @@ func (c *Comm) Trace() iter.Seq[Call] {
 // kept lists the last calls, at most n. The backlog is locked meanwhile, under which queued calls are noted.
 func (r *recorder) kept(b *backlog, n uint64) []Call {
 	b.mu.Lock()
-	r.lock()
+	if race.Enabled {
+		r.race.Lock()
+	}
 	ring, last, issuers := r.ring, r.seq, r.issuers
-	r.unlock()
+	if race.Enabled {
+		r.race.Unlock()
+	}
 	b.mu.Unlock()
 	var calls []Call
 	for s := last - min(last, n) + 1; s <= last; s++ {

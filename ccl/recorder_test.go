@@ -51,10 +51,8 @@ func TestRecorderOnDevice(t *testing.T) {
 	var r recorder
 	var b backlog
 	d := &deviceStream{}
-	for seq := range uint64(2) {
-		r.seq = seq + 1
-		store(&r.ring[r.seq], &call.Call{Head: op.Head{Record: call.Record{Seq: r.seq, Kind: call.AllReduce, Start: 1}}})
-		r.issuers[r.seq] = d
+	for range 2 {
+		r.begin(&call.Call{Head: op.Head{Record: call.Record{Kind: call.AllReduce}}}, d, 1)
 	}
 	d.passed.Store(1)
 	d.passedAt.Store(30)

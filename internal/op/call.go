@@ -8,17 +8,25 @@ import (
 // Record describes one call: what ranks compare, and what the flight recorder keeps. Other
 // processes read it: it is plain memory, in whole words.
 type Record struct {
-	Seq, Count uint64
-	Start, End int64  // coarse nanoseconds since the Comm was made
-	Number     uint64 // among its rank's own calls, where Seq is its place in an order of several ranks
-	Root       int32  // or peer; -1 if none, less a number that ranks compare as well
-	Hash       uint32
-	Kind       Kind
-	Type       Type
-	Op         Op
-	State      uint8
-	Times      float32 // the factor of an Op that scales, rounded, for people
+	Place, Count uint64 // Place is in an order that several ranks share: see Order of package plane
+	Start, End   int64  // coarse nanoseconds since the Comm was made
+	Seq          uint64 // among the calls of its rank, as the user counts them; 0 for a call of the Comm's own
+	Root         int32  // or peer; -1 if none, less a number that ranks compare as well
+	Hash         uint32
+	Kind         Kind
+	Type         Type
+	Op           Op
+	State        uint8
+	Times        float32 // the factor of an Op that scales, rounded, for people
 }
+
+// SetWhat copies what is called, from Kind to Times, as the one word that it is.
+func (r *Record) SetWhat(from *Record) {
+	*(*uint64)(unsafe.Pointer(&r.Kind)) = *(*uint64)(unsafe.Pointer(&from.Kind))
+}
+
+// The word that SetWhat copies: the array has no elements, or does not compile.
+var _ [0]byte = [unsafe.Offsetof(Record{}.Kind)%8 + unsafe.Sizeof(Record{}) - unsafe.Offsetof(Record{}.Kind) - 8]byte{}
 
 // Head is what a call has without Go pointers. So C may read it, by its address in the call.
 // Record.Count are elements: of the vector (AllReduce, Reduce, Broadcast), of one rank's block
@@ -60,7 +68,6 @@ type Call struct {
 	// What the CPU engine keeps.
 	Own     uint32 // the call's hash alone; Hash becomes that of all calls so far
 	Offsets []int  // of the blocks of DC, in bytes
-	Place   uint64 // among the collectives of its Comm
 	Inside  Kind   // the call that this one is made in, if any
 	Queued  bool   // it is made on the goroutine of a HostStream
 }

@@ -168,9 +168,18 @@ func (c *Call) overlaps() bool {
 // overlap refuses memory that overlaps without being the same.
 func (c *Call) overlap() error {
 	if c.DstAt != c.SrcAt && c.overlaps() {
-		return ErrOverlap
+		return c.overlapError()
 	}
 	return nil
+}
+
+// overlapError is ErrOverlap with the places.
+func (c *Call) overlapError() error {
+	by, how := int(c.SrcAt-c.DstAt), "after"
+	if by < 0 {
+		by, how = -by, "before"
+	}
+	return fmt.Errorf("%w: src (%d elements) begins %d bytes %s dst (%d elements of %d bytes)", ErrOverlap, c.SrcN, by, how, c.DstN, c.Elem)
 }
 
 // part refuses the n elements at an address, this rank's part of the other memory, if they overlap
@@ -178,7 +187,7 @@ func (c *Call) overlap() error {
 func (c *Call) part(at uintptr, n, before int) error {
 	whole := c.DstAt + c.SrcAt - at
 	if c.overlaps() && whole+uintptr(before*c.Elem) != at {
-		return ErrOverlap
+		return c.overlapError()
 	}
 	return nil
 }

@@ -102,8 +102,14 @@ func TestOverlap(t *testing.T) {
 		if tc.name == "no root's part" {
 			c.Root = 0
 		}
-		assert.Equal(t, tc.want, Check(c, 3, 1), tc.name)
+		if err := Check(c, 3, 1); tc.want == nil {
+			assert.NoError(t, err, tc.name)
+		} else {
+			assert.ErrorIs(t, err, tc.want, tc.name)
+		}
 	}
+	below := &Call{Head: Head{Record: Record{Kind: AllToAll, Type: Int32}, DstAt: 1004, DstN: 3, SrcAt: 1000, SrcN: 3}, Elem: 4}
+	assert.EqualError(t, Check(below, 3, 1), "dst and src overlap partially: src (3 elements) begins 4 bytes before dst (3 elements of 4 bytes)")
 }
 
 // What has no meaning off the root is taken from the call: what the caller gave is not looked at.

@@ -35,11 +35,8 @@ const (
 	Window         = op.Window
 )
 
-// The sizes of encoded records.
-const (
-	RecordWire   = op.RecordWire
-	NumberedWire = op.NumberedWire
-)
+// RecordWire is the size of an encoded record.
+const RecordWire = op.RecordWire
 
 // Pieces is how many times length is needed to cover n; an empty call has one
 // piece, too, so that its ranks meet.

@@ -3,11 +3,11 @@
 package call
 
 // StoreRecord writes to p what its rank says of the call in r, field by field: wide loads of what has just been
-// written in narrow stores would wait for these to leave the store buffer. The caller has just written r.Hash, so
-// it passes the hash, which the compiler would otherwise load together with r.Root. x86 keeps the order of stores.
-func StoreRecord(p, r *Record, seq, number uint64, hash uint32, kind Kind) {
-	p.Seq, p.Count, p.Start, p.End = seq, r.Count, r.Start, 0
-	p.Root, p.Hash, p.Number = r.Root, hash, number
-	p.Kind, p.Type, p.Op, p.State = kind, r.Type, r.Op, r.State
-	p.Times = r.Times
+// written in narrow stores would wait for these to leave the store buffer. The caller has just written r.Hash and r.Place,
+// so it passes both: the hash the compiler would otherwise load together with r.Root. x86 keeps the order of stores.
+func StoreRecord(p, r *Record, place uint64, hash uint32, kind Kind) {
+	p.Place, p.Count, p.Start, p.End = place, r.Count, r.Start, 0
+	p.Root, p.Hash, p.Seq = r.Root, hash, r.Seq
+	p.SetWhat(r)
+	p.Kind = kind
 }

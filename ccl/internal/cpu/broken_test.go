@@ -28,8 +28,8 @@ func headerOf(c *Comm, bytes int, change func(b []byte)) []byte {
 	le.PutUint64(b[16:], uint64(bytes))
 	b[28] = 1
 	mine, before := c.rank.Order.Entered(0), c.rank.Order.Entered(1)
-	mine.Encode(b[32:])
-	before.Encode(b[60:])
+	mine.Encode(b[40:])
+	before.Encode(b[80:])
 	change(b)
 	copy(b, "Gccl")
 	le.PutUint32(b[4:], crc32.Checksum(b[8:], links.Castagnoli))
@@ -52,19 +52,19 @@ func invalid(seed int) func(b []byte) {
 			case 3: // another kind
 				b[28] = []byte{0, 2, 3, 4, 255}[g.IntN(5)]
 			case 4: // another call
-				le.PutUint64(b[32:], le.Uint64(b[32:])+uint64(g.IntN(3))-1)
+				le.PutUint64(b[40:], le.Uint64(b[40:])+uint64(g.IntN(3))-1)
 			case 5: // another call before
-				for i := 60; i < 88; i++ {
+				for i := 80; i < len(b); i++ {
 					b[i] = byte(g.Uint32())
 				}
-				le.PutUint64(b[32:], le.Uint64(b[32:])+1)
+				le.PutUint64(b[40:], le.Uint64(b[40:])+1)
 			case 6: // noise
 				for i := 8; i < len(b); i++ {
 					b[i] = byte(g.Uint32())
 				}
 			}
 		}
-		le.PutUint32(b[52:], le.Uint32(b[52:])^(1+g.Uint32N(1<<31))) // the hash of no call
+		le.PutUint32(b[60:], le.Uint32(b[60:])^(1+g.Uint32N(1<<31))) // the hash of no call
 	}
 }
 
@@ -73,7 +73,7 @@ func slander(code uint32, root int32) func(b []byte) {
 	return func(b []byte) {
 		b[28] = 3
 		binary.LittleEndian.PutUint32(b[24:], code)
-		binary.LittleEndian.PutUint32(b[48:], uint32(root))
+		binary.LittleEndian.PutUint32(b[56:], uint32(root))
 	}
 }
 

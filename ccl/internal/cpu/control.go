@@ -45,7 +45,7 @@ func (c *Comm) RanksHere() int { return c.rank.Standing.RanksHere() }
 func (c *Comm) MakeMemory(n int) ([]byte, error) { return c.mem.MakeMemory(n) }
 
 // Now is the coarse time since the job began, in nanoseconds.
-func (c *Comm) Now() int64 { return c.rank.Standing.Now() }
+func (c *Comm) Now() int64 { return c.rank.Clock.Clock() }
 
 // Failure is why the Comm failed, nil while it has not.
 func (c *Comm) Failure() *call.Fault { return c.rank.Fate.Failure() }

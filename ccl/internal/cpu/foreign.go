@@ -76,7 +76,7 @@ func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
 
 // meet waits until all ranks are in the same call.
 func (c *Comm) meet(ctx context.Context, k *call.Call) *call.Fault {
-	b := call.Call{Head: op.Head{Record: k.Record}, Place: k.Place}
+	b := call.Call{Head: op.Head{Record: k.Record}}
 	b.Kind = call.Barrier
 	defer func() {
 		c.rank.Share.Local.Waits(c.rank.Share.Me).Store(0)

@@ -92,7 +92,7 @@ func alone(mem *reach.Reach, k *call.Call) {
 func (c *Comm) confirm(ctx context.Context, k *call.Call) *call.Fault {
 	switch k.Kind {
 	case call.Broadcast, call.Reduce, call.Gather, call.GatherV, call.Scatter, call.ScatterV:
-		b := call.Call{Head: op.Head{Record: k.Record}, Place: k.Place}
+		b := call.Call{Head: op.Head{Record: k.Record}}
 		b.Kind = call.Barrier
 		if c.rank.Share.N == c.Size() {
 			return c.local.Barrier(ctx, &b)

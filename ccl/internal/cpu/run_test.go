@@ -44,7 +44,7 @@ func TestChildID(t *testing.T) {
 // Two ranks disagree about collective 7, and fail the Comm before this one has made it. Whom it names depends on
 // what it makes then, or is about to.
 func TestSide(t *testing.T) {
-	odd, most := call.Record{Seq: 7, Hash: 5, Kind: call.Broadcast}, call.Record{Seq: 7, Hash: 9, Kind: call.AllReduce}
+	odd, most := call.Record{Place: 7, Hash: 5, Kind: call.Broadcast}, call.Record{Place: 7, Hash: 9, Kind: call.AllReduce}
 	for _, tc := range []struct {
 		name string
 		seq  uint64

@@ -5,7 +5,7 @@
 //
 // RunRemote asks algo.Choose for an algorithm, takes this rank's schedule (kept per algorithm, kind
 // and root) and runs its steps. A step starts its messages, and move pushes all of them until the
-// step is done. A message is a 96-byte header with a CRC, the record and hash of the call and the
+// step is done. A message is a 120-byte header with a CRC, the record and hash of the call and the
 // record of the call before, then the payload. Over TCP, header and payload go in one system call.
 // AllReduce and Reduce send the operand from the caller's memory until a part of it has been
 // written. Bytes that are to be reduced are combined as they arrive, at most 256 KiB at a time.

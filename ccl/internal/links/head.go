@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/internal/environ"
@@ -15,11 +14,13 @@ import (
 //
 //	0 magic 4 | 4 CRC32C of the rest 4 | 8 Comm 8 | 16 payload bytes 8 | 24 step 4 |
 //	28 kind of message 1 | 29 whether there is a checksum 1 | 30 of how many operands the
-//	payload is the share, 16 bits, and 7 more at 29 | 32 the sender's record
-//	(RecordWire) | 60 that of the collective before it (RecordWire) | 88 CRC32C of the payload 4 |
-//	92 the factor of the record 4
+//	payload is the share, 16 bits, and 7 more at 29 | 32 CRC32C of the payload 4 | 36 nothing 4 |
+//	40 the sender's record (RecordWire) | 80 that of the collective before it (RecordWire)
 const (
-	HeadBytes = 96
+	HeadBytes = beforeAt + call.RecordWire
+	sumAt     = 32
+	recordAt  = 40
+	beforeAt  = recordAt + call.RecordWire
 	headMagic = 0x6c63_6347 // "Gccl"
 
 	messageData   = 1
@@ -57,11 +58,10 @@ func (h *head) encode(b []byte) {
 		b[29] |= 1
 	}
 	le.PutUint16(b[30:], uint16(h.shares))
-	h.record.Encode(b[32:])
-	h.before.Encode(b[32+call.RecordWire:])
-	clear(b[32+2*call.RecordWire : HeadBytes])
-	le.PutUint32(b[88:], h.sum)
-	le.PutUint32(b[92:], math.Float32bits(h.record.Times))
+	le.PutUint32(b[sumAt:], h.sum)
+	clear(b[sumAt+4 : recordAt])
+	h.record.Encode(b[recordAt:])
+	h.before.Encode(b[beforeAt:])
 	le.PutUint32(b[4:], crc32.Checksum(b[8:HeadBytes], Castagnoli))
 }
 
@@ -74,10 +74,9 @@ func (h *head) decode(b []byte) error {
 		return errors.New("a message header is damaged")
 	}
 	h.comm, h.bytes, h.step, h.kind = le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:]), b[28]
-	h.record.Decode(b[32:])
-	h.before.Decode(b[32+call.RecordWire:])
-	h.summed, h.sum = b[29]&1 == 1, le.Uint32(b[88:])
+	h.record.Decode(b[recordAt:])
+	h.before.Decode(b[beforeAt:])
+	h.summed, h.sum = b[29]&1 == 1, le.Uint32(b[sumAt:])
 	h.shares = int32(b[29])>>1<<16 | int32(le.Uint16(b[30:]))
-	h.record.Times = math.Float32frombits(le.Uint32(b[92:]))
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 
 func aHead() head {
 	return head{comm: 0x8000000000000001, bytes: 4096, step: 3, kind: messageData, summed: true, shares: 1<<23 - 2,
-		record: call.Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: call.AllReduce, Type: 11, Op: 2, State: 1},
-		before: call.Record{Seq: 40, Count: 7, Root: 2, Hash: 0xbeef, Kind: call.Broadcast, Type: 5}}
+		record: call.Record{Place: 41, Seq: 1 << 33, Count: 1024, Root: -1, Hash: 0xcafe, Kind: call.AllReduce, Type: 11, Op: 2, State: 1, Times: 0.5},
+		before: call.Record{Place: 40, Seq: 43, Count: 7, Root: 2, Hash: 0xbeef, Kind: call.Broadcast, Type: 5}}
 }
 
 func TestHeadWire(t *testing.T) {
@@ -21,9 +21,11 @@ func TestHeadWire(t *testing.T) {
 	h.encode(b[:])
 	assert.Equal(t, "Gccl", string(b[:4]))
 	assert.Equal(t, []byte{1, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x10, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, messageData, 0xff, 0xfe, 0xff}, b[8:32])
-	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(call.AllReduce), 11, 2, 1}, b[32:60])
-	assert.Equal(t, []byte{40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0xef, 0xbe, 0, 0, byte(call.Broadcast), 5, 0, 0}, b[60:88])
-	assert.Equal(t, make([]byte, 8), b[88:])
+	assert.Equal(t, []byte{41, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xca, 0, 0, byte(call.AllReduce), 11, 2, 1,
+		0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0x3f}, b[40:80])
+	assert.Equal(t, []byte{40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0xef, 0xbe, 0, 0, byte(call.Broadcast), 5, 0, 0,
+		43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, b[80:120])
+	assert.Equal(t, make([]byte, 8), b[32:40])
 	var back head
 	require.NoError(t, back.decode(b[:]))
 	assert.Equal(t, h, back)

@@ -72,8 +72,9 @@ func (c *pairs) addSend(ctx context.Context, k *call.Call, src []byte, to int) *
 		return f
 	}
 	h := head{comm: c.rank.Group.ID(), kind: messageData, record: k.Record}
-	h.record.Hash = c.pairHash(k, len(src)/max(k.Elem, 1))
-	h.record.Seq = l.sent
+	count := len(src) / max(k.Elem, 1) // k.Count is that of what a SendRecv receives
+	h.record.Count, h.record.Hash = uint64(count), c.pairHash(k, count)
+	h.record.Place = l.sent
 	l.sent++
 	s := c.messages.newSender()
 	s.start(l, &h, src)
@@ -83,7 +84,7 @@ func (c *pairs) addSend(ctx context.Context, k *call.Call, src []byte, to int) *
 		if f != nil {
 			return f
 		}
-		c.messages.newReceiver().start(l, c.confirmation(k, h.record.Seq), nil)
+		c.messages.newReceiver().start(l, c.confirmation(k, h.record.Place), nil)
 	}
 	return nil
 }
@@ -95,7 +96,7 @@ func (c *pairs) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault
 	}
 	h := head{comm: c.rank.Group.ID(), kind: messageData, record: k.Record}
 	h.record.Hash = c.pairHash(k, len(k.Dst)/max(k.Elem, 1))
-	h.record.Seq = l.received
+	h.record.Place = l.received
 	l.received++
 	r := c.messages.newReceiver()
 	r.start(l, h, k.Dst)
@@ -105,7 +106,7 @@ func (c *pairs) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault
 		if f != nil {
 			return f
 		}
-		h := c.confirmation(k, h.record.Seq)
+		h := c.confirmation(k, h.record.Place)
 		s := c.messages.newSender()
 		s.start(l, &h, nil)
 		s.behind = r
@@ -114,8 +115,8 @@ func (c *pairs) addRecv(ctx context.Context, k *call.Call, from int) *call.Fault
 }
 
 // confirmation is the header of the message that says a Send was received.
-func (c *pairs) confirmation(k *call.Call, seq uint64) head {
+func (c *pairs) confirmation(k *call.Call, place uint64) head {
 	h := head{comm: c.rank.Group.ID(), kind: messageData, record: k.Record}
-	h.record.Seq, h.record.Hash = seq, 1
+	h.record.Place, h.record.Hash = place, 1
 	return h
 }

@@ -113,7 +113,7 @@ func TestPairHash(t *testing.T) {
 	c = ranksOf(t, 1, plane.Options{Unchecked: true})[0]
 	assert.EqualValues(t, 1, hash(call.Send, 6, 1, 10))
 	h := c.Pairs.confirmation(&call.Call{Head: op.Head{Record: call.Record{Kind: call.Send, Hash: 77, Seq: 3}}}, 12)
-	assert.Equal(t, head{comm: c.rank.Group.ID(), kind: messageData, record: call.Record{Kind: call.Send, Hash: 1, Seq: 12}}, h)
+	assert.Equal(t, head{comm: c.rank.Group.ID(), kind: messageData, record: call.Record{Kind: call.Send, Hash: 1, Place: 12, Seq: 3}}, h)
 }
 
 // A message of another count is a mismatch, which the receiver names.

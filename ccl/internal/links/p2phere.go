@@ -19,8 +19,8 @@ func (c *pairs) near(l *Link, r int) bool {
 
 // Outgoing is a message on its way out of a point-to-point call, incoming one on its way in.
 type Outgoing struct {
-	L     *Link // the last call's, while there is no other
-	seq   uint64
+	L     *Link  // the last call's, while there is no other
+	place uint64 // among the messages of the link
 	Hash  uint32
 	begun bool
 	Done  bool
@@ -31,7 +31,7 @@ type Outgoing struct {
 
 type Incoming struct {
 	L     *Link
-	seq   uint64
+	place uint64 // as an Outgoing's
 	Hash  uint32
 	begun bool
 	Done  bool
@@ -59,7 +59,7 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 			}
 			out.L = l
 		}
-		out.seq, out.Hash, out.begun, out.Left, out.piped = l.sent, hash, false, k.Src, false
+		out.place, out.Hash, out.begun, out.Left, out.piped = l.sent, hash, false, k.Src, false
 		if k.Kind == call.SendRecv && len(k.Src) != len(k.Dst) { // its count is that of Dst
 			out.Hash = c.pairHash(k, len(k.Src)/max(k.Elem, 1))
 		}
@@ -73,7 +73,7 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 			}
 			in.L = l
 		}
-		in.seq, in.Hash, in.begun, in.Left, in.slow = l.received, hash, false, k.Dst, nil
+		in.place, in.Hash, in.begun, in.Left, in.slow = l.received, hash, false, k.Dst, nil
 		l.received++
 		if r := l.From; r != nil {
 			if k.Kind == call.SendRecv && to == from {
@@ -182,7 +182,7 @@ func (c *pairs) SendHere(o *Outgoing, k *call.Call) bool {
 
 // begin says in e that the message begins.
 func (o *Outgoing) begin(e *cell, k *call.Call) {
-	e.bytes, e.seq, e.count, e.root = uint64(len(o.Left)), o.seq, k.Count, k.Root
+	e.bytes, e.nth, e.seq, e.root = uint64(len(o.Left)), o.place, k.Seq, k.Root
 	e.kind, e.typ, e.op, e.state = k.Kind, uint8(k.Type), uint8(k.Op), k.State
 }
 
@@ -238,12 +238,12 @@ func (c *pairs) followHere(i *Incoming) (bool, *call.Fault) {
 // fits reports whether e begins the message that is waited for.
 func (i *Incoming) fits(e *cell) bool {
 	r := e.Record()
-	return (r == recordMessage || r == RecordOffer) && uint32(e.flag) == i.Hash && e.seq == i.seq && e.bytes == uint64(len(i.Left))
+	return (r == recordMessage || r == RecordOffer) && uint32(e.flag) == i.Hash && e.nth == i.place && e.bytes == uint64(len(i.Left))
 }
 
 // expected is what this rank says of a message that it receives.
 func (c *pairs) expected(i *Incoming, k *call.Call) call.Record {
 	r := k.Record
-	r.Seq, r.Hash = i.seq, i.Hash
+	r.Place, r.Hash = i.place, i.Hash
 	return r
 }

@@ -18,7 +18,7 @@ func TestFits(t *testing.T) {
 		want   bool
 	}{
 		{"the same", func(*Outgoing) {}, true},
-		{"another call before it", func(o *Outgoing) { o.seq++ }, false},
+		{"another call before it", func(o *Outgoing) { o.place++ }, false},
 		{"another count or type", func(o *Outgoing) { o.Hash ^= 1 << 31 }, false},
 		{"another length", func(o *Outgoing) { o.Left = o.Left[1:] }, false},
 		{"the rest of another", func(o *Outgoing) { o.begun = true }, false},
@@ -26,11 +26,11 @@ func TestFits(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, n := range []int{1, cellData, 100, 5000} {
 				w, r := pipeEnds(64<<10, 0)
-				o := Outgoing{L: &Link{To: w}, seq: 3, Hash: 5, Left: bytesFrom(0, n)}
+				o := Outgoing{L: &Link{To: w}, place: 3, Hash: 5, Left: bytesFrom(0, n)}
 				tc.change(&o)
 				var c Links
 				require.True(t, c.Pairs.SendHere(&o, &call.Call{Head: op.Head{Record: call.Record{Count: uint64(n), Kind: call.Send}}}))
-				in := Incoming{L: &Link{From: r}, seq: 3, Hash: 5, Left: make([]byte, n)}
+				in := Incoming{L: &Link{From: r}, place: 3, Hash: 5, Left: make([]byte, n)}
 				assert.Equal(t, tc.want, in.fits(r.Cell()))
 			}
 		})
@@ -44,9 +44,9 @@ func TestSendAndReceiveHere(t *testing.T) {
 			w, r := pipeEnds(room, 0)
 			want := bytesFrom(n, n)
 			k := &call.Call{Head: op.Head{Record: call.Record{Count: uint64(n), Kind: call.Send}}}
-			o := Outgoing{L: &Link{To: w}, seq: 3, Hash: 5, Left: want, piped: true}
+			o := Outgoing{L: &Link{To: w}, place: 3, Hash: 5, Left: want, piped: true}
 			got := make([]byte, n)
-			in := Incoming{L: &Link{From: r}, seq: 3, Hash: 5, Left: got}
+			in := Incoming{L: &Link{From: r}, place: 3, Hash: 5, Left: got}
 			var c Links
 			for !in.Done {
 				for !o.Done && c.Pairs.SendHere(&o, k) {

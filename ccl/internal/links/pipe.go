@@ -40,11 +40,11 @@ type cell struct {
 	size  uint32 // of its data, in bytes
 	where uint32 // they lie, and what the record is: see whereOf
 	// Of the first record of a message.
-	bytes, seq, count uint64
-	root              int32
-	kind              call.Kind
-	typ, op, state    uint8
-	data              [cellData]byte
+	bytes, nth, seq uint64 // of the message; nth is among those of its link, seq that of its call
+	root            int32
+	kind            call.Kind
+	typ, op, state  uint8
+	data            [cellData]byte
 }
 
 const (
@@ -408,9 +408,10 @@ func (r *pipeReader) Peek(_ []byte, limit int) ([]byte, error) {
 	return v[:min(limit, len(v))], nil
 }
 
-// said is the record of the call that sent the message that e begins.
+// said is the record of the call that sent the message that e begins, with the message's count.
 func (e *cell) said() call.Record {
-	return call.Record{Seq: e.seq, Count: e.count, Root: e.root, Hash: uint32(e.flag), Kind: e.kind, Type: op.Type(e.typ), Op: op.Op(e.op), State: e.state}
+	t := op.Type(e.typ)
+	return call.Record{Place: e.nth, Seq: e.seq, Count: e.bytes / uint64(max(t.Size(), 1)), Root: e.root, Hash: uint32(e.flag), Kind: e.kind, Type: t, Op: op.Op(e.op), State: e.state}
 }
 
 // Discard takes n bytes that Peek has shown.

@@ -147,8 +147,8 @@ func TestCellsAreOnlyCells(t *testing.T) {
 func TestPipeMessageAsStream(t *testing.T) {
 	for _, n := range []int{0, 1, cellData, 100, 700, 5000, 40_000} {
 		w, r := pipeEnds(64<<10, 3)
-		o := Outgoing{L: &Link{To: w}, seq: 9, Hash: 77, Left: bytesFrom(n, n)}
-		k := &call.Call{Head: op.Head{Record: call.Record{Count: uint64(n), Kind: call.Send, Type: 4, Root: 2}}}
+		o := Outgoing{L: &Link{To: w}, place: 9, Hash: 77, Left: bytesFrom(n, n)}
+		k := &call.Call{Head: op.Head{Record: call.Record{Seq: 12, Count: uint64(n), Kind: call.Send, Type: 4, Root: 2}}}
 		var c Links
 		for !o.Done {
 			require.True(t, c.Pairs.SendHere(&o, k))
@@ -158,7 +158,7 @@ func TestPipeMessageAsStream(t *testing.T) {
 		require.Equal(t, HeadBytes, got)
 		var h head
 		require.NoError(t, h.decode(b[:]))
-		assert.Equal(t, head{comm: 7, bytes: uint64(n), kind: messageData, record: call.Record{Seq: 9, Count: uint64(n), Kind: call.Send, Type: 4, Root: 2, Hash: 77}}, h)
+		assert.Equal(t, head{comm: 7, bytes: uint64(n), kind: messageData, record: call.Record{Place: 9, Seq: 12, Count: uint64(n) / 2, Kind: call.Send, Type: 4, Root: 2, Hash: 77}}, h)
 		data := make([]byte, n+1)
 		got, _ = r.TryRecv(data)
 		assert.Equal(t, bytesFrom(n, n), data[:got])

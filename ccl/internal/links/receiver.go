@@ -241,7 +241,7 @@ func (c *messages) checkHead(r *receiver) *call.Fault {
 	r.check.on, r.check.promised = h.summed, h.sum
 	r.fold.theirs = h.shares
 	a, b := &h.record, &r.head.want.record
-	if h.kind == messageData && a.Hash == b.Hash && a.Seq == b.Seq && h.step == r.head.want.step && h.bytes == r.head.want.bytes && h.comm == r.head.want.comm {
+	if h.kind == messageData && a.Hash == b.Hash && a.Place == b.Place && h.step == r.head.want.step && h.bytes == r.head.want.bytes && h.comm == r.head.want.comm {
 		return nil
 	}
 	return c.wrongHead(r, h)
@@ -254,11 +254,11 @@ func (c *messages) wrongHead(r *receiver, h head) *call.Fault {
 	mine, theirs, before := r.head.want.record, h.record, c.rank.Order.Entered(1)
 	switch {
 	case call.IsPairwise(mine.Kind):
-	case theirs.Seq == mine.Seq+1: // it got nothing in the call that differs, and went on
+	case theirs.Place == mine.Place+1: // it got nothing in the call that differs, and went on
 		theirs = h.before
-	case theirs.Seq+1 == mine.Seq: // so did this rank
+	case theirs.Place+1 == mine.Place: // so did this rank
 		mine = before
-	case h.before.Seq == before.Seq && h.before.Hash != before.Hash: // so did both
+	case h.before.Place == before.Place && h.before.Hash != before.Hash: // so did both
 		mine, theirs = before, h.before
 	}
 	return c.rank.Stop(&call.Fault{Code: call.Mismatch, Peer: r.l.peer, Mine: &mine, Theirs: &theirs})

@@ -116,8 +116,8 @@ func TestLimit(t *testing.T) {
 // A header that is not the expected one is a mismatch, of the calls that differ first, or tells why the peer leaves.
 func TestWrongHead(t *testing.T) {
 	const me, peer = 0, 1
-	record := func(seq uint64, hash uint32) call.Record {
-		return call.Record{Seq: seq, Hash: hash, Kind: call.AllReduce}
+	record := func(place uint64, hash uint32) call.Record {
+		return call.Record{Place: place, Hash: hash, Kind: call.AllReduce}
 	}
 	for _, tc := range []struct {
 		name         string
@@ -126,12 +126,12 @@ func TestWrongHead(t *testing.T) {
 		peer         int
 		mine, theirs *call.Record
 	}{
-		{"another call", func(h *head) { h.record.Hash = 9 }, call.Mismatch, peer, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Seq: 8, Hash: 9, Kind: call.AllReduce}},
-		{"the peer went on", func(h *head) { h.record, h.before = record(9, 11), record(8, 10) }, call.Mismatch, peer, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Seq: 8, Hash: 10, Kind: call.AllReduce}},
-		{"another step", func(h *head) { h.step++ }, call.Mismatch, peer, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}},
-		{"another length", func(h *head) { h.bytes-- }, call.Mismatch, peer, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}},
-		{"another Comm", func(h *head) { h.comm++ }, call.Mismatch, peer, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}},
-		{"the peer closes", func(h *head) { h.kind = messageBye }, call.Closed, peer, nil, &call.Record{Seq: 8, Hash: 5, Kind: call.AllReduce}},
+		{"another call", func(h *head) { h.record.Hash = 9 }, call.Mismatch, peer, &call.Record{Place: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Place: 8, Hash: 9, Kind: call.AllReduce}},
+		{"the peer went on", func(h *head) { h.record, h.before = record(9, 11), record(8, 10) }, call.Mismatch, peer, &call.Record{Place: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Place: 8, Hash: 10, Kind: call.AllReduce}},
+		{"another step", func(h *head) { h.step++ }, call.Mismatch, peer, &call.Record{Place: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Place: 8, Hash: 5, Kind: call.AllReduce}},
+		{"another length", func(h *head) { h.bytes-- }, call.Mismatch, peer, &call.Record{Place: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Place: 8, Hash: 5, Kind: call.AllReduce}},
+		{"another Comm", func(h *head) { h.comm++ }, call.Mismatch, peer, &call.Record{Place: 8, Hash: 5, Kind: call.AllReduce}, &call.Record{Place: 8, Hash: 5, Kind: call.AllReduce}},
+		{"the peer closes", func(h *head) { h.kind = messageBye }, call.Closed, peer, nil, &call.Record{Place: 8, Hash: 5, Kind: call.AllReduce}},
 		{"the peer closes without a call", func(h *head) { h.kind, h.record = messageBye, call.Record{} }, call.Closed, peer, nil, nil},
 		{"the peer has failed", func(h *head) { h.kind, h.step, h.record.Root = messageFailed, uint32(call.Aborted), peer }, call.Aborted, peer, nil, nil},
 		{"damaged", nil, call.Backend, peer, nil, nil},
@@ -143,7 +143,7 @@ func TestWrongHead(t *testing.T) {
 			h.encode(r.head.got[:])
 			require.Nil(t, c.Messages.checkHead(r), "the expected one")
 			if tc.change == nil {
-				r.head.got[40]++
+				r.head.got[48]++
 			} else {
 				tc.change(&h)
 				h.encode(r.head.got[:])

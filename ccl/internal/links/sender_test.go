@@ -37,7 +37,7 @@ func TestSender(t *testing.T) {
 	}{
 		{"no payload", 0, []int{HeadBytes}, []int{0}, true},
 		{"a small payload, which is a copy", 100, []int{HeadBytes + 100}, []int{100}, true},
-		{"a small one, in pieces", 100, []int{50, 100, 46}, []int{100, 100, 100}, true},
+		{"a small one, in pieces", 100, []int{50, 100, HeadBytes - 50}, []int{100, 100, 100}, true},
 		{"as large as goes beside the header", tuning.HeaderPayload, []int{9000}, []int{tuning.HeaderPayload}, true},
 		{"a large one", 5000, []int{HeadBytes, 3000, 2000}, []int{3000, 5000}, true},
 		{"a large one, of which some is left", 5000, []int{HeadBytes, 3000}, []int{3000}, false},

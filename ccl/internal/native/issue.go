@@ -36,38 +36,22 @@ var (
 	_ = [len(C.gccl_end{}.types) - int(op.Types)]struct{}{}
 )
 
-// Issue hands over calls in one call into C.
+// Issue hands over calls, of which there is at least one, in one call into C.
 func (e *end) Issue(stream uintptr, calls []*op.Call, how engine.How) (engine.Span, error) {
-	if err := strict(e, calls); err != nil {
-		return nil, err
+	if e.group.Strict {
+		if err := checkAddresses(e, calls); err != nil {
+			return nil, err
+		}
 	}
 	if how != 0 {
 		return e.issueAs(stream, calls, how)
 	}
-	return nil, e.issue(C.U(stream), calls, nil)
-}
-
-// strict is what is wrong with the addresses of calls, where the user has asked for that.
-func strict(e *end, calls []*op.Call) error {
-	if !e.group.Strict {
-		return nil
-	}
-	return checkAddresses(e, calls)
-}
-
-func (e *end) issue(stream C.U, calls []*op.Call, s *span) error {
-	if len(calls) == 0 {
-		return nil
-	}
 	if err := e.enter(); err != nil {
-		return err
+		return nil, err
 	}
-	if r := e.hand(stream, calls, s); r != C.GCCL_SUCCESS {
-		defer e.inside.Clear()
-		return e.result(r)
-	}
+	err := e.result(e.hand(C.U(stream), calls, nil))
 	e.inside.Clear() // a defer takes 3 ns
-	return nil
+	return nil, err
 }
 
 // hand gives the library calls, of which there is at least one, between the events of s, if that is not nil. The rank is inside. The head

@@ -52,9 +52,9 @@ enum {
 
 // gccl_head is op.Head, where Go has it. issue.go does not compile where they differ.
 typedef struct {
-	uint64_t seq, count;
+	uint64_t place, count;
 	int64_t start, end;
-	uint64_t number;
+	uint64_t seq;
 	int32_t root;
 	uint32_t hash;
 	uint8_t kind, type, op, state;

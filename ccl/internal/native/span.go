@@ -41,8 +41,9 @@ func (e *end) issueAs(stream uintptr, calls []*op.Call, how engine.How) (engine.
 	var err error
 	if how&engine.Connecting != 0 {
 		err = waits(e, func() C.int { return e.hand(C.U(stream), calls, s) })
-	} else {
-		err = e.issue(C.U(stream), calls, s)
+	} else if err = e.enter(); err == nil {
+		err = e.result(e.hand(C.U(stream), calls, s))
+		e.inside.Clear()
 	}
 	if s == nil || err != nil { // a call that failed may still be inside, with its events
 		return nil, err

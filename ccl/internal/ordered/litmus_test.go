@@ -111,6 +111,17 @@ func TestLitmusMessage(t *testing.T) {
 			})
 		}
 	}
+	t.Run("Store where it is inlined", func(t *testing.T) {
+		n := message(*litmus, func(data, from *[words]uint64, flag *uint64, i uint64) {
+			for j := range data {
+				data[j] = from[j]
+			}
+			ordered.Store(flag, i)
+		}, func(p *uint64, v uint64) { ordered.Store(p, v) })
+		if n != 0 {
+			t.Errorf("%d of %d messages were read wrongly", n, *litmus)
+		}
+	})
 	t.Run("a flag before its data is found", func(t *testing.T) {
 		if runtime.NumCPU() < 2 {
 			t.Skip("hardware: one processor, which sees its own stores in order")

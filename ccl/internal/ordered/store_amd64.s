@@ -2,13 +2,6 @@
 
 #include "textflag.h"
 
-// func Store(p *uint64, v uint64)
-TEXT ·Store(SB), NOSPLIT, $0-16
-	MOVQ p+0(FP), AX
-	MOVQ v+8(FP), BX
-	MOVQ BX, (AX)
-	RET
-
 // func Post(p *uint64, v uint64, next *uint64)
 TEXT ·Post(SB), NOSPLIT, $0-24
 	MOVQ p+0(FP), AX

@@ -47,10 +47,10 @@ func (c *Fate) Failure() *call.Fault {
 	return c.cause.Load()
 }
 
-// Side is f as it is in collective seq of this rank, with that hash, of which this rank knew nothing yet when the ranks
+// Side is f as it is in the collective of that place, with that hash, of which this rank knew nothing yet when the ranks
 // that disagree failed the Comm: of the two, the other is the one whose call is not this one.
-func (c *Fate) Side(f *call.Fault, seq uint64, hash uint32) *call.Fault {
-	if f.Other == nil || f.Theirs.Seq != seq || f.Theirs.Hash != hash {
+func (c *Fate) Side(f *call.Fault, place uint64, hash uint32) *call.Fault {
+	if f.Other == nil || f.Theirs.Place != place || f.Theirs.Hash != hash {
 		return f
 	}
 	g := *f

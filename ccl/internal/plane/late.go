@@ -87,15 +87,11 @@ func circleOf(all []status.Status, comm uint64, me int32) string {
 	text := "deadlock: rank"
 	for i := range circle {
 		w := circle[(first+i)%len(circle)]
-		seq := w.Call.Seq
-		if w.Call.Number != 0 {
-			seq = w.Call.Number
-		}
 		switch {
 		case i == 0:
-			text += fmt.Sprintf(" %d waits for %d in %s #%d", w.World, w.On, w.Name(), seq)
+			text += fmt.Sprintf(" %d waits for %d in %s #%d", w.World, w.On, w.Name(), w.Call.Seq)
 		default:
-			text += fmt.Sprintf(", %d for %d in %s #%d", w.World, w.On, w.Name(), seq)
+			text += fmt.Sprintf(", %d for %d in %s #%d", w.World, w.On, w.Name(), w.Call.Seq)
 		}
 	}
 	if verb := allIn(circle); verb != "" {

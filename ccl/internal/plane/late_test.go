@@ -62,7 +62,7 @@ func TestUnfinished(t *testing.T) {
 func TestUnfinishedInADeadlock(t *testing.T) {
 	recv := func(rank, from int32) status.Status {
 		s := status.Status{Comm: 1, Rank: rank, World: rank, For: -1, Peer: from, To: -1, Size: 4, Doing: status.Waits,
-			Call: call.Record{Kind: call.Recv, Seq: 3, Number: 7, Root: from}}
+			Call: call.Record{Kind: call.Recv, Place: 3, Seq: 7, Root: from}}
 		s.SetName("tp")
 		return s
 	}

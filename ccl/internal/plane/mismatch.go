@@ -86,7 +86,7 @@ func (c *Share) contradicts(r *call.Record) bool {
 	}
 	var mine call.Record
 	ok := false
-	c.Look(func() { mine, ok = c.Local.Made(c.Me, r.Seq) })
+	c.Look(func() { mine, ok = c.Local.Made(c.Me, r.Place) })
 	return ok && mine.Hash != r.Hash
 }
 

@@ -24,21 +24,21 @@ func TestOtherCalls(t *testing.T) {
 	enter(b, call.AllReduce)
 	for _, find := range []func() *call.Fault{func() *call.Fault { return a.Share.OtherCallAt(2) }, a.Odd, a.Order.otherCall} {
 		f := find()
-		require.Equal(t, []any{call.Mismatch, 1, call.Barrier, call.AllReduce, uint64(2)}, []any{f.Code, f.Peer, f.Mine.Kind, f.Theirs.Kind, f.Theirs.Seq})
+		require.Equal(t, []any{call.Mismatch, 1, call.Barrier, call.AllReduce, uint64(2)}, []any{f.Code, f.Peer, f.Mine.Kind, f.Theirs.Kind, f.Theirs.Place})
 	}
 	enter(a, call.AllReduce)
 	enter(b, call.AllReduce)
 	f := a.Share.OtherCallAt(3)
-	require.Equal(t, []any{call.Barrier, uint64(2)}, []any{f.Mine.Kind, f.Mine.Seq}, "the first that differs")
+	require.Equal(t, []any{call.Barrier, uint64(2)}, []any{f.Mine.Kind, f.Mine.Place}, "the first that differs")
 	enter(b, call.AllReduce)
 	require.Nil(t, a.Order.otherCall(), "the other is in another place")
 	require.NotNil(t, a.Odd(), "but has been here")
 	require.Nil(t, all[2].Odd(), "a rank that has made none")
 
-	require.True(t, a.Share.contradicts(&call.Record{Seq: 2, Kind: call.AllReduce, Hash: f.Theirs.Hash}))
+	require.True(t, a.Share.contradicts(&call.Record{Place: 2, Kind: call.AllReduce, Hash: f.Theirs.Hash}))
 	require.False(t, a.Share.contradicts(f.Mine))
-	require.False(t, a.Share.contradicts(&call.Record{Seq: 2, Kind: call.Recv, Hash: 1}), "in no order of all ranks")
-	require.False(t, a.Share.contradicts(&call.Record{Seq: 9, Kind: call.Barrier, Hash: 1}), "not made yet")
+	require.False(t, a.Share.contradicts(&call.Record{Place: 2, Kind: call.Recv, Hash: 1}), "in no order of all ranks")
+	require.False(t, a.Share.contradicts(&call.Record{Place: 9, Kind: call.Barrier, Hash: 1}), "not made yet")
 }
 
 // What a rank of another host says of its calls is compared with what this one has made.
@@ -87,5 +87,5 @@ func TestCompare(t *testing.T) {
 	require.Equal(t, f, c.Standing.compare(&mine))
 	enter(all[1], call.Barrier)
 	f = c.Standing.compare(&mine)
-	require.Equal(t, []any{1, call.AllReduce, call.Barrier, uint64(1)}, []any{f.Peer, f.Mine.Kind, f.Theirs.Kind, f.Theirs.Seq}, "of this host")
+	require.Equal(t, []any{1, call.AllReduce, call.Barrier, uint64(1)}, []any{f.Peer, f.Mine.Kind, f.Theirs.Kind, f.Theirs.Place}, "of this host")
 }

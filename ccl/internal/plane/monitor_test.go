@@ -33,7 +33,7 @@ func TestMonitor(t *testing.T) {
 	c := all[0]
 	c.Site.Job.StartMonitor()
 	enter(c, call.Barrier)
-	sleeps(c, call.Barrier, 1, c.Standing.Now())
+	sleeps(c, call.Barrier, 1, c.Site.Job.Clock())
 	c.Site.Job.Time.Coarse.WakeMonitor()
 	require.Eventually(t, func() bool {
 		s := c.Site.Job.Statuses.Of(group.WorldID)

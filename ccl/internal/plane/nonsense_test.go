@@ -27,7 +27,7 @@ func (n nonsense) number() int32 {
 }
 
 func (n nonsense) record() call.Record {
-	return call.Record{Seq: n.Uint64() >> n.IntN(64), Count: n.Uint64(), Root: n.number(), Hash: n.Uint32(), Kind: call.Kind(n.IntN(256)), Op: op.Op(n.IntN(256)), State: uint8(n.IntN(256))}
+	return call.Record{Place: n.Uint64() >> n.IntN(64), Seq: n.Uint64(), Count: n.Uint64(), Root: n.number(), Hash: n.Uint32(), Kind: call.Kind(n.IntN(256)), Op: op.Op(n.IntN(256)), State: uint8(n.IntN(256))}
 }
 
 func (n nonsense) event(i int) event.Event {

@@ -40,7 +40,7 @@ func (c *Order) Enter(k *call.Call) {
 	r := c.records.At(c.Calls)
 	if !call.Checked {
 		k.Hash, k.Place = 1, c.Calls
-		r.Seq, r.Hash = c.Calls, 1
+		r.Place, r.Hash = c.Calls, 1
 		return
 	}
 	c.order = c.order*0x01000193 ^ k.Hash
@@ -54,7 +54,7 @@ func (c *Order) Enter(k *call.Call) {
 	if k.Inside != 0 {
 		kind = k.Inside
 	}
-	call.StoreRecord(r, &k.Record, c.Calls, k.Seq, hash, kind)
+	call.StoreRecord(r, &k.Record, c.Calls, hash, kind)
 	ordered.Store((*uint64)(unsafe.Pointer(c.entered)), c.Calls<<32|uint64(hash))
 }
 

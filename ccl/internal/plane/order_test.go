@@ -47,7 +47,7 @@ func TestEnterUnchecked(t *testing.T) {
 // Of a mismatch a rank knows its own side only when it comes to the call: then the other is the one at fault.
 func TestSide(t *testing.T) {
 	c := ranks(t, 3, Options{})[0]
-	theirs, other := call.Record{Seq: 3, Hash: 7}, call.Record{Seq: 3, Hash: 9}
+	theirs, other := call.Record{Place: 3, Hash: 7}, call.Record{Place: 3, Hash: 9}
 	f := &call.Fault{Code: call.Mismatch, Peer: 1, Theirs: &theirs, OtherPeer: 2, Other: &other}
 	require.Same(t, f, c.Fate.Side(f, 2, 7), "another collective")
 	require.Same(t, f, c.Fate.Side(f, 3, 9), "its call is that of the other")

@@ -25,8 +25,8 @@ func TestRecordsAreWhole(t *testing.T) {
 	go func() {
 		defer close(done)
 		for seq := uint64(1); !over.Load(); seq++ {
-			r := call.Record{Count: seq, Start: int64(seq), Root: int32(seq), Kind: call.Kind(seq % 7)}
-			call.StoreRecord(c.Local.Call(1, seq), &r, seq, seq, uint32(seq), r.Kind)
+			r := call.Record{Seq: seq, Count: seq, Start: int64(seq), Root: int32(seq), Kind: call.Kind(seq % 7)}
+			call.StoreRecord(c.Local.Call(1, seq), &r, seq, uint32(seq), r.Kind)
 			ordered.Store((*uint64)(unsafe.Pointer(c.Local.Entered(1))), seq<<32|seq&0xffffffff)
 		}
 	}()
@@ -41,7 +41,7 @@ func TestRecordsAreWhole(t *testing.T) {
 			continue
 		}
 		read++
-		want := call.Record{Seq: seq, Count: seq, Start: int64(seq), Root: int32(seq), Hash: uint32(seq), Number: seq, Kind: call.Kind(seq % 7)}
+		want := call.Record{Place: seq, Seq: seq, Count: seq, Start: int64(seq), Root: int32(seq), Hash: uint32(seq), Kind: call.Kind(seq % 7)}
 		if r != want {
 			over.Store(true)
 			<-done
@@ -61,16 +61,16 @@ func TestNumbersBeyond32Bits(t *testing.T) {
 	c := &m.Order
 	c.Enter(&call.Call{Head: op.Head{Record: call.Record{Seq: number, Kind: call.Barrier}}})
 	r := c.Entered(0)
-	require.EqualValues(t, number, r.Number)
+	require.EqualValues(t, number, r.Seq)
 
 	e := event.New(8, call.Mismatch, 5, 3, 2, nil)
-	e.Call.Number, e.Theirs.Number = r.Number, r.Number
+	e.Call.Seq, e.Theirs.Seq = r.Seq, r.Seq
 	var e2 event.Event
 	require.NoError(t, e2.Decode(e.Encode(make([]byte, event.Wire))))
 	require.Equal(t, e, e2)
 
 	s := status.Status{Comm: 8, Calls: 41, Rank: 3, Size: 8, World: 7, Peer: 5, For: 6, Doing: status.Waits}
-	s.Call.Number = r.Number
+	s.Call.Seq = r.Seq
 	var s2 status.Status
 	require.NoError(t, s2.Decode(s.Encode(make([]byte, status.Wire))))
 	require.Equal(t, s, s2)

@@ -43,7 +43,7 @@ func ranks(t *testing.T, n int, opt Options) []*Member {
 
 // enter has c make a collective of that kind.
 func enter(c *Member, kind call.Kind) {
-	k := call.Call{Head: op.Head{Record: call.Record{Kind: kind, Count: 1, Seq: c.Order.Calls + 1, Number: c.Order.Calls + 1}}}
+	k := call.Call{Head: op.Head{Record: call.Record{Kind: kind, Count: 1, Seq: c.Order.Calls + 1}}}
 	k.Seal()
 	c.Order.Enter(&k)
 }
@@ -106,7 +106,7 @@ func TestGone(t *testing.T) {
 	all := ranks(t, 2, Options{})
 	c := all[0]
 	enter(c, call.Barrier)
-	other := call.Record{Seq: 1, Hash: 7, Kind: call.Barrier}
+	other := call.Record{Place: 1, Hash: 7, Kind: call.Barrier}
 	require.True(t, c.Share.contradicts(&other))
 	require.NotNil(t, c.Share.parties(1))
 	c.Share.gone = true

@@ -25,7 +25,7 @@ func (c *Member) dispute(e event.Event) {
 		return
 	}
 	settled := func() bool {
-		p := c.Share.parties(e.Call.Seq)
+		p := c.Share.parties(e.Call.Place)
 		if _, sure := p.Largest(c.Share.N); !sure {
 			return false
 		}
@@ -45,16 +45,16 @@ func (c *Member) dispute(e event.Event) {
 				return
 			}
 		}
-		e.BlameMinority(c.Share.parties(e.Call.Seq), c.Share.N)
+		e.BlameMinority(c.Share.parties(e.Call.Place), c.Share.N)
 		c.Site.Post(e)
 	}()
 }
 
-// parties counts the ranks of this host that have made collective seq.
-func (c *Share) parties(seq uint64) (p event.Parties) {
+// parties counts the ranks of this host that have made the collective of that place.
+func (c *Share) parties(place uint64) (p event.Parties) {
 	c.Look(func() {
 		for r := range c.N {
-			if rec, ok := c.Local.Made(r, seq); ok {
+			if rec, ok := c.Local.Made(r, place); ok {
 				p.Add(event.Party{Call: rec, Rank: int32(c.group.LocalRank(r)), N: 1})
 			}
 		}
@@ -64,12 +64,12 @@ func (c *Share) parties(seq uint64) (p event.Parties) {
 
 // sendTally has this host tell which of its ranks are on which side of e, once.
 func (s *Site) sendTally(e *event.Event) {
-	seq := e.Call.Seq
+	place := e.Call.Place
 	s.Job.mu.Lock()
 	var first *Member
 	for _, c := range s.Job.comms[e.Comm] {
-		if c.Site == s && c.Share.Me == 0 && !slices.Contains(c.Fate.voted, seq) {
-			c.Fate.voted = append(c.Fate.voted, seq)
+		if c.Site == s && c.Share.Me == 0 && !slices.Contains(c.Fate.voted, place) {
+			c.Fate.voted = append(c.Fate.voted, place)
 			first = c
 		}
 	}
@@ -79,16 +79,16 @@ func (s *Site) sendTally(e *event.Event) {
 	}
 	go func() { // not within the order of what is being handled
 		defer s.Job.Leave()
-		first.sendVotes(seq)
+		first.sendVotes(place)
 	}()
 }
 
-// sendVotes tells who has made collective seq, until all ranks of this host have.
-func (c *Member) sendVotes(seq uint64) {
+// sendVotes tells who has made the collective of that place, until all ranks of this host have.
+func (c *Member) sendVotes(place uint64) {
 	sent := map[uint32]int{}
 	for over := c.Site.Job.deadline(event.HoldFar); c.Fate.cause.Load() == nil && !c.Fate.closed.Load(); time.Sleep(napMax) {
 		all := 0
-		for _, p := range c.Share.parties(seq) {
+		for _, p := range c.Share.parties(place) {
 			if all += p.N; sent[p.Call.Hash] == p.N {
 				continue
 			}

@@ -89,7 +89,7 @@ func TestPauseSleeps(t *testing.T) {
 	require.Equal(t, uint64(1<<32|3), c.Share.Local.Waits(0).Load())
 	require.EqualValues(t, BellFrom+2, c.Share.Local.Bell(0).Load())
 	require.EqualValues(t, 1, c.Share.Local.Sleepers().Load())
-	s, _, _ := c.Standing.status(c.Standing.Now())
+	s, _, _ := c.Standing.status(c.Site.Job.Clock())
 	require.Equal(t, []any{status.Waits, int32(2)}, []any{s.Doing, s.Peer})
 
 	all[1].Wake()

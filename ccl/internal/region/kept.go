@@ -6,20 +6,20 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 )
 
-// Made is the record of collective seq that rank r of this host has made, if it is one of its last.
-func (g *Region) Made(r int, seq uint64) (call.Record, bool) {
-	if !g.keeps(r, seq) {
+// Made is the record of the collective of that place that rank r of this host has made, if it is one of its last.
+func (g *Region) Made(r int, place uint64) (call.Record, bool) {
+	if !g.keeps(r, place) {
 		return call.Record{}, false
 	}
-	rec := call.LoadRecord(g.Call(r, seq))
+	rec := call.LoadRecord(g.Call(r, place))
 	// If a word of it is of a later call, that call's predecessor is seen as published now.
-	return rec, rec.Seq == seq && g.keeps(r, seq)
+	return rec, rec.Place == place && g.keeps(r, place)
 }
 
-// keeps reports whether rank r of this host has published collective seq, and is not about to write over its record.
-func (g *Region) keeps(r int, seq uint64) bool {
+// keeps reports whether rank r of this host has published the collective of that place, and is not about to write over its record.
+func (g *Region) keeps(r int, place uint64) bool {
 	last := g.Entered(r).Load() >> 32
-	ahead := int32(uint32(last) - uint32(seq))
+	ahead := int32(uint32(last) - uint32(place))
 	return ahead >= 0 && ahead < int32(g.Kept)-1
 }
 
@@ -29,8 +29,8 @@ func (g *Region) Collective(r int) (place, word uint64) {
 	word = g.Entered(r).Load()
 	place = word >> 32
 	// A word for itself: the record may be of another call by now, but no half of a number is read.
-	if seq := call.RecordWords(g.Call(r, place))[0].Load(); uint32(seq) == uint32(place) {
-		place = seq
+	if whole := call.RecordWords(g.Call(r, place))[0].Load(); uint32(whole) == uint32(place) {
+		place = whole
 	}
 	return place, word
 }

@@ -128,7 +128,7 @@ func (f *flood) lose(k int) outcome {
 // propose has host h say that host o is lost, whose connection has ended. It is what Site.Lost and Post do.
 func (f *flood) propose(h, o int, now time.Duration) {
 	e := event.New(0, call.RankLost, f.topo.Rank(o, 0), -1, h, errors.New("its process has ended, or its host cannot be reached"))
-	e.Origin, e.Stage, e.Ended = int32(f.topo.Rank(h, 0)), event.Proposed, true
+	e.Origin, e.Stage, e.Loss = int32(f.topo.Rank(h, 0)), event.Proposed, event.Ended
 	f.hosts[h].number++
 	e.Number = f.hosts[h].number
 	f.hosts[h].proposed.Add(e, now+plane.SettleFor)

@@ -31,6 +31,16 @@ static double loop(void *library, const char *getDevice, uintptr_t comm, uintptr
 	return now() - start;
 }
 
+// once makes the call of loop once.
+static int once(uintptr_t f, uintptr_t get, uintptr_t comm, uintptr_t stream, uintptr_t at, size_t count) {
+	int now_on;
+	if (get && (((int (*)(int *))get)(&now_on) || now_on))
+		return -1;
+	return ((all_reduce *)f)((void *)at, (void *)at, count, GCCL_FLOAT32, GCCL_SUM, (g_comm)comm, (g_stream)stream);
+}
+
+static uintptr_t find(void *library, const char *name) { return (uintptr_t)dlsym(library, name); }
+
 static int live(void *library, int kind) {
 	int (*f)(int) = (int (*)(int))dlsym(library, "goccl_fake_live");
 	return f ? f(kind) : -1;
@@ -77,6 +87,28 @@ func (l Library) Loop(getDevice string, comm, stream, at uintptr, count, n int) 
 	get := C.CString(getDevice)
 	defer C.free(unsafe.Pointer(get))
 	return time.Duration(C.loop(l.handle, get, C.uintptr_t(comm), C.uintptr_t(stream), C.uintptr_t(at), C.size_t(count), C.int(n)))
+}
+
+// Crossings is how long the calls of Loop take where Go makes each of them, with nothing beside the crossing to C and the call.
+func (l Library) Crossings(getDevice string, comm, stream, at uintptr, count, n int) time.Duration {
+	find := func(name string) C.uintptr_t { // a pointer would be checked at each crossing
+		s := C.CString(name)
+		defer C.free(unsafe.Pointer(s))
+		return C.find(l.handle, s)
+	}
+	f, get := find("ncclAllReduce"), C.uintptr_t(0)
+	if getDevice != "" {
+		if get = find(getDevice); get == 0 {
+			return -1
+		}
+	}
+	start := time.Now()
+	for range n {
+		if C.once(f, get, C.uintptr_t(comm), C.uintptr_t(stream), C.uintptr_t(at), C.size_t(count)) != 0 {
+			return -1
+		}
+	}
+	return time.Since(start)
 }
 
 // Config is what a communicator of the fake library was made with.

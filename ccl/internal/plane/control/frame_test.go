@@ -17,7 +17,7 @@ import (
 func someEvent() event.Event {
 	e := event.New(0x1122334455667788, call.Mismatch, 5, 3, 2, errors.New("enough"))
 	e.Origin, e.Number, e.Size = 1, 9, 7
-	e.Call = call.Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
+	e.Call = call.Record{Place: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
 	return e
 }
 

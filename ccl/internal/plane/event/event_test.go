@@ -16,7 +16,7 @@ import (
 // What an event is to the rank that reports it, the rank at fault, and a third.
 func TestEventFault(t *testing.T) {
 	cause := errors.New("disk full")
-	theirs := call.Record{Seq: 7, Count: 3, Kind: call.Broadcast, Root: 1}
+	theirs := call.Record{Place: 7, Count: 3, Kind: call.Broadcast, Root: 1}
 	for _, tc := range []struct {
 		name   string
 		e      Event

@@ -119,14 +119,14 @@ func (q *Sequencer) Vote(e *Event, now time.Duration) {
 // poll is that about the collective of e. q.mu is held.
 func (q *Sequencer) poll(e *Event, now time.Duration) *poll {
 	for _, p := range q.polls {
-		if p.subject == e.subject() && p.seq == e.Call.Seq {
+		if p.subject == e.subject() && p.place == e.Call.Place {
 			return p
 		}
 	}
 	if len(q.polls) == pollsMax {
 		q.polls = q.polls[1:]
 	}
-	p := &poll{subject: e.subject(), seq: e.Call.Seq, until: now + HoldFar}
+	p := &poll{subject: e.subject(), place: e.Call.Place, until: now + HoldFar}
 	q.polls = append(q.polls, p)
 	return p
 }

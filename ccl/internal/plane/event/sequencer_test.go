@@ -50,10 +50,10 @@ func TestSequencerDecidesInOrder(t *testing.T) {
 // A mismatch between hosts is decided once its sides are known for certain, or after HoldFar; others need not wait for it.
 func TestSequencerCountsVotes(t *testing.T) {
 	vote := func(node int32, rank int32, hash uint32, n int) *Event {
-		return &Event{Comm: 8, Code: uint8(Voted), Peer: int32(n), From: rank, Node: node, Call: call.Record{Seq: 7, Hash: hash}}
+		return &Event{Comm: 8, Code: uint8(Voted), Peer: int32(n), From: rank, Node: node, Call: call.Record{Place: 7, Hash: hash}}
 	}
 	mismatch := Event{Comm: 8, Code: uint8(call.Mismatch), Peer: 2, From: 0, Size: 4, Stage: Proposed,
-		Call: call.Record{Seq: 7, Hash: 1}, Theirs: call.Record{Seq: 7, Hash: 2}}
+		Call: call.Record{Place: 7, Hash: 1}, Theirs: call.Record{Place: 7, Hash: 2}}
 	lost := Event{Code: uint8(call.RankLost), Peer: 3, Stage: Proposed}
 	for _, tc := range []struct {
 		name  string
@@ -97,7 +97,7 @@ func TestSequencerIsBounded(t *testing.T) {
 	for i := range 3 * shm.RingSlots {
 		q.Remember(&Event{Comm: uint64(i + 1), Code: uint8(call.Aborted)})
 		q.Remember(&Event{Comm: uint64(i+1) << 32, Code: uint8(call.Aborted), Stage: Proposed})
-		q.Vote(&Event{Comm: uint64(i+1) << 32, Call: call.Record{Seq: 1}}, 0)
+		q.Vote(&Event{Comm: uint64(i+1) << 32, Call: call.Record{Place: 1}}, 0)
 	}
 	assert.Len(t, q.History(), shm.RingSlots)
 	assert.EqualValues(t, 3*shm.RingSlots, q.History()[shm.RingSlots-1].Comm)

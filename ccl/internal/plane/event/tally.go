@@ -60,12 +60,12 @@ func (e *Event) BlameMinority(p Parties, size int) {
 	switch {
 	case most == nil:
 	case e.Call.Hash != most.Call.Hash: // it is the one that reports it who is odd
-		if e.Theirs.Seq == e.Call.Seq && e.Theirs.Hash == most.Call.Hash {
+		if e.Theirs.Place == e.Call.Place && e.Theirs.Hash == most.Call.Hash {
 			e.From, e.Peer, e.Call, e.Theirs = e.Peer, e.From, e.Theirs, e.Call
 		} else {
 			e.From, e.Peer, e.Call, e.Theirs = most.Rank, e.From, most.Call, e.Call
 		}
-	case e.Theirs.Seq != e.Call.Seq: // what the other has made in its place is not known
+	case e.Theirs.Place != e.Call.Place: // what the other has made in its place is not known
 		for _, o := range p {
 			if o.Call.Hash != most.Call.Hash {
 				e.Peer, e.Theirs = o.Rank, o.Call
@@ -83,7 +83,7 @@ func (e *Event) IsDisputed(size int) bool {
 // poll is what the process that decides knows of a collective in dispute.
 type poll struct {
 	subject
-	seq   uint64
+	place uint64
 	until time.Duration // in lived time
 	votes []vote
 }

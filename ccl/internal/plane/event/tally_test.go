@@ -10,7 +10,7 @@ import (
 
 // side is n ranks, of which rank is the lowest, that have made collective 7 with that hash.
 func side(hash uint32, rank int32, n int) Party {
-	return Party{Call: call.Record{Seq: 7, Hash: hash}, Rank: rank, N: n}
+	return Party{Call: call.Record{Place: 7, Hash: hash}, Rank: rank, N: n}
 }
 
 // The ranks that have made the same call are one party, known by its lowest rank.
@@ -60,12 +60,12 @@ func TestBlameMinority(t *testing.T) {
 		peer, from   int32
 		blamed, with uint32 // the hashes of their calls
 	}{
-		{"rank 0 is with the most", call.Record{Seq: 7, Hash: 1}, call.Record{Seq: 7, Hash: 2}, Parties{side(1, 0, 2), side(2, 1, 1)}, 1, 0, 2, 1},
-		{"rank 1 is", call.Record{Seq: 7, Hash: 1}, call.Record{Seq: 7, Hash: 2}, Parties{side(1, 0, 1), side(2, 1, 2)}, 0, 1, 1, 2},
-		{"neither is", call.Record{Seq: 7, Hash: 1}, call.Record{Seq: 7, Hash: 2}, Parties{side(1, 0, 1), side(2, 1, 1), side(3, 2, 2)}, 0, 2, 1, 3},
-		{"a tie", call.Record{Seq: 7, Hash: 1}, call.Record{Seq: 7, Hash: 2}, Parties{side(1, 0, 1), side(2, 1, 1)}, 1, 0, 2, 1},
-		{"rank 1 is elsewhere, and rank 4 differs", call.Record{Seq: 7, Hash: 1}, call.Record{Seq: 5, Hash: 9}, Parties{side(1, 0, 3), side(2, 4, 1)}, 4, 0, 2, 1},
-		{"rank 1 is elsewhere, and nobody differs", call.Record{Seq: 7, Hash: 1}, call.Record{Seq: 5, Hash: 9}, Parties{side(1, 0, 3)}, 1, 0, 9, 1},
+		{"rank 0 is with the most", call.Record{Place: 7, Hash: 1}, call.Record{Place: 7, Hash: 2}, Parties{side(1, 0, 2), side(2, 1, 1)}, 1, 0, 2, 1},
+		{"rank 1 is", call.Record{Place: 7, Hash: 1}, call.Record{Place: 7, Hash: 2}, Parties{side(1, 0, 1), side(2, 1, 2)}, 0, 1, 1, 2},
+		{"neither is", call.Record{Place: 7, Hash: 1}, call.Record{Place: 7, Hash: 2}, Parties{side(1, 0, 1), side(2, 1, 1), side(3, 2, 2)}, 0, 2, 1, 3},
+		{"a tie", call.Record{Place: 7, Hash: 1}, call.Record{Place: 7, Hash: 2}, Parties{side(1, 0, 1), side(2, 1, 1)}, 1, 0, 2, 1},
+		{"rank 1 is elsewhere, and rank 4 differs", call.Record{Place: 7, Hash: 1}, call.Record{Place: 5, Hash: 9}, Parties{side(1, 0, 3), side(2, 4, 1)}, 4, 0, 2, 1},
+		{"rank 1 is elsewhere, and nobody differs", call.Record{Place: 7, Hash: 1}, call.Record{Place: 5, Hash: 9}, Parties{side(1, 0, 3)}, 1, 0, 9, 1},
 	} {
 		e := Event{Peer: 1, From: 0, Call: tc.call, Theirs: tc.theirs}
 		e.BlameMinority(tc.p, 5)

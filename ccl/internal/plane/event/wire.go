@@ -9,7 +9,7 @@ import (
 )
 
 // Wire is the size of an encoded event.
-const Wire = callAt + 2*call.NumberedWire
+const Wire = callAt + 2*call.RecordWire
 
 const (
 	textAt    = 8 + 6*4 + 5
@@ -30,8 +30,8 @@ func (e *Event) Encode(b []byte) []byte {
 	for i, r := range e.Missing.list {
 		le.PutUint32(b[missingAt+4*i:], uint32(r))
 	}
-	e.Call.EncodeNumbered(b[callAt:])
-	e.Theirs.EncodeNumbered(b[callAt+call.NumberedWire:])
+	e.Call.Encode(b[callAt:])
+	e.Theirs.Encode(b[callAt+call.RecordWire:])
 	return b[:Wire]
 }
 
@@ -52,8 +52,8 @@ func (e *Event) Decode(b []byte) error {
 	for i := range e.Missing.list {
 		e.Missing.list[i] = int32(le.Uint32(b[missingAt+4*i:]))
 	}
-	e.Call.DecodeNumbered(b[callAt:])
-	e.Theirs.DecodeNumbered(b[callAt+call.NumberedWire:])
+	e.Call.Decode(b[callAt:])
+	e.Theirs.Decode(b[callAt+call.RecordWire:])
 	for _, r := range e.Missing.ints() {
 		if r < 0 {
 			return errors.New("control: an event that names no rank")

@@ -14,8 +14,8 @@ import (
 func anEvent() Event {
 	e := New(0x1122334455667788, call.Mismatch, 5, 3, 2, errors.New("enough"))
 	e.Origin, e.Number, e.Size, e.Stage, e.Loss = 1, 9, 7, Decided, Certain
-	e.Theirs = call.Record{Seq: 41, Count: 1025, Root: -1, Hash: 0xbeef, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
-	e.Call = call.Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
+	e.Theirs = call.Record{Place: 41, Count: 1025, Root: -1, Hash: 0xbeef, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
+	e.Call = call.Record{Place: 41, Count: 1024, Root: -1, Hash: 0xcafe, Kind: call.AllReduce, Type: 11, Op: 2, State: 1}
 	e.SetMissing([]int{4, 6})
 	return e
 }

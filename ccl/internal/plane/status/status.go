@@ -87,7 +87,7 @@ func (s *Status) SetHost(host string) { s.host.set(host) }
 func (s *Status) Host() string { return s.host.String() }
 
 // Wire is the size of an encoded Status.
-const Wire = 2*8 + 9*4 + 4 + call.NumberedWire + 2*24 + 48 + 4
+const Wire = 2*8 + 9*4 + 4 + call.RecordWire + 2*24 + 48 + 4
 
 // Encode writes s to b, which it returns as far as it is written.
 func (s *Status) Encode(b []byte) []byte {
@@ -98,8 +98,8 @@ func (s *Status) Encode(b []byte) []byte {
 		le.PutUint32(b[16+4*i:], v)
 	}
 	b[52], b[53], b[54], b[55] = byte(s.Doing), flag(s.Brief), flag(s.Failed), flag(s.Several)
-	s.Call.EncodeNumbered(b[56:])
-	at := 56 + call.NumberedWire
+	s.Call.Encode(b[56:])
+	at := 56 + call.RecordWire
 	b[at], b[at+24], b[at+48] = s.name.n, s.host.n, s.caller.n
 	copy(b[at+1:], s.name.b[:])
 	copy(b[at+25:], s.host.b[:])
@@ -128,8 +128,8 @@ func (s *Status) Decode(b []byte) error {
 	s.Number, s.Waited, s.Hash = le.Uint32(b[40:]), le.Uint32(b[44:]), le.Uint32(b[48:])
 	s.Doing, s.Brief, s.Failed, s.Several = Doing(b[52]), b[53] == 1, b[54] == 1, b[55] == 1
 	s.To = int32(le.Uint32(b[Wire-4:]))
-	s.Call.DecodeNumbered(b[56:])
-	at := 56 + call.NumberedWire
+	s.Call.Decode(b[56:])
+	at := 56 + call.RecordWire
 	s.name.n, s.host.n, s.caller.n = b[at], b[at+24], b[at+48]
 	copy(s.name.b[:], b[at+1:])
 	copy(s.host.b[:], b[at+25:])

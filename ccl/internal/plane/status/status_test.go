@@ -14,7 +14,7 @@ import (
 // aStatus has something in every field.
 func aStatus() Status {
 	s := Status{Comm: 0x1122334455667788, Calls: 41, Rank: 3, Size: 8, World: 7, Node: 2, Peer: 5, To: 2, For: 6, Number: 9, Waited: 1500, Hash: 0xcafe,
-		Doing: Waits, Failed: true, Several: true, Call: call.Record{Seq: 41, Count: 1024, Root: -1, Hash: 0xcafe, Number: 43, Kind: call.AllReduce, Type: 11, Op: 2, State: 1, Times: 0.25}}
+		Doing: Waits, Failed: true, Several: true, Call: call.Record{Place: 41, Count: 1024, Root: -1, Hash: 0xcafe, Seq: 43, Kind: call.AllReduce, Type: 11, Op: 2, State: 1, Times: 0.25}}
 	s.name.set("tp")
 	s.host.set("n1")
 	s.caller.set("train.go:88")
@@ -47,8 +47,8 @@ func TestStatusThatMakesNoSense(t *testing.T) {
 		"for whom":         func(b []byte) []byte { b[39] = 0x80; return b },
 		"sends beyond":     func(b []byte) []byte { b[Wire-4] = 8; return b },
 		"several of what":  func(b []byte) []byte { b[55] = 2; return b },
-		"a long name":      func(b []byte) []byte { b[56+call.NumberedWire] = 24; return b },
-		"a long caller":    func(b []byte) []byte { b[56+call.NumberedWire+48] = 48; return b },
+		"a long name":      func(b []byte) []byte { b[56+call.RecordWire] = 24; return b },
+		"a long caller":    func(b []byte) []byte { b[56+call.RecordWire+48] = 48; return b },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := aStatus()

@@ -1,5 +1,0 @@
-//go:build !race
-
-package ccl
-
-const raceEnabled = false
