@@ -116,7 +116,7 @@ func (b *backlog) run(g *group) {
 		c.eng.Fail(f)
 	} else {
 		f = c.carryOut(context.Background(), g.calls)
-		if f != nil && len(g.calls) > 1 && !c.throughLib {
+		if f != nil && len(g.calls) > 1 {
 			g.at = c.eng.Within()
 		}
 	}

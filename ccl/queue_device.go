@@ -44,7 +44,7 @@ func deviceQueue(c *Comm, s Stream) Queue {
 		return Queue{c: c, err: &Error{Code: code, Op: "On", Rank: c.Rank(), Peer: -1, Err: err}}
 	}
 	switch _, ok := s.Handle(); {
-	case c.lib == nil || c.lib.device < 0:
+	case c.lib.device < 0:
 		return refuse(ErrUnsupported, fmt.Errorf("the %s backend runs on a HostStream, not on a %s", c.Backend(), typeName(s)))
 	case !ok:
 		return refuse(ErrArgument, fmt.Errorf("the %s is closed", typeName(s)))
@@ -89,7 +89,7 @@ func (q *Queue) give(a *args) Work {
 	}
 	changed, err := describe(c, k, a, false)
 	if err == nil && k.DstAt == k.SrcAt && k.DstAt != 0 && k.Kind.Exchanges() {
-		if err = l.InPlace(k.Kind); err != nil {
+		if err = l.end.InPlace(k.Kind); err != nil {
 			err = unsupported{fmt.Errorf("%w (%v x %d)", err, k.Type, max(int(k.Count), k.DstN))}
 			k.Kind = 0
 		}
@@ -101,7 +101,7 @@ func (q *Queue) give(a *args) Work {
 		return q.rejected(a.kind, err)
 	}
 	var how engine.How
-	meet := changed && l.first(k, c.eng.Size())
+	meet := changed && l.end.First(k)
 	if meet {
 		how = engine.Connecting
 	}
@@ -110,7 +110,7 @@ func (q *Queue) give(a *args) Work {
 	if c.watchers.onCall != nil && q.dev.await(&k.Record, max(k.DstN, k.SrcN)*k.Elem) {
 		how |= engine.Timed
 	}
-	if f := c.eng.Issued(k, meet); f != nil {
+	if f := l.end.Enter(k, meet); f != nil {
 		return q.failedAs(&k.Record)
 	}
 	if q.group != nil {
@@ -124,22 +124,13 @@ func (q *Queue) give(a *args) Work {
 	return Work{at: q.dev, seq: k.Seq}
 }
 
-// hand gives the library calls, of which seq is the last. The monitor looks at those that may wait inside for other ranks, and a
-// failure of the Comm ends that.
+// hand gives the library calls, of which seq is the last.
 func (d *deviceStream) hand(calls []*call.Call, seq uint64, how engine.How) error {
 	h, ok := d.s.Handle()
 	if !ok {
 		return errStreamGone
 	}
-	c := d.c
-	connects := how&engine.Connecting != 0
-	if connects {
-		c.eng.Inside(true)
-	}
-	span, err := c.lib.Issue(h, calls, how)
-	if connects {
-		c.eng.Inside(false)
-	}
+	span, err := d.c.lib.end.Issue(h, calls, how)
 	if span != nil {
 		d.timed(span)
 	}
