@@ -159,17 +159,12 @@ func codeOfLibrary(err error) Code {
 	return ErrBackend
 }
 
-// faultOf is err as a Fault, nil if there is none.
+// faultOf is the Fault that err is, or wraps, or one of the backend; nil if there is no error.
 func faultOf(err error) *call.Fault {
 	if err == nil {
 		return nil
 	}
-	return faultIn(err)
-}
-
-// faultIn is the Fault that err is, or wraps, or one of the backend.
-func faultIn(err error) *call.Fault {
-	var f *call.Fault
+	var f *call.Fault // which takes memory
 	if errors.As(err, &f) {
 		return f
 	}

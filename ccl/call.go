@@ -30,7 +30,6 @@ type args struct {
 	root, to int // root or peer, or noRoot less a number; SendRecv's destination
 	dst, src area
 	dc, sc   []int
-	makes    func(k *call.Call) *call.Fault // makes a call that no engine does: Split, Window
 }
 
 // area is memory of a call.
@@ -76,11 +75,11 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 		}
 	}
 	r := c.rec.begin(k, nil, c.eng.Now())
-	f := c.run(ctx, k, a.makes)
+	f := c.run(ctx)
 	k.Forget()
 	if f != nil {
 		c.rec.end(r, Failed, c.eng.Now())
-		if a.makes != nil && c.eng.Failure() == nil { // all ranks know that it comes to nothing
+		if isOwn(a.kind) && c.eng.Failure() == nil { // all ranks know that it comes to nothing
 			return c.refused(a.kind.String(), f)
 		}
 		return errorHere(ctx, c, f, r)
@@ -95,7 +94,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 // changed reports whether they are not. After an error k is no call.
 func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err error) {
 	if k.Kind != a.kind || k.Type != op.Type(a.typ) || k.Op != op.Op(a.op) || int(k.Root) != a.root || k.To != a.to || a.kind.Counted() {
-		if err := supports(c, a.kind, op.Type(a.typ), op.Op(a.op), host); err != nil && a.makes == nil {
+		if err := supports(c, a.kind, op.Type(a.typ), op.Op(a.op), host); err != nil && !isOwn(a.kind) {
 			k.Kind = 0
 			return true, err
 		}
@@ -149,8 +148,20 @@ func (a *args) kernels(k *call.Call, scaled factors) {
 	}
 }
 
-// run makes one call, which Close waits for: by makes, where that is not nil.
-func (c *Comm) run(ctx context.Context, k *call.Call, makes func(*call.Call) *call.Fault) *call.Fault {
+// isOwn reports whether no engine makes calls of kind k, but package ccl itself: Split, Window.
+func isOwn(k call.Kind) bool { return k > call.Barrier }
+
+// makeOwn makes a call of such a kind, which all ranks make, by f.
+func makeOwn(ctx context.Context, c *Comm, kind call.Kind, f func(k *call.Call) *call.Fault) error {
+	if !c.none() {
+		c.calling.makes = f
+		defer func() { c.calling.makes = nil }()
+	}
+	return c.block(ctx, &args{kind: kind, root: noRoot})
+}
+
+// run makes the call of c, which Close waits for.
+func (c *Comm) run(ctx context.Context) *call.Fault {
 	c.life.busy.Set()
 	defer c.life.busy.Clear()
 	if c.life.closed.Load() {
@@ -159,13 +170,16 @@ func (c *Comm) run(ctx context.Context, k *call.Call, makes func(*call.Call) *ca
 	if err := ctx.Err(); err != nil {
 		return c.eng.Ended(call.ContextFault(err))
 	}
-	switch { // the rest is what carryOut does, without one more function in the way of a small call
-	case makes != nil:
-		return makes(k)
+	switch { // the rest is what carryOut does, with fewer functions in the way of a small call
+	case isOwn(c.calling.call.Kind):
+		return c.calling.makes(&c.calling.call)
 	case c.watchers.any():
 		return c.observe(ctx, c.calling.one[:])
 	}
-	return faultOf(c.onHost.Run(ctx, c.calling.one[:]))
+	if err := c.onHost.Run(ctx, c.calling.one[:]); err != nil {
+		return faultOf(err)
+	}
+	return nil
 }
 
 // carryOut makes calls, as a group if there are several.

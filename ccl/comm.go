@@ -148,10 +148,11 @@ type Comm struct {
 
 // calling is what belongs to the one goroutine that makes calls on a Comm.
 type calling struct {
-	count   int           // calls of any kind; a plain counter, so that -race sees two goroutines on one Comm
-	call    call.Call     // the blocking call under way, or the last: most calls are like the one before
-	one     [1]*call.Call // that call, as it is handed over
-	factors factors       // of the operators that Scaled has made
+	count   int                            // calls of any kind; a plain counter, so that -race sees two goroutines on one Comm
+	call    call.Call                      // the blocking call under way, or the last: most calls are like the one before
+	one     [1]*call.Call                  // that call, as it is handed over
+	makes   func(k *call.Call) *call.Fault // see makeOwn
+	factors factors                        // of the operators that Scaled has made
 }
 
 // Place says where a rank runs.

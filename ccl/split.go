@@ -39,7 +39,7 @@ func (c *Comm) SplitWith(ctx context.Context, color, key int, set func(*Options)
 func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*Comm, error) {
 	opt, wrong := childOptions(c, set)
 	var child *Comm
-	err := c.block(ctx, &args{kind: call.Split, root: noRoot, makes: func(k *call.Call) (f *call.Fault) {
+	err := makeOwn(ctx, c, call.Split, func(k *call.Call) (f *call.Fault) {
 		if set != nil {
 			if f = agreeOn(ctx, c.eng, k, color, &opt, wrong); f != nil {
 				return f
@@ -47,7 +47,7 @@ func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*
 		}
 		child, f = splitAs(ctx, c, k, color, key, opt)
 		return f
-	}})
+	})
 	if e, ok := err.(*Error); ok && set != nil && e.Mine == nil { // c goes on
 		e.Op = "SplitWith"
 	}

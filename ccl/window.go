@@ -41,10 +41,10 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 	}
 	x, wrong := c.lib.windowOf(b)
 	var undo func() error
-	err = c.block(ctx, &args{kind: call.Window, root: noRoot, makes: func(k *call.Call) (f *call.Fault) {
+	err = makeOwn(ctx, c, call.Window, func(k *call.Call) (f *call.Fault) {
 		undo, f = openWindow(ctx, c, k, w, x, wrong)
 		return f
-	}})
+	})
 	switch {
 	case err != nil:
 		return nil, err

@@ -36,6 +36,7 @@ type Comm struct {
 	within      *call.Call     // see Within
 	fuse        []byte         // operands and results of a group's small calls
 	whole       call.Call      // made of those
+	inner       [1]*call.Call  // see one
 	splits      uint64
 	disturb     func(*Comm, *call.Call) *call.Fault // see Disturbed
 }

@@ -20,12 +20,61 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Run makes calls, as a group where there are several. Whatever goes wrong fails the Comm: an error is the *call.Fault.
+// Run makes calls, as a group where there are several. Whatever goes wrong fails the Comm: an error is the *call.Fault. A call of its
+// own is made here, with nothing between it and the parts that do the work.
 func (c *Comm) Run(ctx context.Context, calls []*op.Call) error {
-	if len(calls) == 1 {
-		return failure(c.one(ctx, calls[0]))
+	if len(calls) != 1 {
+		return failure(c.group(ctx, calls))
 	}
-	return failure(c.group(ctx, calls))
+	k := calls[0]
+	if f := c.rank.Fate.Proposal(); f != nil {
+		return failure(c.over(k, f))
+	}
+	if c.disturb != nil {
+		if f := c.disturb(c, k); f != nil {
+			return failure(c.rank.Stop(f))
+		}
+	}
+	if k.DC != nil && k.Kind != call.AllToAllV {
+		c.work.Offsets = call.OffsetsOf(c.work.Offsets, k.DC, k.Elem)
+		k.Offsets = c.work.Offsets
+	} else if k.Offsets != nil {
+		k.Offsets = nil
+	}
+	c.rank.Current.Begin(k, c.rank.Clock.Clock())
+	var f *call.Fault
+	if k.Kind.Pairwise() {
+		inject.At("cpu.call")
+		f = c.links.Pairs.PointToPoint(ctx, k)
+	} else {
+		c.rank.Order.Enter(k)
+		inject.At("cpu.call")
+		switch {
+		case c.Size() == 1:
+			alone(&c.mem, k)
+		case c.local.Runs(k.Kind):
+			c.rank.Current.InRounds(true)
+			f = c.local.RunLocal(ctx, k)
+		case k.Kind == call.AllToAllV:
+			f = c.links.RemoteAllToAllV(ctx, k)
+		default:
+			f = c.links.RunRemote(ctx, k)
+		}
+	}
+	if c.mem.Untidy || f != nil {
+		c.mem.Tidy(f)
+	}
+	if f == nil && c.rank.Group.Strict() {
+		f = c.confirm(ctx, k)
+	}
+	c.rank.EndCall()
+	if f == nil {
+		return nil
+	}
+	if !k.Kind.Pairwise() { // what the others say may have come just before this call
+		f = c.rank.Fate.Side(f, k.Place, k.Hash)
+	}
+	return failure(f)
 }
 
 // failure is f as an error, nil if there is none.
@@ -36,54 +85,23 @@ func failure(f *call.Fault) error {
 	return f
 }
 
-// one makes one call.
+// over is why k is not made: the Comm fails, or has failed, for which f was proposed.
+func (c *Comm) over(k *call.Call, f *call.Fault) *call.Fault {
+	if f = c.rank.Settle(f); k.Kind.Pairwise() {
+		return f
+	}
+	return c.rank.Fate.Side(f, c.rank.Order.Calls+1, c.rank.Order.Mixed(k))
+}
+
+// one makes a call within another.
 func (c *Comm) one(ctx context.Context, k *call.Call) *call.Fault {
-	pairwise := k.Kind.Pairwise()
-	if f := c.rank.Fate.Proposal(); f != nil {
-		if f = c.rank.Settle(f); pairwise {
-			return f
-		}
-		return c.rank.Fate.Side(f, c.rank.Order.Calls+1, c.rank.Order.Mixed(k))
+	c.inner[0] = k // which allocates nothing
+	err := c.Run(ctx, c.inner[:])
+	c.inner[0] = nil
+	if err != nil {
+		return err.(*call.Fault)
 	}
-	if c.disturb != nil {
-		if f := c.disturb(c, k); f != nil {
-			return c.rank.Stop(f)
-		}
-	}
-	if k.Offsets = nil; k.DC != nil && k.Kind != call.AllToAllV {
-		c.work.Offsets = call.OffsetsOf(c.work.Offsets, k.DC, k.Elem)
-		k.Offsets = c.work.Offsets
-	}
-	c.rank.Current.Begin(k, c.rank.Clock.Clock())
-	if !pairwise {
-		c.rank.Order.Enter(k)
-	}
-	inject.At("cpu.call")
-	var f *call.Fault
-	switch {
-	case pairwise:
-		f = c.links.Pairs.PointToPoint(ctx, k)
-	case c.Size() == 1:
-		alone(&c.mem, k)
-	case c.local.Runs(k.Kind):
-		c.rank.Current.InRounds(true)
-		f = c.local.RunLocal(ctx, k)
-	case k.Kind == call.AllToAllV:
-		f = c.links.RemoteAllToAllV(ctx, k)
-	default:
-		f = c.links.RunRemote(ctx, k)
-	}
-	if c.mem.Untidy || f != nil {
-		c.mem.Tidy(f)
-	}
-	if f == nil && c.rank.Group.Strict() {
-		f = c.confirm(ctx, k)
-	}
-	c.rank.EndCall()
-	if f != nil && !pairwise { // what the others say may have come just before this call
-		f = c.rank.Fate.Side(f, k.Place, k.Hash)
-	}
-	return f
+	return nil
 }
 
 // alone is a collective of one rank: a copy.
