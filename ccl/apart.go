@@ -18,7 +18,7 @@ const togetherWait = 100 * time.Millisecond
 // are waited for first.
 func closeLibrary(c *Comm) error {
 	if !c.lib.lib.Gathers {
-		return c.lib.Close()
+		return c.lib.end.Close()
 	}
 	limit := c.opt.PeerTimeout
 	if limit < 0 {
@@ -30,14 +30,14 @@ func closeLibrary(c *Comm) error {
 	}
 	failed := func() bool { return c.life.failure.Load() != nil || c.eng.Failure() != nil }
 	if !failed() && c.eng.Together(wait) {
-		return c.lib.Close()
+		return c.lib.end.Close()
 	}
 	if failed() { // the goroutine that found it may not have aborted yet, and without that Close would wait for the others
-		c.lib.Abort()
-		return c.lib.Close()
+		c.lib.end.Abort()
+		return c.lib.end.Close()
 	}
 	c.devices.settle(time.Now().Add(limit), failed)
-	return c.lib.CloseApart()
+	return c.lib.end.CloseApart()
 }
 
 // settle waits until the streams have passed all that was issued, at most until then. What is being

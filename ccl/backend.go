@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -48,59 +47,31 @@ func checkBackend(name string) error {
 	return fmt.Errorf("there is no backend %q; there are %s", name, strings.Join(engine.Names(), ", "))
 }
 
-// library is what a Comm has beside the CPU engine: a rank's end of a library's communicator.
+// library is what moves a Comm's data: the CPU engine, or a library beside it.
 type library struct {
-	engine.Engine
+	end      *cpu.Beside // of the communicator
 	backend  *engine.Backend
 	lib      *engine.Library
 	device   int             // -1: it takes host memory
 	known    [2]deviceMemory // of the last calls, which is the device's
 	held     holdings
-	call     call.Call                // the last call on a device that was in no group, and
-	one      [1]*call.Call            // the same as what is handed over
-	unshrunk bool                     // the library has failed to shrink it: what is made of it is new
-	shared   func(left bool) error    // lets go of what its backend shares
-	sent     []uint8                  // what messages there have been with each rank: sentTo, gotFrom
-	met      [call.Barrier + 1]uint64 // the sizes, as powers of two, with which calls of each kind have been made
+	call     call.Call             // the last call on a device that was in no group, and
+	one      [1]*call.Call         // the same as what is handed over
+	unshrunk bool                  // the library has failed to shrink it: what is made of it is new
+	shared   func(left bool) error // lets go of what its backend shares
 }
 
-// What messages there have been with a rank.
-const (
-	sentTo = 1 << iota
-	gotFrom
-)
-
-// first reports whether k may be a call for which the library makes connections. A collective is, if it is the first of its kind, or of
-// its size, by which the library chooses what it does: all ranks say the same, and then meet on the control plane, so that none waits
-// inside the library for one that is gone. A message is, if it is the first to a rank, or from one: it waits inside for that rank.
-func (l *library) first(k *call.Call, ranks int) bool {
-	if !l.lib.Connects {
-		return false
-	}
-	if l.sent == nil {
-		l.sent = make([]uint8, ranks)
-	}
-	mark := func(rank int, what uint8) bool {
-		is := l.sent[rank]&what == 0
-		l.sent[rank] |= what
-		return is
-	}
-	switch k.Kind {
-	case call.Send:
-		return mark(int(k.Root), sentTo)
-	case call.Recv:
-		return mark(int(k.Root), gotFrom)
-	case call.SendRecv:
-		from, to := mark(int(k.Root), gotFrom), mark(k.To, sentTo)
-		return from || to
-	}
-	met, size := &l.met[k.Kind], uint64(1)<<bits.Len64(k.Count*uint64(k.Type.Size()))
-	if *met&size != 0 {
-		return false
-	}
-	*met |= size
-	return true
+// onCPU is what a Comm has that was given no library.
+func onCPU(eng *cpu.Comm) *library {
+	lib := &engine.Library{Interruptible: true, Windows: engine.ErrUnsupported}
+	return &library{end: eng.Beside(eng, lib, vendorError), backend: &engine.CPU, lib: lib, device: -1}
 }
+
+// isCPU reports whether l is the CPU engine.
+func (l *library) isCPU() bool { return l.backend == &engine.CPU }
+
+// onHost reports whether l moves host memory: it does, if it takes no other, or is to, by copies.
+func (l *library) onHost(staged bool) bool { return l.device < 0 || staged }
 
 // talk is the ranks of a new Comm agreeing on its library, over the CPU engine: a handful
 // of small collectives, O(log n) each.
@@ -118,10 +89,7 @@ func (t talk) run(kind op.Kind, typ Type, o Op, dst, src []byte) error {
 	a.kernels(&k, nil)
 	k.Dst, k.Src, k.Count = dst, src, uint64(min(len(dst), len(src))/max(k.Elem, 1)) // AllGather counts what a rank gives
 	k.Seal()
-	if f := t.eng.Run(t.ctx, &k); f != nil {
-		return f
-	}
-	return nil
+	return t.eng.Run(t.ctx, []*call.Call{&k})
 }
 
 // min is the least of what all ranks say, number by number.
@@ -191,8 +159,12 @@ func codeOfLibrary(err error) Code {
 	return ErrBackend
 }
 
+// faultOf is the Fault that err is, or wraps, or one of the backend; nil if there is no error.
 func faultOf(err error) *call.Fault {
-	var f *call.Fault
+	if err == nil {
+		return nil
+	}
+	var f *call.Fault // which takes memory
 	if errors.As(err, &f) {
 		return f
 	}
@@ -256,8 +228,7 @@ func deviceFor(b *engine.Backend, o *Options, local, locals int) (int, error) {
 	return b.Choose(-1, local, locals)
 }
 
-// openLibrary gives a new Comm of the whole job its library, nil if it has none: all ranks get it, or all
-// the same error.
+// openLibrary gives a new Comm of the whole job what moves its data: all ranks get it, or all the same error.
 func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *call.Fault) {
 	topo, rank := eng.Topology(), eng.Rank()
 	return openLibraryAt(ctx, eng, o, topo.Local(rank), topo.Locals(topo.Node(rank)))
@@ -268,19 +239,22 @@ func openLibraryAt(ctx context.Context, eng *cpu.Comm, o *Options, local, locals
 	topo, rank := eng.Topology(), eng.Rank()
 	t := talk{ctx, eng}
 	backend, f := t.choose(o, local, locals)
-	if f != nil || backend == nil {
-		if err := o.Hints.takes("cpu", nil); f == nil && err != nil {
-			f = &call.Fault{Code: call.Unsupported, Peer: -1, Err: err}
-		}
+	switch {
+	case f != nil:
 		return nil, f
+	case backend == nil:
+		if err := o.Hints.takes(engine.CPU.Name, nil); err != nil {
+			return nil, &call.Fault{Code: call.Unsupported, Peer: -1, Err: err}
+		}
+		return onCPU(eng), nil
 	}
 	if o.Wire != auth.Plain.String() && topo.Nodes() > 1 {
 		return nil, &call.Fault{Code: call.Unsupported, Peer: -1, Err: fmt.Errorf("%s sends data between hosts itself, where Wire (GOCCL_WIRE)=%s does not protect them: take Backend \"cpu\"", backend.Name, o.Wire)}
 	}
 	l := &library{backend: backend}
 	var err error
-	if backend.Sole && eng.RanksHere() > 1 {
-		err = fmt.Errorf("%s takes one rank per process, and this process has %d: start one process per rank", backend.Name, eng.RanksHere())
+	if here := eng.Control().Standing.RanksHere(); backend.Sole && here > 1 {
+		err = fmt.Errorf("%s takes one rank per process, and this process has %d: start one process per rank", backend.Name, here)
 	} else if l.lib, err = backend.Open(); err == nil {
 		if l.device, err = deviceFor(backend, o, local, locals); err == nil {
 			err = o.Hints.takes(backend.Name, l.lib)
@@ -368,20 +342,21 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 	if f := l.share(t); f != nil {
 		return nil, f
 	}
-	var err error
-	if l.Engine, err = start(g); err != nil {
+	e, err := start(g)
+	if err != nil {
 		t.giveUp(err) // the others may wait in the library for this rank
 	}
+	l.end = t.eng.Beside(e, l.lib, vendorError)
 	f := t.verdict(err)
 	if f == nil {
-		if e := l.Agree(t.min); e != nil {
+		if e := l.end.Agree(t.min); e != nil {
 			f = faultOf(e)
 		}
 	}
 	if f != nil {
 		if err == nil {
-			l.Abort()
-			l.Close()
+			l.end.Abort()
+			l.end.Close()
 		}
 		l.letGo(false)
 		return nil, f
@@ -432,13 +407,16 @@ func (t talk) sameVersion(mine string) *call.Fault {
 	return &call.Fault{Code: call.Version, Peer: odd, Err: fmt.Errorf("ranks have different libraries: %s", strings.Join(list, "; "))}
 }
 
-// splitLibrary gives child, whose control plane stands, its part of c's library. Ranks without a child
+// splitLibrary gives child, whose control plane stands, its part of what moves c's data. Ranks without a child
 // take part, since some libraries split collectively. They take colors and keys of 32 bits, so they get others than the
 // caller's, which make the same parts in the same order: the world's rank of a part's first member, and ranks.
 func splitLibrary(ctx context.Context, c *Comm, child *cpu.Comm, o *Options, name string) (*library, *call.Fault) {
 	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device}
-	if child == nil {
-		_, err := c.lib.Split(ctx, engine.Group{Color: -1, Rank: -1, Device: l.device})
+	switch {
+	case child != nil && l.isCPU():
+		return onCPU(child), nil
+	case child == nil:
+		_, err := c.lib.end.Split(ctx, engine.Group{Color: -1, Rank: -1, Device: l.device})
 		if err != nil && !errors.Is(err, engine.ErrUnsupported) {
 			return nil, faultOf(err)
 		}
@@ -449,7 +427,7 @@ func splitLibrary(ctx context.Context, c *Comm, child *cpu.Comm, o *Options, nam
 		Color: child.World(0), Key: rank, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: name}
 	t := talk{ctx, child}
 	return l.connect(t, g, func(g engine.Group) (engine.Engine, error) {
-		made, err := c.lib.Split(ctx, g)
+		made, err := c.lib.end.Split(ctx, g)
 		if errors.Is(err, engine.ErrUnsupported) { // the same on all ranks
 			return l.fresh(t, g)
 		}

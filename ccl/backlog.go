@@ -118,7 +118,7 @@ func (b *backlog) run(g *group) {
 		ctx, end := limited(g.limit)
 		f = c.carryOut(ctx, g.calls)
 		end()
-		if f != nil && len(g.calls) > 1 && !c.throughLib {
+		if f != nil && len(g.calls) > 1 {
 			g.at = c.eng.Within()
 		}
 	}

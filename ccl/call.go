@@ -17,6 +17,7 @@ import (
 // recorder gives it its place in the order; an engine carries it out.
 //
 //	blocking       block:        describe, wait for what is queued, recorder.begin, run
+//	Split, Window  block:        the same; in run the function that makes it, in place of an engine
 //	Queue, Group   Queue.issue:  describe, recorder.queue; the backlog waits for its turn: carryOut
 //	Now            Queue.issue:  callNow, which is block
 //	on a device    issueDevice:  describe, recorder.begin, engine.Issue, or Group's end: hand
@@ -60,7 +61,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	switch {
 	case c.life.shut():
 		return c.refuse(a.kind, ErrClosed, whyShut())
-	case c.life.usedElsewhere() && !c.backlog.pending.Load() && c.eng.InCall(): // what is queued may begin at any moment
+	case c.life.usedElsewhere() && c.inCall():
 		return c.refuse(a.kind, ErrArgument, inUse(c))
 	}
 	k := &c.calling.call
@@ -74,10 +75,13 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 		}
 	}
 	r := c.rec.begin(k, nil, c.eng.Now())
-	f := c.run(ctx, k)
+	f := c.run(ctx)
 	k.Forget()
 	if f != nil {
 		c.rec.end(r, Failed, c.eng.Now())
+		if isOwn(a.kind) && c.eng.Failure() == nil { // all ranks know that it comes to nothing
+			return c.refused(a.kind.String(), f)
+		}
 		return errorHere(ctx, c, f, r)
 	}
 	c.rec.end(r, Complete, c.eng.Now())
@@ -90,7 +94,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 // changed reports whether they are not. After an error k is no call.
 func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err error) {
 	if k.Kind != a.kind || k.Type != op.Type(a.typ) || k.Op != op.Op(a.op) || int(k.Root) != a.root || k.To != a.to || a.kind.Counted() {
-		if err := supports(c, a.kind, op.Type(a.typ), op.Op(a.op), host); err != nil {
+		if err := supports(c, a.kind, op.Type(a.typ), op.Op(a.op), host); err != nil && !isOwn(a.kind) {
 			k.Kind = 0
 			return true, err
 		}
@@ -144,14 +148,20 @@ func (a *args) kernels(k *call.Call, scaled factors) {
 	}
 }
 
-// bare makes k a call of a kind without data, which no engine makes by itself.
-func bare(k *call.Call, kind call.Kind) {
-	(&args{kind: kind, root: noRoot}).kernels(k, nil)
-	k.Seal()
+// isOwn reports whether no engine makes calls of kind k, but package ccl itself: Split, Window.
+func isOwn(k call.Kind) bool { return k > call.Barrier }
+
+// makeOwn makes a call of such a kind, which all ranks make, by f.
+func makeOwn(ctx context.Context, c *Comm, kind call.Kind, f func(k *call.Call) *call.Fault) error {
+	if !c.none() {
+		c.calling.makes = f
+		defer func() { c.calling.makes = nil }()
+	}
+	return c.block(ctx, &args{kind: kind, root: noRoot})
 }
 
-// run makes one call, which Close waits for.
-func (c *Comm) run(ctx context.Context, k *call.Call) *call.Fault {
+// run makes the call of c, which Close waits for.
+func (c *Comm) run(ctx context.Context) *call.Fault {
 	c.life.busy.Set()
 	defer c.life.busy.Clear()
 	if c.life.closed.Load() {
@@ -160,31 +170,24 @@ func (c *Comm) run(ctx context.Context, k *call.Call) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.eng.Ended(call.ContextFault(err))
 	}
-	if c.throughLib || c.watchers.any() {
-		c.calling.one[0] = k
-		return c.carryOut(ctx, c.calling.one[:])
+	switch { // the rest is what carryOut does, with fewer functions in the way of a small call
+	case isOwn(c.calling.call.Kind):
+		return c.calling.makes(&c.calling.call)
+	case c.watchers.any():
+		return c.observe(ctx, c.calling.one[:])
 	}
-	return c.eng.Run(ctx, k) // what carryOut would do
+	if err := c.onHost.Run(ctx, c.calling.one[:]); err != nil {
+		return faultOf(err)
+	}
+	return nil
 }
 
-// carryOut makes calls, as a group if there are several: through the library where the Comm has one
-// for host memory, else on the CPU engine.
+// carryOut makes calls, as a group if there are several.
 func (c *Comm) carryOut(ctx context.Context, calls []*call.Call) *call.Fault {
 	if c.watchers.any() {
 		return c.observe(ctx, calls)
 	}
-	return c.perform(ctx, calls)
-}
-
-// perform makes calls that nobody watches.
-func (c *Comm) perform(ctx context.Context, calls []*call.Call) *call.Fault {
-	switch {
-	case c.throughLib:
-		return foreign(ctx, c, calls)
-	case len(calls) == 1:
-		return c.eng.Run(ctx, calls[0])
-	}
-	return c.eng.RunGroup(ctx, calls)
+	return faultOf(c.onHost.Run(ctx, calls))
 }
 
 // drain waits until all that was issued before has ended, however, or c is closed. Its error is
@@ -219,6 +222,11 @@ func whyShut() error {
 	return nil
 }
 
+// refused is the error of a call that has come to nothing on all ranks, because of f; c goes on.
+func (c *Comm) refused(op string, f *call.Fault) *Error {
+	return c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
+}
+
 // refuse is the error of a call that had no effect.
 func (c *Comm) refuse(k op.Kind, code Code, err error) *Error {
 	return c.named(&Error{Code: code, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: err})
@@ -242,32 +250,24 @@ func supports(c *Comm, k op.Kind, t op.Type, o op.Op, host bool) error {
 			return err
 		}
 	}
-	if host && !c.throughLib || !k.Valid() || t >= op.Types || !o.Valid() { // it says which there are
-		return supported(k, t, o)
-	}
-	if err := c.lib.Supports(k, t, o, host); err != nil {
-		return unsupported{err}
-	}
-	return nil
-}
-
-// supported is why the CPU engine cannot make such calls, or nil.
-func supported(k op.Kind, t op.Type, o op.Op) error {
 	switch {
 	case !k.Valid():
 		return fmt.Errorf("there is no kind %d", k)
 	case k.Dataless():
-		return nil
+		t, o = 0, op.Sum
 	case !t.Valid():
 		return fmt.Errorf("there is no type %d", t)
 	case !k.Reduces():
-		return nil
+		o = op.Sum
 	case !o.Valid():
 		return fmt.Errorf("there is no operator %d", o)
-	case t.Float8():
-		return unsupported{fmt.Errorf("the cpu engine moves %s, but does not reduce it", t)}
-	case !op.Reduces(t, o):
-		return unsupported{fmt.Errorf("the cpu engine does not reduce %s by %s", t, o)}
+	}
+	e := c.onHost
+	if !host {
+		e = c.lib.end
+	}
+	if err := e.Supports(k, t, o, host); err != nil {
+		return unsupported{err}
 	}
 	return nil
 }

@@ -94,6 +94,9 @@ func TestDescribe(t *testing.T) {
 
 // The CPU engine says why it cannot make a call; what is about the backend is ErrUnsupported.
 func TestSupports(t *testing.T) {
+	c, err := NewComm(t.Context(), &seat{}, nil)
+	require.NoError(t, err)
+	defer c.Close()
 	for _, tc := range []struct {
 		k    Kind
 		t    Type
@@ -110,7 +113,7 @@ func TestSupports(t *testing.T) {
 		{KindReduce, TypeInt8, opEnd, ErrArgument, fmt.Sprintf("there is no operator %d", opEnd)},
 		{KindReduce, TypeFloat8E5M2, Sum, ErrUnsupported, "the cpu engine moves f8e5m2, but does not reduce it"},
 	} {
-		err := supported(op.Kind(tc.k), op.Type(tc.t), op.Op(tc.op))
+		err := supports(c, op.Kind(tc.k), op.Type(tc.t), op.Op(tc.op), true)
 		if tc.want == "" {
 			assert.NoError(t, err, "%v", tc)
 			continue

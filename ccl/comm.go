@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
 )
 
@@ -146,9 +147,9 @@ type Comm struct {
 	tab        algo.Table
 	host       string
 
-	lib        *library // beside the CPU engine, nil if none
-	throughLib bool     // calls on host memory go through it
-	watchers   watchers
+	lib      *library      // what moves its data
+	onHost   engine.Engine // what makes its calls on host memory: eng, or lib's end
+	watchers watchers
 
 	calling calling // what only the goroutine that uses the Comm touches
 	rec     recorder
@@ -160,10 +161,11 @@ type Comm struct {
 
 // calling is what belongs to the one goroutine that makes calls on a Comm.
 type calling struct {
-	count   int           // calls of any kind; a plain counter, so that -race sees two goroutines on one Comm
-	call    call.Call     // the blocking call under way, or the last: most calls are like the one before
-	one     [1]*call.Call // what it hands to its library, and to those that watch it
-	factors factors       // of the operators that Scaled has made
+	count   int                            // calls of any kind; a plain counter, so that -race sees two goroutines on one Comm
+	call    call.Call                      // the blocking call under way, or the last: most calls are like the one before
+	one     [1]*call.Call                  // that call, as it is handed over
+	makes   func(k *call.Call) *call.Fault // see makeOwn
+	factors factors                        // of the operators that Scaled has made
 }
 
 // Place says where a rank runs.
@@ -174,7 +176,7 @@ type Place struct {
 	Node, Nodes, Local, Locals int
 }
 
-// newComm wraps the engine's Comm that join makes, nil if it makes none, and what attach puts beside it.
+// newComm wraps the engine's Comm that join makes, nil if it makes none, and what moves its data, which attach makes.
 func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*cpu.Comm, *call.Fault),
 	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
 	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{}), unwinding: unwinding() != nil}}
@@ -209,7 +211,10 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 		return nil, nil
 	}
 	c.eng, c.rank, c.size = eng, eng.Rank(), eng.Size()
-	c.throughLib = c.lib != nil && (c.lib.device < 0 || o.Staged)
+	c.onHost, c.calling.one[0] = eng, &c.calling.call
+	if !c.lib.isCPU() && c.lib.onHost(o.Staged) {
+		c.onHost = c.lib.end
+	}
 	c.life.ready.Store(true)
 	if f := eng.Failure(); f != nil { // a rank failed after the verdict
 		failed(c, f)
@@ -293,7 +298,7 @@ func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 	switch {
 	case c.none():
 		return noComm
-	case c.lib != nil:
+	case !c.lib.isCPU():
 		return c.lib.lib.Version
 	}
 	one := call.Call{Elem: t.Size()}
@@ -308,7 +313,7 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 	if c.none() {
 		return refuseNone(k.String())
 	}
-	if e := supports(c, call.Kind(k), call.Type(t), call.Op(op), c.lib == nil || c.throughLib); e != nil {
+	if e := supports(c, call.Kind(k), call.Type(t), call.Op(op), c.lib.onHost(c.opt.Staged)); e != nil {
 		return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: e})
 	}
 	return nil
@@ -317,19 +322,16 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 // Native returns the handle of the library's own communicator (ncclComm_t, ...), for calls that
 // this package lacks. It is 0 if there is none, as on the CPU.
 func (c *Comm) Native() uintptr {
-	if c.none() || c.lib == nil {
+	if c.none() {
 		return 0
 	}
-	return c.lib.Native()
+	return c.lib.end.Native()
 }
 
 // Backend is the engine beside the CPU engine, as Options.Backend names it; "cpu" if there is none.
 func (c *Comm) Backend() string {
-	switch {
-	case c.none():
+	if c.none() {
 		return noComm
-	case c.lib == nil:
-		return "cpu"
 	}
 	return c.lib.backend.Name
 }
@@ -337,7 +339,7 @@ func (c *Comm) Backend() string {
 // Library returns the name and version of the backend's library, such as "NCCL 2.28.9", or "" if
 // there is none.
 func (c *Comm) Library() string {
-	if c.none() || c.lib == nil {
+	if c.none() {
 		return ""
 	}
 	return c.lib.lib.Version

@@ -256,7 +256,7 @@ func (d *deviceStream) set() error {
 	}
 	d.marking, d.since = true, time.Now()
 	d.mu.Unlock()
-	m, err := d.c.lib.Mark(h)
+	m, err := d.c.lib.end.Mark(h)
 	d.mu.Lock()
 	d.marking = false
 	switch {
@@ -442,7 +442,7 @@ func watchDevice(c *Comm) {
 		if c.life.closed.Load() {
 			return
 		}
-		if err := c.lib.Err(); err != nil {
+		if err := c.lib.end.Err(); err != nil {
 			vendorFails(c, err)
 			return
 		}
@@ -457,14 +457,14 @@ func watchDevice(c *Comm) {
 			d.lookAside() // its error is the Comm's failure, which ends the watch, or a capture, which is not under way
 			standing := d.standing()
 			if limit := c.opt.Timeout; limit > 0 && standing > limit {
-				c.eng.Fail(c.eng.Late(fmt.Errorf("the stream has made no progress for %v", limit)))
+				c.eng.Fail(c.eng.Control().Standing.Late(fmt.Errorf("the stream has made no progress for %v", limit)))
 			}
 			still = max(still, standing)
 		}
 		if still > watchTick { // the monitor compares its calls with the others' now, and tells them
-			c.eng.Stands(c.eng.Now() - int64(still))
+			c.eng.Control().Standing.Elsewhere.Stands(c.eng.Now() - int64(still))
 		} else {
-			c.eng.Stands(0)
+			c.eng.Control().Standing.Elsewhere.Stands(0)
 		}
 		if idle > watchIdle {
 			c.devices.watching.Store(false)

@@ -15,10 +15,10 @@ func SetBackend(t testing.TB, b engine.Backend) {
 }
 
 // EngineOf is what c has beside the CPU engine.
-func EngineOf(c *Comm) engine.Engine { return c.lib.Engine }
+func EngineOf(c *Comm) engine.Engine { return c.lib.end.Engine }
 
 // SetEngine replaces it.
-func SetEngine(c *Comm, e engine.Engine) { c.lib.Engine = e }
+func SetEngine(c *Comm, e engine.Engine) { c.lib.end.Engine = e }
 
 // Agreed is what must be the same on all ranks.
 func Agreed(o Options) string { return o.agreed("") }

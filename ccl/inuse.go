@@ -17,12 +17,18 @@ func (l *life) usedElsewhere() bool {
 	return l.busy.Load() && !l.runs.Load() && !l.closed.Load() && l.failure.Load() == nil
 }
 
+// inCall reports whether c is in a call, as far as the goroutine can tell that is about to make one; what is queued may begin at any
+// moment. Two uses at once have one mark that c is in use: the first to leave takes it away, and Close would free what the other uses.
+func (c *Comm) inCall() bool {
+	return !c.backlog.pending.Load() && c.eng.Control().Standing.InCall()
+}
+
 // inUse is why a goroutine cannot make a call of c: another one is in a call. Not all are found: see InCall of package plane.
 // What finds all is the race detector.
 func inUse(c *Comm) error {
 	text := "this Comm is in a call of another goroutine"
 	for began := time.Now(); time.Since(began) < placeWait && c.life.busy.Load(); time.Sleep(time.Millisecond) {
-		if k, asleep := c.eng.Sleeping(); asleep {
+		if k, asleep := c.eng.Control().Standing.Sleeping(); asleep {
 			first := callOf(&k)
 			first.Caller = c.rec.callers.of(k.Seq)
 			text += ", " + first.String()

@@ -29,6 +29,18 @@ func TestTwoGoroutines(t *testing.T) {
 			err := ccl.AllReduce(ctx, c, x, x, ccl.Sum) // line 29
 			wants(t, err, ccl.ErrArgument)
 			assert.ErrorContains(t, err, "this Comm is in a call of another goroutine, Barrier #1 at ccl/inuse_test.go:19; this one is at ccl/inuse_test.go:29. One goroutine")
+			for name, use := range map[string]func() error{
+				"Split":     func() error { _, err := c.Split(ctx, 0, 0); return err },
+				"SplitWith": func() error { _, err := c.SplitWith(ctx, 0, 0, func(*ccl.Options) {}); return err },
+				"Window":    func() error { _, err := c.Window(ctx, ccl.Buf{}); return err },
+				"Shrink":    func() error { _, err := c.Shrink(ctx); return err },
+				"MakeSlice": func() error { _, err := ccl.MakeSlice[int](ctx, c, 1); return err },
+			} {
+				err := use()
+				wants(t, err, ccl.ErrArgument)
+				assert.ErrorContains(t, err, "rank 0: "+name+": ")
+				assert.ErrorContains(t, err, "this Comm is in a call of another goroutine, Barrier #1 at ccl/inuse_test.go:19")
+			}
 			meet(ctx)
 			first.Wait()
 		} else {

@@ -31,7 +31,6 @@ type life struct {
 	ready     atomic.Bool // it has an engine
 	busy      fence.Flag  // a call is under way, on the goroutine that uses the Comm
 	runs      fence.Flag  // queued calls are, on a stream's goroutine
-	inLibrary atomic.Bool // the library carries out calls on host memory
 	closed    atomic.Bool
 	found     atomic.Bool // a failure is being told
 	failure   atomic.Pointer[Error]
@@ -88,7 +87,9 @@ func (c *Comm) Close() error {
 	}
 	until := time.Now().Add(limit)
 	fence.Heavy() // a use that has not seen that c is closed is seen
-	c.eng.Interrupt()
+	control := c.eng.Control()
+	control.Fate.Interrupt()
+	control.WakeCall()
 	c.backlog.mu.Lock()
 	c.backlog.turn.ring() // a call that waits for queued ones gives up
 	c.backlog.mu.Unlock()
@@ -147,20 +148,18 @@ func release(c *Comm) error {
 			c.eng.Ended(f)
 		}
 	}
-	if c.lib != nil {
-		if err := closeLibrary(c); err != nil {
-			c.opt.Log.Warn("the library keeps the Comm's resources", "error", err)
-		} else {
-			c.lib.held.end()
-		}
-		if err := c.lib.letGo(c.life.failure.Load() != nil); err != nil {
-			c.opt.Log.Warn("what the library shares with others is not let go", "error", err)
-		}
+	if err := closeLibrary(c); err != nil {
+		c.opt.Log.Warn("the library keeps the Comm's resources", "error", err)
+	} else {
+		c.lib.held.end()
+	}
+	if err := c.lib.letGo(c.life.failure.Load() != nil); err != nil {
+		c.opt.Log.Warn("what the library shares with others is not let go", "error", err)
 	}
 	if c.life.failure.Load() == nil { // else it was written then
 		reporter{c}.writeTrace("exit", nil)
 	}
-	c.eng.Close()
+	c.eng.Close() // which has been done where it is the library
 	if e := c.life.failure.Load(); e != nil && e.Code == ErrMismatch {
 		return e
 	}
@@ -176,9 +175,7 @@ func failed(c *Comm, f *call.Fault) {
 	e := errorOf(c, f)
 	c.life.failure.Store(e)
 	reporter{c}.blame(e)
-	if c.lib != nil {
-		c.lib.abandon(c, e)
-	}
+	c.lib.abandon(c, e)
 	go func() {
 		defer close(c.life.done)
 		defer c.life.told.Store(true) // where there is no OnFailure, or the report ends this goroutine

@@ -45,6 +45,20 @@ func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error
 
 // usable is nil, or why op, a call of this rank alone, cannot be made now.
 func usable(ctx context.Context, c *Comm, op string) error {
+	if err := callable(ctx, c, op); err != nil {
+		return err
+	}
+	if err := c.Err(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return refuseOp(c, op, waitError(err).Code, err)
+	}
+	return nil
+}
+
+// callable is nil, or why nothing can be asked of c now: what block looks at, for what is no call in the order of all.
+func callable(ctx context.Context, c *Comm, op string) error {
 	if err := noContext(ctx, c, op); err != nil {
 		return err
 	}
@@ -52,19 +66,13 @@ func usable(ctx context.Context, c *Comm, op string) error {
 		return refuseNone(op)
 	}
 	c.calling.count++
-	code, err := ErrClosed, error(nil)
 	switch {
 	case c.life.shut():
-		err = whyShut()
-	case c.Err() != nil:
-		return c.Err()
-	case ctx.Err() == nil:
-		return nil
-	default:
-		err = ctx.Err()
-		code = waitError(err).Code
+		return refuseOp(c, op, ErrClosed, whyShut())
+	case c.life.usedElsewhere() && c.inCall():
+		return refuseOp(c, op, ErrArgument, inUse(c))
 	}
-	return refuseOp(c, op, code, err)
+	return nil
 }
 
 // refuseOp is why op, which is no call in the order of all, was not done.
@@ -75,10 +83,10 @@ func refuseOp(c *Comm, op string, code Code, err error) *Error {
 // memoryOf is c's library as what makes and registers memory on its device, or why it is not: the backend takes host memory, or the
 // library has no such calls. The answer is the same on all ranks.
 func memoryOf(c *Comm, onHost, lacks string) (engine.Memory, error) {
-	if c.lib == nil || c.lib.device < 0 {
+	if c.lib.device < 0 {
 		return nil, errors.New("the backend " + c.Backend() + " " + onHost)
 	}
-	if m, ok := c.lib.Engine.(engine.Memory); ok {
+	if m, ok := c.lib.end.Engine.(engine.Memory); ok {
 		return m, nil
 	}
 	return nil, errors.New(c.Library() + " " + lacks)

@@ -60,9 +60,9 @@ func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) 
 	}
 	began := time.Now()
 	if c.watchers.labelled {
-		pprof.Do(ctx, pprof.Labels("ccl", name, "ccl comm", c.Name()), func(ctx context.Context) { f = c.perform(ctx, calls) })
+		pprof.Do(ctx, pprof.Labels("ccl", name, "ccl comm", c.Name()), func(ctx context.Context) { f = faultOf(c.onHost.Run(ctx, calls)) })
 	} else {
-		f = c.perform(ctx, calls)
+		f = faultOf(c.onHost.Run(ctx, calls))
 	}
 	if c.watchers.onCall == nil {
 		return f

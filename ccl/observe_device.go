@@ -128,7 +128,7 @@ func (t *teller) run(onCall func(Observation)) {
 
 // tellFailed tells OnCall of what was under way on devices when c failed, each once.
 func tellFailed(c *Comm) {
-	if c.watchers.onCall == nil || c.lib == nil {
+	if c.watchers.onCall == nil {
 		return
 	}
 	var told []Observation

@@ -57,7 +57,7 @@ func deviceQueue(c *Comm, s Stream) Queue {
 		return Queue{c: c, err: &Error{Code: code, Op: "On", Rank: c.Rank(), Peer: -1, Err: err}}
 	}
 	switch _, ok := s.Handle(); {
-	case c.lib == nil || c.lib.device < 0:
+	case c.lib.device < 0:
 		return refuse(ErrUnsupported, fmt.Errorf("the %s backend runs on a HostStream, not on a %s", c.Backend(), typeName(s)))
 	case !ok:
 		return refuse(ErrArgument, fmt.Errorf("the %s is closed", typeName(s)))
@@ -107,7 +107,7 @@ func (q *Queue) issueDevice(a *args) Work {
 		return w
 	}
 	var how engine.How
-	meet := changed && l.first(k, c.size)
+	meet := changed && l.end.First(k)
 	if meet {
 		how = engine.Connecting
 	}
@@ -115,7 +115,7 @@ func (q *Queue) issueDevice(a *args) Work {
 	if c.watchers.onCall != nil && q.dev.await(&k.Record, max(k.DstN, k.SrcN)*k.Elem) {
 		how |= engine.Timed
 	}
-	if f := c.eng.Issued(k, meet); f != nil {
+	if f := l.end.Enter(k, meet); f != nil {
 		return q.failedAs(&k.Record)
 	}
 	if q.group != nil {
@@ -129,7 +129,7 @@ func (q *Queue) issueDevice(a *args) Work {
 
 // takesInPlace is why the library cannot make k in place, after which k is no call; or nil.
 func (l *library) takesInPlace(k *call.Call) error {
-	err := l.InPlace(k.Kind)
+	err := l.end.InPlace(k.Kind)
 	if err == nil {
 		return nil
 	}
@@ -137,22 +137,13 @@ func (l *library) takesInPlace(k *call.Call) error {
 	return unsupported{fmt.Errorf("%w (%v x %d)", err, k.Type, max(int(k.Count), k.DstN))}
 }
 
-// hand gives the library calls, of which seq is the last. The monitor looks at those that may wait inside for other ranks, and a
-// failure of the Comm ends that.
+// hand gives the library calls, of which seq is the last.
 func (d *deviceStream) hand(calls []*call.Call, seq uint64, how engine.How) error {
 	h, ok := d.s.Handle()
 	if !ok {
 		return errStreamGone
 	}
-	c := d.c
-	connects := how&engine.Connecting != 0
-	if connects {
-		c.eng.Inside(true)
-	}
-	span, err := c.lib.Issue(h, calls, how)
-	if connects {
-		c.eng.Inside(false)
-	}
+	span, err := d.c.lib.end.Issue(h, calls, how)
 	if span != nil {
 		d.timed(span)
 	}
@@ -161,7 +152,7 @@ func (d *deviceStream) hand(calls []*call.Call, seq uint64, how engine.How) erro
 	}
 	ordered.Store(&d.handed.ticket, seq)
 	ordered.Store(&d.handed.calls, d.handed.calls+uint64(len(calls)))
-	if !c.devices.watching.Load() {
+	if !d.c.devices.watching.Load() {
 		d.watch()
 	}
 	return nil

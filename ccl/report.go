@@ -50,7 +50,7 @@ func (r reporter) attrs() []any {
 	if !c.life.ready.Load() {
 		return []any{"job", "being made", "host", c.host}
 	}
-	return []any{"job", c.eng.Job(), "rank", c.eng.World(c.Rank())}
+	return []any{"job", c.eng.Control().Standing.Job(), "rank", c.eng.World(c.Rank())}
 }
 
 // callIn is the call of a status, as its Comm's order numbers it.
@@ -247,7 +247,7 @@ func (r reporter) failure(e *Error) {
 		return
 	}
 	level := slog.LevelWarn
-	if !alarming(e.Code) || e.Code == ErrRankLost && !c.eng.TellsOf(e.Peer) { // a program did it on purpose, or another rank tells
+	if !alarming(e.Code) || e.Code == ErrRankLost && !c.eng.Control().Standing.TellsOf(e.Peer) { // a program did it on purpose, or another rank tells
 		level = slog.LevelDebug
 	}
 	if c.opt.Log.Enabled(context.Background(), level) {

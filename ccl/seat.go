@@ -214,7 +214,8 @@ func (r *reserve) seat(ctx context.Context, pool *Comm) (c *Comm, out outcome, f
 	}
 	defer pool.life.leave() // also if the goroutine is ended in here, as by ccltest.Kill
 	k := &pool.calling.call
-	bare(k, call.Split)
+	(&args{kind: call.Split, root: noRoot}).kernels(k, nil)
+	k.Seal()
 	e := pool.rec.begin(k, nil, pool.eng.Now())
 	c, out, f = r.seatIn(ctx, pool, k)
 	if f != nil && out == unsettled {
@@ -256,7 +257,7 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call) (*Comm, 
 	}
 	inChild := false // what goes wrong, does so among the workers
 	c, f := newComm(opt, pool.tab, pool.host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		eng, f := pool.eng.Split(ctx, k, color, key, eo)
+		eng, f := cpu.Split(ctx, pool.eng, k, color, key, eo)
 		return calledFirst(eng, name), f
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
 		if child == nil {

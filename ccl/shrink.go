@@ -26,33 +26,24 @@ import (
 // one may be made. The data of the failed call are undefined, so a program continues
 // from the last state that it knows to be the same on all survivors.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
-	if err := noContext(ctx, c, "Shrink"); err != nil {
+	const op = "Shrink"
+	if err := callable(ctx, c, op); err != nil {
 		return nil, err
 	}
-	if c.none() {
-		return nil, refuseNone("Shrink")
-	}
-	c.calling.count++
-	refuse := func(f *call.Fault) error {
-		return c.named(&Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
-	}
-	if c.life.shut() {
-		return nil, refuse(&call.Fault{Code: call.Closed, Peer: -1, Err: whyShut()})
-	}
 	if err := c.drain(ctx); err != nil {
-		return nil, refuse(call.ContextFault(err))
+		return nil, c.refused(op, call.ContextFault(err))
 	}
 	if !c.life.enter() {
-		return nil, refuse(&call.Fault{Code: call.Closed, Peer: -1})
+		return nil, c.refused(op, closedHere)
 	}
-	unshrunk := c.lib != nil && c.lib.unshrunk
+	unshrunk := c.lib.unshrunk
 	child, f := shrinkOnce(ctx, c)
-	if f != nil && c.lib != nil && c.lib.unshrunk != unshrunk { // the library has failed to shrink its own, on some rank: all make a new one
+	if f != nil && c.lib.unshrunk != unshrunk { // the library has failed to shrink its own, on some rank: all make a new one
 		child, f = shrinkOnce(ctx, c)
 	}
 	c.life.leave()
 	if f != nil {
-		return nil, refuse(f)
+		return nil, c.refused(op, f)
 	}
 	return child, nil
 }
@@ -60,10 +51,10 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 // shrinkOnce makes a Comm of the survivors of c.
 func shrinkOnce(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
 	return newComm(c.opt, c.tab, c.host, func(o plane.Options) (*cpu.Comm, *call.Fault) {
-		eng, f := c.eng.Shrink(ctx, o)
+		eng, f := cpu.Shrink(ctx, c.eng, o)
 		return calledFirst(eng, c.Name()), f
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
-		if c.lib == nil || child == nil {
+		if child == nil {
 			return nil, nil
 		}
 		return shrinkLibrary(ctx, c, child)
@@ -93,7 +84,7 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 	}
 	can, before := []int64{0}, c.lib.unshrunk
 	if !before {
-		err := c.lib.Shrinks(ctx)
+		err := c.lib.end.Shrinks(ctx)
 		if errors.Is(err, engine.ErrUnsupported) { // the same on all ranks, none of which has tried it before
 			return openLibrary(ctx, child, &anew)
 		}
@@ -115,7 +106,7 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 	topo, rank := child.Topology(), child.Rank()
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: c.opt.Check == CheckStrict,
 		Hints: c.opt.Hints.engine(), Name: child.Name()}
-	made, f := l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return c.lib.Engine.Shrink(ctx, g, lost) })
+	made, f := l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return c.lib.end.Shrink(ctx, g, lost) })
 	c.lib.unshrunk = f != nil
 	return made, f
 }

@@ -218,7 +218,7 @@ func (r *reserve) poolFailed(e *Error) {
 	r.mu.Lock()
 	pool, waits, left := r.pool, slices.Contains(r.waiting, w), len(r.waiting)-1
 	r.mu.Unlock()
-	if !waits || !pool.eng.TellsOf(e.Peer) {
+	if !waits || !pool.eng.Control().Standing.TellsOf(e.Peer) {
 		return
 	}
 	r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it", w-r.workers+1, r.spares, w, e.Err, left, plural(left)))

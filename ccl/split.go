@@ -37,56 +37,21 @@ func (c *Comm) SplitWith(ctx context.Context, color, key int, set func(*Options)
 
 // split is Split, or SplitWith if there is a set.
 func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*Comm, error) {
-	if err := noContext(ctx, c, "Split"); err != nil {
-		return nil, err
-	}
-	if c.none() {
-		return nil, refuseNone("Split")
-	}
-	c.calling.count++
-	opt := c.opt
-	opt.Name = ""
-	var wrong error
-	if set != nil {
-		opt, wrong = childOptions(c, set)
-	}
-	op := "Split"
-	if set != nil {
-		op = "SplitWith"
-	}
-	if c.life.shut() {
-		return nil, c.refuse(call.Split, ErrClosed, whyShut())
-	}
-	if err := c.drain(ctx); err != nil {
-		return nil, endedBy(ctx, c, err, call.Record{Kind: call.Split, Root: noRoot})
-	}
-	if c.life.usedElsewhere() && c.eng.InCall() {
-		return nil, c.refuse(call.Split, ErrArgument, inUse(c))
-	}
-	if !c.life.enter() {
-		return nil, c.refuse(call.Split, ErrClosed, nil)
-	}
-	k := &c.calling.call
-	bare(k, call.Split)
-	r := c.rec.begin(k, nil, c.eng.Now())
-	child, f := func() (*Comm, *call.Fault) {
-		defer c.life.leave() // also if the goroutine is ended in here, as by ccltest.Kill
+	opt, wrong := childOptions(c, set)
+	var child *Comm
+	err := makeOwn(ctx, c, call.Split, func(k *call.Call) (f *call.Fault) {
 		if set != nil {
-			if f := agreeOn(ctx, c.eng, k, color, &opt, wrong); f != nil {
-				return nil, f
+			if f = agreeOn(ctx, c.eng, k, color, &opt, wrong); f != nil {
+				return f
 			}
 		}
-		return splitAs(ctx, c, k, color, key, opt)
-	}()
-	if f != nil {
-		c.rec.end(r, Failed, c.eng.Now())
-		if c.eng.Failure() != nil {
-			return nil, errorHere(ctx, c, f, r)
-		}
-		return nil, c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
+		child, f = splitAs(ctx, c, k, color, key, opt)
+		return f
+	})
+	if e, ok := err.(*Error); ok && set != nil && e.Mine == nil { // c goes on
+		e.Op = "SplitWith"
 	}
-	c.rec.end(r, Complete, c.eng.Now())
-	return child, nil
+	return child, err
 }
 
 // splitAs makes the part of c with that color, with those options.
@@ -96,20 +61,23 @@ func splitAs(ctx context.Context, c *Comm, k *call.Call, color, key int, opt Opt
 		name = fmt.Sprintf("%s/%d", c.Name(), color)
 	}
 	return newComm(opt, c.tab, c.host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		eng, f := c.eng.Split(ctx, k, color, key, eo)
+		eng, f := cpu.Split(ctx, c.eng, k, color, key, eo)
 		return calledFirst(eng, name), f
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
-		if c.lib == nil {
-			return nil, nil
-		}
 		return splitLibrary(ctx, c, child, &opt, name)
 	})
 }
 
-// childOptions are c's as set changes them, or what is wrong with them.
+// childOptions are c's as set changes them, if it is not nil, or what is wrong with them.
 func childOptions(c *Comm, set func(*Options)) (Options, error) {
+	if c.none() {
+		return Options{}, nil
+	}
 	o := c.opt
 	o.Name = ""
+	if set == nil {
+		return o, nil
+	}
 	if o.Device != nil { // set may write through it
 		device := *o.Device
 		o.Device = &device
@@ -141,14 +109,11 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 		return fixed("Spares")
 	case o.Check > CheckOff:
 		return o, errCheck(o.Check)
-	case o.RankOrder && c.lib != nil && (c.lib.device < 0 || o.Staged):
+	case o.RankOrder && !c.lib.isCPU() && c.lib.onHost(o.Staged):
 		return o, fmt.Errorf("RankOrder is only for the CPU engine, but calls on host memory go through %s here", c.lib.backend.Name)
 	}
 	if err := o.Hints.check(); err != nil {
 		return o, fmt.Errorf("Options.Hints: %w", err)
-	}
-	if c.lib == nil {
-		return o, o.Hints.takes("cpu", nil)
 	}
 	return o, o.Hints.takes(c.lib.backend.Name, c.lib.lib)
 }

@@ -1,7 +1,6 @@
 package ccl
 
 import (
-	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -13,8 +12,8 @@ func SupportsInPlace(c *Comm, k Kind) error {
 	if c.none() {
 		return refuseNone(k.String())
 	}
-	if c.lib != nil && !c.throughLib && op.Kind(k).Exchanges() {
-		if err := c.lib.InPlace(op.Kind(k)); err != nil {
+	if !c.lib.onHost(c.opt.Staged) && op.Kind(k).Exchanges() {
+		if err := c.lib.end.InPlace(op.Kind(k)); err != nil {
 			return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: err})
 		}
 	}
@@ -31,11 +30,7 @@ func SupportsHints(c *Comm, h Hints) error {
 	}
 	err := h.check()
 	if err == nil {
-		var lib *engine.Library
-		if c.lib != nil {
-			lib = c.lib.lib
-		}
-		err = h.takes(c.Backend(), lib)
+		err = h.takes(c.Backend(), c.lib.lib)
 	}
 	if err != nil {
 		return c.named(&Error{Code: codeOf(err), Op: op, Rank: c.Rank(), Peer: -1, Err: err})

@@ -158,7 +158,7 @@ func (r reporter) writeTrace(why string, e *Error) {
 
 func (r reporter) line(why string) traceLine {
 	c := r.c
-	return traceLine{Version: traceVersion, Job: c.eng.Job(), Comm: c.Name(), ID: fmt.Sprintf("%x", c.eng.ID()), Rank: c.Rank(), Size: c.Size(),
+	return traceLine{Version: traceVersion, Job: c.eng.Control().Standing.Job(), Comm: c.Name(), ID: fmt.Sprintf("%x", c.eng.ID()), Rank: c.Rank(), Size: c.Size(),
 		World: c.eng.World(c.Rank()), Host: c.host, PID: os.Getpid(), Time: time.Now().UTC(), Clock: c.eng.Now(), Why: why, Calls: []tracedCall{}}
 }
 

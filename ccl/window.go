@@ -29,15 +29,8 @@ const windowAlignment = 4096
 // Releasing twice does nothing.
 func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err error) {
 	const op = "Window"
-	if err := noContext(ctx, c, op); err != nil {
+	if err := callable(ctx, c, op); err != nil {
 		return nil, err
-	}
-	if c.none() {
-		return nil, refuseNone(op)
-	}
-	c.calling.count++
-	if c.life.shut() {
-		return nil, c.refuse(call.Window, ErrClosed, whyShut())
 	}
 	w, err := memoryOf(c, "makes no windows; MakeSlice makes memory that the ranks of a host share", "makes no windows here")
 	if err == nil {
@@ -47,27 +40,16 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 		return nil, c.refuse(call.Window, ErrUnsupported, err)
 	}
 	x, wrong := c.lib.windowOf(b)
-	if err := c.drain(ctx); err != nil {
-		return nil, endedBy(ctx, c, err, call.Record{Kind: call.Window, Root: noRoot})
-	}
-	if !c.life.enter() {
-		return nil, c.refuse(call.Window, ErrClosed, nil)
-	}
-	k := &c.calling.call
-	bare(k, call.Window)
-	r := c.rec.begin(k, nil, c.eng.Now())
-	undo, f := openWindow(ctx, c, k, w, x, wrong)
-	c.life.leave()
-	if f != nil {
-		c.rec.end(r, Failed, c.eng.Now())
-		if c.eng.Failure() != nil {
-			return nil, errorHere(ctx, c, f, r)
-		}
-		return nil, c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Err: f.Err})
-	}
-	c.rec.end(r, Complete, c.eng.Now())
-	if undo == nil {
-		return func() error { return nil }, nil // of no bytes
+	var undo func() error
+	err = makeOwn(ctx, c, call.Window, func(k *call.Call) (f *call.Fault) {
+		undo, f = openWindow(ctx, c, k, w, x, wrong)
+		return f
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case undo == nil: // of no bytes
+		return func() error { return nil }, nil
 	}
 	return c.lib.held.add(&registration{c: c, op: op, memory: b, window: x, undo: undo}), nil
 }
@@ -125,16 +107,12 @@ func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Memory, x e
 	return undo, keepWindow(ctx, c, k, undo)
 }
 
-// insideWindow has the library make the window. The call cannot look at ctx, nor at the other ranks, of which one may fail in it: so
-// such a failure is the Comm's.
+// insideWindow has the library make the window. One rank may fail in it, and then the others wait: so such a failure is the Comm's.
 func insideWindow(ctx context.Context, c *Comm, w engine.Memory, x extent) (undo func() error, f *call.Fault) {
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { c.eng.Ended(call.ContextFault(ctx.Err())) })
-		defer stop()
-	}
-	c.eng.Inside(true)
-	undo, err := w.Window(x.at, x.n)
-	c.eng.Inside(false)
+	err := c.lib.end.Waits(ctx, func() (err error) {
+		undo, err = w.Window(x.at, x.n)
+		return err
+	})
 	if err != nil {
 		vendorFails(c, err)
 		return nil, c.eng.Failure()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/test/cache"
 	"github.com/goccl/goccl/train/ckpt"
 )
 
@@ -86,16 +87,13 @@ func TestTorch(t *testing.T) {
 		})
 	})
 	require.NoError(t, os.Mkdir(in("trained"), 0o777))
+	t.Setenv("LD_LIBRARY_PATH", filepath.Join(torch, "stubs"))
+	t.Setenv("OMP_NUM_THREADS", "1")
 	for _, ranks := range []int{1, 2} {
-		cmd := exec.CommandContext(t.Context(), "python3", "-W", "ignore", "../../test/peers/torch/gpt.py", "--ranks", strconv.Itoa(ranks),
+		out := cache.Python(t, torch, "", "-W", "ignore", "../../test/peers/torch/gpt.py", "--ranks", strconv.Itoa(ranks),
 			"--vocab", strconv.Itoa(shape.Vocab), "--context", strconv.Itoa(shape.Context), "--width", strconv.Itoa(shape.Width),
 			"--heads", strconv.Itoa(shape.Heads), "--layers", strconv.Itoa(shape.Layers), "--rows", strconv.Itoa(rows), "--steps", strconv.Itoa(steps),
 			"--lr", "3e-3", "--batches", in("batches"), "--weights", in("whole/model.safetensors"), "--trained", in("trained/model.safetensors"))
-		cmd.Env = append(os.Environ(), "PYTHONPATH="+torch, "LD_LIBRARY_PATH="+filepath.Join(torch, "stubs"), "OMP_NUM_THREADS=1")
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		require.NoError(t, err, "%s", &stderr)
 		var got []float64
 		for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 			var line struct{ Loss float64 }

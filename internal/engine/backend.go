@@ -66,6 +66,9 @@ type Failure struct {
 	Advice  string
 }
 
+// CPU is the engine that needs no library and that every Comm has: it is no row, and in no list of what a build may lack.
+var CPU = Backend{Name: "cpu", Title: "the CPU engine"}
+
 // rows are the libraries, in the order in which one is chosen for a Comm that asks for none.
 var rows = []*Backend{&NCCL, &RCCL, &OneCCL, &MPI}
 
@@ -74,7 +77,7 @@ func Backends() []*Backend { return rows }
 
 // Names are what Options.Backend may be, in this build or in others: "cpu", and those of the Backends.
 func Names() []string {
-	names := []string{"cpu"}
+	names := []string{CPU.Name}
 	for _, b := range rows {
 		names = append(names, b.Name)
 	}

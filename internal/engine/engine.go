@@ -1,7 +1,7 @@
-// Package engine is the seam between package ccl and the libraries that can carry out its
-// calls: NCCL, RCCL, oneCCL, MPI. Every Comm has the CPU engine for its control plane (order,
-// mismatches, deaths, timeouts, host slices); a Comm that was asked for a library has an Engine
-// beside it, which moves the data.
+// Package engine is the seam between package ccl and what carries out its calls: the CPU engine,
+// and the libraries NCCL, RCCL, oneCCL and MPI. Each is an Engine. Every Comm has the CPU engine,
+// which also is its control plane (order, mismatches, deaths, timeouts); a Comm that was asked for a
+// library has an Engine beside it, which moves the data.
 //
 // A library is one Backend: its row in this package says what is known of it whether or not a build
 // has its engine, and the file with its build tag registers the row with the engine in it. Package

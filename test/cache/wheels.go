@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 )
@@ -24,6 +25,21 @@ func Wheels(tb testing.TB, size, name string, args ...string) string {
 		tb.Skip("NOT RUN: ", err)
 	}
 	return dir
+}
+
+// Python is what python3 prints that is given the packages of a directory of Wheels, args, and stdin.
+func Python(tb testing.TB, packages, stdin string, args ...string) []byte {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), "python3", args...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Stdin = strings.NewReader(stdin)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		tb.Fatalf("python3 %q: %v\n%s", args, err, &stderr)
+	}
+	return out
 }
 
 // install tries three times: registries have bad moments.

@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,12 +32,7 @@ type pythonTensor struct {
 // python reads files, by their names.
 func python(t *testing.T, files ...string) (got map[string]map[string]pythonTensor) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "python3", append([]string{filepath.Join("testdata", "read.py")}, files...)...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+pythonPackages(t), "PYTHONDONTWRITEBYTECODE=1")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", &stderr)
+	out := cache.Python(t, pythonPackages(t), "", append([]string{filepath.Join("testdata", "read.py")}, files...)...)
 	require.NoError(t, json.Unmarshal(out, &got))
 	require.Len(t, got, len(files))
 	return got

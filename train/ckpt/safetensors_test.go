@@ -8,13 +8,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/test/cache"
 )
 
 // stCase is a file of another program: a header, the bytes of the tensors, and what safetensors' own reader does with it.
@@ -243,13 +244,7 @@ func TestPythonAgrees(t *testing.T) {
 		files = append(files, filepath.Join(dir, fmt.Sprintf("%03d.safetensors", i)))
 		require.NoError(t, os.WriteFile(files[i], k.file(), 0o666))
 	}
-	cmd := exec.CommandContext(t.Context(), "python3", filepath.Join("testdata", "judge.py"))
-	cmd.Stdin = strings.NewReader(strings.Join(files, "\n"))
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", &stderr)
+	out := cache.Python(t, packages, strings.Join(files, "\n"), filepath.Join("testdata", "judge.py"))
 	var said []struct {
 		Error   *string
 		Tensors map[string]pythonTensor

@@ -37,7 +37,7 @@ func each(t *testing.T, all []*Comm, f func(c *Comm) error) {
 // run makes k, as an error.
 func run(t *testing.T, c *Comm, k *call.Call) error {
 	k.Seal()
-	if f := c.Run(t.Context(), k); f != nil {
+	if f := c.one(t.Context(), k); f != nil {
 		return f
 	}
 	return nil
@@ -125,7 +125,7 @@ func TestRoundsWrap(t *testing.T) {
 				each(t, all, func(c *Comm) error {
 					k := &call.Call{Head: op.Head{Record: call.Record{Seq: 401, Kind: call.Barrier, Root: -1, Count: uint64(c.Rank())}}}
 					k.Seal()
-					if f := c.Run(t.Context(), k); f == nil || f.Code != call.Mismatch {
+					if f := c.one(t.Context(), k); f == nil || f.Code != call.Mismatch {
 						return fmt.Errorf("calls that differ: %v", f)
 					}
 					return nil

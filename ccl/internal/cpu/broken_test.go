@@ -126,7 +126,7 @@ func TestBrokenRankIsBlamed(t *testing.T) {
 					}
 					ok := true
 					for range tc.good {
-						ok = assert.Nil(t, c.Run(t.Context(), of())) && ok
+						ok = assert.Nil(t, c.one(t.Context(), of())) && ok
 					}
 					good.Done()
 					good.Wait() // before the rank breaks, for a rank ahead would tell one that is still in these
@@ -134,10 +134,10 @@ func TestBrokenRankIsBlamed(t *testing.T) {
 						return
 					}
 					if k := of(); r == rank {
-						assert.Nil(t, c.Issued(k, false))
+						assert.Nil(t, watched(c).Enter(k, false))
 						babble(t, c, headerOf(c, 4*tc.count, tc.change))
 					} else {
-						faults[r] = c.Run(t.Context(), k)
+						faults[r] = c.one(t.Context(), k)
 					}
 				})
 			}

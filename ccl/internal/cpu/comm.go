@@ -18,10 +18,13 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/engine"
 )
 
-// Comm is one rank's end of a communicator. Run is for one goroutine at a time; Fail and Failure are for any.
+// Comm is one rank's end of a communicator: the CPU engine, and the control plane of whatever engine moves the data. It is the
+// engine.Engine of host memory. Run is for one goroutine at a time; Fail and Failure are for any.
 type Comm struct {
+	engine.Lacking
 	rank   plane.Member
 	mem    reach.Reach
 	local  rounds.Team
@@ -32,7 +35,8 @@ type Comm struct {
 	collectives []*call.Call   // of the group under way
 	within      *call.Call     // see Within
 	fuse        []byte         // operands and results of a group's small calls
-	one         call.Call      // made of those
+	whole       call.Call      // made of those
+	inner       [1]*call.Call  // see one
 	splits      uint64
 	ended       []int                               // see Ended
 	disturb     func(*Comm, *call.Call) *call.Fault // see Disturbed
@@ -70,10 +74,10 @@ func makeComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology
 	return c, nil
 }
 
-// Close leaves the Comm. The last rank of the host to leave frees its memory.
-func (c *Comm) Close() {
+// Close leaves the Comm. The last rank of the host to leave frees its memory. Closing twice does nothing.
+func (c *Comm) Close() error {
 	if !c.rank.Fate.Close() {
-		return
+		return nil
 	}
 	inject.At("cpu.close")
 	c.rank.Linger()
@@ -105,6 +109,7 @@ func (c *Comm) Close() {
 		c.rank.Share.Host.Free(at.Off, int(at.Size))
 	}
 	c.rank.Site.Job.Leave()
+	return nil
 }
 
 // memoryOf lists what the ranks of a host have made for a Comm: its region, staging memory, rings, requests, and pipes with the

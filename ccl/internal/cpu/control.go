@@ -6,7 +6,7 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// What package ccl asks of a rank beside its calls. Any goroutine may ask, except with InCall.
+// What package ccl asks of a rank beside its calls. Any goroutine may ask. What it asks seldom it asks of Control.
 
 // Control is c as the control plane sees it.
 func (c *Comm) Control() *plane.Member { return &c.rank }
@@ -26,9 +26,6 @@ func (c *Comm) Topology() algo.Topology { return c.rank.Group.Topology() }
 // ID tells the Comms of a job apart.
 func (c *Comm) ID() uint64 { return c.rank.Group.ID() }
 
-// Job names the job, for reports.
-func (c *Comm) Job() string { return c.rank.Standing.Job() }
-
 // Name is what the Comm is called in reports.
 func (c *Comm) Name() string { return c.rank.Standing.Label.Name() }
 
@@ -37,9 +34,6 @@ func (c *Comm) SetName(name string) { c.rank.Standing.Label.SetName(name) }
 
 // Transport is what the ranks talk over.
 func (c *Comm) Transport() string { return c.rank.Standing.Transport() }
-
-// RanksHere is how many ranks of the job live in this process.
-func (c *Comm) RanksHere() int { return c.rank.Standing.RanksHere() }
 
 // MakeMemory returns n bytes, all zero, that all ranks of this host can map. They outlive the Comm and the job.
 func (c *Comm) MakeMemory(n int) ([]byte, error) { return c.mem.MakeMemory(n) }
@@ -56,29 +50,5 @@ func (c *Comm) Fail(f *call.Fault) { c.rank.Fail(f) }
 // Ended fails the Comm because of a call that could not begin, and waits for the cause.
 func (c *Comm) Ended(f *call.Fault) *call.Fault { return c.rank.Ended(f) }
 
-// Interrupt makes a Shrink under way come to nothing, unless this rank is bound to wait for its outcome.
-func (c *Comm) Interrupt() {
-	c.rank.Fate.Interrupt()
-	c.rank.WakeCall()
-}
-
-// Inside notes that this rank is in a call of another engine that may wait there for other ranks, or is no more.
-func (c *Comm) Inside(yes bool) { c.rank.Inside(yes) }
-
-// Stands notes since when a device has not moved in what was handed to it; 0: it moves.
-func (c *Comm) Stands(since int64) { c.rank.Standing.Elsewhere.Stands(since) }
-
 // Odd finds a rank that has made another call than this one, in calls that cannot look for themselves.
 func (c *Comm) Odd() *call.Fault { return c.rank.Odd() }
-
-// Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
-func (c *Comm) Late(err error) *call.Fault { return c.rank.Standing.Late(err) }
-
-// TellsOf reports whether this process is the one of its host to tell people of the loss of rank r.
-func (c *Comm) TellsOf(r int) bool { return c.rank.Standing.TellsOf(r) }
-
-// InCall reports whether a call is under way. Only the goroutine that makes the calls may ask, when it is in none.
-func (c *Comm) InCall() bool { return c.rank.Standing.InCall() }
-
-// Sleeping is the call that sleeps, if one does.
-func (c *Comm) Sleeping() (call.Record, bool) { return c.rank.Standing.Sleeping() }

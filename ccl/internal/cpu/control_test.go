@@ -12,13 +12,13 @@ import (
 	"github.com/goccl/goccl/ccl/internal/region"
 )
 
-// A Comm is made of its parts: they lie in it, and it embeds none.
+// A Comm is made of its parts: they lie in it, and it embeds none. engine.Lacking has none, and answers for it.
 func TestCommIsFlat(t *testing.T) {
 	c := reflect.TypeFor[Comm]()
 	structs := map[string]bool{}
 	for i := range c.NumField() {
 		f := c.Field(i)
-		require.False(t, f.Anonymous, f.Name)
+		require.False(t, f.Anonymous && f.Type.Size() > 0, f.Name)
 		structs[f.Name] = f.Type.Kind() == reflect.Struct
 	}
 	for _, part := range []string{"rank", "mem", "local", "links", "shrink"} {
@@ -42,12 +42,12 @@ func TestControl(t *testing.T) {
 	}
 	c := all[1]
 	require.Same(t, &c.rank, c.Control())
-	require.Equal(t, []int{1, 2, 1, 0, 1}, []int{c.Rank(), c.Size(), c.World(1), c.Topology().Node(1), c.RanksHere()})
-	require.Equal(t, []string{t.Name(), "memory"}, []string{c.Job(), c.Transport()})
+	require.Equal(t, []int{1, 2, 1, 0, 1}, []int{c.Rank(), c.Size(), c.World(1), c.Topology().Node(1), c.rank.Standing.RanksHere()})
+	require.Equal(t, []string{t.Name(), "memory"}, []string{c.rank.Standing.Job(), c.Transport()})
 	c.SetName("tp")
 	require.Equal(t, []string{"tp", "comm"}, []string{c.Name(), all[0].Name()})
-	require.False(t, c.InCall())
-	_, asleep := c.Sleeping()
+	require.False(t, c.rank.Standing.InCall())
+	_, asleep := c.rank.Standing.Sleeping()
 	require.False(t, asleep)
 	require.Nil(t, c.Failure())
 	require.Nil(t, c.Odd())

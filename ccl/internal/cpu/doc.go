@@ -16,6 +16,6 @@
 //	links   messages: pipes, TCP, schedules between hosts, point-to-point calls
 //	shrink  the agreement of Shrink
 //
-// Here are what a Comm does with them: [Comm.Run] and groups of calls, the calls of a library that this engine watches over
-// ([Comm.Begin], [Comm.Issued]), [Join], Split, Shrink and Close.
+// Here are what a Comm does with them: [Comm.Run], the calls of a library that the Comm watches over ([Beside]), [Join], [Split],
+// [Shrink] and [Comm.Close].
 package cpu

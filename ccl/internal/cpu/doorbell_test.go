@@ -96,9 +96,9 @@ func TestLongWaitIsRung(t *testing.T) {
 	for round := range 5 {
 		want, got := bytesFrom(round, 8), make([]byte, 8)
 		done := make(chan *call.Fault, 1)
-		go func() { done <- c[0].Run(context.Background(), message(call.Recv, 1, got, nil)) }()
+		go func() { done <- c[0].one(context.Background(), message(call.Recv, 1, got, nil)) }()
 		require.Eventually(t, func() bool { return c[1].rank.Share.Local.Bell(0).Load() == plane.BellFrom+1 }, 20*time.Second, time.Millisecond, "it does not sleep")
-		require.Nil(t, c[1].Run(context.Background(), message(call.Send, 0, nil, want)))
+		require.Nil(t, c[1].one(context.Background(), message(call.Send, 0, nil, want)))
 		select {
 		case f := <-done:
 			require.Nil(t, f)

@@ -20,7 +20,7 @@ func TestJobEndsWhileTheMonitorFails(t *testing.T) {
 	require.Nil(t, f)
 	s := c.rank.Site
 	s.Job.Order.Lock() // what is reported waits for this test
-	c.Stands(1)
+	c.rank.Standing.Elsewhere.Stands(1)
 	require.Eventually(t, func() bool { return c.rank.Fate.Proposal() != nil }, 10*time.Second, time.Millisecond)
 	c.Close()
 	s.Job.Order.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// RunGroup makes calls as one. Their point-to-point messages move first, all at once, so a send and the receive that crosses it
+// group makes calls as one. Their point-to-point messages move first, all at once, so a send and the receive that crosses it
 // cannot block each other. The collectives follow in their order; small ones of one kind, type, operator and root are one
 // exchange. Which are follows from the collectives alone: ranks may have other messages, at other places of the group.
-func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
+func (c *Comm) group(ctx context.Context, calls []*call.Call) *call.Fault {
 	c.within = nil
 	if f := c.rank.Fate.Proposal(); f != nil { // messages that fit into a pipe would seem sent
 		return c.rank.Settle(f)
@@ -20,7 +20,7 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 	c.links.Messages.Begin()
 	collectives := c.collectives[:0]
 	for _, k := range calls {
-		if !call.IsPairwise(k.Kind) {
+		if !k.Kind.Pairwise() {
 			collectives = append(collectives, k)
 		} else if f := c.links.Pairs.AddPointToPoint(ctx, k); f != nil {
 			c.within = k
@@ -40,7 +40,7 @@ func (c *Comm) RunGroup(ctx context.Context, calls []*call.Call) *call.Fault {
 		if n > 1 {
 			f = c.fused(ctx, rest[:n])
 		} else {
-			f = c.Run(ctx, rest[0])
+			f = c.one(ctx, rest[0])
 		}
 		rest = rest[n:]
 	}
@@ -77,7 +77,7 @@ func fusible(calls []*call.Call, ranks int) int {
 // fused runs small calls of one kind as one. Its hash is that of all of them, so it
 // also compares how they were grouped.
 func (c *Comm) fused(ctx context.Context, calls []*call.Call) *call.Fault {
-	one := &c.one
+	one := &c.whole
 	*one = *calls[0]
 	n := 0 // bytes of a rank's part
 	hash := uint32(0)
@@ -101,7 +101,7 @@ func (c *Comm) fused(ctx context.Context, calls []*call.Call) *call.Fault {
 	if one.Kind == call.Broadcast {
 		one.Dst = src
 	}
-	if f := c.Run(ctx, one); f != nil {
+	if f := c.one(ctx, one); f != nil {
 		return f
 	}
 	if one.Kind == call.Reduce && c.Rank() != int(one.Root) {

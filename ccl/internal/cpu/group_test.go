@@ -50,7 +50,7 @@ func TestFusible(t *testing.T) {
 }
 
 // A group gives each call its own result: small calls that are one, and messages that cross.
-func TestRunGroup(t *testing.T) {
+func TestGroup(t *testing.T) {
 	for _, hosts := range [][]string{{"a", "a", "a"}, {"a", "a", "b"}} {
 		t.Run(fmt.Sprint(hosts), func(t *testing.T) {
 			n := len(hosts)
@@ -95,7 +95,7 @@ func TestRunGroup(t *testing.T) {
 					}
 					k.Src = k.Dst
 				}
-				if f := c.RunGroup(t.Context(), calls); f != nil {
+				if f := c.group(t.Context(), calls); f != nil {
 					return f
 				}
 				sum := func(i, count int) []int32 {
@@ -136,7 +136,7 @@ func TestGroupsThatDiffer(t *testing.T) {
 		for range 3 - c.Rank() {
 			calls = append(calls, callOf(call.AllReduce, -1, 2*3/(3-c.Rank()), make([]int32, 3), make([]int32, 3)))
 		}
-		f := c.RunGroup(t.Context(), calls)
+		f := c.group(t.Context(), calls)
 		if f == nil || f.Code != call.Mismatch || f.Peer != 1-c.Rank() {
 			return fmt.Errorf("calls grouped in another way: %v", f)
 		}
@@ -153,7 +153,7 @@ func TestGroupEndsItsSleep(t *testing.T) {
 			c.rank.Park(t.Context(), &w, -1, 0) // as a wait does in the group, which ends before it is a long one
 		}
 		message := callOf([]call.Kind{call.Send, call.Recv}[c.Rank()], 1-c.Rank(), 5, make([]int32, 5*c.Rank()), make([]int32, 5*(1-c.Rank())))
-		if f := c.RunGroup(t.Context(), []*call.Call{message}); f != nil {
+		if f := c.group(t.Context(), []*call.Call{message}); f != nil {
 			return f
 		}
 		return nil

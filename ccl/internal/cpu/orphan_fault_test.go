@@ -31,7 +31,7 @@ func TestRefusedSplitsLeaveNothing(t *testing.T) {
 		}
 		require.NoError(t, inject.Plan("cpu.map:1:cut"))
 		each(t, world[:], func(c *Comm) error {
-			_, f := c.Split(t.Context(), &call.Call{Head: op.Head{Record: call.Record{Kind: call.Split, Root: -1}}}, 0, 0, plane.Options{})
+			_, f := Split(t.Context(), c, &call.Call{Head: op.Head{Record: call.Record{Kind: call.Split, Root: -1}}}, 0, 0, plane.Options{})
 			if f == nil || f.Code != call.Backend {
 				return fmt.Errorf("not refused: %v", f)
 			}

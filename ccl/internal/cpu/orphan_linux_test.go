@@ -115,7 +115,7 @@ func TestFailedSplitLeavesNothing(t *testing.T) {
 					if c.Rank() == 1 {
 						in = t.Context()
 					}
-					child[c.Rank()], f = c.Split(in, &call.Call{Head: op.Head{Record: call.Record{Kind: call.Split, Root: -1}}}, tc.colors[c.Rank()], 0, plane.Options{})
+					child[c.Rank()], f = Split(in, c, &call.Call{Head: op.Head{Record: call.Record{Kind: call.Split, Root: -1}}}, tc.colors[c.Rank()], 0, plane.Options{})
 					if c.Rank() == 0 {
 						close(left)
 					}

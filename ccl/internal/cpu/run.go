@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,31 +20,47 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Run makes one call. Whatever goes wrong fails the Comm.
-func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
+// Run makes calls, as a group where there are several. Whatever goes wrong fails the Comm: an error is the *call.Fault. A call of its
+// own is made here, with nothing between it and the parts that do the work.
+func (c *Comm) Run(ctx context.Context, calls []*op.Call) error {
+	if len(calls) != 1 {
+		return failure(c.group(ctx, calls))
+	}
+	k := calls[0]
 	if f := c.rank.Fate.Proposal(); f != nil {
-		f = c.rank.Settle(f)
-		if call.IsPairwise(k.Kind) {
-			return f
-		}
-		return c.rank.Fate.Side(f, c.rank.Order.Calls+1, c.rank.Order.Mixed(k))
+		return failure(c.over(k, f))
 	}
 	if c.disturb != nil {
 		if f := c.disturb(c, k); f != nil {
-			return c.rank.Stop(f)
+			return failure(c.rank.Stop(f))
 		}
 	}
-	k.Offsets = nil
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		c.work.Offsets = call.OffsetsOf(c.work.Offsets, k.DC, k.Elem)
 		k.Offsets = c.work.Offsets
+	} else if k.Offsets != nil {
+		k.Offsets = nil
 	}
 	c.rank.Current.Begin(k, c.rank.Clock.Clock())
-	if k.Kind != call.Send && k.Kind != call.Recv && k.Kind != call.SendRecv {
+	var f *call.Fault
+	if k.Kind.Pairwise() {
+		inject.At("cpu.call")
+		f = c.links.Pairs.PointToPoint(ctx, k)
+	} else {
 		c.rank.Order.Enter(k)
+		inject.At("cpu.call")
+		switch {
+		case c.Size() == 1:
+			alone(&c.mem, k)
+		case c.local.Runs(k.Kind):
+			c.rank.Current.InRounds(true)
+			f = c.local.RunLocal(ctx, k)
+		case k.Kind == call.AllToAllV:
+			f = c.links.RemoteAllToAllV(ctx, k)
+		default:
+			f = c.links.RunRemote(ctx, k)
+		}
 	}
-	inject.At("cpu.call")
-	f := c.dispatch(ctx, k)
 	if c.mem.Untidy || f != nil {
 		c.mem.Tidy(f)
 	}
@@ -51,26 +68,40 @@ func (c *Comm) Run(ctx context.Context, k *call.Call) *call.Fault {
 		f = c.confirm(ctx, k)
 	}
 	c.rank.EndCall()
-	if f != nil && !call.IsPairwise(k.Kind) { // what the others say may have come just before this call
+	if f == nil {
+		return nil
+	}
+	if !k.Kind.Pairwise() { // what the others say may have come just before this call
 		f = c.rank.Fate.Side(f, k.Place, k.Hash)
+	}
+	return failure(f)
+}
+
+// failure is f as an error, nil if there is none.
+func failure(f *call.Fault) error {
+	if f == nil {
+		return nil
 	}
 	return f
 }
 
-func (c *Comm) dispatch(ctx context.Context, k *call.Call) *call.Fault {
-	switch {
-	case k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv:
-		return c.links.Pairs.PointToPoint(ctx, k)
-	case c.Size() == 1:
-		alone(&c.mem, k)
-		return nil
-	case c.local.Runs(k.Kind):
-		c.rank.Current.InRounds(true)
-		return c.local.RunLocal(ctx, k)
-	case k.Kind == call.AllToAllV:
-		return c.links.RemoteAllToAllV(ctx, k)
+// over is why k is not made: the Comm fails, or has failed, for which f was proposed.
+func (c *Comm) over(k *call.Call, f *call.Fault) *call.Fault {
+	if f = c.rank.Settle(f); k.Kind.Pairwise() {
+		return f
 	}
-	return c.links.RunRemote(ctx, k)
+	return c.rank.Fate.Side(f, c.rank.Order.Calls+1, c.rank.Order.Mixed(k))
+}
+
+// one makes a call within another.
+func (c *Comm) one(ctx context.Context, k *call.Call) *call.Fault {
+	c.inner[0] = k // which allocates nothing
+	err := c.Run(ctx, c.inner[:])
+	c.inner[0] = nil
+	if err != nil {
+		return err.(*call.Fault)
+	}
+	return nil
 }
 
 // alone is a collective of one rank: a copy.
@@ -92,22 +123,33 @@ func alone(mem *reach.Reach, k *call.Call) {
 func (c *Comm) confirm(ctx context.Context, k *call.Call) *call.Fault {
 	switch k.Kind {
 	case call.Broadcast, call.Reduce, call.Gather, call.GatherV, call.Scatter, call.ScatterV:
-		b := call.Call{Head: op.Head{Record: k.Record}}
-		b.Kind = call.Barrier
-		if c.rank.Share.N == c.Size() {
-			return c.local.Barrier(ctx, &b)
-		}
-		return c.links.RunRemote(ctx, &b)
+		return c.meet(ctx, k)
 	}
 	return nil
 }
+
+// Supports refuses device memory, and to reduce what there is no arithmetic for.
+func (c *Comm) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
+	switch {
+	case !host:
+		return errors.New("the cpu engine takes only host memory, and this is device memory")
+	case k.Reduces() && t.Float8():
+		return fmt.Errorf("the cpu engine moves %s, but does not reduce it", t)
+	case k.Reduces() && !op.Reduces(t, o):
+		return fmt.Errorf("the cpu engine does not reduce %s by %s", t, o)
+	}
+	return nil
+}
+
+// Abort has nothing to do: the failure of the Comm, which it follows, ends the calls under way.
+func (c *Comm) Abort() {}
 
 // Plan says how a call would go: the algorithm, and over what.
 func (c *Comm) Plan(k *call.Call) string {
 	switch {
 	case c.Size() == 1:
 		return "copy"
-	case k.Kind == call.Send || k.Kind == call.Recv || k.Kind == call.SendRecv:
+	case k.Kind.Pairwise():
 		return "point to point"
 	case k.Kind == call.AllToAllV && !c.local.Runs(k.Kind):
 		return "pairwise over " + c.Transport()
@@ -125,77 +167,37 @@ func (c *Comm) Exchange(ctx context.Context, k *call.Call, mine, all []byte) *ca
 	g := call.Call{Head: op.Head{Record: k.Record}, Dst: all, Src: mine, Elem: 1}
 	g.Kind, g.Inside, g.Count = call.AllGather, k.Kind, uint64(len(mine))
 	g.Seal()
-	return c.Run(ctx, &g)
+	return c.one(ctx, &g)
 }
 
-// Split makes the Comms of the ranks that give the same color, in the order of
+// Split makes of c, in its call k, the Comms of the ranks that give the same color, in the order of
 // their keys. A negative color takes part and gets none.
-func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plane.Options) (*Comm, *call.Fault) {
-	gather := func(mine, all []byte) *call.Fault { return c.Exchange(ctx, k, mine, all) }
+func Split(ctx context.Context, c *Comm, k *call.Call, color, key int, opt plane.Options) (*Comm, *call.Fault) {
+	gather := func(mine, all []int64) *call.Fault { return c.Exchange(ctx, k, bytesOf64(mine), bytesOf64(all)) }
 	inject.At("cpu.split")
 	n := c.Size()
 	all := make([]int64, 2*n)
-	if f := gather(bytesOf64([]int64{int64(color), int64(key)}), bytesOf64(all)); f != nil {
+	if f := gather([]int64{int64(color), int64(key)}, all); f != nil {
 		return nil, f
 	}
-	var members []int
+	var ranks []int
 	for r := range n {
-		if all[2*r] == int64(color) {
-			members = append(members, r)
+		if color >= 0 && all[2*r] == int64(color) {
+			ranks = append(ranks, r)
 		}
 	}
-	slices.SortStableFunc(members, func(a, b int) int {
-		switch {
-		case all[2*a+1] < all[2*b+1]:
-			return -1
-		case all[2*a+1] > all[2*b+1]:
-			return 1
-		}
-		return 0
-	})
-	// The first member of each host makes the memory for the host's members.
-	world, nodeOf, me, lead := make([]int, len(members)), make([]int, len(members)), -1, -1
-	for i, r := range members {
-		world[i], nodeOf[i] = c.rank.Group.World(r), c.rank.Group.Topology().Node(r)
-		if r == c.Rank() {
-			me = i
-		}
-		if lead < 0 && nodeOf[i] == c.rank.Group.Topology().Node(c.Rank()) {
-			lead = r
-		}
-	}
-	locals := 0
-	for _, h := range nodeOf {
-		if h == c.rank.Group.Topology().Node(c.Rank()) {
-			locals++
-		}
-	}
-	var off int64
-	var err error
-	if color >= 0 && lead == c.Rank() {
-		var o uint64
-		if o, err = c.rank.Site.Here.Host.Alloc(region.Bytes(locals)); err != nil {
-			o = 1 // no region is there
-		} else { // all have returned from the last Split
-			c.rank.Share.Local.Joined(c.rank.Share.Me).Store(0)
-			c.rank.Share.Local.SplitSize(c.rank.Share.Me).Store(uint64(locals))
-			c.rank.Share.Local.Split(c.rank.Share.Me).Store(o)
-		}
-		off = int64(o)
-	}
+	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
+	p := partOf(c, ranks)
+	off, err := regionFor(c, &p)
 	offs := make([]int64, n)
-	if f := gather(bytesOf64([]int64{off}), bytesOf64(offs)); f != nil {
+	if f := gather([]int64{int64(off)}, offs); f != nil {
 		return nil, f
 	}
 	c.splits++
 	id := group.ChildID(c.ID(), c.splits, color) | tcp.Announced
 	var child *Comm
-	if color >= 0 && err == nil && offs[lead] != 1 {
-		nodes := map[int]bool{}
-		for _, h := range nodeOf {
-			nodes[h] = true
-		}
-		child, err = makeComm(c.rank.Site, id, group.MembersOf(world), group.Topology(group.Dense(nodeOf), len(nodes)), me, uint64(offs[lead]), opt)
+	if p.me >= 0 && err == nil && offs[p.lead()] != noRegion {
+		child, err = makeComm(c.rank.Site, id, p.world, p.topo, p.me, uint64(offs[p.lead()]), opt)
 	}
 	// All members have the Comm, or none.
 	made := []int64{0}
@@ -206,25 +208,25 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 		}
 	}
 	all = all[:n]
-	if f := gather(bytesOf64(made), bytesOf64(all)); f != nil {
-		if me >= 0 { // others may have the new Comm by now, and wait for this rank there
-			c.rank.Site.Post(neverSplit(&c.rank, id, f, members, me))
+	if f := gather(made, all); f != nil {
+		if p.me >= 0 { // others may have the new Comm by now, and wait for this rank there
+			c.rank.Site.Post(neverSplit(&c.rank, id, f, ranks, p.me))
 		}
 		if child != nil {
 			child.rank.Abandon()
 		}
 		return nil, f
 	}
-	for _, r := range members {
+	for _, r := range ranks {
 		if all[r] == 0 {
 			continue
 		}
 		if child != nil {
 			child.rank.Abandon()
 		}
-		if off > 1 {
+		if off > noRegion {
 			c.rank.Share.Local.Split(c.rank.Share.Me).Store(0)
-			c.rank.Site.Here.Host.Free(uint64(off), region.Bytes(locals))
+			c.rank.Site.Here.Host.Free(off, region.Bytes(p.locals()))
 		}
 		if r != c.Rank() || err == nil {
 			err = fmt.Errorf("rank %d has no shared memory left for the new Comm", r)
@@ -237,11 +239,29 @@ func (c *Comm) Split(ctx context.Context, k *call.Call, color, key int, opt plan
 	if child == nil {
 		return nil, nil
 	}
-	c.rank.Share.Local.Joined(c.rank.Group.Topology().Local(lead)).Add(1)
+	c.rank.Share.Local.Joined(c.Topology().Local(p.lead())).Add(1)
 	c.rank.Site.Job.Hold()
 	child.disturb = c.disturb
 	child.rank.Enlist()
 	return child, nil
+}
+
+// noRegion is where a region lies that could not be made.
+const noRegion = 1
+
+// regionFor makes the memory of those of p that are on this rank's host, if it is the first of them: 0 if it is not.
+func regionFor(c *Comm, p *part) (off uint64, err error) {
+	if p.me < 0 || p.lead() != c.Rank() {
+		return 0, nil
+	}
+	if off, err = c.rank.Site.Here.Host.Alloc(region.Bytes(p.locals())); err != nil {
+		return noRegion, err
+	}
+	// All have returned from the last Split.
+	c.rank.Share.Local.Joined(c.rank.Share.Me).Store(0)
+	c.rank.Share.Local.SplitSize(c.rank.Share.Me).Store(uint64(p.locals()))
+	c.rank.Share.Local.Split(c.rank.Share.Me).Store(off)
+	return off, nil
 }
 
 // neverSplit says to those that have the new Comm by now that rank me of it, this one, never will, since c has failed with

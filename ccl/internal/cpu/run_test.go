@@ -120,9 +120,9 @@ func TestSplitFailedOnOne(t *testing.T) {
 			var child *Comm
 			each(t, all, func(c *Comm) error {
 				k := &call.Call{Head: op.Head{Record: call.Record{Kind: call.Split, Root: -1}}}
-				sub, f := c.Split(ctxs[c.Rank()], k, tc.colors[c.Rank()], 0, plane.Options{})
+				sub, f := Split(ctxs[c.Rank()], c, k, tc.colors[c.Rank()], 0, plane.Options{})
 				if sub != nil {
-					t.Cleanup(sub.Close)
+					t.Cleanup(func() { sub.Close() })
 				}
 				switch {
 				case c.Rank() == 0:

@@ -32,7 +32,7 @@ func TestShrinkThatCannotMap(t *testing.T) {
 			var next [2]*Comm
 			var faults [2]*call.Fault
 			each(t, world[:], func(c *Comm) error {
-				next[c.Rank()], faults[c.Rank()] = c.Shrink(t.Context(), plane.Options{})
+				next[c.Rank()], faults[c.Rank()] = Shrink(t.Context(), c, plane.Options{})
 				return nil
 			})
 			for r, c := range next {
@@ -55,7 +55,7 @@ func TestShrinkThatCannotMap(t *testing.T) {
 				defer stop()
 				k := &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Root: -1}}}
 				k.Seal()
-				f := c.Run(ctx, k)
+				f := c.one(ctx, k)
 				if next[1-of.Rank()] != nil {
 					assert.Nil(t, f)
 					return nil
@@ -63,7 +63,7 @@ func TestShrinkThatCannotMap(t *testing.T) {
 				if f == nil || f.Code != call.RankLost || f.Peer != 1-of.Rank() {
 					return fmt.Errorf("the Comm of a rank that has not got it: %v", f)
 				}
-				last, f := c.Shrink(ctx, plane.Options{})
+				last, f := Shrink(ctx, c, plane.Options{})
 				if f != nil {
 					return f
 				}

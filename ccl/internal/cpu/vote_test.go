@@ -79,7 +79,7 @@ func TestOddRankIsNamed(t *testing.T) {
 					if tc.calls[r] != nil {
 						k := *tc.calls[r]
 						k.Seal()
-						require.Nil(t, c.Issued(&k, false))
+						require.Nil(t, watched(c).Enter(&k, false))
 					}
 				}
 				mine, theirs := all[tc.by].rank.Order.Entered(0), all[tc.of].rank.Order.Entered(0)

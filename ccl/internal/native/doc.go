@@ -20,8 +20,8 @@
 // SDK, starts anywhere, says what is missing, and uses newer functions where they exist.
 // test/vendor compares the tables with the real headers of several versions.
 //
-// The CPU engine is the control plane. A call that a library carries out (Begin, End and Issued of
-// cpu.Comm) has its place in the order, its record and its hash, and the monitor watches it. So a
+// The CPU engine is the control plane. A call that a library carries out, by cpu.Beside, has
+// its place in the order, its record and its hash, and the monitor watches it. So a
 // mismatch, a death, a timeout or a late rank is named as on the CPU, where the library alone would
 // hang.
 //

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,12 +124,7 @@ func TestTensorBoardReads(t *testing.T) {
 		}
 		require.NoError(t, f.Close())
 	}
-	cmd := exec.CommandContext(t.Context(), "python3", "-W", "ignore", "-c", read, dir)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+packages)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", &stderr)
+	out := cache.Python(t, packages, "", "-W", "ignore", "-c", read, dir)
 	var got map[string][][3]any
 	require.NoError(t, json.Unmarshal(out, &got), "%s", out)
 	require.Len(t, got, 3)

@@ -1,12 +1,9 @@
 package ccl
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/goccl/goccl/ccl/internal/call"
 )
 
 // ExitStuck is the exit status of a process that ends itself because a call has failed that its library cannot
@@ -16,40 +13,15 @@ const ExitStuck = 70
 // stuckAfter is how long such a call may still take, after the failure, to come back by itself.
 const stuckAfter = time.Second
 
-// foreign makes calls on host memory through the library, under the eyes of the CPU engine's control
-// plane.
-func foreign(ctx context.Context, c *Comm, calls []*call.Call) *call.Fault {
-	l := c.lib
-	for _, k := range calls {
-		if f := c.eng.Begin(ctx, k, l.first(k, c.Size())); f != nil {
-			return f
-		}
-	}
-	if ctx.Done() != nil { // the call cannot look at it
-		stop := context.AfterFunc(ctx, func() { c.eng.Ended(call.ContextFault(ctx.Err())) })
-		defer stop()
-	}
-	c.life.inLibrary.Store(true)
-	err := vendorError(l.Run(ctx, calls))
-	c.life.inLibrary.Store(false)
-	var f *call.Fault
-	for _, k := range calls {
-		if e := c.eng.End(k, err); f == nil {
-			f = e
-		}
-	}
-	return f
-}
-
 // abandon ends what the library is doing for c, since that has failed with e. Where it cannot be ended the
 // process is, with the report: to wait for ever would be worse.
 func (l *library) abandon(c *Comm, e *Error) {
-	l.Abort()
+	l.end.Abort()
 	if l.lib.Interruptible {
 		return
 	}
 	time.AfterFunc(stuckAfter, func() {
-		if !c.life.inLibrary.Load() {
+		if !l.end.Running() {
 			return
 		}
 		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", l.lib.Version, "exit", ExitStuck)
