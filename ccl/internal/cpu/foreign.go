@@ -63,7 +63,7 @@ func (c *Comm) Issued(k *call.Call, meet bool) *call.Fault {
 	if f := c.rank.Fate.Cause(); f != nil {
 		return f
 	}
-	if call.IsPairwise(k.Kind) {
+	if k.Kind.Pairwise() {
 		return nil
 	}
 	c.rank.Order.Enter(k)
