@@ -108,6 +108,7 @@ native: ## the NCCL and RCCL engines on the fake library, also with -race and, b
 
 native-plain:
 	@CGO_ENABLED=1 go test -timeout 15m -tags nccl,rccl ./ccl/internal/native/...
+	@CGO_ENABLED=1 go test -timeout 5m -tags nccl,rccl -run '^(TestQueuedCallHasItsPlace|Test.*Mismatch(HasThePlace|NumbersTheCalls)|TestWayOfQueued)$$' ./ccl ./test/ways # as a build with a backend counts calls
 
 native-race:
 	@CGO_ENABLED=1 go test -race -short -timeout 15m -tags nccl,rccl ./ccl/internal/native

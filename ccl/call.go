@@ -94,15 +94,10 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 // changed reports whether they are not. After an error k is no call.
 func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err error) {
 	if k.Kind != a.kind || k.Type != op.Type(a.typ) || k.Op != op.Op(a.op) || int(k.Root) != a.root || k.To != a.to || a.kind.Counted() {
-		if err := supports(c, a.kind, op.Type(a.typ), op.Op(a.op), host); err != nil && !isOwn(a.kind) {
+		if err := renew(c, k, a, host); err != nil {
 			k.Kind = 0
 			return true, err
 		}
-		if int(int32(a.root)) != a.root { // before it is cut to what a record holds
-			k.Kind = 0
-			return true, op.NoRank(a.kind, a.root, c.size)
-		}
-		a.kernels(k, c.calling.factors)
 		changed = true
 	}
 	if host {
@@ -126,6 +121,18 @@ func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err erro
 	}
 	k.Hash = k.Own
 	return changed, nil
+}
+
+// renew makes k a call of a's kind, type, operator and root, unless c cannot make such calls.
+func renew(c *Comm, k *call.Call, a *args, host bool) error {
+	if err := supports(c, a.kind, op.Type(a.typ), op.Op(a.op), host); err != nil && !isOwn(a.kind) {
+		return err
+	}
+	if int(int32(a.root)) != a.root { // before it is cut to what a record holds
+		return op.NoRank(a.kind, a.root, c.size)
+	}
+	a.kernels(k, c.calling.factors)
+	return nil
 }
 
 // kernels makes k a call of a's kind, type, operator and root, with what follows from these.

@@ -43,7 +43,10 @@ func (b *Buf) on(l *library) (area, error) {
 		}
 		l.known = [2]deviceMemory{b.mem, l.known[0]}
 	}
-	return area{at: at + uintptr(b.first*b.typ.Size()), n: b.count}, nil
+	if b.first != 0 {
+		at += uintptr(b.first * b.typ.Size())
+	}
+	return area{at: at, n: b.count}, nil
 }
 
 // identical reports whether a and b are one value, not just equal ones, whose type need not be comparable.
@@ -95,16 +98,11 @@ func (q *Queue) issueDevice(a *args) Work {
 		k = q.group.add(a)
 	}
 	changed, err := describe(c, k, a, false)
-	if err == nil && k.DstAt == k.SrcAt && k.DstAt != 0 && k.Kind.Exchanges() {
+	if err == nil && k.DstAt == k.SrcAt && k.Kind.Exchanges() {
 		err = l.takesInPlace(k)
 	}
 	if err != nil {
-		if q.group != nil {
-			q.group.drop(false)
-		}
-		w := q.rejected(a.kind, err)
-		c.life.leave()
-		return w
+		return q.rejectedOnDevice(a.kind, err)
 	}
 	var how engine.How
 	meet := changed && l.end.First(k)
@@ -130,11 +128,21 @@ func (q *Queue) issueDevice(a *args) Work {
 // takesInPlace is why the library cannot make k in place, after which k is no call; or nil.
 func (l *library) takesInPlace(k *call.Call) error {
 	err := l.end.InPlace(k.Kind)
-	if err == nil {
+	if err == nil || k.DstAt == 0 { // there is no memory
 		return nil
 	}
 	k.Kind = 0
 	return unsupported{fmt.Errorf("%w (%v x %d)", err, k.Type, max(int(k.Count), k.DstN))}
+}
+
+// rejectedOnDevice is the Work of a call that describe has refused. It ends the use of the Comm.
+func (q *Queue) rejectedOnDevice(k call.Kind, err error) Work {
+	if q.group != nil {
+		q.group.drop(false)
+	}
+	w := q.rejected(k, err)
+	q.c.life.leave()
+	return w
 }
 
 // hand gives the library calls, of which seq is the last.

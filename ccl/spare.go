@@ -81,7 +81,7 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 	po.Timeout = -1 // a spare waits for as long as it takes; Replace has a limit of its own
 	po.hidden = true
 	po.Name, po.OnCall, po.OnFailure = poolName, nil, func(e *Error) { r.poolFailed(e) }
-	pool, f := newComm(po, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) { return world(eo, poolName) }, func(*cpu.Comm) (*library, *call.Fault) { return nil, nil })
+	pool, f := newComm(po, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) { return world(eo, poolName) }, func(eng *cpu.Comm) (*library, *call.Fault) { return onCPU(eng), nil })
 	if f != nil {
 		return nil, f
 	}

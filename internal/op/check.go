@@ -12,14 +12,18 @@ var ErrOverlap = errors.New("dst and src overlap partially")
 // alone, wherever the memory lies. If nothing is wrong it sets Count, and takes from the call the
 // memory that has no meaning on this rank.
 func Check(c *Call, n, me int) error {
-	dst, src := c.DstN, c.SrcN
-	if c.Kind == AllReduce { // the call that is made most
-		if c.Count = uint64(src); dst != src {
-			return lengths(dst, src, src)
-		}
-		return c.overlap()
+	if c.Kind != AllReduce {
+		return c.check(n, me)
 	}
-	root := int(c.Root)
+	if c.Count = uint64(c.SrcN); c.DstN != c.SrcN { // the call that is made most
+		return lengths(c.DstN, c.SrcN, c.SrcN)
+	}
+	return c.overlap()
+}
+
+// check is Check of the other kinds.
+func (c *Call) check(n, me int) error {
+	dst, src, root := c.DstN, c.SrcN, int(c.Root)
 	if (root < 0 || root >= n) && (c.Kind.Rooted() || c.Kind.Pairwise()) {
 		return NoRank(c.Kind, root, n)
 	}

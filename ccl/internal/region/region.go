@@ -187,7 +187,7 @@ func (g *Region) Data(r int, round uint32) unsafe.Pointer { return g.at(g.slotOf
 // r's ring, where Place has said.
 func (g *Region) Payload(r int, round uint32, n int) unsafe.Pointer {
 	if g.N == 2 || n <= tuning.BesideFlag {
-		return g.at(g.slotOf(r, round) + g.BehindFlag(n))
+		return g.at(g.slotOf(r, round) + tuning.BehindFlag(n))
 	}
 	return g.Placed(r, round)
 }
@@ -201,9 +201,6 @@ func (g *Region) Place(r int, round uint32, off int) {
 func (g *Region) Placed(r int, round uint32) unsafe.Pointer {
 	return g.at(int(*(*uint64)(g.Data(r, round))))
 }
-
-// BehindFlag is where in a slot n bytes begin.
-func (g *Region) BehindFlag(n int) int { return tuning.BehindFlag(n) }
 
 // Turn returns the rank whose memory takes r's data the u-th time that it is used: with two ranks, one and the other in
 // turn. So a rank writes where it has read the last time, and has claimed those lines (see receive in package rounds):

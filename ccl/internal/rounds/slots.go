@@ -159,15 +159,10 @@ func (c *slots) post(k *call.Call, round uint32) {
 	ordered.Post(c.own.At(round), uint64(round)<<32|uint64(k.Hash), c.own.At(round+1))
 }
 
-// postInline is post of a round of which n bytes lie in this rank's slot.
+// postInline is post of a round of which n bytes lie in this rank's slot. It asks for the lines that as many of the next round will
+// take, where that helps: with two ranks, the other one has copies of them.
 func (c *slots) postInline(k *call.Call, round uint32, n int) {
 	c.post(k, round)
-	c.claimAhead(round, n)
-}
-
-// claimAhead asks for the lines that n bytes of the round after this will take, where that helps: with two
-// ranks, the other one has copies of them.
-func (c *slots) claimAhead(round uint32, n int) {
 	if c.local.Layout.ClaimAhead && c.n == 2 && n > tuning.BesideFlag && n <= c.local.Inline {
 		ordered.Claim(c.local.Payload(c.me, round+1, n), n)
 	}

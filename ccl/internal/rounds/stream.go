@@ -75,7 +75,7 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 		if n > tuning.BesideFlag { // the next call's data begin in a line that the other has, too
 			ahead := 1
 			if n <= c.local.Layout.ClaimSent {
-				ahead = c.local.BehindFlag(n) + n - 64
+				ahead = tuning.BehindFlag(n) + n - 64
 			}
 			ordered.Claim(unsafe.Add(unsafe.Pointer(c.local.Flag(c.me, round+1)), 64), ahead)
 		}
@@ -106,7 +106,7 @@ func (c *stream) fetchAhead(round uint32, n int) {
 	}
 	lines := 1
 	if n > tuning.BesideFlag {
-		lines = c.local.BehindFlag(n) + n
+		lines = tuning.BehindFlag(n) + n
 	}
 	ordered.Fetch(unsafe.Pointer(c.local.Flag(1-c.me, round+2)), lines)
 }

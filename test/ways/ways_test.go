@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/test/program"
+)
+
+// most is what the way of a call may take: functions, files and packages. It may only shrink: a change that shortens a way lowers it.
+type most [3]int
+
+// A function on the way of a call is no longer, and goes no more ways. Those beyond are listed with their way, until they are cut.
+const (
+	linesMost    = 60
+	branchesMost = 15
+)
+
+// TestWays counts the ways of a blocking AllReduce of 4 KiB between two processes: without a wait, and with one.
+func TestWays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it builds a program with counters in it")
+	}
+	path, dir := build(t), t.TempDir()
+	plan, _ := program.Ranks(t, path, 2, "blocking", dir)
+	if !strings.HasPrefix(plan, "inline") {
+		t.Skip("hardware: 4 KiB go another way between processes on this processor: " + plan)
+	}
+	seen := readWays(t, dir)
+	for _, tc := range []struct {
+		name  string
+		waits bool
+		most  most
+		long  []string
+	}{
+		// 64, 38 and 16, and 81, 43 and 18 on an Intel Xeon; on others lines of slots may be claimed or swapped, and how a rank waits
+		// follows from how long.
+		{"without a wait", false, most{67, 39, 16}, nil},
+		{"with one", true, most{88, 47, 19}, []string{"ccl/internal/plane/wait.go Pause"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) { shortest(t, seen, tc.waits).check(t, tc.most, tc.long) })
+	}
+}
+
+// build builds this program with counters in all packages of the module.
+func build(t *testing.T, flags ...string) string {
+	path := filepath.Join(t.TempDir(), "ways.exe")
+	cmd := exec.Command("go", append([]string{"build", "-cover", "-covermode", "atomic", "-coverpkg", module + "...", "-o", path}, append(flags, ".")...)...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%v\n%s", cmd, out)
+	return path
+}
+
+// readWays returns the ways that a program has written into folders of dir.
+func readWays(t *testing.T, dir string) (seen []way) {
+	folders, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, f := range folders {
+		folder := filepath.Join(dir, f.Name())
+		profile := filepath.Join(folder, "profile")
+		out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i", folder, "-o", profile).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		text, err := os.ReadFile(profile)
+		require.NoError(t, err)
+		w, err := readWay(bytes.NewReader(text), "../..")
+		require.NoError(t, err)
+		seen = append(seen, w)
+	}
+	return seen
+}
+
+// shortest returns the one that passes the fewest functions, of those that wait or of those that do not.
+func shortest(t *testing.T, seen []way, waits bool) (least way) {
+	for _, w := range seen {
+		if w.waits() == waits && (least == nil || len(w) < len(least)) {
+			least = w
+		}
+	}
+	require.NotNil(t, least, "%d ways, none of which is one with waits=%v", len(seen), waits)
+	return least
+}
+
+// waits reports whether the rank has waited for another one: see Pause of package plane.
+func (w way) waits() bool {
+	return slices.ContainsFunc(w, func(f function) bool { return f.file == "ccl/internal/plane/wait.go" && f.name == "Pause" })
+}
+
+// check compares a way with the most that it may take, and its functions with the limits of one function; long are those that are
+// beyond these.
+func (w way) check(t *testing.T, limit most, long []string) {
+	t.Logf("%v functions, files and packages\n%v", w.count(), w)
+	for i, n := range w.count() {
+		assert.LessOrEqual(t, n, limit[i], "%s on the way of a call", []string{"functions", "files", "packages"}[i])
+	}
+	for _, f := range w {
+		if f.lines > linesMost || f.branches > branchesMost {
+			assert.Contains(t, long, f.file+" "+f.name, "%d lines and %d branches; %d and %d are the most", f.lines, f.branches, linesMost, branchesMost)
+		}
+	}
+}
