@@ -42,21 +42,13 @@ func losses(t *testing.T, n, steps int, layout string) (all []float64) {
 
 // train is what rank 0 of these ranks has for losses.
 func train(t testing.TB, world *ccl.Comm, steps int, layout string) (all []float64) {
-	c := words(t, small+fmt.Sprint(steps)+" "+layout)
-	require.NoError(t, c.place(world.Size()))
-	raw, err := read("")
-	require.NoError(t, err)
-	text, err := newText("", raw, c.Context, 0)
-	require.NoError(t, err)
-	c.Vocab = text.vocab
-	tr, err := newTrainer(t.Context(), world, c, text)
-	require.NoError(t, err)
-	for step := range steps {
-		loss, _, err := tr.step(t.Context(), step+1)
-		require.NoError(t, err)
-		all = append(all, loss)
-	}
-	require.NoError(t, tr.close())
+	begun(t, world, layout, steps, func(tr *trainer) {
+		for step := range steps {
+			loss, _, err := tr.step(t.Context(), step+1)
+			require.NoError(t, err)
+			all = append(all, loss)
+		}
+	})
 	return all
 }
 
@@ -65,31 +57,23 @@ func train(t testing.TB, world *ccl.Comm, steps int, layout string) (all []float
 func TestReplicated(t *testing.T) {
 	for _, layout := range []string{"-bf16 -zero 0", "-bf16 -zero 1", "-bf16 -zero 2", "-zero 1"} {
 		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-			c := words(t, small+"3 -tp 2 -sp megatron -micro 2 "+layout)
-			require.NoError(t, c.place(world.Size()))
-			raw, err := read("")
-			require.NoError(t, err)
-			text, err := newText("", raw, c.Context, 0)
-			require.NoError(t, err)
-			c.Vocab = text.vocab
-			tr, err := newTrainer(t.Context(), world, c, text)
-			require.NoError(t, err)
-			for step := 1; step <= 3; step++ {
-				_, _, err := tr.step(t.Context(), step)
-				require.NoError(t, err)
-			}
-			for i, u := range tr.units {
-				for _, p := range tr.model.Pieces(i) {
-					if tr.divided(u, p.Param) {
-						continue
-					}
-					mine := tr.model.Shard(i)[p.At:][:p.Hi-p.Lo]
-					first := slices.Clone(mine)
-					require.NoError(t, ccl.Broadcast(t.Context(), world, first, 0))
-					require.True(t, slices.Equal(first, mine), "%s: parameter %d of unit %d", layout, p.Param, u)
+			begun(t, world, "-tp 2 -sp megatron -micro 2 "+layout, 3, func(tr *trainer) {
+				for step := 1; step <= 3; step++ {
+					_, _, err := tr.step(t.Context(), step)
+					require.NoError(t, err)
 				}
-			}
-			require.NoError(t, tr.close())
+				for i, u := range tr.units {
+					for _, p := range tr.model.Pieces(i) {
+						if tr.divided(u, p.Param) {
+							continue
+						}
+						mine := tr.model.Shard(i)[p.At:][:p.Hi-p.Lo]
+						first := slices.Clone(mine)
+						require.NoError(t, ccl.Broadcast(t.Context(), world, first, 0))
+						require.True(t, slices.Equal(first, mine), "%s: parameter %d of unit %d", layout, p.Param, u)
+					}
+				}
+			})
 		})
 	}
 }

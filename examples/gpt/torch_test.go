@@ -44,26 +44,17 @@ func TestTorch(t *testing.T) {
 	torch := pytorch(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	flags := small + strconv.Itoa(steps)
 	want := make([]float64, steps)
 	var shape config
 	train := func(t testing.TB, world *ccl.Comm, begin func(*trainer), step func(step int, loss float64)) {
-		c := words(t, flags)
-		require.NoError(t, c.place(world.Size()))
-		raw, err := read("")
-		require.NoError(t, err)
-		text, err := newText("", raw, c.Context, 0)
-		require.NoError(t, err)
-		c.Vocab = text.vocab
-		tr, err := newTrainer(t.Context(), world, c, text)
-		require.NoError(t, err)
-		defer tr.close()
-		begin(tr)
-		for s := 1; step != nil && s <= steps; s++ {
-			loss, _, err := tr.step(t.Context(), s)
-			require.NoError(t, err)
-			step(s, loss)
-		}
+		begun(t, world, "", steps, func(tr *trainer) {
+			begin(tr)
+			for s := 1; step != nil && s <= steps; s++ {
+				loss, _, err := tr.step(t.Context(), s)
+				require.NoError(t, err)
+				step(s, loss)
+			}
+		})
 	}
 	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
 		train(t, world, func(tr *trainer) {

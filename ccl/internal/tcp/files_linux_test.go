@@ -64,19 +64,18 @@ func TestTooManyFiles(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// TestAcceptOutOfFiles: the Node says that it cannot accept, and goes on when it can.
+// TestAcceptOutOfFiles: the Node knows that it cannot accept, says so to who opens, and goes on when it can.
 func TestAcceptOutOfFiles(t *testing.T) {
 	checkLeaks(t)
 	b := listen(t)
-	troubles := make(chan error, 1000)
-	b.OnTrouble(func(err error) { troubles <- err })
 	// A socket that is there already can still connect.
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
 	defer syscall.Close(fd)
 	raise := limitFiles(t)
 	require.NoError(t, syscall.Connect(fd, &syscall.SockaddrInet4{Addr: loopback.As4(), Port: int(b.Addr().Port())}))
-	err = <-troubles
+	require.Eventually(t, func() bool { return b.trouble.Load() != nil }, 10*time.Second, time.Millisecond)
+	err = *b.trouble.Load()
 	require.ErrorIs(t, err, syscall.EMFILE)
 	require.ErrorContains(t, err, "tcp: cannot accept connections at "+b.Addr().String())
 	require.ErrorContains(t, err, "ulimit -n")

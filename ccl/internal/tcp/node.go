@@ -54,7 +54,6 @@ type Node struct {
 	wg        sync.WaitGroup
 	strangers *auth.Strangers
 	trouble   atomic.Pointer[error]
-	onTrouble atomic.Pointer[func(error)]
 	onOffer   atomic.Pointer[offerTaker]
 
 	mu   sync.Mutex
@@ -132,11 +131,6 @@ func (n *Node) Addr() netip.AddrPort { return n.addr }
 // Wire is how data travel.
 func (n *Node) Wire() auth.Wire { return n.wire }
 
-// OnTrouble sets a function to be told when connections cannot be accepted, as when
-// the process has too many files open; the Node tries again. An Open that ran out
-// of time meanwhile says it, too.
-func (n *Node) OnTrouble(f func(error)) { n.onTrouble.Store(&f) }
-
 // offerTaker takes the connections of one stream.
 type offerTaker struct {
 	stream uint32
@@ -187,7 +181,8 @@ func (n *Node) accept() {
 		}
 		if err != nil {
 			// Out of files or memory, or the peer was gone already: none lasts.
-			n.report(fmt.Errorf("tcp: cannot accept connections at %v: %w", n.addr, explain(err)))
+			err = fmt.Errorf("tcp: cannot accept connections at %v: %w", n.addr, explain(err))
+			n.trouble.Store(&err)
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			select {
 			case <-time.After(delay):
@@ -200,13 +195,6 @@ func (n *Node) accept() {
 		if s := n.strangers.Admit(conn); s != nil {
 			n.wg.Go(func() { n.serve(conn, s) })
 		}
-	}
-}
-
-func (n *Node) report(err error) {
-	n.trouble.Store(&err)
-	if f := n.onTrouble.Load(); f != nil {
-		(*f)(err)
 	}
 }
 
