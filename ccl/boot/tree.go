@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 )
 
@@ -104,6 +105,30 @@ func (t *tree) end() {
 	t.mu.Lock()
 	t.over = true
 	t.mu.Unlock()
+}
+
+// relayed is the relay that several missing ranks, itself among them, have in common.
+type relayed struct{ who join }
+
+func (v *relayed) String() string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(" All of them reach rank 0 through rank %d (%v).", v.who.Rank, v.who)
+}
+
+// through is the relay that connects all these ranks, if there are several: one that is stopped, or cannot be reached, keeps back
+// all that is behind it.
+func through(children map[*child]struct{}, missing []int) *relayed {
+	for ch := range children {
+		if !slices.Contains(missing, ch.who.Rank) {
+			continue
+		}
+		if len(missing) > 1 && !slices.ContainsFunc(missing, func(r int) bool { _, is := ch.ranks[r]; return !is }) {
+			return &relayed{ch.who}
+		}
+	}
+	return nil
 }
 
 // detour is the error of a newcomer that does not reach the relay to which it was sent. What that one answers is not what

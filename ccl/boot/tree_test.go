@@ -200,6 +200,48 @@ func TestRelayLost(t *testing.T) {
 	}
 }
 
+// A relay that keeps back all that is behind it, as one that is stopped, is named by rank 0 where the time is over.
+func TestRelayHoldsUp(t *testing.T) {
+	branching(t, 1)
+	noLeaks(t)
+	root := freeRoot(t)
+	const n = 5
+	boots := joined(t, n, func(r int) (*Boot, error) {
+		return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte("s"), HostID: fmt.Sprint(r)})
+	})
+	first := takenBy(boots[0].server.(*rootServer))[0].way.Rank
+	_, errs := gather(within(t, 300*time.Millisecond), []*Boot{boots[0], nil, nil, nil, nil}, make([][]byte, n))
+	e := wantError(t, errs[0], Timeout, 0, first)
+	require.Equal(t, []int{1, 2, 3, 4}, e.Missing)
+	require.Regexp(t, `^4 ranks have not reached AllGather 1 after [\d.]+m?s: 1-4\. All of them reach rank 0 through rank `+fmt.Sprint(first)+` \(host .*\)\.$`, e.Text)
+}
+
+// Ranks of several relays, one rank, and ranks whose relay has come, are kept back by no relay.
+func TestThrough(t *testing.T) {
+	of := func(rank int, ranks ...int) *child {
+		ch := &child{who: join{Rank: rank, Host: "h", PID: 1}, ranks: map[int]struct{}{rank: {}}}
+		for _, r := range ranks {
+			ch.ranks[r] = struct{}{}
+		}
+		return ch
+	}
+	children := map[*child]struct{}{of(1, 2, 3): {}, of(4, 5): {}, of(0): {}}
+	for _, tc := range []struct {
+		missing []int
+		want    string
+	}{
+		{[]int{1, 2}, " All of them reach rank 0 through rank 1 (host h, pid 1)."},
+		{[]int{4, 5}, " All of them reach rank 0 through rank 4 (host h, pid 1)."},
+		{[]int{1}, ""},
+		{[]int{2, 3}, ""},
+		{[]int{1, 4}, ""},
+		{[]int{7, 8}, ""},
+		{nil, ""},
+	} {
+		require.Equal(t, tc.want, through(children, tc.missing).String(), "%v", tc.missing)
+	}
+}
+
 // Who waits in vain for the relay to which it was sent names that one.
 func TestDetourIsNamed(t *testing.T) {
 	to := way{Rank: 7, PID: 70, Host: "x1", Addr: netip.MustParseAddrPort("10.0.0.7:99")}
