@@ -28,8 +28,8 @@ func TestBranches(t *testing.T) {
 	require.Equal(t, branches, branchesOf(flat+1))
 }
 
-// A server with all its branches sends newcomers to these in turn, if they are reached from there and have a door, and takes
-// those that it can send nowhere.
+// A server with all its branches sends newcomers to these in turn, if they are reached from there
+// and have a door, and takes those that it can send nowhere.
 func TestPlace(t *testing.T) {
 	relay := func(rank int, door uint16) join {
 		return join{Protocol: protocol, Rank: rank, Size: 99, PID: rank, Host: fmt.Sprint("h", rank), Door: door}
@@ -106,8 +106,8 @@ func relayAt(t *testing.T, root string, rank, size int, port int) *auth.Stream {
 	return conn
 }
 
-// A relay to which rank 0 sends others, and which they do not reach, does not keep them from joining. Its end is told to all,
-// with its name.
+// A relay to which rank 0 sends others, and which they do not reach, does not keep them from
+// joining. Its end is told to all, with its name.
 func TestRelayLostWhileJoining(t *testing.T) {
 	branching(t, 1)
 	noLeaks(t)
@@ -166,8 +166,8 @@ func TestAstray(t *testing.T) {
 	closeAll(append(boots, b))
 }
 
-// The end of the relay through which the others reach rank 0 is told by its name to all, on either side of it, whether they wait
-// for an answer or not, and however far they are from it.
+// The end of the relay through which the others reach rank 0 is told by its name to all, on either
+// side of it, whether they wait for an answer or not, and however far they are from it.
 func TestRelayLost(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		t.Run(fmt.Sprint("waiting ", waiting), func(t *testing.T) {
@@ -200,7 +200,8 @@ func TestRelayLost(t *testing.T) {
 	}
 }
 
-// A relay that keeps back all that is behind it, as one that is stopped, is named by rank 0 where the time is over.
+// A relay that keeps back all that is behind it, as one that is stopped, is named by rank 0 where
+// the time is over.
 func TestRelayHoldsUp(t *testing.T) {
 	branching(t, 1)
 	noLeaks(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// meshComms is how many Comms of a mesh of four dimensions a rank has: one for each dimension, and for six planes.
+// meshComms is how many Comms of a mesh of four dimensions a rank has: one for each dimension, and
+// for six planes.
 const meshComms = 10
 
 // holds says what a process holds once it has joined, and once it has the Comms of a mesh.
@@ -57,8 +58,8 @@ func holds(ctx context.Context, c *ccl.Comm) error {
 	return nil
 }
 
-// TestHolds prints what a process holds as jobs grow, with four ranks on a host, and in a large one what each rank of a job so
-// adds to every process of it.
+// TestHolds prints what a process holds as jobs grow, with four ranks on a host, and in a large one
+// what each rank of a job so adds to every process of it.
 func TestHolds(t *testing.T) {
 	sizes := []int{8, *ranks}
 	for n := 64; n < *ranks; n *= 4 {
