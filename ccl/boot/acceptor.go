@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// acceptor has the doors of a hostServer, and the connections that came through them, until it is shut.
+// acceptor has the doors of a hostServer, and the connections that came through them, until it is
+// shut.
 type acceptor struct {
 	done  chan struct{} // closed by shut
 	doors doors

@@ -8,14 +8,16 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// door is a listener, and those that came to it and have not proved yet that they belong to the job.
+// door is a listener, and those that came to it and have not proved yet that they belong to the
+// job.
 type door struct {
 	net.Listener
 	strangers *auth.Strangers
 	secret    []byte
 }
 
-// doors are those of a server: rank 0 has one, and a relay one for its host and, in a large job, one for others.
+// doors are those of a server: rank 0 has one, and a relay one for its host and, in a large job,
+// one for others.
 type doors struct {
 	few int // so many may be in the handshake at each while none is slow; 0: as many as there is room for
 

@@ -135,7 +135,7 @@ func (r *hostRelay) loop() {
 		case <-r.done:
 			return
 		}
-		confirmed := r.unacked == 0
+		confirmed := r.unacked == 0 && (r.final == nil || r.allTold())
 		for ; confirmed && r.owed > 0; r.owed-- {
 			r.send(frame{kind: frameAck})
 		}
@@ -148,10 +148,23 @@ func (r *hostRelay) loop() {
 	}
 }
 
+// allTold reports whether all that have been let in, and may know no other way to rank 0, have heard how it ended.
+func (r *hostRelay) allTold() bool {
+	if r.coming.Load() > 0 {
+		return false
+	}
+	for ch := range r.children {
+		if ch != r.local && !ch.told {
+			return false
+		}
+	}
+	return true
+}
+
 // handle passes on what the ranks of this host send.
 func (r *hostRelay) handle(e event) {
 	switch e.kind {
-	case eventCame:
+	case eventCame, eventFailed:
 		r.came(e.child)
 	case eventGone:
 		r.gone(e.child)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
@@ -32,6 +33,7 @@ type hostServer struct {
 	acceptor
 	events chan event
 	wg     sync.WaitGroup
+	coming atomic.Int32 // connections that are let in, and whose coming the loop has not seen
 
 	// Only the loop touches these.
 	children map[*child]struct{}
@@ -66,6 +68,7 @@ const (
 	eventFrame
 	eventChanged // what it sent is read no more, but it is there
 	eventGone
+	eventFailed // one that was let in does not come
 )
 
 func newHostServer(self join, job string) hostServer {
@@ -82,6 +85,7 @@ func (c *hostServer) attach() *auth.Stream {
 	here, there := auth.Pipe()
 	c.local = newChild(there, c.self, true)
 	c.admit(there)
+	c.coming.Add(1)
 	c.serve(c.local, there)
 	return here
 }
@@ -129,7 +133,7 @@ func (c *hostServer) greet(conn net.Conn, d *door, stranger *auth.Stranger) {
 // vet finds out whether conn is one of the job's that this process is to serve, and whose: else there is no stream.
 func (c *hostServer) vet(conn net.Conn, d *door, stranger *auth.Stranger) (s *auth.Stream, who join) {
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
-	reply := c.self
+	reply, let := c.self, false
 	err := auth.SameUser(conn, d.secret)
 	if err == nil {
 		s, _, err = auth.Server(conn, c.job, d.secret, func(hello []byte) ([]byte, error) {
@@ -140,6 +144,9 @@ func (c *hostServer) vet(conn net.Conn, d *door, stranger *auth.Stranger) (s *au
 			if err == nil && reply.To == nil && !stranger.Leave() { // what is let in must not be dropped to make room
 				err = net.ErrClosed
 			}
+			if let = err == nil && reply.To == nil; let {
+				c.coming.Add(1) // before the other end knows that it is served here
+			}
 			return reply.encode(), err
 		})
 	}
@@ -149,6 +156,9 @@ func (c *hostServer) vet(conn net.Conn, d *door, stranger *auth.Stranger) (s *au
 	if reply.To != nil {
 		s = nil
 		conn.Close() // which keeps its place until then
+	}
+	if let && s == nil {
+		c.post(event{kind: eventFailed})
 	}
 	stranger.Judge(err)
 	return s, who
@@ -207,8 +217,12 @@ func (c *hostServer) post(e event) {
 	}
 }
 
-// came and gone keep the set of children; the loop calls them first.
-func (c *hostServer) came(ch *child) { c.children[ch] = struct{}{} }
+// came and gone keep the set of children; the loop calls them first. came has nil for one that does not come after all.
+func (c *hostServer) came(ch *child) {
+	if c.coming.Add(-1); ch != nil {
+		c.children[ch] = struct{}{}
+	}
+}
 
 func (c *hostServer) gone(ch *child) {
 	delete(c.children, ch)

@@ -12,13 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How a large job begins, over virtual time: the relays of its hosts are placed by the servers' own code (tree.place), and what
-// they pass on are tables as they are. Simulated are links, and what a process takes for a handshake and for a byte.
+// How a large job begins, over virtual time: the relays of its hosts are placed by the servers' own
+// code (tree.place), and what they pass on are tables as they are. Simulated are links, and what a
+// process takes for a handshake and for a byte.
 
-// meetingHosts is the size of the job that is simulated, with 12 ranks on a host: `make scale` has Aurora's 10,080.
+// meetingHosts is the size of the job that is simulated, with 12 ranks on a host: `make scale` has
+// Aurora's 10,080.
 var meetingHosts = flag.Int("hosts", 840, "simulate the start of a job on so many hosts")
 
-// pace is what the parts of a start take. Latency and bandwidth are Slingshot's across groups; the rest is what one core does.
+// pace is what the parts of a start take. Latency and bandwidth are Slingshot's across groups; the
+// rest is what one core does.
 var pace = struct {
 	latency   time.Duration
 	handshake time.Duration // of a process, for one connection: six messages, eight HMACs, and keys
@@ -58,8 +61,8 @@ func arrive(root *relay, byAddr map[netip.AddrPort]*relay, rank, size int, at ne
 	}
 }
 
-// down is how long a frame of so many bytes takes to reach all relays below r: each sends it to its branches at the same time, as
-// fast as a core and the link of its host allow.
+// down is how long a frame of so many bytes takes to reach all relays below r: each sends it to its
+// branches at the same time, as fast as a core and the link of its host allow.
 func (r *relay) down(bytes int) (last time.Duration) {
 	if len(r.children) == 0 {
 		return 0
@@ -71,7 +74,8 @@ func (r *relay) down(bytes int) (last time.Duration) {
 	return last + pace.latency + time.Duration(each*1e9)
 }
 
-// up is how long it takes until all that the ranks behind r say has reached r: frames are taken in one after the other.
+// up is how long it takes until all that the ranks behind r say has reached r: frames are taken in
+// one after the other.
 func (r *relay) up(perHost, bytes int) (ranks int, last time.Duration) {
 	ranks = perHost
 	for _, c := range r.children {
@@ -82,8 +86,8 @@ func (r *relay) up(perHost, bytes int) (ranks int, last time.Duration) {
 	return ranks, last + time.Duration(ranks)*pace.frame
 }
 
-// TestMeetingSimulated prints what a start takes and sends. Rank 0 has the branches that it is meant to have, the tree is as deep as
-// these allow and no deeper, and rank 0 sends at most 100 MB.
+// TestMeetingSimulated prints what a start takes and sends. Rank 0 has the branches that it is
+// meant to have, the tree is as deep as these allow and no deeper, and rank 0 sends at most 100 MB.
 func TestMeetingSimulated(t *testing.T) {
 	const perHost = 12
 	hosts := *meetingHosts
@@ -137,7 +141,8 @@ func TestMeetingSimulated(t *testing.T) {
 	require.Less(t, now, DefaultLimit/10)
 }
 
-// TestMeetingOfOneHostLost is the simulated tree without the branches of a relay that has gone: newcomers are taken by the others.
+// TestMeetingWithoutABranch is the simulated tree without the branches of a relay that has gone:
+// newcomers are taken by the others.
 func TestMeetingWithoutABranch(t *testing.T) {
 	root := &relay{tree: tree{most: branches}}
 	byAddr := map[netip.AddrPort]*relay{}

@@ -17,13 +17,14 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// What rank 0 sends while a job begins, and how many connections it holds for that, as a function of the number of ranks.
+// What rank 0 sends while a job begins, and how many connections it holds for that, as a function
+// of the number of ranks.
 
 // settings are as long as those that ranks compare: their hash alone is sent.
 const settings = `version 0.0.0-dev;Backend="";build tags="";Staged=false;Timeout=0s;PeerTimeout=5s;Check=async;RankOrder=false;Wire="plain";Hints="";GOCCL_ALGO=""`
 
-// rounds are what rank r says in the AllGathers of NewComm, as package join has them: a hello, two verdicts, one of which has
-// the address where the rank is reached, and the last one.
+// rounds are what rank r says in the AllGathers of NewComm, as package join has them: a hello, two
+// verdicts, one of which has the address where the rank is reached, and the last one.
 func rounds(r, perHost int) [][]byte {
 	var host, process [16]byte
 	binary.LittleEndian.PutUint64(host[:], hash(uint64(r/perHost)))
@@ -43,7 +44,8 @@ func hash(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// meter counts what goes out through the connections that a listener accepts, and how many there are.
+// meter counts what goes out through the connections that a listener accepts, and how many there
+// are.
 type meter struct {
 	net.Listener
 	bytes, writes, now, most atomic.Int64
@@ -77,8 +79,8 @@ func (c *metered) Close() error {
 	return c.Conn.Close()
 }
 
-// TestRootSends starts jobs in which every rank is a host of its own, the most that rank 0 can have to do with. It is the real
-// thing, handshakes and encryption included.
+// TestRootSends starts jobs in which every rank is a host of its own, the most that rank 0 can have
+// to do with. It is the real thing, handshakes and encryption included.
 func TestRootSends(t *testing.T) {
 	for _, tc := range []struct{ n, branches, bytes int }{
 		{8, 7, 30_000},
@@ -126,8 +128,8 @@ func TestRootSends(t *testing.T) {
 	}
 }
 
-// TestRootOfAurora is rank 0's own server with the relays that it takes, whose ranks are made up: 12 on a host. What it sends
-// for the largest job stays below 100 MB.
+// TestRootOfAurora is rank 0's own server with the relays that it takes, whose ranks are made up:
+// 12 on a host. What it sends for the largest job stays below 100 MB.
 func TestRootOfAurora(t *testing.T) {
 	for _, tc := range []struct{ n, bytes int }{
 		{768, 700_000},

@@ -148,7 +148,7 @@ func (h *rootServer) loop() {
 
 func (h *rootServer) handle(e event) {
 	switch e.kind {
-	case eventCame:
+	case eventCame, eventFailed:
 		h.came(e.child)
 	case eventGone:
 		h.hostServer.gone(e.child)
@@ -417,10 +417,14 @@ func (h *rootServer) failMissing(what string, isMissing func(int) bool) {
 			missing = append(missing, r)
 		}
 	}
-	e := fault(Timeout, "%s after %v: %s.%s%s", absent(missing, what), time.Since(h.since).Round(time.Millisecond),
-		listRanks(missing), h.expected(missing), h.turnedAway())
+	via := through(h.children, missing)
+	e := fault(Timeout, "%s after %v: %s.%s%s%s", absent(missing, what), time.Since(h.since).Round(time.Millisecond),
+		listRanks(missing), via, h.expected(missing), h.turnedAway())
 	e.Missing = missing
-	if len(missing) > 0 {
+	switch {
+	case via != nil:
+		e.Peer = via.who.Rank
+	case len(missing) > 0:
 		e.Peer = missing[0]
 	}
 	h.fail(e)

@@ -15,7 +15,7 @@ import (
 )
 
 // shapes are the ways in which ranks are connected: through one relay, through
-// several, through one each, and through a tree of these, which is as deep as can be or has two branches at each.
+// several, through one each, and through a tree of these that is as deep as can be.
 var shapes = []struct {
 	name     string
 	host     func(rank int) string
@@ -25,7 +25,6 @@ var shapes = []struct {
 	{"two hosts", func(r int) string { return fmt.Sprint(r % 2) }, 0},
 	{"all apart", func(r int) string { return fmt.Sprint(r) }, 0},
 	{"in a line", func(r int) string { return fmt.Sprint(r) }, 1},
-	{"in a tree", func(r int) string { return fmt.Sprint(r) }, 2},
 	{"two hosts in a line", func(r int) string { return fmt.Sprint(r % 2) }, 1},
 }
 
@@ -238,7 +237,7 @@ func TestCanceled(t *testing.T) {
 		ctx := within(t, long)
 		mine, cancel := context.WithCancel(ctx)
 		defer cancel()
-		time.AfterFunc(100*time.Millisecond, cancel)
+		time.AfterFunc(300*time.Millisecond, cancel) // once rank 1 is on its way to rank 0, on a machine however busy
 		_, errs := all(4, func(r int) (*Boot, error) {
 			switch r {
 			case 1:

@@ -2,8 +2,8 @@ package boot
 
 import "encoding/binary"
 
-// A table has the values of a round, in the order of ranks. What ranks of one job say is much alike, and of one host more so;
-// so it goes over the wire as what differs from the rank before:
+// A table has the values of a round, in the order of ranks. What ranks of one job say is much
+// alike, and of one host more so; so it goes over the wire as what differs from the rank before:
 //
 //	run   uvarint  so many ranks in a row have this value
 //	same  1        so many bytes at its beginning are those of the value before it
@@ -56,7 +56,8 @@ func maxTable(size int) int {
 	return int(min(int64(size)*(tableEntry+MaxValue), 1<<31-1))
 }
 
-// tableEntry is the most that a table has of a value beside its bytes: a run of 1, 3 bytes of length.
+// tableEntry is the most that a table has of a value beside its bytes: a run of 1, 3 bytes of
+// length.
 const tableEntry = 5
 
 // entry is one value of a table.
@@ -65,7 +66,8 @@ type entry struct {
 	rest      []byte
 }
 
-// nextEntry reads the first entry of data, and returns what follows it. Before it stood a value of so many bytes.
+// nextEntry reads the first entry of data, and returns what follows it. Before it stood a value of
+// so many bytes.
 func nextEntry(data []byte, before int) (e entry, more []byte, ok bool) {
 	run, n := binary.Uvarint(data)
 	if n <= 0 || run == 0 || run > 1<<31-1 || n >= len(data) {
@@ -82,8 +84,9 @@ func nextEntry(data []byte, before int) (e entry, more []byte, ok bool) {
 	return e, data[end:], true
 }
 
-// parseTable returns the size values in data. Those that share nothing with the one before are not copied, and ranks in a row that
-// say the same have one value. What is allocated is bounded by the bytes that came, and by size.
+// parseTable returns the size values in data. Those that share nothing with the one before are not
+// copied, and ranks in a row that say the same have one value. What is allocated is bounded by the
+// bytes that came, and by size.
 func parseTable(data []byte, size int) ([][]byte, error) {
 	ranks, before, made := 0, 0, 0
 	for in := data; len(in) > 0; {

@@ -89,8 +89,8 @@ func TestTableOfAnything(t *testing.T) {
 	}
 }
 
-// What a table makes a process allocate is bounded by the bytes that come: at most 86 times as many, since an entry of 3 bytes
-// repeats 255 at most.
+// What a table makes a process allocate is bounded by the bytes that come: at most 86 times as
+// many, since an entry of 3 bytes repeats 255 at most.
 func TestTableGrowsLittle(t *testing.T) {
 	data := append([]byte{1, 0, 255, 1}, bytes.Repeat([]byte{'x'}, 255)...)
 	const n = 1000

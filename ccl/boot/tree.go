@@ -5,29 +5,35 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 )
 
-// Relays form a tree: rank 0 serves some of them, and sends those that come later on to these, which do the same. A table so
-// leaves each process as often as it has branches, whatever the size of the job.
+// Relays form a tree: rank 0 serves some of them, and sends those that come later on to these,
+// which do the same. A table so leaves each process as often as it has branches, whatever the size
+// of the job.
 //
-//	newcomer  handshake with rank 0, whose reply has the way to a relay; handshake with that one; and so on
+//	newcomer  handshake with rank 0, whose reply leads to a relay; handshake with that; and so on
 //	taken     it is a branch, and tells at which port it takes others itself
 //
-// Each connection has the handshake of the job's secret, and the way to go comes authenticated with its reply. A newcomer that
-// does not reach where it was sent asks rank 0 again, which then takes it.
+// Each connection has the handshake of the job's secret, and the way to go comes authenticated with
+// its reply. A newcomer that does not reach where it was sent asks rank 0 again, which then takes
+// it.
 const (
 	// branches is how many relays a server takes in a large job.
 	branches = 16
-	// flat is the size of jobs in which rank 0 takes all relays, so that none needs a second handshake.
+	// flat is the size of jobs in which rank 0 takes all relays, so that none needs a second
+	// handshake.
 	flat = 64
-	// prompt is how many connections of a large job rank 0 has in the handshake, unless they are slow: see auth.Strangers.
+	// prompt is how many connections of a large job rank 0 has in the handshake, unless they are
+	// slow: see auth.Strangers.
 	prompt = 32
 	// maxHops bounds how often a newcomer is sent on.
 	maxHops = 16
 )
 
-// branchesOf is how many relays each server takes in a job of so many ranks; 0: all that come. It is a variable for tests.
+// branchesOf is how many relays each server takes in a job of so many ranks; 0: all that come. It
+// is a variable for tests.
 var branchesOf = func(size int) int {
 	if size <= flat {
 		return 0
@@ -45,8 +51,8 @@ type way struct {
 
 func (w way) String() string { return fmt.Sprintf("host %s, pid %d", w.Host, w.PID) }
 
-// leadsFrom reports whether what reached this process from that address can go this way: within one host, or between hosts in one
-// family of addresses.
+// leadsFrom reports whether what reached this process from that address can go this way: within one
+// host, or between hosts in one family of addresses.
 func (w way) leadsFrom(a netip.Addr) bool {
 	to := w.Addr.Addr()
 	return w.Addr.Port() != 0 && to.IsValid() && a.IsValid() && !to.IsLinkLocalUnicast() &&
@@ -69,8 +75,8 @@ type tree struct {
 	next  int
 }
 
-// place takes the relay who, which came by conn, or returns the way to one that takes it. Those of another version, and
-// those that come when the joining is over, are taken, to be told so.
+// place takes the relay who, which came by conn, or returns the way to one that takes it. Those of
+// another version, and those that come when the joining is over, are taken, to be told so.
 func (t *tree) place(conn net.Conn, who join) *way {
 	from := addrOf(conn.RemoteAddr())
 	t.mu.Lock()
@@ -106,8 +112,32 @@ func (t *tree) end() {
 	t.mu.Unlock()
 }
 
-// detour is the error of a newcomer that does not reach the relay to which it was sent. What that one answers is not what
-// rank 0 says, so the cause is not unwrapped.
+// relayed is the relay that several missing ranks, itself among them, have in common.
+type relayed struct{ who join }
+
+func (v *relayed) String() string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(" All of them reach rank 0 through rank %d (%v).", v.who.Rank, v.who)
+}
+
+// through is the relay that connects all these ranks, if there are several: one that is stopped, or
+// cannot be reached, keeps back all that is behind it.
+func through(children map[*child]struct{}, missing []int) *relayed {
+	for ch := range children {
+		if !slices.Contains(missing, ch.who.Rank) {
+			continue
+		}
+		if len(missing) > 1 && !slices.ContainsFunc(missing, func(r int) bool { _, is := ch.ranks[r]; return !is }) {
+			return &relayed{ch.who}
+		}
+	}
+	return nil
+}
+
+// detour is the error of a newcomer that does not reach the relay to which it was sent. What that
+// one answers is not what rank 0 says, so the cause is not unwrapped.
 type detour struct {
 	to  way
 	err error

@@ -28,8 +28,8 @@ func TestBranches(t *testing.T) {
 	require.Equal(t, branches, branchesOf(flat+1))
 }
 
-// A server with all its branches sends newcomers to these in turn, if they are reached from there and have a door, and takes
-// those that it can send nowhere.
+// A server with all its branches sends newcomers to these in turn, if they are reached from there
+// and have a door, and takes those that it can send nowhere.
 func TestPlace(t *testing.T) {
 	relay := func(rank int, door uint16) join {
 		return join{Protocol: protocol, Rank: rank, Size: 99, PID: rank, Host: fmt.Sprint("h", rank), Door: door}
@@ -106,8 +106,8 @@ func relayAt(t *testing.T, root string, rank, size int, port int) *auth.Stream {
 	return conn
 }
 
-// A relay to which rank 0 sends others, and which they do not reach, does not keep them from joining. Its end is told to all,
-// with its name.
+// A relay to which rank 0 sends others, and which they do not reach, does not keep them from
+// joining. Its end is told to all, with its name.
 func TestRelayLostWhileJoining(t *testing.T) {
 	branching(t, 1)
 	noLeaks(t)
@@ -166,8 +166,8 @@ func TestAstray(t *testing.T) {
 	closeAll(append(boots, b))
 }
 
-// The end of the relay through which the others reach rank 0 is told by its name to all, on either side of it, whether they wait
-// for an answer or not, and however far they are from it.
+// The end of the relay through which the others reach rank 0 is told by its name to all, on either
+// side of it, whether they wait for an answer or not, and however far they are from it.
 func TestRelayLost(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		t.Run(fmt.Sprint("waiting ", waiting), func(t *testing.T) {
@@ -197,6 +197,49 @@ func TestRelayLost(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A relay that keeps back all that is behind it, as one that is stopped, is named by rank 0 where
+// the time is over.
+func TestRelayHoldsUp(t *testing.T) {
+	branching(t, 1)
+	noLeaks(t)
+	root := freeRoot(t)
+	const n = 5
+	boots := joined(t, n, func(r int) (*Boot, error) {
+		return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte("s"), HostID: fmt.Sprint(r)})
+	})
+	first := takenBy(boots[0].server.(*rootServer))[0].way.Rank
+	_, errs := gather(within(t, 300*time.Millisecond), []*Boot{boots[0], nil, nil, nil, nil}, make([][]byte, n))
+	e := wantError(t, errs[0], Timeout, 0, first)
+	require.Equal(t, []int{1, 2, 3, 4}, e.Missing)
+	require.Regexp(t, `^4 ranks have not reached AllGather 1 after [\d.]+m?s: 1-4\. All of them reach rank 0 through rank `+fmt.Sprint(first)+` \(host .*\)\.$`, e.Text)
+}
+
+// Ranks of several relays, one rank, and ranks whose relay has come, are kept back by no relay.
+func TestThrough(t *testing.T) {
+	of := func(rank int, ranks ...int) *child {
+		ch := &child{who: join{Rank: rank, Host: "h", PID: 1}, ranks: map[int]struct{}{rank: {}}}
+		for _, r := range ranks {
+			ch.ranks[r] = struct{}{}
+		}
+		return ch
+	}
+	children := map[*child]struct{}{of(1, 2, 3): {}, of(4, 5): {}, of(0): {}}
+	for _, tc := range []struct {
+		missing []int
+		want    string
+	}{
+		{[]int{1, 2}, " All of them reach rank 0 through rank 1 (host h, pid 1)."},
+		{[]int{4, 5}, " All of them reach rank 0 through rank 4 (host h, pid 1)."},
+		{[]int{1}, ""},
+		{[]int{2, 3}, ""},
+		{[]int{1, 4}, ""},
+		{[]int{7, 8}, ""},
+		{nil, ""},
+	} {
+		require.Equal(t, tc.want, through(children, tc.missing).String(), "%v", tc.missing)
 	}
 }
 

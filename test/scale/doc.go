@@ -1,5 +1,6 @@
-// Package scale runs jobs of many processes on this machine: how long they take to join, what each of them holds, and how soon
-// all hear that one is gone. The usual tests run a few ranks; `make thousand` runs 1,000.
+// Package scale runs jobs of many processes on this machine: how long they take to join, what each
+// of them holds, and how soon all hear that one is gone. The usual tests run a few ranks; `make
+// thousand` runs 1,000.
 //
 // Larger jobs are simulated: see ccl/internal/scale, and TestMeetingSimulated of ccl/boot.
 package scale

@@ -107,8 +107,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// job runs n ranks on so many hosts in a role, and returns their figures by name. One of them may be meant to fail: Spawn's error is
-// returned.
+// job runs n ranks on so many hosts in a role, and returns their figures by name. One of them may
+// be meant to fail: Spawn's error is returned.
 func job(t testing.TB, n, hosts int, role string) (map[string][]int64, error) {
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)

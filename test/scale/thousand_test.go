@@ -19,7 +19,8 @@ var ranks = flag.Int("ranks", 24, "ranks of the jobs of many processes")
 
 func init() { roles["killed"] = killed }
 
-// killed makes calls until one fails, since the process of the rank in the middle ends in the midst of them.
+// killed makes calls until one fails, since the process of the rank in the middle ends in the midst
+// of them.
 func killed(ctx context.Context, c *ccl.Comm) error {
 	victim := c.Size() / 2
 	err := ccl.Barrier(ctx, c)
@@ -44,9 +45,9 @@ func killed(ctx context.Context, c *ccl.Comm) error {
 	return nil
 }
 
-// TestThousand is a job of many processes, on one host and on several: they join, make calls, and end; in another one a rank is killed,
-// which all others hear. On 2 cores 1,000 are to join in 25 s and to hear in 1 s, with 12 GiB in all; the test allows ten
-// times the time.
+// TestThousand is a job of many processes, on one host and on several: they join, make calls, and
+// end; in another one a rank is killed, which all others hear. On 2 cores 1,000 are to join in 25 s
+// and to hear in 1 s, with 12 GiB in all; the test allows ten times the time.
 func TestThousand(t *testing.T) {
 	n := *ranks
 	t.Log("| ranks | hosts | joined after s | 9 calls s | GB of the job | descriptors of a process, at most | a kill heard after s |")

@@ -8,7 +8,8 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// A host is beside its places in the tree and two on either side of the ring, and the ring closes over those that are gone.
+// A host is beside its places in the tree and two on either side of the ring, and the ring closes
+// over those that are gone.
 func TestBeside(t *testing.T) {
 	topo := algo.Blocks(20, 2)
 	for _, tc := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 )
 
-// hosts is the size of the job that is simulated, with 12 ranks on each: `make scale` has Aurora's 10,080, which takes minutes and
-// some GB.
+// hosts is the size of the job that is simulated, with 12 ranks on each: `make scale` has Aurora's
+// 10,080, which takes minutes and some GB.
 var hosts = flag.Int("hosts", 120, "simulate a job on so many hosts")
 
 // TestMain says what the simulation itself took.

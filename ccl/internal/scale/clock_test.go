@@ -21,7 +21,8 @@ func (m *message) before(o *message) bool {
 	return m.at < o.at || m.at == o.at && m.number < o.number
 }
 
-// calendar hands out messages in the order in which they arrive (a binary heap: container/heap would allocate each).
+// calendar hands out messages in the order in which they arrive (a binary heap: container/heap
+// would allocate each).
 type calendar struct {
 	heap   []message
 	number uint64
@@ -74,8 +75,8 @@ type network struct {
 	lateBy    time.Duration
 }
 
-// slingshot is Aurora's: 2 us in a group of 64 hosts, 3.5 across, 25 GB/s. That a process takes 10 us for a frame is the time of
-// a wakeup and two system calls.
+// slingshot is Aurora's: 2 us in a group of 64 hosts, 3.5 across, 25 GB/s. That a process takes 10
+// us for a frame is the time of a wakeup and two system calls.
 var slingshot = network{near: 2 * time.Microsecond, far: 3500 * time.Nanosecond, group: 64, perSecond: 25e9, handle: 10 * time.Microsecond}
 
 // late is slingshot, where one message in a hundred is late by a second.

@@ -81,7 +81,8 @@ func newFlood(hosts int, net network) *flood {
 	return f
 }
 
-// lose ends so many hosts at once, and runs until nothing more is on its way. Those beside them see the end of their connections.
+// lose ends so many hosts at once, and runs until nothing more is on its way. Those beside them see
+// the end of their connections.
 func (f *flood) lose(k int) outcome {
 	for _, h := range f.random.Perm(len(f.hosts) - deciders)[:k] {
 		f.lost[h+deciders] = true
@@ -125,7 +126,8 @@ func (f *flood) lose(k int) outcome {
 	return f.result
 }
 
-// propose has host h say that host o is lost, whose connection has ended. It is what Site.Lost and Post do.
+// propose has host h say that host o is lost, whose connection has ended. It is what Site.Lost and
+// Post do.
 func (f *flood) propose(h, o int, now time.Duration) {
 	e := event.New(0, call.RankLost, f.topo.Rank(o, 0), -1, h, errors.New("its process has ended, or its host cannot be reached"))
 	e.Origin, e.Stage, e.Loss = int32(f.topo.Rank(h, 0)), event.Proposed, event.Ended
@@ -154,7 +156,8 @@ func (f *flood) receive(h, from int, e int32, now time.Duration) {
 	}
 }
 
-// handle is what a host does with an event that is new to it: it passes it on, notes who is gone, and decides if it is the one.
+// handle is what a host does with an event that is new to it: it passes it on, notes who is gone,
+// and decides if it is the one.
 func (f *flood) handle(h, from int, e int32, now time.Duration) {
 	if !f.hosts[h].seen.First(&f.events[e]) {
 		panic("an event that is new was seen")
@@ -261,8 +264,8 @@ var losses = []struct {
 	late bool
 }{{1, false}, {1, true}, {100, false}, {100, true}}
 
-// TestFlood ends hosts of a job. All others hear of all losses, and none is kept so long from its frames that those beside it
-// would give it up.
+// TestFlood ends hosts of a job. All others hear of all losses, and none is kept so long from its
+// frames that those beside it would give it up.
 func TestFlood(t *testing.T) {
 	t.Log("| ranks | hosts lost | messages | heard by all after | messages | bytes | most from one host | longest wait of a frame | believed undecided |")
 	for _, tc := range losses {

@@ -10,7 +10,8 @@ import (
 	"github.com/goccl/goccl/internal/agree"
 )
 
-// agreement is a Shrink as its lead has it: the lead is real, and so is one member, whose answers every member gives.
+// agreement is a Shrink as its lead has it: the lead is real, and so is one member, whose answers
+// every member gives.
 type agreement struct {
 	net    network
 	random *rand.Rand
@@ -28,12 +29,14 @@ type agreed struct {
 	computed time.Duration // what the lead's own code takes, on this machine
 }
 
-// noticeHead is the head of a notice of package shrink, which has 4 bytes for each rank and 8 for each host.
+// noticeHead is the head of a notice of package shrink, which has 4 bytes for each rank and 8 for
+// each host.
 const noticeHead = 32
 
 func noticeBytes(n *agree.Notice) int { return noticeHead + 4*len(n.Ranks) + 8*len(n.Offs) }
 
-// newAgreement is a Shrink of n ranks, of which some are lost. The first rank is not, nor the last, which is the member.
+// newAgreement is a Shrink of n ranks, of which some are lost. The first rank is not, nor the last,
+// which is the member.
 func newAgreement(n, lost int, net network) *agreement {
 	a := &agreement{net: net, random: rand.New(rand.NewPCG(3, 3)), lost: map[int]bool{}, n: n}
 	for _, r := range a.random.Perm(n - 2)[:lost] {
@@ -94,7 +97,8 @@ func (a *agreement) run(t *testing.T) (r agreed) {
 		if len(a.lead.Post) == 0 {
 			continue
 		}
-		// A phase is over. All members get the same, one after the other through one link, and answer alike.
+		// A phase is over. All members get the same, one after the other through one link, and
+		// answer alike.
 		var answers []agree.Letter
 		for i := range a.lead.Post {
 			l := &a.lead.Post[i]

@@ -12,14 +12,16 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// How oneCCL's ranks find each other. goccl starts the ranks, or knows who did: oneCCL need not, nor be itself a part of an MPI
-// program. Left to libfabric, its ranks ask a server in one thread of the first of them, each 2n times
-// (src/atl/ofi/atl_ofi_helper.cpp), so that n ranks make 2n^2 requests. On Aurora they find each other over MPI, as bench has it.
+// How oneCCL's ranks find each other. goccl starts the ranks, or knows who did: oneCCL need not,
+// nor be itself a part of an MPI program. Left to libfabric, its ranks ask a server in one thread
+// of the first of them, each 2n times (src/atl/ofi/atl_ofi_helper.cpp), so that n ranks make 2n^2
+// requests. On Aurora they find each other over MPI, as bench has it.
 
 // servedMost is how many ranks may ask that server: half a million requests.
 const servedMost = 500
 
-// setTransport sets what nobody has set, and reports whether the ranks are left to that server by nobody's choice.
+// setTransport sets what nobody has set, and reports whether the ranks are left to that server by
+// nobody's choice.
 func setTransport() (served bool) {
 	if l, err := boot.Detect(os.Getenv); err == nil {
 		if over := engine.ForOneCCL(l.Launcher, l.Size, l.Locals, os.Getenv); over != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// More ranks than one server may serve are refused without a call, unless somebody has chosen that server.
+// More ranks than one server may serve are refused without a call, unless somebody has chosen that
+// server.
 func TestTooMany(t *testing.T) {
 	id := make([]byte, idBytes)
 	l := &library{cpu: errors.New("there is none"), served: true}
