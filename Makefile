@@ -174,7 +174,7 @@ cross: arm64 ## build for every platform, tests included; test arm64
 cpus = 'max neon+fp16+bf16,neon,generic .' 'neoverse-n1 neon+fp16,neon,generic Levels|FuncIsIts' 'cortex-a72 neon,generic Levels|Specification|Offset'
 
 arm64: ## the kernels, algorithms and lock-free parts on an emulated arm64 (qemu-user)
-	@$(call need,qemu-aarch64,qemu-user); export GOOS=linux GOARCH=arm64; dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	@$(call need,qemu-aarch64,qemu-user); go test -C internal/reduce/gen . && export GOOS=linux GOARCH=arm64 && dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 		go test -c -o "$$dir/reduce" ./internal/reduce && for cpu in $(cpus); do read -r cpu levels tests <<<"$$cpu"; \
 			echo "kernels on $$cpu"; (cd internal/reduce && qemu-aarch64 -cpu $$cpu "$$dir/reduce" -test.short -test.run "$$tests" -levels $$levels) || exit; done && \
 		go test -short -exec qemu-aarch64 ./internal/algo ./train/optim/... ./examples/internal/mat && \

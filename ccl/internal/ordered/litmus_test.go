@@ -272,6 +272,72 @@ func TestLitmusRecord(t *testing.T) {
 	}
 }
 
+// together runs both functions n times on two threads, at the same moment as far as that can be, and then check.
+func together(n int, f, g func(i uint64), check func(i uint64)) {
+	var here, there, done, next place
+	threads(func() {
+		for i := uint64(1); i <= uint64(n); i++ {
+			atomic.StoreUint64(&here.v, i)
+			until(&there.v, i)
+			f(i)
+			until(&done.v, i)
+			check(i)
+			atomic.StoreUint64(&next.v, i)
+		}
+	}, func() {
+		for i := uint64(1); i <= uint64(n); i++ {
+			until(&here.v, i)
+			atomic.StoreUint64(&there.v, i)
+			g(i)
+			atomic.StoreUint64(&done.v, i)
+			until(&next.v, i)
+		}
+	})
+}
+
+// TestLitmusDekker: of two ranks that each say something and then look at what the other says, one sees it. So do a rank that touches
+// the memory of another and one whose call has failed, a call and a Close.
+func TestLitmusDekker(t *testing.T) {
+	var x, y, sawX, sawY place
+	wrong := 0
+	together(*litmus, func(i uint64) {
+		atomic.StoreUint64(&x.v, i)
+		sawY.v = atomic.LoadUint64(&y.v)
+	}, func(i uint64) {
+		atomic.CompareAndSwapUint64(&y.v, i-1, i)
+		sawX.v = atomic.LoadUint64(&x.v)
+	}, func(i uint64) {
+		if sawX.v < i && sawY.v < i {
+			wrong++
+		}
+	})
+	if wrong != 0 {
+		t.Errorf("in %d of %d trials neither saw what the other had said", wrong, *litmus)
+	}
+}
+
+// TestLitmusLoaded: a reader that finds the abort word as it was has not read what the memory's owner has written after setting it.
+func TestLitmusLoaded(t *testing.T) {
+	var abort, touches, data, read, saw place
+	wrong := 0
+	together(*litmus, func(i uint64) {
+		atomic.CompareAndSwapUint64(&abort.v, i-1, i)
+		_ = atomic.LoadUint64(&touches.v)
+		data.v = i
+	}, func(uint64) {
+		read.v = data.v
+		ordered.Loaded()
+		saw.v = atomic.LoadUint64(&abort.v)
+	}, func(i uint64) {
+		if read.v == i && saw.v < i {
+			wrong++
+		}
+	})
+	if wrong != 0 {
+		t.Errorf("in %d of %d trials what was read was the owner's again, and the abort word not set", wrong, *litmus)
+	}
+}
+
 func ExampleStore() {
 	var data, flag uint64
 	data = 7
