@@ -53,6 +53,9 @@ func TestSupports(t *testing.T) {
 			{"fp8, old", fp8(true), op.AllReduce, op.Float8E5M2, op.Sum, " moves f8e5m2, but does not reduce it; that needs " + v.title + " " + version(v.fp8)},
 			{"fp8 is moved, old", fp8(true), op.Send, op.Float8E5M2, op.Sum, ""},
 			{"a type to come", e, op.AllReduce, 99, op.Sum, " has no such type or operator"},
+			{"bits", e, op.AllReduce, op.Int32, op.BAnd, " has no bitwise operators"},
+			{"bool", e, op.AllReduce, op.Bool, op.Max, " has no bool: it moves it as bytes, but does not reduce it"},
+			{"complex128 is moved", e, op.Send, op.Complex128, op.Sum, ""},
 			{"an operator to come", e, op.AllReduce, op.Int8, op.Ops, " has no such type or operator"},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
@@ -70,7 +73,8 @@ func TestSupports(t *testing.T) {
 // All types have the size that they have in Go.
 func TestWidths(t *testing.T) {
 	want := map[op.Type]int{op.None: 1, op.Int8: 1, op.Uint8: 1, op.Int16: 2, op.Uint16: 2, op.Int32: 4, op.Uint32: 4,
-		op.Int64: 8, op.Uint64: 8, op.Float16: 2, op.BFloat16: 2, op.Float32: 4, op.Float64: 8, op.Float8E4M3: 1, op.Float8E5M2: 1}
+		op.Int64: 8, op.Uint64: 8, op.Float16: 2, op.BFloat16: 2, op.Float32: 4, op.Float64: 8, op.Float8E4M3: 1, op.Float8E5M2: 1,
+		op.Bool: 1, op.Complex64: 8, op.Complex128: 16}
 	require.Len(t, types, len(want))
 	vendors(t, func(t *testing.T, v *vendor) {
 		lib := open(t, v)

@@ -16,7 +16,9 @@ trap 'rm -rf "$dir"' EXIT
 export PYTHONPATH=$dir/site:$site LD_LIBRARY_PATH=$site/stubs TORCH_GOCCL_SOURCE=$root OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
 export PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore MAX_JOBS=1
 cp -r "$root/interop/torch" "$dir/src"
-python3 -m pip install -q --disable-pip-version-check --no-deps --no-index --no-build-isolation --no-compile --target "$dir/site" "$dir/src" >&2
+install() { python3 -m pip install -q --disable-pip-version-check --no-deps --no-compile --target "$dir/site" "$@" >&2; }
+install --no-index --no-build-isolation "$dir/src"
+install expecttest==0.3.0 || missing "no expecttest, which PyTorch's tests import"
 cd "$dir" # torch_goccl is what pip has installed
 for ranks in "${@:-2}"; do
 	python3 "$here/own.py" "$ranks"

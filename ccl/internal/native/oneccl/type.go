@@ -55,7 +55,10 @@ func supports(k op.Kind, t op.Type, o op.Op, host bool, device int) error {
 		return fmt.Errorf("oneCCL has no scaling operator: use sum, then multiply")
 	}
 	if _, _, ok := arithmetic(t, o); !ok {
-		return fmt.Errorf("oneCCL moves %s, but does not reduce it by %s", t, o)
+		if t.Valid() && types[t] < 0 {
+			return fmt.Errorf("oneCCL moves %s, but does not reduce it", t)
+		}
+		return fmt.Errorf("oneCCL does not reduce %s by %s", t, o)
 	}
 	if o == op.Avg && !host {
 		return fmt.Errorf("oneCCL has no avg: on device memory use sum, and divide in a kernel of your own")

@@ -25,9 +25,13 @@ func TestSupports(t *testing.T) {
 		{"device avg", op.AllReduce, op.Float16, op.Avg, false, 2, "oneCCL has no avg: on device memory use sum, and divide in a kernel of your own"},
 		{"no device", op.Barrier, op.None, 0, false, -1, "oneCCL runs on its CPU plugin, because there is no SYCL device here: it takes only host memory"},
 		{"int16", op.Reduce, op.Int16, op.Sum, true, -1, "oneCCL moves int16, but does not reduce it"},
-		{"fp8", op.AllReduce, op.Float8E5M2, op.Min, true, -1, "oneCCL moves f8e5m2, but does not reduce it by min"},
+		{"fp8", op.AllReduce, op.Float8E5M2, op.Min, true, -1, "oneCCL moves f8e5m2, but does not reduce it"},
 		{"fp8 is moved", op.AllToAllV, op.Float8E5M2, 0, true, -1, ""},
-		{"an operator to come", op.AllReduce, op.Int8, 9, true, -1, "oneCCL moves int8, but does not reduce it"},
+		{"an operator to come", op.AllReduce, op.Int8, 9, true, -1, "oneCCL does not reduce int8 by none"},
+		{"bits", op.AllReduce, op.Int32, op.BXor, true, -1, "oneCCL does not reduce int32 by bxor"},
+		{"bool", op.AllReduce, op.Bool, op.Max, true, -1, "oneCCL moves bool, but does not reduce it"},
+		{"complex64 is moved", op.Broadcast, op.Complex64, 0, true, -1, ""},
+		{"complex128", op.Broadcast, op.Complex128, 0, true, -1, "oneCCL has no elements of 16 bytes, which complex128 has"},
 		{"no kind", op.Group, op.Int8, 0, true, -1, "oneCCL has no calls of kind 19"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
