@@ -27,7 +27,7 @@ export CGO_ENABLED := 0
 need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian: apt-get install $(2))"; [ "$$GOCCL_REQUIRE" != all ]; exit; }; }
 
 .PHONY: help test nightly test-all test-rest test-long test-go test-lab test-faults race race-long noasm cross arm64 fuzz bench litmus lint format vet staticcheck shell workflows cover \
-	generated generate tags gpu kernels kernels-check xla xla-h100 deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle gpu-train xpu-shim chaos soak resident promises overhead late peers torch training ckpt sgemm picture loss tune ab wire first model release-check nccl-tests
+	generated generate tags gpu kernels kernels-check xla xla-h100 deploy native native-plain native-race native-asan test-mpi test-mpi-go test-mpi-lab cases-mpi asan interop vendor vendor-oneccl gpu-bundle gpu-train xpu-shim chaos soak resident promises overhead late peers files torch training ckpt sgemm picture loss tune ab wire first model release-check nccl-tests
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -238,6 +238,10 @@ tune: ## measure each algorithm and way of the CPU engine, and print a table of 
 
 ab: ## bench ab put to the proof: 20 trials without a change, 20 with one of 10 % (a quiet machine; 10 minutes)
 	go run ./test/benchab
+
+files: ## ranks that read batches from one file, by MPI-IO, by package os and by data.Readers, in turns (MPIEXEC; a quiet machine; ARGS)
+	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && CGO_ENABLED=1 go build -tags mpi -o "$$dir" ./examples/batchfile && \
+		$${MPIEXEC:-mpiexec} -n 4 "$$dir/batchfile" -file "$$dir/batches" -batches 256 -compare $(ARGS)
 
 wire: ## what GOCCL_WIRE=auth and encrypt cost beside plain data, in turns, and a secret while ranks join (a quiet machine; 6 minutes)
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && go build -o "$$dir" ./bench && for size in 8 64K 8M; do \
