@@ -263,6 +263,10 @@ tune: ## measure each algorithm and way of the CPU engine, and print a table of 
 ab: ## bench ab put to the proof: 20 trials without a change, 20 with one of 10 % (a quiet machine; 10 minutes)
 	go run ./test/benchab
 
+files: ## ranks that read batches from one file, by MPI-IO, by package os and by data.Readers, in turns (MPIEXEC; a quiet machine; ARGS)
+	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && CGO_ENABLED=1 go build -tags mpi -o "$$dir" ./examples/batchfile && \
+		$${MPIEXEC:-mpiexec} -n 4 "$$dir/batchfile" -file "$$dir/batches" -batches 256 -compare $(ARGS)
+
 wire: ## what GOCCL_WIRE=auth and encrypt cost beside plain data, in turns, and a secret while ranks join (a quiet machine; 6 minutes)
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && go build -o "$$dir" ./bench && for size in 8 64K 8M; do \
 		flags="-np 2 -hosts 2 -op sendrecv -b $$size -e $$size"; "$$dir/bench" $$flags | grep -v '^#'; \

@@ -4,8 +4,8 @@
 //	go build -tags mpi -o /tmp/batchfile ./examples/batchfile
 //	mpiexec -n 4 /tmp/batchfile -file /scratch/batches
 //
-// With -compare they read it in three more ways, and rank 0 prints the time of each: every rank for itself by MPI-IO and by
-// package os, and one rank for all of a host by package os (data.Readers).
+// With -compare they read it in three more ways, in turns: every rank for itself by MPI-IO and by package os, and one rank for
+// all of a host by package os (data.Readers). Rank 0 prints the median time of each, and the least and the most.
 package main
 
 import (
@@ -17,7 +17,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/mpi"
 	"github.com/goccl/goccl/train/data"
 )
@@ -27,6 +26,7 @@ type job struct {
 	file            string
 	batches, floats int
 	compare         bool
+	rounds          int
 }
 
 func main() {
@@ -34,8 +34,12 @@ func main() {
 	flag.StringVar(&j.file, "file", "batches.bin", "the file, which is written anew")
 	flag.IntVar(&j.batches, "batches", 64, "batches in the file")
 	flag.IntVar(&j.floats, "floats", 1<<16, "float32 numbers in a batch")
-	flag.BoolVar(&j.compare, "compare", false, "also read it in other ways, and print times")
+	flag.BoolVar(&j.compare, "compare", false, "also read it in other ways, in turns, and print times")
+	flag.IntVar(&j.rounds, "rounds", 5, "with -compare: how often in each way")
 	flag.Parse()
+	if j.batches < 1 || j.floats < 1 || j.rounds < 1 {
+		log.Fatal("-batches, -floats and -rounds are at least 1")
+	}
 	if err := j.run(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)
 	}
@@ -80,7 +84,7 @@ func (j job) run(ctx context.Context, out io.Writer) (err error) {
 		fmt.Fprintf(out, "rank %d was slowest: %.4f s\n", slowest[0].Index, slowest[0].Value)
 	}
 	if j.compare {
-		err = j.others(ctx, world, f, out)
+		err = j.sideBySide(ctx, world, f, out)
 	}
 	if e := f.Close(); err == nil {
 		err = e
@@ -147,58 +151,6 @@ func check(buf []float32, batch int) error {
 	for i, x := range buf {
 		if x != first(batch)+float32(i) {
 			return fmt.Errorf("number %d of batch %d is %v", i, batch, x)
-		}
-	}
-	return nil
-}
-
-// others reads the same batches in other ways.
-func (j job) others(ctx context.Context, world *mpi.Comm, f *mpi.File, out io.Writer) error {
-	c, err := ccl.Join(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	file, err := os.Open(j.file)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	own := func(buf []float32, at int64) error { return readFloats(file, buf, at) }
-	for _, way := range []struct {
-		name string
-		read func(buf []float32, at int64) error
-	}{
-		{"mpi.ReadAtAll", func(buf []float32, at int64) error { _, err := mpi.ReadAtAll(ctx, f, buf, at); return err }},
-		{"mpi.ReadAt", func(buf []float32, at int64) error { _, err := mpi.ReadAt(ctx, f, buf, at); return err }},
-		{"os.File.ReadAt", own},
-		{"data.Readers", func(buf []float32, at int64) error {
-			// One rank of a host reads for all of it: it must know their offsets.
-			offsets := make([]int64, c.Size())
-			if err := ccl.AllGather(ctx, c, offsets, []int64{at}); err != nil {
-				return err
-			}
-			part, err := data.Readers(ctx, c, c.Place().Locals, func(rank int) ([]float32, error) {
-				part := make([]float32, len(buf))
-				return part, readFloats(file, part, offsets[rank])
-			})
-			copy(buf, part)
-			return err
-		}},
-	} {
-		if err := mpi.Barrier(ctx, world); err != nil {
-			return err
-		}
-		began := time.Now()
-		if _, err := j.each(world, way.read); err != nil {
-			return fmt.Errorf("%s: %w", way.name, err)
-		}
-		took := []float64{time.Since(began).Seconds()}
-		if err := mpi.AllReduce(ctx, world, took, took, mpi.Max); err != nil {
-			return err
-		}
-		if world.Rank() == 0 {
-			fmt.Fprintf(out, "%-15s %.4f s\n", way.name, took[0])
 		}
 	}
 	return nil

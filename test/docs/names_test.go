@@ -16,7 +16,7 @@ import (
 var documented = []string{
 	"ccl", "ccl/boot", "ccl/ccltest", "gpu", "cuda", "rocm", "xpu", "mpi", "xla", "xla/hlo",
 	"train/amp", "train/ckpt", "train/data", "train/data/loader", "train/data/pack", "train/ddp", "train/device", "train/history", "train/history/events", "train/history/grads",
-	"train/mesh", "train/optim", "train/optim/whole", "train/pp", "train/sp", "train/tp", "train/zero",
+	"train/mesh", "train/mirror", "train/optim", "train/optim/whole", "train/pp", "train/sp", "train/tp", "train/zero",
 }
 
 // exported are the exported names of packages: "ccl.Comm" and "ccl.Comm.Split" alike, methods and fields too.

@@ -13,7 +13,7 @@ import (
 
 // public are the packages whose names users read about.
 var public = []string{"ccl", "ccl/boot", "ccl/ccltest", "mpi", "gpu", "cuda", "rocm", "xpu",
-	"train/amp", "train/ckpt", "train/data", "train/data/loader", "train/data/pack", "train/ddp", "train/device", "train/history", "train/history/events", "train/history/grads", "train/mesh", "train/optim", "train/optim/whole", "train/pp", "train/sp", "train/tp", "train/zero"}
+	"train/amp", "train/ckpt", "train/data", "train/data/loader", "train/data/pack", "train/ddp", "train/device", "train/history", "train/history/events", "train/history/grads", "train/mesh", "train/mirror", "train/optim", "train/optim/whole", "train/pp", "train/sp", "train/tp", "train/zero"}
 
 // bare are the exported functions, methods, types, constants and variables of a file that no comment tells of.
 func bare(file *ast.File) (names []string) {

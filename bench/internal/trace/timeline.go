@@ -130,7 +130,8 @@ type slice struct {
 const tick = 5 * time.Millisecond
 
 // placed are the calls of a line in the order in which they began; what had not begun is left out. Calls that begin at one
-// reading of the clock, of which only the last lasts to another, have come one after the other: they share the time up to then.
+// reading of the clock, of which only the last ones last to another, have come one after the other: they share the time up to
+// then.
 func (l *line) placed() (list []slice) {
 	calls := slices.Concat(l.Calls, l.Graphs)
 	for i := range calls {
@@ -163,22 +164,31 @@ func (l *line) placed() (list []slice) {
 	return list
 }
 
-// share places calls that begin at one reading of the clock; the call after them begins at next.
+// share places calls that begin at one reading of the clock; the call after them begins at next. Those
+// that end at that reading, too, came before the first that lasts.
 func share(list []slice, next time.Duration) {
 	n, from := len(list), list[0].from
-	last := &list[n-1]
-	if slices.ContainsFunc(list[:n-1], func(s slice) bool { return s.to > from }) || n == 1 && last.to > from {
-		return // at the same time, or as long as the clock says
-	}
+	short := slices.IndexFunc(list, func(s slice) bool { return s.to > from })
 	room := min(tick, next-from)
-	if last.to > from {
-		room = min(room, last.to-from)
+	switch {
+	case short == 0:
+		return // at the same time, or as long as the clock says
+	case short < 0:
+		short = n - 1 // the last lasts until the others have had theirs
+		list[n-1].to = from + room
 	}
-	for i := range list {
-		list[i].from, list[i].rough = from+room*time.Duration(i)/time.Duration(n), true
-		if i < n-1 || last.to == from {
-			list[i].to = from + room*time.Duration(i+1)/time.Duration(n)
+	lasting := list[short:]
+	for _, s := range lasting {
+		if s.to > from {
+			room = min(room, s.to-from)
 		}
+	}
+	at := func(i int) time.Duration { return from + room*time.Duration(i)/time.Duration(short+1) }
+	for i := range list[:short] {
+		list[i].from, list[i].to, list[i].rough = at(i), at(i+1), true
+	}
+	for i := range lasting {
+		lasting[i].from, lasting[i].to, lasting[i].rough = at(short), max(lasting[i].to, at(short)), true
 	}
 }
 

@@ -165,6 +165,7 @@ func TestPlaced(t *testing.T) {
 		"a group":                     {[]call{done(1, "Send", 5*ms, 9*ms), done(2, "Recv", 5*ms, 9*ms)}, []place{{1, 5 * ms, 9 * ms, false}, {2, 5 * ms, 9 * ms, false}}},
 		"a group, the last is longer": {[]call{done(1, "Send", 5*ms, 7*ms), done(2, "Recv", 5*ms, 9*ms)}, []place{{2, 5 * ms, 9 * ms, false}, {1, 5 * ms, 7 * ms, false}}},
 		"none has begun":              {[]call{{Seq: 1, Kind: "Barrier", State: "issued"}}, nil},
+		"short ones before a group":   {[]call{done(1, "Barrier", 5*ms, 5*ms), done(2, "Barrier", 5*ms, 5*ms), done(3, "Send", 5*ms, 8*ms), done(4, "Recv", 5*ms, 8*ms)}, []place{{1, 5 * ms, 6 * ms, true}, {2, 6 * ms, 7 * ms, true}, {3, 7 * ms, 8 * ms, true}, {4, 7 * ms, 8 * ms, true}}},
 		"one runs":                    {[]call{{Seq: 1, Kind: "Barrier", State: "running", Start: 8 * ms}}, []place{{1, 8 * ms, 30 * ms, false}}},
 	} {
 		var got []place

@@ -98,6 +98,7 @@ func picture(page, file string) error {
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizes{}
 	p.Y.Min = 0
 	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Padding = vg.Points(4)
 	p.Add(plotter.NewGrid())
 	for _, line := range []struct {
 		name string

@@ -1,0 +1,161 @@
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/raw"
+)
+
+// errRestore is why an exchange ends that is under way when Restore begins.
+var errRestore = errors.New("mirror: the ranks go back to an earlier step")
+
+// exchange is the background part of a Save.
+type exchange struct {
+	done chan struct{}
+	err  error // once done is closed
+}
+
+// ringOrder orders ranks by their local number, and within one by host: neighbors are on different
+// hosts where hosts have equally many ranks and there are several.
+func ringOrder(places []ccl.Place) []int {
+	order := make([]int, len(places))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(places[a].Local, places[b].Local), cmp.Compare(places[a].Node, places[b].Node), cmp.Compare(a, b))
+	})
+	return order
+}
+
+// attach makes the ring on c, whose ranks are at places.
+func (m *Mirror) attach(ctx context.Context, c *ccl.Comm, places []ccl.Place) error {
+	m.order = ringOrder(places)
+	ring, err := c.SplitWith(ctx, 0, slices.Index(m.order, c.Rank()), func(o *ccl.Options) {
+		o.Name, o.OnCall, o.OnFailure = "mirror", nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	m.ring = ring
+	return nil
+}
+
+// begin starts the exchange of the slot that was written last.
+func (m *Mirror) begin() {
+	x := &exchange{done: make(chan struct{})}
+	m.under = x
+	s := &m.slots[m.last]
+	if m.ring == nil { // one rank: there is nobody to hold its state
+		s.whole = true
+		close(x.done)
+		return
+	}
+	ring := m.ring
+	go func() {
+		defer close(x.done)
+		if x.err = m.swap(ring, s); x.err != nil && ring.Err() == nil {
+			ring.Abort(x.err) // so that no rank waits for this one
+		}
+	}()
+}
+
+// swap sends s.own to its holder, receives s.held, and returns once all ranks have theirs. It does
+// not touch the other slot. That is overwritten only after swap has returned without an error on
+// this rank, when every rank has all of s: whichever is lost then, what is restored is whole.
+func (m *Mirror) swap(ring *ccl.Comm, s *slot) error {
+	ctx := context.Background() // Options.Timeout and Abort end it
+	n, r := ring.Size(), ring.Rank()
+	from, to := (r+n-m.o.Away%n)%n, (r+m.o.Away)%n
+	out := []int64{int64(s.own.step), int64(len(s.own.data))}
+	if m.copies(m.rank) > 1 {
+		out[1] = -1
+	}
+	in := []int64{0, 0}
+	if err := ccl.SendRecv(ctx, ring, in, from, out, to); err != nil {
+		return err
+	}
+	if in[0] != out[0] {
+		return fmt.Errorf("mirror: rank %d saves step %d, and rank %d step %d", m.rank, out[0], m.order[from], in[0])
+	}
+	m.at(m.rank, s.own.step, "header")
+	if out[1] >= 0 && in[1] >= 0 {
+		s.held.data = raw.Sized(s.held.data, int(in[1]))
+		if err := ccl.SendRecv(ctx, ring, s.held.data, from, s.own.data, to); err != nil {
+			return err
+		}
+	} else if out[1] >= 0 {
+		if err := ccl.Send(ctx, ring, s.own.data, to); err != nil {
+			return err
+		}
+	} else if in[1] >= 0 {
+		s.held.data = raw.Sized(s.held.data, int(in[1]))
+		if err := ccl.Recv(ctx, ring, s.held.data, from); err != nil {
+			return err
+		}
+	}
+	if in[1] >= 0 {
+		s.held.step, s.held.owner = s.own.step, m.order[from]
+	}
+	m.at(m.rank, s.own.step, "received")
+	if err := ccl.Barrier(ctx, ring); err != nil {
+		return err
+	}
+	s.whole = true
+	m.at(m.rank, s.own.step, "whole")
+	return nil
+}
+
+// Wait waits until what was saved last is whole on all ranks. A program need not call it: Save and
+// Close wait by themselves. It is of use before a Restore that no failure has led to, which otherwise
+// may go back to the Save before.
+func (m *Mirror) Wait(ctx context.Context) error {
+	if m.under == nil {
+		return nil
+	}
+	select {
+	case <-m.under.done:
+		return m.under.err
+	case <-ctx.Done():
+		return fmt.Errorf("mirror: the exchange of step %d is not done: %w", m.slots[m.last].own.step, context.Cause(ctx))
+	}
+}
+
+// failed returns the error of the last exchange, if that has ended with one.
+func (m *Mirror) failed() error {
+	if m.under == nil {
+		return nil
+	}
+	select {
+	case <-m.under.done:
+		return m.under.err
+	default:
+		return nil
+	}
+}
+
+// abort ends the exchange that is under way, here and on the other ranks, and their next one.
+func (m *Mirror) abort(cause error) {
+	if m.ring != nil {
+		m.ring.Abort(cause)
+	}
+}
+
+// detach leaves the ring, and returns when nothing uses the slots any more.
+func (m *Mirror) detach() {
+	if m.ring == nil {
+		return
+	}
+	m.abort(errRestore)
+	if m.under != nil {
+		<-m.under.done
+	}
+	ring := m.ring
+	m.closing.Go(func() { _ = ring.Close() })
+	m.ring, m.under = nil, nil
+}
