@@ -89,14 +89,14 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 // the number of a rank that was lost, for as long as ctx lets it. ErrUnused says that the job ended
 // without it.
 func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
+	if err := noContext(ctx, nil, "NewComm"); err != nil {
+		return nil, err
+	}
 	return newWorld(ctx, b, o, func() {})
 }
 
 // newWorld is NewComm. It calls met once b has done its part, on a spare that is to wait.
 func newWorld(ctx context.Context, b Bootstrap, o *Options, met func()) (*Comm, error) {
-	if err := noContext(ctx, nil, "NewComm"); err != nil {
-		return nil, err
-	}
 	if absent(b) {
 		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1, Err: errors.New("the Bootstrap is nil; Join finds one")}
 	}

@@ -163,11 +163,11 @@ func (r *reserve) renew(ctx context.Context) *call.Fault {
 	left := r.left
 	if !left {
 		r.pool = next
-		r.generation++
-		for i := range next.Size() {
-			r.members[r.generation] = append(r.members[r.generation], next.eng.World(i))
+		members := make([]int, next.Size())
+		for i := range members {
+			members[i] = next.eng.World(i)
 		}
-		r.ended[r.generation] = cpu.Ended(next.eng)
+		r.past.add(members, cpu.Ended(next.eng))
 	}
 	r.mu.Unlock()
 	if left {

@@ -10,7 +10,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/internal/agree"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/op"
 )
@@ -177,7 +176,7 @@ func (r *reserve) exchangeRolls(ctx context.Context, pool *Comm, k *call.Call) (
 		m.here[i] = pool.eng.World(i)
 	}
 	r.mu.Lock()
-	mine := roll{number: r.number, fresh: r.fresh, works: r.world < r.workers || r.of != nil, accepted: r.accepted, backend: r.backend, lost: make([]byte, r.topo.Size())}
+	mine := roll{number: r.number, fresh: r.fresh, works: r.world < r.workers || r.of != nil, accepted: r.past.accepted, backend: r.lib.backend, lost: make([]byte, r.topo.Size())}
 	r.mu.Unlock()
 	for w := range mine.lost {
 		if !slices.Contains(m.here, w) && job.IsLost(w) {
@@ -247,8 +246,8 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call) (*Comm, 
 	if opt.Backend = m.backend(); opt.Backend == "" {
 		opt.Backend = r.opt.Backend
 	}
-	if r.device != nil { // on which the program has its memory
-		opt.Device = r.device
+	if r.lib.device != nil { // on which the program has its memory
+		opt.Device = r.lib.device
 	}
 	name := r.opt.Name
 	if name == "" {
@@ -325,24 +324,13 @@ func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
 	if !works && r.someClosed(m) { // whatever became of others
 		return over, call.NewFault(call.Closed, -1, "no rank works any more")
 	}
-	last, ended := m.accepted(), []int(nil)
-	base := r.members[last]
-	for g := last + 1; g <= r.generation; g++ {
-		ended = append(ended, r.ended[g]...)
+	if of, ok := r.past.hasMajority(m.accepted(), m.here); !ok {
+		return minority, call.NewFault(call.RankLost, -1, "this side of a partition has %d of %d ranks of the job, spares included, and is not to go on: the others may", len(m.here), of)
 	}
-	if !agree.Majority(base, m.here, ended) {
-		return minority, &call.Fault{Code: call.RankLost, Peer: -1,
-			Err: fmt.Errorf("this side of a partition has %d of %d ranks of the job, spares included, and is not to go on: the others may", len(m.here), len(base))}
-	}
-	r.accepted, r.waiting = r.generation, s.waiting
+	r.past.accept()
+	r.seats.waiting = s.waiting
 	if !works && len(s.missing) > 0 {
 		return deserted, call.NewFault(call.RankLost, -1, "all ranks that worked are lost; spares left: %d, ranks lost: %d", len(s.waiting), len(s.missing))
-	}
-	for g := range r.members {
-		if g < r.accepted {
-			delete(r.members, g)
-			delete(r.ended, g)
-		}
 	}
 	if len(s.missing) > 0 {
 		return tooFew, &call.Fault{Code: call.RankLost, Peer: -1, Missing: s.missing,
@@ -354,7 +342,7 @@ func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
 // someClosed reports whether a rank that had a number has closed its Comm. Where that is how the last of them have gone, the job is
 // over; where all are lost, spares take their numbers. r.mu is held.
 func (r *reserve) someClosed(m *muster) bool {
-	return slices.ContainsFunc(r.seats, func(w int) bool { return !slices.Contains(m.here, w) && !m.lost(w) })
+	return slices.ContainsFunc(r.seats.of, func(w int) bool { return !slices.Contains(m.here, w) && !m.lost(w) })
 }
 
 // take notes this rank's number and who has the others.
@@ -362,8 +350,7 @@ func (r *reserve) take(pool *Comm, m *muster, s *seats) {
 	me := pool.eng.World(pool.Rank())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seats, r.newcomers = s.of, s.fresh
-	r.waiting = s.waiting
+	r.seats = *s
 	if n := slices.Index(s.of, me); r.number < 0 && n >= 0 {
 		r.number, r.fresh = n, true
 		pool.SetName(poolName)

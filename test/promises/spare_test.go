@@ -120,9 +120,9 @@ func TestR17Replaced(t *testing.T) {
 // Ranks are lost at random, two of them, while a replacement is under way or not. All that live have the same Comms, with the same
 // members, or the same error.
 func TestR18OneReplacement(t *testing.T) {
-	jobs := 25
+	jobs := 16
 	if *write {
-		jobs = 1000
+		jobs = 300
 	}
 	replaced := 0
 	for seed := range jobs {
@@ -137,7 +137,7 @@ func oneReplacement(t *testing.T, seed uint64) int {
 	r := rand.New(rand.NewPCG(seed, 18))
 	n, spares := 3+r.IntN(3), 1+r.IntN(2)
 	opts := []ccltest.Option{ccltest.Spares(spares), ccltest.With(ccl.Options{Timeout: time.Minute, PeerTimeout: 20 * time.Second, Log: slog.New(slog.DiscardHandler)})}
-	hosts := r.IntN(3)
+	hosts := max(r.IntN(4)-1, 0)
 	cuts := hosts == 0
 	if hosts > 0 {
 		opts = append(opts, ccltest.RoundRobin(1+hosts))
