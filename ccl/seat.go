@@ -262,7 +262,7 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call) (*Comm, 
 			return nil, nil
 		}
 		inChild = true
-		if f := meetIn(ctx, pool, child); f != nil {
+		if f := meetIn(ctx, child); f != nil {
 			return nil, f
 		}
 		local, locals := r.place(child.World(child.Rank()), child.Rank())
@@ -279,10 +279,10 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call) (*Comm, 
 	return c, seated, nil
 }
 
-// meetIn returns once all ranks of child, a new Comm of the pool, have it: from then on nothing that one of them does, such as to
-// call Replace at once, which fails the pool, keeps another from getting it. Where one is lost on the way, all go round again. What
-// else may go wrong is what the program of a rank has done that has its Comm already; then the others get theirs, which has failed.
-func meetIn(ctx context.Context, pool *Comm, child *cpu.Comm) *call.Fault {
+// meetIn returns once all ranks of child, a new Comm of the workers, have it: from then on nothing that one of them does, such as to
+// call Replace at once, which fails the pool, keeps another from getting it. Where one is lost here, or the program of one that has
+// its Comm already has aborted it, the others get theirs as well, which has failed. So there is a fault only if ctx ends.
+func meetIn(ctx context.Context, child *cpu.Comm) *call.Fault {
 	returned := false
 	defer func() {
 		if !returned { // the goroutine is ended in here, as by ccltest.Kill
@@ -293,8 +293,7 @@ func meetIn(ctx context.Context, pool *Comm, child *cpu.Comm) *call.Fault {
 	if returned = true; err == nil {
 		return nil
 	}
-	f, cause := faultOf(err), pool.eng.Failure()
-	if f.Own || f.Code == call.RankLost || cause != nil && cause.Code == call.RankLost {
+	if f := faultOf(err); f.Own {
 		return f
 	}
 	return nil
