@@ -146,8 +146,8 @@ func oneReplacement(t *testing.T, seed uint64) int {
 	}
 	for range 2 {
 		rank, nth := r.IntN(n+spares), 1+r.IntN(14)
-		if rank < n {
-			nth += 5 // NewComm has returned there, which would fail for want of spares
+		if nth += 4; rank < n { // a spare waits after 4 calls, and a worker's NewComm has returned after 5: it would fail for want of spares
+			nth++
 		}
 		if cuts && rank < n && r.IntN(2) == 0 {
 			cuts = false // or no side may have a majority
