@@ -146,6 +146,9 @@ func oneReplacement(t *testing.T, seed uint64) int {
 	}
 	for range 2 {
 		rank, nth := r.IntN(n+spares), 1+r.IntN(14)
+		if hosts > 0 { // the first rank of each host stays: it speaks for the others that are in the same process
+			rank = 1 + hosts + r.IntN(n+spares-hosts-1)
+		}
 		if nth += 4; rank < n { // a spare waits after 4 calls, and a worker's NewComm has returned after 5: it would fail for want of spares
 			nth++
 		}
