@@ -43,7 +43,8 @@ var launchers []func(ctx context.Context) (b Bootstrap, known bool, err error)
 
 // Launched returns the bootstrap that Join uses: in a build with the tag mpi and under a launcher
 // with MPI, MPI's own; otherwise boot.Env's. Call done when the Comms have been made or could not
-// be made.
+// be made. MPI ends on no rank before all have called it, so in a job with spares, which wait in
+// NewComm, use Join.
 func Launched(ctx context.Context) (b Bootstrap, done func(), err error) {
 	if err := noContext(ctx, nil, "NewComm"); err != nil {
 		return nil, nil, err
@@ -78,7 +79,14 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	}
 	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
 	defer done()
-	return newWorld(ctx, b, o, done)
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	if own.Spares == 0 { // of the job that the launcher has started, and of no other that this process may have
+		own.Spares = environ.Spares.Get()
+	}
+	return newWorld(ctx, b, &own, done)
 }
 
 // NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or

@@ -239,14 +239,16 @@ func TestSparesRefused(t *testing.T) {
 		_, err = c.Replace(t.Context())
 		require.ErrorIs(t, err, ccl.ErrClosed)
 	}, ccltest.Spares(1))
-	t.Run("a negative number is none, whatever GOCCL_SPARES says", func(t *testing.T) {
+	t.Run("GOCCL_SPARES is of the job of Join, and a negative number is none", func(t *testing.T) {
 		t.Setenv("GOCCL_SPARES", "1")
-		world(t, 2, nil, func(int) *ccl.Options { return &ccl.Options{Spares: -1} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-			works(ctx, t, c)
-			assert.Equal(t, 2, c.Size())
-		})
-		errs := inPool(t, 2, 0, nil, ccl.Options{}, func(ctx context.Context, t *testing.T, c *ccl.Comm) { assert.Equal(t, 1, c.Size()) })
-		assert.NoError(t, errs[0])
-		wants(t, errs[1], ccl.ErrUnused)
+		t.Setenv("GOCCL_LAUNCHER", "none")
+		together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) { works(ctx, t, c) })
+		_, err := ccl.Join(ctx, nil)
+		wants(t, err, ccl.ErrArgument)
+		assert.ErrorContains(t, err, "is 1, and the job has 1 rank: at least one of them works")
+		c, err := ccl.Join(ctx, &ccl.Options{Spares: -1})
+		if assert.NoError(t, err) {
+			assert.NoError(t, c.Close())
+		}
 	})
 }
