@@ -13,7 +13,7 @@ import (
 func TestRoll(t *testing.T) {
 	for _, w := range []roll{
 		{number: -1, lost: []byte{}},
-		{number: 0, fresh: true, works: true, accepted: 7, backend: "cpu", lost: []byte{0, 1, 0}},
+		{number: 0, fresh: true, works: true, shrinks: true, accepted: 7, backend: "cpu", lost: []byte{0, 1, 0}},
 		{number: 1 << 20, accepted: 1 << 30, backend: "sixteen letters!", lost: make([]byte, 100)},
 	} {
 		b := w.append(nil)
@@ -129,5 +129,25 @@ func TestJudge(t *testing.T) {
 			require.ErrorContains(t, f, tc.text)
 			require.Equal(t, out == tooFew || out == deserted, r.past.accepted == 1)
 		})
+	}
+}
+
+// Ranks that work call the same; those that wait do not count.
+func TestShrinkOrReplace(t *testing.T) {
+	for _, tc := range []struct {
+		calls string // by rank: s for Shrink, r for Replace, - for a rank that waits
+		is    bool
+		odd   int
+	}{
+		{"rrr-", false, -1}, {"sss-", true, -1}, {"-ss", true, -1}, {"rsr-", false, 1}, {"-srs", true, 2}, {"--", false, -1},
+	} {
+		m := &muster{}
+		for r, what := range tc.calls {
+			m.here = append(m.here, r)
+			m.rolls = append(m.rolls, roll{number: r, works: what != '-', shrinks: what == 's'})
+		}
+		is, odd := m.shrink()
+		require.Equal(t, tc.is, is, tc.calls)
+		require.Equal(t, tc.odd, odd, tc.calls)
 	}
 }

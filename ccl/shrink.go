@@ -32,6 +32,9 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if c.none() {
 		return nil, refuseNone("Shrink")
 	}
+	if reserveOf(c) != nil {
+		return meetInPool(ctx, c, "Shrink")
+	}
 	c.calling.count++
 	refuse := func(f *call.Fault) error {
 		return c.named(&Error{Code: Code(f.Code), Op: "Shrink", Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})

@@ -115,11 +115,11 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 
 // begin makes the first Comm, and returns it once this rank has one.
 func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
-	c, out, f := r.form(ctx, true)
+	c, out, f := r.form(ctx, true, false)
 	for c == nil && r.waitsAfter(out, f) {
 		select {
 		case <-r.current().Done():
-			c, out, f = r.form(ctx, false)
+			c, out, f = r.form(ctx, false, false)
 			continue
 		case <-ctx.Done():
 		}
