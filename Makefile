@@ -220,7 +220,7 @@ resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameter
 	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident
 	go test ./examples/gpt -run '^TestLarge$$' -count=1 -v -args -large
 
-promises: ## measure R1 to R16 and write the table of docs/measured/promises.md
+promises: ## measure R1 to R20 and write the table of docs/measured/promises.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
 
 overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost more than C (as test-mpi; a quiet machine)

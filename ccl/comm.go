@@ -74,8 +74,8 @@ type Options struct {
 	Name string
 	// Spares is how many of the job's ranks wait until one is needed: the last ones. NewComm gives
 	// the others, the workers, a Comm of their own, whose Replace gives a spare the place of a rank
-	// that is lost. 0 takes what GOCCL_SPARES says, and none without it; a negative value is none. See
-	// docs/elastic.md.
+	// that is lost. With 0, Join takes what GOCCL_SPARES says, and none without it; a negative value is
+	// none. See docs/elastic.md.
 	Spares int
 
 	hidden bool // a Comm that nobody outside this package sees: its failure is told where it is dealt with
@@ -111,9 +111,6 @@ func (o *Options) settled() (Options, error) {
 	}
 	if err := s.Hints.check(); err != nil {
 		return s, fmt.Errorf("Options.Hints: %w", err)
-	}
-	if s.Spares == 0 {
-		s.Spares = environ.Spares.Get()
 	}
 	s.Spares = max(s.Spares, 0)
 	switch {

@@ -43,7 +43,8 @@ var launchers []func(ctx context.Context) (b Bootstrap, known bool, err error)
 
 // Launched returns the bootstrap that Join uses: in a build with the tag mpi and under a launcher
 // with MPI, MPI's own; otherwise boot.Env's. Call done when the Comms have been made or could not
-// be made.
+// be made. MPI ends on no rank before all have called it, so in a job with spares, which wait in
+// NewComm, use Join.
 func Launched(ctx context.Context) (b Bootstrap, done func(), err error) {
 	if err := noContext(ctx, nil, "NewComm"); err != nil {
 		return nil, nil, err
@@ -78,7 +79,14 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	}
 	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
 	defer done()
-	return newWorld(ctx, b, o, done)
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	if own.Spares == 0 { // of the job that the launcher has started, and of no other that this process may have
+		own.Spares = environ.Spares.Get()
+	}
+	return newWorld(ctx, b, &own, done)
 }
 
 // NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or
@@ -89,14 +97,14 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 // the number of a rank that was lost, for as long as ctx lets it. ErrUnused says that the job ended
 // without it.
 func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
+	if err := noContext(ctx, nil, "NewComm"); err != nil {
+		return nil, err
+	}
 	return newWorld(ctx, b, o, func() {})
 }
 
 // newWorld is NewComm. It calls met once b has done its part, on a spare that is to wait.
 func newWorld(ctx context.Context, b Bootstrap, o *Options, met func()) (*Comm, error) {
-	if err := noContext(ctx, nil, "NewComm"); err != nil {
-		return nil, err
-	}
 	if absent(b) {
 		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1, Err: errors.New("the Bootstrap is nil; Join finds one")}
 	}

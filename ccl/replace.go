@@ -29,19 +29,16 @@ import (
 // Replace. A Comm of Split or Shrink has no spares.
 func (c *Comm) Replace(ctx context.Context) (*Comm, error) {
 	const op = "Replace"
-	if err := noContext(ctx, c, op); err != nil {
+	if err := callable(ctx, c, op); err != nil {
 		return nil, err
 	}
-	if c.none() {
-		return nil, refuseNone(op)
-	}
-	c.calling.count++
-	refuse := func(code Code, err error) error {
-		return c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
-	}
-	if c.life.shut() {
-		return nil, refuse(ErrClosed, whyShut())
-	}
+	return meetInPool(ctx, c, op)
+}
+
+// meetInPool is Replace, or Shrink of a Comm that has spares. Of such a Comm the ranks may have different ones: where one was lost
+// at the very end of a replacement, some have the Comm before it, and others that after it. All of them meet in the pool.
+func meetInPool(ctx context.Context, c *Comm, op string) (*Comm, error) {
+	refuse := func(code Code, err error) error { return refuseOp(c, op, code, err) }
 	r := reserveOf(c)
 	if r == nil {
 		return nil, refuse(ErrUnsupported, whyNoSpares(c))
@@ -59,14 +56,17 @@ func (c *Comm) Replace(ctx context.Context) (*Comm, error) {
 		limited, cancel = context.WithTimeout(ctx, t)
 		defer cancel()
 	}
-	next, out, f := r.form(limited, false)
+	shrinks := op == "Shrink"
+	next, out, f := r.form(limited, false, shrinks)
 	switch {
 	case f != nil:
 		if f.Code == call.Timeout && ctx.Err() == nil && limited.Err() != nil {
 			f.Err = fmt.Errorf("not done after %v", c.opt.Timeout)
 		}
-		return nil, replaceError(c, r, out, f)
-	case !r.give(c, next): // Close has come
+		return nil, replaceError(c, op, out, f)
+	case next == nil: // it has a number, so it cannot be
+		return nil, refuse(ErrBackend, errors.New("there is no Comm for this rank"))
+	case !shrinks && !r.give(c, next): // Close has come
 		next.Close()
 		return nil, refuse(ErrClosed, nil)
 	}
@@ -84,9 +84,9 @@ func whyNoSpares(c *Comm) error {
 	return errors.New("the job has no spares: Options.Spares (GOCCL_SPARES) is 0")
 }
 
-// replaceError is f, of which the ranks are those of the job, as c's Replace returns it.
-func replaceError(c *Comm, r *reserve, out outcome, f *call.Fault) error {
-	e := &Error{Code: Code(f.Code), Op: "Replace", Rank: c.Rank(), Peer: -1, Err: f.Err}
+// replaceError is f, of which the ranks are those of the job, as c's Replace or Shrink returns it.
+func replaceError(c *Comm, op string, out outcome, f *call.Fault) error {
+	e := &Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: -1, Err: f.Err}
 	if out == tooFew { // these are numbers
 		e.Peer, e.Missing = f.Missing[0], f.Missing
 		return c.named(e)
@@ -118,7 +118,7 @@ func replaceError(c *Comm, r *reserve, out outcome, f *call.Fault) error {
 
 // form makes the workers' Comm, of a pool that has been shrunk before, unless it is the first. It goes round again for as long as
 // ranks are lost on the way. c is nil on a rank that waits. The ranks of a fault are those of the job.
-func (r *reserve) form(ctx context.Context, first bool) (c *Comm, out outcome, f *call.Fault) {
+func (r *reserve) form(ctx context.Context, first, shrinks bool) (c *Comm, out outcome, f *call.Fault) {
 	for ; ; first = false {
 		if !first {
 			if f := r.renew(ctx); f != nil {
@@ -126,7 +126,7 @@ func (r *reserve) form(ctx context.Context, first bool) (c *Comm, out outcome, f
 			}
 		}
 		pool := r.current()
-		if c, out, f = r.seat(ctx, pool); out != unsettled || !goesRound(pool, f) {
+		if c, out, f = r.seat(ctx, pool, shrinks); out != unsettled || !goesRound(pool, f) {
 			return c, out, f
 		}
 	}
@@ -163,11 +163,11 @@ func (r *reserve) renew(ctx context.Context) *call.Fault {
 	left := r.left
 	if !left {
 		r.pool = next
-		r.generation++
-		for i := range next.Size() {
-			r.members[r.generation] = append(r.members[r.generation], next.eng.World(i))
+		members := make([]int, next.Size())
+		for i := range members {
+			members[i] = next.eng.World(i)
 		}
-		r.ended[r.generation] = cpu.Ended(next.eng)
+		r.past.add(members, cpu.Ended(next.eng))
 	}
 	r.mu.Unlock()
 	if left {

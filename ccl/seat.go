@@ -10,7 +10,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/internal/agree"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/op"
 )
@@ -30,6 +29,7 @@ type roll struct {
 	number   int    // among the workers, -1 while it waits
 	fresh    bool   // it has a number, and not yet the state
 	works    bool   // it has had the workers' Comm, or is to have it from the start
+	shrinks  bool   // it has called Shrink, and not Replace
 	accepted int    // the last generation of the pool that it knows to have had a majority
 	backend  string // of the workers' Comm, "" before there was one
 	lost     []byte // by rank of the job: 1 for one that is not in the pool and known to be lost
@@ -37,7 +37,7 @@ type roll struct {
 
 // append writes a roll:
 //
-//	0 number + 1, 4 bytes | 4 fresh 1 | 5 works 1 | 6 zero 2 | 8 accepted 4 | 12 zero 4 | 16 backend 16 | 32 lost, 1 byte for each rank of the job
+//	0 number + 1, 4 bytes | 4 fresh 1 | 5 works 1 | 6 shrinks 1 | 7 zero 1 | 8 accepted 4 | 12 zero 4 | 16 backend 16 | 32 lost, 1 byte for each rank of the job
 func (w *roll) append(b []byte) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint32(b, uint32(w.number+1))
@@ -47,7 +47,7 @@ func (w *roll) append(b []byte) []byte {
 		}
 		return 0
 	}
-	b = append(b, bit(w.fresh), bit(w.works), 0, 0)
+	b = append(b, bit(w.fresh), bit(w.works), bit(w.shrinks), 0)
 	b = le.AppendUint32(b, uint32(w.accepted))
 	b = append(b, 0, 0, 0, 0)
 	name := make([]byte, libraryLen)
@@ -58,7 +58,7 @@ func (w *roll) append(b []byte) []byte {
 // parseRoll reads what append has written.
 func parseRoll(b []byte) roll {
 	le := binary.LittleEndian
-	return roll{number: int(le.Uint32(b)) - 1, fresh: b[4] != 0, works: b[5] != 0, accepted: int(le.Uint32(b[8:])),
+	return roll{number: int(le.Uint32(b)) - 1, fresh: b[4] != 0, works: b[5] != 0, shrinks: b[6] != 0, accepted: int(le.Uint32(b[8:])),
 		backend: strings.TrimRight(string(b[16:seatHead]), "\x00"), lost: b[seatHead:]}
 }
 
@@ -90,6 +90,22 @@ func (m *muster) backend() string {
 		}
 	}
 	return ""
+}
+
+// shrink reports whether the ranks that work have called Shrink. odd is one that has made another call than the first, -1 if there
+// is none.
+func (m *muster) shrink() (is bool, odd int) {
+	first := true
+	for i, w := range m.rolls {
+		switch {
+		case !w.works:
+		case first:
+			first, is = false, w.shrinks
+		case w.shrinks != is:
+			return is, m.here[i]
+		}
+	}
+	return is, -1
 }
 
 // seats is which rank of the job has which number.
@@ -170,14 +186,14 @@ func mostSpares(waiting []int, topo algo.Topology) int {
 }
 
 // exchangeRolls has all ranks of the pool tell each other what they know.
-func (r *reserve) exchangeRolls(ctx context.Context, pool *Comm, k *call.Call) (*muster, *call.Fault) {
+func (r *reserve) exchangeRolls(ctx context.Context, pool *Comm, k *call.Call, shrinks bool) (*muster, *call.Fault) {
 	n, job := pool.Size(), pool.eng.Control().Site.Job
 	m := &muster{here: make([]int, n), rolls: make([]roll, n)}
 	for i := range n {
 		m.here[i] = pool.eng.World(i)
 	}
 	r.mu.Lock()
-	mine := roll{number: r.number, fresh: r.fresh, works: r.world < r.workers || r.of != nil, accepted: r.accepted, backend: r.backend, lost: make([]byte, r.topo.Size())}
+	mine := roll{number: r.number, fresh: r.fresh, works: r.world < r.workers || r.of != nil, shrinks: shrinks, accepted: r.past.accepted, backend: r.lib.backend, lost: make([]byte, r.topo.Size())}
 	r.mu.Unlock()
 	for w := range mine.lost {
 		if !slices.Contains(m.here, w) && job.IsLost(w) {
@@ -208,7 +224,7 @@ const (
 )
 
 // seat gives numbers out in pool, and makes the Comm of the ranks that have one. c is nil on a rank that waits.
-func (r *reserve) seat(ctx context.Context, pool *Comm) (c *Comm, out outcome, f *call.Fault) {
+func (r *reserve) seat(ctx context.Context, pool *Comm, shrinks bool) (c *Comm, out outcome, f *call.Fault) {
 	if !pool.life.enter() {
 		return nil, unsettled, closedHere
 	}
@@ -217,7 +233,7 @@ func (r *reserve) seat(ctx context.Context, pool *Comm) (c *Comm, out outcome, f
 	(&args{kind: call.Split, root: noRoot}).kernels(k, nil)
 	k.Seal()
 	e := pool.rec.begin(k, nil, pool.eng.Now())
-	c, out, f = r.seatIn(ctx, pool, k)
+	c, out, f = r.seatIn(ctx, pool, k, shrinks)
 	if f != nil && out == unsettled {
 		pool.rec.end(e, Failed, pool.eng.Now())
 	} else {
@@ -227,10 +243,16 @@ func (r *reserve) seat(ctx context.Context, pool *Comm) (c *Comm, out outcome, f
 }
 
 // seatIn is seat, within the call k.
-func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call) (*Comm, outcome, *call.Fault) {
-	m, f := r.exchangeRolls(ctx, pool, k)
+func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call, shrinks bool) (*Comm, outcome, *call.Fault) {
+	m, f := r.exchangeRolls(ctx, pool, k, shrinks)
 	if f != nil {
 		return nil, unsettled, inJob(f, pool.eng.World)
+	}
+	switch shrink, odd := m.shrink(); {
+	case odd >= 0:
+		return nil, unsettled, call.NewFault(call.Mismatch, odd, "some ranks call Shrink, and others Replace")
+	case shrink:
+		return r.make(ctx, pool, k, m, r.number >= 0 && (r.world < r.workers || r.of != nil))
 	}
 	s, err := m.seat(r.workers, r.topo)
 	if err != nil {
@@ -240,22 +262,31 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call) (*Comm, 
 		return nil, out, f
 	}
 	r.take(pool, m, &s)
+	c, out, f := r.make(ctx, pool, k, m, r.number >= 0)
+	if c != nil {
+		r.made(c)
+	}
+	return c, out, f
+}
+
+// make makes the Comm of those ranks of the pool that are in it, in the order of their numbers.
+func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster, in bool) (*Comm, outcome, *call.Fault) {
 	color, key := -1, 0
-	if r.number >= 0 {
+	if in {
 		color, key = 0, r.number
 	}
 	opt := r.opt
 	if opt.Backend = m.backend(); opt.Backend == "" {
 		opt.Backend = r.opt.Backend
 	}
-	if r.device != nil { // on which the program has its memory
-		opt.Device = r.device
+	if r.lib.device != nil { // on which the program has its memory
+		opt.Device = r.lib.device
 	}
 	name := r.opt.Name
 	if name == "" {
 		name = worldName
 	}
-	inChild := false // what goes wrong, does so among the workers
+	world := pool.eng.World // of the ranks of a fault
 	c, f := newComm(opt, pool.tab, pool.host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
 		eng, f := cpu.Split(ctx, pool.eng, k, color, key, eo)
 		return calledFirst(eng, name), f
@@ -263,28 +294,23 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call) (*Comm, 
 		if child == nil {
 			return nil, nil
 		}
-		inChild = true
-		if f := meetIn(ctx, pool, child); f != nil {
+		world = child.World
+		if f := meetIn(ctx, child); f != nil {
 			return nil, f
 		}
-		local, locals := r.place(child.World(child.Rank()), child.Rank())
+		local, locals := r.place(r.world, r.number)
 		return openLibraryAt(ctx, child, &opt, local, locals)
 	})
-	switch {
-	case f != nil && inChild:
-		return nil, unsettled, inJob(f, func(n int) int { return s.of[n] })
-	case f != nil:
-		return nil, unsettled, inJob(f, pool.eng.World)
-	case c != nil:
-		r.made(c)
+	if f != nil {
+		return nil, unsettled, inJob(f, world)
 	}
 	return c, seated, nil
 }
 
-// meetIn returns once all ranks of child, a new Comm of the pool, have it: from then on nothing that one of them does, such as to
-// call Replace at once, which fails the pool, keeps another from getting it. Where one is lost on the way, all go round again. What
-// else may go wrong is what the program of a rank has done that has its Comm already; then the others get theirs, which has failed.
-func meetIn(ctx context.Context, pool *Comm, child *cpu.Comm) *call.Fault {
+// meetIn returns once all ranks of child, a new Comm of the workers, have it: from then on nothing that one of them does, such as to
+// call Replace at once, which fails the pool, keeps another from getting it. Where one is lost here, or the program of one that has
+// its Comm already has aborted it, the others get theirs as well, which has failed. So there is a fault only if ctx ends.
+func meetIn(ctx context.Context, child *cpu.Comm) *call.Fault {
 	returned := false
 	defer func() {
 		if !returned { // the goroutine is ended in here, as by ccltest.Kill
@@ -295,8 +321,7 @@ func meetIn(ctx context.Context, pool *Comm, child *cpu.Comm) *call.Fault {
 	if returned = true; err == nil {
 		return nil
 	}
-	f, cause := faultOf(err), pool.eng.Failure()
-	if f.Own || f.Code == call.RankLost || cause != nil && cause.Code == call.RankLost {
+	if f := faultOf(err); f.Own {
 		return f
 	}
 	return nil
@@ -326,24 +351,13 @@ func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
 	if !works && r.someClosed(m) { // whatever became of others
 		return over, call.NewFault(call.Closed, -1, "no rank works any more")
 	}
-	last, ended := m.accepted(), []int(nil)
-	base := r.members[last]
-	for g := last + 1; g <= r.generation; g++ {
-		ended = append(ended, r.ended[g]...)
+	if of, ok := r.past.hasMajority(m.accepted(), m.here); !ok {
+		return minority, call.NewFault(call.RankLost, -1, "this side of a partition has %d of %d ranks of the job, spares included, and is not to go on: the others may", len(m.here), of)
 	}
-	if !agree.Majority(base, m.here, ended) {
-		return minority, &call.Fault{Code: call.RankLost, Peer: -1,
-			Err: fmt.Errorf("this side of a partition has %d of %d ranks of the job, spares included, and is not to go on: the others may", len(m.here), len(base))}
-	}
-	r.accepted, r.waiting = r.generation, s.waiting
+	r.past.accept()
+	r.seats.waiting = s.waiting
 	if !works && len(s.missing) > 0 {
 		return deserted, call.NewFault(call.RankLost, -1, "all ranks that worked are lost; spares left: %d, ranks lost: %d", len(s.waiting), len(s.missing))
-	}
-	for g := range r.members {
-		if g < r.accepted {
-			delete(r.members, g)
-			delete(r.ended, g)
-		}
 	}
 	if len(s.missing) > 0 {
 		return tooFew, &call.Fault{Code: call.RankLost, Peer: -1, Missing: s.missing,
@@ -355,7 +369,7 @@ func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
 // someClosed reports whether a rank that had a number has closed its Comm. Where that is how the last of them have gone, the job is
 // over; where all are lost, spares take their numbers. r.mu is held.
 func (r *reserve) someClosed(m *muster) bool {
-	return slices.ContainsFunc(r.seats, func(w int) bool { return !slices.Contains(m.here, w) && !m.lost(w) })
+	return slices.ContainsFunc(r.seats.of, func(w int) bool { return !slices.Contains(m.here, w) && !m.lost(w) })
 }
 
 // take notes this rank's number and who has the others.
@@ -363,8 +377,7 @@ func (r *reserve) take(pool *Comm, m *muster, s *seats) {
 	me := pool.eng.World(pool.Rank())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seats, r.newcomers = s.of, s.fresh
-	r.waiting = s.waiting
+	r.seats = *s
 	if n := slices.Index(s.of, me); r.number < 0 && n >= 0 {
 		r.number, r.fresh = n, true
 		pool.SetName(poolName)

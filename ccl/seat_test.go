@@ -1,7 +1,6 @@
 package ccl
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 func TestRoll(t *testing.T) {
 	for _, w := range []roll{
 		{number: -1, lost: []byte{}},
-		{number: 0, fresh: true, works: true, accepted: 7, backend: "cpu", lost: []byte{0, 1, 0}},
+		{number: 0, fresh: true, works: true, shrinks: true, accepted: 7, backend: "cpu", lost: []byte{0, 1, 0}},
 		{number: 1 << 20, accepted: 1 << 30, backend: "sixteen letters!", lost: make([]byte, 100)},
 	} {
 		b := w.append(nil)
@@ -105,8 +104,9 @@ func TestJudge(t *testing.T) {
 		{"all are out of reach", []int{3, 4}, nil, nil, []int{0, 1, 2}, minority, "this side of a partition has 2 of 5"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := &reserve{workers: 3, spares: 2, seats: []int{0, 1, 2}, generation: 1,
-				members: map[int][]int{0: {0, 1, 2, 3, 4}, 1: tc.here}, ended: map[int][]int{1: tc.ended}}
+			r := &reserve{workers: 3, spares: 2, seats: seats{of: []int{0, 1, 2}}}
+			r.past.begin([]int{0, 1, 2, 3, 4})
+			r.past.add(tc.here, tc.ended)
 			m := mustered(tc.here...)
 			for i, w := range tc.here {
 				if slices.Contains(tc.works, w) {
@@ -122,36 +122,32 @@ func TestJudge(t *testing.T) {
 			require.Equal(t, tc.out, out)
 			if tc.text == "" {
 				require.Nil(t, f)
-				require.Equal(t, 1, r.accepted)
-				require.NotContains(t, r.members, 0, "what nobody will ask for")
+				require.Equal(t, 1, r.past.accepted)
+				require.NotContains(t, r.past.members, 0, "what nobody will ask for")
 				return
 			}
 			require.ErrorContains(t, f, tc.text)
-			require.Equal(t, out == tooFew || out == deserted, r.accepted == 1)
+			require.Equal(t, out == tooFew || out == deserted, r.past.accepted == 1)
 		})
 	}
 }
 
-// A majority is one of the last generation that had one, of those that any rank knows; ends since then count.
-func TestJudgeOfGenerations(t *testing.T) {
-	all := map[int][]int{0: {0, 1, 2, 3, 4}, 1: {0, 1, 2, 3}, 2: {0, 1}}
+// Ranks that work call the same; those that wait do not count.
+func TestShrinkOrReplace(t *testing.T) {
 	for _, tc := range []struct {
-		accepted int // as rank 1 knows; rank 0 knows of 0
-		ended    map[int][]int
-		out      outcome
+		calls string // by rank: s for Shrink, r for Replace, - for a rank that waits
+		is    bool
+		odd   int
 	}{
-		{0, nil, minority}, // of five
-		{1, nil, seated},   // half of four, with the lowest
-		{0, map[int][]int{1: {4}}, seated},
-		{0, map[int][]int{2: {2, 3}}, seated},
+		{"rrr-", false, -1}, {"sss-", true, -1}, {"-ss", true, -1}, {"rsr-", false, 1}, {"-srs", true, 2}, {"--", false, -1},
 	} {
-		r := &reserve{workers: 2, spares: 3, seats: []int{0, 1}, generation: 2, members: maps.Clone(all), ended: tc.ended}
-		m := mustered(0, 1)
-		m.rolls[0].number, m.rolls[0].works = 0, true
-		m.rolls[1].number, m.rolls[1].works, m.rolls[1].accepted = 1, true, tc.accepted
-		s, err := m.seat(2, algo.Flat(5))
-		require.NoError(t, err)
-		out, _ := r.judge(m, &s)
-		require.Equal(t, tc.out, out, "%v", tc)
+		m := &muster{}
+		for r, what := range tc.calls {
+			m.here = append(m.here, r)
+			m.rolls = append(m.rolls, roll{number: r, works: what != '-', shrinks: what == 's'})
+		}
+		is, odd := m.shrink()
+		require.Equal(t, tc.is, is, tc.calls)
+		require.Equal(t, tc.odd, odd, tc.calls)
 	}
 }

@@ -30,6 +30,9 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if err := callable(ctx, c, op); err != nil {
 		return nil, err
 	}
+	if reserveOf(c) != nil {
+		return meetInPool(ctx, c, op)
+	}
 	if err := c.drain(ctx); err != nil {
 		return nil, c.refused(op, call.ContextFault(err))
 	}

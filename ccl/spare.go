@@ -31,21 +31,21 @@ type reserve struct {
 
 	closing sync.WaitGroup // of pools that have failed
 
-	mu         sync.Mutex
-	of         *Comm // whose it is; nil: this rank waits, or has left
-	left       bool
-	pool       *Comm
-	generation int           // of the pool
-	members    map[int][]int // by generation, since the last that had a majority of the one before: ranks of the job
-	ended      map[int][]int // by generation: ranks of the job that it lost, or that closed it, for certain
-	accepted   int           // the last that had a majority
-	number     int           // of this rank among the workers; -1: it waits
-	fresh      bool          // it has not the state yet
-	seats      []int         // ranks of the job, by number
-	newcomers  []int         // numbers that are fresh
-	waiting    []int         // ranks of the job that wait
-	backend    string        // of the workers' Comm, once there was one
-	device     *int          // this rank's in it
+	mu     sync.Mutex
+	of     *Comm // whose it is; nil: this rank waits, or has left
+	left   bool
+	pool   *Comm
+	past   generations // of the pool
+	number int         // of this rank among the workers; -1: it waits
+	fresh  bool        // it has not the state yet
+	seats  seats       // as they were given out last
+	lib    choice      // of the workers' Comm
+}
+
+// choice is which library a Comm has, once there was one.
+type choice struct {
+	backend string // "cpu" for none, "" before there was a Comm
+	device  *int   // this rank's
 }
 
 // poolName is the name of the pool in reports.
@@ -91,7 +91,8 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 	}
 	r.mu.Lock() // the pool may fail already
 	r.pool, r.topo = pool, pool.eng.Topology()
-	r.members, r.ended, r.seats = map[int][]int{0: all}, map[int][]int{}, all[:r.workers]
+	r.past.begin(all)
+	r.seats.of = all[:r.workers]
 	if rank < r.workers {
 		r.number = rank
 	}
@@ -114,11 +115,11 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 
 // begin makes the first Comm, and returns it once this rank has one.
 func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
-	c, out, f := r.form(ctx, true)
+	c, out, f := r.form(ctx, true, false)
 	for c == nil && r.waitsAfter(out, f) {
 		select {
 		case <-r.current().Done():
-			c, out, f = r.form(ctx, false)
+			c, out, f = r.form(ctx, false, false)
 			continue
 		case <-ctx.Done():
 		}
@@ -164,9 +165,9 @@ func (r *reserve) made(c *Comm) {
 	c.reserve = r
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.backend = c.Backend()
+	r.lib.backend = c.Backend()
 	if c.lib != nil && c.lib.device >= 0 {
-		r.device = &c.lib.device
+		r.lib.device = &c.lib.device
 	}
 }
 
@@ -216,7 +217,7 @@ func (r *reserve) poolFailed(e *Error) {
 		w = e.World[e.Peer]
 	}
 	r.mu.Lock()
-	pool, waits, left := r.pool, slices.Contains(r.waiting, w), len(r.waiting)-1
+	pool, waits, left := r.pool, slices.Contains(r.seats.waiting, w), len(r.seats.waiting)-1
 	r.mu.Unlock()
 	if !waits || !pool.eng.Control().Standing.TellsOf(e.Peer) {
 		return
@@ -234,7 +235,7 @@ func (c *Comm) Fresh() []int {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.newcomers)
+	return slices.Clone(r.seats.fresh)
 }
 
 // Restored says that this rank has the state of the others, so that it is not Fresh in the Comms
@@ -256,7 +257,7 @@ func (c *Comm) Waiting() int {
 		return 0
 	}
 	r.mu.Lock()
-	pool, waiting := r.pool, r.waiting
+	pool, waiting := r.pool, r.seats.waiting
 	r.mu.Unlock()
 	n, member := 0, pool.eng.Control()
 	for _, w := range waiting {

@@ -301,3 +301,29 @@ func TestReports(t *testing.T) {
 	})
 	require.Equal(t, []string{"rank 0: a 1", "rank 0: b2", "rank 0: c", "rank 0: true"}, r.logs)
 }
+
+// Spares are ranks beside those of Run. One that is not needed has passed; one that is needed runs the function.
+func TestSpares(t *testing.T) {
+	for name, opts := range map[string][]Option{"goroutines": nil, "hosts": {RoundRobin(2)}, "processes": {Processes(4)}} {
+		t.Run(name, func(t *testing.T) {
+			Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+				require.Equal(t, []int{3, 1}, []int{c.Size(), c.Waiting()})
+				require.NoError(t, ccl.Barrier(t.Context(), c))
+			}, append(opts, Spares(1))...)
+		})
+	}
+	Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		if c.Fresh() == nil {
+			_, e := callOn(t, c)
+			require.Equal(t, 1, e.Peer)
+			next, err := c.Replace(t.Context())
+			require.NoError(t, err)
+			defer next.Close()
+			c = next
+		}
+		require.Equal(t, []int{1}, c.Fresh())
+		require.NoError(t, ccl.Barrier(t.Context(), c))
+	}, Spares(1), Kill(1, 9), VirtualTime())
+	_, err := newWorld(2, nil, []Option{Spares(-1)})
+	require.EqualError(t, err, "-1 spares; there are none, or some")
+}

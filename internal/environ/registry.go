@@ -56,7 +56,7 @@ var (
 	Wire = choice(Var{Name: "GOCCL_WIRE", Group: Engine, By: "ccl", Vital: true, Default: "`plain`",
 		Help: "how data travel between hosts where `Options.Wire` is empty: `auth` finds out if they were changed on the way, `encrypt` also hides them. It must be the same on all ranks, and needs a secret"}, "plain", "auth", "encrypt")
 	Spares = count(Var{Name: "GOCCL_SPARES", Group: Engine, By: "ccl", Vital: true, Default: "none",
-		Help: "how many ranks, the last ones, wait to take the place of one that is lost, where `Options.Spares` is 0. It must be the same on all ranks"})
+		Help: "how many ranks, the last ones, wait in `ccl.Join` to take the place of one that is lost, where `Options.Spares` is 0. It must be the same on all ranks"})
 	StallWarn = add(Var{Name: "GOCCL_STALL_WARN", Group: Engine, By: "ccl", Default: "`10s`",
 		Help: "how long a call waits before the log names the late rank"}, "a duration such as 30s, or a number of seconds; 0 means never", 10*time.Second, span)
 	Trace = text(Var{Name: "GOCCL_TRACE", Group: Engine, By: "ccl", Takes: "a directory", Default: "none",
