@@ -38,15 +38,13 @@ func (r *recorder) begin(k *call.Call, by *deviceStream, now int64) *call.Record
 		defer r.race.Unlock()
 	}
 	r.seq++
-	e := &r.ring[r.seq%ringCalls]
+	i := r.seq % ringCalls
+	e := &r.ring[i]
 	k.Seq, k.Start = r.seq, now
-	e.Seq, e.Count, e.Start, e.End = r.seq, k.Count, now, 0
-	e.Root, e.Hash = k.Root, k.Own
-	e.SetWhat(&k.Record)
-	e.State = uint8(Running)
-	if by != nil {
-		r.issuers[r.seq%ringCalls] = by
-	}
+	e.Seq, e.Count, e.Root, e.Hash = r.seq, k.Count, k.Root, k.Own
+	e.Start, e.End = now, 0
+	e.SetWhat(&k.Record) // a call that is described is Running
+	r.issuers[i] = by
 	return e
 }
 

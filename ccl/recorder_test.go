@@ -52,7 +52,7 @@ func TestRecorderOnDevice(t *testing.T) {
 	var b backlog
 	d := &deviceStream{}
 	for range 2 {
-		r.begin(&call.Call{Head: op.Head{Record: call.Record{Kind: call.AllReduce}}}, d, 1)
+		r.begin(&call.Call{Head: op.Head{Record: call.Record{Kind: call.AllReduce, State: uint8(Running)}}}, d, 1)
 	}
 	d.passed.Store(1)
 	d.passedAt.Store(30)

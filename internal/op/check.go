@@ -56,7 +56,7 @@ func (c *Call) check(n, me int) error {
 		} else if dst != n*src {
 			return lengths(dst, src, n*src)
 		}
-		return c.part(c.SrcAt, src, me*src)
+		return c.part(c.SrcAt, me*src)
 	case ReduceScatter, Scatter:
 		c.Count = uint64(dst)
 		if c.Kind == Scatter && me != root {
@@ -64,7 +64,7 @@ func (c *Call) check(n, me int) error {
 		} else if src != n*dst {
 			return fmt.Errorf("src has %d elements, dst %d: src must have %d, %d for each of %d ranks", src, dst, n*dst, dst, n)
 		}
-		return c.part(c.DstAt, dst, me*dst)
+		return c.part(c.DstAt, me*dst)
 	case ReduceScatterV, ScatterV:
 		return c.checkCounts("src", "dst", n, me)
 	case AllGatherV, GatherV:
@@ -122,7 +122,7 @@ func (c *Call) checkCounts(whole, part string, n, me int) error {
 	case all != total:
 		return fmt.Errorf("%s has %d elements, but counts add up to %d", whole, all, total)
 	}
-	return c.part(at, own, before)
+	return c.part(at, before)
 }
 
 // checkExchange checks an AllToAllV.
@@ -171,27 +171,22 @@ func (c *Call) overlaps() bool {
 
 // overlap refuses memory that overlaps without being the same.
 func (c *Call) overlap() error {
-	if c.DstAt != c.SrcAt && c.overlaps() {
-		return c.overlapError()
+	if c.DstAt == c.SrcAt {
+		return nil
 	}
-	return nil
+	return c.part(c.SrcAt, 0)
 }
 
-// overlapError is ErrOverlap with the places.
-func (c *Call) overlapError() error {
+// part refuses the memory at an address, this rank's part of the other memory, if it overlaps that
+// elsewhere than from element before on.
+func (c *Call) part(at uintptr, before int) error {
+	whole := c.DstAt + c.SrcAt - at
+	if !c.overlaps() || whole+uintptr(before*c.Elem) == at {
+		return nil
+	}
 	by, how := int(c.SrcAt-c.DstAt), "after"
 	if by < 0 {
 		by, how = -by, "before"
 	}
 	return fmt.Errorf("%w: src (%d elements) begins %d bytes %s dst (%d elements of %d bytes)", ErrOverlap, c.SrcN, by, how, c.DstN, c.Elem)
-}
-
-// part refuses the n elements at an address, this rank's part of the other memory, if they overlap
-// that elsewhere than from element before on.
-func (c *Call) part(at uintptr, n, before int) error {
-	whole := c.DstAt + c.SrcAt - at
-	if c.overlaps() && whole+uintptr(before*c.Elem) != at {
-		return c.overlapError()
-	}
-	return nil
 }
