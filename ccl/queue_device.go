@@ -117,7 +117,6 @@ func (q *Queue) give(a *args) Work {
 		q.group.how |= how
 		return Work{at: q.dev, seq: k.Seq}
 	}
-	l.one[0] = k
 	if err := q.dev.hand(l.one[:], k.Seq, how); err != nil {
 		return q.notHanded(k.Record, err)
 	}
