@@ -56,7 +56,7 @@ type library struct {
 	known    [2]deviceMemory // of the last calls, which is the device's
 	held     holdings
 	call     call.Call             // the last call on a device that was in no group, and
-	one      [1]*call.Call         // the same as what is handed over
+	one      [1]*call.Call         // that call, as it is handed over
 	unshrunk bool                  // the library has failed to shrink it: what is made of it is new
 	shared   func(left bool) error // lets go of what its backend shares
 }
@@ -346,7 +346,7 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 	if err != nil {
 		t.giveUp(err) // the others may wait in the library for this rank
 	}
-	l.end = t.eng.Beside(e, l.lib, vendorError)
+	l.end, l.one[0] = t.eng.Beside(e, l.lib, vendorError), &l.call
 	f := t.verdict(err)
 	if f == nil {
 		if e := l.end.Agree(t.min); e != nil {

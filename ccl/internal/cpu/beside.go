@@ -134,8 +134,10 @@ func (b *Beside) begin(ctx context.Context, k *call.Call, meet bool) *call.Fault
 	c.rank.Current.Begin(nil, c.rank.Clock.Clock())
 	if k.Kind.Pairwise() {
 		k.Place = 0
-	} else if f := b.enter(ctx, k, meet); f != nil {
-		return f
+	} else if c.rank.Order.Enter(k); meet || c.rank.Group.Strict() {
+		if f := b.meetFirst(ctx, k); f != nil {
+			return f
+		}
 	}
 	c.rank.Standing.Elsewhere.Begin(c.rank.Current.Since())
 	return nil
@@ -172,14 +174,16 @@ func (b *Beside) Enter(k *call.Call, meet bool) *call.Fault {
 	if k.Kind.Pairwise() {
 		return nil
 	}
-	return b.enter(context.Background(), k, meet)
+	if c.rank.Order.Enter(k); meet || c.rank.Group.Strict() {
+		return b.meetFirst(context.Background(), k)
+	}
+	return nil
 }
 
-// enter gives k its place, where all ranks meet if they are to.
-func (b *Beside) enter(ctx context.Context, k *call.Call, meet bool) *call.Fault {
+// meetFirst waits until all ranks have come to k, before any of them has the library make it.
+func (b *Beside) meetFirst(ctx context.Context, k *call.Call) *call.Fault {
 	c := b.comm
-	c.rank.Order.Enter(k)
-	if !meet && !c.rank.Group.Strict() || c.Size() == 1 {
+	if c.Size() == 1 {
 		return nil
 	}
 	c.rank.Current.Begin(nil, c.rank.Clock.Clock())
