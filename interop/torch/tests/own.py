@@ -1,4 +1,5 @@
 """own.py RANKS: what PyTorch's tests do not ask of a backend of that name, goccl's and gloo's results side by side, bit by bit."""
+import faulthandler
 import os
 import random
 import signal
@@ -99,8 +100,10 @@ def elements(rank, n, ours):
 
 def groups(rank, n):
     """Groups of some ranks that these alone make, messages that cross in any order, and many groups, one after the other."""
+    # PyTorch counts the groups that each rank has made, and names those that follow by the count: so the others make one, too.
+    mine = [0, 1] if rank < 2 else list(range(2, n))
+    pair = dist.new_group(mine, backend="goccl", use_local_synchronization=True)
     if rank < 2:
-        pair = dist.new_group([0, 1], backend="goccl", use_local_synchronization=True)
         got = [torch.zeros(3) for _ in range(2)]
         works = [dist.irecv(got[tag], 1 - rank, group=pair, tag=tag) for tag in range(2)]
         works += [dist.isend(torch.full((3,), 10.0 * rank + tag), 1 - rank, group=pair, tag=tag) for tag in (1, 0)]
@@ -143,6 +146,8 @@ def training(rank, n, backend):
 def main(rank, n, store):
     import torch_goccl
 
+    faulthandler.dump_traceback_later(200, exit=True)  # says where a rank hangs
+
     assert torch_goccl.version()
     dist.init_process_group("goccl", init_method="file://" + store, rank=rank, world_size=n)
     assert dist.get_backend() == "goccl"
@@ -174,7 +179,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as tmp:
         started = mp.spawn(main, (ranks, tmp + "/store"), nprocs=ranks, join=False)
         for p in started.processes:
-            p.join(120)
+            p.join(240)
         codes = [p.exitcode for p in started.processes]
         for p in started.processes:
             if p.is_alive():

@@ -23,4 +23,5 @@ cd "$dir" # torch_goccl is what pip has installed
 for ranks in "${@:-2}"; do
 	python3 "$here/own.py" "$ranks"
 	python3 "$here/suite.py" -ranks "$ranks"
+	python3 "$here/suite.py" -ranks "$ranks" -mpi
 done

@@ -2,6 +2,7 @@
 
     suite.py                  all of them with WORLD_SIZE ranks (2), against the list unpassed.txt
     suite.py TEST ...         these alone
+    suite.py -mpi             those that PyTorch keeps for MPI, since gloo has not what they call
     suite.py -backend gloo    on gloo, to compare: says how each ended
 
 Each test runs in WORLD_SIZE fresh forks of this process, which has imported torch. A test that is not in unpassed.txt must pass, or skip
@@ -28,19 +29,20 @@ parser = argparse.ArgumentParser()
 parser.add_argument("tests", nargs="*")
 parser.add_argument("-backend", default="goccl", choices=["goccl", "gloo"])
 parser.add_argument("-ranks", type=int, default=int(os.environ.get("WORLD_SIZE", "2")))
+parser.add_argument("-mpi", action="store_true")
 parser.add_argument("-json", help="a file that gets a line for each test")
 parser.add_argument("-logs", help="a folder that keeps what the ranks of failed tests have printed")
 args = parser.parse_args()
 
-# PyTorch's tests read these as they are imported. As "mpi" they keep tests that gloo has no function for.
-os.environ.update(BACKEND="gloo", WORLD_SIZE=str(args.ranks), MASTER_ADDR="127.0.0.1")
+# PyTorch's tests read these as they are imported, and choose by them which there are.
+os.environ.update(BACKEND="mpi" if args.mpi else "gloo", WORLD_SIZE=str(args.ranks), MASTER_ADDR="127.0.0.1")
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 import torch.testing._internal.distributed.distributed_test as theirs  # noqa: E402
 from torch.testing._internal.common_distributed import TEST_SKIPS  # noqa: E402
 
-theirs.default_pg_timeout = 40
+theirs.BACKEND, theirs.default_pg_timeout = "gloo", 40
 SKIPPED = {skip.exit_code: name for name, skip in TEST_SKIPS.items()}
 SKIPPED[99] = "skipped"
 
@@ -150,6 +152,10 @@ def main():
     os.makedirs(logs, exist_ok=True)
     out = open(args.json, "a", 1) if args.json else None
     names = args.tests or unittest.TestLoader().getTestCaseNames(Test)
+    if args.mpi and not args.tests:
+        names = [name for name in names if "all_to_all" in name and "cuda" not in name]
+        if args.ranks < 3:  # which a group of some ranks needs
+            names = [name for name in names if not name.endswith("_group") or name.endswith("_full_group")]
     for name in names:
         if not hasattr(Test, name):
             sys.exit(f"suite.py: there is no test {name}")
@@ -173,7 +179,7 @@ def main():
     if not args.logs:
         shutil.rmtree(logs, ignore_errors=True)
     print(f"{args.backend}, {args.ranks} ranks:", ", ".join(f"{n} {how}" for how, n in sorted(counts.items())))
-    if not args.tests and counts["pass"] < 60:
+    if not args.tests and counts["pass"] < (4 if args.mpi else 60):
         bad.append("too few tests have run")
     sys.exit(1 if bad else 0)
 
