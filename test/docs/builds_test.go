@@ -12,7 +12,7 @@ import (
 )
 
 // builds are the commands of a document that build a program of this module.
-var builds = regexp.MustCompile("go build((?: -tags [\\w,]+)*)(?: -o (\\S+))? (\\./[\\w/.-]*\\w)")
+var builds = regexp.MustCompile(`go build((?: -tags [\w,]+)*)(?: -o (\S+))? (\./[\w/.-]*\w)`)
 
 // unbuildable lists the commands of a text that cannot make the program where they say, in the root
 // of a checkout: go build writes no program over a directory, and with -o into it, so that the next

@@ -177,7 +177,7 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 	m.at(m.rank, step, "copied")
 	s.own = part{step: step, owner: m.rank, data: data}
 	m.last = 1 - m.last
-	m.begin()
+	m.begin(true)
 	return nil
 }
 

@@ -38,8 +38,8 @@ func (m *Mirror) Restore(ctx context.Context, c *ccl.Comm, fresh []int, bufs ...
 	if err := ccl.AllGather(ctx, c, rows, m.row(c, fresh, bufs)); err != nil {
 		return -1, err
 	}
-	t := slices.Collect(slices.Chunk(rows, columns))
-	p, err := table(t).decide(m.shards)
+	t := table(slices.Collect(slices.Chunk(rows, columns)))
+	p, err := t.decide(m.shards)
 	if err != nil {
 		return -1, err
 	}
@@ -65,7 +65,7 @@ func (m *Mirror) Restore(ctx context.Context, c *ccl.Comm, fresh []int, bufs ...
 	}
 	m.ready = true
 	if p.step >= 0 && !replicated(m.shards) {
-		m.again(p.step)
+		m.again(t, p.step)
 	}
 	return p.step, nil
 }
@@ -113,9 +113,10 @@ func (m *Mirror) fill(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 	if err != nil {
 		return err
 	}
-	if mine == nil {
-		m.slots[m.last].own = incoming
-		mine = &m.slots[m.last].own
+	if mine == nil { // beside what it holds of that step
+		i := slices.IndexFunc(m.slots[:], func(s slot) bool { return s.held.step == p.step })
+		mine = &m.slots[max(i, 0)].own
+		*mine = incoming
 	}
 	raw.Unpack(bufs, mine.data)
 	return nil
@@ -135,18 +136,26 @@ func (m *Mirror) find(s source, step int) *part {
 	return nil
 }
 
-// again mirrors what was restored. It leaves the slot that has it as it is: until all ranks have
-// the other one, that is what a further loss goes back to.
-func (m *Mirror) again(step int) {
-	whole := slices.IndexFunc(m.slots[:], func(s slot) bool { return s.own.step == step && s.held.step == step })
-	if whole < 0 {
-		whole = slices.IndexFunc(m.slots[:], func(s slot) bool { return s.own.step == step })
+// again mirrors what was restored: only what a holder lacks, by what all ranks had, and beside the
+// states that are held already. The other slot stays as it is: where the step is not whole yet, that
+// is what a further loss goes back to. What ranks have of later steps is of a course that ends here.
+func (m *Mirror) again(t table, step int) {
+	m.last = slices.IndexFunc(m.slots[:], func(s slot) bool { return s.own.step == step })
+	for i := range m.slots {
+		s := &m.slots[i]
+		if s.own.step > step {
+			s.own.step, s.whole = -1, false
+		}
+		if s.held.step > step {
+			s.held.step = -1
+		}
 	}
-	next := &m.slots[1-whole]
-	next.own.step, next.held.step, next.whole = -1, -1, false
-	next.own = part{step: step, owner: m.rank, data: append(next.own.data[:0], m.slots[whole].own.data...)}
-	m.last = 1 - whole
-	m.begin()
+	send := false
+	if m.ring != nil {
+		holder := m.order[(m.ring.Rank()+m.o.Away)%m.size]
+		send = t.bytes(source{rank: holder, held: true, owner: m.rank}, step) < 0
+	}
+	m.begin(send)
 }
 
 // transfer is a part that goes from one rank to others.

@@ -46,8 +46,9 @@ func (m *Mirror) attach(ctx context.Context, c *ccl.Comm, places []ccl.Place) er
 	return nil
 }
 
-// begin starts the exchange of the slot that was written last.
-func (m *Mirror) begin() {
+// begin starts the exchange of the slot that was written last. Without send this rank's holder has
+// its state already.
+func (m *Mirror) begin(send bool) {
 	x := &exchange{done: make(chan struct{})}
 	m.under = x
 	s := &m.slots[m.last]
@@ -59,7 +60,7 @@ func (m *Mirror) begin() {
 	ring := m.ring
 	go func() {
 		defer close(x.done)
-		if x.err = m.swap(ring, s); x.err != nil && ring.Err() == nil {
+		if x.err = m.swap(ring, s, send && m.copies(m.rank) == 1); x.err != nil && ring.Err() == nil {
 			ring.Abort(x.err) // so that no rank waits for this one
 		}
 	}()
@@ -68,12 +69,12 @@ func (m *Mirror) begin() {
 // swap sends s.own to its holder, receives s.held, and returns once all ranks have theirs. It does
 // not touch the other slot. That is overwritten only after swap has returned without an error on
 // this rank, when every rank has all of s: whichever is lost then, what is restored is whole.
-func (m *Mirror) swap(ring *ccl.Comm, s *slot) error {
+func (m *Mirror) swap(ring *ccl.Comm, s *slot, send bool) error {
 	ctx := context.Background() // Options.Timeout and Abort end it
 	n, r := ring.Size(), ring.Rank()
 	from, to := (r+n-m.o.Away%n)%n, (r+m.o.Away)%n
 	out := []int64{int64(s.own.step), int64(len(s.own.data))}
-	if m.copies(m.rank) > 1 {
+	if !send {
 		out[1] = -1
 	}
 	in := []int64{0, 0}
@@ -84,6 +85,9 @@ func (m *Mirror) swap(ring *ccl.Comm, s *slot) error {
 		return fmt.Errorf("mirror: rank %d saves step %d, and rank %d step %d", m.rank, out[0], m.order[from], in[0])
 	}
 	m.at(m.rank, s.own.step, "header")
+	if in[1] >= 0 {
+		s.held.step = -1
+	}
 	if out[1] >= 0 && in[1] >= 0 {
 		s.held.data = raw.Sized(s.held.data, int(in[1]))
 		if err := ccl.SendRecv(ctx, ring, s.held.data, from, s.own.data, to); err != nil {
