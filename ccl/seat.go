@@ -165,6 +165,12 @@ func (m *muster) seat(workers int, topo algo.Topology) (s seats, err error) {
 	return s, nil
 }
 
+// tooFew is why nobody takes the numbers that are missing.
+func (s *seats) tooFew() *call.Fault {
+	return &call.Fault{Code: call.RankLost, Peer: -1, Missing: s.missing,
+		Err: fmt.Errorf("spares left: %d, ranks lost: %d; Shrink goes on without them", len(s.waiting), len(s.missing))}
+}
+
 // mostSpares is the place in waiting of the lowest rank on the host that most of them are on; of several such hosts, the lowest.
 func mostSpares(waiting []int, topo algo.Topology) int {
 	on := map[int]int{}
@@ -248,15 +254,19 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call, shrinks 
 	if f != nil {
 		return nil, unsettled, inJob(f, pool.eng.World)
 	}
-	switch shrink, odd := m.shrink(); {
-	case odd >= 0:
-		return nil, unsettled, call.NewFault(call.Mismatch, odd, "some ranks call Shrink, and others Replace")
-	case shrink:
-		return r.make(ctx, pool, k, m, r.number >= 0 && (r.world < r.workers || r.of != nil))
-	}
 	s, err := m.seat(r.workers, r.topo)
 	if err != nil {
 		return nil, unsettled, call.NewFault(call.Backend, -1, "%w", err)
+	}
+	switch shrink, odd := m.shrink(); {
+	case odd >= 0 && len(s.missing) == 0:
+		return nil, unsettled, call.NewFault(call.Mismatch, odd, "some ranks call Shrink, and others Replace")
+	case odd >= 0 && shrinks: // the others have not heard that there are too few spares; they hear it now, and come again
+		return nil, unsettled, call.NewFault(call.Aborted, odd, "it calls Replace")
+	case odd >= 0:
+		return nil, tooFew, s.tooFew()
+	case shrink:
+		return r.make(ctx, pool, k, m, r.number >= 0 && (r.world < r.workers || r.of != nil))
 	}
 	if out, f := r.judge(m, &s); out != seated {
 		return nil, out, f
@@ -360,8 +370,7 @@ func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
 		return deserted, call.NewFault(call.RankLost, -1, "all ranks that worked are lost; spares left: %d, ranks lost: %d", len(s.waiting), len(s.missing))
 	}
 	if len(s.missing) > 0 {
-		return tooFew, &call.Fault{Code: call.RankLost, Peer: -1, Missing: s.missing,
-			Err: fmt.Errorf("spares left: %d, ranks lost: %d; Shrink goes on without them", len(s.waiting), len(s.missing))}
+		return tooFew, s.tooFew()
 	}
 	return seated, nil
 }
