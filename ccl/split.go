@@ -19,7 +19,7 @@ import (
 // Options. It is to be closed like c: closing c does not close it, and a process that ends with any
 // Comm open counts as lost on all Comms that it has not closed.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
-	return c.split(ctx, color, key, nil)
+	return split(ctx, c, color, key, nil)
 }
 
 // SplitWith is [Comm.Split] with other Options: set changes those of c into those of the new Comm,
@@ -32,11 +32,11 @@ func (c *Comm) SplitWith(ctx context.Context, color, key int, set func(*Options)
 	if set == nil {
 		set = func(*Options) {}
 	}
-	return c.split(ctx, color, key, set)
+	return split(ctx, c, color, key, set)
 }
 
 // split is Split, or SplitWith if there is a set.
-func (c *Comm) split(ctx context.Context, color, key int, set func(*Options)) (*Comm, error) {
+func split(ctx context.Context, c *Comm, color, key int, set func(*Options)) (*Comm, error) {
 	opt, wrong := childOptions(c, set)
 	var child *Comm
 	err := makeOwn(ctx, c, call.Split, func(k *call.Call) (f *call.Fault) {

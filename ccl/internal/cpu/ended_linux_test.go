@@ -17,7 +17,7 @@ func TestEnded(t *testing.T) {
 		end  func(c *Comm)
 		want []int
 	}{
-		{"it has closed the Comm", (*Comm).Close, []int{1}},
+		{"it has closed the Comm", func(c *Comm) { c.Close() }, []int{1}},
 		{"it is silent", func(c *Comm) { c.rank.Site.Lost(1, errors.New("its process has been silent for 5s")) }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
