@@ -26,7 +26,7 @@ func TestEnded(t *testing.T) {
 				c.rank.FailHere(call.NewFault(call.Aborted, 0, "on purpose"))
 			}
 			tc.end(of[1])
-			child, f := of[0].Shrink(t.Context(), plane.Options{})
+			child, f := Shrink(t.Context(), of[0], plane.Options{})
 			require.Nil(t, f, "%v", f)
 			defer child.Close()
 			require.Equal(t, 1, child.Size())
