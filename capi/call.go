@@ -15,7 +15,8 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// mostCalls is how many calls one goccl_call makes at most: more is a number that somebody has forgotten to set.
+// mostCalls is how many calls one goccl_call makes at most: more is a number that somebody has
+// forgotten to set.
 const mostCalls = 1 << 20
 
 // asked are the calls of one goccl_call, in Go's memory where they outlive it.
@@ -26,7 +27,8 @@ type asked struct {
 	limit  time.Duration
 }
 
-// readCalls looks at what is asked for. keep copies what C may use again once goccl_call has returned.
+// readCalls looks at what is asked for. keep copies what C may use again once goccl_call has
+// returned.
 func readCalls(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, size int, keep bool) (a asked, err error) {
 	switch {
 	case n < 1 || n > mostCalls:
@@ -76,8 +78,8 @@ func countsOf(p *C.int64_t, n int) []int {
 	return r
 }
 
-// makeCalls makes calls and waits for them: on this thread, unless calls are queued, whose callbacks may want to make some before this
-// one has ended.
+// makeCalls makes calls and waits for them: on this thread, unless calls are queued, whose
+// callbacks may want to make some before this one has ended.
 func makeCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t) error {
 	c, err := find(h)
 	if err != nil {
@@ -113,7 +115,8 @@ func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int6
 	return c.queue(calls, n, timeout, func(err error) { tell(done, ctx, err) })
 }
 
-// queue queues calls, and has done called when they have ended. If it returns an error, it does not.
+// queue queues calls, and has done called when they have ended. If it returns an error, it does
+// not.
 func (c *comm) queue(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done func(error)) error {
 	c.mu.Lock()
 	if c.why != nil {
@@ -153,8 +156,8 @@ type pending struct {
 	done func(error)
 }
 
-// begin ends the opening of c, which is now of, or has failed, and issues what was called before. It reports whether c was closed
-// meanwhile.
+// begin ends the opening of c, which is now of, or has failed, and issues what was called before.
+// It reports whether c was closed meanwhile.
 func (c *comm) begin(of *ccl.Comm, why error) (closed bool) {
 	c.mu.Lock()
 	calls := c.later.calls

@@ -183,7 +183,8 @@ func joinJob(o *C.goccl_options) (*comm, error) {
 	return opened(of), nil
 }
 
-// openLater opens a Comm behind the caller's back. What is called on it meanwhile is queued in its order.
+// openLater opens a Comm behind the caller's back. What is called on it meanwhile is queued in its
+// order.
 func openLater(o *C.goccl_options) (*comm, error) {
 	s, err := read(o, false)
 	if err != nil {
@@ -233,8 +234,8 @@ func closeComm(h C.goccl_comm) error {
 	return of.Close()
 }
 
-// leave is the Comm that is to be closed or aborted: without the lock, which a blocking call holds that this is to end. It is nil if
-// there is none yet; then there will be none.
+// leave is the Comm that is to be closed or aborted: without the lock, which a blocking call holds
+// that this is to end. It is nil if there is none yet; then there will be none.
 func (c *comm) leave() *ccl.Comm {
 	if of := c.of.Load(); of != nil {
 		return of

@@ -17,8 +17,8 @@ import (
 
 var environment sync.Mutex
 
-// seeEnvironment gives Go the environment as C has it. Go's is that with which the process was started: what the program has set
-// since, such as RANK and WORLD_SIZE, it does not see.
+// seeEnvironment gives Go the environment as C has it. Go's is that with which the process was
+// started: what the program has set since, such as RANK and WORLD_SIZE, it does not see.
 func seeEnvironment() {
 	environment.Lock()
 	defer environment.Unlock()

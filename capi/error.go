@@ -27,8 +27,8 @@ func wrong(format string, args ...any) error {
 	return &ccl.Error{Code: ccl.ErrArgument, Op: "goccl", Rank: -1, Peer: -1, Err: fmt.Errorf(format, args...)}
 }
 
-// guarded is f's error. A panic, which only what the caller says of its memory can cause, is one as well: a host program does not end
-// for it.
+// guarded is f's error. A panic, which only what the caller says of its memory can cause, is one as
+// well: a host program does not end for it.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -33,7 +33,7 @@ type store struct {
 // HostID is what the caller says of where this rank runs.
 func (s *store) HostID() string { return s.host }
 
-var errNoCallback = errors.New("C's store has no such callback")
+var errNoCallback = errors.New("the caller's store has no such callback")
 
 // Set is the callback set.
 func (s *store) Set(_ context.Context, key string, value []byte) error {

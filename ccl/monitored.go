@@ -8,9 +8,10 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 )
 
-// MonitoredBarrier is [Barrier] that says which ranks have not come, all of them, when the deadline of rank 0's ctx passes: the error
-// of rank 0 lists them in Missing. A Barrier names those that its algorithm waits for, which over a network may be one of several.
-// All ranks must call it. Like any call that does not end, it then fails c on all ranks. Rank 0 hears from each of the others, so it
+// MonitoredBarrier is [Barrier] that says which ranks have not come, all of them, when the deadline
+// of rank 0's ctx passes: the error of rank 0 lists them in Missing. A Barrier names those that its
+// algorithm waits for, which over a network may be one of several. All ranks must call it. Like any
+// call that does not end, it then fails c on all ranks. Rank 0 hears from each of the others, so it
 // costs more than Barrier.
 func MonitoredBarrier(ctx context.Context, c *Comm) error {
 	if err := noContext(ctx, c, "MonitoredBarrier"); err != nil {

@@ -6,10 +6,11 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
-// OnDone calls f once when the call is complete or has failed, with what Wait would return. The goroutine that ends the call
-// runs f, so a call costs no goroutine more: f must be short and must not wait for calls on the same stream. If the call has
-// ended, f runs at once, on the goroutine of OnDone. After a failure of the Comm, f runs once OnFailure has returned. On a device f
-// has a goroutine of its own, which waits. Several functions of one call run in the order of OnDone.
+// OnDone calls f once when the call is complete or has failed, with what Wait would return. The
+// goroutine that ends the call runs f, so a call costs no goroutine more: f must be short and must
+// not wait for calls on the same stream. If the call has ended, f runs at once, on the goroutine of
+// OnDone. After a failure of the Comm, f runs once OnFailure has returned. On a device f has a
+// goroutine of its own, which waits. Several functions of one call run in the order of OnDone.
 func (w Work) OnDone(f func(error)) {
 	switch {
 	case f == nil:
@@ -57,14 +58,15 @@ func (b *backlog) onDone(ticket uint64, f func(error)) {
 	f(b.wait(context.Background(), ticket))
 }
 
-// owed are the functions that the end of g owes, which tell runs before g's memory serves another. b.mu is held.
+// owed are the functions that the end of g owes, which tell runs before g's memory serves another.
+// b.mu is held.
 func (b *backlog) owed(g *group) (fs callbacks, well bool) {
 	how := b.ends.of(g.ticket, b.ran)
 	return g.done, !how.failed && how.reject == nil
 }
 
-// tell runs what the end of a call owes. A failure is told by a goroutine of its own, as OnFailure comes first, and the stream's has
-// calls of other Comms to make.
+// tell runs what the end of a call owes. A failure is told by a goroutine of its own, as OnFailure
+// comes first, and the stream's has calls of other Comms to make.
 func (b *backlog) tell(fs callbacks, ticket uint64, well bool) {
 	switch {
 	case len(fs) == 0:

@@ -16,9 +16,10 @@ type wishes struct {
 	place *string       // nil: where the call is made
 }
 
-// Within returns q for calls that may each take at most d from when they begin, as a blocking call with a deadline may. A call that
-// takes longer fails the Comm with ErrTimeout, and Missing names the late ranks. While a call waits behind others, Options.Timeout
-// counts. A Group has the limit of the Queue whose Group it is. Ranks may give one call different limits. A d of 0 is no limit
+// Within returns q for calls that may each take at most d from when they begin, as a blocking call
+// with a deadline may. A call that takes longer fails the Comm with ErrTimeout, and Missing names
+// the late ranks. While a call waits behind others, Options.Timeout counts. A Group has the limit
+// of the Queue whose Group it is. Ranks may give one call different limits. A d of 0 is no limit
 // but Options.Timeout; a negative one is refused, and so is a Queue on a device's stream.
 func (q Queue) Within(d time.Duration) Queue {
 	switch {
@@ -35,9 +36,9 @@ func (q Queue) Within(d time.Duration) Queue {
 	return q
 }
 
-// From returns q for calls that errors and reports place at such as "train.py:88", in place of the line of Go that makes
-// them: for a binding, in which that line is always the same. If place is empty, they say no place, and issuing is a
-// little cheaper.
+// From returns q for calls that errors and reports place at such as "train.py:88", in place of the
+// line of Go that makes them: for a binding, in which that line is always the same. If place is
+// empty, they say no place, and issuing is a little cheaper.
 func (q Queue) From(place string) Queue {
 	if q.c != nil {
 		q.with = q.with.copy()

@@ -2,8 +2,8 @@
 //
 //	CGO_ENABLED=1 go build -buildmode=c-shared -o libgoccl.so ./capi
 //
-// makes. Numbers and structs here are an interface: they are only added to, and GOCCL_ABI is raised when one is. docs/c.md says
-// how to use it, capi/testdata/sum.c is a program.
+// makes. Numbers and structs here are an interface: they are only added to, and GOCCL_ABI is raised
+// when one is. docs/c.md says how to use it, capi/testdata/sum.c is a program.
 //
 //   - Any thread may call any function. Calls on one Comm from several threads are made one at a time, and all ranks must make
 //     them in the same order.
@@ -95,7 +95,8 @@ enum {
 	GOCCL_ERR_CLOSED = 11
 };
 
-// A failure. Text is one line; missing has the first ranks of those that are late, missing_n how many there are.
+// A failure. Text is one line; missing has the first ranks of those that are late, missing_n how
+// many there are.
 typedef struct goccl_error {
 	int32_t code, peer; // peer is the rank at fault, or -1
 	int32_t missing_n, missing[16];
@@ -105,14 +106,15 @@ typedef struct goccl_error {
 // A Comm. 0 is none.
 typedef uint64_t goccl_comm;
 
-// goccl_store is where the ranks meet: callbacks to a store of the program. They may be called by any thread, one at a time
-// for each Comm, until goccl_open returns; for goccl_open_later until the Comm is open or closed. They return 0, or
-// anything else if they have failed.
+// goccl_store is where the ranks meet: callbacks to a store of the program. They may be called by
+// any thread, one at a time for each Comm, until goccl_open returns; for goccl_open_later until the
+// Comm is open or closed. They return 0, or anything else if they have failed.
 typedef struct goccl_store {
 	void *ctx;
 	// set gives key n bytes.
 	int32_t (*set)(void *ctx, const char *key, const void *value, uint64_t n);
-	// get waits for at most timeout nanoseconds until key has a value, and passes that to goccl_value.
+	// get waits for at most timeout nanoseconds until key has a value, and passes that to
+	// goccl_value.
 	int32_t (*get)(void *ctx, const char *key, int64_t timeout, uintptr_t value);
 } goccl_store;
 
@@ -146,8 +148,9 @@ typedef struct goccl_args {
 	const char *place;                      // what errors say of where the call is made, such as "train.py:88"; or NULL
 } goccl_args;
 
-// goccl_done is called once when a queued call has ended, however; err is NULL if all is well, and valid until it returns. A thread of the
-// library calls it, or goccl_call itself. It must be short, must not wait for calls on the same Comm, and may queue others.
+// goccl_done is called once when a queued call has ended, however; err is NULL if all is well, and
+// valid until it returns. A thread of the library calls it, or goccl_call itself. It must be short,
+// must not wait for calls on the same Comm, and may queue others.
 typedef void (*goccl_done)(void *ctx, const goccl_error *err);
 
 #endif // GOCCL_TYPES
@@ -162,18 +165,22 @@ const char *goccl_version(void);
 
 // goccl_open joins the ranks that meet in o->store. All of them must call it.
 int32_t goccl_open(const goccl_options *o, goccl_comm *comm, goccl_error *err);
-// goccl_open_later is goccl_open that returns at once. Calls on the Comm are queued until the others have come.
+// goccl_open_later is goccl_open that returns at once. Calls on the Comm are queued until the
+// others have come.
 int32_t goccl_open_later(const goccl_options *o, goccl_comm *comm, goccl_error *err);
-// goccl_join joins the job that a launcher has started this process in. Of o it reads durations, rank_order and name.
+// goccl_join joins the job that a launcher has started this process in. Of o it reads durations,
+// rank_order and name.
 int32_t goccl_join(const goccl_options *o, goccl_comm *comm, goccl_error *err);
 // goccl_value is for the callback get: its key has these n bytes.
 void goccl_value(uintptr_t value, const void *bytes, uint64_t n);
 
-// goccl_split makes a Comm of the ranks with the same color, ordered by key. All ranks must call it. *child is 0 where color is negative.
+// goccl_split makes a Comm of the ranks with the same color, ordered by key. All ranks must call
+// it. *child is 0 where color is negative.
 int32_t goccl_split(goccl_comm comm, int32_t color, int32_t key, goccl_comm *child, goccl_error *err);
 // goccl_shrink makes a Comm of the ranks that live, after a failure. All of these must call it.
 int32_t goccl_shrink(goccl_comm comm, goccl_comm *child, goccl_error *err);
-// goccl_close leaves a Comm, whose handle is then invalid. It waits for queued calls, at most the peer timeout.
+// goccl_close leaves a Comm, whose handle is then invalid. It waits for queued calls, at most the
+// peer timeout.
 int32_t goccl_close(goccl_comm comm, goccl_error *err);
 // goccl_abort fails the Comm on all ranks.
 int32_t goccl_abort(goccl_comm comm, const char *why, goccl_error *err);
@@ -183,18 +190,19 @@ int32_t goccl_failed(goccl_comm comm, goccl_error *err);
 // goccl_rank and goccl_size return -1 for an invalid handle, and for a Comm that is not open yet.
 int32_t goccl_rank(goccl_comm comm);
 int32_t goccl_size(goccl_comm comm);
-// goccl_describe writes a line about the Comm, such as "rank 1 of 2 (1 host, cpu, shared memory)", cut to room bytes with its 0.
+// goccl_describe writes a line about the Comm, such as "rank 1 of 2 (1 host, cpu, shared memory)",
+// cut to room bytes with its 0.
 int32_t goccl_describe(goccl_comm comm, char *text, uint64_t room, goccl_error *err);
 // goccl_supports says whether such calls can be made.
 int32_t goccl_supports(goccl_comm comm, int32_t kind, int32_t type, int32_t op, goccl_error *err);
 
-// goccl_call makes a call, or n as one (as ncclGroupStart and End do), in at most timeout nanoseconds if that is not 0. If done is NULL it
-// returns when the call has ended. Else it queues the call and returns 0, and done(ctx, err) is called when it has ended, if it
-// was refused, too.
+// goccl_call makes a call, or n as one (as ncclGroupStart and End do), in at most timeout
+// nanoseconds if that is not 0. If done is NULL it returns when the call has ended. Else it queues
+// the call and returns 0, and done(ctx, err) is called when it has ended, if it was refused, too.
 int32_t goccl_call(goccl_comm comm, const goccl_args *calls, int32_t n, int64_t timeout, goccl_done done, void *ctx, goccl_error *err);
 
-// goccl_alloc returns zeroed memory that the ranks of this host can reach, so that calls copy less. All ranks of the host must
-// call it; bytes may differ.
+// goccl_alloc returns zeroed memory that the ranks of this host can reach, so that calls copy less.
+// All ranks of the host must call it; bytes may differ.
 int32_t goccl_alloc(goccl_comm comm, uint64_t bytes, void **memory, goccl_error *err);
 // goccl_free gives back what goccl_alloc returned.
 void goccl_free(void *memory);

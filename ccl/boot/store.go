@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Store is a place where the ranks of a job leave values for each other, by key: that of another runtime, such as PyTorch's, or a
-// service. All ranks see the same values.
+// Store is a place where the ranks of a job leave values for each other, by key: that of another
+// runtime, such as PyTorch's, or a service. All ranks see the same values.
 type Store interface {
 	// Set gives key a value. NewStore sets each of its keys once.
 	Set(ctx context.Context, key string, value []byte) error
@@ -28,8 +28,8 @@ type Stored struct {
 	round      uint64
 }
 
-// NewStore returns the bootstrap of rank of size ranks that meet in s. They give the same prefix, which no other job in s has had:
-// their keys begin with it. It uses Set and Get alone.
+// NewStore returns the bootstrap of rank of size ranks that meet in s. They give the same prefix,
+// which no other job in s has had: their keys begin with it. It uses Set and Get alone.
 func NewStore(s Store, prefix string, rank, size int) (*Stored, error) {
 	switch {
 	case s == nil:
@@ -46,8 +46,8 @@ func (b *Stored) Rank() int { return b.rank }
 // Size returns the number of ranks.
 func (b *Stored) Size() int { return b.size }
 
-// AllGather returns every rank's mine, indexed by rank. Rank 0 collects them, so that a rank more costs the store four
-// requests, and not one for each pair.
+// AllGather returns every rank's mine, indexed by rank. Rank 0 collects them, so that a rank more
+// costs the store four requests, and not one for each pair.
 func (b *Stored) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
 	if err := noContext(ctx); err != nil {
 		return nil, err

@@ -6,8 +6,9 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// What is the same on every level, or follows from a level's other kernels: the operators on bits; bool, of which the least is and,
-// and the greatest or; and complex numbers, whose sums are those of twice as many floats.
+// What is the same on every level, or follows from a level's other kernels: the operators on bits;
+// bool, of which the least is and, and the greatest or; and complex numbers, whose sums are those
+// of twice as many floats.
 
 // composed adds to each level what is made of its other kernels.
 func composed(levels []*level) []*level {
