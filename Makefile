@@ -75,8 +75,8 @@ race: ## the sample under the race detector (a C compiler)
 race-long: ## every test under the race detector (a C compiler; an hour)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -skip '^($(unraced))$$' -timeout 2h -- ./...
 
-model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks
-	go test -timeout 60m -run '^TestShrink$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
+model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks; and with spares, in partitions
+	go test -timeout 60m -run '^Test(Shrink|Replace)$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
 
 tags: ## build with every tag, alone and together, and with all vendors together without cgo (a C compiler)
 	@$(call need,cc,gcc libc6-dev); for build in 1:{nccl,rccl,oneccl,mpi,xla} {1,0}:nccl,rccl,oneccl,mpi,xla 0:{fault,nocheck}; do t=$${build#*:} c=$${build%%:*}; \

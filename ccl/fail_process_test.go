@@ -150,11 +150,14 @@ func TestRankEnds(t *testing.T) {
 						}
 						assert.True(t, ok, "rank %d should have told of rank %d:\n%s", r, victim, out)
 					}
-					want := 0
+					want := []int{0}
 					if slices.Contains(tc.codes, ccl.ErrRankLost) {
-						want = 3 // it has ended, and all know that
+						want = []int{3} // it has ended, and all know that
 					}
-					assert.Equal(t, want, strings.Count(out, ", certain true\n"), out)
+					if hosts > 0 { // on a machine that is busy, the end of a data connection may be believed first: by all, too
+						want = append(want, 0)
+					}
+					assert.Contains(t, want, strings.Count(out, ", certain true\n"), out)
 					assert.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error`), out)
 				})
 			}

@@ -78,7 +78,7 @@ func (s *shrinkState) runs(r int) bool {
 func (m *shrinking) act(s *shrinkState, r int, f func(p *agree.Party)) {
 	p := s.parties[r].Clone()
 	s.parties[r] = p
-	p.HasEnded = func(o int) bool { return has(s.certain[r], o) }
+	p.HasEnded = func(o int) bool { return m.spares > 0 && has(s.certain[r], o) }
 	f(p)
 	p.HasEnded = nil
 	for _, l := range p.Post {
@@ -273,7 +273,10 @@ func (m *shrinking) check(s *shrinkState, end bool) error {
 }
 
 func (m *shrinking) key(s *shrinkState, b []byte) []byte {
-	b = append(b, s.faults, s.breaks, s.quits, s.began, s.ended, s.lost, s.suspected, s.side)
+	b = append(b, s.faults, s.breaks, s.quits, s.began, s.ended, s.lost, s.side)
+	if m.spares > 0 {
+		b = append(b, s.suspected)
+	}
 	for r, p := range s.parties[:m.n] {
 		switch {
 		case has(s.ended, r): // what it did counts no more, but for a Comm that stood by then
@@ -288,7 +291,10 @@ func (m *shrinking) key(s *shrinkState, b []byte) []byte {
 			}
 			continue
 		}
-		b = p.Append(append(b, s.knows[r], s.renewed[r], s.certain[r], s.believed[r]))
+		b = p.Append(append(b, s.knows[r], s.renewed[r], s.believed[r]))
+		if m.spares > 0 {
+			b = append(b, s.certain[r])
+		}
 		for o := range m.n {
 			b = append(b, byte(len(s.mail[o][r])))
 			for i := range s.mail[o][r] {

@@ -1,6 +1,7 @@
 package links
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -30,45 +31,41 @@ func growing(t *testing.T, n int) (*PipeWriter, *pipeReader) {
 	return w, r
 }
 
-// How often two ranks take turns to move a stream: each time all that fits is written, and all of it is read.
-func turns(t *testing.T, w *PipeWriter, r *pipeReader, bytes int) (turns int) {
+// turns is how often two ranks take turns to move a stream: each time all that fits is written, and all of it is read.
+func turns(t *testing.T, w *PipeWriter, r *pipeReader, n int) (turns int) {
 	t.Helper()
 	sent, got := 0, 0
-	piece := func(from int) []byte {
-		b := make([]byte, bytes-from)
-		for i := range b {
-			b[i] = byte((from + i) * 7 >> 3)
-		}
-		return b
+	data, buf := make([]byte, n), make([]byte, n)
+	for i := range data {
+		data[i] = byte(i * 7 >> 3)
 	}
-	buf := make([]byte, bytes)
-	for ; got < bytes; turns++ {
-		n, err := w.TrySend(piece(sent))
+	for ; got < n; turns++ {
+		out, err := w.TrySend(data[sent:])
 		require.NoError(t, err)
-		sent += n
-		m, err := r.TryRecv(buf[got:])
+		sent += out
+		in, err := r.TryRecv(buf[got:])
 		require.NoError(t, err)
-		require.False(t, n == 0 && m == 0, "nothing moves")
-		got += m
+		require.False(t, out == 0 && in == 0, "nothing moves")
+		got += in
 	}
-	require.Equal(t, piece(0), buf)
+	require.True(t, bytes.Equal(data, buf))
 	require.Nil(t, r.Cell())
 	return turns
 }
 
 // Much data take a turn of both ranks for each fill of the pipe: among 32 ranks a large pipe takes a sixteenth of the turns.
 func TestPipeGrows(t *testing.T) {
-	const ranks, bytes = 32, 1 << 20
+	const ranks, size = 32, 1 << 20
 	small := shm.Aligned(pipeBytes(ranks))
-	before := turns(t, newPipeWriter(small), newPipeReader(small, 7), bytes)
+	before := turns(t, newPipeWriter(small), newPipeReader(small, 7), size)
 	w, r := growing(t, ranks)
-	after := turns(t, w, r, bytes)
+	after := turns(t, w, r, size)
 	t.Logf("%d turns, and %d", before, after)
 	assert.Greater(t, before, 300)
 	assert.Less(t, after, 30)
 	assert.Nil(t, w.pipe.larger, "once")
 	assert.Equal(t, chunksOf, w.pipe.chunks)
-	assert.Less(t, turns(t, w, r, bytes), 30, "and so again")
+	assert.Less(t, turns(t, w, r, size), 30, "and so again")
 }
 
 // What is small stays in the small pipe, however much of it there is.

@@ -58,19 +58,19 @@ type lifetime struct {
 	refs    int              // Comms and joining ranks, under jobs
 	steps   map[string]*step // of joining, under Job.mu
 	leaving bool             // under Job.mu
-	open    int              // Comms that the monitor knows of, and that are not being closed; under Job.mu
+	open    map[int]int      // by rank of the world: its Comms that are not being closed; under Job.mu
 	stay    stay             // under Job.mu
 	StopCh  chan struct{}
 	Wg      sync.WaitGroup
 }
 
-// stay is until when a failure keeps this process in its job: how long, and since when.
+// stay is until when a failure keeps the ranks of this process in their job: how long, and since when.
 type stay struct{ limit, since time.Duration }
 
 // left is what is left of it, now being the time since the job began: never more than all of it, whatever clocks say.
 func (s stay) left(now time.Duration) time.Duration { return s.limit - max(now-s.since, 0) }
 
-// stayFor keeps this process in its job for that long after a failure.
+// stayFor keeps the ranks of this process in their job for that long after a failure.
 func (j *Job) stayFor(limit, since time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -79,13 +79,15 @@ func (j *Job) stayFor(limit, since time.Duration) {
 	}
 }
 
-// partFrom counts out a Comm that is being closed. If it is the last, it returns how long failures keep this process in its job.
-func (j *Job) partFrom() time.Duration {
+// partFrom counts out a Comm that rank w of the world closes. If it is the rank's last, it returns how long failures keep the
+// rank in the job.
+func (j *Job) partFrom(w int) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.Life.open--; j.Life.open > 0 {
+	if j.Life.open[w]--; j.Life.open[w] > 0 {
 		return 0
 	}
+	delete(j.Life.open, w)
 	return j.Life.stay.left(time.Since(j.Time.Coarse.Born))
 }
 
@@ -243,7 +245,10 @@ func (j *Job) Clock() int64 { return j.Time.Coarse.Clock() }
 func (j *Job) add(c *Member) {
 	j.mu.Lock()
 	j.comms.add(c)
-	j.Life.open++
+	if j.Life.open == nil {
+		j.Life.open = map[int]int{}
+	}
+	j.Life.open[c.Group.World(c.Group.Rank())]++
 	early := slices.Clone(j.World.early)
 	j.mu.Unlock()
 	for _, h := range early {
@@ -261,7 +266,10 @@ func (j *Job) add(c *Member) {
 func (j *Job) Remove(c *Member) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.comms.remove(c) {
+	switch last := j.comms.remove(c); {
+	case last && j.broken.at != 0 && c.Fate.cause.Load() != nil: // where its ranks stood is to be reported
+		j.broken.closed = append(j.broken.closed, c.Group.ID())
+	case last:
 		j.Statuses.Forget(c.Group.ID())
 	}
 	switch {

@@ -151,15 +151,15 @@ func (c *Member) Enlist() {
 	c.Site.Job.add(c)
 }
 
-// A process stays in its job for a while after a Comm has failed: it may be one through which the report of the failure
-// travels, and it tells where its ranks stood. So the Close of its last Comm waits. That of another does not: a program that
+// A rank stays in its job for a while after a Comm has failed: its process may be one through which the report of the failure
+// travels, and that tells where all ranks stood. So the Close of its last Comm waits. That of another does not: a program that
 // closes the Comms of a part of its ranks goes on with the others.
 const (
 	lingerFor  = 100 * time.Millisecond // where the Comm spans hosts
 	lingerHere = snapshotAfter + 4*tick
 )
 
-// keeps is how long the failure f of a Comm keeps this process in its job.
+// keeps is how long the failure f of a Comm keeps its ranks in their job.
 func keeps(g *group.Group, f *call.Fault) time.Duration {
 	switch {
 	case g.Size() == 1:
@@ -172,13 +172,13 @@ func keeps(g *group.Group, f *call.Fault) time.Duration {
 	return 0
 }
 
-// Linger tells where this rank stood when its Comm failed, if nobody has told that yet. If it is the process's last Comm of
-// the job, it waits for as long as the failures of the job keep the process there. Each Close calls it once.
+// Linger tells where this rank stood when its Comm failed, if nobody has told that yet. If it is the rank's last Comm of the
+// job, it waits for as long as the failures of the job keep the rank there. Each Close calls it once.
 func (c *Member) Linger() {
 	c.Standing.note.Lock()
 	c.publishAtFailure(c.Site.Job.Clock())
 	c.Standing.note.Unlock()
-	time.Sleep(c.Site.Job.partFrom())
+	time.Sleep(c.Site.Job.partFrom(c.Group.World(c.Group.Rank())))
 }
 
 // alarming reports whether a failure is one that nobody has asked for.

@@ -31,8 +31,8 @@ func TestMemberOfTwoHosts(t *testing.T) {
 	require.Equal(t, "tp", c.Standing.Label.Name())
 }
 
-// A process that leaves its job after a failure waits for what is left of its time, and never for longer than all of it, though
-// a clock may have been set back since the failure.
+// A rank that leaves its job after a failure waits for what is left of its time, and never for longer than all of it, though a
+// clock may have been set back since the failure.
 func TestStay(t *testing.T) {
 	const since = 7 * time.Second
 	for _, tc := range []struct{ passed, left time.Duration }{
@@ -43,26 +43,28 @@ func TestStay(t *testing.T) {
 	require.Negative(t, stay{lingerFor, since}.left(since+time.Hour))
 }
 
-// The Close of a failed Comm waits only where the process leaves its job with it, also if the last Comm has not failed. Where
-// its rank stood is told before it is closed.
+// The Close of a failed Comm waits only where the rank leaves its job with it, also if the last Comm has not failed, and whatever
+// Comms other ranks of the process have. Where the rank stood is told before the Comm is closed, and known until it is reported.
 func TestOnlyTheLastCommLingers(t *testing.T) {
 	const long = time.Hour
 	j := EnterJob(t.Name(), 0)
 	defer j.Leave()
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Host, s.Here.Procs = algo.Blocks(1, 2), PrivateHost(), []int{0, 0}
-	comm := func(id uint64) *Member {
+	comm := func(id uint64, rank int) *Member {
 		off, err := s.Here.Host.Alloc(region.Bytes(2))
 		require.NoError(t, err)
 		mem, err := s.Here.Host.View(off, region.Bytes(2))
 		require.NoError(t, err)
 		c := new(Member)
-		c.Init(s, id, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 2), Options{})
+		c.Init(s, id, group.Members{Stride: 1}, s.Job.World.Topo, rank, region.New(off, mem, 2), Options{})
 		c.Enlist()
 		t.Cleanup(func() { j.Remove(c) })
 		return c
 	}
-	world, part, quiet := comm(1), comm(2), comm(3)
+	part, quiet := comm(2, 0), comm(3, 0)
+	comm(1, 0)
+	comm(1, 1)
 	quiet.FailHere(call.NewFault(call.Canceled, 1, "nothing that keeps anybody"))
 	require.Zero(t, j.Life.stay)
 	part.FailHere(call.NewFault(call.RankLost, 1, "killed"))
@@ -70,14 +72,20 @@ func TestOnlyTheLastCommLingers(t *testing.T) {
 	_, told := j.Statuses.At(2, 0)
 	require.False(t, told)
 	j.Life.stay.limit = long // a wait would be noticed
+	j.broken.at = 1
 	part.Linger()
 	where, told := j.Statuses.At(2, 0)
 	require.True(t, told)
 	require.True(t, where.Failed)
+	j.Remove(part)
+	_, told = j.Statuses.At(2, 0)
+	require.True(t, told, "it is to be reported yet")
+	j.reportSnapshot(j.Clock() + int64(2*snapshotAfter))
+	_, told = j.Statuses.At(2, 0)
+	require.False(t, told)
 	quiet.Linger()
-	require.Equal(t, 1, j.Life.open)
-	left := j.partFrom() // the world's, which has not failed
+	require.Equal(t, map[int]int{0: 1, 1: 1}, j.Life.open)
+	left := j.partFrom(0) // the world's, which has not failed
 	require.Greater(t, left, lingerHere)
 	require.LessOrEqual(t, left, long)
-	_ = world
 }

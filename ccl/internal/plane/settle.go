@@ -171,7 +171,7 @@ func (s *Site) deliver(e *event.Event) {
 		s.Job.World.lose(int(e.Peer), e.Loss == event.Certain)
 	}
 	if s.Job.broken.at == 0 && alarming(call.Code(e.Code)) {
-		s.Job.broken = broken{max(s.Job.Clock(), 1), call.Code(e.Code)}
+		s.Job.broken = broken{at: max(s.Job.Clock(), 1), code: call.Code(e.Code)}
 		for _, c := range s.Job.comms.members(nil) { // all are to say where they stand
 			c.Standing.asked.Store(true)
 		}

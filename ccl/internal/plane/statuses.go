@@ -111,8 +111,9 @@ func (j *Job) reporter() *Member {
 
 // broken is a failure that was heard of.
 type broken struct {
-	at   int64 // coarse; 0: none
-	code call.Code
+	at     int64 // coarse; 0: none
+	code   call.Code
+	closed []uint64 // Comms that have failed and that this process has closed since
 }
 
 // snapshotAfter is how long the ranks have to say where they stood when the first failure came.
@@ -126,12 +127,16 @@ func (j *Job) reportSnapshot(now int64) {
 		j.mu.Unlock()
 		return
 	}
+	closed := j.broken.closed
 	j.broken = broken{}
 	m := j.reporter()
 	j.mu.Unlock()
 	if m != nil && m.Hooks.OnPicture != nil {
 		all := j.Statuses.Of(0)
 		j.Life.Wg.Go(func() { m.Hooks.OnPicture(code, all) }) // which may take its time
+	}
+	for _, comm := range closed {
+		j.Statuses.Forget(comm)
 	}
 }
 
