@@ -22,6 +22,8 @@ import (
 // itself as Peer, and should end. A rank that cannot connect to the others gets ErrBackend, and
 // they get a Comm without it. Each side of a partition gets a Comm of its own.
 //
+// In a job with Options.Spares those that wait are no members. See [Comm.Replace].
+//
 // c stays as it is: close it. Until then NCCL and RCCL keep what its communicator holds, of which the new
 // one may be made. The data of the failed call are undefined, so a program continues
 // from the last state that it knows to be the same on all survivors.
