@@ -180,7 +180,7 @@ func TestRelayLost(t *testing.T) {
 			})
 			swap(t, boots)
 			lost := takenBy(boots[0].server.(*rootServer))[0].way.Rank
-			values, errs := make([][]byte, n), make([]error, n)
+			values := make([][]byte, n)
 			end := func() { boots[lost].Close() }
 			if waiting {
 				time.AfterFunc(20*time.Millisecond, end)
@@ -189,7 +189,7 @@ func TestRelayLost(t *testing.T) {
 			}
 			others := append([]*Boot(nil), boots...)
 			others[lost] = nil
-			_, errs = gather(within(t, long), others, values)
+			_, errs := gather(within(t, long), others, values)
 			for r, err := range errs {
 				if r != lost {
 					e := wantError(t, err, Lost, r, lost)

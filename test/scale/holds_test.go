@@ -11,15 +11,11 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// meshComms is how many Comms of a mesh of four dimensions a rank has: one for each dimension, and
-// for six planes.
-const meshComms = 10
-
 // holds says what a process holds once it has joined, and once it has the Comms of a mesh.
 func holds(ctx context.Context, c *ccl.Comm) error {
 	before := heap()
 	fmt.Println("joined-heap", before, "joined-descriptors", descriptors(), "joined-resident", kibOf("/proc/self/status", "VmRSS:")<<10)
-	// The ranks as a mesh: 2 x 2 x 2 x the rest.
+	// The ranks as a mesh: 2 x 2 x 2 x the rest. A rank has 10 Comms of it: one for each dimension, and for six planes.
 	at := [4]int{c.Rank() & 1, c.Rank() >> 1 & 1, c.Rank() >> 2 & 1, c.Rank() >> 3}
 	var comms []*ccl.Comm
 	for a := range 4 {

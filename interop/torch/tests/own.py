@@ -9,6 +9,9 @@ import tempfile
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 TYPES = [torch.int8, torch.uint8, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
@@ -124,14 +127,22 @@ def groups(rank, n):
         raise AssertionError(f"20 groups more have left {now - descriptors} descriptors")
 
 
-def training(rank, n, backend):
-    """The losses of a small model: DistributedDataParallel."""
+def training(rank, n, backend, kind):
+    """The losses of a small model: DistributedDataParallel, FSDP2, or its layers as DTensors."""
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
     group = dist.new_group(backend=backend)
-    model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+    if kind == "ddp":
+        model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+    else:
+        mesh = DeviceMesh.from_group(group, "cpu")
+        if kind == "fsdp2":
+            for layer in (model[0], model[2], model):
+                fully_shard(layer, mesh=mesh)
+        else:
+            parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    draw = torch.Generator().manual_seed(rank)
+    draw = torch.Generator().manual_seed(0 if kind == "tensors" else rank)
     losses = []
     for _ in range(10):
         x = torch.randn(32, 8, generator=draw)
@@ -155,9 +166,10 @@ def main(rank, n, store):
     random_calls(rank, n, ours, theirs, 150)
     elements(rank, n, ours)
     groups(rank, n)
-    a, b = training(rank, n, "goccl"), training(rank, n, "gloo")
-    if not torch.allclose(a, b, rtol=0 if n == 2 else 1e-5, atol=0):
-        raise AssertionError(f"losses are {a}, and with gloo {b}")
+    for kind in ("ddp", "fsdp2", "tensors"):
+        a, b = training(rank, n, "goccl", kind), training(rank, n, "gloo", kind)
+        if not torch.allclose(a, b, rtol=0 if n == 2 else 1e-5, atol=0):
+            raise AssertionError(f"{kind}: losses are {a}, and with gloo {b}")
     objects = [None] * n
     dist.all_gather_object(objects, {"rank": rank})
     assert objects == [{"rank": r} for r in range(n)]
