@@ -71,13 +71,13 @@ func TestCallOfTheComm(t *testing.T) {
 
 func TestCodeTexts(t *testing.T) {
 	seen := map[string]bool{}
-	for k := ccl.ErrArgument; k <= ccl.ErrClosed; k++ {
+	for k := ccl.ErrArgument; k <= ccl.ErrUnused; k++ {
 		assert.NotContains(t, k.Error(), "error ")
 		assert.False(t, seen[k.Error()], "%v twice", k)
 		seen[k.Error()] = true
 	}
 	assert.Equal(t, "error 0", ccl.Code(0).Error())
-	assert.Equal(t, "error 12", (ccl.ErrClosed + 1).Error())
+	assert.Equal(t, "error 13", (ccl.ErrUnused + 1).Error())
 }
 
 // A call with a wrong argument says what is wrong, has no effect, and leaves the

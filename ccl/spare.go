@@ -58,6 +58,9 @@ func (r *reserve) String() string {
 
 // checkSpares says what is wrong with Options.Spares in a job of size ranks.
 func (o *Options) checkSpares(size int) (Code, error) {
+	if o.Spares == 0 {
+		return 0, nil
+	}
 	if o.Spares >= size {
 		return ErrArgument, fmt.Errorf("Options.Spares (GOCCL_SPARES) is %d, and the job has %d rank%s: at least one of them works", o.Spares, size, plural(size))
 	}

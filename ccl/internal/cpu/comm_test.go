@@ -16,7 +16,7 @@ import (
 
 func TestStageChunk(t *testing.T) {
 	for _, tc := range []struct{ ranks, want int }{
-		{1, 128 << 10}, {2, 128 << 10}, {32, 128 << 10}, {33, 124 << 10}, {64, 64 << 10}, {1024, 8 << 10}, {5000, 40 << 10},
+		{1, 128 << 10}, {2, 128 << 10}, {32, 128 << 10}, {33, 124 << 10}, {64, 64 << 10}, {1024, 16 << 10}, {5000, 80 << 10},
 	} {
 		assert.Equal(t, tc.want, tuning.StageChunk(tc.ranks), "%d ranks", tc.ranks)
 	}
