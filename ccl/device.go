@@ -72,7 +72,6 @@ func (ds *devices) stream(c *Comm, s Stream) (*deviceStream, error) {
 	if err := c.lib.owns(s, "the "+typeName(s)); err != nil {
 		return nil, err
 	}
-	c.lib.one[0] = &c.lib.call
 	d := &deviceStream{c: c, s: s}
 	live := make([]*deviceStream, 0, len(ds.streams)+1)
 	for _, o := range ds.streams {

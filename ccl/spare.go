@@ -169,7 +169,7 @@ func (r *reserve) made(c *Comm) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lib.backend = c.Backend()
-	if c.lib != nil && c.lib.device >= 0 {
+	if c.lib.device >= 0 {
 		r.lib.device = &c.lib.device
 	}
 }
@@ -222,7 +222,7 @@ func (r *reserve) poolFailed(e *Error) {
 	r.mu.Lock()
 	pool, waits, left := r.pool, slices.Contains(r.seats.waiting, w), len(r.seats.waiting)-1
 	r.mu.Unlock()
-	if !waits || !pool.eng.Control().Standing.TellsOf(e.Peer) {
+	if !waits || !pool.eng.Control().Standing.TellsOfWorld(w) {
 		return
 	}
 	r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it", w-r.workers+1, r.spares, w, e.Err, left, plural(left)))

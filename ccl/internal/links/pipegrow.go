@@ -51,7 +51,7 @@ func (w *PipeWriter) grow() bool {
 		return false
 	}
 	w.pipe.grown().Store(off)
-	e.bytes, e.seq = math.MaxUint64, math.MaxUint64 // of no message
+	e.bytes, e.nth = math.MaxUint64, math.MaxUint64 // of no message
 	w.post(e, 0, 0, recordMoved, 1)
 	w.pipe = newPipe(mem)
 	w.wrote, w.freed, w.free, w.next, w.took = 0, 0, len(w.pipe.ring), 0, make([]uint32, len(w.pipe.cells))

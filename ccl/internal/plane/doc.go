@@ -76,9 +76,8 @@
 //	event.Seen.mu       which events have come before
 //	status.Table.mu     what is known of where ranks stand
 //	status.Seen.mu      which statuses have come before
-//	deserted            whether somebody waits for all others to close a Comm
 //
-// The last nine are leaves: nothing is taken under them.
+// The last eight are leaves: nothing is taken under them.
 //
 // # Choices
 //

@@ -21,7 +21,6 @@ type Fate struct {
 	closing   atomic.Bool   // see Interrupt
 	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's
 	voted     []uint64      // collectives whose sides this host has told, under Job.mu: see vote.go
-	deserted  deserted
 }
 
 // Cause is why the Comm failed on all ranks, nil while that is not known here.

@@ -296,7 +296,6 @@ func (j *Job) checkMembers(now int64) (waits bool) {
 		c.checkAbortWord(j.Time.Lived.Now())
 		c.endLastCall(now)
 		c.watchForeign(now)
-		c.Fate.deserted.check(c)
 		c.check(now)
 		waits = waits || c.Standing.needsMonitor()
 	}

@@ -37,7 +37,6 @@ func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topolo
 	c.Group, c.Hooks = group.New(id, world, topo, rank, opt.agreed()), opt.hooks()
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
 	c.Share.Host, c.Share.views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
-	c.Share.ringIdle = at.Here.ringIdle
 	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
 	c.Fate.ctx, c.Fate.cancel = context.WithCancel(context.Background())
 	join(c)

@@ -27,10 +27,13 @@ func (m *mourned) first(w int) bool {
 }
 
 // TellsOf reports whether this rank is the one of its host to tell people that rank r of the Comm is lost.
-func (c *Standing) TellsOf(r int) bool {
-	if r < 0 || !c.Site.Job.tryHold() { // the job is over: others may have gone before they told
+func (c *Standing) TellsOf(r int) bool { return r < 0 || c.TellsOfWorld(c.group.World(r)) }
+
+// TellsOfWorld is TellsOf for rank w of the world.
+func (c *Standing) TellsOfWorld(w int) bool {
+	if !c.Site.Job.tryHold() { // the job is over: others may have gone before they told
 		return true
 	}
 	defer c.Site.Job.Leave()
-	return boardOf(c.Site.Here.Host).told.first(c.group.World(r))
+	return boardOf(c.Site.Here.Host).told.first(w)
 }

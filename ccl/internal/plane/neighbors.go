@@ -185,7 +185,7 @@ func (s *Site) listenTo(c *control.Conn) {
 }
 
 // refusesWithin is how long a host may take to refuse a connection whose process has ended there.
-const refusesWithin = 50 * time.Millisecond
+const refusesWithin = 250 * time.Millisecond
 
 // lostNeighbor reports the ranks of the process at the other end of c.
 func (s *Site) lostNeighbor(c *control.Conn, why error) {

@@ -24,8 +24,6 @@ type Share struct {
 	gone   bool        // under life: the Comm's memory may be another's
 	closed []int       // under life: other hosts whose ranks have all closed the Comm
 	views  []shm.Place // what to unmap at the end
-
-	ringIdle func() // rings the idle processes of this host
 }
 
 // Look calls f, unless the Comm has been closed and its memory may be another's: it reports whether it has. Goroutines that do not
@@ -41,16 +39,12 @@ func (c *Share) Look(f func()) bool {
 }
 
 // Leave counts this rank out: from here on no Look of it sees the region. It reports whether the rank is the last of its host, which is
-// to free what all of them have made. One that leaves another alone there has its process look: see Deserted.
+// to free what all of them have made.
 func (c *Share) Leave() (last bool) {
 	c.life.Lock()
 	c.gone = true
 	c.life.Unlock()
-	left := int(c.Local.Left().Add(1))
-	if left == c.N-1 {
-		c.ringIdle()
-	}
-	return left == c.N
+	return int(c.Local.Left().Add(1)) == c.N
 }
 
 // Map is the memory that lies at the offset in at, so many bytes. If none does yet, and make is set, it makes that: of several ranks

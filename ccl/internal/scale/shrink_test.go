@@ -29,11 +29,13 @@ type agreed struct {
 	computed time.Duration // what the lead's own code takes, on this machine
 }
 
-// noticeHead is the head of a notice of package shrink, which has 4 bytes for each rank and 8 for
-// each host.
-const noticeHead = 32
+// noticeHead is the head of a notice of package shrink, which has 4 bytes for each rank, 8 for each
+// host, and 4 for each rank that has ended.
+const noticeHead = 36
 
-func noticeBytes(n *agree.Notice) int { return noticeHead + 4*len(n.Ranks) + 8*len(n.Offs) }
+func noticeBytes(n *agree.Notice) int {
+	return noticeHead + 4*len(n.Ranks) + 8*len(n.Offs) + 4*len(n.Ended)
+}
 
 // newAgreement is a Shrink of n ranks, of which some are lost. The first rank is not, nor the last,
 // which is the member.

@@ -57,7 +57,7 @@ func (c *Shrinker) Init(m *plane.Member, l *links.Links) { c.rank, c.links = m, 
 func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
 	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), began: time.Now(), lines: make([]*line, c.rank.Group.Size()), quit: map[int]time.Time{},
-		waits: waits{rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}}
+		waits: waits{heard: time.Now(), rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}}
 	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), a.make)
 	a.Party.HasEnded = a.hasEnded
 	f := a.run(ctx)
@@ -220,6 +220,7 @@ func (a *Agreement) hearFrom(r int) (heard bool) {
 			break
 		}
 		heard = true
+		a.waits.heard = time.Now()
 		a.waits.rest.Reset()
 		a.waits.slept = false
 		if n.attempt != a.Attempt {

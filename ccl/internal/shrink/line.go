@@ -101,10 +101,23 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 	if n.ended, _, err = parseRanks(b, ended, size); err != nil {
 		return notice{}, 0, err
 	}
+	if n.kind != agree.Quit && !ascend(n.ranks) { // package agree looks for ranks by bisection
+		return notice{}, 0, errNotice
+	}
 	return n, int(whole), nil
 }
 
-// parseRanks takes so many ranks of a Comm of size ranks off b.
+// ascend reports whether each rank is larger than the one before.
+func ascend(ranks []int32) bool {
+	for i := 1; i < len(ranks); i++ {
+		if ranks[i] <= ranks[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+// parseRanks takes so many ranks of a Comm of size ranks, off b.
 func parseRanks(b []byte, ranks uint32, size int) (list []int32, rest []byte, err error) {
 	for ; ranks > 0; ranks-- {
 		r := int32(binary.LittleEndian.Uint32(b))

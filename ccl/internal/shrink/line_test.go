@@ -41,6 +41,10 @@ func TestNotice(t *testing.T) {
 	b = (&notice{kind: agree.Decide, ended: []int32{4}}).append(nil)
 	_, _, err = parseNotice(b, 4)
 	require.Error(t, err, "nor has it ended")
+	for _, ranks := range [][]int32{{2, 1}, {1, 1}} {
+		_, _, err = parseNotice((&notice{kind: agree.Propose, ranks: ranks}).append(nil), 4)
+		require.Error(t, err, "%v is no list of members", ranks)
+	}
 }
 
 func FuzzNotice(f *testing.F) {

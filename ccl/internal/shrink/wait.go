@@ -27,6 +27,7 @@ const (
 	agreeNapMin = 20 * time.Microsecond
 	agreeNapMax = time.Millisecond
 	sleepMost   = 50 * time.Millisecond
+	quiet       = time.Second            // after which who does not lead looks less often: a spare waits for days
 	lookEvery   = 5 * time.Millisecond   // at all ranks, at most
 	quitAfter   = 100 * time.Millisecond // in which the lead may say why
 )
@@ -38,6 +39,7 @@ type waits struct {
 	looked time.Time     // at all ranks; zero: never
 	losses int           // of ranks of the job, by then
 	slept  bool          // and nothing has come since
+	heard  time.Time     // when something came last, or it began
 	unsent []*line       // which have something to send yet
 
 	looks, hears, sleeps int // at all ranks, at one line, and how often it slept: the tests count them
@@ -128,6 +130,10 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 	}
 	first := a.Party.First()
 	if !a.push() || first < 0 || !a.isHere(first) || several && a.Party.Leads() {
+		if len(a.waits.unsent) == 0 && !a.Party.Leads() && time.Since(a.waits.heard) > quiet {
+			time.Sleep(sleepMost / 2)
+			return nil
+		}
 		a.c.rank.Site.Job.Time.Coarse.WakeMonitor() // its lines and the log are to be read soon
 		a.waits.rest.Next()
 		return nil

@@ -21,9 +21,10 @@ func Refuses(addr netip.AddrPort, d time.Duration) bool {
 		case !errors.Is(err, syscall.ECONNRESET): // which a listener does that is being closed
 			return errors.Is(err, syscall.ECONNREFUSED)
 		}
-		if time.Until(end) < pause {
+		left := time.Until(end)
+		if left <= 0 {
 			return false
 		}
-		time.Sleep(pause)
+		time.Sleep(min(pause, left))
 	}
 }
