@@ -58,6 +58,9 @@ func TestPlace(t *testing.T) {
 		{"the joining is over", 1, true, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.2", relay(2, 7), 0}}},
 		{"another version", 1, false, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.2", join{Protocol: protocol - 1, Rank: 2, Size: 99}, 0}}},
 		{"astray", 1, false, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.2", join{Protocol: protocol, Rank: 2, Size: 99, Astray: true}, 0}}},
+		{"itself, not yet forgotten", 2, false, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.2", relay(2, 7), 0},
+			{"10.0.0.2", relay(2, 7), 1}, {"10.0.0.2", relay(2, 7), 1}}},
+		{"itself alone", 1, false, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.1", relay(1, 7), 0}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tr := tree{most: tc.most, over: tc.over}
@@ -72,6 +75,26 @@ func TestPlace(t *testing.T) {
 				require.EqualValues(t, 7, to.Addr.Port())
 			}
 		})
+	}
+}
+
+// A relay that is sent to its own door is not taken there, and asks rank 0 again.
+func TestOwnDoor(t *testing.T) {
+	noLeaks(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c := newHostServer(selfJoin(1, 99), "job")
+	defer c.close()
+	c.listen(l, []byte("s"))
+	for rank, want := range []error{nil, errSelf} {
+		f := &dialer{job: "job", self: selfJoin(rank, 99)}
+		r := f.reach(within(t, long), "tcp", l.Addr().String(), []byte("s"))
+		if want == nil {
+			require.NoError(t, r.err)
+			r.conn.Close()
+			continue
+		}
+		require.ErrorContains(t, r.err, want.Error())
 	}
 }
 
