@@ -2,8 +2,10 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/raw"
@@ -217,10 +219,28 @@ func move(ctx context.Context, c *ccl.Comm, p plan, closing *sync.WaitGroup, par
 		if err == nil {
 			err = ccl.Broadcast(ctx, few, data, 0)
 		}
+		if err != nil {
+			few.Abort(err)
+			end(c, err)
+		}
 		closing.Go(func() { _ = few.Close() })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ownGrace is how long the Comm of all has to fail by itself of a rank that is lost, with the better error.
+const ownGrace = 10 * time.Millisecond
+
+// end fails c, whose ranks would wait for those of the transfer that failed with err.
+func end(c *ccl.Comm, err error) {
+	if errors.Is(err, ccl.ErrRankLost) {
+		select {
+		case <-c.Done():
+		case <-time.After(ownGrace):
+		}
+	}
+	c.Abort(err)
 }
