@@ -139,8 +139,9 @@ func (m *Mirror) find(s source, step int) *part {
 }
 
 // again mirrors what was restored: only what a holder lacks, by what all ranks had, and beside the
-// states that are held already. The other slot stays as it is: where the step is not whole yet, that
-// is what a further loss goes back to. What ranks have of later steps is of a course that ends here.
+// states that are held already, where there is room: see swap. A state in the other slot stays as it
+// is: where the step is not whole yet, that is what a further loss goes back to. What ranks have of
+// later steps is of a course that ends here.
 func (m *Mirror) again(t table, step int) {
 	m.last = slices.IndexFunc(m.slots[:], func(s slot) bool { return s.own.step == step })
 	for i := range m.slots {
