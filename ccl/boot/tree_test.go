@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -223,6 +224,9 @@ func TestRelayLost(t *testing.T) {
 	}
 }
 
+// astray is how many newcomers a busy machine may keep from the relays to which they are sent.
+const astray = 4
+
 // A relay that keeps back all that is behind it, as one that is stopped, is named by rank 0 where
 // the time is over.
 func TestRelayHoldsUp(t *testing.T) {
@@ -234,8 +238,9 @@ func TestRelayHoldsUp(t *testing.T) {
 		return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte("s"), HostID: fmt.Sprint(r)})
 	})
 	first := takenBy(boots[0].server.(*rootServer))[0].way.Rank
-	_, errs := gather(within(t, 300*time.Millisecond), []*Boot{boots[0], nil, nil, nil, nil}, make([][]byte, n))
-	e := wantError(t, errs[0], Timeout, 0, first)
+	// Rank 0 has little time, and reads for as long as the verdict takes through all relays.
+	write(t, boots[0].conn, frame{kind: frameValue, rank: 0, data: binary.BigEndian.AppendUint32(nil, 100)}.encode())
+	e := wantError(t, boots[0].fail(boots[0].heard(<-boots[0].in)), Timeout, 0, first)
 	require.Equal(t, []int{1, 2, 3, 4}, e.Missing)
 	require.Regexp(t, `^4 ranks have not reached AllGather 1 after [\d.]+m?s: 1-4\. All of them reach rank 0 through rank `+fmt.Sprint(first)+` \(host .*\)\.$`, e.Text)
 }
@@ -296,7 +301,10 @@ func TestDeepTree(t *testing.T) {
 				require.Equal(t, []byte("secret"), b.Secret())
 				require.Equal(t, loopback, b.Addr())
 			}
-			require.Len(t, takenBy(boots[0].server.(*rootServer)), most)
+			require.Eventually(t, func() bool {
+				now := len(takenBy(boots[0].server.(*rootServer)))
+				return now >= most && now <= most+astray
+			}, long, time.Millisecond)
 			for range 3 {
 				swap(t, boots)
 			}
