@@ -205,11 +205,15 @@ func (r *hostRelay) pass(ch *child, f frame) {
 		r.held = append(r.held, r.final)
 		return
 	case r.final != nil:
-		r.late(ch, r.final)
+		if !ch.told { // else it is on its way
+			r.hostServer.send(ch, r.final)
+		}
 		return
 	case f.kind == frameJoin && r.settled:
 		// It has slipped in behind the verdict: it has to ask rank 0 itself.
-		r.late(ch, verdict{Peer: -1}.frame())
+		if !ch.told {
+			r.hostServer.send(ch, verdict{Peer: -1}.frame())
+		}
 		return
 	case f.kind == frameJoin:
 		ch.ranks[f.rank] = struct{}{}
@@ -226,13 +230,6 @@ func (r *hostRelay) pass(ch *child, f frame) {
 		return
 	}
 	r.send(f)
-}
-
-// late answers what came behind a verdict. To all that were here then, that is on its way.
-func (r *hostRelay) late(ch *child, b []byte) {
-	if !ch.told {
-		r.hostServer.send(ch, b)
-	}
 }
 
 // send sends a frame towards rank 0, with the next flush.
