@@ -149,8 +149,8 @@ func TestRelayEndsAfterRoot(t *testing.T) {
 	}
 }
 
-// What a rank or a relay has sent before it reads the verdict gets no second one, however much that is: it stays
-// connected, and hears the true reason.
+// What a rank or a relay has sent before it reads the verdict gets no second one, however much that
+// is: it stays connected, and hears the true reason.
 func TestRelayAnswersOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		verdict verdict
@@ -184,8 +184,8 @@ func TestRelayAnswersOnce(t *testing.T) {
 	}
 }
 
-// A rank behind the relay that confirms nothing, as one that is stopped, or one that is let in when all is over and
-// says nothing, keeps the relay's own rank from its verdict for a while only.
+// A rank behind the relay that confirms nothing, as one that is stopped, or one that is let in when
+// all is over and says nothing, keeps the relay's own rank from its verdict for a while only.
 func TestRelayWaitsAWhile(t *testing.T) {
 	for name, frozen := range map[string]func(t *testing.T, r *hostRelay, root *auth.Stream){
 		"stopped": func(t *testing.T, r *hostRelay, root *auth.Stream) { joinBehind(t, r, root, 3) },

@@ -172,7 +172,8 @@ func TestKilledChild(t *testing.T) {
 	}
 }
 
-// allAt waits until n ranks are where they are to be killed, which they tell each other by files in dir.
+// allAt waits until n ranks are where they are to be killed, which they tell each other by files in
+// dir.
 func allAt(dir string, rank, n int) error {
 	err := os.WriteFile(filepath.Join(dir, strconv.Itoa(rank)), nil, 0o600)
 	for here := 0; err == nil && here < n; time.Sleep(time.Millisecond) {

@@ -232,7 +232,8 @@ func move(ctx context.Context, c *ccl.Comm, p plan, closing *sync.WaitGroup, par
 	return nil
 }
 
-// ownGrace is how long the Comm of all has to fail by itself of a rank that is lost, with the better error.
+// ownGrace is how long the Comm of all has to fail by itself of a rank that is lost, with the better
+// error.
 const ownGrace = 10 * time.Millisecond
 
 // end fails c, whose ranks would wait for those of the transfer that failed with err.
