@@ -56,8 +56,9 @@ func (b *Boot) Size() int { return b.size }
 // It is nil if there is none.
 func (b *Boot) Secret() []byte { return slices.Clone(b.secret) }
 
-// Addr returns the local address of the interface that routes to rank 0. On rank 0 it is the
-// address by which others reached it. It is the zero Addr if it is not known.
+// Addr returns the local address of the interface by which this host reaches rank 0, or in a large
+// job the relay through which it does. On rank 0 it is the address by which others reached it. It is
+// the zero Addr if it is not known.
 func (b *Boot) Addr() netip.Addr { return b.addr }
 
 // HostID returns a value that ranks of one host share, or "" if the ranks are to find out

@@ -144,6 +144,7 @@ func (f *dialer) unreachable(ctx context.Context, place string, after time.Durat
 type found struct {
 	conn *auth.Stream
 	who  join
+	made bool // the connection, whatever came of it
 	err  error
 }
 
@@ -217,6 +218,9 @@ func foreignTo(err error) bool {
 // try connects to one address and proves who is who. Where rank 0 sends this process on, it goes there.
 func (f *dialer) try(ctx context.Context, p point, addr string) found {
 	r := f.reach(ctx, p.network, addr, p.secret)
+	if p.network == "tcp" && r.made && foreignTo(r.err) {
+		f.stranger.Store(&addr)
+	}
 	for hops := 0; r.err == nil && r.who.To != nil; hops++ {
 		to := *r.who.To
 		r.conn.Close()
@@ -245,18 +249,15 @@ func (f *dialer) reach(ctx context.Context, network, addr string, secret []byte)
 	}
 	s, who, err := f.shake(ctx, conn, secret, hello)
 	if err != nil {
-		if network == "tcp" && foreignTo(err) {
-			f.stranger.Store(&addr)
-		}
 		if errors.Is(err, auth.ErrUntold) { // a rank, perhaps, which waits for this one until its timeout
 			f.untold.Do(func() {
 				slog.Warn("goccl: a process at the socket of this job is not taken for a rank: " + err.Error())
 			})
 		}
 		conn.Close()
-		return found{err: err}
+		return found{made: true, err: err}
 	}
-	return found{conn: s, who: who}
+	return found{conn: s, who: who, made: true}
 }
 
 // shake is the handshake on conn; it also returns who is at the other end.

@@ -154,8 +154,25 @@ func TestCutOffDialMeetsNobody(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	f := &dialer{job: "job", self: selfJoin(1, 2)}
-	r := f.reach(ctx, "tcp", silent(t), nil)
+	r := f.try(ctx, point{network: "tcp"}, silent(t))
 	require.Error(t, r.err)
+	require.Nil(t, f.stranger.Load())
+}
+
+// What answers at the door of a relay says nothing about the port of rank 0.
+func TestStrangeDoorIsNoStranger(t *testing.T) {
+	branching(t, 1)
+	noLeaks(t)
+	root := hubAt(t, "", "s")
+	_, port, err := net.SplitHostPort(web(t))
+	require.NoError(t, err)
+	var door int
+	fmt.Sscan(port, &door)
+	relayAt(t, root, 1, 2, door)
+	f := &dialer{self: selfJoin(2, 2)}
+	r := f.try(within(t, long), point{network: "tcp", secret: []byte("s")}, root)
+	var away *detour
+	require.ErrorAs(t, r.err, &away)
 	require.Nil(t, f.stranger.Load())
 }
 

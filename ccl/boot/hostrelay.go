@@ -126,16 +126,23 @@ func (r *hostRelay) tell(e rootEvent) {
 }
 
 func (r *hostRelay) loop() {
+	var patience <-chan time.Time // ends once others have had the time to confirm how it failed
+	over := false
 	for {
+		if r.final != nil && patience == nil {
+			patience = time.After(confirmLimit)
+		}
 		select {
 		case e := <-r.events:
 			r.handle(e)
 		case e := <-r.root:
 			r.answer(e)
+		case <-patience:
+			over = true
 		case <-r.done:
 			return
 		}
-		confirmed := r.unacked == 0 && (r.final == nil || r.allTold())
+		confirmed := over || r.unacked == 0 && (r.final == nil || r.allTold())
 		for ; confirmed && r.owed > 0; r.owed-- {
 			r.send(frame{kind: frameAck})
 		}
@@ -194,16 +201,19 @@ func (r *hostRelay) handle(e event) {
 
 func (r *hostRelay) pass(ch *child, f frame) {
 	switch {
+	case r.final != nil && ch == r.local:
+		r.held = append(r.held, r.final)
+		return
 	case r.final != nil:
-		if ch == r.local {
-			r.held = append(r.held, r.final)
-		} else {
+		if !ch.told { // else it is on its way
 			r.hostServer.send(ch, r.final)
 		}
 		return
 	case f.kind == frameJoin && r.settled:
 		// It has slipped in behind the verdict: it has to ask rank 0 itself.
-		r.hostServer.send(ch, verdict{Peer: -1}.frame())
+		if !ch.told {
+			r.hostServer.send(ch, verdict{Peer: -1}.frame())
+		}
 		return
 	case f.kind == frameJoin:
 		ch.ranks[f.rank] = struct{}{}
@@ -241,6 +251,7 @@ func (r *hostRelay) answer(e rootEvent) {
 	switch {
 	case e.conn != nil:
 		r.up, r.secret, r.addr = e.conn, e.point.secret, addrOf(e.conn.LocalAddr())
+	case e.err != nil && r.final != nil: // rank 0 may go once it has said how it ended
 	case e.err != nil:
 		if r.busy || r.up == nil {
 			r.fail(e.err)

@@ -3,7 +3,9 @@ package boot
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,14 +15,33 @@ import (
 // relayTo starts a relay for rank 1 of size, whose way to rank 0 is one end of a
 // pipe, and returns the other end and the connection of rank 1.
 func relayTo(t *testing.T, size int) (root, rank *auth.Stream) {
+	_, root, rank = relayOf(t, size)
+	return root, rank
+}
+
+// relayOf is relayTo, with the relay.
+func relayOf(t *testing.T, size int) (r *hostRelay, root, rank *auth.Stream) {
 	up, root := auth.Pipe()
-	r, rank := startHostRelay(within(t, long), selfJoin(1, size), "job", []byte("s"), nil,
+	r, rank = startHostRelay(within(t, long), selfJoin(1, size), "job", []byte("s"), nil,
 		func(context.Context, openDoor) (*auth.Stream, point, error) {
 			return up, point{secret: []byte("s"), who: selfJoin(0, size)}, nil
 		})
 	t.Cleanup(r.close)
 	t.Cleanup(func() { root.Close() })
-	return root, rank
+	return r, root, rank
+}
+
+// joinBehind is a further rank of r's job, whose join has come to root.
+func joinBehind(t *testing.T, r *hostRelay, root *auth.Stream, rank int) *auth.Stream {
+	t.Helper()
+	here, there := auth.Pipe()
+	require.True(t, r.admit(there))
+	r.coming.Add(1)
+	r.serve(newChild(there, selfJoin(rank, r.self.Size), true), there)
+	join := frame{kind: frameJoin, rank: rank, data: selfJoin(rank, r.self.Size).encode()}
+	write(t, here, join.encode())
+	require.Equal(t, join, read(t, root))
+	return here
 }
 
 func write(t *testing.T, c *auth.Stream, b []byte) {
@@ -125,5 +146,65 @@ func TestRelayEndsAfterRoot(t *testing.T) {
 	for _, b := range others {
 		_, err := b.AllGather(t.Context(), nil)
 		wantError(t, err, Lost, b.Rank(), 0)
+	}
+}
+
+// What a rank or a relay has sent before it reads the verdict gets no second one, however much that
+// is: it stays connected, and hears the true reason.
+func TestRelayAnswersOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		verdict verdict
+		late    frame
+	}{
+		"values after a failure":    {verdict{Code: Lost, Peer: 2, Text: "rank 2 is gone"}, frame{kind: frameValue, rank: 3, data: make([]byte, valueHead)}},
+		"joins after a failure":     {verdict{Code: Lost, Peer: 2, Text: "rank 2 is gone"}, frame{kind: frameJoin, rank: 3, data: selfJoin(3, 4).encode()}},
+		"a stray join, and success": {verdict{Peer: -1, Taken: 1}, frame{kind: frameJoin, rank: 3, data: selfJoin(3, 4).encode()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			r, root, _ := relayOf(t, 4)
+			child := joinBehind(t, r, root, 3)
+			write(t, root, tc.verdict.frame())
+			var late []byte
+			for range 20 {
+				late = tc.late.append(late)
+			}
+			v := readVerdict(t, child)
+			require.Equal(t, tc.verdict.Text, v.Text)
+			require.Equal(t, tc.verdict.Taken, v.Taken)
+			write(t, child, late)
+			write(t, child, frame{kind: frameAck}.encode())
+			if tc.verdict.Code != 0 {
+				root.Close() // which is not news
+			}
+			child.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			_, err := readFrame(child, maxVerdict)
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it has heard all that there is")
+		})
+	}
+}
+
+// A rank behind the relay that confirms nothing, as one that is stopped, or one that is let in when
+// all is over and says nothing, keeps the relay's own rank from its verdict for a while only.
+func TestRelayWaitsAWhile(t *testing.T) {
+	for name, frozen := range map[string]func(t *testing.T, r *hostRelay, root *auth.Stream){
+		"stopped": func(t *testing.T, r *hostRelay, root *auth.Stream) { joinBehind(t, r, root, 3) },
+		"silent":  func(t *testing.T, r *hostRelay, root *auth.Stream) { r.coming.Add(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, root, rank := relayOf(t, 4)
+			write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 4).encode()}.encode())
+			read(t, root)
+			frozen(t, r, root)
+			write(t, root, verdict{Code: Lost, Peer: 2, Text: "rank 2 is gone"}.frame())
+			root.SetReadDeadline(time.Now().Add(long / 2))
+			rank.SetReadDeadline(time.Now().Add(long / 2))
+			require.Equal(t, frameAck, read(t, root).kind)
+			require.Equal(t, "rank 2 is gone", readVerdict(t, rank).Text)
+			// What it asks for later is answered at once.
+			write(t, rank, frame{kind: frameValue, rank: 1, data: make([]byte, valueHead)}.encode())
+			require.Equal(t, "rank 2 is gone", readVerdict(t, rank).Text)
+		})
 	}
 }

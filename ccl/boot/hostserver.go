@@ -139,6 +139,9 @@ func (c *hostServer) vet(conn net.Conn, d *door, stranger *auth.Stranger) (s *au
 		s, _, err = auth.Server(conn, c.job, d.secret, func(hello []byte) ([]byte, error) {
 			var err error
 			if who, err = parseJoin(hello); err == nil && !isLocal(conn) {
+				if (way{Rank: c.self.Rank, PID: c.self.PID, Host: c.self.Host}).leadsTo(who) {
+					return nil, errSelf
+				}
 				reply.To = c.tree.place(conn, who)
 			}
 			if err == nil && reply.To == nil && !stranger.Leave() { // what is let in must not be dropped to make room

@@ -31,13 +31,18 @@ func tableFrame(values [][]byte) []byte {
 	return b
 }
 
-// tableHint is about how large the table is, from one value in the middle.
+// tableHint is about how large the table is, from one value in the middle, and never more than all
+// values need.
 func tableHint(values [][]byte) int {
 	if len(values) < 3 {
 		return 16 + len(values)*8
 	}
+	most := 0
+	for _, v := range values {
+		most += tableEntry + len(v)
+	}
 	m := len(values) / 2
-	return len(values) * (4 + len(values[m]) - sameStart(values[m-1], values[m]))
+	return min(most, len(values)*(4+len(values[m])-sameStart(values[m-1], values[m])))
 }
 
 // sameStart is how many bytes at the beginning of both are the same, as far as a table can say.

@@ -62,6 +62,13 @@ func TestTablePacks(t *testing.T) {
 	}
 }
 
+// One long value in the middle of a large job does not make the table large.
+func TestTableTakesLittle(t *testing.T) {
+	values := make([][]byte, 1001)
+	values[500] = make([]byte, MaxValue)
+	require.LessOrEqual(t, cap(tableFrame(values)), 2*(MaxValue+len(values)*tableEntry))
+}
+
 // Any values come back as they were, and a table is never larger than is announced.
 func TestTableOfAnything(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

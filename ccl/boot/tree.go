@@ -59,6 +59,12 @@ func (w way) leadsFrom(a netip.Addr) bool {
 		to.IsLoopback() == a.IsLoopback() && to.Is4() == a.Is4()
 }
 
+// leadsTo reports whether who is itself the relay at the end of the way: a newcomer that has lost
+// the connection by which it was taken, and asks again before that is known.
+func (w way) leadsTo(who join) bool {
+	return w.Rank == who.Rank && w.PID == who.PID && w.Host == who.Host
+}
+
 // branch is a relay that was taken.
 type branch struct {
 	conn net.Conn
@@ -84,7 +90,7 @@ func (t *tree) place(conn net.Conn, who join) *way {
 	if t.most > 0 && !t.over && len(t.taken) >= t.most && who.Protocol == protocol && !who.Astray {
 		for range t.taken {
 			t.next = (t.next + 1) % len(t.taken)
-			if w := t.taken[t.next].way; w.leadsFrom(from) {
+			if w := t.taken[t.next].way; w.leadsFrom(from) && !w.leadsTo(who) {
 				return &w
 			}
 		}
@@ -146,5 +152,8 @@ type detour struct {
 func (d *detour) Error() string {
 	return fmt.Sprintf("rank %d (%v) at %v, to which rank 0 sent this rank: %v", d.to.Rank, d.to, d.to.Addr, d.err)
 }
+
+// errSelf is what a relay says to itself, where it was sent to its own door.
+var errSelf = errors.New("a relay cannot reach rank 0 through itself")
 
 var errHops = errors.New("it was sent on too often")

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -58,6 +59,9 @@ func TestPlace(t *testing.T) {
 		{"the joining is over", 1, true, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.2", relay(2, 7), 0}}},
 		{"another version", 1, false, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.2", join{Protocol: protocol - 1, Rank: 2, Size: 99}, 0}}},
 		{"astray", 1, false, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.2", join{Protocol: protocol, Rank: 2, Size: 99, Astray: true}, 0}}},
+		{"itself, not yet forgotten", 2, false, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.2", relay(2, 7), 0},
+			{"10.0.0.2", relay(2, 7), 1}, {"10.0.0.2", relay(2, 7), 1}}},
+		{"itself alone", 1, false, []newcomer{{"10.0.0.1", relay(1, 7), 0}, {"10.0.0.1", relay(1, 7), 0}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tr := tree{most: tc.most, over: tc.over}
@@ -72,6 +76,26 @@ func TestPlace(t *testing.T) {
 				require.EqualValues(t, 7, to.Addr.Port())
 			}
 		})
+	}
+}
+
+// A relay that is sent to its own door is not taken there, and asks rank 0 again.
+func TestOwnDoor(t *testing.T) {
+	noLeaks(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c := newHostServer(selfJoin(1, 99), "job")
+	defer c.close()
+	c.listen(l, []byte("s"))
+	for rank, want := range []error{nil, errSelf} {
+		f := &dialer{job: "job", self: selfJoin(rank, 99)}
+		r := f.reach(within(t, long), "tcp", l.Addr().String(), []byte("s"))
+		if want == nil {
+			require.NoError(t, r.err)
+			r.conn.Close()
+			continue
+		}
+		require.ErrorContains(t, r.err, want.Error())
 	}
 }
 
@@ -200,6 +224,9 @@ func TestRelayLost(t *testing.T) {
 	}
 }
 
+// astray is how many newcomers a busy machine may keep from the relays to which they are sent.
+const astray = 4
+
 // A relay that keeps back all that is behind it, as one that is stopped, is named by rank 0 where
 // the time is over.
 func TestRelayHoldsUp(t *testing.T) {
@@ -211,8 +238,9 @@ func TestRelayHoldsUp(t *testing.T) {
 		return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte("s"), HostID: fmt.Sprint(r)})
 	})
 	first := takenBy(boots[0].server.(*rootServer))[0].way.Rank
-	_, errs := gather(within(t, 300*time.Millisecond), []*Boot{boots[0], nil, nil, nil, nil}, make([][]byte, n))
-	e := wantError(t, errs[0], Timeout, 0, first)
+	// Rank 0 has little time, and reads for as long as the verdict takes through all relays.
+	write(t, boots[0].conn, frame{kind: frameValue, rank: 0, data: binary.BigEndian.AppendUint32(nil, 100)}.encode())
+	e := wantError(t, boots[0].fail(boots[0].heard(<-boots[0].in)), Timeout, 0, first)
 	require.Equal(t, []int{1, 2, 3, 4}, e.Missing)
 	require.Regexp(t, `^4 ranks have not reached AllGather 1 after [\d.]+m?s: 1-4\. All of them reach rank 0 through rank `+fmt.Sprint(first)+` \(host .*\)\.$`, e.Text)
 }
@@ -273,7 +301,10 @@ func TestDeepTree(t *testing.T) {
 				require.Equal(t, []byte("secret"), b.Secret())
 				require.Equal(t, loopback, b.Addr())
 			}
-			require.Len(t, takenBy(boots[0].server.(*rootServer)), most)
+			require.Eventually(t, func() bool {
+				now := len(takenBy(boots[0].server.(*rootServer)))
+				return now >= most && now <= most+astray
+			}, long, time.Millisecond)
 			for range 3 {
 				swap(t, boots)
 			}

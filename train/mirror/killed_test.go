@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
@@ -58,6 +60,9 @@ func (s scene) play(t *testing.T) error {
 	value := fmt.Sprintf("%d %t", s.n, s.alike)
 	for _, k := range s.kills {
 		value += fmt.Sprintf(" %d:%d:%s", k.rank, k.step, k.point)
+	}
+	if s.lost {
+		value += "|" + t.TempDir() // where those meet that are to be lost together
 	}
 	var out bytes.Buffer
 	err := boot.Spawn(t.Context(), boot.Command{N: s.n + s.spares, Hosts: s.hosts, Path: os.Args[0], Args: []string{"-test.run=^TestKilledChild$"},
@@ -121,7 +126,8 @@ func TestKilledProcess(t *testing.T) {
 
 // TestKilledChild is a process of TestKilledProcess.
 func TestKilledChild(t *testing.T) {
-	words := strings.Fields(os.Getenv(killVariable))
+	plan, meeting, together := strings.Cut(os.Getenv(killVariable), "|")
+	words := strings.Fields(plan)
 	if len(words) == 0 {
 		return // which is all that it does by itself
 	}
@@ -142,6 +148,11 @@ func TestKilledChild(t *testing.T) {
 		}
 		for _, w := range words[2:] {
 			if w == fmt.Sprintf("%d:%d:%s", rank, step, point) || w == fmt.Sprintf("%d:%d:%s", rank, anyStep, point) && loss.Load() {
+				if together {
+					if err := allAt(meeting, rank, len(words[2:])); err != nil {
+						panic(err)
+					}
+				}
 				self, err := os.FindProcess(os.Getpid())
 				if err == nil {
 					err = self.Kill()
@@ -159,4 +170,16 @@ func TestKilledChild(t *testing.T) {
 	case state != nil:
 		fmt.Printf("rank %d has %x\n", role, sum(state))
 	}
+}
+
+// allAt waits until n ranks are where they are to be killed, which they tell each other by files in
+// dir.
+func allAt(dir string, rank, n int) error {
+	err := os.WriteFile(filepath.Join(dir, strconv.Itoa(rank)), nil, 0o600)
+	for here := 0; err == nil && here < n; time.Sleep(time.Millisecond) {
+		var files []os.DirEntry
+		files, err = os.ReadDir(dir)
+		here = len(files)
+	}
+	return err
 }

@@ -2,8 +2,10 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/raw"
@@ -137,8 +139,9 @@ func (m *Mirror) find(s source, step int) *part {
 }
 
 // again mirrors what was restored: only what a holder lacks, by what all ranks had, and beside the
-// states that are held already. The other slot stays as it is: where the step is not whole yet, that
-// is what a further loss goes back to. What ranks have of later steps is of a course that ends here.
+// states that are held already, where there is room: see swap. A state in the other slot stays as it
+// is: where the step is not whole yet, that is what a further loss goes back to. What ranks have of
+// later steps is of a course that ends here.
 func (m *Mirror) again(t table, step int) {
 	m.last = slices.IndexFunc(m.slots[:], func(s slot) bool { return s.own.step == step })
 	for i := range m.slots {
@@ -217,10 +220,29 @@ func move(ctx context.Context, c *ccl.Comm, p plan, closing *sync.WaitGroup, par
 		if err == nil {
 			err = ccl.Broadcast(ctx, few, data, 0)
 		}
+		if err != nil {
+			few.Abort(err)
+			end(c, err)
+		}
 		closing.Go(func() { _ = few.Close() })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ownGrace is how long the Comm of all has to fail by itself of a rank that is lost, with the better
+// error.
+const ownGrace = 10 * time.Millisecond
+
+// end fails c, whose ranks would wait for those of the transfer that failed with err.
+func end(c *ccl.Comm, err error) {
+	if errors.Is(err, ccl.ErrRankLost) {
+		select {
+		case <-c.Done():
+		case <-time.After(ownGrace):
+		}
+	}
+	c.Abort(err)
 }

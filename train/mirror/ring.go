@@ -51,7 +51,7 @@ func (m *Mirror) attach(ctx context.Context, c *ccl.Comm, places []ccl.Place) er
 func (m *Mirror) begin(send bool) {
 	x := &exchange{done: make(chan struct{})}
 	m.under = x
-	s := &m.slots[m.last]
+	s, other := &m.slots[m.last], &m.slots[1-m.last]
 	if m.ring == nil { // one rank: there is nobody to hold its state
 		s.whole = true
 		close(x.done)
@@ -60,19 +60,29 @@ func (m *Mirror) begin(send bool) {
 	ring := m.ring
 	go func() {
 		defer close(x.done)
-		if x.err = m.swap(ring, s, send && m.copies(m.rank) == 1); x.err != nil && ring.Err() == nil {
+		if x.err = m.swap(ring, s, other, send && m.copies(m.rank) == 1); x.err != nil && ring.Err() == nil {
 			ring.Abort(x.err) // so that no rank waits for this one
 		}
 	}()
 }
 
 // swap sends s.own to its holder, receives s.held, and returns once all ranks have theirs. It does
-// not touch the other slot. That is overwritten only after swap has returned without an error on
-// this rank, when every rank has all of s: whichever is lost then, what is restored is whole.
-func (m *Mirror) swap(ring *ccl.Comm, s *slot, send bool) error {
+// not touch the other slot, where that has a state. That is overwritten only after swap has returned
+// without an error on this rank, when every rank has all of s: whichever is lost then, what is
+// restored is whole.
+//
+// Where the ring is another one than when s was written, s.held may be the only copy of a rank that
+// has another holder now, and not yet there. Then what comes goes into the other slot if that is
+// free, and takes its place in s once all ranks have theirs.
+func (m *Mirror) swap(ring *ccl.Comm, s, other *slot, send bool) error {
 	ctx := context.Background() // Options.Timeout and Abort end it
 	n, r := ring.Size(), ring.Rank()
 	from, to := (r+n-m.o.Away%n)%n, (r+m.o.Away)%n
+	owner := m.order[from]
+	into := &s.held
+	if s.held.step == s.own.step && s.held.owner != owner && other.own.step < 0 {
+		into = &other.held
+	}
 	out := []int64{int64(s.own.step), int64(len(s.own.data))}
 	if !send {
 		out[1] = -1
@@ -86,11 +96,11 @@ func (m *Mirror) swap(ring *ccl.Comm, s *slot, send bool) error {
 	}
 	m.at(m.rank, s.own.step, "header")
 	if in[1] >= 0 {
-		s.held.step = -1
+		into.step = -1
 	}
 	if out[1] >= 0 && in[1] >= 0 {
-		s.held.data = raw.Sized(s.held.data, int(in[1]))
-		if err := ccl.SendRecv(ctx, ring, s.held.data, from, s.own.data, to); err != nil {
+		into.data = raw.Sized(into.data, int(in[1]))
+		if err := ccl.SendRecv(ctx, ring, into.data, from, s.own.data, to); err != nil {
 			return err
 		}
 	} else if out[1] >= 0 {
@@ -98,17 +108,21 @@ func (m *Mirror) swap(ring *ccl.Comm, s *slot, send bool) error {
 			return err
 		}
 	} else if in[1] >= 0 {
-		s.held.data = raw.Sized(s.held.data, int(in[1]))
-		if err := ccl.Recv(ctx, ring, s.held.data, from); err != nil {
+		into.data = raw.Sized(into.data, int(in[1]))
+		if err := ccl.Recv(ctx, ring, into.data, from); err != nil {
 			return err
 		}
 	}
 	if in[1] >= 0 {
-		s.held.step, s.held.owner = s.own.step, m.order[from]
+		into.step, into.owner = s.own.step, owner
 	}
 	m.at(m.rank, s.own.step, "received")
 	if err := ccl.Barrier(ctx, ring); err != nil {
 		return err
+	}
+	if into != &s.held && into.step == s.own.step && into.owner == owner { // now, or before a loss cut swap off
+		s.held, *into = *into, s.held
+		into.step = -1
 	}
 	s.whole = true
 	m.at(m.rank, s.own.step, "whole")
