@@ -44,8 +44,8 @@ func readCalls(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, size int, ke
 	}
 	for i := range a.calls {
 		k := &a.calls[i]
-		if k.dst_n > 1<<56 || k.src_n > 1<<56 || k.dst == nil && k.dst_n > 0 || k.src == nil && k.src_n > 0 && k.flags&C.GOCCL_IN_PLACE == 0 {
-			return a, wrong("call %d: dst is %d elements at %#x, src %d at %#x", i, uint64(k.dst_n), uintptr(k.dst), uint64(k.src_n), uintptr(k.src))
+		if k.dst_n > 1<<56 || k.src_n > 1<<56 || k.dst_n > 0 && none(&k.dst) || k.src_n > 0 && k.flags&C.GOCCL_IN_PLACE == 0 && none(&k.src) {
+			return a, wrong("call %d: dst is %d elements at %#x, src %d at %#x", i, uint64(k.dst_n), address(&k.dst), uint64(k.src_n), address(&k.src))
 		}
 		if k.place != nil || a.places != nil {
 			if a.places == nil {
@@ -107,7 +107,7 @@ func makeCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64
 }
 
 // queueCalls queues calls that call back when they have ended.
-func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done, ctx unsafe.Pointer) error {
+func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done, ctx C.uintptr_t) error {
 	c, err := find(h)
 	if err != nil {
 		return err
@@ -213,13 +213,13 @@ func (c *comm) one(q ccl.Queue, a *asked, i int) (ccl.Work, error) {
 	if a.places != nil {
 		q = q.From(a.places[i])
 	}
-	dst, ok := view(k._type, k.dst, k.dst_n)
-	src, _ := view(k._type, k.src, k.src_n)
+	dst, ok := view(k._type, &k.dst, k.dst_n)
 	if !ok {
 		return ccl.Work{}, wrong("call %d: there is no type %d", i, int32(k._type))
 	}
-	if k.flags&C.GOCCL_IN_PLACE != 0 {
-		src = ccl.InPlace()
+	src := ccl.InPlace()
+	if k.flags&C.GOCCL_IN_PLACE == 0 {
+		src, _ = view(k._type, &k.src, k.src_n)
 	}
 	dc, sc := c.countsOf(a, i)
 	root := int(k.root)

@@ -37,6 +37,7 @@ type later struct {
 	cancel context.CancelFunc
 	calls  []pending
 	closed bool
+	over   chan struct{} // closed when the store is not used any more, and calls has called back
 }
 
 // opened is a comm that is open.
@@ -113,28 +114,27 @@ const openAtMost = time.Minute
 
 // read copies the options. A newer program may have more of them, which this library does not know.
 func read(o *C.goccl_options, join bool) (s settings, err error) {
-	var all C.goccl_options
 	switch {
 	case o == nil && !join:
 		return s, wrong("the options are NULL")
 	case o != nil && (o.size < C.sizeof_goccl_options || o.size > 1<<16):
 		return s, wrong("goccl_options.size is %d; it is sizeof(goccl_options), at least %d", uint32(o.size), int(C.sizeof_goccl_options))
-	case o != nil:
-		all = *o
+	case o == nil:
+		o = new(C.goccl_options)
 	}
 	s.Options = ccl.Options{
-		Backend: "cpu", Timeout: time.Duration(all.timeout), PeerTimeout: time.Duration(all.peer_timeout),
-		RankOrder: all.rank_order != 0, Name: text(all.name),
+		Backend: "cpu", Timeout: time.Duration(o.timeout), PeerTimeout: time.Duration(o.peer_timeout),
+		RankOrder: o.rank_order != 0, Name: text(o.name),
 	}
-	s.open = cmp.Or(time.Duration(all.open_timeout), openAtMost)
+	s.open = cmp.Or(time.Duration(o.open_timeout), openAtMost)
 	if join {
 		return s, nil
 	}
-	s.store = &store{of: all.store, host: cmp.Or(text(all.host), environ.HostID.Get())}
-	if all.store.set == nil || all.store.get == nil {
+	if o.store.set == nil || o.store.get == nil {
 		return s, wrong("the store has no set or no get")
 	}
-	s.store.Stored, err = boot.NewStore(s.store, text(all.prefix), int(all.rank), int(all.ranks))
+	s.store = &store{set: o.store.set, look: o.store.get, ctx: C.uintptr_t(address(&o.store.ctx)), host: cmp.Or(text(o.host), environ.HostID.Get())}
+	s.store.Stored, err = boot.NewStore(s.store, text(o.prefix), int(o.rank), int(o.ranks))
 	if err != nil {
 		return s, wrong("%w", err)
 	}
@@ -191,8 +191,10 @@ func openLater(o *C.goccl_options) (*comm, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(background, s.open)
-	c := &comm{later: &later{cancel: cancel, size: s.store.Size()}}
+	l := &later{cancel: cancel, size: s.store.Size(), over: make(chan struct{})}
+	c := &comm{later: l}
 	go func() {
+		defer close(l.over)
 		defer cancel()
 		of, err := ccl.NewComm(ctx, s.store, &s.Options)
 		if c.begin(of, err) && of != nil {
@@ -227,7 +229,10 @@ func closeComm(h C.goccl_comm) error {
 	if !ok {
 		return wrong("%d is no Comm, or it is closed", uint64(h))
 	}
-	of := c.(*comm).leave()
+	of, opening := c.(*comm).leave()
+	if opening != nil {
+		<-opening.over
+	}
 	if of == nil {
 		return nil
 	}
@@ -235,10 +240,11 @@ func closeComm(h C.goccl_comm) error {
 }
 
 // leave is the Comm that is to be closed or aborted: without the lock, which a blocking call holds
-// that this is to end. It is nil if there is none yet; then there will be none.
-func (c *comm) leave() *ccl.Comm {
+// that this is to end. It is nil if there is none yet; then there will be none, and the opening ends
+// soon.
+func (c *comm) leave() (of *ccl.Comm, opening *later) {
 	if of := c.of.Load(); of != nil {
-		return of
+		return of, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +252,7 @@ func (c *comm) leave() *ccl.Comm {
 		c.later.closed = true
 		c.later.cancel()
 	}
-	return c.of.Load()
+	return c.of.Load(), c.later
 }
 
 func abort(h C.goccl_comm, why string) error {
@@ -254,7 +260,7 @@ func abort(h C.goccl_comm, why string) error {
 	if err != nil {
 		return err
 	}
-	if of := c.leave(); of != nil {
+	if of, _ := c.leave(); of != nil {
 		of.Abort(errors.New(cmp.Or(why, "no reason given")))
 	}
 	return nil
