@@ -204,6 +204,15 @@ func openLater(o *C.goccl_options) (*comm, error) {
 	return c, nil
 }
 
+// alone locks c.mu while nothing is queued: what waits for all queued calls with the lock held would
+// wait for ever for a callback that queues one.
+func (c *comm) alone() {
+	for c.mu.Lock(); c.queued.Load() > 0; c.mu.Lock() {
+		c.mu.Unlock()
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
 // childOf makes a Comm of one, and writes its handle.
 func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, error)) error {
 	if child == nil {
@@ -214,7 +223,7 @@ func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, 
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
+	c.alone()
 	of, err := f(c.of.Load())
 	c.mu.Unlock()
 	if err == nil && of != nil {

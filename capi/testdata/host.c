@@ -59,7 +59,7 @@ static int32_t get_alone(void *ctx, const char *key, int64_t timeout, uintptr_t 
 static struct { __typeof__(goccl_call) *call; goccl_comm comm; goccl_args args; int ended, refused; } sevens;
 static void on_seven(void *ctx, const goccl_error *e) {
 	int n = __atomic_add_fetch(&sevens.ended, e || ctx != (void *)7 ? 100 : 1, __ATOMIC_SEQ_CST);
-	if (n < 20)
+	if (n < 200)
 		sevens.call(sevens.comm, &sevens.args, 1, 0, on_seven, ctx, NULL);
 }
 static void on_refused(void *ctx, const goccl_error *e) {
@@ -154,10 +154,10 @@ static int run(int me, const char *library, const char *port) {
 	pthread_t other;
 	sevens.call = goccl_call_, sevens.comm = world, sevens.args = none;
 	pthread_create(&other, NULL, queue_seven, (void *)7);
-	while (__atomic_load_n(&sevens.ended, __ATOMIC_SEQ_CST) < 20)
-		usleep(1000);
+	while (!__atomic_load_n(&sevens.ended, __ATOMIC_SEQ_CST)) {}
+	CHECK(goccl_split_(world, 0, 0, &half, &err) == 0 && goccl_close_(half, &err) == 0); // which waits for those that are queued
 	pthread_join(other, NULL);
-	CHECK(sevens.ended == 20 && sevens.refused == 30);
+	CHECK(sevens.ended == 200 && sevens.refused == 30);
 
 	// The host's own signals arrive.
 	raise(SIGUSR1);
