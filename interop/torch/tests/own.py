@@ -5,6 +5,7 @@ import random
 import signal
 import sys
 import tempfile
+import traceback
 
 import torch
 import torch.distributed as dist
@@ -155,6 +156,14 @@ def training(rank, n, backend, kind):
 
 
 def main(rank, n, store):
+    try:
+        run(rank, n, store)
+    except BaseException:
+        traceback.print_exc()  # which mp.spawn shows to who joins all, and nobody does
+        raise
+
+
+def run(rank, n, store):
     import torch_goccl
 
     faulthandler.dump_traceback_later(200, exit=True)  # says where a rank hangs
@@ -173,10 +182,10 @@ def main(rank, n, store):
     objects = [None] * n
     dist.all_gather_object(objects, {"rank": rank})
     assert objects == [{"rank": r} for r in range(n)]
-    dist.barrier()
-    if rank == n - 1:  # is lost: the others learn who
-        os.kill(os.getpid(), signal.SIGKILL)
     try:
+        dist.barrier()  # which others may still be in when the last one has left it
+        if rank == n - 1:  # is lost: the others learn who
+            os.kill(os.getpid(), signal.SIGKILL)
         dist.all_reduce(torch.ones(1))
     except dist.DistBackendError as e:
         assert f"rank {n - 1} lost" in str(e), e
