@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // mostCalls is how many calls one goccl_call makes at most: more is a number that somebody has
@@ -188,8 +189,34 @@ func (c *comm) begin(of *ccl.Comm, why error) (closed bool) {
 	return closed
 }
 
+// check is what is wrong with call i on all ranks alike, or on this one. The Comm would refuse it, too,
+// and then fail, since the other ranks may wait for this one in it.
+func (c *comm) check(i int, k *C.goccl_args) error {
+	n, kind := c.of.Load().Size(), op.Kind(k.kind)
+	switch {
+	case k.kind < C.GOCCL_ALL_REDUCE || k.kind > C.GOCCL_BARRIER:
+		return wrong("call %d: there is no kind %d", i, int32(k.kind))
+	case k._type < 0 || k._type > C.GOCCL_COMPLEX128 || k._type == C.GOCCL_NONE && !kind.Dataless():
+		return wrong("call %d: there is no type %d", i, int32(k._type))
+	case (kind.Rooted() || kind.Pairwise()) && (k.root < 0 || int(k.root) >= n):
+		return wrong("call %d: %w", i, op.NoRank(kind, int(k.root), n))
+	case kind == op.SendRecv && (k.to < 0 || int(k.to) >= n):
+		return wrong("call %d: %w", i, op.NoRank(kind, int(k.to), n))
+	}
+	o, err := c.operator(k)
+	if err != nil {
+		return err
+	}
+	return c.of.Load().Supports(ccl.Kind(k.kind), ccl.Type(k._type), o)
+}
+
 // issue makes calls on a stream.
 func (c *comm) issue(s ccl.Stream, a *asked) (ccl.Work, error) {
+	for i := range a.calls {
+		if err := c.check(i, &a.calls[i]); err != nil {
+			return ccl.Work{}, err
+		}
+	}
 	q := c.of.Load().On(s)
 	if a.limit > 0 {
 		q = q.Within(a.limit)
@@ -213,13 +240,9 @@ func (c *comm) one(q ccl.Queue, a *asked, i int) (ccl.Work, error) {
 	if a.places != nil {
 		q = q.From(a.places[i])
 	}
-	dst, ok := view(k._type, &k.dst, k.dst_n)
-	if !ok {
-		return ccl.Work{}, wrong("call %d: there is no type %d", i, int32(k._type))
-	}
-	src := ccl.InPlace()
+	dst, src := view(k._type, &k.dst, k.dst_n), ccl.InPlace()
 	if k.flags&C.GOCCL_IN_PLACE == 0 {
-		src, _ = view(k._type, &k.src, k.src_n)
+		src = view(k._type, &k.src, k.src_n)
 	}
 	dc, sc := c.countsOf(a, i)
 	root := int(k.root)

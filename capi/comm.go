@@ -125,6 +125,7 @@ func read(o *C.goccl_options, join bool) (s settings, err error) {
 	s.Options = ccl.Options{
 		Backend: "cpu", Timeout: time.Duration(o.timeout), PeerTimeout: time.Duration(o.peer_timeout),
 		RankOrder: o.rank_order != 0, Name: text(o.name),
+		Spares: -1, // whatever GOCCL_SPARES says: C has no Replace, which a spare would wait for
 	}
 	s.open = cmp.Or(time.Duration(o.open_timeout), openAtMost)
 	if join {

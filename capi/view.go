@@ -36,14 +36,11 @@ func address(at *unsafe.Pointer) uintptr { return *(*uintptr)(unsafe.Pointer(at)
 // none reports whether nothing can lie at the address in *at: on the first page.
 func none(at *unsafe.Pointer) bool { return address(at) < 4096 }
 
-// view is n elements at *at; ok is false if there is no such type. Of no elements it does not look at
-// the address, which may be any number.
-func view(typ C.int32_t, at *unsafe.Pointer, n C.uint64_t) (b ccl.Buf, ok bool) {
-	switch {
-	case typ == C.GOCCL_NONE:
-		return ccl.Buf{}, true
-	case typ < 0 || int(typ) >= len(views):
-		return ccl.Buf{}, false
+// view is n elements at *at, of a type that there is. Of no elements it does not look at the address,
+// which may be any number.
+func view(typ C.int32_t, at *unsafe.Pointer, n C.uint64_t) ccl.Buf {
+	if typ == C.GOCCL_NONE {
+		return ccl.Buf{}
 	}
-	return views[typ](at, int(n)), true
+	return views[typ](at, int(n))
 }

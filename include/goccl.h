@@ -82,7 +82,9 @@ enum {
 // What can go wrong.
 enum {
 	GOCCL_OK = 0,
-	GOCCL_ERR_ARGUMENT = 1, // a wrong argument: the call had no effect
+	// A wrong argument. What this library finds wrong, a type, a root or a call that there is not, has
+	// no effect; what only the Comm can, such as counts that do not fit, fails it on all ranks.
+	GOCCL_ERR_ARGUMENT = 1,
 	GOCCL_ERR_UNSUPPORTED = 2,
 	GOCCL_ERR_MISMATCH = 3,  // ranks have made different calls
 	GOCCL_ERR_RANK_LOST = 4, // rank peer exited or fell silent
@@ -169,7 +171,7 @@ int32_t goccl_open(const goccl_options *o, goccl_comm *comm, goccl_error *err);
 // others have come.
 int32_t goccl_open_later(const goccl_options *o, goccl_comm *comm, goccl_error *err);
 // goccl_join joins the job that a launcher has started this process in. Of o it reads durations,
-// rank_order and name.
+// rank_order and name. All processes are members: GOCCL_SPARES does not count.
 int32_t goccl_join(const goccl_options *o, goccl_comm *comm, goccl_error *err);
 // goccl_value is for the callback get: its key has these n bytes.
 void goccl_value(uintptr_t value, const void *bytes, uint64_t n);

@@ -106,6 +106,7 @@ static int run(int me, const char *library, const char *port) {
 	setenv("LOCAL_RANK", me ? "1" : "0", 1);
 	setenv("MASTER_ADDR", "127.0.0.1", 1);
 	setenv("MASTER_PORT", port, 1);
+	setenv("GOCCL_SPARES", "1", 1); // which C has none of
 	goccl_comm world = 0, half = 0, again = 0;
 	goccl_options o = { .size = sizeof o, .open_timeout = 30000000000, .timeout = 30000000000 };
 	CHECK(goccl_join_(&o, &world, &err) == 0);
@@ -128,6 +129,17 @@ static int run(int me, const char *library, const char *port) {
 	bad = (goccl_args){ .kind = GOCCL_BROADCAST, .type = GOCCL_INT8, .dst_n = 1 };
 	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "dst is 1 elements at 0x0"));
 	CHECK(goccl_call_(world, &bad, -1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT);
+	bad = (goccl_args){ .kind = GOCCL_BROADCAST, .type = GOCCL_INT8, .root = 2 };
+	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "root is 2; the ranks are 0 to 1"));
+	bad = (goccl_args){ .kind = GOCCL_SEND_RECV, .type = GOCCL_INT8, .to = -1 };
+	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "peer is -1"));
+	bad = (goccl_args){ .kind = GOCCL_ALL_REDUCE };
+	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "no type 0"));
+	goccl_args second[2] = { barrier, { .kind = GOCCL_ALL_REDUCE, .type = GOCCL_COMPLEX64, .op = GOCCL_MAX } };
+	CHECK(goccl_call_(world, second, 2, 0, NULL, NULL, &err) == GOCCL_ERR_UNSUPPORTED);
+	CHECK(goccl_call_(world, second, 2, 0, on_done, &ended, NULL) == 0 && ended == GOCCL_ERR_UNSUPPORTED);
+	ended = 0;
+	CHECK(goccl_failed_(world, &err) == 0);
 	CHECK(goccl_supports_(world, GOCCL_ALL_REDUCE, GOCCL_COMPLEX64, GOCCL_MAX, &err) == GOCCL_ERR_UNSUPPORTED);
 	CHECK(goccl_supports_(world, GOCCL_ALL_REDUCE, GOCCL_BOOL, GOCCL_BOR, &err) == 0);
 
