@@ -210,6 +210,19 @@ func (c *comm) check(i int, k *C.goccl_args) error {
 	return c.of.Load().Supports(ccl.Kind(k.kind), ccl.Type(k._type), o)
 }
 
+// on is the queue on s, ccl.Now or nil. It has no place, since the line of Go that makes a call is
+// always the same; and is made once, as that allocates.
+func (c *comm) on(s ccl.Stream) ccl.Queue {
+	q := &c.own
+	if s != nil {
+		q = &c.now
+	}
+	if *q == (ccl.Queue{}) {
+		*q = c.of.Load().On(s).From("")
+	}
+	return *q
+}
+
 // issue makes calls on a stream.
 func (c *comm) issue(s ccl.Stream, a *asked) (ccl.Work, error) {
 	for i := range a.calls {
@@ -217,7 +230,7 @@ func (c *comm) issue(s ccl.Stream, a *asked) (ccl.Work, error) {
 			return ccl.Work{}, err
 		}
 	}
-	q := c.of.Load().On(s)
+	q := c.on(s)
 	if a.limit > 0 {
 		q = q.Within(a.limit)
 	}
@@ -237,7 +250,7 @@ func (c *comm) issue(s ccl.Stream, a *asked) (ccl.Work, error) {
 // one issues call i of a on q.
 func (c *comm) one(q ccl.Queue, a *asked, i int) (ccl.Work, error) {
 	k := &a.calls[i]
-	if a.places != nil {
+	if a.places != nil && a.places[i] != "" {
 		q = q.From(a.places[i])
 	}
 	dst, src := view(k._type, &k.dst, k.dst_n), ccl.InPlace()

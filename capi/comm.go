@@ -28,6 +28,8 @@ type comm struct {
 	queued atomic.Int64             // calls that have not called back
 	mu     sync.Mutex               // held while a call is made or queued: a Comm is one goroutine's
 	why    error                    // it could not be opened, or was closed before it was
+	now    ccl.Queue                // where calls go that are waited for, once there was one
+	own    ccl.Queue                // where calls go that are queued
 	later  *later                   // of goccl_open_later, until it is open
 }
 
@@ -148,7 +150,6 @@ func openTo(o *C.goccl_options, h *C.goccl_comm, how func(o *C.goccl_options) (*
 		return wrong("there is no place for the Comm")
 	}
 	*h = 0
-	seeEnvironment()
 	c, err := how(o)
 	if err == nil {
 		*h = handle(c)
@@ -157,6 +158,7 @@ func openTo(o *C.goccl_options, h *C.goccl_comm, how func(o *C.goccl_options) (*
 }
 
 func open(o *C.goccl_options) (*comm, error) {
+	seeEnvironment()
 	s, err := read(o, false)
 	if err != nil {
 		return nil, err
@@ -171,6 +173,7 @@ func open(o *C.goccl_options) (*comm, error) {
 }
 
 func joinJob(o *C.goccl_options) (*comm, error) {
+	seeEnvironment()
 	s, err := read(o, true)
 	if err != nil {
 		return nil, err
@@ -185,7 +188,8 @@ func joinJob(o *C.goccl_options) (*comm, error) {
 }
 
 // openLater opens a Comm behind the caller's back. What is called on it meanwhile is queued in its
-// order.
+// order. It does not look at C's environment, which other threads may be changing: it is called while
+// the program runs, and not as it starts.
 func openLater(o *C.goccl_options) (*comm, error) {
 	s, err := read(o, false)
 	if err != nil {

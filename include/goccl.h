@@ -10,7 +10,8 @@
 //   - Every function that can fail returns a code, 0 for none, and fills *err where that is not NULL.
 //   - Strings are UTF-8 and end with 0. What a caller passes in is not used after the return, except the memory of a call that
 //     is queued, and the ctx of its callback, until that callback is called.
-//   - goccl_open and goccl_join read the environment as the program has it then, and not as it was started.
+//   - goccl_open and goccl_join read the environment as the program has it then, and not as it was started. No other thread may
+//     change it meanwhile. goccl_open_later has what the last of them read, or what there was at the start.
 //   - The library cannot be unloaded: dlclose leaves it where it is. A forked child cannot use it, unless it calls exec.
 #include <stdint.h>
 

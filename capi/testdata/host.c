@@ -194,6 +194,8 @@ static int run(int me, const char *library, const char *port) {
 		usleep(1000);
 	CHECK(err.code == GOCCL_ERR_TIMEOUT && err.missing_n == 1 && err.missing[0] == 1);
 	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == GOCCL_ERR_TIMEOUT && strstr(err.text, "at host.c:7"));
+	barrier.place = NULL;
+	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == GOCCL_ERR_TIMEOUT && !strstr(err.text, ".go:"));
 	CHECK(goccl_shrink_(world, &again, &err) == 0 && goccl_size_(again) == 2);
 	CHECK(goccl_abort_(again, me ? NULL : "enough", &err) == 0);
 	while (!goccl_failed_(again, &err))
