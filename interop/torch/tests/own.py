@@ -162,7 +162,7 @@ def abandoned(rank, n):
 def training(rank, n, backend, kind):
     """The losses of a small model: DistributedDataParallel, FSDP2, or its layers as DTensors."""
     torch.manual_seed(1)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    model = torch.nn.Sequential(torch.nn.Linear(8, 12), torch.nn.Tanh(), torch.nn.Linear(12, 1))  # 12 are cut evenly by 2, 3 and 4
     group = dist.new_group(backend=backend)
     if kind == "ddp":
         model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
