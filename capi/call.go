@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // mostCalls is how many calls one goccl_call makes at most: more is a number that somebody has
@@ -44,8 +45,8 @@ func readCalls(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, size int, ke
 	}
 	for i := range a.calls {
 		k := &a.calls[i]
-		if k.dst_n > 1<<56 || k.src_n > 1<<56 || k.dst == nil && k.dst_n > 0 || k.src == nil && k.src_n > 0 && k.flags&C.GOCCL_IN_PLACE == 0 {
-			return a, wrong("call %d: dst is %d elements at %#x, src %d at %#x", i, uint64(k.dst_n), uintptr(k.dst), uint64(k.src_n), uintptr(k.src))
+		if k.dst_n > 1<<56 || k.src_n > 1<<56 || k.dst_n > 0 && none(&k.dst) || k.src_n > 0 && k.flags&C.GOCCL_IN_PLACE == 0 && none(&k.src) {
+			return a, wrong("call %d: dst is %d elements at %#x, src %d at %#x", i, uint64(k.dst_n), address(&k.dst), uint64(k.src_n), address(&k.src))
 		}
 		if k.place != nil || a.places != nil {
 			if a.places == nil {
@@ -107,7 +108,7 @@ func makeCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64
 }
 
 // queueCalls queues calls that call back when they have ended.
-func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done, ctx unsafe.Pointer) error {
+func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done, ctx C.uintptr_t) error {
 	c, err := find(h)
 	if err != nil {
 		return err
@@ -188,9 +189,48 @@ func (c *comm) begin(of *ccl.Comm, why error) (closed bool) {
 	return closed
 }
 
+// check is what is wrong with call i on all ranks alike, or on this one. The Comm would refuse it, too,
+// and then fail, since the other ranks may wait for this one in it.
+func (c *comm) check(i int, k *C.goccl_args) error {
+	n, kind := c.of.Load().Size(), op.Kind(k.kind)
+	switch {
+	case k.kind < C.GOCCL_ALL_REDUCE || k.kind > C.GOCCL_BARRIER:
+		return wrong("call %d: there is no kind %d", i, int32(k.kind))
+	case k._type < 0 || k._type > C.GOCCL_COMPLEX128 || k._type == C.GOCCL_NONE && !kind.Dataless():
+		return wrong("call %d: there is no type %d", i, int32(k._type))
+	case (kind.Rooted() || kind.Pairwise()) && (k.root < 0 || int(k.root) >= n):
+		return wrong("call %d: %w", i, op.NoRank(kind, int(k.root), n))
+	case kind == op.SendRecv && (k.to < 0 || int(k.to) >= n):
+		return wrong("call %d: %w", i, op.NoRank(kind, int(k.to), n))
+	}
+	o, err := c.operator(k)
+	if err != nil {
+		return err
+	}
+	return c.of.Load().Supports(ccl.Kind(k.kind), ccl.Type(k._type), o)
+}
+
+// on is the queue on s, ccl.Now or nil. It has no place, since the line of Go that makes a call is
+// always the same; and is made once, as that allocates.
+func (c *comm) on(s ccl.Stream) ccl.Queue {
+	q := &c.own
+	if s != nil {
+		q = &c.now
+	}
+	if *q == (ccl.Queue{}) {
+		*q = c.of.Load().On(s).From("")
+	}
+	return *q
+}
+
 // issue makes calls on a stream.
 func (c *comm) issue(s ccl.Stream, a *asked) (ccl.Work, error) {
-	q := c.of.Load().On(s)
+	for i := range a.calls {
+		if err := c.check(i, &a.calls[i]); err != nil {
+			return ccl.Work{}, err
+		}
+	}
+	q := c.on(s)
 	if a.limit > 0 {
 		q = q.Within(a.limit)
 	}
@@ -210,16 +250,12 @@ func (c *comm) issue(s ccl.Stream, a *asked) (ccl.Work, error) {
 // one issues call i of a on q.
 func (c *comm) one(q ccl.Queue, a *asked, i int) (ccl.Work, error) {
 	k := &a.calls[i]
-	if a.places != nil {
+	if a.places != nil && a.places[i] != "" {
 		q = q.From(a.places[i])
 	}
-	dst, ok := view(k._type, k.dst, k.dst_n)
-	src, _ := view(k._type, k.src, k.src_n)
-	if !ok {
-		return ccl.Work{}, wrong("call %d: there is no type %d", i, int32(k._type))
-	}
-	if k.flags&C.GOCCL_IN_PLACE != 0 {
-		src = ccl.InPlace()
+	dst, src := view(k._type, &k.dst, k.dst_n), ccl.InPlace()
+	if k.flags&C.GOCCL_IN_PLACE == 0 {
+		src = view(k._type, &k.src, k.src_n)
 	}
 	dc, sc := c.countsOf(a, i)
 	root := int(k.root)

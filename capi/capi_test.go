@@ -3,6 +3,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -100,17 +101,27 @@ func TestHost(t *testing.T) {
 	lib := library(t)
 	for _, way := range checked {
 		t.Run(way.name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			port := l.Addr().(*net.TCPAddr).Port
-			l.Close()
-			cmd := exec.Command(compile(t, "host.c", way.flags...), lib, strconv.Itoa(port))
+			cmd := exec.Command(compile(t, "host.c", way.flags...), lib, freePort(t))
 			cmd.Env = clean(append(way.env, "GOCCL_LOG=quiet", "GOCCL_SECRET=a secret of this test alone")...)
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			assert.Empty(t, string(out))
 		})
 	}
+}
+
+// freePort is a port of this host that is free, below those that the kernel gives to programs that ask for any (32768 and more on
+// Linux): one of these would soon be somebody else's.
+func freePort(t *testing.T) string {
+	for range 100 {
+		port := strconv.Itoa(15_000 + rand.IntN(15_000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			require.NoError(t, l.Close())
+			return port
+		}
+	}
+	require.Fail(t, "100 ports are taken")
+	return ""
 }
 
 // The functions that the library exports have the types that the header gives them; const is C's own affair.

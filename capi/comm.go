@@ -28,6 +28,8 @@ type comm struct {
 	queued atomic.Int64             // calls that have not called back
 	mu     sync.Mutex               // held while a call is made or queued: a Comm is one goroutine's
 	why    error                    // it could not be opened, or was closed before it was
+	now    ccl.Queue                // where calls go that are waited for, once there was one
+	own    ccl.Queue                // where calls go that are queued
 	later  *later                   // of goccl_open_later, until it is open
 }
 
@@ -37,6 +39,7 @@ type later struct {
 	cancel context.CancelFunc
 	calls  []pending
 	closed bool
+	over   chan struct{} // closed when the store is not used any more, and calls has called back
 }
 
 // opened is a comm that is open.
@@ -113,28 +116,28 @@ const openAtMost = time.Minute
 
 // read copies the options. A newer program may have more of them, which this library does not know.
 func read(o *C.goccl_options, join bool) (s settings, err error) {
-	var all C.goccl_options
 	switch {
 	case o == nil && !join:
 		return s, wrong("the options are NULL")
 	case o != nil && (o.size < C.sizeof_goccl_options || o.size > 1<<16):
 		return s, wrong("goccl_options.size is %d; it is sizeof(goccl_options), at least %d", uint32(o.size), int(C.sizeof_goccl_options))
-	case o != nil:
-		all = *o
+	case o == nil:
+		o = new(C.goccl_options)
 	}
 	s.Options = ccl.Options{
-		Backend: "cpu", Timeout: time.Duration(all.timeout), PeerTimeout: time.Duration(all.peer_timeout),
-		RankOrder: all.rank_order != 0, Name: text(all.name),
+		Backend: "cpu", Timeout: time.Duration(o.timeout), PeerTimeout: time.Duration(o.peer_timeout),
+		RankOrder: o.rank_order != 0, Name: text(o.name),
+		Spares: -1, // whatever GOCCL_SPARES says: C has no Replace, which a spare would wait for
 	}
-	s.open = cmp.Or(time.Duration(all.open_timeout), openAtMost)
+	s.open = cmp.Or(time.Duration(o.open_timeout), openAtMost)
 	if join {
 		return s, nil
 	}
-	s.store = &store{of: all.store, host: cmp.Or(text(all.host), environ.HostID.Get())}
-	if all.store.set == nil || all.store.get == nil {
+	if o.store.set == nil || o.store.get == nil {
 		return s, wrong("the store has no set or no get")
 	}
-	s.store.Stored, err = boot.NewStore(s.store, text(all.prefix), int(all.rank), int(all.ranks))
+	s.store = &store{set: o.store.set, look: o.store.get, ctx: C.uintptr_t(address(&o.store.ctx)), host: cmp.Or(text(o.host), environ.HostID.Get())}
+	s.store.Stored, err = boot.NewStore(s.store, text(o.prefix), int(o.rank), int(o.ranks))
 	if err != nil {
 		return s, wrong("%w", err)
 	}
@@ -147,7 +150,6 @@ func openTo(o *C.goccl_options, h *C.goccl_comm, how func(o *C.goccl_options) (*
 		return wrong("there is no place for the Comm")
 	}
 	*h = 0
-	seeEnvironment()
 	c, err := how(o)
 	if err == nil {
 		*h = handle(c)
@@ -156,6 +158,7 @@ func openTo(o *C.goccl_options, h *C.goccl_comm, how func(o *C.goccl_options) (*
 }
 
 func open(o *C.goccl_options) (*comm, error) {
+	seeEnvironment()
 	s, err := read(o, false)
 	if err != nil {
 		return nil, err
@@ -170,6 +173,7 @@ func open(o *C.goccl_options) (*comm, error) {
 }
 
 func joinJob(o *C.goccl_options) (*comm, error) {
+	seeEnvironment()
 	s, err := read(o, true)
 	if err != nil {
 		return nil, err
@@ -184,15 +188,18 @@ func joinJob(o *C.goccl_options) (*comm, error) {
 }
 
 // openLater opens a Comm behind the caller's back. What is called on it meanwhile is queued in its
-// order.
+// order. It does not look at C's environment, which other threads may be changing: it is called while
+// the program runs, and not as it starts.
 func openLater(o *C.goccl_options) (*comm, error) {
 	s, err := read(o, false)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(background, s.open)
-	c := &comm{later: &later{cancel: cancel, size: s.store.Size()}}
+	l := &later{cancel: cancel, size: s.store.Size(), over: make(chan struct{})}
+	c := &comm{later: l}
 	go func() {
+		defer close(l.over)
 		defer cancel()
 		of, err := ccl.NewComm(ctx, s.store, &s.Options)
 		if c.begin(of, err) && of != nil {
@@ -200,6 +207,15 @@ func openLater(o *C.goccl_options) (*comm, error) {
 		}
 	}()
 	return c, nil
+}
+
+// alone locks c.mu while nothing is queued: what waits for all queued calls with the lock held would
+// wait for ever for a callback that queues one.
+func (c *comm) alone() {
+	for c.mu.Lock(); c.queued.Load() > 0; c.mu.Lock() {
+		c.mu.Unlock()
+		time.Sleep(100 * time.Microsecond)
+	}
 }
 
 // childOf makes a Comm of one, and writes its handle.
@@ -212,7 +228,7 @@ func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, 
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
+	c.alone()
 	of, err := f(c.of.Load())
 	c.mu.Unlock()
 	if err == nil && of != nil {
@@ -227,7 +243,10 @@ func closeComm(h C.goccl_comm) error {
 	if !ok {
 		return wrong("%d is no Comm, or it is closed", uint64(h))
 	}
-	of := c.(*comm).leave()
+	of, opening := c.(*comm).leave()
+	if opening != nil {
+		<-opening.over
+	}
 	if of == nil {
 		return nil
 	}
@@ -235,10 +254,11 @@ func closeComm(h C.goccl_comm) error {
 }
 
 // leave is the Comm that is to be closed or aborted: without the lock, which a blocking call holds
-// that this is to end. It is nil if there is none yet; then there will be none.
-func (c *comm) leave() *ccl.Comm {
+// that this is to end. It is nil if there is none yet; then there will be none, and the opening ends
+// soon.
+func (c *comm) leave() (of *ccl.Comm, opening *later) {
 	if of := c.of.Load(); of != nil {
-		return of
+		return of, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +266,7 @@ func (c *comm) leave() *ccl.Comm {
 		c.later.closed = true
 		c.later.cancel()
 	}
-	return c.of.Load()
+	return c.of.Load(), c.later
 }
 
 func abort(h C.goccl_comm, why string) error {
@@ -254,7 +274,7 @@ func abort(h C.goccl_comm, why string) error {
 	if err != nil {
 		return err
 	}
-	if of := c.leave(); of != nil {
+	if of, _ := c.leave(); of != nil {
 		of.Abort(errors.New(cmp.Or(why, "no reason given")))
 	}
 	return nil

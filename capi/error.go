@@ -6,7 +6,7 @@ package main
 #define GOCCL_TYPES_ONLY
 #include <stdlib.h>
 #include "goccl.h"
-static void call_done(goccl_done f, void *ctx, const goccl_error *e) { f(ctx, e); }
+static void call_done(goccl_done f, uintptr_t ctx, const goccl_error *e) { f((void *)ctx, e); }
 */
 import "C"
 
@@ -91,8 +91,9 @@ func text(s *C.char) string {
 	return C.GoString(s)
 }
 
-// tell calls back how a call has ended.
-func tell(done C.goccl_done, ctx unsafe.Pointer, err error) {
+// tell calls back how a call has ended. The caller's ctx may be any number: Go must never take it for
+// a pointer, and ends the process where one cannot be.
+func tell(done C.goccl_done, ctx C.uintptr_t, err error) {
 	if err == nil {
 		C.call_done(done, ctx, nil)
 		return

@@ -113,8 +113,18 @@ func goccl_supports(comm C.goccl_comm, kind, typ, op C.int32_t, err *C.goccl_err
 	}))
 }
 
+// goccl_call makes a number of ctx before Go's stack can move, which looks at all pointers on it.
+//
 //export goccl_call
+//go:nosplit
 func goccl_call(comm C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done, ctx unsafe.Pointer, err *C.goccl_error) C.int32_t {
+	return callOn(comm, calls, n, timeout, done, C.uintptr_t(uintptr(ctx)), err)
+}
+
+// callOn is goccl_call.
+//
+//go:noinline
+func callOn(comm C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done, ctx C.uintptr_t, err *C.goccl_error) C.int32_t {
 	if done != nil {
 		if e := guarded(func() error { return queueCalls(comm, calls, n, timeout, done, ctx) }); e != nil {
 			tell(done, ctx, e)

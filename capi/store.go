@@ -6,8 +6,10 @@ package main
 #define GOCCL_TYPES_ONLY
 #include <stdlib.h>
 #include "goccl.h"
-static int32_t call_set(goccl_store s, const char *key, const void *value, uint64_t n) { return s.set(s.ctx, key, value, n); }
-static int32_t call_get(goccl_store s, const char *key, int64_t timeout, uintptr_t value) { return s.get(s.ctx, key, timeout, value); }
+typedef int32_t (*set_function)(void *ctx, const char *key, const void *value, uint64_t n);
+typedef int32_t (*get_function)(void *ctx, const char *key, int64_t timeout, uintptr_t value);
+static int32_t call_set(set_function f, uintptr_t ctx, const char *key, const void *value, uint64_t n) { return f((void *)ctx, key, value, n); }
+static int32_t call_get(get_function f, uintptr_t ctx, const char *key, int64_t timeout, uintptr_t value) { return f((void *)ctx, key, timeout, value); }
 */
 import "C"
 
@@ -15,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime/cgo"
 	"time"
 	"unsafe"
@@ -26,7 +27,9 @@ import (
 // store is the boot.Store of a program's callbacks, and the bootstrap over it.
 type store struct {
 	*boot.Stored
-	of   C.goccl_store
+	set  C.set_function
+	look C.get_function
+	ctx  C.uintptr_t // not a pointer, since it may be any number
 	host string
 }
 
@@ -40,7 +43,7 @@ func (s *store) Set(_ context.Context, key string, value []byte) error {
 	k, v := C.CString(key), C.CBytes(value)
 	defer C.free(unsafe.Pointer(k))
 	defer C.free(v)
-	if rc := C.call_set(s.of, k, v, C.uint64_t(len(value))); rc != 0 {
+	if rc := C.call_set(s.set, s.ctx, k, v, C.uint64_t(len(value))); rc != 0 {
 		return fmt.Errorf("the callback set returned %d", int32(rc))
 	}
 	return nil
@@ -52,20 +55,36 @@ type answer struct {
 	given bool
 }
 
-// Get is the callback get.
+// askFor is how long the callback get is asked to wait at most, so that the end of ctx, which it
+// knows nothing of, does not have to wait for it.
+const askFor = 100 * time.Millisecond
+
+// Get is the callback get, again and again.
 func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		wait := askFor
+		if until, ok := ctx.Deadline(); ok {
+			wait = max(min(wait, time.Until(until)), time.Millisecond)
+		}
+		asked := time.Now()
+		value, err := s.get(ctx, key, wait)
+		// One that has returned long before has failed; this one has waited.
+		if err == nil || ctx.Err() != nil || time.Since(asked) < wait/2 {
+			return value, err
+		}
 	}
-	wait := time.Duration(math.MaxInt64)
-	if until, ok := ctx.Deadline(); ok {
-		wait = max(time.Until(until), time.Millisecond)
-	}
+}
+
+// get is the callback get.
+func (s *store) get(ctx context.Context, key string, wait time.Duration) ([]byte, error) {
 	k, a := C.CString(key), new(answer)
 	defer C.free(unsafe.Pointer(k))
 	h := cgo.NewHandle(a)
 	defer h.Delete()
-	rc := C.call_get(s.of, k, C.int64_t(wait), C.uintptr_t(h))
+	rc := C.call_get(s.look, s.ctx, k, C.int64_t(wait), C.uintptr_t(h))
 	switch {
 	case rc != 0 && ctx.Err() != nil:
 		return nil, fmt.Errorf("the callback get returned %d: %w", int32(rc), ctx.Err())

@@ -68,7 +68,9 @@ func remaining(ctx context.Context) time.Duration {
 // within waits for w, and fails c if ctx ends first, as a blocking call does.
 func within(ctx context.Context, c *Comm, w Work) error {
 	err := w.Wait(ctx)
-	if done, _ := w.Test(); done || ctx.Err() == nil {
+	if done, ended := w.Test(); done { // err may be that of ctx, which has ended a moment before
+		return ended
+	} else if ctx.Err() == nil {
 		return err
 	}
 	if c.life.enter() {

@@ -20,7 +20,7 @@ func TestMonitoredBarrier(t *testing.T) {
 		meet(ctx)
 		switch c.Rank() {
 		case 0:
-			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			short, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			e := wants(t, ccl.MonitoredBarrier(short, c), ccl.ErrTimeout)
 			require.Equal(t, []int{1, 3, 4}, e.Missing)

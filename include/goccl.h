@@ -10,7 +10,8 @@
 //   - Every function that can fail returns a code, 0 for none, and fills *err where that is not NULL.
 //   - Strings are UTF-8 and end with 0. What a caller passes in is not used after the return, except the memory of a call that
 //     is queued, and the ctx of its callback, until that callback is called.
-//   - goccl_open and goccl_join read the environment as the program has it then, and not as it was started.
+//   - goccl_open and goccl_join read the environment as the program has it then, and not as it was started. No other thread may
+//     change it meanwhile. goccl_open_later has what the last of them read, or what there was at the start.
 //   - The library cannot be unloaded: dlclose leaves it where it is. A forked child cannot use it, unless it calls exec.
 #include <stdint.h>
 
@@ -82,7 +83,9 @@ enum {
 // What can go wrong.
 enum {
 	GOCCL_OK = 0,
-	GOCCL_ERR_ARGUMENT = 1, // a wrong argument: the call had no effect
+	// A wrong argument. What this library finds wrong, a type, a root or a call that there is not, has
+	// no effect; what only the Comm can, such as counts that do not fit, fails it on all ranks.
+	GOCCL_ERR_ARGUMENT = 1,
 	GOCCL_ERR_UNSUPPORTED = 2,
 	GOCCL_ERR_MISMATCH = 3,  // ranks have made different calls
 	GOCCL_ERR_RANK_LOST = 4, // rank peer exited or fell silent
@@ -169,7 +172,7 @@ int32_t goccl_open(const goccl_options *o, goccl_comm *comm, goccl_error *err);
 // others have come.
 int32_t goccl_open_later(const goccl_options *o, goccl_comm *comm, goccl_error *err);
 // goccl_join joins the job that a launcher has started this process in. Of o it reads durations,
-// rank_order and name.
+// rank_order and name. All processes are members: GOCCL_SPARES does not count.
 int32_t goccl_join(const goccl_options *o, goccl_comm *comm, goccl_error *err);
 // goccl_value is for the callback get: its key has these n bytes.
 void goccl_value(uintptr_t value, const void *bytes, uint64_t n);

@@ -1,6 +1,7 @@
 // A host program in two processes that loads the library late: host LIBRARY PORT. It sets its variables itself, has signal handlers of its
 // own, makes mistakes, and loses a Comm. It prints what is not as it should be, and returns how much that is.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ int32_t goccl_abi(void);
 const char *goccl_version(void);
 int32_t goccl_join(const goccl_options *, goccl_comm *, goccl_error *);
 int32_t goccl_open(const goccl_options *, goccl_comm *, goccl_error *);
+int32_t goccl_open_later(const goccl_options *, goccl_comm *, goccl_error *);
 int32_t goccl_split(goccl_comm, int32_t, int32_t, goccl_comm *, goccl_error *);
 int32_t goccl_shrink(goccl_comm, goccl_comm *, goccl_error *);
 int32_t goccl_close(goccl_comm, goccl_error *);
@@ -41,6 +43,36 @@ static void on_user(int sig) { users++; }
 static void on_fault(int sig) { siglongjmp(faulted, 1); }
 static void on_done(void *ctx, const goccl_error *e) { __atomic_store_n((int *)ctx, e ? e->code : 100, __ATOMIC_SEQ_CST); }
 
+// A store in which nobody else ever sets a key.
+static int asking, asked;
+static int32_t set_alone(void *ctx, const char *key, const void *value, uint64_t n) { return ctx != (void *)7; }
+static int32_t get_alone(void *ctx, const char *key, int64_t timeout, uintptr_t value) {
+	__atomic_store_n(&asking, 1, __ATOMIC_SEQ_CST);
+	for (int64_t ms = timeout / 1000000 + 1; ms > 0; ms--)
+		usleep(1000);
+	__atomic_add_fetch(&asked, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&asking, 0, __ATOMIC_SEQ_CST);
+	return ctx != (void *)7 ? 1 : 2;
+}
+
+// Calls whose ctx is a number, as that of many a program is: a callback queues the next.
+static struct { __typeof__(goccl_call) *call; goccl_comm comm; goccl_args args; int ended, refused; } sevens;
+static void on_seven(void *ctx, const goccl_error *e) {
+	int n = __atomic_add_fetch(&sevens.ended, e || ctx != (void *)7 ? 100 : 1, __ATOMIC_SEQ_CST);
+	if (n < 200)
+		sevens.call(sevens.comm, &sevens.args, 1, 0, on_seven, ctx, NULL);
+}
+static void on_refused(void *ctx, const goccl_error *e) {
+	goccl_args bad = { .kind = 77, .type = GOCCL_INT32 };
+	if (ctx == (void *)7 && e && e->code == GOCCL_ERR_ARGUMENT && ++sevens.refused < 30)
+		sevens.call(sevens.comm, &bad, 1, 0, on_refused, ctx, NULL); // which is refused inside, and so on: the stack moves
+}
+static void *queue_seven(void *ctx) {
+	on_refused(ctx, &(goccl_error){ .code = GOCCL_ERR_ARGUMENT });
+	sevens.call(sevens.comm, &sevens.args, 1, 0, on_seven, ctx, NULL);
+	return NULL;
+}
+
 static int run(int me, const char *library, const char *port) {
 	goccl_error err = { 0 };
 	alarm(60); // which ends a process that hangs
@@ -50,9 +82,23 @@ static int run(int me, const char *library, const char *port) {
 	void *lib = dlopen(library, RTLD_NOW);
 	if (!lib)
 		return fprintf(stderr, "%s\n", dlerror()), 1;
-	LOAD(goccl_abi); LOAD(goccl_version); LOAD(goccl_join); LOAD(goccl_open); LOAD(goccl_split); LOAD(goccl_shrink); LOAD(goccl_close); LOAD(goccl_abort);
+	LOAD(goccl_abi); LOAD(goccl_version); LOAD(goccl_join); LOAD(goccl_open); LOAD(goccl_open_later); LOAD(goccl_split); LOAD(goccl_shrink); LOAD(goccl_close); LOAD(goccl_abort);
 	LOAD(goccl_failed); LOAD(goccl_rank); LOAD(goccl_size); LOAD(goccl_describe); LOAD(goccl_supports); LOAD(goccl_call); LOAD(goccl_alloc); LOAD(goccl_free);
 	CHECK(goccl_abi_() == GOCCL_ABI && strlen(goccl_version_()) > 4);
+	goccl_args barrier = { .kind = GOCCL_BARRIER, .place = "host.c:7" };
+
+	// A Comm that is closed before the others have come uses its store no more.
+	goccl_comm alone = 0;
+	int ended = 0;
+	goccl_options first = { .size = sizeof first, .rank = 1, .ranks = 2, .open_timeout = 30000000000, .store = { (void *)7, set_alone, get_alone } };
+	CHECK(goccl_open_later_(&first, &alone, &err) == 0);
+	CHECK(goccl_call_(alone, &barrier, 1, 0, on_done, &ended, NULL) == 0);
+	while (__atomic_load_n(&asked, __ATOMIC_SEQ_CST) < 2 || !__atomic_load_n(&asking, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	CHECK(goccl_close_(alone, &err) == 0);
+	CHECK(!__atomic_load_n(&asking, __ATOMIC_SEQ_CST));
+	CHECK(__atomic_load_n(&ended, __ATOMIC_SEQ_CST) > 0 && ended < 100);
+	ended = 0;
 
 	// What the program sets after it has loaded the library counts.
 	setenv("RANK", me ? "1" : "0", 1);
@@ -60,6 +106,7 @@ static int run(int me, const char *library, const char *port) {
 	setenv("LOCAL_RANK", me ? "1" : "0", 1);
 	setenv("MASTER_ADDR", "127.0.0.1", 1);
 	setenv("MASTER_PORT", port, 1);
+	setenv("GOCCL_SPARES", "1", 1); // which C has none of
 	goccl_comm world = 0, half = 0, again = 0;
 	goccl_options o = { .size = sizeof o, .open_timeout = 30000000000, .timeout = 30000000000 };
 	CHECK(goccl_join_(&o, &world, &err) == 0);
@@ -82,6 +129,17 @@ static int run(int me, const char *library, const char *port) {
 	bad = (goccl_args){ .kind = GOCCL_BROADCAST, .type = GOCCL_INT8, .dst_n = 1 };
 	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "dst is 1 elements at 0x0"));
 	CHECK(goccl_call_(world, &bad, -1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT);
+	bad = (goccl_args){ .kind = GOCCL_BROADCAST, .type = GOCCL_INT8, .root = 2 };
+	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "root is 2; the ranks are 0 to 1"));
+	bad = (goccl_args){ .kind = GOCCL_SEND_RECV, .type = GOCCL_INT8, .to = -1 };
+	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "peer is -1"));
+	bad = (goccl_args){ .kind = GOCCL_ALL_REDUCE };
+	CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "no type 0"));
+	goccl_args second[2] = { barrier, { .kind = GOCCL_ALL_REDUCE, .type = GOCCL_COMPLEX64, .op = GOCCL_MAX } };
+	CHECK(goccl_call_(world, second, 2, 0, NULL, NULL, &err) == GOCCL_ERR_UNSUPPORTED);
+	CHECK(goccl_call_(world, second, 2, 0, on_done, &ended, NULL) == 0 && ended == GOCCL_ERR_UNSUPPORTED);
+	ended = 0;
+	CHECK(goccl_failed_(world, &err) == 0);
 	CHECK(goccl_supports_(world, GOCCL_ALL_REDUCE, GOCCL_COMPLEX64, GOCCL_MAX, &err) == GOCCL_ERR_UNSUPPORTED);
 	CHECK(goccl_supports_(world, GOCCL_ALL_REDUCE, GOCCL_BOOL, GOCCL_BOR, &err) == 0);
 
@@ -102,6 +160,17 @@ static int run(int me, const char *library, const char *port) {
 	goccl_free_(mem);
 	goccl_free_(NULL);
 
+	// Addresses that are none, of no elements, and numbers that callbacks get.
+	goccl_args none = { .kind = GOCCL_ALL_REDUCE, .type = GOCCL_FLOAT32, .dst = (void *)4, .src = (void *)8 };
+	CHECK(goccl_call_(world, &none, 1, 0, NULL, NULL, &err) == 0);
+	pthread_t other;
+	sevens.call = goccl_call_, sevens.comm = world, sevens.args = none;
+	pthread_create(&other, NULL, queue_seven, (void *)7);
+	while (!__atomic_load_n(&sevens.ended, __ATOMIC_SEQ_CST)) {}
+	CHECK(goccl_split_(world, 0, 0, &half, &err) == 0 && goccl_close_(half, &err) == 0); // which waits for those that are queued
+	pthread_join(other, NULL);
+	CHECK(sevens.ended == 200 && sevens.refused == 30);
+
 	// The host's own signals arrive.
 	raise(SIGUSR1);
 	CHECK(users == 1);
@@ -114,9 +183,7 @@ static int run(int me, const char *library, const char *port) {
 	CHECK(goccl_split_(world, me, 0, &half, &err) == 0 && goccl_size_(half) == 1);
 	CHECK(goccl_close_(half, &err) == 0);
 	CHECK(goccl_close_(half, &err) == GOCCL_ERR_ARGUMENT);
-	goccl_args barrier = { .kind = GOCCL_BARRIER, .place = "host.c:7" };
 	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == 0);
-	int ended = 0;
 	if (me == 0) {
 		CHECK(goccl_call_(world, &barrier, 1, 200000000, on_done, &ended, NULL) == 0);
 		while (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
@@ -127,6 +194,8 @@ static int run(int me, const char *library, const char *port) {
 		usleep(1000);
 	CHECK(err.code == GOCCL_ERR_TIMEOUT && err.missing_n == 1 && err.missing[0] == 1);
 	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == GOCCL_ERR_TIMEOUT && strstr(err.text, "at host.c:7"));
+	barrier.place = NULL;
+	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == GOCCL_ERR_TIMEOUT && !strstr(err.text, ".go:"));
 	CHECK(goccl_shrink_(world, &again, &err) == 0 && goccl_size_(again) == 2);
 	CHECK(goccl_abort_(again, me ? NULL : "enough", &err) == 0);
 	while (!goccl_failed_(again, &err))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/internal/environ"
@@ -44,8 +45,9 @@ type head struct {
 }
 
 // checksums says that payloads between hosts carry a CRC32C, for networks that are not to
-// be trusted: TCP's own checksum misses one in 65,536 errors.
-var checksums = environ.Checksum.Get()
+// be trusted: TCP's own checksum misses one in 65,536 errors. It is asked when the first message is
+// sent, since a program of C's may set the variable after it has loaded this.
+var checksums = sync.OnceValue(environ.Checksum.Get)
 
 func (h *head) encode(b []byte) {
 	le := binary.LittleEndian

@@ -40,7 +40,7 @@ func (s *sender) start(l *Link, h *head, payload []byte) {
 	s.l, s.turn, s.frontLen, s.frontOut, s.body, s.out, s.behind, s.of, s.done = l, l.outNext, HeadBytes, 0, payload, 0, nil, nil, false
 	l.outNext++
 	h.bytes = uint64(len(payload))
-	if h.summed = checksums && l.conn != nil; h.summed {
+	if h.summed = l.conn != nil && checksums(); h.summed {
 		h.sum = crc32.Checksum(payload, Castagnoli)
 	}
 	h.encode(s.front[:HeadBytes])

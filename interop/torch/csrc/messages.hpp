@@ -19,7 +19,8 @@ c10::intrusive_ptr<c10d::Work> recv(Tensors& ts, int from, int tag) override {
 // message is always queued: a link may not be open yet, and the other side may send first, and receive then.
 c10::intrusive_ptr<c10d::Work> message(WorkPtr w, const Call& call, int from, int to, int tag) {
   TORCH_CHECK(from >= 0 && from < getSize() && to >= 0 && to < getSize(), "goccl: there is no rank ", from == getRank() ? to : from, " of ", getSize());
-  goccl_call(link(from, to, tag), &call, 1, limit(c10d::kUnsetTimeout), Work::done, WorkPtr(w).release(), nullptr);
+  auto l = link(from, to, tag); // which may throw, before the call owns a reference to w
+  goccl_call(l, &call, 1, limit(c10d::kUnsetTimeout), Work::done, WorkPtr(w).release(), nullptr);
   return w;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "goccl.h"
+#include "threads.hpp"
 
 namespace goccl {
 
@@ -58,25 +59,43 @@ struct Work : c10d::Work {
     }
     post = nullptr;
     keep.clear();
-    if (why) future->setError(why);
-    else future->markCompleted(c10::IValue(outs));
+    try {
+      if (why) future->setError(why);
+      else future->markCompleted(c10::IValue(outs));
+    } catch (...) {
+      finish(why);
+      throw;
+    }
     finish(why);
   }
 
-  void end(const goccl_error* err) {
-    if (!err) return end(std::exception_ptr());
+  void end(const goccl_error* err) { end(thrown(err)); }
+
+  // done is the callback of a queued call, which owns a reference to its Work. Callbacks of the future may wait for calls of the same
+  // group, as those of PyTorch's PowerSGD hook do: on this thread these would never begin.
+  static void done(void* ctx, const goccl_error* err) noexcept {
+    auto w = c10::intrusive_ptr<Work>::reclaim(static_cast<Work*>(ctx));
+    auto why = thrown(err);
     try {
-      wrong(*err);
-    } catch (...) {
-      end(std::current_exception());
+      Threads::run([w, why] { w->endQuietly(why); });
+    } catch (const std::exception&) { // there are no more threads
+      w->endQuietly(why);
     }
   }
 
-  // done is the callback of a queued call, which owns a reference to its Work.
-  static void done(void* ctx, const goccl_error* err) noexcept {
-    auto w = c10::intrusive_ptr<Work>::reclaim(static_cast<Work*>(ctx));
+ private:
+  static std::exception_ptr thrown(const goccl_error* err) {
+    if (!err) return nullptr;
     try {
-      w->end(err);
+      wrong(*err);
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+
+  void endQuietly(std::exception_ptr why) noexcept {
+    try {
+      end(why);
     } catch (const std::exception& e) {
       TORCH_WARN("goccl: a callback of a future has failed: ", e.what());
     } catch (...) {

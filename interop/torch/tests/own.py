@@ -1,10 +1,13 @@
 """own.py RANKS: what PyTorch's tests do not ask of a backend of that name, goccl's and gloo's results side by side, bit by bit."""
 import faulthandler
+import gc
 import os
 import random
 import signal
 import sys
 import tempfile
+import time
+import traceback
 
 import torch
 import torch.distributed as dist
@@ -127,10 +130,39 @@ def groups(rank, n):
         raise AssertionError(f"20 groups more have left {now - descriptors} descriptors")
 
 
+def nested(rank, n, ours):
+    """Callbacks of futures wait for calls of the same group, several at once, as PyTorch's PowerSGD hook does."""
+    if rank == n - 1:
+        time.sleep(0.2)  # so that the others' calls have not ended when then is called
+
+    def then(y):
+        return lambda _: dist.all_reduce(y, group=ours, async_op=True).get_future().wait()[0]
+
+    for calls in (1, 8):
+        works = [dist.all_reduce(torch.ones(3), group=ours, async_op=True) for _ in range(calls)]
+        # The calls of the callbacks are alike, since those of several futures have no order.
+        for result in [w.get_future().then(then(torch.ones(3))) for w in works]:
+            same(result.wait(), torch.full((3,), float(n)), "a call in a callback")
+
+
+def abandoned(rank, n):
+    """A group ends with a message under way that nobody sends."""
+    group = dist.new_group(backend="goccl")
+    work = dist.irecv(torch.zeros(1), (rank + 1) % n, group=group, tag=9)
+    dist.destroy_process_group(group)
+    del group
+    gc.collect()
+    try:
+        work.wait()
+    except dist.DistBackendError:
+        return
+    raise AssertionError("a message has come that nobody sent")
+
+
 def training(rank, n, backend, kind):
     """The losses of a small model: DistributedDataParallel, FSDP2, or its layers as DTensors."""
     torch.manual_seed(1)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    model = torch.nn.Sequential(torch.nn.Linear(8, 12), torch.nn.Tanh(), torch.nn.Linear(12, 1))  # 12 are cut evenly by 2, 3 and 4
     group = dist.new_group(backend=backend)
     if kind == "ddp":
         model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
@@ -155,6 +187,14 @@ def training(rank, n, backend, kind):
 
 
 def main(rank, n, store):
+    try:
+        run(rank, n, store)
+    except BaseException:
+        traceback.print_exc()  # which mp.spawn shows to who joins all, and nobody does
+        raise
+
+
+def run(rank, n, store):
     import torch_goccl
 
     faulthandler.dump_traceback_later(200, exit=True)  # says where a rank hangs
@@ -165,7 +205,10 @@ def main(rank, n, store):
     ours, theirs = dist.group.WORLD, dist.new_group(backend="gloo")
     random_calls(rank, n, ours, theirs, 150)
     elements(rank, n, ours)
+    nested(rank, n, ours)
     groups(rank, n)
+    if n > 1:
+        abandoned(rank, n)
     for kind in ("ddp", "fsdp2", "tensors"):
         a, b = training(rank, n, "goccl", kind), training(rank, n, "gloo", kind)
         if not torch.allclose(a, b, rtol=0 if n == 2 else 1e-5, atol=0):
@@ -173,10 +216,10 @@ def main(rank, n, store):
     objects = [None] * n
     dist.all_gather_object(objects, {"rank": rank})
     assert objects == [{"rank": r} for r in range(n)]
-    dist.barrier()
-    if rank == n - 1:  # is lost: the others learn who
-        os.kill(os.getpid(), signal.SIGKILL)
     try:
+        dist.barrier()  # which others may still be in when the last one has left it
+        if rank == n - 1:  # is lost: the others learn who
+            os.kill(os.getpid(), signal.SIGKILL)
         dist.all_reduce(torch.ones(1))
     except dist.DistBackendError as e:
         assert f"rank {n - 1} lost" in str(e), e
