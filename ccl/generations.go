@@ -9,17 +9,21 @@ type generations struct {
 	accepted int           // the last that had a majority of the one that was accepted before
 	members  map[int][]int // ranks of the job, from accepted on
 	ended    map[int][]int // ranks that the one before had and it has not, whose end is certain, or that have closed
+	gone     map[int]bool  // those of all of them
 }
 
 // begin makes g the first pool, of all ranks.
 func (g *generations) begin(all []int) {
-	*g = generations{members: map[int][]int{0: all}, ended: map[int][]int{}}
+	*g = generations{members: map[int][]int{0: all}, ended: map[int][]int{}, gone: map[int]bool{}}
 }
 
 // add is the next pool.
 func (g *generations) add(members, ended []int) {
 	g.last++
 	g.members[g.last], g.ended[g.last] = members, ended
+	for _, w := range ended {
+		g.gone[w] = true
+	}
 }
 
 // hasMajority reports whether those that are here, the last pool, may go on in the place of all of generation accepted, which is of

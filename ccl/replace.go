@@ -169,12 +169,12 @@ func (r *reserve) renew(ctx context.Context) *call.Fault {
 			members[i] = next.eng.World(i)
 		}
 		r.past.add(members, cpu.Ended(next.eng))
+		r.closing.Go(func() { old.Close() }) // which may take a moment: see Linger of package plane
 	}
 	r.mu.Unlock()
 	if left {
 		next.Close()
 		return closedHere
 	}
-	r.closing.Go(func() { old.Close() }) // which may take a moment: see Linger of package plane
 	return nil
 }

@@ -32,12 +32,18 @@ type roll struct {
 	shrinks  bool   // it has called Shrink, and not Replace
 	accepted int    // the last generation of the pool that it knows to have had a majority
 	backend  string // of the workers' Comm, "" before there was one
-	lost     []byte // by rank of the job: 1 for one that is not in the pool and known to be lost
+	known    []byte // by rank of the job: isLost for one that is not in the pool and known to be lost, hadNumber
 }
+
+// What a rank knows of another.
+const (
+	isLost    = 1 << iota
+	hadNumber // among the workers, when this rank last heard of it
+)
 
 // append writes a roll:
 //
-//	0 number + 1, 4 bytes | 4 fresh 1 | 5 works 1 | 6 shrinks 1 | 7 zero 1 | 8 accepted 4 | 12 zero 4 | 16 backend 16 | 32 lost, 1 byte for each rank of the job
+//	0 number + 1, 4 bytes | 4 fresh 1 | 5 works 1 | 6 shrinks 1 | 7 zero 1 | 8 accepted 4 | 12 zero 4 | 16 backend 16 | 32 known, 1 byte for each rank of the job
 func (w *roll) append(b []byte) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint32(b, uint32(w.number+1))
@@ -52,14 +58,14 @@ func (w *roll) append(b []byte) []byte {
 	b = append(b, 0, 0, 0, 0)
 	name := make([]byte, libraryLen)
 	copy(name, w.backend)
-	return append(append(b, name...), w.lost...)
+	return append(append(b, name...), w.known...)
 }
 
 // parseRoll reads what append has written.
 func parseRoll(b []byte) roll {
 	le := binary.LittleEndian
 	return roll{number: int(le.Uint32(b)) - 1, fresh: b[4] != 0, works: b[5] != 0, shrinks: b[6] != 0, accepted: int(le.Uint32(b[8:])),
-		backend: strings.TrimRight(string(b[16:seatHead]), "\x00"), lost: b[seatHead:]}
+		backend: strings.TrimRight(string(b[16:seatHead]), "\x00"), known: b[seatHead:]}
 }
 
 // muster is what all ranks of a pool have told.
@@ -69,8 +75,21 @@ type muster struct {
 }
 
 // lost reports whether anybody knows that rank w of the job, which is not here, is lost. It has closed the pool otherwise.
-func (m *muster) lost(w int) bool {
-	return slices.ContainsFunc(m.rolls, func(r roll) bool { return w < len(r.lost) && r.lost[w] != 0 })
+func (m *muster) lost(w int) bool { return m.anyKnows(w, isLost) }
+
+func (m *muster) anyKnows(w int, what byte) bool {
+	return slices.ContainsFunc(m.rolls, func(r roll) bool { return r.known[w]&what != 0 })
+}
+
+// someClosed reports whether a rank that had a number, of so many ranks of the job, has closed its Comm. Where that is how the last
+// of them have gone, the job is over; where all are lost, spares take their numbers.
+func (m *muster) someClosed(ranks int) bool {
+	for w := range ranks {
+		if m.anyKnows(w, hadNumber) && !slices.Contains(m.here, w) && !m.lost(w) {
+			return true
+		}
+	}
+	return false
 }
 
 // accepted is the last generation that any rank knows to have had a majority.
@@ -199,11 +218,16 @@ func (r *reserve) exchangeRolls(ctx context.Context, pool *Comm, k *call.Call, s
 		m.here[i] = pool.eng.World(i)
 	}
 	r.mu.Lock()
-	mine := roll{number: r.number, fresh: r.fresh, works: r.world < r.workers || r.of != nil, shrinks: shrinks, accepted: r.past.accepted, backend: r.lib.backend, lost: make([]byte, r.topo.Size())}
+	mine := roll{number: r.number, fresh: r.fresh, works: r.world < r.workers || r.of != nil, shrinks: shrinks, accepted: r.past.accepted, backend: r.lib.backend, known: make([]byte, r.topo.Size())}
+	for _, w := range r.seats.of {
+		if w >= 0 {
+			mine.known[w] |= hadNumber
+		}
+	}
 	r.mu.Unlock()
-	for w := range mine.lost {
+	for w := range mine.known {
 		if !slices.Contains(m.here, w) && job.IsLost(w) {
-			mine.lost[w] = 1
+			mine.known[w] |= isLost
 		}
 	}
 	out := mine.append(nil)
@@ -358,8 +382,13 @@ func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	works := slices.ContainsFunc(m.rolls, func(w roll) bool { return w.works })
-	if !works && r.someClosed(m) { // whatever became of others
+	if !works && m.someClosed(r.workers+r.spares) { // whatever became of others
 		return over, call.NewFault(call.Closed, -1, "no rank works any more")
+	}
+	for w := range r.workers + r.spares {
+		if !works && !slices.Contains(m.here, w) && !r.past.gone[w] { // whatever the majority: spares have not heard how far the others came
+			return minority, call.NewFault(call.RankLost, -1, "rank %d of the job may go on, with all that work: only spares are here", w)
+		}
 	}
 	if of, ok := r.past.hasMajority(m.accepted(), m.here); !ok {
 		return minority, call.NewFault(call.RankLost, -1, "this side of a partition has %d of %d ranks of the job, spares included, and is not to go on: the others may", len(m.here), of)
@@ -373,12 +402,6 @@ func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
 		return tooFew, s.tooFew()
 	}
 	return seated, nil
-}
-
-// someClosed reports whether a rank that had a number has closed its Comm. Where that is how the last of them have gone, the job is
-// over; where all are lost, spares take their numbers. r.mu is held.
-func (r *reserve) someClosed(m *muster) bool {
-	return slices.ContainsFunc(r.seats.of, func(w int) bool { return !slices.Contains(m.here, w) && !m.lost(w) })
 }
 
 // take notes this rank's number and who has the others.

@@ -12,12 +12,12 @@ import (
 // What is written is read again.
 func TestRoll(t *testing.T) {
 	for _, w := range []roll{
-		{number: -1, lost: []byte{}},
-		{number: 0, fresh: true, works: true, shrinks: true, accepted: 7, backend: "cpu", lost: []byte{0, 1, 0}},
-		{number: 1 << 20, accepted: 1 << 30, backend: "sixteen letters!", lost: make([]byte, 100)},
+		{number: -1, known: []byte{}},
+		{number: 0, fresh: true, works: true, shrinks: true, accepted: 7, backend: "cpu", known: []byte{0, 1, 2}},
+		{number: 1 << 20, accepted: 1 << 30, backend: "sixteen letters!", known: make([]byte, 100)},
 	} {
 		b := w.append(nil)
-		require.Len(t, b, seatHead+len(w.lost))
+		require.Len(t, b, seatHead+len(w.known))
 		require.Equal(t, w, parseRoll(b))
 	}
 }
@@ -26,7 +26,7 @@ func TestRoll(t *testing.T) {
 func mustered(here ...int) *muster {
 	m := &muster{here: here}
 	for range here {
-		m.rolls = append(m.rolls, roll{number: -1, lost: make([]byte, 10)})
+		m.rolls = append(m.rolls, roll{number: -1, known: make([]byte, 10)})
 	}
 	return m
 }
@@ -101,20 +101,24 @@ func TestJudge(t *testing.T) {
 		{"one of them has, the others were killed", []int{3, 4}, nil, []int{0, 1, 2}, []int{0, 1}, over, "no rank works any more"},
 		{"one of them has, the others cannot be reached", []int{4}, nil, []int{2}, []int{0, 1, 3}, over, "no rank works any more"},
 		{"all were killed", []int{3, 4}, nil, []int{0, 1, 2}, []int{0, 1, 2}, deserted, "all ranks that worked are lost; spares left: 2, ranks lost: 3"},
-		{"all are out of reach", []int{3, 4}, nil, nil, []int{0, 1, 2}, minority, "this side of a partition has 2 of 5"},
+		{"all are out of reach", []int{3, 4}, nil, nil, []int{0, 1, 2}, minority, "rank 0 of the job may go on, with all that work"},
+		{"one is out of reach, the others were killed", []int{3, 4}, nil, []int{0, 2}, []int{0, 1, 2}, minority, "rank 1 of the job may go on"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := &reserve{workers: 3, spares: 2, seats: seats{of: []int{0, 1, 2}}}
 			r.past.begin([]int{0, 1, 2, 3, 4})
 			r.past.add(tc.here, tc.ended)
 			m := mustered(tc.here...)
+			for w := range 3 {
+				m.rolls[0].known[w] |= hadNumber
+			}
 			for i, w := range tc.here {
 				if slices.Contains(tc.works, w) {
 					m.rolls[i].number, m.rolls[i].works = w, true
 				}
 			}
 			for _, w := range tc.lost {
-				m.rolls[len(tc.here)-1].lost[w] = 1
+				m.rolls[len(tc.here)-1].known[w] |= isLost
 			}
 			s, err := m.seat(3, algo.Flat(5))
 			require.NoError(t, err)
@@ -129,6 +133,29 @@ func TestJudge(t *testing.T) {
 			require.ErrorContains(t, f, tc.text)
 			require.Equal(t, out == tooFew || out == deserted, r.past.accepted == 1)
 		})
+	}
+}
+
+// Spares that are the majority of the job, and reach no rank that works, do not begin anew beside those.
+func TestSparesAlone(t *testing.T) {
+	for _, ended := range [][]int{nil, {0}, {0, 1}} {
+		r := &reserve{workers: 2, spares: 3, seats: seats{of: []int{0, 1}}}
+		r.past.begin([]int{0, 1, 2, 3, 4})
+		r.past.add([]int{2, 3, 4}, ended)
+		m := mustered(2, 3, 4)
+		for w := range 2 {
+			m.rolls[1].known[w] = hadNumber | isLost
+		}
+		s, err := m.seat(2, algo.Flat(5))
+		require.NoError(t, err)
+		out, f := r.judge(m, &s)
+		if len(ended) == 2 {
+			require.Equal(t, seated, out)
+			require.Nil(t, f)
+			continue
+		}
+		require.Equal(t, minority, out)
+		require.ErrorContains(t, f, "only spares are here")
 	}
 }
 

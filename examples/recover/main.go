@@ -150,11 +150,11 @@ func (t *training) catchUp(ctx context.Context, lost error) error {
 		}
 	}
 	// Into memory beside the weights: a rank that is lost now must not leave half of them.
-	weights := append([]float32(nil), t.net.Weights...)
+	weights := append([]float32{t.loss}, t.net.Weights...)
 	if err := ccl.Broadcast(ctx, c, weights, root); err != nil {
 		return err
 	}
-	t.net.Weights, t.step = weights, at[root]
+	t.loss, t.net.Weights, t.step = weights[0], weights[1:], at[root]
 	came := c.Fresh()
 	c.Restored()
 	if lost == nil {

@@ -330,10 +330,16 @@ func (s *Site) LeftInOrder(w int) bool {
 }
 
 // EndedYet is the question whether the process of rank w of the world is known to have ended, in good order or not: then it
-// will not listen again.
+// will not listen again. Any goroutine may ask.
 func (s *Site) EndedYet(w int) func() bool {
 	left := s.leftYet(w)
-	return func() bool { return left() || s.Job.IsLost(w) }
+	return func() bool {
+		if !s.Job.tryHold() { // this process has left: who asks does so in vain
+			return true
+		}
+		defer s.Job.Leave()
+		return left() || s.Job.IsLost(w)
+	}
 }
 
 // leftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for

@@ -113,6 +113,9 @@ func (a *Agreement) look() []bool {
 	a.waits.losses = c.rank.Site.Job.LostOf(&c.rank.Group, gone)
 	var over []int
 	for r, lost := range gone {
+		if l := a.lines[r]; l != nil {
+			l.settle()
+		}
 		switch {
 		case r == a.Rank:
 			gone[r] = false // see below
@@ -134,7 +137,7 @@ func (a *Agreement) look() []bool {
 		case a.lines[r].far.quit:
 			a.quitted(r)
 		default:
-			gone[r] = a.hasGone(r)
+			gone[r] = a.lines[r].far.gone // it has refused: that it is said to have left is not enough, see Site.KnownLeft
 		}
 	}
 	if len(over) > 0 {
@@ -159,14 +162,7 @@ func (a *Agreement) hasEnded(r int) bool {
 	case c.Group.Topology().Node(r) == c.Group.Topology().Node(c.Group.Rank()):
 		return c.Share.Local.State(c.Group.Topology().Local(r)).Load() != region.StateOpen
 	}
-	return a.lines[r] != nil && a.hasGone(r)
-}
-
-// hasGone reports whether rank r of another host, to which there is a line, is in no Shrink of the Comm, because it has closed it
-// or its process has left the job in good order. What that has sent is read first, for as long as there is a connection.
-func (a *Agreement) hasGone(r int) bool {
-	l := a.lines[r]
-	return l.far.gone || l.via.conn == nil && a.c.rank.Site.KnownLeft(a.c.rank.Group.World(r))
+	return a.lines[r] != nil && a.lines[r].far.gone
 }
 
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.
@@ -346,6 +342,7 @@ func (a *Agreement) offered() {
 func (a *Agreement) line(r int) *line {
 	if a.lines[r] == nil {
 		a.lines[r] = a.c.newLine(r, a.Attempt)
+		a.waits.heard = time.Now() // from whom it waits for now
 		if len(a.lines[r].queue) > 0 { // of the last agreement
 			a.waits.unsent = append(a.waits.unsent, a.lines[r])
 		}

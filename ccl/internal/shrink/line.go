@@ -226,7 +226,8 @@ func (l *line) dial(probe bool) {
 		stream = probesOf
 	}
 	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.rank.Group.Rank()), uint32(l.peer))
-	addr := l.c.rank.Site.Job.Net.Addrs[l.c.rank.Group.World(l.peer)]
+	w := l.c.rank.Group.World(l.peer)
+	addr, ended := l.c.rank.Site.Job.Net.Addrs[w], l.c.rank.Site.EndedYet(w)
 	ctx, cancel := context.WithCancel(context.Background())
 	if t := l.c.rank.Group.PeerTimeout(); t > 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), t)
@@ -235,7 +236,7 @@ func (l *line) dial(probe bool) {
 	l.via.dialed, l.via.stop, l.via.probing = done, cancel, probe
 	node, me := l.c.rank.Site.Job.Net.TCP, uint32(l.c.rank.Group.Rank())
 	go func() {
-		conn, err := node.OpenNotices(ctx, key, me, addr)
+		conn, err := node.OpenNotices(ctx, key, me, addr, ended)
 		done <- dialed{conn, err}
 	}()
 }

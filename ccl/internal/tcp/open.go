@@ -25,14 +25,14 @@ func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.
 	return n.openConn(ctx, key, self, peer, gone, n.wire)
 }
 
-// OpenNotices is Open for what the two ends agree on, which is authenticated wherever the job has a secret. Both ends of a
+// OpenNotices is OpenUnless for what the two ends agree on, which is authenticated wherever the job has a secret. Both ends of a
 // stream choose alike.
-func (n *Node) OpenNotices(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*Conn, error) {
+func (n *Node) OpenNotices(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*Conn, error) {
 	wire := n.wire
 	if wire == auth.Plain && len(n.secret) > 0 {
 		wire = auth.Auth
 	}
-	return n.openConn(ctx, key, self, peer, func() bool { return false }, wire)
+	return n.openConn(ctx, key, self, peer, gone, wire)
 }
 
 // openConn is OpenUnless of a stream that travels as wire says.

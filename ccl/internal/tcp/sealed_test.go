@@ -212,6 +212,7 @@ func TestListenWithoutSecret(t *testing.T) {
 
 // What two ranks agree on is protected wherever there is a secret, and no less than data are.
 func TestOpenNotices(t *testing.T) {
+	living := func() bool { return false }
 	for _, tc := range []struct {
 		secret string
 		wire   auth.Wire
@@ -237,9 +238,9 @@ func TestOpenNotices(t *testing.T) {
 		require.NoError(t, err)
 		defer path.Close()
 		key := MakeKey(1, 3, 0, 1)
-		a, err := nodes[0].OpenNotices(soon(t), key, 0, path.Addr())
+		a, err := nodes[0].OpenNotices(soon(t), key, 0, path.Addr(), living)
 		require.NoError(t, err)
-		b, err := nodes[1].OpenNotices(soon(t), key, 1, nodes[0].Addr())
+		b, err := nodes[1].OpenNotices(soon(t), key, 1, nodes[0].Addr(), living)
 		require.NoError(t, err)
 		require.Equal(t, tc.sealed, a.sealed != nil)
 		require.NoError(t, talk(a, b, "survivors"))
