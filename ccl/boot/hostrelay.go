@@ -189,7 +189,7 @@ func (r *hostRelay) handle(e event) {
 		case frameJoin, frameValue, frameLeave:
 			r.pass(e.child, f)
 		case frameWatch:
-			if !r.watched && r.final == nil { // else the answer is here, or comes without asking
+			if !r.watched || r.final != nil { // else the answer comes without asking
 				r.watched = true
 				r.pass(e.child, f)
 			}

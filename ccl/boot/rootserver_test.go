@@ -308,6 +308,7 @@ func TestWatch(t *testing.T) {
 				require.Equal(t, make([]error, 4), errs)
 				if tc.before {
 					boots[tc.gone].Close()
+					time.Sleep(20 * time.Millisecond) // so that what leads to rank 0 knows
 				}
 				watch()
 				for r, c := range over {
