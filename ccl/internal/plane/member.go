@@ -177,7 +177,12 @@ func (c *Member) Linger() {
 	c.Standing.note.Lock()
 	c.publishAtFailure(c.Site.Job.Clock())
 	c.Standing.note.Unlock()
-	time.Sleep(c.Site.Job.partFrom(c.Group.World(c.Group.Rank())))
+	wait := c.Site.Job.partFrom(c.Group.World(c.Group.Rank()))
+	if f := c.Fate.cause.Load(); f != nil && c.Group.Topology().Nodes() > 1 { // other hosts are still to hear why
+		own := stay{keeps(&c.Group, f), time.Duration(c.Fate.failedAt.Load())}
+		wait = max(wait, own.left(time.Since(c.Site.Job.Time.Coarse.Born)))
+	}
+	time.Sleep(wait)
 }
 
 // alarming reports whether a failure is one that nobody has asked for.
