@@ -151,7 +151,7 @@ func (c *Member) Enlist() {
 }
 
 // A rank stays in its job for a while after a Comm has failed: its process may be one through which the report of the failure
-// travels, and that tells where all ranks stood. So the Close of its last Comm waits. That of another does not: a program that
+// travels, and that tells where all ranks stood. So the Close of its last Comm waits. That of another of one host does not: a program that
 // closes the Comms of a part of its ranks goes on with the others.
 const (
 	lingerFor  = 100 * time.Millisecond // where the Comm spans hosts
