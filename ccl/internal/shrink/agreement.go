@@ -342,7 +342,7 @@ func (a *Agreement) offered() {
 func (a *Agreement) line(r int) *line {
 	if a.lines[r] == nil {
 		a.lines[r] = a.c.newLine(r, a.Attempt)
-		a.waits.heard = time.Now() // from whom it waits for now
+		a.waits.heard = time.Now()     // from whom it waits for now
 		if len(a.lines[r].queue) > 0 { // of the last agreement
 			a.waits.unsent = append(a.waits.unsent, a.lines[r])
 		}
