@@ -26,7 +26,13 @@ func TestLossLogProcess(t *testing.T) {
 	require.NoError(t, err)
 	part, err := c.Split(ctx, 0, 0)
 	require.NoError(t, err)
-	if c.Rank() == 3 {
+	word := []int32{0}
+	if c.Rank() != 3 { // it is not to be killed before all have returned from Split
+		require.NoError(t, ccl.Send(ctx, c, word, 3))
+	} else {
+		for _, r := range []int{0, 1, 2, 4, 5, 6, 7} {
+			require.NoError(t, ccl.Recv(ctx, c, word, r))
+		}
 		killSelf()
 	}
 	wants(t, callOn(ctx, part), ccl.ErrRankLost)

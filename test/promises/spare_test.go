@@ -1,4 +1,4 @@
-//go:build linux && !race
+//go:build linux
 
 package promises
 
@@ -22,6 +22,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/internal/race"
 )
 
 // What a process of the tests below does, as partVar says.
@@ -241,7 +242,9 @@ func TestR20SpareIsQuiet(t *testing.T) {
 		record(t, 20, "R20", tc.what, "≤ 0.5 % of a core, ≤ 16 MB", "%.2f %% in %v, %.1f MiB", 100*share, idle, mib)
 		record(t, 20, "R20", tc.end, "≤ 1s", "%v", round(heard))
 		asserted(t, tc.end, heard, time.Second)
-		require.Less(t, share, 0.05, "ten times what is promised")
+		if !race.Enabled { // which would be what it measures
+			require.Less(t, share, 0.05, "ten times what is promised")
+		}
 		require.Less(t, mib, 160.0, "ten times what is promised")
 	}
 }
