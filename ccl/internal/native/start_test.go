@@ -52,7 +52,7 @@ func TestStartEnds(t *testing.T) {
 		require.NoError(t, err)
 		lost, calls := errors.New("rank 1 is lost"), 0
 		check := func() error {
-			if calls++; calls > 30 {
+			if calls++; calls > 3 { // long before the library gives up, on a machine that is busy as well
 				return lost
 			}
 			return nil
