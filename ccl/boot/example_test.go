@@ -99,7 +99,7 @@ func ExampleFile() {
 func ExampleTCP() {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err := boot.TCP(ctx, "127.0.0.1:29511", 0, 2, nil) // rank 0 of two; nobody starts the other
+	_, err := boot.TCP(ctx, "127.0.0.1:14511", 0, 2, nil) // rank 0 of two; nobody starts the other
 	var e *boot.Error
 	if errors.As(err, &e) {
 		fmt.Println(errors.Is(err, boot.Timeout), e.Missing)
