@@ -237,7 +237,7 @@ func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, 
 	return err
 }
 
-// closeComm takes the handle away first: who comes later has none.
+// closeComm takes the handle away first: a call that comes later finds none.
 func closeComm(h C.goccl_comm) error {
 	c, ok := comms.LoadAndDelete(uint64(h))
 	if !ok {

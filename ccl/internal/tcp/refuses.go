@@ -10,7 +10,7 @@ import (
 
 // Refuses reports whether the host at addr says, within d, that nobody listens there any more: the process that did has ended,
 // or left. That its host does not answer, or somebody listens there all that time, says nothing. A process that ends closes its
-// listener a little after its connections (Linux: last), so who listens is asked again.
+// listener a little after its connections (Linux: last), so it is asked again.
 func Refuses(addr netip.AddrPort, d time.Duration) bool {
 	end := time.Now().Add(d)
 	for pause := time.Millisecond; ; pause *= 2 {
