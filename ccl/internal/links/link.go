@@ -171,7 +171,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 		if c.rank.Share.HasLeft(l.peer) || c.rank.Site.LeftInOrder(w) {
 			return c.rank.Stop(call.NewFault(call.Closed, l.peer, ""))
 		}
-		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Certain: true, Err: tcp.ErrRefused})
+		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Certain: plane.IsCertain(c.rank.Site, w), Err: tcp.ErrRefused})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})

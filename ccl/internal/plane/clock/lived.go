@@ -16,6 +16,9 @@ type Lived struct {
 	total time.Duration
 	at    time.Time     // when it was moved on last
 	slow  time.Duration // after which the monitor moves it on next, where that is more than a tick; else 0
+	long  time.Duration // of which gap Stood tells; 0: of none
+	stood bool          // there has been one,
+	again time.Duration // and the last was over at that time lived
 }
 
 // lapMax is far longer than the monitor sleeps, and short beside every limit that is counted in lived time.
@@ -25,8 +28,39 @@ const lapMax = 100 * time.Millisecond
 func (l *Lived) Lap(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	gap := l.isLong(now)
 	l.total += l.gap(now)
+	if gap {
+		l.stood, l.again = true, l.total
+	}
 	l.at, l.slow = now, 0
+}
+
+// Notice has Stood tell of pauses that are longer than that.
+func (l *Lived) Notice(long time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.long = long
+}
+
+// Stood reports whether the process has stood still for as long as Notice says, and when it went on, in time lived: now, if the
+// monitor has not looked at the clock since.
+func (l *Lived) Stood() (again time.Duration, ever bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); l.isLong(now) {
+		return l.total + l.gap(now), true
+	}
+	return l.again, l.stood
+}
+
+// isLong reports whether the gap since the last lap is one to notice. Where the clock that counts on is one that stands still while
+// the machine sleeps, that on the wall tells. l.mu is held.
+func (l *Lived) isLong(now time.Time) bool {
+	if l.long <= 0 || l.at.IsZero() {
+		return false
+	}
+	return max(now.Sub(l.at), now.Round(0).Sub(l.at.Round(0))) > l.slow+l.long
 }
 
 // SleepsFor says that the next lap comes after d. Until then now goes on by itself.

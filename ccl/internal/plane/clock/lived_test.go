@@ -39,3 +39,41 @@ func TestLivedInLongTicks(t *testing.T) {
 	l.Lap(at.Add(2 * time.Hour))
 	assert.Equal(t, 2*long+2*lapMax, l.Now(), "the sleep after that was a tick")
 }
+
+// A long pause is noticed, at once by who asks before the monitor has looked at the clock, and also where the machine slept and the
+// clock that counts on with it. It is over at the time lived then. What is shorter than that, or meant, is none.
+func TestStood(t *testing.T) {
+	const long, tick = 2 * time.Second, 5 * time.Millisecond
+	var l Lived
+	stood := func(again time.Duration, ever bool) {
+		t.Helper()
+		got, is := l.Stood()
+		assert.Equal(t, ever, is)
+		assert.Equal(t, again, got)
+	}
+	at := time.Now()
+	l.Lap(at.Add(-time.Hour))
+	stood(0, false) // nobody wants to know
+	l.Notice(long)
+	stood(lapMax, true) // the monitor has not been there since
+	l = Lived{}
+	l.Notice(long)
+	stood(0, false)
+	l.Lap(at)
+	l.Lap(at.Add(long))
+	stood(0, false)
+	l.Lap(at.Add(2*long + tick))
+	stood(2*lapMax, true)
+	l.Lap(at.Add(2*long + 2*tick))
+	stood(2*lapMax, true)
+	l.SleepsFor(time.Hour)
+	l.Lap(at.Add(time.Hour))
+	stood(2*lapMax, true)
+
+	l = Lived{}
+	l.Notice(long)
+	slept := at.Round(0) // as if the clock that counts on had stood still
+	l.Lap(slept)
+	l.Lap(slept.Add(long + tick))
+	stood(lapMax, true)
+}
