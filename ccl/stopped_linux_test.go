@@ -45,11 +45,16 @@ func waitFor(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// isStopped reports whether a process is stopped now.
+// isStopped reports whether a process is stopped now, with all of its threads: they stop one after another.
 func isStopped(pid int) bool {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(b), ") ")
-	return strings.HasPrefix(rest, "T")
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, t := range threads {
+		b, _ := os.ReadFile(t)
+		if _, rest, _ := strings.Cut(string(b), ") "); !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return len(threads) > 0
 }
 
 // stopSelf stops this process, and has it go on later.

@@ -321,6 +321,7 @@ func (j *Job) StartMonitor() {
 		}
 		s.Here.startSilence()
 	}
+	j.Time.Lived.Lap(time.Now()) // or a pause before its first look would go unnoticed
 	j.Life.Wg.Add(1)
 	go j.monitor()
 }

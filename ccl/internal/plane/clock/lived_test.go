@@ -2,6 +2,7 @@ package clock
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -22,6 +23,36 @@ func TestLived(t *testing.T) {
 	assert.Equal(t, tick+2*lapMax, lap(time.Hour), "a pause")
 	assert.Equal(t, tick+2*lapMax, lap(-time.Minute), "a clock that is set back")
 	assert.Equal(t, 2*tick+2*lapMax, lap(tick))
+}
+
+// What a process has missed since a point in time is what of the pauses after it was not lived through, the present one among them.
+func TestMissedSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Lived
+		begin := time.Now()
+		assert.Zero(t, l.MissedSince(begin))
+		lap := func(after time.Duration) {
+			time.Sleep(after)
+			l.Lap(time.Now())
+		}
+		lap(0)
+		lap(lapMax)
+		assert.Zero(t, l.MissedSince(begin))
+		lap(time.Second)
+		assert.Equal(t, time.Second-lapMax, l.MissedSince(begin))
+		later := time.Now()
+		lap(time.Minute)
+		assert.Equal(t, time.Minute-lapMax, l.MissedSince(later))
+		assert.Equal(t, time.Minute+time.Second-2*lapMax, l.MissedSince(begin))
+		assert.Equal(t, time.Second, l.MissedSince(time.Now().Add(-time.Second)), "in the middle of a pause")
+		assert.Zero(t, l.MissedSince(time.Now()))
+		time.Sleep(time.Hour)
+		assert.Equal(t, time.Hour-lapMax, l.MissedSince(time.Now().Add(-time.Hour)), "the monitor has not been there since")
+		for range 2 * gapsKept {
+			lap(2 * lapMax)
+		}
+		assert.Equal(t, time.Duration(gapsKept*lapMax), l.MissedSince(begin), "the older ones are forgotten")
+	})
 }
 
 // Where the monitor sleeps for longer than a tick, all of that is lived through, and nothing of a pause in it.
