@@ -43,6 +43,8 @@ func TestSpareProcess(t *testing.T) {
 	if how == 'w' { // as it waits
 		go func() {
 			until(t, "the others have not begun", func() bool { _, err := os.Stat(begun); return err == nil })
+			before, _, _ := strings.Cut(plan, "w"+me)
+			until(t, "nobody is told of the spare before", func() bool { return toldOf() == strings.Count(before, "w") })
 			killSelf()
 		}()
 	}
@@ -87,19 +89,18 @@ func TestSpareProcess(t *testing.T) {
 	fmt.Printf("rank %s: number %d of %v, replacements: %d\n", me, last.Rank(), all, rounds)
 }
 
-// spareLog is where a process writes its log: of a spare that is said to be lost, it tells the others.
+// spareLog is where a process writes its log: of a spare that is said to be lost, it tells the others after that.
 type spareLog struct{}
 
 func (spareLog) Write(b []byte) (int, error) {
+	n, err := os.Stderr.Write(b)
 	var spare, of, w int
 	if at := bytes.Index(b, []byte("spare ")); at >= 0 {
 		if n, _ := fmt.Sscanf(string(b[at:]), "spare %d of %d (world rank %d) lost", &spare, &of, &w); n == 3 {
-			if err := os.WriteFile(filepath.Join(os.Getenv("CCL_TEST_DIR"), fmt.Sprintf("told.%d", w)), nil, 0o600); err != nil {
-				return 0, err
-			}
+			err = errors.Join(err, os.WriteFile(filepath.Join(os.Getenv("CCL_TEST_DIR"), fmt.Sprintf("told.%d", w)), nil, 0o600))
 		}
 	}
-	return os.Stderr.Write(b)
+	return n, err
 }
 
 // toldOf is of how many spares somebody has said that they are lost.
