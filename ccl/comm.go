@@ -38,7 +38,7 @@ type Options struct {
 	// visible devices.
 	Device *int
 	// Timeout is the longest time that one call may take. 0 means 10 minutes, a negative value no
-	// limit.
+	// limit. Time for which the process is stopped does not count.
 	Timeout time.Duration
 	// PeerTimeout is the silence after which a rank counts as lost. 0 means 5 seconds, a negative
 	// value never. NewComm refuses one of less than a second.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 )
 
 // endings are the ways in which the rank process victim comes to its end, while the
@@ -163,4 +164,30 @@ func TestRankEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A rank that gives a cause and closes its Comm at once has told it to all: over hosts, too, where its good bye comes on another
+// connection, and may come first.
+func TestCauseOfOneThatCloses(t *testing.T) {
+	ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
+		ctx := t.Context()
+		for by := range 80 {
+			by %= world.Size()
+			c, err := world.Split(ctx, 0, world.Rank())
+			require.NoError(t, err)
+			require.NoError(t, ccl.Barrier(ctx, c)) // connected
+			require.NoError(t, ccl.Barrier(ctx, world))
+			if c.Rank() == by {
+				c.Abort(errors.New("disk full"))
+				require.NoError(t, c.Close())
+				continue
+			}
+			for err == nil {
+				err = ccl.Barrier(ctx, c)
+			}
+			require.ErrorIs(t, err, ccl.ErrAborted)
+			require.ErrorContains(t, err, fmt.Sprintf("aborted by rank %d: disk full", by))
+			require.NoError(t, c.Close())
+		}
+	}, ccltest.Processes(4), ccltest.Hosts(2))
 }

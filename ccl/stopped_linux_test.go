@@ -45,11 +45,16 @@ func waitFor(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// isStopped reports whether a process is stopped now.
+// isStopped reports whether a process is stopped now, with all of its threads: they stop one after another.
 func isStopped(pid int) bool {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(b), ") ")
-	return strings.HasPrefix(rest, "T")
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, t := range threads {
+		b, _ := os.ReadFile(t)
+		if _, rest, _ := strings.Cut(string(b), ") "); !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return len(threads) > 0
 }
 
 // stopSelf stops this process, and has it go on later.
@@ -266,4 +271,53 @@ func TestPausedJobGoesOn(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestEndWhileStoppedProcess is what the processes run that TestEndWhileStopped starts.
+func TestEndWhileStoppedProcess(t *testing.T) {
+	if os.Getenv("CCL_TEST_PAUSED") == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	defer cancel()
+	c, err := ccl.Join(ctx, &ccl.Options{PeerTimeout: stoppedPeer})
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, ccl.Barrier(ctx, c))
+	mark(t, fmt.Sprintf("pid.%d", c.Rank()))
+	<-c.Done()
+	var e *ccl.Error
+	require.ErrorAs(t, c.Err(), &e)
+	fmt.Printf("rank %d: code %d peer %d certain %v\n", c.Rank(), e.Code, e.Peer, e.Certain)
+}
+
+// A rank of another host that has ended while this one stood still may have gone on without it before: its end is not certain.
+func TestEndWhileStopped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		var pids []int
+		for len(pids) < 2 && t.Context().Err() == nil {
+			b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprintf("pid.%d", len(pids))))
+			if pid, _ := strconv.Atoi(string(b)); pid > 0 {
+				pids = append(pids, pid)
+			} else {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		if len(pids) == 2 {
+			_ = syscall.Kill(pids[1], syscall.SIGSTOP)
+			for !isStopped(pids[1]) && t.Context().Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			_ = syscall.Kill(pids[0], syscall.SIGKILL)
+			time.Sleep(stoppedPeer * 3 / 4)
+			_ = syscall.Kill(pids[1], syscall.SIGCONT)
+		}
+	}()
+	out := runStopped(t, "TestEndWhileStoppedProcess", 2, 2, "CCL_TEST_PAUSED=1", "CCL_TEST_DIR="+dir)
+	<-over
+	require.Contains(t, out, fmt.Sprintf("rank 1: code %d peer 0 certain false\n", ccl.ErrRankLost), out)
 }

@@ -22,15 +22,10 @@ func TestStoppedRankIsNamed(t *testing.T) {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
 				ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
-					m := cube(t, c)
+					m := limited(t, c, step)
 					defer m.Close()
 					pid := []int{os.Getpid()}
 					require.NoError(t, ccl.Broadcast(t.Context(), c, pid, stopped))
-					var err error
-					for k := 0; k < 20 && err == nil; k++ {
-						err = step(t.Context(), m)
-					}
-					require.NoError(t, err)
 					switch c.Rank() {
 					case stopped:
 						require.NoError(t, syscall.Kill(pid[0], syscall.SIGSTOP))
@@ -42,13 +37,14 @@ func TestStoppedRankIsNamed(t *testing.T) {
 							require.NoError(t, syscall.Kill(pid[0], syscall.SIGCONT))
 						}()
 					}
+					var err error
 					for err == nil {
 						err = step(t.Context(), m)
 					}
 					require.Equal(t, stopped, namedIn(err), "%v", err)
 					<-c.Done()
 					require.Equal(t, stopped, namedIn(c.Err()), "%v", c.Err())
-				}, append(opts, ccltest.Processes(8), ccltest.With(ccl.Options{Timeout: limit}))...)
+				}, append(opts, ccltest.Processes(8))...)
 			})
 		}
 	}

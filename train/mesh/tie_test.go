@@ -15,10 +15,12 @@ import (
 
 // cube is a mesh of 2 x 2 x 2.
 func cube(t testing.TB, c *ccl.Comm) *mesh.Mesh {
-	m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"pp", 2}, mesh.Dim{"tp", 2})
+	m, err := mesh.New(t.Context(), c, cubeDims...)
 	require.NoError(t, err)
 	return m
 }
+
+var cubeDims = []mesh.Dim{{"dp", 2}, {"pp", 2}, {"tp", 2}}
 
 // meet returns on a rank once all others have done what comes before it, so that a failure after it ends none of that. On
 // the others it may be what that failure ends.

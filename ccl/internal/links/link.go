@@ -171,7 +171,7 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 		if c.rank.Share.HasLeft(l.peer) || c.rank.Site.LeftInOrder(w) {
 			return c.rank.Stop(call.NewFault(call.Closed, l.peer, ""))
 		}
-		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Certain: true, Err: tcp.ErrRefused})
+		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Certain: plane.IsCertain(c.rank.Site, w), Err: tcp.ErrRefused})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})
@@ -230,9 +230,13 @@ func (c *ends) broken(peer int, err error) *call.Fault {
 	return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Err: err})
 }
 
+// reportLooks is how often reported looks, 5 ms apart: for longer than a proposal waits for its decision before it is believed
+// without, and that takes to come from its host.
+const reportLooks = 2 * int(plane.SettleFor/(5*time.Millisecond))
+
 // reported waits a moment for the report of a failure, or for peer to have left in good order.
 func (c *ends) reported(peer int) *call.Fault {
-	for range 30 {
+	for range reportLooks {
 		if f := c.rank.Fate.Cause(); f != nil {
 			return f
 		}
@@ -263,17 +267,14 @@ func (c *ends) farewell(h *head, peer int) *call.Fault {
 	return nil
 }
 
-// hearsay is the failure that peer leaves with, as it says, and for which it blames that rank. What peer says of itself is
-// believed, and that it blames this one, to which it is the other that differs. Of a third rank only the control plane is: peer
-// has told that, too, if it is true, so the report is on its way.
+// hearsay is the failure that peer leaves with, as it says, and for which it blames that rank. Its report, which says why as
+// well, is on its way on the control plane: peer tells that before it leaves. What peer says here is believed only where no report
+// comes, and only what it says of itself, or of this rank, to which it is the other that differs.
 func (c *ends) hearsay(code call.Code, blamed, peer int) *call.Fault {
-	third := blamed != peer && blamed != c.rank.Group.Rank()
-	if third || code == call.Mismatch { // the report says more
-		if f := c.reported(peer); f != nil {
-			return f
-		}
+	if f := c.reported(peer); f != nil {
+		return f
 	}
-	if !third {
+	if blamed == peer || blamed == c.rank.Group.Rank() {
 		return call.NewFault(code, peer, "")
 	}
 	if f := c.rank.Fate.Outlived(); f != nil {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -95,6 +97,90 @@ func TestEndOfAConnectionIsAskedFor(t *testing.T) {
 				want = event.Ended
 			}
 			assert.Equal(t, want, lost[0].Loss)
+		})
+	}
+}
+
+// What a host says of the end of a process there makes it certain only where that cannot have gone on without this one before: while
+// this one stood still, or on the other side of a partition.
+func TestIsCertain(t *testing.T) {
+	const peer = 4 * time.Second
+	for _, tc := range []struct {
+		name string
+		peer time.Duration
+		do   func(s *Site, lives func(d time.Duration, hears bool), stands func())
+		want bool
+	}{
+		{"it was never heard, nor was there any trouble", peer, func(*Site, func(time.Duration, bool), func()) {}, true},
+		{"it is heard", peer, func(_ *Site, lives func(time.Duration, bool), _ func()) { lives(2*peer, true) }, true},
+		{"it is silent, as nobody else", peer, func(_ *Site, lives func(time.Duration, bool), _ func()) {
+			lives(peer, true)
+			lives(peer, false)
+		}, true},
+		{"another is suspected", peer, func(s *Site, _ func(time.Duration, bool), _ func()) { s.Job.World.lose(2, false) }, false},
+		{"another has ended", peer, func(s *Site, _ func(time.Duration, bool), _ func()) { s.Job.World.lose(2, true) }, true},
+		{"another is suspected, and it is heard", peer, func(s *Site, lives func(time.Duration, bool), _ func()) {
+			s.Job.World.lose(2, false)
+			lives(peer, true)
+			lives(peer/2, false)
+		}, true},
+		{"another is suspected, and it was heard", peer, func(s *Site, lives func(time.Duration, bool), _ func()) {
+			s.Job.World.lose(2, false)
+			lives(peer, true)
+			lives(peer/2+BeatEvery, false)
+		}, false},
+		{"this one stood still", peer, func(_ *Site, lives func(time.Duration, bool), stands func()) {
+			lives(peer, true)
+			stands()
+		}, false},
+		{"this one stood still, and reads what came meanwhile", peer, func(_ *Site, lives func(time.Duration, bool), stands func()) {
+			lives(peer, true)
+			stands()
+			lives(unbroken/2, true)
+		}, false},
+		{"this one stood still, and reads what came late", peer, func(_ *Site, lives func(time.Duration, bool), stands func()) {
+			lives(peer, true)
+			stands()
+			lives(2*unbroken, false)
+			lives(unbroken/2, true)
+		}, false},
+		{"this one stood still, and hears it again", peer, func(_ *Site, lives func(time.Duration, bool), stands func()) {
+			stands()
+			lives(2*unbroken, true)
+		}, true},
+		{"nobody is given up for silence", -1, func(s *Site, _ func(time.Duration, bool), stands func()) {
+			s.Job.World.lose(2, false)
+			stands()
+		}, true},
+		{"this one is given up", peer, func(s *Site, lives func(time.Duration, bool), _ func()) {
+			lives(peer, true)
+			s.Job.World.lose(1, false)
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := EnterJob(t.Name(), tc.peer)
+				defer j.Leave()
+				j.World.Topo = algo.Blocks(3, 1)
+				s := j.Site(1)
+				s.Here.Mine = 1
+				j.Time.Lived.Lap(time.Now())
+				tc.do(s, func(d time.Duration, hears bool) {
+					for range d / tick {
+						time.Sleep(tick)
+						j.Time.Lived.Lap(time.Now())
+						if hears {
+							s.near.hear(0)
+						}
+					}
+				}, func() { time.Sleep(time.Hour) })
+				require.Equal(t, tc.want, IsCertain(s, 0))
+				why := endOf(s, 0, true)
+				require.Equal(t, tc.want, why == errEnded)
+				require.ErrorIs(t, why, errEnded)
+				require.LessOrEqual(t, len(why.Error()), len(event.Event{}.Text))
+				require.NotEqual(t, errEnded, endOf(s, 0, false))
+			})
 		})
 	}
 }

@@ -44,8 +44,8 @@ func (c *Member) watchForeign(now int64) {
 	var f *call.Fault
 	c.Share.Look(func() {
 		place, _ := c.Share.Local.Collective(c.Share.Me)
-		switch t := int64(c.Group.Timeout()); {
-		case t > 0 && now-int64(began&math.MaxInt64) > t:
+		switch t, since := int64(c.Group.Timeout()), int64(began&math.MaxInt64); {
+		case t > 0 && now-since > t && c.Standing.isOverdue(since, now):
 			f = c.Standing.overdue(c.Standing.LateRanks())
 		default:
 			if f = c.Share.OtherCallAt(place); f == nil {

@@ -134,6 +134,7 @@ func EnterJob(id string, peer time.Duration) *Job {
 		j = &Job{id: id, peer: peer, World: newMembership(), comms: comms{}, sites: map[int]*Site{}}
 		j.Life.StopCh, j.Life.steps = make(chan struct{}), map[string]*step{}
 		j.Time.Coarse.Start()
+		j.Time.Lived.Notice(j.trusted())
 		j.Time.naps.Open()
 		jobs.m[id] = j
 	}
@@ -320,6 +321,7 @@ func (j *Job) StartMonitor() {
 		}
 		s.Here.startSilence()
 	}
+	j.Time.Lived.Lap(time.Now()) // or a pause before its first look would go unnoticed
 	j.Life.Wg.Add(1)
 	go j.monitor()
 }

@@ -1,7 +1,6 @@
 package plane
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -25,10 +24,6 @@ import (
 
 // lastCallFor is how long a call that has outlived a process waits without moving.
 const lastCallFor = time.Second
-
-// errEnded is why a rank is lost whose process was seen to end: it has sent all that it will ever send. Where it is all that
-// is said, that is certain: see Lost.
-var errEnded = errors.New("its process ended")
 
 // outlived is the end of a process that a call goes on after.
 type outlived struct {

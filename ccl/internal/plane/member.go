@@ -151,8 +151,8 @@ func (c *Member) Enlist() {
 }
 
 // A rank stays in its job for a while after a Comm has failed: its process may be one through which the report of the failure
-// travels, and that tells where all ranks stood. So the Close of its last Comm waits. That of another of one host does not: a program that
-// closes the Comms of a part of its ranks goes on with the others.
+// travels, and that tells where all ranks stood. So the Close of its last Comm waits. That of another does not: a program that closes
+// the Comms of a part of its ranks goes on with the others.
 const (
 	lingerFor  = 100 * time.Millisecond // where the Comm spans hosts
 	lingerHere = snapshotAfter + 4*tick
@@ -178,10 +178,6 @@ func (c *Member) Linger() {
 	c.publishAtFailure(c.Site.Job.Clock())
 	c.Standing.note.Unlock()
 	wait := c.Site.Job.partFrom(c.Group.World(c.Group.Rank()))
-	if f := c.Fate.cause.Load(); f != nil && c.Group.Topology().Nodes() > 1 { // other hosts are still to hear why
-		own := stay{keeps(&c.Group, f), time.Duration(c.Fate.failedAt.Load())}
-		wait = max(wait, own.left(time.Since(c.Site.Job.Time.Coarse.Born)))
-	}
 	time.Sleep(wait)
 }
 

@@ -38,8 +38,8 @@ func (j *Job) monitor() {
 		if j.Time.Coarse.Look() {
 			active = now
 		}
+		j.Time.Lived.Lap(now) // first: who finds a call late by the clock asks what of that was lived through
 		at := j.Time.Coarse.Stamp(now, now.Sub(active) >= probeAfter)
-		j.Time.Lived.Lap(now)
 		// A tick that comes a little before its time is not to put off the beat by a whole one.
 		beats := now.Sub(beaten) >= BeatEvery-tick
 		if beats {

@@ -157,6 +157,7 @@ func (s *Site) listenTo(c *control.Conn) {
 			return
 		}
 		if err == nil {
+			s.near.hear(c.Host)
 			continue
 		}
 		var ne net.Error
@@ -174,11 +175,7 @@ func (s *Site) listenTo(c *control.Conn) {
 			s.checkCutShort(c.First)
 		default:
 			s.near.drop(c)
-			why := errEnded
-			if !tcp.Refuses(s.Job.Net.Addrs[c.First], refusesWithin) { // a cut may look like an end
-				why = fmt.Errorf("%w, or its host cannot be reached", errEnded)
-			}
-			s.lostNeighbor(c, why)
+			s.lostNeighbor(c, endOf(s, c.First, tcp.Refuses(s.Job.Net.Addrs[c.First], refusesWithin)))
 		}
 		return
 	}

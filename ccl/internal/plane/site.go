@@ -61,12 +61,13 @@ type ends struct {
 type neighborhood struct {
 	host    *host
 	conns   []*control.Conn
-	joining map[int]bool // ranks of the world to which a connection is being made
-	inPlane bool         // it has been connected first
+	joining map[int]bool  // ranks of the world to which a connection is being made
+	inPlane bool          // it has been connected first
+	heard   map[int]heard // by host: what has come from it
 }
 
 func newSite(j *Job, node int) *Site {
-	s := &Site{Job: j, Here: host{Job: j, Node: node}, near: neighborhood{joining: map[int]bool{}}}
+	s := &Site{Job: j, Here: host{Job: j, Node: node}, near: neighborhood{joining: map[int]bool{}, heard: map[int]heard{}}}
 	s.near.host = &s.Here
 	return s
 }

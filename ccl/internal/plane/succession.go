@@ -174,7 +174,7 @@ func (s *Site) reportUnreachable(w int, err error) {
 	}
 	why := errors.New("its host cannot be reached")
 	if refused {
-		why = errEnded
+		why = endOf(s, w, true)
 	}
 	for _, o := range s.Here.alongWith(w) {
 		s.Lost(o, why)

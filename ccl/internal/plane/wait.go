@@ -94,7 +94,7 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.Stop(c.Standing.Unfinished(err, err, c.Standing.missing(peer)))
 	}
-	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Current.began > int64(t) {
+	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Current.began > int64(t) && c.Standing.isOverdue(c.Current.began, c.Site.Job.Clock()) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(peer)))
 	}
 	now := time.Now()
@@ -203,7 +203,7 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.Stop(call.CtxFault(err, nil))
 	}
-	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Current.began > int64(t) {
+	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Current.began > int64(t) && c.Standing.isOverdue(c.Current.began, c.Site.Job.Clock()) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(-1)))
 	}
 	return nil

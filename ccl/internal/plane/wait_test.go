@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -273,6 +274,35 @@ func TestPeerOf(t *testing.T) {
 	require.Equal(t, -1, c.Standing.peerOf(1))
 	c.Site.Job.Statuses.Keep(&status.Status{Comm: group.WorldID, Rank: 1, Peer: 0, Doing: status.Waits}, 0)
 	require.Equal(t, 0, c.Standing.peerOf(1))
+}
+
+// A pause of the process is no time that a call has taken: after it, those it waits for have as much as they had before, and the late
+// among them is told from those that wait themselves.
+func TestPausesTakeNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 2 * time.Second
+		c := ranks(t, 2, Options{Timeout: limit})[0]
+		job := &c.Site.Job.Time
+		look := func(after time.Duration) { // as the monitor
+			time.Sleep(after)
+			job.Lived.Lap(time.Now())
+			job.Coarse.Stamp(time.Now(), false)
+		}
+		look(0)
+		enter(c, call.Barrier)
+		for range limit / 2 / tick {
+			look(tick)
+		}
+		look(time.Hour)
+		took := limit/2 + 100*time.Millisecond // that is lived of a pause
+		for ; took <= limit; took += tick {
+			require.Nil(t, c.Interrupted(t.Context()), "%v", took)
+			look(tick)
+		}
+		f := c.Interrupted(t.Context())
+		require.NotNil(t, f)
+		require.Equal(t, call.Timeout, f.Code)
+	})
 }
 
 // A call that looks for itself ends with its Comm, its context, or its time.

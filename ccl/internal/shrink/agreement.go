@@ -162,7 +162,7 @@ func (a *Agreement) hasEnded(r int) bool {
 	case c.Group.Topology().Node(r) == c.Group.Topology().Node(c.Group.Rank()):
 		return c.Share.Local.State(c.Group.Topology().Local(r)).Load() != region.StateOpen
 	}
-	return a.lines[r] != nil && a.lines[r].far.gone
+	return a.lines[r] != nil && a.lines[r].far.gone && plane.IsCertain(c.Site, c.Group.World(r))
 }
 
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.

@@ -16,7 +16,20 @@ type Lived struct {
 	total time.Duration
 	at    time.Time     // when it was moved on last
 	slow  time.Duration // after which the monitor moves it on next, where that is more than a tick; else 0
+	long  time.Duration // of which gap Stood tells; 0: of none
+	stood bool          // there has been one,
+	again time.Duration // and the last was over at that time lived
+	gaps  [gapsKept]gap // the last that were longer than meant
+	n     int           // of all of those
 }
+
+// gap is one between two laps.
+type gap struct {
+	end    time.Time
+	missed time.Duration // what of it was not lived through
+}
+
+const gapsKept = 64
 
 // lapMax is far longer than the monitor sleeps, and short beside every limit that is counted in lived time.
 const lapMax = 100 * time.Millisecond
@@ -25,8 +38,64 @@ const lapMax = 100 * time.Millisecond
 func (l *Lived) Lap(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	long, missed := l.isLong(now), l.missed(now)
 	l.total += l.gap(now)
+	if long {
+		l.stood, l.again = true, l.total
+	}
+	if missed > 0 {
+		l.gaps[l.n%gapsKept] = gap{now, missed}
+		l.n++
+	}
 	l.at, l.slow = now, 0
+}
+
+// Notice has Stood tell of pauses that are longer than that.
+func (l *Lived) Notice(long time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.long = long
+}
+
+// Stood reports whether the process has stood still for as long as Notice says, and when it went on, in time lived: now, if the
+// monitor has not looked at the clock since.
+func (l *Lived) Stood() (again time.Duration, ever bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); l.isLong(now) {
+		return l.total + l.gap(now), true
+	}
+	return l.again, l.stood
+}
+
+// MissedSince is how much of the time since then this process has not lived through, as far as it remembers.
+func (l *Lived) MissedSince(then time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	missed := l.missed(time.Now())
+	for _, g := range l.gaps[:min(l.n, gapsKept)] {
+		if g.end.After(then) {
+			missed += min(g.missed, g.end.Sub(then))
+		}
+	}
+	return missed
+}
+
+// missed is what of the time since the last lap has not been lived through. l.mu is held.
+func (l *Lived) missed(now time.Time) time.Duration {
+	if l.at.IsZero() {
+		return 0
+	}
+	return max(now.Sub(l.at)-l.gap(now), 0)
+}
+
+// isLong reports whether the gap since the last lap is one to notice. Where the clock that counts on is one that stands still while
+// the machine sleeps, that on the wall tells. l.mu is held.
+func (l *Lived) isLong(now time.Time) bool {
+	if l.long <= 0 || l.at.IsZero() {
+		return false
+	}
+	return max(now.Sub(l.at), now.Round(0).Sub(l.at.Round(0))) > l.slow+l.long
 }
 
 // SleepsFor says that the next lap comes after d. Until then now goes on by itself.

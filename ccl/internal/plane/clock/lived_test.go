@@ -2,6 +2,7 @@ package clock
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -24,6 +25,36 @@ func TestLived(t *testing.T) {
 	assert.Equal(t, 2*tick+2*lapMax, lap(tick))
 }
 
+// What a process has missed since a point in time is what of the pauses after it was not lived through, the present one among them.
+func TestMissedSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Lived
+		begin := time.Now()
+		assert.Zero(t, l.MissedSince(begin))
+		lap := func(after time.Duration) {
+			time.Sleep(after)
+			l.Lap(time.Now())
+		}
+		lap(0)
+		lap(lapMax)
+		assert.Zero(t, l.MissedSince(begin))
+		lap(time.Second)
+		assert.Equal(t, time.Second-lapMax, l.MissedSince(begin))
+		later := time.Now()
+		lap(time.Minute)
+		assert.Equal(t, time.Minute-lapMax, l.MissedSince(later))
+		assert.Equal(t, time.Minute+time.Second-2*lapMax, l.MissedSince(begin))
+		assert.Equal(t, time.Second, l.MissedSince(time.Now().Add(-time.Second)), "in the middle of a pause")
+		assert.Zero(t, l.MissedSince(time.Now()))
+		time.Sleep(time.Hour)
+		assert.Equal(t, time.Hour-lapMax, l.MissedSince(time.Now().Add(-time.Hour)), "the monitor has not been there since")
+		for range 2 * gapsKept {
+			lap(2 * lapMax)
+		}
+		assert.Equal(t, time.Duration(gapsKept*lapMax), l.MissedSince(begin), "the older ones are forgotten")
+	})
+}
+
 // Where the monitor sleeps for longer than a tick, all of that is lived through, and nothing of a pause in it.
 func TestLivedInLongTicks(t *testing.T) {
 	const long = 3 * lapMax
@@ -38,4 +69,42 @@ func TestLivedInLongTicks(t *testing.T) {
 	assert.Equal(t, 2*long+lapMax, l.Now())
 	l.Lap(at.Add(2 * time.Hour))
 	assert.Equal(t, 2*long+2*lapMax, l.Now(), "the sleep after that was a tick")
+}
+
+// A long pause is noticed, at once by who asks before the monitor has looked at the clock, and also where the machine slept and the
+// clock that counts on with it. It is over at the time lived then. What is shorter than that, or meant, is none.
+func TestStood(t *testing.T) {
+	const long, tick = 2 * time.Second, 5 * time.Millisecond
+	var l Lived
+	stood := func(again time.Duration, ever bool) {
+		t.Helper()
+		got, is := l.Stood()
+		assert.Equal(t, ever, is)
+		assert.Equal(t, again, got)
+	}
+	at := time.Now()
+	l.Lap(at.Add(-time.Hour))
+	stood(0, false) // nobody wants to know
+	l.Notice(long)
+	stood(lapMax, true) // the monitor has not been there since
+	l = Lived{}
+	l.Notice(long)
+	stood(0, false)
+	l.Lap(at)
+	l.Lap(at.Add(long))
+	stood(0, false)
+	l.Lap(at.Add(2*long + tick))
+	stood(2*lapMax, true)
+	l.Lap(at.Add(2*long + 2*tick))
+	stood(2*lapMax, true)
+	l.SleepsFor(time.Hour)
+	l.Lap(at.Add(time.Hour))
+	stood(2*lapMax, true)
+
+	l = Lived{}
+	l.Notice(long)
+	slept := at.Round(0) // as if the clock that counts on had stood still
+	l.Lap(slept)
+	l.Lap(slept.Add(long + tick))
+	stood(lapMax, true)
 }

@@ -19,7 +19,7 @@ const (
 	FrameStatus = 4 // where a rank stands
 
 	FrameHead    = 4
-	FrameVersion = 6
+	FrameVersion = 7
 	FrameMax     = FrameHead + max(event.Wire, status.Wire)
 )
 

@@ -1,0 +1,81 @@
+package plane
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Whether a loss is certain. On one host the kernel says that a process has ended, and what the others have believed before is read
+// first, in the log of the host: certain. The end of a process of another host shows by its port, which its host refuses. That it
+// has ended is then true, but not that it was here until then: the others give up a process that they have not heard for
+// PeerTimeout, go on without it, and may come to their end when that one is back. Then it is they that would be counted
+// out of a majority. So this process must know that they have counted it in until a moment ago:
+//
+//   - it has not stood still, for half of PeerTimeout or longer, since it last heard the other host; what comes at once when it goes
+//     on does not count, since it may have been sent before;
+//   - it has heard that within half of PeerTimeout, or no loss is suspected: there is no sign of a partition.
+//
+// What stands still with all of its clocks, as a virtual machine may, cannot know that it did.
+
+// errEnded is why a rank is lost whose process was seen to end: it has sent all that it will ever send. Where it is all that
+// is said, that is certain: see Lost.
+var errEnded = errors.New("its process ended")
+
+// endOf is why s takes the ranks of the process of rank w of the world, on another host, for lost, where that seems to have ended.
+// refused says that its host answers that nobody listens at its port any more.
+func endOf(s *Site, w int, refused bool) error {
+	switch {
+	case !refused: // a cut may look like an end
+		return fmt.Errorf("%w, or its host cannot be reached", errEnded)
+	case !IsCertain(s, w):
+		return fmt.Errorf("%w, perhaps after it had given up this host", errEnded)
+	}
+	return errEnded
+}
+
+// IsCertain reports whether the word of the host of rank w of the world that the rank is there no more, since its process has ended or
+// has closed the Comm, makes it certain that it has not gone on without the process of s.
+func IsCertain(s *Site, w int) bool {
+	if s.isGivenUp() {
+		return false
+	}
+	j := s.Job
+	if j.peer <= 0 { // nobody is given up for silence
+		return true
+	}
+	again, stood := j.Time.Lived.Stood()
+	now := j.Time.Lived.Now()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	h, ever := s.near.heard[j.World.Topo.Node(w)]
+	if stood && !h.since(again) {
+		return false
+	}
+	return ever && now-h.last <= j.trusted() || len(j.World.dead) == len(j.World.ended)
+}
+
+// trusted is how long a process may be silent, or have stood still, and others certainly have not given it up and gone on.
+func (j *Job) trusted() time.Duration { return j.peer / 2 }
+
+// heard is the last time for which another host was heard, without a break, in time lived.
+type heard struct{ first, last time.Duration }
+
+// unbroken is how long a host that beats may say nothing. It takes less to read all that was sent to a process that stood still.
+const unbroken = leastSilence
+
+// since reports whether a host was heard for a while after that.
+func (h heard) since(t time.Duration) bool { return h.last-max(h.first, t) >= unbroken }
+
+// hear notes that something has come from host h.
+func (s *neighborhood) hear(h int) {
+	now := s.host.Job.Time.Lived.Now()
+	s.host.Job.mu.Lock()
+	defer s.host.Job.mu.Unlock()
+	was, ever := s.heard[h]
+	if !ever || now-was.last > unbroken {
+		was.first = now
+	}
+	was.last = now
+	s.heard[h] = was
+}
