@@ -33,7 +33,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 						}
 						return nil
 					}
-					require.Zero(t, allocs(t, c, 5, func() { step(t, m, micros, update) }))
+					require.Zero(t, ccltest.Allocs(t, c, 5, func() { step(t, m, micros, update) }))
 					require.NoError(t, m.Close())
 				})
 			})
@@ -58,7 +58,7 @@ func TestAccumulationAllocatesNothing(t *testing.T) {
 					}
 					require.NoError(t, m.Step(ctx, noUpdate))
 				}
-				require.Zero(t, allocs(t, c, 5, step), "stage %d, ReduceMaster %v", stage, wide)
+				require.Zero(t, ccltest.Allocs(t, c, 5, step), "stage %d, ReduceMaster %v", stage, wide)
 				require.NoError(t, m.Close())
 			})
 		}

@@ -183,7 +183,7 @@ func TestFrozen(t *testing.T) {
 						require.Equal(t, gathered, m.Stats().Gathered)
 					}
 
-					require.Zero(t, allocs(t, c, 3, func() { loraStep(t, m, c.Rank(), micros, update, same64, same64) }))
+					require.Zero(t, ccltest.Allocs(t, c, 3, func() { loraStep(t, m, c.Rank(), micros, update, same64, same64) }))
 					require.NoError(t, m.Close())
 				})
 			})

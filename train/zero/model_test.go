@@ -1,7 +1,6 @@
 package zero_test
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,24 +50,3 @@ func noGrads[P zero.Float](int, [][]P) {}
 
 // noUpdate leaves parameters as they are.
 func noUpdate[M zero.Float](zero.Piece, []M, []M) error { return nil }
-
-// allocs is how often a step of all ranks allocates, after it was made three times: AllocsPerRun counts for the whole process. It is
-// the least of three counts, since others of the process may have had something to do; 0 on ranks but the first.
-func allocs(t testing.TB, c *ccl.Comm, runs int, step func()) float64 {
-	for range 3 {
-		step()
-	}
-	got := math.Inf(1)
-	for range 3 {
-		require.NoError(t, ccl.Barrier(t.Context(), c))
-		if c.Rank() == 0 {
-			got = min(got, testing.AllocsPerRun(runs, step))
-			continue
-		}
-		for range runs + 1 { // AllocsPerRun makes one more
-			step()
-		}
-		got = 0
-	}
-	return got
-}
