@@ -158,75 +158,54 @@ func blocks(c *Comm, k *Call, part string, n int, whole string, all int) error {
 // Gather collects the src of all ranks in root's dst, block after block; elsewhere dst is not used.
 // In place at the root: src is its block of dst.
 func Gather[T Number](ctx context.Context, c *Comm, dst, src []T, root int) error {
-	k, err := gather(c, dst, src, root)
+	k, err := rooted(c, KindGather, dst, src, nil, root)
 	return run(ctx, c, &k, err)
-}
-
-func gather[T Number](c *Comm, dst, src []T, root int) (Call, error) {
-	if c.rank != root {
-		dst = nil
-	}
-	k := typed(KindGather, dst, src)
-	k.N, k.Root = len(src), root
-	if c.rank != root {
-		return k, nil
-	}
-	k.InPlace = isBlock(src, dst, root*len(src))
-	return k, lengths(KindGather, "dst", len(dst), len(src)*c.size)
 }
 
 // GatherV is Gather with blocks of counts[r] elements.
 func GatherV[T Number](ctx context.Context, c *Comm, dst []T, counts []int, src []T, root int) error {
-	whole := ""
-	if c.rank == root {
-		whole = "dst"
-	} else {
-		dst = nil
-	}
-	k := typed(KindGatherV, dst, src)
-	k.N, k.DC, k.Root = len(src), counts, root
-	err := blocks(c, &k, "src", len(src), whole, len(dst))
-	if err == nil && whole != "" && len(counts) == c.size {
-		k.InPlace = isBlock(src, dst, sum(counts[:root]))
-	}
+	k, err := rooted(c, KindGatherV, dst, src, counts, root)
 	return run(ctx, c, &k, err)
 }
 
 // Scatter gives block r of root's src to rank r; elsewhere src is not used. In place at the root:
 // dst is its block of src.
 func Scatter[T Number](ctx context.Context, c *Comm, dst, src []T, root int) error {
-	k, err := scatter(c, dst, src, root)
+	k, err := rooted(c, KindScatter, dst, src, nil, root)
 	return run(ctx, c, &k, err)
-}
-
-func scatter[T Number](c *Comm, dst, src []T, root int) (Call, error) {
-	if c.rank != root {
-		src = nil
-	}
-	k := typed(KindScatter, dst, src)
-	k.N, k.Root = len(dst), root
-	if c.rank != root {
-		return k, nil
-	}
-	k.InPlace = isBlock(dst, src, root*len(dst))
-	return k, lengths(KindScatter, "src", len(src), len(dst)*c.size)
 }
 
 // ScatterV is Scatter with blocks of counts[r] elements.
 func ScatterV[T Number](ctx context.Context, c *Comm, dst, src []T, counts []int, root int) error {
-	whole := ""
-	if c.rank == root {
-		whole = "src"
-	} else {
-		src = nil
-	}
-	k := typed(KindScatterV, dst, src)
-	k.N, k.DC, k.Root = len(dst), counts, root
-	err := blocks(c, &k, "dst", len(dst), whole, len(src))
-	if err == nil && whole != "" && len(counts) == c.size {
-		k.InPlace = isBlock(dst, src, sum(counts[:root]))
-	}
+	k, err := rooted(c, KindScatterV, dst, src, counts, root)
 	return run(ctx, c, &k, err)
+}
+
+// rooted describes a Gather or a Scatter: every rank has a part, and the root the whole, which is not used elsewhere. Blocks of
+// GatherV and ScatterV have counts[r] elements.
+func rooted[T Number](c *Comm, kind Kind, dst, src []T, counts []int, root int) (Call, error) {
+	part, whole, names := &src, &dst, [2]string{"src", "dst"}
+	if kind == KindScatter || kind == KindScatterV {
+		part, whole, names = &dst, &src, [2]string{"dst", "src"}
+	}
+	if c.rank != root {
+		*whole, names[1] = nil, ""
+	}
+	k := typed(kind, dst, src)
+	k.N, k.DC, k.Root = len(*part), counts, root
+	from := root * k.N // where the root's own block begins in the whole
+	if kind == KindGatherV || kind == KindScatterV {
+		if err := blocks(c, &k, names[0], k.N, names[1], len(*whole)); err != nil || len(counts) != c.size || c.rank != root {
+			return k, err
+		}
+		from = sum(counts[:root])
+	} else if c.rank == root {
+		if err := lengths(kind, names[1], len(*whole), k.N*c.size); err != nil {
+			return k, err
+		}
+	}
+	k.InPlace = isBlock(*part, *whole, from)
+	return k, nil
 }
 
 // AllGather collects the src of all ranks in everyone's dst, block after block. In place, on all

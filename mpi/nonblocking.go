@@ -63,13 +63,13 @@ func Ireducescatter[T Number](c *Comm, dst, src []T, op Op) (*Request, error) {
 
 // Igather is Gather.
 func Igather[T Number](c *Comm, dst, src []T, root int) (*Request, error) {
-	k, err := gather(c, dst, src, root)
+	k, err := rooted(c, KindGather, dst, src, nil, root)
 	return begun(c, &k, err)
 }
 
 // Iscatter is Scatter.
 func Iscatter[T Number](c *Comm, dst, src []T, root int) (*Request, error) {
-	k, err := scatter(c, dst, src, root)
+	k, err := rooted(c, KindScatter, dst, src, nil, root)
 	return begun(c, &k, err)
 }
 

@@ -34,11 +34,7 @@ func TestChainSteps(t *testing.T) {
 		{add(0, 0, 1), both(to(2, 0, 1), add(0, 1, 2)), both(to(2, 1, 2), add(0, 2, 3)), both(to(2, 2, 3), from(2, 1, 2))},
 		{add(1, 0, 1), both(to(0, 0, 1), add(1, 1, 2)), both(to(1, 1, 2), add(1, 2, 3))},
 	} {
-		s, err := Build("chain", op.ReduceScatter, Flat(3), rank, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantSteps(t, s, want...)
+		wantSteps(t, build(t, "chain", op.ReduceScatter, Flat(3), 0)[rank], want...)
 	}
 }
 

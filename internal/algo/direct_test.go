@@ -37,11 +37,7 @@ func TestOthers(t *testing.T) {
 
 // TestDirectSteps: every rank's contribution to part 1 comes straight to rank 1.
 func TestDirectSteps(t *testing.T) {
-	s, err := Build("direct", op.AllReduce, Flat(3), 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantSteps(t, s,
+	wantSteps(t, build(t, "direct", op.AllReduce, Flat(3), 0)[1],
 		both(to(0, 0, 1), to(2, 2, 3), add(0, 1, 2), add(2, 1, 2)),
 		both(to(0, 1, 2), to(2, 1, 2), from(0, 0, 1), from(2, 2, 3)))
 }

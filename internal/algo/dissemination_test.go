@@ -38,11 +38,7 @@ func TestDissemination(t *testing.T) {
 }
 
 func TestDisseminationSteps(t *testing.T) {
-	s, err := Build("dissemination", op.AllGather, Flat(5), 3, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantSteps(t, s,
+	wantSteps(t, build(t, "dissemination", op.AllGather, Flat(5), 0)[3],
 		both(to(2, 3, 4), from(4, 4, 5)),
 		both(to(1, 3, 5), from(0, 0, 2)),
 		both(to(4, 3, 4), from(2, 2, 3)))

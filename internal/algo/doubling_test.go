@@ -34,11 +34,7 @@ func TestDoublingSteps(t *testing.T) {
 		{swap(5), swap(1)},
 		{swap(4), swap(3)},
 	} {
-		s, err := Build("doubling", op.AllReduce, Flat(6), rank, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantSteps(t, s, want...)
+		wantSteps(t, build(t, "doubling", op.AllReduce, Flat(6), 0)[rank], want...)
 	}
 }
 

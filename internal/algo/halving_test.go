@@ -33,11 +33,7 @@ func TestHalvingStaysNear(t *testing.T) {
 }
 
 func TestHalvingSteps(t *testing.T) {
-	s, err := Build("halving", op.AllReduce, Flat(4), 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantSteps(t, s,
+	wantSteps(t, build(t, "halving", op.AllReduce, Flat(4), 0)[1],
 		both(to(0, 0, 2), add(0, 2, 4)),
 		both(to(3, 3, 4), add(3, 2, 3)), // part 2 is complete
 		both(to(3, 2, 3), from(3, 3, 4)),

@@ -33,11 +33,7 @@ func TestRingEntersHostsOnce(t *testing.T) {
 }
 
 func TestRingSteps(t *testing.T) {
-	s, err := Build("ring", op.AllReduce, Flat(3), 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantSteps(t, s,
+	wantSteps(t, build(t, "ring", op.AllReduce, Flat(3), 0)[1],
 		both(to(2, 0, 1), add(0, 2, 3)),
 		both(to(2, 2, 3), add(0, 1, 2)), // part 1 is complete
 		both(to(2, 1, 2), from(0, 0, 1)),

@@ -28,10 +28,6 @@ func TestScatterRingSteps(t *testing.T) {
 		{from(2, 2, 3), both(to(2, 2, 3), from(0, 1, 2)), both(to(2, 1, 2), from(0, 0, 1))},
 		{to(1, 2, 3), to(0, 1, 2), both(to(0, 0, 1), from(1, 2, 3)), both(to(0, 2, 3), from(1, 1, 2))},
 	} {
-		s, err := Build("scatter-ring", op.Broadcast, Flat(3), rank, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantSteps(t, s, want...)
+		wantSteps(t, build(t, "scatter-ring", op.Broadcast, Flat(3), 2)[rank], want...)
 	}
 }

@@ -1,15 +1,6 @@
 package imports
 
-import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
-	"path"
-	"testing"
-
-	"github.com/stretchr/testify/require"
-)
+import "go/ast"
 
 // public are the packages whose names users read about.
 var public = []string{"ccl", "ccl/boot", "ccl/ccltest", "mpi", "gpu", "cuda", "rocm", "xpu",
@@ -51,24 +42,13 @@ func bare(file *ast.File) (names []string) {
 }
 
 // Each exported name has a comment.
-func TestNamesAreExplained(t *testing.T) {
-	repo := os.DirFS("../..")
-	for _, dir := range public {
-		files := 0
-		require.NoError(t, sources(repo, dir, func(name string, text []byte) error {
-			if path.Dir(name) != dir {
-				return nil
-			}
-			files++
-			file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
-			require.NoError(t, err)
-			require.Empty(t, bare(file), name)
-			return nil
-		}))
-		require.NotZero(t, files, dir)
-	}
-	planted := "package p\n\nfunc F() {}\n\ntype T struct{}\n\nfunc (t *T) M() {}\n\nfunc (t *u) N() {}\n\nvar V, w = 1, 2\n\n// G is told of.\nfunc G() {}\n"
-	file, err := parser.ParseFile(token.NewFileSet(), "p.go", planted, parser.ParseComments)
-	require.NoError(t, err)
-	require.Equal(t, []string{"F", "T", "T.M", "V"}, bare(file))
+var explained = rule{
+	name: "names are explained", dirs: public, alone: true,
+	finds: func(s *source, bad func(string)) {
+		for _, name := range bare(s.File) {
+			bad(s.name + ": " + name)
+		}
+	},
+	planted: map[string]string{"ccl/p.go": "package ccl\n\nfunc F() {}\n\ntype T struct{}\n\nfunc (t *T) M() {}\n\nfunc (t *u) N() {}\n\nvar V, w = 1, 2\n\n// G is told of.\nfunc G() {}\n"},
+	want:    []string{"ccl/p.go: F", "ccl/p.go: T", "ccl/p.go: T.M", "ccl/p.go: V"},
 }

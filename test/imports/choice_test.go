@@ -3,12 +3,9 @@ package imports
 import (
 	"go/ast"
 	"go/build/constraint"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -32,22 +29,22 @@ var local = map[string]string{
 // platforms are the build constraints that all ranks of a host have in common.
 var platforms = []string{"linux", "darwin", "windows", "unix", "amd64", "arm64"}
 
-// sees lists what the files of a package see of this process alone.
-func sees(files fs.FS, dir string) (list []string, err error) {
-	err = in(files, dir, func(src *source) {
+// Packages that choose see nothing that this process alone knows.
+var blindChoices = rule{
+	name: "choices are blind", dirs: choosing, alone: true,
+	finds: func(src *source, bad func(string)) {
 		if local[src.name] != "" {
 			return
 		}
 		for _, spec := range src.Imports {
 			if imported := strings.Trim(spec.Path.Value, `"`); slices.Contains(blind, imported) {
-				list = append(list, src.name+" imports "+imported)
+				bad(src.name + " imports " + imported)
 			}
 		}
-		ast.Inspect(src.File, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains(unseen, s.Sel.Name) {
-				list = append(list, src.name+" names "+s.Sel.Name)
+		each(src.File, func(s *ast.SelectorExpr) {
+			if slices.Contains(unseen, s.Sel.Name) {
+				bad(src.name + " names " + s.Sel.Name)
 			}
-			return true
 		})
 		for line := range strings.Lines(string(src.text)) {
 			if !constraint.IsGoBuild(line) {
@@ -56,44 +53,26 @@ func sees(files fs.FS, dir string) (list []string, err error) {
 			expr, _ := constraint.Parse(line) // which the compiler has read
 			expr.Eval(func(tag string) bool {
 				if !slices.Contains(platforms, tag) {
-					list = append(list, src.name+" is built by "+tag)
+					bad(src.name + " is built by " + tag)
 				}
 				return true
 			})
 		}
-	})
-	return list, err
+	},
+	planted: map[string]string{
+		"ccl/internal/rounds/a.go":   "package rounds\n\nimport \"" + module + "/ccl/internal/machine\"\n\nvar from = machine.CPU.ReadMovedFrom\n",
+		"ccl/internal/rounds/b.go":   "package rounds\n\nimport \"syscall\"\n\nvar v, _ = syscall.Getenv(\"GOCCL_SHM_READ\")\n",
+		"ccl/internal/rounds/c.go":   "//go:build race\n\npackage rounds\n",
+		"ccl/internal/rounds/d.go":   "//go:build linux\n\npackage rounds\n\nimport \"context\"\n",
+		"ccl/internal/rounds/e/f.go": "package e\n\nimport \"os\"\n",
+		"ccl/internal/links/head.go": "package links\n\nimport \"os\"\n\nvar v = os.Getenv(\"GOCCL_CHECKSUM\")\n",
+	},
+	want: []string{"ccl/internal/rounds/a.go imports " + module + "/ccl/internal/machine", "ccl/internal/rounds/b.go names Getenv", "ccl/internal/rounds/c.go is built by race"},
 }
 
-func TestChoices(t *testing.T) {
-	files := os.DirFS("../..")
-	for _, dir := range choosing {
-		list, err := sees(files, dir)
-		require.NoError(t, err)
-		require.Empty(t, list, dir)
-	}
+// Each file that may see more is there.
+func TestLocalFilesAreThere(t *testing.T) {
 	for name := range local {
-		_, err := fs.Stat(files, name)
-		require.NoError(t, err, "take it from the list")
+		require.FileExists(t, "../../"+name, "take it from the list")
 	}
-}
-
-// What a process alone knows is found in a package that chooses.
-func TestChoicesFinds(t *testing.T) {
-	planted := fstest.MapFS{
-		"ccl/internal/rounds/a.go":   {Data: []byte("package rounds\n\nimport \"" + module + "/ccl/internal/machine\"\n\nvar from = machine.CPU.ReadMovedFrom\n")},
-		"ccl/internal/rounds/b.go":   {Data: []byte("package rounds\n\nimport \"syscall\"\n\nvar v, _ = syscall.Getenv(\"GOCCL_SHM_READ\")\n")},
-		"ccl/internal/rounds/c.go":   {Data: []byte("//go:build race\n\npackage rounds\n")},
-		"ccl/internal/rounds/d.go":   {Data: []byte("//go:build linux\n\npackage rounds\n\nimport \"context\"\n")},
-		"ccl/internal/rounds/e/f.go": {Data: []byte("package e\n\nimport \"os\"\n")},
-		"ccl/internal/links/head.go": {Data: []byte("package links\n\nimport \"os\"\n\nvar v = os.Getenv(\"GOCCL_CHECKSUM\")\n")},
-	}
-	list, err := sees(planted, "ccl/internal/rounds")
-	require.NoError(t, err)
-	require.Equal(t, []string{
-		"ccl/internal/rounds/a.go imports " + module + "/ccl/internal/machine", "ccl/internal/rounds/b.go names Getenv", "ccl/internal/rounds/c.go is built by race",
-	}, list)
-	list, err = sees(planted, "ccl/internal/links")
-	require.NoError(t, err)
-	require.Empty(t, list)
 }

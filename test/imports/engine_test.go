@@ -2,15 +2,13 @@ package imports
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
-	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,122 +16,84 @@ import (
 // An Engine answers ErrUnsupported to what it lacks, so package ccl asks none what it is: it asserts no type of package engine,
 // and nothing of a Comm's library, but that it is an engine.Memory, once.
 
-// asserted lists the types that the files of package ccl assert of engines, but for the first engine.Memory.
-func asserted(files fs.FS) (list []string, err error) {
-	memory := 0
-	err = sources(files, "ccl", func(name string, text []byte) error {
-		if path.Dir(name) != "ccl" {
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		check := func(of, typ ast.Expr) {
-			t, _ := typ.(*ast.SelectorExpr)
-			_, isEngine := of.(*ast.SelectorExpr)
-			isEngine = isEngine && (of.(*ast.SelectorExpr).Sel.Name == "Engine" || of.(*ast.SelectorExpr).Sel.Name == "lib")
-			switch {
-			case t != nil && isIdent(t.X, "engine") && t.Sel.Name == "Memory":
-				if memory++; memory > 1 {
-					list = append(list, name+": engine.Memory once more")
+var oneMemory = rule{
+	name: "no type of an engine is asserted", dirs: []string{"ccl"}, alone: true,
+	finds: func(src *source, bad func(string)) {
+		for _, d := range src.Decls {
+			check := func(of, typ ast.Expr) {
+				t, _ := typ.(*ast.SelectorExpr)
+				engine, _ := of.(*ast.SelectorExpr)
+				switch {
+				case t != nil && isIdent(t.X, "engine"):
+					bad(src.name + ":" + nameOf(d) + " engine." + t.Sel.Name)
+				case engine != nil && (engine.Sel.Name == "Engine" || engine.Sel.Name == "lib"):
+					bad(src.name + ":" + nameOf(d) + " of an engine")
 				}
-			case t != nil && isIdent(t.X, "engine"):
-				list = append(list, name+": engine."+t.Sel.Name)
-			case isEngine:
-				list = append(list, name+": of an engine")
 			}
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.TypeAssertExpr:
+			each(d, func(n *ast.TypeAssertExpr) {
 				if n.Type != nil {
 					check(n.X, n.Type)
 				}
-			case *ast.TypeSwitchStmt:
+			})
+			each(d, func(n *ast.TypeSwitchStmt) {
 				for _, clause := range n.Body.List {
 					for _, typ := range clause.(*ast.CaseClause).List {
 						check(nil, typ)
 					}
 				}
-			}
-			return true
-		})
-		return nil
-	})
-	return list, err
-}
-
-func isIdent(e ast.Expr, name string) bool {
-	id, ok := e.(*ast.Ident)
-	return ok && id.Name == name
-}
-
-func TestAssertions(t *testing.T) {
-	list, err := asserted(os.DirFS("../.."))
-	require.NoError(t, err)
-	require.Empty(t, list)
-}
-
-func TestAssertionsAreFound(t *testing.T) {
-	list, err := asserted(fstest.MapFS{
-		"ccl/a.go": {Data: []byte(`package ccl
-			var m, ok = c.lib.Engine.(engine.Memory)
+			})
+		}
+	},
+	allowed: []string{"ccl/memory.go:memoryOf engine.Memory"},
+	planted: map[string]string{
+		"ccl/a.go": `package ccl
 			var d, fine = s.(interface{ Device() int })
 			var t, no = e.(engine.Timer)
-			var x, anonymous = c.lib.Engine.(interface{ Shrink() })`)},
-		"ccl/b.go": {Data: []byte(`package ccl
+			var x, anonymous = c.lib.Engine.(interface{ Shrink() })`,
+		"ccl/b.go": `package ccl
 			func f() { switch e.(type) { case *args, engine.Splitter: } }
-			var twice = e.(engine.Memory)`)},
-		"ccl/internal/c.go": {Data: []byte(`package internal
-			var t, ok = e.(engine.Timer)`)},
-	})
-	require.NoError(t, err)
-	require.Equal(t, []string{"ccl/a.go: engine.Timer", "ccl/a.go: of an engine", "ccl/b.go: engine.Splitter", "ccl/b.go: engine.Memory once more"}, list)
+			var twice = e.(engine.Memory)`,
+		"ccl/internal/c.go": `package internal
+			var t, ok = e.(engine.Timer)`,
+	},
+	want: []string{"ccl/a.go:the file engine.Timer", "ccl/a.go:the file of an engine", "ccl/b.go:f engine.Splitter", "ccl/b.go:the file engine.Memory"},
 }
 
+// libraries are the backends but cpu.
+var libraries = []string{"nccl", "rccl", "oneccl", "mpi"}
+
 // What there is to know of a backend is in its row in internal/engine. A file that names three of them has a list of its own.
-func listing(files fs.FS, dir string, backends []string) (list []string, err error) {
-	err = sources(files, dir, func(name string, text []byte) error {
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
+var oneListOfBackends = rule{
+	name: "there is one list of backends", dirs: []string{"ccl", "bench", "internal/gpu", "internal/sycl"},
+	finds: func(src *source, bad func(string)) {
 		named := map[string]bool{}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-				s, _ := strconv.Unquote(lit.Value)
-				for _, b := range backends {
-					for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ' ' }) {
-						named[b] = named[b] || word == b
-					}
+		each(src.File, func(lit *ast.BasicLit) {
+			s, _ := strconv.Unquote(lit.Value)
+			for word := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ' ' }) {
+				if lit.Kind == token.STRING && slices.Contains(libraries, word) {
+					named[word] = true
 				}
 			}
-			return true
 		})
-		n := 0
-		for _, is := range named {
-			if is {
-				n++
-			}
+		if len(named) >= 3 {
+			bad(src.name)
 		}
-		if n >= 3 {
-			list = append(list, name)
-		}
-		return nil
-	})
-	return list, err
+	},
+	planted: map[string]string{
+		"bench/a.go": "package a\nvar names = []string{\"nccl\", \"rccl\", \"mpi\"}",
+		"bench/b.go": "package a\nconst help = \"engine: cpu nccl rccl oneccl\"",
+		"bench/c.go": "package a\nvar two = []string{\"nccl\", \"mpi\", \"nccl-mpi\"}",
+	},
+	want: []string{"bench/a.go", "bench/b.go"},
 }
 
 // rows are the libraries' names: of each there is a file that registers it, under its tag.
 func rows(t *testing.T) (names []string) {
 	files := os.DirFS("../..")
-	require.NoError(t, sources(files, "internal/engine", func(name string, text []byte) error {
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		ast.Inspect(file, func(n ast.Node) bool {
-			lit, ok := n.(*ast.CompositeLit)
-			if !ok || !isIdent(lit.Type, "Backend") {
-				return true
+	require.NoError(t, below(files, "internal/engine", func(src *source) {
+		each(src.File, func(lit *ast.CompositeLit) {
+			if !isIdent(lit.Type, "Backend") {
+				return
 			}
 			for _, e := range lit.Elts {
 				if kv := e.(*ast.KeyValueExpr); isIdent(kv.Key, "Name") {
@@ -142,16 +102,14 @@ func rows(t *testing.T) (names []string) {
 					}
 				}
 			}
-			return false
 		})
-		return err
 	}))
 	return names
 }
 
 func TestBackends(t *testing.T) {
 	files, names := os.DirFS("../.."), rows(t)
-	require.Len(t, names, 4)
+	require.ElementsMatch(t, libraries, names)
 	for _, name := range names {
 		text, err := fs.ReadFile(files, "ccl/backend_"+name+".go")
 		require.NoError(t, err)
@@ -164,19 +122,4 @@ func TestBackends(t *testing.T) {
 		name := strings.TrimSuffix(strings.TrimPrefix(file, "ccl/backend_"), ".go")
 		require.Contains(t, append(names, "test"), name, "a backend without a row: builds without it know nothing of it")
 	}
-	for _, dir := range []string{"ccl", "bench", "internal/gpu", "internal/sycl"} {
-		list, err := listing(files, dir, names)
-		require.NoError(t, err)
-		require.Empty(t, list, "a second list of backends")
-	}
-}
-
-func TestListsAreFound(t *testing.T) {
-	list, err := listing(fstest.MapFS{
-		"bench/a.go": {Data: []byte("package a\nvar names = []string{\"x\", \"y\", \"z\"}")},
-		"bench/b.go": {Data: []byte("package a\nconst help = \"engine: cpu x y z\"")},
-		"bench/c.go": {Data: []byte("package a\nvar two = []string{\"x\", \"y\", \"xyz\"}")},
-	}, "bench", []string{"x", "y", "z"})
-	require.NoError(t, err)
-	require.Equal(t, []string{"bench/a.go", "bench/b.go"}, list)
 }

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,66 +23,45 @@ const registry = "internal/environ"
 // variable is a string that is such a name, or sets one, or begins all of them.
 var variable = regexp.MustCompile(`^GOCCL_[A-Z0-9_]*(=\S*)?$`)
 
-// namedElsewhere lists the places below dir, tests and what only they use excepted, that have the name of a variable, or
-// that read the environment by an entry's name and not by the entry, which would take any value.
-func namedElsewhere(files fs.FS, dir string) (bad []string, err error) {
-	err = below(files, dir, func(src *source) {
+// No code but the registry knows a variable of goccl by its name, tests and what only they use excepted: whoever reads one asks its
+// entry, which refuses what makes no sense.
+var registered = rule{
+	name: "variables are registered", dirs: []string{"."},
+	finds: func(src *source, bad func(string)) {
 		if in := path.Dir(src.name); in == registry || strings.HasPrefix(src.name, "test/") || strings.HasSuffix(in, "/gputest") || strings.HasSuffix(in, "/xlatest") || strings.HasSuffix(in, "/ccltest") {
 			return
 		}
-		ast.Inspect(src.File, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BasicLit:
-				if s, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && variable.MatchString(s) {
-					bad = append(bad, src.at(n)+" names "+s)
-				}
-			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.SelectorExpr); ok && (f.Sel.Name == "Getenv" || f.Sel.Name == "LookupEnv") && len(n.Args) == 1 && ofEntry(n.Args[0]) {
-					bad = append(bad, src.at(n)+" reads an entry by its name")
-				}
+		each(src.File, func(n *ast.BasicLit) {
+			if s, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && variable.MatchString(s) {
+				bad(src.at(n) + " names " + s)
 			}
-			return true
 		})
-	})
-	slices.Sort(bad)
-	return bad, err
-}
-
-// ofEntry reports whether an expression has something of the registry in it.
-func ofEntry(e ast.Expr) (found bool) {
-	ast.Inspect(e, func(n ast.Node) bool {
-		id, ok := n.(*ast.Ident)
-		found = found || ok && id.Name == "environ"
-		return !found
-	})
-	return found
-}
-
-// No code but the registry knows a variable of goccl by its name: whoever reads one asks its entry, which refuses what
-// makes no sense.
-func TestVariablesAreRegistered(t *testing.T) {
-	bad, err := namedElsewhere(os.DirFS("../.."), ".")
-	require.NoError(t, err)
-	require.Empty(t, bad)
-}
-
-func TestVariablesAreRegisteredFinds(t *testing.T) {
-	files := fstest.MapFS{
-		"ccl/a.go": {Data: []byte(`package ccl
+		each(src.File, func(n *ast.CallExpr) {
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && (f.Sel.Name == "Getenv" || f.Sel.Name == "LookupEnv") && len(n.Args) == 1 && ofEntry(n.Args[0]) {
+				bad(src.at(n) + " reads an entry by its name")
+			}
+		})
+	},
+	planted: map[string]string{
+		"ccl/a.go": `package ccl
 import "os"
 const name = "GOCCL_HIDDEN"
 var a = os.Getenv("GOCCL_RANK") + os.Getenv(environ.Rank.Name) + environ.Rank.Text(os.Getenv)
 var b = []string{"GOCCL_RANK=" + a, "GOCCL_RANK=%d", "set GOCCL_RANK=3", "RANK"}
 func f() bool { return strings.HasPrefix(a, "GOCCL_") }
-`)},
-		"ccl/a_test.go":                {Data: []byte("package ccl\nvar a = \"GOCCL_RANK\"\n")},
-		"internal/environ/registry.go": {Data: []byte("package environ\nvar a = \"GOCCL_RANK\"\n")},
-		"test/lab/main.go":             {Data: []byte("package main\nvar a = \"GOCCL_RANK\"\n")},
-	}
-	bad, err := namedElsewhere(files, ".")
-	require.NoError(t, err)
-	require.Equal(t, []string{"ccl/a.go:3 names GOCCL_HIDDEN", "ccl/a.go:4 names GOCCL_RANK", "ccl/a.go:4 reads an entry by its name",
-		"ccl/a.go:5 names GOCCL_RANK=", "ccl/a.go:5 names GOCCL_RANK=%d", "ccl/a.go:6 names GOCCL_"}, bad)
+`,
+		"ccl/a_test.go":                "package ccl\nvar a = \"GOCCL_RANK\"\n",
+		"internal/environ/registry.go": "package environ\nvar a = \"GOCCL_RANK\"\n",
+		"test/lab/main.go":             "package main\nvar a = \"GOCCL_RANK\"\n",
+	},
+	want: []string{"ccl/a.go:3 names GOCCL_HIDDEN", "ccl/a.go:4 names GOCCL_RANK", "ccl/a.go:4 reads an entry by its name",
+		"ccl/a.go:5 names GOCCL_RANK=", "ccl/a.go:5 names GOCCL_RANK=%d", "ccl/a.go:6 names GOCCL_"},
+}
+
+// ofEntry reports whether an expression has something of the registry in it.
+func ofEntry(e ast.Expr) (found bool) {
+	each(e, func(id *ast.Ident) { found = found || id.Name == "environ" })
+	return found
 }
 
 // spelt are the names in a text.

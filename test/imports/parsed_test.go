@@ -26,7 +26,7 @@ func (s *source) at(n ast.Node) string {
 func below(files fs.FS, dir string, f func(*source)) error {
 	return sources(files, dir, func(name string, text []byte) error {
 		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -42,4 +42,36 @@ func in(files fs.FS, dir string, f func(*source)) error {
 			f(s)
 		}
 	})
+}
+
+// each calls f for each node of a type in n.
+func each[N ast.Node](n ast.Node, f func(N)) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if x, ok := n.(N); ok {
+			f(x)
+		}
+		return true
+	})
+}
+
+// nameOf is the function that a declaration is.
+func nameOf(d ast.Decl) string {
+	if f, ok := d.(*ast.FuncDecl); ok {
+		return f.Name.Name
+	}
+	return "the file"
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}
+
+// isOf reports whether e is name of package pkg, or a pointer to it.
+func isOf(e ast.Expr, pkg, name string) bool {
+	if p, ok := e.(*ast.StarExpr); ok {
+		e = p.X
+	}
+	s, ok := e.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == name && isIdent(s.X, pkg)
 }

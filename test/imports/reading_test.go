@@ -42,16 +42,11 @@ var reading = []struct {
 // readers lists the functions below ccl/internal that name something, as file:function.
 func readers(files fs.FS, name string) (list []string, err error) {
 	selected := strings.HasPrefix(name, ".")
-	err = sources(files, "ccl/internal", func(file string, text []byte) error {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, d := range parsed.Decls {
-			in := "the file"
+	err = below(files, "ccl/internal", func(src *source) {
+		for _, d := range src.Decls {
 			body := ast.Node(d)
 			if f, ok := d.(*ast.FuncDecl); ok {
-				if in = f.Name.Name; f.Body == nil {
+				if f.Body == nil {
 					continue
 				}
 				body = f.Body
@@ -64,14 +59,13 @@ func readers(files fs.FS, name string) (list []string, err error) {
 				case *ast.Ident:
 					found = !selected && n.Name == name
 				}
-				at := fmt.Sprintf("%s:%s", strings.TrimPrefix(file, "ccl/internal/"), in)
+				at := fmt.Sprintf("%s:%s", strings.TrimPrefix(src.name, "ccl/internal/"), nameOf(d))
 				if found && !slices.Contains(list, at) {
 					list = append(list, at)
 				}
 				return true
 			})
 		}
-		return nil
 	})
 	return list, err
 }

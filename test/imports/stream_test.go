@@ -2,11 +2,9 @@ package imports
 
 import (
 	"go/ast"
-	"io/fs"
 	"os"
-	"slices"
+	"path"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -15,16 +13,10 @@ import (
 // handshake returns: so no frame is read or written that it does not protect.
 var framed = []string{"ccl/boot", "ccl/internal/plane/control"}
 
-// unshaken are the fields of these packages that hold a connection all the same.
-var unshaken = []string{
-	"ccl/boot.acceptor.conns", // to be closed
-	"ccl/boot.branch.conn",    // to know it by when it ends
-	"ccl/boot.pmi.conn",       // with the launcher
-}
-
-// connections lists the fields of a package's types that hold a net.Conn, or one of its kinds.
-func connections(files fs.FS, dir string) (list []string, err error) {
-	err = in(files, dir, func(src *source) {
+// They keep no field that holds a net.Conn, or one of its kinds.
+var framedByStreams = rule{
+	name: "frames go over streams", dirs: framed, alone: true,
+	finds: func(src *source, bad func(string)) {
 		for spec := range declared(src.File) {
 			s, ok := spec.Type.(*ast.StructType)
 			if !ok {
@@ -34,23 +26,33 @@ func connections(files fs.FS, dir string) (list []string, err error) {
 				holds := false
 				ast.Inspect(f.Type, func(n ast.Node) bool {
 					if n, ok := n.(*ast.SelectorExpr); ok {
-						holds = holds || slices.Contains([]string{"Conn", "TCPConn", "UnixConn"}, n.Sel.Name) && n.X.(*ast.Ident).Name == "net"
+						holds = holds || isOf(n, "net", "Conn") || isOf(n, "net", "TCPConn") || isOf(n, "net", "UnixConn")
 					}
 					_, isFunc := n.(*ast.FuncType)
 					return !isFunc
 				})
+				at := path.Dir(src.name) + "." + spec.Name.Name
 				if holds && len(f.Names) == 0 {
-					list = append(list, dir+"."+spec.Name.Name)
+					bad(at)
 				}
 				for _, n := range f.Names {
 					if holds {
-						list = append(list, dir+"."+spec.Name.Name+"."+n.Name)
+						bad(at + "." + n.Name)
 					}
 				}
 			}
 		}
-	})
-	return list, err
+	},
+	allowed: []string{
+		"ccl/boot.acceptor.conns", // to be closed
+		"ccl/boot.branch.conn",    // to know it by when it ends
+		"ccl/boot.pmi.conn",       // with the launcher
+	},
+	// One that is kept without its handshake, embedded or in a list.
+	planted: map[string]string{
+		"ccl/boot/x.go": "package boot\n\ntype a struct{ up *auth.Stream; f func(net.Conn) }\n\ntype b struct{ net.Conn }\n\ntype c struct{ all []*net.TCPConn; n int }\n",
+	},
+	want: []string{"ccl/boot.b", "ccl/boot.c.all"},
 }
 
 // declared yields the types of a file.
@@ -70,25 +72,9 @@ func declared(file *ast.File) func(yield func(*ast.TypeSpec) bool) {
 	}
 }
 
-func TestStreams(t *testing.T) {
-	var list []string
-	for _, dir := range framed {
-		fields, err := connections(os.DirFS("../.."), dir)
-		require.NoError(t, err)
-		list = append(list, fields...)
-	}
-	require.ElementsMatch(t, unshaken, list, "frames go over an auth.Stream")
+// Data alone leave their auth.Stream.
+func TestStreamsAreTaken(t *testing.T) {
 	taken, err := readers(os.DirFS("../.."), ".Take")
 	require.NoError(t, err)
-	require.Equal(t, []string{"tcp/open.go:takeConn"}, taken, "data alone leave their auth.Stream")
-}
-
-// A connection that is kept without its handshake is found, embedded or in a list.
-func TestStreamsFinds(t *testing.T) {
-	planted := fstest.MapFS{
-		"ccl/boot/x.go": {Data: []byte("package boot\n\ntype a struct{ up *auth.Stream; f func(net.Conn) }\n\ntype b struct{ net.Conn }\n\ntype c struct{ all []*net.TCPConn; n int }\n")},
-	}
-	list, err := connections(planted, "ccl/boot")
-	require.NoError(t, err)
-	require.Equal(t, []string{"ccl/boot.b", "ccl/boot.c.all"}, list)
+	require.Equal(t, []string{"tcp/open.go:takeConn"}, taken)
 }

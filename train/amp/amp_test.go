@@ -220,18 +220,6 @@ func TestErrors(t *testing.T) {
 		for _, st := range []amp.State{{}, {Scale: .1}, {Scale: math.NaN()}, {Scale: 1, Good: -1}, {Scale: 1, Skipped: -1}} {
 			require.ErrorContains(t, s.Restore(st), "amp: Restore of")
 		}
-		got := math.Inf(1)
-		for range 3 {
-			require.NoError(t, ccl.Barrier(ctx, c))
-			if c.Rank() == 0 {
-				got = min(got, testing.AllocsPerRun(5, func() { s.Step(ctx, true) }))
-				continue
-			}
-			for range 5 + 1 {
-				s.Step(ctx, true)
-			}
-			got = 0
-		}
-		require.Zero(t, got)
+		require.Zero(t, ccltest.Allocs(t, c, 5, func() { s.Step(ctx, true) }))
 	})
 }

@@ -38,7 +38,7 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	if err := ix.needed(files).present(dir); err != nil { // before there is memory for all that the index says there is
 		return err
 	}
-	heads := make([][]byte, len(files))
+	heads := make([]*streamed, len(files))
 	where, total := map[string]string{}, 0
 	name := func(i int) string {
 		if len(files) == 1 {
@@ -53,9 +53,10 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 			total += e.bytes()
 		}
 		most := cmp.Or(d.header, maxHeader)
-		if heads[i] = header(entries); len(heads[i])-8 > most {
+		heads[i] = newHeader(len(entries), func(k int) entry { return entries[k] })
+		if n := heads[i].size - 8; n > int64(most) {
 			return fmt.Errorf("%s would have a header of %d bytes, and readers of safetensors take at most %d: give a smaller size, for more files",
-				name(i), len(heads[i])-8, most)
+				name(i), n, most)
 		}
 	}
 	tmp, _, err := d.take(to)
@@ -69,7 +70,7 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	}()
 	for i, es := range files {
 		_, err := d.create(filepath.Join(tmp, name(i)), func(w io.Writer) error {
-			if _, err := w.Write(heads[i]); err != nil {
+			if err := heads[i].write(w); err != nil {
 				return err
 			}
 			return ix.copy(w, dir, es)

@@ -41,19 +41,6 @@ type field struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// header is the beginning of a file in safetensors format, whose tensors follow one another.
-func header(es []entry) []byte {
-	head, at := map[string]any{metadata: map[string]string{"format": "pt"}}, int64(0) // which transformers asks for
-	for _, e := range es {
-		end := at + int64(prod(e.shape)*dtypes[e.dtype])
-		head[e.name] = field{e.dtype, append([]int{}, e.shape...), [2]int64{at, end}}
-		at = end
-	}
-	text, _ := json.Marshal(head) // of types that have no error
-	text = append(text, strings.Repeat(" ", (8-len(text)%8)%8)...)
-	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
-}
-
 // streamed is a header of many entries, each of which is made when it is written: their names are not in memory together.
 type streamed struct {
 	n    int

@@ -44,14 +44,13 @@ func Linear(step, warm, total int, peak, floor float64) float64 {
 
 // Cosine falls along half a cosine from peak to floor at step total (Loshchilov and Hutter 2017), and stays there.
 func Cosine(step, warm, total int, peak, floor float64) float64 {
-	switch {
-	case warm > 0 && step <= warm:
-		return peak * float64(max(step, 0)) / float64(warm)
-	case step >= total:
+	if rate, is := warming(step, warm, peak); is {
+		return rate
+	}
+	x := falling(step, max(warm, 0), total)
+	if x == 1 {
 		return floor
 	}
-	warm = max(warm, 0)
-	x := float64(max(step-warm, 0)) / float64(total-warm)
 	return floor + float64((peak-floor)*(0.5+float64(0.5*cosPi(x))))
 }
 

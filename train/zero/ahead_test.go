@@ -61,12 +61,10 @@ func TestGathersAhead(t *testing.T) {
 				})
 				require.NoError(t, err)
 				defer c.Close()
-				m, err := zero.New[float32, float32](ctx, c, units, &zero.Options{Stage: tc.stage, Ahead: tc.ahead})
-				require.NoError(t, err)
+				m := newModel[float32, float32](t, c, units, &zero.Options{Stage: tc.stage, Ahead: tc.ahead})
 				for step := range 3 {
 					for p, i := range order {
-						_, err := m.Params(ctx, i)
-						require.NoError(t, err)
+						paramsOf(t, m, i)
 						if tc.stage == 3 {
 							n := p + 1
 							if step > 0 {
@@ -81,13 +79,12 @@ func TestGathersAhead(t *testing.T) {
 						m.Release(i)
 					}
 					for i := len(units) - 1; i >= 0; i-- {
-						_, err := m.Grads(ctx, i)
-						require.NoError(t, err)
+						gradsOf(t, m, i)
 						require.NoError(t, m.Reduce(i))
 					}
 					require.NoError(t, ccl.Barrier(ctx, world))
 					seen.take()
-					require.NoError(t, m.Step(ctx, func(zero.Piece, []float32, []float32) error { return nil }))
+					require.NoError(t, m.Step(ctx, noUpdate))
 					want := parts
 					if tc.stage == 3 {
 						want = nil

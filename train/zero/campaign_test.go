@@ -140,8 +140,7 @@ func TestCampaign(t *testing.T) {
 
 func campaign(t testing.TB, c *ccl.Comm, units [][]int, want *replica, norms []float64, o *zero.Options) {
 	ctx := t.Context()
-	m, err := zero.New[float64, float64](ctx, c, units, o)
-	require.NoError(t, err)
+	m := newModel[float64, float64](t, c, units, o)
 	first, root := newReplica(units), c.Size()-1
 	avg, sq := make([][]float64, len(units)), make([][]float64, len(units))
 	for i := range units {
@@ -150,8 +149,7 @@ func campaign(t testing.TB, c *ccl.Comm, units [][]int, want *replica, norms []f
 	}
 	r := rand.New(rand.NewPCG(9, uint64(len(units)))) // alike on all ranks
 	params := func(i int) [][]float64 {
-		w, err := m.Params(ctx, i)
-		require.NoError(t, err)
+		w := paramsOf(t, m, i)
 		return w
 	}
 	adam := 0
@@ -179,8 +177,7 @@ func campaign(t testing.TB, c *ccl.Comm, units [][]int, want *replica, norms []f
 			}
 			for i := len(units) - 1; i >= 0; i-- {
 				w := params(i)
-				g, err := m.Grads(ctx, i)
-				require.NoError(t, err)
+				g := gradsOf(t, m, i)
 				for j := range w {
 					addGrads(g[j], w[j], sampleOf(step, k, c.Rank()))
 				}

@@ -45,8 +45,7 @@ func addTo(m zero.Memory, dst, src ccl.Buf) error {
 func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters []float32) {
 	ctx := t.Context()
 	units := [][]int{{5, 40}, {33}, {100}}
-	m, err := zero.New[P, float32](ctx, c, units, &o)
-	require.NoError(t, err)
+	m := newModel[P, float32](t, c, units, &o)
 	at := o.Memory // where masters are updated
 	if o.Offload {
 		at = nil
@@ -186,8 +185,7 @@ func TestDeviceTensors(t *testing.T) {
 		defer mem.Close()
 		units := [][]int{{5, 40}, {33}, {100}}
 		start := func(stage int, mem zero.Memory) *zero.Model[ccl.BFloat16, float32] {
-			m, err := zero.New[ccl.BFloat16, float32](ctx, c, units, &zero.Options{Stage: stage, Memory: mem})
-			require.NoError(t, err)
+			m := newModel[ccl.BFloat16, float32](t, c, units, &zero.Options{Stage: stage, Memory: mem})
 			return m
 		}
 		h := optim.AdamW{LR: .01, Decay: .1}

@@ -3,7 +3,6 @@ package zero_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,19 +62,16 @@ func loraStep[P, M zero.Float](t testing.TB, m *zero.Model[P, M], rank, micros i
 	for micro := range micros {
 		frozen := 0.
 		for i := range loraUnits {
-			w, err := m.Params(ctx, i)
-			require.NoError(t, err)
+			w := paramsOf(t, m, i)
 			if m.Frozen(i) {
 				frozen += value(w[0][5])
 			}
 			m.Release(i)
 		}
 		for i := len(loraUnits) - 1; i >= 0; i-- {
-			w, err := m.Params(ctx, i)
-			require.NoError(t, err)
+			w := paramsOf(t, m, i)
 			if !m.Frozen(i) {
-				g, err := m.Grads(ctx, i)
-				require.NoError(t, err)
+				g := gradsOf(t, m, i)
 				for j := range g {
 					for k := range g[j] {
 						g[j][k] = of(value(g[j][k]) + value(w[j][k])*frozen + float64(rank+micro))
@@ -135,8 +131,7 @@ func TestFrozen(t *testing.T) {
 			t.Run(fmt.Sprintf("stage %d, %d micro batches", stage, micros), func(t *testing.T) {
 				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 					ctx := t.Context()
-					m, err := zero.New[float64, float64](ctx, c, loraUnits, &zero.Options{Stage: stage, Micro: micros, Frozen: loraFrozen})
-					require.NoError(t, err)
+					m := newModel[float64, float64](t, c, loraUnits, &zero.Options{Stage: stage, Micro: micros, Frozen: loraFrozen})
 					for i, lens := range loraUnits {
 						var full [][]float64
 						at := 0
@@ -158,8 +153,7 @@ func TestFrozen(t *testing.T) {
 						loraStep(t, m, c.Rank(), micros, update, same64, same64)
 					}
 					for i, lens := range loraUnits {
-						w, err := m.Params(ctx, i)
-						require.NoError(t, err)
+						w := paramsOf(t, m, i)
 						at := 0
 						for j, k := range lens {
 							if loraFrozen(i) {
@@ -189,19 +183,7 @@ func TestFrozen(t *testing.T) {
 						require.Equal(t, gathered, m.Stats().Gathered)
 					}
 
-					got := math.Inf(1)
-					for range 3 {
-						require.NoError(t, ccl.Barrier(ctx, c))
-						if c.Rank() == 0 {
-							got = min(got, testing.AllocsPerRun(3, func() { loraStep(t, m, 0, micros, update, same64, same64) }))
-							continue
-						}
-						for range 3 + 1 {
-							loraStep(t, m, 1, micros, update, same64, same64)
-						}
-						got = 0
-					}
-					require.Zero(t, got)
+					require.Zero(t, ccltest.Allocs(t, c, 3, func() { loraStep(t, m, c.Rank(), micros, update, same64, same64) }))
 					require.NoError(t, m.Close())
 				})
 			})
@@ -215,8 +197,7 @@ func TestFrozenTensors(t *testing.T) {
 	for step, at := range [][2]int{{2, 3}, {3, 0}, {1, 2}} {
 		ccltest.Run(t, at[0], func(t testing.TB, c *ccl.Comm) {
 			ctx := t.Context()
-			m, err := zero.New[ccl.BFloat16, float32](ctx, c, loraUnits, &zero.Options{Stage: at[1], Frozen: loraFrozen})
-			require.NoError(t, err)
+			m := newModel[ccl.BFloat16, float32](t, c, loraUnits, &zero.Options{Stage: at[1], Frozen: loraFrozen})
 			defer m.Close()
 			momenta := zero.State[float32]{Prefix: "m.", Of: make([][]float32, len(loraUnits))}
 			for i := range loraUnits {
@@ -243,8 +224,7 @@ func TestFrozenTensors(t *testing.T) {
 				require.NoError(t, m.Loaded(ctx))
 			}
 			for i, lens := range loraUnits {
-				w, err := m.Params(ctx, i)
-				require.NoError(t, err)
+				w := paramsOf(t, m, i)
 				for j, k := range lens {
 					for e := range k {
 						require.Equal(t, ccl.ToBFloat16(float32(e%200)+float32(i)), w[j][e])
@@ -270,8 +250,7 @@ func TestFrozenTensors(t *testing.T) {
 		} {
 			own, err := c.Split(t.Context(), c.Rank(), 0)
 			require.NoError(t, err)
-			m, err := zero.New[float32, float32](t.Context(), own, loraUnits, &zero.Options{Frozen: loraFrozen})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, own, loraUnits, &zero.Options{Frozen: loraFrozen})
 			require.EqualError(t, call(m), what)
 			require.NoError(t, m.Close())
 			require.NoError(t, own.Close())
@@ -283,16 +262,14 @@ func TestFrozenTensors(t *testing.T) {
 func TestAllFrozen(t *testing.T) {
 	for stage := range 4 {
 		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-			m, err := zero.New[ccl.BFloat16, float32](t.Context(), c, [][]int{{640}, {64}}, &zero.Options{Stage: stage, Micro: 2, ReduceMaster: true, Frozen: func(int) bool { return true }})
-			require.NoError(t, err)
+			m := newModel[ccl.BFloat16, float32](t, c, [][]int{{640}, {64}}, &zero.Options{Stage: stage, Micro: 2, ReduceMaster: true, Frozen: func(int) bool { return true }})
 			b := m.Bytes()
 			require.Zero(t, b.Grads+b.Master)
 			for i := range 2 {
-				_, err := m.Params(t.Context(), i)
-				require.NoError(t, err)
+				paramsOf(t, m, i)
 				m.Release(i)
 			}
-			require.NoError(t, m.Step(t.Context(), func(zero.Piece, []float32, []float32) error { return nil }))
+			require.NoError(t, m.Step(t.Context(), noUpdate))
 			require.NoError(t, m.Close())
 		})
 	}

@@ -43,8 +43,7 @@ func TestFusedQueries(t *testing.T) {
 			require.NoError(t, err)
 			defer grid.Close()
 			rank := grid.Coord("tp")
-			m, err := zero.New[ccl.BFloat16, float32](ctx, grid.Comm("dp"), [][]int{{2, l.Share(at.split) * width, 5}}, &zero.Options{Stage: at.stage})
-			require.NoError(t, err)
+			m := newModel[ccl.BFloat16, float32](t, grid.Comm("dp"), [][]int{{2, l.Share(at.split) * width, 5}}, &zero.Options{Stage: at.stage})
 			defer m.Close()
 			momenta := zero.State[float32]{Prefix: "m.", Of: [][]float32{make([]float32, len(m.Shard(0)))}}
 			qkv, err := fused("qkv", l, rank, at.split)
@@ -86,8 +85,7 @@ func TestFusedQueries(t *testing.T) {
 
 func TestTensorsOfRefuses(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		m, err := zero.New[float32, float32](t.Context(), c, [][]int{{6}}, nil)
-		require.NoError(t, err)
+		m := newModel[float32, float32](t, c, [][]int{{6}}, nil)
 		at := func(name string, lo, hi, n int) ckpt.Tensor {
 			return ckpt.Tensor{Name: name, Shape: []int{9}, Offset: []int{0}, Size: []int{n}, Lo: lo, Hi: hi}
 		}
@@ -104,7 +102,7 @@ func TestTensorsOfRefuses(t *testing.T) {
 			_, err := m.TensorsOf(func(int, int) []ckpt.Tensor { return list })
 			require.EqualError(t, err, text)
 		}
-		_, err = m.TensorsOf(nil)
+		_, err := m.TensorsOf(nil)
 		require.EqualError(t, err, "zero: TensorsOf takes a place")
 		ts, err := m.TensorsOf(func(int, int) []ckpt.Tensor { return []ckpt.Tensor{at("a", 0, 2, 2), at("b", 3, 6, 3)} })
 		require.NoError(t, err, "what is in no tensor is padding")

@@ -21,11 +21,9 @@ func TestStepGivesUp(t *testing.T) {
 			c, err := world.Split(t.Context(), 0, 0)
 			require.NoError(t, err)
 			defer c.Close()
-			m, err := zero.New[float32, float32](t.Context(), c, [][]int{{30}, {40}}, &zero.Options{Stage: stage})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage})
 			reduce := func(i int) {
-				_, err := m.Grads(t.Context(), i)
-				require.NoError(t, err)
+				gradsOf(t, m, i)
 				require.NoError(t, m.Reduce(i))
 			}
 			reduce(1)
@@ -33,7 +31,7 @@ func TestStepGivesUp(t *testing.T) {
 				reduce(0)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				defer cancel()
-				err := m.Step(ctx, func(zero.Piece, []float32, []float32) error { return nil })
+				err := m.Step(ctx, noUpdate)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 			}
 			select {
@@ -52,14 +50,9 @@ func TestStepGivesUp(t *testing.T) {
 func TestParamsGiveUp(t *testing.T) {
 	units := [][]int{{30}, {400}, {50}, {6000}}
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		m, err := zero.New[float32, float32](t.Context(), c, units, &zero.Options{Stage: 3})
-		require.NoError(t, err)
+		m := newModel[float32, float32](t, c, units, &zero.Options{Stage: 3})
 		for step := range 3 {
-			for i := range units {
-				_, err := m.Params(t.Context(), i)
-				require.NoError(t, err)
-				m.Release(i)
-			}
+			forward(t, m, len(units))
 			for i := len(units) - 1; i >= 0; i-- {
 				if late := step == 0 && i == 2; late && c.Rank() == 1 {
 					time.Sleep(50 * time.Millisecond)
@@ -71,14 +64,12 @@ func TestParamsGiveUp(t *testing.T) {
 						require.ErrorIs(t, err, context.Canceled)
 					}
 				}
-				_, err := m.Params(t.Context(), i)
-				require.NoError(t, err)
-				_, err = m.Grads(t.Context(), i)
-				require.NoError(t, err)
+				paramsOf(t, m, i)
+				gradsOf(t, m, i)
 				m.Release(i)
 				require.NoError(t, m.Reduce(i))
 			}
-			require.NoError(t, m.Step(t.Context(), func(zero.Piece, []float32, []float32) error { return nil }))
+			require.NoError(t, m.Step(t.Context(), noUpdate))
 		}
 		require.NoError(t, m.Close())
 	})

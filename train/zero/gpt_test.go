@@ -134,8 +134,7 @@ type trainer struct {
 }
 
 func newTrainer(t testing.TB, c *ccl.Comm, o zero.Options) *trainer {
-	m, err := zero.New[float32, float32](t.Context(), c, shape.Units(1), &o)
-	require.NoError(t, err)
+	m := newModel[float32, float32](t, c, shape.Units(1), &o)
 	tr := &trainer{m: m, net: gpt.NewNet[float32](shape, rows, nil), micros: max(o.Micro, 1)}
 	tr.x = make([]float32, tr.net.Len())
 	var lens []int

@@ -82,8 +82,7 @@ func TestNormOver(t *testing.T) {
 				NormOver: m.Comm("tp"), NormOf: func(unit, param int) bool { return unit == 0 || param == 1 || tp == 0 }})
 			require.NoError(t, err)
 			for i := 1; i >= 0; i-- {
-				g, err := z.Grads(ctx, i)
-				require.NoError(t, err)
+				g := gradsOf(t, z, i)
 				for j := range g {
 					for k := range g[j] {
 						g[j][k] = float32(2 * m.Coord("dp")) // 1 on average

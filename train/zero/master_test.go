@@ -18,8 +18,7 @@ func TestMasters(t *testing.T) {
 		ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 			var want [][]float32 // of stage 0
 			for stage := range 4 {
-				m, err := zero.New[ccl.BFloat16, float32](t.Context(), c, units, &zero.Options{Stage: stage, ReduceMaster: wide})
-				require.NoError(t, err)
+				m := newModel[ccl.BFloat16, float32](t, c, units, &zero.Options{Stage: stage, ReduceMaster: wide})
 				for i, lens := range units {
 					var full [][]float32
 					for _, n := range lens {
@@ -32,8 +31,7 @@ func TestMasters(t *testing.T) {
 				}
 				for step := range 3 {
 					for i := 1; i >= 0; i-- {
-						g, err := m.Grads(t.Context(), i)
-						require.NoError(t, err)
+						g := gradsOf(t, m, i)
 						for j := range g {
 							for k := range g[j] {
 								g[j][k] = ccl.ToBFloat16(float32(c.Rank()+1) * float32(step+k%8))
@@ -60,8 +58,7 @@ func TestMasters(t *testing.T) {
 					}
 					require.Zero(t, differ(want[i], whole), "stage %d, unit %d", stage, i)
 					require.InDelta(t, 1-1e-4*2*(0+1+2), whole[0], 1e-6)
-					p, err := m.Params(t.Context(), i)
-					require.NoError(t, err)
+					p := paramsOf(t, m, i)
 					at := 0
 					for j, n := range lens {
 						for k := range n {

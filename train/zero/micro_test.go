@@ -39,8 +39,7 @@ func TestManyMicroBatchesInBFloat16(t *testing.T) {
 						require.NoError(t, err)
 						defer o.Replicas.Close()
 					}
-					m, err := zero.New[ccl.BFloat16, float32](ctx, c, [][]int{{n}, {30}}, o)
-					require.NoError(t, err)
+					m := newModel[ccl.BFloat16, float32](t, c, [][]int{{n}, {30}}, o)
 					for step, micros := range []int{micro, 3, 1, 2} { // 3 and 1: the last of an epoch
 						require.NoError(t, m.Short(micros))
 						want := make([]float64, n)
@@ -50,8 +49,7 @@ func TestManyMicroBatchesInBFloat16(t *testing.T) {
 								var g [][]ccl.BFloat16
 								if r == world.Rank() {
 									for i := range 2 {
-										g, err = m.Grads(ctx, 1-i)
-										require.NoError(t, err)
+										g = gradsOf(t, m, 1-i)
 										if i == 0 {
 											require.NoError(t, m.Reduce(1))
 										}
@@ -114,11 +112,9 @@ func TestNeedOf(t *testing.T) {
 					has := func(b zero.Bytes) int64 { return b.Params + b.Grads + b.Master }
 					what := fmt.Sprintf("%+v, %d ranks", *o, ranks)
 					ccltest.Run(t, ranks, func(t testing.TB, c *ccl.Comm) {
-						a, err := zero.New[ccl.BFloat16, float32](t.Context(), c, units, o)
-						require.NoError(t, err)
+						a := newModel[ccl.BFloat16, float32](t, c, units, o)
 						require.Equal(t, zero.NeedOf[ccl.BFloat16, float32](n, ranks, o, 0), has(a.Bytes()), "bfloat16, %s", what)
-						b, err := zero.New[float32, float32](t.Context(), c, units, o)
-						require.NoError(t, err)
+						b := newModel[float32, float32](t, c, units, o)
 						require.Equal(t, zero.Need(n, stage, ranks, 4, 4, 0), has(b.Bytes()), "float32, %s", what)
 						require.Equal(t, zero.NeedOf[float32, float32](n, ranks, o, 0), has(b.Bytes()), "float32, %s", what)
 						require.NoError(t, a.Close())
@@ -139,13 +135,11 @@ func TestNormWithoutClip(t *testing.T) {
 		for stage := range 4 {
 			for _, unchecked := range []bool{false, true} {
 				for _, micro := range []int{1, 2} {
-					m, err := zero.New[float32, float32](ctx, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage, Unchecked: unchecked, Micro: micro})
-					require.NoError(t, err)
+					m := newModel[float32, float32](t, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage, Unchecked: unchecked, Micro: micro})
 					for _, x := range []float64{math.NaN(), math.Inf(1), 4} {
 						for range micro {
 							for i := 1; i >= 0; i-- {
-								g, err := m.Grads(ctx, i)
-								require.NoError(t, err)
+								g := gradsOf(t, m, i)
 								if c.Rank() == 2 && i == 1 {
 									g[0][39] += float32(3 * x)
 								} else if i == 0 {

@@ -16,8 +16,6 @@ import (
 
 type model = zero.Model[float32, float32]
 
-func noUpdate(zero.Piece, []float32, []float32) error { return nil }
-
 // What one rank alone does out of order is an error of its call, and ends the calls of the other at once, with the reason.
 func TestMisuseOfOne(t *testing.T) {
 	// A call that has no error shows what was wrong in the next one.
@@ -72,8 +70,7 @@ func TestMisuseOfOne(t *testing.T) {
 				c, err := world.Split(t.Context(), 0, 0)
 				require.NoError(t, err)
 				defer c.Close()
-				m, err := zero.New[float32, float32](t.Context(), c, [][]int{{32}, {32}, {32}}, &zero.Options{Stage: 3, Micro: 2})
-				require.NoError(t, err)
+				m := newModel[float32, float32](t, c, [][]int{{32}, {32}, {32}}, &zero.Options{Stage: 3, Micro: 2})
 				for i, f := range tc.before {
 					require.NoError(t, f(t, m), i)
 				}
@@ -104,8 +101,7 @@ func filled(t testing.TB, c *ccl.Comm, n int, o zero.Options) *model {
 	for i := range units {
 		units[i] = []int{64}
 	}
-	m, err := zero.New[float32, float32](t.Context(), c, units, &o)
-	require.NoError(t, err)
+	m := newModel[float32, float32](t, c, units, &o)
 	for i := range units {
 		s := m.Shard(i)
 		for k := range s {

@@ -44,8 +44,7 @@ func TestDeviceOffload(t *testing.T) {
 		}
 		start := func(o zero.Options) *trained {
 			o.Frozen = frozen
-			m, err := zero.New[ccl.BFloat16, float32](ctx, c, units, &o)
-			require.NoError(t, err)
+			m := newModel[ccl.BFloat16, float32](t, c, units, &o)
 			x := &trained{m, []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}}
 			for i, lens := range units {
 				var full [][]float32

@@ -28,28 +28,24 @@ func TestOverlap(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		ctx := t.Context()
 		for stage := range 4 {
-			m, err := zero.New[float32, float32](ctx, c, units, &zero.Options{Stage: stage})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, c, units, &zero.Options{Stage: stage})
 			worst := []float64{math.Inf(1)} // of the ranks, each at its best
 			for pause := 3 * time.Millisecond; worst[0] >= limit && pause <= 24*time.Millisecond; pause *= 2 {
 				best := math.Inf(1)
 				for range rounds {
 					for i := range units {
-						_, err := m.Params(ctx, i)
-						require.NoError(t, err)
+						paramsOf(t, m, i)
 						time.Sleep(pause)
 						m.Release(i)
 					}
 					for i := layers - 1; i >= 0; i-- {
-						_, err := m.Params(ctx, i)
-						require.NoError(t, err)
-						_, err = m.Grads(ctx, i)
-						require.NoError(t, err)
+						paramsOf(t, m, i)
+						gradsOf(t, m, i)
 						time.Sleep(2 * pause)
 						m.Release(i)
 						require.NoError(t, m.Reduce(i))
 					}
-					require.NoError(t, m.Step(ctx, func(zero.Piece, []float32, []float32) error { return nil }))
+					require.NoError(t, m.Step(ctx, noUpdate))
 					s := m.Stats()
 					best = min(best, float64(s.Exposed)/float64(s.Comm))
 				}
@@ -70,8 +66,7 @@ func TestGradsWaitForTheFirst(t *testing.T) {
 		asks, has := make(chan struct{}), make(chan struct{})
 		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 			ctx := t.Context()
-			m, err := zero.New[float32, float32](ctx, c, units, &zero.Options{Stage: stage})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, c, units, &zero.Options{Stage: stage})
 			for i := 3; i >= 0; i-- {
 				switch { // the last but one unit is reduced by rank 0 alone until it has the last one's memory
 				case i == 0 && c.Rank() == 0:
@@ -82,14 +77,13 @@ func TestGradsWaitForTheFirst(t *testing.T) {
 				case i == 1 && c.Rank() == 1:
 					<-has
 				}
-				_, err := m.Grads(ctx, i)
-				require.NoError(t, err)
+				gradsOf(t, m, i)
 				if i == 0 && c.Rank() == 0 {
 					close(has)
 				}
 				require.NoError(t, m.Reduce(i))
 			}
-			require.NoError(t, m.Step(ctx, func(zero.Piece, []float32, []float32) error { return nil }))
+			require.NoError(t, m.Step(ctx, noUpdate))
 			require.NoError(t, m.Close())
 		}, ccltest.With(ccl.Options{Timeout: 10 * time.Second}))
 	}

@@ -27,8 +27,7 @@ func TestPaddedVocabulary(t *testing.T) {
 			defer grid.Close()
 			rank := grid.Coord("tp")
 			k := l.Share(at.split) * width
-			m, err := zero.New[float32, float32](ctx, grid.Comm("dp"), [][]int{{k, 2}}, &zero.Options{Stage: at.stage})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, grid.Comm("dp"), [][]int{{k, 2}}, &zero.Options{Stage: at.stage})
 			defer m.Close()
 			momenta := zero.State[float32]{Prefix: "m.", Of: [][]float32{make([]float32, len(m.Shard(0)))}}
 			boxes, err := l.Boxes(rank, at.split)

@@ -54,39 +54,27 @@ func TestResident(t *testing.T) {
 			for range layers {
 				units = append(units, []int{each / 3, each - each/3})
 			}
-			m, err := zero.New[float32, float32](ctx, c, units, &zero.Options{Stage: stage})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, c, units, &zero.Options{Stage: stage})
 			mean, square := make([][]float32, layers), make([][]float32, layers)
 			for i := range units {
 				mean[i], square[i] = make([]float32, len(m.Shard(i))), make([]float32, len(m.Shard(i)))
 			}
 			adam := optim.AdamW{LR: 1e-3, Beta1: .9, Beta2: .95, Eps: 1e-8}
 			for step := range 3 {
-				for i := range units {
-					_, err := m.Params(ctx, i)
-					require.NoError(t, err)
-					m.Release(i)
-				}
-				for i := len(units) - 1; i >= 0; i-- {
-					_, err := m.Params(ctx, i)
-					require.NoError(t, err)
-					g, err := m.Grads(ctx, i)
-					require.NoError(t, err)
+				forward(t, m, len(units))
+				backward(t, m, layers, func(_ int, g [][]float32) {
 					for _, x := range g {
 						for k := range x {
 							x[k] = 1
 						}
 					}
-					m.Release(i)
-					require.NoError(t, m.Reduce(i))
-				}
+				})
 				require.NoError(t, m.Step(ctx, func(p zero.Piece, w, g []float32) error {
 					return optim.Apply(adam, step+1, w, g, mean[p.Unit][p.At:p.At+len(w)], square[p.Unit][p.At:p.At+len(w)])
 				}))
 			}
 			for i := range units { // what Step has begun to gather
-				_, err := m.Params(ctx, i)
-				require.NoError(t, err)
+				paramsOf(t, m, i)
 				m.Release(i)
 			}
 			require.NoError(t, ccl.Barrier(ctx, c))

@@ -35,8 +35,7 @@ func testSum[P zero.Float, M ~float32 | ~float64](t *testing.T, wide bool, of fu
 						if replicas > 1 {
 							o.Replicas = grid.Comm("replicas")
 						}
-						m, err := zero.New[P, M](ctx, grid.Comm("shards"), [][]int{{1, 2}, {70}}, o)
-						require.NoError(t, err)
+						m := newModel[P, M](t, grid.Comm("shards"), [][]int{{1, 2}, {70}}, o)
 						defer m.Close()
 						want := 0 // of element 0: small whole numbers, which no type rounds
 						for r := range c.Size() {
@@ -47,8 +46,7 @@ func testSum[P zero.Float, M ~float32 | ~float64](t *testing.T, wide bool, of fu
 						for range 2 {
 							for micro := range micros {
 								for i := range 2 {
-									g, err := m.Grads(ctx, i)
-									require.NoError(t, err)
+									g := gradsOf(t, m, i)
 									for j := range g {
 										for k := range g[j] {
 											add := c.Rank() + micro

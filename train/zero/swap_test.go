@@ -104,8 +104,7 @@ func TestGroupsAndAverage(t *testing.T) {
 		for stage := range 4 {
 			ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 				ctx := t.Context()
-				m, err := zero.New[float32, float32](ctx, c, units, &zero.Options{Stage: stage})
-				require.NoError(t, err)
+				m := newModel[float32, float32](t, c, units, &zero.Options{Stage: stage})
 				defer m.Close()
 				var mo, v, a [][]float32
 				for i := range units {
@@ -114,8 +113,7 @@ func TestGroupsAndAverage(t *testing.T) {
 				}
 				for step := 1; step <= steps; step++ {
 					for i := range units {
-						g, err := m.Grads(ctx, i)
-						require.NoError(t, err)
+						g := gradsOf(t, m, i)
 						for j := range g {
 							for e := range g[j] {
 								g[j][e] = gradient(c.Rank(), step, i, j, e)
@@ -133,8 +131,7 @@ func TestGroupsAndAverage(t *testing.T) {
 				}
 				for _, of := range [][][][]float32{want, average, want} {
 					for i := range units {
-						w, err := m.Params(ctx, i)
-						require.NoError(t, err)
+						w := paramsOf(t, m, i)
 						for j := range w {
 							require.Equal(t, of[i][j], w[j], "stage %d, %d ranks, parameter %d of unit %d", stage, n, j, i)
 						}
@@ -151,8 +148,7 @@ func TestGroupsAndAverage(t *testing.T) {
 func TestSwapErrors(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		ctx := t.Context()
-		m, err := zero.New[float32, float32](ctx, c, [][]int{{4}, {40}}, &zero.Options{Stage: 1, Frozen: func(unit int) bool { return unit == 0 }})
-		require.NoError(t, err)
+		m := newModel[float32, float32](t, c, [][]int{{4}, {40}}, &zero.Options{Stage: 1, Frozen: func(unit int) bool { return unit == 0 }})
 		defer m.Close()
 		good := func() [][]float32 { return [][]float32{nil, make([]float32, 32)} }
 		for _, tc := range []struct {
@@ -170,8 +166,7 @@ func TestSwapErrors(t *testing.T) {
 			}
 			require.EqualError(t, m.Swap(ctx, x), tc.want)
 		}
-		_, err = m.Params(ctx, 1)
-		require.NoError(t, err)
+		paramsOf(t, m, 1)
 		require.ErrorContains(t, m.Swap(ctx, good()), "zero: Swap within a step: unit 1 is in use, or was reduced")
 		m.Release(1)
 		require.NoError(t, m.Swap(ctx, good()))

@@ -23,8 +23,7 @@ var tensorUnits = [][]int{{5, 12}, {}, {7}, {1, 0, 30}}
 
 // filledUnits is a model whose parameters and states count up, each from another number, or zeros.
 func filledUnits[P, M zero.Float](t testing.TB, c *ccl.Comm, stage int, fill bool) (*zero.Model[P, M], []zero.State[M]) {
-	m, err := zero.New[P, M](t.Context(), c, tensorUnits, &zero.Options{Stage: stage})
-	require.NoError(t, err)
+	m := newModel[P, M](t, c, tensorUnits, &zero.Options{Stage: stage})
 	states := []zero.State[M]{{Prefix: "m."}, {Prefix: "v."}}
 	for i := range tensorUnits {
 		for k := range states {

@@ -36,23 +36,11 @@ func TestVolume(t *testing.T) {
 		}
 		ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 			ctx := t.Context()
-			m, err := zero.New[float32, float32](ctx, c, units, &zero.Options{Stage: stage})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, c, units, &zero.Options{Stage: stage})
 			for range steps {
-				for i := range units {
-					_, err := m.Params(ctx, i)
-					require.NoError(t, err)
-					m.Release(i)
-				}
-				for i := len(units) - 1; i >= 0; i-- {
-					_, err := m.Params(ctx, i)
-					require.NoError(t, err)
-					_, err = m.Grads(ctx, i)
-					require.NoError(t, err)
-					m.Release(i)
-					require.NoError(t, m.Reduce(i))
-				}
-				require.NoError(t, m.Step(ctx, func(zero.Piece, []float32, []float32) error { return nil }))
+				forward(t, m, len(units))
+				backward(t, m, len(units), noGrads)
+				require.NoError(t, m.Step(ctx, noUpdate))
 				require.Equal(t, all, m.Stats().Reduced)
 			}
 			require.NoError(t, m.Close())

@@ -151,16 +151,14 @@ func TestUseAfterRelease(t *testing.T) {
 		for stage := range 4 {
 			c, err := world.Split(ctx, 0, 0)
 			require.NoError(t, err)
-			m, err := zero.New[float32, float32](ctx, c, [][]int{{30, 2}, {40}, {50}}, &zero.Options{Stage: stage, Poison: true})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, c, [][]int{{30, 2}, {40}, {50}}, &zero.Options{Stage: stage, Poison: true})
 			for i := range 3 {
 				for k := range m.Shard(i) {
 					m.Shard(i)[k] = float32(i + 1)
 				}
 			}
 			require.NoError(t, m.Loaded(ctx))
-			w, err := m.Params(ctx, 0)
-			require.NoError(t, err)
+			w := paramsOf(t, m, 0)
 			_, err = m.Params(ctx, 0) // in use twice
 			require.NoError(t, err)
 			m.Release(0)
@@ -169,8 +167,7 @@ func TestUseAfterRelease(t *testing.T) {
 			for _, x := range slices.Concat(w[0], w[1]) {
 				require.Equal(t, stage == 3, x != x, "stage %d: %v", stage, x)
 			}
-			w, err = m.Params(ctx, 0)
-			require.NoError(t, err)
+			w = paramsOf(t, m, 0)
 			require.Equal(t, []float32{1, 1}, w[1], "gathered anew")
 			m.Release(0)
 			require.NoError(t, ccl.Barrier(ctx, world)) // both have gathered
@@ -187,15 +184,13 @@ func TestUseAfterRelease(t *testing.T) {
 func TestNotFiniteTogether(t *testing.T) {
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 		for _, over := range []*ccl.Comm{nil, c} {
-			m, err := zero.New[float64, float64](t.Context(), c, [][]int{{1}, {1}}, &zero.Options{NormOver: over})
-			require.NoError(t, err)
+			m := newModel[float64, float64](t, c, [][]int{{1}, {1}}, &zero.Options{NormOver: over})
 			for i := range 2 {
-				g, err := m.Grads(t.Context(), i)
-				require.NoError(t, err)
+				g := gradsOf(t, m, i)
 				g[0][0] = 1.3e154 // whose square is finite
 				require.NoError(t, m.Reduce(i))
 			}
-			err = m.Step(t.Context(), func(zero.Piece, []float64, []float64) error { return nil })
+			err := m.Step(t.Context(), noUpdate)
 			require.EqualError(t, err, "zero: Step: all units together: "+zero.ErrNotFinite.Error())
 			require.NoError(t, m.Close())
 		}
@@ -207,12 +202,10 @@ func TestNotFinite(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 		ctx := t.Context()
 		for stage := range 4 {
-			m, err := zero.New[float32, float32](ctx, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage, Clip: 1})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage, Clip: 1})
 			for _, x := range []float64{math.NaN(), math.Inf(1), 0} {
 				for i := 1; i >= 0; i-- {
-					g, err := m.Grads(ctx, i)
-					require.NoError(t, err)
+					g := gradsOf(t, m, i)
 					if g[0][1] = .1; c.Rank() == 2 && i == 1 {
 						g[0][39] += float32(x)
 					}
@@ -242,8 +235,7 @@ func TestStepWithout(t *testing.T) {
 			c, err := world.Split(ctx, 0, 0)
 			require.NoError(t, err)
 			defer c.Close()
-			m, err := zero.New[float32, float32](ctx, c, [][]int{{30}}, &zero.Options{Stage: 3})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, c, [][]int{{30}}, &zero.Options{Stage: 3})
 			require.NoError(t, ccl.Barrier(ctx, world)) // all have a model before the Comm fails
 			if failed {
 				if c.Rank() == 1 {
@@ -252,8 +244,7 @@ func TestStepWithout(t *testing.T) {
 				<-c.Done()
 				require.ErrorContains(t, m.Step(ctx, nil), "a test")
 			} else {
-				_, err = m.Grads(ctx, 0)
-				require.NoError(t, err)
+				gradsOf(t, m, 0)
 				require.NoError(t, m.Reduce(0))
 				require.ErrorContains(t, m.Step(ctx, nil), "zero: Step: the Update is nil")
 			}
@@ -271,8 +262,7 @@ func TestStepFailsOnAll(t *testing.T) {
 			d, err := c.Split(ctx, 0, 0)
 			require.NoError(t, err)
 			defer d.Close()
-			m, err := zero.New[float32, float32](ctx, d, [][]int{{30}, {40}}, &zero.Options{Stage: 1})
-			require.NoError(t, err)
+			m := newModel[float32, float32](t, d, [][]int{{30}, {40}}, &zero.Options{Stage: 1})
 			require.NoError(t, ccl.Barrier(ctx, c)) // all have a model before d fails
 			for i := 1; i >= 0; i-- {
 				if update || i == 1 || c.Rank() == 0 {

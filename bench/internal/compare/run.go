@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/stat"
@@ -38,17 +39,9 @@ type run map[key]float64
 func runOf(f *report.File) run {
 	cycles := map[key][]float64{}
 	for _, r := range f.Results {
-		for _, half := range []struct {
-			r       *report.Result
-			iter    *report.PerIter
-			inPlace bool
-		}{{&r.OutOfPlace, r.OutOfPlaceIter, false}, {&r.InPlace, r.InPlaceIter, true}} {
-			us := half.r.Time
-			if half.iter != nil {
-				us = half.iter.P50
-			}
-			if us > 0 {
-				k := key{op: r.Op, typ: r.Type, redop: r.Redop, backend: r.Backend, size: r.Size, root: r.Root, inPlace: half.inPlace}
+		for i, half := range r.Halves() {
+			if us := half.Typical(); us > 0 {
+				k := key{op: r.Op, typ: r.Type, redop: r.Redop, backend: r.Backend, size: r.Size, root: r.Root, inPlace: i == 1}
 				cycles[k] = append(cycles[k], math.Log(us))
 			}
 		}
@@ -72,10 +65,7 @@ func common(runs ...run) []key {
 		if a.op == b.op && a.size != b.size {
 			return a.size - b.size
 		}
-		if a.String() < b.String() {
-			return -1
-		}
-		return 1
+		return strings.Compare(a.String(), b.String())
 	})
 	return keys
 }

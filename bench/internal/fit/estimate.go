@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -88,12 +89,7 @@ func (j *job) write(w io.Writer) {
 		rows = append(rows, row{scheme, in, all})
 		fmt.Fprintf(w, "%10s  %18s  %18s\n", scheme, ms(in, j.ppn), ms(all, n))
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
-		if a.all < b.all {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.all, b.all) })
 	var order []string
 	for _, r := range rows {
 		order = append(order, r.name)

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -127,15 +128,7 @@ var errUnknown = errors.New("whose messages are not known")
 
 // fit looks for the one line, or the two, that explain the points best.
 func (l *Links) fit() error {
-	slices.SortStableFunc(l.Points, func(a, b Point) int {
-		switch d := a.message() - b.message(); {
-		case d < 0:
-			return -1
-		case d > 0:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(l.Points, func(a, b Point) int { return cmp.Compare(a.message(), b.message()) })
 	whole, err := regress(l.Points)
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.Op, err)

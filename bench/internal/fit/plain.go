@@ -66,15 +66,8 @@ func PlainOf(f *report.File, op string) (*Plain, error) {
 
 // halves are the times of both halves of a row, the median iteration's where there is one.
 func halves(r *report.Row) (us []float64) {
-	for _, half := range []struct {
-		r    *report.Result
-		iter *report.PerIter
-	}{{&r.OutOfPlace, r.OutOfPlaceIter}, {&r.InPlace, r.InPlaceIter}} {
-		t := half.r.Time
-		if half.iter != nil {
-			t = half.iter.P50
-		}
-		if t > 0 {
+	for _, half := range r.Halves() {
+		if t := half.Typical(); t > 0 {
 			us = append(us, t)
 		}
 	}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"math"
@@ -82,7 +83,7 @@ func (s *session) hostOf(ctx context.Context, rank int, mine string) (string, er
 		return "", err
 	}
 	var host string
-	err := plain.Unmarshal(trim(room), &host)
+	err := plain.Unmarshal(bytes.TrimRight(room, "\x00"), &host)
 	return host, err
 }
 

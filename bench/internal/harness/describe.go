@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -43,7 +44,7 @@ func (s *session) describe(p *plan) error {
 	}
 	for r := range s.world.Size() {
 		var at report.Place
-		if err := plain.Unmarshal(trim(all[r*placeRoom:(r+1)*placeRoom]), &at); err != nil {
+		if err := plain.Unmarshal(bytes.TrimRight(all[r*placeRoom:(r+1)*placeRoom], "\x00"), &at); err != nil {
 			return fmt.Errorf("rank %d described itself in a way that rank 0 cannot read: %w", r, err)
 		}
 		j.Places = append(j.Places, at)
@@ -83,13 +84,3 @@ func (p *plan) starter() string {
 
 // clip keeps a name short enough for its room, as plain text.
 func clip(s string) string { return s[:min(len(s), 60)] }
-
-// trim cuts the zeros after a text.
-func trim(b []byte) []byte {
-	for i, c := range b {
-		if c == 0 {
-			return b[:i]
-		}
-	}
-	return b
-}

@@ -9,11 +9,6 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// memory is where the buffers of calls lie.
-type memory interface {
-	alloc(s *session, n int) (buffer, error)
-}
-
 // buffer is memory of one kind. What the harness writes to the first n bytes the calls see once they
 // are up; what calls have written there is in bytes once they are down. Of host memory bytes is
 // the buffer itself, and there is nothing to move.
@@ -24,22 +19,16 @@ type buffer interface {
 	free()
 }
 
-// memories by the name that -mem has.
-var memories = map[string]memory{"host": hostMemory{}}
-
 // allocate makes a buffer of n bytes, aligned for every type.
 func (s *session) allocate(n int) (buffer, error) {
-	m := memories[s.o.Mem]
-	if m == nil {
-		return nil, fmt.Errorf("-mem %s: no such memory in this build; host memory is always available", s.o.Mem)
+	if s.o.Mem == "host" {
+		return s.onHost(n)
 	}
-	return m.alloc(s, n)
+	return s.onDevice(n)
 }
 
-// hostMemory is Go's, or with -R 1 what all ranks of the host map.
-type hostMemory struct{}
-
-func (hostMemory) alloc(s *session, n int) (buffer, error) {
+// onHost makes memory of Go's, or with -R 1 what all ranks of the host map.
+func (s *session) onHost(n int) (buffer, error) {
 	if s.o.Windows {
 		return nil, errors.New("-R 2 -mem host: windows are made of device memory; give -R 1, or leave -mem out where there is a device")
 	}

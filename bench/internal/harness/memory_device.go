@@ -61,26 +61,21 @@ func (s *session) openDevice() (err error) {
 	return err
 }
 
-// deviceMemory is memory of the session's device.
-type deviceMemory struct{ managed bool }
-
-func init() {
-	memories["device"], memories["managed"] = deviceMemory{}, deviceMemory{managed: true}
-}
-
-func (m deviceMemory) alloc(s *session, n int) (buffer, error) {
+// onDevice makes memory of the session's device.
+func (s *session) onDevice(n int) (buffer, error) {
 	if s.dev == nil {
 		return nil, fmt.Errorf("-mem %s: no such memory in this build; host memory is always available", s.o.Mem)
 	}
 	if s.o.Windows {
 		return s.window(n)
 	}
-	b, err := s.dev.Alloc(m.managed, n)
+	managed := s.o.Mem == "managed"
+	b, err := s.dev.Alloc(managed, n)
 	if err != nil {
 		return nil, err
 	}
 	d := &deviceBuffer{block: b}
-	if m.managed {
+	if managed {
 		if d.b, err = b.Slice(); err == nil {
 			return d, nil
 		}

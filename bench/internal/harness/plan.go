@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -152,14 +153,7 @@ func (p *plan) fitsMemory(memory int) error {
 	if len(p.Lengths) > 0 {
 		return fmt.Errorf("-sizes: %d ranks with two buffers of %d MiB each need more than this machine's %d MiB of memory; leave the largest out", ranks, largest>>20, memory>>20)
 	}
+	power := 1 << (bits.Len(uint(max(memory/4/ranks/p.Rotate, 1))) - 1) // of two
 	return fmt.Errorf("-e %s: %d ranks with two buffers each need more than this machine's %d MiB of memory; try -e %s",
-		option.FormatSize(p.Max), ranks, memory>>20, option.FormatSize(powerBelow(memory/4/ranks/p.Rotate)))
-}
-
-func powerBelow(n int) int {
-	p := 1
-	for p <= n/2 {
-		p *= 2
-	}
-	return p
+		option.FormatSize(p.Max), ranks, memory>>20, option.FormatSize(power))
 }

@@ -39,8 +39,8 @@ func benchFlags() []flag {
 		{"o", "REDOP", "operator, a list, or all: " + strings.Join(opNames(), " ") + " (sum); mulsum", groupWhat, setOps},
 		{"r", "ROOT", "root rank, or all (0)", groupWhat, setRoot},
 		{"matrix", "FILE", "alltoallv: relative amounts from rank i to rank j; spread:F draws them at random", groupWhat, setMatrix},
-		{"plan", "SCHEME", "replay the collectives of a training step: " + strings.Join(model.SchemeNames(), " "), groupWhat, setPlan},
-		{"model", "NAME", "the model whose step -plan replays (gpt2-85m)", groupWhat, setModel},
+		{"plan", "SCHEME", "replay the collectives of a training step: " + strings.Join(model.SchemeNames(), " "), groupWhat, oneOf(func(o *Options) *string { return &o.Plan }, "scheme", model.SchemeNames())},
+		{"model", "NAME", "the model whose step -plan replays (gpt2-85m)", groupWhat, oneOf(func(o *Options) *string { return &o.Model }, "model", model.Names())},
 		{"overlap", "", "measure how much of a call computation hides", groupWhat, set(func(o *Options) *bool { return &o.Overlap })},
 
 		{"n", "N", "timed iterations (at least 20, and as many as take 10ms)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
@@ -56,7 +56,7 @@ func benchFlags() []flag {
 		{"peer-timeout", "T", "a rank is lost after this long without a sign of life; 0: never (5s)", groupHow, setPeerTimeout},
 
 		{"backend", "NAME", "engine: " + strings.Join(engine.Names(), " ") + "; or a comma list, measured in turns (the one for this machine's device, else cpu)", groupWho, setBackends},
-		{"mem", "KIND", "memory of the buffers: host device managed (what the engine works on)", groupWho, setMem},
+		{"mem", "KIND", "memory of the buffers: host device managed (what the engine works on)", groupWho, oneOf(func(o *Options) *string { return &o.Mem }, "memory", memKinds)},
 		{"device", "LIST", "devices of a host's ranks, in turn; 0: all share device 0 (each its own)", groupWho, setDevices},
 		{"hints", "LIST", "hints for NCCL or RCCL: min-ctas=4,max-ctas=16,cta-policy=efficiency,traffic-class=3,net=IB (none)", groupWho, setHints},
 		{"R", "N", "1: register the buffers; 2: make them symmetric windows (0)", groupWho, setRegister},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/coll"
-	"github.com/goccl/goccl/bench/internal/model"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/engine"
 )
@@ -183,41 +182,23 @@ func setRoot(o *Options, s string) (err error) {
 	return err
 }
 
-func setPlan(o *Options, s string) error {
-	found, err := list(s, "scheme", model.SchemeNames(), model.SchemeNames(), strings.ToLower)
-	if err == nil && len(found) != 1 {
-		err = errors.New("one at a time")
+// oneOf sets a field to one of some names.
+func oneOf(field func(*Options) *string, what string, names []string) func(*Options, string) error {
+	return func(o *Options, s string) error {
+		found, err := list(s, what, names, names, strings.ToLower)
+		switch {
+		case err != nil:
+			return err
+		case len(found) != 1:
+			return errors.New("one at a time")
+		}
+		*field(o) = found[0]
+		return nil
 	}
-	if err == nil {
-		o.Plan = found[0]
-	}
-	return err
-}
-
-func setModel(o *Options, s string) error {
-	found, err := list(s, "model", model.Names(), model.Names(), strings.ToLower)
-	if err == nil && len(found) != 1 {
-		err = errors.New("one at a time")
-	}
-	if err == nil {
-		o.Model = found[0]
-	}
-	return err
 }
 
 // memKinds are the kinds of memory; what is not the host's needs a backend for devices.
 var memKinds = []string{"host", "device", "managed"}
-
-func setMem(o *Options, s string) error {
-	found, err := list(s, "memory", memKinds, memKinds, strings.ToLower)
-	if err == nil && len(found) != 1 {
-		err = errors.New("one at a time")
-	}
-	if err == nil {
-		o.Mem = found[0]
-	}
-	return err
-}
 
 // setDevices takes the numbers of devices.
 func setDevices(o *Options, s string) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // columns of the CSV file: one line for each half of a row.
@@ -18,12 +19,9 @@ func (f *File) WriteCSV(w io.Writer) error {
 		return err
 	}
 	for _, r := range f.Results {
-		for _, half := range []struct {
-			place string
-			r     *Result
-			iter  *PerIter
-		}{{"out", &r.OutOfPlace, r.OutOfPlaceIter}, {"in", &r.InPlace, r.InPlaceIter}} {
-			if err := c.Write(f.record(&r, half.place, half.r, half.iter)); err != nil {
+		for _, half := range r.Halves() {
+			place, _, _ := strings.Cut(half.Where, " ")
+			if err := c.Write(f.record(&r, place, half.Result, half.Iter)); err != nil {
 				return err
 			}
 		}

@@ -201,21 +201,18 @@ func (f *File) chart(c *curve) chart {
 // cells are a line of the page's table.
 func cells(r *Row) []string {
 	cells := []string{r.Op, strconv.Itoa(r.Size), r.Type, r.Redop, strconv.Itoa(r.Root)}
-	for _, half := range []struct {
-		r    *Result
-		iter *PerIter
-	}{{&r.OutOfPlace, r.OutOfPlaceIter}, {&r.InPlace, r.InPlaceIter}} {
+	for _, half := range r.Halves() {
 		bus, p99, wrong := "n/a", "", "N/A"
-		if half.r.BusBW != nil {
-			bus = fit(*half.r.BusBW, 7)
+		if half.BusBW != nil {
+			bus = fit(*half.BusBW, 7)
 		}
-		if half.iter != nil {
-			p99 = fit(half.iter.P99, 8)
+		if half.Iter != nil {
+			p99 = fit(half.Iter.P99, 8)
 		}
-		if half.r.Wrong != nil {
-			wrong = strconv.FormatInt(*half.r.Wrong, 10)
+		if half.Wrong != nil {
+			wrong = strconv.FormatInt(*half.Wrong, 10)
 		}
-		cells = append(cells, fit(half.r.Time, 8), bus, p99, wrong)
+		cells = append(cells, fit(half.Time, 8), bus, p99, wrong)
 	}
 	return append(cells, strings.TrimSpace(r.Backend+" "+r.Algorithm))
 }

@@ -44,6 +44,26 @@ type Result struct {
 	Slowest *Straggler `json:"slowest,omitempty"`       // a rank that stands out
 }
 
+// Half is a half of a line, with what its single iterations took, and which half it is.
+type Half struct {
+	*Result
+	Iter  *PerIter // nil if they were not timed
+	Where string
+}
+
+// Halves are those of r: out of place and in place.
+func (r *Row) Halves() [2]Half {
+	return [2]Half{{&r.OutOfPlace, r.OutOfPlaceIter, "out of place"}, {&r.InPlace, r.InPlaceIter, "in place"}}
+}
+
+// Typical is the time of the middle iteration, or else of the mean one; 0 of a half that was not measured.
+func (h Half) Typical() float64 {
+	if h.Iter != nil {
+		return h.Iter.P50
+	}
+	return h.Time
+}
+
 // Straggler is a rank that the others wait for.
 type Straggler struct {
 	Rank int     `json:"rank"`

@@ -23,11 +23,7 @@ type Summary struct {
 
 // Add counts a row.
 func (s *Summary) Add(r *Row) {
-	for _, h := range []struct {
-		*Result
-		iter  *PerIter
-		place string
-	}{{&r.OutOfPlace, r.OutOfPlaceIter, "out of place"}, {&r.InPlace, r.InPlaceIter, "in place"}} {
+	for _, h := range r.Halves() {
 		if h.Wrong != nil {
 			s.Wrong += *h.Wrong
 		}
@@ -35,8 +31,8 @@ func (s *Summary) Add(r *Row) {
 			s.sum += *h.BusBW
 			s.n++
 		}
-		if h.iter != nil && h.iter.P99 > s.slowest {
-			s.slowest, s.where = h.iter.P99, fmt.Sprintf("%s %s, %d bytes, %s", r.Op, r.Type, r.Size, h.place)
+		if h.Iter != nil && h.Iter.P99 > s.slowest {
+			s.slowest, s.where = h.Iter.P99, fmt.Sprintf("%s %s, %d bytes, %s", r.Op, r.Type, r.Size, h.Where)
 		}
 	}
 }

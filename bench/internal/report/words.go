@@ -132,18 +132,14 @@ func (f *File) BelowMean() string {
 	n, worst, text := 0, 1.0, ""
 	for i := range f.Results {
 		r := &f.Results[i]
-		for _, half := range []struct {
-			r     *Result
-			iter  *PerIter
-			where string
-		}{{&r.OutOfPlace, r.OutOfPlaceIter, "out of place"}, {&r.InPlace, r.InPlaceIter, "in place"}} {
-			if half.iter == nil || !(half.iter.P99 < half.r.Time) {
+		for _, half := range r.Halves() {
+			if half.Iter == nil || !(half.Iter.P99 < half.Time) {
 				continue
 			}
 			n++
-			if share := half.iter.P99 / half.r.Time; share < worst {
+			if share := half.Iter.P99 / half.Time; share < worst {
 				worst = share
-				text = fmt.Sprintf("%s %s, %s, %s: its %s, and its mean %s", r.Op, r.Type, sizeOf(float64(r.Size)), half.where, micros(half.iter.P99), micros(half.r.Time))
+				text = fmt.Sprintf("%s %s, %s, %s: its %s, and its mean %s", r.Op, r.Type, sizeOf(float64(r.Size)), half.Where, micros(half.Iter.P99), micros(half.Time))
 			}
 		}
 	}

@@ -289,7 +289,7 @@ func TestFolds(t *testing.T) {
 		x, y, z := random(r, n), random(r, n), random(r, n)
 		var want []float32
 		eachLevel(t, func(name string) {
-			got := []float32{Sum(x), Dot(x, y), dot3(x, y, z), squares(x, .2), Most(x)}
+			got := []float32{Sum(x), Dot(x, y), triple(x, y, z), deviation(x, .2), Most(x)}
 			if want == nil {
 				want = got
 			}

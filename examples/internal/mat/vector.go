@@ -108,7 +108,7 @@ func Norm(y, xh, rs, x, w []float32) {
 	for i := range rs {
 		y, xh, x := y[i*n:i*n+n], xh[i*n:i*n+n], x[i*n:i*n+n]
 		mean := Sum(x) / float32(n)
-		rs[i] = float32(1 / math.Sqrt(float64(squares(x, mean)/float32(n))+1e-5))
+		rs[i] = float32(1 / math.Sqrt(float64(deviation(x, mean)/float32(n))+1e-5))
 		at := n &^ (step - 1)
 		if at > 0 {
 			norm(y[:at], xh[:at], x[:at], w[:at], mean, rs[i])
@@ -124,7 +124,7 @@ func NormBack(xh, rs, dx, dw, dy, w []float32) {
 	same(n, len(dw))
 	for i, s := range rs {
 		dx, dy, xh := dx[i*n:i*n+n], dy[i*n:i*n+n], xh[i*n:i*n+n]
-		a, b := Dot(dy, w)/float32(n), dot3(dy, w, xh)/float32(n)
+		a, b := Dot(dy, w)/float32(n), triple(dy, w, xh)/float32(n)
 		at := n &^ (step - 1)
 		if at > 0 {
 			normBack(dx[:at], dw[:at], dy[:at], xh[:at], w[:at], a, b, s)
@@ -184,20 +184,20 @@ func Dot(x, y []float32) (s float32) {
 	return s + specDot(x, y)
 }
 
-// dot3 is the sum of x y z.
-func dot3(x, y, z []float32) (s float32) {
+// triple is the sum of x y z.
+func triple(x, y, z []float32) (s float32) {
 	for len(x) >= step {
 		n := whole(x)
-		s += dots(x[:n], y[:n], z[:n])
+		s += dot3(x[:n], y[:n], z[:n])
 		x, y, z = x[n:], y[n:], z[n:]
 	}
 	return s + specDot3(x, y, z)
 }
 
-// squares is the sum of (x - mean)^2.
-func squares(x []float32, mean float32) (s float32) {
+// deviation is the sum of (x - mean)^2.
+func deviation(x []float32, mean float32) (s float32) {
 	for ; len(x) >= step; x = x[whole(x):] {
-		s += square(x[:whole(x)], mean)
+		s += squares(x[:whole(x)], mean)
 	}
 	return s + specSquares(x, mean)
 }

@@ -3,9 +3,12 @@
 package vec
 
 import (
+	"unsafe"
+
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
+	"github.com/goccl/goccl/train/internal/raw"
 )
 
 func f32(b ccl.Buf) []float32       { s, _ := ccl.SliceOf[float32](b); return s }
@@ -21,10 +24,8 @@ func Holds(b ccl.Buf) bool {
 
 // Zero sets b to zeros.
 func Zero(b ccl.Buf) {
-	clear(f32(b))
-	clear(f64(b))
-	clear(bf16(b))
-	clear(f16(b))
+	s, _ := raw.Bytes(b)
+	clear(s)
 }
 
 // Add adds src, of dst's type, to dst.
@@ -60,17 +61,8 @@ func Scale(b ccl.Buf, by float64) {
 
 // Divide divides b by n, as an average over n ranks does.
 func Divide(b ccl.Buf, n int) {
-	for i, s := 0, f32(b); i < len(s); i++ {
-		s[i] /= float32(n)
-	}
-	for i, s := 0, f64(b); i < len(s); i++ {
-		s[i] /= float64(n)
-	}
-	for i, s := 0, bf16(b); i < len(s); i++ {
-		s[i] = ccl.ToBFloat16(s[i].Float32() / float32(n))
-	}
-	for i, s := 0, f16(b); i < len(s); i++ {
-		s[i] = ccl.ToFloat16(s[i].Float32() / float32(n))
+	if s, err := raw.Bytes(b); err == nil && Holds(b) {
+		reduce.Scale(op.Type(b.Type()))(unsafe.Pointer(unsafe.SliceData(s)), b.Len(), n)
 	}
 }
 
@@ -79,10 +71,9 @@ func Divide(b ccl.Buf, n int) {
 func Convert(dst, src ccl.Buf) {
 	switch {
 	case dst.Type() == src.Type():
-		copy(f32(dst), f32(src))
-		copy(f64(dst), f64(src))
-		copy(bf16(dst), bf16(src))
-		copy(f16(dst), f16(src))
+		to, _ := raw.Bytes(dst)
+		from, _ := raw.Bytes(src)
+		copy(to, from)
 	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeBFloat16:
 		reduce.ToFloat32(op.BFloat16, f32(dst), bf16(src))
 	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat32:

@@ -49,7 +49,11 @@ func ApplyLAMB[T optim.Float](h LAMB, step int, t Tensor, p, g, m, v []T) error 
 		return fmt.Errorf("optim/whole: LAMB with Beta1 %v, Beta2 %v, Eps %v: the betas are from 0 to 1 and less than 1, Eps is not negative", h.Beta1, h.Beta2, h.Eps)
 	}
 	b1, b2, a1, a2 := T(h.Beta1), T(h.Beta2), T(1-h.Beta1), T(1-h.Beta2)
-	d := lambStep[T]{T(1 / (1 - power(h.Beta1, step))), T(1 / math.Sqrt(1-power(h.Beta2, step))), T(h.Eps), T(h.Decay)}
+	f, err := optim.AdamW{LR: 1, Beta1: h.Beta1, Beta2: h.Beta2, Eps: h.Eps}.Factors(step)
+	if err != nil {
+		return err
+	}
+	d := lambStep[T]{T(f.Rate), T(f.Root), T(h.Eps), T(h.Decay)}
 	sum := 0.
 	for i := range p {
 		m[i] = T(b1*m[i]) + T(a1*g[i])
@@ -78,16 +82,4 @@ type lambStep[T optim.Float] struct{ first, root, eps, decay T }
 func (d lambStep[T]) of(p, m, v T) T {
 	down := T(T(math.Sqrt(float64(v)))*d.root) + d.eps
 	return T(m*d.first)/down + T(d.decay*p)
-}
-
-// power is b to the n. math.Pow may be fused on some machines.
-func power(b float64, n int) float64 {
-	x := 1.0
-	for ; n > 0; n >>= 1 {
-		if n&1 != 0 {
-			x *= b
-		}
-		b *= b
-	}
-	return x
 }

@@ -1,11 +1,14 @@
-// Command gen makes the vector kernels of package mat: mat_amd64.s and the declarations in mat_amd64.go. Run it by
+// Command gen makes the vector kernels of package mat: mat_amd64.s, the declarations in mat_amd64.go, and in choose_*.go what
+// chooses among them. Run it by
 // go generate in that package; its output depends on nothing but this source.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/types"
 	"os"
+	"slices"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
@@ -17,12 +20,9 @@ import (
 )
 
 func main() {
-	asm, stubs, err := generate()
-	if err == nil {
-		err = os.WriteFile("../mat_amd64.s", asm, 0o666)
-	}
-	if err == nil {
-		err = os.WriteFile("../mat_amd64.go", stubs, 0o666)
+	files, err := generate()
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile("../"+name, text, 0o666))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
@@ -30,11 +30,12 @@ func main() {
 	}
 }
 
-// generate makes the assembly and its declarations.
-func generate() (asm, stubs []byte, err error) {
+// generate makes the files by name: the assembly, its declarations, and what chooses a kernel.
+func generate() (files map[string][]byte, err error) {
 	c := build.NewContext()
 	c.ConstraintExpr("!noasm")
 	tables := map[uint32]operand.Mem{}
+	var last *gen
 	for _, g := range []*gen{
 		{Context: c, name: "AVX2", vector: 32, tables: tables},
 		{Context: c, name: "AVX512", vector: 64, evex: true, tables: tables},
@@ -49,20 +50,22 @@ func generate() (asm, stubs []byte, err error) {
 		g.peak()
 		g.maps()
 		g.folds()
+		last = g
 	}
 	f, err := c.Result()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := pass.Compile.Execute(f); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	cfg := printer.Config{Name: "examples/internal/mat/gen", Pkg: "mat"}
-	if asm, err = printer.NewGoAsm(cfg).Print(f); err != nil {
-		return nil, nil, err
+	asm, err := printer.NewGoAsm(cfg).Print(f)
+	if err != nil {
+		return nil, err
 	}
-	stubs, err = printer.NewStubs(cfg).Print(f)
-	return asm, stubs, err
+	stubs, err := printer.NewStubs(cfg).Print(f)
+	return map[string][]byte{"mat_amd64.s": asm, "mat_amd64.go": stubs, "choose_amd64.go": chooser(last.made, true), "choose_other.go": chooser(last.made, false)}, err
 }
 
 // gen writes kernels for one instruction set.
@@ -72,6 +75,7 @@ type gen struct {
 	vector int // bytes of a register
 	evex   bool
 	tables map[uint32]operand.Mem // constants, each 16 times
+	made   []kernel               // on vectors
 }
 
 // lanes is how many elements a register holds.
@@ -87,6 +91,9 @@ func (g *gen) vec() reg.VecVirtual {
 
 // function begins one. Pointers are to float32; result adds a float32.
 func (g *gen) function(name string, ints, pointers, floats []string, result bool, doc ...string) {
+	if slices.Equal(ints, []string{"n"}) {
+		g.made = append(g.made, kernel{name, pointers, floats, result})
+	}
 	var ps []*types.Var
 	add := func(names []string, t types.Type) {
 		for _, n := range names {

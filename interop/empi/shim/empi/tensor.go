@@ -35,29 +35,10 @@ func GatherTensorRows(dest, src etensor.Tensor, comm *mpi.Comm) error {
 		}
 		return setBits(d, all)
 	}
-	switch d, s := values(dest), values(src); s := s.(type) {
-	case []uint8:
-		return into(comm.AllGatherU8, d, s)
-	case []int8:
-		return into(comm.AllGatherI8, d, s)
-	case []uint16:
-		return into(comm.AllGatherU16, d, s)
-	case []int16:
-		return into(comm.AllGatherI16, d, s)
-	case []uint32:
-		return into(comm.AllGatherU32, d, s)
-	case []int32:
-		return into(comm.AllGatherI32, d, s)
-	case []uint64:
-		return into(comm.AllGatherU64, d, s)
-	case []int64:
-		return into(comm.AllGatherI64, d, s)
-	case []int:
-		return into(comm.AllGatherInt, d, s)
-	case []float32:
-		return into(comm.AllGatherF32, d, s)
-	case []float64:
-		return into(comm.AllGatherF64, d, s)
+	for _, k := range kinds {
+		if is, err := k.gather(comm, dest, src); is {
+			return err
+		}
 	}
 	return differ(dest, src)
 }
@@ -121,29 +102,10 @@ func ReduceTensor(dest, src etensor.Tensor, comm *mpi.Comm, op mpi.Op) error {
 		}
 		return setBits(d, b)
 	}
-	switch d, s := values(dest), values(src); s := s.(type) {
-	case []uint8:
-		return reduce(comm.AllReduceU8, op, d, s)
-	case []int8:
-		return reduce(comm.AllReduceI8, op, d, s)
-	case []uint16:
-		return reduce(comm.AllReduceU16, op, d, s)
-	case []int16:
-		return reduce(comm.AllReduceI16, op, d, s)
-	case []uint32:
-		return reduce(comm.AllReduceU32, op, d, s)
-	case []int32:
-		return reduce(comm.AllReduceI32, op, d, s)
-	case []uint64:
-		return reduce(comm.AllReduceU64, op, d, s)
-	case []int64:
-		return reduce(comm.AllReduceI64, op, d, s)
-	case []int:
-		return reduce(comm.AllReduceInt, op, d, s)
-	case []float32:
-		return reduce(comm.AllReduceF32, op, d, s)
-	case []float64:
-		return reduce(comm.AllReduceF64, op, d, s)
+	for _, k := range kinds {
+		if is, err := k.reduce(comm, op, dest, src); is {
+			return err
+		}
 	}
 	return differ(dest, src)
 }

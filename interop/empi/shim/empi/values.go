@@ -10,46 +10,46 @@ import (
 	"github.com/emer/empi/mpi"
 )
 
-// values are those of a tensor of numbers, as a slice.
-func values(t etensor.Tensor) any {
-	switch t := t.(type) {
-	case *etensor.Uint8:
-		return t.Values
-	case *etensor.Int8:
-		return t.Values
-	case *etensor.Uint16:
-		return t.Values
-	case *etensor.Int16:
-		return t.Values
-	case *etensor.Uint32:
-		return t.Values
-	case *etensor.Int32:
-		return t.Values
-	case *etensor.Uint64:
-		return t.Values
-	case *etensor.Int64:
-		return t.Values
-	case *etensor.Int:
-		return t.Values
-	case *etensor.Float32:
-		return t.Values
-	case *etensor.Float64:
-		return t.Values
-	}
-	return nil
+// kind moves tensors of one type of numbers. Its functions report whether src is of that type.
+type kind struct {
+	gather func(c *mpi.Comm, dest, src etensor.Tensor) (is bool, err error)
+	reduce func(c *mpi.Comm, op mpi.Op, dest, src etensor.Tensor) (is bool, err error)
 }
 
-// into makes a call that fills dest, which must be of orig's type.
-func into[T any](call func(dest, orig []T) error, dest any, orig []T) error {
-	d, ok := dest.([]T)
-	if !ok {
-		return differ(dest, orig)
-	}
-	return call(d, orig)
+var kinds = []kind{
+	kindOf(func(t *etensor.Uint8) []uint8 { return t.Values }, (*mpi.Comm).AllGatherU8, (*mpi.Comm).AllReduceU8),
+	kindOf(func(t *etensor.Int8) []int8 { return t.Values }, (*mpi.Comm).AllGatherI8, (*mpi.Comm).AllReduceI8),
+	kindOf(func(t *etensor.Uint16) []uint16 { return t.Values }, (*mpi.Comm).AllGatherU16, (*mpi.Comm).AllReduceU16),
+	kindOf(func(t *etensor.Int16) []int16 { return t.Values }, (*mpi.Comm).AllGatherI16, (*mpi.Comm).AllReduceI16),
+	kindOf(func(t *etensor.Uint32) []uint32 { return t.Values }, (*mpi.Comm).AllGatherU32, (*mpi.Comm).AllReduceU32),
+	kindOf(func(t *etensor.Int32) []int32 { return t.Values }, (*mpi.Comm).AllGatherI32, (*mpi.Comm).AllReduceI32),
+	kindOf(func(t *etensor.Uint64) []uint64 { return t.Values }, (*mpi.Comm).AllGatherU64, (*mpi.Comm).AllReduceU64),
+	kindOf(func(t *etensor.Int64) []int64 { return t.Values }, (*mpi.Comm).AllGatherI64, (*mpi.Comm).AllReduceI64),
+	kindOf(func(t *etensor.Int) []int { return t.Values }, (*mpi.Comm).AllGatherInt, (*mpi.Comm).AllReduceInt),
+	kindOf(func(t *etensor.Float32) []float32 { return t.Values }, (*mpi.Comm).AllGatherF32, (*mpi.Comm).AllReduceF32),
+	kindOf(func(t *etensor.Float64) []float64 { return t.Values }, (*mpi.Comm).AllGatherF64, (*mpi.Comm).AllReduceF64),
 }
 
-func reduce[T any](call func(op mpi.Op, dest, orig []T) error, op mpi.Op, dest any, orig []T) error {
-	return into(func(dest, orig []T) error { return call(op, dest, orig) }, dest, orig)
+func kindOf[E etensor.Tensor, T any](values func(E) []T, gather func(c *mpi.Comm, dest, orig []T) error, reduce func(c *mpi.Comm, op mpi.Op, dest, orig []T) error) kind {
+	with := func(dest, src etensor.Tensor, call func(dest, orig []T) error) (is bool, err error) {
+		s, is := src.(E)
+		if !is {
+			return false, nil
+		}
+		d, alike := dest.(E)
+		if !alike {
+			return true, differ(dest, src)
+		}
+		return true, call(values(d), values(s))
+	}
+	return kind{
+		func(c *mpi.Comm, dest, src etensor.Tensor) (bool, error) {
+			return with(dest, src, func(d, s []T) error { return gather(c, d, s) })
+		},
+		func(c *mpi.Comm, op mpi.Op, dest, src etensor.Tensor) (bool, error) {
+			return with(dest, src, func(d, s []T) error { return reduce(c, op, d, s) })
+		},
+	}
 }
 
 func differ(dest, src any) error {

@@ -1,0 +1,52 @@
+package zero_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/zero"
+)
+
+func newModel[P, M zero.Float](t testing.TB, c *ccl.Comm, units [][]int, o *zero.Options) *zero.Model[P, M] {
+	m, err := zero.New[P, M](t.Context(), c, units, o)
+	require.NoError(t, err)
+	return m
+}
+
+func paramsOf[P, M zero.Float](t testing.TB, m *zero.Model[P, M], unit int) [][]P {
+	w, err := m.Params(t.Context(), unit)
+	require.NoError(t, err)
+	return w
+}
+
+func gradsOf[P, M zero.Float](t testing.TB, m *zero.Model[P, M], unit int) [][]P {
+	g, err := m.Grads(t.Context(), unit)
+	require.NoError(t, err)
+	return g
+}
+
+// forward has the parameters of n units in turn.
+func forward[P, M zero.Float](t testing.TB, m *zero.Model[P, M], n int) {
+	for i := range n {
+		paramsOf(t, m, i)
+		m.Release(i)
+	}
+}
+
+// backward reduces the gradients of n units, from the last on, each as fill leaves it. It has their parameters meanwhile.
+func backward[P, M zero.Float](t testing.TB, m *zero.Model[P, M], n int, fill func(unit int, g [][]P)) {
+	for i := n - 1; i >= 0; i-- {
+		paramsOf(t, m, i)
+		fill(i, gradsOf(t, m, i))
+		m.Release(i)
+		require.NoError(t, m.Reduce(i))
+	}
+}
+
+// noGrads leaves gradients as they are.
+func noGrads[P zero.Float](int, [][]P) {}
+
+// noUpdate leaves parameters as they are.
+func noUpdate[M zero.Float](zero.Piece, []M, []M) error { return nil }
