@@ -126,6 +126,16 @@ func whole(s string) (int, error) {
 	return int(n), err
 }
 
+// sockets reads a number of connections.
+func sockets(s string) (int, error) {
+	const most = 16 // that fit into a header of package links
+	n, err := whole(s)
+	if err == nil && (n < 1 || n > most) {
+		err = errTakes
+	}
+	return n, err
+}
+
 // span reads a duration of Go, or a number of seconds.
 func span(s string) (time.Duration, error) {
 	const most = 1e9 // seconds: a duration holds nine times as many

@@ -67,6 +67,8 @@ func TestWrongValues(t *testing.T) {
 	}{
 		{"GOCCL_CHECKSUM=2", "GOCCL_CHECKSUM=2: it takes 1 or 0"},
 		{"GOCCL_CHECKSUM=y e s", `GOCCL_CHECKSUM="y e s": it takes 1 or 0`},
+		{"GOCCL_SOCKETS=0", "GOCCL_SOCKETS=0: it takes 1 to 16"},
+		{"GOCCL_SOCKETS=17", "GOCCL_SOCKETS=17: it takes 1 to 16"},
 		{"GOCCL_RANK=-1", "GOCCL_RANK=-1: it takes a whole number of at least 0"},
 		{"GOCCL_RANK=3000000000", "GOCCL_RANK=3000000000: it takes a whole number of at least 0"},
 		{"GOCCL_SHM_READ=maybe", "GOCCL_SHM_READ=maybe: it takes 1 or 0"},

@@ -45,6 +45,8 @@ var (
 var (
 	SocketIfname = text(Var{Name: "GOCCL_SOCKET_IFNAME", Group: Engine, By: "the CPU engine", Takes: "prefixes with commas between; after `=` whole names; after `^` names to leave out", Default: "the interface that routes to rank 0",
 		Help: "the network interfaces to use in a job on several hosts, in the syntax of `NCCL_SOCKET_IFNAME`"})
+	Sockets = add(Var{Name: "GOCCL_SOCKETS", Group: Engine, By: "the CPU engine", Default: "one for each 2 ms of a round trip, at least 1 and at most 8",
+		Help: "how many TCP connections a message of at least 1 MiB takes between two ranks; each carries at least 512 KiB. Set it where the network limits each flow"}, "1 to 16", -1, sockets)
 	Algo = text(Var{Name: "GOCCL_ALGO", Group: Engine, By: "ccl", Takes: "collective=algorithm, with commas between", Default: "a table by size and placement",
 		Help: "algorithms for all sizes, such as `allreduce=ring,broadcast=tree`. It must be the same on all ranks, and counts where a Comm spans hosts"})
 	SHMRead = asked(Var{Name: "GOCCL_SHM_READ", Group: Engine, By: "the CPU engine", Default: "on Intel's CPUs `1` if each rank has a core of its own, else `0`; on AMD's `1` for large blocks that a single rank receives, as in Scatter and AllToAll, else `0`",

@@ -146,6 +146,8 @@ var cases = []testCase{
 		factor: 64, beside: besideJob, ours: shm(nil), against: shared, bars: []bar{{8, 16 * mib, 0.8}}},
 	{name: "busy-loops", what: "2 ranks beside a busy loop on each core", ops: "allreduce", ranks: 2, min: 8, max: 16 * mib, factor: 64,
 		beside: besideLoops, ours: shm(nil), against: shared, bars: []bar{{8, 16 * mib, 0.8}}},
+	{name: "busy-loops-8", what: "8 ranks beside a busy loop on each core", ops: "allreduce", ranks: 8, min: 8, max: 2 * mib, factor: 64,
+		beside: besideLoops, ours: shm(nil), against: shared, bars: []bar{{8, 2 * mib, 0.8}}},
 	{name: "engine-mpich", what: "the engine mpi under MPICH against C", ops: "allreduce", ranks: 2, min: 32 * kib, max: 64 * mib, factor: 4,
 		ours: engine("mpich", underMPICH), against: []peer{{name: "MPICH", command: mpich}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
 	{name: "engine-openmpi", what: "the engine mpi under Open MPI against C", ops: "allreduce", ranks: 2, min: 32 * kib, max: 64 * mib, factor: 4,

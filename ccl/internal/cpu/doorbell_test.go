@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -38,12 +39,14 @@ func TestBell(t *testing.T) {
 		c[0].rank.Park(context.Background(), w, 1, 0)
 		close(done)
 	}()
+	require.Eventually(t, func() bool { return c[1].rank.Share.Local.Rests(0).Load() == math.MaxInt64 }, 10*time.Second, time.Millisecond, "it says that it sleeps until it is rung")
 	c[1].rank.Wake()
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
 		t.Fatal("it was not rung")
 	}
+	require.Zero(t, c[1].rank.Share.Local.Rests(0).Load())
 	c[0].rank.Unpark()
 	require.Zero(t, c[0].rank.Share.Local.Sleepers().Load())
 	require.Zero(t, c[0].rank.Share.Local.Bell(0).Load())

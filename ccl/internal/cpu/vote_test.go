@@ -19,6 +19,12 @@ import (
 // comms are the Comms of a job whose ranks are goroutines, on those hosts.
 func comms(t *testing.T, hosts []string) []*Comm {
 	t.Helper()
+	return commsOf(t, hosts, join.Terms{Settings: "test"}, plane.Options{})
+}
+
+// commsOf are the same on those terms and with those options.
+func commsOf(t *testing.T, hosts []string, terms join.Terms, opt plane.Options) []*Comm {
+	t.Helper()
 	type joined struct {
 		*Comm
 		*call.Fault
@@ -27,7 +33,7 @@ func comms(t *testing.T, hosts []string) []*Comm {
 	bs := boot.Local(len(hosts), hosts...)
 	for _, b := range bs {
 		go func() {
-			c, f := Join(t.Context(), b, join.Terms{Settings: "test"}, plane.Options{})
+			c, f := Join(t.Context(), b, terms, opt)
 			came <- joined{c, f}
 		}()
 	}

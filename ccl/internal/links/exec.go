@@ -145,14 +145,15 @@ func (c *Links) run(ctx context.Context, k *call.Call, s algo.Schedule, out, in 
 		h := head{comm: c.rank.Group.ID(), kind: messageData, step: uint32(slice), record: c.rank.Order.Entered(0), before: c.rank.Order.Entered(1)}
 		h.record.Hash = k.Hash
 		for _, m := range c.step.Send {
-			l, f := c.Ends.Link(ctx, m.Peer, collective)
+			part := c.from.at(&out, m.Lo, m.Hi)
+			l, f := c.Ends.LinkFor(ctx, m.Peer, collective, len(part))
 			if f != nil {
 				return f
 			}
 			if k.Weighs {
 				h.shares = c.shares[m.Lo]
 			}
-			c.Messages.newSender().start(l, &h, c.from.at(&out, m.Lo, m.Hi))
+			c.Messages.newSender().start(l, &h, part)
 		}
 		for _, m := range c.step.Recv {
 			l, f := c.Ends.Link(ctx, m.Peer, collective)

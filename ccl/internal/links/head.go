@@ -15,11 +15,13 @@ import (
 //
 //	0 magic 4 | 4 CRC32C of the rest 4 | 8 Comm 8 | 16 payload bytes 8 | 24 step 4 |
 //	28 kind of message 1 | 29 whether there is a checksum 1 | 30 of how many operands the
-//	payload is the share, 16 bits, and 7 more at 29 | 32 CRC32C of the payload 4 | 36 nothing 4 |
+//	payload is the share, 16 bits, and 7 more at 29 | 32 CRC32C of the payload 4 | 36 over how many lanes it is
+//	spread, 0 if it is not | 37 which of them this is | 38 nothing 2 |
 //	40 the sender's record (RecordWire) | 80 that of the collective before it (RecordWire)
 const (
 	HeadBytes = beforeAt + call.RecordWire
 	sumAt     = 32
+	lanesAt   = 36
 	recordAt  = 40
 	beforeAt  = recordAt + call.RecordWire
 	headMagic = 0x6c63_6347 // "Gccl"
@@ -39,6 +41,8 @@ type head struct {
 	kind   byte
 	summed bool
 	sum    uint32 // of the payload, if summed
+	lanes  uint8  // over which the message is spread; 0 if it is not
+	lane   uint8  // the one of this share
 	shares int32  // of how many operands the payload is the share, in a call that Weighs: less than 1<<23
 	record call.Record
 	before call.Record
@@ -61,7 +65,8 @@ func (h *head) encode(b []byte) {
 	}
 	le.PutUint16(b[30:], uint16(h.shares))
 	le.PutUint32(b[sumAt:], h.sum)
-	clear(b[sumAt+4 : recordAt])
+	b[lanesAt], b[lanesAt+1] = h.lanes, h.lane
+	clear(b[lanesAt+2 : recordAt])
 	h.record.Encode(b[recordAt:])
 	h.before.Encode(b[beforeAt:])
 	le.PutUint32(b[4:], crc32.Checksum(b[8:HeadBytes], Castagnoli))
@@ -80,5 +85,8 @@ func (h *head) decode(b []byte) error {
 	h.before.Decode(b[beforeAt:])
 	h.summed, h.sum = b[29]&1 == 1, le.Uint32(b[sumAt:])
 	h.shares = int32(b[29])>>1<<16 | int32(le.Uint16(b[30:]))
+	if h.lanes, h.lane = b[lanesAt], b[lanesAt+1]; !validLanes(h.lanes, h.lane, h.bytes) {
+		return errors.New("a message header says lanes that cannot be")
+	}
 	return nil
 }

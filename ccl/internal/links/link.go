@@ -41,6 +41,8 @@ type Link struct {
 	// Messages take turns: one is on its way out, and one on its way in.
 	outNext, outTurn, inNext, inTurn uint64
 	sent, received                   uint64 // messages of point-to-point calls
+
+	lanes []*Link // those of large messages, this one first; nil until one was sent
 }
 
 // Outlet is the end of a link that is written to.
@@ -90,11 +92,12 @@ const (
 type linkKey struct {
 	peer  int32
 	class class
+	lane  uint8 // 0: the link of all messages but the further shares of large ones
 }
 
 // Link returns the link to peer. Of a pipe its inlet is looked for when something is received.
 func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault) {
-	key := linkKey{int32(peer), cl}
+	key := linkKey{peer: int32(peer), class: cl}
 	if l := c.made[key]; l != nil {
 		return l, nil
 	}
@@ -105,8 +108,8 @@ func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault
 			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 		}
 		l.out, l.To = out, out
-	} else if f := c.dial(ctx, l, cl); f != nil {
-		return nil, f
+	} else if err := c.dial(ctx, l, 0); err != nil {
+		return nil, c.notDialed(ctx, peer, err)
 	}
 	c.made[key] = l
 	return l, nil
@@ -135,11 +138,11 @@ func (c *ends) watchEnd(ctx context.Context, cancel func()) {
 	cancel()
 }
 
-// dial connects with a rank of another host.
-func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
+// dial connects l, one of its lanes, with a rank of another host.
+func (c *ends) dial(ctx context.Context, l *Link, lane uint8) error {
 	w := c.rank.Group.World(l.peer)
 	addr := c.rank.Site.Job.Net.Addrs[w]
-	key := tcp.MakeKey(c.rank.Group.ID(), uint32(cl), uint32(c.rank.Group.Rank()), uint32(l.peer))
+	key := tcp.MakeKey(c.rank.Group.ID(), uint32(l.class)|uint32(lane)<<8, uint32(c.rank.Group.Rank()), uint32(l.peer))
 	dctx, cancel := context.WithCancel(c.rank.Fate.Context())
 	defer cancel()
 	stop := context.AfterFunc(ctx, cancel)
@@ -153,33 +156,38 @@ func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 	conn, err := c.rank.Site.Job.Net.TCP.OpenUnless(dctx, key, uint32(c.rank.Group.Rank()), addr, c.rank.Site.EndedYet(w))
 	if err == nil {
 		l.conn, l.out, l.in = conn, conn, Stream{conn}
-		return nil
 	}
+	return err
+}
+
+// notDialed is the failure of a call that could not connect with a rank of another host.
+func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
+	w := c.rank.Group.World(peer)
 	if f := c.rank.Fate.Cause(); f != nil {
 		return f
 	}
 	if e := ctx.Err(); e != nil {
-		return c.rank.Stop(call.CtxFault(e, []int{l.peer}))
+		return c.rank.Stop(call.CtxFault(e, []int{peer}))
 	}
 	if f := c.rank.Fate.Outlived(); f != nil {
 		return c.rank.Stop(f)
 	}
 	if errors.Is(err, tcp.ErrGone) {
-		return c.rank.Stop(call.NewFault(call.Closed, l.peer, ""))
+		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
 	}
 	if errors.Is(err, tcp.ErrRefused) {
-		if c.rank.Share.HasLeft(l.peer) || c.rank.Site.LeftInOrder(w) {
-			return c.rank.Stop(call.NewFault(call.Closed, l.peer, ""))
+		if c.rank.Share.HasLeft(peer) || c.rank.Site.LeftInOrder(w) {
+			return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
 		}
-		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: l.peer, Certain: plane.IsCertain(c.rank.Site, w), Err: tcp.ErrRefused})
+		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Certain: plane.IsCertain(c.rank.Site, w), Err: tcp.ErrRefused})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: l.peer, Missing: []int{l.peer}, Err: err})
+		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: peer, Missing: []int{peer}, Err: err})
 	}
 	if tcp.IsOwnTrouble(err) { // which the peer is not to blame for
-		return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "cannot connect with rank %d: %w", l.peer, err))
+		return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "cannot connect with rank %d: %w", peer, err))
 	}
-	return c.rank.Stop(call.NewFault(call.Backend, l.peer, "cannot reach rank %d at %v: %w", l.peer, addr, err))
+	return c.rank.Stop(call.NewFault(call.Backend, peer, "cannot reach rank %d at %v: %w", peer, c.rank.Site.Job.Net.Addrs[w], err))
 }
 
 // Ready makes sure of l's inlet. It is false while a peer of this host has not

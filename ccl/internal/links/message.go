@@ -57,6 +57,7 @@ func (c *messages) newReceiver() *receiver {
 // Move runs all messages since Begin to their end.
 func (c *messages) Move(ctx context.Context) *call.Fault {
 	var w patience
+	c.spread()
 	for {
 		left, moved := 0, false
 		for _, s := range c.tx {
@@ -72,11 +73,15 @@ func (c *messages) Move(ctx context.Context) *call.Fault {
 				left++
 			}
 		}
-		for _, r := range c.rx {
+		for i := 0; i < len(c.rx); i++ { // it may add receivers
+			r := c.rx[i]
 			if r.done {
 				continue
 			}
 			m, f := c.progressIn(r)
+			if f == nil {
+				f = c.gather(ctx, r)
+			}
 			if f != nil {
 				return f
 			}

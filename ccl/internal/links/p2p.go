@@ -67,7 +67,7 @@ func (c *pairs) pairHash(k *call.Call, count int) uint32 {
 }
 
 func (c *pairs) addSend(ctx context.Context, k *call.Call, src []byte, to int) *call.Fault {
-	l, f := c.ends.Link(ctx, to, PointToPoint)
+	l, f := c.ends.LinkFor(ctx, to, PointToPoint, len(src))
 	if f != nil {
 		return f
 	}

@@ -24,6 +24,8 @@ type receiver struct {
 	prev  *receiver  // reduces into the same place, and goes first
 	of    *call.Call // as a sender's
 	done  bool
+
+	spread gathering
 }
 
 // arrival is a header on its way in, and the one that is expected.
@@ -130,14 +132,14 @@ func (r *receiver) counts() {
 
 // limit is how much of r.to may be complete now.
 func (r *receiver) limit() int {
-	if r.after != nil && !r.after.done {
-		return min(len(r.to), r.after.moved()/8*8)
+	if r.after != nil && !r.after.allDone() {
+		return min(len(r.to), r.after.movedFrom(r.spread.from)/8*8)
 	}
 	return len(r.to)
 }
 
 // isBehind reports whether another message is to be reduced into the same place before.
-func (r *receiver) isBehind() bool { return r.prev != nil && !r.prev.done }
+func (r *receiver) isBehind() bool { return r.prev != nil && !r.prev.allDone() }
 
 // wants is how many bytes of the payload may be received now.
 func (r *receiver) wants() int {
@@ -241,7 +243,11 @@ func (c *messages) checkHead(r *receiver) *call.Fault {
 	r.check.on, r.check.promised = h.summed, h.sum
 	r.fold.theirs = h.shares
 	a, b := &h.record, &r.head.want.record
-	if h.kind == messageData && a.Hash == b.Hash && a.Place == b.Place && h.step == r.head.want.step && h.bytes == r.head.want.bytes && h.comm == r.head.want.comm {
+	if h.kind == messageData && a.Hash == b.Hash && a.Place == b.Place && h.step == r.head.want.step && h.bytes == r.head.want.bytes && h.comm == r.head.want.comm && h.lane == r.head.want.lane &&
+		(h.lane == 0 || h.lanes == r.head.want.lanes) && (h.lanes == 0 || r.l.conn != nil) {
+		if h.lane == 0 && h.lanes > 1 {
+			r.narrow(int(h.lanes))
+		}
 		return nil
 	}
 	return c.wrongHead(r, h)

@@ -20,6 +20,7 @@ type sender struct {
 	behind   *receiver  // goes first
 	of       *call.Call // the point-to-point call that it belongs to, if it does
 	done     bool
+	spread   spreading
 }
 
 // moved is how many bytes of its payload have left, or have been copied: they may change. A record of a protected connection is a
@@ -36,10 +37,24 @@ func (s *sender) moved() int {
 	return s.out + max(0, s.l.conn.Copied()-(s.frontLen-s.frontOut))
 }
 
+// start sends payload, or its first share: messages.spread sends the others.
 func (s *sender) start(l *Link, h *head, payload []byte) {
+	h.bytes, h.lanes, h.lane = uint64(len(payload)), l.lanesOf(h, len(payload)), 0
+	if h.lanes == 0 {
+		s.begin(l, h, payload)
+		s.spread.head.lanes = 0
+		return
+	}
+	_, part := share(payload, int(h.lanes), 0)
+	s.begin(l, h, part)
+	s.spread.head, s.spread.whole = *h, payload
+}
+
+// begin sends payload, or one share of a message, which h says.
+func (s *sender) begin(l *Link, h *head, payload []byte) {
+	s.spread.from, s.spread.next = 0, nil
 	s.l, s.turn, s.frontLen, s.frontOut, s.body, s.out, s.behind, s.of, s.done = l, l.outNext, HeadBytes, 0, payload, 0, nil, nil, false
 	l.outNext++
-	h.bytes = uint64(len(payload))
 	if h.summed = l.conn != nil && checksums(); h.summed {
 		h.sum = crc32.Checksum(payload, Castagnoli)
 	}
@@ -52,7 +67,7 @@ func (s *sender) start(l *Link, h *head, payload []byte) {
 
 // mayMove reports whether s is not done, and no other message goes first.
 func (s *sender) mayMove() bool {
-	return !s.done && s.l.outTurn == s.turn && (s.behind == nil || s.behind.done)
+	return !s.done && s.l.outTurn == s.turn && (s.behind == nil || s.behind.allDone())
 }
 
 // progressOut sends what the link takes.

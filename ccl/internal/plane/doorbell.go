@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -118,7 +119,29 @@ func (c *Member) parkInKernel(ctx context.Context, w *Waiter, want uint64, limit
 	}
 	parked.Add(1)
 	defer parked.Add(-1)
+	rests := c.Share.Local.Rests(c.Share.Me)
+	rests.Store(restsUntil(proc.Uptime(), limit))
 	proc.SleepWhile(c.Share.Local.Bell(c.Share.Me), want, limit)
+	rests.Store(0)
+}
+
+// restsUntil is when a sleep that begins now ends by itself, as Region.Rests has it.
+func restsUntil(now, limit time.Duration) uint64 {
+	if limit <= 0 {
+		return math.MaxInt64
+	}
+	return uint64(now + limit)
+}
+
+// asleep counts the ranks of this host that sleep in the kernel. One that has been rung, or whose sleep is over, wants a
+// processor, though it may not have one yet.
+func (c *Share) asleep(now time.Duration) (n int) {
+	for r := range c.N {
+		if c.Local.Rests(r).Load() > uint64(now) && c.Local.Bell(r).Load() != bellAwake {
+			n++
+		}
+	}
+	return n
 }
 
 // Unpark ends what Park began.

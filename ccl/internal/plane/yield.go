@@ -105,13 +105,19 @@ func (c *Standing) yield() {
 	proc.Yield()
 	now := time.Since(c.Site.Job.Time.Coarse.Born)
 	if y.yielded(now, now-began, lateYield(c.share.Spins)) {
-		y.others.Store(othersRun(proc.Runnable(), c.Site.Job.World.Topo.Locals(c.Site.Here.Node), c.share.Host.Processors()))
+		y.others.Store(c.othersRun(proc.Runnable(), proc.Uptime()))
 	}
 }
 
-// othersRun reports whether of so many threads that run or could some are not of the job, all of whose ranks look and give
+// othersRun reports whether other programs want the processors, of which so many threads run or could. Ranks that sleep are
+// none of these: beside busy loops some always do, and counted as runnable they would hide the loops.
+func (c *Standing) othersRun(runnable int, now time.Duration) bool {
+	return othersRun(runnable, c.Site.Job.World.Topo.Locals(c.Site.Here.Node)-c.share.asleep(now), c.share.Host.Processors())
+}
+
+// othersRun reports whether of so many threads that run or could some are not of the job, whose awake ranks all look and give
 // way as a term begins: one for every two processors, and two at least, since Go has threads of its own.
-func othersRun(runnable, ranks, processors int) bool { return runnable >= ranks+max(2, processors/2) }
+func othersRun(runnable, awake, processors int) bool { return runnable >= awake+max(2, processors/2) }
 
 // drain lets more time pass than a store waits in its core's buffer.
 func (c *Standing) drain() {

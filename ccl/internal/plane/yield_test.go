@@ -112,6 +112,33 @@ func TestOthersRun(t *testing.T) {
 	}
 }
 
+// As a term begins, a rank that sleeps is not taken for one of the threads that run. One that has been rung, or whose sleep is
+// over, wants a processor.
+func TestOthersRunBesideSleepers(t *testing.T) {
+	all := ranks(t, 8, Options{})
+	c := all[0]
+	now := time.Hour
+	others := max(2, c.Share.Host.Processors()/2)
+	sleep := func(r int, limit time.Duration) {
+		c.Share.Local.Rests(r).Store(restsUntil(now, limit))
+		c.Share.Local.Bell(r).Store(BellAnyone)
+	}
+	awake := func(want int, why string) {
+		t.Helper()
+		require.True(t, c.Standing.othersRun(want+others, now), why)
+		require.False(t, c.Standing.othersRun(want+others-1, now), why)
+	}
+	awake(8, "none sleeps")
+	sleep(1, 0)
+	sleep(2, time.Millisecond)
+	sleep(3, time.Millisecond)
+	awake(5, "three sleep")
+	require.True(t, c.Share.claimRing(1, true))
+	awake(6, "one of them is rung")
+	now += time.Millisecond
+	awake(8, "the others' time is over")
+}
+
 func TestRingsPay(t *testing.T) {
 	for _, tc := range []struct {
 		ranks, processors int

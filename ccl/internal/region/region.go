@@ -106,6 +106,9 @@ func (g *Region) Agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*g.r
 func (g *Region) Wanted(r int) *atomic.Uint64  { return g.word(regionHead + r*g.rank + 16) }
 func (g *Region) Request(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 24) }
 
+// Rests is, while r sleeps until it is rung, when that ends at the latest, in nanoseconds of proc.Uptime; else 0.
+func (g *Region) Rests(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 32) }
+
 // Stage is the offset of r's staging memory, 0 while it has none.
 func (g *Region) Stage(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 64) }
 

@@ -2,7 +2,10 @@
 
 package tcp
 
-import "net"
+import (
+	"net"
+	"time"
+)
 
 // Conn is one end of a stream, for callers that poll: no call but Wait blocks; see Waits. One
 // goroutine may send while another receives; Close and Abort are for any.
@@ -18,6 +21,9 @@ func (c *Conn) sendNow(b []byte) (int, error)           { return c.pump.TrySend(
 func (c *Conn) receiveNow(b []byte) (int, error)        { return c.pump.TryRecv(b) }
 func (c *Conn) sendBothNow(a, b []byte) (int, error)    { return c.pump.TrySendBoth(a, b) }
 func (c *Conn) receiveBothNow(a, b []byte) (int, error) { return c.pump.TryRecvBoth(a, b) }
+
+// RoundTrip is 0: not known.
+func (c *Conn) RoundTrip() time.Duration { return 0 }
 
 func (c *Conn) isClosed() bool {
 	c.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -229,6 +230,15 @@ func (c *Conn) Abort() {
 		unix.Shutdown(c.fd, unix.SHUT_RD)
 		c.done()
 	}
+}
+
+// RoundTrip is how long a packet to the peer and back takes at least, 0 where that is not known.
+func (c *Conn) RoundTrip() time.Duration {
+	if !c.use() {
+		return 0
+	}
+	defer c.done()
+	return roundTrip(c.fd)
 }
 
 func (c *Conn) isClosed() bool { return c.users.Load()&closedBit != 0 }

@@ -3,7 +3,9 @@
 package tcp
 
 import (
+	"math"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -52,6 +54,15 @@ func count(n uintptr, errno syscall.Errno) (int, syscall.Errno) {
 		return 0, errno
 	}
 	return int(n), 0
+}
+
+// roundTrip is the shortest that the kernel has seen of late, 0 if it does not say.
+func roundTrip(fd int) time.Duration {
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil || info.Min_rtt == math.MaxUint32 {
+		return 0
+	}
+	return time.Duration(info.Min_rtt) * time.Microsecond
 }
 
 // tuneLocal fits a socket to a peer on this host. Some hosts have BBR as a default,

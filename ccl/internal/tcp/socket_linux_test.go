@@ -4,10 +4,24 @@ package tcp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/goccl/goccl/internal/auth"
 )
+
+// The kernel says how far away a peer is; one on this host is near.
+func TestRoundTrip(t *testing.T) {
+	a, b := wired(t, auth.Plain)
+	defer b.Close()
+	for _, c := range []*Conn{a, b} {
+		require.Less(t, c.RoundTrip(), time.Minute)
+	}
+	a.Close()
+	require.Zero(t, a.RoundTrip())
+}
 
 func TestSocketOptions(t *testing.T) {
 	ta, tb := connected(t)
