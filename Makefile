@@ -85,7 +85,7 @@ tags: ## build with every tag, alone and together, and with all vendors together
 
 gpu: ## packages gpu, cuda, rocm and train/device, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./gpu ./cuda ./rocm ./train/device ./examples/multigpu ./test/gpu/...
-	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDevice' ./train/zero ./train/ddp ./train/ckpt
+	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDevice' ./train/zero ./train/ddp ./train/ckpt ./train/mirror
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
 
 kernels: ## compiles kernels.cu of train/device and gpu to PTX (python3, pip: downloads 130 MB once)

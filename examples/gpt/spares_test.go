@@ -184,7 +184,7 @@ func TestReplacedAnywhere(t *testing.T) {
 			run := func(name string, opts ...ccltest.Option) []float64 {
 				file := filepath.Join(t.TempDir(), name)
 				ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
-					c := words(t, small+"6 -json "+file+" "+layout)
+					c := words(t, "-layers 2 -width 16 -heads 4 -context 8 -rows 8 -lr 3e-3 -steps 6 -json "+file+" "+layout)
 					c.spares = 1
 					require.NoError(t, c.place(4))
 					r := &run{out: io.Discard}
