@@ -47,6 +47,9 @@ var layouts = []trained{
 	{"-pp 2 -micro 2 -tied -zero 3", []int{1, 3}},
 }
 
+// hangs is how long a job may take that takes a second, on a machine that others starve.
+const hangs = 10 * time.Minute
+
 // gptSteps is long enough for a loss, and another one within 200 ms.
 const gptSteps = 150
 
@@ -86,7 +89,7 @@ type gptJob struct {
 
 // train runs a layout, harms its ranks, and returns what has come of it.
 func (l trained) train(ctx context.Context, program, dir string, harms ...harm) (j gptJob, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // it takes a second
+	ctx, cancel := context.WithTimeout(ctx, hangs)
 	defer cancel()
 	metrics := filepath.Join(dir, "metrics.json")
 	_ = os.Remove(metrics)
