@@ -40,6 +40,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/internal/raw"
 )
 
 // ErrLost is in the error of Restore, on all ranks, when the state of a rank is nowhere any more:
@@ -68,6 +69,7 @@ type Options struct {
 // Mirror mirrors the state of this rank. One goroutine at a time may use it.
 type Mirror struct {
 	o     Options
+	bufs  raw.Views
 	slots [2]slot
 	last  int  // the slot that was written last
 	live  live // in place of slots where all ranks hold the same
@@ -112,6 +114,9 @@ func New(o *Options) *Mirror {
 	m := &Mirror{rank: -1, at: func(int, int, string) {}}
 	if o != nil {
 		m.o = *o
+	}
+	if m.o.On != nil {
+		m.bufs.On = m.o.On
 	}
 	if m.o.Every == 0 {
 		m.o.Every = 1
@@ -158,7 +163,7 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 		return fmt.Errorf("mirror: Save of step %d: steps are counted from 0", step)
 	}
 	if replicated(m.shards) {
-		hash, err := m.hash(bufs)
+		hash, err := m.bufs.Hash(bufs)
 		if err != nil {
 			return fmt.Errorf("mirror: Save of step %d: %w", step, err)
 		}
@@ -175,7 +180,7 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 	s := &m.slots[1-m.last]
 	s.own.step, s.held.step, s.whole = -1, -1, false
 	m.at(m.rank, step, "begin")
-	data, err := m.pack(s.own.data, bufs)
+	data, err := m.bufs.Pack(s.own.data, bufs)
 	if err != nil {
 		err = fmt.Errorf("mirror: Save of step %d: %w", step, err)
 		m.abort(err)

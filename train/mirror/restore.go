@@ -80,9 +80,9 @@ func (m *Mirror) give(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 	var data []byte
 	err := move(ctx, c, p, &m.closing, func(s source) (_ []byte, err error) {
 		if s.rank == c.Rank() {
-			return m.pack(nil, bufs)
+			return m.bufs.Pack(nil, bufs)
 		}
-		n, err := m.length(bufs)
+		n, err := m.bufs.Len(bufs)
 		data = make([]byte, n)
 		return data, err
 	})
@@ -90,11 +90,11 @@ func (m *Mirror) give(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 		return err
 	}
 	if p.from[c.Rank()].rank != c.Rank() {
-		err = m.unpack(bufs, data)
+		err = m.bufs.Unpack(bufs, data)
 	}
 	hash := int64(0)
 	if err == nil {
-		hash, err = m.hash(bufs)
+		hash, err = m.bufs.Hash(bufs)
 	}
 	if err != nil {
 		c.Abort(err) // so that no rank goes on without this one
@@ -117,7 +117,7 @@ func (m *Mirror) fill(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 		if s.rank == r {
 			return m.find(s, p.step).data, nil
 		}
-		n, err := m.length(bufs)
+		n, err := m.bufs.Len(bufs)
 		incoming.data = make([]byte, n)
 		return incoming.data, err
 	})
@@ -129,7 +129,7 @@ func (m *Mirror) fill(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 		mine = &m.slots[max(i, 0)].own
 		*mine = incoming
 	}
-	if err := m.unpack(bufs, mine.data); err != nil {
+	if err := m.bufs.Unpack(bufs, mine.data); err != nil {
 		c.Abort(err) // so that no rank goes on without this one
 		return err
 	}

@@ -46,7 +46,7 @@ func (m *Mirror) row(c *ccl.Comm, fresh []int, bufs []ccl.Buf) []int64 {
 	p := c.Place()
 	row[colEvery], row[colAway], row[colShards], row[colList] = int64(m.o.Every), int64(m.o.Away), raw.HashInts(m.shards), raw.HashInts(fresh)
 	row[colNode], row[colLocal], row[colRank], row[colSize] = int64(p.Node), int64(p.Local), int64(m.rank), int64(m.size)
-	n, err := m.length(bufs)
+	n, err := m.bufs.Len(bufs)
 	row[colBytes] = int64(n)
 	if err != nil {
 		row[colBytes] = badBufs
@@ -62,7 +62,7 @@ func (m *Mirror) row(c *ccl.Comm, fresh []int, bufs []ccl.Buf) []int64 {
 		m.forget()
 	}
 	if m.live.step >= 0 && err == nil {
-		hash, err := m.hash(bufs)
+		hash, err := m.bufs.Hash(bufs)
 		if err == nil && hash == m.live.hash {
 			row[colLive], row[colHash] = int64(m.live.step), hash
 		} else {
