@@ -154,8 +154,12 @@ func job(ctx context.Context, c *config, r *run, size int) error {
 	default:
 		world, err = keepOn(ctx, world, c, r)
 	}
-	if file := os.Getenv(doneEnv); err == nil && r.over && world.Rank() == 0 && file != "" {
+	if file := os.Getenv(doneEnv); err == nil && r.tells(world.Rank()) && file != "" {
 		err = os.WriteFile(file, nil, 0o600)
 	}
 	return errors.Join(err, world.Close())
 }
+
+// tells reports whether this rank is to say that all work is done. With spares every rank knows it, and rank 0 may be lost before
+// it has said so.
+func (r *run) tells(rank int) bool { return r.over && (rank == 0 || r.kept.over) }

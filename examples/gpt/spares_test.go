@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -189,11 +190,8 @@ func TestReplacedAnywhere(t *testing.T) {
 					require.NoError(t, c.place(4))
 					r := &run{out: io.Discard}
 					last, err := keepOn(t.Context(), world, c, r)
-					if err == nil && !r.over {
-						err = io.ErrUnexpectedEOF
-					}
-					last.Close()
-					require.NoError(t, err)
+					require.NoError(t, errors.Join(err, last.Close()))
+					require.True(t, r.tells(last.Rank()), "rank %d knows that all work is done", last.Rank())
 				}, append(opts, ccltest.Spares(1))...)
 				return linesOf(t, file, 6)
 			}
