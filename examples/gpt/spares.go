@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -272,25 +273,25 @@ func cutAfter(name string, step int) (last int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	raw, err := io.ReadAll(f)
-	if err != nil {
-		return 0, err
-	}
-	text := string(raw)
-	for text != "" {
-		at := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
+	end := info.Size()
+	for end > 0 {
+		tail := make([]byte, min(end, longestLine))
+		if _, err := f.ReadAt(tail, end-int64(len(tail))); err != nil {
+			return 0, err
+		}
+		text := tail[bytes.LastIndexByte(bytes.TrimSuffix(tail, []byte("\n")), '\n')+1:]
 		var line struct{ Step int }
-		if json.Unmarshal([]byte(text[at:]), &line) != nil {
+		if json.Unmarshal(text, &line) != nil {
 			break
 		}
 		if line.Step <= step {
 			last = line.Step
 			break
 		}
-		text = text[:at]
+		end -= int64(len(text))
 	}
-	if len(text) < len(raw) {
-		err = f.Truncate(int64(len(text)))
+	if end < info.Size() {
+		err = f.Truncate(end)
 	}
 	return last, err
 }
