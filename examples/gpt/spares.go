@@ -104,7 +104,7 @@ func (r *run) restore(ctx context.Context, tr *trainer, out io.Writer) (step int
 	fresh, bufs := world.Fresh(), tr.state()
 	again := len(fresh) > 0 || r.lost != nil
 	if again && r.lost == nil { // on a rank that has just come
-		r.lost = &loss{cause: fmt.Errorf("rank %d is here in the place of one that was lost", world.Rank()), at: time.Now()}
+		r.lost = &loss{cause: errors.New("nobody here has seen how"), at: time.Now()}
 	}
 	step, err = k.mirror.Restore(ctx, world, fresh, bufs...)
 	if errors.Is(err, mirror.ErrLost) && c.save != "" { // on all ranks
@@ -194,8 +194,11 @@ func (r *run) leave(tr *trainer, err error) error {
 	if tr.cfg.spares == 0 || err == nil {
 		return errors.Join(err, tr.close())
 	}
-	r.kept.drop(r.kept.old)
-	r.kept.old = tr
+	if r.kept.old != nil { // whose state tr has not taken yet
+		r.kept.drop(tr)
+	} else {
+		r.kept.old = tr
+	}
 	return err
 }
 

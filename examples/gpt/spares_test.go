@@ -203,6 +203,24 @@ func TestReplacedAnywhere(t *testing.T) {
 	}
 }
 
+// A trainer that has not come to the state of the one before does not take its place: where all ranks hold the same, that is the
+// only one that has it.
+func TestStateIsKept(t *testing.T) {
+	ccltest.Run(t, 1, func(t testing.TB, world *ccl.Comm) {
+		begun(t, world, "", 1, func(has *trainer) {
+			begun(t, world, "", 1, func(placed *trainer) {
+				has.cfg.spares, placed.cfg.spares = 1, 1
+				r := &run{}
+				require.Equal(t, io.EOF, r.leave(has, io.EOF))
+				require.Equal(t, io.EOF, r.leave(placed, io.EOF))
+				require.Same(t, has, r.kept.old)
+				r.kept.closing.Wait()
+				require.NoError(t, r.kept.close())
+			})
+		})
+	})
+}
+
 func TestLostRanks(t *testing.T) {
 	got := []string{lostRanks([]int{3}), lostRanks([]int{0, 2}), lostRanks([]int{0, 2, 3})}
 	require.True(t, slices.Equal(got, []string{"rank 3", "ranks 0 and 2", "ranks 0, 2 and 3"}), "%q", got)

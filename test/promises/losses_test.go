@@ -44,7 +44,7 @@ var layouts = []trained{
 	{"-zero 2", []int{1, 3}}, {"-zero 0 -tp 2", []int{2}}, {"-zero 0 -pp 2 -micro 2", []int{2}}, {"-zero 2 -pp 2 -micro 4", []int{1, 3}},
 	{"-zero 3 -micro 2", []int{1, 3}}, {"-zero 0 -bf16 -micro 2", nil}, {"-sp ring=2", nil}, {"-zero 3 -sp ulysses=2", []int{1, 3}},
 	{"-tp 2 -sp megatron -zero 1", []int{1, 3}}, {"-tp 4", []int{1, 3}}, {"-pp 4 -micro 4", []int{1, 3}}, {"-zero 1 -tied -mirror 3", []int{1, 3}},
-	{"-pp 2 -micro 2 -tied -zero 3", []int{1, 3}},
+	{"-pp 2 -micro 2 -tied -zero 3", []int{1, 3}}, {"-zero 0 -every 7 -save", nil}, {"-zero 2 -every 7 -save", []int{1, 3}},
 }
 
 // hangs is how long a job may take that takes a second, on a machine that others starve.
@@ -91,10 +91,14 @@ type gptJob struct {
 func (l trained) train(ctx context.Context, program, dir string, harms ...harm) (j gptJob, err error) {
 	ctx, cancel := context.WithTimeout(ctx, hangs)
 	defer cancel()
-	metrics := filepath.Join(dir, "metrics.json")
-	_ = os.Remove(metrics)
+	metrics, saved := filepath.Join(dir, "metrics.json"), filepath.Join(dir, "checkpoints")
+	_ = errors.Join(os.Remove(metrics), os.RemoveAll(saved))
+	flags := strings.Fields(l.flags)
+	if strings.HasSuffix(l.flags, "-save") {
+		flags = append(flags, saved)
+	}
 	out := &writer{word: "training a GPT-2", sees: make(chan struct{})}
-	cmd := exec.CommandContext(ctx, program, append(strings.Fields(l.flags), "-np", "4", "-spares", "2", "-steps", strconv.Itoa(gptSteps), "-layers", "4", "-heads", "4",
+	cmd := exec.CommandContext(ctx, program, append(flags, "-np", "4", "-spares", "2", "-steps", strconv.Itoa(gptSteps), "-layers", "4", "-heads", "4",
 		"-width", "32", "-context", "24", "-rows", "8", "-log", "1000", "-json", metrics)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
@@ -236,6 +240,9 @@ func TestR19SameLosses(t *testing.T) {
 		switch what := fmt.Sprintf("seed %d, %s, %v:", seed, l.flags, harms); {
 		case err != nil:
 			t.Errorf("%s %.4000s", what, err)
+			bad++
+		case strings.Contains(got.said, "from "+dir):
+			t.Errorf("%s it has read a checkpoint:\n%.4000s", what, got.said)
 			bad++
 		case got.twice != nil || !maps.Equal(want.losses, got.losses):
 			t.Errorf("%s other losses; several lines of steps %v:\n%.4000s", what, got.twice, got.said)
