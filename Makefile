@@ -60,8 +60,8 @@ nccl-tests: ## DIR=...: bench there, by the names of nccl-tests' programs, to be
 streams: ## what large messages carry over TCP beside a program in C and iperf3, by connections, delay and loss (root; half an hour of a quiet machine)
 	@if test/lab/need netlab delay; then test/lab/streams.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
-test-faults: ## delay, loss and partition between three hosts (root)
-	@if test/lab/need netlab delay; then test/lab/faults.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
+test-faults: ## delay, loss and partition between three hosts, and between five with spares (root)
+	@if test/lab/need netlab delay; then test/lab/faults.sh && test/lab/spares.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
 # Tests of kernels, of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by
 # side but what others run, too.
@@ -88,7 +88,7 @@ tags: ## build with every tag, alone and together, and with all vendors together
 
 gpu: ## packages gpu, cuda, rocm and train/device, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./gpu ./cuda ./rocm ./train/device ./examples/multigpu ./test/gpu/...
-	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDevice' ./train/zero ./train/ddp ./train/ckpt
+	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDevice' ./train/zero ./train/ddp ./train/ckpt ./train/mirror
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
 
 kernels: ## compiles kernels.cu of train/device and gpu to PTX (python3, pip: downloads 130 MB once)
@@ -225,6 +225,12 @@ resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameter
 
 promises: ## measure R1 to R20 and write the table of docs/measured/promises.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
+
+kills: ## R19: KILLS (1,000) ranks of training runs killed at random, in 20 layouts: the losses of undisturbed runs, to the bit (half an hour)
+	go test ./test/promises -run '^TestR19SameLosses$$' -count=1 -timeout 0 -v -args -kills $(or $(KILLS),1000)
+
+mirroring: ## what it costs a step of babygpt to mirror the state, each step and each tenth, in ROUNDS (5) turns with and without (a quiet machine; 10 minutes)
+	go test ./examples/gpt -run '^TestMirrorCost$$' -count=1 -timeout 0 -v -args -mirroring $(or $(ROUNDS),5)
 
 overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost more than C (as test-mpi; a quiet machine)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -count=1 -v -tags nccl,rccl -run '^TestProductOverhead$$' ./ccl/internal/native -args -promise

@@ -19,6 +19,7 @@ import (
 type config struct {
 	gpt.Config
 	tracking
+	healing
 	np, dp, pp, tp, across, stage, micro int // across: the ranks that share each sequence
 	sp, schedule, preset, data, sample   string
 	rows, steps, warmup, log, eval       int
@@ -49,6 +50,7 @@ var groups = []struct {
 	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab", "tied"}},
 	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "config"}},
 	{"checkpoints", []string{"save", "every", "keep", "resume", "from", "recover"}},
+	{"losses", []string{"spares", "mirror"}},
 	{"sample", []string{"sample", "generate", "tokens", "temperature", "topk"}},
 	{"output", []string{"log", "json", "svg", "version"}},
 }
@@ -79,6 +81,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar(&c.schedule, "schedule", "1f1b", "`schedule` of the pipeline: 1f1b or gpipe")
 	f.BoolVar(&c.bf16, "bf16", false, "parameters and gradients in bfloat16, with float32 masters")
 	c.tracking.flags(f)
+	c.healing.flags(f)
 	f.BoolVar(&c.Tied, "tied", false, "the head uses the embedding of tokens, as gpt2-85m does")
 	f.StringVar(&c.save, "save", "", "`directory` for checkpoints; one is written at the end, or after an interrupt")
 	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on")
@@ -177,7 +180,7 @@ func (c *config) check(set map[string]bool) error {
 	}{{"np", c.np, 1}, {"dp", c.dp, 0}, {"pp", c.pp, 1}, {"tp", c.tp, 1}, {"micro", c.micro, 1}, {"layers", c.Layers, 1},
 		{"heads", c.Heads, 1}, {"width", c.Width, 1}, {"context", c.Context, 1}, {"vocab", c.Vocab, 0}, {"rows", c.rows, 1},
 		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.log, 1}, {"every", c.every, 0}, {"keep", c.keep, 1},
-		{"tokens", c.tokens, 1}, {"topk", c.topk, 0}} {
+		{"tokens", c.tokens, 1}, {"topk", c.topk, 0}, {"spares", c.spares, 0}, {"mirror", c.mirror, 1}} {
 		if v.is < v.min && (v.name != "np" || set["np"]) {
 			return fmt.Errorf("-%s %d: it must be at least %d", v.name, v.is, v.min)
 		}
@@ -244,7 +247,7 @@ func (c *config) sampling(set map[string]bool) error {
 			return fmt.Errorf("-generate has the model of the checkpoint: leave -%s out", name)
 		}
 	}
-	for _, name := range []string{"resume", "every", "recover", "json", "svg", "events", "csv", "norms", "recompute", "eval", "sp", "micro"} {
+	for _, name := range []string{"resume", "every", "recover", "json", "svg", "events", "csv", "norms", "recompute", "eval", "sp", "micro", "spares", "mirror"} {
 		if set[name] {
 			return fmt.Errorf("-generate trains nothing: leave -%s out", name)
 		}

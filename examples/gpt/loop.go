@@ -22,6 +22,8 @@ type run struct {
 	step     int       // the last that was done
 	over     bool      // it has come to its end
 	lost     *loss
+	kept     kept           // of a job with spares
+	peak     float64        // of a core, in operations a second
 	meter    *meter         // nil: nobody watches
 	hook     func(step int) // before a step; for tests
 }
@@ -48,26 +50,27 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			return err
 		}
 	}
-	tr, err := newTrainer(ctx, world, c, text)
+	tr, err := placeTrainer(ctx, world, c, text)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tr.close()) }()
+	defer func() { err = r.leave(tr, err) }()
 	var saver *saver
 	if c.save != "" {
 		if saver, err = newSaver(ctx, tr); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, saver.Close(ctx)) }()
+		defer func() { err = r.leaveSaver(ctx, saver, err) }()
 	}
 	o := &history.Options{}
 	if c.json != "" && first {
 		flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-		if c.resume { // whose steps replace those that were lost
+		resumed := c.resume || r.lost != nil || len(world.Fresh()) > 0
+		if resumed { // whose steps replace those that were lost
 			flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
 		}
 		f, err := os.OpenFile(c.json, flags, 0o666)
-		if err == nil && c.resume {
+		if err == nil && resumed {
 			err = endLine(c.json)
 		}
 		if err != nil {
@@ -86,12 +89,17 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		return finish(nil, err)
 	}
 	defer func() { err = finish(h, err) }()
-	from, found, err := r.start(ctx, tr, out)
+	from, found, err := r.comeTo(ctx, tr, out)
 	if err != nil {
 		return err
 	}
 	if found {
 		h.Rewind(from)
+	}
+	if c.spares > 0 && r.lost != nil {
+		if err := r.rewind(ctx, h, out, tr, from); err != nil {
+			return err
+		}
 	}
 	if c.recover && !found { // so that there is always one to go on from
 		if err := saver.begin(ctx, 0); err != nil {
@@ -102,8 +110,14 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if c.Tied { // whose wte is the head, too
 		flops += 6 * float64(c.Vocab*c.Width)
 	}
-	peak := mat.Peak() * float64(world.Size())
-	tr.greet(out, flops, peak)
+	if r.peak == 0 {
+		r.peak = mat.Peak()
+	}
+	peak := r.peak * float64(world.Size())
+	if c.spares == 0 || r.lost == nil {
+		tr.greet(out, flops, peak)
+	}
+	state := tr.state()
 	begin, exposed, stopped := time.Now(), time.Duration(0), []uint8{0}
 	r.step = from
 	for step := from + 1; step <= c.steps && stopped[0] == 0; step++ {
@@ -111,6 +125,9 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			r.hook(step)
 		}
 		loss, t, err := tr.step(ctx, step)
+		if err == nil && c.spares > 0 { // before anything that waits: a rank that is lost now must not take the state with it
+			err = r.kept.mirror.Save(ctx, step, state...)
+		}
 		if err != nil {
 			return err
 		}
@@ -118,9 +135,10 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			return fmt.Errorf("step %d: %w", step, err)
 		}
 		exposed += t.dtx
-		if err := r.log(ctx, h, out, tr, step, loss, t, flops, peak); err != nil {
+		if err := r.log(ctx, h, out, tr, step, r.measured(c, loss, t, flops, peak)); err != nil {
 			return err
 		}
+		r.kept.logged = step
 		more, err := tr.metrics(ctx)
 		if err == nil && more != nil {
 			err = h.Log(ctx, step, more...)
@@ -181,20 +199,31 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		}
 		c.say(out, s)
 	}
-	r.over = true
 	if c.svg != "" && first {
-		return picture(h, c.svg)
+		if err := picture(h, c.svg); err != nil {
+			return err
+		}
 	}
+	if c.spares > 0 {
+		if err := r.farewell(ctx, world); err != nil {
+			return err
+		}
+	}
+	r.over = true
 	return nil
 }
 
-// log records a step, says it, and validates if it is time to.
-func (r *run) log(ctx context.Context, h *history.History, out io.Writer, tr *trainer, step int, loss float64, t times, flops, peak float64) error {
-	c := tr.cfg
+// measured are the metrics of a step.
+func (r *run) measured(c *config, loss float64, t times, flops, peak float64) []history.Metric {
 	tps := float64(c.rows*c.Context) / t.dt.Seconds()
-	m := []history.Metric{{Name: "loss", Value: loss}, {Name: "dt", Value: t.dt.Seconds()}, {Name: "dtf", Value: t.dtf.Seconds()},
+	return []history.Metric{{Name: "loss", Value: loss}, {Name: "dt", Value: t.dt.Seconds()}, {Name: "dtf", Value: t.dtf.Seconds()},
 		{Name: "dtb", Value: t.dtb.Seconds()}, {Name: "dto", Value: t.dto.Seconds()}, {Name: "dtc", Value: t.dtc.Seconds()},
 		{Name: "dtx", Value: t.dtx.Seconds()}, {Name: "tps", Value: tps}, {Name: "mfu", Value: history.MFU(tps, flops, peak)}}
+}
+
+// log records a step, says it, and validates if it is time to.
+func (r *run) log(ctx context.Context, h *history.History, out io.Writer, tr *trainer, step int, m []history.Metric) error {
+	c := tr.cfg
 	validated := c.eval > 0 && step%c.eval == 0
 	if validated {
 		l, err := tr.eval(ctx)

@@ -31,11 +31,7 @@ func main() {
 	}
 	launch, bad := boot.Detect(os.Getenv)
 	started := bad == nil && launch.Launcher != "none"
-	switch {
-	case err != nil:
-	case started:
-		err = c.adopt(launch)
-	default:
+	if err == nil && !started {
 		if err = c.place(max(c.np, 1)); err == nil {
 			err = c.ready(context.Background())
 		}
@@ -44,7 +40,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gpt:", err)
 		os.Exit(2)
 	}
-	if c.np > 1 && !started {
+	if max(c.np, 1)+c.spares > 1 && !started {
 		os.Exit(spawn(c))
 	}
 	signals, stop := make(chan os.Signal, 2), make(chan os.Signal, 1)
@@ -55,8 +51,12 @@ func main() {
 	}()
 	runtime.GOMAXPROCS(1)
 	m := newMeter(os.Stdout)
-	if err := job(context.Background(), c, &run{stop: stop, out: m, meter: m}); err != nil {
+	if err := job(context.Background(), c, &run{stop: stop, out: m, meter: m}, launch.Size); err != nil {
 		fmt.Fprintln(os.Stderr, "gpt:", err)
+		var misfit misfit
+		if errors.As(err, &misfit) {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
 }
@@ -75,18 +75,24 @@ func obey(signals <-chan os.Signal, stop chan<- os.Signal) {
 	}
 }
 
-// adopt places the ranks that a launcher has started.
-func (c *config) adopt(l boot.Launch) error {
-	if l.Size < 1 { // Join knows more
-		return nil
+// misfit is about flags that do not fit the ranks that a launcher has started.
+type misfit struct{ error }
+
+// adopt places the ranks of a job in which size were started, spares included.
+func (c *config) adopt(ranks, size int) error {
+	if c.spares == 0 { // so the launcher has said how many there are
+		c.spares = max(size-ranks, 0)
 	}
-	if c.np > 0 && c.np != l.Size {
-		return fmt.Errorf("-np %d, and the launcher has started %s: leave -np out", c.np, count(l.Size, "rank", "s"))
+	if c.np > 0 && c.np != ranks {
+		return misfit{fmt.Errorf("-np %d, and the launcher has started %s: leave -np out", c.np, count(ranks, "rank", "s"))}
 	}
-	return c.place(l.Size)
+	if err := c.place(ranks); err != nil {
+		return misfit{err}
+	}
+	return nil
 }
 
-// doneEnv names the file that the ranks of a job with -recover make when they have come to the end.
+// doneEnv names the file that the ranks of a job with -recover or -spares make when they have come to the end.
 const doneEnv = "GPT_RECOVER_DONE"
 
 // spawn runs this program as the ranks of -np, and returns its exit code.
@@ -105,10 +111,10 @@ func spawn(c *config) int {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
-	command := boot.Command{N: c.np, Path: self, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Minute,
+	command := boot.Command{N: max(c.np, 1) + c.spares, Path: self, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Minute,
 		Env: append(os.Environ(), screenEnv+"="+screenName())}
 	done := ""
-	if c.recover {
+	if c.recover || c.spares > 0 {
 		dir, err := os.MkdirTemp("", "gpt")
 		if err != nil {
 			return fail(err)
@@ -131,13 +137,16 @@ func spawn(c *config) int {
 	return 0
 }
 
-// job is one rank from Join to Close.
-func job(ctx context.Context, c *config, r *run) error {
-	world, err := ccl.Join(ctx, nil)
+// job is one rank from Join to Close, in a job in which so many ranks were started.
+func job(ctx context.Context, c *config, r *run, size int) error {
+	world, err := ccl.Join(ctx, &ccl.Options{Spares: c.spares})
+	if errors.Is(err, ccl.ErrUnused) { // this rank is a spare, and none was lost
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	err = c.place(world.Size())
+	err = c.adopt(world.Size(), size)
 	switch {
 	case err != nil:
 	case c.generate:
@@ -145,8 +154,12 @@ func job(ctx context.Context, c *config, r *run) error {
 	default:
 		world, err = keepOn(ctx, world, c, r)
 	}
-	if file := os.Getenv(doneEnv); err == nil && r.over && world.Rank() == 0 && file != "" {
+	if file := os.Getenv(doneEnv); err == nil && r.tells(world.Rank()) && file != "" {
 		err = os.WriteFile(file, nil, 0o600)
 	}
 	return errors.Join(err, world.Close())
 }
+
+// tells reports whether this rank is to say that all work is done. With spares every rank knows it, and rank 0 may be lost before
+// it has said so.
+func (r *run) tells(rank int) bool { return r.over && (rank == 0 || r.kept.over) }

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/goccl/goccl/ccl/boot"
 )
 
 // A rank holds at least what its model and its rows take.
@@ -69,11 +67,10 @@ func TestWritable(t *testing.T) {
 
 func TestAdopt(t *testing.T) {
 	c := words(t, "-tp 2")
-	require.NoError(t, c.adopt(boot.Launch{Launcher: "pals", Size: -1}), "not known yet")
-	require.NoError(t, c.adopt(boot.Launch{Size: 4}))
+	require.NoError(t, c.adopt(4, 4))
 	require.Equal(t, 2, c.dp)
-	require.ErrorContains(t, words(t, "-tp 2").adopt(boot.Launch{Size: 3}), "start 2, or 4")
-	require.ErrorContains(t, words(t, "-np 3 -rows 12").adopt(boot.Launch{Size: 4}), "the launcher has started 4 ranks")
+	require.ErrorContains(t, words(t, "-tp 2").adopt(3, 3), "start 2, or 4")
+	require.ErrorContains(t, words(t, "-np 3 -rows 12").adopt(4, 4), "the launcher has started 4 ranks")
 }
 
 func TestNearest(t *testing.T) {

@@ -19,44 +19,103 @@ type loss struct {
 	step  int // the last step that was done
 }
 
-// keepOn trains, and with -recover goes on with the ranks that are left. It returns the last Comm.
-func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (*ccl.Comm, error) {
+// keepOn trains. With spares it goes on with those that replace what is lost, and with -recover with the ranks that are left. It
+// returns the last Comm.
+func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (last *ccl.Comm, err error) {
+	defer func() {
+		if failed := r.kept.close(); err == nil && !r.kept.over {
+			err = failed
+		}
+	}()
 	for {
 		err := r.train(ctx, world, c)
-		if err == nil || !c.recover || !lost(world, err) {
+		if err != nil && r.kept.over { // all work is done, and some ranks may have left
+			r.over, err = true, nil
+		}
+		if err == nil || !c.recover && c.spares == 0 || !lost(world, err) {
 			return world, err
 		}
 		r.lost = &loss{cause: err, at: time.Now(), step: r.step}
-		smaller, failed := world.Shrink(ctx)
-		if failed != nil {
-			return world, errors.Join(err, failed)
-		}
-		world.Close()
-		world = smaller
-		n := c.fit(world.Size())
-		if n == 0 {
-			return world, fmt.Errorf("%s left, too few for the layout: %w", count(world.Size(), "rank", "s"), err)
-		}
-		if n < world.Size() {
-			color := 0
-			if world.Rank() >= n {
-				color = -1
+		if c.spares > 0 {
+			next, failed := world.Replace(ctx)
+			if failed == nil {
+				r.lost.cause = cause(world, err)
+				r.settle(ctx, world)
+				world = next
+				continue
 			}
-			used, err := world.Split(ctx, color, 0)
-			if err != nil {
+			if !c.recover || !tooFew(failed) {
+				return world, failed
+			}
+			c.spares = 0 // on all ranks alike: those that are left go on
+			r.settle(ctx, nil)
+			if err := r.kept.close(); err != nil && !lost(world, err) {
 				return world, err
 			}
-			if color < 0 { // the rows do not divide among all that are left
-				return world, nil
-			}
-			world.Close()
-			world = used
 		}
-		c.dp, c.resume = 0, true
-		if err := c.place(world.Size()); err != nil {
-			return world, err
+		next, goesOn, failed := c.shrink(ctx, world, err)
+		if world = next; failed != nil || !goesOn {
+			return world, failed
 		}
 	}
+}
+
+// settle closes what belonged to a Comm that has been replaced. A checkpoint under way must end before the next one begins; the rest
+// takes its time.
+func (r *run) settle(ctx context.Context, failed *ccl.Comm) {
+	if s := r.kept.saver; s != nil {
+		_ = s.Close(ctx)
+		r.kept.saver = nil
+	}
+	if failed != nil {
+		r.kept.closing.Go(func() { _ = failed.Close() })
+	}
+}
+
+// tooFew reports whether Replace has failed because fewer spares wait than ranks are lost.
+func tooFew(err error) bool {
+	var e *ccl.Error
+	return errors.As(err, &e) && e.Code == ccl.ErrRankLost && len(e.Missing) > 0
+}
+
+// cause is why world has failed, or err if it has not.
+func cause(world *ccl.Comm, err error) error {
+	if e := world.Err(); e != nil {
+		return e
+	}
+	return err
+}
+
+// shrink returns the Comm of the ranks that are left of world, as many as the layout can use. Without goesOn this rank is none of
+// them.
+func (c *config) shrink(ctx context.Context, world *ccl.Comm, cause error) (next *ccl.Comm, goesOn bool, err error) {
+	smaller, err := world.Shrink(ctx)
+	if err != nil {
+		return world, false, errors.Join(cause, err)
+	}
+	world.Close()
+	world = smaller
+	n := c.fit(world.Size())
+	if n == 0 {
+		return world, false, fmt.Errorf("%s left, too few for the layout: %w", count(world.Size(), "rank", "s"), cause)
+	}
+	if n < world.Size() {
+		color := 0
+		if world.Rank() >= n {
+			color = -1
+		}
+		used, err := world.Split(ctx, color, 0)
+		if err != nil {
+			return world, false, err
+		}
+		if color < 0 { // the rows do not divide among all that are left
+			return world, false, nil
+		}
+		world.Close()
+		world = used
+	}
+	c.dp, c.resume = 0, true
+	return world, true, c.place(world.Size())
 }
 
 // lost reports whether a step failed because a rank was lost. The Comms of a mesh fail together, one after the other.
@@ -64,7 +123,7 @@ func lost(world *ccl.Comm, err error) bool {
 	if errors.Is(err, ccl.ErrRankLost) {
 		return true
 	}
-	if !errors.Is(err, ccl.ErrAborted) {
+	if !errors.Is(err, ccl.ErrAborted) && !errors.Is(err, ccl.ErrClosed) {
 		return false
 	}
 	select {

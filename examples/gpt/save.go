@@ -216,13 +216,16 @@ func endLine(name string) error {
 	return errors.Join(err, f.Close())
 }
 
+// longestLine is longer than any line of a file of metrics.
+const longestLine = 1 << 20
+
 func cutLine(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return err
 	}
 	end := info.Size()
-	tail := make([]byte, min(end, 1<<20)) // longer than any line
+	tail := make([]byte, min(end, longestLine))
 	if _, err := f.ReadAt(tail, end-int64(len(tail))); err != nil && len(tail) > 0 {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -259,8 +258,8 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// kill kills one of the n ranks that a program has started.
-func kill(t testing.TB, cmd *exec.Cmd, n, rank int) {
+// kill kills some of the n ranks that a program has started.
+func kill(t testing.TB, cmd *exec.Cmd, n int, victims ...int) {
 	var ranks []string
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
 	require.NoError(t, err)
@@ -269,20 +268,23 @@ func kill(t testing.TB, cmd *exec.Cmd, n, rank int) {
 		ranks = append(ranks, strings.Fields(string(b))...)
 	}
 	require.Len(t, ranks, n+1, "with what ends them if the launcher is killed")
-	victim := 0
+	pids := map[string]int{}
 	for _, r := range ranks {
 		pid, err := strconv.Atoi(r)
 		require.NoError(t, err)
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		require.NoError(t, err)
-		if slices.Contains(strings.Split(string(env), "\x00"), fmt.Sprintf("GOCCL_RANK=%d", rank)) {
-			victim = pid
+		for _, v := range strings.Split(string(env), "\x00") {
+			pids[v] = pid
 		}
 	}
-	p, err := os.FindProcess(victim)
-	require.NoError(t, err)
-	require.NotZero(t, victim, "a process with GOCCL_RANK=%d", rank)
-	require.NoError(t, p.Kill())
+	for _, rank := range victims {
+		victim := pids[fmt.Sprintf("GOCCL_RANK=%d", rank)]
+		require.NotZero(t, victim, "a process with GOCCL_RANK=%d", rank)
+		p, err := os.FindProcess(victim)
+		require.NoError(t, err)
+		require.NoError(t, p.Kill())
+	}
 }
 
 // kill -9 of a rank: the others go on from the last checkpoint, and the program ends well.

@@ -43,11 +43,13 @@ type trainer struct {
 	text  *text
 	world *ccl.Comm
 	mesh  *mesh.Mesh
+	over  *ccl.Comm // of the ranks that have the same parameters: a part of mesh
 	split *split
 	net   *gpt.Net[float32]
 	units []int // of the model, on this pipeline stage
 	model store
 	m, v  [][]float32 // of AdamW, laid out as the shards
+	mean  []float64   // the loss of the last step, which belongs to the state after it
 	pipe  *pp.Pipeline
 	seen  *observed // nil: nothing is measured
 
@@ -72,9 +74,20 @@ func kernels() gpt.Kernels[float32] {
 		Norm: mat.Norm, NormBack: mat.NormBack, Softmax: mat.Softmax, SoftmaxBack: mat.SoftmaxBack, CrossEntropy: mat.CrossEntropy}
 }
 
-// newTrainer places the ranks and gives each its part of the model. It is collective.
-func newTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr *trainer, err error) {
-	tr = &trainer{cfg: c, text: t, world: world}
+// newTrainer places the ranks and gives each its part of the model, as it is before the first step. It is collective.
+func newTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (*trainer, error) {
+	tr, err := placeTrainer(ctx, world, c, t)
+	if err == nil {
+		if err = tr.begin(ctx); err != nil {
+			err = errors.Join(err, tr.close())
+		}
+	}
+	return tr, err
+}
+
+// placeTrainer is newTrainer without the values of the model's parameters. It is collective.
+func placeTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr *trainer, err error) {
+	tr = &trainer{cfg: c, text: t, world: world, mean: []float64{0}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, tr.close())
@@ -113,30 +126,17 @@ func newTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr *t
 		}
 		return tr.mesh.Coord("tp") == 0 || tr.divided(u, param)
 	}
-	over, err := tr.mesh.Join(ctx, "dp", "sp") // all have the same parameters
-	if err != nil {
+	if tr.over, err = tr.mesh.Join(ctx, "dp", "sp"); err != nil {
 		return tr, err
 	}
-	tr.observe(o, over)
-	if tr.model, err = newStore(ctx, over, c, lens, o); err != nil {
+	tr.observe(o, tr.over)
+	if tr.model, err = newStore(ctx, tr.over, c, lens, o); err != nil {
 		return tr, err
 	}
 	if err = tr.tie(ctx, lens); err != nil {
 		return tr, err
 	}
-	for i, u := range tr.units {
-		var full [][]float32
-		if over.Rank() == 0 {
-			if full, err = shard(c.Config, u, gpt.Init[float32](c.Config, u, c.seed), tr.split.Rank(), c.tp); err != nil {
-				return tr, err
-			}
-			if len(full) < len(lens[i]) { // the tied head of a pipeline
-				full = append(full, gpt.Init[float32](c.Config, 0, c.seed)[0])
-			}
-		}
-		if err = tr.model.Load(ctx, i, full, 0); err != nil {
-			return tr, err
-		}
+	for i := range tr.units {
 		n := len(tr.model.Shard(i))
 		tr.m, tr.v = append(tr.m, make([]float32, n)), append(tr.v, make([]float32, n))
 	}
@@ -147,6 +147,31 @@ func newTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr *t
 	}
 	tr.pipe, err = pp.New(ctx, tr.mesh.Comm("pp"), nil)
 	return tr, err
+}
+
+// begin gives the parameters the values that they have before the first step. It is collective.
+func (tr *trainer) begin(ctx context.Context) error {
+	c, lens := tr.cfg, tr.lengths()
+	over := tr.over
+	for i, u := range tr.units {
+		var full [][]float32
+		var err error
+		if over.Rank() == 0 {
+			if full, err = shard(c.Config, u, gpt.Init[float32](c.Config, u, c.seed), tr.split.Rank(), c.tp); err != nil {
+				return err
+			}
+			if len(full) < len(lens[i]) { // the tied head of a pipeline
+				full = append(full, gpt.Init[float32](c.Config, 0, c.seed)[0])
+			}
+		}
+		if err = tr.model.Load(ctx, i, full, 0); err != nil {
+			return err
+		}
+		clear(tr.m[i])
+		clear(tr.v[i])
+	}
+	tr.mean[0] = 0
+	return nil
 }
 
 // divided reports whether tensor parallelism splits a parameter.
@@ -343,6 +368,9 @@ func (tr *trainer) step(ctx context.Context, step int) (loss float64, t times, e
 	s, x := tr.model.Stats(), tr.split.g.Stats()
 	t.dto, t.dt = time.Since(began), time.Since(start)
 	t.dtc, t.dtx = s.Comm+x.Time, s.Exposed+x.Time
+	if err == nil {
+		tr.mean[0] = loss
+	}
 	return loss, t, err
 }
 

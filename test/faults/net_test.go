@@ -57,3 +57,51 @@ func TestNetRank(t *testing.T) {
 	}
 	fmt.Printf("%s rank %d after %d ms: %v\n", what, e.Peer, time.Since(last).Milliseconds(), err)
 }
+
+// TestNetSpare is what test/lab/spares.sh runs on each of its hosts: a job with spares, in which a rank that has lost another calls
+// Replace. All end some seconds after the first one has begun.
+func TestNetSpare(t *testing.T) {
+	peer, err := strconv.Atoi(os.Getenv("GOCCL_FAULTS_NET"))
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	defer cancel()
+	began := time.Now()
+	c, err := ccl.Join(ctx, &ccl.Options{Spares: 2, PeerTimeout: time.Duration(peer) * time.Second})
+	if errors.Is(err, ccl.ErrUnused) {
+		fmt.Println("unused")
+		return
+	}
+	if err != nil {
+		fmt.Printf("ended: %v\n", err)
+		return
+	}
+	last := time.Now()
+	for calls := 0; ; calls++ {
+		sum := []int{1 << c.Rank(), 0}
+		if time.Since(began) > 9*time.Second {
+			sum[1] = 1
+		}
+		if err = ccl.AllReduce(ctx, c, sum, sum, ccl.Sum); err == nil { // all end at the same call
+			if require.Equal(t, 1<<c.Size()-1, sum[0]); calls == 0 {
+				fmt.Printf("calling as rank %d of %d, fresh %v, pid %d\n", c.Rank(), c.Size(), c.Fresh(), os.Getpid())
+			}
+			if last = time.Now(); sum[1] > 0 {
+				break
+			}
+			continue
+		}
+		next, failed := c.Replace(ctx)
+		if failed != nil {
+			fmt.Printf("ended after %d ms: %v\n", time.Since(last).Milliseconds(), failed)
+			c.Close()
+			return
+		}
+		fmt.Printf("replaced after %d ms: %v\n", time.Since(last).Milliseconds(), err)
+		c.Close()
+		c, calls = next, -1
+	}
+	c.Close()
+	fmt.Println("done")
+}

@@ -95,26 +95,32 @@ func TestR17Replaced(t *testing.T) {
 		trials = 10
 	}
 	for _, tc := range []struct {
-		what  string
-		hosts int
+		what     string
+		n, hosts int
+		promise  time.Duration
 	}{
-		{"a rank of 4 is killed, a spare waits: all have made a call together again", 0},
-		{"the same, on 5 hosts of 1 rank", 5},
+		{"a rank of 4 is killed, a spare waits: all have made a call together again", 4, 0, 100 * time.Millisecond},
+		{"the same, on 5 hosts of 1 rank", 4, 5, 100 * time.Millisecond},
+		{"a rank of 64 is killed, on 2 cores", 64, 0, time.Second},
 	} {
-		const promise = 100 * time.Millisecond
+		if tc.n > 4 && !*write { // it takes the machine for itself
+			continue
+		}
 		var took []time.Duration
 		for range trials {
-			lines, text := processesOf(t, "TestSpareProcess", 5, tc.hosts, replacedPart, "")
+			lines, text := processesOf(t, "TestSpareProcess", tc.n+1, tc.hosts, replacedPart, "")
 			ended := first(t, lines, "victim", victim, text).at
 			last := time.Duration(0)
-			for _, r := range []int{0, 2, 3, 4} {
-				last = max(last, first(t, lines, "whole", r, text).at.Sub(ended))
+			for r := range tc.n + 1 {
+				if r != victim {
+					last = max(last, first(t, lines, "whole", r, text).at.Sub(ended))
+				}
 			}
 			took = append(took, last)
 		}
 		middle, largest := spread(took)
-		record(t, 17, "R17", tc.what, "≤ "+promise.String(), "median %v, max %v (%d trials)", round(middle), round(largest), trials)
-		asserted(t, tc.what, largest, promise)
+		record(t, 17, "R17", tc.what, "≤ "+tc.promise.String(), "median %v, max %v (%d trials)", round(middle), round(largest), trials)
+		asserted(t, tc.what, largest, tc.promise)
 	}
 }
 

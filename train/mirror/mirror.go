@@ -27,6 +27,9 @@
 // Where several ranks hold the same state anyway, as the replicas of ddp do, Options.Shard says so,
 // and nothing is sent. Where all ranks hold the same, nothing is copied either: Save hashes the
 // state, so that Restore can tell whether it is still that of its step.
+//
+// State in the memory of a device is copied to the host by Options.On. Its hash is the sums of squares
+// that a device.Memory computes there, so that nothing of a replica's state crosses to the host.
 package mirror
 
 import (
@@ -36,6 +39,7 @@ import (
 	"sync"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/internal/raw"
 )
 
@@ -56,11 +60,16 @@ type Options struct {
 	// are the same, bit for bit, in the same step. It must be the same function on all ranks. nil
 	// means that each rank has a state of its own.
 	Shard func(rank int) int
+	// On copies the bufs that are memory of a device, through pinned memory as device.Memory does, in
+	// the order of its stream. Save waits for the copy, and sends it in the background. nil means
+	// that all bufs are host memory. It is this rank's own.
+	On ckpt.Copier
 }
 
 // Mirror mirrors the state of this rank. One goroutine at a time may use it.
 type Mirror struct {
 	o     Options
+	bufs  raw.Views
 	slots [2]slot
 	last  int  // the slot that was written last
 	live  live // in place of slots where all ranks hold the same
@@ -105,6 +114,9 @@ func New(o *Options) *Mirror {
 	m := &Mirror{rank: -1, at: func(int, int, string) {}}
 	if o != nil {
 		m.o = *o
+	}
+	if m.o.On != nil {
+		m.bufs.On = m.o.On
 	}
 	if m.o.Every == 0 {
 		m.o.Every = 1
@@ -151,7 +163,7 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 		return fmt.Errorf("mirror: Save of step %d: steps are counted from 0", step)
 	}
 	if replicated(m.shards) {
-		hash, err := raw.Hash(bufs)
+		hash, err := m.bufs.Hash(bufs)
 		if err != nil {
 			return fmt.Errorf("mirror: Save of step %d: %w", step, err)
 		}
@@ -168,7 +180,7 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 	s := &m.slots[1-m.last]
 	s.own.step, s.held.step, s.whole = -1, -1, false
 	m.at(m.rank, step, "begin")
-	data, err := raw.Pack(s.own.data, bufs)
+	data, err := m.bufs.Pack(s.own.data, bufs)
 	if err != nil {
 		err = fmt.Errorf("mirror: Save of step %d: %w", step, err)
 		m.abort(err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/train/internal/raw"
 )
 
 // Restore gives every rank of c its state of the last step that all of them have, in bufs, and
@@ -18,8 +17,7 @@ import (
 // All ranks of c must call it, and make no other call on c meanwhile. c has the same size and the
 // same numbers as before, and the ranks in fresh are new: they have nothing, and get the state that
 // their predecessors had. All ranks give the same list. The first Restore of a run has no fresh
-// ranks and returns -1. bufs are views of all that an update changes, and of what it depends on, in
-// host memory.
+// ranks and returns -1. bufs are views of all that an update changes, and of what it depends on.
 //
 // An error is the same on all ranks. If c fails meanwhile, another Restore on the next Comm goes
 // on from the same states. The Mirror makes a Comm of its own by Split, and begins to mirror what
@@ -80,19 +78,30 @@ func (m *Mirror) give(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 		return nil
 	}
 	var data []byte
-	err := move(ctx, c, p, &m.closing, func(source) (_ []byte, err error) {
-		data, err = raw.Pack(nil, bufs)
+	err := move(ctx, c, p, &m.closing, func(s source) (_ []byte, err error) {
+		if s.rank == c.Rank() {
+			return m.bufs.Pack(nil, bufs)
+		}
+		n, err := m.bufs.Len(bufs)
+		data = make([]byte, n)
 		return data, err
 	})
 	if err != nil {
 		return err
 	}
 	if p.from[c.Rank()].rank != c.Rank() {
-		raw.Unpack(bufs, data)
+		err = m.bufs.Unpack(bufs, data)
 	}
-	hash, err := raw.Hash(bufs)
+	hash := int64(0)
+	if err == nil {
+		hash, err = m.bufs.Hash(bufs)
+	}
+	if err != nil {
+		c.Abort(err) // so that no rank goes on without this one
+		return err
+	}
 	m.live = live{p.step, hash}
-	return err
+	return nil
 }
 
 // fill brings its own part of the step to every rank, and copies it into bufs.
@@ -108,7 +117,7 @@ func (m *Mirror) fill(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 		if s.rank == r {
 			return m.find(s, p.step).data, nil
 		}
-		n, err := raw.Len(bufs)
+		n, err := m.bufs.Len(bufs)
 		incoming.data = make([]byte, n)
 		return incoming.data, err
 	})
@@ -120,7 +129,10 @@ func (m *Mirror) fill(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 		mine = &m.slots[max(i, 0)].own
 		*mine = incoming
 	}
-	raw.Unpack(bufs, mine.data)
+	if err := m.bufs.Unpack(bufs, mine.data); err != nil {
+		c.Abort(err) // so that no rank goes on without this one
+		return err
+	}
 	return nil
 }
 

@@ -46,7 +46,7 @@ func (m *Mirror) row(c *ccl.Comm, fresh []int, bufs []ccl.Buf) []int64 {
 	p := c.Place()
 	row[colEvery], row[colAway], row[colShards], row[colList] = int64(m.o.Every), int64(m.o.Away), raw.HashInts(m.shards), raw.HashInts(fresh)
 	row[colNode], row[colLocal], row[colRank], row[colSize] = int64(p.Node), int64(p.Local), int64(m.rank), int64(m.size)
-	n, err := raw.Len(bufs)
+	n, err := m.bufs.Len(bufs)
 	row[colBytes] = int64(n)
 	if err != nil {
 		row[colBytes] = badBufs
@@ -62,8 +62,8 @@ func (m *Mirror) row(c *ccl.Comm, fresh []int, bufs []ccl.Buf) []int64 {
 		m.forget()
 	}
 	if m.live.step >= 0 && err == nil {
-		hash, _ := raw.Hash(bufs)
-		if hash == m.live.hash {
+		hash, err := m.bufs.Hash(bufs)
+		if err == nil && hash == m.live.hash {
 			row[colLive], row[colHash] = int64(m.live.step), hash
 		} else {
 			row[colChanged] = int64(m.live.step)
@@ -141,7 +141,7 @@ func (t table) check(shards []int) error {
 	for r, row := range t {
 		switch {
 		case row[colBytes] == badBufs:
-			return fmt.Errorf("mirror: rank %d: %w: copy it to a slice before Save, and back after Restore", r, raw.ErrDevice)
+			return fmt.Errorf("mirror: rank %d: %w; Options.On copies that of a device", r, raw.ErrDevice)
 		case row[colBytes] == badFresh:
 			return fmt.Errorf("mirror: the list of fresh ranks has one that is none of %d ranks", n)
 		case row[colFresh] == 0 && row[colRank] >= 0 && (row[colRank] != int64(r) || row[colSize] != int64(n)):

@@ -98,7 +98,7 @@ func TestDecide(t *testing.T) {
 			rows: table{row(0, 3), row(1, 3, set(colList, 2)), row(2, 3)}},
 		{name: "its own holder", shards: each, err: "no rank can be its own holder",
 			rows: table{row(0, 3, set(colAway, 3)), row(1, 3, set(colAway, 3)), row(2, 3, set(colAway, 3))}},
-		{name: "device memory", shards: each, err: "rank 1: a Buf is no view of host memory: copy it", rows: table{row(0, 3), row(1, 3, set(colBytes, badBufs)), row(2, 3)}},
+		{name: "device memory", shards: each, err: "rank 1: a Buf is no view of host memory; Options.On copies that of a device", rows: table{row(0, 3), row(1, 3, set(colBytes, badBufs)), row(2, 3)}},
 		{name: "no such rank", shards: each, err: "one that is none of 3 ranks", rows: table{row(0, 3), row(1, 3, set(colBytes, badFresh)), row(2, 3)}},
 		{name: "after a Shrink without a spare", shards: []int{0, 1}, err: "rank 1 of 2 was rank 2 of 3 before", rows: table{row(0, 2), row(2, 3)}},
 	} {

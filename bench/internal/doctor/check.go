@@ -60,7 +60,7 @@ var checks = []func(*exam){
 	(*exam).launch, (*exam).nodes, (*exam).program, (*exam).kernels, (*exam).mpi, (*exam).worlds, (*exam).vendors, (*exam).deviceCount,
 	(*exam).names, (*exam).named, (*exam).network, (*exam).shm, (*exam).memlock, (*exam).files,
 	(*exam).affinity, (*exam).hugePages, (*exam).frequency, (*exam).quota, (*exam).load, (*exam).refused, (*exam).strange, (*exam).differing, (*exam).harmful,
-	(*exam).logged,
+	(*exam).logged, (*exam).spares,
 }
 
 // diagnose runs all checks.

@@ -39,41 +39,6 @@ func view[T ccl.Number](b ccl.Buf) ([]byte, bool) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero))), true
 }
 
-// Len returns the number of bytes of bufs.
-func Len(bufs []ccl.Buf) (n int, err error) {
-	for _, b := range bufs {
-		s, err := Bytes(b)
-		if err != nil {
-			return 0, err
-		}
-		n += len(s)
-	}
-	return n, nil
-}
-
-// Pack copies bufs one after the other into room, or into new memory if that is too small.
-func Pack(room []byte, bufs []ccl.Buf) ([]byte, error) {
-	n, err := Len(bufs)
-	if err != nil {
-		return nil, err
-	}
-	room = Sized(room, n)
-	at := 0
-	for _, b := range bufs {
-		s, _ := Bytes(b)
-		at += copy(room[at:], s)
-	}
-	return room, nil
-}
-
-// Unpack is the reverse of Pack. data has the length of bufs.
-func Unpack(bufs []ccl.Buf, data []byte) {
-	for _, b := range bufs {
-		s, _ := Bytes(b)
-		data = data[copy(s, data):]
-	}
-}
-
 // Sized returns a slice of n bytes, which is room where that has as many.
 func Sized(room []byte, n int) []byte {
 	if cap(room) < n {

@@ -7,14 +7,17 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// What pack has copied, unpack writes back, of every type.
+// host has no memory but the host's.
+var host Views
+
+// What Pack has copied, Unpack writes back, of every type.
 func TestPack(t *testing.T) {
 	a, b, c := []float32{1, 2, 3}, []ccl.BFloat16{4, 5}, []int8{6}
 	d, e, f := []float64{7}, []uint8{}, []ccl.Float8E5M2{8, 9, 10}
 	bufs := func() []ccl.Buf {
 		return []ccl.Buf{ccl.BufOf(a), ccl.BufOf(b), ccl.BufOf(c), ccl.BufOf(d), ccl.BufOf(e), ccl.BufOf(f)}
 	}
-	data, err := Pack(nil, bufs())
+	data, err := host.Pack(nil, bufs())
 	if err != nil || len(data) != 12+4+1+8+0+3 {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
@@ -23,15 +26,15 @@ func TestPack(t *testing.T) {
 	clear(c)
 	clear(d)
 	clear(f)
-	Unpack(bufs(), data)
+	host.Unpack(bufs(), data)
 	if !slices.Equal(a, []float32{1, 2, 3}) || !slices.Equal(b, []ccl.BFloat16{4, 5}) || c[0] != 6 || d[0] != 7 || !slices.Equal(f, []ccl.Float8E5M2{8, 9, 10}) {
 		t.Errorf("got %v %v %v %v %v", a, b, c, d, f)
 	}
-	again, _ := Pack(data, bufs()[:1])
+	again, _ := host.Pack(data, bufs()[:1])
 	if len(again) != 12 || &again[0] != &data[0] {
 		t.Error("pack made memory anew though there was enough")
 	}
-	if _, err := Pack(nil, []ccl.Buf{{}}); err != ErrDevice {
+	if _, err := host.Pack(nil, []ccl.Buf{{}}); err != ErrDevice {
 		t.Errorf("of no memory: %v", err)
 	}
 }
