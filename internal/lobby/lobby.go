@@ -65,10 +65,10 @@ func Begun(ctx context.Context, s Store) (bool, error) {
 // Guest is what a guest says of itself.
 type Guest struct {
 	ID    string `json:"id,omitempty"` // of a process that a launcher has started again
-	Host  string `json:"host"`         // ranks of one host give the same
+	Host  string `json:"host"`
+	At    []byte `json:"at"` // tells hosts apart
 	PID   int    `json:"pid"`
-	Spare int    `json:"spare,omitempty"` // a spare of the job that calls: 1 more than its rank there
-	Job   string `json:"job,omitempty"`   // the same: that job
+	Spare int    `json:"spare,omitempty"` // of a spare: 1 more than its rank in its job
 }
 
 // Seats is who is taken in, and where they meet.
