@@ -164,7 +164,13 @@ func (h *Hall) serve(s *auth.Stream) {
 	for {
 		select {
 		case q := <-requests:
-			if _, err := s.Write(h.answer(ctx, q).append(nil)); err != nil {
+			r := h.answer(ctx, q)
+			select {
+			case <-h.done: // which may be why
+				return
+			default:
+			}
+			if _, err := s.Write(r.append(nil)); err != nil {
 				return
 			}
 		case <-ctx.Done():
