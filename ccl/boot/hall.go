@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -387,9 +385,10 @@ func (s memoryStore) Add(ctx context.Context, key string, n int64) (int64, error
 	return old + n, nil
 }
 
-// keys are those that have values, for a launcher that looks who has come.
-func (s memoryStore) keys() []string {
+// has reports whether key has a value.
+func (s memoryStore) has(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.values))
+	_, ok := s.values[key]
+	return ok
 }
