@@ -16,7 +16,7 @@ import (
 
 // How Spawn starts ranks again: see Command.Restart. A rank that is started again is a newcomer, which waits in the hall, at Spawn,
 // until the job takes it in. Only a process that has been a rank of the job keeps the job alive: where the last of these has ended,
-// or one of them ends well, which is the end of the job, newcomers hear that it is over.
+// newcomers hear that it is over.
 
 // tempo is how Spawn starts ranks again.
 type tempo struct {
@@ -145,10 +145,9 @@ func (r *restarts) idle(alive func(rank int) bool) bool {
 	return true
 }
 
-// ended is called when the process in the place of that rank has ended. alive are those that have not. say tells people.
+// ended is called when the process in the place of that rank has ended, by x, which is nil where it has ended well. alive are those that have not. say tells people.
 func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say func(format string, args ...any)) {
 	s := &r.slots[rank]
-	was := r.belongs(rank)
 	if s.id != "" {
 		r.hall.Set(context.Background(), lobby.Gone(s.id), nil)
 	}
@@ -156,7 +155,7 @@ func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say 
 	for other := range r.slots {
 		left = left || alive(other) && r.belongs(other)
 	}
-	if x == nil && was || !left { // x is nil where it has ended well
+	if !left {
 		r.end()
 	}
 	if x == nil || r.over || r.most == 0 {

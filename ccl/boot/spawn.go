@@ -49,7 +49,7 @@ type Command struct {
 	// Restart starts a rank that fails again, at most so many times in a row: after 1 s, 2 s, 4 s, and so
 	// on up to a minute. A rank that has run for a minute begins a new row. It implies KeepGoing. A rank
 	// that is started again is a newcomer: it waits in ccl.Join until the others take it in by ccl.Grow.
-	// Nobody is started again once a rank of the job has ended with exit code 0, or all have failed.
+	// Nobody is started again once all ranks that were in the job have ended.
 	Restart int
 	// Hall is host:port where Spawn listens for processes that start late, such as those of Restart:
 	// they find the job by GOCCL_HALL, which is set for all ranks. "" means a free port of this host
