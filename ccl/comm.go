@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/plane"
@@ -23,8 +24,8 @@ import (
 const Version = "0.4.0-dev"
 
 // Options tune a Comm. The zero value holds the defaults. All fields except Device, OnFailure,
-// OnCall, Log and Name must be the same on all ranks; otherwise NewComm fails and names those that
-// differ.
+// OnCall, Log, Name and Store must be the same on all ranks; otherwise NewComm fails and names those
+// that differ.
 type Options struct {
 	// Backend names the engine that moves data beside the CPU engine, which every Comm has for
 	// control, Barrier and host slices. "" takes the compiled-in engine whose device every rank
@@ -78,7 +79,13 @@ type Options struct {
 	// none. See docs/elastic.md.
 	Spares int
 
-	hidden bool // a Comm that nobody outside this package sees: its failure is told where it is dealt with
+	// Store is where processes that start late wait for this job to take them in, by Grow. nil is what
+	// GOCCL_HALL names under Join, and none under NewComm. It is not compared. A Comm of Split has none.
+	Store boot.Store
+
+	asked  *Options // as the job was started with them, for the one that Grow makes; nil in a Comm of Split
+	hostID string   // what the Bootstrap said
+	hidden bool     // a Comm that nobody outside this package sees: its failure is told where it is dealt with
 }
 
 const (

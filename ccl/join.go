@@ -72,13 +72,14 @@ func Launched(ctx context.Context) (b Bootstrap, done func(), err error) {
 // Join returns the Comm of all ranks of the job; most programs need no other call to start. It
 // learns from the environment which launcher started this process, its rank and the number of
 // ranks, and connects to the other ranks. Under no launcher the job has one rank.
+//
+// Where GOCCL_HALL or Options.Store names a store, and the job has begun, this process comes late: it
+// waits there until the job takes it in by [Grow], for as long as ctx lets it. ErrUnused says that the
+// job ended without it.
 func Join(ctx context.Context, o *Options) (*Comm, error) {
-	b, done, err := Launched(ctx)
-	if err != nil {
+	if err := noContext(ctx, nil, "Join"); err != nil {
 		return nil, err
 	}
-	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
-	defer done()
 	var own Options
 	if o != nil {
 		own = *o
@@ -86,7 +87,20 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	if own.Spares == 0 { // of the job that the launcher has started, and of no other that this process may have
 		own.Spares = environ.Spares.Get()
 	}
-	return newWorld(ctx, b, &own, done)
+	late, err := own.comesLate(ctx)
+	if err != nil {
+		return nil, storeError("Join", -1, err)
+	}
+	if late {
+		return enter(ctx, own, environ.Newcomer.Get())
+	}
+	b, done, err := Launched(ctx)
+	if err != nil {
+		return nil, err
+	}
+	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
+	defer done()
+	return newWorld(ctx, b, &own, done, nil)
 }
 
 // NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or
@@ -100,11 +114,11 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	if err := noContext(ctx, nil, "NewComm"); err != nil {
 		return nil, err
 	}
-	return newWorld(ctx, b, o, func() {})
+	return newWorld(ctx, b, o, func() {}, nil)
 }
 
-// newWorld is NewComm. It calls met once b has done its part, on a spare that is to wait.
-func newWorld(ctx context.Context, b Bootstrap, o *Options, met func()) (*Comm, error) {
+// newWorld is NewComm. It calls met once b has done its part, on a spare that is to wait. in is not nil where the job has grown.
+func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arrival) (*Comm, error) {
 	if absent(b) {
 		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1, Err: errors.New("the Bootstrap is nil; Join finds one")}
 	}
@@ -137,13 +151,20 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func()) (*Comm, 
 	if code, err := s.checkSpares(b.Size()); err != nil {
 		return nil, refuse(code, err)
 	}
+	if s.asked == nil {
+		asked := s
+		s.asked = &asked
+	}
+	if h, ok := b.(interface{ HostID() string }); ok {
+		s.hostID = h.HostID()
+	}
 	wire, _ := auth.ParseWire(s.Wire) // which is settled
 	world := func(eo plane.Options, name string) (*cpu.Comm, *call.Fault) {
 		eng, f := cpu.Join(ctx, b, join.Terms{Settings: s.agreed(algorithms), Wire: wire}, eo)
 		return calledFirst(eng, name), f
 	}
-	if s.Spares > 0 {
-		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, met)
+	if s.Spares > 0 || in != nil {
+		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, func() { met(); s.begun(ctx, b.Rank(), in) }, in)
 		if f != nil {
 			return nil, newCommError(b.Rank(), f)
 		}
@@ -158,6 +179,7 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func()) (*Comm, 
 		return nil, newCommError(b.Rank(), f)
 	}
 	tellApart(c)
+	s.begun(ctx, c.Rank(), nil)
 	return c, nil
 }
 

@@ -78,7 +78,7 @@ func errUninterruptible(title string) error {
 
 // newReserve joins the job that world makes the pool of, and waits for this rank's Comm.
 func newReserve(ctx context.Context, o Options, tab algo.Table, host string, rank, size int,
-	world func(plane.Options, string) (*cpu.Comm, *call.Fault), met func()) (*Comm, *call.Fault) {
+	world func(plane.Options, string) (*cpu.Comm, *call.Fault), met func(), in *arrival) (*Comm, *call.Fault) {
 	r := &reserve{workers: size - o.Spares, spares: o.Spares, world: rank, opt: o, number: -1}
 	po := o
 	po.Backend, po.Device, po.Staged, po.Hints, po.RankOrder = "cpu", nil, false, Hints{}, false
@@ -112,6 +112,12 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 			r.leave(nil, errOver)
 		}
 	}()
+	if in != nil {
+		if f := in.settle(pool.eng); f != nil {
+			return nil, f
+		}
+		r.fresh, ctx = slices.Contains(in.fresh, rank), in.then
+	}
 	c, f := r.begin(ctx)
 	begun = true
 	return c, f
@@ -120,10 +126,22 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 // begin makes the first Comm, and returns it once this rank has one.
 func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
 	c, out, f := r.form(ctx, true, false)
+	var calls <-chan int64 // of a meeting in which the job grows
+	if c == nil && r.waitsAfter(out, f) {
+		var stop func()
+		calls, stop = r.listen(ctx)
+		defer stop()
+	}
 	for c == nil && r.waitsAfter(out, f) {
 		select {
 		case <-r.current().Done():
 			c, out, f = r.form(ctx, false, false)
+			continue
+		case g := <-calls:
+			if next, moved, f := r.follow(ctx, g); moved {
+				r.leave(nil, errOver)
+				return next, f
+			}
 			continue
 		case <-ctx.Done():
 		}

@@ -74,7 +74,7 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 		return Options{}, nil
 	}
 	o := c.opt
-	o.Name = ""
+	o.Name, o.Store, o.asked = "", nil, nil // a part of the job does not grow
 	if set == nil {
 		return o, nil
 	}

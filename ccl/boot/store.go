@@ -2,108 +2,85 @@ package boot
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
-	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 )
 
-// Store is a place where the ranks of a job leave values for each other, by key: that of another
-// runtime, such as PyTorch's, or a service. All ranks see the same values.
+// Store is a place where the processes of a job leave values for each other, by key. All of them
+// see the same values. A [Hall] and [FileStore] are stores; another runtime's, such as PyTorch's,
+// or a service is one behind these four methods. NewStore makes a bootstrap of a store, and in one a
+// process that starts late finds the job that runs: see GOCCL_HALL.
+//
+// A key is used either by Set, Get and Wait or by Add. A key has at most MaxKey bytes. The methods
+// may be called from any goroutine.
 type Store interface {
-	// Set gives key a value. NewStore sets each of its keys once.
+	// Set gives key a value, in the place of an earlier one.
 	Set(ctx context.Context, key string, value []byte) error
 	// Get returns the value of key. It waits until there is one, or ctx ends.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Wait waits until all of the keys have values, or ctx ends.
 	Wait(ctx context.Context, keys ...string) error
-	// Add adds n to the number that key has, 0 at first, and returns the sum.
+	// Add adds n to the number that key has, 0 at first, and returns the sum, in one atomic step.
+	// With 0 it reads the number.
 	Add(ctx context.Context, key string, n int64) (int64, error)
 }
 
-// Stored is a bootstrap over a Store.
-type Stored struct {
-	s          Store
-	prefix     string
-	rank, size int
-	round      uint64
+const (
+	// MaxKey is the most bytes of a key of a Store of this package.
+	MaxKey = 1 << 10
+	// MaxStored is the most bytes of a value of a Store of this package.
+	MaxStored = 16 << 20
+)
+
+// OpenStore returns the store at a place, in the words of GOCCL_HALL: the [Hall] at host:port, or a
+// directory that all processes share, /dir. The secret is the job's, nil if it has none. It asks the
+// store nothing yet.
+func OpenStore(place string, secret []byte) (Store, error) {
+	if strings.ContainsRune(place, os.PathSeparator) || filepath.IsAbs(place) {
+		return FileStore(place, secret)
+	}
+	return DialHall(place, secret)
 }
 
-// NewStore returns the bootstrap of rank of size ranks that meet in s. They give the same prefix,
-// which no other job in s has had: their keys begin with it. It uses Set and Get alone.
-func NewStore(s Store, prefix string, rank, size int) (*Stored, error) {
+// EnvStore returns the store that GOCCL_HALL names, with the secret that the environment has, or nil
+// where it names none.
+func EnvStore() (Store, error) {
+	place := environ.Hall.Text(os.Getenv)
+	if place == "" {
+		return nil, nil
+	}
+	secret, err := auth.FromEnv(os.Getenv)
+	if err != nil {
+		return nil, fault(Argument, "the job's secret is refused: %v", err)
+	}
+	s, err := OpenStore(place, secret)
+	if err != nil {
+		return nil, fault(Argument, "%s=%s: %v", environ.Hall.Name, place, err)
+	}
+	return s, nil
+}
+
+// checkKey says what is wrong with a key or the size of its value.
+func checkKey(key string, value int) *Error {
 	switch {
-	case s == nil:
-		return nil, errors.New("boot: the Store is nil")
-	case size < 1 || rank < 0 || rank >= size:
-		return nil, fmt.Errorf("boot: there is no rank %d of %d", rank, size)
+	case key == "" || len(key) > MaxKey:
+		return fault(Argument, "a key of %d bytes; a store takes from 1 to %d", len(key), MaxKey)
+	case value > MaxStored:
+		return fault(Argument, "a value of %d bytes for %s; a store takes at most %d", value, key, MaxStored)
 	}
-	return &Stored{s: s, prefix: prefix, rank: rank, size: size}, nil
+	return nil
 }
 
-// Rank returns this process's rank.
-func (b *Stored) Rank() int { return b.rank }
-
-// Size returns the number of ranks.
-func (b *Stored) Size() int { return b.size }
-
-// AllGather returns every rank's mine, indexed by rank. Rank 0 collects them, so that a rank more
-// costs the store four requests, and not one for each pair.
-func (b *Stored) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
-	if err := noContext(ctx); err != nil {
-		return nil, err
-	}
-	b.round++
-	key := func(who any) string { return fmt.Sprintf("%s/%d/%v", b.prefix, b.round, who) }
-	all := make([][]byte, b.size)
-	all[b.rank] = mine
-	if b.rank > 0 {
-		if err := b.s.Set(ctx, key(b.rank), mine); err != nil {
-			return nil, b.failed("set", key(b.rank), err)
-		}
-		text, err := b.s.Get(ctx, key("all"))
-		if err != nil {
-			return nil, b.failed("get", key("all"), err)
-		}
-		if !unpack(text, all) {
-			return nil, fmt.Errorf("boot: the store's value of %s is not what rank 0 has set", key("all"))
-		}
-		return all, nil
-	}
-	for r := 1; r < b.size; r++ {
-		var err error
-		if all[r], err = b.s.Get(ctx, key(r)); err != nil {
-			return nil, b.failed("get", key(r), err)
+// waitAll is Wait by one Get after the other.
+func waitAll(ctx context.Context, s Store, keys []string) error {
+	for _, k := range keys {
+		if _, err := s.Get(ctx, k); err != nil {
+			return err
 		}
 	}
-	if b.size > 1 {
-		if err := b.s.Set(ctx, key("all"), pack(all)); err != nil {
-			return nil, b.failed("set", key("all"), err)
-		}
-	}
-	return all, nil
-}
-
-func (b *Stored) failed(what, key string, err error) error {
-	return fmt.Errorf("boot: rank %d of %d: the store cannot %s %s: %w", b.rank, b.size, what, key, err)
-}
-
-// pack writes values behind each other, each behind its length.
-func pack(values [][]byte) (b []byte) {
-	for _, v := range values {
-		b = binary.AppendUvarint(b, uint64(len(v)))
-		b = append(b, v...)
-	}
-	return b
-}
-
-// unpack reads what pack has written, of exactly so many values.
-func unpack(b []byte, values [][]byte) bool {
-	for i := range values {
-		n, used := binary.Uvarint(b)
-		if used <= 0 || n > uint64(len(b)-used) {
-			return false
-		}
-		values[i], b = b[used:used+int(n)], b[used+int(n):]
-	}
-	return len(b) == 0
+	return nil
 }

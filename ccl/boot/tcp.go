@@ -24,6 +24,9 @@ type TCPOptions struct {
 	// HostID decides which ranks share a host: those with the same value. With "", those that find
 	// each other there.
 	HostID string
+	// Listener is where rank 0 listens, if it does so already. It is closed with the bootstrap. Root
+	// is its address.
+	Listener net.Listener
 }
 
 // TCP returns the bootstrap of size ranks that know where rank 0 is: root is its host:port. Rank 0
@@ -46,6 +49,9 @@ func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot
 	}
 	if err := m.at(root); err != nil {
 		return nil, err.of(rank, size)
+	}
+	if l := o.Listener; l != nil && rank == 0 {
+		m.listen = func(context.Context) (net.Listener, []byte, error) { return l, m.secret, nil }
 	}
 	return m.join(ctx)
 }

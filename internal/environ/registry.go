@@ -20,6 +20,10 @@ var (
 		Help: "a pipe into which a rank writes which rank its failure names. `boot.Spawn` sets it"})
 	Store = text(Var{Name: "GOCCL_STORE", Group: Job, By: "boot", Takes: "a directory", Default: "none",
 		Help: "a directory that all ranks share, in which rank 0 says where it is"})
+	Hall = text(Var{Name: "GOCCL_HALL", Group: Job, By: "boot, ccl", Takes: "host:port or a directory", Default: "none; `bench launch -restart` sets it",
+		Help: "a store in which a process that starts late finds the job that runs, for `ccl.Grow`. `boot.Spawn` listens at the address that is set for it. A directory is one that all ranks share, and this job's alone"})
+	Newcomer = text(Var{Name: "GOCCL_NEWCOMER", Group: Job, By: "boot, ccl", Takes: "a name", Default: "none",
+		Help: "this process is started while the job runs. `boot.Spawn` sets it for a rank that it starts again"})
 	JobName = text(Var{Name: "GOCCL_JOB", Group: Job, By: "boot", Takes: "a name", Default: "none",
 		Help: "tells jobs apart that share a store or a port, with `GOCCL_RANK` or `RANK`"})
 	Launcher = choice(Var{Name: "GOCCL_LAUNCHER", Group: Job, By: "boot, mpi", Default: "the first in the table of launchers below",

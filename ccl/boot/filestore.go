@@ -1,0 +1,202 @@
+package boot
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// fileStore is a Store in a directory: a file for each key, written in one atomic step. A number is a
+// file for each time that it was changed, the next of which one process alone can make.
+type fileStore struct {
+	dir    string
+	secret []byte
+
+	mu   sync.Mutex
+	last map[string]uint64 // how often a number has been changed, as far as it is known
+}
+
+// FileStore returns the store in a directory that all processes share. Its files are readable by
+// their owner alone. Each carries a proof that one who knows the secret has written it for this key:
+// what another job has left there, or a stranger, is an error. Files stay until the directory is
+// removed, so jobs need directories of their own.
+func FileStore(dir string, secret []byte) (Store, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, fault(Argument, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
+	} else if !info.IsDir() {
+		return nil, fault(Argument, "%s is not a directory", dir)
+	}
+	in, err := makeStoreDir(dir)
+	if err != nil {
+		return nil, fault(System, "this host cannot write to the shared directory: %v", err)
+	}
+	return &fileStore{dir: in, secret: secret, last: map[string]uint64{}}, nil
+}
+
+// path is where key is, nth says which of a number; 0 is a value.
+func (s *fileStore) path(key string, nth uint64) string {
+	sum := sha256.Sum256([]byte(key))
+	name := "goccl-store-" + hex.EncodeToString(sum[:16])
+	if nth > 0 {
+		name += "." + strconv.FormatUint(nth, 10)
+	}
+	return filepath.Join(s.dir, name)
+}
+
+// proof is that value was written for key.
+func (s *fileStore) proof(key string, nth uint64, value []byte) []byte {
+	h := hmac.New(sha256.New, s.secret)
+	h.Write([]byte("goccl store\x00"))
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(key))))
+	h.Write([]byte(key))
+	h.Write(binary.BigEndian.AppendUint64(nil, nth))
+	h.Write(value)
+	return h.Sum(nil)
+}
+
+// read returns what is in the file of key, errNone if there is no such file.
+func (s *fileStore) read(key string, nth uint64) ([]byte, error) {
+	path := s.path(key, nth)
+	b, err := readPrivate(path, MaxStored+sha256.Size+1)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(s.dir); err != nil {
+			return nil, fault(System, "the store's directory is gone: %v", err)
+		}
+		return nil, errNone
+	case err != nil:
+		return nil, storeError("read", key, err)
+	case len(b) < sha256.Size || !hmac.Equal(b[:sha256.Size], s.proof(key, nth, b[sha256.Size:])):
+		return nil, fault(Unauthorized, "the store's value of %s, in %s, is not of this job: it is damaged, or was written with another secret. Use another directory for each job", key, path)
+	}
+	return b[sha256.Size:], nil
+}
+
+var errNone = errors.New("there is no value")
+
+func storeError(what, key string, err error) *Error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	return fault(System, "the store cannot %s %s: %v", what, key, err)
+}
+
+// Set gives key a value.
+func (s *fileStore) Set(ctx context.Context, key string, value []byte) error {
+	if err := firstFault(noContext(ctx), checkKey(key, len(value))); err != nil {
+		return err
+	}
+	if err := replaceFile(s.path(key, 0), append(s.proof(key, 0, value), value...)); err != nil {
+		return storeError("set", key, err)
+	}
+	return nil
+}
+
+const (
+	firstLook = time.Millisecond
+	longLook  = 50 * time.Millisecond // between two
+)
+
+// Get returns the value of key, and looks for it until there is one.
+func (s *fileStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := firstFault(noContext(ctx), checkKey(key, 0)); err != nil {
+		return nil, err
+	}
+	for wait := firstLook; ; wait = min(wait*3/2, longLook) {
+		v, err := s.read(key, 0)
+		if !errors.Is(err, errNone) {
+			return v, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ended(ctx.Err(), "the context ended before "+key+" had a value in the store")
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Wait waits for all keys.
+func (s *fileStore) Wait(ctx context.Context, keys ...string) error { return waitAll(ctx, s, keys) }
+
+// Add changes a number.
+func (s *fileStore) Add(ctx context.Context, key string, n int64) (int64, error) {
+	if err := firstFault(noContext(ctx), checkKey(key, 0)); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		sum, nth, err := s.sum(key)
+		if err != nil || n == 0 {
+			return sum, err
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, ended(err, "the context ended before "+key+" was changed in the store")
+		}
+		text := binary.BigEndian.AppendUint64(nil, uint64(sum+n))
+		made, err := createFile(s.path(key, nth+1), append(s.proof(key, nth+1, text), text...))
+		if err != nil {
+			return 0, storeError("change", key, err)
+		}
+		if made {
+			s.last[key] = nth + 1
+			return sum + n, nil
+		}
+	}
+}
+
+// sum is the number of key, and how often it has been changed. s.mu is held.
+func (s *fileStore) sum(key string) (sum int64, nth uint64, err error) {
+	for nth = max(s.last[key], 1); ; nth++ {
+		b, err := s.read(key, nth)
+		switch {
+		case errors.Is(err, errNone):
+			return sum, nth - 1, nil
+		case err != nil:
+			return 0, 0, err
+		case len(b) != 8:
+			return 0, 0, fault(System, "the store's number of %s has %d bytes", key, len(b))
+		}
+		sum, s.last[key] = int64(binary.BigEndian.Uint64(b)), nth
+	}
+}
+
+// createFile makes the file at path, with that text from the start. It is false where there is one.
+func createFile(path string, text []byte) (made bool, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return false, err
+	}
+	err = os.Link(f.Name(), path) // atomic on NFS, too
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// firstFault is the first of errs that is one, as an error.
+func firstFault(errs ...*Error) error {
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}

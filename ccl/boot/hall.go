@@ -1,0 +1,394 @@
+package boot
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+)
+
+// Hall is a Store in the memory of one process, such as a launcher, which others reach by TCP as
+// [DialHall] or GOCCL_HALL says. So what they leave there does not go with any of them. Each
+// connection proves the job's secret, and is encrypted with it, as those of the bootstrap are.
+type Hall struct {
+	memoryStore
+	door *door
+	done chan struct{}
+	wg   sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+// hallJob is the job of a hall's handshakes, so that it takes nobody for one of a bootstrap.
+const hallJob = "goccl hall"
+
+// ListenHall returns a Hall that listens at addr, host:port; port 0 takes a free one. The secret is
+// known to all processes of the job; with nil anybody may come.
+func ListenHall(addr string, secret []byte) (*Hall, error) {
+	if secret != nil {
+		if err := auth.Usable(); err != nil {
+			return nil, fault(Unauthorized, "%v", err)
+		}
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fault(System, "the hall cannot listen at %s: %v", addr, err)
+	}
+	return serveHall(l, secret), nil
+}
+
+func serveHall(l net.Listener, secret []byte) *Hall {
+	h := &Hall{
+		memoryStore: newMemoryStore(), door: &door{l, auth.NewStrangers(l.Addr()), secret},
+		done: make(chan struct{}), conns: map[net.Conn]struct{}{},
+	}
+	h.wg.Go(h.accept)
+	return h
+}
+
+// Addr returns where h listens, as host:port.
+func (h *Hall) Addr() string { return h.door.Addr().String() }
+
+// Close ends h: whoever asks it gets an error.
+func (h *Hall) Close() error {
+	h.mu.Lock()
+	select {
+	case <-h.done:
+		h.mu.Unlock()
+		return nil
+	default:
+	}
+	close(h.done)
+	for conn := range h.conns {
+		conn.Close()
+	}
+	h.mu.Unlock()
+	err := h.door.Close()
+	h.door.strangers.Close()
+	h.wg.Wait()
+	return err
+}
+
+// accept takes connections until Close.
+func (h *Hall) accept() {
+	for {
+		conn, err := h.door.Accept()
+		switch {
+		case err == nil && h.note(conn):
+			if s := h.door.strangers.Admit(conn); s != nil {
+				h.wg.Go(func() { h.greet(conn, s) })
+			} else {
+				h.forget(conn)
+			}
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of descriptors, say: make room and go on
+			h.door.strangers.MakeRoom()
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-h.done:
+			}
+		}
+	}
+}
+
+// note keeps conn for Close. It is false, and conn is closed, after that.
+func (h *Hall) note(conn net.Conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.done:
+		conn.Close()
+		return false
+	default:
+	}
+	h.conns[conn] = struct{}{}
+	return true
+}
+
+func (h *Hall) forget(conn net.Conn) {
+	conn.Close()
+	h.mu.Lock()
+	delete(h.conns, conn)
+	h.mu.Unlock()
+}
+
+// greet is the handshake with a connection, and then its requests.
+func (h *Hall) greet(conn net.Conn, stranger *auth.Stranger) {
+	defer h.forget(conn)
+	conn.SetDeadline(time.Now().Add(handshakeLimit))
+	s, _, err := auth.Server(conn, hallJob, h.door.secret, func([]byte) ([]byte, error) {
+		if !stranger.Leave() { // what is let in must not be dropped to make room
+			return nil, net.ErrClosed
+		}
+		return nil, nil
+	})
+	stranger.Judge(err)
+	if err != nil {
+		return
+	}
+	conn.SetDeadline(time.Time{})
+	h.serve(s)
+}
+
+// serve answers the requests of a connection, one after the other. A reader of its own notices that
+// the client has gone while its request waits.
+func (h *Hall) serve(s *auth.Stream) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	requests := make(chan request)
+	h.wg.Go(func() {
+		defer cancel()
+		for {
+			q, err := readRequest(s)
+			if err != nil {
+				return
+			}
+			select {
+			case requests <- q:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	for {
+		select {
+		case q := <-requests:
+			r := h.answer(ctx, q)
+			select {
+			case <-h.done: // which may be why
+				return
+			default:
+			}
+			if _, err := s.Write(r.append(nil)); err != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		case <-h.done:
+			return
+		}
+	}
+}
+
+// answer carries q out.
+func (h *Hall) answer(ctx context.Context, q request) reply {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-h.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var r reply
+	var err error
+	switch q.what {
+	case askSet:
+		err = h.Set(ctx, q.key, q.value)
+	case askGet:
+		r.value, err = h.Get(ctx, q.key)
+	case askWait:
+		_, err = h.Get(ctx, q.key)
+	case askAdd:
+		r.n, err = h.Add(ctx, q.key, q.n)
+	}
+	if err != nil {
+		r = reply{code: asError(err).Code, value: []byte(asError(err).Text)}
+	}
+	return r
+}
+
+// What a request asks for.
+const (
+	askSet byte = iota + 1
+	askGet
+	askWait
+	askAdd
+)
+
+// request is what a client sends:
+//
+//	what 1, number 8, length of the key 2, length of the value 4, key, value
+//
+// Numbers are big-endian.
+type request struct {
+	what  byte
+	n     int64
+	key   string
+	value []byte
+}
+
+const (
+	requestHead = 15
+	replyHead   = 13
+)
+
+func (q request) append(b []byte) []byte {
+	b = append(b, q.what)
+	b = binary.BigEndian.AppendUint64(b, uint64(q.n))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(q.key)))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(q.value)))
+	return append(append(b, q.key...), q.value...)
+}
+
+// readRequest reads one. What is allocated grows with what has arrived.
+func readRequest(r io.Reader) (q request, err error) {
+	var head [requestHead]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return q, err
+	}
+	q.what, q.n = head[0], int64(binary.BigEndian.Uint64(head[1:]))
+	key, value := int(binary.BigEndian.Uint16(head[9:])), int64(binary.BigEndian.Uint32(head[11:]))
+	if q.what < askSet || q.what > askAdd || key == 0 || key > MaxKey || value > MaxStored {
+		return q, errFrame
+	}
+	b, err := readBytes(r, int64(key)+value)
+	if err != nil {
+		return q, err
+	}
+	q.key, q.value = string(b[:key]), b[key:]
+	return q, nil
+}
+
+// reply is what the hall sends back: code 1, number 8, length 4, the value or what went wrong.
+type reply struct {
+	code  Code
+	n     int64
+	value []byte
+}
+
+func (r reply) append(b []byte) []byte {
+	b = append(b, byte(r.code))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.n))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(r.value)))
+	return append(b, r.value...)
+}
+
+func readReply(from io.Reader) (r reply, err error) {
+	var head [replyHead]byte
+	if _, err := io.ReadFull(from, head[:]); err != nil {
+		return r, err
+	}
+	n := int64(binary.BigEndian.Uint32(head[9:]))
+	if int(head[0]) >= len(codeText) || n > MaxStored {
+		return r, errFrame
+	}
+	r.code, r.n = Code(head[0]), int64(binary.BigEndian.Uint64(head[1:]))
+	r.value, err = readBytes(from, n)
+	return r, err
+}
+
+// readBytes reads n bytes.
+func readBytes(r io.Reader, n int64) ([]byte, error) {
+	var b bytes.Buffer
+	_, err := io.CopyN(&b, r, n)
+	return b.Bytes(), noEOF(err)
+}
+
+// maxHeld is how many bytes of keys and values a Hall holds at most.
+const maxHeld = 256 << 20
+
+// memoryStore is the Store of a Hall, for its own process.
+type memoryStore struct {
+	mu      *sync.Mutex
+	values  map[string][]byte
+	numbers map[string]int64
+	held    *int
+	waiting map[string]chan struct{} // closed once the key has a value
+}
+
+func newMemoryStore() memoryStore {
+	return memoryStore{mu: new(sync.Mutex), held: new(int), values: map[string][]byte{}, numbers: map[string]int64{}, waiting: map[string]chan struct{}{}}
+}
+
+// Set gives key a value.
+func (s memoryStore) Set(ctx context.Context, key string, value []byte) error {
+	if err := firstFault(noContext(ctx), checkKey(key, len(value))); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, there := s.values[key]
+	more := len(value) - len(old)
+	if !there {
+		more += len(key)
+	}
+	if *s.held+more > maxHeld {
+		return fault(System, "the hall is full: it holds %d bytes, and takes at most %d", *s.held, maxHeld)
+	}
+	*s.held += more
+	s.values[key] = bytes.Clone(value)
+	if there := s.waiting[key]; there != nil {
+		close(there)
+		delete(s.waiting, key)
+	}
+	return nil
+}
+
+// Get returns the value of key, and waits until there is one.
+func (s memoryStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := firstFault(noContext(ctx), checkKey(key, 0)); err != nil {
+		return nil, err
+	}
+	for {
+		s.mu.Lock()
+		v, ok := s.values[key]
+		if ok {
+			s.mu.Unlock()
+			return bytes.Clone(v), nil
+		}
+		there := s.waiting[key]
+		if there == nil {
+			there = make(chan struct{})
+			s.waiting[key] = there
+		}
+		s.mu.Unlock()
+		select {
+		case <-there:
+		case <-ctx.Done():
+			return nil, ended(ctx.Err(), fmt.Sprintf("the context ended before %s had a value in the store", key))
+		}
+	}
+}
+
+// Wait waits for all keys.
+func (s memoryStore) Wait(ctx context.Context, keys ...string) error { return waitAll(ctx, s, keys) }
+
+// Add changes a number.
+func (s memoryStore) Add(ctx context.Context, key string, n int64) (int64, error) {
+	if err := firstFault(noContext(ctx), checkKey(key, 0)); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, there := s.numbers[key]
+	if n == 0 {
+		return old, nil
+	}
+	if !there {
+		if *s.held+len(key) > maxHeld {
+			return 0, fault(System, "the hall is full: it holds %d bytes, and takes at most %d", *s.held, maxHeld)
+		}
+		*s.held += len(key)
+	}
+	s.numbers[key] = old + n
+	return old + n, nil
+}
+
+// has reports whether key has a value.
+func (s memoryStore) has(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.values[key]
+	return ok
+}

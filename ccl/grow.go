@@ -1,0 +1,313 @@
+package ccl
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goccl/goccl/ccl/boot"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/lobby"
+	"github.com/goccl/goccl/internal/plain"
+)
+
+// Grow returns a Comm of size ranks: those of c under their numbers, and after them processes that have
+// started late and wait in Join, and spares. Where fewer wait than it takes, nothing happens, and Grow
+// returns c itself. Further newcomers become spares, up to Options.Spares, so Grow with c.Size()
+// takes in new spares for those that were used. Fresh lists the ranks that need the state.
+//
+// All ranks of c call Grow with the same size, between two steps: it is a collective, and c makes no
+// other call meanwhile. All get the same, a new Comm or c, or the same error, as c has failed. A newcomer
+// or spare that is lost while it joins fails nothing: Grow returns c, which goes on, and another Grow
+// finds who waits then. Grow waits for a process that has said that it waits and does not answer for
+// at most a second, once.
+//
+// A new Comm is that of a new job, which meets anew: close c, split the new Comm again, and make
+// memory of MakeSlice anew. It can Replace ranks and Grow. NCCL and RCCL make a new communicator; oneCCL
+// and MPI cannot: ErrUnsupported. That is also the answer for a Comm of Split, and where there is no
+// store in which others could wait: see Options.Store.
+//
+// Grow is a function, as the collectives are, since what it returns is of another job than c.
+func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
+	const op = "Grow"
+	if err := callable(ctx, c, op); err != nil {
+		return nil, err
+	}
+	if err := whyNotGrow(c); err != nil {
+		return nil, refuseOp(c, op, ErrUnsupported, err)
+	}
+	p, err := planGrowth(ctx, c, size)
+	switch {
+	case err != nil:
+		return nil, inGrow(err)
+	case p.Code != 0:
+		return nil, refuseOp(c, op, p.Code, errors.New(p.Why))
+	case p.Seats == nil:
+		return c, nil
+	}
+	inject.At("grow.told")
+	o := *c.opt.asked
+	o.Spares, o.asked, o.OnFailure, o.OnCall, o.Log, o.Name = p.Seats.Spares, c.opt.asked, c.opt.OnFailure, c.opt.OnCall, c.opt.Log, c.Name()
+	if c.lib.device >= 0 { // on which the program has its memory
+		o.Device = &c.lib.device
+	}
+	m := &meeting{store: c.opt.asked.Store, g: p.G, seats: p.Seats, rank: c.Rank(), listener: p.listener, hostID: c.opt.hostID}
+	limited, cancel := context.WithCancel(ctx)
+	if t := c.opt.Timeout; t > 0 {
+		limited, cancel = context.WithTimeout(ctx, t)
+	}
+	defer cancel()
+	next, err := m.join(limited, o, c.Done(), p.watchGuests(limited, m.store))
+	switch {
+	case err == nil:
+		inject.At("grow.made")
+		return next, nil
+	case m.undecided != nil:
+		return nil, storeError(op, c.Rank(), m.undecided)
+	}
+	if c.Rank() == 0 && c.Err() == nil && ctx.Err() == nil {
+		c.opt.Log.Warn(fmt.Sprintf("ccl: Grow came to nothing, and the job goes on with %d ranks: %v", c.Size(), err))
+	}
+	if err := Barrier(ctx, c); err != nil { // all that go on have come to the same
+		return nil, inGrow(err)
+	}
+	return c, nil
+}
+
+// inGrow is err as Grow returns it.
+func inGrow(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	in := *e
+	in.Op = "Grow"
+	return &in
+}
+
+// storeError is the error of a store, in op.
+func storeError(op string, rank int, err error) *Error {
+	e := bootError(err)
+	e.Op, e.Rank, e.Missing = op, rank, nil
+	if e.Code == ErrRankLost { // the hall is no rank
+		e.Code = ErrBackend
+	}
+	e.Peer = -1
+	return e
+}
+
+// whyNotGrow is why c cannot grow, the same on all ranks of a job.
+func whyNotGrow(c *Comm) error {
+	asked := c.opt.asked
+	switch b := engine.Find(c.Backend()); {
+	case b != nil && b.Uninterruptible:
+		return fmt.Errorf("ranks of %s cannot join while others run; Backend \"cpu\" can grow, as can NCCL and RCCL", b.Title)
+	case asked == nil:
+		return errors.New("this Comm is of Split: a Comm of the whole job can grow")
+	case asked.Store == nil:
+		return errors.New("there is no store in which others could wait: set GOCCL_HALL (bench launch -restart does) or Options.Store")
+	}
+	return nil
+}
+
+// growth is what the lead has found: its plan, or why there is none, or nothing to do. The lead alone has the last two.
+type growth struct {
+	Code  Code         `json:"code,omitempty"`
+	Why   string       `json:"why,omitempty"`
+	G     int64        `json:"g,omitempty"`
+	Seats *lobby.Seats `json:"seats,omitempty"`
+
+	listener net.Listener
+	guests   []lobby.Guest
+}
+
+// planGrowth has all ranks say what they want, and then rank 0, the lead, what comes of it.
+func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
+	fresh := int64(0)
+	if r := reserveOf(c); r != nil && r.isFresh() {
+		fresh = 1
+	}
+	said := make([]int64, 2*c.Size())
+	if err := AllGather(ctx, c, said, []int64{int64(size), fresh}); err != nil {
+		return nil, err
+	}
+	for r := range c.Size() {
+		switch theirs := said[2*r]; {
+		case theirs != said[0]:
+			return &growth{Code: ErrArgument, Why: fmt.Sprintf("rank %d wants %d ranks, and rank 0 %d", r, theirs, said[0])}, nil
+		case int(theirs) < c.Size():
+			return &growth{Code: ErrArgument, Why: fmt.Sprintf("%d ranks, and the Comm has %d: Grow takes none away", theirs, c.Size())}, nil
+		}
+	}
+	p := new(growth)
+	var text []byte
+	if c.Rank() == 0 {
+		p.find(ctx, c, size)
+		for r := range c.Size() {
+			if p.Seats != nil && said[2*r+1] != 0 {
+				p.Seats.Fresh = append(p.Seats.Fresh, r)
+			}
+		}
+		text, _ = json.Marshal(p)
+	}
+	told := false
+	defer func() {
+		if !told && p.listener != nil {
+			p.listener.Close()
+		}
+	}()
+	length := []int{len(text)}
+	if err := Broadcast(ctx, c, length, 0); err != nil {
+		return nil, err
+	}
+	if c.Rank() > 0 {
+		text = make([]byte, length[0])
+	}
+	if err := Broadcast(ctx, c, text, 0); err != nil {
+		return nil, err
+	}
+	told = true
+	if c.Rank() > 0 {
+		if err := plain.Unmarshal(text, p); err != nil {
+			return nil, &Error{Code: ErrBackend, Rank: c.Rank(), Peer: 0, Err: fmt.Errorf("what rank 0 says cannot be read: %w", err)}
+		}
+	}
+	return p, nil
+}
+
+// answerLimit is how long the lead waits for guests that do not answer.
+const answerLimit = time.Second
+
+// find is what the lead does: it looks who waits in the store, calls them, and seats them.
+func (p *growth) find(ctx context.Context, c *Comm, size int) {
+	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
+	fail := func(err error) {
+		e := storeError("Grow", 0, err)
+		p.Code, p.Why, p.Seats = e.Code, fmt.Sprint(e.Err), nil
+	}
+	came, err := lobby.Waiting(ctx, store)
+	switch {
+	case err != nil:
+		fail(err)
+		return
+	case waiting+came < need, need == 0 && (came == 0 || waiting >= c.opt.asked.Spares):
+		return
+	}
+	g, guests, err := lobby.Call(ctx, store, waiting, answerLimit)
+	if err != nil {
+		fail(err)
+		return
+	}
+	inject.At("grow.called")
+	seats := seatGuests(guests, c.Size(), need, c.opt.asked.Spares)
+	if seats.Size > 0 {
+		seats.Secret, seats.Limit = auth.NewSecret(), meetingLimit(&c.opt)
+		var addr string
+		if addr, err = p.listen(c, guests); err == nil {
+			seats.Addr = addr
+		} else {
+			seats.Size = 0
+			for k := range seats.Ranks {
+				seats.Ranks[k] = -1
+			}
+		}
+	}
+	if serr := lobby.Seat(ctx, store, g, seats); serr != nil || err != nil {
+		if p.listener != nil {
+			p.listener.Close()
+			p.listener = nil
+		}
+		fail(cmp.Or(err, serr))
+		return
+	}
+	inject.At("grow.seated")
+	if seats.Size > 0 {
+		p.G, p.Seats, p.guests = g, seats, guests
+	}
+}
+
+// seatGuests gives those that have answered their ranks, after the workers that there are: spares of the job first, by their
+// number. Size is 0 where too few have come, or nobody is needed.
+func seatGuests(guests []lobby.Guest, workers, need, spares int) *lobby.Seats {
+	s := &lobby.Seats{Ranks: make([]int, len(guests))}
+	order, came := make([]int, len(guests)), 0
+	for k := range guests {
+		order[k], s.Ranks[k] = k, -1
+		if guests[k].Spare == 0 {
+			came++
+		}
+	}
+	if len(guests) < need || need == 0 && came == 0 {
+		return s
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := guests[a].Spare, guests[b].Spare
+		if (x == 0) != (y == 0) { // newcomers behind the spares
+			return cmp.Compare(y, x)
+		}
+		return cmp.Compare(x, y)
+	})
+	order = order[:min(len(order), need+spares)]
+	for i, k := range order {
+		s.Ranks[k] = workers + i
+	}
+	for i := range need {
+		s.Fresh = append(s.Fresh, workers+i)
+	}
+	s.Size, s.Spares = workers+len(order), len(order)-need
+	return s
+}
+
+// meetingLimit is how long a meeting may take.
+func meetingLimit(o *Options) time.Duration { return 2 * max(o.PeerTimeout, defaultPeerTimeout) }
+
+// listen opens the port where the ranks of the new job meet, at an address of this host that all of them reach.
+func (p *growth) listen(c *Comm, guests []lobby.Guest) (addr string, err error) {
+	host := "127.0.0.1"
+	at := []byte(shm.HostIdentity())
+	if all := c.eng.Control().Site.Job.Net.Addrs; all != nil {
+		host = all[c.eng.World(0)].Addr().String()
+	} else if slices.ContainsFunc(guests, func(g lobby.Guest) bool { return string(g.At) != string(at) }) {
+		if host, err = os.Hostname(); err != nil {
+			return "", err
+		}
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil && strings.HasPrefix(host, "127.") {
+		l, err = net.Listen("tcp", "[::1]:0")
+	}
+	if err != nil {
+		return "", fmt.Errorf("rank 0 cannot listen for those that are to join: %w", err)
+	}
+	p.listener = l
+	return l.Addr().String(), nil
+}
+
+// watchGuests has the lead hear, until ctx ends, when the launcher says that one of those that it has seated has ended: the channel is
+// closed then.
+func (p *growth) watchGuests(ctx context.Context, s boot.Store) <-chan struct{} {
+	gone := make(chan struct{})
+	once := sync.OnceFunc(func() { close(gone) })
+	for k, one := range p.guests {
+		if one.ID == "" || p.Seats.Ranks[k] < 0 {
+			continue
+		}
+		go func() {
+			if _, err := s.Get(ctx, lobby.Gone(one.ID)); err == nil {
+				once()
+			}
+		}()
+	}
+	return gone
+}

@@ -1,0 +1,343 @@
+package ccl
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/lobby"
+	"github.com/goccl/goccl/internal/op"
+)
+
+// The meeting of a job that grows. Its ranks are those of the Comm that grows, and guests: newcomers, which wait in the store, and
+// spares, which wait in their pool and listen there, too. They start a new job, as any job starts, while the old one stands. Then its
+// pool has a barrier; the lead, which has come out of it, says in the store that the meeting counts, and tells the others. Whoever does
+// not hear that asks the store, which says that it does not count unless the lead was first. So it counts for all or for none. Where it
+// counts, all have been in the new pool, and a loss from then on is one of the new job; where it does not, all go back: the old job's
+// ranks to their Comm, spares to their pool, newcomers to the store.
+
+// meeting is a rank's part in one.
+type meeting struct {
+	store    boot.Store
+	g        int64
+	seats    *lobby.Seats
+	rank     int
+	listener net.Listener // the lead's
+	hostID   string
+	guest    string          // the ID of a newcomer, if a launcher has started it
+	then     context.Context // of what follows the meeting
+
+	settled   bool // it is known whether it counts
+	counts    bool
+	undecided error // the store did not say
+}
+
+// arrival is how a rank comes into a job that has grown.
+type arrival struct {
+	fresh  []int                            // ranks that work, and have not the state
+	settle func(pool *cpu.Comm) *call.Fault // nil if the meeting counts
+	then   context.Context                  // of what follows
+}
+
+// join meets the others, until one of lost is closed, and returns the new Comm, on a spare once it is needed.
+func (m *meeting) join(ctx context.Context, o Options, lost ...<-chan struct{}) (*Comm, error) {
+	short, cancel := context.WithTimeout(ctx, m.seats.Limit)
+	defer cancel()
+	for _, gone := range lost {
+		if gone == nil {
+			continue
+		}
+		go func() {
+			select {
+			case <-gone:
+				cancel()
+			case <-short.Done():
+			}
+		}()
+	}
+	c, err := m.meet(short, ctx, o)
+	if err != nil && !m.settled {
+		m.ask(ctx)
+	}
+	return c, err
+}
+
+// meet starts the new job within short. What follows it is within ctx.
+func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
+	secret, err := m.secret()
+	if err != nil {
+		if m.listener != nil {
+			m.listener.Close()
+		}
+		return nil, bootError(err)
+	}
+	b, err := boot.TCP(short, m.seats.Addr, m.rank, m.seats.Size, &boot.TCPOptions{
+		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret, HostID: m.hostID, Listener: m.listener})
+	if err != nil {
+		return nil, bootError(err)
+	}
+	defer b.Close()
+	inject.At("grow.met")
+	m.then = ctx
+	return newWorld(short, b, &o, func() { b.Close() }, &arrival{fresh: m.seats.Fresh, settle: m.settle, then: ctx})
+}
+
+// secret is that of the new job: known to those that were told where it meets, and that know the one of the environment, if there is
+// one.
+func (m *meeting) secret() ([]byte, error) {
+	given, err := auth.FromEnv(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	h := hmac.New(sha256.New, given)
+	fmt.Fprintf(h, "goccl generation %d ", m.g)
+	h.Write(m.seats.Secret)
+	return h.Sum(nil), nil
+}
+
+// decideLimit is how long the store may take to say whether a meeting counts.
+const decideLimit = 10 * time.Second
+
+// settle finds out, among the ranks of the new job's pool, whether the meeting counts.
+func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
+	ctx, cancel := context.WithTimeout(m.then, m.seats.Limit) // the new job hears of losses by itself
+	defer cancel()
+	inject.At("grow.pool")
+	t := talk{ctx, pool}
+	err := t.run(op.Barrier, TypeNone, Sum, nil, nil)
+	inject.At("grow.voted")
+	word := []byte{0}
+	switch {
+	case err != nil:
+	case m.rank == 0:
+		if m.decide(ctx, true); m.counts {
+			word[0] = 1
+		}
+		inject.At("grow.decided")
+		t.broadcast(word) // those that do not hear it ask the store
+	default:
+		if err = t.broadcast(word); err == nil {
+			m.settled, m.counts = true, word[0] == 1
+		}
+		inject.At("grow.decided")
+	}
+	if !m.settled {
+		m.ask(ctx)
+	}
+	if m.counts {
+		if m.guest != "" {
+			m.within(ctx, func(ctx context.Context) { m.store.Set(ctx, lobby.Taken(m.guest), nil) })
+		}
+		return nil
+	}
+	f := faultOf(err)
+	if f == nil {
+		f = call.NewFault(call.Aborted, -1, "the meeting does not count: one of those that were to join was lost")
+	}
+	return f
+}
+
+// ask has the store say whether the meeting counts, on a rank that has not heard.
+func (m *meeting) ask(ctx context.Context) { m.decide(ctx, false) }
+
+func (m *meeting) decide(ctx context.Context, lead bool) {
+	m.within(ctx, func(ctx context.Context) {
+		m.counts, m.undecided = lobby.Decide(ctx, m.store, m.g, lead, decideLimit)
+	})
+	m.settled = true
+}
+
+// within does f with a context that outlives ctx, which may be why f is needed.
+func (m *meeting) within(ctx context.Context, f func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideLimit)
+	defer cancel()
+	f(ctx)
+}
+
+// comesLate reports whether this process is to join a job that runs, and finds the store.
+func (o *Options) comesLate(ctx context.Context) (bool, error) {
+	if o.Store == nil {
+		s, err := boot.EnvStore()
+		if err != nil || s == nil {
+			return false, err
+		}
+		if o.Store = s; started.Load() { // it joins once more, with those that it has started with
+			return false, nil
+		}
+	}
+	if environ.Newcomer.Get() != "" {
+		return true, nil
+	}
+	return lobby.Begun(ctx, o.Store)
+}
+
+// started is whether this process was in the job when it began.
+var started atomic.Bool
+
+// begun tells the store that the job runs. Rank 0 does, of the first job.
+func (o *Options) begun(ctx context.Context, rank int, in *arrival) {
+	if o.Store == nil || in != nil {
+		return
+	}
+	if started.Store(true); rank != 0 {
+		return
+	}
+	if err := lobby.Begin(ctx, o.Store); err != nil {
+		o.Log.Warn("ccl: the store cannot be told that the job has begun, so no process that starts late finds it", "error", err)
+	}
+}
+
+// self is this process as a guest.
+func self(id string) lobby.Guest {
+	host, _ := os.Hostname()
+	return lobby.Guest{ID: id, Host: host, At: []byte(shm.HostIdentity()), PID: os.Getpid()}
+}
+
+// enter is Join of a process that comes late: it waits in the store until a job takes it in.
+func enter(ctx context.Context, o Options, id string) (*Comm, error) {
+	s, err := o.settled()
+	if err != nil {
+		return nil, &Error{Code: ErrArgument, Op: "Join", Rank: -1, Peer: -1, Err: err}
+	}
+	if b := engine.Find(s.Backend); b != nil && b.Uninterruptible {
+		return nil, &Error{Code: ErrUnsupported, Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("ranks of %s cannot join while others run", b.Title)}
+	}
+	waits, over := context.WithCancelCause(ctx)
+	defer over(nil)
+	go func() {
+		if _, err := s.Store.Get(waits, lobby.Over); err == nil {
+			over(errJobEnded)
+		}
+	}()
+	for {
+		inject.At("guest.waits")
+		g, err := lobby.Next(waits, s.Store, true)
+		var c *Comm
+		moved := false
+		if err == nil {
+			inject.At("guest.called")
+			c, moved, err = attend(ctx, waits, s, g, self(id), environ.HostID.Get())
+		}
+		var e *Error
+		switch {
+		case err == nil && moved:
+			return c, nil
+		case moved, errors.As(err, &e) && !passes(e):
+			return nil, err
+		case context.Cause(waits) == errJobEnded:
+			return nil, &Error{Code: ErrUnused, Op: "Join", Rank: -1, Peer: -1, Err: errJobEnded}
+		case ctx.Err() != nil:
+			return nil, &Error{Code: Code(call.ContextFault(ctx.Err()).Code), Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("a process that came late waits for Grow: %w", ctx.Err())}
+		case err != nil && e == nil:
+			return nil, storeError("Join", -1, err)
+		}
+	}
+}
+
+var errJobEnded = errors.New("the job has ended without this process, which came late")
+
+// passes reports whether another meeting may come out better: one was lost, or late. What is wrong with this process stays wrong.
+func passes(e *Error) bool {
+	switch e.Code {
+	case ErrRankLost, ErrTimeout, ErrCanceled, ErrAborted, ErrClosed:
+		return true
+	}
+	return false
+}
+
+// attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits or one of lost ends. moved
+// says that the meeting counts: then c or err is what comes of it. An error that is no *Error is the store's.
+func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, lost ...<-chan struct{}) (c *Comm, moved bool, err error) {
+	seats, mine, err := lobby.Answer(waits, o.Store, g, me, meetingLimit(&o))
+	if err != nil || mine < 0 {
+		return nil, false, err
+	}
+	inject.At("guest.seated")
+	m := &meeting{store: o.Store, g: g, seats: seats, rank: mine, hostID: hostID, guest: me.ID}
+	if o.asked == nil {
+		asked := o
+		o.asked = &asked
+	}
+	o.Spares = seats.Spares
+	c, err = m.join(ctx, o, append(lost, waits.Done())...)
+	if m.undecided != nil {
+		return nil, false, m.undecided
+	}
+	return c, m.counts, err
+}
+
+// listen tells of the meetings that are called, to a spare that waits, until stop is called.
+func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) {
+	store := r.opt.Store
+	if store == nil {
+		return nil, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	out := make(chan int64)
+	go func() {
+		for {
+			g, err := lobby.Next(ctx, store, false)
+			if err != nil {
+				if ctx.Err() == nil {
+					r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows", r), "error", err)
+				}
+				return
+			}
+			select {
+			case out <- g:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, cancel
+}
+
+// follow takes a spare that waits along into the job that its own becomes in generation g. It is not moved where the meeting does not
+// count, or the pool is shrunk meanwhile.
+func (r *reserve) follow(ctx context.Context, g int64) (c *Comm, moved bool, f *call.Fault) {
+	me := self("")
+	me.Spare = r.world + 1
+	waits, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pool := r.current()
+	go func() {
+		select {
+		case <-pool.Done():
+			cancel()
+		case <-waits.Done():
+		}
+	}()
+	o := *r.opt.asked
+	o.asked, o.Store = r.opt.asked, r.opt.Store
+	c, moved, err := attend(ctx, waits, o, g, me, r.opt.hostID)
+	if moved && err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			return nil, true, call.NewFault(call.Backend, -1, "%w", err)
+		}
+		return nil, true, &call.Fault{Code: call.Code(e.Code), Peer: -1, Err: e.Err}
+	}
+	return c, moved, nil
+}
+
+// isFresh reports whether this rank has not the state yet.
+func (r *reserve) isFresh() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fresh
+}

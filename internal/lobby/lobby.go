@@ -1,0 +1,282 @@
+// Package lobby is how a running job and processes that start late find each other in a store.
+//
+// The job takes in others in meetings, which are numbered: generations. A guest waits for the next
+// generation, and says that it does. The lead, rank 0 of the job's Comm, calls it. Guests answer,
+// and the lead seats them: it tells each its rank, and where all meet. So nothing that a guest needs
+// lies in a rank that may be lost, and a guest whose lead is lost goes on to the next generation.
+//
+//	came/g      number: so many guests wait for generation g; dead ones count once
+//	generation  number: the last generation that was called
+//	call/g      set by the lead: generation g begins
+//	here/g      number: so many have answered
+//	here/g/k    set by the k-th of these: who it is
+//	seats/g     set by the lead: who is taken in, and where they meet
+//	decide/g    number: see Decide
+//	decided/g   set by whoever knows what the number says
+//	begun       number: the job has started, so a process that starts now is late
+//	over        set by the launcher: the job has ended
+//	gone/ID     set by the launcher: the guest's process has ended
+//	taken/ID    set by the guest: it is a rank now
+package lobby
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/goccl/goccl/internal/plain"
+)
+
+// Store is what is asked of a boot.Store.
+type Store interface {
+	Set(ctx context.Context, key string, value []byte) error
+	Get(ctx context.Context, key string) ([]byte, error)
+	Add(ctx context.Context, key string, n int64) (int64, error)
+}
+
+const prefix = "goccl/"
+
+func key(what string, id any) string { return fmt.Sprintf("%s%s/%v", prefix, what, id) }
+
+// The keys that a launcher uses.
+const Over = prefix + "over"
+
+// Gone is set once the process of the guest with that ID has ended.
+func Gone(id string) string { return key("gone", id) }
+
+// Taken is set once the guest with that ID is a rank.
+func Taken(id string) string { return key("taken", id) }
+
+// Begin says that the job has started.
+func Begin(ctx context.Context, s Store) error {
+	_, err := s.Add(ctx, prefix+"begun", 1)
+	return err
+}
+
+// Begun reports whether the job has started.
+func Begun(ctx context.Context, s Store) (bool, error) {
+	n, err := s.Add(ctx, prefix+"begun", 0)
+	return n > 0, err
+}
+
+// Guest is what a guest says of itself.
+type Guest struct {
+	ID    string `json:"id,omitempty"` // of a process that a launcher has started again
+	Host  string `json:"host"`
+	At    []byte `json:"at"` // tells hosts apart
+	PID   int    `json:"pid"`
+	Spare int    `json:"spare,omitempty"` // of a spare: 1 more than its rank in its job
+}
+
+// Seats is who is taken in, and where they meet.
+type Seats struct {
+	Ranks  []int         `json:"ranks"` // by answer: the rank in the new job; -1: not this time
+	Addr   string        `json:"addr"`  // of rank 0
+	Secret []byte        `json:"secret"`
+	Size   int           `json:"size"`   // spares included
+	Spares int           `json:"spares"` // of these, the last ones
+	Fresh  []int         `json:"fresh"`  // ranks that work, and have not the state
+	Limit  time.Duration `json:"limit"`  // how long the meeting may take
+}
+
+// awhile is how long a guest waits for a call before it looks whether it has missed one: the lead that was to make it was lost.
+const awhile = time.Second
+
+// Next waits until a lead calls, for a guest that is announced if it counts as one that came: spares of the job are known without. It
+// returns the generation.
+func Next(ctx context.Context, s Store, announced bool) (int64, error) {
+	last, err := s.Add(ctx, prefix+"generation", 0)
+	if err != nil {
+		return 0, err
+	}
+	for g := last + 1; ; {
+		if announced {
+			if _, err := s.Add(ctx, key("came", g), 1); err != nil {
+				return 0, err
+			}
+		}
+		for {
+			short, cancel := context.WithTimeout(ctx, awhile)
+			_, err := s.Get(short, key("call", g))
+			late := short.Err() != nil && ctx.Err() == nil
+			cancel()
+			if err == nil {
+				return g, nil
+			}
+			if !late {
+				return 0, err
+			}
+			if last, err = s.Add(ctx, prefix+"generation", 0); err != nil {
+				return 0, err
+			}
+			if last > g {
+				break
+			}
+		}
+		g = last + 1
+	}
+}
+
+// Answer says that a guest comes to generation g, and waits for its seat, at most for that long. mine is its rank there, -1 where
+// it is not taken in.
+func Answer(ctx context.Context, s Store, g int64, me Guest, limit time.Duration) (seats *Seats, mine int, err error) {
+	k, err := s.Add(ctx, key("here", g), 1)
+	if err != nil {
+		return nil, -1, err
+	}
+	text, err := json.Marshal(me)
+	if err != nil {
+		return nil, -1, err
+	}
+	if err := s.Set(ctx, key(fmt.Sprintf("here/%d", g), k), text); err != nil {
+		return nil, -1, err
+	}
+	short, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	text, err = s.Get(short, key("seats", g))
+	switch {
+	case err != nil && ctx.Err() == nil && short.Err() != nil: // the lead is lost
+		return nil, -1, nil
+	case err != nil:
+		return nil, -1, err
+	}
+	if seats, err = parseSeats(text); err != nil {
+		return nil, -1, err
+	}
+	if k > int64(len(seats.Ranks)) {
+		return seats, -1, nil
+	}
+	return seats, seats.Ranks[k-1], nil
+}
+
+// parseSeats reads what the lead has set.
+func parseSeats(text []byte) (*Seats, error) {
+	s := new(Seats)
+	if err := plain.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("the seats in the store cannot be read: %w", err)
+	}
+	for _, r := range append(s.Ranks, s.Fresh...) {
+		if r < -1 || r >= s.Size {
+			return nil, errors.New("the seats in the store are not those of a job")
+		}
+	}
+	if s.Spares < 0 || s.Spares >= max(s.Size, 1) || s.Limit < 0 {
+		return nil, errors.New("the seats in the store are not those of a job")
+	}
+	return s, nil
+}
+
+// Waiting is how many guests have announced themselves for the next generation, as far as the store knows.
+func Waiting(ctx context.Context, s Store) (int, error) {
+	g, err := s.Add(ctx, prefix+"generation", 0)
+	if err != nil {
+		return 0, err
+	}
+	n, err := s.Add(ctx, key("came", g+1), 0)
+	return int(max(n, 0)), err
+}
+
+// Call begins the next generation, and returns the guests that answer, until all are there that have announced themselves and so
+// many spares, or the time is over.
+func Call(ctx context.Context, s Store, spares int, limit time.Duration) (g int64, guests []Guest, err error) {
+	if g, err = s.Add(ctx, prefix+"generation", 1); err != nil {
+		return 0, nil, err
+	}
+	came, err := s.Add(ctx, key("came", g), 0)
+	if err == nil {
+		err = s.Set(ctx, key("call", g), []byte{1})
+	}
+	if err != nil {
+		return g, nil, err
+	}
+	short, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	many := spares + int(max(came, 0))
+	for k := 1; ; k++ {
+		if k > many { // has another come meanwhile?
+			n, err := s.Add(ctx, key("here", g), 0)
+			if err != nil {
+				return g, nil, err
+			}
+			if many = int(n); k > many {
+				return g, guests, nil
+			}
+		}
+		text, err := s.Get(short, key(fmt.Sprintf("here/%d", g), k))
+		if short.Err() != nil && ctx.Err() == nil {
+			return g, guests, nil
+		}
+		if err != nil {
+			return g, nil, err
+		}
+		var one Guest
+		if err := plain.Unmarshal(text, &one); err != nil {
+			return g, nil, fmt.Errorf("what guest %d says in the store cannot be read: %w", k, err)
+		}
+		guests = append(guests, one)
+	}
+}
+
+// Seat tells the guests of generation g where they meet.
+func Seat(ctx context.Context, s Store, g int64, seats *Seats) error {
+	text, err := json.Marshal(seats)
+	if err != nil {
+		return err
+	}
+	return s.Set(ctx, key("seats", g), text)
+}
+
+// against is what one that is against a meeting adds to its number. The lead adds 1, once.
+const against = 1 << 32
+
+// Decide settles whether the meeting of generation g counts, once for all, whoever is lost. It counts if the lead, which has heard
+// from everybody that they are there, says so before anybody says otherwise. Whoever does not hear what the lead has done asks here,
+// and so says otherwise. The order in which they add to one number decides. Three kinds know it by the sum: the lead, whoever comes
+// before it, and whoever comes next after it; they leave word for the others. Only where all of these are lost between the two steps do
+// others find no word, at most for limit, which is an error.
+func Decide(ctx context.Context, s Store, g int64, lead bool, limit time.Duration) (counts bool, err error) {
+	word := key("decided", g)
+	known := func(counts bool) (bool, error) {
+		text := []byte{'n'}
+		if counts {
+			text[0] = 'y'
+		}
+		return counts, s.Set(ctx, word, text)
+	}
+	if lead {
+		if n, err := s.Add(ctx, key("decide", g), 1); err == nil {
+			return known(n == 1)
+		} // which may have been carried out all the same
+	}
+	n, err := s.Add(ctx, key("decide", g), against)
+	switch {
+	case err != nil:
+		return false, err
+	case n%against == 0:
+		return known(false)
+	case n == against+1:
+		return known(true)
+	}
+	short, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	text, err := s.Get(short, word)
+	if err == nil && string(text) != "y" && string(text) != "n" {
+		err = fmt.Errorf("the store's word on generation %d cannot be read", g)
+	}
+	return err == nil && text[0] == 'y', err
+}
+
+// Name is how people call a guest.
+func (g Guest) Name() string {
+	text := "a process on host " + g.Host + ", pid " + strconv.Itoa(g.PID)
+	if g.ID != "" {
+		text = "rank " + g.ID + ", which was started again (host " + g.Host + ", pid " + strconv.Itoa(g.PID) + ")"
+	}
+	if g.Spare > 0 {
+		text = "a spare, world rank " + strconv.Itoa(g.Spare-1)
+	}
+	return text
+}

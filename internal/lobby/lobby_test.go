@@ -1,0 +1,275 @@
+package lobby
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// board is a Store in memory. gate, if there is one, is passed before each request: its error is the request's, which does not come to
+// pass.
+type board struct {
+	gate func(what string) error
+
+	mu      sync.Mutex
+	values  map[string][]byte
+	numbers map[string]int64
+	news    chan struct{}
+}
+
+func newBoard() *board {
+	return &board{values: map[string][]byte{}, numbers: map[string]int64{}, news: make(chan struct{}), gate: func(string) error { return nil }}
+}
+
+func (b *board) Set(_ context.Context, key string, value []byte) error {
+	if err := b.gate("set"); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.values[key] = value
+	close(b.news)
+	b.news = make(chan struct{})
+	return nil
+}
+
+func (b *board) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := b.gate("get"); err != nil {
+		return nil, err
+	}
+	for {
+		b.mu.Lock()
+		v, ok := b.values[key]
+		news := b.news
+		b.mu.Unlock()
+		if ok {
+			return v, nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (b *board) Add(_ context.Context, key string, n int64) (int64, error) {
+	if err := b.gate("add"); err != nil {
+		return 0, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.numbers[key] += n
+	return b.numbers[key], nil
+}
+
+const long = 30 * time.Second
+
+// A lead calls, and each guest hears its own rank; one that comes later waits for the next generation, which it is in.
+func TestGenerations(t *testing.T) {
+	ctx, s := t.Context(), newBoard()
+	type seat struct {
+		g     int64
+		mine  int
+		seats *Seats
+	}
+	guest := func(pid int) <-chan seat {
+		out := make(chan seat, 1)
+		go func() {
+			g, err := Next(ctx, s, true)
+			if err == nil {
+				var one seat
+				one.g = g
+				one.seats, one.mine, err = Answer(ctx, s, g, Guest{Host: "h", PID: pid}, long)
+				out <- one
+			}
+			if err != nil {
+				close(out)
+			}
+		}()
+		return out
+	}
+	came := func(n int) {
+		require.Eventually(t, func() bool { w, err := Waiting(ctx, s); return err == nil && w == n }, long, time.Millisecond)
+	}
+	for g := int64(1); g < 4; g++ {
+		a, b := guest(1), guest(2)
+		came(2)
+		got, guests, err := Call(ctx, s, 0, long)
+		require.NoError(t, err)
+		require.Equal(t, g, got)
+		require.Len(t, guests, 2)
+		late := guest(3)
+		came(1) // of the next
+		seats := &Seats{Addr: "a:1", Secret: []byte("x"), Size: 5, Spares: 1, Limit: time.Second}
+		for _, one := range guests {
+			seats.Ranks = append(seats.Ranks, map[int]int{1: 4, 2: -1}[one.PID])
+		}
+		require.NoError(t, Seat(ctx, s, g, seats))
+		require.Equal(t, seat{g, 4, seats}, <-a)
+		require.Equal(t, seat{g, -1, seats}, <-b)
+		g++
+		_, guests, err = Call(ctx, s, 0, long)
+		require.NoError(t, err)
+		require.Equal(t, []Guest{{Host: "h", PID: 3}}, guests)
+		require.NoError(t, Seat(ctx, s, g, &Seats{Ranks: []int{0}, Size: 1}))
+		require.Equal(t, 0, (<-late).mine)
+	}
+}
+
+// A guest that has died costs one call its limit; those that answer are seated all the same.
+func TestDeadGuest(t *testing.T) {
+	ctx, s := t.Context(), newBoard()
+	gone, end := context.WithCancel(ctx)
+	go Next(gone, s, true)
+	require.Eventually(t, func() bool { w, _ := Waiting(ctx, s); return w == 1 }, long, time.Millisecond)
+	end()
+	_, guests, err := Call(ctx, s, 0, 20*time.Millisecond)
+	require.NoError(t, err)
+	require.Empty(t, guests)
+	w, err := Waiting(ctx, s)
+	require.NoError(t, err)
+	require.Zero(t, w)
+}
+
+// A lead is lost before it has called, or before it has seated: the guest is in the next generation.
+func TestLostLead(t *testing.T) {
+	for _, called := range []bool{false, true} {
+		t.Run(fmt.Sprint("called ", called), func(t *testing.T) {
+			ctx, s := t.Context(), newBoard()
+			taken := make(chan int64, 1)
+			go func() {
+				for {
+					g, err := Next(ctx, s, true)
+					if err != nil {
+						return
+					}
+					seats, mine, err := Answer(ctx, s, g, Guest{}, 20*time.Millisecond)
+					if err != nil || seats != nil && mine == 0 {
+						taken <- g
+						return
+					}
+				}
+			}()
+			require.Eventually(t, func() bool { w, _ := Waiting(ctx, s); return w == 1 }, long, time.Millisecond)
+			_, err := s.Add(ctx, prefix+"generation", 1)
+			require.NoError(t, err)
+			if called {
+				require.NoError(t, s.Set(ctx, key("call", 1), nil))
+				require.Eventually(t, func() bool { w, _ := Waiting(ctx, s); return w == 1 }, long, time.Millisecond)
+			} else { // one more, so that the guest sees that it has missed one
+				_, _, err = Call(ctx, s, 0, time.Millisecond)
+				require.NoError(t, err)
+				require.Eventually(t, func() bool { w, _ := Waiting(ctx, s); return w == 1 }, long, time.Millisecond)
+			}
+			g, guests, err := Call(ctx, s, 0, long)
+			require.NoError(t, err)
+			require.Len(t, guests, 1)
+			require.NoError(t, Seat(ctx, s, g, &Seats{Ranks: []int{0}, Size: 1}))
+			require.Equal(t, g, <-taken)
+		})
+	}
+}
+
+var errLost = errors.New("this rank is lost")
+
+// told is a board that tells when a number has been changed, and loses its rank before it leaves word.
+type told struct {
+	*board
+	lost  bool
+	added chan struct{}
+}
+
+func (b told) Add(ctx context.Context, key string, n int64) (int64, error) {
+	defer close(b.added)
+	return b.board.Add(ctx, key, n)
+}
+
+func (b told) Set(ctx context.Context, key string, v []byte) error {
+	if b.lost {
+		return errLost
+	}
+	return b.board.Set(ctx, key, v)
+}
+
+// In every order in which a lead and three others come, whichever of them are lost between their two steps, all others come to the
+// same: it counts if the lead was first. Some come to no decision only where all are lost that know it by the sum.
+func TestDecideInAllOrders(t *testing.T) {
+	const ranks = 4
+	cases, undecided := 0, 0
+	try := func(order []int, lost int) {
+		cases++
+		first := order[0] == 0
+		s, results := newBoard(), make([]chan error, ranks)
+		know := slices.Index(order, 0) + 1 // those before the lead, and it
+		if first {
+			know = 2 // it, and the next
+		}
+		word := slices.ContainsFunc(order[:know], func(r int) bool { return lost>>r&1 == 0 })
+		limit := long
+		if !word {
+			limit = time.Millisecond
+		}
+		for _, r := range order {
+			one := told{s, lost>>r&1 != 0, make(chan struct{})}
+			results[r] = make(chan error, 1)
+			go func() {
+				counts, err := Decide(context.Background(), one, 1, r == 0, limit)
+				if err == nil && counts != first {
+					err = fmt.Errorf("rank %d says %v", r, counts)
+				}
+				results[r] <- err
+			}()
+			<-one.added
+		}
+		for r := range ranks {
+			switch err := <-results[r]; {
+			case errors.Is(err, errLost) && lost>>r&1 != 0, err == nil:
+			case errors.Is(err, context.DeadlineExceeded) && !word:
+				undecided++
+			default:
+				require.NoError(t, err, "order %v, lost %b", order, lost)
+			}
+		}
+	}
+	var run func(order []int)
+	run = func(order []int) {
+		if len(order) == ranks {
+			for lost := range 1 << ranks {
+				try(order, lost)
+			}
+			return
+		}
+		for r := range ranks {
+			if !slices.Contains(order, r) {
+				run(append(order[:len(order):len(order)], r))
+			}
+		}
+	}
+	run(nil)
+	require.Equal(t, 24*16, cases)
+	require.Positive(t, undecided)
+}
+
+// What the store says is not believed where it cannot be.
+func FuzzParseSeats(f *testing.F) {
+	text, _ := json.Marshal(&Seats{Ranks: []int{0, -1}, Size: 1})
+	f.Add(text)
+	f.Add([]byte(`{"ranks":[7],"size":3}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := parseSeats(b)
+		if err != nil {
+			return
+		}
+		for _, r := range append(s.Ranks, s.Fresh...) {
+			require.True(t, r >= -1 && r < s.Size)
+		}
+	})
+}
