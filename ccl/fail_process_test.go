@@ -169,9 +169,13 @@ func TestRankEnds(t *testing.T) {
 // A rank that gives a cause and closes its Comm at once has told it to all: over hosts, too, where its good bye comes on another
 // connection, and may come first.
 func TestCauseOfOneThatCloses(t *testing.T) {
+	rounds := 80
+	if testing.Short() {
+		rounds = 20
+	}
 	ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
 		ctx := t.Context()
-		for by := range 80 {
+		for by := range rounds {
 			by %= world.Size()
 			c, err := world.Split(ctx, 0, world.Rank())
 			require.NoError(t, err)

@@ -1,12 +1,15 @@
 package plane
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
@@ -20,7 +23,8 @@ type pulse struct {
 	read  atomic.Uint64 // how far it has read the host's log
 	pid   atomic.Uint64 // its number
 	space atomic.Uint64 // and the namespace of that; 0: not known
-	_     [24]byte
+	out   atomic.Uint32 // 1: the rank of this number is believed to be lost, see noteOut
+	_     [20]byte
 }
 
 // processes are those of this host. Job.mu guards them.
@@ -159,6 +163,7 @@ func (s *Site) checkPulses(beats bool) {
 		s.Job.mu.Unlock()
 		return
 	}
+	out := s.Here.isOutside()
 	now := s.Job.Time.Lived.Now()
 	var bar time.Duration
 	if beats {
@@ -187,14 +192,52 @@ func (s *Site) checkPulses(beats bool) {
 	}
 	s.Here.processes.guarded = s.Here.guard()
 	s.Job.mu.Unlock()
-	if len(left)+len(losses) > 0 {
+	if len(left)+len(losses) > 0 || out {
 		s.Scan() // what they have said before they ended comes first
+	}
+	if out {
+		believeOut(s)
 	}
 	if len(left) > 0 {
 		s.Job.markLeft(s.Here.Node, left)
 	}
 	for _, l := range losses {
 		s.lostProcess(s.Job.World.Topo.Rank(s.Here.Node, l.local), l.why)
+	}
+}
+
+// noteOut shows the process of rank w of the world, if it is one of this host, that w is believed to be lost. The log of the host says
+// so, too, but is not kept for a process that nobody waits for any more: one that was stopped for long finds later events there.
+// Job.mu is held.
+func (s *host) noteOut(w int) {
+	if topo := s.Job.World.Topo; s.processes.pulses != nil && w >= 0 && w < topo.Size() && topo.Node(w) == s.Node {
+		s.processes.pulses[topo.Local(w)].out.Store(1)
+	}
+}
+
+// isOutside reports whether a rank of this process is believed to be lost, and this process has not heard of it. Job.mu is held.
+func (s *host) isOutside() bool {
+	for l, first := range s.Procs {
+		if first == s.Mine && s.processes.pulses[l].out.Load() != 0 && !s.Job.World.dead[s.Job.World.Topo.Rank(s.Node, l)] {
+			return true
+		}
+	}
+	return false
+}
+
+// believeOut has s believe of the ranks of its process what the others do, where the log does not say it any more.
+func believeOut(s *Site) {
+	for _, w := range s.Here.ranksOf(s.Here.Mine) {
+		s.Job.mu.Lock()
+		p := s.Here.processes.pulses
+		out := p != nil && p[s.Job.World.Topo.Local(w)].out.Load() != 0 && !s.Job.World.dead[w]
+		s.Job.mu.Unlock()
+		if out {
+			e := event.New(0, call.RankLost, w, w, s.Here.Node, errors.New("its process was silent"))
+			s.Job.Order.Lock()
+			s.deliver(&e)
+			s.Job.Order.Unlock()
+		}
 	}
 }
 

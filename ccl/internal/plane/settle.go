@@ -169,6 +169,7 @@ func (s *Site) deliver(e *event.Event) {
 	s.Job.mu.Lock()
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
 		s.Job.World.lose(int(e.Peer), e.Loss == event.Certain)
+		s.Here.noteOut(int(e.Peer))
 	}
 	if s.Job.broken.at == 0 && alarming(call.Code(e.Code)) {
 		s.Job.broken = broken{at: max(s.Job.Clock(), 1), code: call.Code(e.Code)}
