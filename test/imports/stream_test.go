@@ -13,7 +13,7 @@ import (
 
 // framed are the packages that send frames between processes. They keep no connection but an auth.Stream, which only a
 // handshake returns: so no frame is read or written that it does not protect.
-var framed = []string{"ccl/boot", "ccl/internal/plane/control"}
+var framed = []string{"ccl/boot", "ccl/internal/plane/control", "ccl/internal/mail"}
 
 // unshaken are the fields of these packages that hold a connection all the same.
 var unshaken = []string{
