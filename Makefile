@@ -245,8 +245,11 @@ peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; k
 torch-suite: ## PyTorch's own tests of torch.distributed on goccl, with 2 ranks (pip, g++: fetches 540 MB once)
 	interop/torch/tests/run.sh
 
-torch-tests: ## torch-suite with 2, 3 and 4 ranks
-	interop/torch/tests/run.sh 2 3 4
+torch-tests: ## torch-suite with 2, 3 and 4 ranks, and its groups with 8
+	interop/torch/tests/run.sh 2 3 4 8
+
+torch-bench: ## measure gloo and goccl through torch in turn (a quiet machine; ARGS='-promise', or '-rounds 3 -quick')
+	interop/torch/tests/run.sh bench $(ARGS)
 
 torch: ## measure examples/gpt beside the same model in PyTorch, in turn (pip, cc: fetches 540 MB once; ARGS='-rounds 5 -case char-2')
 	go run ./test/peers/torch $(ARGS)

@@ -53,6 +53,11 @@ func goccl_split(comm C.goccl_comm, color, key C.int32_t, child *C.goccl_comm, e
 	}))
 }
 
+//export goccl_subset
+func goccl_subset(comm C.goccl_comm, ranks *C.int32_t, n, tag C.int32_t, timeout C.int64_t, child *C.goccl_comm, err *C.goccl_error) C.int32_t {
+	return report(err, guarded(func() error { return subset(comm, ranks, n, tag, timeout, child) }))
+}
+
 //export goccl_shrink
 func goccl_shrink(comm C.goccl_comm, child *C.goccl_comm, err *C.goccl_error) C.int32_t {
 	return report(err, guarded(func() error {
@@ -132,6 +137,27 @@ func callOn(comm C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64
 		return 0
 	}
 	return report(err, guarded(func() error { return makeCalls(comm, calls, n, timeout) }))
+}
+
+// goccl_message makes a number of ctx as goccl_call does.
+//
+//export goccl_message
+//go:nosplit
+func goccl_message(comm C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t, done C.goccl_arrived, ctx unsafe.Pointer, from *C.int32_t, err *C.goccl_error) C.int32_t {
+	return messageOn(comm, m, tag, timeout, done, C.uintptr_t(uintptr(ctx)), from, err)
+}
+
+// messageOn is goccl_message.
+//
+//go:noinline
+func messageOn(comm C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t, done C.goccl_arrived, ctx C.uintptr_t, from *C.int32_t, err *C.goccl_error) C.int32_t {
+	if done != nil {
+		if e := guarded(func() error { return postMessage(comm, m, tag, timeout, done, ctx) }); e != nil {
+			tellArrived(done, ctx, -1, e)
+		}
+		return 0
+	}
+	return report(err, guarded(func() error { return passMessage(comm, m, tag, timeout, from) }))
 }
 
 //export goccl_alloc

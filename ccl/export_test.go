@@ -45,3 +45,6 @@ func EncodeValue[V any](v V) ([]byte, error) {
 }
 
 func DecodeValue[V any](data []byte) (V, error) { return decode[V](data) }
+
+// Die makes this rank one that is lost.
+func Die(c *Comm) { c.eng.Control().Die(nil) }

@@ -37,6 +37,7 @@ type life struct {
 	told      atomic.Bool   // OnFailure has been called, or there is none
 	done      chan struct{} // closed once OnFailure has returned
 	unwinding bool          // the Comm was made within a panic, or while its goroutine ended
+	letters   letters       // its messages beside its calls, which end with it
 }
 
 // enter begins a use of the Comm by the goroutine that calls on it. It is false if the Comm is closed.
@@ -159,6 +160,7 @@ func release(c *Comm) error {
 	if c.life.failure.Load() == nil { // else it was written then
 		reporter{c}.writeTrace("exit", nil)
 	}
+	c.life.letters.end(closedHere, true)
 	c.eng.Close() // which has been done where it is the library
 	if e := c.life.failure.Load(); e != nil && e.Code == ErrMismatch {
 		return e
@@ -176,6 +178,10 @@ func failed(c *Comm, f *call.Fault) {
 	c.life.failure.Store(e)
 	reporter{c}.blame(e)
 	c.lib.abandon(c, e)
+	go func() { // as for calls, after OnFailure
+		c.life.awaitTold(context.Background(), c.opt.Timeout)
+		c.life.letters.end(f, false)
+	}()
 	go func() {
 		defer close(c.life.done)
 		defer c.life.told.Store(true) // where there is no OnFailure, or the report ends this goroutine

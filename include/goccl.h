@@ -22,7 +22,7 @@ extern "C" {
 #ifndef GOCCL_TYPES
 #define GOCCL_TYPES
 
-#define GOCCL_ABI 1
+#define GOCCL_ABI 2
 
 // The kinds of calls.
 enum {
@@ -156,6 +156,13 @@ typedef struct goccl_args {
 // must not wait for calls on the same Comm, and may queue others.
 typedef void (*goccl_done)(void *ctx, const goccl_error *err);
 
+// GOCCL_ANY_SOURCE is the peer of a message of goccl_message that may come from any rank.
+#define GOCCL_ANY_SOURCE (-1)
+
+// goccl_arrived is goccl_done of goccl_message. from is the rank whose message has been received, -1
+// for one that was sent.
+typedef void (*goccl_arrived)(void *ctx, int32_t from, const goccl_error *err);
+
 #endif // GOCCL_TYPES
 
 #if !defined GOCCL_TYPES_ONLY && !defined GOCCL_FUNCTIONS
@@ -180,6 +187,10 @@ void goccl_value(uintptr_t value, const void *bytes, uint64_t n);
 // goccl_split makes a Comm of the ranks with the same color, ordered by key. All ranks must call
 // it. *child is 0 where color is negative.
 int32_t goccl_split(goccl_comm comm, int32_t color, int32_t key, goccl_comm *child, goccl_error *err);
+// goccl_subset makes a Comm of n ranks of comm, in that order, which they alone call, all with the
+// same list and tag, in at most timeout nanoseconds if that is not 0. It is no call of comm: the others
+// take no part, and comm may be in any. Since ABI 2.
+int32_t goccl_subset(goccl_comm comm, const int32_t *ranks, int32_t n, int32_t tag, int64_t timeout, goccl_comm *child, goccl_error *err);
 // goccl_shrink makes a Comm of the ranks that live, after a failure. All of these must call it.
 int32_t goccl_shrink(goccl_comm comm, goccl_comm *child, goccl_error *err);
 // goccl_close leaves a Comm, whose handle is then invalid. It waits for queued calls, at most the
@@ -203,6 +214,15 @@ int32_t goccl_supports(goccl_comm comm, int32_t kind, int32_t type, int32_t op, 
 // nanoseconds if that is not 0. If done is NULL it returns when the call has ended. Else it queues
 // the call and returns 0, and done(ctx, err) is called when it has ended, if it was refused, too.
 int32_t goccl_call(goccl_comm comm, const goccl_args *calls, int32_t n, int64_t timeout, goccl_done done, void *ctx, goccl_error *err);
+
+// goccl_message sends or receives a message beside the calls of comm: in no order with them, and with
+// no other rank. m has kind GOCCL_SEND or GOCCL_RECV, type, src or dst, and the peer in root, for
+// GOCCL_RECV also GOCCL_ANY_SOURCE. A message is received by a receive of the same tag, sender, type and count;
+// those of one sender and tag are received in the order in which they were sent. Tags are not
+// negative. timeout is as in goccl_call, but ends this message alone. If done is NULL goccl_message
+// returns when the message is complete, and writes to *from whose it is, if from is not NULL. Else it
+// returns 0 at once, and done is called. Since ABI 2.
+int32_t goccl_message(goccl_comm comm, const goccl_args *m, int32_t tag, int64_t timeout, goccl_arrived done, void *ctx, int32_t *from, goccl_error *err);
 
 // goccl_alloc returns zeroed memory that the ranks of this host can reach, so that calls copy less.
 // All ranks of the host must call it; bytes may differ.

@@ -34,6 +34,8 @@ int32_t goccl_size(goccl_comm);
 int32_t goccl_describe(goccl_comm, char *, uint64_t, goccl_error *);
 int32_t goccl_supports(goccl_comm, int32_t, int32_t, int32_t, goccl_error *);
 int32_t goccl_call(goccl_comm, const goccl_args *, int32_t, int64_t, goccl_done, void *, goccl_error *);
+int32_t goccl_subset(goccl_comm, const int32_t *, int32_t, int32_t, int64_t, goccl_comm *, goccl_error *);
+int32_t goccl_message(goccl_comm, const goccl_args *, int32_t, int64_t, goccl_arrived, void *, int32_t *, goccl_error *);
 int32_t goccl_alloc(goccl_comm, uint64_t, void **, goccl_error *);
 void goccl_free(void *);
 
@@ -41,6 +43,8 @@ static volatile sig_atomic_t users;
 static sigjmp_buf faulted;
 static void on_user(int sig) { users++; }
 static void on_fault(int sig) { siglongjmp(faulted, 1); }
+static int came = -2;
+static void on_arrived(void *ctx, int32_t from, const goccl_error *e) { __atomic_store_n((int *)ctx, e ? 1000 + e->code : from, __ATOMIC_SEQ_CST); }
 static void on_done(void *ctx, const goccl_error *e) { __atomic_store_n((int *)ctx, e ? e->code : 100, __ATOMIC_SEQ_CST); }
 
 // A store in which nobody else ever sets a key.
@@ -83,7 +87,7 @@ static int run(int me, const char *library, const char *port) {
 	if (!lib)
 		return fprintf(stderr, "%s\n", dlerror()), 1;
 	LOAD(goccl_abi); LOAD(goccl_version); LOAD(goccl_join); LOAD(goccl_open); LOAD(goccl_open_later); LOAD(goccl_split); LOAD(goccl_shrink); LOAD(goccl_close); LOAD(goccl_abort);
-	LOAD(goccl_failed); LOAD(goccl_rank); LOAD(goccl_size); LOAD(goccl_describe); LOAD(goccl_supports); LOAD(goccl_call); LOAD(goccl_alloc); LOAD(goccl_free);
+	LOAD(goccl_failed); LOAD(goccl_rank); LOAD(goccl_size); LOAD(goccl_describe); LOAD(goccl_supports); LOAD(goccl_call); LOAD(goccl_alloc); LOAD(goccl_free); LOAD(goccl_subset); LOAD(goccl_message);
 	CHECK(goccl_abi_() == GOCCL_ABI && strlen(goccl_version_()) > 4);
 	goccl_args barrier = { .kind = GOCCL_BARRIER, .place = "host.c:7" };
 
@@ -170,6 +174,36 @@ static int run(int me, const char *library, const char *port) {
 	CHECK(goccl_split_(world, 0, 0, &half, &err) == 0 && goccl_close_(half, &err) == 0); // which waits for those that are queued
 	pthread_join(other, NULL);
 	CHECK(sevens.ended == 200 && sevens.refused == 30);
+
+	// Messages that cross, and one from any rank, while a call is under way; a Comm of a list of ranks.
+	int32_t pair[2] = { 1, 0 }, from = -5;
+	static int64_t big[100000], got[100000];
+	big[99999] = 7 + me;
+	goccl_args out = { .kind = GOCCL_SEND, .type = GOCCL_INT64, .root = !me, .src = big, .src_n = 100000 };
+	goccl_args in = { .kind = GOCCL_RECV, .type = GOCCL_INT64, .root = GOCCL_ANY_SOURCE, .dst = got, .dst_n = 100000 };
+	CHECK(goccl_call_(world, &barrier, 1, 0, on_done, &ended, NULL) == 0);
+	CHECK(goccl_message_(world, &out, 3, 0, on_arrived, &came, NULL, NULL) == 0);
+	CHECK(goccl_message_(world, &in, 3, 0, NULL, NULL, &from, &err) == 0 && from == !me && got[99999] == 7 + !me);
+	while (__atomic_load_n(&came, __ATOMIC_SEQ_CST) == -2 || !__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	CHECK(came == -1 && ended == 100);
+	ended = 0;
+	CHECK(goccl_message_(world, &in, 4, 20000000, on_arrived, &came, NULL, NULL) == 0);
+	while (__atomic_load_n(&came, __ATOMIC_SEQ_CST) == -1)
+		usleep(1000);
+	CHECK(came == 1000 + GOCCL_ERR_TIMEOUT);
+	CHECK(goccl_message_(world, NULL, 0, 0, NULL, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "the message is NULL"));
+	CHECK(goccl_message_(world, &barrier, 0, 0, NULL, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT && strstr(err.text, "kind 17 is no message"));
+	out.root = GOCCL_ANY_SOURCE;
+	CHECK(goccl_message_(world, &out, 0, 0, on_arrived, &came, NULL, NULL) == 0 && came == 1000 + GOCCL_ERR_ARGUMENT);
+	CHECK(goccl_subset_(world, pair, 2, 0, 0, &half, &err) == 0 && goccl_rank_(half) == !me);
+	CHECK(goccl_call_(half, &barrier, 1, 0, NULL, NULL, &err) == 0 && goccl_close_(half, &err) == 0);
+	CHECK(goccl_subset_(world, pair, 3, 0, 0, &half, &err) == GOCCL_ERR_ARGUMENT && half == 0);
+	CHECK(goccl_subset_(world, NULL, 2, 0, 0, &half, &err) == GOCCL_ERR_ARGUMENT);
+	if (me) {
+		CHECK(goccl_subset_(world, pair, 2, 9, 50000000, &half, &err) == GOCCL_ERR_TIMEOUT && err.missing_n == 1 && err.missing[0] == 0);
+	}
+	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == 0);
 
 	// The host's own signals arrive.
 	raise(SIGUSR1);

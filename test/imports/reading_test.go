@@ -25,7 +25,8 @@ var reading = []struct {
 }{
 	{"SYS_PROCESS_VM_READV", []string{"shm/readmem_linux.go:ReadMemory"}, "one function asks the kernel"},
 	{"ProcessVMReadv", nil, "one function asks the kernel"},
-	{".ReadMemory", []string{"reach/read.go:copyFrom", "reach/read.go:Readable"}, "Readable reads a number that no call owns"},
+	{".ReadMemory", []string{"reach/read.go:copyFrom", "reach/read.go:Readable", "mail/inlet.go:pull", "mail/inlet.go:owned"},
+		"Readable and owned read numbers that no call owns; pull counts only if owned says so afterwards"},
 	{".copyFrom", []string{"reach/read.go:Read"}, "what was read counts only after Read has looked"},
 	{".here", []string{"reach/offer.go:touch", "reach/read.go:At", "reach/read.go:Offered", "reach/read.go:Read"},
 		"where a Source lies only Read hands out"},

@@ -11,7 +11,7 @@ import (
 
 // framed are the packages that send frames between processes. They keep no connection but an auth.Stream, which only a
 // handshake returns: so no frame is read or written that it does not protect.
-var framed = []string{"ccl/boot", "ccl/internal/plane/control"}
+var framed = []string{"ccl/boot", "ccl/internal/plane/control", "ccl/internal/mail"}
 
 // They keep no field that holds a net.Conn, or one of its kinds.
 var framedByStreams = rule{

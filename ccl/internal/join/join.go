@@ -57,7 +57,9 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 		return differ(ctx, b, odd, terms.Settings)
 	}
 	j := plane.EnterJob(hex.EncodeToString(hello(all[0]).seed()), peer)
-	_, f := join(ctx, j, &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire}, end)
+	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire}
+	_ = j.Once("secret", func() error { j.Net.Secret = r.secret(); return nil })
+	_, f := join(ctx, j, r, end)
 	if f != nil {
 		j.Leave()
 	}
@@ -148,11 +150,7 @@ func whileAll(ctx context.Context, b Bootstrap) (context.Context, context.Cancel
 
 // openTCP begins to listen at the interface that reaches the other hosts.
 func openTCP(j *plane.Job, r *exchanges) error {
-	var secret []byte
 	var toward netip.Addr
-	if s, ok := r.boot.(interface{ Secret() []byte }); ok {
-		secret = s.Secret()
-	}
 	if s, ok := r.boot.(interface{ Addr() netip.Addr }); ok {
 		toward = s.Addr()
 	}
@@ -160,7 +158,7 @@ func openTCP(j *plane.Job, r *exchanges) error {
 	if err != nil {
 		return err
 	}
-	return j.Listen(name, addr, secret, r.wire)
+	return j.Listen(name, addr, r.secret(), r.wire)
 }
 
 // learn keeps the addresses at which ranks of other hosts are reached.

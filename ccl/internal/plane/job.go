@@ -50,6 +50,9 @@ type network struct {
 	Addrs []netip.AddrPort // by rank; nil on a single host
 	TCP   *tcp.Node
 	iface string // that it listens at
+
+	Secret []byte  // the job's, nil if it has none
+	post   *postal // under Job.mu: nil until somebody has mail
 }
 
 // lifetime is how long the job lasts in this process.
@@ -150,8 +153,8 @@ func (j *Job) Hold() {
 	jobs.Unlock()
 }
 
-// tryHold is hold, unless the job has ended in this process.
-func (j *Job) tryHold() bool {
+// TryHold is hold, unless the job has ended in this process.
+func (j *Job) TryHold() bool {
 	jobs.Lock()
 	defer jobs.Unlock()
 	if j.Life.refs == 0 {
@@ -201,6 +204,7 @@ func (j *Job) close() {
 	j.mu.Lock()
 	j.Life.leaving = true
 	j.mu.Unlock()
+	j.closeMail()
 	for _, s := range j.Sites() {
 		s.drainKept()
 	}

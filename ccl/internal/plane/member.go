@@ -60,7 +60,7 @@ func (c *Standing) Now() int64 { return c.Site.Job.Clock() }
 // Fail fails the Comm on all its ranks, with f or with what came before it: see settle.go. It does
 // not wait for a decision.
 func (c *Member) Fail(f *call.Fault) {
-	if c.Fate.cause.Load() != nil || !c.Site.Job.tryHold() { // failed, or the job is over
+	if c.Fate.cause.Load() != nil || !c.Site.Job.TryHold() { // failed, or the job is over
 		return
 	}
 	defer c.Site.Job.Leave()
@@ -92,7 +92,7 @@ func (c *Member) Fail(f *call.Fault) {
 // Ended fails the Comm because of a call that could not begin, and waits for the cause. On a Comm whose job is over in
 // this process it does nothing.
 func (c *Member) Ended(f *call.Fault) *call.Fault {
-	if !c.Site.Job.tryHold() { // or the memory of the host, which settle looks at, could go meanwhile
+	if !c.Site.Job.TryHold() { // or the memory of the host, which settle looks at, could go meanwhile
 		return f
 	}
 	defer c.Site.Job.Leave()

@@ -31,7 +31,7 @@ func (c *Standing) TellsOf(r int) bool { return r < 0 || c.TellsOfWorld(c.group.
 
 // TellsOfWorld is TellsOf for rank w of the world.
 func (c *Standing) TellsOfWorld(w int) bool {
-	if !c.Site.Job.tryHold() { // the job is over: others may have gone before they told
+	if !c.Site.Job.TryHold() { // the job is over: others may have gone before they told
 		return true
 	}
 	defer c.Site.Job.Leave()

@@ -13,7 +13,7 @@ const placeFor = 50 * time.Millisecond
 // made, of which is reports that it is the one: "" if it does not say so soon. The Comm has failed, and both calls with it: calls
 // that succeed say nothing.
 func SwapPlaces(c *Member, mine call.Record, place string, peer int, is func(*call.Record) bool) string {
-	if !c.Site.Job.tryHold() { // or the board of the host could go meanwhile
+	if !c.Site.Job.TryHold() { // or the board of the host could go meanwhile
 		return ""
 	}
 	defer c.Site.Job.Leave()

@@ -308,7 +308,7 @@ func (s *Site) answerLeft(w int) {
 	s.Job.mu.Unlock()
 	if left {
 		e := event.New(0, event.RankLeft, w, -1, s.Here.Node, nil)
-		if s.Job.tryHold() {
+		if s.Job.TryHold() {
 			go func() { // not within the order of what is being handled
 				defer s.Job.Leave()
 				s.Post(e)
@@ -335,7 +335,7 @@ func (s *Site) LeftInOrder(w int) bool {
 func (s *Site) EndedYet(w int) func() bool {
 	left := s.leftYet(w)
 	return func() bool {
-		if !s.Job.tryHold() { // this process has left: who asks does so in vain
+		if !s.Job.TryHold() { // this process has left: who asks does so in vain
 			return true
 		}
 		defer s.Job.Leave()

@@ -74,7 +74,7 @@ func (s *Site) sendTally(e *event.Event) {
 		}
 	}
 	s.Job.mu.Unlock()
-	if first == nil || !s.Job.tryHold() {
+	if first == nil || !s.Job.TryHold() {
 		return
 	}
 	go func() { // not within the order of what is being handled

@@ -54,12 +54,12 @@ type Node struct {
 	wg        sync.WaitGroup
 	strangers *auth.Strangers
 	trouble   atomic.Pointer[error]
-	onOffer   atomic.Pointer[offerTaker]
 
 	mu   sync.Mutex
 	ends map[endID]*end
-	live map[member]bool // those of Announced communicators that are expected and not forgotten
-	over memory          // what was forgotten of others, or has failed
+	live map[member]bool                       // those of Announced communicators that are expected and not forgotten
+	take map[uint32]func(key Key, self uint32) // by stream: see OnOffer
+	over memory                                // what was forgotten of others, or has failed
 }
 
 // terms are what all Nodes of a job have in common.
@@ -131,16 +131,21 @@ func (n *Node) Addr() netip.AddrPort { return n.addr }
 // Wire is how data travel.
 func (n *Node) Wire() auth.Wire { return n.wire }
 
-// offerTaker takes the connections of one stream.
-type offerTaker struct {
-	stream uint32
-	take   func(key Key, self uint32)
-}
-
 // OnOffer sets a function that is called, on a goroutine of its own, when a peer has dialed a stream of
 // that number to an end of this Node, self, that nobody is opening; an Open returns the connection at once. Close waits for it.
+// It is called for those that have been dialed before, too.
 func (n *Node) OnOffer(stream uint32, take func(key Key, self uint32)) {
-	n.onOffer.Store(&offerTaker{stream, take})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.take == nil {
+		n.take = map[uint32]func(Key, uint32){}
+	}
+	n.take[stream] = take
+	for id, e := range n.ends {
+		if id.Stream == stream && e.conn != nil && !e.opening && n.ctx.Err() == nil {
+			n.wg.Go(func() { take(id.Key, id.self) })
+		}
+	}
 }
 
 // Close ends the Node and every Open under way. Streams that are open stay so.
@@ -288,8 +293,8 @@ func (n *Node) file(id endID, e *end, conn *auth.Stream, err error) {
 	default:
 		e.close() // its dialer has given that one up and dialed again
 		e.conn = conn
-		if o := n.onOffer.Load(); o != nil && o.stream == id.Stream && !e.opening {
-			n.wg.Go(func() { o.take(id.Key, id.self) }) // within serve, so that Close waits still
+		if take := n.take[id.Stream]; take != nil && !e.opening {
+			n.wg.Go(func() { take(id.Key, id.self) }) // within serve, so that Close waits still
 		}
 	}
 }

@@ -1,11 +1,9 @@
-// Backend is a process group of c10d over one Comm, and over a Comm of two for each pair of ranks, direction and tag that
-// exchanges messages, since c10d's messages have no place in the order of the group's calls.
+// Backend is a process group of c10d over one Comm.
 #pragma once
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <atomic>
-#include <map>
 
 #include "store.hpp"
 #include "tensors.hpp"
@@ -34,8 +32,6 @@ class Backend : public c10d::Backend {
   void shutdown() override { close(); }
   void abort() override {
     if (auto c = comm_.load()) goccl_abort(c, "aborted by PyTorch", nullptr);
-    std::lock_guard lock(linkMu_);
-    for (auto& [of, link] : links_) goccl_abort(link, "aborted by PyTorch", nullptr);
   }
   // name_ is what profilers show. This name is what PyTorch chooses classes by, and casts to them.
   const std::string getBackendName() const override { return "goccl"; }
@@ -57,17 +53,11 @@ class Backend : public c10d::Backend {
   }
 
   void close() {
-    std::map<Link, goccl_comm> links;
-    {
-      std::lock_guard lock(linkMu_);
-      links.swap(links_);
-    }
-    for (auto& [of, link] : links) goccl_close(link, nullptr);
     if (auto c = comm_.exchange(0)) goccl_close(c, nullptr);
   }
 
   WorkPtr work(OpType type, const char* call, Tensors outs, Tensors in, Tensors keep = {}) {
-    if (type != OpType::SEND && type != OpType::RECV) calls_++;
+    if (type != OpType::SEND && type != OpType::RECV && type != OpType::RECVANYSOURCE) calls_++;
     auto w = c10::make_intrusive<Work>(getRank(), type, title(name_, call), std::move(outs), in);
     w->keep = std::move(keep);
     w->keep.insert(w->keep.end(), w->outs.begin(), w->outs.end());
@@ -102,8 +92,6 @@ class Backend : public c10d::Backend {
     must(goccl_call(comm_, calls, (int32_t)n, limit(timeout), nullptr, nullptr, &err), err);
   }
 
-  using Link = std::tuple<int, int, int>; // from, to, tag
-
   c10::intrusive_ptr<c10d::Store> store_;
   const std::string group_, name_;
   const milliseconds opened_;
@@ -111,8 +99,6 @@ class Backend : public c10d::Backend {
   Meeting meeting_;
   std::atomic<goccl_comm> comm_{0};
   std::atomic<uint64_t> calls_{0}, barriers_{0};
-  std::mutex linkMu_;
-  std::map<Link, goccl_comm> links_;
 };
 
 } // namespace goccl

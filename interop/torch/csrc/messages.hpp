@@ -4,38 +4,33 @@ c10::intrusive_ptr<c10d::Work> send(Tensors& ts, int to, int tag) override {
   one(ts), dense(ts[0]);
   TORCH_CHECK(to != getRank(), "goccl: cannot send to self");
   Moved m(ts[0]);
-  return message(work(OpType::SEND, "send", ts, ts), Call(GOCCL_SEND, m.type).rooted(1).from(ts[0], m.width), getRank(), to, tag);
+  return message(work(OpType::SEND, "send", ts, ts), Call(GOCCL_SEND, m.type).rooted(other(to)).from(ts[0], m.width), tag);
 }
 
 c10::intrusive_ptr<c10d::Work> recv(Tensors& ts, int from, int tag) override {
   one(ts), dense(ts[0]);
   TORCH_CHECK(from != getRank(), "goccl: cannot receive from self");
   Moved m(ts[0]);
-  auto w = work(OpType::RECV, "recv", ts, ts);
-  w->source = from;
-  return message(w, Call(GOCCL_RECV, m.type).rooted(0).to(ts[0], m.width), from, getRank(), tag);
+  return message(work(OpType::RECV, "recv", ts, ts), Call(GOCCL_RECV, m.type).rooted(other(from)).to(ts[0], m.width), tag);
 }
 
-// message is always queued: a link may not be open yet, and the other side may send first, and receive then.
-c10::intrusive_ptr<c10d::Work> message(WorkPtr w, const Call& call, int from, int to, int tag) {
-  TORCH_CHECK(from >= 0 && from < getSize() && to >= 0 && to < getSize(), "goccl: there is no rank ", from == getRank() ? to : from, " of ", getSize());
-  auto l = link(from, to, tag); // which may throw, before the call owns a reference to w
-  goccl_call(l, &call, 1, limit(c10d::kUnsetTimeout), Work::done, WorkPtr(w).release(), nullptr);
+c10::intrusive_ptr<c10d::Work> recvAnysource(Tensors& ts, int tag) override {
+  one(ts), dense(ts[0]);
+  Moved m(ts[0]);
+  return message(work(OpType::RECVANYSOURCE, "recvAnySource", ts, ts), Call(GOCCL_RECV, m.type).rooted(GOCCL_ANY_SOURCE).to(ts[0], m.width), tag);
+}
+
+int other(int rank) {
+  TORCH_CHECK(rank >= 0 && rank < getSize(), "goccl: there is no rank ", rank, " of ", getSize());
+  return rank;
+}
+
+// message begins a message, which has no place in the order of the group's calls.
+c10::intrusive_ptr<c10d::Work> message(WorkPtr w, const Call& call, int tag) {
+  goccl_comm c = comm_;
+  TORCH_CHECK(c, "goccl: the group is closed");
+  goccl_message(c, &call, tag, limit(c10d::kUnsetTimeout), Work::arrived, WorkPtr(w).release(), nullptr, nullptr);
   return w;
-}
-
-// link is the Comm of the messages of one direction and tag, in which the sender is rank 0.
-goccl_comm link(int from, int to, int tag) {
-  std::lock_guard lock(linkMu_);
-  TORCH_CHECK(comm_.load(), "goccl: the group is closed");
-  auto& l = links_[{from, to, tag}];
-  if (l == 0) {
-    auto name = c10::str(group_, " ", from, "-", to, " tag ", tag), prefix = c10::str("goccl-link/", from, "-", to, "-", tag);
-    auto o = options(name.c_str(), prefix.c_str(), from == getRank() ? 0 : 1, 2);
-    goccl_error err;
-    must(goccl_open_later(&o, &l, &err), err);
-  }
-  return l;
 }
 
 // monitoredBarrier goes by the store, so that a rank that does not come costs the others the barrier, and not the group. Its words are

@@ -71,6 +71,12 @@ struct Work : c10d::Work {
 
   void end(const goccl_error* err) { end(thrown(err)); }
 
+  // arrived is done of a message.
+  static void arrived(void* ctx, int32_t from, const goccl_error* err) noexcept {
+    static_cast<Work*>(ctx)->source = from;
+    done(ctx, err);
+  }
+
   // done is the callback of a queued call, which owns a reference to its Work. Callbacks of the future may wait for calls of the same
   // group, as those of PyTorch's PowerSGD hook do: on this thread these would never begin.
   static void done(void* ctx, const goccl_error* err) noexcept {

@@ -130,6 +130,69 @@ def groups(rank, n):
         raise AssertionError(f"20 groups more have left {now - descriptors} descriptors")
 
 
+def anyone(rank, n, ours):
+    """Messages from whoever sends, large and small, while the group is in a call."""
+    under_way = dist.barrier(group=ours, async_op=True)
+    for size in (3, 1 << 20):
+        if rank > 0:
+            dist.send(torch.full((size,), float(rank)), 0, group=ours, tag=size)
+            continue
+        left = set(range(1, n))
+        for _ in range(1, n):
+            got = torch.zeros(size)
+            left.remove(sender := dist.recv(got, group=ours, tag=size))
+            same(got, torch.full((size,), float(sender)), "a message from anybody")
+    under_way.wait()
+
+
+class Squares(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return torch.tensor([float(i * i)])
+
+
+def forked(rank, n, ours):
+    """The workers of a DataLoader are forked from a rank. One that uses the group there gets an error, and does not hang."""
+    for _ in range(2):
+        x = sum(batch.sum() for batch in torch.utils.data.DataLoader(Squares(), batch_size=2, num_workers=1, multiprocessing_context="fork"))
+        x = x.reshape(1)
+        dist.all_reduce(x, group=ours)
+        same(x, torch.tensor([140.0 * n]), "what workers have loaded")
+    if (pid := os.fork()) == 0:
+        refused = 0
+        for use in (lambda: dist.all_reduce(torch.ones(1), group=ours), lambda: dist.send(torch.ones(1), (rank + 1) % n, group=ours), lambda: dist.barrier(group=ours)):
+            try:
+                use()
+            except RuntimeError as e:
+                refused += "forked child" in str(e) or "cannot send to self" in str(e)
+        os._exit(refused)
+    for _ in range(3000):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(pid, signal.SIGKILL)
+        raise AssertionError("a forked child hangs in the group")
+    if os.waitstatus_to_exitcode(status) != 3:
+        raise AssertionError(f"a forked child has been refused {os.waitstatus_to_exitcode(status)} times of 3")
+
+
+def leaving(rank, n, store):
+    """A rank that ends with calls and messages under way ends."""
+    import torch_goccl  # noqa: F401
+
+    faulthandler.dump_traceback_later(100, exit=True)
+    dist.init_process_group("goccl", init_method="file://" + store, rank=rank, world_size=n)
+    dist.barrier()
+    dist.irecv(torch.zeros(1), (rank + 1) % n, tag=3)
+    dist.isend(torch.zeros(1 << 20), (rank + 1) % n, tag=4)
+    if rank == 0:
+        dist.all_reduce(torch.ones(1), async_op=True)
+
+
 def nested(rank, n, ours):
     """Callbacks of futures wait for calls of the same group, several at once, as PyTorch's PowerSGD hook does."""
     if rank == n - 1:
@@ -206,6 +269,8 @@ def run(rank, n, store):
     random_calls(rank, n, ours, theirs, 150)
     elements(rank, n, ours)
     nested(rank, n, ours)
+    anyone(rank, n, ours)
+    forked(rank, n, ours)
     groups(rank, n)
     if n > 1:
         abandoned(rank, n)
@@ -232,6 +297,8 @@ def run(rank, n, store):
 if __name__ == "__main__":
     ranks = int(sys.argv[1])
     with tempfile.TemporaryDirectory() as tmp:
+        if ranks > 1:
+            mp.spawn(leaving, (ranks, tmp + "/leaving"), nprocs=ranks)
         started = mp.spawn(main, (ranks, tmp + "/store"), nprocs=ranks, join=False)
         for p in started.processes:
             p.join(240)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh [RANKS ...]: installs torch_goccl with pip in a folder of its own, and runs PyTorch's tests with so many ranks, 2 without
-# arguments. Needs what test/peers/torch/fetch.sh needs, g++ and Go.
+# arguments. run.sh bench [ARGUMENTS] runs bench.py there. Needs what test/peers/torch/fetch.sh needs, g++ and Go.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -18,6 +18,12 @@ export PIP_BREAK_SYSTEM_PACKAGES=1 PIP_ROOT_USER_ACTION=ignore MAX_JOBS=1
 cp -r "$root/interop/torch" "$dir/src"
 install() { python3 -m pip install -q --disable-pip-version-check --no-deps --no-compile --target "$dir/site" "$@" >&2; }
 install --no-index --no-build-isolation "$dir/src"
+if [ "${1:-}" = bench ]; then
+	shift
+	cd "$dir"
+	python3 "$here/bench.py" "$@"
+	exit
+fi
 install expecttest==0.3.0 || missing "no expecttest, which PyTorch's tests import"
 cd "$dir" # torch_goccl is what pip has installed
 for ranks in "${@:-2}"; do

@@ -1,0 +1,122 @@
+//go:build cgo && unix
+
+package main
+
+/*
+#define GOCCL_TYPES_ONLY
+#include <stdlib.h>
+#include "goccl.h"
+static void call_arrived(goccl_arrived f, uintptr_t ctx, int32_t from, const goccl_error *e) { f((void *)ctx, from, e); }
+*/
+import "C"
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/op"
+)
+
+// Messages and Comms of some ranks are no calls of their Comm: nothing here takes its lock.
+
+// message begins the message that m describes.
+func message(h C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t) (ccl.Message, error) {
+	c, err := ready(h)
+	if err != nil {
+		return ccl.Message{}, err
+	}
+	of := c.of.Load()
+	switch {
+	case m == nil:
+		return ccl.Message{}, wrong("the message is NULL")
+	case m.kind != C.GOCCL_SEND && m.kind != C.GOCCL_RECV:
+		return ccl.Message{}, wrong("kind %d is no message: there are GOCCL_SEND and GOCCL_RECV", int32(m.kind))
+	case m._type <= 0 || m._type > C.GOCCL_COMPLEX128:
+		return ccl.Message{}, wrong("there is no type %d", int32(m._type))
+	case timeout < 0:
+		return ccl.Message{}, wrong("the timeout is %v; 0 is none", time.Duration(timeout))
+	case m.kind == C.GOCCL_SEND && m.root == C.GOCCL_ANY_SOURCE:
+		return ccl.Message{}, wrong("%w", op.NoRank(op.Send, int(m.root), of.Size()))
+	}
+	at, n := &m.dst, m.dst_n
+	if m.kind == C.GOCCL_SEND {
+		at, n = (*unsafe.Pointer)(unsafe.Pointer(&m.src)), m.src_n
+	}
+	if n > 1<<56 || n > 0 && none(at) {
+		return ccl.Message{}, wrong("a message of %d elements at %#x", uint64(n), address(at))
+	}
+	l := ccl.LinkTo(of, int(m.root), int(tag)).Within(time.Duration(timeout))
+	if m.kind == C.GOCCL_SEND {
+		return l.Send(view(m._type, at, n)), nil
+	}
+	return l.Recv(view(m._type, at, n)), nil
+}
+
+// postMessage begins a message that calls back when it has ended. If it returns an error, it does not.
+func postMessage(h C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t, done C.goccl_arrived, ctx C.uintptr_t) error {
+	x, err := message(h, m, tag, timeout)
+	if err == nil {
+		x.OnDone(func(err error) { tellArrived(done, ctx, x.From(), err) })
+	}
+	return err
+}
+
+// passMessage waits for a message.
+func passMessage(h C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t, from *C.int32_t) error {
+	x, err := message(h, m, tag, timeout)
+	if err == nil {
+		err = x.Wait(background)
+	}
+	if from != nil {
+		*from = C.int32_t(x.From())
+	}
+	return err
+}
+
+// tellArrived is tell of a message.
+func tellArrived(done C.goccl_arrived, ctx C.uintptr_t, from int, err error) {
+	if err == nil {
+		C.call_arrived(done, ctx, C.int32_t(from), nil)
+		return
+	}
+	e := (*C.goccl_error)(C.malloc(C.sizeof_goccl_error))
+	defer C.free(unsafe.Pointer(e))
+	fill(e, err)
+	C.call_arrived(done, ctx, C.int32_t(from), e)
+}
+
+// subset is goccl_subset.
+func subset(h C.goccl_comm, ranks *C.int32_t, n, tag C.int32_t, timeout C.int64_t, child *C.goccl_comm) error {
+	if child == nil {
+		return wrong("there is no place for the new Comm")
+	}
+	*child = 0
+	c, err := ready(h)
+	switch {
+	case err != nil:
+		return err
+	case n < 1 || ranks == nil:
+		return wrong("a list of %d ranks", int32(n))
+	case int(n) > c.of.Load().Size():
+		return wrong("a list of %d ranks, in a Comm of %d", int32(n), c.of.Load().Size())
+	case timeout < 0:
+		return wrong("the timeout is %v; 0 is none", time.Duration(timeout))
+	}
+	list := make([]int, n)
+	for i, r := range unsafe.Slice((*int32)(unsafe.Pointer(ranks)), int(n)) {
+		list[i] = int(r)
+	}
+	ctx := background
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(timeout))
+		defer cancel()
+	}
+	of, err := ccl.Subset(ctx, c.of.Load(), list, int(tag))
+	if err == nil {
+		*child = handle(opened(of))
+	}
+	return err
+}

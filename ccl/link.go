@@ -1,0 +1,293 @@
+package ccl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/mail"
+	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/internal/op"
+)
+
+// AnySource is the peer of a Link that receives from any rank, as MPI_ANY_SOURCE.
+const AnySource = -1
+
+// Link carries messages between this rank and one other, beside the calls of a Comm: they have no place
+// in its order, and no other rank takes part in them. Links are values, made for nothing; ranks connect
+// when the first message wants it. Any goroutine may use a Link, whatever the Comm is doing.
+//
+// A message is received by a receive of the same Comm, tag and sender, and of the same type and count.
+// Messages of one rank with one tag are received in the order in which they were sent, and by receives
+// in the order in which those were posted. There is no order between tags or between senders. A
+// receive from AnySource takes whichever message came first; two of the same sender stay in order.
+//
+// A message of at most 16 KiB is complete for its sender once it is on its way, unless a MiB of them waits for the
+// receiver already. Any other is complete once it has been received. Its memory is the message's until then.
+//
+// A message has Options.Timeout, or what Within says. If it takes longer it ends with ErrTimeout, and
+// c goes on. All messages fail with c, as when a rank is lost, which is then named. After a rank has
+// closed c, what it has sent can still be received; any other message to or from it ends with
+// ErrClosed and the rank in Peer. A message of another type or count ends with ErrMismatch, at both
+// ends if its sender still waits.
+type Link struct {
+	c         *Comm
+	peer, tag int
+	within    time.Duration
+	err       *Error
+}
+
+// LinkTo returns the Link of c's rank here to peer, which may be this rank, with a tag, which is not
+// negative. With AnySource it is a Link that can only receive.
+func LinkTo(c *Comm, peer, tag int) Link {
+	l := Link{c: c, peer: peer, tag: tag}
+	switch {
+	case c.none():
+		l.err = refuseNone("LinkTo")
+	case tag < 0:
+		l.err = l.refused("LinkTo", ErrArgument, fmt.Errorf("the tag is %d; tags are 0 and more", tag))
+	case peer != AnySource && (peer < 0 || peer >= c.Size()):
+		l.err = l.refused("LinkTo", ErrArgument, op.NoRank(call.Send, peer, c.Size()))
+	}
+	return l
+}
+
+// Within returns l for messages that take at most d. A d of 0 is Options.Timeout.
+func (l Link) Within(d time.Duration) Link {
+	if l.within = d; d < 0 && l.err == nil {
+		l.err = l.refused("Within", ErrArgument, fmt.Errorf("the limit is %v; 0 is Options.Timeout", d))
+	}
+	return l
+}
+
+// Send sends src. It does not wait. src is not to be written until the Message is complete.
+func (l Link) Send(src Buf) Message {
+	const op = "Send"
+	if l.err == nil && l.peer == AnySource {
+		l.err = l.refused(op, ErrArgument, errors.New("a message has one receiver; AnySource is for Recv"))
+	}
+	what, a, e := l.what(op, &src)
+	if e != nil {
+		return Message{err: e}
+	}
+	return Message{c: l.c, sent: a.Send(what, l.c.eng.World(l.peer))}
+}
+
+// Recv receives to dst, all of it. It does not wait.
+func (l Link) Recv(dst Buf) Message {
+	what, a, e := l.what("Recv", &dst)
+	if e != nil {
+		return Message{err: e}
+	}
+	from := mail.Any
+	if l.peer != AnySource {
+		from = l.c.eng.World(l.peer)
+	}
+	return Message{c: l.c, received: a.Recv(what, from)}
+}
+
+// what is a message of b, and this rank's mail.
+func (l *Link) what(name string, b *Buf) (mail.What, *mail.Account, *Error) {
+	switch {
+	case l.err != nil:
+		e := *l.err
+		e.Op = name
+		return mail.What{}, nil, &e
+	case l.c == nil:
+		return mail.What{}, nil, refuseNone(name)
+	case l.c.life.shut():
+		return mail.What{}, nil, l.refused(name, ErrClosed, whyShut())
+	case b.mem != nil:
+		return mail.What{}, nil, l.refused(name, ErrUnsupported, errors.New("messages of a Link are in host memory"))
+	case b.count < 0 || b.inPlace() || b.typ == TypeNone:
+		return mail.What{}, nil, l.refused(name, ErrArgument, errors.New("the Buf is no memory of a message"))
+	}
+	a, err := l.c.life.letters.open(l.c)
+	if err != nil {
+		return mail.What{}, nil, l.refused(name, ErrBackend, err)
+	}
+	size := b.count * b.typ.Size()
+	return mail.What{Tag: int64(l.tag), Type: op.Type(b.typ), Count: b.count, Mem: unsafe.Slice((*byte)(b.host), size), Within: l.within}, a, nil
+}
+
+func (l *Link) refused(name string, code Code, err error) *Error {
+	return l.c.named(&Error{Code: code, Op: name, Rank: l.c.Rank(), Peer: -1, Err: err})
+}
+
+// Message is one message of a Link, on its way. The zero Message is complete.
+type Message struct {
+	c        *Comm
+	sent     *mail.Sending
+	received *mail.Receiving
+	err      *Error
+}
+
+// state is m as mail knows it.
+func (m Message) state() interface {
+	Done() <-chan struct{}
+	Fault() *call.Fault
+	Then(func())
+	Cancel()
+} {
+	if m.sent != nil {
+		return m.sent
+	}
+	return m.received
+}
+
+// settled reports whether m was refused, or is no message.
+func (m Message) settled() (bool, error) {
+	switch {
+	case m.err != nil:
+		return true, m.err
+	case m.sent == nil && m.received == nil:
+		return true, nil
+	case proc.Forked():
+		return true, m.c.Err()
+	}
+	return false, nil
+}
+
+// Wait returns when the message is complete, or has failed. If ctx ends first the error is ErrCanceled
+// or ErrTimeout and the message goes on: Cancel ends it.
+func (m Message) Wait(ctx context.Context) error {
+	if err := noContext(ctx, m.c, "Wait"); err != nil {
+		return err
+	}
+	if over, err := m.settled(); over {
+		return err
+	}
+	s := m.state()
+	select {
+	case <-s.Done():
+		return m.result(s.Fault())
+	default:
+	}
+	select {
+	case <-s.Done():
+		return m.result(s.Fault())
+	case <-ctx.Done():
+		return m.c.named(&Error{Code: Code(call.ContextFault(ctx.Err()).Code), Op: m.op(), Rank: m.c.Rank(), Peer: -1, Err: ctx.Err()})
+	}
+}
+
+// Test reports whether the message is complete or has failed, without waiting.
+func (m Message) Test() (done bool, err error) {
+	if over, err := m.settled(); over {
+		return true, err
+	}
+	s := m.state()
+	select {
+	case <-s.Done():
+		return true, m.result(s.Fault())
+	default:
+		return false, nil
+	}
+}
+
+// OnDone calls f once, with what Wait would return, when the message is complete or has failed. The
+// goroutine that ends it runs f, which must be short and may send and receive.
+func (m Message) OnDone(f func(error)) {
+	if f == nil {
+		return
+	}
+	if over, err := m.settled(); over {
+		f(err)
+		return
+	}
+	s := m.state()
+	s.Then(func() { f(m.result(s.Fault())) })
+}
+
+// Cancel gives the message up. Unless it has been matched by then, it ends with ErrCanceled, and
+// neither rank notices it any more. If it has, it goes on and ends as it would have.
+func (m Message) Cancel() {
+	if over, _ := m.settled(); !over {
+		m.state().Cancel()
+	}
+}
+
+// From returns the rank whose message a receive has been given, -1 before that, and of a message that
+// is sent.
+func (m Message) From() int {
+	if m.received == nil {
+		return -1
+	}
+	return cpu.RankOf(m.c.eng, m.received.Source())
+}
+
+func (m Message) op() string {
+	if m.sent != nil {
+		return "Send"
+	}
+	return "Recv"
+}
+
+// result is f as an error.
+func (m Message) result(f *call.Fault) error {
+	if f == nil {
+		return nil
+	}
+	return m.c.life.letters.errorOf(m.c, m.op(), f)
+}
+
+// letters are the mail of a Comm, once it has some.
+type letters struct {
+	mu     sync.Mutex
+	of     *mail.Account
+	failed *call.Fault // with which all messages end
+}
+
+// open is this rank's mail in c.
+func (l *letters) open(c *Comm) (*mail.Account, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		a, err := cpu.OpenMail(c.eng)
+		if err != nil {
+			return nil, err
+		}
+		if l.of = a; l.failed != nil {
+			a.End(l.failed, false)
+		}
+	}
+	return l.of, nil
+}
+
+// end ends all messages of c, which has failed or, if closed is set, is closed here.
+func (l *letters) end(f *call.Fault, closed bool) {
+	l.mu.Lock()
+	if l.failed == nil {
+		l.failed = f
+	}
+	of := l.of
+	l.mu.Unlock()
+	if of != nil {
+		of.End(f, closed)
+	}
+}
+
+// errorOf is f, with which a message of c has ended. Where that is c's own failure, ranks in it are c's.
+func (l *letters) errorOf(c *Comm, name string, f *call.Fault) *Error {
+	l.mu.Lock()
+	own := f == l.failed
+	l.mu.Unlock()
+	switch failure := c.life.failure.Load(); {
+	case own && failure != nil:
+		e := *failure
+		e.Op = name
+		return &e
+	case own:
+		return c.named(&Error{Code: Code(f.Code), Op: name, Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
+	}
+	e := &Error{Code: Code(f.Code), Op: name, Rank: c.Rank(), Peer: cpu.RankOf(c.eng, f.Peer), Err: f.Err}
+	for _, w := range f.Missing {
+		e.Missing = append(e.Missing, cpu.RankOf(c.eng, w))
+	}
+	return c.named(e)
+}

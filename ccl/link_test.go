@@ -1,0 +1,198 @@
+package ccl_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+)
+
+// linkSizes are messages that travel with their head, and that do not.
+var linkSizes = []int{0, 1, 5000, 40000}
+
+// ramp is n numbers that no other message has.
+func ramp(n, from int) []int32 {
+	x := make([]int32, n)
+	for i := range x {
+		x[i] = int32(i + from*1000003)
+	}
+	return x
+}
+
+// exchangeLinks sends to all ranks, and receives from all, whatever order they come in, while c is in a call.
+func exchangeLinks(ctx context.Context, t testing.TB, c *ccl.Comm) {
+	busy := c.On(nil).Barrier() // which ranks enter early and late
+	for tag, n := range linkSizes {
+		var all []ccl.Message
+		got := make([][]int32, c.Size())
+		for r := range c.Size() {
+			got[r] = make([]int32, n)
+			all = append(all, ccl.LinkTo(c, r, tag).Send(ccl.BufOf(ramp(n, c.Rank()))))
+		}
+		for r := range c.Size() {
+			all = append(all, ccl.LinkTo(c, r, tag).Recv(ccl.BufOf(got[r])))
+		}
+		for _, m := range all {
+			require.NoError(t, m.Wait(ctx))
+		}
+		for r := range got {
+			require.Equal(t, ramp(n, r), got[r], "from rank %d", r)
+		}
+	}
+	require.NoError(t, busy.Wait(ctx))
+}
+
+// anySource has rank 0 receive from whoever comes.
+func anySource(ctx context.Context, t testing.TB, c *ccl.Comm) {
+	if c.Rank() > 0 {
+		for _, n := range linkSizes {
+			require.NoError(t, ccl.LinkTo(c, 0, 50+n).Send(ccl.BufOf(ramp(n, c.Rank()))).Wait(ctx))
+		}
+		return
+	}
+	for _, n := range linkSizes {
+		from := map[int]bool{}
+		for range c.Size() - 1 {
+			got := make([]int32, n)
+			m := ccl.LinkTo(c, ccl.AnySource, 50+n).Recv(ccl.BufOf(got))
+			require.NoError(t, m.Wait(ctx))
+			require.Equal(t, ramp(n, m.From()), got)
+			require.False(t, from[m.From()], "a message twice")
+			from[m.From()] = true
+		}
+		require.Len(t, from, c.Size()-1)
+	}
+}
+
+func TestLinks(t *testing.T) {
+	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		exchangeLinks(ctx, t, c)
+		anySource(ctx, t, c)
+		odd, err := c.Split(ctx, c.Rank()%2, -c.Rank()) // in which ranks have other numbers
+		if assert.NoError(t, err) {
+			exchangeLinks(ctx, t, odd)
+			anySource(ctx, t, odd)
+			assert.NoError(t, odd.Close())
+		}
+		works(ctx, t, c)
+	})
+}
+
+func TestLinksOfProcesses(t *testing.T) {
+	for name, opts := range map[string][]ccltest.Option{
+		"one host":  {ccltest.Processes(3)},
+		"two hosts": {ccltest.Processes(3), ccltest.Hosts(2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+				exchangeLinks(t.Context(), t, c)
+				anySource(t.Context(), t, c)
+				large := ramp(1<<20, c.Rank()) // which is read where it lies
+				got := make([]int32, len(large))
+				next, before := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
+				sent := ccl.LinkTo(c, next, 0).Send(ccl.BufOf(large))
+				require.NoError(t, ccl.LinkTo(c, before, 0).Recv(ccl.BufOf(got)).Wait(t.Context()))
+				require.NoError(t, sent.Wait(t.Context()))
+				require.Equal(t, ramp(len(got), before), got)
+			}, opts...)
+		})
+	}
+}
+
+// A message that nobody meets ends by itself, and c goes on; one that is given up is as if it had never been.
+func TestLinkEnds(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		peer := 1 - c.Rank()
+		one := ccl.BufOf([]float32{1})
+		e := wants(t, ccl.LinkTo(c, peer, 7).Within(30*time.Millisecond).Recv(one).Wait(ctx), ccl.ErrTimeout)
+		assert.Equal(t, []int{peer}, e.Missing)
+		assert.Equal(t, "Recv", e.Op)
+		wants(t, ccl.LinkTo(c, ccl.AnySource, 7).Within(30*time.Millisecond).Recv(one).Wait(ctx), ccl.ErrTimeout)
+		m := ccl.LinkTo(c, peer, 8).Recv(one)
+		done, err := m.Test()
+		assert.False(t, done)
+		assert.NoError(t, err)
+		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer cancel()
+		wants(t, m.Wait(short), ccl.ErrTimeout)
+		told := make(chan error, 1)
+		m.OnDone(func(err error) { told <- err })
+		m.Cancel()
+		wants(t, m.Wait(ctx), ccl.ErrCanceled)
+		wants(t, <-told, ccl.ErrCanceled)
+		meet(ctx)
+		large := ccl.LinkTo(c, peer, 8).Send(ccl.BufOf(make([]float32, 1<<16)))
+		large.Cancel()
+		wants(t, large.Wait(ctx), ccl.ErrCanceled)
+		meet(ctx)
+		if c.Rank() == 0 {
+			e := wants(t, ccl.LinkTo(c, 1, 9).Send(ccl.BufOf(make([]float32, 1<<16))).Wait(ctx), ccl.ErrMismatch)
+			assert.Equal(t, 1, e.Peer)
+			assert.ErrorContains(t, e, "it wants int8 x 3")
+		} else {
+			e := wants(t, ccl.LinkTo(c, 0, 9).Recv(ccl.BufOf(make([]int8, 3))).Wait(ctx), ccl.ErrMismatch)
+			assert.Equal(t, 0, e.Peer)
+		}
+		works(ctx, t, c)
+	})
+}
+
+// Whoever waits for a rank that has closed the Comm, or for one that is lost, is told which.
+func TestLinkToWhoLeaves(t *testing.T) {
+	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		sub, err := c.Split(ctx, 0, 0)
+		require.NoError(t, err)
+		one := []float32{1}
+		if c.Rank() == 2 {
+			require.NoError(t, ccl.LinkTo(sub, 0, 0).Send(ccl.BufOf(one)).Wait(ctx))
+			sub.Close()
+			wants(t, ccl.LinkTo(sub, 0, 0).Send(ccl.BufOf(one)).Wait(ctx), ccl.ErrClosed)
+			meet(ctx)
+		} else {
+			meet(ctx)
+			if c.Rank() == 0 {
+				require.NoError(t, ccl.LinkTo(sub, 2, 0).Recv(ccl.BufOf(one)).Wait(ctx), "what was sent before")
+				e := wants(t, ccl.LinkTo(sub, 2, 0).Recv(ccl.BufOf(one)).Wait(ctx), ccl.ErrClosed)
+				assert.Equal(t, 2, e.Peer)
+			}
+			sub.Close()
+		}
+		m := ccl.LinkTo(c, (c.Rank()+1)%3, 1).Recv(ccl.BufOf(one))
+		any := ccl.LinkTo(c, ccl.AnySource, 2).Recv(ccl.BufOf(one))
+		meet(ctx)
+		if c.Rank() == 1 {
+			ccl.Die(c)
+		}
+		for _, m := range []ccl.Message{m, any, ccl.LinkTo(c, 0, 3).Send(ccl.BufOf(make([]int64, 1<<16)))} {
+			e := wants(t, m.Wait(ctx), ccl.ErrRankLost)
+			assert.Equal(t, 1, e.Peer)
+		}
+	})
+}
+
+func TestLinkRefuses(t *testing.T) {
+	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		one := ccl.BufOf([]float32{1})
+		for name, m := range map[string]ccl.Message{
+			"a rank that there is not": ccl.LinkTo(c, 2, 0).Send(one),
+			"a negative tag":           ccl.LinkTo(c, 0, -1).Recv(one),
+			"a negative limit":         ccl.LinkTo(c, 0, 0).Within(-1).Recv(one),
+			"to any":                   ccl.LinkTo(c, ccl.AnySource, 0).Send(one),
+			"no memory":                ccl.LinkTo(c, 0, 0).Send(ccl.Buf{}),
+			"in place":                 ccl.LinkTo(c, 0, 0).Send(ccl.InPlace()),
+			"no Comm":                  ccl.LinkTo(nil, 0, 0).Send(one),
+			"the zero Link":            ccl.Link{}.Recv(one),
+		} {
+			assert.ErrorIs(t, m.Wait(ctx), ccl.ErrArgument, name)
+			assert.Equal(t, -1, m.From(), name)
+			m.Cancel()
+		}
+		assert.NoError(t, ccl.Message{}.Wait(ctx))
+		works(ctx, t, c)
+	})
+}

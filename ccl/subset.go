@@ -1,0 +1,85 @@
+package ccl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/cpu"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/op"
+)
+
+// Subset makes a Comm of some ranks of c, in the order of the list, which they alone call, all with the
+// same list and tag, as MPI_Comm_create_group. It is no call of c: the other ranks take no part, any
+// goroutine may call it, and c may be in a call meanwhile. Of several Subsets that have ranks in
+// common, those that overlap in time have different tags. Tags are not negative.
+//
+// If a rank of the list does not come before ctx or Options.Timeout ends, the others get ErrTimeout,
+// and Missing names those that are missing; if one has another list, all that come to the lowest rank
+// of theirs get ErrMismatch. c goes on. If c fails, Subset fails with it.
+//
+// The new Comm has c's Options and is to be closed like c.
+func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
+	const name = "Subset"
+	switch err := noContext(ctx, c, name); {
+	case err != nil:
+		return nil, err
+	case c.none():
+		return nil, refuseNone(name)
+	case c.life.shut():
+		return nil, refuseOp(c, name, ErrClosed, whyShut())
+	}
+	refuse := func(format string, a ...any) error {
+		return c.named(&Error{Code: ErrArgument, Op: name, Rank: c.Rank(), Peer: -1, Err: fmt.Errorf(format, a...)})
+	}
+	seen := map[int]bool{}
+	for _, r := range ranks {
+		if r < 0 || r >= c.Size() {
+			return nil, refuse("%w", op.NoRank(call.Split, r, c.Size()))
+		}
+		if seen[r] {
+			return nil, refuse("rank %d is in the list twice", r)
+		}
+		seen[r] = true
+	}
+	switch {
+	case !seen[c.Rank()]:
+		return nil, refuse("this rank, %d, is not in the list %v", c.Rank(), ranks)
+	case tag < 0:
+		return nil, refuse("the tag is %d; tags are 0 and more", tag)
+	}
+	a, err := c.life.letters.open(c)
+	if err != nil {
+		return nil, c.refused(name, call.NewFault(call.Backend, -1, "%w", err))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, c.refused(name, call.ContextFault(err))
+	}
+	limit := time.Duration(0)
+	if until, ok := ctx.Deadline(); ok {
+		if limit = max(time.Until(until), 1); c.opt.Timeout > 0 {
+			limit = min(limit, c.opt.Timeout)
+		}
+	}
+	ranks = slices.Clone(ranks)
+	o := c.opt
+	o.Name = fmt.Sprintf("%s/subset %d", c.Name(), tag)
+	child, f := newComm(o, c.tab, c.host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
+		eng, f := cpu.Subset(ctx, c.eng, a, ranks, tag, limit, eo)
+		return calledFirst(eng, o.Name), f
+	}, func(child *cpu.Comm) (*library, *call.Fault) {
+		anew := o
+		anew.Backend = c.lib.backend.Name
+		if c.lib.device >= 0 {
+			anew.Device = &c.lib.device
+		}
+		return openLibrary(ctx, child, &anew)
+	})
+	if f != nil {
+		return nil, c.life.letters.errorOf(c, name, f)
+	}
+	return child, nil
+}
