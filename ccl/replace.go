@@ -154,11 +154,7 @@ func (r *reserve) renew(ctx context.Context) *call.Fault {
 	}
 	next, err := old.Shrink(ctx)
 	if err != nil {
-		var e *Error
-		if !errors.As(err, &e) {
-			return call.NewFault(call.Backend, -1, "%w", err)
-		}
-		return inJob(&call.Fault{Code: call.Code(e.Code), Peer: e.Peer, Missing: e.Missing, Own: ctx.Err() != nil, Err: e.Err}, old.eng.World)
+		return faultInJob(ctx, old, err)
 	}
 	r.mu.Lock()
 	left := r.left
