@@ -12,7 +12,7 @@ import (
 )
 
 // refusing are the functions that refuse a nil context, by one that stands before: what takes one calls one of them with it.
-var refusing = []string{"noContext", "block", "callable", "makeOwn", "beginValue", "split", "usable", "env", "Launched"}
+var refusing = []string{"noContext", "callable", "block", "makeOwn", "beginValue", "split", "usable", "env", "Launched"}
 
 // trusting lists the functions of a package that take a context from its user and do not ask, and those of refusing that do not.
 func trusting(files fs.FS, dir string) (list []string, err error) {
