@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/trace"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
@@ -51,22 +51,12 @@ const noRoot = -1
 
 // block makes a call on the calling goroutine.
 func (c *Comm) block(ctx context.Context, a *args) error {
-	if ctx == nil {
-		return noContext(ctx, c, a.kind.String())
-	}
-	if c.none() {
-		return refuseNone(a.kind.String())
-	}
-	c.calling.count++
-	switch {
-	case c.life.shut():
-		return c.refuse(a.kind, ErrClosed, whyShut())
-	case c.life.usedElsewhere() && c.inCall():
-		return c.refuse(a.kind, ErrArgument, inUse(c))
+	if err := callable(ctx, c, a.kind); err != nil {
+		return err
 	}
 	k := &c.calling.call
 	if _, err := describe(c, k, a, true); err != nil {
-		return c.refuse(a.kind, codeOf(err), err)
+		return c.refuse(a.kind.String(), codeOf(err), err)
 	}
 	if c.backlog.pending.Load() || c.devices.streams != nil {
 		if err := c.drain(ctx); err != nil {
@@ -74,18 +64,21 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 			return endedBy(ctx, c, err, k.Record)
 		}
 	}
-	r := c.rec.begin(k, nil, c.eng.Now())
+	r := c.rec.begin(k, nil, c.rec.clock.Clock())
 	f := c.run(ctx)
 	k.Forget()
+	state := Complete
 	if f != nil {
-		c.rec.end(r, Failed, c.eng.Now())
-		if isOwn(a.kind) && c.eng.Failure() == nil { // all ranks know that it comes to nothing
-			return c.refused(a.kind.String(), f)
-		}
-		return errorHere(ctx, c, f, r)
+		state = Failed
 	}
-	c.rec.end(r, Complete, c.eng.Now())
-	return nil
+	c.rec.end(r, state, c.rec.clock.Clock())
+	switch {
+	case f == nil:
+		return nil
+	case isOwn(a.kind) && c.eng.Failure() == nil: // all ranks know that it comes to nothing
+		return c.refused(a.kind.String(), f)
+	}
+	return errorHere(ctx, c, f, r)
 }
 
 // describe makes k the call that a asks for, on host memory or on that of c's device, unless
@@ -93,7 +86,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 // are as they were in k, and the hash where the count is, too: most calls are like the one before.
 // changed reports whether they are not. After an error k is no call.
 func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err error) {
-	if k.Kind != a.kind || k.Type != op.Type(a.typ) || k.Op != op.Op(a.op) || int(k.Root) != a.root || k.To != a.to || a.kind.Counted() {
+	if k.Kind != a.kind || k.Type != op.Type(a.typ) || k.Op != op.Op(a.op) || int(k.Root) != a.root || k.To != a.to {
 		if err := renew(c, k, a, host); err != nil {
 			k.Kind = 0
 			return true, err
@@ -106,7 +99,7 @@ func describe(c *Comm, k *call.Call, a *args, host bool) (changed bool, err erro
 	}
 	k.DstAt, k.SrcAt, k.DstN, k.SrcN = a.dst.at, a.src.at, a.dst.n, a.src.n
 	if a.dc != nil || k.DC != nil { // nearly never: they cost more than the rest
-		k.DC, k.SC = a.dc, a.sc
+		k.DC, k.SC, changed = a.dc, a.sc, true
 	}
 	count := k.Count
 	if !call.Checked && a.kind == call.AllReduce {
@@ -178,9 +171,9 @@ func (c *Comm) run(ctx context.Context) *call.Fault {
 		return c.eng.Ended(call.ContextFault(err))
 	}
 	switch { // the rest is what carryOut does, with fewer functions in the way of a small call
-	case isOwn(c.calling.call.Kind):
+	case c.calling.makes != nil:
 		return c.calling.makes(&c.calling.call)
-	case c.watchers.any():
+	case c.watchers.some || trace.IsEnabled():
 		return c.observe(ctx, c.calling.one[:])
 	}
 	if err := c.onHost.Run(ctx, c.calling.one[:]); err != nil {
@@ -191,7 +184,7 @@ func (c *Comm) run(ctx context.Context) *call.Fault {
 
 // carryOut makes calls, as a group if there are several.
 func (c *Comm) carryOut(ctx context.Context, calls []*call.Call) *call.Fault {
-	if c.watchers.any() {
+	if c.watchers.some || trace.IsEnabled() {
 		return c.observe(ctx, calls)
 	}
 	return faultOf(c.onHost.Run(ctx, calls))
@@ -219,24 +212,9 @@ func endedBy(ctx context.Context, c *Comm, err error, r call.Record) error {
 	return errorHere(ctx, c, f, &r)
 }
 
-var errForked = errors.New("this process is a forked child of a rank; only the parent may use the Comm: start a program here (exec) instead")
-
-// whyShut is the cause of an ErrClosed, where it is not Close.
-func whyShut() error {
-	if proc.Forked() {
-		return errForked
-	}
-	return nil
-}
-
 // refused is the error of a call that has come to nothing on all ranks, because of f; c goes on.
 func (c *Comm) refused(op string, f *call.Fault) *Error {
 	return c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
-}
-
-// refuse is the error of a call that had no effect.
-func (c *Comm) refuse(k op.Kind, code Code, err error) *Error {
-	return c.named(&Error{Code: code, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: err})
 }
 
 // unsupported marks an argument error that is about the backend.

@@ -183,7 +183,7 @@ type Place struct {
 // newComm wraps the engine's Comm that join makes, nil if it makes none, and what moves its data, which attach makes.
 func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*cpu.Comm, *call.Fault),
 	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
-	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{}), unwinding: unwinding() != nil}}
+	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{}), parent: proc.Parent(), unwinding: unwinding() != nil}}
 	c.backlog.c = c
 	eo := plane.Options{
 		Timeout: max(o.Timeout, 0), PeerTimeout: max(o.PeerTimeout, 0),
@@ -215,7 +215,7 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 		return nil, nil
 	}
 	c.eng, c.rank, c.size = eng, eng.Rank(), eng.Size()
-	c.onHost, c.calling.one[0] = eng, &c.calling.call
+	c.onHost, c.calling.one[0], c.rec.clock = eng, &c.calling.call, eng.Control().Clock
 	if !c.lib.isCPU() && c.lib.onHost(o.Staged) {
 		c.onHost = c.lib.end
 	}

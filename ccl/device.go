@@ -304,7 +304,7 @@ func (d *deviceStream) fails(err error) error {
 
 // ends makes err what everything on the stream ends with that is not known to be done. d.mu is held.
 func (d *deviceStream) ends(code Code, err error) error {
-	d.err = d.c.refuse(call.Group, code, err)
+	d.err = d.c.refuse("Group", code, err)
 	d.ended.Store(true)
 	return d.err
 }
@@ -396,7 +396,7 @@ func (d *deviceStream) test(ticket uint64) (bool, error) {
 	if d.last()-d.passed.Load() > deviceCrowd { // it may be full
 		d.lookAside()
 	} else if err := d.look(); errors.Is(err, engine.ErrCapturing) {
-		return true, d.c.refuse(call.Group, ErrArgument, err)
+		return true, d.c.refuse("Group", ErrArgument, err)
 	} else if err != nil && d.c.life.failure.Load() != nil {
 		return d.failed(ticket)
 	} else if err != nil {

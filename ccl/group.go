@@ -133,5 +133,5 @@ func (g *group) issued(use uint64) (uint64, error) {
 	case g.reject != nil:
 		return 0, g.reject
 	}
-	return 0, g.c.refuse(call.Group, ErrArgument, errors.New("a Work of a Group is valid only after Group has returned"))
+	return 0, g.c.refuse("Group", ErrArgument, errors.New("a Work of a Group is valid only after Group has returned"))
 }

@@ -11,16 +11,12 @@ import (
 // once that call has slept.
 const placeWait = 20 * time.Millisecond
 
-// usedElsewhere reports whether the call that is under way is a blocking one of another goroutine. Nobody asks while
-// calls are queued: the next of them may begin between two looks.
-func (l *life) usedElsewhere() bool {
-	return l.busy.Load() && !l.runs.Load() && !l.closed.Load() && l.failure.Load() == nil
-}
-
-// inCall reports whether c is in a call, as far as the goroutine can tell that is about to make one; what is queued may begin at any
-// moment. Two uses at once have one mark that c is in use: the first to leave takes it away, and Close would free what the other uses.
-func (c *Comm) inCall() bool {
-	return !c.backlog.pending.Load() && c.eng.Control().Standing.InCall()
+// usedElsewhere reports whether the call that is under way on c, which is busy, is a blocking one of another goroutine, as far as the
+// goroutine can tell that is about to make one; what is queued may begin at any moment. Two uses at once have one mark that c is in
+// use: the first to leave takes it away, and Close would free what the other uses.
+func (c *Comm) usedElsewhere() bool {
+	l := &c.life
+	return !l.runs.Load() && !l.closed.Load() && l.failure.Load() == nil && !c.backlog.pending.Load() && c.eng.Control().Standing.InCall()
 }
 
 // inUse is why a goroutine cannot make a call of c: another one is in a call. Not all are found: see InCall of package plane.

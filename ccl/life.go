@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/backoff"
 )
@@ -28,10 +28,11 @@ import (
 
 // life is how far a Comm is in its lifetime, and what uses it.
 type life struct {
-	ready     atomic.Bool // it has an engine
-	busy      fence.Flag  // a call is under way, on the goroutine that uses the Comm
-	runs      fence.Flag  // queued calls are, on a stream's goroutine
+	ready     atomic.Bool  // it has an engine
+	busy      ordered.Flag // a call is under way, on the goroutine that uses the Comm
+	runs      ordered.Flag // queued calls are, on a stream's goroutine
 	closed    atomic.Bool
+	parent    *uint32     // 0 in a forked child: see proc.Parent
 	found     atomic.Bool // a failure is being told
 	failure   atomic.Pointer[Error]
 	told      atomic.Bool   // OnFailure has been called, or there is none
@@ -52,9 +53,6 @@ func (l *life) enter() bool {
 
 // leave ends the use that enter began.
 func (l *life) leave() { l.busy.Clear() }
-
-// shut reports whether the Comm takes no calls: it is closed, or this process is a forked child. See whyShut.
-func (l *life) shut() bool { return l.closed.Load() || proc.Forked() }
 
 // closeGrace is how long Close waits at least for calls to leave that it has failed.
 const closeGrace = 500 * time.Millisecond
@@ -87,7 +85,7 @@ func (c *Comm) Close() error {
 		c.reserve.leave(c, errOver)
 	}
 	until := time.Now().Add(limit)
-	fence.Heavy() // a use that has not seen that c is closed is seen
+	ordered.Heavy() // a use that has not seen that c is closed is seen
 	control := c.eng.Control()
 	control.Fate.Interrupt()
 	control.WakeCall()

@@ -28,16 +28,16 @@ func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error
 	m, err := memoryOf(c, "has no device memory; MakeSlice makes host memory that needs fewer copies", "allocates no memory here")
 	switch {
 	case err != nil:
-		return nil, refuseOp(c, op, ErrUnsupported, err)
+		return nil, c.refuse(op, ErrUnsupported, err)
 	case n < 0 || n > math.MaxInt/16/size:
-		return nil, refuseOp(c, op, ErrArgument, fmt.Errorf("memory of %d elements", n))
+		return nil, c.refuse(op, ErrArgument, fmt.Errorf("memory of %d elements", n))
 	}
 	b := &deviceBlock{device: c.lib.device, platform: c.lib.backend.Platform}
 	if n > 0 {
 		if b.at, b.release, err = m.Alloc(n * size); errors.Is(err, engine.ErrUnsupported) {
-			return nil, refuseOp(c, op, ErrUnsupported, err)
+			return nil, c.refuse(op, ErrUnsupported, err)
 		} else if err != nil {
-			return nil, refuseOp(c, op, ErrBackend, fmt.Errorf("%d bytes on device %d: %w", n*size, b.device, vendorError(err)))
+			return nil, c.refuse(op, ErrBackend, fmt.Errorf("%d bytes on device %d: %w", n*size, b.device, vendorError(err)))
 		}
 	}
 	return &deviceElements[T]{b, n}, nil
@@ -45,39 +45,16 @@ func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error
 
 // usable is nil, or why op, a call of this rank alone, cannot be made now.
 func usable(ctx context.Context, c *Comm, op string) error {
-	if err := callable(ctx, c, op); err != nil {
+	if err := callable(ctx, c, named(op)); err != nil {
 		return err
 	}
 	if err := c.Err(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return refuseOp(c, op, waitError(err).Code, err)
+		return c.refuse(op, waitError(err).Code, err)
 	}
 	return nil
-}
-
-// callable is nil, or why nothing can be asked of c now: what block looks at, for what is no call in the order of all.
-func callable(ctx context.Context, c *Comm, op string) error {
-	if err := noContext(ctx, c, op); err != nil {
-		return err
-	}
-	if c.none() {
-		return refuseNone(op)
-	}
-	c.calling.count++
-	switch {
-	case c.life.shut():
-		return refuseOp(c, op, ErrClosed, whyShut())
-	case c.life.usedElsewhere() && c.inCall():
-		return refuseOp(c, op, ErrArgument, inUse(c))
-	}
-	return nil
-}
-
-// refuseOp is why op, which is no call in the order of all, was not done.
-func refuseOp(c *Comm, op string, code Code, err error) *Error {
-	return c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
 }
 
 // memoryOf is c's library as what makes and registers memory on its device, or why it is not: the backend takes host memory, or the
@@ -124,22 +101,22 @@ func DeviceMemory(c *Comm) (bytes uint64, err error) {
 		return 0, refuseNone(op)
 	}
 	if c.life.shut() {
-		return 0, refuseOp(c, op, ErrClosed, whyShut())
+		return 0, c.refuse(op, ErrClosed, whyShut())
 	}
 	m, err := memoryOf(c, "has no memory of a device", "does not say what it has allocated")
 	if err != nil {
-		return 0, refuseOp(c, op, ErrUnsupported, err)
+		return 0, c.refuse(op, ErrUnsupported, err)
 	}
 	bytes, err = m.Allocated()
 	switch {
 	case err == nil:
 		return bytes, nil
 	case errors.Is(err, engine.ErrUnsupported):
-		return 0, refuseOp(c, op, ErrUnsupported, err)
+		return 0, c.refuse(op, ErrUnsupported, err)
 	case c.Err() != nil:
 		return 0, c.Err()
 	}
-	return 0, refuseOp(c, op, ErrBackend, vendorError(err))
+	return 0, c.refuse(op, ErrBackend, vendorError(err))
 }
 
 // deviceElements is memory of MakeDevice.

@@ -46,9 +46,6 @@ func watchersOf(o *Options) watchers {
 	return watchers{labelled || o.OnCall != nil, labelled, o.OnCall}
 }
 
-// any reports whether somebody wants to see calls.
-func (w *watchers) any() bool { return w.some || trace.IsEnabled() }
-
 // observe makes calls where somebody watches: one, or those of a group.
 func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) {
 	name := "Group"

@@ -171,7 +171,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 	switch {
 	case q.c == nil:
 		return zeroQueue(call.Group)
-	case q.late():
+	case q.group != nil && q.late():
 		return q.tooLate(call.Group)
 	case f == nil:
 		return q.rejected(call.Group, errNilFunction)
@@ -192,7 +192,7 @@ func (q Queue) Group(f func(g Queue) error) Work {
 	inner := q
 	inner.group, inner.use = g, g.use
 	if err := f(inner); err != nil && g.reject == nil {
-		g.reject = q.c.refuse(call.Group, ErrArgument, err)
+		g.reject = q.c.refuse("Group", ErrArgument, err)
 	}
 	g.over = true
 	return q.push(g)
@@ -208,7 +208,7 @@ func (q *Queue) issue(a *args, dst, src *Buf) Work {
 	switch {
 	case q.err != nil || c.life.shut():
 		return q.rejected(a.kind, nil)
-	case q.late():
+	case q.group != nil && q.late():
 		return q.tooLate(a.kind)
 	}
 	if err := q.resolve(a, dst, src); err != nil {
@@ -286,7 +286,7 @@ func (q *Queue) push(g *group) Work {
 }
 
 // resolve finds the memory of a call, which buffers describe.
-func (q *Queue) resolve(a *args, dst, src *Buf) error {
+func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
 	if dst.inPlace() {
 		return errors.New("InPlace is valid only as src")
 	}
@@ -297,30 +297,42 @@ func (q *Queue) resolve(a *args, dst, src *Buf) error {
 		a.typ = src.typ
 	}
 	if src.inPlace() {
-		switch a.kind {
-		case call.AllReduce, call.Reduce, call.AllToAll, call.AllToAllV:
-			src = dst
-		default:
-			own, err := ownPart(q.c, a, dst)
-			if err != nil {
-				return err
-			}
-			if src = &own; a.kind.Reduces() { // the whole vector is the input
-				dst, src = src, dst
-			}
+		if dst, src, err = inPlaceOf(q.c, a, dst); err != nil {
+			return err
 		}
 	}
 	if dst.typ != src.typ && dst.typ != TypeNone && src.typ != TypeNone {
 		return fmt.Errorf("dst is %s and src is %s", dst.typ, src.typ)
 	}
 	if q.dev != nil {
-		return q.c.lib.resolve(a, dst, src)
+		if a.dst, err = dst.on(q.c.lib); err != nil {
+			return fmt.Errorf("dst: %w", err)
+		}
+		if a.src = a.dst; src != dst {
+			if a.src, err = src.on(q.c.lib); err != nil {
+				return fmt.Errorf("src: %w", err)
+			}
+		}
+		return nil
 	}
 	if dst.mem != nil || src.mem != nil {
 		return errors.New("device memory needs a queue on a stream of the device")
 	}
 	a.dst, a.src = dst.area(), src.area()
 	return nil
+}
+
+// inPlaceOf are the buffers of a call whose input is already in dst.
+func inPlaceOf(c *Comm, a *args, dst *Buf) (to, from *Buf, err error) {
+	switch a.kind {
+	case call.AllReduce, call.Reduce, call.AllToAll, call.AllToAllV:
+		return dst, dst, nil
+	}
+	own, err := ownPart(c, a, dst)
+	if a.kind.Reduces() { // the whole vector is the input
+		return &own, dst, err
+	}
+	return dst, &own, err
 }
 
 // ownPart is this rank's part of whole, in which a call has both its input and its result.
@@ -356,7 +368,7 @@ func (q *Queue) rejected(k call.Kind, err error) Work {
 	case err == nil:
 		return q.shut(k)
 	default:
-		e = q.c.refuse(k, codeOf(err), err)
+		e = q.c.refuse(k.String(), codeOf(err), err)
 	}
 	if q.group != nil {
 		if q.group.reject == nil {
@@ -375,15 +387,15 @@ func (q *Queue) rejected(k call.Kind, err error) Work {
 // shut refuses a call on a Comm that is closed. It takes no place in the order, but what Do runs later on its stream
 // would rely on it. In a forked child the stream is a copy without its goroutine, and its lock may be held for ever.
 func (q *Queue) shut(k call.Kind) Work {
-	e := q.c.refuse(k, ErrClosed, whyShut())
+	e := q.c.refuse(k.String(), ErrClosed, whyShut())
 	if q.s != nil && !proc.Forked() {
 		q.s.push(task{err: e})
 	}
 	return Work{err: e}
 }
 
-// late reports whether q is the Queue of a Group that has returned. A call asks for it, so q is not copied.
-func (q *Queue) late() bool { return q.group != nil && (q.group.over || q.group.use != q.use) }
+// late reports whether the Group that q is the Queue of has returned. A call asks for it, so q is not copied.
+func (q *Queue) late() bool { return q.group.over || q.group.use != q.use }
 
 // tooLate refuses a call through the Queue of a Group that has returned: the group is on its way without it.
 func (q *Queue) tooLate(k call.Kind) Work {

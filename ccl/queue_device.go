@@ -12,19 +12,6 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// resolve finds the memory of a call on the device.
-func (l *library) resolve(a *args, dst, src *Buf) (err error) {
-	if a.dst, err = dst.on(l); err != nil {
-		return fmt.Errorf("dst: %w", err)
-	}
-	if a.src = a.dst; src != dst {
-		if a.src, err = src.on(l); err != nil {
-			return fmt.Errorf("src: %w", err)
-		}
-	}
-	return nil
-}
-
 // on is where b lies, device memory that must belong to the Comm's device.
 func (b *Buf) on(l *library) (area, error) {
 	if b.mem == nil {
@@ -109,7 +96,7 @@ func (q *Queue) issueDevice(a *args) Work {
 	if meet {
 		how = engine.Connecting
 	}
-	c.rec.begin(k, q.dev, c.eng.Now())
+	c.rec.begin(k, q.dev, c.rec.clock.Clock())
 	if c.watchers.onCall != nil && q.dev.await(&k.Record, max(k.DstN, k.SrcN)*k.Elem) {
 		how |= engine.Timed
 	}

@@ -24,28 +24,28 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 	}
 	m, err := memoryOf(c, "registers no memory; MakeSlice makes memory that it uses without copies", "registers no memory here")
 	if err != nil {
-		return nil, refuseOp(c, op, ErrUnsupported, err)
+		return nil, c.refuse(op, ErrUnsupported, err)
 	}
 	if b.count < 0 {
-		return nil, refuseOp(c, op, ErrArgument, errors.New("a Buf.From was out of bounds"))
+		return nil, c.refuse(op, ErrArgument, errors.New("a Buf.From was out of bounds"))
 	}
 	x, err := b.extent(c.lib)
 	if err != nil {
-		return nil, refuseOp(c, op, ErrArgument, err)
+		return nil, c.refuse(op, ErrArgument, err)
 	}
 	if x.n == 0 {
 		return func() error { return nil }, nil
 	}
 	if !c.life.enter() {
-		return nil, refuseOp(c, op, ErrClosed, nil)
+		return nil, c.refuse(op, ErrClosed, nil)
 	}
 	undo, err := m.Register(x.at, x.n)
 	c.life.leave()
 	switch {
 	case errors.Is(err, engine.ErrUnsupported):
-		return nil, refuseOp(c, op, ErrUnsupported, err)
+		return nil, c.refuse(op, ErrUnsupported, err)
 	case err != nil:
-		return nil, refuseOp(c, op, ErrBackend, vendorError(err))
+		return nil, c.refuse(op, ErrBackend, vendorError(err))
 	}
 	return c.lib.held.add(&registration{c: c, op: op, memory: b, undo: undo}), nil
 }

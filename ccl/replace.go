@@ -30,7 +30,7 @@ import (
 // Replace. A Comm of Split or Shrink has no spares.
 func (c *Comm) Replace(ctx context.Context) (*Comm, error) {
 	const op = "Replace"
-	if err := callable(ctx, c, op); err != nil {
+	if err := callable(ctx, c, named(op)); err != nil {
 		return nil, err
 	}
 	return meetInPool(ctx, c, op)
@@ -39,7 +39,7 @@ func (c *Comm) Replace(ctx context.Context) (*Comm, error) {
 // meetInPool is Replace, or Shrink of a Comm that has spares. Of such a Comm the ranks may have different ones: where one was lost
 // at the very end of a replacement, some have the Comm before it, and others that after it. All of them meet in the pool.
 func meetInPool(ctx context.Context, c *Comm, op string) (*Comm, error) {
-	refuse := func(code Code, err error) error { return refuseOp(c, op, code, err) }
+	refuse := func(code Code, err error) error { return c.refuse(op, code, err) }
 	r := reserveOf(c)
 	if r == nil {
 		return nil, refuse(ErrUnsupported, whyNoSpares(c))
@@ -154,11 +154,7 @@ func (r *reserve) renew(ctx context.Context) *call.Fault {
 	}
 	next, err := old.Shrink(ctx)
 	if err != nil {
-		var e *Error
-		if !errors.As(err, &e) {
-			return call.NewFault(call.Backend, -1, "%w", err)
-		}
-		return inJob(&call.Fault{Code: call.Code(e.Code), Peer: e.Peer, Missing: e.Missing, Own: ctx.Err() != nil, Err: e.Err}, old.eng.World)
+		return faultInJob(ctx, old, err)
 	}
 	r.mu.Lock()
 	left := r.left

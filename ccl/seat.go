@@ -3,6 +3,7 @@ package ccl
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -255,19 +256,15 @@ const (
 
 // seat gives numbers out in pool, and makes the Comm of the ranks that have one. c is nil on a rank that waits.
 func (r *reserve) seat(ctx context.Context, pool *Comm, shrinks bool) (c *Comm, out outcome, f *call.Fault) {
-	if !pool.life.enter() {
-		return nil, unsettled, closedHere
-	}
-	defer pool.life.leave() // also if the goroutine is ended in here, as by ccltest.Kill
-	k := &pool.calling.call
-	(&args{kind: call.Split, root: noRoot}).kernels(k, nil)
-	k.Seal()
-	e := pool.rec.begin(k, nil, pool.eng.Now())
-	c, out, f = r.seatIn(ctx, pool, k, shrinks)
-	if f != nil && out == unsettled {
-		pool.rec.end(e, Failed, pool.eng.Now())
-	} else {
-		pool.rec.end(e, Complete, pool.eng.Now())
+	f = closedHere // unless the call begins
+	err := makeOwn(ctx, pool, call.Split, func(k *call.Call) *call.Fault {
+		if c, out, f = r.seatIn(ctx, pool, k, shrinks); out == unsettled {
+			return f
+		}
+		return nil // the ranks have agreed, if only that there is no Comm
+	})
+	if err != nil && f == closedHere && !pool.life.closed.Load() { // the call has not begun for another reason, as that ctx has ended
+		f = faultInJob(ctx, pool, err)
 	}
 	return c, out, f
 }
@@ -359,6 +356,15 @@ func meetIn(ctx context.Context, child *cpu.Comm) *call.Fault {
 		return f
 	}
 	return nil
+}
+
+// faultInJob is the Fault in err, of a call on pool, with ranks of the job.
+func faultInJob(ctx context.Context, pool *Comm, err error) *call.Fault {
+	var e *Error
+	if !errors.As(err, &e) {
+		return call.NewFault(call.Backend, -1, "%w", err)
+	}
+	return inJob(&call.Fault{Code: call.Code(e.Code), Peer: e.Peer, Missing: e.Missing, Own: ctx.Err() != nil, Err: e.Err}, pool.eng.World)
 }
 
 // inJob is f with ranks of the job in the place of those of a Comm.

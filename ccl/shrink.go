@@ -29,7 +29,7 @@ import (
 // from the last state that it knows to be the same on all survivors.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	const op = "Shrink"
-	if err := callable(ctx, c, op); err != nil {
+	if err := callable(ctx, c, named(op)); err != nil {
 		return nil, err
 	}
 	if reserveOf(c) != nil {

@@ -21,18 +21,18 @@ func MakeSlice[T Element](ctx context.Context, c *Comm, n int) ([]T, error) {
 	}
 	var z T
 	if n < 0 || n > math.MaxInt/16/int(unsafe.Sizeof(z)) {
-		return nil, refuseOp(c, op, ErrArgument, fmt.Errorf("a slice of %d elements", n))
+		return nil, c.refuse(op, ErrArgument, fmt.Errorf("a slice of %d elements", n))
 	}
 	if n == 0 {
 		return []T{}, nil
 	}
 	if !c.life.enter() {
-		return nil, refuseOp(c, op, ErrClosed, nil)
+		return nil, c.refuse(op, ErrClosed, nil)
 	}
 	mem, err := c.eng.MakeMemory(n * int(unsafe.Sizeof(z)))
 	c.life.leave()
 	if err != nil {
-		return nil, refuseOp(c, op, ErrBackend, err)
+		return nil, c.refuse(op, ErrBackend, err)
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(&mem[0])), n), nil
 }

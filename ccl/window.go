@@ -29,7 +29,7 @@ const windowAlignment = 4096
 // Releasing twice does nothing.
 func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err error) {
 	const op = "Window"
-	if err := callable(ctx, c, op); err != nil {
+	if err := callable(ctx, c, named(op)); err != nil {
 		return nil, err
 	}
 	w, err := memoryOf(c, "makes no windows; MakeSlice makes memory that the ranks of a host share", "makes no windows here")
@@ -37,7 +37,7 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 		err = c.lib.lib.Windows // the same on all ranks
 	}
 	if err != nil {
-		return nil, c.refuse(call.Window, ErrUnsupported, err)
+		return nil, c.refuse(op, ErrUnsupported, err)
 	}
 	x, wrong := c.lib.windowOf(b)
 	var undo func() error

@@ -5,29 +5,6 @@ import (
 	"unsafe"
 )
 
-// Record describes one call: what ranks compare, and what the flight recorder keeps. Other
-// processes read it: it is plain memory, in whole words.
-type Record struct {
-	Place, Count uint64 // Place is in an order that several ranks share: see Order of package plane
-	Start, End   int64  // coarse nanoseconds since the Comm was made
-	Seq          uint64 // among the calls of its rank, as the user counts them; 0 for a call of the Comm's own
-	Root         int32  // or peer; -1 if none, less a number that ranks compare as well
-	Hash         uint32
-	Kind         Kind
-	Type         Type
-	Op           Op
-	State        uint8
-	Times        float32 // the factor of an Op that scales, rounded, for people
-}
-
-// SetWhat copies what is called, from Kind to Times, as the one word that it is.
-func (r *Record) SetWhat(from *Record) {
-	*(*uint64)(unsafe.Pointer(&r.Kind)) = *(*uint64)(unsafe.Pointer(&from.Kind))
-}
-
-// The word that SetWhat copies: the array has no elements, or does not compile.
-var _ [0]byte = [unsafe.Offsetof(Record{}.Kind)%8 + unsafe.Sizeof(Record{}) - unsafe.Offsetof(Record{}.Kind) - 8]byte{}
-
 // Head is what a call has without Go pointers. So C may read it, by its address in the call.
 // Record.Count are elements: of the vector (AllReduce, Reduce, Broadcast), of one rank's block
 // (AllGather, Gather, Scatter, ReduceScatter, AllToAll), of all ranks' blocks together (the kinds
@@ -77,6 +54,9 @@ type Call struct {
 func (c *Call) Address() {
 	c.DstAt, c.SrcAt = uintptr(unsafe.Pointer(unsafe.SliceData(c.Dst))), uintptr(unsafe.Pointer(unsafe.SliceData(c.Src)))
 }
+
+// Ptr is the address of the first byte of b, nil if b has no memory.
+func Ptr(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // Forget lets go of the memory.
 func (c *Call) Forget() { c.Dst, c.Src, c.DC, c.SC = nil, nil, nil, nil }

@@ -18,7 +18,7 @@ func Check(c *Call, n, me int) error {
 	if c.Count = uint64(c.SrcN); c.DstN != c.SrcN { // the call that is made most
 		return lengths(c.DstN, c.SrcN, c.SrcN)
 	}
-	return c.overlap()
+	return c.part(c.SrcAt, 0)
 }
 
 // check is Check of the other kinds.
@@ -163,25 +163,15 @@ func Total(name string, counts []int, n, me int) (total, before int, err error) 
 	return total, before, nil
 }
 
-// overlaps reports whether dst and src do.
-func (c *Call) overlaps() bool {
-	size := uintptr(c.Elem)
-	return c.DstN > 0 && c.SrcN > 0 && c.DstAt < c.SrcAt+uintptr(c.SrcN)*size && c.SrcAt < c.DstAt+uintptr(c.DstN)*size
-}
-
 // overlap refuses memory that overlaps without being the same.
-func (c *Call) overlap() error {
-	if c.DstAt == c.SrcAt {
-		return nil
-	}
-	return c.part(c.SrcAt, 0)
-}
+func (c *Call) overlap() error { return c.part(c.SrcAt, 0) }
 
 // part refuses the memory at an address, this rank's part of the other memory, if it overlaps that
 // elsewhere than from element before on.
 func (c *Call) part(at uintptr, before int) error {
-	whole := c.DstAt + c.SrcAt - at
-	if !c.overlaps() || whole+uintptr(before*c.Elem) == at {
+	whole, size := c.DstAt+c.SrcAt-at, uintptr(c.Elem)
+	apart := c.DstN == 0 || c.SrcN == 0 || c.DstAt >= c.SrcAt+uintptr(c.SrcN)*size || c.SrcAt >= c.DstAt+uintptr(c.DstN)*size
+	if apart || whole+uintptr(before)*size == at {
 		return nil
 	}
 	by, how := int(c.SrcAt-c.DstAt), "after"

@@ -111,10 +111,6 @@ func TypeOf[T, F16, BF16, E4M3, E5M2 any]() Type {
 		return Uint64
 	case bool:
 		return Bool
-	case complex64:
-		return Complex64
-	case complex128:
-		return Complex128
 	case F16:
 		return Float16
 	case BF16:

@@ -1,9 +1,8 @@
 package call
 
 import (
-	"unsafe"
-
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -58,19 +57,25 @@ func (w *Workspace) Scratch(n int) []byte {
 	return w.beside[:n]
 }
 
+// SetOffsets says where the blocks of k begin, if its parts have counts and all ranks the same.
+func (w *Workspace) SetOffsets(k *Call) {
+	k.Offsets = nil
+	if k.DC != nil && k.Kind != AllToAllV {
+		w.Offsets = OffsetsOf(w.Offsets, k.DC, k.Elem)
+		k.Offsets = w.Offsets
+	}
+}
+
 // BlocksV are the blocks of an AllToAllV, by rank. In place, those that go are copied: they do not lie where
 // those that come do.
 func (w *Workspace) BlocksV(k *Call, out, in *Vector) {
 	w.sendOff = OffsetsOf(w.sendOff, k.SC, k.Elem)
 	w.Offsets = OffsetsOf(w.Offsets, k.DC, k.Elem)
 	src := k.Src
-	if Ptr(k.Dst) == Ptr(k.Src) {
+	if op.Ptr(k.Dst) == op.Ptr(k.Src) {
 		src = w.Scratch(len(k.Src))
-		reduce.Copy(Ptr(src), Ptr(k.Src), len(src)) // which can be preempted
+		reduce.Copy(op.Ptr(src), op.Ptr(k.Src), len(src)) // which can be preempted
 	}
 	out.Mem, out.Offsets = src, w.sendOff
 	in.Mem, in.Offsets = k.Dst, w.Offsets
 }
-
-// Ptr is the address of the first byte of b, nil if b has no memory.
-func Ptr(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }

@@ -18,6 +18,7 @@ type Beside struct {
 	engine.Engine
 	comm     *Comm
 	connects bool                     // see engine.Library
+	strict   bool                     // all ranks are in a call before any goes on: CheckStrict
 	tell     func(error) error        // what the Comm's error says of the library's
 	running  atomic.Bool              // a call of Run is inside the library
 	sent     []uint8                  // what messages there have been with each rank: sentTo, gotFrom
@@ -26,7 +27,7 @@ type Beside struct {
 
 // Beside watches over e, an engine of lib. tell is what a call's error says of one of the library's.
 func (c *Comm) Beside(e engine.Engine, lib *engine.Library, tell func(error) error) *Beside {
-	return &Beside{Engine: e, comm: c, connects: lib.Connects, tell: tell}
+	return &Beside{Engine: e, comm: c, connects: lib.Connects, strict: c.rank.Group.Strict(), tell: tell}
 }
 
 // Run makes calls on host memory. Its error is a *call.Fault, as that of the CPU engine is.
@@ -131,10 +132,10 @@ func (b *Beside) begin(ctx context.Context, k *call.Call, meet bool) *call.Fault
 	if err := ctx.Err(); err != nil {
 		return c.rank.Stop(call.CtxFault(err, nil))
 	}
-	c.rank.Current.Begin(nil, c.rank.Clock.Clock())
+	c.rank.Current.Begin(nil, c.rank.Clock.Clock(), false)
 	if k.Kind.Pairwise() {
 		k.Place = 0
-	} else if c.rank.Order.Enter(k); meet || c.rank.Group.Strict() {
+	} else if c.rank.Order.Enter(k); meet || b.strict {
 		if f := b.meetFirst(ctx, k); f != nil {
 			return f
 		}
@@ -171,10 +172,10 @@ func (b *Beside) Enter(k *call.Call, meet bool) *call.Fault {
 	if f := c.rank.Fate.Cause(); f != nil {
 		return f
 	}
-	if k.Kind.Pairwise() {
+	if c.goes[k.Kind].over == messages {
 		return nil
 	}
-	if c.rank.Order.Enter(k); meet || c.rank.Group.Strict() {
+	if c.rank.Order.Enter(k); meet || b.strict {
 		return b.meetFirst(context.Background(), k)
 	}
 	return nil
@@ -186,7 +187,7 @@ func (b *Beside) meetFirst(ctx context.Context, k *call.Call) *call.Fault {
 	if c.Size() == 1 {
 		return nil
 	}
-	c.rank.Current.Begin(nil, c.rank.Clock.Clock())
+	c.rank.Current.Begin(nil, c.rank.Clock.Clock(), false)
 	defer func() {
 		c.rank.Share.Local.Waits(c.rank.Share.Me).Store(0)
 		c.rank.Unpark()

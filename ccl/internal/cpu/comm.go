@@ -5,10 +5,10 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
-	"github.com/goccl/goccl/ccl/internal/fence"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/links"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
@@ -19,6 +19,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Comm is one rank's end of a communicator: the CPU engine, and the control plane of whatever engine moves the data. It is the
@@ -31,15 +32,13 @@ type Comm struct {
 	links  links.Links
 	shrink shrink.Shrinker
 
-	work        call.Workspace // what calls need beside the caller's memory
-	collectives []*call.Call   // of the group under way
-	within      *call.Call     // see Within
-	fuse        []byte         // operands and results of a group's small calls
-	whole       call.Call      // made of those
-	inner       [1]*call.Call  // see one
-	splits      uint64
-	ended       []int                               // see Ended
-	disturb     func(*Comm, *call.Call) *call.Fault // see Disturbed
+	goes    [op.Kinds]way  // how calls of each kind go
+	work    call.Workspace // what calls need beside the caller's memory
+	grouped grouped
+	inner   [1]*call.Call // see one
+	splits  uint64
+	ended   []int                               // see Ended
+	disturb func(*Comm, *call.Call) *call.Fault // see Disturbed
 }
 
 // newComm makes a Comm that begins at once: see makeComm.
@@ -67,7 +66,10 @@ func makeComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology
 	c.local.Init(&c.rank, &c.mem, &c.work)
 	c.links.Init(&c.rank, &c.mem, &c.work)
 	c.shrink.Init(&c.rank, &c.links)
-	fence.Prepare()
+	for k := range c.goes {
+		c.goes[k] = wayOf(c, op.Kind(k))
+	}
+	ordered.Prepare()
 	if at.Job.Net.TCP != nil {
 		at.Job.Net.TCP.Expect(id, uint32(rank))
 	}

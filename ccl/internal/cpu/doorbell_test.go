@@ -118,7 +118,7 @@ func TestLongWaitIsRung(t *testing.T) {
 func TestQueuedCallGivesWay(t *testing.T) {
 	c := twoOfAHost(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	c[0].rank.Current.Begin(&call.Call{Queued: true}, 0)
+	c[0].rank.Current.Begin(&call.Call{Queued: true}, 0, false)
 	var ran atomic.Bool
 	go ran.Store(true)
 	for lap := 1; !ran.Load(); lap++ {
@@ -140,7 +140,7 @@ func TestQueuedCallKeepsNoProcessor(t *testing.T) {
 		{1, true, false}, {1, false, true}, {2, true, true}, {2, false, true},
 	} {
 		before := runtime.GOMAXPROCS(tc.processors)
-		c[0].rank.Current.Begin(&call.Call{Queued: tc.queued}, 0)
+		c[0].rank.Current.Begin(&call.Call{Queued: tc.queued}, 0, false)
 		parks := c[0].rank.Standing.CanPark(&plane.Waiter{}, 1)
 		runtime.GOMAXPROCS(before)
 		require.Equal(t, tc.parks, parks, "%+v", tc)

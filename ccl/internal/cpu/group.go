@@ -8,35 +8,43 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
+// grouped is what the calls of a group need, and which of them is under way.
+type grouped struct {
+	collectives []*call.Call
+	within      *call.Call // see Within
+	fuse        []byte     // operands and results of small calls
+	whole       call.Call  // made of those
+}
+
 // group makes calls as one. Their point-to-point messages move first, all at once, so a send and the receive that crosses it
 // cannot block each other. The collectives follow in their order; small ones of one kind, type, operator and root are one
 // exchange. Which are follows from the collectives alone: ranks may have other messages, at other places of the group.
 func (c *Comm) group(ctx context.Context, calls []*call.Call) *call.Fault {
-	c.within = nil
-	if f := c.rank.Fate.Proposal(); f != nil { // messages that fit into a pipe would seem sent
+	g := &c.grouped
+	g.within = nil
+	if f := c.rank.Begin(nil, false); f != nil { // messages that fit into a pipe would seem sent
 		return c.rank.Settle(f)
 	}
-	c.rank.Current.Begin(nil, c.rank.Clock.Clock())
 	c.links.Messages.Begin()
-	collectives := c.collectives[:0]
+	collectives := g.collectives[:0]
 	for _, k := range calls {
 		if !k.Kind.Pairwise() {
 			collectives = append(collectives, k)
 		} else if f := c.links.Pairs.AddPointToPoint(ctx, k); f != nil {
-			c.within = k
+			g.within = k
 			return f
 		}
 	}
 	var f *call.Fault
 	if c.links.Messages.Pending() { // these go first, to their end
-		c.rank.Current.Begin(c.links.Messages.Awaited(), c.rank.Current.Since())
+		c.rank.Current.Begin(c.links.Messages.Awaited(), c.rank.Current.Since(), false)
 		f = c.links.Messages.Move(ctx)
-		c.within = c.links.Messages.Awaited()
+		g.within = c.links.Messages.Awaited()
 		c.rank.EndCall()
 	}
 	for rest := collectives; f == nil && len(rest) > 0; {
 		n := fusible(rest, c.Size())
-		c.within = rest[0]
+		g.within = rest[0]
 		if n > 1 {
 			f = c.fused(ctx, rest[:n])
 		} else {
@@ -45,12 +53,12 @@ func (c *Comm) group(ctx context.Context, calls []*call.Call) *call.Fault {
 		rest = rest[n:]
 	}
 	clear(collectives)
-	c.collectives = collectives[:0]
+	g.collectives = collectives[:0]
 	return f
 }
 
 // Within is the call of the last group that the group has come to: of messages the first that has not ended.
-func (c *Comm) Within() *call.Call { return c.within }
+func (c *Comm) Within() *call.Call { return c.grouped.within }
 
 // fusible is how many collectives from the first on can be one, among so many ranks.
 func fusible(calls []*call.Call, ranks int) int {
@@ -77,7 +85,7 @@ func fusible(calls []*call.Call, ranks int) int {
 // fused runs small calls of one kind as one. Its hash is that of all of them, so it
 // also compares how they were grouped.
 func (c *Comm) fused(ctx context.Context, calls []*call.Call) *call.Fault {
-	one := &c.whole
+	g, one := &c.grouped, &c.grouped.whole
 	*one = *calls[0]
 	n := 0 // bytes of a rank's part
 	hash := uint32(0)
@@ -89,10 +97,10 @@ func (c *Comm) fused(ctx context.Context, calls []*call.Call) *call.Fault {
 	if one.Kind == call.AllGather {
 		parts = c.Size()
 	}
-	if cap(c.fuse) < n*(parts+1) {
-		c.fuse = shm.Aligned(2 * tuning.FuseMax)
+	if cap(g.fuse) < n*(parts+1) {
+		g.fuse = shm.Aligned(2 * tuning.FuseMax)
 	}
-	src, dst := c.fuse[:n], c.fuse[n:n*(parts+1)]
+	src, dst := g.fuse[:n], g.fuse[n:n*(parts+1)]
 	at := 0
 	for _, k := range calls {
 		at += copy(src[at:], k.Src)

@@ -27,54 +27,98 @@ func (c *Comm) Run(ctx context.Context, calls []*op.Call) error {
 		return failure(c.group(ctx, calls))
 	}
 	k := calls[0]
-	if f := c.rank.Fate.Proposal(); f != nil {
+	way := c.goes[k.Kind]
+	f := c.rank.Begin(k, way.over == inRounds)
+	if f != nil {
 		return failure(c.over(k, f))
 	}
 	if c.disturb != nil {
-		if f := c.disturb(c, k); f != nil {
+		if f = c.disturb(c, k); f != nil {
 			return failure(c.rank.Stop(f))
 		}
+		c.rank.Current.Begin(k, c.rank.Clock.Clock(), way.over == inRounds) // what that took is not the call's time
 	}
-	if k.DC != nil && k.Kind != call.AllToAllV {
-		c.work.Offsets = call.OffsetsOf(c.work.Offsets, k.DC, k.Elem)
-		k.Offsets = c.work.Offsets
-	} else if k.Offsets != nil {
-		k.Offsets = nil
+	if k.DC != nil || k.Offsets != nil {
+		c.work.SetOffsets(k)
 	}
-	c.rank.Current.Begin(k, c.rank.Clock.Clock())
-	var f *call.Fault
-	if k.Kind.Pairwise() {
-		inject.At("cpu.call")
-		f = c.links.Pairs.PointToPoint(ctx, k)
-	} else {
+	if way.over != messages {
 		c.rank.Order.Enter(k)
+	}
+	if inject.On {
 		inject.At("cpu.call")
-		switch {
-		case c.Size() == 1:
-			alone(&c.mem, k)
-		case c.local.Runs(k.Kind):
-			c.rank.Current.InRounds(true)
-			f = c.local.RunLocal(ctx, k)
-		case k.Kind == call.AllToAllV:
-			f = c.links.RemoteAllToAllV(ctx, k)
-		default:
-			f = c.links.RunRemote(ctx, k)
-		}
+	}
+	switch way.over {
+	case inRounds:
+		f = c.local.RunLocal(ctx, k)
+	case messages:
+		f = c.links.Pairs.PointToPoint(ctx, k)
+	default:
+		f = c.elsewhere(ctx, k, way.over)
 	}
 	if c.mem.Untidy || f != nil {
 		c.mem.Tidy(f)
 	}
-	if f == nil && c.rank.Group.Strict() {
-		f = c.confirm(ctx, k)
+	if f == nil && way.confirmed {
+		f = c.meet(ctx, k)
 	}
 	c.rank.EndCall()
 	if f == nil {
 		return nil
 	}
-	if !k.Kind.Pairwise() { // what the others say may have come just before this call
-		f = c.rank.Fate.Side(f, k.Place, k.Hash)
+	return failure(c.sided(k, f))
+}
+
+// sided is f as it is in k, which has failed: what the others say may have come just before it.
+func (c *Comm) sided(k *call.Call, f *call.Fault) *call.Fault {
+	if k.Kind.Pairwise() {
+		return f
 	}
-	return failure(f)
+	return c.rank.Fate.Side(f, k.Place, k.Hash)
+}
+
+// elsewhere makes a collective that is not in rounds.
+func (c *Comm) elsewhere(ctx context.Context, k *call.Call, over path) *call.Fault {
+	switch over {
+	case alone:
+		copyAlone(&c.mem, k)
+		return nil
+	case exchanged:
+		return c.links.RemoteAllToAllV(ctx, k)
+	}
+	return c.links.RunRemote(ctx, k)
+}
+
+// way is how the calls of one kind go in a Comm. It follows from what all ranks have agreed on.
+type way struct {
+	over      path
+	confirmed bool // no rank leaves before all have come: what CheckStrict promises of calls that some rank could leave before
+}
+
+// path is what makes a call.
+type path uint8
+
+const (
+	scheduled path = iota // between hosts, by a schedule of package algo
+	exchanged             // an AllToAllV that is not in rounds
+	inRounds              // among the ranks of one host
+	messages              // from rank to rank
+	alone                 // of the only rank: a copy
+)
+
+// wayOf is how calls of kind k go in c.
+func wayOf(c *Comm, k op.Kind) way {
+	w := way{confirmed: k.Rooted() && c.rank.Group.Strict()}
+	switch {
+	case k.Pairwise():
+		w.over = messages
+	case c.Size() == 1:
+		w.over = alone
+	case c.local.Runs(k):
+		w.over = inRounds
+	case k == op.AllToAllV:
+		w.over = exchanged
+	}
+	return w
 }
 
 // failure is f as an error, nil if there is none.
@@ -104,8 +148,8 @@ func (c *Comm) one(ctx context.Context, k *call.Call) *call.Fault {
 	return nil
 }
 
-// alone is a collective of one rank: a copy.
-func alone(mem *reach.Reach, k *call.Call) {
+// copyAlone is a collective of one rank.
+func copyAlone(mem *reach.Reach, k *call.Call) {
 	if k.Kind != call.Barrier {
 		mem.TakeOwn(k.Dst, k.Src, len(k.Dst))
 	}
@@ -116,16 +160,6 @@ func alone(mem *reach.Reach, k *call.Call) {
 	case k.Scale != nil:
 		k.Scale(unsafe.Pointer(&k.Dst[0]), len(k.Dst)/k.Elem, 1)
 	}
-}
-
-// confirm makes a call that some rank could leave before others have come wait for
-// all of them: what CheckStrict promises.
-func (c *Comm) confirm(ctx context.Context, k *call.Call) *call.Fault {
-	switch k.Kind {
-	case call.Broadcast, call.Reduce, call.Gather, call.GatherV, call.Scatter, call.ScatterV:
-		return c.meet(ctx, k)
-	}
-	return nil
 }
 
 // Supports refuses device memory, and to reduce what there is no arithmetic for.
@@ -146,14 +180,14 @@ func (c *Comm) Abort() {}
 
 // Plan says how a call would go: the algorithm, and over what.
 func (c *Comm) Plan(k *call.Call) string {
-	switch {
-	case c.Size() == 1:
+	switch c.goes[min(k.Kind, op.Barrier)].over { // also of what is no kind
+	case alone:
 		return "copy"
-	case k.Kind.Pairwise():
+	case messages:
 		return "point to point"
-	case k.Kind == call.AllToAllV && !c.local.Runs(k.Kind):
+	case exchanged:
 		return "pairwise over " + c.Transport()
-	case c.rank.Share.N < c.Size():
+	case scheduled:
 		return c.links.Algorithm(k) + " over " + c.Transport()
 	}
 	if c.local.Inline(k) {

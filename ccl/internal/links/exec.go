@@ -87,7 +87,7 @@ func (c *Links) schedule(k *call.Call) (algo.Schedule, *call.Fault) {
 // runFrom runs s on v, in which the operand, src, does not lie yet. A part that nothing was written to stays
 // as it was.
 func (c *Links) runFrom(ctx context.Context, k *call.Call, s algo.Schedule, src []byte, v call.Vector, slice int) *call.Fault {
-	if call.Ptr(src) != call.Ptr(v.Mem) {
+	if op.Ptr(src) != op.Ptr(v.Mem) {
 		c.from.source = v
 		c.from.source.Mem = src
 		c.from.written = append(c.from.written[:0], make([]bool, s.Parts)...)
@@ -167,7 +167,7 @@ func (c *Links) run(ctx context.Context, k *call.Call, s algo.Schedule, out, in 
 				if k.Weighs {
 					r.fold.k = k
 				}
-				c.inTurn(s.Swap && call.Ptr(r.fold.own) == call.Ptr(r.to), m, r)
+				c.inTurn(s.Swap && op.Ptr(r.fold.own) == op.Ptr(r.to), m, r)
 			}
 			if k.Weighs {
 				r.shares = c.shares[m.Lo:m.Hi]

@@ -108,7 +108,7 @@ func (c *messages) Move(ctx context.Context) *call.Fault {
 		if only {
 			w.wait.Arrivals = c
 		}
-		if f := c.mem.Pause(ctx, &w.wait, c.awaited()); f != nil {
+		if f := c.rank.Pause(ctx, &w.wait, c.awaited()); f != nil {
 			return f
 		}
 	}

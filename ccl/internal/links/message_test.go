@@ -65,7 +65,7 @@ func TestAwaited(t *testing.T) {
 // A wait begins anew when something has moved; after 4096 times in a row, a call looks whether it must end.
 func TestPatience(t *testing.T) {
 	c := ranksOf(t, 1, plane.Options{})[0]
-	c.rank.Current.Begin(nil, c.rank.Site.Job.Clock())
+	c.rank.Current.Begin(nil, c.rank.Site.Job.Clock(), false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := patience{wait: plane.Waiter{Looks: 3, Several: true}}

@@ -49,7 +49,7 @@ func (c *pairs) AddPointToPoint(ctx context.Context, k *call.Call) *call.Fault {
 		return c.addRecv(ctx, k, int(k.Root))
 	}
 	src := k.Src
-	if len(src) > tuning.HeaderPayload && call.Ptr(src) == call.Ptr(k.Dst) { // what arrives must not replace what has not left
+	if len(src) > tuning.HeaderPayload && op.Ptr(src) == op.Ptr(k.Dst) { // what arrives must not replace what has not left
 		src = append([]byte(nil), src...)
 	}
 	if f := c.addSend(ctx, k, src, k.To); f != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -84,7 +85,7 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 		}
 	}
 	if !out.Done {
-		inPlace := k.Kind == call.SendRecv && call.Ptr(k.Src) == call.Ptr(k.Dst)
+		inPlace := k.Kind == call.SendRecv && op.Ptr(k.Src) == op.Ptr(k.Dst)
 		if inPlace && c.Offers(out, k) && (c.rank.Standing.WouldReadMessage(len(k.Src)) || !c.rank.Site.Here.Host.Shared()) {
 			c.setAside(out)
 			inPlace = false
@@ -127,7 +128,7 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 		if in.Done {
 			l = out.L
 		}
-		if f := c.mem.Pause(ctx, &w.wait, l.peer); f != nil {
+		if f := c.rank.Pause(ctx, &w.wait, l.peer); f != nil {
 			return f
 		}
 	}
@@ -136,7 +137,7 @@ func (c *pairs) pairHere(ctx context.Context, k *call.Call, to, from int) (f *ca
 // setAside copies what is left of a message, which what arrives would replace.
 func (c *pairs) setAside(o *Outgoing) {
 	left := c.work.Scratch(len(o.Left))
-	reduce.Copy(call.Ptr(left), call.Ptr(o.Left), len(left)) // which can be preempted
+	reduce.Copy(op.Ptr(left), op.Ptr(o.Left), len(left)) // which can be preempted
 	o.Left = left
 }
 

@@ -67,7 +67,7 @@ func made(c *Links, k *call.Call, f func(ctx context.Context, k *call.Call) *cal
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
-	c.rank.Current.Begin(k, c.rank.Site.Job.Clock())
+	c.rank.Current.Begin(k, c.rank.Site.Job.Clock(), false)
 	if !call.IsPairwise(k.Kind) {
 		c.rank.Order.Enter(k)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // The collectives of Comms that span hosts: schedules over links.
@@ -32,7 +33,7 @@ func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
 	case call.AllGather, call.AllGatherV:
 		v := call.Blocks(k, k.Dst)
 		own := v.Parts(c.rank.Group.Rank(), c.rank.Group.Rank()+1)
-		if call.Ptr(own) != call.Ptr(k.Src) {
+		if op.Ptr(own) != op.Ptr(k.Src) {
 			copy(own, k.Src)
 		}
 		return c.run(ctx, k, s, v, v, 0)
@@ -207,7 +208,7 @@ func (c *Links) sliceOf(k *call.Call, at, length int) call.Vector {
 // is src. That is a rank's own affair: the messages are the same.
 func (c *Links) remoteAllToAll(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
 	n, block := c.rank.Group.Size(), k.Largest()
-	inPlace := call.Ptr(k.Dst) == call.Ptr(k.Src)
+	inPlace := op.Ptr(k.Dst) == op.Ptr(k.Src)
 	if !inPlace {
 		c.mem.TakeOwn(k.Piece(k.Dst, c.rank.Group.Rank(), 0, block), k.Piece(k.Src, c.rank.Group.Rank(), 0, block), len(k.Dst))
 	}

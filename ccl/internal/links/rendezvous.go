@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A large message need not go through the pipe, where it is copied twice, if the receiver can reach the sender's
@@ -49,7 +50,7 @@ func (r *pipeReader) Rendezvous() *rendezvous { return r.pipe.rendezvous() }
 // Offers reports whether the message goes by rendezvous, as far as the sender knows.
 func (c *pairs) Offers(o *Outgoing, k *call.Call) bool {
 	n, from := len(o.Left), tuning.ReadMessageFrom
-	if call.Ptr(k.Src) == call.Ptr(k.Dst) {
+	if op.Ptr(k.Src) == op.Ptr(k.Dst) {
 		from = tuning.ReadAsideFrom
 	}
 	if k.Kind == call.SendRecv && n < from || k.Kind == call.Send && (n <= tuning.PipeMax || n > tuning.ReadRootTo) {
@@ -60,7 +61,7 @@ func (c *pairs) Offers(o *Outgoing, k *call.Call) bool {
 
 // offer writes a record that says where the data lie, unless the receiver could not reach them there.
 func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
-	if k.Kind == call.SendRecv && call.Ptr(o.Left) == call.Ptr(k.Dst) {
+	if k.Kind == call.SendRecv && op.Ptr(o.Left) == op.Ptr(k.Dst) {
 		return false // what arrives would replace it before it is fetched
 	}
 	p := c.rank.Site.Here.Host.SpanOf(o.Left)
@@ -141,7 +142,7 @@ func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fa
 func (c *pairs) gaveUp(ctx context.Context, peer int) *call.Fault {
 	w := plane.Waiter{Remote: true} // the peer may live and wait for this rank: nobody would ring
 	for began := time.Now(); time.Since(began) < gaveUpGrace; {
-		if f := c.mem.Pause(ctx, &w, peer); f != nil {
+		if f := c.rank.Pause(ctx, &w, peer); f != nil {
 			return f
 		}
 	}

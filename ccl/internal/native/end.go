@@ -14,7 +14,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/fence"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
@@ -28,7 +28,7 @@ type end struct {
 	group engine.Group
 
 	// c is for the calls of the rank itself, of which there is one at a time. inside is set while it is in the library.
-	inside fence.Flag
+	inside ordered.Flag
 	c      *C.gccl_end
 	heads  []op.Head
 	counts []int
@@ -115,7 +115,7 @@ func (e *end) enter() error {
 // returned waits until no call of the rank's own is in the library, at most so long, and reports whether it has come to that. state
 // keeps others from beginning.
 func (e *end) returned(wait time.Duration) bool {
-	fence.Heavy()
+	ordered.Heavy()
 	for until := time.Now().Add(wait); e.inside.Load(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(until) {
 			return false

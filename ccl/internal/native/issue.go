@@ -49,7 +49,10 @@ func (e *end) Issue(stream uintptr, calls []*op.Call, how engine.How) (engine.Sp
 	if err := e.enter(); err != nil {
 		return nil, err
 	}
-	err := e.result(e.hand(C.U(stream), calls, nil))
+	var err error
+	if r := e.hand(C.U(stream), calls, nil); r != C.GCCL_SUCCESS {
+		err = e.lib.failure(&e.c.fault)
+	}
 	e.inside.Clear() // a defer takes 3 ns
 	return nil, err
 }

@@ -84,7 +84,7 @@ func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Durat
 		return false
 	}
 	if c.Share.Host.Shared() {
-		c.parkInKernel(ctx, w, want, limit)
+		parkInKernel(ctx, c, w, want, limit)
 		return true
 	}
 	var over <-chan time.Time
@@ -108,7 +108,7 @@ const (
 
 // parkInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory, so at first the call
 // looks at ctx every millisecond. A limit that the caller has is as short.
-func (c *Member) parkInKernel(ctx context.Context, w *Waiter, want uint64, limit time.Duration) {
+func parkInKernel(ctx context.Context, c *Member, w *Waiter, want uint64, limit time.Duration) {
 	if limit == 0 && ctx.Done() != nil {
 		if w.Rests < ShortRests {
 			w.Rests++
@@ -157,10 +157,14 @@ func (c *Member) Unpark() {
 // Wake rings the ranks that sleep until this one has posted.
 func (c *Member) Wake() {
 	if c.Share.sleepers.Load() != 0 {
-		for r := range c.Share.N {
-			if c.Share.claimRing(r, false) {
-				c.Site.ringRank(c, r)
-			}
+		wakeSleepers(c)
+	}
+}
+
+func wakeSleepers(c *Member) {
+	for r := range c.Share.N {
+		if c.Share.claimRing(r, false) {
+			c.Site.ringRank(c, r)
 		}
 	}
 }

@@ -17,6 +17,7 @@ type Fate struct {
 	sided     atomic.Pointer[call.Fault] // see Side
 	failedAt  atomic.Int64               // nanoseconds since the job began
 	outlived  atomic.Pointer[outlived]   // see lastcall.go
+	word      *atomic.Uint64             // by which the ranks of this host tell each other that the Comm has failed
 	closed    atomic.Bool
 	closing   atomic.Bool   // see Interrupt
 	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's

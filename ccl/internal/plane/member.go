@@ -36,6 +36,10 @@ func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topolo
 	c.Site, c.Clock = at, &at.Job.Time.Coarse
 	c.Group, c.Hooks = group.New(id, world, topo, rank, opt.agreed()), opt.hooks()
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
+	c.Share.Ranks = make([]int, local.N)
+	for r := range c.Share.Ranks {
+		c.Share.Ranks[r] = c.Group.LocalRank(r)
+	}
 	c.Share.Host, c.Share.views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
 	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
 	c.Fate.ctx, c.Fate.cancel = context.WithCancel(context.Background())
@@ -49,6 +53,7 @@ func join(c *Member) {
 	c.Order.group, c.Order.share, c.Order.unchecked = &c.Group, &c.Share, c.Group.Unchecked()
 	if l := c.Share.Local; l != nil {
 		c.Order.entered, c.Order.records, c.Share.sleepers = l.Entered(c.Share.Me), l.Records(c.Share.Me), l.Sleepers()
+		c.Share.Asked.count, c.Fate.word = l.Wanted(c.Share.Me), l.Abort()
 	}
 	s := &c.Standing
 	s.Site, s.group, s.hooks, s.share, s.order, s.current, s.fate = c.Site, &c.Group, &c.Hooks, &c.Share, &c.Order, &c.Current, &c.Fate

@@ -8,7 +8,7 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/ordered"
-	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Order is the order of this rank's calls. It is the goroutine's that makes the calls.
@@ -17,7 +17,7 @@ type Order struct {
 	share     *Share
 	unchecked bool           // Options.Unchecked
 	entered   *atomic.Uint64 // this rank's words in the region
-	records   region.Records
+	records   []call.Record
 	Start     uint32 // where the counters have begun: see BeginAt
 	Calls     uint64 // collectives made
 	order     uint32 // their hash
@@ -37,7 +37,7 @@ func (c *Order) Mixed(k *call.Call) uint32 {
 // received nothing in a call that differed finds out in the next.
 func (c *Order) Enter(k *call.Call) {
 	c.Calls++
-	r := c.records.At(c.Calls)
+	r := &c.records[c.Calls&uint64(len(c.records)-1)]
 	if !call.Checked {
 		k.Hash, k.Place = 1, c.Calls
 		r.Place, r.Hash = c.Calls, 1
@@ -54,7 +54,7 @@ func (c *Order) Enter(k *call.Call) {
 	if k.Inside != 0 {
 		kind = k.Inside
 	}
-	call.StoreRecord(r, &k.Record, c.Calls, hash, kind)
+	op.StoreRecord(r, &k.Record, c.Calls, hash, kind)
 	ordered.Store((*uint64)(unsafe.Pointer(c.entered)), c.Calls<<32|uint64(hash))
 }
 
@@ -63,7 +63,52 @@ func (c *Order) Entered(back uint64) call.Record {
 	if back > c.Calls {
 		return call.Record{}
 	}
-	return call.LoadRecord(c.share.Local.Call(c.share.Me, c.Calls-back))
+	return op.LoadRecord(c.share.Local.Call(c.share.Me, c.Calls-back))
+}
+
+// Current is the call under way. It is the goroutine's that makes the calls.
+type Current struct {
+	began    int64      // coarse
+	running  *call.Call // nil once it has slept, and while there is none
+	lockstep bool       // it is one of rounds among all ranks of this host
+}
+
+// Begin notes that k begins now; k is nil where none is to be noted as asleep. lockstep says that it is one of rounds among all ranks of
+// this host: then those that have not posted are late.
+func (c *Current) Begin(k *call.Call, now int64, lockstep bool) {
+	c.began, c.running, c.lockstep = now, k, lockstep
+}
+
+// Since is when it began.
+func (c *Current) Since() int64 { return c.began }
+
+// InRounds notes whether it is in lockstep: see Begin.
+func (c *Current) InRounds(yes bool) { c.lockstep = yes }
+
+// Slept reports whether it has slept.
+func (c *Current) Slept() bool { return c.running == nil }
+
+// Begin begins a call, k or, where that is nil, several: see Current. It is the proposal for why the Comm fails or has failed, if there is
+// one: then no call begins.
+func (c *Member) Begin(k *call.Call, lockstep bool) *call.Fault {
+	if f := c.Fate.proposal.Load(); f != nil {
+		return f
+	}
+	c.Current = Current{c.Clock.Clock(), k, lockstep}
+	return nil
+}
+
+// EndCall ends the call under way, and wakes the ranks that wait for what it has posted.
+func (c *Member) EndCall() {
+	if c.Current.running == nil {
+		c.EndSleep()
+	} else if c.Standing.Bell.Set {
+		c.Unpark()
+	}
+	c.Current.running = nil
+	if c.Share.sleepers.Load() != 0 {
+		wakeSleepers(c)
+	}
 }
 
 // The counters of rounds, collectives and records have 32 bits, or travel in 32, and begin again at 0. They begin at 0

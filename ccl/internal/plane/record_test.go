@@ -26,7 +26,7 @@ func TestRecordsAreWhole(t *testing.T) {
 		defer close(done)
 		for seq := uint64(1); !over.Load(); seq++ {
 			r := call.Record{Seq: seq, Count: seq, Start: int64(seq), Root: int32(seq), Kind: call.Kind(seq % 7)}
-			call.StoreRecord(c.Local.Call(1, seq), &r, seq, uint32(seq), r.Kind)
+			op.StoreRecord(c.Local.Call(1, seq), &r, seq, uint32(seq), r.Kind)
 			ordered.Store((*uint64)(unsafe.Pointer(c.Local.Entered(1))), seq<<32|seq&0xffffffff)
 		}
 	}()

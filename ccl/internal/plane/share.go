@@ -15,7 +15,9 @@ type Share struct {
 	Local    *region.Region
 	Me, N    int            // this rank's place among them, and how many there are
 	Host     *shm.Host      // whose memory that is; the site may have another by then, if this Comm is abandoned
+	Ranks    []int          // their ranks in the Comm
 	Spins    int            // looks before giving way
+	Asked    Asked          // what the others want of this one while it waits
 	sleepers *atomic.Uint64 // of Local
 	wish     wish           // see makeWish
 	apart    string         // see Apart
@@ -24,6 +26,19 @@ type Share struct {
 	gone   bool        // under life: the Comm's memory may be another's
 	closed []int       // under life: other hosts whose ranks have all closed the Comm
 	views  []shm.Place // what to unmap at the end
+}
+
+// Asked are requests to this rank, which it answers wherever it waits.
+type Asked struct {
+	count  *atomic.Uint64 // of all of them
+	served uint64         // how many this rank has looked at
+	Answer func()         // answers those that are open
+}
+
+// answer answers the requests that have come since it was called last.
+func (c *Asked) answer(count uint64) {
+	c.served = count
+	c.Answer()
 }
 
 // Look calls f, unless the Comm has been closed and its memory may be another's: it reports whether it has. Goroutines that do not

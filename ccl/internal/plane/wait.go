@@ -68,10 +68,13 @@ const (
 // Pause gives way to others, at first for a moment, later by sleeping. peer is the
 // rank waited for, -1 if there are several.
 func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
+	if n := c.Share.Asked.count.Load(); n != c.Share.Asked.served {
+		c.Share.Asked.answer(n)
+	}
 	if f := c.Fate.cause.Load(); f != nil {
 		return f
 	}
-	if c.Share.Local.Abort().Load() != 0 {
+	if c.Fate.word.Load() != 0 {
 		if f := c.Aborted(); f != nil {
 			return f
 		}

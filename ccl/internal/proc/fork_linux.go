@@ -25,6 +25,9 @@ func newForkMark() *uint32 {
 	return mark
 }
 
+// Parent is what Forked looks at: 1, and 0 in a child.
+func Parent() *uint32 { return forkMark }
+
 // Forked reports whether this process was forked, without exec, from the process of the rank. Such a child has none of the
 // memory that ranks share, and the others would take what it sends for the rank's.
 func Forked() bool { return *forkMark == 0 }

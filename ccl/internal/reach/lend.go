@@ -44,7 +44,6 @@ func (q *request) data(n int) []byte {
 type lending struct {
 	lent     [2][]byte        // what others may ask for in the call under way
 	asked    uint64           // the number of this rank's last request
-	served   uint64           // how many requests it has looked at
 	requests map[int]*request // by rank, as far as they are mapped
 }
 
@@ -69,26 +68,17 @@ func (c *Reach) ask(ctx context.Context, r int, dst []byte, addr uint64) *call.F
 		c.local.Wanted(r).Add(1)
 		c.rank.RingRank(r)
 		for w := (plane.Waiter{}); q.state.Load()>>2 != c.lending.asked || q.state.Load()&3 == wanted; {
-			if f := c.Pause(ctx, &w, c.rank.Group.LocalRank(r)); f != nil {
+			if f := c.rank.Pause(ctx, &w, c.rank.Share.Ranks[r]); f != nil {
 				return f
 			}
 		}
 		if q.state.Load()&3 == denied {
-			return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.LocalRank(r), "the memory of rank %d cannot be read", c.rank.Group.LocalRank(r)))
+			return c.rank.Stop(call.NewFault(call.Backend, c.rank.Share.Ranks[r], "the memory of rank %d cannot be read", c.rank.Share.Ranks[r]))
 		}
 		copy(dst, q.data(n))
 		dst, addr = dst[n:], addr+uint64(n)
 	}
 	return nil
-}
-
-// Pause is a step of any wait of this rank: it first gives what others ask for.
-func (c *Reach) Pause(ctx context.Context, w *plane.Waiter, peer int) *call.Fault {
-	if n := c.local.Wanted(c.me).Load(); n != c.lending.served {
-		c.lending.served = n
-		c.give()
-	}
-	return c.rank.Pause(ctx, w, peer)
 }
 
 // give gives the ranks that ask this one what they ask for.

@@ -56,7 +56,7 @@ func TestAskAndGive(t *testing.T) {
 					case <-stop:
 						return
 					default:
-						_ = owner.Pause(t.Context(), &w, 0)
+						_ = owner.rank.Pause(t.Context(), &w, 0)
 					}
 				}
 			}()

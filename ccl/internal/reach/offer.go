@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -66,7 +67,7 @@ func (c *Reach) Write(r int, p *shm.Span, off int, src []byte, results int) *cal
 
 //go:noinline
 func writePiece(to unsafe.Pointer, piece []byte, move func(dst, src unsafe.Pointer, n int)) {
-	move(to, call.Ptr(piece), len(piece))
+	move(to, op.Ptr(piece), len(piece))
 }
 
 // InterruptedNow is why the call must end, nil if it need not: two loads. Once a rank has said that the Comm has

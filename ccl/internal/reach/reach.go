@@ -35,4 +35,5 @@ type Agreed struct {
 // Init readies how a rank gets at the memory of its host.
 func (c *Reach) Init(m *plane.Member) {
 	c.me, c.n, c.local, c.rank = m.Share.Me, m.Share.N, m.Share.Local, m
+	m.Share.Asked.Answer = c.give
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A Source is where memory of a rank lies. What lies there only Read hands out: nobody else can make a pointer of it.
@@ -66,7 +67,7 @@ func (c *Reach) Read(ctx context.Context, from []Source, n int, buf []byte, stri
 			if f := c.copyFrom(ctx, s, b); f != nil {
 				return f
 			}
-			p = call.Ptr(b)
+			p = op.Ptr(b)
 		}
 		at = append(at, p)
 	}
@@ -116,7 +117,7 @@ func (c *Reach) FillFrom(ctx context.Context, s Source, dst []byte) *call.Fault 
 		piece := dst[i:min(i+tuning.PreemptPiece, len(dst))]
 		from := [1]Source{s.At(i)}
 		f := c.Read(ctx, from[:], len(piece), piece, 0, func(at []unsafe.Pointer) {
-			if at[0] != call.Ptr(piece) { // else it has been read to there
+			if at[0] != op.Ptr(piece) { // else it has been read to there
 				copyPiece(piece, at[0])
 			}
 		})
@@ -128,4 +129,4 @@ func (c *Reach) FillFrom(ctx context.Context, s Source, dst []byte) *call.Fault 
 }
 
 //go:noinline
-func copyPiece(dst []byte, from unsafe.Pointer) { Get(dst, from) }
+func copyPiece(dst []byte, from unsafe.Pointer) { ordered.Get(dst, from) }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // Made is the record of the collective of that place that rank r of this host has made, if it is one of its last.
@@ -11,7 +12,7 @@ func (g *Region) Made(r int, place uint64) (call.Record, bool) {
 	if !g.keeps(r, place) {
 		return call.Record{}, false
 	}
-	rec := call.LoadRecord(g.Call(r, place))
+	rec := op.LoadRecord(g.Call(r, place))
 	// If a word of it is of a later call, that call's predecessor is seen as published now.
 	return rec, rec.Place == place && g.keeps(r, place)
 }
@@ -29,7 +30,7 @@ func (g *Region) Collective(r int) (place, word uint64) {
 	word = g.Entered(r).Load()
 	place = word >> 32
 	// A word for itself: the record may be of another call by now, but no half of a number is read.
-	if whole := call.RecordWords(g.Call(r, place))[0].Load(); uint32(whole) == uint32(place) {
+	if whole := op.RecordWords(g.Call(r, place))[0].Load(); uint32(whole) == uint32(place) {
 		place = whole
 	}
 	return place, word

@@ -59,7 +59,7 @@ func testRegionLayout(t *testing.T, n int) {
 			for _, size := range []int{0, 1, tuning.BesideFlag, tuning.BesideFlag + 1, tuning.LineFrom - 1, tuning.LineFrom, tuning.SlotRoom(n)} {
 				from := uintptr(g.Payload(r, round, size))
 				assert.GreaterOrEqual(t, from, uintptr(g.Data(r, round)))
-				assert.LessOrEqual(t, from+uintptr(size), uintptr(g.at(g.slotOf(r, round)+g.slot)))
+				assert.LessOrEqual(t, from+uintptr(size), uintptr(g.slotOf(r, round))+uintptr(g.slot))
 			}
 		}
 		if n > 2 {
@@ -92,8 +92,8 @@ func TestRegionTurns(t *testing.T) {
 	flags, records := g.Flags(1), g.Records(1)
 	for _, i := range []uint32{0, 3, depth - 1, depth, 3 * depth, last} {
 		assert.Same(t, g.Flag(1, i), flags.At(i), "%d", i)
-		assert.Same(t, g.Call(1, uint64(i)), records.At(uint64(i)), "%d", i)
-		assert.Same(t, g.Call(1, 1<<32+uint64(i)), records.At(1<<32+uint64(i)), "%d", i)
+		assert.Same(t, g.Call(1, uint64(i)), &records[uint64(i)&uint64(kept-1)], "%d", i)
+		assert.Same(t, g.Call(1, 1<<32+uint64(i)), &records[(1<<32+uint64(i))&uint64(kept-1)], "%d", i)
 	}
 	assert.Same(t, g.Flag(0, last+1), g.Flag(0, last-depth+1))
 	assert.Same(t, g.Call(1, 2), g.Call(1, 2+kept))
@@ -111,4 +111,14 @@ func TestPlaced(t *testing.T) {
 	assert.Equal(t, mine.Placed(1, 7), theirs.Payload(1, 7, large))
 	assert.Equal(t, unsafe.Add(mine.Placed(1, 7), 4096), theirs.Payload(1, 8, large))
 	assert.NotEqual(t, mine.Placed(1, 7), theirs.Placed(2, 7))
+}
+
+// What a slot has behind its flag's line is enough for every payload that goes there.
+func TestPayloadsFit(t *testing.T) {
+	for bytes := 1; bytes <= tuning.SlotRoom(2); bytes++ {
+		assert.LessOrEqual(t, BehindFlag(bytes)+bytes, 64+tuning.SlotRoom(2), "%d bytes", bytes)
+	}
+	for _, tc := range []struct{ bytes, at int }{{1, 8}, {tuning.BesideFlag, 8}, {tuning.BesideFlag + 1, 32}, {tuning.LineFrom - 1, 32}, {tuning.LineFrom, 64}} {
+		assert.Equal(t, tc.at, BehindFlag(tc.bytes), "%d bytes", tc.bytes)
+	}
 }

@@ -5,11 +5,12 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // AllToAllV on one host. Only the two ends of a message know its length, so each rank begins with a header
@@ -95,7 +96,7 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	where, from := vBehind, shm.Span{}
 	if total > room {
 		where = vStaged
-		if from = c.rank.Site.Here.Host.SpanOf(out.Mem); call.Ptr(k.Src) != call.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
+		if from = c.rank.Site.Here.Host.SpanOf(out.Mem); op.Ptr(k.Src) != op.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
 			(c.mem.Known.All || (c.mem.Known.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.mem.Known.Moves && movedPays(&c.local.Layout, k.Kind, largest, n)) {
 			where, largest = vOffered, 0
 			c.mem.ToBeRead(&from, out.Mem)
@@ -152,7 +153,7 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 		}
 		switch where {
 		case vBehind:
-			reach.Get(to, unsafe.Add(behindHeader(c.local, r, round), at))
+			ordered.Get(to, unsafe.Add(behindHeader(c.local, r, round), at))
 		case vOffered:
 			wait = true
 			from := *(*shm.Span)(behindHeader(c.local, r, round))
@@ -188,7 +189,7 @@ func (c *Team) putHeader(round uint32, out *call.Vector, where, largest int, fro
 		mine[0] = uint64(len(b))<<2 | uint64(where)
 		switch where {
 		case vBehind:
-			reach.Put(behind, b)
+			ordered.Put(behind, b)
 		case vOffered:
 			from.At += uint64(out.At(1 - c.me))
 			*(*shm.Span)(behind) = from
@@ -203,7 +204,7 @@ func (c *Team) putHeader(round uint32, out *call.Vector, where, largest int, fro
 		}
 		b := out.Parts(r, r+1)
 		if where == vBehind {
-			reach.Put(unsafe.Add(behind, at), b)
+			ordered.Put(unsafe.Add(behind, at), b)
 		}
 		at += len(b)
 	}
@@ -227,7 +228,7 @@ func (c *Team) stageV(round uint32, out *call.Vector, at, length int) *call.Faul
 	}
 	for r := range c.n {
 		if r != c.me {
-			reach.Put(unsafe.Add(to, other(c.me, r)*length), cut(out.Parts(r, r+1), at, length))
+			ordered.Put(unsafe.Add(to, other(c.me, r)*length), cut(out.Parts(r, r+1), at, length))
 		}
 	}
 	return nil

@@ -6,8 +6,10 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -37,7 +39,7 @@ func (c *inPlace) reduceDirectly(ctx context.Context, k *call.Call) *call.Fault 
 	d := c.directly()
 	for r := range c.n {
 		if r == c.me {
-			d.src[r], d.dst[r] = reach.Own(call.Ptr(k.Src)), reach.Own(call.Ptr(k.Dst))
+			d.src[r], d.dst[r] = reach.Own(op.Ptr(k.Src)), reach.Own(op.Ptr(k.Dst))
 			continue
 		}
 		var f *call.Fault
@@ -147,10 +149,10 @@ func (c *inPlace) takeEdges(k *call.Call, round uint32, lead, tail int) *call.Fa
 			return f
 		}
 		if last := min(end, lead); from < last {
-			reach.Get(k.Dst[from:last], unsafe.Add(staged, from))
+			ordered.Get(k.Dst[from:last], unsafe.Add(staged, from))
 		}
 		if at := max(from, inner); at < end {
-			reach.Get(k.Dst[at:end], unsafe.Add(staged, lead+at-inner))
+			ordered.Get(k.Dst[at:end], unsafe.Add(staged, lead+at-inner))
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // The edges are those of all ranks together, in whole elements: everything, if no page is a result's own.
@@ -51,7 +52,7 @@ func TestDirectPart(t *testing.T) {
 		results := make([][]int32, n)
 		for r := range all {
 			results[r] = make([]int32, count)
-			d.src[r], d.dst[r] = reach.Own(call.Ptr(bytesOf(vector(r, 0, count)))), reach.Own(call.Ptr(bytesOf(results[r])))
+			d.src[r], d.dst[r] = reach.Own(op.Ptr(bytesOf(vector(r, 0, count)))), reach.Own(op.Ptr(bytesOf(results[r])))
 		}
 		k := callOf(call.AllReduce, -1, count, results[1], vector(1, 0, count))
 		k.Fold, k.Both = minus, nil
@@ -83,7 +84,7 @@ func TestStagedEdges(t *testing.T) {
 		for me, c := range all {
 			d := c.inPlace.directly()
 			for r := range n {
-				d.src[r], d.dst[r] = reach.Own(call.Ptr(bytesOf(vector(r, 0, count)))), reach.Own(call.Ptr(bytesOf(results[r])))
+				d.src[r], d.dst[r] = reach.Own(op.Ptr(bytesOf(vector(r, 0, count)))), reach.Own(op.Ptr(bytesOf(results[r])))
 			}
 			k := callOf(call.AllReduce, -1, count, results[me], vector(me, 0, count))
 			k.Fold = minus

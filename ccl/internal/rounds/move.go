@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
 // broadcast: the root posts, the others read.
@@ -34,7 +34,7 @@ func (c *Team) broadcast(ctx context.Context, k *call.Call) *call.Fault {
 			if f != nil {
 				return f
 			}
-			reach.Put(to, k.Dst[at:end])
+			ordered.Put(to, k.Dst[at:end])
 			c.slots.post(k, round)
 			continue
 		}
@@ -43,7 +43,7 @@ func (c *Team) broadcast(ctx context.Context, k *call.Call) *call.Fault {
 		if f != nil {
 			return f
 		}
-		reach.Get(k.Dst[at:end], from)
+		ordered.Get(k.Dst[at:end], from)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (c *Team) collect(ctx context.Context, k *call.Call, root int) *call.Fault 
 			if f != nil {
 				return f
 			}
-			reach.Put(to, mine)
+			ordered.Put(to, mine)
 		}
 		c.slots.postInline(k, round, length)
 		if !reader {
@@ -151,7 +151,7 @@ func (c *Team) scatter(ctx context.Context, k *call.Call) *call.Fault {
 				if r == root {
 					copy(k.Dst[min(at, len(k.Dst)):], k.Piece(k.Src, r, at, length))
 				} else {
-					reach.Put(unsafe.Add(to, other(root, r)*length), k.Piece(k.Src, r, at, length))
+					ordered.Put(unsafe.Add(to, other(root, r)*length), k.Piece(k.Src, r, at, length))
 				}
 			}
 			c.slots.post(k, round)
@@ -162,7 +162,7 @@ func (c *Team) scatter(ctx context.Context, k *call.Call) *call.Fault {
 		if f != nil {
 			return f
 		}
-		reach.Get(k.Dst[min(at, len(k.Dst)):min(at+length, len(k.Dst))], unsafe.Add(from, other(root, c.me)*length))
+		ordered.Get(k.Dst[min(at, len(k.Dst)):min(at+length, len(k.Dst))], unsafe.Add(from, other(root, c.me)*length))
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (c *Team) allToAll(ctx context.Context, k *call.Call) *call.Fault {
 		}
 		for r := range c.n {
 			if r != c.me {
-				reach.Put(unsafe.Add(to, other(c.me, r)*length), k.Piece(k.Src, r, at, length))
+				ordered.Put(unsafe.Add(to, other(c.me, r)*length), k.Piece(k.Src, r, at, length))
 			}
 		}
 		c.slots.postInline(k, round, length)

@@ -5,11 +5,13 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // offer is what a rank posts at the beginning of a call.
@@ -123,7 +125,7 @@ func (c *offering) postOffer(ctx context.Context, k *call.Call, src, dst []byte)
 
 func (c *offering) newOffer(src, dst []byte) offer {
 	mine := offer{src: c.rank.Site.Here.Host.SpanOf(src), dst: c.rank.Site.Here.Host.SpanOf(dst)}
-	if len(src) > 0 && call.Ptr(src) == call.Ptr(dst) {
+	if len(src) > 0 && op.Ptr(src) == op.Ptr(dst) {
 		mine.flags = offersInPlace
 	}
 	return mine
@@ -164,7 +166,7 @@ func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, 
 		if f != nil {
 			return 0, false, f
 		}
-		reach.Put(to, src[:first])
+		ordered.Put(to, src[:first])
 		mine.flags |= offersStaged
 	}
 	c.mem.Lend(src, dst)

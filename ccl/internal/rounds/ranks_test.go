@@ -90,8 +90,7 @@ func enter(c *Team, k *call.Call) {
 	if k.DC != nil && k.Kind != call.AllToAllV {
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
-	c.rank.Current.Begin(k, c.rank.Site.Job.Clock())
-	c.rank.Current.InRounds(true)
+	c.rank.Current.Begin(k, c.rank.Site.Job.Clock(), true)
 	c.rank.Order.Enter(k)
 }
 

@@ -6,35 +6,44 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
-	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/internal/op"
 )
 
-// allReduce: small vectors lie beside the flags and everybody adds up all of
-// them; two ranks do the same chunk by chunk; more ranks each reduce one part of a chunk and then collect the parts.
-func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
-	if len(k.Src) <= c.local.Whole {
-		round, f := c.slots.open(ctx, k, false)
-		if f != nil {
+// allReduceInSlots: small vectors lie beside the flags, and everybody adds up all of them.
+func (c *Team) allReduceInSlots(ctx context.Context, k *call.Call) *call.Fault {
+	n := len(k.Src)
+	round, f := c.slots.open(ctx, k, false)
+	if f != nil {
+		return f
+	}
+	if c.n != 2 {
+		if f := c.slots.place(ctx, k, round, n); f != nil {
 			return f
 		}
-		if f := c.slots.place(ctx, k, round, len(k.Src)); f != nil {
-			return f
-		}
-		reach.Put(c.local.Payload(c.staging.holder(c.me, round, len(k.Src)), round, len(k.Src)), k.Src)
-		c.slots.postInline(k, round, len(k.Src))
+	}
+	ordered.Put(c.slots.at(c.me, round, n), k.Src)
+	c.slots.postInline(k, round, n)
+	if c.n != 2 {
 		if f := c.slots.awaitAll(ctx, k, round); f != nil {
 			return f
 		}
-		if c.n == 2 {
-			theirs := c.local.Payload(c.staging.holder(1-c.me, round, len(k.Src)), round, len(k.Src))
-			if c.staging.swaps(len(k.Src)) {
-				ordered.Claim(theirs, len(k.Src))
-			}
-			c.sums.foldTwo(k, call.Ptr(k.Dst), call.Ptr(k.Src), theirs, len(k.Dst))
-			return nil
-		}
-		return c.sums.foldAll(k, call.Ptr(k.Dst), round, len(k.Dst), zero, nil, len(k.Dst), false)
+		return c.sums.foldAll(k, op.Ptr(k.Dst), round, n, zero, nil, n, false)
 	}
+	if f := c.slots.await(ctx, k, 1-c.me, round); f != nil {
+		return f
+	}
+	c.slots.seen = round
+	theirs := c.slots.at(1-c.me, round, n)
+	if n >= c.slots.swap {
+		ordered.Claim(theirs, n)
+	}
+	c.sums.foldTwo(k, op.Ptr(k.Dst), op.Ptr(k.Src), theirs, n)
+	return nil
+}
+
+// allReduce: of vectors too large for that, two ranks add up chunk by chunk, while more ranks each reduce one part of a chunk and then
+// collect the parts, unless they can get at each other's memory.
+func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 	if f := c.offers.acquaint(ctx, k); f != nil {
 		return f
 	}
@@ -63,17 +72,33 @@ func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 	return nil
 }
 
+// foldTwo is foldAll for two ranks and n bytes whose lines the caller has claimed, if need be. The smallest calls use it.
+func (c *sums) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
+	a, b := own, theirs
+	if c.me == 1 {
+		a, b = b, a
+	}
+	fold := k.Fold
+	if n > c.local.Whole && c.offers.streams(k.Kind, len(k.Dst)) && op.Ptr(k.Dst) != op.Ptr(k.Src) {
+		fold = k.Stream
+	}
+	fold(dst, a, b, n/k.Elem)
+	if k.Scale != nil {
+		k.Scale(dst, n/k.Elem, 2)
+	}
+}
+
 // allReduceTwo reduces between two ranks, each of which stages one chunk ahead of
 // the one it waits for, so that the flag's way is never waited for; of the first it has been waited for if that
 // was staged ahead.
 func (c *Team) allReduceTwo(ctx context.Context, k *call.Call, length int, ahead bool) *call.Fault {
-	stream := c.offers.streams(call.AllReduce, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src)
+	stream := c.offers.streams(call.AllReduce, len(k.Dst)) && op.Ptr(k.Dst) != op.Ptr(k.Src)
 	stageNext := func(at int) (uint32, *call.Fault) {
 		round, to, f := c.staging.begin(ctx, k, noSlot)
 		if f != nil {
 			return 0, f
 		}
-		reach.Put(to, k.Src[at:min(at+length, len(k.Src))])
+		ordered.Put(to, k.Src[at:min(at+length, len(k.Src))])
 		c.slots.post(k, round)
 		return round, nil
 	}
@@ -97,7 +122,7 @@ func (c *Team) allReduceTwo(ctx context.Context, k *call.Call, length int, ahead
 		}
 		c.slots.seen = round
 		end := min(at+length, len(k.Src))
-		if f := c.sums.foldAll(k, call.Ptr(k.Dst[at:]), round, noSlot, zero, call.Ptr(k.Src[at:]), end-at, stream); f != nil {
+		if f := c.sums.foldAll(k, op.Ptr(k.Dst[at:]), round, noSlot, zero, op.Ptr(k.Src[at:]), end-at, stream); f != nil {
 			return f
 		}
 	}
@@ -114,7 +139,7 @@ func (c *Team) reduceParts(ctx context.Context, k *call.Call, src, dst []byte, r
 		if round, at, f = c.staging.begin(ctx, k, noSlot); f != nil {
 			return f
 		}
-		reach.Put(at, src)
+		ordered.Put(at, src)
 		c.slots.post(k, round)
 		if f := c.slots.awaitAll(ctx, k, round); f != nil {
 			return f
@@ -145,7 +170,7 @@ func (c *Team) reduceParts(ctx context.Context, k *call.Call, src, dst []byte, r
 			return f
 		}
 		from, end := c.staging.part(len(src), r)
-		reach.Get(dst[from:end], unsafe.Add(p, from))
+		ordered.Get(dst[from:end], unsafe.Add(p, from))
 	}
 	c.slots.seen = sums
 	return nil
@@ -164,7 +189,7 @@ func (c *Team) reduce(ctx context.Context, k *call.Call) *call.Fault {
 		if c.me != root {
 			return c.stream.sendStream(ctx, k, k.Src)
 		}
-		return c.stream.receiveStream(ctx, k, k.Dst, call.Ptr(k.Src))
+		return c.stream.receiveStream(ctx, k, k.Dst, op.Ptr(k.Src))
 	}
 	length, inSlot := c.staging.layoutReduced(len(k.Src))
 	for i := range call.Pieces(len(k.Src), length) {
@@ -184,14 +209,14 @@ func (c *Team) reduce(ctx context.Context, k *call.Call) *call.Fault {
 			return f
 		}
 		var own unsafe.Pointer // the root's operand, unless it is overwritten before it is reduced
-		if c.me == root && call.Ptr(k.Dst) != call.Ptr(k.Src) {
-			own = call.Ptr(k.Src[at:])
+		if c.me == root && op.Ptr(k.Dst) != op.Ptr(k.Src) {
+			own = op.Ptr(k.Src[at:])
 		} else {
 			to, f := c.staging.room(ctx, k, round, inSlot)
 			if f != nil {
 				return f
 			}
-			reach.Put(to, k.Src[at:end])
+			ordered.Put(to, k.Src[at:end])
 		}
 		c.slots.post(k, round)
 		if c.me != root {
@@ -200,7 +225,7 @@ func (c *Team) reduce(ctx context.Context, k *call.Call) *call.Fault {
 		if f := c.slots.awaitAll(ctx, k, round); f != nil {
 			return f
 		}
-		if f := c.sums.foldAll(k, call.Ptr(dst), round, inSlot, zero, own, len(dst), false); f != nil {
+		if f := c.sums.foldAll(k, op.Ptr(dst), round, inSlot, zero, own, len(dst), false); f != nil {
 			return f
 		}
 	}
@@ -228,9 +253,9 @@ func (c *Team) reduceScatter(ctx context.Context, k *call.Call) *call.Fault {
 		}
 		for r := range c.n {
 			if blocks > 1 {
-				reach.Put(unsafe.Add(to, r*length), k.Piece(k.Src, r, i*length, length))
+				ordered.Put(unsafe.Add(to, r*length), k.Piece(k.Src, r, i*length, length))
 			} else if r != c.me {
-				reach.Put(to, k.Piece(k.Src, r, i*length, length))
+				ordered.Put(to, k.Piece(k.Src, r, i*length, length))
 			}
 		}
 		c.slots.postInline(k, round, length)
@@ -243,9 +268,9 @@ func (c *Team) reduceScatter(ctx context.Context, k *call.Call) *call.Fault {
 		if blocks > 1 {
 			from = func(int) int { return c.me * length }
 		} else {
-			own = call.Ptr(mine)
+			own = op.Ptr(mine)
 		}
-		if f := c.sums.foldAll(k, call.Ptr(dst), round, inSlot, from, own, len(mine), false); f != nil {
+		if f := c.sums.foldAll(k, op.Ptr(dst), round, inSlot, from, own, len(mine), false); f != nil {
 			return f
 		}
 	}

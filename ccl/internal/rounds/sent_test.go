@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	this "github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // ringOf makes the ring of what one rank alone sends so large, for a test; 0: as small as it can be.
@@ -55,11 +56,11 @@ func TestPieces(t *testing.T) {
 				}
 				at, f := all[0].staging.piece(0, n)
 				require.Nil(t, f)
-				from := uintptr(at) - uintptr(call.Ptr(mem))
+				from := uintptr(at) - uintptr(op.Ptr(mem))
 				for _, c := range all[1:] {
 					at, f := c.staging.piece(0, n)
 					require.Nil(t, f)
-					require.Equal(t, from, uintptr(at)-uintptr(call.Ptr(c.staging.sent.mem[0])))
+					require.Equal(t, from, uintptr(at)-uintptr(op.Ptr(c.staging.sent.mem[0])))
 				}
 				require.LessOrEqual(t, from+uintptr(n), uintptr(len(mem)))
 				require.Zero(t, from%64)

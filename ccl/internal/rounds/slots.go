@@ -2,7 +2,9 @@ package rounds
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -22,6 +24,7 @@ type slots struct {
 	mem   *reach.Reach
 	own   region.Flags // this rank's own
 	seen  uint32       // a round that all ranks are known to have posted
+	swap  int          // from so many bytes on two ranks swap the lines of their slots: see at
 	ring  ring
 }
 
@@ -34,7 +37,10 @@ type ring struct {
 
 // begin says how many rounds there seem to have been: see plane.Order.BeginAt.
 func (c *slots) begin(start uint32) {
-	c.seen = start
+	c.seen, c.swap = start, math.MaxInt
+	if from := c.local.Layout.SwapFrom; c.n == 2 && from > 0 {
+		c.swap = from
+	}
 	for i := range c.ring.last {
 		c.ring.last[i] = start - c.local.Depth // long ago
 	}
@@ -59,6 +65,15 @@ func (c *slots) openLate(ctx context.Context, k *call.Call, staged bool) (uint32
 		return c.rank.Order.Round, nil
 	}
 	return c.rank.Order.Round, c.catchUp(ctx, k, need)
+}
+
+// at is where rank r's n bytes of round lie, in a round in which all ranks have as many: two ranks swap the lines behind the flags', as
+// they do those of staging memory.
+func (c *slots) at(r int, round uint32, n int) unsafe.Pointer {
+	if n >= c.swap {
+		r = c.local.Turn(r, round/c.local.Depth)
+	}
+	return c.local.Payload(r, round, n)
 }
 
 // place finds room for this rank's n bytes of round, which it has opened.
@@ -144,7 +159,7 @@ func (c *slots) catchUp(ctx context.Context, k *call.Call, need uint32) *call.Fa
 				continue
 			}
 			looks = 0
-			if f := c.mem.Pause(ctx, &w, c.rank.Group.LocalRank(r)); f != nil {
+			if f := c.rank.Pause(ctx, &w, c.rank.Share.Ranks[r]); f != nil {
 				return f
 			}
 		}
@@ -155,7 +170,9 @@ func (c *slots) catchUp(ctx context.Context, k *call.Call, need uint32) *call.Fa
 
 // post says that this rank's data of round is there.
 func (c *slots) post(k *call.Call, round uint32) {
-	inject.At("cpu.post")
+	if inject.On {
+		inject.At("cpu.post")
+	}
 	ordered.Post(c.own.At(round), uint64(round)<<32|uint64(k.Hash), c.own.At(round+1))
 }
 
@@ -188,7 +205,7 @@ func (c *slots) await(ctx context.Context, k *call.Call, r int, round uint32) *c
 		if uint32(v>>32) == round || int32(uint32(v>>32)-round) > 0 {
 			return c.rank.Stop(c.rank.Share.Differs(r, k.Place))
 		}
-		if f := c.mem.Pause(ctx, &w, c.rank.Group.LocalRank(r)); f != nil {
+		if f := c.rank.Pause(ctx, &w, c.rank.Share.Ranks[r]); f != nil {
 			return f
 		}
 	}

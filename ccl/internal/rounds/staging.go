@@ -8,7 +8,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -61,27 +60,13 @@ const noSlot = -1
 // slotOf is where rank r's n bytes of round lie.
 func (c *staging) slotOf(r int, round uint32, n int) (unsafe.Pointer, *call.Fault) {
 	if n != noSlot {
-		return c.local.Payload(c.holder(r, round, n), round, n), nil
+		return c.slots.at(r, round, n), nil
 	}
 	return c.stage(r, round)
 }
 
-// holder is the rank in whose slot n bytes of r lie, in a round in which all ranks have as many.
-func (c *staging) holder(r int, round uint32, n int) int {
-	if c.swaps(n) {
-		return c.local.Turn(r, round/c.local.Depth)
-	}
-	return r
-}
-
-// swaps reports whether two ranks swap the lines of their slots behind the flag's, as they do those of staging memory.
-func (c *staging) swaps(n int) bool {
-	from := c.local.Layout.SwapFrom
-	return c.n == 2 && from > 0 && n >= from
-}
-
 // returns reports whether a rank that reads n bytes of the other, or staged ones, writes there next.
-func (c *staging) returns(n int) bool { return n == noSlot || c.swaps(n) }
+func (c *staging) returns(n int) bool { return n == noSlot || n >= c.slots.swap }
 
 // begin opens a round and returns where this rank's n bytes of it go.
 func (c *staging) begin(ctx context.Context, k *call.Call, n int) (round uint32, to unsafe.Pointer, f *call.Fault) {
@@ -127,7 +112,7 @@ func (c *staging) layout(block, blocks int) (length, inSlot int) {
 // two ranks the reader writes there next, so it takes the lines as its own.
 func (c *staging) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 	if c.n != 2 || !bothWays {
-		reach.Get(dst, from)
+		ordered.Get(dst, from)
 		return
 	}
 	n := len(dst)
@@ -136,7 +121,7 @@ func (c *staging) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 		if next := at + tuning.ClaimPiece; next < n {
 			ordered.Claim(unsafe.Add(from, next), min(tuning.ClaimPiece, n-next))
 		}
-		reach.Get(dst[at:min(at+tuning.ClaimPiece, n)], unsafe.Add(from, at))
+		ordered.Get(dst[at:min(at+tuning.ClaimPiece, n)], unsafe.Add(from, at))
 	}
 }
 

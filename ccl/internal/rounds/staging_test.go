@@ -37,19 +37,20 @@ func TestLayout(t *testing.T) {
 
 // Two ranks that swap the lines of their slots write where they have read the last time that the slot was used; smaller
 // payloads, and those of more ranks, stay in the slots of the rank that has them.
-func TestHolder(t *testing.T) {
+func TestSwappedSlots(t *testing.T) {
 	swapFrom(t, true)
 	for _, n := range []int{2, 3} {
 		c := ranksOf(t, n, byStage)[0]
 		depth := c.local.Depth
 		for _, round := range []uint32{0, 1, depth - 1, depth, 5*depth + 3, ^uint32(0), ^uint32(0) - depth} {
 			for r := range 2 {
-				require.Equal(t, r, c.staging.holder(r, round, tuning.LineFrom-1))
+				require.Equal(t, c.local.Payload(r, round, tuning.LineFrom-1), c.slots.at(r, round, tuning.LineFrom-1))
 				if n > 2 {
-					require.Equal(t, r, c.staging.holder(r, round, tuning.LineFrom))
+					require.Equal(t, c.local.Payload(r, round, tuning.LineFrom), c.slots.at(r, round, tuning.LineFrom))
 					continue
 				}
-				require.Equal(t, c.staging.holder(1-r, round, tuning.LineFrom), c.staging.holder(r, round+depth, tuning.LineFrom), "round %d", round)
+				require.Equal(t, c.slots.at(1-r, round, tuning.LineFrom), c.slots.at(r, round+depth, tuning.LineFrom), "round %d", round)
+				require.NotEqual(t, c.slots.at(r, round, tuning.LineFrom), c.slots.at(r, round+depth, tuning.LineFrom), "round %d", round)
 			}
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
 
@@ -70,12 +70,12 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 		if f != nil {
 			return f
 		}
-		reach.Put(c.local.Payload(c.me, round, n), src)
+		ordered.Put(c.local.Payload(c.me, round, n), src)
 		c.slots.post(k, round)
 		if n > tuning.BesideFlag { // the next call's data begin in a line that the other has, too
 			ahead := 1
 			if n <= c.local.Layout.ClaimSent {
-				ahead = tuning.BehindFlag(n) + n - 64
+				ahead = region.BehindFlag(n) + n - 64
 			}
 			ordered.Claim(unsafe.Add(unsafe.Pointer(c.local.Flag(c.me, round+1)), 64), ahead)
 		}
@@ -87,7 +87,7 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 		if f != nil {
 			return f
 		}
-		reach.Put(to, src[:n])
+		ordered.Put(to, src[:n])
 		c.slots.post(k, round)
 		if c.local.Layout.ClaimAhead && n > c.local.Inline && n <= tuning.StreamPiece {
 			mem := c.staging.sent.mem[c.me]
@@ -106,7 +106,7 @@ func (c *stream) fetchAhead(round uint32, n int) {
 	}
 	lines := 1
 	if n > tuning.BesideFlag {
-		lines = tuning.BehindFlag(n) + n
+		lines = region.BehindFlag(n) + n
 	}
 	ordered.Fetch(unsafe.Pointer(c.local.Flag(1-c.me, round+2)), lines)
 }
@@ -148,11 +148,11 @@ func (c *stream) receivePiece(ctx context.Context, k *call.Call, round uint32, d
 	c.slots.seen = round
 	switch {
 	case own == nil && len(dst) > c.local.Inline && c.offers.streams(k.Kind, len(k.Dst)):
-		reduce.Stream(call.Ptr(dst), from, len(dst))
+		reduce.Stream(op.Ptr(dst), from, len(dst))
 	case own == nil:
-		reach.Get(dst, from)
+		ordered.Get(dst, from)
 	default:
-		c.sums.foldTwo(k, call.Ptr(dst), own, from, len(dst))
+		c.sums.foldTwo(k, op.Ptr(dst), own, from, len(dst))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	this "github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A stream carries each size as it is, either way, and reduces it where asked, in the order of ranks.
@@ -27,7 +28,7 @@ func TestStream(t *testing.T) {
 					if c.me == from {
 						return c.stream.sendStream(t.Context(), k, k.Src)
 					}
-					own := call.Ptr(k.Src)
+					own := op.Ptr(k.Src)
 					if !reduced {
 						own = nil
 					} else {

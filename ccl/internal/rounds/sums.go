@@ -89,22 +89,6 @@ func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot in
 	return nil
 }
 
-// foldTwo is foldAll for two ranks and n bytes whose lines the caller has claimed, if need be. The smallest calls use it.
-func (c *sums) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
-	a, b := own, theirs
-	if c.me == 1 {
-		a, b = b, a
-	}
-	fold := k.Fold
-	if n > c.local.Inline && c.offers.streams(k.Kind, len(k.Dst)) && call.Ptr(k.Dst) != call.Ptr(k.Src) {
-		fold = k.Stream
-	}
-	fold(dst, a, b, n/k.Elem)
-	if k.Scale != nil {
-		k.Scale(dst, n/k.Elem, 2)
-	}
-}
-
 func zero(int) int { return 0 }
 
 // operands is room for the places of n operands.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/reach"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
@@ -43,10 +43,10 @@ func TestFoldTwo(t *testing.T) {
 		k := callOf(call.AllReduce, -1, n, dst, vector(me, 0, n))
 		k.Fold = minus
 		own, theirs := bytesOf(vector(me, 0, n)), bytesOf(vector(1-me, 0, n))
-		c.sums.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
+		c.sums.foldTwo(k, op.Ptr(k.Dst), op.Ptr(own), op.Ptr(theirs), 4*n)
 		assert.Equal(t, difference(2, n), dst, "rank %d", me)
 		k.Scale = reduce.Scale(op.Int32)
-		c.sums.foldTwo(k, call.Ptr(k.Dst), call.Ptr(own), call.Ptr(theirs), 4*n)
+		c.sums.foldTwo(k, op.Ptr(k.Dst), op.Ptr(own), op.Ptr(theirs), 4*n)
 		assert.Equal(t, difference(2, n)[7]/2, dst[7], "rank %d: an average", me)
 	}
 }
@@ -87,13 +87,13 @@ func TestFoldAll(t *testing.T) {
 					if r == 1 && tc.own {
 						clear(v) // it is not to be read
 					}
-					reach.Put(to, bytesOf(v))
+					ordered.Put(to, bytesOf(v))
 				}
 				var own unsafe.Pointer
 				if tc.own {
 					own = unsafe.Pointer(unsafe.SliceData(vector(1, 0, whole)))
 				}
-				f := all[1].sums.foldAll(k, call.Ptr(k.Dst), round, inSlot, func(int) int { return 4 * tc.from }, own, 4*tc.count, false)
+				f := all[1].sums.foldAll(k, op.Ptr(k.Dst), round, inSlot, func(int) int { return 4 * tc.from }, own, 4*tc.count, false)
 				require.Nil(t, f)
 				same(t, difference(n, whole)[tc.from:], dst, "reduced")
 			})

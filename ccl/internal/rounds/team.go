@@ -79,6 +79,9 @@ func (c *Team) Inline(k *call.Call) bool {
 func (c *Team) RunLocal(ctx context.Context, k *call.Call) *call.Fault {
 	switch k.Kind {
 	case call.AllReduce:
+		if len(k.Src) <= c.local.Whole {
+			return c.allReduceInSlots(ctx, k)
+		}
 		return c.allReduce(ctx, k)
 	case call.Reduce:
 		return c.reduce(ctx, k)

@@ -8,7 +8,7 @@ import (
 // The sizes of what the n ranks of a host share.
 const (
 	BesideFlag = 56  // bytes that lie in the cache line of a slot's flag
-	LineFrom   = 512 // with two ranks, payloads from here on begin with a cache line of their own: see BehindFlag
+	LineFrom   = 512 // with two ranks, payloads from here on begin with a cache line of their own: see BehindFlag of package region
 
 	MaxSegments = 64 // of the ring of a rank, one of more than two: see RingSegments
 	StageDepth  = 4  // slots of a rank's staging memory
@@ -108,20 +108,6 @@ func SlotRoom(n int) int {
 		return slotTwo
 	}
 	return Inline(n)
-}
-
-// BehindFlag is where in a slot a payload of so many bytes begins, if it lies there. With two ranks, payloads of LineFrom bytes and
-// more begin with a cache line of their own, and smaller ones in the flag's: on an Emerald Rapids VM an AllToAll of 4 KiB took
-// 0.81 us with blocks right behind the flag and 0.70 in lines of their own; one of 512 bytes took 0.44 and 0.47, and 0.41 at
-// byte 32.
-func BehindFlag(bytes int) int {
-	switch {
-	case bytes <= BesideFlag:
-		return 8
-	case bytes < LineFrom:
-		return 32
-	}
-	return 64
 }
 
 // StageChunk is how much each of n ranks stages at once: 128 KiB stay in its L2, and the whole host stages at most 16 MiB, or

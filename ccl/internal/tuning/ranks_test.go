@@ -36,16 +36,6 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// What a slot has behind its flag's line is enough for every payload that goes there.
-func TestPayloadsFit(t *testing.T) {
-	for bytes := 1; bytes <= SlotRoom(2); bytes++ {
-		require.LessOrEqual(t, BehindFlag(bytes)+bytes, 64+SlotRoom(2), "%d bytes", bytes)
-	}
-	for _, tc := range []struct{ bytes, at int }{{1, 8}, {BesideFlag, 8}, {BesideFlag + 1, 32}, {LineFrom - 1, 32}, {LineFrom, 64}} {
-		require.Equal(t, tc.at, BehindFlag(tc.bytes), "%d bytes", tc.bytes)
-	}
-}
-
 // The ring of what one rank alone sends holds one more of the largest pieces than may be under way.
 func TestSentRing(t *testing.T) {
 	for _, ring := range []int{0, 2 << 20, 8 << 20} {

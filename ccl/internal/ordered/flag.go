@@ -1,12 +1,9 @@
-// Package fence lets one goroutine say that it is inside something at the price of a plain store, where the rare other one that
-// wants to know whether it is pays for both: by membarrier(2), where there is that.
-package fence
+package ordered
 
 import (
 	"sync"
 	"sync/atomic"
-
-	"github.com/goccl/goccl/ccl/internal/ordered"
+	"unsafe"
 )
 
 // Flag is set and cleared by one goroutine and read by others. Who sets it looks next at what others store before
@@ -17,14 +14,14 @@ type Flag struct{ v uint64 }
 // not wait until all stores before it, of which the slots' lines may have to come from other cores, are done.
 func (f *Flag) Set() {
 	if fences.Load() {
-		ordered.Store(&f.v, 1)
+		Store(&f.v, 1)
 		return
 	}
 	atomic.StoreUint64(&f.v, 1)
 }
 
 // Clear clears it after all that was written before.
-func (f *Flag) Clear() { ordered.Store(&f.v, 0) }
+func (f *Flag) Clear() { Store(&f.v, 0) }
 
 // Load reports whether it is set.
 func (f *Flag) Load() bool { return atomic.LoadUint64(&f.v) != 0 }
@@ -44,4 +41,12 @@ func Heavy() {
 	if fences.Load() {
 		fence()
 	}
+}
+
+// Put copies src to where others read it.
+func Put(to unsafe.Pointer, src []byte) { Copy(to, unsafe.Pointer(unsafe.SliceData(src)), len(src)) }
+
+// Get copies to dst what another has put at from.
+func Get(dst []byte, from unsafe.Pointer) {
+	Copy(unsafe.Pointer(unsafe.SliceData(dst)), from, len(dst))
 }

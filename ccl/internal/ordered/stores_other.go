@@ -1,7 +1,6 @@
 //go:build !amd64 || noasm || race
 
-// Package ordered has the stores that publish, so that who sees what they store sees all that was written before, and
-// the copies of what they publish.
+// Package ordered: see stores_amd64.go. Here the stores are atomic ones.
 package ordered
 
 import (
@@ -26,4 +25,9 @@ func Fetch(p unsafe.Pointer, n int) {}
 func Loaded() {
 	var x uint64
 	atomic.AddUint64(&x, 1)
+}
+
+// Copy copies n bytes. dst and src must not overlap.
+func Copy(dst, src unsafe.Pointer, n int) {
+	copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
 }

@@ -1,6 +1,6 @@
 //go:build !race
 
-package call
+package op
 
 // StoreRecord writes to p what its rank says of the call in r, field by field: wide loads of what has just been
 // written in narrow stores would wait for these to leave the store buffer. The caller has just written r.Hash and r.Place,

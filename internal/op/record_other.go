@@ -1,6 +1,6 @@
 //go:build race || !amd64
 
-package call
+package op
 
 import "unsafe"
 

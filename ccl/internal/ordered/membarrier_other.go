@@ -1,6 +1,6 @@
 //go:build !linux
 
-package fence
+package ordered
 
 func registerFence() bool { return false }
 

@@ -1,10 +1,15 @@
 //go:build amd64 && !noasm && !race
 
-// Package ordered has the stores that publish, so that who sees what they store sees all that was written before, and
-// the copies of what they publish.
+// Package ordered has the stores that publish, so that a rank that sees what they store sees all that was written before; the
+// copies of what they publish; and a flag that costs its goroutine a plain store, where the rare other one that looks at it pays for
+// both: by membarrier(2), where there is that.
 package ordered
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/goccl/goccl/ccl/internal/machine"
+)
 
 // Store stores v after all stores before it. x86 keeps the order of stores, so a plain one will do,
 // where atomic.StoreUint64 is an XCHG, 5 to 10 ns dearer. So does Go's compiler: to it each store
@@ -30,3 +35,23 @@ func Fetch(p unsafe.Pointer, n int)
 
 // Loaded keeps what was loaded before it, by whatever loads, before the atomic loads that follow: here all loads are in order.
 func Loaded() {}
+
+// stringFrom is from how many bytes on REP MOVSB beats the loops of Go's memmove.
+const stringFrom = 1 << 10
+
+// Copy copies n bytes. dst and src must not overlap.
+func Copy(dst, src unsafe.Pointer, n int) {
+	if n >= stringFrom && moves {
+		moveString(dst, src, n)
+		return
+	}
+	copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
+}
+
+// moves says that REP MOVSB is the fastest copy here.
+var moves = machine.CPU.MoveString
+
+// moveString is REP MOVSB.
+//
+//go:noescape
+func moveString(dst, src unsafe.Pointer, n int)

@@ -1,4 +1,4 @@
-package fence
+package ordered
 
 import (
 	"sync/atomic"
