@@ -4,7 +4,7 @@
 //
 //	members   here     -> lead     I take part
 //	lead      propose  -> members  these ranks are alive
-//	members   ready    -> lead     I know the proposal; this is my host's memory for it
+//	members   ready    -> lead     I know the proposal, and have made what it needs
 //	lead      decide   -> members  it is decided
 //	members   decided  -> lead     I know the decision
 //	lead      done     -> members  all know it: return
@@ -35,9 +35,9 @@ type Kind byte
 const (
 	Here    Kind = iota + 1 // I take part, and know of no decision
 	Propose                 // Ranks are the members
-	Ready                   // Offs[0] is the memory that I made for my host, 0: another does
-	Decide                  // Ranks, Offs, the memory of each host, and Ended
-	Decided                 // I know it: Ranks, Offs, Ended
+	Ready                   // I have made what the proposal needs of me
+	Decide                  // Ranks and Ended
+	Decided                 // I know it: Ranks, Ended
 	Done                    // all know it
 	Quit                    // I give up
 	Alive                   // nothing new
@@ -52,8 +52,16 @@ type Notice struct {
 	Kind   Kind
 	Ballot uint64 // of the proposal: round<<32 | lead
 	Ranks  []int32
-	Offs   []uint64
 	Ended  []int32 // of the ranks that are no members: those whose end is certain
+}
+
+// Same reports whether n says what o does, as far as a glance tells: with the very same lists.
+func (n *Notice) Same(o *Notice) bool {
+	return n.Kind == o.Kind && n.Ballot == o.Ballot && same(n.Ranks, o.Ranks) && same(n.Ended, o.Ended)
+}
+
+func same(a, b []int32) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // Letter is a Notice on its way to a rank.
@@ -68,7 +76,7 @@ type End byte
 // The ends.
 const (
 	Open   End = iota
-	Agreed     // Ranks and Offs are decided, and all know it
+	Agreed     // Ranks are decided, and all know it
 	Out        // the others have given this rank up
 	GaveUp     // it comes to nothing, for all
 )
@@ -88,18 +96,17 @@ const (
 type Party struct {
 	Me      int
 	End     End
-	Quitter int // whose giving up ended it, where End is GaveUp: this rank's own, if its memory could not be made
+	Quitter int // whose giving up ended it, where End is GaveUp: this rank's own, if Make failed
 	Failed  error
 	Post    []Letter
 
 	Decided bool
 	Ranks   []int32 // of the proposal, or the decision
-	Offs    []uint64
 	Ended   []int32 // of the decision: the other ranks whose end was certain to the lead
 
-	// Make makes the memory for this rank's host, if it is the first of ranks there, and
-	// takes back what it made before. It is 0 where another makes it.
-	Make func(ranks []int32) (uint64, error)
+	// Make makes what this rank is to have for the proposal of that ballot before it says that it is
+	// ready, and takes back what it made before. So it is there once the proposal is decided.
+	Make func(ballot uint64, ranks []int32) error
 	// HasEnded reports whether it is certain that rank r, which is gone, has ended: it is not only silent or out of reach. It
 	// may be nil: then nothing is certain.
 	HasEnded func(r int) bool
@@ -109,14 +116,14 @@ type Party struct {
 	gone   []bool
 	lead   int
 	ballot uint64
-	made   uint64
-	said   []Notice // the last answer of each rank to this lead
+	made   uint64   // the ballot of the last proposal for which Make was called
+	said   []Notice // the last answer of each rank to this lead; nil: it has not led yet
 	heard  int      // of a lead: it waits for no rank below this one in this phase
 }
 
 // New is rank me's part, of size ranks. Look begins it.
-func New(me, size int, make_ func([]int32) (uint64, error)) *Party {
-	return &Party{Me: me, Quitter: -1, Make: make_, gone: make([]bool, size), lead: -1, ballot: uint64(me), said: make([]Notice, size)}
+func New(me, size int, make_ func(ballot uint64, ranks []int32) error) *Party {
+	return &Party{Me: me, Quitter: -1, Make: make_, gone: make([]bool, size), lead: -1, ballot: uint64(me)}
 }
 
 // Lead is the rank that this one follows, or itself.
@@ -266,7 +273,7 @@ func (p *Party) Renewed(r int) {
 func (p *Party) present() {
 	n := Notice{Kind: Here}
 	if p.Decided {
-		n = Notice{Kind: Decided, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs, Ended: p.Ended}
+		n = Notice{Kind: Decided, Ballot: p.ballot, Ranks: p.Ranks, Ended: p.Ended}
 	}
 	p.post(p.lead, n)
 }
@@ -277,7 +284,7 @@ func (p *Party) ask(r int) {
 	case proposing:
 		p.post(r, Notice{Kind: Propose, Ballot: p.ballot, Ranks: p.Ranks})
 	case telling:
-		p.post(r, Notice{Kind: Decide, Ballot: p.ballot, Ranks: p.Ranks, Offs: p.Offs, Ended: p.Ended})
+		p.post(r, Notice{Kind: Decide, Ballot: p.ballot, Ranks: p.Ranks, Ended: p.Ended})
 	}
 }
 
@@ -299,11 +306,7 @@ func (p *Party) hearMember(r int, n Notice) {
 		return
 	case Here: // the other is to know that the lead has come
 		p.post(r, Notice{Kind: Alive})
-	case Ready:
-		if len(n.Offs) == 0 {
-			return
-		}
-	case Decided:
+	case Ready, Decided:
 	default:
 		return
 	}
@@ -325,7 +328,7 @@ func (p *Party) hearLead(n Notice) {
 				return
 			}
 		}
-		p.post(p.lead, Notice{Kind: Ready, Ballot: n.Ballot, Offs: []uint64{p.made}})
+		p.post(p.lead, Notice{Kind: Ready, Ballot: n.Ballot})
 	case Decide:
 		if p.Decided && p.ballot != n.Ballot { // by a lead that does not know that it was given up
 			return
@@ -343,7 +346,7 @@ func (p *Party) hearLead(n Notice) {
 
 // decided takes in what is decided.
 func (p *Party) decided(n *Notice) {
-	p.Decided, p.ballot, p.Ranks, p.Offs, p.Ended = true, n.Ballot, n.Ranks, n.Offs, n.Ended
+	p.Decided, p.ballot, p.Ranks, p.Ended = true, n.Ballot, n.Ranks, n.Ended
 }
 
 // certain lists the ranks that are no members and whose end is certain. The lead alone says so, in its decision: what ranks
@@ -357,16 +360,19 @@ func (p *Party) certain() (ended []int32) {
 	return ended
 }
 
-// make makes the memory for the proposal.
+// make makes what the proposal needs of this rank.
 func (p *Party) make() bool {
-	var err error
-	if p.made, err = p.Make(p.Ranks); err != nil {
-		p.Failed = err
+	p.made = p.ballot
+	if p.Failed = p.Make(p.ballot, p.Ranks); p.Failed != nil {
 		p.quit(p.Me)
 		return false
 	}
 	return true
 }
+
+// Made is the ballot of the last proposal for which this rank has made what it is to have, 0 if there was none. Once the
+// agreement is reached it is Ballot.
+func (p *Party) Made() uint64 { return p.made }
 
 // advance goes as far as what is known allows.
 func (p *Party) advance() {
@@ -380,7 +386,7 @@ func (p *Party) advance() {
 			return
 		}
 		p.enter(gathering)
-		clear(p.said)
+		p.said = make([]Notice, len(p.gone))
 	}
 	for p.Leads() && p.End == Open && p.First() < 0 {
 		p.next()
@@ -417,16 +423,10 @@ func (p *Party) next() {
 			p.propose()
 		}
 	case proposing:
-		p.Offs = nil
 		for _, r := range p.Ranks {
-			switch {
-			case int(r) == p.Me:
-				p.Offs = append(p.Offs, p.made)
-			case p.gone[r]:
+			if p.gone[r] {
 				p.enter(gathering)
 				return
-			case p.said[r].Offs[0] != 0:
-				p.Offs = append(p.Offs, p.said[r].Offs[0])
 			}
 		}
 		p.Decided, p.Ended = true, p.certain()

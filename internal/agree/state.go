@@ -29,7 +29,7 @@ func (p *Party) Append(b []byte) []byte {
 		}
 	}
 	b = binary.LittleEndian.AppendUint64(b, p.ballot)
-	b = appendLists(b, p.Ranks, p.Offs, p.Ended)
+	b = appendLists(b, p.Ranks, p.Ended)
 	b = binary.LittleEndian.AppendUint64(b, p.made)
 	for i := range p.said {
 		b = p.said[i].Append(b)
@@ -40,7 +40,7 @@ func (p *Party) Append(b []byte) []byte {
 // AppendEnd is Append of a party that has come to its end.
 func (p *Party) AppendEnd(b []byte) []byte {
 	if b = append(b, byte(p.End)); p.End == Agreed {
-		b = appendLists(binary.LittleEndian.AppendUint64(b, p.ballot), p.Ranks, p.Offs, p.Ended)
+		b = appendLists(binary.LittleEndian.AppendUint64(b, p.ballot), p.Ranks, p.Ended)
 	}
 	return b
 }
@@ -51,19 +51,16 @@ func (n *Notice) Append(b []byte) []byte {
 	if n.Kind == 0 {
 		return b
 	}
-	return appendLists(binary.LittleEndian.AppendUint64(b, n.Ballot), n.Ranks, n.Offs, n.Ended)
+	return appendLists(binary.LittleEndian.AppendUint64(b, n.Ballot), n.Ranks, n.Ended)
 }
 
-func appendLists(b []byte, ranks []int32, offs []uint64, ended []int32) []byte {
-	b = append(b, byte(len(ranks)), byte(len(offs)), byte(len(ended)))
+func appendLists(b []byte, ranks, ended []int32) []byte {
+	b = append(b, byte(len(ranks)), byte(len(ended)))
 	for _, r := range ranks {
 		b = append(b, byte(r))
 	}
 	for _, r := range ended {
 		b = append(b, byte(r))
-	}
-	for _, o := range offs {
-		b = binary.LittleEndian.AppendUint64(b, o)
 	}
 	return b
 }

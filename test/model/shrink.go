@@ -57,7 +57,7 @@ func has(set uint8, r int) bool { return set>>r&1 != 0 }
 func (m *shrinking) start() *shrinkState {
 	s := &shrinkState{side: uint8(m.apart)}
 	for r := range m.n {
-		s.parties[r] = agree.New(r, m.n, func([]int32) (uint64, error) { return uint64(r + 1), nil })
+		s.parties[r] = agree.New(r, m.n, func(uint64, []int32) error { return nil })
 	}
 	for r := range m.n {
 		if m.begun {
@@ -251,6 +251,9 @@ func (m *shrinking) check(s *shrinkState, end bool) error {
 		case p.End != agree.Agreed:
 			continue
 		}
+		if p.Made() != p.Ballot() {
+			return fmt.Errorf("rank %d has a Comm, and has not made what it needs", r)
+		}
 		for o, q := range s.parties[:m.n] {
 			in := slices.Contains(p.Ranks, int32(o))
 			switch {
@@ -262,7 +265,7 @@ func (m *shrinking) check(s *shrinkState, end bool) error {
 			case !in:
 				return fmt.Errorf("rank %d has a Comm without rank %d, which is not lost", r, o)
 			case told:
-			case q.End == agree.Agreed && (p.Ballot() != q.Ballot() || !slices.Equal(p.Ranks, q.Ranks) || !slices.Equal(p.Offs, q.Offs)):
+			case q.End == agree.Agreed && (p.Ballot() != q.Ballot() || !slices.Equal(p.Ranks, q.Ranks)):
 				return fmt.Errorf("rank %d has a Comm of %v, and rank %d one of %v", r, p.Ranks, o, q.Ranks)
 			case q.End == agree.GaveUp || q.End == agree.Open && !q.Decided:
 				return fmt.Errorf("rank %d has a Comm, and rank %d, a member, has not decided", r, o)

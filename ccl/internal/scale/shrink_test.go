@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/shrink"
 	"github.com/goccl/goccl/internal/agree"
 )
 
@@ -29,14 +30,6 @@ type agreed struct {
 	computed time.Duration // what the lead's own code takes, on this machine
 }
 
-// noticeHead is the head of a notice of package shrink, which has 4 bytes for each rank, 8 for each
-// host, and 4 for each rank that has ended.
-const noticeHead = 36
-
-func noticeBytes(n *agree.Notice) int {
-	return noticeHead + 4*len(n.Ranks) + 8*len(n.Offs) + 4*len(n.Ended)
-}
-
 // newAgreement is a Shrink of n ranks, of which some are lost. The first rank is not, nor the last,
 // which is the member.
 func newAgreement(n, lost int, net network) *agreement {
@@ -44,16 +37,9 @@ func newAgreement(n, lost int, net network) *agreement {
 	for _, r := range a.random.Perm(n - 2)[:lost] {
 		a.lost[r+1] = true
 	}
-	memory := func(r int) func([]int32) (uint64, error) { // the first rank of a host makes it
-		return func([]int32) (uint64, error) {
-			if r%perHost == 0 {
-				return uint64(r) + 1, nil
-			}
-			return 0, nil
-		}
-	}
-	a.lead = agree.New(0, n, memory(0))
-	a.member = agree.New(n-1, n, memory(n-1))
+	nothing := func(uint64, []int32) error { return nil }
+	a.lead = agree.New(0, n, nothing)
+	a.member = agree.New(n-1, n, nothing)
 	return a
 }
 
@@ -72,7 +58,7 @@ func (a *agreement) run(t *testing.T) (r agreed) {
 	require.Equal(t, 0, say[0].To)
 	for rank := 1; rank < a.n; rank++ {
 		if !a.lost[rank] {
-			c.add(message{at: a.net.wire(rank/perHost, 0, noticeBytes(&say[0].Notice), a.random), from: int32(rank)})
+			c.add(message{at: a.net.wire(rank/perHost, 0, shrink.Bytes(&say[0].Notice), a.random), from: int32(rank)})
 		}
 	}
 	for a.lead.End == agree.Open {
@@ -81,18 +67,12 @@ func (a *agreement) run(t *testing.T) (r agreed) {
 		r.messages++
 		now = max(now, m.at) + a.net.handle
 		n := say[0].Notice
-		if n.Kind == agree.Ready {
-			n.Offs = []uint64{0}
-			if m.from%perHost == 0 {
-				n.Offs[0] = uint64(m.from) + 1
-			}
-		}
 		began := time.Now()
 		a.lead.Hear(int(m.from), n)
 		r.computed += time.Since(began)
 		if len(a.lead.Post) == 1 && a.lead.Post[0].Kind == agree.Alive { // to one that has come
 			r.messages++
-			r.sent += noticeBytes(&a.lead.Post[0].Notice)
+			r.sent += shrink.Bytes(&a.lead.Post[0].Notice)
 			a.lead.Post = a.lead.Post[:0]
 			continue
 		}
@@ -102,14 +82,19 @@ func (a *agreement) run(t *testing.T) (r agreed) {
 		// A phase is over. All members get the same, one after the other through one link, and
 		// answer alike.
 		var answers []agree.Letter
+		var kind agree.Kind
+		var bytes int
+		answer := agree.Notice{Kind: agree.Ready} // which has as many bytes as any
 		for i := range a.lead.Post {
 			l := &a.lead.Post[i]
 			if l.Kind == agree.Alive {
 				r.messages++
-				r.sent += noticeBytes(&l.Notice)
+				r.sent += shrink.Bytes(&l.Notice)
 				continue
 			}
-			bytes := noticeBytes(&l.Notice)
+			if l.Kind != kind { // all get the same
+				kind, bytes = l.Kind, shrink.Bytes(&l.Notice)
+			}
 			r.messages++
 			r.sent += bytes
 			now += max(a.net.handle, time.Duration(float64(bytes)/a.net.perSecond*1e9))
@@ -122,7 +107,7 @@ func (a *agreement) run(t *testing.T) (r agreed) {
 				r.done = max(r.done, there+a.net.handle)
 				continue
 			}
-			c.add(message{at: there + a.net.handle + a.net.wire(l.To/perHost, 0, noticeHead+8, a.random), from: int32(l.To)})
+			c.add(message{at: there + a.net.handle + a.net.wire(l.To/perHost, 0, shrink.Bytes(&answer), a.random), from: int32(l.To)})
 		}
 		a.lead.Post = a.lead.Post[:0]
 		if a.lead.End == agree.Open {
@@ -134,18 +119,7 @@ func (a *agreement) run(t *testing.T) (r agreed) {
 	require.Equal(t, agree.Agreed, a.member.End)
 	require.Len(t, a.lead.Ranks, a.n-len(a.lost))
 	require.Equal(t, a.lead.Ranks, a.member.Ranks)
-	require.Len(t, a.lead.Offs, hostsOf(a.lead.Ranks))
 	return r
-}
-
-// hostsOf is how many hosts have their first rank among these.
-func hostsOf(ranks []int32) (n int) {
-	for _, r := range ranks {
-		if r%perHost == 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // TestShrink has all ranks of a job but one, or but several, agree on those that are left.

@@ -23,7 +23,8 @@ import (
 // what it shows is true for all: see line. Messages go over pipes inside a
 // host and over fresh TCP connections to the lead from other hosts, so nothing depends
 // on the dead, nor on the connections of the failed Comm. The cost is three round trips
-// and one connection for each rank on another host than the lead's, closed at the end.
+// and one connection for each rank on another host than the lead's, closed at the end. What a host makes for the Comm to come,
+// its ranks find in the host's memory: see make.
 
 // Agreement is this rank's part in one Shrink.
 type Agreement struct {
@@ -233,16 +234,19 @@ func (a *Agreement) hearFrom(r int) (heard bool) {
 			inject.At("shrink.decided")
 		}
 		a.came = a.came || !a.Party.Leads()
-		a.Party.Hear(r, agree.Notice{Kind: n.kind, Ballot: n.ballot, Ranks: n.ranks, Offs: n.offs, Ended: n.ended})
+		a.Party.Hear(r, agree.Notice{Kind: n.kind, Ballot: n.ballot, Ranks: n.ranks, Ended: n.ended})
 		a.send()
 	}
 	return heard
 }
 
-// send sends what the Party has to say. That it gives up is said with the reason: see giveUp.
+// send sends what the Party has to say. That it gives up is said with the reason: see giveUp. What a lead says to all members
+// is put into bytes once.
 func (a *Agreement) send() {
-	for _, m := range a.Party.Post {
-		l := a.line(m.To)
+	var last agree.Notice
+	var wire []byte
+	for i := range a.Party.Post {
+		m := &a.Party.Post[i]
 		switch m.Kind {
 		case agree.Quit:
 			continue
@@ -255,7 +259,12 @@ func (a *Agreement) send() {
 		case agree.Done:
 			inject.At("shrink.done")
 		}
-		a.say(l, notice{kind: m.Kind, ballot: m.Ballot, ranks: m.Ranks, offs: m.Offs, ended: m.Ended})
+		if wire == nil || !m.Same(&last) {
+			last = m.Notice
+			n := notice{kind: m.Kind, attempt: a.Attempt, ballot: m.Ballot, ranks: m.Ranks, ended: m.Ended}
+			wire = n.append(nil)
+		}
+		a.put(a.line(m.To), m.Kind, wire)
 	}
 	a.Party.Post = a.Party.Post[:0]
 }
@@ -376,32 +385,52 @@ func (a *Agreement) end(agreed bool) {
 }
 
 // make makes the memory for this host's part of the proposal, if this rank is the first
-// of its host in it.
-func (a *Agreement) make(ranks []int32) (uint64, error) {
+// of its host in it, and says in the memory of the host where: before this rank says that it is ready, and so before any
+// rank can come to need it.
+func (a *Agreement) make(ballot uint64, ranks []int32) error {
 	a.drop()
-	node, first, locals := a.c.rank.Group.Topology().Node(a.Rank), -1, 0
+	first, locals := a.onHost(ranks)
+	if first != a.Rank {
+		return nil
+	}
+	off, err := a.c.rank.Site.Here.Host.Alloc(region.Bytes(locals))
+	if err != nil {
+		return err
+	}
+	a.made, a.madeFor = off, locals
+	a.c.rank.Share.Local.SetDraft(a.c.rank.Share.Me, region.Draft{Attempt: a.Attempt, Ballot: ballot, Off: off})
+	return nil
+}
+
+// onHost is the first of some ranks that is on this rank's host, -1 if none is, and how many are.
+func (a *Agreement) onHost(ranks []int32) (first, locals int) {
+	first = -1
 	for _, r := range ranks {
-		if a.c.rank.Group.Topology().Node(int(r)) == node {
+		if a.isHere(int(r)) {
 			if first < 0 {
 				first = int(r)
 			}
 			locals++
 		}
 	}
-	if first != a.Rank {
-		return 0, nil
+	return first, locals
+}
+
+// Memory is where the memory for this host's part of what is decided lies. There is none if this rank was given up meanwhile, and
+// the others have gone on to their next Shrink.
+func (a *Agreement) Memory() (off uint64, ok bool) {
+	first, _ := a.onHost(a.Party.Ranks)
+	if first < 0 {
+		return 0, false
 	}
-	off, err := a.c.rank.Site.Here.Host.Alloc(region.Bytes(locals))
-	if err != nil {
-		return 0, err
-	}
-	a.made, a.madeFor = off, locals
-	return off, nil
+	d := a.c.rank.Share.Local.Draft(a.c.rank.Group.Topology().Local(first))
+	return d.Off, d.Attempt == a.Attempt && d.Ballot == a.Party.Ballot() && d.Off != 0
 }
 
 // drop frees the memory of a proposal that came to nothing.
 func (a *Agreement) drop() {
 	if a.made != 0 {
+		a.c.rank.Share.Local.SetDraft(a.c.rank.Share.Me, region.Draft{})
 		a.c.rank.Site.Here.Host.Forget(a.made, region.Bytes(a.madeFor)) // others may have heard of it
 		a.made = 0
 	}

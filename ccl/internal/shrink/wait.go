@@ -79,11 +79,17 @@ func (a *Agreement) isHere(r int) bool {
 
 // say says n over l.
 func (a *Agreement) say(l *line, n notice) {
+	n.attempt = a.Attempt
+	a.put(l, n.kind, n.append(nil))
+}
+
+// put says over l what is a notice of that kind on the wire.
+func (a *Agreement) put(l *line, kind agree.Kind, wire []byte) {
 	if len(l.queue) > 0 {
-		l.say(n) // it is among unsent
+		l.put(kind, wire) // it is among unsent
 		return
 	}
-	if l.say(n); len(l.queue) > 0 {
+	if l.put(kind, wire); len(l.queue) > 0 {
 		a.waits.unsent = append(a.waits.unsent, l)
 	}
 }
