@@ -22,6 +22,8 @@ import (
 // bell: none is longer than sleepMost.
 //
 // What comes over TCP rings no bell. A rank that waits for ranks of other hosts takes naps.
+//
+// In a large Comm a rank waits so for those that speak through it, then for the one through which it speaks.
 
 const (
 	agreeNapMin = 20 * time.Microsecond
@@ -55,7 +57,7 @@ func (a *Agreement) isDue() bool {
 	if c.Site.Job.Losses() != w.losses {
 		return true
 	}
-	if c.Group.Topology().Nodes() > 1 && (a.Party.Leads() || time.Since(w.looked) > lookEvery) {
+	if c.Group.Topology().Nodes() > 1 && (a.Party.Leads() && c.Group.Size() <= a.c.flat || time.Since(w.looked) > lookEvery) {
 		return true // lines to other hosts are to be kept
 	}
 	return a.isOver(a.Party.First())
@@ -120,7 +122,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 	if f := a.expired(ctx); f != nil && a.Party.MayQuit() {
 		a.Party.Give()
 		if a.giveUp(f); f.Code == call.Timeout && a.came && !a.Party.Leads() {
-			f = a.outOfTime(a.line(a.Party.Lead()), f)
+			f = a.outOfTime(a.line(a.Party.Up()), f)
 		}
 		return f
 	}
@@ -128,6 +130,8 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 	if now := time.Now(); several && now.Sub(a.beaten) > plane.BeatEvery {
 		a.beaten = now
 		a.offered()
+		a.Party.Report()
+		a.send()
 		for _, l := range a.lines {
 			if l != nil && !l.inside() && len(l.queue) == 0 {
 				a.say(l, notice{kind: agree.Alive})
