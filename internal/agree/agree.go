@@ -24,7 +24,7 @@
 // decided without that one: the others have given it up, and it must not go on alone.
 //
 // In a large Comm members and lead speak through a tree, in which a rank gathers the answers of those
-// below it into one notice: see [Party.Above].
+// below it into one notice: see [Tree].
 //
 // test/model explores all that can happen to these functions.
 package agree
@@ -111,7 +111,8 @@ type Party struct {
 	Asks
 
 	bound  bool // by a proposal: this rank is ready, so others may have decided
-	gone   []bool
+	size   int
+	gone   set
 	left   []int32 // of those that are gone: they have closed the Comm
 	ballot uint64
 	made   uint64 // the ballot of the last proposal for which Make was called
@@ -130,18 +131,13 @@ type Asks struct {
 	// HasLeft reports whether rank r, which is gone, has closed the Comm: those above this rank in the tree are told. They
 	// may have no other way to know. Where it is nil no rank has.
 	HasLeft func(r int) bool
-	// Above is the rank through which rank r speaks with the lead, -1 if it does without others. It follows from r, from
-	// those that are gone, and from what all ranks know alike, and nowhere goes in a circle. Where it is nil each rank speaks with
-	// the lead itself.
-	//
-	// Two ranks may know of different losses, so one may speak to another that does not listen to it, or waits for it in
-	// vain, until both know of all. Nothing is decided by where a rank is in the tree: an answer says whose it is, and for which lead.
-	Above func(r int, gone func(r int) bool) int
+	// Tree is how ranks speak with the lead. Where it is nil each speaks with the lead itself.
+	Tree Tree
 }
 
 // New is rank me's part, of size ranks. Look begins it.
 func New(me, size int, asks Asks) *Party {
-	return &Party{Me: me, Quitter: -1, Asks: asks, gone: make([]bool, size), ballot: uint64(me), tree: tree{lead: -1, up: -1}}
+	return &Party{Me: me, Quitter: -1, Asks: asks, size: size, gone: setFor(size), ballot: uint64(me), tree: tree{lead: -1, up: -1}}
 }
 
 // Lead is the rank that this one follows, or itself.
@@ -154,7 +150,7 @@ func (p *Party) Leads() bool { return p.tree.lead == p.Me }
 func (p *Party) Up() int { return p.tree.up }
 
 // Relays reports whether others speak with the lead through this rank, or it leads them.
-func (p *Party) Relays() bool { return p.tree.via != nil }
+func (p *Party) Relays() bool { return p.tree.relays }
 
 // Ballot is that of the proposal, or the decision.
 func (p *Party) Ballot() uint64 { return p.ballot }
@@ -184,8 +180,8 @@ func (p *Party) post(to int, n Notice) {
 
 // tell says n to all that speak with the lead through this rank and no other.
 func (p *Party) tell(n Notice) {
-	for r, via := range p.tree.via {
-		if int(via) == r {
+	for i, via := range p.tree.via {
+		if r := p.tree.rank(i); int(via) == r {
 			p.post(r, n)
 		}
 	}
@@ -214,7 +210,7 @@ func (p *Party) Lost() {
 // Dropped says that rank r has given the agreement up. It was not ready for a proposal that it is a member of, so nobody
 // has decided that. One that is not a member may do what it likes.
 func (p *Party) Dropped(r int) {
-	if p.End == Open && !p.Decided && !p.gone[r] && (!p.bound || p.isMember(r)) {
+	if p.End == Open && !p.Decided && !p.gone.has(r) && (!p.bound || p.isMember(r)) {
 		p.quit(r)
 	}
 }

@@ -6,9 +6,9 @@ import "slices"
 // lost. This rank says again what it knows to the one above it; it asks one below again unless that has answered.
 func (p *Party) Renewed(r int) {
 	switch {
-	case p.End != Open || p.gone[r]:
+	case p.End != Open || p.gone.has(r):
 	case r == p.tree.up:
-		p.tree.sent = false
+		p.tree.sent, p.tree.told = false, false
 		p.advance()
 	case p.Waits(r):
 		p.ask(r)
@@ -27,7 +27,7 @@ func (p *Party) ask(r int) {
 
 // Hear takes a notice of rank r.
 func (p *Party) Hear(r int, n Notice) {
-	if p.End != Open || p.gone[r] {
+	if p.End != Open || p.gone.has(r) {
 		return
 	}
 	p.leaves(n.Left)
@@ -52,11 +52,7 @@ func (p *Party) Hear(r int, n Notice) {
 // hearMember takes a notice of a rank that takes this one for the one above it.
 func (p *Party) hearMember(r int, n Notice) {
 	t := &p.tree
-	switch {
-	case n.Kind != Here && n.Kind != Ready && n.Kind != Decided:
-		return
-	case t.said == nil: // nobody speaks through this rank, as far as it knows: the other will find so
-		p.early = append(p.early, Letter{r, n})
+	if n.Kind != Here && n.Kind != Ready && n.Kind != Decided {
 		return
 	}
 	a := answer{n.Kind, n.Lead, n.Ballot}
@@ -72,8 +68,8 @@ func (p *Party) hearMember(r int, n Notice) {
 		of = []int32{int32(r)}
 	}
 	for _, x := range of {
-		if a.later(t.said[x]) {
-			t.said[x] = a
+		if i := t.place(int(x)); i >= 0 && a.later(t.said[i]) {
+			t.said[i], t.told = a, false
 		}
 	}
 	if p.isBehind(a) {
@@ -152,8 +148,8 @@ func (p *Party) decided(n *Notice) bool {
 // certain lists the ranks that are no members and whose end is certain. The lead alone says so, in its decision: what ranks
 // make of it must be the same on all.
 func (p *Party) certain() (ended []int32) {
-	for r, gone := range p.gone {
-		if gone && !p.isMember(r) && (p.HasEnded != nil && p.HasEnded(r) || slices.Contains(p.left, int32(r))) {
+	for r := range p.size {
+		if p.gone.has(r) && !p.isMember(r) && (p.HasEnded != nil && p.HasEnded(r) || slices.Contains(p.left, int32(r))) {
 			ended = append(ended, int32(r))
 		}
 	}
@@ -196,7 +192,7 @@ func (p *Party) next() {
 		}
 	case proposing:
 		for _, r := range p.Ranks {
-			if p.gone[r] {
+			if p.gone.has(int(r)) {
 				p.enter(gathering)
 				return
 			}
@@ -213,8 +209,8 @@ func (p *Party) next() {
 func (p *Party) propose() {
 	p.ballot = (p.ballot>>32+1)<<32 | uint64(p.Me)
 	p.Ranks, p.bound = nil, false
-	for r, gone := range p.gone {
-		if !gone {
+	for r := range p.size {
+		if !p.gone.has(r) {
 			p.Ranks = append(p.Ranks, int32(r))
 		}
 	}
@@ -229,8 +225,8 @@ func (p *Party) enter(ph phase) { p.tree.phase, p.tree.heard = ph, 0 }
 // begin tells those below what is new, and waits for their answers.
 func (p *Party) begin(ph phase) {
 	p.enter(ph)
-	for r, via := range p.tree.via {
-		if int(via) == r {
+	for i, via := range p.tree.via {
+		if r := p.tree.rank(i); int(via) == r {
 			p.ask(r)
 		}
 	}

@@ -23,11 +23,7 @@ func (p *Party) Append(b []byte) []byte {
 	}
 	b = append(b, byte(p.End), flags, byte(t.phase), byte(t.lead+1))
 	for _, g := range p.gone {
-		if g {
-			b = append(b, 1)
-		} else {
-			b = append(b, 0)
-		}
+		b = binary.LittleEndian.AppendUint64(b, g)
 	}
 	for _, v := range []uint64{p.ballot, p.made, t.asked} {
 		b = binary.LittleEndian.AppendUint64(b, v)

@@ -14,13 +14,13 @@ import (
 // other hears at any time later; a rank that is given up hears it, too.
 type shrinking struct {
 	n       int
-	crashes int                                    // ranks that end, are given up, or cannot connect
-	breaks  int                                    // connections that break
-	quits   int                                    // ranks that give up
-	closes  int                                    // ranks that close the Comm and call no Shrink: those that speak with them see it, and no others
-	spares  int                                    // of the ranks, the last: see replace.go
-	cuts    int                                    // 1: the hosts may divide into two sides
-	above   func(r int, gone func(r int) bool) int // the tree: see agree.Party; nil: each speaks with the lead itself
+	crashes int        // ranks that end, are given up, or cannot connect
+	breaks  int        // connections that break
+	quits   int        // ranks that give up
+	closes  int        // ranks that close the Comm and call no Shrink: those that speak with them see it, and no others
+	spares  int        // of the ranks, the last: see replace.go
+	cuts    int        // 1: the hosts may divide into two sides
+	tree    agree.Tree // nil: each rank speaks with the lead itself
 
 	// What bounds the states of more ranks.
 	begun bool // all ranks have called Shrink
@@ -63,7 +63,7 @@ func has(set uint8, r int) bool { return set>>r&1 != 0 }
 func (m *shrinking) start() *shrinkState {
 	s := &shrinkState{side: uint8(m.apart)}
 	for r := range m.n {
-		s.parties[r] = agree.New(r, m.n, agree.Asks{Make: func(uint64, []int32) error { return nil }, Above: m.above})
+		s.parties[r] = agree.New(r, m.n, agree.Asks{Make: func(uint64, []int32) error { return nil }, Tree: m.tree})
 	}
 	for r := range m.n {
 		if m.begun {

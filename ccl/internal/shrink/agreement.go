@@ -60,7 +60,7 @@ func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
 	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), began: time.Now(), lines: make([]*line, c.rank.Group.Size()), quit: map[int]time.Time{},
 		waits: waits{heard: time.Now(), rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}}
-	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), agree.Asks{Make: a.make, HasEnded: a.hasEnded, HasLeft: a.hasLeft, Above: c.above()})
+	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), agree.Asks{Make: a.make, HasEnded: a.hasEnded, HasLeft: a.hasLeft, Tree: c.tree()})
 	f := a.run(ctx)
 	a.end(f == nil)
 	return a, f
@@ -234,6 +234,7 @@ func (a *Agreement) hearFrom(r int) (heard bool) {
 		}
 		switch n.kind {
 		case agree.Quit:
+			a.report()
 			if r == a.Party.Up() {
 				a.why = a.given(n, r, nil)
 			} else {

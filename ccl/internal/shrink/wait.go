@@ -32,6 +32,7 @@ const (
 	quiet       = time.Second            // after which who does not lead looks less often: a spare waits for days
 	lookEvery   = 5 * time.Millisecond   // at all ranks, at most
 	quitAfter   = 100 * time.Millisecond // in which the lead may say why
+	reportEvery = 20 * time.Millisecond  // what a rank knows of those that speak through it, at most
 )
 
 // waits is how a rank waits.
@@ -43,6 +44,7 @@ type waits struct {
 	slept  bool          // and nothing has come since
 	heard  time.Time     // when something came last, or it began
 	unsent []*line       // which have something to send yet
+	told   time.Time     // when it last reported
 
 	looks, hears, sleeps int // at all ranks, at one line, and how often it slept: the tests count them
 }
@@ -110,6 +112,12 @@ func (a *Agreement) push() bool {
 	return len(left) == 0
 }
 
+// report says up who of those that speak through this rank has come, so that an error can name those that have not.
+func (a *Agreement) report() {
+	a.Party.Report()
+	a.send()
+}
+
 // wait waits for the next word, or a moment, in which this rank says that it is alive.
 func (a *Agreement) wait(ctx context.Context) *call.Fault {
 	for r, at := range a.quit {
@@ -120,6 +128,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 		}
 	}
 	if f := a.expired(ctx); f != nil && a.Party.MayQuit() {
+		a.report()
 		a.Party.Give()
 		if a.giveUp(f); f.Code == call.Timeout && a.came && !a.Party.Leads() {
 			f = a.outOfTime(a.line(a.Party.Up()), f)
@@ -130,13 +139,15 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 	if now := time.Now(); several && now.Sub(a.beaten) > plane.BeatEvery {
 		a.beaten = now
 		a.offered()
-		a.Party.Report()
-		a.send()
 		for _, l := range a.lines {
 			if l != nil && !l.inside() && len(l.queue) == 0 {
 				a.say(l, notice{kind: agree.Alive})
 			}
 		}
+	}
+	if now := time.Now(); several && now.Sub(a.waits.told) > reportEvery {
+		a.waits.told = now
+		a.report()
 	}
 	first := a.Party.First()
 	if !a.push() || first < 0 || !a.isHere(first) || several && a.Party.Leads() {
