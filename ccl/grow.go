@@ -41,18 +41,18 @@ import (
 // Grow is a function, as the collectives are, since what it returns is of another job than c.
 func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 	const op = "Grow"
-	if err := callable(ctx, c, op); err != nil {
+	if err := callable(ctx, c, named(op)); err != nil {
 		return nil, err
 	}
 	if err := whyNotGrow(c); err != nil {
-		return nil, refuseOp(c, op, ErrUnsupported, err)
+		return nil, c.refuse(op, ErrUnsupported, err)
 	}
 	p, err := planGrowth(ctx, c, size)
 	switch {
 	case err != nil:
 		return nil, inGrow(err)
 	case p.Code != 0:
-		return nil, refuseOp(c, op, p.Code, errors.New(p.Why))
+		return nil, c.refuse(op, p.Code, errors.New(p.Why))
 	case p.Seats == nil:
 		return c, nil
 	}
@@ -276,8 +276,8 @@ func meetingLimit(o *Options) time.Duration { return 2 * max(o.PeerTimeout, defa
 func (p *growth) listen(c *Comm, guests []lobby.Guest) (addr string, err error) {
 	host := "127.0.0.1"
 	at := []byte(shm.HostIdentity())
-	if all := c.eng.Control().Site.Job.Net.Addrs; all != nil {
-		host = all[c.eng.World(0)].Addr().String()
+	if all := &c.eng.Control().Site.Job.Net.Addrs; all.Len() > 0 {
+		host = all.At(c.eng.World(0)).Addr().String()
 	} else if slices.ContainsFunc(guests, func(g lobby.Guest) bool { return string(g.At) != string(at) }) {
 		if host, err = os.Hostname(); err != nil {
 			return "", err

@@ -30,7 +30,7 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 	case c.none():
 		return nil, refuseNone(name)
 	case c.life.shut():
-		return nil, refuseOp(c, name, ErrClosed, whyShut())
+		return nil, c.refuse(name, ErrClosed, whyShut())
 	}
 	refuse := func(format string, a ...any) error {
 		return c.named(&Error{Code: ErrArgument, Op: name, Rank: c.Rank(), Peer: -1, Err: fmt.Errorf(format, a...)})

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func none([]int32) (uint64, error) { return 0, nil }
+var none = Asks{Make: func(uint64, []int32) error { return nil }}
 
 // rank1 is rank 1 of 3, which is ready for what rank 0 has proposed.
 func rank1(t *testing.T, gone func(int) bool) *Party {
@@ -36,7 +36,7 @@ func lost(ranks ...int) func(int) bool {
 func TestAgreement(t *testing.T) {
 	var all []*Party
 	for r := range 3 {
-		all = append(all, New(r, 3, func([]int32) (uint64, error) { return uint64(10 + r), nil }))
+		all = append(all, New(r, 3, none))
 		all[r].Look(lost())
 	}
 	for moved := true; moved; {
@@ -55,7 +55,7 @@ func TestAgreement(t *testing.T) {
 	for _, p := range all {
 		assert.Equal(t, Agreed, p.End)
 		assert.Equal(t, []int32{0, 1, 2}, p.Ranks)
-		assert.Equal(t, []uint64{10, 11, 12}, p.Offs)
+		assert.Equal(t, p.Ballot(), p.Made(), "what the decision needs was made before")
 		assert.Equal(t, all[0].Ballot(), p.Ballot())
 	}
 }
@@ -71,11 +71,11 @@ func TestReadyRankBecomesLead(t *testing.T) {
 	q.Dropped(2)
 	assert.Equal(t, GaveUp, q.End)
 	assert.Equal(t, 2, q.Quitter)
-	p.Hear(2, Notice{Kind: Here})
+	p.Hear(2, Notice{Kind: Here, Lead: 1})
 	assert.Equal(t, []int32{1, 2}, p.Ranks)
 	assert.True(t, p.MayQuit())
 	p.Give()
-	assert.Equal(t, Letter{2, Notice{Kind: Quit}}, p.Post[len(p.Post)-1])
+	assert.Equal(t, Letter{2, Notice{Kind: Quit, Lead: 1}}, p.Post[len(p.Post)-1])
 }
 
 // Who gives up and is no member of the proposal ends nothing: the others may have decided without it.
@@ -113,7 +113,7 @@ func TestGivenUp(t *testing.T) {
 			p := New(2, 4, none)
 			p.Look(lost())
 			if do(p); p.Leads() {
-				p.Hear(3, Notice{Kind: Decided, Ballot: 1 << 32, Ranks: []int32{0, 3}})
+				p.Hear(3, Notice{Kind: Here, Lead: 2, Ballot: 1 << 32, Ranks: []int32{0, 3}})
 			}
 			assert.Equal(t, Out, p.End)
 		})
@@ -124,12 +124,12 @@ func TestGivenUp(t *testing.T) {
 func TestDecisionStays(t *testing.T) {
 	p := New(3, 4, none)
 	p.Look(lost(0))
-	p.Hear(1, Notice{Kind: Propose, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
-	p.Hear(1, Notice{Kind: Decide, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
-	p.Over(1)
+	p.Hear(1, Notice{Kind: Propose, Lead: 1, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
+	p.Hear(1, Notice{Kind: Decide, Lead: 1, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
+	p.Look(lost(1))
 	require.Equal(t, 2, p.Lead())
 	p.Post = nil
-	p.Hear(2, Notice{Kind: Decide, Ballot: 1 << 32, Ranks: []int32{0, 1, 2, 3}})
+	p.Hear(2, Notice{Kind: Decide, Lead: 2, Ballot: 1 << 32, Ranks: []int32{0, 1, 2, 3}})
 	assert.Equal(t, []int32{1, 3}, p.Ranks)
 	assert.Empty(t, p.Post)
 	p.Look(lost(2))
@@ -138,7 +138,7 @@ func TestDecisionStays(t *testing.T) {
 
 func TestNoMemory(t *testing.T) {
 	full := errors.New("full")
-	p := New(0, 2, func([]int32) (uint64, error) { return 0, full })
+	p := New(0, 2, Asks{Make: func(uint64, []int32) error { return full }})
 	p.Look(lost())
 	p.Hear(1, Notice{Kind: Here})
 	assert.Equal(t, GaveUp, p.End)
@@ -157,7 +157,7 @@ func TestLeadOfMany(t *testing.T) {
 		answer Notice
 	}{
 		{Propose, Notice{Kind: Here}},
-		{Decide, Notice{Kind: Ready, Ballot: 1 << 32, Offs: []uint64{0}}},
+		{Decide, Notice{Kind: Ready, Ballot: 1 << 32}},
 		{Done, Notice{Kind: Decided, Ballot: 1 << 32}},
 	} {
 		p.Post = make([]Letter, 0, 2*n)
@@ -189,21 +189,29 @@ func lastKind(p *Party) Kind {
 	return p.Post[len(p.Post)-1].Kind
 }
 
-// A rank that says anew, in the midst of a phase, that it has no answer yet is waited for again.
-func TestAnswerTakenBack(t *testing.T) {
+// A rank that says anew, in the midst of a phase, that it has come is asked again: what was said to it may be lost. What it has
+// answered before stays true.
+func TestAskedAgain(t *testing.T) {
 	p := New(0, 4, none)
 	p.Look(lost())
 	for r := 1; r < 4; r++ {
 		p.Hear(r, Notice{Kind: Here})
 	}
-	ready := Notice{Kind: Ready, Ballot: 1 << 32, Offs: []uint64{0}}
+	ready := Notice{Kind: Ready, Ballot: 1 << 32}
 	p.Hear(1, ready)
+	p.Post = nil
+	p.Hear(1, Notice{Kind: Here})
+	p.Hear(2, Notice{Kind: Here})
+	var asked []int
+	for _, l := range p.Post {
+		if l.Kind == Propose {
+			asked = append(asked, l.To)
+		}
+	}
+	require.Equal(t, []int{1, 2}, asked)
+	require.Equal(t, []int{2, 3}, p.Missing())
 	p.Hear(2, ready)
-	p.Hear(1, Notice{Kind: Here}) // its connection is a new one
 	p.Hear(3, ready)
-	require.Equal(t, []int{1}, p.Missing())
-	require.False(t, p.Decided)
-	p.Hear(1, ready)
 	require.True(t, p.Decided)
 }
 
@@ -215,12 +223,12 @@ func TestEnded(t *testing.T) {
 	lead.Look(lost(3, 4))
 	lead.Hear(1, Notice{Kind: Here})
 	lead.Hear(2, Notice{Kind: Here})
-	lead.Hear(1, Notice{Kind: Ready, Ballot: lead.Ballot(), Offs: []uint64{0}})
-	lead.Hear(2, Notice{Kind: Ready, Ballot: lead.Ballot(), Offs: []uint64{0}})
+	lead.Hear(1, Notice{Kind: Ready, Ballot: lead.Ballot()})
+	lead.Hear(2, Notice{Kind: Ready, Ballot: lead.Ballot()})
 	require.True(t, lead.Decided)
 	assert.Equal(t, []int32{3}, lead.Ended)
 	decide := lead.Post[len(lead.Post)-1]
-	require.Equal(t, Letter{2, Notice{Kind: Decide, Ballot: lead.Ballot(), Ranks: []int32{0, 1, 2}, Offs: []uint64{0}, Ended: []int32{3}}}, decide)
+	require.Equal(t, Letter{2, Notice{Kind: Decide, Ballot: lead.Ballot(), Ranks: []int32{0, 1, 2}, Ended: []int32{3}}}, decide)
 
 	one := New(1, 5, none)
 	one.HasEnded = lost(0, 3, 4)
@@ -260,12 +268,12 @@ func TestFirst(t *testing.T) {
 	first(5)
 	p.Hear(5, Notice{Kind: Here}) // all have come: the proposal
 	first(2, 4, 5)
-	p.Hear(5, Notice{Kind: Ready, Ballot: p.Ballot(), Offs: []uint64{0}})
-	p.Hear(2, Notice{Kind: Ready, Ballot: p.Ballot(), Offs: []uint64{0}})
+	p.Hear(5, Notice{Kind: Ready, Ballot: p.Ballot()})
+	p.Hear(2, Notice{Kind: Ready, Ballot: p.Ballot()})
 	first(4)
 	p.Look(lost(2)) // which is no reason not to wait for rank 4, and then for a proposal without rank 2
 	first(4)
-	p.Hear(4, Notice{Kind: Ready, Ballot: p.Ballot(), Offs: []uint64{0}})
+	p.Hear(4, Notice{Kind: Ready, Ballot: p.Ballot()})
 	first(4, 5)
 	for p.End == Open {
 		r := p.First()
@@ -273,7 +281,7 @@ func TestFirst(t *testing.T) {
 		if p.Decided {
 			kind = Decided
 		}
-		p.Hear(r, Notice{Kind: kind, Ballot: p.Ballot(), Offs: []uint64{0}})
+		p.Hear(r, Notice{Kind: kind, Ballot: p.Ballot()})
 	}
 	require.Equal(t, Agreed, p.End)
 	require.Equal(t, -1, p.First())
@@ -283,4 +291,22 @@ func TestFirst(t *testing.T) {
 	require.Equal(t, -1, member.First())
 	member.Look(lost(0))
 	require.Equal(t, 1, member.First())
+}
+
+// A notice is the same as another only if all of it is.
+func TestSame(t *testing.T) {
+	ranks, ended := []int32{0, 1, 3}, []int32{2}
+	n := Notice{Kind: Decide, Ballot: 7, Ranks: ranks, Ended: ended}
+	again := n
+	assert.True(t, n.Same(&again))
+	assert.True(t, (&Notice{Kind: Done}).Same(&Notice{Kind: Done}))
+	for _, o := range []Notice{
+		{Kind: Decided, Ballot: 7, Ranks: ranks, Ended: ended},
+		{Kind: Decide, Ballot: 8, Ranks: ranks, Ended: ended},
+		{Kind: Decide, Ballot: 7, Ranks: ranks[:2], Ended: ended},
+		{Kind: Decide, Ballot: 7, Ranks: ended, Ended: ended},
+		{Kind: Decide, Ballot: 7, Ranks: ranks},
+	} {
+		assert.False(t, n.Same(&o), "%v", o)
+	}
 }

@@ -22,12 +22,16 @@ func Shrink(ctx context.Context, c *Comm, opt plane.Options) (*Comm, *call.Fault
 		ranks[i] = int(r)
 	}
 	p := partOf(c, ranks)
-	if p.me < 0 || len(a.Party.Offs) != p.topo.Nodes() {
-		return nil, call.NewFault(call.Backend, c.Rank(), "the ranks agreed on what makes no sense: ranks %v, memory for %d hosts", ranks, len(a.Party.Offs))
+	if p.me < 0 {
+		return nil, call.NewFault(call.Backend, c.Rank(), "the ranks agreed on what makes no sense: ranks %v", ranks)
+	}
+	off, ok := a.Memory()
+	if !ok {
+		return nil, call.NewFault(call.RankLost, c.Rank(), "the others have gone on to their next Shrink")
 	}
 	id := group.ChildID(c.ID(), uint64(a.Attempt)|1<<40, int(a.Party.Ballot()))
 	c.rank.Site.Job.Hold()
-	child, err := newComm(c.rank.Site, id, p.world, p.topo, p.me, a.Party.Offs[p.node], opt)
+	child, err := newComm(c.rank.Site, id, p.world, p.topo, p.me, off, opt)
 	if err != nil { // the others have decided on this rank as well, and are to shrink once more, without it
 		a.IsLost(fmt.Errorf("it cannot make its part of the new Comm: %w", err))
 		c.rank.Site.Job.Leave()

@@ -141,7 +141,7 @@ func (c *ends) watchEnd(ctx context.Context, cancel func()) {
 // dial connects l, one of its lanes, with a rank of another host.
 func (c *ends) dial(ctx context.Context, l *Link, lane uint8) error {
 	w := c.rank.Group.World(l.peer)
-	addr := c.rank.Site.Job.Net.Addrs[w]
+	addr := c.rank.Site.Job.Net.Addrs.At(w)
 	key := tcp.MakeKey(c.rank.Group.ID(), uint32(l.class)|uint32(lane)<<8, uint32(c.rank.Group.Rank()), uint32(l.peer))
 	dctx, cancel := context.WithCancel(c.rank.Fate.Context())
 	defer cancel()
@@ -187,7 +187,7 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 	if tcp.IsOwnTrouble(err) { // which the peer is not to blame for
 		return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "cannot connect with rank %d: %w", peer, err))
 	}
-	return c.rank.Stop(call.NewFault(call.Backend, peer, "cannot reach rank %d at %v: %w", peer, c.rank.Site.Job.Net.Addrs[w], err))
+	return c.rank.Stop(call.NewFault(call.Backend, peer, "cannot reach rank %d at %v: %w", peer, c.rank.Site.Job.Net.Addrs.At(w), err))
 }
 
 // Ready makes sure of l's inlet. It is false while a peer of this host has not
@@ -299,7 +299,7 @@ func (c *ends) hasClosed(peer int) bool {
 	}
 	ctx, cancel := context.WithTimeout(c.rank.Fate.Context(), 100*time.Millisecond)
 	defer cancel()
-	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs[c.rank.Group.World(peer)])
+	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs.At(c.rank.Group.World(peer)))
 	if err == nil {
 		conn.Close()
 	}

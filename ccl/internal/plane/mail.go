@@ -114,7 +114,7 @@ func (p *postal) Dial(ctx context.Context, from, to int) (*auth.Stream, error) {
 	if s := p.site(to); s != nil && p.job.World.Topo.Node(from) == s.Here.Node {
 		return p.knock(ctx, from, to, s.Here.Procs[p.job.World.Topo.Local(to)])
 	}
-	return p.job.Net.TCP.OpenControl(ctx, mailKey(from, to), uint32(from), p.job.Net.Addrs[to])
+	return p.job.Net.TCP.OpenControl(ctx, mailKey(from, to), uint32(from), p.job.Net.Addrs.At(to))
 }
 
 func mailKey(from, to int) tcp.Key {
@@ -207,7 +207,7 @@ func (p *postal) offered(key tcp.Key, self uint32) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), mailHandshake)
 	defer cancel()
-	if s, err := p.job.Net.TCP.OpenControl(ctx, key, self, p.job.Net.Addrs[from]); err == nil {
+	if s, err := p.job.Net.TCP.OpenControl(ctx, key, self, p.job.Net.Addrs.At(from)); err == nil {
 		p.office.Accept(s, from, int(self))
 	}
 }

@@ -101,6 +101,32 @@ func (g *Region) State(r int) *atomic.Uint64 { return g.word(regionHead + r*g.ra
 // Agreed is the last Shrink of the Comm that r has returned from, twice, and gaveUp if in vain.
 func (g *Region) Agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 8) }
 
+// Draft is the memory that a rank has made for the Comm that a Shrink proposes. It is zero if there is none.
+type Draft struct {
+	Attempt     uint32 // which Shrink
+	Ballot, Off uint64 // of the proposal, and where the memory lies
+}
+
+// Draft is what r says that it has made, and zero while it says something else.
+func (g *Region) Draft(r int) Draft {
+	at := regionHead + r*g.rank + 32
+	d := Draft{Ballot: g.word(at).Load(), Attempt: uint32(g.word(at + 8).Load()), Off: g.word(at + 16).Load()}
+	if g.word(at+8).Load() != uint64(d.Attempt) || g.word(at).Load() != d.Ballot {
+		return Draft{}
+	}
+	return d
+}
+
+// SetDraft says what r, the caller's rank, has made. A reader takes no word of one draft for another's: while they change, the
+// ballot is none.
+func (g *Region) SetDraft(r int, d Draft) {
+	at := regionHead + r*g.rank + 32
+	g.word(at).Store(0)
+	g.word(at + 8).Store(uint64(d.Attempt))
+	g.word(at + 16).Store(d.Off)
+	g.word(at).Store(d.Ballot)
+}
+
 // Wanted counts the requests for r's memory, and Request is the offset of the one that r makes, 0 while it has made none: see
 // package reach.
 func (g *Region) Wanted(r int) *atomic.Uint64  { return g.word(regionHead + r*g.rank + 16) }

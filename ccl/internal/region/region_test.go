@@ -45,6 +45,7 @@ func testRegionLayout(t *testing.T, n int) {
 		add("core", r, unsafe.Pointer(g.Core(r)), 8)
 		add("wanted", r, unsafe.Pointer(g.Wanted(r)), 8)
 		add("request", r, unsafe.Pointer(g.Request(r)), 8)
+		add("draft", r, unsafe.Pointer(g.word(regionHead+r*g.rank+32)), 24)
 		add("row", r, unsafe.Pointer(g.Row(r)), 8)
 		for seq := range uint64(tuning.CallsKept(n)) {
 			add("call", r, unsafe.Pointer(g.Call(r, seq)), recordBytes)
@@ -121,4 +122,39 @@ func TestPayloadsFit(t *testing.T) {
 	for _, tc := range []struct{ bytes, at int }{{1, 8}, {tuning.BesideFlag, 8}, {tuning.BesideFlag + 1, 32}, {tuning.LineFrom - 1, 32}, {tuning.LineFrom, 64}} {
 		assert.Equal(t, tc.at, BehindFlag(tc.bytes), "%d bytes", tc.bytes)
 	}
+}
+
+// A draft is read as it was written, by all, and not at all while it changes.
+func TestDraft(t *testing.T) {
+	mem := shm.Aligned(Bytes(3))
+	mine, theirs := New(0, mem, 3), New(0, mem, 3)
+	assert.Zero(t, theirs.Draft(1))
+	d := Draft{Attempt: 2, Ballot: 1<<32 | 5, Off: 1 << 40}
+	mine.SetDraft(1, d)
+	assert.Equal(t, d, theirs.Draft(1))
+	assert.Zero(t, theirs.Draft(0))
+	assert.Zero(t, theirs.Draft(2))
+	mine.SetDraft(1, Draft{})
+	assert.Zero(t, theirs.Draft(1))
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := uint32(1); ; i++ { // the same ballot in each attempt
+			select {
+			case <-stop:
+				return
+			default:
+				mine.SetDraft(1, Draft{Attempt: i, Ballot: 1 << 32, Off: uint64(i)})
+			}
+		}
+	}()
+	for seen := 0; seen < 10_000; {
+		if d := theirs.Draft(1); d.Ballot != 0 {
+			assert.Equal(t, uint64(d.Attempt), d.Off)
+			seen++
+		}
+	}
+	close(stop)
+	<-done
 }

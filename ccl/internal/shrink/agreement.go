@@ -23,7 +23,8 @@ import (
 // what it shows is true for all: see line. Messages go over pipes inside a
 // host and over fresh TCP connections to the lead from other hosts, so nothing depends
 // on the dead, nor on the connections of the failed Comm. The cost is three round trips
-// and one connection for each rank on another host than the lead's, closed at the end.
+// and one connection for each rank on another host than the lead's, closed at the end. What a host makes for the Comm to come,
+// its ranks find in the host's memory: see make.
 
 // Agreement is this rank's part in one Shrink.
 type Agreement struct {
@@ -48,18 +49,18 @@ type Shrinker struct {
 	links    *links.Links
 	Attempts uint32
 	talks    map[int]*line // inside this host: a pipe is made once
+	flat     int           // the most ranks that speak with a lead themselves
 }
 
 // Init readies the Shrinks of a rank.
-func (c *Shrinker) Init(m *plane.Member, l *links.Links) { c.rank, c.links = m, l }
+func (c *Shrinker) Init(m *plane.Member, l *links.Links) { c.rank, c.links, c.flat = m, l, flat }
 
 // Agree agrees with the other ranks on which of them are alive.
 func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
 	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), began: time.Now(), lines: make([]*line, c.rank.Group.Size()), quit: map[int]time.Time{},
 		waits: waits{heard: time.Now(), rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}}
-	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), a.make)
-	a.Party.HasEnded = a.hasEnded
+	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), agree.Asks{Make: a.make, HasEnded: a.hasEnded, HasLeft: a.hasLeft, Tree: c.tree()})
 	f := a.run(ctx)
 	a.end(f == nil)
 	return a, f
@@ -95,7 +96,7 @@ func (a *Agreement) run(ctx context.Context) *call.Fault {
 				return a.giveUp(call.NewFault(call.Backend, a.Rank, "%w", a.Party.Failed))
 			case a.why == nil:
 				return a.giveUp(call.NewFault(call.Canceled, a.Party.Quitter, "rank %d gave up", a.Party.Quitter))
-			case a.Party.Leads():
+			case a.Party.Leads() || a.Party.Relays():
 				return a.giveUp(a.why)
 			}
 			return a.why
@@ -165,6 +166,12 @@ func (a *Agreement) hasEnded(r int) bool {
 	return a.lines[r] != nil && a.lines[r].far.gone && plane.IsCertain(c.Site, c.Group.World(r))
 }
 
+// hasLeft reports whether rank r, which is gone, has closed the Comm, as only those know that speak with it.
+func (a *Agreement) hasLeft(r int) bool {
+	c := a.c.rank
+	return !c.Site.Job.IsLost(c.Group.World(r)) && a.hasEnded(r)
+}
+
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.
 func (a *Agreement) trouble() *call.Fault {
 	for _, l := range a.lines {
@@ -188,7 +195,7 @@ func (a *Agreement) IsLost(why error) {
 
 // hear reads what has come from those that this rank waits for.
 func (a *Agreement) hear() {
-	for _, r := range a.Party.Missing() {
+	for _, r := range a.Party.Hears() {
 		a.hearFrom(r)
 	}
 }
@@ -198,6 +205,9 @@ func (a *Agreement) hear() {
 func (a *Agreement) hearNext() (heard bool) {
 	for r := a.Party.First(); r >= 0 && a.hearFrom(r); r = a.Party.First() {
 		heard = true
+	}
+	if up := a.Party.Up(); up >= 0 && a.Party.First() != up { // it waits for those below
+		heard = a.hearFrom(up) || heard
 	}
 	return heard
 }
@@ -224,25 +234,29 @@ func (a *Agreement) hearFrom(r int) (heard bool) {
 		}
 		switch n.kind {
 		case agree.Quit:
-			if a.Party.Leads() {
-				a.why = a.given(n, r, a.Party.Missing())
-			} else {
+			a.report()
+			if r == a.Party.Up() {
 				a.why = a.given(n, r, nil)
+			} else {
+				a.why = a.given(n, r, a.Party.Missing())
 			}
 		case agree.Decide:
 			inject.At("shrink.decided")
 		}
-		a.came = a.came || !a.Party.Leads()
-		a.Party.Hear(r, agree.Notice{Kind: n.kind, Ballot: n.ballot, Ranks: n.ranks, Offs: n.offs, Ended: n.ended})
+		a.came = a.came || r == a.Party.Up()
+		a.Party.Hear(r, n.says())
 		a.send()
 	}
 	return heard
 }
 
-// send sends what the Party has to say. That it gives up is said with the reason: see giveUp.
+// send sends what the Party has to say. That it gives up is said with the reason: see giveUp. What a lead says to all members
+// is put into bytes once.
 func (a *Agreement) send() {
-	for _, m := range a.Party.Post {
-		l := a.line(m.To)
+	var last agree.Notice
+	var wire []byte
+	for i := range a.Party.Post {
+		m := &a.Party.Post[i]
 		switch m.Kind {
 		case agree.Quit:
 			continue
@@ -255,7 +269,12 @@ func (a *Agreement) send() {
 		case agree.Done:
 			inject.At("shrink.done")
 		}
-		a.say(l, notice{kind: m.Kind, ballot: m.Ballot, ranks: m.Ranks, offs: m.Offs, ended: m.Ended})
+		if wire == nil || !m.Same(&last) {
+			last = m.Notice
+			n := noticeOf(&last, a.Attempt)
+			wire = n.append(nil)
+		}
+		a.put(a.line(m.To), m.Kind, wire)
 	}
 	a.Party.Post = a.Party.Post[:0]
 }
@@ -376,32 +395,52 @@ func (a *Agreement) end(agreed bool) {
 }
 
 // make makes the memory for this host's part of the proposal, if this rank is the first
-// of its host in it.
-func (a *Agreement) make(ranks []int32) (uint64, error) {
+// of its host in it, and says in the memory of the host where: before this rank says that it is ready, and so before any
+// rank can come to need it.
+func (a *Agreement) make(ballot uint64, ranks []int32) error {
 	a.drop()
-	node, first, locals := a.c.rank.Group.Topology().Node(a.Rank), -1, 0
+	first, locals := a.onHost(ranks)
+	if first != a.Rank {
+		return nil
+	}
+	off, err := a.c.rank.Site.Here.Host.Alloc(region.Bytes(locals))
+	if err != nil {
+		return err
+	}
+	a.made, a.madeFor = off, locals
+	a.c.rank.Share.Local.SetDraft(a.c.rank.Share.Me, region.Draft{Attempt: a.Attempt, Ballot: ballot, Off: off})
+	return nil
+}
+
+// onHost is the first of some ranks that is on this rank's host, -1 if none is, and how many are.
+func (a *Agreement) onHost(ranks []int32) (first, locals int) {
+	first = -1
 	for _, r := range ranks {
-		if a.c.rank.Group.Topology().Node(int(r)) == node {
+		if a.isHere(int(r)) {
 			if first < 0 {
 				first = int(r)
 			}
 			locals++
 		}
 	}
-	if first != a.Rank {
-		return 0, nil
+	return first, locals
+}
+
+// Memory is where the memory for this host's part of what is decided lies. There is none if this rank was given up meanwhile, and
+// the others have gone on to their next Shrink.
+func (a *Agreement) Memory() (off uint64, ok bool) {
+	first, _ := a.onHost(a.Party.Ranks)
+	if first < 0 {
+		return 0, false
 	}
-	off, err := a.c.rank.Site.Here.Host.Alloc(region.Bytes(locals))
-	if err != nil {
-		return 0, err
-	}
-	a.made, a.madeFor = off, locals
-	return off, nil
+	d := a.c.rank.Share.Local.Draft(a.c.rank.Group.Topology().Local(first))
+	return d.Off, d.Attempt == a.Attempt && d.Ballot == a.Party.Ballot() && d.Off != 0
 }
 
 // drop frees the memory of a proposal that came to nothing.
 func (a *Agreement) drop() {
 	if a.made != 0 {
+		a.c.rank.Share.Local.SetDraft(a.c.rank.Share.Me, region.Draft{})
 		a.c.rank.Site.Here.Host.Forget(a.made, region.Bytes(a.madeFor)) // others may have heard of it
 		a.made = 0
 	}

@@ -92,9 +92,9 @@ func TestAgree(t *testing.T) {
 					for i, got := range a.Party.Ranks {
 						require.EqualValues(t, tc.ranks[i], got)
 					}
-					require.Len(t, a.Party.Offs, 1, "one host")
-					require.Equal(t, lead.Party.Offs, a.Party.Offs)
-					require.NotZero(t, a.Party.Offs[0])
+					off, ok := a.Memory()
+					require.True(t, ok, "rank %d", r)
+					require.Equal(t, lead.made, off)
 					require.Equal(t, r == tc.ranks[0], a.made != 0, "the first rank of a host makes its memory")
 					require.Equal(t, uint64(attempt)<<1, all[r].rank.Share.Local.Agreed(r).Load())
 				}
@@ -173,7 +173,7 @@ func TestExpired(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := ranksOf(t, 2)[0]
-			a := &Agreement{c: c, Party: agree.New(0, 2, nil), began: time.Now()}
+			a := &Agreement{c: c, Party: agree.New(0, 2, agree.Asks{}), began: time.Now()}
 			tc.change(a)
 			f := a.expired(tc.ctx)
 			if tc.code == 0 {
@@ -196,10 +196,9 @@ func TestMake(t *testing.T) {
 		locals int // 0: this rank makes nothing
 	}{{[]int32{1, 2}, 2}, {[]int32{0, 1, 2}, 0}, {[]int32{1}, 1}} {
 		name := fmt.Sprint(tc.ranks)
-		off, err := a.make(tc.ranks)
-		require.NoError(t, err, name)
-		assert.Equal(t, tc.locals != 0, off != 0, name)
-		assert.Equal(t, off, a.made, name)
+		require.NoError(t, a.make(1<<32, tc.ranks), name)
+		assert.Equal(t, tc.locals != 0, a.made != 0, name)
+		assert.Equal(t, a.made, all[0].rank.Share.Local.Draft(1).Off, name)
 		if tc.locals > 0 {
 			assert.Equal(t, tc.locals, a.madeFor, name)
 		}

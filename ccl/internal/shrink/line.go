@@ -2,132 +2,17 @@ package shrink
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/agree"
 )
-
-// notice is a message of an agreement.
-type notice struct {
-	kind    agree.Kind
-	code    call.Code
-	attempt uint32 // which Shrink of the Comm
-	ballot  uint64
-	ranks   []int32
-	offs    []uint64
-	ended   []int32
-}
-
-func (n *notice) missing() (list []int) {
-	for _, r := range n.ranks {
-		list = append(list, int(r))
-	}
-	return list
-}
-
-func ranks32(list []int) (r []int32) {
-	for _, x := range list {
-		r = append(r, int32(x))
-	}
-	return r
-}
-
-// noticeHead precedes the ranks (4 bytes each), the offs (8 bytes each) and the ended ranks (4 bytes each) of a notice:
-//
-//	0 bytes, with this head 4 | 4 CRC32C of the rest 4 | 8 kind 1 | 9 code 1 | 10 zero 2 |
-//	12 attempt 4 | 16 ballot 8 | 24 number of ranks 4 | 28 number of offs 4 | 32 number of ended ranks 4
-const noticeHead = 36
-
-func (n *notice) append(b []byte) []byte {
-	le, from := binary.LittleEndian, len(b)
-	b = le.AppendUint32(b, uint32(noticeHead+4*len(n.ranks)+8*len(n.offs)+4*len(n.ended)))
-	b = append(b, 0, 0, 0, 0, byte(n.kind), byte(n.code), 0, 0)
-	b = le.AppendUint32(b, n.attempt)
-	b = le.AppendUint64(b, n.ballot)
-	b = le.AppendUint32(b, uint32(len(n.ranks)))
-	b = le.AppendUint32(b, uint32(len(n.offs)))
-	b = le.AppendUint32(b, uint32(len(n.ended)))
-	for _, r := range n.ranks {
-		b = le.AppendUint32(b, uint32(r))
-	}
-	for _, o := range n.offs {
-		b = le.AppendUint64(b, o)
-	}
-	for _, r := range n.ended {
-		b = le.AppendUint32(b, uint32(r))
-	}
-	le.PutUint32(b[from+4:], crc32.Checksum(b[from+8:], links.Castagnoli))
-	return b
-}
-
-var errNotice = errors.New("a notice of an agreement is damaged")
-
-// parseNotice takes a notice of a Comm of size ranks off b. It takes 0 bytes if not all of
-// it has come.
-func parseNotice(b []byte, size int) (n notice, taken int, err error) {
-	if len(b) < noticeHead {
-		return n, 0, nil
-	}
-	le := binary.LittleEndian
-	whole, ranks, offs, ended := le.Uint32(b), le.Uint32(b[24:]), le.Uint32(b[28:]), le.Uint32(b[32:])
-	if max(ranks, offs, ended) > uint32(size) || whole != noticeHead+4*ranks+8*offs+4*ended {
-		return n, 0, errNotice
-	}
-	if len(b) < int(whole) {
-		return n, 0, nil
-	}
-	b = b[:whole]
-	n = notice{kind: agree.Kind(b[8]), code: call.Code(b[9]), attempt: le.Uint32(b[12:]), ballot: le.Uint64(b[16:])}
-	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], links.Castagnoli) || !n.kind.Valid() || n.code > call.Closed {
-		return notice{}, 0, errNotice
-	}
-	b = b[noticeHead:]
-	if n.ranks, b, err = parseRanks(b, ranks, size); err != nil {
-		return notice{}, 0, err
-	}
-	for ; offs > 0; offs-- {
-		n.offs, b = append(n.offs, le.Uint64(b)), b[8:]
-	}
-	if n.ended, _, err = parseRanks(b, ended, size); err != nil {
-		return notice{}, 0, err
-	}
-	if n.kind != agree.Quit && !ascend(n.ranks) { // package agree looks for ranks by bisection
-		return notice{}, 0, errNotice
-	}
-	return n, int(whole), nil
-}
-
-// ascend reports whether each rank is larger than the one before.
-func ascend(ranks []int32) bool {
-	for i := 1; i < len(ranks); i++ {
-		if ranks[i] <= ranks[i-1] {
-			return false
-		}
-	}
-	return true
-}
-
-// parseRanks takes so many ranks of a Comm of size ranks, off b.
-func parseRanks(b []byte, ranks uint32, size int) (list []int32, rest []byte, err error) {
-	for ; ranks > 0; ranks-- {
-		r := int32(binary.LittleEndian.Uint32(b))
-		if r < 0 || int(r) >= size {
-			return nil, nil, errNotice
-		}
-		list, b = append(list, r), b[4:]
-	}
-	return list, b, nil
-}
 
 // line carries the notices between this rank and one other: pipes inside a host, a TCP
 // connection of its own between hosts, which is made anew where it breaks.
@@ -227,7 +112,7 @@ func (l *line) dial(probe bool) {
 	}
 	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.rank.Group.Rank()), uint32(l.peer))
 	w := l.c.rank.Group.World(l.peer)
-	addr, ended := l.c.rank.Site.Job.Net.Addrs[w], l.c.rank.Site.EndedYet(w)
+	addr, ended := l.c.rank.Site.Job.Net.Addrs.At(w), l.c.rank.Site.EndedYet(w)
 	ctx, cancel := context.WithCancel(context.Background())
 	if t := l.c.rank.Group.PeerTimeout(); t > 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), t)
@@ -282,15 +167,14 @@ func (l *line) accuse(why error) { l.c.rank.Site.Lost(l.c.rank.Group.World(l.pee
 // dialAgain is when a line without a connection is dialed anew, after the last attempt.
 const dialAgain = 250 * time.Millisecond
 
-// say queues a notice and sends what it can.
-func (l *line) say(n notice) {
-	n.attempt = l.attempt
+// put queues a notice of that kind as it is on the wire, and sends what it can.
+func (l *line) put(kind agree.Kind, wire []byte) {
 	if l.out == nil && !l.inside() { // it is said again when the connection is there
 		return
 	}
-	l.queue = n.append(l.queue)
+	l.queue = append(l.queue, wire...)
 	l.push()
-	switch n.kind {
+	switch kind {
 	case agree.Alive: // which is read when something else comes
 	case agree.Quit: // whatever the peer waits for
 		if l.inside() {

@@ -2,6 +2,7 @@ package shrink
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,8 +15,10 @@ func TestNotice(t *testing.T) {
 	for _, n := range []notice{
 		{kind: agree.Here, attempt: 1},
 		{kind: agree.Propose, attempt: 3, ballot: 7<<32 | 2, ranks: []int32{0, 2, 3}},
-		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, offs: []uint64{1 << 40}},
-		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, offs: []uint64{1 << 40}, ended: []int32{2, 0}},
+		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}},
+		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, ended: []int32{2, 0}},
+		{kind: agree.Ready, lead: 1, ballot: 7, of: []int32{0, 1, 3}},
+		{kind: agree.Here, lead: 3, ballot: 7, ranks: []int32{1, 2}, ended: []int32{0}, of: []int32{2}, left: []int32{0}},
 		{kind: agree.Quit, code: call.Closed, ranks: []int32{1}},
 	} {
 		b := n.append([]byte("before"))[len("before"):]
@@ -38,9 +41,21 @@ func TestNotice(t *testing.T) {
 	b := (&notice{kind: agree.Here, ranks: []int32{4}}).append(nil)
 	_, _, err := parseNotice(b, 4)
 	require.Error(t, err, "there is no rank 4")
+	_, _, err = parseNotice((&notice{kind: agree.Here, lead: 4}).append(nil), 4)
+	require.Error(t, err, "nor can it lead")
+	_, _, err = parseNotice((&notice{kind: agree.Here, lead: -1}).append(nil), 4)
+	require.Error(t, err)
 	b = (&notice{kind: agree.Decide, ended: []int32{4}}).append(nil)
 	_, _, err = parseNotice(b, 4)
 	require.Error(t, err, "nor has it ended")
+	for _, runs := range [][2]uint32{{1, 4}, {4, 1}, {1 << 31, 1}, {0, 1 << 31}, {2, 0}} {
+		b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, runs[0]), runs[1])
+		_, _, err = parseRuns(b, 1, 4)
+		require.Error(t, err, "%d ranks from %d", runs[1], runs[0])
+	}
+	two := appendRuns(appendRuns(nil, []int32{0, 1, 2}), []int32{0, 1})
+	_, _, err = parseRuns(two, 2, 4)
+	require.Error(t, err, "more ranks than there are")
 	for _, ranks := range [][]int32{{2, 1}, {1, 1}} {
 		_, _, err = parseNotice((&notice{kind: agree.Propose, ranks: ranks}).append(nil), 4)
 		require.Error(t, err, "%v is no list of members", ranks)
@@ -49,7 +64,7 @@ func TestNotice(t *testing.T) {
 
 func FuzzNotice(f *testing.F) {
 	f.Add((&notice{kind: agree.Here, attempt: 1}).append(nil))
-	f.Add((&notice{kind: agree.Decide, ballot: 1 << 33, ranks: []int32{0, 1}, offs: []uint64{4096}}).append(nil))
+	f.Add((&notice{kind: agree.Decide, ballot: 1 << 33, ranks: []int32{0, 1}}).append(nil))
 	f.Add((&notice{kind: agree.Decided, ballot: 1 << 33, ranks: []int32{0, 1}, ended: []int32{2}}).append(nil))
 	f.Add((&notice{kind: agree.Quit, code: call.Timeout, ranks: []int32{3}}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -60,8 +75,22 @@ func FuzzNotice(f *testing.F) {
 		}
 		require.LessOrEqual(t, taken, len(b))
 		require.LessOrEqual(t, len(n.ranks), size)
-		require.LessOrEqual(t, len(n.offs), size)
-		require.LessOrEqual(t, len(n.ended), size)
-		require.Len(t, n.append(nil), taken)
+		require.LessOrEqual(t, max(len(n.ended), len(n.of), len(n.left)), size)
+		require.LessOrEqual(t, len(n.append(nil)), taken, "runs that meet are one")
 	})
+}
+
+// The members of a large Comm take what the gaps between them take.
+func TestBytes(t *testing.T) {
+	var ranks []int32
+	for r := range int32(120_960) {
+		if r != 7 && r != 90_000 {
+			ranks = append(ranks, r)
+		}
+	}
+	require.Equal(t, noticeHead+3*runBytes, Bytes(&agree.Notice{Kind: agree.Propose, Ranks: ranks}))
+	require.Equal(t, noticeHead+4*runBytes, Bytes(&agree.Notice{Kind: agree.Decide, Ranks: ranks, Ended: []int32{7}}))
+	n, _, err := parseNotice((&notice{kind: agree.Propose, ranks: ranks}).append(nil), 120_960)
+	require.NoError(t, err)
+	require.Equal(t, ranks, n.ranks)
 }
