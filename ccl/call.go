@@ -153,7 +153,7 @@ func isOwn(k call.Kind) bool { return k > call.Barrier }
 
 // makeOwn makes a call of such a kind, which all ranks make, by f.
 func makeOwn(ctx context.Context, c *Comm, kind call.Kind, f func(k *call.Call) *call.Fault) error {
-	if !c.none() {
+	if !c.isNil() {
 		c.calling.makes = f
 		defer func() { c.calling.makes = nil }()
 	}

@@ -86,7 +86,7 @@ func (r *recorder) end(e *call.Record, s State, now int64) {
 // it.
 func (c *Comm) Trace() iter.Seq[Call] {
 	return func(yield func(Call) bool) {
-		if c.none() {
+		if c.isNil() {
 			return
 		}
 		for _, call := range c.rec.kept(&c.backlog, ringCalls) {

@@ -32,7 +32,7 @@ func asserted(files fs.FS) (list []string, err error) {
 		check := func(of, typ ast.Expr) {
 			t, _ := typ.(*ast.SelectorExpr)
 			_, isEngine := of.(*ast.SelectorExpr)
-			isEngine = isEngine && (of.(*ast.SelectorExpr).Sel.Name == "Engine" || of.(*ast.SelectorExpr).Sel.Name == "lib")
+			isEngine = isEngine && (of.(*ast.SelectorExpr).Sel.Name == "Engine" || of.(*ast.SelectorExpr).Sel.Name == "loaded")
 			switch {
 			case t != nil && isIdent(t.X, "engine") && t.Sel.Name == "Memory":
 				if memory++; memory > 1 {
