@@ -17,15 +17,15 @@ const stuckAfter = time.Second
 // process is, with the report: to wait for ever would be worse.
 func (l *library) abandon(c *Comm, e *Error) {
 	l.end.Abort()
-	if l.lib.Interruptible {
+	if l.loaded.Interruptible {
 		return
 	}
 	time.AfterFunc(stuckAfter, func() {
 		if !l.end.Running() {
 			return
 		}
-		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", l.lib.Version, "exit", ExitStuck)
-		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n", e, l.lib.Version, ExitStuck)
+		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", l.loaded.Version, "exit", ExitStuck)
+		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n", e, l.loaded.Version, ExitStuck)
 		l.endJob()
 		os.Exit(ExitStuck)
 	})
@@ -37,14 +37,14 @@ const readFor = 500 * time.Millisecond
 // endJob has the library tell its launcher that the job is over, for a while: a thread of this process is inside the
 // library, which may never answer.
 func (l *library) endJob() {
-	if l.lib.EndJob == nil {
+	if l.loaded.EndJob == nil {
 		return
 	}
 	time.Sleep(readFor)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		l.lib.EndJob(ExitStuck)
+		l.loaded.EndJob(ExitStuck)
 	}()
 	select {
 	case <-over:

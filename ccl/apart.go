@@ -17,7 +17,7 @@ const togetherWait = 100 * time.Millisecond
 // other hosts for calls that have ended on the device: so where there are such, all that are alive
 // are waited for first.
 func closeLibrary(c *Comm) error {
-	if !c.lib.lib.Gathers {
+	if !c.lib.loaded.Gathers {
 		return c.lib.end.Close()
 	}
 	limit := c.opt.PeerTimeout

@@ -51,7 +51,7 @@ func checkBackend(name string) error {
 type library struct {
 	end      *cpu.Beside // of the communicator
 	backend  *engine.Backend
-	lib      *engine.Library
+	loaded   *engine.Library
 	device   int             // -1: it takes host memory
 	known    [2]deviceMemory // of the last calls, which is the device's
 	held     holdings
@@ -64,7 +64,7 @@ type library struct {
 // onCPU is what a Comm has that was given no library.
 func onCPU(eng *cpu.Comm) *library {
 	lib := &engine.Library{Interruptible: true, Windows: engine.ErrUnsupported}
-	return &library{end: eng.Beside(eng, lib, vendorError), backend: &engine.CPU, lib: lib, device: -1}
+	return &library{end: eng.Beside(eng, lib, vendorError), backend: &engine.CPU, loaded: lib, device: -1}
 }
 
 // isCPU reports whether l is the CPU engine.
@@ -73,14 +73,14 @@ func (l *library) isCPU() bool { return l.backend == &engine.CPU }
 // onHost reports whether l moves host memory: it does, if it takes no other, or is to, by copies.
 func (l *library) onHost(staged bool) bool { return l.device < 0 || staged }
 
-// talk is the ranks of a new Comm agreeing on its library, over the CPU engine: a handful
-// of small collectives, O(log n) each.
-type talk struct {
+// vote is how the ranks of a new Comm agree on its library: by a handful of small collectives over the
+// CPU engine, O(log n) each.
+type vote struct {
 	ctx context.Context
 	eng *cpu.Comm
 }
 
-func (t talk) run(kind op.Kind, typ Type, o Op, dst, src []byte) error {
+func (t vote) run(kind op.Kind, typ Type, o Op, dst, src []byte) error {
 	a := args{kind: kind, typ: typ, op: o, root: noRoot}
 	if kind == op.Broadcast {
 		a.root = 0
@@ -93,13 +93,13 @@ func (t talk) run(kind op.Kind, typ Type, o Op, dst, src []byte) error {
 }
 
 // min is the least of what all ranks say, number by number.
-func (t talk) min(x []int64) error {
+func (t vote) min(x []int64) error {
 	b := bytesOf(x)
 	return t.run(op.AllReduce, TypeInt64, Min, b, b)
 }
 
 // broadcast gives all ranks what rank 0 has in b.
-func (t talk) broadcast(b []byte) error {
+func (t vote) broadcast(b []byte) error {
 	return t.run(op.Broadcast, TypeUint8, Sum, b, b)
 }
 
@@ -108,7 +108,7 @@ const textBytes = 2 << 10
 
 // verdict is nil on all ranks where err is nil on all, and otherwise the error of the lowest
 // rank that has one, as a Fault that names it.
-func (t talk) verdict(err error) *call.Fault {
+func (t vote) verdict(err error) *call.Fault {
 	n := int64(t.eng.Size())
 	who := []int64{n}
 	if err != nil {
@@ -139,7 +139,7 @@ func (t talk) verdict(err error) *call.Fault {
 }
 
 // giveUp tells the others that this rank does not come, since err.
-func (t talk) giveUp(err error) {
+func (t vote) giveUp(err error) {
 	var f *call.Fault
 	switch {
 	case errors.As(err, &f):
@@ -182,7 +182,7 @@ func vendorError(err error) error {
 
 // choose is the backend for a new Comm: the one asked for, or the first whose device every rank has. Which are compiled in is the
 // same on all ranks of a job that asks for none, as the options, which are compared, say.
-func (t talk) choose(o *Options, local, locals int) (*engine.Backend, *call.Fault) {
+func (t vote) choose(o *Options, local, locals int) (*engine.Backend, *call.Fault) {
 	if o.Backend != "" {
 		return engine.Find(o.Backend), nil // nil for cpu
 	}
@@ -237,7 +237,7 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cal
 // openLibraryAt is openLibrary, where this rank's device is that of the local-th rank of locals on its host.
 func openLibraryAt(ctx context.Context, eng *cpu.Comm, o *Options, local, locals int) (*library, *call.Fault) {
 	topo, rank := eng.Topology(), eng.Rank()
-	t := talk{ctx, eng}
+	t := vote{ctx, eng}
 	backend, f := t.choose(o, local, locals)
 	switch {
 	case f != nil:
@@ -255,15 +255,15 @@ func openLibraryAt(ctx context.Context, eng *cpu.Comm, o *Options, local, locals
 	var err error
 	if here := eng.Control().Standing.RanksHere(); backend.Sole && here > 1 {
 		err = fmt.Errorf("%s takes one rank per process, and this process has %d: start one process per rank", backend.Name, here)
-	} else if l.lib, err = backend.Open(); err == nil {
+	} else if l.loaded, err = backend.Open(); err == nil {
 		if l.device, err = deviceFor(backend, o, local, locals); err == nil {
-			err = o.Hints.takes(backend.Name, l.lib)
+			err = o.Hints.takes(backend.Name, l.loaded)
 		}
 	}
 	if f := t.verdict(err); f != nil {
 		return nil, f
 	}
-	if f := t.sameVersion(l.lib.Version); f != nil {
+	if f := t.sameVersion(l.loaded.Version); f != nil {
 		return nil, f
 	}
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: eng.Name()}
@@ -271,18 +271,18 @@ func openLibraryAt(ctx context.Context, eng *cpu.Comm, o *Options, local, locals
 }
 
 // fresh makes a communicator, whose id the ranks get over t.
-func (l *library) fresh(t talk, g engine.Group) (engine.Engine, error) {
-	id, err := t.ids(l.lib)
+func (l *library) fresh(t vote, g engine.Group) (engine.Engine, error) {
+	id, err := t.ids(l.loaded)
 	if err != nil {
 		return nil, err
 	}
-	return l.lib.New(t.ctx, g, id)
+	return l.loaded.New(t.ctx, g, id)
 }
 
 // ids are those of a new communicator: of as many as its library wants for this many ranks, each is
 // made by another rank, from where it listens. Nobody goes on before all have them: a library's start
 // may block, and a rank still in here would wait for one in there.
-func (t talk) ids(lib *engine.Library) ([]byte, error) {
+func (t vote) ids(lib *engine.Library) ([]byte, error) {
 	n, size := min(lib.IDBytes, 1), lib.IDBytes
 	if lib.IDs != nil {
 		n = lib.IDs(t.eng.Size())
@@ -309,7 +309,7 @@ func (t talk) ids(lib *engine.Library) ([]byte, error) {
 }
 
 // share holds what l's backend shares, on all ranks or on none.
-func (l *library) share(t talk) *call.Fault {
+func (l *library) share(t vote) *call.Fault {
 	if l.backend.Share == nil {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (l *library) letGo(left bool) error {
 }
 
 // connect has start make the communicator of l, on all ranks or on none.
-func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engine.Engine, error)) (*library, *call.Fault) {
+func (l *library) connect(t vote, g engine.Group, start func(engine.Group) (engine.Engine, error)) (*library, *call.Fault) {
 	g.Rank, g.Size, g.Device = t.eng.Rank(), t.eng.Size(), l.device
 	g.Check = func() error {
 		if f := t.eng.Failure(); f != nil {
@@ -346,7 +346,7 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 	if err != nil {
 		t.giveUp(err) // the others may wait in the library for this rank
 	}
-	l.end, l.one[0] = t.eng.Beside(e, l.lib, vendorError), &l.call
+	l.end, l.one[0] = t.eng.Beside(e, l.loaded, vendorError), &l.call
 	f := t.verdict(err)
 	if f == nil {
 		if e := l.end.Agree(t.min); e != nil {
@@ -365,7 +365,7 @@ func (l *library) connect(t talk, g engine.Group, start func(engine.Group) (engi
 }
 
 // sameVersion compares the library's version on all ranks, and lists who has what.
-func (t talk) sameVersion(mine string) *call.Fault {
+func (t vote) sameVersion(mine string) *call.Fault {
 	const width = 64
 	first := make([]byte, width)
 	if t.eng.Rank() == 0 {
@@ -411,7 +411,7 @@ func (t talk) sameVersion(mine string) *call.Fault {
 // take part, since some libraries split collectively. They take colors and keys of 32 bits, so they get others than the
 // caller's, which make the same parts in the same order: the world's rank of a part's first member, and ranks.
 func splitLibrary(ctx context.Context, c *Comm, child *cpu.Comm, o *Options, name string) (*library, *call.Fault) {
-	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device}
+	l := &library{backend: c.lib.backend, loaded: c.lib.loaded, device: c.lib.device}
 	switch {
 	case child != nil && l.isCPU():
 		return onCPU(child), nil
@@ -425,7 +425,7 @@ func splitLibrary(ctx context.Context, c *Comm, child *cpu.Comm, o *Options, nam
 	topo, rank := child.Topology(), child.Rank()
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)),
 		Color: child.World(0), Key: rank, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: name}
-	t := talk{ctx, child}
+	t := vote{ctx, child}
 	return l.connect(t, g, func(g engine.Group) (engine.Engine, error) {
 		made, err := c.lib.end.Split(ctx, g)
 		if errors.Is(err, engine.ErrUnsupported) { // the same on all ranks

@@ -16,11 +16,11 @@ import (
 // that and makes it a call.Call, the one form that all engines and the control plane know; the
 // recorder gives it its place in the order; an engine carries it out.
 //
-//	blocking       block:        describe, wait for what is queued, recorder.begin, run
+//	blocking       block:        callable, describe, wait for what is queued, recorder.begin, run
 //	Split, Window  block:        the same; in run the function that makes it, in place of an engine
 //	Queue, Group   Queue.issue:  describe, recorder.queue; the backlog waits for its turn: carryOut
 //	Now            Queue.issue:  callNow, which is block
-//	on a device    issueDevice:  describe, recorder.begin, engine.Issue, or Group's end: hand
+//	on a device    issueDevice:  describe, recorder.begin, submit: engine.Issue, at once or at the end of a Group
 
 // args are what is asked for: the arguments of one call, whatever its kind.
 type args struct {
@@ -153,7 +153,7 @@ func isOwn(k call.Kind) bool { return k > call.Barrier }
 
 // makeOwn makes a call of such a kind, which all ranks make, by f.
 func makeOwn(ctx context.Context, c *Comm, kind call.Kind, f func(k *call.Call) *call.Fault) error {
-	if !c.none() {
+	if !c.isNil() {
 		c.calling.makes = f
 		defer func() { c.calling.makes = nil }()
 	}

@@ -12,8 +12,8 @@ import (
 // and Close is done; so a program needs no if around what only members of a Comm take part in but calls that count on
 // their results.
 
-// none reports whether c is no Comm.
-func (c *Comm) none() bool { return c == nil || c.eng == nil }
+// isNil reports whether c is no Comm.
+func (c *Comm) isNil() bool { return c == nil || c.eng == nil }
 
 var errNone = errors.New("the Comm is nil: Split returns none to a rank with a negative color, and NewComm and Join return none with an error")
 
@@ -36,7 +36,7 @@ func callable(ctx context.Context, c *Comm, op fmt.Stringer) error {
 	if ctx == nil {
 		return noContext(ctx, c, op.String())
 	}
-	if c.none() {
+	if c.isNil() {
 		return refuseNone(op.String())
 	}
 	c.calling.count++

@@ -250,7 +250,7 @@ func callOf(r *call.Record) *Call {
 
 // Rank returns the number of this rank in c, from 0 to Size-1.
 func (c *Comm) Rank() int {
-	if c.none() {
+	if c.isNil() {
 		return -1
 	}
 	return c.rank
@@ -258,7 +258,7 @@ func (c *Comm) Rank() int {
 
 // Size returns the number of ranks of c.
 func (c *Comm) Size() int {
-	if c.none() {
+	if c.isNil() {
 		return 0
 	}
 	return c.size
@@ -266,7 +266,7 @@ func (c *Comm) Size() int {
 
 // Place returns where this rank runs.
 func (c *Comm) Place() Place {
-	if c.none() {
+	if c.isNil() {
 		return Place{Node: -1, Local: -1}
 	}
 	t := c.eng.Topology()
@@ -276,7 +276,7 @@ func (c *Comm) Place() Place {
 
 // String returns a line such as: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))
 func (c *Comm) String() string {
-	if c.none() {
+	if c.isNil() {
 		return noComm
 	}
 	text := fmt.Sprintf("rank %d of %d (%d host%s, %s, %s", c.Rank(), c.Size(),
@@ -290,7 +290,7 @@ func (c *Comm) String() string {
 // Transport returns what connects the ranks of c: memory, shared memory, or TCP with its interface and, if that is not plain,
 // its Wire.
 func (c *Comm) Transport() string {
-	if c.none() {
+	if c.isNil() {
 		return noComm
 	}
 	return c.eng.Transport()
@@ -300,10 +300,10 @@ func (c *Comm) Transport() string {
 // library that would make the call.
 func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 	switch {
-	case c.none():
+	case c.isNil():
 		return noComm
 	case !c.lib.isCPU():
-		return c.lib.lib.Version
+		return c.lib.loaded.Version
 	}
 	one := call.Call{Elem: t.Size()}
 	one.Kind, one.Type, one.Op, one.Count = call.Kind(k), call.Type(t), call.Op(op), uint64(max(count, 0))
@@ -314,7 +314,7 @@ func (c *Comm) Plan(k Kind, t Type, op Op, count int) string {
 // Nothing is sent. For a Comm with a device the answer is for memory of the device, and for two
 // buffers: [SupportsInPlace] says whether one will do.
 func (c *Comm) Supports(k Kind, t Type, op Op) error {
-	if c.none() {
+	if c.isNil() {
 		return refuseNone(k.String())
 	}
 	if e := supports(c, call.Kind(k), call.Type(t), call.Op(op), c.lib.onHost(c.opt.Staged)); e != nil {
@@ -326,7 +326,7 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 // Native returns the handle of the library's own communicator (ncclComm_t, ...), for calls that
 // this package lacks. It is 0 if there is none, as on the CPU.
 func (c *Comm) Native() uintptr {
-	if c.none() {
+	if c.isNil() {
 		return 0
 	}
 	return c.lib.end.Native()
@@ -334,7 +334,7 @@ func (c *Comm) Native() uintptr {
 
 // Backend is the engine beside the CPU engine, as Options.Backend names it; "cpu" if there is none.
 func (c *Comm) Backend() string {
-	if c.none() {
+	if c.isNil() {
 		return noComm
 	}
 	return c.lib.backend.Name
@@ -343,15 +343,15 @@ func (c *Comm) Backend() string {
 // Library returns the name and version of the backend's library, such as "NCCL 2.28.9", or "" if
 // there is none.
 func (c *Comm) Library() string {
-	if c.none() {
+	if c.isNil() {
 		return ""
 	}
-	return c.lib.lib.Version
+	return c.lib.loaded.Version
 }
 
 // Abort fails c on every rank with cause. It may be called from any goroutine.
 func (c *Comm) Abort(cause error) {
-	if c.none() || proc.Forked() {
+	if c.isNil() || proc.Forked() {
 		return
 	}
 	if cause == nil {
@@ -363,7 +363,7 @@ func (c *Comm) Abort(cause error) {
 
 // Done returns a channel that is closed when c fails. Err then says why.
 func (c *Comm) Done() <-chan struct{} {
-	if c.none() {
+	if c.isNil() {
 		return nil
 	}
 	return c.life.done
@@ -371,7 +371,7 @@ func (c *Comm) Done() <-chan struct{} {
 
 // Err returns the failure of c, or nil while c has not failed.
 func (c *Comm) Err() error {
-	if c.none() {
+	if c.isNil() {
 		return refuseNone("Comm")
 	}
 	if proc.Forked() {

@@ -15,7 +15,7 @@ func noContext(ctx context.Context, c *Comm, op string) error {
 		return nil
 	}
 	e := &Error{Code: ErrArgument, Op: op, Rank: -1, Peer: -1, Err: errNoContext}
-	if c.none() {
+	if c.isNil() {
 		return e
 	}
 	e.Rank = c.Rank()

@@ -69,7 +69,7 @@ func (ds *devices) stream(c *Comm, s Stream) (*deviceStream, error) {
 			return d, nil
 		}
 	}
-	if err := c.lib.owns(s, "the "+typeName(s)); err != nil {
+	if err := c.lib.checkDevice(s, "the "+typeName(s)); err != nil {
 		return nil, err
 	}
 	d := &deviceStream{c: c, s: s}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// owns is an error if v, memory or a stream, is not of the Comm's device, or of another package's devices.
-func (l *library) owns(v any, what string) error {
+// checkDevice is an error if v, memory or a stream, is not of the Comm's device, or of another package's devices.
+func (l *library) checkDevice(v any, what string) error {
 	if p, ok := v.(interface{ Platform() string }); ok && l.backend.Platform != "" {
 		if name := p.Platform(); name != l.backend.Platform {
 			return fmt.Errorf("%s is from package %s, but the Comm's backend %s works with package %s", what, name, l.backend.Name, l.backend.Platform)

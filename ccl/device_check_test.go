@@ -61,13 +61,13 @@ func TestOwnsOnce(t *testing.T) {
 	l := &library{backend: &engine.Backend{Name: "nccl"}}
 	for range 10 {
 		for _, m := range []*asked{&dst, &src} {
-			_, err := (&Buf{mem: m, typ: TypeInt8, count: 1}).on(l)
+			_, err := (&Buf{mem: m, typ: TypeInt8, count: 1}).deviceArea(l)
 			require.NoError(t, err)
 		}
 	}
 	require.Equal(t, []int{1, 1}, []int{dst.times, src.times})
 	for _, m := range []*asked{&third, &src, &dst} { // src is still known, dst is not
-		_, err := (&Buf{mem: m, typ: TypeInt8, count: 1}).on(l)
+		_, err := (&Buf{mem: m, typ: TypeInt8, count: 1}).deviceArea(l)
 		require.NoError(t, err)
 	}
 	require.Equal(t, []int{2, 1, 1}, []int{dst.times, src.times, third.times})

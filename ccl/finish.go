@@ -23,7 +23,7 @@ import (
 func (c *Comm) Finish(err *error) {
 	p := recover()
 	switch {
-	case c.none():
+	case c.isNil():
 	case p != nil:
 		c.Abort(fmt.Errorf("panic%s: %v", unwound("runtime.gopanic"), p))
 	case err != nil && *err != nil:

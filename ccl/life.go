@@ -71,7 +71,7 @@ const closeGrace = 500 * time.Millisecond
 // way on another goroutine ends with ErrClosed, unless it has just succeeded. Closing
 // twice does nothing, nor does closing in a forked child.
 func (c *Comm) Close() error {
-	if c.none() || proc.Forked() || !c.life.closed.CompareAndSwap(false, true) {
+	if c.isNil() || proc.Forked() || !c.life.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	if cause := unwinding(); cause != nil && !c.life.unwinding { // else the others would learn only that this rank has closed c

@@ -47,7 +47,7 @@ type Link struct {
 func LinkTo(c *Comm, peer, tag int) Link {
 	l := Link{c: c, peer: peer, tag: tag}
 	switch {
-	case c.none():
+	case c.isNil():
 		l.err = refuseNone("LinkTo")
 	case tag < 0:
 		l.err = l.refused("LinkTo", ErrArgument, fmt.Errorf("the tag is %d; tags are 0 and more", tag))

@@ -117,7 +117,7 @@ func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
 	ctx, cancel := context.WithTimeout(m.then, m.seats.Limit) // the new job hears of losses by itself
 	defer cancel()
 	inject.At("grow.pool")
-	t := talk{ctx, pool}
+	t := vote{ctx, pool}
 	err := t.run(op.Barrier, TypeNone, Sum, nil, nil)
 	inject.At("grow.voted")
 	word := []byte{0}

@@ -97,7 +97,7 @@ func FreeDevice[T Number](m Memory[T]) error {
 // version that does not gives ErrUnsupported.
 func DeviceMemory(c *Comm) (bytes uint64, err error) {
 	const op = "DeviceMemory"
-	if c.none() {
+	if c.isNil() {
 		return 0, refuseNone(op)
 	}
 	if c.life.shut() {

@@ -17,7 +17,7 @@ func MonitoredBarrier(ctx context.Context, c *Comm) error {
 	if err := noContext(ctx, c, "MonitoredBarrier"); err != nil {
 		return err
 	}
-	if c.none() {
+	if c.isNil() {
 		return refuseNone("MonitoredBarrier")
 	}
 	if c.Rank() > 0 {

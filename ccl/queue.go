@@ -39,7 +39,7 @@ type Queue struct {
 // On returns the queue of c on s. If s is nil, that is c's own HostStream. The queue of a nil Comm
 // rejects every call.
 func (c *Comm) On(s Stream) Queue {
-	if c.none() {
+	if c.isNil() {
 		return Queue{}
 	}
 	c.calling.count++
@@ -297,7 +297,8 @@ func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
 		a.typ = src.typ
 	}
 	if src.inPlace() {
-		if dst, src, err = inPlaceOf(q.c, a, dst); err != nil {
+		var own Buf
+		if dst, src, err = inPlaceOf(q.c, a, dst, &own); err != nil {
 			return err
 		}
 	}
@@ -305,11 +306,11 @@ func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
 		return fmt.Errorf("dst is %s and src is %s", dst.typ, src.typ)
 	}
 	if q.dev != nil {
-		if a.dst, err = dst.on(q.c.lib); err != nil {
+		if a.dst, err = dst.deviceArea(q.c.lib); err != nil {
 			return fmt.Errorf("dst: %w", err)
 		}
 		if a.src = a.dst; src != dst {
-			if a.src, err = src.on(q.c.lib); err != nil {
+			if a.src, err = src.deviceArea(q.c.lib); err != nil {
 				return fmt.Errorf("src: %w", err)
 			}
 		}
@@ -322,17 +323,17 @@ func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
 	return nil
 }
 
-// inPlaceOf are the buffers of a call whose input is already in dst.
-func inPlaceOf(c *Comm, a *args, dst *Buf) (to, from *Buf, err error) {
+// inPlaceOf are the buffers of a call whose input is already in dst. own is room for one, so that nothing is allocated.
+func inPlaceOf(c *Comm, a *args, dst, own *Buf) (to, from *Buf, err error) {
 	switch a.kind {
 	case call.AllReduce, call.Reduce, call.AllToAll, call.AllToAllV:
 		return dst, dst, nil
 	}
-	own, err := ownPart(c, a, dst)
+	*own, err = ownPart(c, a, dst)
 	if a.kind.Reduces() { // the whole vector is the input
-		return &own, dst, err
+		return own, dst, err
 	}
-	return dst, &own, err
+	return dst, own, err
 }
 
 // ownPart is this rank's part of whole, in which a call has both its input and its result.

@@ -12,8 +12,8 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// on is where b lies, device memory that must belong to the Comm's device.
-func (b *Buf) on(l *library) (area, error) {
+// deviceArea is where b lies, device memory that must belong to the Comm's device.
+func (b *Buf) deviceArea(l *library) (area, error) {
 	if b.mem == nil {
 		if b.typ == TypeNone || b.host == nil && b.count == 0 {
 			return area{}, nil
@@ -25,7 +25,7 @@ func (b *Buf) on(l *library) (area, error) {
 		return area{}, errors.New("the device memory was freed")
 	}
 	if !identical(b.mem, l.known[0]) && !identical(b.mem, l.known[1]) {
-		if err := l.owns(b.mem, "the memory"); err != nil {
+		if err := l.checkDevice(b.mem, "the memory"); err != nil {
 			return area{}, err
 		}
 		l.known = [2]deviceMemory{b.mem, l.known[0]}
@@ -105,8 +105,8 @@ func (q *Queue) issueDevice(a *args) Work {
 	}
 	if q.group != nil {
 		q.group.how |= how
-	} else if err := q.dev.hand(l.one[:], k.Seq, how); err != nil {
-		return q.notHanded(k.Record, err)
+	} else if err := q.dev.submit(l.one[:], k.Seq, how); err != nil {
+		return q.submitFailed(k.Record, err)
 	}
 	c.life.leave()
 	return Work{at: q.dev, seq: k.Seq}
@@ -132,8 +132,8 @@ func (q *Queue) rejectedOnDevice(k call.Kind, err error) Work {
 	return w
 }
 
-// hand gives the library calls, of which seq is the last.
-func (d *deviceStream) hand(calls []*call.Call, seq uint64, how engine.How) error {
+// submit gives the library calls, of which seq is the last.
+func (d *deviceStream) submit(calls []*call.Call, seq uint64, how engine.How) error {
 	h, ok := d.s.Handle()
 	if !ok {
 		return errStreamGone
@@ -153,8 +153,8 @@ func (d *deviceStream) hand(calls []*call.Call, seq uint64, how engine.How) erro
 	return nil
 }
 
-// notHanded is the Work of calls that hand has failed with; r is of the one, or of the group. It ends the use of the Comm.
-func (q *Queue) notHanded(r call.Record, err error) Work {
+// submitFailed is the Work of calls that submit has failed with; r is of the one, or of the group. It ends the use of the Comm.
+func (q *Queue) submitFailed(r call.Record, err error) Work {
 	if errors.Is(err, errStreamGone) {
 		w := q.rejected(r.Kind, fmt.Errorf("the %s is closed", typeName(q.dev.s)))
 		q.c.life.leave()
@@ -189,8 +189,8 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 	if !q.c.life.enter() {
 		return q.shut(call.Group)
 	}
-	if err := q.dev.hand(g.calls, q.c.rec.seq, g.how); err != nil {
-		return q.notHanded(call.Record{Seq: q.c.rec.seq, Kind: call.Group, Count: uint64(len(g.calls)), Root: -1}, err)
+	if err := q.dev.submit(g.calls, q.c.rec.seq, g.how); err != nil {
+		return q.submitFailed(call.Record{Seq: q.c.rec.seq, Kind: call.Group, Count: uint64(len(g.calls)), Root: -1}, err)
 	}
 	q.c.life.leave()
 	q.dev.handed.group = g

@@ -41,7 +41,7 @@ func TestBufOnDevice(t *testing.T) {
 		{Buf{}, area{}, ""},
 		{Buf{typ: TypeInt8}, area{}, ""}, // Device of nil
 	} {
-		got, err := tc.b.on(l)
+		got, err := tc.b.deviceArea(l)
 		if tc.err != "" {
 			require.EqualError(t, err, tc.err)
 			continue
@@ -68,6 +68,6 @@ func (gone) Handle() (uintptr, bool) { return 0, false }
 
 // Calls on a stream that was closed meanwhile are not handed over.
 func TestHandToAClosedStream(t *testing.T) {
-	err := (&deviceStream{s: gone{}}).hand(nil, 1, 0)
+	err := (&deviceStream{s: gone{}}).submit(nil, 1, 0)
 	require.True(t, errors.Is(err, errStreamGone))
 }

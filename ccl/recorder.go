@@ -33,7 +33,7 @@ type recorder struct {
 
 // begin gives k, which begins now, the next place in the order, and notes it: a call that blocks, or one on a device, by its
 // stream. It writes the record field by field, and the hash, which has just been written, from its other copy: see
-// call.StoreRecord.
+// op.StoreRecord.
 func (r *recorder) begin(k *call.Call, by *deviceStream, now int64) *call.Record {
 	if race.Enabled {
 		r.race.Lock()
@@ -86,7 +86,7 @@ func (r *recorder) end(e *call.Record, s State, now int64) {
 // it.
 func (c *Comm) Trace() iter.Seq[Call] {
 	return func(yield func(Call) bool) {
-		if c.none() {
+		if c.isNil() {
 			return
 		}
 		for _, call := range c.rec.kept(&c.backlog, ringCalls) {

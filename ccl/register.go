@@ -58,7 +58,7 @@ type extent struct {
 
 // extent is where b lies, in bytes.
 func (b *Buf) extent(l *library) (extent, error) {
-	x, err := b.on(l)
+	x, err := b.deviceArea(l)
 	return extent{x.at, x.n * b.typ.Size()}, err
 }
 

@@ -262,7 +262,7 @@ func alarming(code Code) bool { return code != ErrClosed && code != ErrCanceled 
 // Name returns the name of c in reports: the one that SetName gave it, otherwise "world" for the
 // Comm of NewComm, and "world/1" for the part of it with color 1.
 func (c *Comm) Name() string {
-	if c.none() {
+	if c.isNil() {
 		return noComm
 	}
 	return c.eng.Name()
@@ -271,7 +271,7 @@ func (c *Comm) Name() string {
 // SetName names c in reports, as MPI_Comm_set_name does. Ranks may give different names, but
 // reports are easier to read if they agree.
 func (c *Comm) SetName(name string) {
-	if !c.none() {
+	if !c.isNil() {
 		c.eng.SetName(name)
 	}
 }

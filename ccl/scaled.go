@@ -24,7 +24,7 @@ const (
 // NCCL and RCCL multiply what each rank gives, from 2.11 on, the CPU engine the sum, of 16-bit floats before it is rounded: the
 // same but for rounding, and for what is too large to be summed in float32 or float64. The libraries oneCCL and MPI have no such operator: a call is ErrUnsupported.
 func (c *Comm) Scaled(factor float64) Op {
-	if c.none() {
+	if c.isNil() {
 		return noScaled
 	}
 	c.calling.count++

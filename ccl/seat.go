@@ -348,7 +348,7 @@ func meetIn(ctx context.Context, child *cpu.Comm) *call.Fault {
 			child.Close()
 		}
 	}()
-	err := talk{ctx, child}.run(op.Barrier, TypeNone, Sum, nil, nil)
+	err := vote{ctx, child}.run(op.Barrier, TypeNone, Sum, nil, nil)
 	if returned = true; err == nil {
 		return nil
 	}

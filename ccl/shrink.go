@@ -97,7 +97,7 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 			can[0] = 1
 		}
 	}
-	t := talk{ctx, child}
+	t := vote{ctx, child}
 	c.lib.unshrunk = true // before the first word: another rank's failure may be heard in any of what follows
 	if err := t.min(can); err != nil {
 		return nil, faultOf(err)
@@ -107,7 +107,7 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 		c.lib.unshrunk = before || f != nil
 		return made, f
 	}
-	l := &library{backend: c.lib.backend, lib: c.lib.lib, device: c.lib.device}
+	l := &library{backend: c.lib.backend, loaded: c.lib.loaded, device: c.lib.device}
 	topo, rank := child.Topology(), child.Rank()
 	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: c.opt.Check == CheckStrict,
 		Hints: c.opt.Hints.engine(), Name: child.Name()}

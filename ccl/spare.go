@@ -324,7 +324,7 @@ func (c *Comm) Waiting() int {
 
 // reserveOf is c's part in a job with spares, nil where it has none, or none any more.
 func reserveOf(c *Comm) *reserve {
-	if c.none() || c.reserve == nil {
+	if c.isNil() || c.reserve == nil {
 		return nil
 	}
 	r := c.reserve

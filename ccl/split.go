@@ -70,7 +70,7 @@ func splitAs(ctx context.Context, c *Comm, k *call.Call, color, key int, opt Opt
 
 // childOptions are c's as set changes them, if it is not nil, or what is wrong with them.
 func childOptions(c *Comm, set func(*Options)) (Options, error) {
-	if c.none() {
+	if c.isNil() {
 		return Options{}, nil
 	}
 	o := c.opt
@@ -115,7 +115,7 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 	if err := o.Hints.check(); err != nil {
 		return o, fmt.Errorf("Options.Hints: %w", err)
 	}
-	return o, o.Hints.takes(c.lib.backend.Name, c.lib.lib)
+	return o, o.Hints.takes(c.lib.backend.Name, c.lib.loaded)
 }
 
 const (

@@ -27,7 +27,7 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 	switch err := noContext(ctx, c, name); {
 	case err != nil:
 		return nil, err
-	case c.none():
+	case c.isNil():
 		return nil, refuseNone(name)
 	case c.life.shut():
 		return nil, c.refuse(name, ErrClosed, whyShut())

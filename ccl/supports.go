@@ -9,7 +9,7 @@ import (
 // memory of a device: NCCL and RCCL copy what AllToAll, AllToAllV and SendRecv send in place, for
 // which the device runtime of each rank must have MallocAsync (CUDA 11.2, ROCm 5.2).
 func SupportsInPlace(c *Comm, k Kind) error {
-	if c.none() {
+	if c.isNil() {
 		return refuseNone(k.String())
 	}
 	if !c.lib.onHost(c.opt.Staged) && op.Kind(k).Exchanges() {
@@ -25,12 +25,12 @@ func SupportsInPlace(c *Comm, k Kind) error {
 // values. All ranks get the same answer, since they have the same version of the library.
 func SupportsHints(c *Comm, h Hints) error {
 	const op = "SupportsHints"
-	if c.none() {
+	if c.isNil() {
 		return refuseNone(op)
 	}
 	err := h.check()
 	if err == nil {
-		err = h.takes(c.Backend(), c.lib.lib)
+		err = h.takes(c.Backend(), c.lib.loaded)
 	}
 	if err != nil {
 		return c.named(&Error{Code: codeOf(err), Op: op, Rank: c.Rank(), Peer: -1, Err: err})

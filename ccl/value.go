@@ -332,7 +332,7 @@ func beginValue(ctx context.Context, c *Comm, op string, at int) (valueCall, err
 	if err := noContext(ctx, c, op); err != nil {
 		return x, err
 	}
-	if c.none() {
+	if c.isNil() {
 		return x, refuseNone(op)
 	}
 	if at < 0 || at >= c.Size() {

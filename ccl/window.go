@@ -34,7 +34,7 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 	}
 	w, err := memoryOf(c, "makes no windows; MakeSlice makes memory that the ranks of a host share", "makes no windows here")
 	if err == nil {
-		err = c.lib.lib.Windows // the same on all ranks
+		err = c.lib.loaded.Windows // the same on all ranks
 	}
 	if err != nil {
 		return nil, c.refuse(op, ErrUnsupported, err)

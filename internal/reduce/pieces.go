@@ -135,6 +135,18 @@ func callDivide[F float](k func(unsafe.Pointer, int, F), dst unsafe.Pointer, n i
 	k(dst, n, by)
 }
 
+// weighFast is weigh by the kernels of an instruction set, as far as they go, and returns how far that is. They are called by name,
+// since what is passed to a function value escapes: weights and operands lie on the caller's stack. As in sumPieces, one call reads
+// no more than a piece, or two lines of each vector.
+func weighFast(isa isa, t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int) (done int) {
+	n = weighable(isa, w, n)
+	most := max(piece/2/len(srcs)&^(line-1), line)
+	for first := 0; first < n; first += most {
+		weighPiece(isa, t, dst, srcs, w, first, min(most, n-first))
+	}
+	return n
+}
+
 // streamCopy makes a Stream of a kernel.
 func streamCopy(step int, k func(dst, src unsafe.Pointer, n int)) func(dst, src unsafe.Pointer, n int) {
 	whole := -max(step, 1)

@@ -15,22 +15,13 @@ const (
 	avx512Vectors
 )
 
-// weighFast is weigh by the kernels of an instruction set, as far as they go, and returns how far that is. They are called by
-// name, since what is passed to a function value escapes: weights and operands lie on the caller's stack.
-func weighFast(isa isa, t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int) (done int) {
+// weighable is how many of n elements the kernels of an instruction set take.
+func weighable(isa isa, _ *weights, n int) int {
 	switch isa {
 	case noVectors:
 		return 0
 	case avx2Vectors:
-		n &^= avx2Step/2 - 1
-	}
-	// As in sumPieces, one call reads no more than a piece, or two lines of each vector.
-	most := max(piece/2/len(srcs)&^(line-1), line)
-	for ; n-done > most; done += most {
-		weighPiece(isa, t, dst, srcs, w, done, most)
-	}
-	if done < n {
-		weighPiece(isa, t, dst, srcs, w, done, n-done)
+		return n &^ (avx2Step/2 - 1)
 	}
 	return n
 }

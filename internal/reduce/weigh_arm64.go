@@ -15,19 +15,11 @@ const (
 	neonBF16Vectors
 )
 
-// weighFast is weigh by the kernels of an instruction set, as far as they go, and returns how far that is. They are called by
-// name, since what is passed to a function value escapes: weights and operands lie on the caller's stack.
-func weighFast(isa isa, t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int) (done int) {
-	if isa == noVectors || w.mul != w.mul { // the kernels do not round a NaN that has any bits
+// weighable is how many of n elements the kernels of an instruction set take: none by a factor that is a NaN, which has any bits and
+// would be rounded.
+func weighable(isa isa, w *weights, n int) int {
+	if isa == noVectors || w.mul != w.mul {
 		return 0
-	}
-	// As in sumPieces, one call reads no more than a piece, or two lines of each vector.
-	most := max(piece/2/len(srcs)&^(line-1), line)
-	for ; n-done > most; done += most {
-		weighPiece(isa, t, dst, srcs, w, done, most)
-	}
-	if done < n {
-		weighPiece(isa, t, dst, srcs, w, done, n-done)
 	}
 	return n
 }

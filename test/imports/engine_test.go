@@ -26,7 +26,7 @@ var oneMemory = rule{
 				switch {
 				case t != nil && isIdent(t.X, "engine"):
 					bad(src.name + ":" + nameOf(d) + " engine." + t.Sel.Name)
-				case engine != nil && (engine.Sel.Name == "Engine" || engine.Sel.Name == "lib"):
+				case engine != nil && (engine.Sel.Name == "Engine" || engine.Sel.Name == "loaded"):
 					bad(src.name + ":" + nameOf(d) + " of an engine")
 				}
 			}
@@ -49,7 +49,7 @@ var oneMemory = rule{
 		"ccl/a.go": `package ccl
 			var d, fine = s.(interface{ Device() int })
 			var t, no = e.(engine.Timer)
-			var x, anonymous = c.lib.Engine.(interface{ Shrink() })`,
+			var x, anonymous = c.loaded.Engine.(interface{ Shrink() })`,
 		"ccl/b.go": `package ccl
 			func f() { switch e.(type) { case *args, engine.Splitter: } }
 			var twice = e.(engine.Memory)`,

@@ -53,7 +53,7 @@ func (c *Comm) Run(ctx context.Context, calls []*op.Call) error {
 	case messages:
 		f = c.links.Pairs.PointToPoint(ctx, k)
 	default:
-		f = c.elsewhere(ctx, k, way.over)
+		f = elsewhere(ctx, c, k, way.over)
 	}
 	if c.mem.Untidy || f != nil {
 		c.mem.Tidy(f)
@@ -77,7 +77,7 @@ func (c *Comm) sided(k *call.Call, f *call.Fault) *call.Fault {
 }
 
 // elsewhere makes a collective that is not in rounds.
-func (c *Comm) elsewhere(ctx context.Context, k *call.Call, over path) *call.Fault {
+func elsewhere(ctx context.Context, c *Comm, k *call.Call, over path) *call.Fault {
 	switch over {
 	case alone:
 		copyAlone(&c.mem, k)

@@ -58,18 +58,18 @@ type plan struct {
 func (c *Links) Algorithm(k *call.Call) string {
 	name := c.choose(k)
 	if k.Weighs {
-		return algo.Even(name, call.KindOf(k.Kind))
+		return algo.Even(name, k.Kind.Equal())
 	}
 	return name
 }
 
 func (c *Links) choose(k *call.Call) string {
-	return algo.Choose(call.KindOf(k.Kind), k.Bytes(c.rank.Group.Size()), c.rank.Group.Topology(), c.rank.Group.RankOrder(), c.rank.Group.Table())
+	return algo.Choose(k.Kind.Equal(), k.Bytes(c.rank.Group.Size()), c.rank.Group.Topology(), c.rank.Group.RankOrder(), c.rank.Group.Table())
 }
 
 // schedule builds this rank's schedule for k, or takes it from an earlier call.
 func (c *Links) schedule(k *call.Call) (algo.Schedule, *call.Fault) {
-	p := plan{c.Algorithm(k), call.KindOf(k.Kind), max(int(k.Root), 0)}
+	p := plan{c.Algorithm(k), k.Kind.Equal(), max(int(k.Root), 0)}
 	if s, ok := c.plans[p]; ok {
 		return s, nil
 	}

@@ -68,7 +68,7 @@ func made(c *Links, k *call.Call, f func(ctx context.Context, k *call.Call) *cal
 		k.Offsets = call.OffsetsOf(nil, k.DC, k.Elem)
 	}
 	c.rank.Current.Begin(k, c.rank.Site.Job.Clock(), false)
-	if !call.IsPairwise(k.Kind) {
+	if !k.Kind.Pairwise() {
 		c.rank.Order.Enter(k)
 	}
 	fault := f(context.Background(), k)

@@ -259,7 +259,7 @@ func (c *messages) wrongHead(r *receiver, h head) *call.Fault {
 	}
 	mine, theirs, before := r.head.want.record, h.record, c.rank.Order.Entered(1)
 	switch {
-	case call.IsPairwise(mine.Kind):
+	case mine.Kind.Pairwise():
 	case theirs.Place == mine.Place+1: // it got nothing in the call that differs, and went on
 		theirs = h.before
 	case theirs.Place+1 == mine.Place: // so did this rank

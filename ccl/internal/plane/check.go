@@ -23,7 +23,7 @@ const (
 
 // stallAfter is how long the call of s may wait before that is reported, 0 for ever.
 func (c *Standing) stallAfter(s *status.Status) time.Duration {
-	if w := c.hooks.StallWarn; w <= stuckAfter || s.Peer < 0 || !call.IsPairwise(s.Call.Kind) {
+	if w := c.hooks.StallWarn; w <= stuckAfter || s.Peer < 0 || !s.Call.Kind.Pairwise() {
 		return w
 	}
 	if o, ok := c.Site.Job.Statuses.At(c.group.ID(), s.Peer); ok && status.Pair(s, &o) {
@@ -49,7 +49,7 @@ func (c *Member) check(now int64) {
 		return
 	}
 	waits := s.Doing == status.Waits && now-since >= int64(compareAfter)
-	if waits && !call.IsPairwise(s.Call.Kind) && !c.Group.Unchecked() {
+	if waits && !s.Call.Kind.Pairwise() && !c.Group.Unchecked() {
 		if f := c.Standing.compare(&s); f != nil {
 			go c.Fail(f) // which takes locks of its own
 			return

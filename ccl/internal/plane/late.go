@@ -16,7 +16,7 @@ func (c *Standing) awaited(s *status.Status) int32 {
 	if s.Doing != status.Waits {
 		return -1
 	}
-	if !call.IsPairwise(s.Call.Kind) {
+	if !s.Call.Kind.Pairwise() {
 		var late []int
 		if !c.share.Look(func() { late = c.LateRanks() }) {
 			return -1

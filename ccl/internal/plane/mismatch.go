@@ -118,7 +118,7 @@ func Disagree(mine, theirs call.Record, peer int) *call.Fault {
 
 // checkAgainst compares this rank's calls with what another has told.
 func (c *Member) checkAgainst(other *status.Status) {
-	if int(other.Rank) == c.Group.Rank() || c.Group.Unchecked() || c.Fate.cause.Load() != nil || other.Calls == 0 || call.IsPairwise(other.Call.Kind) {
+	if int(other.Rank) == c.Group.Rank() || c.Group.Unchecked() || c.Fate.cause.Load() != nil || other.Calls == 0 || other.Call.Kind.Pairwise() {
 		return
 	}
 	var mine call.Record

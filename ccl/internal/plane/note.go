@@ -43,7 +43,7 @@ func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
 	switch {
 	case k.Kind == call.SendRecv:
 		n.pair.to = int32(k.To)
-	case call.IsPairwise(k.Kind):
+	case k.Kind.Pairwise():
 		n.pair.several = w.Several && !c.Group.Strict() // else the other message is the confirmation
 	}
 	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer), c.Current.began
@@ -107,7 +107,7 @@ func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 		s.Doing, since = status.Waits, int64(began&^ForeignCall)
 	case n.asleep && n.calls == s.Calls:
 		s.Doing, s.Peer, since = status.Waits, n.peer, n.since
-		if call.IsPairwise(n.call.Kind) {
+		if n.call.Kind.Pairwise() {
 			s.Call, s.To, s.Several = n.call, n.pair.to, n.pair.several
 		}
 	case c.hooks.Busy != nil && c.hooks.Busy():

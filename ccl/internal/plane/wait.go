@@ -295,7 +295,7 @@ func (c *Share) closedPeer(peer int) *call.Fault {
 // where this call is point-to-point in whatever call, on any host.
 func (c *Standing) missing(peer int) []int {
 	c.note.Lock()
-	pairwise := c.note.asleep && call.IsPairwise(c.note.call.Kind)
+	pairwise := c.note.asleep && c.note.call.Kind.Pairwise()
 	c.note.Unlock()
 	var m []int
 	if !pairwise {

@@ -77,7 +77,7 @@ func (e *Event) BlameMinority(p Parties, size int) {
 
 // IsDisputed reports whether e is a mismatch that other ranks of the Comm, of that size, can tell the sides of.
 func (e *Event) IsDisputed(size int) bool {
-	return call.Code(e.Code) == call.Mismatch && e.Bytes == 0 && e.Call.Kind != 0 && !call.IsPairwise(e.Call.Kind) && size > 2
+	return call.Code(e.Code) == call.Mismatch && e.Bytes == 0 && e.Call.Kind != 0 && !e.Call.Kind.Pairwise() && size > 2
 }
 
 // poll is what the process that decides knows of a collective in dispute.

@@ -29,7 +29,7 @@ func Circle(all []Status) []Wait {
 			switch {
 			case o.Rank == s.Rank:
 			case Pair(&s, &o): // data are on their way, however slowly
-			case call.IsPairwise(s.Call.Kind) && o.Rank == s.Peer, !call.IsPairwise(s.Call.Kind) && o.Calls < s.Calls:
+			case s.Call.Kind.Pairwise() && o.Rank == s.Peer, !s.Call.Kind.Pairwise() && o.Calls < s.Calls:
 				edges[s.World] = append(edges[s.World], Wait{s, o.World})
 			}
 		}
@@ -92,7 +92,7 @@ func Pair(a, b *Status) bool {
 // Of several messages at once only the first is known: they may meet whatever b is in. Without [Pair], b may be in an earlier
 // call of the kind, and wait for another rank.
 func Meets(a, b *Status) bool {
-	if a.Comm != b.Comm || a.Doing != Waits || b.Doing != Waits || !call.IsPairwise(a.Call.Kind) || !call.IsPairwise(b.Call.Kind) || b.Rank != a.Peer {
+	if a.Comm != b.Comm || a.Doing != Waits || b.Doing != Waits || !a.Call.Kind.Pairwise() || !b.Call.Kind.Pairwise() || b.Rank != a.Peer {
 		return false
 	}
 	return a.Several || b.Several || a.sendsTo(b.Rank) && b.takesFrom(a.Rank) || b.sendsTo(a.Rank) && a.takesFrom(b.Rank)

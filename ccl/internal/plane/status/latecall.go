@@ -1,7 +1,5 @@
 package status
 
-import "github.com/goccl/goccl/ccl/internal/call"
-
 // Late is a call that has waited for long, as the rank that reports it knows it.
 type Late struct {
 	Waits   Status
@@ -17,7 +15,7 @@ type Late struct {
 func LateIn(mine Status, all []Status) (Late, bool) {
 	l := Late{Waits: mine}
 	heard := map[int32]bool{mine.Rank: true}
-	pairwise := call.IsPairwise(mine.Call.Kind)
+	pairwise := mine.Call.Kind.Pairwise()
 	for _, o := range all {
 		heard[o.Rank] = true
 		switch {

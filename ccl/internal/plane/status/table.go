@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sync"
-
-	"github.com/goccl/goccl/ccl/internal/call"
 )
 
 // Table is what a process knows of where all ranks of a job stand. What the rank of a Comm has said last takes the place of
@@ -133,7 +131,7 @@ func (t *Table) MayCircle() bool {
 	var one uint64
 	for _, s := range t.ranks {
 		if s.Doing == Waits && !s.Failed {
-			if call.IsPairwise(s.Call.Kind) || one != 0 && one != s.Comm {
+			if s.Call.Kind.Pairwise() || one != 0 && one != s.Comm {
 				return true
 			}
 			one = s.Comm
