@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
@@ -241,42 +240,10 @@ func (r *reserve) poolFailed(e *Error) {
 	r.mu.Lock()
 	pool, waits, left := r.pool, slices.Contains(r.seats.waiting, w), len(r.seats.waiting)-1
 	r.mu.Unlock()
-	if !waits {
+	if !waits || !pool.eng.Control().Standing.TellsOfWorld(w) {
 		return
 	}
-	r.tellLost(pool, w, fmt.Sprintf("lost: %v", e.Err), left)
-	go r.watchSpares(pool, w)
-}
-
-// tellLost tells people that spare w of the job is lost, if this rank is the one of its host to tell.
-func (r *reserve) tellLost(pool *Comm, w int, how string, left int) {
-	if pool.eng.Control().Standing.TellsOfWorld(w) {
-		r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) %s; %d spare%s left. No call fails for it", w-r.workers+1, r.spares, w, how, left, plural(left)))
-	}
-}
-
-// spareLook is how often a rank looks which spares are lost, once one is: the pool has failed by then, and says no more.
-const spareLook = 250 * time.Millisecond
-
-// watchSpares tells of the spares that are lost after the first, until they are in another pool, or this rank leaves.
-func (r *reserve) watchSpares(pool *Comm, first int) {
-	told := map[int]bool{first: true}
-	for look := time.NewTicker(spareLook); ; <-look.C {
-		r.mu.Lock()
-		over, waiting := r.left || r.pool != pool, slices.Clone(r.seats.waiting)
-		r.mu.Unlock()
-		if over {
-			look.Stop()
-			return
-		}
-		alive := slices.DeleteFunc(slices.Clone(waiting), pool.eng.Control().Site.Job.IsLost)
-		for _, w := range waiting {
-			if !told[w] && !slices.Contains(alive, w) {
-				told[w] = true
-				r.tellLost(pool, w, "lost as well", len(alive))
-			}
-		}
-	}
+	r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it", w-r.workers+1, r.spares, w, e.Err, left, plural(left)))
 }
 
 // Fresh lists the ranks of c that came as spares and have not the state of the others yet, in

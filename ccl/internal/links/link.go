@@ -121,7 +121,7 @@ const (
 )
 
 // watchEnd calls cancel once the call under way has gone on for a second after the end of a process. The rank that is
-// dialed may have failed for that reason, and then neither answers nor tells the reason again.
+// dialed may have failed for that reason, and not answer.
 func (c *ends) watchEnd(ctx context.Context, cancel func()) {
 	t := time.NewTicker(endLook)
 	defer t.Stop()
@@ -153,7 +153,8 @@ func (c *ends) dial(ctx context.Context, l *Link, lane uint8) error {
 		dctx, cancel2 = context.WithTimeout(dctx, t)
 		defer cancel2()
 	}
-	conn, err := c.rank.Site.Job.Net.TCP.OpenUnless(dctx, key, uint32(c.rank.Group.Rank()), addr, c.rank.Site.EndedYet(w))
+	conn, err := c.rank.Site.Job.Net.TCP.OpenUnless(dctx, key, uint32(c.rank.Group.Rank()), addr, c.rank.Site.EndedYet(w),
+		func() bool { return c.rank.Fate.Outlived() != nil })
 	if err == nil {
 		l.conn, l.out, l.in = conn, conn, Stream{conn}
 	}

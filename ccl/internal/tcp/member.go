@@ -22,8 +22,8 @@ var (
 	ErrDone = errors.New("the peer has done with the communicator")
 	// ErrQuit says that the peer has given up what the communicator was for.
 	ErrQuit = errors.New("the peer has abandoned the communicator")
-	// errFailed says that the communicator has failed on the peer: the reason is on its way, and the connection is tried again until it comes.
-	errFailed = errors.New("the communicator has failed on the peer")
+	// ErrFailed says that the communicator has failed on the peer: the reason is on its way, and the connection is tried again until it comes.
+	ErrFailed = errors.New("the communicator has failed on the peer")
 )
 
 // Expect says that a rank here has a communicator that is Announced. Forget or Fail ends that.
@@ -49,7 +49,7 @@ func (n *Node) Forget(comm uint64, rank uint32) {
 
 // Fail is Forget of a communicator that has failed: peers are to learn why, and not that this rank has left. A
 // peer that dials it tries until then.
-func (n *Node) Fail(comm uint64, rank uint32) { n.end(member{comm, rank}, errFailed) }
+func (n *Node) Fail(comm uint64, rank uint32) { n.end(member{comm, rank}, ErrFailed) }
 
 // Finish is Forget of a rank that has come to the end of what the communicator was
 // for. A peer that dials it later gets ErrDone.

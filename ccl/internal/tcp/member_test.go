@@ -43,7 +43,8 @@ func TestAnnounced(t *testing.T) {
 	require.True(t, eventually(func() bool { return booked(b) == 0 }))
 }
 
-// What was dialed to a communicator that has failed is dropped. Who dials it later tries on: the reason comes another way.
+// What was dialed to a communicator that has failed is dropped. Who dials it later tries on: the reason comes another way. Once it
+// has come, there is nothing to try any more.
 func TestFailed(t *testing.T) {
 	a, b := twoNodes(t)
 	for _, comm := range []uint64{7, Announced | 7} {
@@ -60,6 +61,9 @@ func TestFailed(t *testing.T) {
 		_, err = a.Open(ctx, key, 0, b.Addr())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, ErrGone)
+		asked := 0
+		_, err = a.OpenUnless(t.Context(), key, 0, b.Addr(), never, func() bool { asked++; return asked == 3 })
+		require.ErrorIs(t, err, ErrFailed)
 	}
 }
 

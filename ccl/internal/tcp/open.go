@@ -16,28 +16,32 @@ import (
 // process that listens at peer: the connection that the peer dialed, or one dialed
 // from here, whichever comes first. It tries until ctx ends.
 func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*Conn, error) {
-	return n.OpenUnless(ctx, key, self, peer, func() bool { return false })
+	return n.OpenUnless(ctx, key, self, peer, never, never)
 }
+
+// never is for a caller that hears nothing otherwise.
+func never() bool { return false }
 
 // OpenUnless is Open for a caller that may hear otherwise that the peer's Node has ended: once gone says so, the first
-// refusal is the last. It is asked after each.
-func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*Conn, error) {
-	return n.openConn(ctx, key, self, peer, gone, n.wire)
+// refusal is the last. Once known says that the caller knows why the communicator has failed on the peer, so is the first answer
+// that it has: ErrFailed. Each is asked after such an answer.
+func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone, known func() bool) (*Conn, error) {
+	return n.openConn(ctx, key, self, peer, gone, known, n.wire)
 }
 
-// OpenNotices is OpenUnless for what the two ends agree on, which is authenticated wherever the job has a secret. Both ends of a
+// OpenNotices is OpenUnless, without known, for what the two ends agree on, which is authenticated wherever the job has a secret. Both ends of a
 // stream choose alike.
 func (n *Node) OpenNotices(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*Conn, error) {
 	wire := n.wire
 	if wire == auth.Plain && len(n.secret) > 0 {
 		wire = auth.Auth
 	}
-	return n.openConn(ctx, key, self, peer, gone, wire)
+	return n.openConn(ctx, key, self, peer, gone, never, wire)
 }
 
 // openConn is OpenUnless of a stream that travels as wire says.
-func (n *Node) openConn(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool, wire auth.Wire) (*Conn, error) {
-	s, err := n.open(ctx, key, self, peer, gone)
+func (n *Node) openConn(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone, known func() bool, wire auth.Wire) (*Conn, error) {
+	s, err := n.open(ctx, key, self, peer, gone, known)
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +76,10 @@ var ErrRefused = errors.New("its process no longer listens")
 // OpenControl is Open for the control plane: the stream as the handshake has left it, which blocks
 // and has deadlines. Both ends of a stream choose alike.
 func (n *Node) OpenControl(ctx context.Context, key Key, self uint32, peer netip.AddrPort) (*auth.Stream, error) {
-	return n.open(ctx, key, self, peer, func() bool { return false })
+	return n.open(ctx, key, self, peer, never, never)
 }
 
-func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*auth.Stream, error) {
+func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone, known func() bool) (*auth.Stream, error) {
 	id, err := key.end(self)
 	if err != nil {
 		return nil, err
@@ -129,7 +133,7 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 				n.finish(id, e, false)
 				return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, ErrRefused)
 			}
-			if final(err) || noFiles == 8 {
+			if final(err) || noFiles == 8 || errors.Is(err, ErrFailed) && known() {
 				n.finish(id, e, false)
 				return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, explain(err))
 			}
@@ -277,7 +281,7 @@ func (n *Node) introduce(ctx context.Context, conn net.Conn, id endID) (*auth.St
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	s, reply, err := auth.Client(conn, n.job, n.secret, id.hello())
 	if r := (*auth.Refused)(nil); errors.As(err, &r) {
-		for _, e := range []error{ErrGone, ErrDone, ErrQuit, errFailed} {
+		for _, e := range []error{ErrGone, ErrDone, ErrQuit, ErrFailed} {
 			if r.Text == e.Error() {
 				err = e
 			}
