@@ -20,6 +20,16 @@ type exchange struct {
 	err  error // once done is closed
 }
 
+// whole reports whether the exchange has ended well.
+func (x *exchange) whole() bool {
+	select {
+	case <-x.done:
+		return x.err == nil
+	default:
+		return false
+	}
+}
+
 // ringOrder orders ranks by their local number, and within one by host: neighbors are on different
 // hosts where hosts have equally many ranks and there are several.
 func ringOrder(places []ccl.Place) []int {
@@ -169,7 +179,11 @@ func (m *Mirror) detach() {
 	if m.ring == nil {
 		return
 	}
-	m.abort(errRestore)
+	// Where this rank's exchange is whole all ranks have come to the end of theirs, which must not be cut
+	// off. One that waits in a later exchange hears that this rank closes the ring.
+	if m.under == nil || !m.under.whole() {
+		m.abort(errRestore)
+	}
 	if m.under != nil {
 		<-m.under.done
 	}
