@@ -258,6 +258,9 @@ func TestR19SameLosses(t *testing.T) {
 		require.Less(t, bad, 20)
 	}
 	middle, largest := spread(took)
+	if bad > 0 {
+		t.Fatalf("%d of %d jobs with %d kills came to another end", bad, jobs, killed)
+	}
 	record(t, 19, "R19", "ranks of a training run are killed at random, one or two within 200 ms: the losses", "those of an undisturbed run, to the bit",
 		"the same, %d jobs with %d kills, %d of them with two; whole again after %v, at most %v", jobs, killed, second, middle, largest)
 }
