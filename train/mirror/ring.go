@@ -20,16 +20,6 @@ type exchange struct {
 	err  error // once done is closed
 }
 
-// whole reports whether the exchange has ended well.
-func (x *exchange) whole() bool {
-	select {
-	case <-x.done:
-		return x.err == nil
-	default:
-		return false
-	}
-}
-
 // ringOrder orders ranks by their local number, and within one by host: neighbors are on different
 // hosts where hosts have equally many ranks and there are several.
 func ringOrder(places []ccl.Place) []int {
@@ -154,16 +144,16 @@ func (m *Mirror) Wait(ctx context.Context) error {
 	}
 }
 
-// failed returns the error of the last exchange, if that has ended with one.
-func (m *Mirror) failed() error {
+// ended reports whether the last exchange has ended, and with which error.
+func (m *Mirror) ended() (done bool, err error) {
 	if m.under == nil {
-		return nil
+		return false, nil
 	}
 	select {
 	case <-m.under.done:
-		return m.under.err
+		return true, m.under.err
 	default:
-		return nil
+		return false, nil
 	}
 }
 
@@ -179,9 +169,9 @@ func (m *Mirror) detach() {
 	if m.ring == nil {
 		return
 	}
-	// Where this rank's exchange is whole all ranks have come to the end of theirs, which must not be cut
-	// off. One that waits in a later exchange hears that this rank closes the ring.
-	if m.under == nil || !m.under.whole() {
+	// Where this rank's exchange is whole all ranks are at the end of theirs, which must not be cut off. One
+	// in a later exchange hears that this rank closes the ring.
+	if done, err := m.ended(); !done || err != nil {
 		m.abort(errRestore)
 	}
 	if m.under != nil {
