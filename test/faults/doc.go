@@ -3,5 +3,6 @@
 // What must come of it is a clear error on every rank, or that it works; never a SIGBUS, and never
 // half a job.
 //
-// test/lab/faults.sh does the same with the network between hosts: loss, delay, partition.
+// test/lab/faults.sh does the same with the network between hosts: loss, delay, partition; and
+// test/lab/spares.sh with that of a job with spares.
 package faults

@@ -112,16 +112,13 @@ func (l trained) train(ctx context.Context, program, dir string, harms ...harm) 
 		return j, fmt.Errorf("it has not begun: %w: %s", err, out.text.String())
 	}
 	began := time.Now()
-	ranks, err := ranksOf(cmd.Process.Pid)
-	if err != nil {
-		return j, err
-	}
+	ranks := ranksOf(cmd.Process.Pid)
 	for _, h := range harms {
 		select {
 		case err := <-ended:
 			ended <- err
 		case <-time.After(h.after):
-			if p := ranks[h.rank]; alive(p.Pid) && p.Kill() == nil {
+			if p := ranks[h.rank]; p != nil && alive(p.Pid) && p.Kill() == nil {
 				j.killed++
 			}
 		}
@@ -152,27 +149,25 @@ func (l trained) train(ctx context.Context, program, dir string, harms ...harm) 
 	return j, nil
 }
 
-// ranksOf are the processes that a launcher has started, by rank.
-func ranksOf(launcher int) (map[int]*os.Process, error) {
+// ranksOf are the processes that a launcher has started, by rank, those left out that have ended.
+func ranksOf(launcher int) map[int]*os.Process {
 	ranks := map[int]*os.Process{}
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", launcher))
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", launcher))
 	for _, f := range files {
 		text, _ := os.ReadFile(f)
 		for _, word := range strings.Fields(string(text)) {
 			pid, _ := strconv.Atoi(word)
+			p, err := os.FindProcess(pid) // which it stands for from now on, whatever becomes of the number
 			env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 			for _, v := range strings.Split(string(env), "\x00") {
-				if rank, ok := strings.CutPrefix(v, "GOCCL_RANK="); ok {
+				if rank, ok := strings.CutPrefix(v, "GOCCL_RANK="); ok && err == nil {
 					n, _ := strconv.Atoi(rank)
-					ranks[n], err = os.FindProcess(pid)
+					ranks[n] = p
 				}
 			}
 		}
 	}
-	if err == nil && len(ranks) != 6 {
-		err = fmt.Errorf("the launcher has %d ranks", len(ranks))
-	}
-	return ranks, err
+	return ranks
 }
 
 // alive reports whether a process has not ended.
@@ -256,8 +251,12 @@ func TestR19SameLosses(t *testing.T) {
 			t.Logf("%d jobs, %d ranks killed, %d bad", jobs, killed, bad)
 		}
 		require.Less(t, bad, 20)
+		require.Less(t, jobs, 10*most, "%d kills: nearly all jobs end before", killed)
 	}
 	middle, largest := spread(took)
+	if bad > 0 {
+		t.Fatalf("%d of %d jobs with %d kills came to another end", bad, jobs, killed)
+	}
 	record(t, 19, "R19", "ranks of a training run are killed at random, one or two within 200 ms: the losses", "those of an undisturbed run, to the bit",
 		"the same, %d jobs with %d kills, %d of them with two; whole again after %v, at most %v", jobs, killed, second, middle, largest)
 }

@@ -5,6 +5,7 @@ package mirror_test
 import (
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -114,8 +115,81 @@ func TestDeviceState(t *testing.T) {
 				require.Equal(t, at(2), got)
 				require.Equal(t, tc.gets[rank], on.gets, "rank %d", rank)
 				require.Equal(t, tc.puts[rank], on.puts, "rank %d", rank)
-			}, ccltest.With(ccl.Options{Log: slog.New(slog.DiscardHandler)}))
+			}, ccltest.With(ccl.Options{Backend: "nccl", Log: slog.New(slog.DiscardHandler)}))
 		})
+	}
+}
+
+// A spare takes the place of a rank whose state was in the memory of a device, and goes on with it on its own. All calls of the Comm
+// can be through NCCL.
+func TestDeviceReplaced(t *testing.T) {
+	gputest.Fake(t, "one device does not do for four ranks")
+	const n, workers, steps = 1000, 3, 5
+	for _, nth := range []int{15, 22, 30} {
+		var ended, replaced atomic.Int32
+		ccltest.Run(t, workers, func(t testing.TB, c *ccl.Comm) {
+			defer func() { c.Close() }()
+			ctx := t.Context()
+			d, err := cuda.At(c.Rank())
+			require.NoError(t, err)
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			defer s.Close()
+			mem, err := device.New(d, s)
+			require.NoError(t, err)
+			defer mem.Close()
+			b, err := mem.Alloc(ccl.TypeFloat32, n)
+			require.NoError(t, err)
+			x, sum := make([]float32, n), []float32{0}
+			m := mirror.New(&mirror.Options{On: mem})
+			defer func() { m.Close() }()
+			for {
+				step, err := m.Restore(ctx, c, c.Fresh(), b)
+				if err == nil {
+					c.Restored()
+					if step < 0 {
+						require.NoError(t, mem.Zero(b))
+					}
+				}
+				for step++; err == nil && step < steps; step++ {
+					require.NoError(t, mem.Get(bytesOf(x), b))
+					sum[0] = x[0] + float32(c.Rank())
+					if err = ccl.AllReduce(ctx, c, sum, sum, ccl.Sum); err != nil {
+						break
+					}
+					for i := range x {
+						x[i] = sum[0] + float32(i+step)
+					}
+					require.NoError(t, mem.Put(b, bytesOf(x)))
+					err = m.Save(ctx, step, b)
+				}
+				if err == nil {
+					err = m.Wait(ctx)
+				}
+				if err == nil {
+					break
+				}
+				next, failed := c.Replace(ctx)
+				require.NoError(t, failed, "%v", err)
+				require.Equal(t, []int{1}, next.Fresh())
+				replaced.Add(1)
+				c.Close()
+				c = next
+			}
+			want := float32(0) // x[0] of all ranks
+			for step := range steps {
+				want = workers*want + workers*(workers-1)/2 + float32(step)
+			}
+			require.NoError(t, mem.Get(bytesOf(x), b))
+			for i, v := range x {
+				if v != want+float32(i) {
+					require.Equal(t, want+float32(i), v, "rank %d, element %d", c.Rank(), i)
+				}
+			}
+			ended.Add(1)
+		}, ccltest.Spares(1), ccltest.Kill(1, nth), ccltest.With(ccl.Options{Backend: "nccl", Log: slog.New(slog.DiscardHandler)}))
+		require.EqualValues(t, workers, ended.Load(), "before call %d", nth)
+		require.EqualValues(t, workers-1, replaced.Load(), "before call %d", nth)
 	}
 }
 

@@ -48,7 +48,7 @@ import (
 var ErrLost = errors.New("the state of a rank is lost")
 
 // Options say how often a Mirror works, and what is mirrored where. They must be the same on all
-// ranks.
+// ranks, except On.
 type Options struct {
 	// Every is the number of steps between two mirrored ones: Save does nothing in a step that it
 	// does not divide. 0 means 1.
@@ -60,9 +60,8 @@ type Options struct {
 	// are the same, bit for bit, in the same step. It must be the same function on all ranks. nil
 	// means that each rank has a state of its own.
 	Shard func(rank int) int
-	// On copies the bufs that are memory of a device, through pinned memory as device.Memory does, in
-	// the order of its stream. Save waits for the copy, and sends it in the background. nil means
-	// that all bufs are host memory. It is this rank's own.
+	// On copies bufs that are memory of a device, as device.Memory does through pinned memory. Save
+	// waits for the copy, and sends it in the background. nil: all bufs are host memory.
 	On ckpt.Copier
 }
 
@@ -115,9 +114,7 @@ func New(o *Options) *Mirror {
 	if o != nil {
 		m.o = *o
 	}
-	if m.o.On != nil {
-		m.bufs.On = m.o.On
-	}
+	m.bufs.On = m.o.On
 	if m.o.Every == 0 {
 		m.o.Every = 1
 	}
@@ -171,7 +168,8 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 		return nil
 	}
 	if step%m.o.Every != 0 {
-		return m.failed()
+		_, err := m.ended()
+		return err
 	}
 	if err := m.Wait(ctx); err != nil {
 		m.abort(err)

@@ -129,11 +129,10 @@ func (m *Mirror) fill(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 		mine = &m.slots[max(i, 0)].own
 		*mine = incoming
 	}
-	if err := m.bufs.Unpack(bufs, mine.data); err != nil {
+	if err = m.bufs.Unpack(bufs, mine.data); err != nil {
 		c.Abort(err) // so that no rank goes on without this one
-		return err
 	}
-	return nil
+	return err
 }
 
 // find returns a part of a step that this rank has, or nil.

@@ -144,16 +144,16 @@ func (m *Mirror) Wait(ctx context.Context) error {
 	}
 }
 
-// failed returns the error of the last exchange, if that has ended with one.
-func (m *Mirror) failed() error {
+// ended reports whether the last exchange has ended, and with which error.
+func (m *Mirror) ended() (done bool, err error) {
 	if m.under == nil {
-		return nil
+		return false, nil
 	}
 	select {
 	case <-m.under.done:
-		return m.under.err
+		return true, m.under.err
 	default:
-		return nil
+		return false, nil
 	}
 }
 
@@ -169,7 +169,11 @@ func (m *Mirror) detach() {
 	if m.ring == nil {
 		return
 	}
-	m.abort(errRestore)
+	// Where this rank's exchange is whole all ranks are at the end of theirs, which must not be cut off. One
+	// in a later exchange hears that this rank closes the ring.
+	if done, err := m.ended(); !done || err != nil {
+		m.abort(errRestore)
+	}
 	if m.under != nil {
 		<-m.under.done
 	}

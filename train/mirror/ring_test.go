@@ -93,3 +93,31 @@ func TestRingTurnsBesideAStep(t *testing.T) {
 		}
 	})
 }
+
+// A rank that has waited for its exchange, and goes back at once, does not disturb those that have not returned from theirs yet.
+func TestRestoreAfterWait(t *testing.T) {
+	rounds := 300
+	if testing.Short() {
+		rounds = 100
+	}
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		m, state := New(nil), []int{c.Rank()}
+		defer func() { m.Close() }()
+		if _, err := m.Restore(t.Context(), c, nil, ccl.BufOf(state)); err != nil {
+			t.Fatal(err)
+		}
+		for step := range rounds {
+			state[0] = 10*step + c.Rank()
+			err := m.Save(t.Context(), step, ccl.BufOf(state))
+			if err == nil {
+				err = m.Wait(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at, err := m.Restore(t.Context(), c, nil, ccl.BufOf(state)); err != nil || at != step || state[0] != 10*step+c.Rank() {
+				t.Fatalf("step %d of %d: state %d, %v", at, step, state[0], err)
+			}
+		}
+	})
+}
