@@ -23,21 +23,22 @@
 // A rank that has come to the end of an agreement while another does not know the decision has
 // decided without that one: the others have given it up, and it must not go on alone.
 //
+// In a large Comm members and lead speak through a tree, in which a rank gathers the answers of those
+// below it into one notice: see [Tree].
+//
 // test/model explores all that can happen to these functions.
 package agree
-
-import "slices"
 
 // Kind is what a Notice says.
 type Kind byte
 
 // The kinds of notices.
 const (
-	Here    Kind = iota + 1 // I take part, and know of no decision
+	Here    Kind = iota + 1 // I take part; with Ballot, Ranks and Ended where I know of a decision
 	Propose                 // Ranks are the members
 	Ready                   // I have made what the proposal needs of me
 	Decide                  // Ranks and Ended
-	Decided                 // I know it: Ranks, Ended
+	Decided                 // I know it
 	Done                    // all know it
 	Quit                    // I give up
 	Alive                   // nothing new
@@ -50,14 +51,18 @@ func (k Kind) Valid() bool { return k > 0 && k < kindEnd }
 // Notice is a message of an agreement.
 type Notice struct {
 	Kind   Kind
+	Lead   int32  // whom the sender takes for the lead
 	Ballot uint64 // of the proposal: round<<32 | lead
 	Ranks  []int32
 	Ended  []int32 // of the ranks that are no members: those whose end is certain
+	For    []int32 // the ranks that say this, where it is not the sender alone
+	Left   []int32 // ranks that have closed the Comm, as the sender has seen or heard
 }
 
 // Same reports whether n says what o does, as far as a glance tells: with the very same lists.
 func (n *Notice) Same(o *Notice) bool {
-	return n.Kind == o.Kind && n.Ballot == o.Ballot && same(n.Ranks, o.Ranks) && same(n.Ended, o.Ended)
+	return n.Kind == o.Kind && n.Lead == o.Lead && n.Ballot == o.Ballot &&
+		same(n.Ranks, o.Ranks) && same(n.Ended, o.Ended) && same(n.For, o.For) && same(n.Left, o.Left)
 }
 
 func same(a, b []int32) bool {
@@ -81,12 +86,11 @@ const (
 	GaveUp     // it comes to nothing, for all
 )
 
-// phase is what a lead does.
+// phase is what a lead does, and what a rank that passes on its words waits for.
 type phase byte
 
 const (
-	following phase = iota
-	gathering       // it asks what the others know
+	gathering phase = iota // of what the others know
 	proposing
 	telling // what is decided
 )
@@ -104,75 +108,96 @@ type Party struct {
 	Ranks   []int32 // of the proposal, or the decision
 	Ended   []int32 // of the decision: the other ranks whose end was certain to the lead
 
+	Asks
+
+	bound  bool // by a proposal: this rank is ready, so others may have decided
+	size   int
+	gone   set
+	left   []int32 // of those that are gone: they have closed the Comm
+	ballot uint64
+	made   uint64 // the ballot of the last proposal for which Make was called
+	tree   tree
+	early  []Letter // what neighbors have said for a lead that is none yet; To is who did
+}
+
+// Asks is what a Party asks of those that it is made for. All but Make may be nil.
+type Asks struct {
 	// Make makes what this rank is to have for the proposal of that ballot before it says that it is
 	// ready, and takes back what it made before. So it is there once the proposal is decided.
 	Make func(ballot uint64, ranks []int32) error
-	// HasEnded reports whether it is certain that rank r, which is gone, has ended: it is not only silent or out of reach. It
-	// may be nil: then nothing is certain.
+	// HasEnded reports whether it is certain that rank r, which is gone, has ended: it is not only silent or out of reach.
+	// Where it is nil nothing is certain.
 	HasEnded func(r int) bool
-
-	phase  phase
-	bound  bool // by a proposal: this rank is ready, so others may have decided
-	gone   []bool
-	lead   int
-	ballot uint64
-	made   uint64   // the ballot of the last proposal for which Make was called
-	said   []Notice // the last answer of each rank to this lead; nil: it has not led yet
-	heard  int      // of a lead: it waits for no rank below this one in this phase
+	// HasLeft reports whether rank r, which is gone, has closed the Comm: those above this rank in the tree are told. They
+	// may have no other way to know. Where it is nil no rank has.
+	HasLeft func(r int) bool
+	// Tree is how ranks speak with the lead. Where it is nil each speaks with the lead itself.
+	Tree Tree
 }
 
 // New is rank me's part, of size ranks. Look begins it.
-func New(me, size int, make_ func(ballot uint64, ranks []int32) error) *Party {
-	return &Party{Me: me, Quitter: -1, Make: make_, gone: make([]bool, size), lead: -1, ballot: uint64(me)}
+func New(me, size int, asks Asks) *Party {
+	return &Party{Me: me, Quitter: -1, Asks: asks, size: size, gone: setFor(size), ballot: uint64(me), tree: tree{lead: -1, up: -1}}
 }
 
 // Lead is the rank that this one follows, or itself.
-func (p *Party) Lead() int { return p.lead }
+func (p *Party) Lead() int { return p.tree.lead }
 
 // Leads reports whether this rank is the lead.
-func (p *Party) Leads() bool { return p.lead == p.Me }
+func (p *Party) Leads() bool { return p.tree.lead == p.Me }
+
+// Up is the rank through which this one speaks with the lead, or the lead; -1 where it leads.
+func (p *Party) Up() int { return p.tree.up }
+
+// Relays reports whether others speak with the lead through this rank, or it leads them.
+func (p *Party) Relays() bool { return p.tree.relays }
+
+// Ballot is that of the proposal, or the decision.
+func (p *Party) Ballot() uint64 { return p.ballot }
+
+// Made is the ballot of the last proposal for which this rank has made what it is to have, 0 if there was none. Once the
+// agreement is reached it is Ballot.
+func (p *Party) Made() uint64 { return p.made }
 
 // MayQuit reports whether this rank may end the agreement for a reason of its own: nobody can have decided.
-func (p *Party) MayQuit() bool {
-	return p.End == Open && !p.Decided && (!p.bound || p.phase == proposing)
-}
+func (p *Party) MayQuit() bool { return p.End == Open && !p.Decided && !p.bound }
 
 // Give ends the agreement, which MayQuit allows, and tells those that wait for this rank.
 func (p *Party) Give() { p.quit(p.Me) }
 
 func (p *Party) quit(who int) {
 	p.End, p.Quitter = GaveUp, who
-	for r := range p.gone {
-		if r != p.Me && !p.gone[r] && (p.Leads() || r == p.lead) {
-			p.post(r, Notice{Kind: Quit})
-		}
+	p.tell(Notice{Kind: Quit})
+	if p.tree.up >= 0 {
+		p.post(p.tree.up, Notice{Kind: Quit})
 	}
 }
 
-func (p *Party) post(to int, n Notice) { p.Post = append(p.Post, Letter{to, n}) }
+func (p *Party) post(to int, n Notice) {
+	n.Lead = int32(p.tree.lead)
+	p.Post = append(p.Post, Letter{to, n})
+}
 
-// Look says who is gone: those that are lost, have closed the Comm, or have come to their end.
-func (p *Party) Look(gone func(r int) bool) {
-	for r := range p.gone {
-		if r != p.Me && !p.gone[r] {
-			p.gone[r] = gone(r)
+// tell says n to all that speak with the lead through this rank and no other.
+func (p *Party) tell(n Notice) {
+	for i, via := range p.tree.via {
+		if r := p.tree.rank(i); int(via) == r {
+			p.post(r, n)
 		}
 	}
-	p.advance()
 }
 
 // Over says that rank r has come to the end of the agreement, with success. Nobody does before all members know
 // the decision.
 func (p *Party) Over(r int) {
-	if p.End != Open {
-		return
-	}
-	if !p.Decided {
+	switch {
+	case p.End != Open:
+	case p.Decided:
+		p.tell(Notice{Kind: Done, Ballot: p.ballot})
+		p.End = Agreed
+	default:
 		p.End = Out
-		return
 	}
-	p.gone[r] = true
-	p.advance()
 }
 
 // Lost says that the others have given this rank up.
@@ -185,286 +210,10 @@ func (p *Party) Lost() {
 // Dropped says that rank r has given the agreement up. It was not ready for a proposal that it is a member of, so nobody
 // has decided that. One that is not a member may do what it likes.
 func (p *Party) Dropped(r int) {
-	if p.End == Open && !p.Decided && !p.gone[r] && (!p.bound || slices.Contains(p.Ranks, int32(r))) {
+	if p.End == Open && !p.Decided && !p.gone.has(r) && (!p.bound || p.isMember(r)) {
 		p.quit(r)
 	}
 }
 
-// Missing lists the ranks that this one waits for: what these say is to be heard.
-func (p *Party) Missing() (list []int) {
-	if p.End != Open || p.lead < 0 {
-		return nil
-	}
-	if !p.Leads() {
-		return []int{p.lead}
-	}
-	for r := range p.gone {
-		if p.Waits(r) {
-			list = append(list, r)
-		}
-	}
-	return list
-}
-
-// First is the first of Missing, -1 if there is none. All calls in a phase take as long together as one look at all ranks.
-func (p *Party) First() int {
-	switch {
-	case p.End != Open || p.lead < 0:
-		return -1
-	case !p.Leads():
-		return p.lead
-	}
-	for p.heard < len(p.gone) && !p.Waits(p.heard) { // nor will it, in this phase
-		p.heard++
-	}
-	if p.heard == len(p.gone) {
-		return -1
-	}
-	return p.heard
-}
-
-// Waits reports whether this rank waits for rank r.
-func (p *Party) Waits(r int) bool {
-	switch {
-	case p.End != Open || p.lead < 0:
-		return false
-	case !p.Leads():
-		return r == p.lead
-	}
-	return r != p.Me && !p.gone[r] && !p.answered(r)
-}
-
-// answered reports whether the last answer of rank r will do in this phase.
-func (p *Party) answered(r int) bool {
-	n := &p.said[r]
-	switch p.phase {
-	case proposing:
-		return n.Kind == Ready && n.Ballot == p.ballot
-	case telling:
-		return n.Kind == Decided && n.Ballot == p.ballot || !p.isMember(r)
-	}
-	return n.Kind != 0
-}
-
 // isMember reports whether rank r is one of the proposal, whose ranks are in order.
-func (p *Party) isMember(r int) bool {
-	_, is := slices.BinarySearch(p.Ranks, int32(r))
-	return is
-}
-
-// enter begins a phase.
-func (p *Party) enter(ph phase) { p.phase, p.heard = ph, 0 }
-
-// Renewed tells p that the connection to rank r broke and is there again, so that messages may be
-// lost. This rank tells its lead again what it knows; a lead asks r again unless r has answered.
-func (p *Party) Renewed(r int) {
-	switch {
-	case p.End != Open || p.gone[r]:
-	case !p.Leads():
-		if r == p.lead {
-			p.present()
-		}
-	case !p.answered(r):
-		p.ask(r)
-	}
-}
-
-// present tells the lead what this rank knows.
-func (p *Party) present() {
-	n := Notice{Kind: Here}
-	if p.Decided {
-		n = Notice{Kind: Decided, Ballot: p.ballot, Ranks: p.Ranks, Ended: p.Ended}
-	}
-	p.post(p.lead, n)
-}
-
-// ask says to rank r what it is to answer.
-func (p *Party) ask(r int) {
-	switch p.phase {
-	case proposing:
-		p.post(r, Notice{Kind: Propose, Ballot: p.ballot, Ranks: p.Ranks})
-	case telling:
-		p.post(r, Notice{Kind: Decide, Ballot: p.ballot, Ranks: p.Ranks, Ended: p.Ended})
-	}
-}
-
-// Hear takes a notice of rank r.
-func (p *Party) Hear(r int, n Notice) {
-	switch {
-	case p.End != Open:
-	case p.Leads():
-		p.hearMember(r, n)
-	case r == p.lead:
-		p.hearLead(n)
-	}
-}
-
-func (p *Party) hearMember(r int, n Notice) {
-	switch n.Kind {
-	case Quit:
-		p.Dropped(r)
-		return
-	case Here: // the other is to know that the lead has come
-		p.post(r, Notice{Kind: Alive})
-	case Ready, Decided:
-	default:
-		return
-	}
-	p.said[r] = n
-	p.heard = min(p.heard, r) // also where it has said something else by now
-	p.advance()
-}
-
-func (p *Party) hearLead(n Notice) {
-	switch n.Kind {
-	case Propose:
-		if !slices.Contains(n.Ranks, int32(p.Me)) {
-			p.End = Out
-			return
-		}
-		if !p.bound || p.ballot != n.Ballot { // else it is said twice
-			p.ballot, p.Ranks, p.bound = n.Ballot, n.Ranks, true
-			if !p.make() {
-				return
-			}
-		}
-		p.post(p.lead, Notice{Kind: Ready, Ballot: n.Ballot})
-	case Decide:
-		if p.Decided && p.ballot != n.Ballot { // by a lead that does not know that it was given up
-			return
-		}
-		p.decided(&n)
-		p.post(p.lead, Notice{Kind: Decided, Ballot: n.Ballot})
-	case Done:
-		if p.End = Agreed; !p.Decided { // without this rank
-			p.End = Out
-		}
-	case Quit:
-		p.Dropped(p.lead)
-	}
-}
-
-// decided takes in what is decided.
-func (p *Party) decided(n *Notice) {
-	p.Decided, p.ballot, p.Ranks, p.Ended = true, n.Ballot, n.Ranks, n.Ended
-}
-
-// certain lists the ranks that are no members and whose end is certain. The lead alone says so, in its decision: what ranks
-// make of it must be the same on all.
-func (p *Party) certain() (ended []int32) {
-	for r, gone := range p.gone {
-		if gone && p.HasEnded != nil && !p.isMember(r) && p.HasEnded(r) {
-			ended = append(ended, int32(r))
-		}
-	}
-	return ended
-}
-
-// make makes what the proposal needs of this rank.
-func (p *Party) make() bool {
-	p.made = p.ballot
-	if p.Failed = p.Make(p.ballot, p.Ranks); p.Failed != nil {
-		p.quit(p.Me)
-		return false
-	}
-	return true
-}
-
-// Made is the ballot of the last proposal for which this rank has made what it is to have, 0 if there was none. Once the
-// agreement is reached it is Ballot.
-func (p *Party) Made() uint64 { return p.made }
-
-// advance goes as far as what is known allows.
-func (p *Party) advance() {
-	if p.End != Open {
-		return
-	}
-	if lead := p.lowest(); lead != p.lead {
-		p.lead = lead
-		if !p.Leads() {
-			p.present()
-			return
-		}
-		p.enter(gathering)
-		p.said = make([]Notice, len(p.gone))
-	}
-	for p.Leads() && p.End == Open && p.First() < 0 {
-		p.next()
-	}
-}
-
-// lowest is the lowest rank that is not gone.
-func (p *Party) lowest() int {
-	for r, gone := range p.gone {
-		if !gone || r == p.Me {
-			return r
-		}
-	}
-	return p.Me
-}
-
-// next begins the phase after one in which all have answered.
-func (p *Party) next() {
-	switch p.phase {
-	case gathering:
-		for r := range p.said {
-			switch n := &p.said[r]; {
-			case n.Kind != Decided:
-			case !slices.Contains(n.Ranks, int32(p.Me)): // without this rank, which may know another decision
-				p.End = Out
-				return
-			case !p.Decided: // under an earlier lead
-				p.decided(n)
-			}
-		}
-		if p.Decided {
-			p.begin(telling)
-		} else {
-			p.propose()
-		}
-	case proposing:
-		for _, r := range p.Ranks {
-			if p.gone[r] {
-				p.enter(gathering)
-				return
-			}
-		}
-		p.Decided, p.Ended = true, p.certain()
-		p.begin(telling)
-	case telling:
-		for r := range p.gone {
-			if r != p.Me && !p.gone[r] {
-				p.post(r, Notice{Kind: Done, Ballot: p.ballot})
-			}
-		}
-		p.End = Agreed
-	}
-}
-
-// propose proposes the ranks that are not gone. That nobody has decided is known, so this rank is bound by nothing.
-func (p *Party) propose() {
-	p.ballot = (p.ballot>>32+1)<<32 | uint64(p.Me)
-	p.Ranks, p.bound = nil, false
-	for r, gone := range p.gone {
-		if !gone {
-			p.Ranks = append(p.Ranks, int32(r))
-		}
-	}
-	if p.make() {
-		p.begin(proposing)
-	}
-}
-
-// begin tells the living members what is new, and waits for their answers.
-func (p *Party) begin(ph phase) {
-	p.enter(ph)
-	for _, r := range p.Ranks {
-		if int(r) != p.Me && !p.gone[r] {
-			p.said[r] = Notice{}
-			p.ask(int(r))
-		}
-	}
-}
-
-// Ballot is that of the proposal, or the decision.
-func (p *Party) Ballot() uint64 { return p.ballot }
+func (p *Party) isMember(r int) bool { return contains(p.Ranks, r) }

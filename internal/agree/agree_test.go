@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func none(uint64, []int32) error { return nil }
+var none = Asks{Make: func(uint64, []int32) error { return nil }}
 
 // rank1 is rank 1 of 3, which is ready for what rank 0 has proposed.
 func rank1(t *testing.T, gone func(int) bool) *Party {
@@ -71,11 +71,11 @@ func TestReadyRankBecomesLead(t *testing.T) {
 	q.Dropped(2)
 	assert.Equal(t, GaveUp, q.End)
 	assert.Equal(t, 2, q.Quitter)
-	p.Hear(2, Notice{Kind: Here})
+	p.Hear(2, Notice{Kind: Here, Lead: 1})
 	assert.Equal(t, []int32{1, 2}, p.Ranks)
 	assert.True(t, p.MayQuit())
 	p.Give()
-	assert.Equal(t, Letter{2, Notice{Kind: Quit}}, p.Post[len(p.Post)-1])
+	assert.Equal(t, Letter{2, Notice{Kind: Quit, Lead: 1}}, p.Post[len(p.Post)-1])
 }
 
 // Who gives up and is no member of the proposal ends nothing: the others may have decided without it.
@@ -113,7 +113,7 @@ func TestGivenUp(t *testing.T) {
 			p := New(2, 4, none)
 			p.Look(lost())
 			if do(p); p.Leads() {
-				p.Hear(3, Notice{Kind: Decided, Ballot: 1 << 32, Ranks: []int32{0, 3}})
+				p.Hear(3, Notice{Kind: Here, Lead: 2, Ballot: 1 << 32, Ranks: []int32{0, 3}})
 			}
 			assert.Equal(t, Out, p.End)
 		})
@@ -124,12 +124,12 @@ func TestGivenUp(t *testing.T) {
 func TestDecisionStays(t *testing.T) {
 	p := New(3, 4, none)
 	p.Look(lost(0))
-	p.Hear(1, Notice{Kind: Propose, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
-	p.Hear(1, Notice{Kind: Decide, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
-	p.Over(1)
+	p.Hear(1, Notice{Kind: Propose, Lead: 1, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
+	p.Hear(1, Notice{Kind: Decide, Lead: 1, Ballot: 2<<32 | 1, Ranks: []int32{1, 3}})
+	p.Look(lost(1))
 	require.Equal(t, 2, p.Lead())
 	p.Post = nil
-	p.Hear(2, Notice{Kind: Decide, Ballot: 1 << 32, Ranks: []int32{0, 1, 2, 3}})
+	p.Hear(2, Notice{Kind: Decide, Lead: 2, Ballot: 1 << 32, Ranks: []int32{0, 1, 2, 3}})
 	assert.Equal(t, []int32{1, 3}, p.Ranks)
 	assert.Empty(t, p.Post)
 	p.Look(lost(2))
@@ -138,7 +138,7 @@ func TestDecisionStays(t *testing.T) {
 
 func TestNoMemory(t *testing.T) {
 	full := errors.New("full")
-	p := New(0, 2, func(uint64, []int32) error { return full })
+	p := New(0, 2, Asks{Make: func(uint64, []int32) error { return full }})
 	p.Look(lost())
 	p.Hear(1, Notice{Kind: Here})
 	assert.Equal(t, GaveUp, p.End)
@@ -189,8 +189,9 @@ func lastKind(p *Party) Kind {
 	return p.Post[len(p.Post)-1].Kind
 }
 
-// A rank that says anew, in the midst of a phase, that it has no answer yet is waited for again.
-func TestAnswerTakenBack(t *testing.T) {
+// A rank that says anew, in the midst of a phase, that it has come is asked again: what was said to it may be lost. What it has
+// answered before stays true.
+func TestAskedAgain(t *testing.T) {
 	p := New(0, 4, none)
 	p.Look(lost())
 	for r := 1; r < 4; r++ {
@@ -198,12 +199,19 @@ func TestAnswerTakenBack(t *testing.T) {
 	}
 	ready := Notice{Kind: Ready, Ballot: 1 << 32}
 	p.Hear(1, ready)
+	p.Post = nil
+	p.Hear(1, Notice{Kind: Here})
+	p.Hear(2, Notice{Kind: Here})
+	var asked []int
+	for _, l := range p.Post {
+		if l.Kind == Propose {
+			asked = append(asked, l.To)
+		}
+	}
+	require.Equal(t, []int{1, 2}, asked)
+	require.Equal(t, []int{2, 3}, p.Missing())
 	p.Hear(2, ready)
-	p.Hear(1, Notice{Kind: Here}) // its connection is a new one
 	p.Hear(3, ready)
-	require.Equal(t, []int{1}, p.Missing())
-	require.False(t, p.Decided)
-	p.Hear(1, ready)
 	require.True(t, p.Decided)
 }
 

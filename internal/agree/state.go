@@ -8,31 +8,36 @@ import (
 // Clone returns a Party that goes on by itself, for a checker that explores what may happen.
 func (p *Party) Clone() *Party {
 	q := *p
-	q.gone, q.said, q.Post = slices.Clone(p.gone), slices.Clone(p.said), slices.Clone(p.Post)
-	return &q // the lists of a Notice are never written to
+	q.gone, q.left, q.Post, q.early = slices.Clone(p.gone), slices.Clone(p.left), slices.Clone(p.Post), slices.Clone(p.early)
+	q.tree.said = slices.Clone(p.tree.said)
+	return &q // the lists of a Notice are never written to, nor is tree.via
 }
 
 // Append appends what tells p's state from others.
 func (p *Party) Append(b []byte) []byte {
-	flags := byte(0)
-	for i, f := range []bool{p.Decided, p.bound} {
+	flags, t := byte(0), &p.tree
+	for i, f := range []bool{p.Decided, p.bound, t.sent} {
 		if f {
 			flags |= 1 << i
 		}
 	}
-	b = append(b, byte(p.End), flags, byte(p.phase), byte(p.lead+1))
+	b = append(b, byte(p.End), flags, byte(t.phase), byte(t.lead+1))
 	for _, g := range p.gone {
-		if g {
-			b = append(b, 1)
-		} else {
-			b = append(b, 0)
+		b = binary.LittleEndian.AppendUint64(b, g)
+	}
+	for _, v := range []uint64{p.ballot, p.made, t.asked} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	b = appendLists(b, p.Ranks, p.Ended, p.left)
+	for _, a := range t.said {
+		b = append(b, byte(a.kind))
+		if a.kind != 0 {
+			b = binary.LittleEndian.AppendUint64(append(b, byte(a.lead)), a.ballot)
 		}
 	}
-	b = binary.LittleEndian.AppendUint64(b, p.ballot)
-	b = appendLists(b, p.Ranks, p.Ended)
-	b = binary.LittleEndian.AppendUint64(b, p.made)
-	for i := range p.said {
-		b = p.said[i].Append(b)
+	b = append(b, byte(len(p.early)))
+	for i := range p.early {
+		b = p.early[i].Append(append(b, byte(p.early[i].To)))
 	}
 	return b
 }
@@ -51,16 +56,15 @@ func (n *Notice) Append(b []byte) []byte {
 	if n.Kind == 0 {
 		return b
 	}
-	return appendLists(binary.LittleEndian.AppendUint64(b, n.Ballot), n.Ranks, n.Ended)
+	return appendLists(binary.LittleEndian.AppendUint64(append(b, byte(n.Lead)), n.Ballot), n.Ranks, n.Ended, n.For, n.Left)
 }
 
-func appendLists(b []byte, ranks, ended []int32) []byte {
-	b = append(b, byte(len(ranks)), byte(len(ended)))
-	for _, r := range ranks {
-		b = append(b, byte(r))
-	}
-	for _, r := range ended {
-		b = append(b, byte(r))
+func appendLists(b []byte, lists ...[]int32) []byte {
+	for _, list := range lists {
+		b = append(b, byte(len(list)))
+		for _, r := range list {
+			b = append(b, byte(r))
+		}
 	}
 	return b
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/goccl/goccl/internal/agree"
@@ -13,11 +14,13 @@ import (
 // other hears at any time later; a rank that is given up hears it, too.
 type shrinking struct {
 	n       int
-	crashes int // ranks that end, are given up, or cannot connect
-	breaks  int // connections that break
-	quits   int // ranks that give up
-	spares  int // of the ranks, the last: see replace.go
-	cuts    int // 1: the hosts may divide into two sides
+	crashes int        // ranks that end, are given up, or cannot connect
+	breaks  int        // connections that break
+	quits   int        // ranks that give up
+	closes  int        // ranks that close the Comm and call no Shrink: those that speak with them see it, and no others
+	spares  int        // of the ranks, the last: see replace.go
+	cuts    int        // 1: the hosts may divide into two sides
+	tree    agree.Tree // nil: each rank speaks with the lead itself
 
 	// What bounds the states of more ranks.
 	begun bool // all ranks have called Shrink
@@ -28,6 +31,8 @@ type shrinking struct {
 	alone   bool // a rank that cannot connect takes all others for gone, and they it
 	hasty   bool // a rank gives up though it is ready
 	forgets bool // a rank that finds the others at their end without it takes them for gone
+	boasts  bool // a rank that hears a proposal says that all are ready for it
+	ageless bool // what a rank said to an earlier lead counts for this one
 	replacingErrors
 }
 
@@ -46,6 +51,7 @@ type shrinkState struct {
 	mail                  [ranksMax][ranksMax][]agree.Notice // by sender and receiver
 	renewed               [ranksMax]uint8                    // a rank has not noticed yet that its connection with these is new
 	faults, breaks, quits uint8
+	closed                uint8
 	suspected             uint8           // of those that are lost: the first word of it was not that they had ended
 	certain               [ranksMax]uint8 // of whom a rank is certain that they have ended
 	side                  uint8           // where the hosts are divided: that of rank 0
@@ -57,7 +63,7 @@ func has(set uint8, r int) bool { return set>>r&1 != 0 }
 func (m *shrinking) start() *shrinkState {
 	s := &shrinkState{side: uint8(m.apart)}
 	for r := range m.n {
-		s.parties[r] = agree.New(r, m.n, func(uint64, []int32) error { return nil })
+		s.parties[r] = agree.New(r, m.n, agree.Asks{Make: func(uint64, []int32) error { return nil }, Tree: m.tree})
 	}
 	for r := range m.n {
 		if m.begun {
@@ -79,10 +85,18 @@ func (m *shrinking) act(s *shrinkState, r int, f func(p *agree.Party)) {
 	p := s.parties[r].Clone()
 	s.parties[r] = p
 	p.HasEnded = func(o int) bool { return m.spares > 0 && has(s.certain[r], o) }
+	p.HasLeft = func(o int) bool { return has(s.closed, o) }
 	f(p)
-	p.HasEnded = nil
+	p.HasEnded, p.HasLeft = nil, nil
+	if m.boasts && !p.Leads() {
+		for _, l := range p.Post {
+			if l.Kind == agree.Propose {
+				p.Post = append(p.Post, agree.Letter{To: p.Up(), Notice: agree.Notice{Kind: agree.Ready, Lead: l.Lead, Ballot: l.Ballot, For: l.Ranks}})
+			}
+		}
+	}
 	for _, l := range p.Post {
-		if !s.apart(r, l.To) && !has(s.ended, l.To) && !has(s.knows[l.To], r) && s.parties[l.To].End == agree.Open && l.Kind != agree.Alive {
+		if !s.apart(r, l.To) && !has(s.ended, l.To) && !has(s.knows[l.To], r) && s.parties[l.To].End == agree.Open && (l.Kind != agree.Alive || len(l.Left) > 0) {
 			box := s.mail[r][l.To]
 			s.mail[r][l.To] = append(box[:len(box):len(box)], l.Notice)
 		}
@@ -151,18 +165,31 @@ func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shri
 				}
 			}
 		}
+		if has(s.closed, r) {
+			continue
+		}
 		if !has(s.began, r) {
+			if bits.OnesCount8(s.closed) < m.closes {
+				t := do(true, "rank %d closes the Comm", r, 0)
+				t.closed |= 1 << r
+			}
 			t := do(false, "rank %d calls Shrink", r, 0)
 			t.began |= 1 << r
 			m.look(t, r)
 			continue
 		}
-		for _, o := range p.Missing() {
+		for _, o := range p.Hears() {
 			if box := s.mail[o][r]; len(box) > 0 {
 				t := do(false, "rank %d hears of rank %d: %s", r, o)
 				all[len(all)-1].what.more = says[box[0].Kind]
 				t.mail[o][r] = box[1:]
-				m.act(t, r, func(p *agree.Party) { p.Hear(o, box[0]) })
+				m.act(t, r, func(p *agree.Party) {
+					n := box[0]
+					if m.ageless {
+						n.Lead = int32(p.Lead())
+					}
+					p.Hear(o, n)
+				})
 				m.believe(t, r, &box[0])
 			}
 		}
@@ -205,6 +232,13 @@ func (m *shrinking) between(s *shrinkState, r, o int, do func(bool, string, int,
 	if has(s.ended, o) || s.apart(r, o) {
 		return
 	}
+	if has(s.closed, o) {
+		if s.parties[r].Waits(o) {
+			t := do(false, "rank %d sees that rank %d has closed the Comm", r, o)
+			m.act(t, r, func(p *agree.Party) { p.Look(func(x int) bool { return x == o }) })
+		}
+		return
+	}
 	switch s.parties[o].End {
 	case agree.Agreed:
 		t := do(false, "rank %d sees that rank %d is done", r, o)
@@ -240,7 +274,7 @@ func (m *shrinking) check(s *shrinkState, end bool) error {
 	for r, p := range s.parties[:m.n] {
 		told := has(s.lost, r) // or will be: its Comm fails as soon as it hears
 		switch {
-		case has(s.ended, r) || told && p.End != agree.Agreed:
+		case has(s.ended|s.closed, r) || told && p.End != agree.Agreed:
 			continue
 		case p.End == agree.Out:
 			return fmt.Errorf("rank %d is told that it was given up, and it was not", r)
@@ -261,7 +295,7 @@ func (m *shrinking) check(s *shrinkState, end bool) error {
 				return fmt.Errorf("rank %d is no member of its own Comm", r)
 			case in && !has(s.began, o):
 				return fmt.Errorf("rank %d has a Comm with rank %d, which has not called Shrink", r, o)
-			case has(s.lost, o):
+			case has(s.lost|s.closed, o):
 			case !in:
 				return fmt.Errorf("rank %d has a Comm without rank %d, which is not lost", r, o)
 			case told:
@@ -276,7 +310,7 @@ func (m *shrinking) check(s *shrinkState, end bool) error {
 }
 
 func (m *shrinking) key(s *shrinkState, b []byte) []byte {
-	b = append(b, s.faults, s.breaks, s.quits, s.began, s.ended, s.lost, s.side)
+	b = append(b, s.faults, s.breaks, s.quits, s.closed, s.began, s.ended, s.lost, s.side)
 	if m.spares > 0 {
 		b = append(b, s.suspected)
 	}

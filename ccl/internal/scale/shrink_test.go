@@ -9,134 +9,205 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/shrink"
 	"github.com/goccl/goccl/internal/agree"
+	"github.com/goccl/goccl/internal/algo"
 )
 
-// agreement is a Shrink as its lead has it: the lead is real, and so is one member, whose answers
-// every member gives.
+const (
+	handshake   = 200 * time.Microsecond // of a connection, for each of its ends
+	hostsOfTree = 16                     // that speak through one other, as in package shrink
+)
+
+// agreement is a Shrink. Of each host the rank that speaks for the others is real, and so is one of those that speak through it:
+// what that says each of the others says, too.
 type agreement struct {
-	net    network
-	random *rand.Rand
-	lead   *agree.Party
-	member *agree.Party
-	lost   map[int]bool
-	n      int
+	net     network
+	random  *rand.Rand
+	topo    algo.Topology
+	tree    agree.Tree
+	lost    []bool // by rank
+	gone    int
+	parties []*agree.Party // by rank; nil: one that is like the real one of its host
+	alike   []int          // by rank, of the real one of a host: so many are like it, and follow it
+	free    []time.Duration
+	links   map[[2]int]time.Duration // between hosts: nothing comes before what was sent last
+	letters []agree.Notice
+	calendar
+	agreed
 }
 
 // agreed is what a Shrink comes to.
 type agreed struct {
-	done     time.Duration // until the last member knows that all know
-	messages int
-	sent     int           // bytes out of the lead
-	computed time.Duration // what the lead's own code takes, on this machine
+	done        time.Duration // until the last rank knows that all know
+	messages    int
+	bytes       int
+	lead, most  int           // bytes out of the lead, and out of the rank that sends most
+	connections int           // of the lead with other hosts
+	widest      int           // of the rank that has most
+	computed    time.Duration // what the lead's own code takes, on this machine
 }
 
-// newAgreement is a Shrink of n ranks, of which some are lost. The first rank is not, nor the last,
-// which is the member.
-func newAgreement(n, lost int, net network) *agreement {
-	a := &agreement{net: net, random: rand.New(rand.NewPCG(3, 3)), lost: map[int]bool{}, n: n}
-	for _, r := range a.random.Perm(n - 2)[:lost] {
+// newAgreement is a Shrink of so many hosts, of which some ranks are lost, the first not among them.
+func newAgreement(hosts, lost int, tree bool, net network) *agreement {
+	n := hosts * perHost
+	a := &agreement{net: net, random: rand.New(rand.NewPCG(3, 3)), topo: algo.Blocks(hosts, perHost), lost: make([]bool, n), gone: lost,
+		parties: make([]*agree.Party, n), alike: make([]int, n), free: make([]time.Duration, n), links: map[[2]int]time.Duration{}}
+	if tree {
+		a.tree = shrink.Tree{Topo: a.topo, Width: hostsOfTree}
+	}
+	for _, r := range a.random.Perm(n - 1)[:lost] {
 		a.lost[r+1] = true
 	}
-	nothing := func(uint64, []int32) error { return nil }
-	a.lead = agree.New(0, n, nothing)
-	a.member = agree.New(n-1, n, nothing)
+	asks := agree.Asks{Make: func(uint64, []int32) error { return nil }, Tree: a.tree}
+	for h := range hosts {
+		first, second := -1, -1
+		for l := range perHost {
+			switch r := h*perHost + l; {
+			case a.lost[r]:
+			case first < 0:
+				first, a.parties[r] = r, agree.New(r, n, asks)
+			case second < 0:
+				second, a.parties[r] = r, agree.New(r, n, asks)
+			default:
+				a.alike[second]++
+			}
+		}
+	}
 	return a
 }
 
-// run goes through the agreement in the order in which messages come to the lead.
-func (a *agreement) run(t *testing.T) (r agreed) {
-	gone := func(rank int) bool { return a.lost[rank] }
-	a.member.Look(gone)
-	began := time.Now()
-	a.lead.Look(gone)
-	r.computed += time.Since(began)
-	var c calendar
-	say := a.member.Post // what every member says now
-	a.member.Post = nil
-	now := time.Duration(0)
-	require.Len(t, say, 1)
-	require.Equal(t, 0, say[0].To)
-	for rank := 1; rank < a.n; rank++ {
-		if !a.lost[rank] {
-			c.add(message{at: a.net.wire(rank/perHost, 0, shrink.Bytes(&say[0].Notice), a.random), from: int32(rank)})
+// run goes through the agreement in the order in which messages come.
+func (a *agreement) run(t *testing.T) agreed {
+	ends := map[int]int{}
+	for r, p := range a.parties {
+		if p == nil {
+			continue
+		}
+		p.Look(func(x int) bool { return a.lost[x] })
+		if up := p.Up(); up >= 0 && a.topo.Node(up) != a.topo.Node(r) {
+			for range 1 + a.alike[r]*btoi(a.tree == nil) {
+				ends[up]++
+			}
+			ends[r]++
+			a.links[[2]int{r, up}] = time.Duration(ends[up])*handshake + roundTrips*2*a.net.far
 		}
 	}
-	for a.lead.End == agree.Open {
-		m, ok := c.next()
-		require.True(t, ok, "the lead waits for nobody")
-		r.messages++
-		now = max(now, m.at) + a.net.handle
-		n := say[0].Notice
+	a.connections = ends[0]
+	for _, k := range ends {
+		a.widest = max(a.widest, k)
+	}
+	sent := make([]int, len(a.parties))
+	for r, p := range a.parties {
+		if p != nil {
+			a.send(r, 0, sent)
+		}
+	}
+	for m, ok := a.next(); ok; m, ok = a.next() {
+		p := a.parties[m.to]
+		now := max(m.at, a.free[m.to]) + a.net.handle
 		began := time.Now()
-		a.lead.Hear(int(m.from), n)
-		r.computed += time.Since(began)
-		if len(a.lead.Post) == 1 && a.lead.Post[0].Kind == agree.Alive { // to one that has come
-			r.messages++
-			r.sent += shrink.Bytes(&a.lead.Post[0].Notice)
-			a.lead.Post = a.lead.Post[:0]
-			continue
+		p.Hear(int(m.from), a.letters[m.event])
+		if m.to == 0 {
+			a.computed += time.Since(began)
 		}
-		if len(a.lead.Post) == 0 {
-			continue
+		a.free[m.to] = now
+		a.send(int(m.to), now, sent)
+		if p.End != agree.Open {
+			a.done = max(a.done, now)
 		}
-		// A phase is over. All members get the same, one after the other through one link, and
-		// answer alike.
-		var answers []agree.Letter
-		var kind agree.Kind
-		var bytes int
-		answer := agree.Notice{Kind: agree.Ready} // which has as many bytes as any
-		for i := range a.lead.Post {
-			l := &a.lead.Post[i]
-			if l.Kind == agree.Alive {
-				r.messages++
-				r.sent += shrink.Bytes(&l.Notice)
-				continue
-			}
-			if l.Kind != kind { // all get the same
-				kind, bytes = l.Kind, shrink.Bytes(&l.Notice)
-			}
-			r.messages++
-			r.sent += bytes
-			now += max(a.net.handle, time.Duration(float64(bytes)/a.net.perSecond*1e9))
-			there := now + a.net.wire(0, l.To/perHost, 0, a.random)
-			if l.To == a.n-1 {
-				a.member.Hear(0, l.Notice)
-				answers, a.member.Post = a.member.Post, nil
-			}
-			if l.Kind == agree.Done {
-				r.done = max(r.done, there+a.net.handle)
-				continue
-			}
-			c.add(message{at: there + a.net.handle + a.net.wire(l.To/perHost, 0, shrink.Bytes(&answer), a.random), from: int32(l.To)})
-		}
-		a.lead.Post = a.lead.Post[:0]
-		if a.lead.End == agree.Open {
-			require.Len(t, answers, 1)
-		}
-		say = answers
 	}
-	require.Equal(t, agree.Agreed, a.lead.End)
-	require.Equal(t, agree.Agreed, a.member.End)
-	require.Len(t, a.lead.Ranks, a.n-len(a.lost))
-	require.Equal(t, a.lead.Ranks, a.member.Ranks)
+	for _, b := range sent {
+		a.most = max(a.most, b)
+	}
+	a.lead = sent[0]
+	for r, p := range a.parties {
+		if p != nil {
+			require.Equal(t, agree.Agreed, p.End, "rank %d", r)
+			require.Len(t, p.Ranks, len(a.parties)-a.gone)
+			require.Equal(t, a.parties[0].Ballot(), p.Ballot())
+		}
+	}
+	return a.agreed
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// send sends what rank r has to say, one letter after the other.
+func (a *agreement) send(r int, now time.Duration, sent []int) {
+	p := a.parties[r]
+	var last *agree.Notice
+	bytes := 0
+	for i := range p.Post {
+		l := &p.Post[i]
+		if last == nil || !l.Same(last) {
+			last, bytes = &l.Notice, shrink.Bytes(&l.Notice)
+			a.letters = append(a.letters, l.Notice)
+		}
+		inside := a.topo.Node(r) == a.topo.Node(l.To)
+		now += max(a.net.handle, time.Duration(float64(bytes)/a.net.perSecond*1e9))
+		a.messages += 1 + a.alike[r]
+		a.bytes += bytes * (1 + a.alike[r])
+		sent[r] += bytes
+		if a.parties[l.To] == nil { // it is like the real one, which hears the same
+			continue
+		}
+		for k := range 1 + a.alike[r] {
+			there := now
+			if !inside {
+				link := [2]int{r, l.To}
+				there = now + a.net.wire(a.topo.Node(r), a.topo.Node(l.To), bytes, a.random)
+				if k == 0 {
+					there = max(there, a.links[link])
+					a.links[link] = there
+				}
+			}
+			a.add(message{at: there, to: int32(l.To), from: int32(a.like(r, k)), event: int32(len(a.letters) - 1)})
+		}
+	}
+	p.Post = p.Post[:0]
+	a.free[r] = max(a.free[r], now)
+}
+
+// like is the k-th of the ranks that rank r stands for, the 0th of which it is itself.
+func (a *agreement) like(r, k int) int {
+	for ; k > 0; k-- {
+		for r++; a.lost[r]; r++ {
+		}
+	}
 	return r
 }
 
 // TestShrink has all ranks of a job but one, or but several, agree on those that are left.
 func TestShrink(t *testing.T) {
 	n := *hosts * perHost
-	t.Log("| ranks | ranks lost | messages | over after | messages | out of the lead | connections of the lead | the lead computes |")
+	t.Log("| ranks | ranks lost | messages | over after | messages | bytes | out of the lead | most out of a rank | connections of the lead | most of a rank | the lead computes |")
 	for _, k := range []int{1, 100} {
 		for _, late := range []bool{false, true} {
 			net, name := slingshot, "in time"
 			if late {
 				net, name = net.late(), "1 % late by 1 s"
 			}
-			r := newAgreement(n, k, net).run(t)
-			t.Logf("| %d | %d | %s | %v | %d | %.1f GB | %d | %v |", n, k, name, r.done.Round(time.Millisecond),
-				r.messages, float64(r.sent)/1e9, n-perHost, r.computed.Round(time.Millisecond))
-			require.Equal(t, 7*(n-k-1), r.messages, "three round trips, a word that the lead has come")
-			require.GreaterOrEqual(t, r.done, 6*slingshot.near)
+			r := newAgreement(*hosts, k, true, net).run(t)
+			t.Logf("| %d | %d | %s | %v | %d | %.1f MB | %.0f kB | %.0f kB | %d | %d | %v |", n, k, name, r.done.Round(10*time.Microsecond),
+				r.messages, float64(r.bytes)/1e6, float64(r.lead)/1e3, float64(r.most)/1e3, r.connections, r.widest, r.computed.Round(time.Millisecond))
+			require.Equal(t, 7*(n-k-1), r.messages, "three round trips, a word that the one above has come")
+			require.LessOrEqual(t, r.connections, 2*hostsOfTree)
+			require.LessOrEqual(t, r.most, 1<<20)
+			if !late {
+				require.Less(t, r.done, 100*time.Millisecond)
+			}
 		}
 	}
+}
+
+// TestShrinkFlat is the same in a job so small that each rank speaks with the lead itself.
+func TestShrinkFlat(t *testing.T) {
+	const few = 5
+	r := newAgreement(few, 0, false, slingshot).run(t)
+	require.Equal(t, 7*(few*perHost-1), r.messages)
+	require.Equal(t, (few-1)*perHost, r.connections)
 }

@@ -49,18 +49,18 @@ type Shrinker struct {
 	links    *links.Links
 	Attempts uint32
 	talks    map[int]*line // inside this host: a pipe is made once
+	flat     int           // the most ranks that speak with a lead themselves
 }
 
 // Init readies the Shrinks of a rank.
-func (c *Shrinker) Init(m *plane.Member, l *links.Links) { c.rank, c.links = m, l }
+func (c *Shrinker) Init(m *plane.Member, l *links.Links) { c.rank, c.links, c.flat = m, l, flat }
 
 // Agree agrees with the other ranks on which of them are alive.
 func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
 	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), began: time.Now(), lines: make([]*line, c.rank.Group.Size()), quit: map[int]time.Time{},
 		waits: waits{heard: time.Now(), rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}}
-	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), a.make)
-	a.Party.HasEnded = a.hasEnded
+	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), agree.Asks{Make: a.make, HasEnded: a.hasEnded, HasLeft: a.hasLeft, Tree: c.tree()})
 	f := a.run(ctx)
 	a.end(f == nil)
 	return a, f
@@ -96,7 +96,7 @@ func (a *Agreement) run(ctx context.Context) *call.Fault {
 				return a.giveUp(call.NewFault(call.Backend, a.Rank, "%w", a.Party.Failed))
 			case a.why == nil:
 				return a.giveUp(call.NewFault(call.Canceled, a.Party.Quitter, "rank %d gave up", a.Party.Quitter))
-			case a.Party.Leads():
+			case a.Party.Leads() || a.Party.Relays():
 				return a.giveUp(a.why)
 			}
 			return a.why
@@ -166,6 +166,12 @@ func (a *Agreement) hasEnded(r int) bool {
 	return a.lines[r] != nil && a.lines[r].far.gone
 }
 
+// hasLeft reports whether rank r, which is gone, has closed the Comm, as only those know that speak with it.
+func (a *Agreement) hasLeft(r int) bool {
+	c := a.c.rank
+	return !c.Site.Job.IsLost(c.Group.World(r)) && a.hasEnded(r)
+}
+
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.
 func (a *Agreement) trouble() *call.Fault {
 	for _, l := range a.lines {
@@ -189,7 +195,7 @@ func (a *Agreement) IsLost(why error) {
 
 // hear reads what has come from those that this rank waits for.
 func (a *Agreement) hear() {
-	for _, r := range a.Party.Missing() {
+	for _, r := range a.Party.Hears() {
 		a.hearFrom(r)
 	}
 }
@@ -199,6 +205,9 @@ func (a *Agreement) hear() {
 func (a *Agreement) hearNext() (heard bool) {
 	for r := a.Party.First(); r >= 0 && a.hearFrom(r); r = a.Party.First() {
 		heard = true
+	}
+	if up := a.Party.Up(); up >= 0 && a.Party.First() != up { // it waits for those below
+		heard = a.hearFrom(up) || heard
 	}
 	return heard
 }
@@ -225,16 +234,17 @@ func (a *Agreement) hearFrom(r int) (heard bool) {
 		}
 		switch n.kind {
 		case agree.Quit:
-			if a.Party.Leads() {
-				a.why = a.given(n, r, a.Party.Missing())
-			} else {
+			a.report()
+			if r == a.Party.Up() {
 				a.why = a.given(n, r, nil)
+			} else {
+				a.why = a.given(n, r, a.Party.Missing())
 			}
 		case agree.Decide:
 			inject.At("shrink.decided")
 		}
-		a.came = a.came || !a.Party.Leads()
-		a.Party.Hear(r, agree.Notice{Kind: n.kind, Ballot: n.ballot, Ranks: n.ranks, Ended: n.ended})
+		a.came = a.came || r == a.Party.Up()
+		a.Party.Hear(r, n.says())
 		a.send()
 	}
 	return heard
@@ -261,7 +271,7 @@ func (a *Agreement) send() {
 		}
 		if wire == nil || !m.Same(&last) {
 			last = m.Notice
-			n := notice{kind: m.Kind, attempt: a.Attempt, ballot: m.Ballot, ranks: m.Ranks, ended: m.Ended}
+			n := noticeOf(&last, a.Attempt)
 			wire = n.append(nil)
 		}
 		a.put(a.line(m.To), m.Kind, wire)

@@ -173,7 +173,7 @@ func TestExpired(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := ranksOf(t, 2)[0]
-			a := &Agreement{c: c, Party: agree.New(0, 2, nil), began: time.Now()}
+			a := &Agreement{c: c, Party: agree.New(0, 2, agree.Asks{}), began: time.Now()}
 			tc.change(a)
 			f := a.expired(tc.ctx)
 			if tc.code == 0 {

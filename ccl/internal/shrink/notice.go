@@ -15,9 +15,22 @@ type notice struct {
 	kind    agree.Kind
 	code    call.Code
 	attempt uint32 // which Shrink of the Comm
+	lead    int32
 	ballot  uint64
 	ranks   []int32
 	ended   []int32
+	of      []int32 // agree.Notice.For
+	left    []int32
+}
+
+// noticeOf is what n says, in that attempt.
+func noticeOf(n *agree.Notice, attempt uint32) notice {
+	return notice{kind: n.Kind, attempt: attempt, lead: n.Lead, ballot: n.Ballot, ranks: n.Ranks, ended: n.Ended, of: n.For, left: n.Left}
+}
+
+// says is n without what package agree does not know.
+func (n *notice) says() agree.Notice {
+	return agree.Notice{Kind: n.kind, Lead: n.lead, Ballot: n.ballot, Ranks: n.ranks, Ended: n.ended, For: n.of, Left: n.left}
 }
 
 func (n *notice) missing() (list []int) {
@@ -34,14 +47,15 @@ func ranks32(list []int) (r []int32) {
 	return r
 }
 
-// noticeHead precedes the lists of a notice, first the ranks, then the ended ranks. A list is runs of consecutive ranks, 8 bytes
+// noticeHead precedes the lists of a notice: ranks, ended, of and left. A list is runs of consecutive ranks, 8 bytes
 // each: the first, and how many. So the members of a large Comm take 8 bytes for each gap that the lost leave, and not 4 for
 // each member.
 //
 //	0 bytes, with this head 4 | 4 CRC32C of the rest 4 | 8 kind 1 | 9 code 1 | 10 zero 2 |
-//	12 attempt 4 | 16 ballot 8 | 24 runs of ranks 4 | 28 runs of ended ranks 4
+//	12 attempt 4 | 16 ballot 8 | 24 lead 4 | 28 runs of each list 4 * 4
 const (
-	noticeHead = 32
+	lists      = 4
+	noticeHead = 28 + 4*lists
 	runBytes   = 8
 )
 
@@ -51,11 +65,12 @@ func (n *notice) append(b []byte) []byte {
 	b = append(b, 0, 0, 0, 0, byte(n.kind), byte(n.code), 0, 0)
 	b = le.AppendUint32(b, n.attempt)
 	b = le.AppendUint64(b, n.ballot)
-	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
-	for i, list := range [2][]int32{n.ranks, n.ended} {
-		lists := len(b)
+	b = le.AppendUint32(b, uint32(n.lead))
+	b = append(b, make([]byte, 4*lists)...)
+	for i, list := range [lists][]int32{n.ranks, n.ended, n.of, n.left} {
+		before := len(b)
 		b = appendRuns(b, list)
-		le.PutUint32(b[from+24+4*i:], uint32(len(b)-lists)/runBytes)
+		le.PutUint32(b[from+28+4*i:], uint32(len(b)-before)/runBytes)
 	}
 	le.PutUint32(b[from:], uint32(len(b)-from))
 	le.PutUint32(b[from+4:], crc32.Checksum(b[from+8:], links.Castagnoli))
@@ -78,7 +93,7 @@ func appendRuns(b []byte, list []int32) []byte {
 
 // Bytes is how many bytes n has on the wire.
 func Bytes(n *agree.Notice) int {
-	w := notice{kind: n.Kind, ballot: n.Ballot, ranks: n.Ranks, ended: n.Ended}
+	w := noticeOf(n, 0)
 	return len(w.append(nil))
 }
 
@@ -91,24 +106,26 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 		return n, 0, nil
 	}
 	le := binary.LittleEndian
-	whole, ranks, ended := le.Uint32(b), le.Uint32(b[24:]), le.Uint32(b[28:])
-	if max(ranks, ended) > uint32(size) || whole != noticeHead+runBytes*(ranks+ended) {
+	whole, runs := le.Uint32(b), uint64(0)
+	for i := range lists {
+		runs += uint64(le.Uint32(b[28+4*i:]))
+	}
+	if runs > lists*uint64(size) || uint64(whole) != noticeHead+runBytes*runs {
 		return n, 0, errNotice
 	}
 	if len(b) < int(whole) {
 		return n, 0, nil
 	}
 	b = b[:whole]
-	n = notice{kind: agree.Kind(b[8]), code: call.Code(b[9]), attempt: le.Uint32(b[12:]), ballot: le.Uint64(b[16:])}
-	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], links.Castagnoli) || !n.kind.Valid() || n.code > call.Closed {
+	n = notice{kind: agree.Kind(b[8]), code: call.Code(b[9]), attempt: le.Uint32(b[12:]), ballot: le.Uint64(b[16:]), lead: int32(le.Uint32(b[24:]))}
+	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], links.Castagnoli) || !n.kind.Valid() || n.code > call.Closed || n.lead < 0 || int(n.lead) >= size {
 		return notice{}, 0, errNotice
 	}
-	b = b[noticeHead:]
-	if n.ranks, b, err = parseRuns(b, ranks, size); err != nil {
-		return notice{}, 0, err
-	}
-	if n.ended, _, err = parseRuns(b, ended, size); err != nil {
-		return notice{}, 0, err
+	rest := b[noticeHead:]
+	for i, list := range [lists]*[]int32{&n.ranks, &n.ended, &n.of, &n.left} {
+		if *list, rest, err = parseRuns(rest, le.Uint32(b[28+4*i:]), size); err != nil {
+			return notice{}, 0, err
+		}
 	}
 	if n.kind != agree.Quit && !ascend(n.ranks) { // package agree looks for ranks by bisection
 		return notice{}, 0, errNotice

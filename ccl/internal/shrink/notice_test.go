@@ -17,6 +17,8 @@ func TestNotice(t *testing.T) {
 		{kind: agree.Propose, attempt: 3, ballot: 7<<32 | 2, ranks: []int32{0, 2, 3}},
 		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}},
 		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, ended: []int32{2, 0}},
+		{kind: agree.Ready, lead: 1, ballot: 7, of: []int32{0, 1, 3}},
+		{kind: agree.Here, lead: 3, ballot: 7, ranks: []int32{1, 2}, ended: []int32{0}, of: []int32{2}, left: []int32{0}},
 		{kind: agree.Quit, code: call.Closed, ranks: []int32{1}},
 	} {
 		b := n.append([]byte("before"))[len("before"):]
@@ -39,6 +41,10 @@ func TestNotice(t *testing.T) {
 	b := (&notice{kind: agree.Here, ranks: []int32{4}}).append(nil)
 	_, _, err := parseNotice(b, 4)
 	require.Error(t, err, "there is no rank 4")
+	_, _, err = parseNotice((&notice{kind: agree.Here, lead: 4}).append(nil), 4)
+	require.Error(t, err, "nor can it lead")
+	_, _, err = parseNotice((&notice{kind: agree.Here, lead: -1}).append(nil), 4)
+	require.Error(t, err)
 	b = (&notice{kind: agree.Decide, ended: []int32{4}}).append(nil)
 	_, _, err = parseNotice(b, 4)
 	require.Error(t, err, "nor has it ended")
@@ -69,7 +75,7 @@ func FuzzNotice(f *testing.F) {
 		}
 		require.LessOrEqual(t, taken, len(b))
 		require.LessOrEqual(t, len(n.ranks), size)
-		require.LessOrEqual(t, len(n.ended), size)
+		require.LessOrEqual(t, max(len(n.ended), len(n.of), len(n.left)), size)
 		require.LessOrEqual(t, len(n.append(nil)), taken, "runs that meet are one")
 	})
 }

@@ -22,6 +22,8 @@ import (
 // bell: none is longer than sleepMost.
 //
 // What comes over TCP rings no bell. A rank that waits for ranks of other hosts takes naps.
+//
+// In a large Comm a rank waits so for those that speak through it, then for the one through which it speaks.
 
 const (
 	agreeNapMin = 20 * time.Microsecond
@@ -30,6 +32,7 @@ const (
 	quiet       = time.Second            // after which who does not lead looks less often: a spare waits for days
 	lookEvery   = 5 * time.Millisecond   // at all ranks, at most
 	quitAfter   = 100 * time.Millisecond // in which the lead may say why
+	reportEvery = 20 * time.Millisecond  // what a rank knows of those that speak through it, at most
 )
 
 // waits is how a rank waits.
@@ -41,6 +44,7 @@ type waits struct {
 	slept  bool          // and nothing has come since
 	heard  time.Time     // when something came last, or it began
 	unsent []*line       // which have something to send yet
+	told   time.Time     // when it last reported
 
 	looks, hears, sleeps int // at all ranks, at one line, and how often it slept: the tests count them
 }
@@ -55,7 +59,7 @@ func (a *Agreement) isDue() bool {
 	if c.Site.Job.Losses() != w.losses {
 		return true
 	}
-	if c.Group.Topology().Nodes() > 1 && (a.Party.Leads() || time.Since(w.looked) > lookEvery) {
+	if c.Group.Topology().Nodes() > 1 && (a.Party.Leads() && c.Group.Size() <= a.c.flat || time.Since(w.looked) > lookEvery) {
 		return true // lines to other hosts are to be kept
 	}
 	return a.isOver(a.Party.First())
@@ -108,6 +112,12 @@ func (a *Agreement) push() bool {
 	return len(left) == 0
 }
 
+// report says up who of those that speak through this rank has come, so that an error can name those that have not.
+func (a *Agreement) report() {
+	a.Party.Report()
+	a.send()
+}
+
 // wait waits for the next word, or a moment, in which this rank says that it is alive.
 func (a *Agreement) wait(ctx context.Context) *call.Fault {
 	for r, at := range a.quit {
@@ -118,9 +128,10 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 		}
 	}
 	if f := a.expired(ctx); f != nil && a.Party.MayQuit() {
+		a.report()
 		a.Party.Give()
 		if a.giveUp(f); f.Code == call.Timeout && a.came && !a.Party.Leads() {
-			f = a.outOfTime(a.line(a.Party.Lead()), f)
+			f = a.outOfTime(a.line(a.Party.Up()), f)
 		}
 		return f
 	}
@@ -133,6 +144,10 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 				a.say(l, notice{kind: agree.Alive})
 			}
 		}
+	}
+	if now := time.Now(); several && now.Sub(a.waits.told) > reportEvery {
+		a.waits.told = now
+		a.report()
 	}
 	first := a.Party.First()
 	if !a.push() || first < 0 || !a.isHere(first) || several && a.Party.Leads() {
