@@ -165,12 +165,13 @@ func openTCP(j *plane.Job, r *exchanges) error {
 
 // learn keeps the addresses at which ranks of other hosts are reached.
 func learn(j *plane.Job, said [][]byte) error {
-	j.Net.Addrs = make([]netip.AddrPort, len(said))
+	addrs := make([]netip.AddrPort, len(said))
 	for r, m := range said {
-		if err := j.Net.Addrs[r].UnmarshalBinary(m[1:]); err != nil {
+		if err := addrs[r].UnmarshalBinary(m[1:]); err != nil {
 			return fmt.Errorf("rank %d gave no address: %w", r, err)
 		}
 	}
+	j.Net.Addrs = tcp.BookOf(addrs...)
 	return nil
 }
 

@@ -138,7 +138,7 @@ func (c *ends) watchEnd(ctx context.Context, cancel func()) {
 // dial connects with a rank of another host.
 func (c *ends) dial(ctx context.Context, l *Link, cl class) *call.Fault {
 	w := c.rank.Group.World(l.peer)
-	addr := c.rank.Site.Job.Net.Addrs[w]
+	addr := c.rank.Site.Job.Net.Addrs.At(w)
 	key := tcp.MakeKey(c.rank.Group.ID(), uint32(cl), uint32(c.rank.Group.Rank()), uint32(l.peer))
 	dctx, cancel := context.WithCancel(c.rank.Fate.Context())
 	defer cancel()
@@ -290,7 +290,7 @@ func (c *ends) hasClosed(peer int) bool {
 	}
 	ctx, cancel := context.WithTimeout(c.rank.Fate.Context(), 100*time.Millisecond)
 	defer cancel()
-	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs[c.rank.Group.World(peer)])
+	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs.At(c.rank.Group.World(peer)))
 	if err == nil {
 		conn.Close()
 	}

@@ -47,7 +47,7 @@ type timing struct {
 
 // network is how other hosts are reached. It is set once, by the first rank that comes by.
 type network struct {
-	Addrs []netip.AddrPort // by rank; nil on a single host
+	Addrs tcp.Book // by rank; empty on a single host
 	TCP   *tcp.Node
 	iface string // that it listens at
 }

@@ -98,9 +98,9 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 // openControl opens a control connection with the process whose lowest rank is w.
 func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, error) {
 	key := tcp.MakeKey(0, controlStream, uint32(s.host.Mine), uint32(w))
-	conn, err := s.host.Job.Net.TCP.OpenControl(ctx, key, uint32(s.host.Mine), s.host.Job.Net.Addrs[w])
+	conn, err := s.host.Job.Net.TCP.OpenControl(ctx, key, uint32(s.host.Mine), s.host.Job.Net.Addrs.At(w))
 	if err != nil {
-		return nil, fmt.Errorf("control connection to rank %d (%v): %w", w, s.host.Job.Net.Addrs[w], err)
+		return nil, fmt.Errorf("control connection to rank %d (%v): %w", w, s.host.Job.Net.Addrs.At(w), err)
 	}
 	return &control.Conn{Stream: conn, Host: s.host.Job.World.Topo.Node(w), First: w}, nil
 }
@@ -175,7 +175,7 @@ func (s *Site) listenTo(c *control.Conn) {
 		default:
 			s.near.drop(c)
 			why := errEnded
-			if !tcp.Refuses(s.Job.Net.Addrs[c.First], refusesWithin) { // a cut may look like an end
+			if !tcp.Refuses(s.Job.Net.Addrs.At(c.First), refusesWithin) { // a cut may look like an end
 				why = fmt.Errorf("%w, or its host cannot be reached", errEnded)
 			}
 			s.lostNeighbor(c, why)

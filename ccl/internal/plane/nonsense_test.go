@@ -16,6 +16,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -52,9 +53,11 @@ func TestNonsenseOfANeighbor(t *testing.T) {
 			j := EnterJob(t.Name(), 0)
 			s := j.Site(0)
 			j.World.Topo, s.Here.Host, s.Here.Procs = group.Topology([]int{0, 1, 2, 3}, 4), PrivateHost(), []int{0}
+			var addrs []netip.AddrPort
 			for r := range 4 {
-				j.Net.Addrs = append(j.Net.Addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(1+r)))
+				addrs = append(addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(1+r)))
 			}
+			j.Net.Addrs = tcp.BookOf(addrs...)
 			off, err := s.Here.Host.Alloc(region.Bytes(1))
 			require.NoError(t, err)
 			mem, err := s.Here.Host.View(off, region.Bytes(1))

@@ -41,7 +41,7 @@ func (s *host) alongWith(w int) []int {
 	var ranks []int
 	h := s.Job.World.Topo.Node(w)
 	for l := range s.Job.World.Topo.Locals(h) {
-		if o := s.Job.World.Topo.Rank(h, l); s.Job.Net.Addrs[o] == s.Job.Net.Addrs[w] {
+		if o := s.Job.World.Topo.Rank(h, l); s.Job.Net.Addrs.At(o) == s.Job.Net.Addrs.At(w) {
 			ranks = append(ranks, o)
 		}
 	}

@@ -26,9 +26,11 @@ func leadOfThree(t *testing.T) (s *Site, next func() string) {
 	t.Helper()
 	j := EnterJob(t.Name(), 0)
 	j.World.Topo = algo.Blocks(3, 2)
+	var addrs []netip.AddrPort
 	for w := range 6 {
-		j.Net.Addrs = append(j.Net.Addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(100+w)))
+		addrs = append(addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(100+w)))
 	}
+	j.Net.Addrs = tcp.BookOf(addrs...)
 	s = j.Site(1)
 	s.Here.Host, s.Here.Mine, s.Here.Procs = PrivateHost(), 2, []int{2, 3}
 	a, b := auth.Pipe()
