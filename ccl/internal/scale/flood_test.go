@@ -54,7 +54,8 @@ type flood struct {
 	order    [deciders]event.Sequencer
 	decided  map[int]bool // the hosts whose loss is
 
-	heard    map[int]int // by host that is lost, how many know that it is decided
+	settle   time.Duration // after which a host believes what it has proposed: plane.SettleFor
+	heard    map[int]int   // by host that is lost, how many know that it is decided
 	result   outcome
 	messages int
 }
@@ -72,7 +73,7 @@ type outcome struct {
 // newFlood is a job on so many hosts. Some of the lowest are there to decide.
 func newFlood(hosts int, net network) *flood {
 	f := &flood{net: net, random: rand.New(rand.NewPCG(7, 7)), topo: algo.Blocks(hosts, perHost), hosts: make([]host, hosts),
-		lost: make([]bool, hosts), decided: map[int]bool{}, heard: map[int]int{}}
+		lost: make([]bool, hosts), decided: map[int]bool{}, heard: map[int]int{}, settle: plane.SettleFor}
 	for h := range f.hosts {
 		for _, o := range plane.Beside(f.topo, h, nil) {
 			f.hosts[h].links = append(f.hosts[h].links, link{to: int32(o)})
@@ -133,7 +134,7 @@ func (f *flood) propose(h, o int, now time.Duration) {
 	e.Origin, e.Stage, e.Loss = int32(f.topo.Rank(h, 0)), event.Proposed, event.Ended
 	f.hosts[h].number++
 	e.Number = f.hosts[h].number
-	f.hosts[h].proposed.Add(e, now+plane.SettleFor)
+	f.hosts[h].proposed.Add(e, now+f.settle)
 	f.calendar.add(message{at: now + plane.SettleFor, to: int32(h), event: -3})
 	f.handle(h, -1, f.add(e), now)
 }
@@ -287,6 +288,26 @@ func TestFlood(t *testing.T) {
 			t.Logf("| %d | %d | %s | %v | %d | %.1f MB | %d | %v | %d |", *hosts*perHost, k, name,
 				r.all.Round(10*time.Microsecond), r.messages, float64(r.bytes)/1e6, r.most, r.waited.Round(10*time.Microsecond), r.alone)
 			require.Less(t, plane.BeatEvery+r.waited+net.lateBy, 5*time.Second, "a host would be given up that only has much to do")
+		})
+	}
+}
+
+// TestAlone shows when hosts believe a proposal undecided, where messages are late by a second: only because that is longer than
+// they wait. All losses are heard all the same.
+func TestAlone(t *testing.T) {
+	const hosts, lost = 200, 20
+	for _, tc := range []struct {
+		name   string
+		settle time.Duration
+		alone  bool
+	}{{"as in the engine", plane.SettleFor, true}, {"longer than any is late", 20 * time.Second, false}} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFlood(hosts, slingshot.late())
+			f.settle = tc.settle
+			r := f.lose(lost)
+			require.Len(t, f.heard, lost)
+			require.Equal(t, tc.alone, r.alone > 0, "%d proposals", r.alone)
+			t.Logf("%d proposals are believed undecided, all heard after %v", r.alone, r.all)
 		})
 	}
 }
