@@ -202,12 +202,16 @@ bench: ## benchmarks of kernels and collectives, BENCHTIME (1s) each
 
 CHAOS   ?= 10000
 CORNERS ?= $(CHAOS)
+MANY    ?= 50
 DATA    ?= 60
 chaos: ## CHAOS (10,000) random faults in random jobs, CORNERS (as many) jobs of many Comms in trouble, DATA (60) of memory of all sorts
 	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl/internal/rounds -run TestReadOf && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch|TestBuilds'
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6RandomFaults$$' -v -args -cases $(CHAOS)
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6Corners$$|TestCornerPoints$$' -v -args -cases $(CORNERS)
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6Data$$' -v -args -cases $(DATA)
+
+chaos-many: ## MANY (50) of these faults in jobs of RANKS (200) processes (4 GB)
+	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6RandomFaults$$' -v -args -cases $(MANY) -workers 1 -ranks $(or $(RANKS),200)
 
 soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^5 slices made and freed: nothing grows
 	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -pairs 1e8 -churn 1e5

@@ -115,6 +115,9 @@ func (s *scenario) String() string {
 func newScenario(seed uint64) *scenario {
 	rnd := rand.New(rand.NewPCG(seed, 0x676f63636c))
 	s := &scenario{seed: seed, n: 2 + rnd.IntN(7), timeout: 20 * time.Second, peer: 10 * time.Second}
+	if *ranksFlag > 0 {
+		s.n, s.timeout, s.peer = *ranksFlag, s.timeout*slower(), s.peer*slower()
+	}
 	switch rnd.IntN(5) {
 	case 0:
 	case 1:

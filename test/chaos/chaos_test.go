@@ -21,6 +21,7 @@ import (
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run the case of this seed alone")
 	casesFlag = flag.Int("cases", 500, "how many cases to run")
+	ranksFlag = flag.Int("ranks", 0, "so many ranks in each case of TestR6RandomFaults; 0: 2 to 8")
 	firstFlag = flag.Uint64("first", 0, "the seed of the first of them; 0: by the clock")
 	names     = flag.Bool("names", false, "a late rank, and the rank whose call differs, must be named by all: see docs/reliability.md")
 	workers   = flag.Int("workers", max(runtime.NumCPU(), 2), "cases at once")
@@ -113,11 +114,11 @@ type job struct {
 
 // run runs the job and returns what its ranks have said, and what judge says of that.
 func (j job) run(ctx context.Context, judge func(string) string) (text, verdict string) {
-	ctx, stop := context.WithTimeout(ctx, bound+10*time.Second)
+	ctx, stop := context.WithTimeout(ctx, bound()+10*time.Second)
 	defer stop()
 	var out bytes.Buffer
 	env := append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), j.env...)
-	args := []string{"-test.run=^" + j.test + "$"}
+	args := []string{"-test.run=^" + j.test + "$", fmt.Sprint("-ranks=", *ranksFlag)}
 	var beside sync.WaitGroup
 	inner, end := context.WithCancel(ctx)
 	if j.beside != nil {

@@ -71,7 +71,7 @@ func worldPeer(e *ccl.Error) int {
 
 // live is the life of one rank.
 func (a *resident) live(b ccl.Bootstrap) {
-	ctx, stop := context.WithTimeout(context.Background(), bound)
+	ctx, stop := context.WithTimeout(context.Background(), bound())
 	defer stop()
 	defer a.say("done %d", a.rank)
 	o := &ccl.Options{Timeout: 20 * time.Second, PeerTimeout: a.peer, Log: slog.New(slog.DiscardHandler)}

@@ -39,7 +39,7 @@ func TestDataRank(t *testing.T) {
 		}
 	}
 	d := newDataCase(seed, builds)
-	ctx, stop := context.WithTimeout(context.Background(), bound)
+	ctx, stop := context.WithTimeout(context.Background(), bound())
 	defer stop()
 	b, err := boot.Env(ctx)
 	if err != nil {

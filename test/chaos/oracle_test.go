@@ -204,9 +204,9 @@ func (s *scenario) limit() time.Duration {
 	switch s.wrong {
 	case kill, exit, panics, killInSplit:
 		if s.hosts < 2 {
-			return 500 * time.Millisecond
+			return 500 * time.Millisecond * slower()
 		}
-		return 2 * time.Second
+		return 2 * time.Second * slower()
 	case stopLong:
 		return s.peer + 5*time.Second
 	}

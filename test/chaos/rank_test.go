@@ -21,7 +21,10 @@ import (
 )
 
 // bound is how long a whole case may take.
-const bound = 30 * time.Second
+func bound() time.Duration { return 30 * time.Second * slower() }
+
+// slower is how many times as long many processes may take on few processors.
+func slower() time.Duration { return time.Duration(1 + *ranksFlag/10) }
 
 // says is what one rank tells the oracle, a line for each thing:
 //
@@ -51,7 +54,7 @@ func (s *scenario) options() *ccl.Options {
 
 // live is the life of one rank.
 func (s *scenario) live(b ccl.Bootstrap, out io.Writer) {
-	ctx, stop := context.WithTimeout(context.Background(), bound)
+	ctx, stop := context.WithTimeout(context.Background(), bound())
 	defer stop()
 	say := says{out, b.Rank()}
 	world, err := ccl.NewComm(ctx, b, s.options())

@@ -3,7 +3,6 @@ package tcp
 import (
 	"net/netip"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -24,8 +23,18 @@ func TestBook(t *testing.T) {
 	for r, a := range addrs {
 		require.Equal(t, a, b.At(r))
 	}
-	require.Len(t, b.hosts, 4)
-	require.Equal(t, uintptr(6), unsafe.Sizeof(b.host[0])+unsafe.Sizeof(b.port[0]))
+	require.Len(t, b.v4, 2)
+	require.Len(t, b.other, 2)
+	require.Len(t, b.from, 4, "runs of ranks")
+	var turns []netip.AddrPort // ranks that are placed in turns
+	for r := range 24 {
+		turns = append(turns, addrs[r%2*12])
+	}
+	b = BookOf(turns...)
+	require.Len(t, b.v4, 2)
+	for r, a := range turns {
+		require.Equal(t, a, b.At(r))
+	}
 	none := BookOf()
 	require.Zero(t, none.Len())
 }
