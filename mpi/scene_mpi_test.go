@@ -18,12 +18,7 @@ import (
 // scenes are programs of their own, for what a process can do once: each is its exit status. Those
 // that end by an error print it.
 var scenes = map[string]func() int{
-	"init": func() int {
-		if err := mpi.Init(); err != nil {
-			return say(err)
-		}
-		return say(mpi.Finalize())
-	},
+	"init": inMPI(mpi.Finalize),
 	"before": func() int {
 		fmt.Println(mpi.Barrier(context.Background(), mpi.World()))
 		_, err := mpi.World().Dup()
@@ -32,47 +27,35 @@ var scenes = map[string]func() int{
 		fmt.Println(mpi.World().Rank(), mpi.World().Size(), mpi.Wtime())
 		return 0
 	},
-	"after": func() int {
-		if err := mpi.Init(); err != nil {
-			return say(err)
-		}
+	"after": inMPI(func() error {
 		if err := mpi.Finalize(); err != nil {
-			return say(err)
+			return err
 		}
 		fmt.Println(mpi.Barrier(context.Background(), mpi.World()))
 		fmt.Println(mpi.Init())
 		fmt.Println(mpi.Finalize())
 		_, err := mpi.Use()
 		fmt.Println(err)
-		return 0
-	},
+		return nil
+	}),
 	// abort: rank 0 ends the job while the others wait in MPI.
-	"abort": func() int {
-		if err := mpi.Init(); err != nil {
-			return say(err)
-		}
+	"abort": inMPI(func() error {
 		if mpi.World().Rank() == 0 {
-			return say(mpi.World().Abort(7))
+			return mpi.World().Abort(7)
 		}
-		return say(mpi.Barrier(context.Background(), mpi.World()))
-	},
+		return mpi.Barrier(context.Background(), mpi.World())
+	}),
 	// sleeps: no rank does anything.
-	"sleeps": func() int {
-		if err := mpi.Init(); err != nil {
-			return say(err)
-		}
+	"sleeps": inMPI(func() error {
 		time.Sleep(time.Hour)
-		return 0
-	},
+		return nil
+	}),
 	// lostfile: rank 0 waits for the others in a collective call on a file until a deadline, and they do not come.
-	"lostfile": func() int {
-		if err := mpi.Init(); err != nil {
-			return say(err)
-		}
+	"lostfile": inMPI(func() error {
 		ctx, c := context.Background(), mpi.World()
 		dir, err := os.MkdirTemp("", "goccl-")
 		if err != nil {
-			return say(err)
+			return err
 		}
 		defer os.RemoveAll(dir)
 		names, err := c.AllGather(ctx, []byte(dir))
@@ -80,11 +63,11 @@ var scenes = map[string]func() int{
 			err = os.Chdir(string(names[0]))
 		}
 		if err != nil {
-			return say(err)
+			return err
 		}
 		f, err := mpi.OpenFile(ctx, c, "file", mpi.ReadWrite|mpi.Create)
 		if err != nil {
-			return say(err)
+			return err
 		}
 		if c.Rank() > 0 {
 			time.Sleep(time.Hour) // until the job is ended
@@ -97,47 +80,38 @@ var scenes = map[string]func() int{
 		fmt.Println(err)
 		fmt.Println(f.Close())
 		os.RemoveAll(dir)
-		return say(c.Abort(3))
-	},
+		return c.Abort(3)
+	}),
 	// freed: the same by a communicator that was freed.
-	"freed": func() int {
-		if err := mpi.Init(); err != nil {
-			return say(err)
-		}
+	"freed": inMPI(func() error {
 		c, err := mpi.World().Dup()
 		if err == nil {
 			err = c.Free()
 		}
 		if err != nil {
-			return say(err)
+			return err
 		}
 		if mpi.World().Rank() == 0 {
-			return say(c.Abort(7))
+			return c.Abort(7)
 		}
-		return say(mpi.Barrier(context.Background(), mpi.World()))
-	},
+		return mpi.Barrier(context.Background(), mpi.World())
+	}),
 	// killed: the last rank dies while the others wait in MPI.
-	"killed": func() int {
-		if err := mpi.Init(); err != nil {
-			return say(err)
-		}
+	"killed": inMPI(func() error {
 		if mpi.World().Rank() == mpi.World().Size()-1 {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
-		return say(mpi.Barrier(context.Background(), mpi.World()))
-	},
+		return mpi.Barrier(context.Background(), mpi.World())
+	}),
 	// lasts: the ranks end one by one, and rank 0 has something left to do after MPI, when the others have gone.
-	"lasts": func() int {
-		if err := mpi.Init(); err != nil {
-			return say(err)
-		}
+	"lasts": inMPI(func() error {
 		c := mpi.World()
 		pids := make([]int, c.Size())
 		if err := mpi.AllGather(context.Background(), c, pids, []int{os.Getpid()}); err != nil {
-			return say(err)
+			return err
 		}
 		if err := mpi.Finalize(); err != nil {
-			return say(err)
+			return err
 		}
 		for _, pid := range pids[c.Rank()+1:] {
 			for alive(pid) {
@@ -147,8 +121,8 @@ var scenes = map[string]func() int{
 		if c.Rank() == 0 {
 			fmt.Println("the last one turns off the light")
 		}
-		return 0
-	},
+		return nil
+	}),
 	// stuck: rank 0 makes a call of ccl's engine mpi to which the last rank does not come.
 	"stuck": func() int {
 		ctx := context.Background()
@@ -170,7 +144,7 @@ var scenes = map[string]func() int{
 		return 4
 	},
 	"group":    failedGroup,
-	"overhead": overhead,
+	"overhead": inMPI(overhead),
 }
 
 // failedGroup has rank 0 receive two messages as a group, of which the first is longer than its buffer. The second,
@@ -248,6 +222,17 @@ func alive(pid int) bool {
 	return err == nil && !strings.HasPrefix(state, "Z")
 }
 
+// inMPI is a scene that begins with Init.
+func inMPI(scene func() error) func() int {
+	return func() int {
+		err := mpi.Init()
+		if err == nil {
+			err = scene()
+		}
+		return say(err)
+	}
+}
+
 func say(err error) int {
 	if err == nil {
 		return 0
@@ -257,10 +242,7 @@ func say(err error) int {
 }
 
 // overhead prints the nanoseconds of an AllReduce of 8 bytes on Self, run after run.
-func overhead() int {
-	if err := mpi.Init(); err != nil {
-		return say(err)
-	}
+func overhead() error {
 	ctx, c := context.Background(), mpi.Self()
 	dst, src := make([]float64, 1), make([]float64, 1)
 	const calls = 200_000
@@ -268,10 +250,10 @@ func overhead() int {
 		start := time.Now()
 		for range calls {
 			if err := mpi.AllReduce(ctx, c, dst, src, mpi.Sum); err != nil {
-				return say(err)
+				return err
 			}
 		}
 		fmt.Printf("%.1f\n", float64(time.Since(start).Nanoseconds())/calls)
 	}
-	return say(mpi.Finalize())
+	return mpi.Finalize()
 }

@@ -109,10 +109,7 @@ func TestR11bNobodyWritesAfterAFailure(t *testing.T) {
 }
 
 func TestR12AbortEndsEveryCall(t *testing.T) {
-	trials := 5
-	if *write {
-		trials = 50
-	}
+	trials := times(5, 50)
 	var mu sync.Mutex
 	var returns, ends []time.Duration
 	for range trials {

@@ -102,10 +102,7 @@ func TestR1KilledRankIsNamed(t *testing.T) {
 }
 
 func TestR2StoppedRankIsNamed(t *testing.T) {
-	trials := 1
-	if *write {
-		trials = 5
-	}
+	trials := times(1, 5)
 	for _, tc := range []struct {
 		what    string
 		hosts   int

@@ -16,10 +16,7 @@ import (
 
 // One rank makes another call than the rest: all hear of it, soon after the last has come.
 func TestR4MismatchIsToldInTime(t *testing.T) {
-	trials := 3
-	if *write {
-		trials = 20
-	}
+	trials := times(3, 20)
 	for _, tc := range []struct {
 		what    string
 		opts    []ccltest.Option

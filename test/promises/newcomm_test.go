@@ -49,10 +49,7 @@ func TestNewCommProcess(t *testing.T) {
 }
 
 func TestR1KilledInNewCommIsNamed(t *testing.T) {
-	trials := 1
-	if *write {
-		trials = 5
-	}
+	trials := times(1, 5)
 	var took []time.Duration
 	for _, tc := range []struct{ hosts, victim int }{{0, 0}, {0, 1}, {2, 0}, {2, 2}, {2, 3}, {4, 0}, {4, 2}} {
 		for range trials {
@@ -99,10 +96,7 @@ func TestUnmetProcess(t *testing.T) {
 
 // A rank leaves in good order before any other has connected with it: no connection is there to say so.
 func TestR12ClosedUnmet(t *testing.T) {
-	trials := 1
-	if *write {
-		trials = 5
-	}
+	trials := times(1, 5)
 	var took []time.Duration
 	for _, tc := range []struct{ hosts, victim int }{{4, 3}, {4, 1}, {2, 2}, {2, 3}} {
 		for range trials {

@@ -90,10 +90,7 @@ func quiet(t *testing.T, before syscall.Rusage, began time.Time) {
 
 // A rank is killed and a spare waits: all have a Comm of the same size with the old numbers, and have made a call on it.
 func TestR17Replaced(t *testing.T) {
-	trials := 2
-	if *write {
-		trials = 10
-	}
+	trials := times(2, 10)
 	for _, tc := range []struct {
 		what     string
 		n, hosts int

@@ -15,6 +15,14 @@ import (
 
 var write = flag.Bool("write", false, "measure with care, and write the table of docs/measured/promises.md")
 
+// times is how often a measurement is made: often where the table is written.
+func times(n, often int) int {
+	if *write {
+		return often
+	}
+	return n
+}
+
 // row is a line of the table: a promise, what was measured, and the tests that show it.
 type row struct {
 	number                             int

@@ -7,7 +7,6 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
-	"github.com/goccl/goccl/train/ddp"
 )
 
 // The average of float16 gradients is a number where each of them is: NCCL scales before it sums, and PyTorch's hooks
@@ -22,8 +21,7 @@ func TestAverageOfLargeGradients(t *testing.T) {
 					for i := range g {
 						g[i] = ccl.ToFloat16(40000)
 					}
-					r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(g)}, nil)
-					require.NoError(t, err)
+					r := newReducer(t, c, []ccl.Buf{ccl.BufOf(g)}, nil)
 					defer r.Close()
 					require.NoError(t, r.All(t.Context()))
 					require.InEpsilon(t, 40000, g[k-1].Float32(), 1e-3, "%s, %d ranks, %d elements", name, n, k)

@@ -40,8 +40,7 @@ func TestBits(t *testing.T) {
 						gs = append(gs, make([]float32, k))
 						bufs = append(bufs, ccl.BufOf(gs[len(gs)-1]))
 					}
-					r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 12})
-					require.NoError(t, err)
+					r := newReducer(t, c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 12})
 					for step := range 3 {
 						for i, k := range lens {
 							copy(gs[i], gradient(c.Rank(), i, step, k))
@@ -80,8 +79,7 @@ func TestRebuilt(t *testing.T) {
 		for range 6 {
 			bufs = append(bufs, ccl.BufOf(make([]float32, 4)))
 		}
-		r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 16, Bytes: 32})
-		require.NoError(t, err)
+		r := newReducer(t, c, bufs, &ddp.Options{FirstBytes: 16, Bytes: 32})
 		require.Equal(t, [][]int{{5}, {4, 3}, {2, 1}, {0}}, r.Buckets())
 		orders := [][]int{{2, 0, 4, 1, 5, 3}, {5, 4, 3, 2, 1, 0}, {0, 1, 2, 3, 4, 5}}
 		for step := range 3 {
@@ -93,8 +91,7 @@ func TestRebuilt(t *testing.T) {
 		}
 		require.NoError(t, r.Close())
 
-		r, err = ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 16, Bytes: 32, Order: []int{0, 1, 2, 3, 4, 5}})
-		require.NoError(t, err)
+		r = newReducer(t, c, bufs, &ddp.Options{FirstBytes: 16, Bytes: 32, Order: []int{0, 1, 2, 3, 4, 5}})
 		for range 2 {
 			require.NoError(t, r.All(t.Context()))
 			require.Equal(t, [][]int{{0}, {1, 2}, {3, 4}, {5}}, r.Buckets())
@@ -120,8 +117,7 @@ func TestNothingIsCopied(t *testing.T) {
 				bufs, starts = append(bufs, ccl.BufOf(g)), append(starts, &g[0])
 			}
 			o := ddp.Options{FirstBytes: 400, Bytes: 1200, Order: []int{7, 6, 5, 4, 3, 2, 1, 0}}
-			r, err := ddp.New(t.Context(), c, bufs, &o)
-			require.NoError(t, err)
+			r := newReducer(t, c, bufs, &o)
 			require.Equal(t, [][]int{{7}, {6, 5, 4}, {3, 2, 1}, {0}}, r.Buckets())
 			for range steps {
 				require.NoError(t, r.All(t.Context()))
@@ -138,8 +134,7 @@ func TestNothingIsCopied(t *testing.T) {
 				}
 				return ccl.Work{}
 			}
-			r, err = ddp.New(t.Context(), c, bufs, &o)
-			require.NoError(t, err)
+			r = newReducer(t, c, bufs, &o)
 			require.NoError(t, r.All(t.Context()))
 			require.Equal(t, len(all), seen)
 			require.NoError(t, r.Close())

@@ -30,8 +30,7 @@ func TestBuckets(t *testing.T) {
 		for _, n := range lens {
 			bufs, all = append(bufs, ccl.BufOf(all[:n])), all[n:]
 		}
-		r, err := ddp.New(t.Context(), c, bufs, nil)
-		require.NoError(t, err)
+		r := newReducer(t, c, bufs, nil)
 		defer r.Close()
 		var sizes []string
 		for _, b := range r.Buckets() {
@@ -66,8 +65,7 @@ func TestReducer(t *testing.T) {
 						}
 						gs, bufs = append(gs, g), append(bufs, ccl.BufOf(g))
 					}
-					r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 12, Bytes: 1 << 16})
-					require.NoError(t, err)
+					r := newReducer(t, c, bufs, &ddp.Options{FirstBytes: 1 << 12, Bytes: 1 << 16})
 					for step := range 4 {
 						for i, g := range gs {
 							for j := range g {
@@ -161,8 +159,7 @@ func TestReadyAfterFailure(t *testing.T) {
 		c, err := world.Split(t.Context(), 0, 0)
 		require.NoError(t, err)
 		defer c.Close()
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(make([]float32, 3))}, nil)
-		require.NoError(t, err)
+		r := newReducer(t, c, []ccl.Buf{ccl.BufOf(make([]float32, 3))}, nil)
 		defer r.Close()
 		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails
 		if c.Rank() == 1 {
@@ -179,8 +176,7 @@ func TestNeverReady(t *testing.T) {
 		c, err := world.Split(t.Context(), 0, 0)
 		require.NoError(t, err)
 		defer c.Close()
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(make([]float32, 3)), ccl.BufOf(make([]float32, 4))}, nil)
-		require.NoError(t, err)
+		r := newReducer(t, c, []ccl.Buf{ccl.BufOf(make([]float32, 3)), ccl.BufOf(make([]float32, 4))}, nil)
 		defer r.Close()
 		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails
 		require.NoError(t, r.Ready(1))

@@ -55,8 +55,7 @@ func TestDeviceGradients(t *testing.T) {
 					sets[i] = append(sets[i], b)
 				}
 			}
-			r, err := ddp.New(t.Context(), c, sets[0], &ddp.Options{FirstBytes: 1, Bytes: 1 << 13, Hook: tc.hook, Stream: func(int) ccl.Stream { return s }})
-			require.NoError(t, err)
+			r := newReducer(t, c, sets[0], &ddp.Options{FirstBytes: 1, Bytes: 1 << 13, Hook: tc.hook, Stream: func(int) ccl.Stream { return s }})
 			for step := range 4 {
 				set := sets[0]
 				if tc.use {
@@ -102,8 +101,7 @@ func TestDeviceHookFrees(t *testing.T) {
 		require.NoError(t, err)
 		free, _, err := d.Memory()
 		require.NoError(t, err)
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{b}, &ddp.Options{Hook: ddp.BFloat16On(m), Stream: func(int) ccl.Stream { return s }})
-		require.NoError(t, err)
+		r := newReducer(t, c, []ccl.Buf{b}, &ddp.Options{Hook: ddp.BFloat16On(m), Stream: func(int) ccl.Stream { return s }})
 		for range 3 {
 			require.NoError(t, r.Use([]ccl.Buf{b}))
 			require.NoError(t, r.All(t.Context()))

@@ -20,8 +20,7 @@ func hooked(t testing.TB, c *ccl.Comm, hook ddp.Hook, sum bool, want func(float3
 		gs = append(gs, make([]float32, n))
 		bufs = append(bufs, ccl.BufOf(gs[len(gs)-1]))
 	}
-	r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1, Bytes: 1 << 13, Sum: sum, Hook: hook})
-	require.NoError(t, err)
+	r := newReducer(t, c, bufs, &ddp.Options{FirstBytes: 1, Bytes: 1 << 13, Sum: sum, Hook: hook})
 	defer r.Close()
 	for step := range 3 {
 		for i, g := range gs {
@@ -69,8 +68,7 @@ func TestHooks(t *testing.T) {
 // What a Hook cannot do is an error on all ranks, and the Comm goes on.
 func TestHookRefuses(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(make([]float64, 3))}, &ddp.Options{Hook: ddp.BFloat16})
-		require.NoError(t, err)
+		r := newReducer(t, c, []ccl.Buf{ccl.BufOf(make([]float64, 3))}, &ddp.Options{Hook: ddp.BFloat16})
 		defer r.Close()
 		require.ErrorContains(t, r.All(t.Context()), "ddp.BFloat16 is for float32 in host memory, not for double")
 		require.ErrorContains(t, hooked(t, c, ddp.Hierarchical(c, c), false, nil), "ddp.Hierarchical: 2 by 2 ranks are not the 2 ranks of the Reducer")
@@ -78,7 +76,7 @@ func TestHookRefuses(t *testing.T) {
 		if c.Rank() == 1 {
 			hook = ddp.BFloat16
 		}
-		_, err = ddp.New(t.Context(), c, nil, &ddp.Options{Hook: hook})
+		_, err := ddp.New(t.Context(), c, nil, &ddp.Options{Hook: hook})
 		require.EqualError(t, err, "ddp: ranks differ: rank 0 has Hook false, rank 1 has Hook true")
 		require.NoError(t, ccl.Barrier(t.Context(), c))
 	})
@@ -89,8 +87,7 @@ func TestBFloat16Rounds(t *testing.T) {
 	var bytes = make(chan int, 1000)
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		g := []float32{1 + 1.0/(1<<10), 3}
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Hook: ddp.BFloat16})
-		require.NoError(t, err)
+		r := newReducer(t, c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Hook: ddp.BFloat16})
 		defer r.Close()
 		require.NoError(t, r.All(t.Context()))
 		require.Equal(t, []float32{1, 3}, g)

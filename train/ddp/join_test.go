@@ -100,8 +100,7 @@ func TestJoin(t *testing.T) {
 				var r *ddp.Reducer
 				var m *zero.Model[float64, float64]
 				if stage < 0 {
-					r, err = ddp.New(ctx, c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Sum: sum})
-					require.NoError(t, err)
+					r = newReducer(t, c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Sum: sum})
 					defer r.Close()
 				} else {
 					m, err = zero.New[float64, float64](ctx, c, [][]int{{1}}, &zero.Options{Stage: stage, Sum: sum})

@@ -19,8 +19,7 @@ func TestNormAndClip(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		a, b := make([]float32, 3), make([]float64, 2)
 		h, g := make([]ccl.BFloat16, 1), make([]ccl.Float16, 1)
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(a), ccl.BufOf(b), ccl.BufOf(h), ccl.BufOf(g)}, nil)
-		require.NoError(t, err)
+		r := newReducer(t, c, []ccl.Buf{ccl.BufOf(a), ccl.BufOf(b), ccl.BufOf(h), ccl.BufOf(g)}, nil)
 		defer r.Close()
 		set := func(x float64) {
 			clear(a)
@@ -84,8 +83,7 @@ func TestMisuseOfOne(t *testing.T) {
 				c, err := world.Split(t.Context(), 0, 0)
 				require.NoError(t, err)
 				defer c.Close()
-				r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(make([]float32, 9)), ccl.BufOf(make([]float32, 9))}, nil)
-				require.NoError(t, err)
+				r := newReducer(t, c, []ccl.Buf{ccl.BufOf(make([]float32, 9)), ccl.BufOf(make([]float32, 9))}, nil)
 				defer r.Close()
 				require.NoError(t, r.Ready(0))
 				require.NoError(t, ccl.Barrier(t.Context(), world))

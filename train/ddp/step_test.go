@@ -25,8 +25,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 			for i := range 10 {
 				bufs = append(bufs, ccl.BufOf(make([]float32, 1+i*300)))
 			}
-			r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 12, Hook: hook})
-			require.NoError(t, err)
+			r := newReducer(t, c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 12, Hook: hook})
 			step := func() { require.NoError(t, r.All(t.Context())) }
 			require.Zero(t, ccltest.Allocs(t, c, 5, step), "hook %d", i)
 			require.NoError(t, r.Close())
@@ -44,8 +43,7 @@ func TestVolume(t *testing.T) {
 		for i := range 10 {
 			bufs = append(bufs, ccl.BufOf(all[i*1000:(i+1)*1000]))
 		}
-		r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 14})
-		require.NoError(t, err)
+		r := newReducer(t, c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 14})
 		defer r.Close()
 		for range steps {
 			require.NoError(t, r.All(t.Context()))
@@ -80,8 +78,7 @@ func TestOverlap(t *testing.T) {
 		for i := range parts {
 			bufs = append(bufs, ccl.BufOf(all[i*k:(i+1)*k]))
 		}
-		r, err := ddp.New(t.Context(), c, bufs, &ddp.Options{Bytes: size / 12})
-		require.NoError(t, err)
+		r := newReducer(t, c, bufs, &ddp.Options{Bytes: size / 12})
 		defer r.Close()
 		worst := []float64{math.Inf(1)} // of the ranks, each at its best
 		for pause := 3 * time.Millisecond; worst[0] >= limit && pause <= 24*time.Millisecond; pause *= 2 {

@@ -31,8 +31,7 @@ func TestUse(t *testing.T) {
 				}
 				return all
 			}
-			r, err := ddp.New(t.Context(), c, make1(true), &ddp.Options{FirstBytes: 20, Bytes: 200, Hook: hook})
-			require.NoError(t, err)
+			r := newReducer(t, c, make1(true), &ddp.Options{FirstBytes: 20, Bytes: 200, Hook: hook})
 			for step := range 4 {
 				grads := make1((c.Rank()+step)%2 == 0)
 				for i, b := range grads {
@@ -58,8 +57,7 @@ func TestUse(t *testing.T) {
 func TestUseRefuses(t *testing.T) {
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 		x, y := ccl.BufOf(make([]float32, 4)), ccl.BufOf(make([]float32, 2))
-		r, err := ddp.New(t.Context(), c, []ccl.Buf{x, y}, nil)
-		require.NoError(t, err)
+		r := newReducer(t, c, []ccl.Buf{x, y}, nil)
 		for _, tc := range []struct {
 			grads []ccl.Buf
 			want  string
@@ -78,6 +76,7 @@ func TestUseRefuses(t *testing.T) {
 		require.NoError(t, r.Use([]ccl.Buf{x, y}))
 		require.NoError(t, r.Use([]ccl.Buf{x, y}))
 		both := []ccl.Buf{x, y}
+		var err error
 		require.Zero(t, testing.AllocsPerRun(10, func() { err = r.Use(both) }))
 		require.NoError(t, err)
 		require.NoError(t, r.Close())

@@ -39,8 +39,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 		for _, n := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s, %d stages", tc.name, n), func(t *testing.T) {
 				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
-					p, err := pp.New(t.Context(), c, &pp.Options{Chunks: tc.chunks})
-					require.NoError(t, err)
+					p := newPipeline(t, c, &pp.Options{Chunks: tc.chunks})
 					st, ctx := newIdle(), t.Context()
 					step := func() {
 						if _, err := p.Run(ctx, tc.s, 2*n, st); err != nil {
@@ -59,8 +58,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 // Schedules that take turns, micro batches that change, and closures made anew are told apart.
 func TestSchedulesTakeTurns(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		p, err := pp.New(t.Context(), c, nil)
-		require.NoError(t, err)
+		p := newPipeline(t, c, nil)
 		st := newCounter(c, 1)
 		for i, tc := range []struct {
 			s      pp.Schedule
@@ -75,7 +73,7 @@ func TestSchedulesTakeTurns(t *testing.T) {
 			}
 			require.Equal(t, want, st.ran, "%d", i)
 		}
-		_, err = p.Run(t.Context(), pp.GPipe, 3+c.Rank(), st)
+		_, err := p.Run(t.Context(), pp.GPipe, 3+c.Rank(), st)
 		require.EqualError(t, err, "pp: ranks differ: rank 0 has 3 micro batches, rank 1 has 4 micro batches")
 		_, err = p.Run(t.Context(), pp.GPipe, 3, st)
 		require.NoError(t, err)

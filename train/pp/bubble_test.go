@@ -28,8 +28,7 @@ func TestMeasuredBubble(t *testing.T) {
 			t.Run(tc.name+"/"+name, func(t *testing.T) {
 				formula := pp.Bubble(stages, micros, tc.chunks)
 				ccltest.Run(t, stages, func(t testing.TB, c *ccl.Comm) {
-					p, err := pp.New(t.Context(), c, &pp.Options{Chunks: tc.chunks})
-					require.NoError(t, err)
+					p := newPipeline(t, c, &pp.Options{Chunks: tc.chunks})
 					st := newCounter(c, tc.chunks)
 					limit := min(4*formula+.1, .7)
 					var bubbles []float64 // the same on all ranks

@@ -166,8 +166,7 @@ func TestRandomPipelines(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%d: %d stages, %d chunks, %d micro batches, %d hosts", run, stages, chunks, micros, hosts), func(t *testing.T) {
 			ccltest.Run(t, stages, func(t testing.TB, c *ccl.Comm) {
-				p, err := pp.New(t.Context(), c, &pp.Options{Chunks: chunks})
-				require.NoError(t, err)
+				p := newPipeline(t, c, &pp.Options{Chunks: chunks})
 				defer p.Close()
 				for step := range 2 {
 					st := &uneven{first: c.Rank() == 0, last: c.Rank() == stages-1, acts: map[[2]int][][]float64{}}
@@ -176,7 +175,7 @@ func TestRandomPipelines(t *testing.T) {
 						st.parts = append(st.parts, append([]layer(nil), model[cuts[part]:cuts[part+1]]...))
 					}
 					if step == 1 { // an evaluation before
-						_, err = p.Run(t.Context(), pp.Forward(s), micros, st)
+						_, err := p.Run(t.Context(), pp.Forward(s), micros, st)
 						require.NoError(t, err)
 						if st.last {
 							require.Equal(t, loss, st.loss)
@@ -184,7 +183,7 @@ func TestRandomPipelines(t *testing.T) {
 						st.loss = 0
 						clear(st.acts)
 					}
-					_, err = p.Run(t.Context(), s, micros, st)
+					_, err := p.Run(t.Context(), s, micros, st)
 					require.NoError(t, err)
 					if st.last {
 						require.Equal(t, loss, st.loss)

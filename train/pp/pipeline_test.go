@@ -103,8 +103,7 @@ func TestRun(t *testing.T) {
 
 func runs(t testing.TB, c *ccl.Comm, s pp.Schedule, chunks int) {
 	ctx, n := t.Context(), c.Size()
-	p, err := pp.New(ctx, c, &pp.Options{Chunks: chunks})
-	require.NoError(t, err)
+	p := newPipeline(t, c, &pp.Options{Chunks: chunks})
 	st := newCounter(c, max(chunks, 1))
 	plan := s
 	if plan == nil {
@@ -154,8 +153,7 @@ func TestForward(t *testing.T) {
 				require.Equal(t, slices.Repeat([]int{1}, n), held)
 			}
 			ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
-				p, err := pp.New(t.Context(), c, &pp.Options{Chunks: tc.chunks})
-				require.NoError(t, err)
+				p := newPipeline(t, c, &pp.Options{Chunks: tc.chunks})
 				defer p.Close()
 				for range 2 {
 					for _, micros := range []int{n, 3 * n} {
@@ -182,8 +180,7 @@ func TestStageFails(t *testing.T) {
 	for _, culprit := range []int{0, 2, 3} {
 		for _, backward := range []bool{false, true} {
 			ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
-				p, err := pp.New(t.Context(), c, nil)
-				require.NoError(t, err)
+				p := newPipeline(t, c, nil)
 				defer p.Close()
 				st := newCounter(c, 1)
 				if c.Rank() == culprit {
@@ -194,7 +191,7 @@ func TestStageFails(t *testing.T) {
 						return nil
 					}
 				}
-				_, err = p.Run(t.Context(), pp.OneFOneB, 6, st)
+				_, err := p.Run(t.Context(), pp.OneFOneB, 6, st)
 				if c.Rank() == culprit {
 					require.ErrorIs(t, err, boom)
 					return
@@ -217,8 +214,7 @@ func TestStageFails(t *testing.T) {
 // A stage that gives up waiting takes the others with it, and has its buffers back.
 func TestStageGivesUp(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
-		p, err := pp.New(t.Context(), c, nil)
-		require.NoError(t, err)
+		p := newPipeline(t, c, nil)
 		defer p.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -229,7 +225,7 @@ func TestStageGivesUp(t *testing.T) {
 		case 2:
 			time.AfterFunc(10*time.Millisecond, cancel)
 		}
-		_, err = p.Run(ctx, pp.OneFOneB, 2, st)
+		_, err := p.Run(ctx, pp.OneFOneB, 2, st)
 		require.Error(t, err)
 		for d := range 2 {
 			for k := range 2 {
@@ -257,8 +253,7 @@ func TestBadArguments(t *testing.T) {
 		require.ErrorContains(t, err, "chunks")
 		_, err = pp.New(ctx, c, &pp.Options{Chunks: -1})
 		require.ErrorContains(t, err, "-1 chunks: there must be at least one")
-		p, err := pp.New(ctx, c, nil)
-		require.NoError(t, err)
+		p := newPipeline(t, c, nil)
 		st := newCounter(c, 1)
 		for _, tc := range []struct {
 			s      pp.Schedule
@@ -303,14 +298,13 @@ func TestBadArguments(t *testing.T) {
 // Buffers of neighbors that do not fit are a mismatch, which names the two.
 func TestBuffersDiffer(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
-		p, err := pp.New(t.Context(), c, nil)
-		require.NoError(t, err)
+		p := newPipeline(t, c, nil)
 		defer p.Close()
 		st := newCounter(c, 1)
 		if c.Rank() == 1 {
 			st.in[0] = [2][]float32{make([]float32, 4), make([]float32, 4)}
 		}
-		_, err = p.Run(t.Context(), nil, 3, st)
+		_, err := p.Run(t.Context(), nil, 3, st)
 		require.Error(t, err)
 		if c.Rank() < 2 {
 			require.Regexp(t, "differs|disagree", err.Error())
@@ -327,8 +321,7 @@ func BenchmarkBubble(b *testing.B) {
 	}{{"1F1B", pp.OneFOneB, 1}, {"chunks=2", pp.Interleaved(2), 2}, {"chunks=3", pp.Interleaved(3), 3}} {
 		b.Run(tc.name, func(b *testing.B) {
 			ccltest.Run(b, 4, func(t testing.TB, c *ccl.Comm) {
-				p, err := pp.New(t.Context(), c, &pp.Options{Chunks: tc.chunks})
-				require.NoError(t, err)
+				p := newPipeline(t, c, &pp.Options{Chunks: tc.chunks})
 				st := newCounter(c, tc.chunks)
 				st.fail = func(pp.Step) error { time.Sleep(time.Millisecond); return nil }
 				idle := 0.

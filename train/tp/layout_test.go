@@ -144,3 +144,9 @@ func TestImpossibleLayouts(t *testing.T) {
 	}
 	require.NoError(t, tp.Layout{Rows: 1, Cols: 1 << 40, Blocks: 1 << 40}.Check(1), "no list of all blocks")
 }
+
+func shard[T ccl.Number](t testing.TB, l tp.Layout, w []T, rank, size int) []T {
+	part, err := tp.Shard(l, w, rank, size)
+	require.NoError(t, err)
+	return part
+}

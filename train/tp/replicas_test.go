@@ -71,13 +71,11 @@ func TestMoreRanksThanKeys(t *testing.T) {
 				parts := make([][]float64, n)
 				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 					g := &tp.Group{Comm: c}
-					mine, err := tp.Shard(in, whole, c.Rank(), n)
-					require.NoError(t, err)
-					below, err := tp.Shard(out, o, c.Rank(), n)
-					require.NoError(t, err)
+					mine := shard(t, in, whole, c.Rank(), n)
+					below := shard(t, out, o, c.Rank(), n)
 					keys := max(1, kv/n) // heads of keys here
 					y, _ := layer(mine, below, heads/n, keys, byRows)
-					y, err = tp.Leave(t.Context(), g, nil, y)
+					y, err := tp.Leave(t.Context(), g, nil, y)
 					require.NoError(t, err)
 					require.InDeltaSlice(t, want, y, 1e-12)
 
@@ -86,8 +84,7 @@ func TestMoreRanksThanKeys(t *testing.T) {
 						return sum
 					})
 					require.NoError(t, tp.SumReplicas(t.Context(), g, sharing(t, c, in), in, d))
-					wanted, err := tp.Shard(in, wholeGrad, c.Rank(), n)
-					require.NoError(t, err)
+					wanted := shard(t, in, wholeGrad, c.Rank(), n)
 					require.InDeltaSlice(t, wanted, d, 1e-6)
 					parts[c.Rank()] = d
 				})
@@ -95,8 +92,7 @@ func TestMoreRanksThanKeys(t *testing.T) {
 				got, err := tp.Unshard(in, parts)
 				require.NoError(t, err)
 				for r := range parts {
-					again, err := tp.Shard(in, got, r, n)
-					require.NoError(t, err)
+					again := shard(t, in, got, r, n)
 					require.Equal(t, again, parts[r])
 				}
 			}
@@ -129,8 +125,7 @@ func TestReplicatedBoxes(t *testing.T) {
 				w[i] = i
 			}
 			for r := range n {
-				p, err := tp.Shard(l, w, r, n)
-				require.NoError(t, err)
+				p := shard(t, l, w, r, n)
 				require.Len(t, p, l.Share(n)*l.Cols)
 				boxes, err := l.Boxes(r, n)
 				require.NoError(t, err)

@@ -111,10 +111,8 @@ func TestPair(t *testing.T) {
 					if sequence {
 						lo, hi = r*k/n, (r+1)*k/n
 					}
-					myA, err := tp.Shard(columns, a, r, n)
-					require.NoError(t, err)
-					myB, err := tp.Shard(rows, b, r, n)
-					require.NoError(t, err)
+					myA := shard(t, columns, a, r, n)
+					myB := shard(t, rows, b, r, n)
 
 					full, err := tp.Enter(ctx, g, make([]float64, k), norm(x[lo:hi]))
 					require.NoError(t, err)
@@ -141,11 +139,9 @@ func TestPair(t *testing.T) {
 					require.NoError(t, tp.SumGrads(ctx, g, myScale, make([]float64, 1)))
 					near(t, dscale, myScale, "dscale")
 
-					wantA, err := tp.Shard(columns, dA, r, n)
-					require.NoError(t, err)
+					wantA := shard(t, columns, dA, r, n)
 					near(t, wantA, mul(width, tokens, hidden/n, full, myDH, true, false), "dA")
-					wantB, err := tp.Shard(rows, dB, r, n)
-					require.NoError(t, err)
+					wantB := shard(t, rows, dB, r, n)
 					near(t, wantB, mul(hidden/n, tokens, width, myH, d, true, false), "dB")
 				}, append([]ccltest.Option{ccltest.With(o)}, opts...)...)
 				// Forward and backward of one pair: 2 sums, of a layer 4. With Sequence each is a gather and a scatter.
@@ -171,8 +167,7 @@ func TestLayout(t *testing.T) {
 			}
 			var parts [][]int
 			for r := range n {
-				p, err := tp.Shard(l, w, r, n)
-				require.NoError(t, err)
+				p := shard(t, l, w, r, n)
 				parts = append(parts, p)
 				shape, off, ext, err := l.Box(r, n)
 				require.NoError(t, err)
@@ -183,8 +178,7 @@ func TestLayout(t *testing.T) {
 			require.Equal(t, w, back)
 		}
 	}
-	p, err := tp.Shard(tp.Layout{Rows: 1, Cols: 6, Blocks: 3}, []int{10, 11, 20, 21, 30, 31}, 1, 2)
-	require.NoError(t, err)
+	p := shard(t, tp.Layout{Rows: 1, Cols: 6, Blocks: 3}, []int{10, 11, 20, 21, 30, 31}, 1, 2)
 	require.Equal(t, []int{11, 21, 31}, p)
 }
 

@@ -34,11 +34,7 @@ func TestStepGivesUp(t *testing.T) {
 				err := m.Step(ctx, noUpdate)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 			}
-			select {
-			case <-c.Done():
-			case <-time.After(10 * time.Second):
-				t.Error("the Comm has not failed")
-			}
+			hearsOfIt(t, c)
 			require.NoError(t, ccl.Barrier(t.Context(), world))
 			require.NoError(t, m.Close())
 		})

@@ -78,11 +78,7 @@ func TestMisuseOfOne(t *testing.T) {
 				if c.Rank() == 1 {
 					require.EqualError(t, tc.wrong(t, m), tc.text)
 				} else {
-					select {
-					case <-c.Done():
-					case <-time.After(10 * time.Second):
-						t.Error("the Comm has not failed")
-					}
+					hearsOfIt(t, c)
 					require.ErrorContains(t, m.Step(t.Context(), noUpdate), "aborted by rank 1: "+tc.text)
 				}
 				require.NoError(t, m.Close())
@@ -148,11 +144,7 @@ func end(t testing.TB, world *ccl.Comm, m *model, c *ccl.Comm, err error) (faile
 	}
 	require.NoError(t, ccl.AllReduce(t.Context(), world, all, all, ccl.Max))
 	if failed = all[0] == 1; failed {
-		select {
-		case <-c.Done():
-		case <-time.After(10 * time.Second):
-			t.Error("the Comm has not failed")
-		}
+		hearsOfIt(t, c)
 	}
 	require.NoError(t, m.Close())
 	c.Close()

@@ -2,6 +2,7 @@ package zero_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,6 +43,15 @@ func backward[P, M zero.Float](t testing.TB, m *zero.Model[P, M], n int, fill fu
 		fill(i, gradsOf(t, m, i))
 		m.Release(i)
 		require.NoError(t, m.Reduce(i))
+	}
+}
+
+// hearsOfIt waits until c has failed here, for what another rank did.
+func hearsOfIt(t testing.TB, c *ccl.Comm) {
+	select {
+	case <-c.Done():
+	case <-time.After(10 * time.Second):
+		t.Error("the Comm has not failed")
 	}
 }
 

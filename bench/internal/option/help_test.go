@@ -41,11 +41,9 @@ func TestHelpAll(t *testing.T) {
 			require.Contains(t, help, "\n  -"+f.name+" ")
 		}
 	}
-	o, err := Parse([]string{"-op", "allreduce", "-h", "all"})
-	require.NoError(t, err)
+	o := parsed(t, []string{"-op", "allreduce", "-h", "all"})
 	require.True(t, o.Help && o.HelpAll)
-	o, err = Parse([]string{"--help"})
-	require.NoError(t, err)
+	o = parsed(t, []string{"--help"})
 	require.True(t, o.Help)
 	require.False(t, o.HelpAll)
 }

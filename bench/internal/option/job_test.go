@@ -8,11 +8,9 @@ import (
 )
 
 func TestJob(t *testing.T) {
-	o, err := Parse(strings.Fields("-nodes 2 -ppn=4 -hostfile hosts -launcher mpiexec.hydra -profile none -share /lustre -bind core -dry-run -q"))
-	require.NoError(t, err)
+	o := parsed(t, strings.Fields("-nodes 2 -ppn=4 -hostfile hosts -launcher mpiexec.hydra -profile none -share /lustre -bind core -dry-run -q"))
 	require.Equal(t, Job{Nodes: 2, PPN: 4, Hostfile: "hosts", Launcher: "mpiexec.hydra", Profile: "none", Share: "/lustre", Bind: "core", DryRun: true, Quiet: true}, o.Job)
-	o, err = Parse(nil)
-	require.NoError(t, err)
+	o = parsed(t, nil)
 	require.Equal(t, DefaultJob(), o.Job)
 }
 

@@ -206,8 +206,7 @@ func TestFreeName(t *testing.T) {
 
 // Plain bench keeps its own flags, and takes nccl-tests' long names that are not its own.
 func TestLongNames(t *testing.T) {
-	got, err := Parse(strings.Fields("--minbytes 8 -maxbytes=64 --nthreads 2 --iters 5 --op allgather -p 0 --stream_null 0 -V 16 --memory 1"))
-	require.NoError(t, err)
+	got := parsed(t, strings.Fields("--minbytes 8 -maxbytes=64 --nthreads 2 --iters 5 --op allgather -p 0 --stream_null 0 -V 16 --memory 1"))
 	want := Default()
 	want.Min, want.Max, want.Threads, want.NP, want.Iters, want.ItersGiven, want.Memory = 8, 64, 2, 1, 5, true, true
 	want.Collectives = []string{"allgather"}

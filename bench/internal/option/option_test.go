@@ -200,3 +200,10 @@ func TestLong(t *testing.T) {
 		require.Equal(t, want, o.Long(), args)
 	}
 }
+
+func parsed(t *testing.T, args []string) Options {
+	t.Helper()
+	o, err := Parse(args)
+	require.NoError(t, err)
+	return o
+}

@@ -48,8 +48,7 @@ func TestConflicts(t *testing.T) {
 }
 
 func TestNewFlags(t *testing.T) {
-	o, err := Parse(strings.Fields("-z 0 -N 0 -R 1 -u 3 -rotate 4 -flush=false -I -K 2 -S -M -min-busbw 1.5 -max-p99 3ms -backend cpu,cpu -csv a -html b -ceiling 25"))
-	require.NoError(t, err)
+	o := parsed(t, strings.Fields("-z 0 -N 0 -R 1 -u 3 -rotate 4 -flush=false -I -K 2 -S -M -min-busbw 1.5 -max-p99 3ms -backend cpu,cpu -csv a -html b -ceiling 25"))
 	require.Equal(t, WaitAtEnd, o.Blocking)
 	require.Zero(t, o.Cycles)
 	require.True(t, o.Registered && o.Iterations && o.Stamp && o.Memory && !o.Flush)

@@ -7,8 +7,7 @@ import (
 )
 
 func TestSizesList(t *testing.T) {
-	o, err := Parse([]string{"-sizes", "8,1M,gpt2-85m", "-d", "half,float"})
-	require.NoError(t, err)
+	o := parsed(t, []string{"-sizes", "8,1M,gpt2-85m", "-d", "half,float"})
 	require.Equal(t, []int{8, 1 << 20, 99840, 1572864, 1536, 3538944, 1179648, 4718592}, o.Sizes(2))
 	require.Equal(t, 9437184, o.Largest(), "as floats")
 	for in, want := range map[string]string{
@@ -21,8 +20,7 @@ func TestSizesList(t *testing.T) {
 }
 
 func TestLargestOfStep(t *testing.T) {
-	o, err := Parse([]string{"-plan", "ddp", "-d", "bf16"})
-	require.NoError(t, err)
+	o := parsed(t, []string{"-plan", "ddp", "-d", "bf16"})
 	n, err := o.LargestOfStep(4)
 	require.NoError(t, err)
 	require.Equal(t, 2*14158848, n)

@@ -17,8 +17,7 @@ func TestSplit(t *testing.T) {
 		{"mask:0x4", []int{0, 0, 0, 0, 4, 4}},
 		{"MOD:6", []int{0, 1, 2, 3, 4, 5}},
 	} {
-		o, err := Parse([]string{"-split", tc.in})
-		require.NoError(t, err)
+		o := parsed(t, []string{"-split", tc.in})
 		for rank, want := range tc.colors {
 			require.Equal(t, want, o.Split.Color(rank, rank/2), tc.in)
 		}

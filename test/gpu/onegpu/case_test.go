@@ -15,16 +15,16 @@ import (
 )
 
 // cases are what a rank can do. Each returns what it has seen, or why that is wrong.
-var cases = map[string]func(ctx context.Context) (string, error){
-	"values":   values,
-	"graph":    graph,
-	"register": register,
-	"operator": func(ctx context.Context) (string, error) { return differ(ctx, byOperator) },
-	"count":    func(ctx context.Context) (string, error) { return differ(ctx, byCount) },
-	"kind":     func(ctx context.Context) (string, error) { return differ(ctx, byKind) },
-	"killed":   killed,
-	"stopped":  stopped,
-	"abort":    abort,
+var cases = map[string]func(r *rank, ctx context.Context) (string, error){
+	"values":   (*rank).values,
+	"graph":    (*rank).graph,
+	"register": (*rank).register,
+	"operator": func(r *rank, ctx context.Context) (string, error) { return r.differ(ctx, byOperator) },
+	"count":    func(r *rank, ctx context.Context) (string, error) { return r.differ(ctx, byCount) },
+	"kind":     func(r *rank, ctx context.Context) (string, error) { return r.differ(ctx, byKind) },
+	"killed":   (*rank).killed,
+	"stopped":  (*rank).stopped,
+	"abort":    (*rank).abort,
 }
 
 // rank is one of two on device 0.
@@ -132,11 +132,7 @@ func (r *rank) kernel(ctx context.Context) (ccl.Work, error) {
 }
 
 // graph captures a sum and launches it three times.
-func graph(ctx context.Context) (string, error) {
-	r, err := join(ctx)
-	if err != nil {
-		return "", err
-	}
+func (r *rank) graph(ctx context.Context) (string, error) {
 	x, err := r.mem(1, 5)
 	if err != nil {
 		return "", err
@@ -160,11 +156,7 @@ func graph(ctx context.Context) (string, error) {
 }
 
 // register makes calls on memory that is registered on one rank, then on both, then on none.
-func register(ctx context.Context) (string, error) {
-	r, err := join(ctx)
-	if err != nil {
-		return "", err
-	}
+func (r *rank) register(ctx context.Context) (string, error) {
 	const n = 1 << 18
 	v, want := make([]int32, n), make([]int32, n)
 	for i := range v {
@@ -203,11 +195,7 @@ var (
 )
 
 // differ makes calls that differ between the ranks.
-func differ(ctx context.Context, calls [2]call) (string, error) {
-	r, err := join(ctx)
-	if err != nil {
-		return "", err
-	}
+func (r *rank) differ(ctx context.Context, calls [2]call) (string, error) {
 	x, err := r.mem(1, 2, 3, 4)
 	if err != nil {
 		return "", err
@@ -216,11 +204,7 @@ func differ(ctx context.Context, calls [2]call) (string, error) {
 }
 
 // killed: rank 1 is killed while the kernel of rank 0 waits for it.
-func killed(ctx context.Context) (string, error) {
-	r, err := join(ctx)
-	if err != nil {
-		return "", err
-	}
+func (r *rank) killed(ctx context.Context) (string, error) {
 	if r.me == 1 {
 		time.Sleep(time.Second)
 		err := syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -235,11 +219,7 @@ func killed(ctx context.Context) (string, error) {
 }
 
 // stopped: rank 1 is stopped while the kernel of rank 0 waits for it, and goes on when rank 0 has given it up.
-func stopped(ctx context.Context) (string, error) {
-	r, err := join(ctx)
-	if err != nil {
-		return "", err
-	}
+func (r *rank) stopped(ctx context.Context) (string, error) {
 	pids := make([]int32, 2)
 	if err := ccl.AllGather(ctx, r.c, pids, []int32{int32(os.Getpid())}); err != nil {
 		return "", err
@@ -261,11 +241,7 @@ func stopped(ctx context.Context) (string, error) {
 }
 
 // abort: rank 0 aborts while its kernel waits for rank 1.
-func abort(ctx context.Context) (string, error) {
-	r, err := join(ctx)
-	if err != nil {
-		return "", err
-	}
+func (r *rank) abort(ctx context.Context) (string, error) {
 	if r.me == 1 {
 		select {
 		case <-r.c.Done():

@@ -66,7 +66,11 @@ func child(do string) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
-	said, err := cases[do](ctx)
+	r, err := join(ctx)
+	var said string
+	if err == nil {
+		said, err = cases[do](r, ctx)
+	}
 	if err != nil {
 		fmt.Printf("rank %s: failed: %v\n", me, err)
 		return 1

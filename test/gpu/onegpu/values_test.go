@@ -11,11 +11,7 @@ import (
 )
 
 // values makes every collective with few elements and with many, and compares each element.
-func values(ctx context.Context) (string, error) {
-	r, err := join(ctx)
-	if err != nil {
-		return "", err
-	}
+func (r *rank) values(ctx context.Context) (string, error) {
 	calls := 0
 	for _, n := range []int{1, 1000, 1 << 18} {
 		for _, tc := range collectives {
