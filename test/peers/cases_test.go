@@ -53,3 +53,40 @@ func TestContest(t *testing.T) {
 	require.True(t, c.has("reduce", "near"), "in one of the rounds")
 	require.True(t, c.has("gather", "slow"), "of another operation")
 }
+
+// The limits of large sizes are measured, at the sizes that the case has.
+func TestLarge(t *testing.T) {
+	for _, tc := range []struct {
+		c        testCase
+		min, max int
+		want     bool
+	}{
+		{testCase{limit: true, min: 8, max: 64 * mib, factor: 8}, 2 * mib, 64 * mib, true},
+		{testCase{limit: true, min: 8, max: 256 * mib, factor: 4}, 2 * mib, 64 * mib, true},
+		{testCase{limit: true, min: 8, max: 16 * mib, factor: 4 * mib}, 16 * mib, 16 * mib, true},
+		{testCase{limit: true, min: 8, max: 1 * mib, factor: 8}, 0, 0, false},
+		{testCase{limit: true, min: 128 * mib, max: 256 * mib, factor: 2}, 0, 0, false},
+		{testCase{min: 8, max: 64 * mib, factor: 8}, 0, 0, false},
+	} {
+		large, ok := tc.c.large()
+		require.Equal(t, tc.want, ok, "%+v", tc.c)
+		if ok {
+			require.Equal(t, []int{tc.min, tc.max}, []int{large.min, large.max}, "%+v", tc.c)
+		}
+	}
+}
+
+// A table says how far each large size is from the limit, and nothing of limits where its case asks for none.
+func TestLimitColumn(t *testing.T) {
+	small, large := measure.Key{Op: "gather", Bytes: 8}, measure.Key{Op: "gather", Bytes: 2 * mib}
+	r := result{c: &testCase{name: "x", ops: "gather", limit: true, bars: []bar{{8, 2 * mib, 1}}},
+		ours:  map[measure.Key][]float64{small: {1, 1, 1}, large: {120, 130, 110}},
+		best:  map[measure.Key][]float64{small: {2, 2, 2}, large: {100, 100, 100}},
+		limit: map[measure.Key][]float64{large: {100, 100, 100}}, who: map[measure.Key]map[string]int{}}
+	lines := strings.Split(r.table(), "\n")
+	require.Regexp(t, ` 95 % +limit +bar$`, lines[1])
+	require.Regexp(t, ` 0.50 0.50..0.50 +1.00$`, lines[2])
+	require.Regexp(t, ` 1.20 \S+ +1.20 +1.00`, lines[3])
+	r.c.limit = false
+	require.NotContains(t, r.table(), "limit")
+}

@@ -18,13 +18,14 @@ type result struct {
 	c      *testCase
 	ours   map[measure.Key][]float64
 	best   map[measure.Key][]float64 // of all peers, round by round
+	limit  map[measure.Key][]float64 // of what limits.c does, where the case asks for it
 	who    map[measure.Key]map[string]int
 	rounds int
 }
 
 // measure runs a case: each round runs every program once, in turn. A contest leaves peers out of later rounds.
 func (b *builder) measure(c *testCase, rounds int, target float64) (*result, error) {
-	r := &result{c: c, ours: map[measure.Key][]float64{}, best: map[measure.Key][]float64{}, who: map[measure.Key]map[string]int{}, rounds: rounds}
+	r := &result{c: c, ours: map[measure.Key][]float64{}, best: map[measure.Key][]float64{}, limit: map[measure.Key][]float64{}, who: map[measure.Key]map[string]int{}, rounds: rounds}
 	running := contest{}
 	for round := range rounds {
 		for _, op := range c.operations() {
@@ -48,6 +49,9 @@ func (b *builder) measure(c *testCase, rounds int, target float64) (*result, err
 			for peer, times := range took {
 				running.note(op, peer, times, best)
 			}
+			for k, us := range b.limitsOf(c, op, target) {
+				r.limit[k] = append(r.limit[k], us)
+			}
 			for k, us := range mine {
 				if other, ok := best[k]; ok {
 					r.ours[k], r.best[k] = append(r.ours[k], us), append(r.best[k], other)
@@ -61,6 +65,30 @@ func (b *builder) measure(c *testCase, rounds int, target float64) (*result, err
 	}
 	return r, nil
 }
+
+// limitsOf is what limits.c takes for op, of 2 to 64 MiB, where the case asks for it.
+func (b *builder) limitsOf(c *testCase, op string, target float64) map[measure.Key]float64 {
+	large, ok := c.large()
+	if !ok || !limited(op) {
+		return nil
+	}
+	return b.time(limits, &large, op, target, nil)
+}
+
+// large is c of the sizes whose limit is measured.
+func (c *testCase) large() (testCase, bool) {
+	large := *c
+	for large.min < limitFrom && large.min < c.max {
+		large.min = min(large.min*c.factor, c.max)
+	}
+	large.max = min(c.max, limitTo)
+	return large, c.limit && large.min >= limitFrom && large.min <= large.max
+}
+
+const limitFrom, limitTo = 2 * mib, 64 * mib
+
+// limited reports whether limits.c has op.
+func limited(op string) bool { return op != "alltoallv" && op != "barrier" }
 
 // A contest records, for each operation, which peers have been near the best at some size. The others cannot become the best, take
 // many times as long, and run in the first rounds only.
@@ -94,7 +122,7 @@ func glooHas(op string) bool {
 func (r *result) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s; bars: %s\n", r.c.name, r.c.what, r.c.barred())
-	fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6s %-13s %5s\n", "operation", "bytes", "ours us", "best us", "of", "ratio", "95 %", "bar")
+	fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6s %-13s %s%5s\n", "operation", "bytes", "ours us", "best us", "of", "ratio", "95 %", r.column("limit"), "bar")
 	keys := slices.SortedFunc(maps.Keys(r.ours), func(x, y measure.Key) int {
 		return cmp.Or(slices.Index(measure.Operations, x.Op)-slices.Index(measure.Operations, y.Op), cmp.Compare(x.Bytes, y.Bytes))
 	})
@@ -108,16 +136,38 @@ func (r *result) table() string {
 		mid, low, high := measure.Median(ratios)
 		ours, _, _ := measure.Median(r.ours[k])
 		best, _, _ := measure.Median(r.best[k])
-		fmt.Fprintf(&b, "  %-15s %10d %12.2f %12.2f  %-12s %6.2f %-13s %s\n", k.Op, k.Bytes, ours, best, most(r.who[k]), mid,
-			fmt.Sprintf("%.2f..%.2f", low, high), r.c.verdict(k.Bytes, low))
+		fmt.Fprintf(&b, "  %-15s %10d %12.2f %12.2f  %-12s %6.2f %-13s %s%s\n", k.Op, k.Bytes, ours, best, most(r.who[k]), mid,
+			fmt.Sprintf("%.2f..%.2f", low, high), r.column(r.toLimit(k)), r.c.verdict(k.Bytes, low))
 	}
 	if r.c.geomean > 0 {
 		for _, op := range r.c.operations() {
 			mid, low, high := measure.Median(geomeans(logs[op]))
-			fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6.2f %-13s %s\n", op, "all", "", "", "", mid, fmt.Sprintf("%.2f..%.2f", low, high), against(r.c.geomean, low))
+			fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6.2f %-13s %s%s\n", op, "all", "", "", "", mid, fmt.Sprintf("%.2f..%.2f", low, high), r.column(""), against(r.c.geomean, low))
 		}
 	}
 	return b.String()
+}
+
+// column is a column that tables have whose case asks for limits.
+func (r *result) column(text string) string {
+	if !r.c.limit {
+		return ""
+	}
+	return fmt.Sprintf("%5s  ", text)
+}
+
+// toLimit is our time divided by that of limits.c, the median over the rounds; "" where that has none.
+func (r *result) toLimit(k measure.Key) string {
+	n := min(len(r.ours[k]), len(r.limit[k]))
+	if n == 0 {
+		return ""
+	}
+	ratios := make([]float64, n)
+	for i := range ratios {
+		ratios[i] = r.ours[k][i] / r.limit[k][i]
+	}
+	mid, _, _ := measure.Median(ratios)
+	return fmt.Sprintf("%.2f", mid)
 }
 
 // geomeans is the geometric mean over sizes, round by round.

@@ -77,7 +77,10 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 			if n <= c.local.Layout.ClaimSent {
 				ahead = region.BehindFlag(n) + n - 64
 			}
-			ordered.Claim(unsafe.Add(unsafe.Pointer(c.local.Flag(c.me, round+1)), 64), ahead)
+			ordered.Claim(unsafe.Add(unsafe.Pointer(c.slots.own.At(round+1)), 64), ahead)
+		}
+		if ahead := c.local.Layout.SentAhead; ahead > 0 && n <= tuning.SentAheadTo {
+			ordered.Claim(unsafe.Pointer(c.slots.own.At(round+ahead)), tuning.BehindFlag(n)+n)
 		}
 		return nil
 	}
