@@ -48,10 +48,18 @@ type meeting struct {
 
 // arrival is how a rank comes into a job that has grown.
 type arrival struct {
+	g      int64
 	fresh  []int                            // ranks that work, and have not the state
 	settle func(pool *cpu.Comm) *call.Fault // nil if the meeting counts
 	then   context.Context                  // of what follows
 }
+
+const (
+	// askAfter is when a rank that waits in a meeting asks the store whether it has come to nothing. Most are over by then.
+	askAfter = 250 * time.Millisecond
+	// seatLimit is how long a guest that has answered waits for its seat. A lead that lives takes answerLimit at most.
+	seatLimit = 3 * answerLimit
+)
 
 // join meets the others, until one of lost is closed, and returns the new Comm, on a spare once it is needed.
 func (m *meeting) join(ctx context.Context, o Options, lost ...<-chan struct{}) (*Comm, error) {
@@ -69,6 +77,15 @@ func (m *meeting) join(ctx context.Context, o Options, lost ...<-chan struct{}) 
 			}
 		}()
 	}
+	go func() { // the lead may have given up before this rank has found it
+		select {
+		case <-time.After(askAfter):
+			if lobby.Refused(short, m.store, m.g) {
+				cancel()
+			}
+		case <-short.Done():
+		}
+	}()
 	c, err := m.meet(short, ctx, o)
 	if err != nil && !m.settled {
 		m.ask(ctx)
@@ -88,12 +105,15 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 	b, err := boot.TCP(short, m.seats.Addr, m.rank, m.seats.Size, &boot.TCPOptions{
 		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret, HostID: m.hostID, Listener: m.listener})
 	if err != nil {
+		if m.listener != nil { // it may not have come so far
+			m.listener.Close()
+		}
 		return nil, bootError(err)
 	}
 	defer b.Close()
 	inject.At("grow.met")
 	m.then = ctx
-	return newWorld(short, b, &o, func() { b.Close() }, &arrival{fresh: m.seats.Fresh, settle: m.settle, then: ctx})
+	return newWorld(short, b, &o, func() { b.Close() }, &arrival{g: m.g, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
 }
 
 // secret is that of the new job: known to those that were told where it meets, and that know the one of the environment, if there is
@@ -225,7 +245,10 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 	}()
 	for {
 		inject.At("guest.waits")
-		g, err := lobby.Next(waits, s.Store, true)
+		g, err := lobby.Current(waits, s.Store)
+		if err == nil {
+			g, err = lobby.Next(waits, s.Store, g, true)
+		}
 		var c *Comm
 		moved := false
 		if err == nil {
@@ -262,7 +285,7 @@ func passes(e *Error) bool {
 // attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits or one of lost ends. moved
 // says that the meeting counts: then c or err is what comes of it. An error that is no *Error is the store's.
 func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, lost ...<-chan struct{}) (c *Comm, moved bool, err error) {
-	seats, mine, err := lobby.Answer(waits, o.Store, g, me, meetingLimit(&o))
+	seats, mine, err := lobby.Answer(waits, o.Store, g, me, seatLimit)
 	if err != nil || mine < 0 {
 		return nil, false, err
 	}
@@ -289,9 +312,9 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan int64)
 	go func() {
-		for {
-			g, err := lobby.Next(ctx, store, false)
-			if err != nil {
+		for g := r.opt.born; ; { // none is missed, however late this goroutine begins
+			var err error
+			if g, err = lobby.Next(ctx, store, g, false); err != nil {
 				if ctx.Err() == nil {
 					r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows", r), "error", err)
 				}

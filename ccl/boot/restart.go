@@ -20,7 +20,7 @@ import (
 
 // tempo is how Spawn starts ranks again.
 type tempo struct {
-	first, most time.Duration // before the first time in a row; twice as long each time, up to most
+	first, most time.Duration // before the second time in a row, the first comes at once; twice as long each time, up to most
 	row         time.Duration // a process that has run for so long begins a new row
 }
 
@@ -168,9 +168,13 @@ func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say 
 		say("%v; it has been started %d times in a row, and is given up", x, s.row+1)
 		return
 	}
-	wait := min(r.tempo.first<<min(s.row, 30), r.tempo.most)
+	wait, when := time.Duration(0), "at once"
+	if s.row > 0 {
+		wait = min(r.tempo.first<<min(s.row-1, 30), r.tempo.most)
+		when = fmt.Sprintf("in %v", wait)
+	}
 	s.row++
-	say("%v; it is started again in %v, for the %s time in a row", x, wait, ordinal(s.row))
+	say("%v; it is started again %s, for the %s time in a row", x, when, ordinal(s.row))
 	s.timer = time.AfterFunc(wait, func() { r.due <- rank })
 }
 

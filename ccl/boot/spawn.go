@@ -46,8 +46,8 @@ type Command struct {
 	KeepGoing bool
 	// Grace is the time between SIGTERM and SIGKILL. 0 means one second.
 	Grace time.Duration
-	// Restart starts a rank that fails again, at most so many times in a row: after 1 s, 2 s, 4 s, and so
-	// on up to a minute. A rank that has run for a minute begins a new row. It implies KeepGoing. A rank
+	// Restart starts a rank that fails again, at most so many times in a row: at once, then after 1 s,
+	// 2 s, 4 s, and so on up to a minute. A rank that has run for a minute begins a new row. It implies KeepGoing. A rank
 	// that is started again is a newcomer: it waits in ccl.Join until the others take it in by ccl.Grow.
 	// Nobody is started again once all ranks that were in the job have ended.
 	Restart int
@@ -72,7 +72,7 @@ type ExitError struct {
 	// Stopped is how many ranks Spawn has ended because of the failure.
 	Stopped int
 	// Restarted is how many times Spawn has started a rank again: see Command.Restart. A rank that was
-	// started again and ended well counts in Well alone.
+	// started again, taken in and ended well counts in Well alone. One that was not taken in does not.
 	Restarted int
 
 	named int // 1 more than the rank that the others hold to be the cause; 0 if there is none
@@ -105,13 +105,15 @@ const maxSpawn = 16384
 // A secret that Env has stays the job's; one that could be guessed is an error. Otherwise Spawn makes
 // one, which passes through the environment, where only the user's own processes can read it. Spawn
 // opens rank 0's socket itself, so that no other process can take the port in between.
-func Spawn(ctx context.Context, c Command) error { return spawnAt(ctx, c, usualTempo) }
-
-// spawnAt is Spawn, and starts ranks again at that tempo.
-func spawnAt(ctx context.Context, c Command, p tempo) error {
+func Spawn(ctx context.Context, c Command) error {
 	if err := noContext(ctx); err != nil {
 		return err
 	}
+	return spawnAt(ctx, c, usualTempo)
+}
+
+// spawnAt is Spawn, and starts ranks again at that tempo.
+func spawnAt(ctx context.Context, c Command, p tempo) error {
 	if c.Restart < 0 {
 		return fault(Argument, "Restart is %d; it is at least 0", c.Restart)
 	}
@@ -353,10 +355,12 @@ func (s *spawn) note(e exit) bool {
 		return false
 	}
 	var x *ExitError
-	if state.Success() {
+	switch {
+	case state.Success() && (s.again == nil || s.again.belongs(e.rank)):
 		s.tally.well++
 		s.tally.failed[e.rank] = nil // one before it may have
-	} else {
+	case state.Success(): // a newcomer that the job has not taken in
+	default:
 		x = &ExitError{Rank: e.rank, Code: state.ExitCode(), Signal: signalOf(state)}
 		s.tally.failedBy(x, x.Signal != nil && s.sent[x.Signal])
 	}
