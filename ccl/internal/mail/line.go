@@ -88,21 +88,20 @@ func (l *line) copyOver(s *Sending, r *Receiving) {
 	there := !s.over
 	well := there && r.copyIn(s.mem)
 	s.mu.Unlock()
-	if !well {
+	switch {
+	case !there:
+		l.drop(s.seq)
+		r.again()
+	case !well:
 		l.answered(s.seq, takenFailed, 0, 0)
-		r.end(givenUp(l.from))
-		return
+	default:
+		r.end(nil)
+		l.answered(s.seq, takenWell, 0, 0)
 	}
-	r.end(nil)
-	l.answered(s.seq, takenWell, 0, 0)
 }
 
 // bytes is how large the message is.
 func (m *message) bytes() int { return int(m.count) * m.typ.Size() }
-
-func givenUp(w int) *call.Fault {
-	return call.NewFault(call.Canceled, w, "the sender has given the message up")
-}
 
 // answered ends the message with that number as the receiver says.
 func (l *line) answered(seq uint64, code uint8, typ op.Type, count uint64) {
@@ -182,11 +181,7 @@ func (l *line) revoke(s *Sending) {
 	if l.unsent(s) {
 		l.settle(s)
 	} else {
-		code := takenFailed
-		if s.Fault().Code == call.Closed {
-			code = takenClosed
-		}
-		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq, code: code}})
+		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq, code: takenFailed}})
 	}
 }
 
@@ -356,8 +351,10 @@ func (l *line) read(s *auth.Stream) {
 			}
 		case frameGo:
 			l.mu.Lock()
-			if m := l.out[f.seq]; m != nil && !m.eager && m.count > 0 {
+			if m := l.out[f.seq]; m != nil && !m.eager && m.count > 0 && !m.isOver() {
 				l.put(outgoing{f: frame{kind: frameData, path: m.path, typ: m.typ, seq: f.seq}, s: m})
+			} else { // given up meanwhile
+				l.put(outgoing{f: frame{kind: frameRevoke, seq: f.seq, code: takenFailed}})
 			}
 			l.mu.Unlock()
 		default:
