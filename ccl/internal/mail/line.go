@@ -41,9 +41,13 @@ type outgoing struct {
 // send takes s, whose memory is its own until it ends.
 func (l *line) send(s *Sending) {
 	l.mu.Lock()
+	if s.isOver() { // before it had a number, by which it could be taken back
+		l.mu.Unlock()
+		return
+	}
 	l.next++
 	s.seq = l.next
-	if n := len(s.mem); s.path.Use.eager() && n <= eagerMost && l.credit+n <= creditMost {
+	if n := s.bytes(); s.path.Use.eager() && n <= eagerMost && l.credit+n <= creditMost {
 		s.eager = true
 		l.credit += n
 	}
@@ -76,10 +80,12 @@ func (l *line) handOver(s *Sending) {
 	over := s.over
 	a.body = append([]byte{}, s.mem...)
 	s.mu.Unlock()
-	if !over {
-		s.end(nil) // before it is answered
-		l.box.deliver(s.path, a)
+	if over {
+		l.drop(s.seq)
+		return
 	}
+	l.box.deliver(s.path, a)
+	s.end(nil) // not before, since what that calls may send the next message
 }
 
 // copyOver copies what s has to where r wants it.
@@ -147,8 +153,8 @@ func (l *line) cancel(s *Sending) {
 	}
 	why := &call.Fault{Code: call.Canceled, Peer: -1, Own: true}
 	if l.box != nil {
-		if l.box.revoke(s.path, l.from, s.seq) {
-			l.drop(s.seq)
+		if seq := l.numberOf(s); l.box.revoke(s.path, l.from, seq) {
+			l.drop(seq)
 			s.end(why)
 		}
 		return
@@ -158,9 +164,11 @@ func (l *line) cancel(s *Sending) {
 	if !unsent && l.out[s.seq] == s && !s.eager { // which is on its way, and complete soon
 		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq}})
 	}
+	if unsent {
+		l.settle(s)
+	}
 	l.mu.Unlock()
 	if unsent {
-		l.drop(s.seq)
 		s.end(why)
 	}
 }
@@ -168,8 +176,8 @@ func (l *line) cancel(s *Sending) {
 // revoke tells the receiver that s, which has ended, does not come.
 func (l *line) revoke(s *Sending) {
 	if l.box != nil {
-		if l.box.revoke(s.path, l.from, s.seq) {
-			l.drop(s.seq)
+		if seq := l.numberOf(s); l.box.revoke(s.path, l.from, seq) {
+			l.drop(seq)
 		}
 		return
 	}
@@ -183,6 +191,13 @@ func (l *line) revoke(s *Sending) {
 	} else {
 		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq, code: takenFailed}})
 	}
+}
+
+// numberOf is the number of s, 0 while it has none.
+func (l *line) numberOf(s *Sending) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return s.seq
 }
 
 // unsent takes the head of s back, and reports whether it was still here. l.mu is held.

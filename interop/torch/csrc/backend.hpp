@@ -27,7 +27,26 @@ class Backend : public c10d::Backend {
     must(goccl_open(&o, &comm, &err), err);
     comm_ = comm;
   }
+
+  // Backend of some ranks of another group, which these alone make, without a store: no rank needs to know how many groups others have made.
+  // Its calls have the timeout of that group's Comm where they have none of their own.
+  Backend(Backend& all, goccl_comm comm, c10::intrusive_ptr<c10d::Store> store, int rank, int size, milliseconds timeout, std::string group, std::string name)
+      : c10d::Backend(rank, size), store_(std::move(store)), group_(std::move(group)), name_(std::move(name)),
+        opened_(all.opened_), timeout_(timeout), meeting_{store_}, comm_(comm) {}
+
   ~Backend() override { close(); }
+
+  // part makes that Backend. It is null where this group cannot make one: it has failed, as on all ranks, or is closed.
+  c10::intrusive_ptr<Backend> part(const std::vector<int32_t>& ranks, int tag, c10::intrusive_ptr<c10d::Store> store, int rank, milliseconds timeout,
+                                   std::string group, std::string name) {
+    goccl_comm all = comm_, comm;
+    goccl_error err;
+    if (!all || timeout > opened_) return {};
+    auto code = goccl_subset(all, ranks.data(), (int32_t)ranks.size(), tag, std::chrono::nanoseconds(timeout).count(), &comm, &err);
+    if (code && goccl_failed(all, nullptr)) return {};
+    must(code, err);
+    return c10::make_intrusive<Backend>(*this, comm, std::move(store), rank, (int)ranks.size(), timeout, std::move(group), std::move(name));
+  }
 
   void shutdown() override { close(); }
   void abort() override {

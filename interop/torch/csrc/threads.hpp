@@ -1,5 +1,8 @@
 // Threads run what may itself wait for calls: there is always a thread that waits for the next task, however many are inside one.
 #pragma once
+#include <pthread.h>
+
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -13,10 +16,19 @@ class Threads {
   // run has task run on another thread, which catches what it throws. It throws itself if there can be no thread.
   static void run(std::function<void()> task) {
     static auto* all = new Threads; // never destroyed: its threads may be inside as the process ends
-    all->add(std::move(task));
+    static const int noticed = pthread_atfork(nullptr, nullptr, [] { forked() = true; });
+    (void)noticed;
+    if (forked()) task(); // none of the threads is here
+    else all->add(std::move(task));
   }
 
  private:
+  // forked is whether this process has been forked from the one that began to use Threads.
+  static std::atomic<bool>& forked() {
+    static std::atomic<bool> is{false};
+    return is;
+  }
+
   void add(std::function<void()> task) {
     std::lock_guard lock(mu_);
     if (!started_) start();
