@@ -11,24 +11,32 @@
 
 namespace goccl {
 
+// Fork says whether this process was forked from one that has used goccl. Neither the threads of Go nor those below are here, and a lock may
+// be held for ever: nothing is to be asked of the library.
+class Fork {
+ public:
+  static void watch() {
+    static const int watched = pthread_atfork(nullptr, nullptr, [] { flag() = true; });
+    (void)watched;
+  }
+  static bool happened() { return flag(); }
+
+ private:
+  static std::atomic<bool>& flag() {
+    static std::atomic<bool> is{false};
+    return is;
+  }
+};
+
 class Threads {
  public:
   // run has task run on another thread, which catches what it throws. It throws itself if there can be no thread.
   static void run(std::function<void()> task) {
     static auto* all = new Threads; // never destroyed: its threads may be inside as the process ends
-    static const int noticed = pthread_atfork(nullptr, nullptr, [] { forked() = true; });
-    (void)noticed;
-    if (forked()) task(); // none of the threads is here
-    else all->add(std::move(task));
+    all->add(std::move(task));
   }
 
  private:
-  // forked is whether this process has been forked from the one that began to use Threads.
-  static std::atomic<bool>& forked() {
-    static std::atomic<bool> is{false};
-    return is;
-  }
-
   void add(std::function<void()> task) {
     std::lock_guard lock(mu_);
     if (!started_) start();
