@@ -77,12 +77,17 @@ func (a *Account) Recv(w What, from int) *Receiving {
 		r.end(why)
 		return r
 	}
-	a.box.post(r)
+	a.post(r, false)
+	return r
+}
+
+// post has r wait for its message; first is whether it was the first to wait before.
+func (a *Account) post(r *Receiving, first bool) {
+	a.box.post(r, first)
 	// What had come from a rank before it closed the Comm is here.
-	if why := a.goneFault(from); why != nil && a.box.withdraw(r) {
+	if why := a.goneFault(r.from); why != nil && a.box.withdraw(r) {
 		r.end(why)
 	}
-	return r
 }
 
 // take counts a message in, unless it can come to nothing.

@@ -62,12 +62,16 @@ func (b *Box) tidy(p Path, s *slot) {
 
 // post gives r the first message that matches, or has it wait for that. One that has ended by now does
 // not wait: who ended it has looked for it here, or will.
-func (b *Box) post(r *Receiving) {
+func (b *Box) post(r *Receiving, first bool) {
 	b.mu.Lock()
 	s := b.at(r.path)
 	i := slices.IndexFunc(s.arrived, func(a *arrival) bool { return r.from == Any || r.from == a.from })
 	if i < 0 || r.isOver() {
-		if !r.isOver() {
+		switch {
+		case r.isOver():
+		case first:
+			s.posted = slices.Insert(s.posted, 0, r)
+		default:
 			s.posted = append(s.posted, r)
 		}
 		b.tidy(r.path, s)

@@ -37,4 +37,10 @@
 // The receiver keeps heads of messages that nobody has asked for yet, and payloads of at most
 // eagerMost bytes, creditMost bytes from each sender together. A message whose payload is kept there is complete
 // for its sender. All others are complete once they are received.
+//
+// # Locks
+//
+// A goroutine that holds one of these takes only those that follow: Office.mu, Box.mu, line.mu or
+// inlet.mu, the lock of a Sending, that of a Receiving. Account.mu and Office.starts are leaves. No
+// function of a caller runs under any of them.
 package mail

@@ -126,9 +126,9 @@ func (in *inlet) piece(seq uint64, body []byte) {
 	in.mu.Lock()
 	delete(in.moving, seq)
 	in.mu.Unlock()
-	if !well { // given up, or more has come than was said
+	if !well { // given up here, or more has come than was said
 		in.taken(seq, takenFailed, 0, 0)
-		r.end(givenUp(in.from))
+		r.end(lostWith(in.from, errFrame))
 		return
 	}
 	r.end(nil)
@@ -137,31 +137,26 @@ func (in *inlet) piece(seq uint64, body []byte) {
 
 // revoke gives up a message, unless it has been matched; if its sender cannot wait for that, even then.
 func (in *inlet) revoke(f *frame) {
-	if in.box.revoke(f.path, in.from, f.seq) {
-		in.mu.Lock()
-		in.put(frame{kind: frameRevoked, seq: f.seq})
-		in.mu.Unlock()
-		return
-	}
-	if f.code == 0 {
+	var r *Receiving
+	matched := !in.box.revoke(f.path, in.from, f.seq)
+	if matched && f.code == 0 {
 		return
 	}
 	in.mu.Lock()
-	r := in.moving[f.seq]
-	delete(in.moving, f.seq)
+	if matched {
+		r = in.moving[f.seq]
+		delete(in.moving, f.seq)
+	}
+	in.put(frame{kind: frameRevoked, seq: f.seq})
 	in.mu.Unlock()
-	switch {
-	case r == nil:
-	case f.code == takenClosed:
-		r.end(call.NewFault(call.Closed, in.from, ""))
-	default:
-		r.end(givenUp(in.from))
+	if r != nil {
+		r.again()
 	}
 }
 
 // pull reads the payload from the sender's memory, and asks for it where that cannot be.
 func (in *inlet) pull(r *Receiving, f *frame) {
-	if !in.owned(f) {
+	if !in.owned(f) { // the kernel does not allow it, or the message is given up, as the sender says if it is asked
 		in.ask(r, f.seq)
 		return
 	}
@@ -183,16 +178,15 @@ func (in *inlet) pull(r *Receiving, f *frame) {
 		r.end(nil)
 		in.taken(f.seq, takenWell, 0, 0)
 	case in.owned(f): // the kernel reads some of its memory, but not this
-		r.again()
+		r.rewind()
 		in.ask(r, f.seq)
 	default:
-		in.taken(f.seq, takenFailed, 0, 0)
-		r.end(givenUp(in.from))
+		r.again()
 	}
 }
 
-// again begins with the first byte.
-func (r *Receiving) again() {
+// rewind begins with the first byte.
+func (r *Receiving) rewind() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.filled = 0

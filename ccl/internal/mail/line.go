@@ -41,9 +41,13 @@ type outgoing struct {
 // send takes s, whose memory is its own until it ends.
 func (l *line) send(s *Sending) {
 	l.mu.Lock()
+	if s.isOver() { // before it had a number, by which it could be taken back
+		l.mu.Unlock()
+		return
+	}
 	l.next++
 	s.seq = l.next
-	if n := len(s.mem); s.path.Use.eager() && n <= eagerMost && l.credit+n <= creditMost {
+	if n := s.bytes(); s.path.Use.eager() && n <= eagerMost && l.credit+n <= creditMost {
 		s.eager = true
 		l.credit += n
 	}
@@ -76,10 +80,12 @@ func (l *line) handOver(s *Sending) {
 	over := s.over
 	a.body = append([]byte{}, s.mem...)
 	s.mu.Unlock()
-	if !over {
-		s.end(nil) // before it is answered
-		l.box.deliver(s.path, a)
+	if over {
+		l.drop(s.seq)
+		return
 	}
+	l.box.deliver(s.path, a)
+	s.end(nil) // not before, since what that calls may send the next message
 }
 
 // copyOver copies what s has to where r wants it.
@@ -88,21 +94,20 @@ func (l *line) copyOver(s *Sending, r *Receiving) {
 	there := !s.over
 	well := there && r.copyIn(s.mem)
 	s.mu.Unlock()
-	if !well {
+	switch {
+	case !there:
+		l.drop(s.seq)
+		r.again()
+	case !well:
 		l.answered(s.seq, takenFailed, 0, 0)
-		r.end(givenUp(l.from))
-		return
+	default:
+		r.end(nil)
+		l.answered(s.seq, takenWell, 0, 0)
 	}
-	r.end(nil)
-	l.answered(s.seq, takenWell, 0, 0)
 }
 
 // bytes is how large the message is.
 func (m *message) bytes() int { return int(m.count) * m.typ.Size() }
-
-func givenUp(w int) *call.Fault {
-	return call.NewFault(call.Canceled, w, "the sender has given the message up")
-}
 
 // answered ends the message with that number as the receiver says.
 func (l *line) answered(seq uint64, code uint8, typ op.Type, count uint64) {
@@ -148,8 +153,8 @@ func (l *line) cancel(s *Sending) {
 	}
 	why := &call.Fault{Code: call.Canceled, Peer: -1, Own: true}
 	if l.box != nil {
-		if l.box.revoke(s.path, l.from, s.seq) {
-			l.drop(s.seq)
+		if seq := l.numberOf(s); l.box.revoke(s.path, l.from, seq) {
+			l.drop(seq)
 			s.end(why)
 		}
 		return
@@ -159,9 +164,11 @@ func (l *line) cancel(s *Sending) {
 	if !unsent && l.out[s.seq] == s && !s.eager { // which is on its way, and complete soon
 		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq}})
 	}
+	if unsent {
+		l.settle(s)
+	}
 	l.mu.Unlock()
 	if unsent {
-		l.drop(s.seq)
 		s.end(why)
 	}
 }
@@ -169,8 +176,8 @@ func (l *line) cancel(s *Sending) {
 // revoke tells the receiver that s, which has ended, does not come.
 func (l *line) revoke(s *Sending) {
 	if l.box != nil {
-		if l.box.revoke(s.path, l.from, s.seq) {
-			l.drop(s.seq)
+		if seq := l.numberOf(s); l.box.revoke(s.path, l.from, seq) {
+			l.drop(seq)
 		}
 		return
 	}
@@ -182,12 +189,15 @@ func (l *line) revoke(s *Sending) {
 	if l.unsent(s) {
 		l.settle(s)
 	} else {
-		code := takenFailed
-		if s.Fault().Code == call.Closed {
-			code = takenClosed
-		}
-		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq, code: code}})
+		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq, code: takenFailed}})
 	}
+}
+
+// numberOf is the number of s, 0 while it has none.
+func (l *line) numberOf(s *Sending) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return s.seq
 }
 
 // unsent takes the head of s back, and reports whether it was still here. l.mu is held.
@@ -356,8 +366,10 @@ func (l *line) read(s *auth.Stream) {
 			}
 		case frameGo:
 			l.mu.Lock()
-			if m := l.out[f.seq]; m != nil && !m.eager && m.count > 0 {
+			if m := l.out[f.seq]; m != nil && !m.eager && m.count > 0 && !m.isOver() {
 				l.put(outgoing{f: frame{kind: frameData, path: m.path, typ: m.typ, seq: f.seq}, s: m})
+			} else { // given up meanwhile
+				l.put(outgoing{f: frame{kind: frameRevoke, seq: f.seq, code: takenFailed}})
 			}
 			l.mu.Unlock()
 		default:

@@ -177,6 +177,14 @@ func (r *Receiving) Cancel() {
 	}
 }
 
+// again has r wait as before it was matched, since the sender has given the message up.
+func (r *Receiving) again() {
+	r.mu.Lock()
+	r.filled, r.source = 0, -1
+	r.mu.Unlock()
+	r.acct.post(r, true)
+}
+
 // Source is the rank of the world whose message it is, -1 while none has come.
 func (r *Receiving) Source() int {
 	r.mu.Lock()

@@ -22,15 +22,37 @@ class Backend : public c10d::Backend {
       : c10d::Backend(rank, size), store_(std::move(store)), group_(std::move(group)), name_(std::move(name)),
         opened_(timeout), timeout_(timeout), meeting_{store_} {
     goccl_error err;
+    Fork::watch();
     auto o = options(group_.c_str(), "goccl", rank, size);
     goccl_comm comm;
     must(goccl_open(&o, &comm, &err), err);
     comm_ = comm;
   }
+
+  // Backend of some ranks of another group, which these alone make, without a store: no rank needs to know how many groups others have made.
+  // Its calls have the timeout of that group's Comm where they have none of their own.
+  Backend(Backend& all, goccl_comm comm, c10::intrusive_ptr<c10d::Store> store, int rank, int size, milliseconds timeout, std::string group, std::string name)
+      : c10d::Backend(rank, size), store_(std::move(store)), group_(std::move(group)), name_(std::move(name)),
+        opened_(all.opened_), timeout_(timeout), meeting_{store_}, comm_(comm) {}
+
   ~Backend() override { close(); }
+
+  // part makes that Backend. It is null where this group cannot make one: it has failed, as on all ranks, or is closed.
+  c10::intrusive_ptr<Backend> part(const std::vector<int32_t>& ranks, int tag, c10::intrusive_ptr<c10d::Store> store, int rank, milliseconds timeout,
+                                   std::string group, std::string name) {
+    TORCH_CHECK(!Fork::happened(), "goccl: this process is a forked child of a rank");
+    goccl_comm all = comm_, comm;
+    goccl_error err;
+    if (!all || timeout > opened_) return {};
+    auto code = goccl_subset(all, ranks.data(), (int32_t)ranks.size(), tag, std::chrono::nanoseconds(timeout).count(), &comm, &err);
+    if (code && goccl_failed(all, nullptr)) return {};
+    must(code, err);
+    return c10::make_intrusive<Backend>(*this, comm, std::move(store), rank, (int)ranks.size(), timeout, std::move(group), std::move(name));
+  }
 
   void shutdown() override { close(); }
   void abort() override {
+    if (Fork::happened()) return;
     if (auto c = comm_.load()) goccl_abort(c, "aborted by PyTorch", nullptr);
   }
   // name_ is what profilers show. This name is what PyTorch chooses classes by, and casts to them.
@@ -52,7 +74,16 @@ class Backend : public c10d::Backend {
     return o;
   }
 
+  // open is the Comm, where it can be used.
+  goccl_comm open() {
+    TORCH_CHECK(!Fork::happened(), "goccl: this process is a forked child of a rank; only the parent may use the group");
+    goccl_comm c = comm_;
+    TORCH_CHECK(c, "goccl: the group is closed");
+    return c;
+  }
+
   void close() {
+    if (Fork::happened()) return;
     if (auto c = comm_.exchange(0)) goccl_close(c, nullptr);
   }
 
@@ -73,8 +104,7 @@ class Backend : public c10d::Backend {
 
   // go makes calls, and then ends w: on this thread if nothing else is to happen meanwhile.
   c10::intrusive_ptr<c10d::Work> go(WorkPtr w, const goccl_args* calls, size_t n, bool async, milliseconds timeout) {
-    goccl_comm c = comm_;
-    TORCH_CHECK(c, "goccl: the group is closed");
+    goccl_comm c = open();
     if (async) {
       goccl_call(c, calls, (int32_t)n, limit(timeout), Work::done, WorkPtr(w).release(), nullptr);
       return w;
@@ -88,8 +118,7 @@ class Backend : public c10d::Backend {
   // now makes calls whose results the next ones need.
   void now(const goccl_args* calls, size_t n, milliseconds timeout) {
     goccl_error err;
-    TORCH_CHECK(comm_.load(), "goccl: the group is closed");
-    must(goccl_call(comm_, calls, (int32_t)n, limit(timeout), nullptr, nullptr, &err), err);
+    must(goccl_call(open(), calls, (int32_t)n, limit(timeout), nullptr, nullptr, &err), err);
   }
 
   c10::intrusive_ptr<c10d::Store> store_;

@@ -27,8 +27,7 @@ int other(int rank) {
 
 // message begins a message, which has no place in the order of the group's calls.
 c10::intrusive_ptr<c10d::Work> message(WorkPtr w, const Call& call, int tag) {
-  goccl_comm c = comm_;
-  TORCH_CHECK(c, "goccl: the group is closed");
+  goccl_comm c = open(); // which may throw, before the message owns a reference to w
   goccl_message(c, &call, tag, limit(c10d::kUnsetTimeout), Work::arrived, WorkPtr(w).release(), nullptr, nullptr);
   return w;
 }

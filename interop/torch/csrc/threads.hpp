@@ -1,5 +1,8 @@
 // Threads run what may itself wait for calls: there is always a thread that waits for the next task, however many are inside one.
 #pragma once
+#include <pthread.h>
+
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -7,6 +10,23 @@
 #include <thread>
 
 namespace goccl {
+
+// Fork says whether this process was forked from one that has used goccl. Neither the threads of Go nor those below are here, and a lock may
+// be held for ever: nothing is to be asked of the library.
+class Fork {
+ public:
+  static void watch() {
+    static const int watched = pthread_atfork(nullptr, nullptr, [] { flag() = true; });
+    (void)watched;
+  }
+  static bool happened() { return flag(); }
+
+ private:
+  static std::atomic<bool>& flag() {
+    static std::atomic<bool> is{false};
+    return is;
+  }
+};
 
 class Threads {
  public:
