@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/boot"
@@ -174,7 +175,9 @@ func (o *Options) comesLate(ctx context.Context) (bool, error) {
 		if err != nil || s == nil {
 			return false, err
 		}
-		o.Store = s
+		if o.Store = s; started.Load() { // it joins once more, with those that it has started with
+			return false, nil
+		}
 	}
 	if environ.Newcomer.Get() != "" {
 		return true, nil
@@ -182,9 +185,15 @@ func (o *Options) comesLate(ctx context.Context) (bool, error) {
 	return lobby.Begun(ctx, o.Store)
 }
 
+// started is whether this process was in the job when it began.
+var started atomic.Bool
+
 // begun tells the store that the job runs. Rank 0 does, of the first job.
 func (o *Options) begun(ctx context.Context, rank int, in *arrival) {
-	if o.Store == nil || rank != 0 || in != nil {
+	if o.Store == nil || in != nil {
+		return
+	}
+	if started.Store(true); rank != 0 {
 		return
 	}
 	if err := lobby.Begin(ctx, o.Store); err != nil {

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -164,7 +162,13 @@ func (h *Hall) serve(s *auth.Stream) {
 	for {
 		select {
 		case q := <-requests:
-			if _, err := s.Write(h.answer(ctx, q).append(nil)); err != nil {
+			r := h.answer(ctx, q)
+			select {
+			case <-h.done: // which may be why
+				return
+			default:
+			}
+			if _, err := s.Write(r.append(nil)); err != nil {
 				return
 			}
 		case <-ctx.Done():
@@ -381,9 +385,10 @@ func (s memoryStore) Add(ctx context.Context, key string, n int64) (int64, error
 	return old + n, nil
 }
 
-// keys are those that have values, for a launcher that looks who has come.
-func (s memoryStore) keys() []string {
+// has reports whether key has a value.
+func (s memoryStore) has(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.values))
+	_, ok := s.values[key]
+	return ok
 }

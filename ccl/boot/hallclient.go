@@ -18,8 +18,9 @@ type hallClient struct {
 	addr   string
 	secret []byte
 
-	mu   sync.Mutex
-	idle []*hallConn
+	mu       sync.Mutex
+	idle     []*hallConn
+	patience time.Duration // see hallPatience; 0 once it has been reached: then it has ended
 }
 
 // hallConn is a connection that has proved the secret.
@@ -49,7 +50,7 @@ func DialHall(addr string, secret []byte) (Store, error) {
 			return nil, fault(Unauthorized, "%v", err)
 		}
 	}
-	return &hallClient{addr: addr, secret: secret}, nil
+	return &hallClient{addr: addr, secret: secret, patience: hallPatience}, nil
 }
 
 // Set gives key a value.
@@ -124,7 +125,7 @@ func (c *hallClient) keep(conn *hallConn) {
 	c.idle = append(c.idle, conn)
 }
 
-// connect returns a connection on which nothing is asked. It tries for hallPatience to reach a hall.
+// connect returns a connection on which nothing is asked.
 func (c *hallClient) connect(ctx context.Context) (*hallConn, error) {
 	c.mu.Lock()
 	for n := len(c.idle); n > 0; n = len(c.idle) {
@@ -136,12 +137,15 @@ func (c *hallClient) connect(ctx context.Context) (*hallConn, error) {
 		}
 		conn.Close()
 	}
+	over := time.Now().Add(c.patience)
 	c.mu.Unlock()
-	over := time.Now().Add(hallPatience)
 	for wait := firstBackoff; ; wait = min(wait*3/2, maxBackoff) {
 		conn, err := c.dial(ctx)
 		switch {
 		case err == nil:
+			c.mu.Lock()
+			c.patience = 0
+			c.mu.Unlock()
 			return conn, nil
 		case ctx.Err() != nil:
 			return nil, ended(ctx.Err(), "the context ended before the hall at "+c.addr+" was reached")

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"sync"
 )
@@ -10,6 +11,15 @@ import (
 type output struct {
 	mu   sync.Mutex
 	open *lines // whose long line is only half written
+}
+
+// say writes a line of this process itself to to, which may be nil.
+func (o *output) say(to io.Writer, format string, args ...any) {
+	if to != nil {
+		l := &lines{out: o, to: to}
+		fmt.Fprintf(l, format+"\n", args...)
+		l.flush()
+	}
 }
 
 // lines passes on what one rank writes, in whole lines. A line in which a carriage return has moved the

@@ -46,6 +46,15 @@ type Command struct {
 	KeepGoing bool
 	// Grace is the time between SIGTERM and SIGKILL. 0 means one second.
 	Grace time.Duration
+	// Restart starts a rank that fails again, at most so many times in a row: after 1 s, 2 s, 4 s, and so
+	// on up to a minute. A rank that has run for a minute begins a new row. It implies KeepGoing. A rank
+	// that is started again is a newcomer: it waits in ccl.Join until the others take it in by ccl.Grow.
+	// Nobody is started again once a rank of the job has ended with exit code 0, or all have failed.
+	Restart int
+	// Hall is host:port where Spawn listens for processes that start late, such as those of Restart:
+	// they find the job by GOCCL_HALL, which is set for all ranks. "" means a free port of this host
+	// with Restart, and none without.
+	Hall string
 }
 
 // ExitError says which rank failed, and how.
@@ -62,6 +71,9 @@ type ExitError struct {
 	Failed int
 	// Stopped is how many ranks Spawn has ended because of the failure.
 	Stopped int
+	// Restarted is how many times Spawn has started a rank again: see Command.Restart. A rank that was
+	// started again and ended well counts in Well alone.
+	Restarted int
 
 	named int // 1 more than the rank that the others hold to be the cause; 0 if there is none
 }
@@ -93,9 +105,15 @@ const maxSpawn = 16384
 // A secret that Env has stays the job's; one that could be guessed is an error. Otherwise Spawn makes
 // one, which passes through the environment, where only the user's own processes can read it. Spawn
 // opens rank 0's socket itself, so that no other process can take the port in between.
-func Spawn(ctx context.Context, c Command) error {
+func Spawn(ctx context.Context, c Command) error { return spawnAt(ctx, c, usualTempo) }
+
+// spawnAt is Spawn, and starts ranks again at that tempo.
+func spawnAt(ctx context.Context, c Command, p tempo) error {
 	if err := noContext(ctx); err != nil {
 		return err
+	}
+	if c.Restart < 0 {
+		return fault(Argument, "Restart is %d; it is at least 0", c.Restart)
 	}
 	if c.N < 1 || c.N > maxSpawn {
 		return fault(Argument, "%d ranks; a host can run from 1 to %d", c.N, maxSpawn)
@@ -125,9 +143,15 @@ func Spawn(ctx context.Context, c Command) error {
 	if err := reachHere(root); err != nil {
 		return err
 	}
+	c.KeepGoing = c.KeepGoing || c.Restart > 0
+	again, err := newRestarts(&c, p)
+	if err != nil {
+		return err
+	}
+	defer again.close()
 	s := &spawn{
-		Command: c, root: root, logs: make([]*rankLog, c.N),
-		exits: make(chan exit), ended: make([]bool, c.N), failed: make([]*ExitError, c.N), sent: map[os.Signal]bool{},
+		Command: c, root: root, logs: make([]*rankLog, c.N), ranks: make([]*exec.Cmd, c.N), again: again,
+		exits: make(chan exit), tally: tally{ended: make([]bool, c.N), failed: make([]*ExitError, c.N)}, sent: map[os.Signal]bool{},
 	}
 	if err := s.openLogs(); err != nil {
 		return err
@@ -147,13 +171,19 @@ type spawn struct {
 	guard *guard
 	names *blamed
 	exits chan exit
+	again *restarts
 
-	ended  []bool             // by rank
-	well   int                // so many ended with exit code 0
-	cause  *ExitError         // the first failure
-	failed []*ExitError       // by rank, those that ended by themselves
+	tally  tally
 	ending bool               // the ranks have been told to end
 	sent   map[os.Signal]bool // what they have been sent
+}
+
+// tally is how ranks have ended.
+type tally struct {
+	ended  []bool       // by rank
+	well   int          // so many ended with exit code 0
+	cause  *ExitError   // the first failure
+	failed []*ExitError // by rank, those that ended by themselves
 }
 
 // exit is the end of one rank.
@@ -173,7 +203,7 @@ func (s *spawn) run(ctx context.Context) error {
 	s.names = newBlamed()
 	defer s.names.close()
 	err := s.start()
-	var kill <-chan time.Time
+	var kill, idle <-chan time.Time
 	end := func(sig os.Signal) {
 		s.signal(sig)
 		if !s.ending {
@@ -189,8 +219,19 @@ func (s *spawn) run(ctx context.Context) error {
 		select {
 		case e := <-s.exits:
 			if s.note(e) && !s.KeepGoing && !s.ending {
-				s.cause.Stopped = s.alive
+				s.tally.cause.Stopped = s.alive
 				end(terminate)
+			}
+			if s.alive > 0 && !s.ending && idle == nil && s.again.idle(s.isAlive) {
+				idle = time.After(s.Grace)
+			}
+		case <-idle:
+			end(terminate)
+		case r := <-s.again.dueNow():
+			if !s.ending && s.again.next(r) {
+				if serr := s.startRank(r, nil); serr != nil {
+					s.out.say(s.Stderr, "%v", asError(serr).Text)
+				}
 			}
 		case sig := <-signals:
 			if endsRanks(sig) {
@@ -211,7 +252,7 @@ func (s *spawn) run(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case s.cause != nil:
+	case s.tally.cause != nil:
 		return s.fault()
 	}
 	return s.logFailed()
@@ -226,61 +267,69 @@ func (s *spawn) start() error {
 	if file != nil {
 		defer file.Close()
 	}
-	addr := s.root.Addr().String()
-	env := s.Env
 	for r := range s.N {
-		cmd := exec.Command(s.Path, s.Args...)
-		cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = s.Dir, subprocess.Apart(syscall.SIGKILL), s.Grace
-		cmd.Env = append(env[:len(env):len(env)],
-			environ.Rank.Set(strconv.Itoa(r)), environ.Size.Set(strconv.Itoa(s.N)),
-			environ.Root.Set(addr))
-		cmd.Env = append(cmd.Env, s.place(r)...)
-		cmd.Stdout, cmd.Stderr = s.writer(s.Stdout, r), s.writer(s.Stderr, r)
-		if r == 0 && file != nil {
-			cmd.ExtraFiles = []*os.File{file}
-			cmd.Env = append(cmd.Env, environ.RootFD.Set("3"))
+		if err := s.startRank(r, file); err != nil {
+			return err
 		}
-		cmd.ExtraFiles, cmd.Env = s.names.pass(cmd.ExtraFiles, cmd.Env)
-		var feed func()
-		if r == 0 && s.Stdin != nil {
-			if feed, err = input(cmd, s.Stdin); err != nil {
-				return fault(System, "rank 0's standard input cannot be set up: %v", err)
-			}
-		}
-		if r == 0 && file == nil {
-			s.root.Close() // it cannot be passed on: rank 0 opens it anew
-		}
-		if err := cmd.Start(); err != nil {
-			return fault(System, "rank %d cannot be started: %v", r, err)
-		}
-		if feed != nil {
-			feed()
-		}
-		s.ranks = append(s.ranks, cmd)
-		s.alive++
-		s.guard.add(cmd.Process.Pid)
-		go func() {
-			cmd.Wait() // what it returns is in ProcessState, too
-			for _, w := range []io.Writer{cmd.Stdout, cmd.Stderr} {
-				if l, ok := w.(*lines); ok {
-					l.flush()
-				}
-			}
-			s.exits <- exit{r}
-		}()
 	}
 	s.root.Close() // rank 0 has its own
 	return nil
 }
 
+// startRank starts rank r, or a newcomer in its place. root is rank 0's socket, where it can be passed on.
+func (s *spawn) startRank(r int, root *os.File) (err error) {
+	cmd := exec.Command(s.Path, s.Args...)
+	cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = s.Dir, subprocess.Apart(syscall.SIGKILL), s.Grace
+	cmd.Stdout, cmd.Stderr = s.writer(s.Stdout, r), s.writer(s.Stderr, r)
+	cmd.Env = append(s.Env[:len(s.Env):len(s.Env)], place(&s.Command, r)...)
+	var feed func()
+	if id := s.again.id(r); id != "" {
+		cmd.Env = append(cmd.Env, environ.Newcomer.Set(id))
+	} else {
+		cmd.Env = append(cmd.Env, environ.Rank.Set(strconv.Itoa(r)), environ.Size.Set(strconv.Itoa(s.N)), environ.Root.Set(s.root.Addr().String()))
+		if r == 0 && root != nil {
+			cmd.ExtraFiles = []*os.File{root}
+			cmd.Env = append(cmd.Env, environ.RootFD.Set("3"))
+		}
+		cmd.ExtraFiles, cmd.Env = s.names.pass(cmd.ExtraFiles, cmd.Env)
+		if r == 0 && s.Stdin != nil {
+			if feed, err = input(cmd, s.Stdin); err != nil {
+				return fault(System, "rank 0's standard input cannot be set up: %v", err)
+			}
+		}
+		if r == 0 && root == nil {
+			s.root.Close() // it cannot be passed on: rank 0 opens it anew
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return fault(System, "rank %d cannot be started: %v", r, err)
+	}
+	if feed != nil {
+		feed()
+	}
+	s.ranks[r], s.tally.ended[r] = cmd, false
+	s.alive++
+	s.guard.add(cmd.Process.Pid)
+	go func() {
+		cmd.Wait() // what it returns is in ProcessState, too
+		for _, w := range []io.Writer{cmd.Stdout, cmd.Stderr} {
+			if l, ok := w.(*lines); ok {
+				l.flush()
+			}
+		}
+		s.exits <- exit{r}
+	}()
+	return nil
+}
+
 // place says where rank r is to believe it is.
-func (s *spawn) place(r int) []string {
-	if s.Hosts == 0 {
-		return []string{environ.LocalRank.Set(strconv.Itoa(r)), environ.LocalSize.Set(strconv.Itoa(s.N))}
+func place(c *Command, r int) []string {
+	if c.Hosts == 0 {
+		return []string{environ.LocalRank.Set(strconv.Itoa(r)), environ.LocalSize.Set(strconv.Itoa(c.N))}
 	}
 	// Host h has the ranks from first(h) to before first(h+1).
-	first := func(h int) int { return (h*s.N + s.Hosts - 1) / s.Hosts }
-	h := r * s.Hosts / s.N
+	first := func(h int) int { return (h*c.N + c.Hosts - 1) / c.Hosts }
+	h := r * c.Hosts / c.N
 	return []string{
 		environ.HostID.Set(fmt.Sprintf("host-%d", h)),
 		environ.LocalRank.Set(strconv.Itoa(r - first(h))),
@@ -290,52 +339,69 @@ func (s *spawn) place(r int) []string {
 
 // ownVars are the variables that Spawn sets, or that would contradict them.
 var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Root.Name, environ.RootFD.Name, environ.BlameFD.Name,
-	environ.Store.Name, environ.JobName.Name, environ.HostID.Name, environ.Launcher.Name}
+	environ.Store.Name, environ.JobName.Name, environ.HostID.Name, environ.Launcher.Name, environ.Hall.Name, environ.Newcomer.Name}
 
 // note takes down one rank's end; true if it failed.
 func (s *spawn) note(e exit) bool {
 	s.alive--
 	cmd := s.ranks[e.rank]
-	s.ended[e.rank] = true
+	s.tally.ended[e.rank] = true
 	signalGroup(cmd, os.Kill)     // what it has left behind
 	s.guard.gone(cmd.Process.Pid) // its number may be another's before this job is over
 	state := cmd.ProcessState
 	if state == nil {
 		return false
 	}
+	var x *ExitError
 	if state.Success() {
-		s.well++
-		return false
+		s.tally.well++
+		s.tally.failed[e.rank] = nil // one before it may have
+	} else {
+		x = &ExitError{Rank: e.rank, Code: state.ExitCode(), Signal: signalOf(state)}
+		s.tally.failedBy(x, x.Signal != nil && s.sent[x.Signal])
 	}
-	x := &ExitError{Rank: e.rank, Code: state.ExitCode(), Signal: signalOf(state)}
-	if x.Signal == nil || !s.sent[x.Signal] {
-		s.failed[e.rank] = x
+	if s.again != nil {
+		if s.ending {
+			s.again.end()
+		}
+		s.again.ended(e.rank, x, s.isAlive, func(format string, args ...any) { s.out.say(s.Stderr, format, args...) })
+	}
+	return x != nil
+}
+
+// failedBy notes the failure x. It is ours where a signal of this process has ended the rank.
+func (t *tally) failedBy(x *ExitError, ours bool) {
+	if !ours {
+		t.failed[x.Rank] = x
 	}
 	// A rank that was killed may be slow to go, since Linux frees its memory first, and
 	// the others may have failed for its sake before: it is the cause, unless the
 	// signal was ours.
-	if s.cause == nil || s.cause.Signal == nil && x.Signal != nil && !s.sent[x.Signal] {
-		if s.cause != nil {
-			x.Stopped = s.cause.Stopped
+	if t.cause == nil || t.cause.Signal == nil && x.Signal != nil && !ours {
+		if t.cause != nil {
+			x.Stopped = t.cause.Stopped
 		}
-		s.cause = x
+		t.cause = x
 	}
-	return true
 }
 
 // fault is the failure of the rank at fault: the one that the others name, if it has failed by itself; else the one that
 // failed first.
 func (s *spawn) fault() *ExitError {
-	x := s.cause
-	if rank, ok := s.names.rank(s.N); ok && rank != x.Rank {
-		if named := s.failed[rank]; named != nil {
+	x := s.tally.cause
+	if s.again != nil {
+		x.Restarted = s.again.count
+	}
+	// After a rank was started again the ranks count otherwise than the processes here.
+	if rank, ok := s.names.rank(s.N); ok && rank != x.Rank && x.Restarted == 0 {
+		if named := s.tally.failed[rank]; named != nil {
 			named.Stopped, x = x.Stopped, named
 		} else {
 			x.named = rank + 1
 		}
 	}
-	x.Well, x.Failed = s.well, 0
-	for _, other := range s.failed {
+	x.Well, x.Failed = s.tally.well, 0
+	for _, other := range s.tally.failed {
 		if other != nil {
 			x.Failed++
 		}
@@ -343,11 +409,14 @@ func (s *spawn) fault() *ExitError {
 	return x
 }
 
+// isAlive reports whether a process runs in the place of that rank.
+func (s *spawn) isAlive(rank int) bool { return s.ranks[rank] != nil && !s.tally.ended[rank] }
+
 // signal signals all ranks that have not ended.
 func (s *spawn) signal(sig os.Signal) {
 	s.sent[sig] = true
 	for r, cmd := range s.ranks {
-		if !s.ended[r] {
+		if s.isAlive(r) {
 			signalGroup(cmd, sig)
 		}
 	}

@@ -123,16 +123,16 @@ func TestSpawnHosts(t *testing.T) {
 func TestSpawnPlace(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		for hosts := 1; hosts <= n; hosts++ {
-			s := &spawn{Command: Command{N: n, Hosts: hosts}}
+			s := &Command{N: n, Hosts: hosts}
 			ranks := map[string]int{}
 			for r := range n {
-				p := s.place(r)
+				p := place(s, r)
 				require.Equal(t, fmt.Sprintf("GOCCL_LOCAL_RANK=%d", ranks[p[0]]), p[1])
 				ranks[p[0]]++
 			}
 			require.Len(t, ranks, hosts)
 			for r := range n {
-				p := s.place(r)
+				p := place(s, r)
 				require.Equal(t, fmt.Sprintf("GOCCL_LOCAL_SIZE=%d", ranks[p[0]]), p[2])
 			}
 		}

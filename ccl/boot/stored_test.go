@@ -108,6 +108,109 @@ func TestStoreFails(t *testing.T) {
 	require.ErrorContains(t, err, "boot: rank 0 of 2: the store cannot get x/1/1")
 }
 
+// badStore is a store that is slow, breaks off, or lies. do is asked first; where it has an answer, that counts.
+type badStore struct {
+	*mapStore
+	do func(ctx context.Context, what, key string) (value []byte, err error, answers bool)
+}
+
+func (s badStore) Set(ctx context.Context, key string, value []byte) error {
+	if _, err, answers := s.do(ctx, "set", key); answers {
+		return err
+	}
+	return s.mapStore.Set(ctx, key, value)
+}
+
+func (s badStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if v, err, answers := s.do(ctx, "get", key); answers {
+		return v, err
+	}
+	return s.mapStore.Get(ctx, key)
+}
+
+// Whatever a store does, all ranks get an error with the right code within the limit, or the right values.
+func TestBadStores(t *testing.T) {
+	broken := errors.New("the store has broken off")
+	never := make(chan struct{}) // whatever the context
+	t.Cleanup(func() { close(never) })
+	for _, tc := range []struct {
+		name  string
+		limit time.Duration
+		do    func(ctx context.Context, what, key string) (value []byte, err error, answers bool)
+		codes [3]Code // by rank; 0: it gets the values
+		text  string  // of rank 1's error
+	}{
+		{"slow, but in time", hallLong, func(context.Context, string, string) ([]byte, error, bool) {
+			time.Sleep(5 * time.Millisecond)
+			return nil, nil, false
+		}, [3]Code{}, ""},
+		{"never answers, whatever the context", 50 * time.Millisecond, func(context.Context, string, string) ([]byte, error, bool) {
+			<-never
+			return nil, broken, true
+		}, [3]Code{Timeout, Timeout, Timeout}, "the store cannot set job/1/1: context deadline exceeded"},
+		{"never shows what rank 2 has set", 50 * time.Millisecond, func(ctx context.Context, what, key string) ([]byte, error, bool) {
+			if what == "get" && key == "job/1/2" {
+				<-ctx.Done()
+				return nil, ctx.Err(), true
+			}
+			return nil, nil, false
+		}, [3]Code{Timeout, Timeout, Timeout}, "rank 0: the store cannot get job/1/2: context deadline exceeded"},
+		{"breaks off for rank 0", hallLong, func(_ context.Context, what, key string) ([]byte, error, bool) {
+			return nil, broken, what == "get" && key == "job/1/2"
+		}, [3]Code{System, System, System}, "rank 0: the store cannot get job/1/2: the store has broken off"},
+		{"breaks off for all", hallLong, func(context.Context, string, string) ([]byte, error, bool) {
+			return nil, broken, true
+		}, [3]Code{System, System, System}, "the store cannot set job/1/1: the store has broken off"},
+		{"has empty values for what nobody has set", hallLong, func(_ context.Context, what, key string) ([]byte, error, bool) {
+			return nil, nil, what == "get" && key != "job/1/all"
+		}, [3]Code{System, System, System}, "rank 0: the store has an empty value of job/1/1, which nobody has set"},
+		{"has something else for a rank's value", hallLong, func(_ context.Context, what, key string) ([]byte, error, bool) {
+			return []byte("else"), nil, what == "get" && key == "job/1/2"
+		}, [3]Code{System, System, System}, "rank 0: the store's value of job/1/2 is not what rank 2 has set"},
+		{"has something else for all values", hallLong, func(_ context.Context, what, key string) ([]byte, error, bool) {
+			return []byte("a\x01"), nil, what == "get" && key == "job/1/all"
+		}, [3]Code{0, System, System}, "the store's value of job/1/all is not what rank 0 has set"},
+		{"has a verdict that is none", hallLong, func(_ context.Context, what, key string) ([]byte, error, bool) {
+			return []byte("f{}"), nil, what == "get" && key == "job/1/all"
+		}, [3]Code{0, System, System}, "the store's value of job/1/all is not what rank 0 has set"},
+		{"drops what is set", 50 * time.Millisecond, func(_ context.Context, what, key string) ([]byte, error, bool) {
+			return nil, nil, what == "set"
+		}, [3]Code{Timeout, Timeout, Timeout}, "the store cannot get job/1/all: context deadline exceeded"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := badStore{newMapStore(), tc.do}
+			ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
+			defer cancel()
+			begun := time.Now()
+			var all sync.WaitGroup
+			for rank, code := range tc.codes {
+				all.Go(func() {
+					b, err := NewStore(s, "job", rank, len(tc.codes))
+					if !assert.NoError(t, err) {
+						return
+					}
+					values, err := b.AllGather(ctx, []byte{byte(rank)})
+					if code == 0 {
+						assert.NoError(t, err)
+						assert.Equal(t, [][]byte{{0}, {1}, {2}}, values)
+						return
+					}
+					assert.ErrorIs(t, err, code, "rank %d", rank)
+					e := (*Error)(nil)
+					if assert.ErrorAs(t, err, &e) {
+						assert.Equal(t, []int{rank, 3}, []int{e.Rank, e.Size})
+						if rank == 1 {
+							assert.Equal(t, tc.text, e.Text)
+						}
+					}
+				})
+			}
+			all.Wait()
+			assert.Less(t, time.Since(begun), hallLong, "it ends by itself")
+		})
+	}
+}
+
 func FuzzUnpack(f *testing.F) {
 	f.Add(pack([][]byte{nil, []byte("a"), []byte("bc")}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})

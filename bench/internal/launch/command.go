@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,8 +30,8 @@ before each line. When one rank fails, bench ends the others.
 const end = `The input of bench launch is that of rank 0.
 
 Exit status: that of the rank that failed; with -keep-going 0 if no
-fewer ranks ended well than failed; with -spares 0 if as many ranks as
--np says ended well; 2 for bad usage.`
+fewer ranks ended well than failed; with -spares or -restart 0 if as many
+ranks as -np says ended well; 2 for bad usage.`
 
 // parse reads what follows "launch". Without an order the command is over, with that status.
 func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
@@ -40,6 +41,14 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	sub.Count(&o.ActAs, "hosts", "on this machine: act as N hosts, with TCP between them (1)", option.MaxProcesses)
 	sub.BoolVar(&o.KeepGoing, "keep-going", false, "keep the other ranks running when one fails")
 	sub.Count(&o.Spares, "spares", "start N more ranks, which wait to take the place of one that is lost (0); implies -keep-going", option.MaxProcesses)
+	sub.Count(&o.Restart, "restart", "start a rank that dies again, at most N times in a row (0); it waits in ccl.Join until the others call ccl.Grow; implies -keep-going (on this machine)", option.MaxProcesses)
+	sub.Func("hall", "listen at `HOST:PORT` for processes that start late (with -restart: a free port; on this machine)", func(addr string) error {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return errors.New("it takes host:port, such as 127.0.0.1:29800, or :29800 for all interfaces")
+		}
+		o.Hall = addr
+		return nil
+	})
 	sub.Func("x", "set `NAME=VALUE` for the ranks, which also have all of this environment; may be given again", o.set)
 	sub.Func("logs", "also write each rank's output to a file `DIR`/rank-N.log (on this machine)", func(dir string) error {
 		if o.Logs = dir; dir == "" {
@@ -62,6 +71,7 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 		o.NP, o.KeepGoing = o.NP+o.Spares, true
 		o.Env = append(o.Env, environ.Spares.Set(strconv.Itoa(o.Spares)))
 	}
+	o.KeepGoing = o.KeepGoing || o.Restart > 0
 	if err := option.FitsHosts(o.ActAs, o.NP, "process", "processes"); err != nil {
 		return nil, sub.Complain(option.BadUsage, err)
 	}
@@ -109,9 +119,9 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var rank *boot.ExitError
 	var launcher *Exit
 	switch {
-	case errors.As(err, &rank) && o.Spares > 0:
+	case errors.As(err, &rank) && (o.Spares > 0 || o.Restart > 0):
 		if rank.Well >= o.NP-o.Spares {
-			return option.Good // lost ranks were replaced
+			return option.Good // lost ranks were replaced, or came back
 		}
 		return max(rank.Code, 1)
 	case errors.As(err, &rank) && o.KeepGoing && rank.Well > 0 && rank.Well >= rank.Failed:
@@ -127,16 +137,30 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // told is err, and what became of the other ranks.
 func told(err error) string {
 	var rank *boot.ExitError
+	again := ""
+	if errors.As(err, &rank) && rank.Restarted > 0 {
+		again = "; ranks were started again " + times(rank.Restarted)
+	}
 	switch {
-	case !errors.As(err, &rank):
+	case rank == nil:
 	case rank.Stopped > 0:
 		return fmt.Sprintf("%v; %s ended because of it (with -keep-going the others go on, which a program that calls Shrink needs)", err, others(rank.Stopped))
 	case rank.Failed > 1 && rank.Well > 0:
-		return fmt.Sprintf("%v; %d ranks failed in all, and %d ended well", err, rank.Failed, rank.Well)
+		return fmt.Sprintf("%v%s; %d ranks failed in all, and %d ended well", err, again, rank.Failed, rank.Well)
+	case rank.Well > 0 && again != "":
+		return fmt.Sprintf("%v%s; %d ended well", err, again, rank.Well)
 	case rank.Well > 0:
 		return fmt.Sprintf("%v; %s ended well", err, others(rank.Well))
 	}
-	return err.Error()
+	return err.Error() + again
+}
+
+// times reads like: 3 times
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // others reads like: the other 3 ranks

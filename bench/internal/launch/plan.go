@@ -34,6 +34,8 @@ type Order struct {
 	Env       []string // NAME=VALUE, in addition to this process's
 	KeepGoing bool     // a rank that fails does not end the others
 	Spares    int      // so many of NP wait to replace one that is lost
+	Restart   int      // so often in a row a rank that dies is started again
+	Hall      string   // where to listen for processes that start late; "" for nowhere, or a free port
 	Logs      string   // a directory for a file of each rank's output
 	Stdin     *os.File // the input of rank 0; nil for none
 	Prefix    bool     // each line begins with its rank
@@ -92,6 +94,9 @@ func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, err
 	p.Local = false
 	if o.Logs != "" {
 		return nil, fmt.Errorf("-logs %s: a log for each rank is for ranks on this machine (-launcher local); elsewhere the launcher writes them: srun --output, mpiexec -outfile-pattern or --output-filename", o.Logs)
+	}
+	if o.Restart > 0 || o.Hall != "" {
+		return nil, errors.New("-restart and -hall are for ranks on this machine (-launcher local), which bench starts itself; elsewhere set GOCCL_HALL to a directory that all hosts share, and have the scheduler start processes again")
 	}
 	if p.machine, err = o.profile(getenv, p.alloc.Hosts); err != nil {
 		return nil, err

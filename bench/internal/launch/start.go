@@ -136,7 +136,7 @@ func (p *Plan) spawn(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	command := boot.Command{
 		N: p.Ranks, Path: program[0], Args: program[1:], Env: env, Hosts: actAs,
-		Stdout: stdout, Stderr: stderr, Prefix: p.Prefix, KeepGoing: p.KeepGoing, Logs: p.Logs,
+		Stdout: stdout, Stderr: stderr, Prefix: p.Prefix, KeepGoing: p.KeepGoing, Logs: p.Logs, Restart: p.Restart, Hall: p.Hall,
 	}
 	if p.Stdin != nil {
 		command.Stdin = p.Stdin
@@ -207,7 +207,7 @@ var stepVars = []string{
 
 // rankVars tell a rank who it is: none of it is true of the ranks to come.
 var rankVars = []string{
-	environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.RootFD.Name, environ.BlameFD.Name, environ.HostID.Name, environ.Launcher.Name,
+	environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.RootFD.Name, environ.BlameFD.Name, environ.HostID.Name, environ.Launcher.Name, environ.Newcomer.Name,
 	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
 }
 

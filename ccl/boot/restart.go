@@ -1,0 +1,204 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/lobby"
+)
+
+// How Spawn starts ranks again: see Command.Restart. A rank that is started again is a newcomer, which waits in the hall, at Spawn,
+// until the job takes it in. Only a process that has been a rank of the job keeps the job alive: where the last of these has ended,
+// or one of them ends well, which is the end of the job, newcomers hear that it is over.
+
+// tempo is how Spawn starts ranks again.
+type tempo struct {
+	first, most time.Duration // before the first time in a row; twice as long each time, up to most
+	row         time.Duration // a process that has run for so long begins a new row
+}
+
+var usualTempo = tempo{first: time.Second, most: time.Minute, row: time.Minute}
+
+// restarts is what Spawn knows of ranks that it starts again. A nil one starts none.
+type restarts struct {
+	most  int // in a row
+	tempo tempo
+	hall  *Hall
+	due   chan int // ranks to be started
+	slots []slot   // by rank
+	over  bool     // the job has ended: nobody is started any more
+	count int      // so many have been started again
+}
+
+// slot is the place of one rank, in which one process runs after the other.
+type slot struct {
+	id     string // of a newcomer; "" for the first process
+	starts int
+	row    int // how many of them in a row
+	since  time.Time
+	timer  *time.Timer // of the next start
+}
+
+// newRestarts opens the hall, if c wants one: ranks find it by what is added to its environment.
+func newRestarts(c *Command, p tempo) (*restarts, error) {
+	if c.Restart == 0 && c.Hall == "" {
+		return nil, nil
+	}
+	secret, err := auth.FromEnv(func(name string) string {
+		for _, e := range slices.Backward(c.Env) { // the last of several counts
+			if value, ok := strings.CutPrefix(e, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	})
+	if err != nil {
+		return nil, fault(Argument, "the job's secret is refused: %v", err)
+	}
+	var h *Hall
+	if c.Hall != "" {
+		h, err = ListenHall(c.Hall, secret)
+	} else {
+		l, lerr := listenHere("127.0.0.1:0", "[::1]:0")
+		if lerr != nil {
+			return nil, fault(System, "no free port: %v", lerr)
+		}
+		h = serveHall(l, secret)
+	}
+	if err != nil {
+		return nil, err
+	}
+	place := h.Addr()
+	if host, port, _ := net.SplitHostPort(place); net.ParseIP(host).IsUnspecified() {
+		place = net.JoinHostPort("127.0.0.1", port)
+	}
+	c.Env = append(c.Env[:len(c.Env):len(c.Env)], environ.Hall.Set(place))
+	r := &restarts{most: c.Restart, tempo: p, hall: h, due: make(chan int, c.N), slots: make([]slot, c.N)}
+	for i := range r.slots {
+		r.slots[i].since = time.Now()
+	}
+	return r, nil
+}
+
+// close ends what is still to come.
+func (r *restarts) close() {
+	if r == nil {
+		return
+	}
+	r.end()
+	r.hall.Close()
+}
+
+// end tells newcomers that the job is over, and starts no more.
+func (r *restarts) end() {
+	if r.over {
+		return
+	}
+	r.over = true
+	for i := range r.slots {
+		if t := r.slots[i].timer; t != nil {
+			t.Stop()
+		}
+	}
+	r.hall.Set(context.Background(), lobby.Over, nil)
+}
+
+// dueNow is the channel of ranks that are to be started now.
+func (r *restarts) dueNow() <-chan int {
+	if r == nil {
+		return nil
+	}
+	return r.due
+}
+
+// belongs reports whether the process in the place of that rank has been a rank of the job.
+func (r *restarts) belongs(rank int) bool {
+	id := r.slots[rank].id
+	return id == "" || r.hall.has(lobby.Taken(id))
+}
+
+// id is the newcomer in the place of rank.
+func (r *restarts) id(rank int) string {
+	if r == nil {
+		return ""
+	}
+	return r.slots[rank].id
+}
+
+// idle reports whether the job is over, and those that are alive have never been ranks of it: they have no more to do.
+func (r *restarts) idle(alive func(rank int) bool) bool {
+	if r == nil || !r.over {
+		return false
+	}
+	for rank := range r.slots {
+		if alive(rank) && r.belongs(rank) {
+			return false
+		}
+	}
+	return true
+}
+
+// ended is called when the process in the place of that rank has ended. alive are those that have not. say tells people.
+func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say func(format string, args ...any)) {
+	s := &r.slots[rank]
+	was := r.belongs(rank)
+	if s.id != "" {
+		r.hall.Set(context.Background(), lobby.Gone(s.id), nil)
+	}
+	left := false
+	for other := range r.slots {
+		left = left || alive(other) && r.belongs(other)
+	}
+	if x == nil && was || !left { // x is nil where it has ended well
+		r.end()
+	}
+	if x == nil || r.over || r.most == 0 {
+		return
+	}
+	if time.Since(s.since) >= r.tempo.row {
+		s.row = 0
+	}
+	if s.row >= r.most {
+		say("%v; it has been started %d times in a row, and is given up", x, s.row+1)
+		return
+	}
+	wait := min(r.tempo.first<<min(s.row, 30), r.tempo.most)
+	s.row++
+	say("%v; it is started again in %v, for the %s time in a row", x, wait, ordinal(s.row))
+	s.timer = time.AfterFunc(wait, func() { r.due <- rank })
+}
+
+// next makes the process that is to be started in the place of rank a newcomer. It is false if the job has ended meanwhile.
+func (r *restarts) next(rank int) bool {
+	if r.over {
+		return false
+	}
+	s := &r.slots[rank]
+	s.starts++
+	s.id, s.since = fmt.Sprintf("%d.%d", rank, s.starts), time.Now()
+	r.count++
+	return true
+}
+
+// ordinal reads like: 2nd
+func ordinal(n int) string {
+	end := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			end = "st"
+		case 2:
+			end = "nd"
+		case 3:
+			end = "rd"
+		}
+	}
+	return strconv.Itoa(n) + end
+}
