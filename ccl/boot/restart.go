@@ -16,11 +16,11 @@ import (
 
 // How Spawn starts ranks again: see Command.Restart. A rank that is started again is a newcomer, which waits in the hall, at Spawn,
 // until the job takes it in. Only a process that has been a rank of the job keeps the job alive: where the last of these has ended,
-// or one of them ends well, which is the end of the job, newcomers hear that it is over.
+// newcomers hear that it is over.
 
 // tempo is how Spawn starts ranks again.
 type tempo struct {
-	first, most time.Duration // before the first time in a row; twice as long each time, up to most
+	first, most time.Duration // before the second time in a row, the first comes at once; twice as long each time, up to most
 	row         time.Duration // a process that has run for so long begins a new row
 }
 
@@ -145,10 +145,9 @@ func (r *restarts) idle(alive func(rank int) bool) bool {
 	return true
 }
 
-// ended is called when the process in the place of that rank has ended. alive are those that have not. say tells people.
+// ended is called when the process in the place of that rank has ended, by x, which is nil where it has ended well. alive are those that have not. say tells people.
 func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say func(format string, args ...any)) {
 	s := &r.slots[rank]
-	was := r.belongs(rank)
 	if s.id != "" {
 		r.hall.Set(context.Background(), lobby.Gone(s.id), nil)
 	}
@@ -156,7 +155,7 @@ func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say 
 	for other := range r.slots {
 		left = left || alive(other) && r.belongs(other)
 	}
-	if x == nil && was || !left { // x is nil where it has ended well
+	if !left {
 		r.end()
 	}
 	if x == nil || r.over || r.most == 0 {
@@ -169,9 +168,13 @@ func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say 
 		say("%v; it has been started %d times in a row, and is given up", x, s.row+1)
 		return
 	}
-	wait := min(r.tempo.first<<min(s.row, 30), r.tempo.most)
+	wait, when := time.Duration(0), "at once"
+	if s.row > 0 {
+		wait = min(r.tempo.first<<min(s.row-1, 30), r.tempo.most)
+		when = fmt.Sprintf("in %v", wait)
+	}
 	s.row++
-	say("%v; it is started again in %v, for the %s time in a row", x, wait, ordinal(s.row))
+	say("%v; it is started again %s, for the %s time in a row", x, when, ordinal(s.row))
 	s.timer = time.AfterFunc(wait, func() { r.due <- rank })
 }
 

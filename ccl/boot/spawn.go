@@ -46,10 +46,10 @@ type Command struct {
 	KeepGoing bool
 	// Grace is the time between SIGTERM and SIGKILL. 0 means one second.
 	Grace time.Duration
-	// Restart starts a rank that fails again, at most so many times in a row: after 1 s, 2 s, 4 s, and so
-	// on up to a minute. A rank that has run for a minute begins a new row. It implies KeepGoing. A rank
+	// Restart starts a rank that fails again, at most so many times in a row: at once, then after 1 s,
+	// 2 s, 4 s, and so on up to a minute. A rank that has run for a minute begins a new row. It implies KeepGoing. A rank
 	// that is started again is a newcomer: it waits in ccl.Join until the others take it in by ccl.Grow.
-	// Nobody is started again once a rank of the job has ended with exit code 0, or all have failed.
+	// Nobody is started again once all ranks that were in the job have ended.
 	Restart int
 	// Hall is host:port where Spawn listens for processes that start late, such as those of Restart:
 	// they find the job by GOCCL_HALL, which is set for all ranks. "" means a free port of this host
@@ -72,7 +72,7 @@ type ExitError struct {
 	// Stopped is how many ranks Spawn has ended because of the failure.
 	Stopped int
 	// Restarted is how many times Spawn has started a rank again: see Command.Restart. A rank that was
-	// started again and ended well counts in Well alone.
+	// started again, taken in and ended well counts in Well alone. One that was not taken in does not.
 	Restarted int
 
 	named int // 1 more than the rank that the others hold to be the cause; 0 if there is none
@@ -353,10 +353,12 @@ func (s *spawn) note(e exit) bool {
 		return false
 	}
 	var x *ExitError
-	if state.Success() {
+	switch {
+	case state.Success() && (s.again == nil || s.again.belongs(e.rank)):
 		s.tally.well++
 		s.tally.failed[e.rank] = nil // one before it may have
-	} else {
+	case state.Success(): // a newcomer that the job has not taken in
+	default:
 		x = &ExitError{Rank: e.rank, Code: state.ExitCode(), Signal: signalOf(state)}
 		s.tally.failedBy(x, x.Signal != nil && s.sent[x.Signal])
 	}

