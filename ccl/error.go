@@ -42,7 +42,8 @@ const (
 	ErrBackend
 	// ErrClosed reports that the Comm was closed, here or on rank Peer.
 	ErrClosed
-	// ErrUnused reports, to a spare that waited in NewComm or Join, that the job ended without it. All is well.
+	// ErrUnused reports, to a spare or a process that came late, which waited in NewComm or Join, that the job ended without it. All is
+	// well.
 	ErrUnused
 	codeEnd
 )

@@ -53,6 +53,20 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		return nil, inGrow(err)
 	case p.Code != 0:
 		return nil, refuseOp(c, op, p.Code, errors.New(p.Why))
+	case p.Renew:
+		next, err := meetInPool(ctx, c, "Replace")
+		if err != nil {
+			return nil, inGrow(err)
+		}
+		grown, err := Grow(ctx, next, size)
+		if err != nil { // next has the pool now, so the caller needs it: its next call fails for the same reason, or all is well
+			c.opt.Log.Warn("ccl: Grow came to nothing", "error", err)
+			return next, nil
+		}
+		if grown != next {
+			next.Close()
+		}
+		return grown, nil
 	case p.Seats == nil:
 		return c, nil
 	}
@@ -68,7 +82,11 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		limited, cancel = context.WithTimeout(ctx, t)
 	}
 	defer cancel()
-	next, err := m.join(limited, o, c.Done(), p.watchGuests(limited, m.store))
+	var pool <-chan struct{} // fails where a spare is lost
+	if r := reserveOf(c); r != nil {
+		pool = r.current().Done()
+	}
+	next, err := m.join(limited, o, c.Done(), pool, p.watchGuests(limited, m.store))
 	switch {
 	case err == nil:
 		inject.At("grow.made")
@@ -125,6 +143,7 @@ func whyNotGrow(c *Comm) error {
 type growth struct {
 	Code  Code         `json:"code,omitempty"`
 	Why   string       `json:"why,omitempty"`
+	Renew bool         `json:"renew,omitempty"` // the pool first, where a spare is lost: the others do not listen
 	G     int64        `json:"g,omitempty"`
 	Seats *lobby.Seats `json:"seats,omitempty"`
 
@@ -134,15 +153,23 @@ type growth struct {
 
 // planGrowth has all ranks say what they want, and then rank 0, the lead, what comes of it.
 func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
-	fresh := int64(0)
-	if r := reserveOf(c); r != nil && r.isFresh() {
-		fresh = 1
+	const isFresh, isFailed = 1, 2
+	state := int64(0)
+	if r := reserveOf(c); r != nil {
+		if r.isFresh() {
+			state |= isFresh
+		}
+		if r.current().Err() != nil {
+			state |= isFailed
+		}
 	}
 	said := make([]int64, 2*c.Size())
-	if err := AllGather(ctx, c, said, []int64{int64(size), fresh}); err != nil {
+	if err := AllGather(ctx, c, said, []int64{int64(size), state}); err != nil {
 		return nil, err
 	}
+	all := int64(0)
 	for r := range c.Size() {
+		all |= said[2*r+1]
 		switch theirs := said[2*r]; {
 		case theirs != said[0]:
 			return &growth{Code: ErrArgument, Why: fmt.Sprintf("rank %d wants %d ranks, and rank 0 %d", r, theirs, said[0])}, nil
@@ -153,9 +180,9 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 	p := new(growth)
 	var text []byte
 	if c.Rank() == 0 {
-		p.find(ctx, c, size)
+		p.find(ctx, c, size, all&isFailed != 0)
 		for r := range c.Size() {
-			if p.Seats != nil && said[2*r+1] != 0 {
+			if p.Seats != nil && said[2*r+1]&isFresh != 0 {
 				p.Seats.Fresh = append(p.Seats.Fresh, r)
 			}
 		}
@@ -189,8 +216,8 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 // answerLimit is how long the lead waits for guests that do not answer.
 const answerLimit = time.Second
 
-// find is what the lead does: it looks who waits in the store, calls them, and seats them.
-func (p *growth) find(ctx context.Context, c *Comm, size int) {
+// find is what the lead does: it looks who waits in the store, calls them, and seats them. failed says that the pool has.
+func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
 	fail := func(err error) {
 		e := storeError("Grow", 0, err)
@@ -202,6 +229,9 @@ func (p *growth) find(ctx context.Context, c *Comm, size int) {
 		fail(err)
 		return
 	case waiting+came < need, need == 0 && (came == 0 || waiting >= c.opt.asked.Spares):
+		return
+	case failed:
+		p.Renew = true
 		return
 	}
 	g, guests, err := lobby.Call(ctx, store, waiting, answerLimit)

@@ -53,6 +53,13 @@ type arrival struct {
 	then   context.Context                  // of what follows
 }
 
+const (
+	// askAfter is when a rank that waits in a meeting asks the store whether it has come to nothing. Most are over by then.
+	askAfter = 250 * time.Millisecond
+	// seatLimit is how long a guest that has answered waits for its seat. A lead that lives takes answerLimit at most.
+	seatLimit = 3 * answerLimit
+)
+
 // join meets the others, until one of lost is closed, and returns the new Comm, on a spare once it is needed.
 func (m *meeting) join(ctx context.Context, o Options, lost ...<-chan struct{}) (*Comm, error) {
 	short, cancel := context.WithTimeout(ctx, m.seats.Limit)
@@ -69,6 +76,15 @@ func (m *meeting) join(ctx context.Context, o Options, lost ...<-chan struct{}) 
 			}
 		}()
 	}
+	go func() { // the lead may have given up before this rank has found it
+		select {
+		case <-time.After(askAfter):
+			if lobby.Refused(short, m.store, m.g) {
+				cancel()
+			}
+		case <-short.Done():
+		}
+	}()
 	c, err := m.meet(short, ctx, o)
 	if err != nil && !m.settled {
 		m.ask(ctx)
@@ -262,7 +278,7 @@ func passes(e *Error) bool {
 // attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits or one of lost ends. moved
 // says that the meeting counts: then c or err is what comes of it. An error that is no *Error is the store's.
 func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, lost ...<-chan struct{}) (c *Comm, moved bool, err error) {
-	seats, mine, err := lobby.Answer(waits, o.Store, g, me, meetingLimit(&o))
+	seats, mine, err := lobby.Answer(waits, o.Store, g, me, seatLimit)
 	if err != nil || mine < 0 {
 		return nil, false, err
 	}

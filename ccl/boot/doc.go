@@ -59,6 +59,8 @@
 //	GOCCL_LAUNCHER        the launcher that counts: goccl, torchrun, openmpi, pmi, pals, slurm, env (RANK and WORLD_SIZE), pet, kubernetes, none (run alone)
 //	GOCCL_ROOT            host:port where rank 0 listens; ":port" for all its interfaces. Goes before GOCCL_STORE
 //	GOCCL_STORE           a directory that all ranks share, to find rank 0 by
+//	GOCCL_HALL            a store in which a process that starts late finds the job that runs (package ccl asks it): host:port of a Hall, or a directory
+//	GOCCL_NEWCOMER        set by Spawn for a rank that it starts again: it comes late
 //	GOCCL_JOB             a name that tells jobs apart that share a GOCCL_STORE or a port, under GOCCL_RANK or RANK
 //	GOCCL_HOSTID          which ranks share a host: those with the same; default: those that can
 //	GOCCL_SECRET_FILE     a file with the job's secret, which only its owner can read

@@ -269,6 +269,12 @@ func Decide(ctx context.Context, s Store, g int64, lead bool, limit time.Duratio
 	return err == nil && text[0] == 'y', err
 }
 
+// Refused waits until it is known whether the meeting of generation g counts, and reports that it does not.
+func Refused(ctx context.Context, s Store, g int64) bool {
+	text, err := s.Get(ctx, key("decided", g))
+	return err == nil && string(text) == "n"
+}
+
 // Name is how people call a guest.
 func (g Guest) Name() string {
 	text := "a process on host " + g.Host + ", pid " + strconv.Itoa(g.PID)
