@@ -104,6 +104,9 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 	b, err := boot.TCP(short, m.seats.Addr, m.rank, m.seats.Size, &boot.TCPOptions{
 		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret, HostID: m.hostID, Listener: m.listener})
 	if err != nil {
+		if m.listener != nil { // it may not have come so far
+			m.listener.Close()
+		}
 		return nil, bootError(err)
 	}
 	defer b.Close()
