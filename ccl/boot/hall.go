@@ -24,7 +24,7 @@ type Hall struct {
 	wg   sync.WaitGroup
 
 	mu    sync.Mutex
-	conns map[net.Conn]struct{}
+	conns map[io.Closer]struct{}
 }
 
 // hallJob is the job of a hall's handshakes, so that it takes nobody for one of a bootstrap.
@@ -48,7 +48,7 @@ func ListenHall(addr string, secret []byte) (*Hall, error) {
 func serveHall(l net.Listener, secret []byte) *Hall {
 	h := &Hall{
 		memoryStore: newMemoryStore(), door: &door{l, auth.NewStrangers(l.Addr()), secret},
-		done: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		done: make(chan struct{}), conns: map[io.Closer]struct{}{},
 	}
 	h.wg.Go(h.accept)
 	return h

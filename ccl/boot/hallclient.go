@@ -19,14 +19,8 @@ type hallClient struct {
 	secret []byte
 
 	mu       sync.Mutex
-	idle     []*hallConn
+	idle     []*auth.Stream
 	patience time.Duration // see hallPatience; 0 once it has been reached: then it has ended
-}
-
-// hallConn is a connection that has proved the secret.
-type hallConn struct {
-	net.Conn
-	stream *auth.Stream
 }
 
 const (
@@ -91,8 +85,8 @@ func (c *hallClient) ask(ctx context.Context, q request) (r reply, err error) {
 		return r, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	if _, err = conn.stream.Write(q.append(nil)); err == nil {
-		r, err = readReply(conn.stream)
+	if _, err = conn.Write(q.append(nil)); err == nil {
+		r, err = readReply(conn)
 	}
 	ok := stop()
 	switch {
@@ -115,7 +109,7 @@ func (c *hallClient) ask(ctx context.Context, q request) (r reply, err error) {
 }
 
 // keep has conn wait for the next request.
-func (c *hallClient) keep(conn *hallConn) {
+func (c *hallClient) keep(conn *auth.Stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.idle) >= mostIdle {
@@ -126,7 +120,7 @@ func (c *hallClient) keep(conn *hallConn) {
 }
 
 // connect returns a connection on which nothing is asked.
-func (c *hallClient) connect(ctx context.Context) (*hallConn, error) {
+func (c *hallClient) connect(ctx context.Context) (*auth.Stream, error) {
 	c.mu.Lock()
 	for n := len(c.idle); n > 0; n = len(c.idle) {
 		conn := c.idle[n-1]
@@ -166,7 +160,7 @@ func (c *hallClient) connect(ctx context.Context) (*hallConn, error) {
 }
 
 // dial makes a connection.
-func (c *hallClient) dial(ctx context.Context) (*hallConn, error) {
+func (c *hallClient) dial(ctx context.Context) (*auth.Stream, error) {
 	limited, cancel := context.WithTimeout(ctx, handshakeLimit)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(limited, "tcp", c.addr)
@@ -182,11 +176,11 @@ func (c *hallClient) dial(ctx context.Context) (*hallConn, error) {
 		return nil, err
 	}
 	conn.SetDeadline(time.Time{})
-	return &hallConn{conn, s}, nil
+	return s, nil
 }
 
 // isOpen reports whether the other end has not closed conn, on which nothing is asked.
-func isOpen(conn net.Conn) bool {
+func isOpen(conn *auth.Stream) bool {
 	conn.SetReadDeadline(time.Now().Add(50 * time.Microsecond))
 	defer conn.SetReadDeadline(time.Time{})
 	var b [1]byte

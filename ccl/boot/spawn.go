@@ -105,13 +105,15 @@ const maxSpawn = 16384
 // A secret that Env has stays the job's; one that could be guessed is an error. Otherwise Spawn makes
 // one, which passes through the environment, where only the user's own processes can read it. Spawn
 // opens rank 0's socket itself, so that no other process can take the port in between.
-func Spawn(ctx context.Context, c Command) error { return spawnAt(ctx, c, usualTempo) }
-
-// spawnAt is Spawn, and starts ranks again at that tempo.
-func spawnAt(ctx context.Context, c Command, p tempo) error {
+func Spawn(ctx context.Context, c Command) error {
 	if err := noContext(ctx); err != nil {
 		return err
 	}
+	return spawnAt(ctx, c, usualTempo)
+}
+
+// spawnAt is Spawn, and starts ranks again at that tempo.
+func spawnAt(ctx context.Context, c Command, p tempo) error {
 	if c.Restart < 0 {
 		return fault(Argument, "Restart is %d; it is at least 0", c.Restart)
 	}
