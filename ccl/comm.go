@@ -85,6 +85,7 @@ type Options struct {
 
 	asked  *Options // as the job was started with them, for the one that Grow makes; nil in a Comm of Split
 	hostID string   // what the Bootstrap said
+	born   int64    // the generation in which the job has grown to this one; 0 for the first
 	hidden bool     // a Comm that nobody outside this package sees: its failure is told where it is dealt with
 }
 

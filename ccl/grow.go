@@ -240,7 +240,7 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 		return
 	}
 	inject.At("grow.called")
-	seats := seatGuests(guests, c.Size(), need, c.opt.asked.Spares)
+	seats := seatGuests(guests, c.Size(), need, c.opt.asked.Spares, waiting)
 	if seats.Size > 0 {
 		seats.Secret, seats.Limit = auth.NewSecret(), meetingLimit(&c.opt)
 		var addr string
@@ -268,8 +268,9 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 }
 
 // seatGuests gives those that have answered their ranks, after the workers that there are: spares of the job first, by their
-// number. Size is 0 where too few have come, or nobody is needed.
-func seatGuests(guests []lobby.Guest, workers, need, spares int) *lobby.Seats {
+// number. Size is 0 where too few have come, or nobody is needed; and where a spare has not answered, of which so many wait: it is slow,
+// and would be left behind, or lost, which will be known.
+func seatGuests(guests []lobby.Guest, workers, need, spares, waiting int) *lobby.Seats {
 	s := &lobby.Seats{Ranks: make([]int, len(guests))}
 	order, came := make([]int, len(guests)), 0
 	for k := range guests {
@@ -278,7 +279,7 @@ func seatGuests(guests []lobby.Guest, workers, need, spares int) *lobby.Seats {
 			came++
 		}
 	}
-	if len(guests) < need || need == 0 && came == 0 {
+	if len(guests) < need || need == 0 && came == 0 || len(guests)-came < waiting {
 		return s
 	}
 	slices.SortStableFunc(order, func(a, b int) int {

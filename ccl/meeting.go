@@ -48,6 +48,7 @@ type meeting struct {
 
 // arrival is how a rank comes into a job that has grown.
 type arrival struct {
+	g      int64
 	fresh  []int                            // ranks that work, and have not the state
 	settle func(pool *cpu.Comm) *call.Fault // nil if the meeting counts
 	then   context.Context                  // of what follows
@@ -112,7 +113,7 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 	defer b.Close()
 	inject.At("grow.met")
 	m.then = ctx
-	return newWorld(short, b, &o, func() { b.Close() }, &arrival{fresh: m.seats.Fresh, settle: m.settle, then: ctx})
+	return newWorld(short, b, &o, func() { b.Close() }, &arrival{g: m.g, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
 }
 
 // secret is that of the new job: known to those that were told where it meets, and that know the one of the environment, if there is
@@ -244,7 +245,10 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 	}()
 	for {
 		inject.At("guest.waits")
-		g, err := lobby.Next(waits, s.Store, true)
+		g, err := lobby.Current(waits, s.Store)
+		if err == nil {
+			g, err = lobby.Next(waits, s.Store, g, true)
+		}
 		var c *Comm
 		moved := false
 		if err == nil {
@@ -308,9 +312,9 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan int64)
 	go func() {
-		for {
-			g, err := lobby.Next(ctx, store, false)
-			if err != nil {
+		for g := r.opt.born; ; { // none is missed, however late this goroutine begins
+			var err error
+			if g, err = lobby.Next(ctx, store, g, false); err != nil {
 				if ctx.Err() == nil {
 					r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows", r), "error", err)
 				}

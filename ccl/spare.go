@@ -115,7 +115,7 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 		if f := in.settle(pool.eng); f != nil {
 			return nil, f
 		}
-		r.fresh, ctx = slices.Contains(in.fresh, rank), in.then
+		r.opt.born, r.fresh, ctx = in.g, slices.Contains(in.fresh, rank), in.then
 	}
 	c, f := r.begin(ctx)
 	begun = true

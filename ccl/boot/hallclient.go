@@ -141,8 +141,8 @@ func (c *hallClient) connect(ctx context.Context) (*auth.Stream, error) {
 			c.patience = 0
 			c.mu.Unlock()
 			return conn, nil
-		case ctx.Err() != nil:
-			return nil, ended(ctx.Err(), "the context ended before the hall at "+c.addr+" was reached")
+		case endedBy(ctx) != nil:
+			return nil, ended(endedBy(ctx), "the context ended before the hall at "+c.addr+" was reached")
 		case errors.Is(err, auth.ErrUnauthorized), errors.Is(err, auth.ErrCipher):
 			return nil, fault(Unauthorized, "the hall at %s: %v", c.addr, err)
 		case errors.Is(err, auth.ErrVersion):
@@ -157,6 +157,14 @@ func (c *hallClient) connect(ctx context.Context) (*auth.Stream, error) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// endedBy is ctx.Err, or what it is about to be: a dialer looks at the clock itself.
+func endedBy(ctx context.Context) error {
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // dial makes a connection.

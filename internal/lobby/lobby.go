@@ -85,20 +85,19 @@ type Seats struct {
 // awhile is how long a guest waits for a call before it looks whether it has missed one: the lead that was to make it was lost.
 const awhile = time.Second
 
-// Next waits until a lead calls, for a guest that is announced if it counts as one that came: spares of the job are known without. It
-// returns the generation.
-func Next(ctx context.Context, s Store, announced bool) (int64, error) {
-	last, err := s.Add(ctx, prefix+"generation", 0)
-	if err != nil {
-		return 0, err
-	}
-	for g := last + 1; ; {
-		if announced {
+// Current returns the last generation that was called.
+func Current(ctx context.Context, s Store) (int64, error) { return s.Add(ctx, prefix+"generation", 0) }
+
+// Next waits until a lead calls the first generation after that one, and returns which it is. A newcomer announces itself before, so
+// that the lead knows of it; of spares of its job it knows.
+func Next(ctx context.Context, s Store, after int64, newcomer bool) (int64, error) {
+	for g := after + 1; ; g++ {
+		if newcomer {
 			if _, err := s.Add(ctx, key("came", g), 1); err != nil {
 				return 0, err
 			}
 		}
-		for {
+		for last := int64(0); last <= g; {
 			short, cancel := context.WithTimeout(ctx, awhile)
 			_, err := s.Get(short, key("call", g))
 			late := short.Err() != nil && ctx.Err() == nil
@@ -109,14 +108,10 @@ func Next(ctx context.Context, s Store, announced bool) (int64, error) {
 			if !late {
 				return 0, err
 			}
-			if last, err = s.Add(ctx, prefix+"generation", 0); err != nil {
+			if last, err = Current(ctx, s); err != nil {
 				return 0, err
 			}
-			if last > g {
-				break
-			}
 		}
-		g = last + 1
 	}
 }
 

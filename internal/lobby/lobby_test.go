@@ -83,7 +83,11 @@ func TestGenerations(t *testing.T) {
 	guest := func(pid int) <-chan seat {
 		out := make(chan seat, 1)
 		go func() {
-			g, err := Next(ctx, s, true)
+			last, err := Current(ctx, s)
+			g := int64(0)
+			if err == nil {
+				g, err = Next(ctx, s, last, true)
+			}
 			if err == nil {
 				var one seat
 				one.g = g
@@ -128,7 +132,7 @@ func TestGenerations(t *testing.T) {
 func TestDeadGuest(t *testing.T) {
 	ctx, s := t.Context(), newBoard()
 	gone, end := context.WithCancel(ctx)
-	go Next(gone, s, true)
+	go Next(gone, s, 0, true)
 	require.Eventually(t, func() bool { w, _ := Waiting(ctx, s); return w == 1 }, long, time.Millisecond)
 	end()
 	_, guests, err := Call(ctx, s, 0, 20*time.Millisecond)
@@ -146,8 +150,9 @@ func TestLostLead(t *testing.T) {
 			ctx, s := t.Context(), newBoard()
 			taken := make(chan int64, 1)
 			go func() {
-				for {
-					g, err := Next(ctx, s, true)
+				for after := int64(0); ; {
+					g, err := Next(ctx, s, after, true)
+					after = g
 					if err != nil {
 						return
 					}

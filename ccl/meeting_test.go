@@ -1,0 +1,34 @@
+package ccl
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/lobby"
+)
+
+// Who gets which rank: spares of the job by their number, then newcomers as they came; the first of all work.
+func TestSeatGuests(t *testing.T) {
+	spare, new := func(w int) lobby.Guest { return lobby.Guest{Spare: w + 1} }, lobby.Guest{}
+	for _, tc := range []struct {
+		name                           string
+		guests                         []lobby.Guest
+		workers, need, spares, waiting int
+		ranks                          []int
+		size, waits                    int
+		fresh                          []int
+	}{
+		{"nobody", nil, 4, 1, 1, 0, []int{}, 0, 0, nil},
+		{"one works", []lobby.Guest{new}, 3, 1, 0, 0, []int{3}, 4, 0, []int{3}},
+		{"one too few", []lobby.Guest{new}, 2, 2, 0, 0, []int{-1}, 0, 0, nil},
+		{"more than there is room for", []lobby.Guest{new, new, new}, 2, 1, 1, 0, []int{2, 3, -1}, 4, 1, []int{2}},
+		{"a spare comes first", []lobby.Guest{new, spare(5), spare(4)}, 4, 1, 2, 2, []int{6, 5, 4}, 7, 2, []int{4}},
+		{"nobody is needed, and nobody came", []lobby.Guest{spare(4)}, 4, 0, 2, 1, []int{-1}, 0, 0, nil},
+		{"a new spare", []lobby.Guest{new, spare(4)}, 4, 0, 2, 1, []int{5, 4}, 6, 2, nil},
+		{"a spare has not answered", []lobby.Guest{new}, 4, 0, 2, 1, []int{-1}, 0, 0, nil},
+	} {
+		s := seatGuests(tc.guests, tc.workers, tc.need, tc.spares, tc.waiting)
+		require.Equal(t, &lobby.Seats{Ranks: tc.ranks, Size: tc.size, Spares: tc.waits, Fresh: tc.fresh}, s, tc.name)
+	}
+}
