@@ -80,7 +80,7 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 			ordered.Claim(unsafe.Add(unsafe.Pointer(c.slots.own.At(round+1)), 64), ahead)
 		}
 		if ahead := c.local.Layout.SentAhead; ahead > 0 && n <= tuning.SentAheadTo {
-			ordered.Claim(unsafe.Pointer(c.slots.own.At(round+ahead)), tuning.BehindFlag(n)+n)
+			ordered.Claim(unsafe.Pointer(c.local.Flag(c.me, round+ahead)), region.BehindFlag(n)+n)
 		}
 		return nil
 	}
