@@ -52,11 +52,11 @@ func IsCertain(s *Site, w int) bool {
 	if stood && !h.since(again) {
 		return false
 	}
-	return ever && now-h.last <= j.trusted() || len(j.World.dead) == len(j.World.ended)
+	return ever && now-h.last <= trusted(j) || len(j.World.dead) == len(j.World.ended)
 }
 
 // trusted is how long a process may be silent, or have stood still, and others certainly have not given it up and gone on.
-func (j *Job) trusted() time.Duration { return j.peer / 2 }
+func trusted(j *Job) time.Duration { return j.peer / 2 }
 
 // heard is the last time for which another host was heard, without a break, in time lived.
 type heard struct{ first, last time.Duration }

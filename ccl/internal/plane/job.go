@@ -137,7 +137,7 @@ func EnterJob(id string, peer time.Duration) *Job {
 		j = &Job{id: id, peer: peer, World: newMembership(), comms: comms{}, sites: map[int]*Site{}}
 		j.Life.StopCh, j.Life.steps = make(chan struct{}), map[string]*step{}
 		j.Time.Coarse.Start()
-		j.Time.Lived.Notice(j.trusted())
+		j.Time.Lived.Notice(trusted(j))
 		j.Time.naps.Open()
 		jobs.m[id] = j
 	}
