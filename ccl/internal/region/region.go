@@ -107,9 +107,11 @@ type Draft struct {
 	Ballot, Off uint64 // of the proposal, and where the memory lies
 }
 
+const draftAt = 40 // in what a rank has
+
 // Draft is what r says that it has made, and zero while it says something else.
 func (g *Region) Draft(r int) Draft {
-	at := regionHead + r*g.rank + 32
+	at := regionHead + r*g.rank + draftAt
 	d := Draft{Ballot: g.word(at).Load(), Attempt: uint32(g.word(at + 8).Load()), Off: g.word(at + 16).Load()}
 	if g.word(at+8).Load() != uint64(d.Attempt) || g.word(at).Load() != d.Ballot {
 		return Draft{}
@@ -120,7 +122,7 @@ func (g *Region) Draft(r int) Draft {
 // SetDraft says what r, the caller's rank, has made. A reader takes no word of one draft for another's: while they change, the
 // ballot is none.
 func (g *Region) SetDraft(r int, d Draft) {
-	at := regionHead + r*g.rank + 32
+	at := regionHead + r*g.rank + draftAt
 	g.word(at).Store(0)
 	g.word(at + 8).Store(uint64(d.Attempt))
 	g.word(at + 16).Store(d.Off)

@@ -45,7 +45,8 @@ func testRegionLayout(t *testing.T, n int) {
 		add("core", r, unsafe.Pointer(g.Core(r)), 8)
 		add("wanted", r, unsafe.Pointer(g.Wanted(r)), 8)
 		add("request", r, unsafe.Pointer(g.Request(r)), 8)
-		add("draft", r, unsafe.Pointer(g.word(regionHead+r*g.rank+32)), 24)
+		add("draft", r, unsafe.Pointer(g.word(regionHead+r*g.rank+draftAt)), 24)
+		add("rests", r, unsafe.Pointer(g.Rests(r)), 8)
 		add("row", r, unsafe.Pointer(g.Row(r)), 8)
 		for seq := range uint64(tuning.CallsKept(n)) {
 			add("call", r, unsafe.Pointer(g.Call(r, seq)), recordBytes)
