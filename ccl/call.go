@@ -151,12 +151,14 @@ func (a *args) kernels(k *call.Call, scaled factors) {
 // isOwn reports whether no engine makes calls of kind k, but package ccl itself: Split, Window.
 func isOwn(k call.Kind) bool { return k > call.Barrier }
 
-// makeOwn makes a call of such a kind, which all ranks make, by f.
+// makeOwn makes a call of such a kind, which all ranks make, by f. It looks first whether the Comm is in a call: that of another
+// goroutine must not find f.
 func makeOwn(ctx context.Context, c *Comm, kind call.Kind, f func(k *call.Call) *call.Fault) error {
-	if !c.isNil() {
-		c.calling.makes = f
-		defer func() { c.calling.makes = nil }()
+	if err := callable(ctx, c, kind); err != nil {
+		return err
 	}
+	c.calling.makes = f
+	defer func() { c.calling.makes = nil }()
 	return c.block(ctx, &args{kind: kind, root: noRoot})
 }
 
@@ -171,7 +173,7 @@ func (c *Comm) run(ctx context.Context) *call.Fault {
 		return c.eng.Ended(call.ContextFault(err))
 	}
 	switch { // the rest is what carryOut does, with fewer functions in the way of a small call
-	case c.calling.makes != nil:
+	case isOwn(c.calling.call.Kind):
 		return c.calling.makes(&c.calling.call)
 	case c.watchers.some || trace.IsEnabled():
 		return c.observe(ctx, c.calling.one[:])

@@ -45,7 +45,7 @@ func TestPromisesAreShown(t *testing.T) {
 			require.True(t, tests[name], "%s is no test", name)
 		}
 	}
-	require.Len(t, promised, 19)
+	require.Len(t, promised, 20)
 	text, err = os.ReadFile(failures)
 	require.NoError(t, err)
 	for _, m := range regexp.MustCompile("`(Test[A-Z0-9]\\w*)`").FindAllSubmatch(text, -1) {

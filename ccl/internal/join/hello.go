@@ -26,7 +26,7 @@ var process = func() (t [16]byte) {
 // What ranks have in common comes first, which the bootstrap's table of all hellos has once: in a job of many hosts a rank adds its
 // process alone. The options as text follow only where they differ: see differ.
 const (
-	helloMagic = "goccl\x00\x00\x02"
+	helloMagic = "goccl\x00\x00\x03"
 	helloBytes = 8 + 8 + 16 + 16
 	seedBytes  = 16
 )

@@ -25,6 +25,8 @@ const (
 
 	laneTrip = 2 * time.Millisecond // for each so long that a round trip takes, a lane pays
 	tripMost = 8                    // lanes, where nobody has said how many
+
+	laneWait = 2 * time.Second // for a lane more: the peer, or a wall between, may take no further connections
 )
 
 // share returns piece lane of lanes, about equal ones of a message, and where it begins. Pieces begin at multiples of the size of
@@ -51,9 +53,12 @@ func (c *ends) LinkFor(ctx context.Context, peer int, cl class, bytes int) (*Lin
 	}
 	lanes := []*Link{l}
 	for n := lanesFor(l.conn.RoundTrip(), environ.Sockets.Get()); len(lanes) < n; {
-		x, err := c.openLane(ctx, l, len(lanes))
-		if tcp.IsOwnTrouble(err) {
-			break // no more files: fewer lanes do
+		limited, cancel := context.WithTimeout(ctx, laneWait)
+		x, err := c.openLane(limited, l, len(lanes))
+		late := limited.Err() != nil && ctx.Err() == nil && c.rank.Fate.Cause() == nil
+		cancel()
+		if err != nil && (late || tcp.IsOwnTrouble(err)) {
+			break // no more files here, or there: fewer lanes do
 		}
 		if err != nil {
 			return nil, c.notDialed(ctx, l.peer, err)
