@@ -57,12 +57,13 @@ type Notice struct {
 	Ended  []int32 // of the ranks that are no members: those whose end is certain
 	For    []int32 // the ranks that say this, where it is not the sender alone
 	Left   []int32 // ranks that have closed the Comm, as the sender has seen or heard
+	Sure   []int32 // those of Left that certainly have: see Asks.HasEnded
 }
 
 // Same reports whether n says what o does, as far as a glance tells: with the very same lists.
 func (n *Notice) Same(o *Notice) bool {
 	return n.Kind == o.Kind && n.Lead == o.Lead && n.Ballot == o.Ballot &&
-		same(n.Ranks, o.Ranks) && same(n.Ended, o.Ended) && same(n.For, o.For) && same(n.Left, o.Left)
+		same(n.Ranks, o.Ranks) && same(n.Ended, o.Ended) && same(n.For, o.For) && same(n.Left, o.Left) && same(n.Sure, o.Sure)
 }
 
 func same(a, b []int32) bool {
@@ -114,6 +115,7 @@ type Party struct {
 	size   int
 	gone   set
 	left   []int32 // of those that are gone: they have closed the Comm
+	sure   []int32 // of these: certainly
 	ballot uint64
 	made   uint64 // the ballot of the last proposal for which Make was called
 	tree   tree
@@ -128,8 +130,8 @@ type Asks struct {
 	// HasEnded reports whether it is certain that rank r, which is gone, has ended: it is not only silent or out of reach.
 	// Where it is nil nothing is certain.
 	HasEnded func(r int) bool
-	// HasLeft reports whether rank r, which is gone, has closed the Comm: those above this rank in the tree are told. They
-	// may have no other way to know. Where it is nil no rank has.
+	// HasLeft reports whether rank r, which is gone, seems to have closed the Comm: those above this rank in the tree are told. They
+	// may have no other way to know, and would wait for it. Where it is nil no rank has.
 	HasLeft func(r int) bool
 	// Tree is how ranks speak with the lead. Where it is nil each speaks with the lead itself.
 	Tree Tree

@@ -30,7 +30,7 @@ func (p *Party) Hear(r int, n Notice) {
 	if p.End != Open || p.gone.has(r) {
 		return
 	}
-	p.leaves(n.Left)
+	p.leaves(n.Left, n.Sure)
 	switch {
 	case p.End != Open:
 	case n.Kind == Quit:
@@ -40,7 +40,7 @@ func (p *Party) Hear(r int, n Notice) {
 		p.early = append(p.early, Letter{r, n})
 	case int(n.Lead) < p.tree.lead: // it will say so again to this lead, once it knows who has left
 		if len(p.left) > 0 && !(r == p.tree.up) {
-			p.post(r, Notice{Kind: Alive, Left: p.left})
+			p.post(r, Notice{Kind: Alive, Left: p.left, Sure: p.sure})
 		}
 	case r == p.tree.up:
 		p.hearLead(n)
@@ -149,7 +149,7 @@ func (p *Party) decided(n *Notice) bool {
 // make of it must be the same on all.
 func (p *Party) certain() (ended []int32) {
 	for r := range p.size {
-		if p.gone.has(r) && !p.isMember(r) && (p.HasEnded != nil && p.HasEnded(r) || slices.Contains(p.left, int32(r))) {
+		if p.gone.has(r) && !p.isMember(r) && (p.HasEnded != nil && p.HasEnded(r) || slices.Contains(p.sure, int32(r))) {
 			ended = append(ended, int32(r))
 		}
 	}

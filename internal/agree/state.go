@@ -8,7 +8,8 @@ import (
 // Clone returns a Party that goes on by itself, for a checker that explores what may happen.
 func (p *Party) Clone() *Party {
 	q := *p
-	q.gone, q.left, q.Post, q.early = slices.Clone(p.gone), slices.Clone(p.left), slices.Clone(p.Post), slices.Clone(p.early)
+	q.gone, q.left, q.sure = slices.Clone(p.gone), slices.Clone(p.left), slices.Clone(p.sure)
+	q.Post, q.early = slices.Clone(p.Post), slices.Clone(p.early)
 	q.tree.said = slices.Clone(p.tree.said)
 	return &q // the lists of a Notice are never written to, nor is tree.via
 }
@@ -28,7 +29,7 @@ func (p *Party) Append(b []byte) []byte {
 	for _, v := range []uint64{p.ballot, p.made, t.asked} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
-	b = appendLists(b, p.Ranks, p.Ended, p.left)
+	b = appendLists(b, p.Ranks, p.Ended, p.left, p.sure)
 	for _, a := range t.said {
 		b = append(b, byte(a.kind))
 		if a.kind != 0 {
@@ -56,7 +57,7 @@ func (n *Notice) Append(b []byte) []byte {
 	if n.Kind == 0 {
 		return b
 	}
-	return appendLists(binary.LittleEndian.AppendUint64(append(b, byte(n.Lead)), n.Ballot), n.Ranks, n.Ended, n.For, n.Left)
+	return appendLists(binary.LittleEndian.AppendUint64(append(b, byte(n.Lead)), n.Ballot), n.Ranks, n.Ended, n.For, n.Left, n.Sure)
 }
 
 func appendLists(b []byte, lists ...[]int32) []byte {

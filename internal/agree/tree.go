@@ -91,6 +91,9 @@ func (p *Party) Look(gone func(r int) bool) {
 			p.gone.add(r)
 			if p.HasLeft != nil && p.HasLeft(r) {
 				p.left = append(p.left, int32(r))
+				if p.HasEnded != nil && p.HasEnded(r) {
+					p.sure = append(p.sure, int32(r))
+				}
 			}
 		}
 	}
@@ -100,8 +103,13 @@ func (p *Party) Look(gone func(r int) bool) {
 	p.advance()
 }
 
-// leaves notes that ranks have closed the Comm, as another says.
-func (p *Party) leaves(ranks []int32) {
+// leaves notes that ranks have closed the Comm, as another says, and which of them certainly have.
+func (p *Party) leaves(ranks, sure []int32) {
+	for _, r := range sure {
+		if !slices.Contains(p.sure, r) {
+			p.sure = append(p.sure, r)
+		}
+	}
 	changed := false
 	for _, r := range ranks {
 		if int(r) != p.Me && !p.gone.has(int(r)) {
@@ -126,7 +134,7 @@ func (p *Party) settle() {
 	if lead != t.lead {
 		t.lead, t.phase, t.asked, t.sent = lead, gathering, 0, false
 		if len(p.left) > 0 { // of which those below may not hear otherwise
-			p.tell(Notice{Kind: Alive, Left: p.left})
+			p.tell(Notice{Kind: Alive, Left: p.left, Sure: p.sure})
 		}
 	} else if t.up != up {
 		t.sent = false
@@ -326,12 +334,12 @@ func (p *Party) Report() {
 // answer says up what this rank and those below it have answered in this phase.
 func (p *Party) answer() {
 	t := &p.tree
-	n := Notice{Kind: Here, Left: p.left}
+	n := Notice{Kind: Here, Left: p.left, Sure: p.sure}
 	switch {
 	case t.phase == proposing:
-		n = Notice{Kind: Ready, Ballot: p.ballot, Left: p.left}
+		n = Notice{Kind: Ready, Ballot: p.ballot, Left: p.left, Sure: p.sure}
 	case t.phase == telling:
-		n = Notice{Kind: Decided, Ballot: p.ballot, Left: p.left}
+		n = Notice{Kind: Decided, Ballot: p.ballot, Left: p.left, Sure: p.sure}
 	case p.Decided:
 		n.Ballot, n.Ranks, n.Ended = p.ballot, p.Ranks, p.Ended
 	}

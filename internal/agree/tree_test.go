@@ -1,6 +1,7 @@
 package agree
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -161,7 +162,8 @@ func TestReport(t *testing.T) {
 
 // Who has closed the Comm only those know that speak with it: all others hear of it, those above and those below.
 func TestLeft(t *testing.T) {
-	for _, closed := range []int{0, 1, 4} {
+	for i := range 6 {
+		closed, certain := []int{0, 1, 4}[i/2], i%2 == 0
 		m := manyOf(wide{7, 2}, lost(closed))
 		seen := func(r int) func(int) bool {
 			return func(x int) bool { return x == closed && m.all[r].Waits(x) }
@@ -169,6 +171,7 @@ func TestLeft(t *testing.T) {
 		for r, p := range m.all {
 			if r != closed {
 				p.HasLeft = lost(closed)
+				p.HasEnded = func(x int) bool { return certain && x == closed }
 				p.Look(lost())
 			}
 		}
@@ -183,7 +186,8 @@ func TestLeft(t *testing.T) {
 			if r != closed {
 				require.Equal(t, Agreed, p.End, "rank %d, where %d has closed", r, closed)
 				require.Len(t, p.Ranks, 6)
-				require.Equal(t, []int32{int32(closed)}, p.Ended)
+				require.Equal(t, certain, slices.Equal([]int32{int32(closed)}, p.Ended))
+				require.Equal(t, !certain, len(p.Ended) == 0)
 			}
 		}
 	}

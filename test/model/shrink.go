@@ -84,7 +84,7 @@ func (s *shrinkState) runs(r int) bool {
 func (m *shrinking) act(s *shrinkState, r int, f func(p *agree.Party)) {
 	p := s.parties[r].Clone()
 	s.parties[r] = p
-	p.HasEnded = func(o int) bool { return m.spares > 0 && has(s.certain[r], o) }
+	p.HasEnded = func(o int) bool { return has(s.closed, o) || m.spares > 0 && has(s.certain[r], o) }
 	p.HasLeft = func(o int) bool { return has(s.closed, o) }
 	f(p)
 	p.HasEnded, p.HasLeft = nil, nil

@@ -49,7 +49,7 @@ func IsCertain(s *Site, w int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	h, ever := s.near.heard[j.World.Topo.Node(w)]
-	if stood && !h.since(again) {
+	if stood && !h.since(again, unbroken(j)) {
 		return false
 	}
 	return ever && now-h.last <= trusted(j) || len(j.World.dead) == len(j.World.ended)
@@ -61,19 +61,20 @@ func trusted(j *Job) time.Duration { return j.peer / 2 }
 // heard is the last time for which another host was heard, without a break, in time lived.
 type heard struct{ first, last time.Duration }
 
-// unbroken is how long a host that beats may say nothing. It takes less to read all that was sent to a process that stood still.
-const unbroken = leastSilence
+// unbroken is how long a host that beats may say nothing; it beats once in idleTick, or a little later. It takes less to read all that
+// was sent to a process that stood still.
+func unbroken(j *Job) time.Duration { return max(leastSilence, 2*j.idleTick()) }
 
-// since reports whether a host was heard for a while after that.
-func (h heard) since(t time.Duration) bool { return h.last-max(h.first, t) >= unbroken }
+// since reports whether a host was heard for so long after t.
+func (h heard) since(t, long time.Duration) bool { return h.last-max(h.first, t) >= long }
 
 // hear notes that something has come from host h.
 func (s *neighborhood) hear(h int) {
-	now := s.host.Job.Time.Lived.Now()
+	now, long := s.host.Job.Time.Lived.Now(), unbroken(s.host.Job)
 	s.host.Job.mu.Lock()
 	defer s.host.Job.mu.Unlock()
 	was, ever := s.heard[h]
-	if !ever || now-was.last > unbroken {
+	if !ever || now-was.last > long {
 		was.first = now
 	}
 	was.last = now

@@ -105,7 +105,7 @@ func TestEndOfAConnectionIsAskedFor(t *testing.T) {
 // What a host says of the end of a process there makes it certain only where that cannot have gone on without this one before: while
 // this one stood still, or on the other side of a partition.
 func TestIsCertain(t *testing.T) {
-	const peer = 4 * time.Second
+	const peer, unbroken = 4 * time.Second, leastSilence
 	for _, tc := range []struct {
 		name string
 		peer time.Duration
@@ -148,6 +148,13 @@ func TestIsCertain(t *testing.T) {
 		{"this one stood still, and hears it again", peer, func(_ *Site, lives func(time.Duration, bool), stands func()) {
 			stands()
 			lives(2*unbroken, true)
+		}, true},
+		{"this one stood still, and hears it again, seldom, as both are idle", 8 * time.Second, func(s *Site, lives func(time.Duration, bool), stands func()) {
+			stands()
+			for range 4 {
+				lives(time.Second+tick, false)
+				s.near.hear(0)
+			}
 		}, true},
 		{"nobody is given up for silence", -1, func(s *Site, _ func(time.Duration, bool), stands func()) {
 			s.Job.World.lose(2, false)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -163,7 +164,6 @@ func (s *Site) checkPulses(beats bool) {
 		s.Job.mu.Unlock()
 		return
 	}
-	out := s.Here.isOutside()
 	now := s.Job.Time.Lived.Now()
 	var bar time.Duration
 	if beats {
@@ -190,6 +190,7 @@ func (s *Site) checkPulses(beats bool) {
 			}
 		}
 	}
+	out := s.Here.isOutside() // looked at last: who has given this process up says so before it ends
 	s.Here.processes.guarded = s.Here.guard()
 	s.Job.mu.Unlock()
 	if len(left)+len(losses) > 0 || out {
@@ -217,6 +218,9 @@ func (s *host) noteOut(w int) {
 
 // isOutside reports whether a rank of this process is believed to be lost, and this process has not heard of it. Job.mu is held.
 func (s *host) isOutside() bool {
+	if s.processes.pulses == nil {
+		return false
+	}
 	for l, first := range s.Procs {
 		if first == s.Mine && s.processes.pulses[l].out.Load() != 0 && !s.Job.World.dead[s.Job.World.Topo.Rank(s.Node, l)] {
 			return true
@@ -241,7 +245,8 @@ func believeOut(s *Site) {
 	}
 }
 
-// lostProcess reports the ranks of the process whose lowest rank is first.
+// lostProcess reports the ranks of the process whose lowest rank is first, unless the others have given up all ranks of this
+// one: they may have come to their end without it.
 func (s *Site) lostProcess(first int, why error) {
 	s.Job.mu.Lock()
 	for i := range s.Here.processes.others { // also where only its socket tells
@@ -250,6 +255,10 @@ func (s *Site) lostProcess(first int, why error) {
 		}
 	}
 	s.Job.mu.Unlock()
+	CatchUp(s)
+	if !slices.ContainsFunc(s.Here.ranksOf(s.Here.Mine), func(w int) bool { return !s.Job.IsLost(w) }) {
+		return
+	}
 	for _, w := range s.Here.ranksOf(first) {
 		s.Lost(w, why)
 	}

@@ -248,9 +248,21 @@ func (s *Site) isStale(e *event.Event) bool {
 	return s.Job.World.dead[w]
 }
 
+// CatchUp reads what the others of the host have said: in the log, and in this process's pulse what they believe of its ranks, where the
+// log has gone on without it.
+func CatchUp(s *Site) {
+	s.Scan()
+	s.Job.mu.Lock()
+	out := s.Here.isOutside()
+	s.Job.mu.Unlock()
+	if out {
+		believeOut(s)
+	}
+}
+
 // isGivenUp reports whether the others have given this process up.
 func (s *Site) isGivenUp() bool {
-	s.Scan()
+	CatchUp(s)
 	return s.Job.IsLost(s.Here.Mine)
 }
 

@@ -109,10 +109,11 @@ type Draft struct {
 
 const draftAt = 40 // in what a rank has
 
-// Draft is what r says that it has made, and zero while it says something else.
+// Draft is what r says that it has made, and zero while it says something else. Between two looks at one attempt, a ballot stands
+// behind the words that belong to it.
 func (g *Region) Draft(r int) Draft {
 	at := regionHead + r*g.rank + draftAt
-	d := Draft{Ballot: g.word(at).Load(), Attempt: uint32(g.word(at + 8).Load()), Off: g.word(at + 16).Load()}
+	d := Draft{Attempt: uint32(g.word(at + 8).Load()), Ballot: g.word(at).Load(), Off: g.word(at + 16).Load()}
 	if g.word(at+8).Load() != uint64(d.Attempt) || g.word(at).Load() != d.Ballot {
 		return Draft{}
 	}

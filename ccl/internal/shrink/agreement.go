@@ -141,10 +141,8 @@ func (a *Agreement) look() []bool {
 			gone[r] = a.lines[r].far.gone // it has refused: that it is said to have left is not enough, see Site.KnownLeft
 		}
 	}
-	if len(over) > 0 {
-		c.rank.Site.Scan() // ranks that have decided without this one have heard before that it is lost
-	}
-	if c.rank.Site.Job.IsLost(c.rank.Group.World(a.Rank)) {
+	// Ranks that have decided without this one, or closed the Comm since, have heard before that it is lost.
+	if plane.CatchUp(c.rank.Site); c.rank.Site.Job.IsLost(c.rank.Group.World(a.Rank)) {
 		a.Party.Lost()
 	}
 	for _, r := range over {
@@ -166,10 +164,11 @@ func (a *Agreement) hasEnded(r int) bool {
 	return a.lines[r] != nil && a.lines[r].far.gone && plane.IsCertain(c.Site, c.Group.World(r))
 }
 
-// hasLeft reports whether rank r, which is gone, has closed the Comm, as only those know that speak with it.
+// hasLeft reports whether rank r, which is gone, has closed the Comm, as only those see that speak with it. Whether it certainly has is
+// what hasEnded says.
 func (a *Agreement) hasLeft(r int) bool {
 	c := a.c.rank
-	return !c.Site.Job.IsLost(c.Group.World(r)) && a.hasEnded(r)
+	return !c.Site.Job.IsLost(c.Group.World(r)) && (a.isHere(r) || a.lines[r] != nil && a.lines[r].far.gone)
 }
 
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.

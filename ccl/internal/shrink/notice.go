@@ -21,16 +21,17 @@ type notice struct {
 	ended   []int32
 	of      []int32 // agree.Notice.For
 	left    []int32
+	sure    []int32
 }
 
 // noticeOf is what n says, in that attempt.
 func noticeOf(n *agree.Notice, attempt uint32) notice {
-	return notice{kind: n.Kind, attempt: attempt, lead: n.Lead, ballot: n.Ballot, ranks: n.Ranks, ended: n.Ended, of: n.For, left: n.Left}
+	return notice{kind: n.Kind, attempt: attempt, lead: n.Lead, ballot: n.Ballot, ranks: n.Ranks, ended: n.Ended, of: n.For, left: n.Left, sure: n.Sure}
 }
 
 // says is n without what package agree does not know.
 func (n *notice) says() agree.Notice {
-	return agree.Notice{Kind: n.kind, Lead: n.lead, Ballot: n.ballot, Ranks: n.ranks, Ended: n.ended, For: n.of, Left: n.left}
+	return agree.Notice{Kind: n.kind, Lead: n.lead, Ballot: n.ballot, Ranks: n.ranks, Ended: n.ended, For: n.of, Left: n.left, Sure: n.sure}
 }
 
 func (n *notice) missing() (list []int) {
@@ -47,14 +48,14 @@ func ranks32(list []int) (r []int32) {
 	return r
 }
 
-// noticeHead precedes the lists of a notice: ranks, ended, of and left. A list is runs of consecutive ranks, 8 bytes
+// noticeHead precedes the lists of a notice: ranks, ended, of, left and sure. A list is runs of consecutive ranks, 8 bytes
 // each: the first, and how many. So the members of a large Comm take 8 bytes for each gap that the lost leave, and not 4 for
 // each member.
 //
 //	0 bytes, with this head 4 | 4 CRC32C of the rest 4 | 8 kind 1 | 9 code 1 | 10 zero 2 |
-//	12 attempt 4 | 16 ballot 8 | 24 lead 4 | 28 runs of each list 4 * 4
+//	12 attempt 4 | 16 ballot 8 | 24 lead 4 | 28 runs of each list 5 * 4
 const (
-	lists      = 4
+	lists      = 5
 	noticeHead = 28 + 4*lists
 	runBytes   = 8
 )
@@ -67,7 +68,7 @@ func (n *notice) append(b []byte) []byte {
 	b = le.AppendUint64(b, n.ballot)
 	b = le.AppendUint32(b, uint32(n.lead))
 	b = append(b, make([]byte, 4*lists)...)
-	for i, list := range [lists][]int32{n.ranks, n.ended, n.of, n.left} {
+	for i, list := range [lists][]int32{n.ranks, n.ended, n.of, n.left, n.sure} {
 		before := len(b)
 		b = appendRuns(b, list)
 		le.PutUint32(b[from+28+4*i:], uint32(len(b)-before)/runBytes)
@@ -122,7 +123,7 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 		return notice{}, 0, errNotice
 	}
 	rest := b[noticeHead:]
-	for i, list := range [lists]*[]int32{&n.ranks, &n.ended, &n.of, &n.left} {
+	for i, list := range [lists]*[]int32{&n.ranks, &n.ended, &n.of, &n.left, &n.sure} {
 		if *list, rest, err = parseRuns(rest, le.Uint32(b[28+4*i:]), size); err != nil {
 			return notice{}, 0, err
 		}

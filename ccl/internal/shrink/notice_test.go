@@ -18,7 +18,7 @@ func TestNotice(t *testing.T) {
 		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}},
 		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, ended: []int32{2, 0}},
 		{kind: agree.Ready, lead: 1, ballot: 7, of: []int32{0, 1, 3}},
-		{kind: agree.Here, lead: 3, ballot: 7, ranks: []int32{1, 2}, ended: []int32{0}, of: []int32{2}, left: []int32{0}},
+		{kind: agree.Here, lead: 3, ballot: 7, ranks: []int32{1, 2}, ended: []int32{0}, of: []int32{2}, left: []int32{0, 3}, sure: []int32{3}},
 		{kind: agree.Quit, code: call.Closed, ranks: []int32{1}},
 	} {
 		b := n.append([]byte("before"))[len("before"):]
