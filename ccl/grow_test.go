@@ -191,8 +191,7 @@ func TestGrowWithSpares(t *testing.T) {
 // A spare is used, and a newcomer takes its place as one; then that is used.
 func TestGrowRefills(t *testing.T) {
 	j := newGrowing(t)
-	var end func(c *ccl.Comm)
-	end = func(c *ccl.Comm) {
+	end := func(c *ccl.Comm) {
 		assert.Equal(t, []int{1}, c.Fresh())
 		works(j.ctx, t, c)
 		c.Close()

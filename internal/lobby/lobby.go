@@ -41,7 +41,7 @@ const prefix = "goccl/"
 
 func key(what string, id any) string { return fmt.Sprintf("%s%s/%v", prefix, what, id) }
 
-// The keys that a launcher uses.
+// Over is the key that is set once the job is over.
 const Over = prefix + "over"
 
 // Gone is set once the process of the guest with that ID has ended.

@@ -49,11 +49,8 @@ func (b *Book) At(r int) netip.AddrPort {
 	if !is {
 		i--
 	}
-	at, addr := b.host[i], netip.Addr{}
-	if at < uint32(len(b.v4)) {
-		addr = netip.AddrFrom4(b.v4[at])
-	} else {
-		addr = b.other[^at]
+	if at := b.host[i]; at >= uint32(len(b.v4)) {
+		return netip.AddrPortFrom(b.other[^at], b.port[r])
 	}
-	return netip.AddrPortFrom(addr, b.port[r])
+	return netip.AddrPortFrom(netip.AddrFrom4(b.v4[b.host[i]]), b.port[r])
 }
