@@ -228,6 +228,20 @@ func TestReplacedWithCheckpoints(t *testing.T) {
 	}
 }
 
+// What no spare can mend ends the run, and the checkpoint that is under way is whole before that.
+func TestSparesEndWell(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "c")
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, small+"3 -zero 1 -every 1 -clip 0 -lr 1e20 -save "+dir)
+		c.spares = 1
+		require.NoError(t, c.place(2))
+		last, err := keepOn(t.Context(), world, c, &run{out: io.Discard})
+		require.ErrorContains(t, err, "not finite")
+		require.NoError(t, last.Close())
+	}, ccltest.Spares(1))
+	require.FileExists(t, filepath.Join(dir, "step-00000001", "index.json"))
+}
+
 // A trainer that has not come to the state of the one before does not take its place: where all ranks hold the same, that is the
 // only one that has it.
 func TestStateIsKept(t *testing.T) {
