@@ -228,6 +228,20 @@ func TestReplacedWithCheckpoints(t *testing.T) {
 	}
 }
 
+// What is in the memory of one rank alone is refused where that rank may be replaced.
+func TestSparesRefuse(t *testing.T) {
+	for _, flag := range []string{"-csv f", "-svg f", "-norms"} {
+		_, err := parse(strings.Fields("-spares 1 "+flag), io.Discard)
+		require.ErrorContains(t, err, strings.Fields(flag)[0]+" begins anew when a rank is replaced")
+		c, err := parse(strings.Fields(flag), io.Discard)
+		require.NoError(t, err)
+		require.NoError(t, c.adopt(4, 4))
+		c, err = parse(strings.Fields(flag), io.Discard)
+		require.NoError(t, err)
+		require.ErrorContains(t, c.adopt(4, 5), "with spares leave it out")
+	}
+}
+
 // What no spare can mend ends the run, and the checkpoint that is under way is whole before that.
 func TestSparesEndWell(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "c")
