@@ -199,10 +199,10 @@ func rooted[T Number](c *Comm, kind Kind, dst, src []T, counts []int, root int) 
 			return k, err
 		}
 		from = sum(counts[:root])
-	} else if c.rank == root {
-		if err := lengths(kind, names[1], len(*whole), k.N*c.size); err != nil {
-			return k, err
-		}
+	} else if c.rank != root { // a root that is no rank is refused later
+		return k, nil
+	} else if err := lengths(kind, names[1], len(*whole), k.N*c.size); err != nil {
+		return k, err
 	}
 	k.InPlace = isBlock(*part, *whole, from)
 	return k, nil

@@ -134,6 +134,20 @@ func collectives[T mpi.Number](t *testing.T, ctx context.Context, limit int) {
 	}
 }
 
+// TestNoSuchRoot has roots that are no ranks: every rank is told so, and none cuts a slice by them.
+func TestNoSuchRoot(t *testing.T) {
+	ctx, c := t.Context(), mpi.World()
+	src, all := []int64{1, 2}, make([]int64, 2*c.Size())
+	for _, root := range []int{-1, c.Size(), math.MinInt, math.MaxInt} {
+		require.ErrorIs(t, mpi.Gather(ctx, c, all, src, root), mpi.ErrRoot)
+		require.ErrorIs(t, mpi.Scatter(ctx, c, src, all, root), mpi.ErrRoot)
+		_, err := mpi.Igather(c, all, src, root)
+		require.ErrorIs(t, err, mpi.ErrRoot)
+		_, err = mpi.Iscatter(c, src, all, root)
+		require.ErrorIs(t, err, mpi.ErrRoot)
+	}
+}
+
 // rooted makes the collectives that have a root.
 func rooted[T mpi.Number](t *testing.T, ctx context.Context, c *mpi.Comm, k, root int) {
 	n, me := c.Size(), c.Rank()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -69,6 +70,16 @@ func TestStub(t *testing.T) {
 	require.NoError(t, mpi.Barrier(ctx, c))
 	require.NoError(t, mpi.Bcast(ctx, c, dst, 0))
 	require.ErrorIs(t, mpi.Bcast(ctx, c, dst, 1), mpi.ErrRoot)
+	for _, root := range []int{-1, 1, math.MinInt, math.MaxInt} { // in which no slice may be cut
+		require.ErrorIs(t, mpi.Gather(ctx, c, dst, src, root), mpi.ErrRoot)
+		require.ErrorIs(t, mpi.GatherV(ctx, c, dst, []int{3}, src, root), mpi.ErrRoot)
+		require.ErrorIs(t, mpi.Scatter(ctx, c, dst, src, root), mpi.ErrRoot)
+		require.ErrorIs(t, mpi.ScatterV(ctx, c, dst, src, []int{3}, root), mpi.ErrRoot)
+		_, err := mpi.Igather(c, dst, src, root)
+		require.ErrorIs(t, err, mpi.ErrRoot)
+		_, err = mpi.Iscatter(c, dst, src, root)
+		require.ErrorIs(t, err, mpi.ErrRoot)
+	}
 	require.ErrorIs(t, mpi.Send(ctx, c, src, 0, 0), mpi.ErrRank)
 	r, err := mpi.Iallreduce(c, dst, src, mpi.Sum)
 	require.NoError(t, err)

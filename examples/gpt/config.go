@@ -206,8 +206,24 @@ func (c *config) check(set map[string]bool) error {
 	case c.recover && c.every == 0:
 		return errors.New("-recover continues from the last checkpoint: give -every, which says how often one is written")
 	}
+	if err := c.replaceable(); err != nil {
+		return err
+	}
 	if c.np > 0 {
 		return c.place(c.np)
+	}
+	return nil
+}
+
+// replaceable says which flags need what is in the memory of a rank alone, and would be wrong once it is replaced.
+func (c *config) replaceable() error {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"csv", c.csv != ""}, {"svg", c.svg != ""}, {"norms", c.norms}} {
+		if c.spares > 0 && f.set {
+			return fmt.Errorf("-%s begins anew when a rank is replaced: with spares leave it out; -json has all steps", f.name)
+		}
 	}
 	return nil
 }

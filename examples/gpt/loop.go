@@ -96,8 +96,12 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if found {
 		h.Rewind(from)
 	}
-	if c.spares > 0 && r.lost != nil {
+	replaced := c.spares > 0 && r.lost != nil
+	if replaced {
 		if err := r.rewind(ctx, h, out, tr, from); err != nil {
+			return err
+		}
+		if err := saver.again(ctx, from); err != nil {
 			return err
 		}
 	}
@@ -114,7 +118,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		r.peak = mat.Peak()
 	}
 	peak := r.peak * float64(world.Size())
-	if c.spares == 0 || r.lost == nil {
+	if !replaced {
 		tr.greet(out, flops, peak)
 	}
 	state := tr.state()
@@ -161,10 +165,8 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			r.meter.step(from, step, c.steps, begin)
 		}
 		r.step, r.stopping = step, stopped[0] == 1 // which a rank that has heard of it keeps for one that is lost
-		if saver != nil && c.every > 0 && step%c.every == 0 {
-			if err := saver.begin(ctx, step); err != nil {
-				return err
-			}
+		if err := saver.after(ctx, step); err != nil {
+			return err
 		}
 	}
 	if stopped[0] == 1 {
@@ -182,13 +184,14 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	}
 	fmt.Fprintln(out)
 	if saver != nil {
-		if r.step > from {
+		ends := r.step > from || replaced // by a checkpoint, which the loss may have cost where it came after the last step
+		if ends {
 			err = saver.begin(ctx, r.step)
 		}
 		if err = errors.Join(err, saver.finish(ctx)); err != nil {
 			return err
 		}
-		if r.step > from {
+		if ends {
 			fmt.Fprintf(out, "saved step %d in %s\n", r.step, c.save)
 		}
 	}

@@ -23,6 +23,7 @@ type loss struct {
 // returns the last Comm.
 func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (last *ccl.Comm, err error) {
 	defer func() {
+		r.settle(ctx, nil) // a checkpoint under way is whole before its Comm ends
 		if failed := r.kept.close(); err == nil && !r.kept.over {
 			err = failed
 		}

@@ -148,7 +148,7 @@ func (tr *trainer) load(ctx context.Context, dir string) (step int, changed stri
 type saver struct {
 	*ckpt.Saver
 	tr    *trainer
-	saved int // step of the last one; -1: none
+	saved int // step of the last one, under way or whole; -1: none
 }
 
 func newSaver(ctx context.Context, tr *trainer) (*saver, error) {
@@ -156,9 +156,45 @@ func newSaver(ctx context.Context, tr *trainer) (*saver, error) {
 	return &saver{s, tr, -1}, err
 }
 
+// after starts the checkpoint of a step that it is time for. A nil saver has none.
+func (s *saver) after(ctx context.Context, step int) error {
+	if s == nil || s.tr.cfg.every == 0 || step == 0 || step%s.tr.cfg.every > 0 {
+		return nil
+	}
+	return s.begin(ctx, step)
+}
+
+// again goes on from a step that a replacement has come back to, whose own checkpoint the loss may have cost. It is collective.
+func (s *saver) again(ctx context.Context, from int) error {
+	if s == nil {
+		return nil
+	}
+	if err := s.upTo(ctx); err != nil {
+		return err
+	}
+	return s.after(ctx, from)
+}
+
+// upTo has the saver know the last checkpoint there is: steps that are made again are the same, to the bit, so those up to it are
+// not saved again. It is collective.
+func (s *saver) upTo(ctx context.Context) error {
+	dir, _, err := ckpt.Latest(ctx, s.tr.world, s.tr.cfg.save)
+	if errors.Is(err, os.ErrNotExist) { // on all ranks
+		return nil
+	}
+	var p progress
+	if err == nil {
+		err = ckpt.Load(ctx, s.tr.world, dir, &p, nil)
+	}
+	if err == nil {
+		s.saved = p.Step
+	}
+	return err
+}
+
 // begin starts the checkpoint of a step, once the one before is whole.
 func (s *saver) begin(ctx context.Context, step int) error {
-	if step == s.saved {
+	if step <= s.saved {
 		return nil
 	}
 	if err := s.finish(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -278,11 +279,18 @@ func kill(t testing.TB, cmd *exec.Cmd, n int, victims ...int) {
 			pids[v] = pid
 		}
 	}
+	var procs []*os.Process
 	for _, rank := range victims {
 		victim := pids[fmt.Sprintf("GOCCL_RANK=%d", rank)]
 		require.NotZero(t, victim, "a process with GOCCL_RANK=%d", rank)
 		p, err := os.FindProcess(victim)
 		require.NoError(t, err)
+		procs = append(procs, p)
+	}
+	for _, p := range procs[1:] { // so that none does anything after the first is killed
+		require.NoError(t, p.Signal(syscall.Signal(19))) // SIGSTOP, which Windows has no name for
+	}
+	for _, p := range procs {
 		require.NoError(t, p.Kill())
 	}
 }

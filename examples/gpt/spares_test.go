@@ -203,6 +203,59 @@ func TestReplacedAnywhere(t *testing.T) {
 	}
 }
 
+// However late a rank is lost, the run ends well and with its last checkpoint. Those behind which a replacement goes back are not
+// saved twice, and one that the loss has cost is saved again, that of the last step, too. Rank 0 lives: as a goroutine it would
+// tidy the directory after its death.
+func TestReplacedWithCheckpoints(t *testing.T) {
+	for flags, kills := range map[string][]int{
+		"-mirror 4 -every 2": {112, 125, 130, 138}, // the last of them after step 4, which is mirrored
+		"-mirror 5 -every 1": {100, 130},           // which go back to the beginning
+	} {
+		if testing.Short() {
+			kills = kills[len(kills)-2:]
+		}
+		for _, nth := range kills {
+			dir := filepath.Join(t.TempDir(), "c")
+			ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+				c := words(t, "-layers 1 -width 8 -heads 1 -context 8 -rows 4 -zero 1 -steps 4 -save "+dir+" "+flags)
+				c.spares = 1
+				require.NoError(t, c.place(2))
+				last, err := keepOn(t.Context(), world, c, &run{out: io.Discard})
+				require.NoError(t, errors.Join(err, last.Close()), "%s: rank 1 before its call %d", flags, nth)
+			}, ccltest.Spares(1), ccltest.Kill(1, nth))
+			require.FileExists(t, filepath.Join(dir, "step-00000004", "index.json"), "%s: rank 1 before its call %d", flags, nth)
+		}
+	}
+}
+
+// What is in the memory of one rank alone is refused where that rank may be replaced.
+func TestSparesRefuse(t *testing.T) {
+	for _, flag := range []string{"-csv f", "-svg f", "-norms"} {
+		_, err := parse(strings.Fields("-spares 1 "+flag), io.Discard)
+		require.ErrorContains(t, err, strings.Fields(flag)[0]+" begins anew when a rank is replaced")
+		c, err := parse(strings.Fields(flag), io.Discard)
+		require.NoError(t, err)
+		require.NoError(t, c.adopt(4, 4))
+		c, err = parse(strings.Fields(flag), io.Discard)
+		require.NoError(t, err)
+		require.ErrorContains(t, c.adopt(4, 5), "with spares leave it out")
+	}
+}
+
+// What no spare can mend ends the run, and the checkpoint that is under way is whole before that.
+func TestSparesEndWell(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "c")
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, small+"3 -zero 1 -every 1 -clip 0 -lr 1e20 -save "+dir)
+		c.spares = 1
+		require.NoError(t, c.place(2))
+		last, err := keepOn(t.Context(), world, c, &run{out: io.Discard})
+		require.ErrorContains(t, err, "not finite")
+		require.NoError(t, last.Close())
+	}, ccltest.Spares(1))
+	require.FileExists(t, filepath.Join(dir, "step-00000001", "index.json"))
+}
+
 // A trainer that has not come to the state of the one before does not take its place: where all ranks hold the same, that is the
 // only one that has it.
 func TestStateIsKept(t *testing.T) {

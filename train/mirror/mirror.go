@@ -29,7 +29,8 @@
 // state, so that Restore can tell whether it is still that of its step.
 //
 // State in the memory of a device is copied to the host by Options.On. Its hash is the sums of squares
-// that a device.Memory computes there, so that nothing of a replica's state crosses to the host.
+// that a device.Memory computes there, so that nothing of a replica's state crosses to the host. They
+// do not see a changed sign, or a change below 2^-53 of the sum.
 package mirror
 
 import (
@@ -48,7 +49,7 @@ import (
 var ErrLost = errors.New("the state of a rank is lost")
 
 // Options say how often a Mirror works, and what is mirrored where. They must be the same on all
-// ranks, except On.
+// ranks, except On; of ranks that hold the same state all must have an On of the same kind, or none.
 type Options struct {
 	// Every is the number of steps between two mirrored ones: Save does nothing in a step that it
 	// does not divide. 0 means 1.

@@ -19,9 +19,10 @@ import (
 // their predecessors had. All ranks give the same list. The first Restore of a run has no fresh
 // ranks and returns -1. bufs are views of all that an update changes, and of what it depends on.
 //
-// An error is the same on all ranks. If c fails meanwhile, another Restore on the next Comm goes
-// on from the same states. The Mirror makes a Comm of its own by Split, and begins to mirror what
-// it has restored, so that fresh ranks, too, are held and hold.
+// An error is the same on all ranks, but for one of Options.On: then this rank has it, and c has
+// failed for the others. If c fails meanwhile, another Restore on the next Comm goes on from the
+// same states. The Mirror makes a Comm of its own by Split, and begins to mirror what it has
+// restored, so that fresh ranks, too, are held and hold.
 func (m *Mirror) Restore(ctx context.Context, c *ccl.Comm, fresh []int, bufs ...ccl.Buf) (step int, err error) {
 	m.detach()
 	m.ready = false
@@ -245,7 +246,7 @@ func move(ctx context.Context, c *ccl.Comm, p plan, closing *sync.WaitGroup, par
 
 // ownGrace is how long the Comm of all has to fail by itself of a rank that is lost, with the better
 // error.
-const ownGrace = 10 * time.Millisecond
+const ownGrace = time.Second
 
 // end fails c, whose ranks would wait for those of the transfer that failed with err.
 func end(c *ccl.Comm, err error) {
