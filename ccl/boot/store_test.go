@@ -125,9 +125,11 @@ func TestStoresRefuse(t *testing.T) {
 	for _, tc := range stores {
 		t.Run(tc.name, func(t *testing.T) {
 			_, s := tc.make(t, nil)
+			_, err := s.Add(t.Context(), "n", 0) // there is a connection
+			require.NoError(t, err)
 			short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
-			_, err := s.Get(short, "nobody")
+			_, err = s.Get(short, "nobody")
 			require.ErrorIs(t, err, Timeout)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, err, "nobody")
