@@ -59,6 +59,8 @@ const (
 	askAfter = 250 * time.Millisecond
 	// seatLimit is how long a guest that has answered waits for its seat. A lead that lives takes answerLimit at most.
 	seatLimit = 3 * answerLimit
+	// askAgain is when a spare asks a store that has failed once more.
+	askAgain = time.Second
 )
 
 // join meets the others, until one of lost is closed, and returns the new Comm, on a spare once it is needed.
@@ -129,7 +131,7 @@ func (m *meeting) secret() ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// decideLimit is how long the store may take to say whether a meeting counts.
+// decideLimit is how long the store may take to say who waits, and whether a meeting counts.
 const decideLimit = 10 * time.Second
 
 // settle finds out, among the ranks of the new job's pool, whether the meeting counts.
@@ -144,11 +146,14 @@ func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
 	switch {
 	case err != nil:
 	case m.rank == 0:
-		if m.decide(ctx, true); m.counts {
-			word[0] = 1
-		}
+		m.decide(ctx, true)
 		inject.At("grow.decided")
-		t.broadcast(word) // those that do not hear it ask the store
+		if m.undecided == nil { // else it leaves the pool, and all ask the store
+			if m.counts {
+				word[0] = 1
+			}
+			t.broadcast(word) // those that do not hear it ask the store
+		}
 	default:
 		if err = t.broadcast(word); err == nil {
 			m.settled, m.counts = true, word[0] == 1
@@ -236,6 +241,9 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 	if b := engine.Find(s.Backend); b != nil && b.Uninterruptible {
 		return nil, &Error{Code: ErrUnsupported, Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("ranks of %s cannot join while others run", b.Title)}
 	}
+	if id == "" { // nobody but the store says so: it may be a directory of an earlier job
+		s.Log.Warn("ccl: the job in this store has begun; this process waits for its Grow", "store", environ.Hall.Get())
+	}
 	waits, over := context.WithCancelCause(ctx)
 	defer over(nil)
 	go func() {
@@ -266,7 +274,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		case ctx.Err() != nil:
 			return nil, &Error{Code: Code(call.ContextFault(ctx.Err()).Code), Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("a process that came late waits for Grow: %w", ctx.Err())}
 		case err != nil && e == nil:
-			return nil, storeError("Join", -1, err)
+			return nil, storeError(ctx, "Join", -1, err)
 		}
 	}
 }
@@ -312,18 +320,29 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan int64)
 	go func() {
+		told := false
 		for g := r.opt.born; ; { // none is missed, however late this goroutine begins
-			var err error
-			if g, err = lobby.Next(ctx, store, g, false); err != nil {
-				if ctx.Err() == nil {
-					r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows", r), "error", err)
+			next, err := lobby.Next(ctx, store, g, false)
+			switch {
+			case err == nil:
+				g = next
+				select {
+				case out <- g:
+				case <-ctx.Done():
+					return
 				}
+			case ctx.Err() != nil:
 				return
+			case !told:
+				told = true
+				r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows until the store answers", r), "error", err)
 			}
-			select {
-			case out <- g:
-			case <-ctx.Done():
-				return
+			if err != nil { // it counts as one that waits, so it asks again
+				select {
+				case <-time.After(askAgain):
+				case <-ctx.Done():
+					return
+				}
 			}
 		}
 	}()
