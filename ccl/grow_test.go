@@ -204,6 +204,29 @@ func TestGrowWithSpares(t *testing.T) {
 	}
 }
 
+// A spare that is taken along and waits in the new job has left the old one, which may be long before anybody needs it.
+func TestGrowSpareLeaves(t *testing.T) {
+	j := newGrowing(t)
+	j.start(2, 2, nil, func(c *ccl.Comm) {
+		defer c.Close()
+		if c.Size() == 2 {
+			next := c
+			for next == c && j.ctx.Err() == nil { // until both spares answer
+				var err error
+				next, err = ccl.Grow(j.ctx, c, 3)
+				assert.NoError(t, err)
+			}
+			until(t, "the spares are in the old job", func() bool { return c.Waiting() == 0 })
+			c.Close()
+			c = next
+			defer c.Close()
+		}
+		assert.Equal(t, 3, c.Size())
+		assert.Equal(t, 1, c.Waiting())
+		works(j.ctx, t, c)
+	})
+}
+
 // A spare is used, and a newcomer takes its place as one; then that is used.
 func TestGrowRefills(t *testing.T) {
 	j := newGrowing(t)

@@ -40,6 +40,7 @@ type meeting struct {
 	hostID   string
 	guest    string          // the ID of a newcomer, if a launcher has started it
 	then     context.Context // of what follows the meeting
+	moved    func()          // is called once it counts, unless it is nil
 
 	settled   bool // it is known whether it counts
 	counts    bool
@@ -164,6 +165,9 @@ func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
 		m.ask(ctx)
 	}
 	if m.counts {
+		if m.moved != nil {
+			m.moved()
+		}
 		if m.guest != "" {
 			m.within(ctx, func(ctx context.Context) { m.store.Set(ctx, lobby.Taken(m.guest), nil) })
 		}
@@ -261,7 +265,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		moved := false
 		if err == nil {
 			inject.At("guest.called")
-			c, moved, err = attend(ctx, waits, s, g, self(id), environ.HostID.Get())
+			c, moved, err = attend(ctx, waits, s, g, self(id), environ.HostID.Get(), nil)
 		}
 		var e *Error
 		switch {
@@ -290,21 +294,21 @@ func passes(e *Error) bool {
 	return false
 }
 
-// attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits or one of lost ends. moved
-// says that the meeting counts: then c or err is what comes of it. An error that is no *Error is the store's.
-func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, lost ...<-chan struct{}) (c *Comm, moved bool, err error) {
+// attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits ends. leaves is called
+// once the meeting counts, unless it is nil; moved says so: then c or err is what comes of it. An error that is no *Error is the store's.
+func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, leaves func()) (c *Comm, moved bool, err error) {
 	seats, mine, err := lobby.Answer(waits, o.Store, g, me, seatLimit)
 	if err != nil || mine < 0 {
 		return nil, false, err
 	}
 	inject.At("guest.seated")
-	m := &meeting{store: o.Store, g: g, seats: seats, rank: mine, hostID: hostID, guest: me.ID}
+	m := &meeting{store: o.Store, g: g, seats: seats, rank: mine, hostID: hostID, guest: me.ID, moved: leaves}
 	if o.asked == nil {
 		asked := o
 		o.asked = &asked
 	}
 	o.Spares = seats.Spares
-	c, err = m.join(ctx, o, append(lost, waits.Done())...)
+	c, err = m.join(ctx, o, waits.Done())
 	if m.undecided != nil {
 		return nil, false, m.undecided
 	}
@@ -350,8 +354,8 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 }
 
 // follow takes a spare that waits along into the job that its own becomes in generation g. It is not moved where the meeting does not
-// count, or the pool is shrunk meanwhile.
-func (r *reserve) follow(ctx context.Context, g int64) (c *Comm, moved bool, f *call.Fault) {
+// count, or the pool is shrunk meanwhile. leaves is called once it counts.
+func (r *reserve) follow(ctx context.Context, g int64, leaves func()) (c *Comm, moved bool, f *call.Fault) {
 	me := self("")
 	me.Spare = r.world + 1
 	waits, cancel := context.WithCancel(ctx)
@@ -366,7 +370,7 @@ func (r *reserve) follow(ctx context.Context, g int64) (c *Comm, moved bool, f *
 	}()
 	o := *r.opt.asked
 	o.asked, o.Store = r.opt.asked, r.opt.Store
-	c, moved, err := attend(ctx, waits, o, g, me, r.opt.hostID)
+	c, moved, err := attend(ctx, waits, o, g, me, r.opt.hostID, leaves)
 	if moved && err != nil {
 		var e *Error
 		if !errors.As(err, &e) {
