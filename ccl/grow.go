@@ -92,7 +92,8 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		inject.At("grow.made")
 		return next, nil
 	case m.undecided != nil:
-		return nil, storeError(op, c.Rank(), m.undecided)
+		c.Abort(fmt.Errorf("it is not known whether the job has grown, since the store does not say: %w", m.undecided)) // so nobody waits for this rank
+		return nil, storeError(ctx, op, c.Rank(), m.undecided)
 	}
 	if c.Rank() == 0 && c.Err() == nil && ctx.Err() == nil {
 		c.opt.Log.Warn(fmt.Sprintf("ccl: Grow came to nothing, and the job goes on with %d ranks: %v", c.Size(), err))
@@ -114,9 +115,12 @@ func inGrow(err error) error {
 	return &in
 }
 
-// storeError is the error of a store, in op.
-func storeError(op string, rank int, err error) *Error {
+// storeError is the error of a store, in op, which has until ctx ends.
+func storeError(ctx context.Context, op string, rank int, err error) *Error {
 	e := bootError(err)
+	if ctx.Err() == nil && (e.Code == ErrTimeout || e.Code == ErrCanceled) { // it was asked for less long
+		e.Code = ErrBackend
+	}
 	e.Op, e.Rank, e.Missing = op, rank, nil
 	if e.Code == ErrRankLost { // the hall is no rank
 		e.Code = ErrBackend
@@ -127,14 +131,11 @@ func storeError(op string, rank int, err error) *Error {
 
 // whyNotGrow is why c cannot grow, the same on all ranks of a job.
 func whyNotGrow(c *Comm) error {
-	asked := c.opt.asked
 	switch b := engine.Find(c.Backend()); {
 	case b != nil && b.Uninterruptible:
 		return fmt.Errorf("ranks of %s cannot join while others run; Backend \"cpu\" can grow, as can NCCL and RCCL", b.Title)
-	case asked == nil:
+	case c.opt.asked == nil:
 		return errors.New("this Comm is of Split: a Comm of the whole job can grow")
-	case asked.Store == nil:
-		return errors.New("there is no store in which others could wait: set GOCCL_HALL (bench launch -restart does) or Options.Store")
 	}
 	return nil
 }
@@ -153,8 +154,11 @@ type growth struct {
 
 // planGrowth has all ranks say what they want, and then rank 0, the lead, what comes of it.
 func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
-	const isFresh, isFailed = 1, 2
+	const isFresh, isFailed, noStore = 1, 2, 4
 	state := int64(0)
+	if c.opt.asked.Store == nil { // which may differ: an environment reaches some hosts alone
+		state |= noStore
+	}
 	if r := reserveOf(c); r != nil {
 		if r.isFresh() {
 			state |= isFresh
@@ -167,15 +171,20 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 	if err := AllGather(ctx, c, said, []int64{int64(size), state}); err != nil {
 		return nil, err
 	}
-	all := int64(0)
+	all, without := int64(0), -1
 	for r := range c.Size() {
-		all |= said[2*r+1]
+		if all |= said[2*r+1]; without < 0 && said[2*r+1]&noStore != 0 {
+			without = r
+		}
 		switch theirs := said[2*r]; {
 		case theirs != said[0]:
 			return &growth{Code: ErrArgument, Why: fmt.Sprintf("rank %d wants %d ranks, and rank 0 %d", r, theirs, said[0])}, nil
 		case int(theirs) < c.Size():
 			return &growth{Code: ErrArgument, Why: fmt.Sprintf("%d ranks, and the Comm has %d: Grow takes none away", theirs, c.Size())}, nil
 		}
+	}
+	if without >= 0 {
+		return &growth{Code: ErrUnsupported, Why: fmt.Sprintf("rank %d has no store in which others could wait: set GOCCL_HALL (bench launch -restart does) or Options.Store, on all ranks", without)}, nil
 	}
 	p := new(growth)
 	var text []byte
@@ -219,8 +228,11 @@ const answerLimit = time.Second
 // find is what the lead does: it looks who waits in the store, calls them, and seats them. failed says that the pool has.
 func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
+	callers := ctx
+	ctx, cancel := context.WithTimeout(ctx, decideLimit) // so that a store that is silent is an error, and not a wait
+	defer cancel()
 	fail := func(err error) {
-		e := storeError("Grow", 0, err)
+		e := storeError(callers, "Grow", 0, err)
 		p.Code, p.Why, p.Seats = e.Code, fmt.Sprint(e.Err), nil
 	}
 	came, err := lobby.Waiting(ctx, store)

@@ -94,6 +94,21 @@ func (j *growing) grow(c *ccl.Comm, size int) *ccl.Comm {
 	return c
 }
 
+// staffed has c grow until so many spares wait there: the job may be whole before one of them answers. c is closed where it grows.
+func (j *growing) staffed(c *ccl.Comm, waiting int) *ccl.Comm {
+	for c.Waiting() < waiting && j.ctx.Err() == nil {
+		next, err := ccl.Grow(j.ctx, c, c.Size())
+		if !assert.NoError(j.t, err) {
+			break
+		}
+		if next != c {
+			c.Close()
+			c = next
+		}
+	}
+	return c
+}
+
 // Two ranks become four; the newcomers are fresh until they are restored. Then nobody waits, and the Comm stays as it is.
 func TestGrow(t *testing.T) {
 	for _, hosts := range [][]string{nil, {"a", "b"}} {
@@ -151,6 +166,7 @@ func TestGrowWithSpares(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			j := newGrowing(t)
 			do := func(c *ccl.Comm) {
+				c = j.staffed(c, tc.waiting)
 				defer c.Close()
 				assert.Equal(t, tc.size, c.Size())
 				assert.Equal(t, tc.fresh, c.Fresh())
@@ -186,6 +202,29 @@ func TestGrowWithSpares(t *testing.T) {
 			assert.Len(t, unused, tc.waiting+tc.late)
 		})
 	}
+}
+
+// A spare that is taken along and waits in the new job has left the old one, which may be long before anybody needs it.
+func TestGrowSpareLeaves(t *testing.T) {
+	j := newGrowing(t)
+	j.start(2, 2, nil, func(c *ccl.Comm) {
+		defer c.Close()
+		if c.Size() == 2 {
+			next := c
+			for next == c && j.ctx.Err() == nil { // until both spares answer
+				var err error
+				next, err = ccl.Grow(j.ctx, c, 3)
+				assert.NoError(t, err)
+			}
+			until(t, "the spares are in the old job", func() bool { return c.Waiting() == 0 })
+			c.Close()
+			c = next
+			defer c.Close()
+		}
+		assert.Equal(t, 3, c.Size())
+		assert.Equal(t, 1, c.Waiting())
+		works(j.ctx, t, c)
+	})
 }
 
 // A spare is used, and a newcomer takes its place as one; then that is used.
@@ -299,20 +338,24 @@ func TestGrowRefused(t *testing.T) {
 		}
 		works(j.ctx, t, c)
 	})
-	for r, b := range boot.Local(2) {
-		j.all.Go(func() {
-			defer b.Close()
-			c, err := ccl.NewComm(j.ctx, b, nil)
-			if !assert.NoError(t, err) {
-				return
-			}
-			defer c.Close()
-			_, err = ccl.Grow(j.ctx, c, 3)
-			wants(t, err, ccl.ErrUnsupported)
-			assert.ErrorContains(t, err, fmt.Sprintf("rank %d", r))
-			assert.ErrorContains(t, err, "set GOCCL_HALL")
-			works(j.ctx, t, c)
-		})
+	for without, stores := range [][2]boot.Store{{nil, nil}, {j.hall, nil}, {nil, j.hall}} {
+		for r, b := range boot.Local(2) {
+			j.all.Go(func() {
+				defer b.Close()
+				o := j.options(ccl.Options{})
+				o.Store = stores[r]
+				c, err := ccl.NewComm(j.ctx, b, o)
+				if !assert.NoError(t, err) {
+					return
+				}
+				defer c.Close()
+				_, err = ccl.Grow(j.ctx, c, 3)
+				wants(t, err, ccl.ErrUnsupported)
+				assert.ErrorContains(t, err, fmt.Sprintf("rank %d: Grow", r))
+				assert.ErrorContains(t, err, fmt.Sprintf("rank %d has no store in which others could wait: set GOCCL_HALL", without%2))
+				works(j.ctx, t, c)
+			})
+		}
 	}
 	_, err := ccl.Grow(j.ctx, nil, 1)
 	wants(t, err, ccl.ErrArgument)
@@ -352,31 +395,4 @@ func TestGrowWithBadNewcomers(t *testing.T) {
 		assert.Same(t, c, same)
 		works(j.ctx, t, c)
 	})
-}
-
-// A job whose hall is gone says so on all ranks, and goes on.
-func TestGrowWithoutHall(t *testing.T) {
-	j := newGrowing(t)
-	store, err := boot.DialHall(j.hall.Addr(), nil)
-	require.NoError(t, err)
-	for _, b := range boot.Local(2) {
-		j.all.Go(func() {
-			defer b.Close()
-			o := j.options(ccl.Options{})
-			o.Store = store
-			c, err := ccl.NewComm(j.ctx, b, o)
-			if !assert.NoError(t, err) {
-				return
-			}
-			defer c.Close()
-			if c.Rank() == 0 {
-				assert.NoError(t, j.hall.Close())
-			}
-			assert.NoError(t, ccl.Barrier(j.ctx, c))
-			_, err = ccl.Grow(j.ctx, c, 3)
-			wants(t, err, ccl.ErrBackend)
-			assert.ErrorContains(t, err, "the hall at "+j.hall.Addr()+" cannot be reached")
-			works(j.ctx, t, c)
-		})
-	}
 }

@@ -89,7 +89,7 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	}
 	late, err := own.comesLate(ctx)
 	if err != nil {
-		return nil, storeError("Join", -1, err)
+		return nil, storeError(ctx, "Join", -1, err)
 	}
 	if late {
 		return enter(ctx, own, environ.Newcomer.Get())

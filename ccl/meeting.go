@@ -40,6 +40,7 @@ type meeting struct {
 	hostID   string
 	guest    string          // the ID of a newcomer, if a launcher has started it
 	then     context.Context // of what follows the meeting
+	moved    func()          // is called once it counts, unless it is nil
 
 	settled   bool // it is known whether it counts
 	counts    bool
@@ -59,6 +60,8 @@ const (
 	askAfter = 250 * time.Millisecond
 	// seatLimit is how long a guest that has answered waits for its seat. A lead that lives takes answerLimit at most.
 	seatLimit = 3 * answerLimit
+	// askAgain is when a spare asks a store that has failed once more.
+	askAgain = time.Second
 )
 
 // join meets the others, until one of lost is closed, and returns the new Comm, on a spare once it is needed.
@@ -129,7 +132,7 @@ func (m *meeting) secret() ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// decideLimit is how long the store may take to say whether a meeting counts.
+// decideLimit is how long the store may take to say who waits, and whether a meeting counts.
 const decideLimit = 10 * time.Second
 
 // settle finds out, among the ranks of the new job's pool, whether the meeting counts.
@@ -144,11 +147,14 @@ func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
 	switch {
 	case err != nil:
 	case m.rank == 0:
-		if m.decide(ctx, true); m.counts {
-			word[0] = 1
-		}
+		m.decide(ctx, true)
 		inject.At("grow.decided")
-		t.broadcast(word) // those that do not hear it ask the store
+		if m.undecided == nil { // else it leaves the pool, and all ask the store
+			if m.counts {
+				word[0] = 1
+			}
+			t.broadcast(word) // those that do not hear it ask the store
+		}
 	default:
 		if err = t.broadcast(word); err == nil {
 			m.settled, m.counts = true, word[0] == 1
@@ -159,6 +165,9 @@ func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
 		m.ask(ctx)
 	}
 	if m.counts {
+		if m.moved != nil {
+			m.moved()
+		}
 		if m.guest != "" {
 			m.within(ctx, func(ctx context.Context) { m.store.Set(ctx, lobby.Taken(m.guest), nil) })
 		}
@@ -236,6 +245,9 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 	if b := engine.Find(s.Backend); b != nil && b.Uninterruptible {
 		return nil, &Error{Code: ErrUnsupported, Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("ranks of %s cannot join while others run", b.Title)}
 	}
+	if id == "" { // nobody but the store says so: it may be a directory of an earlier job
+		s.Log.Warn("ccl: the job in this store has begun; this process waits for its Grow", "store", environ.Hall.Get())
+	}
 	waits, over := context.WithCancelCause(ctx)
 	defer over(nil)
 	go func() {
@@ -253,7 +265,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		moved := false
 		if err == nil {
 			inject.At("guest.called")
-			c, moved, err = attend(ctx, waits, s, g, self(id), environ.HostID.Get())
+			c, moved, err = attend(ctx, waits, s, g, self(id), environ.HostID.Get(), nil)
 		}
 		var e *Error
 		switch {
@@ -266,7 +278,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		case ctx.Err() != nil:
 			return nil, &Error{Code: Code(call.ContextFault(ctx.Err()).Code), Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("a process that came late waits for Grow: %w", ctx.Err())}
 		case err != nil && e == nil:
-			return nil, storeError("Join", -1, err)
+			return nil, storeError(ctx, "Join", -1, err)
 		}
 	}
 }
@@ -282,21 +294,21 @@ func passes(e *Error) bool {
 	return false
 }
 
-// attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits or one of lost ends. moved
-// says that the meeting counts: then c or err is what comes of it. An error that is no *Error is the store's.
-func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, lost ...<-chan struct{}) (c *Comm, moved bool, err error) {
+// attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits ends. leaves is called
+// once the meeting counts, unless it is nil; moved says so: then c or err is what comes of it. An error that is no *Error is the store's.
+func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, leaves func()) (c *Comm, moved bool, err error) {
 	seats, mine, err := lobby.Answer(waits, o.Store, g, me, seatLimit)
 	if err != nil || mine < 0 {
 		return nil, false, err
 	}
 	inject.At("guest.seated")
-	m := &meeting{store: o.Store, g: g, seats: seats, rank: mine, hostID: hostID, guest: me.ID}
+	m := &meeting{store: o.Store, g: g, seats: seats, rank: mine, hostID: hostID, guest: me.ID, moved: leaves}
 	if o.asked == nil {
 		asked := o
 		o.asked = &asked
 	}
 	o.Spares = seats.Spares
-	c, err = m.join(ctx, o, append(lost, waits.Done())...)
+	c, err = m.join(ctx, o, waits.Done())
 	if m.undecided != nil {
 		return nil, false, m.undecided
 	}
@@ -312,18 +324,29 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan int64)
 	go func() {
+		told := false
 		for g := r.opt.born; ; { // none is missed, however late this goroutine begins
-			var err error
-			if g, err = lobby.Next(ctx, store, g, false); err != nil {
-				if ctx.Err() == nil {
-					r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows", r), "error", err)
+			next, err := lobby.Next(ctx, store, g, false)
+			switch {
+			case err == nil:
+				g = next
+				select {
+				case out <- g:
+				case <-ctx.Done():
+					return
 				}
+			case ctx.Err() != nil:
 				return
+			case !told:
+				told = true
+				r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows until the store answers", r), "error", err)
 			}
-			select {
-			case out <- g:
-			case <-ctx.Done():
-				return
+			if err != nil { // it counts as one that waits, so it asks again
+				select {
+				case <-time.After(askAgain):
+				case <-ctx.Done():
+					return
+				}
 			}
 		}
 	}()
@@ -331,8 +354,8 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 }
 
 // follow takes a spare that waits along into the job that its own becomes in generation g. It is not moved where the meeting does not
-// count, or the pool is shrunk meanwhile.
-func (r *reserve) follow(ctx context.Context, g int64) (c *Comm, moved bool, f *call.Fault) {
+// count, or the pool is shrunk meanwhile. leaves is called once it counts.
+func (r *reserve) follow(ctx context.Context, g int64, leaves func()) (c *Comm, moved bool, f *call.Fault) {
 	me := self("")
 	me.Spare = r.world + 1
 	waits, cancel := context.WithCancel(ctx)
@@ -347,7 +370,7 @@ func (r *reserve) follow(ctx context.Context, g int64) (c *Comm, moved bool, f *
 	}()
 	o := *r.opt.asked
 	o.asked, o.Store = r.opt.asked, r.opt.Store
-	c, moved, err := attend(ctx, waits, o, g, me, r.opt.hostID)
+	c, moved, err := attend(ctx, waits, o, g, me, r.opt.hostID, leaves)
 	if moved && err != nil {
 		var e *Error
 		if !errors.As(err, &e) {

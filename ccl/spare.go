@@ -126,8 +126,8 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
 	c, out, f := r.form(ctx, true, false)
 	var calls <-chan int64 // of a meeting in which the job grows
+	stop := func() {}
 	if c == nil && r.waitsAfter(out, f) {
-		var stop func()
 		calls, stop = r.listen(ctx)
 		defer stop()
 	}
@@ -137,8 +137,11 @@ func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
 			c, out, f = r.form(ctx, false, false)
 			continue
 		case g := <-calls:
-			if next, moved, f := r.follow(ctx, g); moved {
+			next, moved, f := r.follow(ctx, g, func() { // it may wait in the new job for long: nothing of this one stays
+				stop()
 				r.leave(nil, errOver)
+			})
+			if moved {
 				return next, f
 			}
 			continue

@@ -29,6 +29,10 @@ func env(ctx context.Context, v *vars) (*Boot, error) {
 	if _, err := environ.Check(v.environ, environ.Job, environ.Secret); err != nil {
 		return nil, fault(Argument, "%v", err)
 	}
+	if id := environ.Newcomer.Text(v.getenv); id != "" { // by itself it would be a job of one rank, and write over what the job has saved
+		return nil, fault(Argument, "this process was started again while its job runs (%s): only ccl.Join can wait for the job's Grow, and %s or Options.Store says where",
+			environ.Newcomer.Set(id), environ.Hall.Name)
+	}
 	l, err := detect(v)
 	if err != nil {
 		return nil, err

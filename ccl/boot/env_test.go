@@ -187,6 +187,15 @@ func TestEnvRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "GOCCL_REQUIRE_SECRET=1, but the job has no secret (GOCCL_SECRET is set, but empty, which is none)")
 }
 
+// A rank that was started again is no job of its own.
+func TestEnvRefusesNewcomers(t *testing.T) {
+	for _, more := range []map[string]string{{}, {"GOCCL_RANK": "1", "GOCCL_SIZE": "2", "GOCCL_ROOT": "127.0.0.1:1"}} {
+		_, err := env(within(t, long), varsOf(with(more, "GOCCL_NEWCOMER=1.1"), nil))
+		require.ErrorIs(t, err, Argument)
+		require.EqualError(t, err, "boot: this process was started again while its job runs (GOCCL_NEWCOMER=1.1): only ccl.Join can wait for the job's Grow, and GOCCL_HALL or Options.Store says where")
+	}
+}
+
 func TestEnvTimeout(t *testing.T) {
 	noLeaks(t)
 	v := varsOf(map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2", "GOCCL_ROOT": freeRoot(t), "GOCCL_BOOT_TIMEOUT": "200ms"}, nil)

@@ -184,9 +184,20 @@ func createFile(path string, text []byte) (made bool, err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return false, err
 	}
-	err = os.Link(f.Name(), path) // atomic on NFS, too
+	return claim(f.Name(), path, os.Link)
+}
+
+// claim gives file the name path as well, where nothing has it. That is atomic on NFS, too, but an answer that is lost there is asked for
+// again, and then says that the name is taken: by file itself.
+func claim(file, path string, link func(file, path string) error) (made bool, err error) {
+	err = link(file, path)
 	if errors.Is(err, fs.ErrExist) {
-		return false, nil
+		ours, err := os.Stat(file)
+		if err != nil {
+			return false, err
+		}
+		there, err := os.Stat(path)
+		return err == nil && os.SameFile(ours, there), err
 	}
 	return err == nil, err
 }

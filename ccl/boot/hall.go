@@ -77,6 +77,19 @@ func (h *Hall) Close() error {
 	return err
 }
 
+// drain waits until nobody is connected any more, at most for that long.
+func (h *Hall) drain(limit time.Duration) {
+	const look = 2 * time.Millisecond
+	for over := time.Now().Add(limit); time.Now().Before(over); time.Sleep(look) {
+		h.mu.Lock()
+		n := len(h.conns)
+		h.mu.Unlock()
+		if n == 0 {
+			return
+		}
+	}
+}
+
 // accept takes connections until Close.
 func (h *Hall) accept() {
 	for {
@@ -163,10 +176,12 @@ func (h *Hall) serve(s *auth.Stream) {
 		select {
 		case q := <-requests:
 			r := h.answer(ctx, q)
-			select {
-			case <-h.done: // which may be why
-				return
-			default:
+			if r.code != 0 {
+				select {
+				case <-h.done: // which may be why
+					return
+				default:
+				}
 			}
 			if _, err := s.Write(r.append(nil)); err != nil {
 				return

@@ -30,6 +30,7 @@ var usualTempo = tempo{first: time.Second, most: time.Minute, row: time.Minute}
 type restarts struct {
 	most  int // in a row
 	tempo tempo
+	grace time.Duration // what processes have to end
 	hall  *Hall
 	due   chan int // ranks to be started
 	slots []slot   // by rank
@@ -80,7 +81,7 @@ func newRestarts(c *Command, p tempo) (*restarts, error) {
 		place = net.JoinHostPort("127.0.0.1", port)
 	}
 	c.Env = append(c.Env[:len(c.Env):len(c.Env)], environ.Hall.Set(place))
-	r := &restarts{most: c.Restart, tempo: p, hall: h, due: make(chan int, c.N), slots: make([]slot, c.N)}
+	r := &restarts{most: c.Restart, tempo: p, grace: c.Grace, hall: h, due: make(chan int, c.N), slots: make([]slot, c.N)}
 	for i := range r.slots {
 		r.slots[i].since = time.Now()
 	}
@@ -93,6 +94,7 @@ func (r *restarts) close() {
 		return
 	}
 	r.end()
+	r.hall.drain(r.grace) // processes that were started by hand are to hear it, too
 	r.hall.Close()
 }
 

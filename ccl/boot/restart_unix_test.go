@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/lobby"
 )
 
 var quickTempo = tempo{first: 5 * time.Millisecond, most: 20 * time.Millisecond, row: time.Hour}
@@ -154,6 +156,39 @@ func guestOfHall(say func(format string, args ...any)) int {
 		say("the newcomer 1.2 hears: gone/1.1 over\n")
 	}
 	return 0
+}
+
+// A process that was started by hand, and is no child of Spawn, hears that the job is over before the hall ends; one that stays then is
+// waited for no longer than Grace.
+func TestHallTellsGuestsOfTheEnd(t *testing.T) {
+	for range 20 {
+		r, err := newRestarts(&Command{N: 1, Hall: "127.0.0.1:0", Grace: long, Env: []string{}}, quickTempo)
+		require.NoError(t, err)
+		guest, err := DialHall(r.hall.Addr(), nil)
+		require.NoError(t, err)
+		heard := make(chan error, 1)
+		go func() {
+			err := guest.Wait(within(t, long), lobby.Over)
+			for _, conn := range guest.(*hallClient).idle { // it ends
+				conn.Close()
+			}
+			heard <- err
+		}()
+		require.Eventually(t, func() bool {
+			r.hall.memoryStore.mu.Lock()
+			defer r.hall.memoryStore.mu.Unlock()
+			return r.hall.waiting[lobby.Over] != nil
+		}, long, time.Millisecond)
+		r.close()
+		require.NoError(t, <-heard)
+	}
+	r, err := newRestarts(&Command{N: 1, Hall: "127.0.0.1:0", Grace: 20 * time.Millisecond, Env: []string{}}, quickTempo)
+	require.NoError(t, err)
+	stays, err := DialHall(r.hall.Addr(), nil)
+	require.NoError(t, err)
+	require.NoError(t, stays.Set(t.Context(), "x", nil))
+	r.close()
+	require.ErrorIs(t, stays.Set(t.Context(), "x", nil), Lost)
 }
 
 func TestRestartArguments(t *testing.T) {

@@ -3,6 +3,7 @@ package boot
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -125,9 +126,11 @@ func TestStoresRefuse(t *testing.T) {
 	for _, tc := range stores {
 		t.Run(tc.name, func(t *testing.T) {
 			_, s := tc.make(t, nil)
+			_, err := s.Add(t.Context(), "n", 0) // there is a connection
+			require.NoError(t, err)
 			short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
-			_, err := s.Get(short, "nobody")
+			_, err = s.Get(short, "nobody")
 			require.ErrorIs(t, err, Timeout)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, err, "nobody")
@@ -145,6 +148,28 @@ func TestStoresRefuse(t *testing.T) {
 			require.NoError(t, s.Set(ctx, "x", nil), "the store is good")
 		})
 	}
+}
+
+// A name that this process has taken is its own, also where the file system says that it was taken before: NFS does, whose answer to the
+// first request was lost.
+func TestClaim(t *testing.T) {
+	dir := t.TempDir()
+	file, other, path := filepath.Join(dir, "file"), filepath.Join(dir, "other"), filepath.Join(dir, "path")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.WriteFile(other, nil, 0o600))
+	twice := func(file, path string) error {
+		return errors.Join(os.Link(file, path), os.Link(file, path))
+	}
+	made, err := claim(file, path, twice)
+	require.NoError(t, err)
+	require.True(t, made)
+	for _, link := range []func(file, path string) error{os.Link, twice} {
+		made, err = claim(other, path, link)
+		require.NoError(t, err)
+		require.False(t, made)
+	}
+	_, err = claim(filepath.Join(dir, "none"), path, os.Link)
+	require.Error(t, err)
 }
 
 // A process with another secret, or none, gets nothing from a store, nor can it change what the job reads.

@@ -138,7 +138,7 @@ func TestBadStores(t *testing.T) {
 		limit time.Duration
 		do    func(ctx context.Context, what, key string) (value []byte, err error, answers bool)
 		codes [3]Code // by rank; 0: it gets the values
-		text  string  // of rank 1's error
+		text  string  // of rank 1's error; "": any
 	}{
 		{"slow, but in time", hallLong, func(context.Context, string, string) ([]byte, error, bool) {
 			time.Sleep(5 * time.Millisecond)
@@ -148,13 +148,14 @@ func TestBadStores(t *testing.T) {
 			<-never
 			return nil, broken, true
 		}, [3]Code{Timeout, Timeout, Timeout}, "the store cannot set job/1/1: context deadline exceeded"},
+		// Where rank 1 is when the time is over depends on the machine, so no words are demanded.
 		{"never shows what rank 2 has set", 50 * time.Millisecond, func(ctx context.Context, what, key string) ([]byte, error, bool) {
 			if what == "get" && key == "job/1/2" {
 				<-ctx.Done()
 				return nil, ctx.Err(), true
 			}
 			return nil, nil, false
-		}, [3]Code{Timeout, Timeout, Timeout}, "rank 0: the store cannot get job/1/2: context deadline exceeded"},
+		}, [3]Code{Timeout, Timeout, Timeout}, ""},
 		{"breaks off for rank 0", hallLong, func(_ context.Context, what, key string) ([]byte, error, bool) {
 			return nil, broken, what == "get" && key == "job/1/2"
 		}, [3]Code{System, System, System}, "rank 0: the store cannot get job/1/2: the store has broken off"},
@@ -175,7 +176,7 @@ func TestBadStores(t *testing.T) {
 		}, [3]Code{0, System, System}, "the store's value of job/1/all is not what rank 0 has set"},
 		{"drops what is set", 50 * time.Millisecond, func(_ context.Context, what, key string) ([]byte, error, bool) {
 			return nil, nil, what == "set"
-		}, [3]Code{Timeout, Timeout, Timeout}, "the store cannot get job/1/all: context deadline exceeded"},
+		}, [3]Code{Timeout, Timeout, Timeout}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := badStore{newMapStore(), tc.do}
@@ -199,7 +200,7 @@ func TestBadStores(t *testing.T) {
 					e := (*Error)(nil)
 					if assert.ErrorAs(t, err, &e) {
 						assert.Equal(t, []int{rank, 3}, []int{e.Rank, e.Size})
-						if rank == 1 {
+						if rank == 1 && tc.text != "" {
 							assert.Equal(t, tc.text, e.Text)
 						}
 					}

@@ -201,7 +201,7 @@ func Call(ctx context.Context, s Store, spares int, limit time.Duration) (g int6
 			}
 		}
 		text, err := s.Get(short, key(fmt.Sprintf("here/%d", g), k))
-		if short.Err() != nil && ctx.Err() == nil {
+		if err != nil && short.Err() != nil && ctx.Err() == nil {
 			return g, guests, nil
 		}
 		if err != nil {
@@ -239,7 +239,8 @@ func Decide(ctx context.Context, s Store, g int64, lead bool, limit time.Duratio
 		if counts {
 			text[0] = 'y'
 		}
-		return counts, s.Set(ctx, word, text)
+		s.Set(ctx, word, text) // it is known here, whether the others find it or not
+		return counts, nil
 	}
 	if lead {
 		if n, err := s.Add(ctx, key("decide", g), 1); err == nil {

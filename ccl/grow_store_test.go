@@ -1,0 +1,151 @@
+package ccl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// refusing is a store that carries out or drops what matches, and says in both cases that it has failed.
+type refusing struct {
+	boot.Store
+	refuses func(what, key string, n int64) (fails, carriedOut bool)
+}
+
+var errStoreBroke = errors.New("the store broke off")
+
+func (s refusing) Add(ctx context.Context, key string, n int64) (int64, error) {
+	fails, carriedOut := s.refuses("add", key, n)
+	if carriedOut || !fails {
+		sum, err := s.Store.Add(ctx, key, n)
+		if !fails {
+			return sum, err
+		}
+	}
+	return 0, errStoreBroke
+}
+
+func (s refusing) Get(ctx context.Context, key string) ([]byte, error) {
+	if fails, _ := s.refuses("get", key, 0); fails {
+		return nil, errStoreBroke
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// The lead does not hear from the store whether the job has grown, whether its word has come through or not. It gets the store's error and
+// fails its Comm, so that no rank waits for it, and all others come to the same: the failure of that.
+func TestGrowUndecided(t *testing.T) {
+	for _, carriedOut := range []bool{false, true} {
+		t.Run(fmt.Sprint("carried out ", carriedOut), func(t *testing.T) {
+			j := newGrowing(t)
+			lost := func(what, key string, n int64) (bool, bool) {
+				return what == "add" && strings.HasPrefix(key, "goccl/decide/"), carriedOut && n == 1
+			}
+			for r, b := range boot.Local(3) {
+				j.all.Go(func() {
+					defer b.Close()
+					o := j.options(ccl.Options{})
+					if r == 0 {
+						o.Store = refusing{j.hall, lost}
+					}
+					c, err := ccl.NewComm(j.ctx, b, o)
+					if !assert.NoError(t, err) {
+						return
+					}
+					defer c.Close()
+					if r == 0 {
+						j.come(ccl.Options{}, func(_ *ccl.Comm, err error) {
+							if !carriedOut { // it waits for another
+								wants(t, err, ccl.ErrUnused)
+							}
+							assert.Error(t, err)
+						})
+						j.waits(1)
+					}
+					assert.NoError(t, ccl.Barrier(j.ctx, c))
+					for next := c; next == c && err == nil; { // until the newcomer answers in time
+						next, err = ccl.Grow(j.ctx, c, 4)
+					}
+					if r == 0 {
+						wants(t, err, ccl.ErrBackend)
+						assert.NoError(t, j.hall.Set(j.ctx, "goccl/over", nil))
+					} else {
+						wants(t, err, ccl.ErrAborted)
+					}
+					assert.ErrorContains(t, err, errStoreBroke.Error())
+					assert.Error(t, c.Err())
+				})
+			}
+			j.all.Wait()
+			assert.NoError(t, j.ctx.Err(), "nobody waits for the end of its context")
+		})
+	}
+}
+
+// A spare whose store fails for a moment is taken along all the same.
+func TestGrowSpareAsksAgain(t *testing.T) {
+	j := newGrowing(t)
+	var failed atomic.Bool
+	once := func(what, key string, _ int64) (bool, bool) {
+		return what == "get" && strings.HasPrefix(key, "goccl/call/") && failed.CompareAndSwap(false, true), false
+	}
+	for r, b := range boot.Local(3) {
+		j.all.Go(func() {
+			defer b.Close()
+			o := j.options(ccl.Options{Spares: 1})
+			if r == 2 {
+				o.Store = refusing{j.hall, once}
+			}
+			c, err := ccl.NewComm(j.ctx, b, o)
+			if !assert.NoError(t, err) {
+				return
+			}
+			if r < 2 {
+				until(t, "the spare asks", failed.Load)
+				assert.NoError(t, ccl.Barrier(j.ctx, c))
+				c = j.grow(c, 3)
+			}
+			defer c.Close()
+			assert.Equal(t, 3, c.Size())
+			works(j.ctx, t, c)
+		})
+	}
+	j.all.Wait()
+	assert.NoError(t, j.ctx.Err())
+}
+
+// A job whose hall is gone says so on all ranks, and goes on.
+func TestGrowWithoutHall(t *testing.T) {
+	j := newGrowing(t)
+	store, err := boot.DialHall(j.hall.Addr(), nil)
+	require.NoError(t, err)
+	for _, b := range boot.Local(2) {
+		j.all.Go(func() {
+			defer b.Close()
+			o := j.options(ccl.Options{})
+			o.Store = store
+			c, err := ccl.NewComm(j.ctx, b, o)
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer c.Close()
+			if c.Rank() == 0 {
+				assert.NoError(t, j.hall.Close())
+			}
+			assert.NoError(t, ccl.Barrier(j.ctx, c))
+			_, err = ccl.Grow(j.ctx, c, 3)
+			wants(t, err, ccl.ErrBackend)
+			assert.ErrorContains(t, err, "the hall at "+j.hall.Addr())
+			works(j.ctx, t, c)
+		})
+	}
+}
