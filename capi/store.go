@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/cgo"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -31,15 +32,50 @@ type store struct {
 	look C.get_function
 	ctx  C.uintptr_t // not a pointer, since it may be any number
 	host string
+
+	mu    sync.Mutex
+	open  bool // in AllGather, the only time when callbacks are called
+	calls sync.WaitGroup
 }
 
 // HostID is what the caller says of where this rank runs.
 func (s *store) HostID() string { return s.host }
 
+// AllGather is Stored's, and returns once no callback runs: what they use is the program's own again when the Comm is open, or closed.
+func (s *store) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
+	s.setOpen(true)
+	defer s.calls.Wait()
+	defer s.setOpen(false)
+	return s.Stored.AllGather(ctx, mine)
+}
+
+func (s *store) setOpen(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = is
+}
+
+// enter begins what calls callbacks. It is refused where AllGather has not waited for it.
+func (s *store) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open {
+		return errLate
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+var errLate = errors.New("the meeting is over")
+
 var errNoCallback = errors.New("the caller's store has no such callback")
 
 // Set is the callback set.
 func (s *store) Set(_ context.Context, key string, value []byte) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.calls.Done()
 	k, v := C.CString(key), C.CBytes(value)
 	defer C.free(unsafe.Pointer(k))
 	defer C.free(v)
@@ -61,6 +97,10 @@ const askFor = 100 * time.Millisecond
 
 // Get is the callback get, again and again.
 func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.calls.Done()
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -29,8 +29,7 @@
 // state, so that Restore can tell whether it is still that of its step.
 //
 // State in the memory of a device is copied to the host by Options.On. Its hash is the sums of squares
-// that a device.Memory computes there, so that nothing of a replica's state crosses to the host. They
-// do not see a changed sign, or a change below 2^-53 of the sum.
+// that a device.Memory computes there: a changed sign is not seen, nor a change below 2^-53 of the sum.
 package mirror
 
 import (

@@ -19,10 +19,9 @@ import (
 // their predecessors had. All ranks give the same list. The first Restore of a run has no fresh
 // ranks and returns -1. bufs are views of all that an update changes, and of what it depends on.
 //
-// An error is the same on all ranks, but for one of Options.On: then this rank has it, and c has
-// failed for the others. If c fails meanwhile, another Restore on the next Comm goes on from the
-// same states. The Mirror makes a Comm of its own by Split, and begins to mirror what it has
-// restored, so that fresh ranks, too, are held and hold.
+// An error is the same on all ranks, but of Options.On: c has failed for the others. If c fails,
+// another Restore on the next Comm goes on from the same states. The Mirror makes a Comm of its own by
+// Split, and begins to mirror what it has restored, so that fresh ranks, too, are held and hold.
 func (m *Mirror) Restore(ctx context.Context, c *ccl.Comm, fresh []int, bufs ...ccl.Buf) (step int, err error) {
 	m.detach()
 	m.ready = false
