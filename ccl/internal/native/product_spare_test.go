@@ -38,6 +38,7 @@ func TestProductSpareProcess(t *testing.T) {
 	defer func() { c.Close() }()
 	if len(c.Fresh()) == 0 {
 		require.NoError(t, onDevice(ctx, c, rt, 3, nil))
+		_ = ccl.Barrier(ctx, c) // all have their sums; rank 1 may be gone before others have left this one
 		dies := func() {}
 		if c.Rank() == 1 {
 			dies = func() {
