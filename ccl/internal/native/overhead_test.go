@@ -4,6 +4,7 @@ package native
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -27,6 +28,8 @@ func TestOverhead(t *testing.T) {
 	}
 	t.Setenv("FAKE_NCCL_IDLE", "1")
 	vendors(t, func(t *testing.T, v *vendor) {
+		runtime.LockOSThread() // which issueMany sets to the rank's device, and the loop in C wants
+		defer runtime.UnlockOSThread()
 		r := world(t, v, 1)[0]
 		c, err := cside.Open(os.Getenv(v.search.Env))
 		require.NoError(t, err)

@@ -5,6 +5,7 @@ package native_test
 import (
 	"flag"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -38,6 +39,8 @@ func TestProductOverhead(t *testing.T) {
 	}
 	t.Setenv("FAKE_NCCL_IDLE", "1")
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		runtime.LockOSThread() // which the queue's first calls set to device 0: another test may have left a thread on device 1
+		defer runtime.UnlockOSThread()
 		c, err := ccl.NewComm(t.Context(), boot.Local(1)[0], &ccl.Options{Backend: name})
 		require.NoError(t, err)
 		defer c.Close()
