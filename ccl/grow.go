@@ -28,9 +28,9 @@ import (
 // takes in new spares for those that were used. Fresh lists the ranks that need the state.
 //
 // All ranks of c call Grow with the same size, between two steps: it is a collective, and c makes no
-// other call meanwhile. All get the same, a new Comm or c, or the same error, as c has failed. A newcomer
+// other call meanwhile. All get the same, a new Comm or c, or an error, as c has failed. A newcomer
 // or spare that is lost while it joins fails nothing: Grow returns c, which goes on, and another Grow
-// finds who waits then. Grow waits for a process that has said that it waits and does not answer for
+// finds the processes that wait then. Grow waits for a process that has said that it waits and does not answer for
 // at most a second, once.
 //
 // A new Comm is that of a new job, which meets anew: close c, split the new Comm again, and make
@@ -225,7 +225,7 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 // answerLimit is how long the lead waits for guests that do not answer.
 const answerLimit = time.Second
 
-// find is what the lead does: it looks who waits in the store, calls them, and seats them. failed says that the pool has.
+// find is what the lead does: it looks in the store which processes wait, calls them, and seats them. failed says that the pool has.
 func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
 	callers := ctx

@@ -26,7 +26,7 @@ type fileStore struct {
 }
 
 // FileStore returns the store in a directory that all processes share. Its files are readable by
-// their owner alone. Each carries a proof that one who knows the secret has written it for this key:
+// their owner alone. Each carries a proof that a process with the secret has written it for this key:
 // what another job has left there, or a stranger, is an error. Files stay until the directory is
 // removed, so jobs need directories of their own.
 func FileStore(dir string, secret []byte) (Store, error) {

@@ -139,7 +139,7 @@ func TestNotAHall(t *testing.T) {
 
 func anyone([]byte) ([]byte, error) { return nil, nil }
 
-// A hall drops who sends what is no request.
+// A hall drops a connection that sends what is no request.
 func TestHallDropsGarbage(t *testing.T) {
 	h := hallFor(t, nil)
 	for _, text := range [][]byte{

@@ -152,7 +152,7 @@ func (a *Agreement) look() []bool {
 	return gone
 }
 
-// hasEnded reports whether rank r, which is gone, has certainly ended, or has closed the Comm, so that it is in no Shrink of it.
+// hasEnded reports whether rank r, which is gone, has certainly ended, or closed the Comm, so that it is in no Shrink of it.
 func (a *Agreement) hasEnded(r int) bool {
 	c := a.c.rank
 	switch w := c.Group.World(r); {
