@@ -281,8 +281,7 @@ func (s *spawn) start() error {
 // startRank starts rank r, or a newcomer in its place. root is rank 0's socket, where it can be passed on.
 func (s *spawn) startRank(r int, root *os.File) (err error) {
 	cmd := exec.Command(s.Path, s.Args...)
-	cmd.Dir, cmd.SysProcAttr, cmd.WaitDelay = s.Dir, subprocess.Apart(syscall.SIGKILL), s.Grace
-	cmd.Stdout, cmd.Stderr = s.writer(s.Stdout, r), s.writer(s.Stderr, r)
+	cmd.Dir, cmd.SysProcAttr = s.Dir, subprocess.Apart(syscall.SIGKILL)
 	cmd.Env = append(s.Env[:len(s.Env):len(s.Env)], place(&s.Command, r)...)
 	var feed func()
 	if id := s.again.id(r); id != "" {
@@ -303,7 +302,15 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 			s.root.Close() // it cannot be passed on: rank 0 opens it anew
 		}
 	}
-	if err := cmd.Start(); err != nil {
+	outputs, err := carry(cmd, s.writer(s.Stdout, r), s.writer(s.Stderr, r))
+	if err != nil {
+		return fault(System, "rank %d's output cannot be set up: %v", r, err)
+	}
+	err = cmd.Start()
+	for _, o := range outputs {
+		o.pipe.Started()
+	}
+	if err != nil {
 		return fault(System, "rank %d cannot be started: %v", r, err)
 	}
 	if feed != nil {
@@ -314,10 +321,9 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 	s.guard.add(cmd.Process.Pid)
 	go func() {
 		cmd.Wait() // what it returns is in ProcessState, too
-		for _, w := range []io.Writer{cmd.Stdout, cmd.Stderr} {
-			if l, ok := w.(*lines); ok {
-				l.flush()
-			}
+		for _, o := range outputs {
+			o.pipe.Wait(s.Grace)
+			o.lines.flush()
 		}
 		s.exits <- exit{r}
 	}()
@@ -427,7 +433,7 @@ func (s *spawn) signal(sig os.Signal) {
 }
 
 // writer is where a rank's output goes.
-func (s *spawn) writer(to io.Writer, rank int) io.Writer {
+func (s *spawn) writer(to io.Writer, rank int) *lines {
 	if to == nil && s.logs[rank] == nil {
 		return nil
 	}
@@ -439,4 +445,32 @@ func (s *spawn) writer(to io.Writer, rank int) io.Writer {
 		l.prefix = fmt.Sprintf("[%d] ", rank)
 	}
 	return l
+}
+
+// rankOutput is the standard output or error of a rank.
+type rankOutput struct {
+	pipe  *subprocess.Output
+	lines *lines
+}
+
+// carry gives a command its standard output and error, those that are not nil.
+func carry(cmd *exec.Cmd, stdout, stderr *lines) (outputs []rankOutput, err error) {
+	for _, o := range []struct {
+		lines *lines
+		child *io.Writer
+	}{{stdout, &cmd.Stdout}, {stderr, &cmd.Stderr}} {
+		if o.lines == nil {
+			continue
+		}
+		pipe, child, err := subprocess.NewOutput(o.lines)
+		if err != nil {
+			for _, o := range outputs {
+				o.pipe.Started()
+			}
+			return nil, err
+		}
+		*o.child = child
+		outputs = append(outputs, rankOutput{pipe, o.lines})
+	}
+	return outputs, nil
 }

@@ -202,3 +202,26 @@ func TestSpawnLeavesNobody(t *testing.T) {
 	require.Contains(t, out.String(), "<nil>")
 	requireGone(t, pids(t, out.String()))
 }
+
+// lateWriter takes what is written when it is told to.
+type lateWriter struct {
+	bytes.Buffer
+	now <-chan time.Time
+}
+
+func (l *lateWriter) Write(p []byte) (int, error) {
+	if l.now != nil {
+		<-l.now
+		l.now = nil
+	}
+	return l.Buffer.Write(p)
+}
+
+// What ranks have written is not lost where it is taken long after their end.
+func TestSpawnLateOutput(t *testing.T) {
+	noLeaks(t)
+	w := &lateWriter{now: time.After(100 * time.Millisecond)}
+	require.NoError(t, Spawn(within(t, long), Command{N: 2, Path: "/bin/sh", Args: []string{"-c", "echo one; sleep .05; echo two; sleep 5 &"},
+		Env: os.Environ(), Grace: time.Millisecond, Stdout: w}))
+	require.Equal(t, []string{"one\n", "one\n", "two\n", "two\n"}, sortedLines(&w.Buffer))
+}

@@ -1,4 +1,4 @@
-// Package subprocess starts processes that end with this one, and that a terminal's Ctrl-C does not reach twice.
+// Package subprocess starts processes that end with this one, that a terminal's Ctrl-C does not reach twice, and whose output is not lost.
 package subprocess
 
 import "runtime"
