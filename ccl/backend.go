@@ -52,8 +52,8 @@ type library struct {
 	end      *cpu.Beside // of the communicator
 	backend  *engine.Backend
 	loaded   *engine.Library
-	device   int             // -1: it takes host memory
-	known    [2]deviceMemory // of the last calls, which is the device's
+	device   int            // -1: it takes host memory
+	known    [2]knownMemory // of the last calls
 	held     holdings
 	call     call.Call             // the last call on a device that was in no group, and
 	one      [1]*call.Call         // that call, as it is handed over

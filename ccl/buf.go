@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"errors"
 	"reflect"
 	"unsafe"
 )
@@ -11,7 +12,7 @@ type Buf struct {
 	mem   deviceMemory   // or device memory: its owner, kept alive and asked whether it was freed
 	first int            // the element of mem where the view begins
 	room  int            // the elements from host on that are one piece of memory: those of the slice's capacity
-	count int            // negative: a From out of bounds
+	count int            // negative: InPlace, or a From out of bounds
 	typ   Type
 }
 
@@ -135,12 +136,18 @@ func (b *Buf) area() area {
 	return area{b.host, uintptr(b.host), b.count}
 }
 
-// inPlace marks the Buf that InPlace returns.
-var inPlace byte
+// inPlace is the count of the Buf that InPlace returns.
+const inPlace = -2
 
 // InPlace returns the src of a call whose input is already in dst, as MPI_IN_PLACE. For AllGather
 // and Gather the input is this rank's part of dst. For ReduceScatter dst holds the whole vector,
 // and its part r receives the result.
-func InPlace() Buf { return Buf{host: unsafe.Pointer(&inPlace)} }
+func InPlace() Buf { return Buf{count: inPlace} }
 
-func (b *Buf) inPlace() bool { return b.host == unsafe.Pointer(&inPlace) }
+// wrong says why b, whose count is negative, is no memory.
+func (b *Buf) wrong() error {
+	if b.count == inPlace {
+		return errors.New("InPlace is valid only as src")
+	}
+	return errors.New("Buf.From was out of bounds")
+}

@@ -2,7 +2,6 @@ package ccl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/trace"
 	"unsafe"
@@ -64,14 +63,14 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 			return endedBy(ctx, c, err, k.Record)
 		}
 	}
-	r := c.rec.begin(k, nil, c.rec.clock.Clock())
+	r := c.rec.begin(k, nil, c.rec.clock.Now())
 	f := c.run(ctx)
 	k.Forget()
 	state := Complete
 	if f != nil {
 		state = Failed
 	}
-	c.rec.end(r, state, c.rec.clock.Clock())
+	c.rec.end(r, state, c.rec.clock.Now())
 	switch {
 	case f == nil:
 		return nil
@@ -79,6 +78,46 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 		return c.refused(a.kind.String(), f)
 	}
 	return errorHere(ctx, c, f, r)
+}
+
+// named is an operation that is no call in the order of all.
+type named string
+
+// String returns its name.
+func (n named) String() string { return string(n) }
+
+// callable is nil, or why nothing can be asked of c now: what every call looks at first, and whatever else c is asked for.
+func callable(ctx context.Context, c *Comm, op fmt.Stringer) error {
+	if ctx == nil {
+		return noContext(ctx, c, op.String())
+	}
+	if c.isNil() {
+		return refuseNone(op.String())
+	}
+	c.calling.count++
+	switch {
+	case c.life.shut():
+		return c.refuse(op.String(), ErrClosed, whyShut())
+	case c.life.busy.Load() && c.usedElsewhere():
+		return c.refuse(op.String(), ErrArgument, inUse(c))
+	}
+	return nil
+}
+
+// isNil reports whether c is no Comm.
+func (c *Comm) isNil() bool { return c == nil || c.eng == nil }
+
+// shut reports whether the Comm takes no calls: it is closed, or this process is a forked child. See whyShut.
+func (l *life) shut() bool { return l.closed.Load() || *l.parent == 0 }
+
+// enter begins a use of the Comm by the goroutine that calls on it, which ends with busy.Clear. It is false if the Comm is closed.
+func (l *life) enter() bool {
+	l.busy.Set()
+	if l.closed.Load() {
+		l.busy.Clear()
+		return false
+	}
+	return true
 }
 
 // describe makes k the call that a asks for, on host memory or on that of c's device, unless
@@ -208,26 +247,10 @@ func endedBy(ctx context.Context, c *Comm, err error, r call.Record) error {
 	f := closedHere
 	if c.life.enter() {
 		f = c.eng.Ended(call.ContextFault(err))
-		c.life.leave()
+		c.life.busy.Clear()
 	}
 	r.Seq = c.rec.seq + 1
 	return errorHere(ctx, c, f, &r)
-}
-
-// refused is the error of a call that has come to nothing on all ranks, because of f; c goes on.
-func (c *Comm) refused(op string, f *call.Fault) *Error {
-	return c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
-}
-
-// unsupported marks an argument error that is about the backend.
-type unsupported struct{ error }
-
-func codeOf(err error) Code {
-	var u unsupported
-	if errors.As(err, &u) {
-		return ErrUnsupported
-	}
-	return ErrArgument
 }
 
 // supports is why c cannot make such calls on host memory, or on that of its device, or nil.

@@ -196,7 +196,7 @@ func (d *deviceStream) launchedOn(s interface{ Handle() (uintptr, bool) }, calls
 	if !c.life.enter() {
 		return
 	}
-	defer c.life.leave()
+	defer c.life.busy.Clear()
 	if c.life.failure.Load() == nil {
 		on, err := c.devices.stream(c, s)
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 
 // The lifetime of a Comm. One rule holds for Close against everything else:
 //
-//  1. A blocking call, Split, Shrink, MakeSlice and a queued call that runs use the Comm's memory between enter and leave
-//     (backlog.begin and end for queued calls), and only there. Close frees the memory when nobody uses it. Whatever
+//  1. A blocking call, Split, Shrink, MakeSlice and a queued call that runs use the Comm's memory between enter and
+//     busy.Clear (backlog.begin and end for queued calls), and only there. Close frees the memory when nobody uses it. Whatever
 //     comes later finds the Comm closed, returns ErrClosed and touches nothing.
 //  2. Close makes the users leave. Queued calls have PeerTimeout to end. A blocking call or a Split on another goroutine
 //     fails at once, with ErrClosed, as the Comm does; a Shrink comes to nothing. A user that still does not leave, such
@@ -40,19 +40,6 @@ type life struct {
 	unwinding bool          // the Comm was made within a panic, or while its goroutine ended
 	letters   letters       // its messages beside its calls, which end with it
 }
-
-// enter begins a use of the Comm by the goroutine that calls on it. It is false if the Comm is closed.
-func (l *life) enter() bool {
-	l.busy.Set()
-	if l.closed.Load() {
-		l.busy.Clear()
-		return false
-	}
-	return true
-}
-
-// leave ends the use that enter began.
-func (l *life) leave() { l.busy.Clear() }
 
 // closeGrace is how long Close waits at least for calls to leave that it has failed.
 const closeGrace = 500 * time.Millisecond

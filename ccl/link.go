@@ -104,7 +104,7 @@ func (l *Link) what(name string, b *Buf) (mail.What, *mail.Account, *Error) {
 		return mail.What{}, nil, l.refused(name, ErrClosed, whyShut())
 	case b.mem != nil:
 		return mail.What{}, nil, l.refused(name, ErrUnsupported, errors.New("messages of a Link are in host memory"))
-	case b.count < 0 || b.inPlace() || b.typ == TypeNone:
+	case b.count < 0 || b.typ == TypeNone:
 		return mail.What{}, nil, l.refused(name, ErrArgument, errors.New("the Buf is no memory of a message"))
 	}
 	a, err := l.c.life.letters.open(l.c)

@@ -75,7 +75,7 @@ func within(ctx context.Context, c *Comm, w Work) error {
 	}
 	if c.life.enter() {
 		c.eng.Ended(call.ContextFault(ctx.Err()))
-		c.life.leave()
+		c.life.busy.Clear()
 	}
 	return w.Wait(context.Background())
 }

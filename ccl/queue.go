@@ -287,18 +287,12 @@ func (q *Queue) push(g *group) Work {
 
 // resolve finds the memory of a call, which buffers describe.
 func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
-	if dst.inPlace() {
-		return errors.New("InPlace is valid only as src")
-	}
-	if dst.count < 0 || src.count < 0 {
-		return errors.New("Buf.From was out of bounds")
-	}
 	if a.typ = dst.typ; a.typ == TypeNone {
 		a.typ = src.typ
 	}
-	if src.inPlace() {
+	if dst.count < 0 || src.count < 0 {
 		var own Buf
-		if dst, src, err = inPlaceOf(q.c, a, dst, &own); err != nil {
+		if dst, src, err = inPlaceOf(q.c, a, dst, src, &own); err != nil {
 			return err
 		}
 	}
@@ -323,8 +317,15 @@ func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
 	return nil
 }
 
-// inPlaceOf are the buffers of a call whose input is already in dst. own is room for one, so that nothing is allocated.
-func inPlaceOf(c *Comm, a *args, dst, own *Buf) (to, from *Buf, err error) {
+// inPlaceOf are the buffers of a call whose input is already in dst, unless src is not InPlace: then one of the two is wrong. own
+// is room for one, so that nothing is allocated.
+func inPlaceOf(c *Comm, a *args, dst, src, own *Buf) (to, from *Buf, err error) {
+	switch {
+	case dst.count < 0:
+		return nil, nil, dst.wrong()
+	case src.count != inPlace:
+		return nil, nil, src.wrong()
+	}
 	switch a.kind {
 	case call.AllReduce, call.Reduce, call.AllToAll, call.AllToAllV:
 		return dst, dst, nil

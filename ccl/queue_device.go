@@ -24,11 +24,11 @@ func (b *Buf) deviceArea(l *library) (area, error) {
 	if !ok {
 		return area{}, errors.New("the device memory was freed")
 	}
-	if !identical(b.mem, l.known[0]) && !identical(b.mem, l.known[1]) {
+	if same := *(*[2]uintptr)(unsafe.Pointer(&b.mem)); same != l.known[0].identity && same != l.known[1].identity {
 		if err := l.checkDevice(b.mem, "the memory"); err != nil {
 			return area{}, err
 		}
-		l.known = [2]deviceMemory{b.mem, l.known[0]}
+		l.known = [2]knownMemory{{same, b.mem}, l.known[0]}
 	}
 	if b.first != 0 {
 		at += uintptr(b.first * b.typ.Size())
@@ -36,9 +36,11 @@ func (b *Buf) deviceArea(l *library) (area, error) {
 	return area{at: at, n: b.count}, nil
 }
 
-// identical reports whether a and b are one value, not just equal ones, whose type need not be comparable.
-func identical(a, b deviceMemory) bool {
-	return *(*[2]uintptr)(unsafe.Pointer(&a)) == *(*[2]uintptr)(unsafe.Pointer(&b))
+// knownMemory is memory that was found to be on the Comm's device. Its identity is the words of the interface: one value has them,
+// not just an equal one, and its type need not be comparable. The memory is kept, so that no other has the same.
+type knownMemory struct {
+	identity [2]uintptr
+	memory   deviceMemory
 }
 
 // deviceQueue is the queue of c on a stream of its device.
@@ -96,7 +98,7 @@ func (q *Queue) issueDevice(a *args) Work {
 	if meet {
 		how = engine.Connecting
 	}
-	c.rec.begin(k, q.dev, c.rec.clock.Clock())
+	c.rec.begin(k, q.dev, c.rec.clock.Now())
 	if c.watchers.onCall != nil && q.dev.await(&k.Record, max(k.DstN, k.SrcN)*k.Elem) {
 		how |= engine.Timed
 	}
@@ -108,7 +110,7 @@ func (q *Queue) issueDevice(a *args) Work {
 	} else if err := q.dev.submit(l.one[:], k.Seq, how); err != nil {
 		return q.submitFailed(k.Record, err)
 	}
-	c.life.leave()
+	c.life.busy.Clear()
 	return Work{at: q.dev, seq: k.Seq}
 }
 
@@ -128,7 +130,7 @@ func (q *Queue) rejectedOnDevice(k call.Kind, err error) Work {
 		q.group.drop(false)
 	}
 	w := q.rejected(k, err)
-	q.c.life.leave()
+	q.c.life.busy.Clear()
 	return w
 }
 
@@ -157,7 +159,7 @@ func (d *deviceStream) submit(calls []*call.Call, seq uint64, how engine.How) er
 func (q *Queue) submitFailed(r call.Record, err error) Work {
 	if errors.Is(err, errStreamGone) {
 		w := q.rejected(r.Kind, fmt.Errorf("the %s is closed", typeName(q.dev.s)))
-		q.c.life.leave()
+		q.c.life.busy.Clear()
 		return w
 	}
 	vendorFails(q.c, err)
@@ -192,7 +194,7 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 	if err := q.dev.submit(g.calls, q.c.rec.seq, g.how); err != nil {
 		return q.submitFailed(call.Record{Seq: q.c.rec.seq, Kind: call.Group, Count: uint64(len(g.calls)), Root: -1}, err)
 	}
-	q.c.life.leave()
+	q.c.life.busy.Clear()
 	q.dev.handed.group = g
 	return Work{at: q.dev, seq: q.c.rec.seq}
 }
@@ -200,7 +202,7 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 // failedAs is the Work of the call in r on a Comm that has failed. It ends the use of the Comm,
 // which OnFailure may close.
 func (q *Queue) failedAs(r *call.Record) Work {
-	q.c.life.leave()
+	q.c.life.busy.Clear()
 	w := Work{err: q.c.errorIn(context.Background(), nil, r)}
 	tellFailed(q.c) // of this call, if the Comm's failure was told before it was noted
 	return w

@@ -16,7 +16,6 @@ type slab struct {
 	freed    bool
 	device   int
 	platform string
-	words    []int // makes the type one that == cannot compare
 }
 
 func (s slab) Ptr() (uintptr, bool) { return s.at, !s.freed }
@@ -51,14 +50,28 @@ func TestBufOnDevice(t *testing.T) {
 	}
 }
 
-// identical tells values apart that cannot be compared, and those that are equal, but two.
-func TestIdentical(t *testing.T) {
-	var a, b deviceMemory = slab{words: make([]int, 1)}, slab{words: make([]int, 1)}
-	assert.True(t, identical(a, a))
-	assert.False(t, identical(a, b))
-	p := &slab{at: 1}
-	assert.True(t, identical(p, p))
-	assert.False(t, identical(p, nil))
+// tallied counts how often it is asked for its device. Values of it cannot be compared.
+type tallied struct {
+	times *int
+	words []int
+}
+
+func (tallied) Ptr() (uintptr, bool) { return 8, true }
+func (m tallied) Device() int        { *m.times++; return 0 }
+
+// Memory is known again by its identity, also where its type cannot be compared. An equal value is another.
+func TestKnownMemory(t *testing.T) {
+	times := 0
+	l := &library{backend: &engine.Backend{Name: "nccl"}}
+	var a, b deviceMemory = tallied{times: &times}, tallied{times: &times}
+	for i, tc := range []struct {
+		mem  deviceMemory
+		want int
+	}{{a, 1}, {a, 1}, {b, 2}, {b, 2}, {a, 2}} {
+		_, err := (&Buf{mem: tc.mem, typ: TypeInt8, count: 1}).deviceArea(l)
+		require.NoError(t, err)
+		assert.Equal(t, tc.want, times, i)
+	}
 }
 
 // gone is a stream that is closed.

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/plane/clock"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/race"
 )
 
@@ -21,7 +21,7 @@ const ringCalls = 64
 
 // recorder is the flight recorder of one Comm.
 type recorder struct {
-	clock    *clock.Coarse            // of the job
+	clock    *plane.Clock             // of the job
 	seq      uint64                   // the last call's number
 	ring     [ringCalls]call.Record   // the last calls, by number
 	issuers  [ringCalls]*deviceStream // of the calls in ring, if on a device

@@ -27,7 +27,7 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 		return nil, c.refuse(op, ErrUnsupported, err)
 	}
 	if b.count < 0 {
-		return nil, c.refuse(op, ErrArgument, errors.New("a Buf.From was out of bounds"))
+		return nil, c.refuse(op, ErrArgument, b.wrong())
 	}
 	x, err := b.extent(c.lib)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err e
 		return nil, c.refuse(op, ErrClosed, nil)
 	}
 	undo, err := m.Register(x.at, x.n)
-	c.life.leave()
+	c.life.busy.Clear()
 	switch {
 	case errors.Is(err, engine.ErrUnsupported):
 		return nil, c.refuse(op, ErrUnsupported, err)
@@ -132,7 +132,7 @@ func (m *registration) release() error {
 	if c.life.failure.Load() != nil || !c.life.enter() {
 		return nil // Close has the library forget it, or has had
 	}
-	defer c.life.leave()
+	defer c.life.busy.Clear()
 	if !c.lib.held.take(m) {
 		return nil
 	}

@@ -50,7 +50,7 @@ func meetInPool(ctx context.Context, c *Comm, op string) (*Comm, error) {
 	if !c.life.enter() {
 		return nil, refuse(ErrClosed, nil)
 	}
-	defer c.life.leave()
+	defer c.life.busy.Clear()
 	limited := ctx
 	if t := c.opt.Timeout; t > 0 {
 		var cancel context.CancelFunc

@@ -46,7 +46,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if f != nil && c.lib.unshrunk != unshrunk { // the library has failed to shrink its own, on some rank: all make a new one
 		child, f = shrinkOnce(ctx, c)
 	}
-	c.life.leave()
+	c.life.busy.Clear()
 	if f != nil {
 		return nil, c.refused(op, f)
 	}

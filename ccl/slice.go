@@ -30,7 +30,7 @@ func MakeSlice[T Element](ctx context.Context, c *Comm, n int) ([]T, error) {
 		return nil, c.refuse(op, ErrClosed, nil)
 	}
 	mem, err := c.eng.MakeMemory(n * int(unsafe.Sizeof(z)))
-	c.life.leave()
+	c.life.busy.Clear()
 	if err != nil {
 		return nil, c.refuse(op, ErrBackend, err)
 	}

@@ -3,7 +3,6 @@ package ccl
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -57,7 +56,7 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 // windowOf is where b lies, or why it can have no window.
 func (l *library) windowOf(b Buf) (extent, error) {
 	if b.count < 0 {
-		return extent{}, errors.New("a Buf.From was out of bounds")
+		return extent{}, b.wrong()
 	}
 	x, err := b.extent(l)
 	if err != nil {

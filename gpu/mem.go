@@ -94,10 +94,7 @@ func (d Device[P]) outOfMemory(e *Error) error {
 
 // Ptr returns the address; ok is false once the memory is freed. Memory without elements has the address 0.
 func (m *Mem[T, P]) Ptr() (addr uintptr, ok bool) {
-	if m == nil {
-		return 0, false
-	}
-	if _, ok := m.mem.Whole.Handle(); !ok {
+	if m == nil || m.mem.Whole == nil || m.mem.Whole.Gone.Load() != nil {
 		return 0, false
 	}
 	return m.mem.Addr, true

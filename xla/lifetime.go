@@ -117,7 +117,7 @@ func (o *owned) closed(uintptr) error {
 func (o *owned) giveBack() error {
 	defer o.c.live.Add(-1)
 	defer viewed.sweep()
-	return failure("free", o.res.What, destroy(o.c.p.api, o.destroy, o.res.Address()))
+	return failure("free", o.res.What, destroy(o.c.p.api, o.destroy, o.res.H))
 }
 
 // OnLeak sets a function that is called for each object that the garbage collector finds and that was never released. Its

@@ -17,14 +17,14 @@ var errNone = fmt.Errorf("the memory, stream, event or graph is nil or a zero va
 
 // Resource is something that has to be given back: a handle, or an address. A nil Resource was never lent.
 type Resource struct {
-	Dev  int    // the number of the device
-	What string // "stream", "4096 bytes of device memory"
+	Dev  int     // the number of the device
+	H    uintptr // the handle or address, whether it has been given back or not
+	What string  // "stream", "4096 bytes of device memory"
 	Made *Origin
+	Gone atomic.Pointer[Origin] // where it was given back, which Close alone sets; nil while it is there
 
-	pkg     string // that the program knows: "cuda"
-	h       uintptr
-	free    func(h uintptr) error  // nil: somebody else gives it back
-	closed  atomic.Pointer[Origin] // where it was given back; nil while it is there
+	pkg     string                // that the program knows: "cuda"
+	free    func(h uintptr) error // nil: somebody else gives it back
 	cleanup runtime.Cleanup
 }
 
@@ -35,22 +35,22 @@ func New(pkg string, dev int, what string, h uintptr, free func(h uintptr) error
 
 // NewAt is New of what was made at a known place: one call may make many.
 func NewAt(made *Origin, pkg string, dev int, what string, h uintptr, free func(h uintptr) error) *Resource {
-	r := &Resource{Dev: dev, What: what, Made: made, pkg: pkg, h: h, free: free}
+	r := &Resource{Dev: dev, What: what, Made: made, pkg: pkg, H: h, free: free}
 	r.cleanup = runtime.AddCleanup(r, leaked, leak{pkg, dev, what, made})
 	return r
 }
 
 // Borrowed is New of what other code has made and gives back: to forget it is no leak.
 func Borrowed(pkg string, dev int, what string, h uintptr) *Resource {
-	return &Resource{Dev: dev, What: what, Made: Here(), pkg: pkg, h: h}
+	return &Resource{Dev: dev, What: what, Made: Here(), pkg: pkg, H: h}
 }
 
 // Handle returns the handle or address; ok is false once it has been given back.
 func (r *Resource) Handle() (h uintptr, ok bool) {
-	if r == nil || r.closed.Load() != nil {
+	if r == nil || r.Gone.Load() != nil {
 		return 0, false
 	}
-	return r.h, true
+	return r.H, true
 }
 
 // Use returns the handle, for a call.
@@ -58,10 +58,10 @@ func (r *Resource) Use() (uintptr, error) {
 	if r == nil {
 		return 0, errNone
 	}
-	if at := r.closed.Load(); at != nil {
+	if at := r.Gone.Load(); at != nil {
 		return 0, r.errClosed(at)
 	}
-	return r.h, nil
+	return r.H, nil
 }
 
 // Close gives the resource back, once. If that fails it counts as given back nevertheless: nobody knows what is left of it.
@@ -69,19 +69,16 @@ func (r *Resource) Close() error {
 	if r == nil {
 		return errNone
 	}
-	if !r.closed.CompareAndSwap(nil, Here()) {
-		return r.errClosed(r.closed.Load())
+	if !r.Gone.CompareAndSwap(nil, Here()) {
+		return r.errClosed(r.Gone.Load())
 	}
 	r.cleanup.Stop()
 	if r.free == nil {
 		return nil
 	}
-	return r.free(r.h)
+	return r.free(r.H)
 }
 
 func (r *Resource) errClosed(at *Origin) error {
 	return fmt.Errorf("%s: device %d: %s, made at %s, was released at %s: %w", r.pkg, r.Dev, r.What, r.Made, at, ErrClosed)
 }
-
-// Address returns the handle, whether it has been given back or not.
-func (r *Resource) Address() uintptr { return r.h }

@@ -37,7 +37,7 @@ func TestResource(t *testing.T) {
 		require.Regexp(t, `^xpu: device 1: queue, made at \S+:\d+, was released at \S+:\d+: closed$`, err.Error())
 	}
 	require.Equal(t, 1, times)
-	require.Equal(t, uintptr(7), r.Address())
+	require.Equal(t, uintptr(7), r.H)
 }
 
 // What was never made is as what was given back.

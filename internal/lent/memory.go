@@ -21,7 +21,7 @@ type Memory struct {
 
 // NewMemory describes the whole: n elements of type T. host says that the host reads and writes them where they lie.
 func NewMemory[T any](whole *Resource, n int, host bool) Memory {
-	return Memory{Addr: whole.h, Len: n, Whole: whole, elem: sizeOf[T](), host: host}
+	return Memory{Addr: whole.H, Len: n, Whole: whole, elem: sizeOf[T](), host: host}
 }
 
 // Bytes returns the size of n elements of type T. ok is false if no memory has that size.

@@ -50,3 +50,24 @@ func LoadRecord(p *Record) (r Record) {
 	}
 	return r
 }
+
+// StoreRecord writes to p what its rank says of the call in r. The caller has just written r.Hash and r.Place, and passes both.
+//
+// Where stores keep their order it writes field by field: wide loads of what has just been written in narrow stores would wait
+// for these to leave the store buffer, and the compiler would load the hash together with r.Root. Elsewhere it writes word by
+// word: each is a release, so that it comes after the store that has published the record before.
+func StoreRecord(p, r *Record, place uint64, hash uint32, kind Kind) {
+	if keepsStores {
+		p.Place, p.Count, p.Start, p.End = place, r.Count, r.Start, 0
+		p.Root, p.Hash, p.Seq = r.Root, hash, r.Seq
+		p.SetWhat(r)
+		p.Kind = kind
+		return
+	}
+	said := *r
+	said.Place, said.Hash, said.Kind, said.End = place, hash, kind, 0
+	to, from := RecordWords(p), (*[recordWordCount]uint64)(unsafe.Pointer(&said))
+	for i := range to {
+		to[i].Store(from[i])
+	}
+}

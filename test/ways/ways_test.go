@@ -18,7 +18,7 @@ import (
 // most is what the way of a call may take: functions, files and packages. It may only shrink: a change that shortens a way lowers it.
 type most [3]int
 
-// A function on the way of a call is no longer, and goes no more ways. Those beyond are listed with their way, until they are cut.
+// What no function on the way of a call exceeds.
 const (
 	linesMost    = 60
 	branchesMost = 15
@@ -39,14 +39,13 @@ func TestWays(t *testing.T) {
 		name  string
 		waits bool
 		most  most
-		long  []string
 	}{
-		// 44, 20 and 9, and 56, 26 and 12 on an AMD EPYC; on others lines of slots may be claimed or swapped, and how a rank waits
-		// follows from how long.
-		{"without a wait", false, most{46, 20, 9}, nil},
-		{"with one", true, most{62, 29, 14}, []string{"ccl/internal/plane/wait.go Pause"}},
+		// On an AMD EPYC 44, 18 and 8, and 50, 21 and 9, or one more function where other programs take the core that a rank gives up.
+		// On other processors two ranks may not swap the lines of their slots.
+		{"without a wait", false, most{45, 18, 8}},
+		{"with one", true, most{52, 21, 9}},
 	} {
-		t.Run(tc.name, func(t *testing.T) { shortest(t, seen, tc.waits).check(t, tc.most, tc.long) })
+		t.Run(tc.name, func(t *testing.T) { shortest(t, seen, tc.waits).check(t, tc.most) })
 	}
 }
 
@@ -93,16 +92,14 @@ func (w way) waits() bool {
 	return slices.ContainsFunc(w, func(f function) bool { return f.file == "ccl/internal/plane/wait.go" && f.name == "Pause" })
 }
 
-// check compares a way with the most that it may take, and its functions with the limits of one function; long are those that are
-// beyond these.
-func (w way) check(t *testing.T, limit most, long []string) {
+// check compares a way with the most that it may take, and its functions with the limits of one function.
+func (w way) check(t *testing.T, limit most) {
 	t.Logf("%v functions, files and packages\n%v", w.count(), w)
 	for i, n := range w.count() {
 		assert.LessOrEqual(t, n, limit[i], "%s on the way of a call", []string{"functions", "files", "packages"}[i])
 	}
 	for _, f := range w {
-		if f.lines > linesMost || f.branches > branchesMost {
-			assert.Contains(t, long, f.file+" "+f.name, "%d lines and %d branches; %d and %d are the most", f.lines, f.branches, linesMost, branchesMost)
-		}
+		assert.LessOrEqual(t, f.lines, linesMost, "lines of %v", &f)
+		assert.LessOrEqual(t, f.branches, branchesMost, "branches of %v", &f)
 	}
 }

@@ -132,7 +132,7 @@ func (b *Beside) begin(ctx context.Context, k *call.Call, meet bool) *call.Fault
 	if err := ctx.Err(); err != nil {
 		return c.rank.Stop(call.CtxFault(err, nil))
 	}
-	c.rank.Current.Begin(nil, c.rank.Clock.Clock(), false)
+	c.rank.Current.Begin(nil, c.rank.Clock.Now(), false)
 	if k.Kind.Pairwise() {
 		k.Place = 0
 	} else if c.rank.Order.Enter(k); meet || b.strict {
@@ -165,13 +165,10 @@ func (b *Beside) end(k *call.Call, err error) *call.Fault {
 	return c.rank.Stop(&call.Fault{Code: call.Backend, Peer: c.Rank(), Own: true, Err: err})
 }
 
-// Enter gives k, a call for a device, its place among the calls of the Comm: its data move when the device gets there.
-// With meet, as in a strict Comm, all ranks have the same collective before any of them hands it over.
+// Enter gives k, a call for a device, its place among the calls of the Comm, which has not failed as far as the caller knows: its data
+// move when the device gets there. With meet, as in a strict Comm, all ranks have the same collective before any of them hands it over.
 func (b *Beside) Enter(k *call.Call, meet bool) *call.Fault {
 	c := b.comm
-	if f := c.rank.Fate.Cause(); f != nil {
-		return f
-	}
 	if c.goes[k.Kind].over == messages {
 		return nil
 	}
@@ -187,7 +184,7 @@ func (b *Beside) meetFirst(ctx context.Context, k *call.Call) *call.Fault {
 	if c.Size() == 1 {
 		return nil
 	}
-	c.rank.Current.Begin(nil, c.rank.Clock.Clock(), false)
+	c.rank.Current.Begin(nil, c.rank.Clock.Now(), false)
 	defer func() {
 		c.rank.Share.Local.Waits(c.rank.Share.Me).Store(0)
 		c.rank.Unpark()

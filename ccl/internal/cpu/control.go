@@ -39,7 +39,7 @@ func (c *Comm) Transport() string { return c.rank.Standing.Transport() }
 func (c *Comm) MakeMemory(n int) ([]byte, error) { return c.mem.MakeMemory(n) }
 
 // Now is the coarse time since the job began, in nanoseconds.
-func (c *Comm) Now() int64 { return c.rank.Clock.Clock() }
+func (c *Comm) Now() int64 { return c.rank.Clock.Now() }
 
 // Failure is why the Comm failed, nil while it has not.
 func (c *Comm) Failure() *call.Fault { return c.rank.Fate.Failure() }

@@ -36,7 +36,7 @@ func (c *Comm) Run(ctx context.Context, calls []*op.Call) error {
 		if f = c.disturb(c, k); f != nil {
 			return failure(c.rank.Stop(f))
 		}
-		c.rank.Current.Begin(k, c.rank.Clock.Clock(), way.over == inRounds) // what that took is not the call's time
+		c.rank.Current.Begin(k, c.rank.Clock.Now(), way.over == inRounds) // what that took is not the call's time
 	}
 	if k.DC != nil || k.Offsets != nil {
 		c.work.SetOffsets(k)

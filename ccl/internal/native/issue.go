@@ -61,7 +61,7 @@ func (e *end) Issue(stream uintptr, calls []*op.Call, how engine.How) (engine.Sp
 // of one call crosses where it lies, unless it has counts or a factor.
 func (e *end) hand(stream C.U, calls []*op.Call, s *span) C.int {
 	first := &calls[0].Head
-	if len(calls) > 1 || first.Op.Scales() || calls[0].DC != nil {
+	if len(calls) > 1 || first.Op >= op.Scaled || calls[0].DC != nil {
 		first = e.copied(calls)
 	}
 	began := s != nil && C.gcclSpan(e.c, &s.events[0], 0, stream) != 0

@@ -111,6 +111,7 @@ func TestProductRegisterRefuses(t *testing.T) {
 			{"host", t.Context(), ccl.BufOf([]int32{1}), ccl.ErrArgument, "host memory where device memory is needed"},
 			{"elsewhere", t.Context(), ccl.BufOfMemory(far), ccl.ErrArgument, "the memory is on device 5, the Comm on device 0"},
 			{"bounds", t.Context(), ccl.BufOfMemory(x).From(1, 3), ccl.ErrArgument, "out of bounds"},
+			{"in place", t.Context(), ccl.InPlace(), ccl.ErrArgument, "InPlace is valid only as src"},
 			{"another package", t.Context(), ccl.BufOfMemory(foreign{x}), ccl.ErrArgument, "the memory is from package acme"},
 			{"context", over, ccl.BufOfMemory(x), ccl.ErrCanceled, "context canceled"},
 		} {

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
@@ -41,16 +40,6 @@ const (
 func (c *Standing) CanPark(w *Waiter, peer int) bool {
 	return !w.Remote && (c.group.Topology().Nodes() == 1 || peer >= 0 && c.group.Topology().Node(peer) == c.group.Topology().Node(c.group.Rank())) &&
 		!(c.share.Host.Shared() && c.note.onStream(c.current.running) && takesLastProcessor())
-}
-
-// onStream reports whether the call that waits is one on a Stream. It is running, or nil once it has slept.
-func (n *note) onStream(running *call.Call) bool {
-	if running != nil {
-		return running.Queued
-	}
-	n.Lock()
-	defer n.Unlock()
-	return n.asleep && n.queued
 }
 
 // parked are the goroutines of this process that sleep in the kernel, until they are rung or something arrives. Such a sleep

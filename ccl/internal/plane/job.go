@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/plane/clock"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
@@ -39,8 +38,8 @@ type Job struct {
 
 // timing is how time passes in this process.
 type timing struct {
-	Coarse   clock.Coarse
-	Lived    clock.Lived
+	Coarse   Clock
+	Lived    Lived
 	naps     proc.Napper
 	Yielding yielding
 }
@@ -244,7 +243,7 @@ func (j *Job) close() {
 func (j *Job) Ended() { j.Time.Coarse.WakeMonitor() }
 
 // Clock is the coarse time since the job began, in nanoseconds.
-func (j *Job) Clock() int64 { return j.Time.Coarse.Clock() }
+func (j *Job) Clock() int64 { return j.Time.Coarse.Now() }
 
 // add makes c known to the monitor. A failure that came before it did counts.
 func (j *Job) add(c *Member) {

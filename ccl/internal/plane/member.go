@@ -6,7 +6,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
-	"github.com/goccl/goccl/ccl/internal/plane/clock"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -18,14 +17,14 @@ import (
 // in it, so that any of them is one step from a pointer to it. Each has the questions that it can answer.
 type Member struct {
 	Site     *Site
-	Clock    *clock.Coarse // of the job
-	Group    group.Group   // which rank of which Comm, and what all of them have agreed on
-	Hooks    Hooks         // whom it tells
-	Share    Share         // what it shares with the ranks of its host
-	Order    Order         // the calls it has made
-	Current  Current       // the one under way
-	Fate     Fate          // whether and why its Comm has failed
-	Standing Standing      // all that is known of it
+	Clock    *Clock      // of the job
+	Group    group.Group // which rank of which Comm, and what all of them have agreed on
+	Hooks    Hooks       // whom it tells
+	Share    Share       // what it shares with the ranks of its host
+	Order    Order       // the calls it has made
+	Current  Current     // the one under way
+	Fate     Fate        // whether and why its Comm has failed
+	Standing Standing    // all that is known of it
 }
 
 // Init makes c rank rank of a Comm, with what the ranks of its host share.

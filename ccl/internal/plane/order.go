@@ -94,7 +94,7 @@ func (c *Member) Begin(k *call.Call, lockstep bool) *call.Fault {
 	if f := c.Fate.proposal.Load(); f != nil {
 		return f
 	}
-	c.Current = Current{c.Clock.Clock(), k, lockstep}
+	c.Current = Current{c.Clock.Now(), k, lockstep}
 	return nil
 }
 

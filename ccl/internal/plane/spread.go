@@ -30,9 +30,13 @@ const (
 	coresMost = 256     // ranks of processors with higher numbers stay where they are
 )
 
-// spreads reports whether this rank is one of those.
-func (c *Member) spreads() bool {
-	return c.Share.Spins == SpinsCrowded && c.Share.Host.Shared() && c.Site.Job.Life.here.Load() <= 1
+// staysOn reports whether this rank, of those that outnumber their processors, need not give way in that lap. It looks where it runs.
+func (c *Member) staysOn(lap int) bool {
+	if !c.Share.Host.Shared() || c.Site.Job.Life.here.Load() > 1 {
+		return false
+	}
+	c.Standing.spread.standOn(&c.Standing)
+	return lap < lapsAlone && c.Standing.spread.waitsAlone(&c.Order, &c.Current)
 }
 
 // standOn finds out where the rank runs, and moves it if that is better.

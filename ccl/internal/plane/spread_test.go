@@ -108,9 +108,10 @@ func TestStandOn(t *testing.T) {
 	require.Equal(t, gapMost/2, c.Standing.spread.laps)
 }
 
-// Goroutines of one process share its threads, and ranks with a processor each have it to themselves.
-func TestSpreads(t *testing.T) {
+// Goroutines of one process share its threads: they give way, and don't look where they run.
+func TestStaysOn(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
-	c.Share.Spins = SpinsCrowded
-	assert.False(t, c.spreads(), "goroutines")
+	c.Current.lockstep = true
+	assert.False(t, c.staysOn(1), "goroutines")
+	assert.Zero(t, c.Share.Local.Core(0).Load())
 }

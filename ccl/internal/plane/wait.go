@@ -65,8 +65,8 @@ const (
 	hastyMost = 8 // sleeps of a wait that ended at once, and in vain, after which it takes naps
 )
 
-// Pause gives way to others, at first for a moment, later by sleeping. peer is the
-// rank waited for, -1 if there are several.
+// Pause gives way to others, at first for a moment, later by sleeping, unless the call must end. peer is the rank waited for,
+// -1 if there are several.
 func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	if n := c.Share.Asked.count.Load(); n != c.Share.Asked.served {
 		c.Share.Asked.answer(n)
@@ -79,8 +79,8 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 			return f
 		}
 	}
-	if w.laps == 0 {
-		c.Wake() // what this rank has posted may be what others sleep for
+	if w.laps == 0 && c.Share.sleepers.Load() != 0 { // what this rank has posted may be what others sleep for
+		wakeSleepers(c)
 	}
 	w.laps++
 	if abrupt := c.Standing.Abrupt(w, peer); abrupt && w.laps < w.lapsAbrupt() && c.Share.Spins != SpinsCrowded {
@@ -89,7 +89,13 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 		c.GiveWay(w.laps)
 		return nil
 	}
-	if w.laps&15 == 0 || w.Nap > 0 {
+	return pauseLong(ctx, c, w, peer)
+}
+
+// pauseLong is Pause of a wait that has given way some times in vain. It looks at all that may end the wait.
+func pauseLong(ctx context.Context, c *Member, w *Waiter, peer int) *call.Fault {
+	rare := w.laps&15 == 0 || w.Nap > 0 // for looks at words that others write
+	if rare {
 		if f := c.Order.otherCall(); f != nil {
 			return c.Stop(f)
 		}
@@ -97,15 +103,14 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.Stop(c.Standing.Unfinished(err, err, c.Standing.missing(peer)))
 	}
-	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Current.began > int64(t) && c.Standing.isOverdue(c.Current.began, c.Site.Job.Clock()) {
+	if isOverdue(c) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(peer)))
 	}
 	now := time.Now()
 	if w.began.IsZero() {
 		w.began = now
 	}
-	waited := now.Sub(w.began)
-	if w.left || w.laps&15 == 0 || w.Nap > 0 {
+	if w.left || rare {
 		// Who closes may have done its part just before: one more look decides.
 		if f := c.Share.closedPeer(peer); f != nil && w.left {
 			return c.Stop(f)
@@ -114,18 +119,29 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 			return nil
 		}
 	}
-	if waited < awake && w.laps < lapsMax {
-		switch {
-		case !c.Standing.Abrupt(w, peer):
-			c.GiveWay(w.laps)
-		case c.Standing.CanPark(w, peer):
-			c.Park(ctx, w, peer, awake-waited)
-		case !c.Standing.await(w, arriveMax) && !c.Site.Job.Time.naps.Nap(NapMin):
-			c.GiveWay(w.laps)
-		}
-		proc.HaltFork()
-		return nil
+	if waited := now.Sub(w.began); waited < awake && w.laps < lapsMax {
+		pauseAwake(ctx, c, w, peer, awake-waited)
+	} else {
+		pauseAsleep(ctx, c, w, peer, waited)
 	}
+	proc.HaltFork()
+	return nil
+}
+
+// pauseAwake is Pause of a wait that is not to sleep for long yet, but for left at most.
+func pauseAwake(ctx context.Context, c *Member, w *Waiter, peer int, left time.Duration) {
+	switch {
+	case !c.Standing.Abrupt(w, peer):
+		c.GiveWay(w.laps)
+	case c.Standing.CanPark(w, peer):
+		c.Park(ctx, w, peer, left)
+	case !c.Standing.await(w, arriveMax) && !c.Site.Job.Time.naps.Nap(NapMin):
+		c.GiveWay(w.laps)
+	}
+}
+
+// pauseAsleep is Pause of a long wait: the call says that it sleeps, and for whom it waits, and does so.
+func pauseAsleep(ctx context.Context, c *Member, w *Waiter, peer int, waited time.Duration) {
 	if k := c.Current.running; k != nil {
 		c.Current.running = nil
 		c.noteSleep(k, w, peer)
@@ -139,15 +155,22 @@ func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	c.Share.Local.Waits(c.Share.Me).Store(c.Order.Calls<<32 | uint64(peer+1))
 	if c.Standing.CanPark(w, peer) {
 		c.Park(ctx, w, peer, 0)
-		proc.HaltFork()
-		return nil
+		return
 	}
 	w.Nap = max(NapMin, min(2*w.Nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
 	if !c.Standing.await(w, max(w.Nap, arriveMax)) {
 		c.sleep(w)
 	}
-	proc.HaltFork()
-	return nil
+}
+
+// isOverdue reports whether the call under way has taken Options.Timeout.
+func isOverdue(c *Member) bool {
+	t := int64(c.Group.Timeout())
+	if t <= 0 {
+		return false
+	}
+	now := c.Clock.Now()
+	return now-c.Current.began > t && c.Standing.isOverdue(c.Current.began, now)
 }
 
 // lapsAbrupt is after how many laps a rank with a core of its own sleeps that does not give way.
@@ -206,7 +229,7 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return c.Stop(call.CtxFault(err, nil))
 	}
-	if t := c.Group.Timeout(); t > 0 && c.Site.Job.Clock()-c.Current.began > int64(t) && c.Standing.isOverdue(c.Current.began, c.Site.Job.Clock()) {
+	if isOverdue(c) {
 		return c.Stop(c.Standing.overdue(c.Standing.missing(-1)))
 	}
 	return nil
@@ -215,10 +238,8 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 // GiveWay lets others run: goroutine ranks of this process, and, since the Go scheduler never gives way to another process,
 // other processes; not at first where none of the job's has anything to do on this processor (spread.go).
 func (c *Member) GiveWay(lap int) {
-	if c.spreads() {
-		if c.Standing.spread.standOn(&c.Standing); lap < lapsAlone && c.Standing.spread.waitsAlone(&c.Order, &c.Current) {
-			return
-		}
+	if c.Share.Spins == SpinsCrowded && c.staysOn(lap) {
+		return
 	}
 	if int(c.Site.Job.Life.here.Load()) > 1 || c.Standing.note.onStream(c.Current.running) {
 		runtime.Gosched()
@@ -230,11 +251,24 @@ func (c *Member) GiveWay(lap int) {
 	c.Standing.yield()
 }
 
+// onStream reports whether the call that waits is one on a Stream. It is running, or nil once it has slept.
+func (n *note) onStream(running *call.Call) bool {
+	if running != nil {
+		return running.Queued
+	}
+	n.Lock()
+	defer n.Unlock()
+	return n.asleep && n.queued
+}
+
 // Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
 // compute on this rank's core. What comes over TCP rings nobody: the rank sleeps in poll(2) where it can, and else takes naps.
 func (c *Standing) Abrupt(w *Waiter, peer int) bool {
 	y := &c.Site.Job.Time.Yielding
-	return y.ends(c.Site.Job.Time.Coarse.Born) && (y.others.Load() || ringsPay(c.Site.Job.World.Topo.Locals(c.Site.Here.Node), c.share.Host.Processors())) &&
+	if y.Until.Load() == 0 || y.yields(time.Since(c.Site.Job.Time.Coarse.Born)) { // no clock is asked where they have never ended
+		return false
+	}
+	return (y.others.Load() || ringsPay(c.Site.Job.World.Topo.Locals(c.Site.Here.Node), c.share.Host.Processors())) &&
 		(w.Remote || c.share.Host.Shared() && c.CanPark(w, peer))
 }
 

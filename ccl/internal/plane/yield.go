@@ -42,29 +42,17 @@ const (
 // yields reports whether a rank that waits is to give way to other processes.
 func (c *yielding) yields(now time.Duration) bool { return int64(now) >= c.Until.Load() }
 
-// ends reports whether the yields have ended for now, which the clock need not be asked where they never have.
-func (c *yielding) ends(born time.Time) bool {
-	return c.Until.Load() != 0 && !c.yields(time.Since(born))
-}
-
 // late reports whether yields have ended a short while ago, or some have just been late.
 func (c *yielding) late(now time.Duration) bool {
 	return c.doubts.Load() > 0 || c.Until.Load() != 0 && int64(now) < c.Until.Load()+int64(lateFor)
 }
 
-// lateYield is how long a late yield takes of a rank that looks so often before it gives way.
-func lateYield(spins int) time.Duration {
+// yielded learns from a yield that ended now and took so long that another process has run meanwhile, of a rank that looks so
+// often before it gives way. It reports whether a term begins. Goroutines that do so at once may lose what one of them has seen.
+func (c *yielding) yielded(now, took time.Duration, spins int) bool {
+	late := yieldLate
 	if spins == SpinsCrowded {
-		return yieldLateMany
-	}
-	return yieldLate
-}
-
-// yielded learns from a yield that ended now and took so long; from late on it counts as late. It reports whether a term
-// begins. Goroutines that do so at once may lose what one of them has seen.
-func (c *yielding) yielded(now, took, late time.Duration) bool {
-	if took < yieldAnswered {
-		return false // nobody else wanted the core
+		late = yieldLateMany
 	}
 	doubts := c.doubts.Load()
 	if took < late {
@@ -104,7 +92,10 @@ func (c *Standing) yield() {
 	began := time.Since(c.Site.Job.Time.Coarse.Born)
 	proc.Yield()
 	now := time.Since(c.Site.Job.Time.Coarse.Born)
-	if y.yielded(now, now-began, lateYield(c.share.Spins)) {
+	if now-began < yieldAnswered {
+		return // nobody else wanted the core
+	}
+	if y.yielded(now, now-began, c.share.Spins) {
 		y.others.Store(c.othersRun(proc.Runnable(), proc.Uptime()))
 	}
 }

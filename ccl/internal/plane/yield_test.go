@@ -11,10 +11,9 @@ import (
 // again.
 func TestCourtesy(t *testing.T) {
 	const (
-		us    = time.Microsecond
-		ms    = time.Millisecond
-		alone = us / 2
-		late  = 3 * ms
+		us   = time.Microsecond
+		ms   = time.Millisecond
+		late = 3 * ms
 	)
 	type yield struct {
 		now, took time.Duration
@@ -27,14 +26,12 @@ func TestCourtesy(t *testing.T) {
 		term   time.Duration
 	}{
 		{"none", nil, 0, 0},
-		{"nobody else is there", []yield{{ms, alone, 1000}}, 0, 0},
 		{"others give way as well", []yield{{ms, 50 * us, 1000}}, 0, 0},
 		{"just not late", []yield{{ms, yieldLate - 1, 1000}}, 0, 0},
 		{"late ones", []yield{{5 * ms, late, 3}}, 0, 0},
 		{"too many", []yield{{5 * ms, late, 3}, {9 * ms, late, 1}}, 109 * ms, termFirst},
 		{"at the limit", []yield{{5 * ms, yieldLate, 4}}, 105 * ms, termFirst},
 		{"one that began before the term", []yield{{5 * ms, late, 4}, {8 * ms, late, 9}}, 105 * ms, termFirst},
-		{"nobody answers", []yield{{5 * ms, late, 3}, {6 * ms, alone, 1000}, {9 * ms, late, 1}}, 109 * ms, termFirst},
 		{"a few are answered", []yield{{5 * ms, late, 4}, {106 * ms, 20 * us, lateWeight}, {109 * ms, late, 3}}, 309 * ms, 2 * termFirst},
 		{"most are answered", []yield{{5 * ms, late, 3}, {6 * ms, 20 * us, 3 * lateWeight}, {9 * ms, late, 3}}, 0, 0},
 		{"far between", []yield{{5 * ms, late, 3}, {58*ms + 1, late, 3}}, 0, 0},
@@ -50,7 +47,7 @@ func TestCourtesy(t *testing.T) {
 			var c yielding
 			for _, y := range tc.yields {
 				for range y.times {
-					c.yielded(y.now, y.took, lateYield(spinsAlone))
+					c.yielded(y.now, y.took, spinsAlone)
 				}
 			}
 			require.Equal(t, tc.until, time.Duration(c.Until.Load()))
@@ -67,20 +64,20 @@ func TestCourtesy(t *testing.T) {
 func TestLate(t *testing.T) {
 	const ms = time.Millisecond
 	var c yielding
-	c.yielded(ms, yieldAnswered, yieldLate)
+	c.yielded(ms, yieldAnswered, spinsAlone)
 	require.False(t, c.late(ms), "none was")
-	c.yielded(2*ms, ms, yieldLate)
+	c.yielded(2*ms, ms, spinsAlone)
 	require.True(t, c.late(3*ms), "one was")
 	for range lateWeight {
-		c.yielded(4*ms, yieldAnswered, yieldLate)
+		c.yielded(4*ms, yieldAnswered, spinsAlone)
 	}
 	require.False(t, c.late(5*ms), "others were answered since")
 	for range doubtsMax / lateWeight {
-		c.yielded(9*ms, ms, yieldLate)
+		c.yielded(9*ms, ms, spinsAlone)
 	}
 	require.Positive(t, c.Until.Load())
 	for range doubtsAgain {
-		c.yielded(9*ms+termFirst, yieldAnswered, yieldLate)
+		c.yielded(9*ms+termFirst, yieldAnswered, spinsAlone)
 	}
 	require.True(t, c.late(9*ms+termFirst+lateFor-1))
 	require.False(t, c.late(9*ms+termFirst+lateFor))
@@ -90,14 +87,13 @@ func TestLate(t *testing.T) {
 func TestLateYield(t *testing.T) {
 	var c yielding
 	for range 9 {
-		c.yielded(5*time.Millisecond, yieldLateMany-1, lateYield(SpinsCrowded))
+		c.yielded(5*time.Millisecond, yieldLateMany-1, SpinsCrowded)
 	}
 	require.True(t, c.yields(5*time.Millisecond))
 	for range 9 {
-		c.yielded(5*time.Millisecond, yieldLateMany, lateYield(SpinsCrowded))
+		c.yielded(5*time.Millisecond, yieldLateMany, SpinsCrowded)
 	}
 	require.False(t, c.yields(5*time.Millisecond))
-	require.Less(t, lateYield(spinsAlone), lateYield(SpinsCrowded))
 }
 
 func TestOthersRun(t *testing.T) {

@@ -21,7 +21,7 @@ func (c *Team) allReduceInSlots(ctx context.Context, k *call.Call) *call.Fault {
 			return f
 		}
 	}
-	ordered.Put(c.slots.at(c.me, round, n), k.Src)
+	ordered.Copy(c.slots.at(c.me, round, n), op.Ptr(k.Src), n)
 	c.slots.postInline(k, round, n)
 	if c.n != 2 {
 		if f := c.slots.awaitAll(ctx, k, round); f != nil {

@@ -1,14 +1,14 @@
-package clock
+package plane
 
 import (
 	"sync/atomic"
 	"time"
 )
 
-// Coarse is the coarse time since the job began, which the monitor stamps at each of its looks, so that calls need not read
+// Clock is the coarse time since the job began, which the monitor stamps at each of its looks, so that calls need not read
 // a clock. While the monitor is idle the time is late, and says so by its lowest bit: a call that sees the bit reads the
 // real clock instead, and wakes the monitor.
-type Coarse struct {
+type Clock struct {
 	Born   time.Time
 	now    atomic.Int64 // nanoseconds since Born; odd: late
 	active atomic.Bool  // somebody has woken the monitor since its last look
@@ -17,10 +17,10 @@ type Coarse struct {
 }
 
 // Start begins at 0, now.
-func (c *Coarse) Start() { c.Born, c.wake = time.Now(), make(chan struct{}, 1) }
+func (c *Clock) Start() { c.Born, c.wake = time.Now(), make(chan struct{}, 1) }
 
-// Clock is the coarse time since the job began, in nanoseconds; an even number.
-func (c *Coarse) Clock() int64 {
+// Now is the coarse time since the job began, in nanoseconds; an even number.
+func (c *Clock) Now() int64 {
 	if t := c.now.Load(); t&1 == 0 {
 		return t
 	}
@@ -28,13 +28,13 @@ func (c *Coarse) Clock() int64 {
 }
 
 // refresh sets the clock, which is late, and wakes the monitor.
-func (c *Coarse) refresh() int64 {
+func (c *Clock) refresh() int64 {
 	c.WakeMonitor()
 	return c.Stamp(time.Now(), false)
 }
 
 // Stamp sets the clock, and returns the time it shows. If late, calls are to read the real clock, and wake the monitor.
-func (c *Coarse) Stamp(now time.Time, late bool) int64 {
+func (c *Clock) Stamp(now time.Time, late bool) int64 {
 	t := int64(now.Sub(c.Born)) &^ 1
 	if late {
 		c.now.Store(t | 1)
@@ -45,7 +45,7 @@ func (c *Coarse) Stamp(now time.Time, late bool) int64 {
 }
 
 // WakeMonitor has the monitor look around soon, and for a while from then on.
-func (c *Coarse) WakeMonitor() {
+func (c *Clock) WakeMonitor() {
 	if !c.active.Load() {
 		c.active.Store(true)
 	}
@@ -58,22 +58,22 @@ func (c *Coarse) WakeMonitor() {
 }
 
 // Woken is what the idle monitor waits for.
-func (c *Coarse) Woken() <-chan struct{} { return c.wake }
+func (c *Clock) Woken() <-chan struct{} { return c.wake }
 
 // Look ends being idle, and reports whether somebody has woken the monitor since its last look.
-func (c *Coarse) Look() bool {
+func (c *Clock) Look() bool {
 	c.idle.Store(false)
 	return c.active.Swap(false)
 }
 
 // GoIdle says that the monitor is about to be idle, at that coarse time. From then on the clock is late.
-func (c *Coarse) GoIdle(at int64) {
+func (c *Clock) GoIdle(at int64) {
 	c.idle.Store(true)
 	c.now.Store(at | 1)
 }
 
 // StayIdle reports whether nobody has woken the monitor since; else it is not idle.
-func (c *Coarse) StayIdle() bool {
+func (c *Clock) StayIdle() bool {
 	if c.active.Load() {
 		c.idle.Store(false)
 		return false
@@ -82,4 +82,4 @@ func (c *Coarse) StayIdle() bool {
 }
 
 // IsActive reports whether somebody has woken the monitor since its last look.
-func (c *Coarse) IsActive() bool { return c.active.Load() }
+func (c *Clock) IsActive() bool { return c.active.Load() }

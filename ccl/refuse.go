@@ -1,0 +1,53 @@
+package ccl
+
+import (
+	"errors"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/proc"
+)
+
+// How calls are refused. A Comm that is none, nil, which Split gives a rank with a negative color, or Comm{}, refuses all
+// calls, and Close of it is done; so a program needs no if around what only members of a Comm take part in, except for calls
+// that count on their results.
+
+// refuse is the error of a call that had no effect.
+func (c *Comm) refuse(op string, code Code, err error) *Error {
+	return c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
+}
+
+// refused is the error of a call that has come to nothing on all ranks, because of f; c goes on.
+func (c *Comm) refused(op string, f *call.Fault) *Error {
+	return c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
+}
+
+var errNone = errors.New("the Comm is nil: Split returns none to a rank with a negative color, and NewComm and Join return none with an error")
+
+// noComm is the name in errors of a Comm that is nil.
+const noComm = "no Comm"
+
+// refuseNone is the error of a call on no Comm.
+func refuseNone(op string) *Error {
+	return &Error{Code: ErrArgument, Op: op, Rank: -1, Peer: -1, Err: errNone}
+}
+
+var errForked = errors.New("this process is a forked child of a rank; only the parent may use the Comm: start a program here (exec) instead")
+
+// whyShut is the cause of an ErrClosed, where it is not Close.
+func whyShut() error {
+	if proc.Forked() {
+		return errForked
+	}
+	return nil
+}
+
+// unsupported marks an argument error that is about the backend.
+type unsupported struct{ error }
+
+func codeOf(err error) Code {
+	var u unsupported
+	if errors.As(err, &u) {
+		return ErrUnsupported
+	}
+	return ErrArgument
+}
