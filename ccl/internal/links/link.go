@@ -86,7 +86,7 @@ const (
 	PointToPoint
 	confirmations // of point-to-point calls, under CheckStrict
 	Agreements    // of Shrink
-	classes
+	classes       // from here on: see ends.ask
 )
 
 type linkKey struct {
@@ -143,22 +143,27 @@ func (c *ends) dial(ctx context.Context, l *Link, lane uint8) error {
 	w := c.rank.Group.World(l.peer)
 	addr := c.rank.Site.Job.Net.Addrs.At(w)
 	key := tcp.MakeKey(c.rank.Group.ID(), uint32(l.class)|uint32(lane)<<8, uint32(c.rank.Group.Rank()), uint32(l.peer))
-	dctx, cancel := context.WithCancel(c.rank.Fate.Context())
+	dctx, cancel := c.within(ctx, c.rank.Group.Timeout())
 	defer cancel()
-	stop := context.AfterFunc(ctx, cancel)
-	defer stop()
-	go c.watchEnd(dctx, cancel)
-	if t := c.rank.Group.Timeout(); t > 0 {
-		var cancel2 context.CancelFunc
-		dctx, cancel2 = context.WithTimeout(dctx, t)
-		defer cancel2()
-	}
 	conn, err := c.rank.Site.Job.Net.TCP.OpenUnless(dctx, key, uint32(c.rank.Group.Rank()), addr, c.rank.Site.EndedYet(w),
 		func() bool { return c.rank.Fate.Outlived() != nil })
 	if err == nil {
 		l.conn, l.out, l.in = conn, conn, Stream{conn}
 	}
 	return err
+}
+
+// within is for a connection that the call under way needs: it ends with the call's context, with the Comm, a second after the
+// end of a process that the call outlives, and after limit, unless that is 0.
+func (c *ends) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	dctx, cancel := context.WithCancel(c.rank.Fate.Context())
+	stop := context.AfterFunc(ctx, cancel)
+	go c.watchEnd(dctx, cancel)
+	end := func() {}
+	if limit > 0 {
+		dctx, end = context.WithTimeout(dctx, limit)
+	}
+	return dctx, func() { end(); stop(); cancel() }
 }
 
 // notDialed is the failure of a call that could not connect with a rank of another host.
@@ -177,8 +182,8 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
 	}
 	if errors.Is(err, tcp.ErrRefused) {
-		if c.rank.Share.HasLeft(peer) || c.rank.Site.LeftInOrder(w) {
-			return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
+		if f := c.silenced(ctx, peer); f != nil {
+			return f
 		}
 		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Certain: plane.IsCertain(c.rank.Site, w), Err: tcp.ErrRefused})
 	}
@@ -215,23 +220,28 @@ func (l *Link) close() {
 	}
 }
 
-// broken reports that the stream with peer ended. Often that is the echo of another
-// failure, whose report is on its way: it gets a moment to arrive.
-func (c *ends) broken(peer int, err error) *call.Fault {
+// broken reports that the stream with peer ended. Often that is the echo of another failure, whose report is on its way: it gets a
+// moment to arrive. Then the process of peer is asked, and what it answers says whether there is anything more to wait for.
+func (c *ends) broken(ctx context.Context, peer int, err error) *call.Fault {
 	if errors.Is(err, errUnmapped) {
 		return c.unmapped(peer)
 	}
 	if errors.Is(err, tcp.ErrChanged) {
 		return c.rank.Stop(call.NewFault(call.Backend, peer, "%w from rank %d to rank %d (GOCCL_WIRE)", err, peer, c.rank.Group.Rank()))
 	}
-	if f := c.reported(peer); f != nil {
+	if f := c.reported(ctx, peer, plane.SoonFor); f != nil {
 		return f
 	}
 	if f := c.rank.Fate.Outlived(); f != nil {
 		return c.rank.Stop(f)
 	}
-	if c.rank.Share.HasLeft(peer) || c.hasClosed(peer) || c.rank.Site.LeftInOrder(c.rank.Group.World(peer)) {
+	switch answer := c.ask(ctx, peer); {
+	case c.rank.Share.HasLeft(peer), errors.Is(answer, tcp.ErrGone):
 		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
+	case answer != nil:
+		if f := c.silenced(ctx, peer); f != nil {
+			return f
+		}
 	}
 	if errors.Is(err, io.EOF) {
 		err = errors.New("its process ended")
@@ -239,27 +249,32 @@ func (c *ends) broken(peer int, err error) *call.Fault {
 	return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Err: err})
 }
 
-// reportLooks is how often reported looks, 5 ms apart: for longer than a proposal waits for its decision before it is believed
-// without, and that takes to come from its host.
-const reportLooks = 2 * int(plane.SettleFor/(5*time.Millisecond))
+// reported waits, for limit at most, for the report of a failure, or for peer to have left in good order: what it had to report
+// has come by then.
+func (c *ends) reported(ctx context.Context, peer int, limit time.Duration) *call.Fault {
+	w := c.rank.Group.World(peer)
+	return plane.AwaitReport(ctx, c.rank, limit, func() bool { return c.rank.Site.KnownLeft(w) })
+}
 
-// reported waits a moment for the report of a failure, or for peer to have left in good order.
-func (c *ends) reported(peer int) *call.Fault {
-	for range reportLooks {
-		if f := c.rank.Fate.Cause(); f != nil {
-			return f
-		}
-		if peer >= 0 && c.rank.Site.KnownLeft(c.rank.Group.World(peer)) || c.rank.Fate.Outlived() != nil {
-			return nil
-		}
-		c.rank.Site.Scan()
-		time.Sleep(5 * time.Millisecond)
+// silenced is why nothing comes from peer any more, whose process does not answer, or answers that the Comm has failed: there is a
+// report of that, its own or its host's, which is waited for. It is nil if none has come, so that this rank must report it.
+func (c *ends) silenced(ctx context.Context, peer int) *call.Fault {
+	left := plane.LeftYet(c.rank.Site, c.rank.Group.World(peer))
+	f := plane.AwaitReport(ctx, c.rank, plane.NewsWithin(c.rank.Site), func() bool { return c.rank.Share.HasLeft(peer) || left() })
+	if f == nil {
+		f = c.rank.Fate.Outlived()
+	}
+	switch {
+	case f != nil:
+		return c.rank.Stop(f)
+	case c.rank.Share.HasLeft(peer) || left():
+		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
 	}
 	return nil
 }
 
 // farewell is why peer leaves, if that is what h says.
-func (c *ends) farewell(h *head, peer int) *call.Fault {
+func (c *ends) farewell(ctx context.Context, h *head, peer int) *call.Fault {
 	switch h.kind {
 	case messageBye:
 		f := call.NewFault(call.Closed, peer, "")
@@ -271,19 +286,25 @@ func (c *ends) farewell(h *head, peer int) *call.Fault {
 		if h.step == 0 || h.step > uint32(call.Closed) {
 			return call.NewFault(call.RankLost, peer, "")
 		}
-		return c.hearsay(call.Code(h.step), int(h.record.Root), peer)
+		return c.hearsay(ctx, call.Code(h.step), int(h.record.Root), peer)
 	}
 	return nil
 }
 
 // hearsay is the failure that peer leaves with, as it says, and for which it blames that rank. Its report, which says why as
 // well, is on its way on the control plane: peer tells that before it leaves. What peer says here is believed only where no report
-// comes, and only what it says of itself, or of this rank, to which it is the other that differs.
-func (c *ends) hearsay(code call.Code, blamed, peer int) *call.Fault {
-	if f := c.reported(peer); f != nil {
+// comes, and only what it says of itself, or of this rank, to which it is the other that differs. What it says of a third rank is
+// not, so the report is waited for as long as it may take.
+func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *call.Fault {
+	itself := blamed == peer || blamed == c.rank.Group.Rank()
+	limit := plane.SoonFor
+	if !itself {
+		limit = plane.NewsWithin(c.rank.Site)
+	}
+	if f := c.reported(ctx, peer, limit); f != nil {
 		return f
 	}
-	if blamed == peer || blamed == c.rank.Group.Rank() {
+	if itself {
 		return call.NewFault(code, peer, "")
 	}
 	if f := c.rank.Fate.Outlived(); f != nil {
@@ -292,19 +313,30 @@ func (c *ends) hearsay(code call.Code, blamed, peer int) *call.Fault {
 	return call.NewFault(call.Backend, peer, "it left the call for a failure of rank %d that no rank has reported", blamed)
 }
 
-// hasClosed asks the process of a rank of another host whether the rank has closed
-// the Comm: then it takes no new connection for it.
-func (c *ends) hasClosed(peer int) bool {
+// ask asks the process of a rank of another host whether the rank still has the Comm. It is nil if so, tcp.ErrGone if the rank has
+// closed it, tcp.ErrFailed if it has failed there, and tcp.ErrRefused if the process has ended. Any other error says that the process
+// does not answer, within what one that is not lost may take.
+func (c *ends) ask(ctx context.Context, peer int) error {
 	if c.rank.Group.Topology().Node(peer) == c.rank.Group.Topology().Node(c.rank.Group.Rank()) {
-		return false
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(c.rank.Fate.Context(), 100*time.Millisecond)
+	limit := plane.NewsWithin(c.rank.Site)
+	if t := c.rank.Group.Timeout(); t > 0 {
+		limit = min(limit, t)
+	}
+	dctx, cancel := c.within(ctx, limit)
 	defer cancel()
-	conn, err := c.rank.Site.Job.Net.TCP.Open(ctx, tcp.MakeKey(c.rank.Group.ID(), uint32(classes), uint32(c.rank.Group.Rank()), uint32(peer)), uint32(c.rank.Group.Rank()), c.rank.Site.Job.Net.Addrs.At(c.rank.Group.World(peer)))
+	me, question := uint32(c.rank.Group.Rank()), uint32(classes)
+	if int(me) > peer { // or peer's own question would look like an answer
+		question++
+	}
+	first := func() bool { return true } // the first answer is the last
+	conn, err := c.rank.Site.Job.Net.TCP.OpenUnless(dctx, tcp.MakeKey(c.rank.Group.ID(), question, me, uint32(peer)), me,
+		c.rank.Site.Job.Net.Addrs.At(c.rank.Group.World(peer)), first, first)
 	if err == nil {
 		conn.Close()
 	}
-	return errors.Is(err, tcp.ErrGone)
+	return err
 }
 
 // SayBye tells the other ends of this rank's connections that it closes the Comm, or

@@ -64,7 +64,7 @@ func (c *messages) Move(ctx context.Context) *call.Fault {
 			if s.done {
 				continue
 			}
-			m, f := c.progressOut(s)
+			m, f := c.progressOut(ctx, s)
 			if f != nil {
 				return f
 			}
@@ -78,7 +78,7 @@ func (c *messages) Move(ctx context.Context) *call.Fault {
 			if r.done {
 				continue
 			}
-			m, f := c.progressIn(r)
+			m, f := c.progressIn(ctx, r)
 			if f == nil {
 				f = c.gather(ctx, r)
 			}

@@ -190,7 +190,7 @@ func (o *Outgoing) begin(e *cell, k *call.Call) {
 // ReceiveHere takes the next record of a message, if that has come.
 func (c *pairs) ReceiveHere(ctx context.Context, i *Incoming, k *call.Call) (moved bool, f *call.Fault) {
 	if i.slow != nil {
-		moved, f = c.messages.progressIn(i.slow)
+		moved, f = c.messages.progressIn(ctx, i.slow)
 		i.Done = i.slow.done
 		return moved, f
 	}

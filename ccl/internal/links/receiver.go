@@ -1,6 +1,7 @@
 package links
 
 import (
+	"context"
 	"hash/crc32"
 	"unsafe"
 
@@ -60,7 +61,7 @@ func (r *receiver) start(l *Link, want head, to []byte) {
 }
 
 // progressIn receives what the link has.
-func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
+func (c *messages) progressIn(ctx context.Context, r *receiver) (moved bool, f *call.Fault) {
 	if r.l.inTurn != r.turn {
 		return false, nil
 	}
@@ -81,7 +82,7 @@ func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
 			n, err = r.l.in.TryRecv(head)
 		}
 		if err != nil {
-			return false, c.ends.broken(r.l.peer, err)
+			return false, c.ends.broken(ctx, r.l.peer, err)
 		}
 		if n == 0 {
 			return false, nil
@@ -92,7 +93,7 @@ func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
 			return true, nil
 		}
 		r.head.n = HeadBytes
-		if f := c.checkHead(r); f != nil {
+		if f := c.checkHead(ctx, r); f != nil {
 			return true, f
 		}
 		r.absorb(room[:n-len(head)])
@@ -101,7 +102,7 @@ func (c *messages) progressIn(r *receiver) (moved bool, f *call.Fault) {
 		return moved, nil
 	}
 	for r.in < len(r.to) {
-		n, f := c.take(r)
+		n, f := c.take(ctx, r)
 		if f != nil {
 			return moved, f
 		}
@@ -168,7 +169,7 @@ func (c *messages) room(r *receiver) []byte {
 }
 
 // take moves payload into place, combining where that is asked for.
-func (c *messages) take(r *receiver) (int, *call.Fault) {
+func (c *messages) take(ctx context.Context, r *receiver) (int, *call.Fault) {
 	n := min(r.wants(), tuning.SyscallPiece)
 	if n <= 0 {
 		return 0, nil
@@ -183,7 +184,7 @@ func (c *messages) take(r *receiver) (int, *call.Fault) {
 		v, err = r.l.in.Peek(c.received(), n)
 	}
 	if err != nil {
-		return 0, c.ends.broken(r.l.peer, err)
+		return 0, c.ends.broken(ctx, r.l.peer, err)
 	}
 	r.absorb(v)
 	if r.fold.fn != nil {
@@ -235,7 +236,7 @@ func (r *receiver) combine(p unsafe.Pointer, n int) {
 }
 
 // checkHead compares the header that came with the one that should have.
-func (c *messages) checkHead(r *receiver) *call.Fault {
+func (c *messages) checkHead(ctx context.Context, r *receiver) *call.Fault {
 	var h head
 	if err := h.decode(r.head.got[:]); err != nil {
 		return c.rank.Stop(call.NewFault(call.Backend, r.l.peer, "from rank %d: %w", r.l.peer, err))
@@ -250,11 +251,11 @@ func (c *messages) checkHead(r *receiver) *call.Fault {
 		}
 		return nil
 	}
-	return c.wrongHead(r, h)
+	return c.wrongHead(ctx, r, h)
 }
 
-func (c *messages) wrongHead(r *receiver, h head) *call.Fault {
-	if f := c.ends.farewell(&h, r.l.peer); f != nil {
+func (c *messages) wrongHead(ctx context.Context, r *receiver, h head) *call.Fault {
+	if f := c.ends.farewell(ctx, &h, r.l.peer); f != nil {
 		return c.rank.Stop(f)
 	}
 	mine, theirs, before := r.head.want.record, h.record, c.rank.Order.Entered(1)

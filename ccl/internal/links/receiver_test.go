@@ -141,14 +141,14 @@ func TestWrongHead(t *testing.T) {
 			h := head{comm: c.rank.Group.ID(), bytes: 64, step: 2, kind: messageData, record: record(8, 5), before: record(7, 4)}
 			r := &receiver{l: &Link{peer: peer}, head: arrival{want: h}}
 			h.encode(r.head.got[:])
-			require.Nil(t, c.Messages.checkHead(r), "the expected one")
+			require.Nil(t, c.Messages.checkHead(t.Context(), r), "the expected one")
 			if tc.change == nil {
 				r.head.got[48]++
 			} else {
 				tc.change(&h)
 				h.encode(r.head.got[:])
 			}
-			f := c.Messages.checkHead(r)
+			f := c.Messages.checkHead(t.Context(), r)
 			require.NotNil(t, f)
 			assert.Equal(t, tc.code, f.Code)
 			assert.Equal(t, tc.peer, f.Peer)

@@ -1,6 +1,7 @@
 package links
 
 import (
+	"context"
 	"hash/crc32"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -71,7 +72,7 @@ func (s *sender) mayMove() bool {
 }
 
 // progressOut sends what the link takes.
-func (c *messages) progressOut(s *sender) (moved bool, f *call.Fault) {
+func (c *messages) progressOut(ctx context.Context, s *sender) (moved bool, f *call.Fault) {
 	if !s.mayMove() {
 		return false, nil
 	}
@@ -83,7 +84,7 @@ func (c *messages) progressOut(s *sender) (moved bool, f *call.Fault) {
 			n, err = s.l.out.TrySend(front)
 		}
 		if err != nil {
-			return false, c.cut(s.l, err)
+			return false, c.cut(ctx, s.l, err)
 		}
 		if n == 0 {
 			return false, nil
@@ -98,7 +99,7 @@ func (c *messages) progressOut(s *sender) (moved bool, f *call.Fault) {
 	if s.out < len(s.body) {
 		n, err := s.l.out.TrySend(s.body[s.out:min(len(s.body), s.out+tuning.SyscallPiece)])
 		if err != nil {
-			return false, c.cut(s.l, err)
+			return false, c.cut(ctx, s.l, err)
 		}
 		s.out += n
 		moved = moved || n > 0
@@ -113,18 +114,18 @@ func (c *messages) progressOut(s *sender) (moved bool, f *call.Fault) {
 
 // cut is broken, for a link on which this rank could not send: what the peer said
 // last may still wait to be read.
-func (c *messages) cut(l *Link, err error) *call.Fault {
+func (c *messages) cut(ctx context.Context, l *Link, err error) *call.Fault {
 	for _, r := range c.rx {
 		if r.l == l && !r.done && r.head.n > 0 {
-			return c.ends.broken(l.peer, err)
+			return c.ends.broken(ctx, l.peer, err)
 		}
 	}
 	var b [HeadBytes]byte
 	var h head
 	if n, _ := l.in.TryRecv(b[:]); n == HeadBytes && h.decode(b[:]) == nil {
-		if f := c.ends.farewell(&h, l.peer); f != nil {
+		if f := c.ends.farewell(ctx, &h, l.peer); f != nil {
 			return c.rank.Stop(f)
 		}
 	}
-	return c.ends.broken(l.peer, err)
+	return c.ends.broken(ctx, l.peer, err)
 }

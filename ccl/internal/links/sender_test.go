@@ -54,13 +54,13 @@ func TestSender(t *testing.T) {
 			require.EqualValues(t, tc.n, h.bytes)
 			require.EqualValues(t, 1, l.outNext)
 			for _, want := range tc.moved {
-				moved, f := c.progressOut(&s)
+				moved, f := c.progressOut(t.Context(), &s)
 				require.Nil(t, f)
 				require.True(t, moved)
 				require.Equal(t, want, s.moved())
 			}
 			if !tc.done {
-				moved, f := c.progressOut(&s)
+				moved, f := c.progressOut(t.Context(), &s)
 				require.Nil(t, f)
 				require.False(t, moved, "there is no room")
 			}
@@ -87,13 +87,13 @@ func TestSendersTakeTurns(t *testing.T) {
 	behind := new(receiver)
 	first.behind = behind
 	for _, s := range []*sender{&second, &first} {
-		moved, f := c.progressOut(s)
+		moved, f := c.progressOut(t.Context(), s)
 		require.Nil(t, f)
 		assert.False(t, moved)
 	}
 	behind.done = true
 	for _, s := range []*sender{&first, &second} {
-		moved, f := c.progressOut(s)
+		moved, f := c.progressOut(t.Context(), s)
 		require.Nil(t, f)
 		assert.True(t, moved)
 		assert.True(t, s.done)

@@ -157,26 +157,58 @@ func (s *Site) checkCutShort(w int) {
 	}
 }
 
-// reportUnreachable reports that the lead of a host, rank w of the world, cannot be reached. Where others have just left in
-// good order and nobody listens any more, it has, too.
+// reportUnreachable reports that the lead of a host, rank w of the world, cannot be reached, unless that is explained. Where others have just
+// left in good order and nobody listens any more, it has, too.
 func (s *Site) reportUnreachable(w int, err error) {
-	refused := errors.Is(err, tcp.ErrRefused)
-	if refused && s.LeftInOrder(w) {
-		return
-	}
-	s.Job.mu.Lock()
-	// The last on the control plane has nobody left to ask.
-	leaving := s.Job.World.vacant[s.Job.World.Topo.Node(w)] == leftHost || s.Job.World.vacant[s.Here.Node] == leftHost || len(s.Job.World.leavers) > 0 && len(s.near.conns) == 0
-	s.Job.mu.Unlock()
-	if leaving && refused {
-		s.Post(event.New(0, event.ProcessLeft, w, -1, s.Job.World.Topo.Node(w), nil))
-		return
-	}
 	why := errors.New("its host cannot be reached")
-	if refused {
+	if errors.Is(err, tcp.ErrRefused) {
+		switch s.explained(w) {
+		case left:
+			s.Post(event.New(0, event.ProcessLeft, w, -1, s.Job.World.Topo.Node(w), nil))
+			return
+		case known:
+			return
+		}
 		why = endOf(s, w, true)
 	}
 	for _, o := range s.Here.alongWith(w) {
 		s.Lost(o, why)
 	}
+}
+
+// explanation is why nobody listens any more where a lead did.
+type explanation uint8
+
+const (
+	unexplained explanation = iota
+	known                   // it has left in good order, or is lost, or leads no more, as others have said
+	left                    // it has left in good order, as it seems
+)
+
+// explained waits for others to say what has become of rank w of the world, where nobody listens any more. Its host is asked, and those
+// to which it has said good bye tell so: that may pass processes that wait for their turn on a processor. As long as a process
+// that is not lost may be silent, it is not to be taken for lost.
+func (s *Site) explained(w int) explanation {
+	hasLeft, h := s.leftYet(w), s.Job.World.Topo.Node(w)
+	for end, looks := int(NewsWithin(s)/tick), 0; looks < end; looks++ {
+		switch {
+		case hasLeft(), s.Job.IsLost(w), s.Job.leadOf(h) != w, s.Here.ending():
+			return known
+		case looks >= asked && s.isEnding(w):
+			return left
+		}
+		time.Sleep(tick)
+	}
+	return unexplained
+}
+
+// asked is how many looks others have to say what they know, where it seems that all leave.
+const asked = 20
+
+// isEnding reports whether those around rank w of the world, the lead of another host, have just left in good order. The last on the control plane has
+// nobody left to ask.
+func (s *Site) isEnding(w int) bool {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return s.Job.World.vacant[s.Job.World.Topo.Node(w)] == leftHost || s.Job.World.vacant[s.Here.Node] == leftHost || len(s.Job.World.leavers) > 0 && len(s.near.conns) == 0
 }

@@ -98,11 +98,18 @@ func TestReportUnreachable(t *testing.T) {
 		{"its host does not answer", func(*Site) {}, errors.New("no route"), []string{said(call.RankLost, event.Proposed, 4, 1)}},
 		{"nobody listens, and it has not left", func(*Site) {}, tcp.ErrRefused, []string{said(event.AskLeft, event.Final, 4, 1), said(call.RankLost, event.Proposed, 4, 1)}},
 		{"nobody listens, and it has left", func(s *Site) { s.Job.markLeft(2, []int{4}) }, tcp.ErrRefused, nil},
+		{"nobody listens, and it has left, as is heard late", func(s *Site) {
+			time.AfterFunc(2*asked*tick, func() { s.Job.markLeft(2, []int{4}) })
+		}, tcp.ErrRefused, []string{said(event.AskLeft, event.Final, 4, 1)}},
+		{"nobody listens, and another leads its host, as is heard late", func(s *Site) {
+			time.AfterFunc(2*asked*tick, func() { s.Job.markFailed(4) })
+		}, tcp.ErrRefused, []string{said(event.AskLeft, event.Final, 4, 1)}},
 		{"nobody listens, and the lead of this host has just left", func(s *Site) { s.Job.World.vacant[1] = leftHost }, tcp.ErrRefused,
 			[]string{said(event.AskLeft, event.Final, 4, 1), said(event.ProcessLeft, event.Final, 4, 2)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, next := leadOfThree(t)
+			s.Job.peer = leastSilence // that much later it is lost
 			tc.before(s)
 			s.reportUnreachable(4, tc.err)
 			s.Post(event.New(0, event.RankLeft, 1, -1, 1, nil))

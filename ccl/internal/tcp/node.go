@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -30,7 +31,9 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-const handshakeTime = 5 * time.Second // for a stranger to prove itself
+// handshakeTime is for a stranger to prove itself: as long as a process of the job may take where hundreds share a processor. Where
+// strangers are many, the oldest goes long before.
+const handshakeTime = 30 * time.Second
 
 // What a Node replies to an authenticated hello.
 const (
@@ -99,11 +102,16 @@ func (e *end) close() {
 // Listen makes the Node of this process. It listens on addr, an address of this
 // host that the other processes of the job can reach; see Pick. Data travel as wire says, which is the same in all of them.
 func Listen(job string, secret []byte, wire auth.Wire, addr netip.Addr) (*Node, error) {
+	return listenAt(addr, terms{job, secret, wire}, handshakeTime)
+}
+
+// listenAt is Listen on those terms. A stranger has that time to prove itself.
+func listenAt(addr netip.Addr, on terms, prove time.Duration) (*Node, error) {
 	if !addr.IsValid() {
 		return nil, errors.New("tcp: no address to listen on")
 	}
-	if wire != auth.Plain && len(secret) == 0 {
-		return nil, fmt.Errorf("Wire (GOCCL_WIRE)=%v, but %w", wire, auth.ErrNoSecret)
+	if on.wire != auth.Plain && len(on.secret) == 0 {
+		return nil, fmt.Errorf("Wire (GOCCL_WIRE)=%v, but %w", on.wire, auth.ErrNoSecret)
 	}
 	// Not MPTCP, which Go's listeners speak by default: its sockets ignore
 	// TCP_CONGESTION and cost more per call.
@@ -114,14 +122,14 @@ func Listen(job string, secret []byte, wire auth.Wire, addr netip.Addr) (*Node, 
 		return nil, fmt.Errorf("tcp: cannot listen on %v: %w", addr, explain(err))
 	}
 	n := &Node{
-		terms: terms{job, secret, wire}, l: l.(*net.TCPListener),
+		terms: on, l: l.(*net.TCPListener),
 		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
 		strangers: auth.NewStrangers(l.Addr()),
 		ends:      map[endID]*end{},
 		live:      map[member]bool{},
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	n.wg.Go(n.accept)
+	n.wg.Go(func() { n.accept(prove) })
 	return n, nil
 }
 
@@ -175,7 +183,7 @@ func (n *Node) drop(id endID, e *end) {
 
 // accept takes connections in until the Node is closed. Each has a goroutine of its
 // own for the handshake: a silent one keeps nobody waiting.
-func (n *Node) accept() {
+func (n *Node) accept(prove time.Duration) {
 	for delay := time.Duration(0); ; {
 		conn, err := n.l.AcceptTCP()
 		if n.ctx.Err() != nil {
@@ -198,16 +206,16 @@ func (n *Node) accept() {
 		delay = 0
 		n.trouble.Store(nil)
 		if s := n.strangers.Admit(conn); s != nil {
-			n.wg.Go(func() { n.serve(conn, s) })
+			n.wg.Go(func() { n.serve(conn, s, prove) })
 		}
 	}
 }
 
 // serve runs the handshake with a connection that came in, and files it.
-func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger) {
+func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger, prove time.Duration) {
 	unguard := context.AfterFunc(n.ctx, func() { conn.Close() })
 	defer unguard()
-	conn.SetDeadline(time.Now().Add(handshakeTime))
+	conn.SetDeadline(time.Now().Add(prove))
 	var id endID
 	var e *end
 	s, _, err := auth.Server(conn, n.job, n.secret, func(hello []byte) ([]byte, error) {
@@ -245,9 +253,14 @@ func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger) {
 	n.file(id, e, s, err)
 }
 
+// awaitGo waits for the go of the end that dialed, which has proved itself, and takes the connection for made once it has said go. It
+// may wait for its turn on a processor for long, so there is no limit: an end that gave up would leave the other with a connection that
+// is none, and breaks in the first call. Whoever has no use for it closes it, and the kernel's keepalives find out that a host
+// has gone.
 func awaitGo(s *auth.Stream) error {
+	s.SetDeadline(time.Time{})
 	var b [1]byte
-	if err := auth.Await(s, b[:], handshakeTime); err != nil {
+	if _, err := io.ReadFull(s, b[:]); err != nil {
 		return err
 	}
 	if b[0] != goAhead {

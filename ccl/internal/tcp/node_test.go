@@ -236,7 +236,7 @@ func TestStrangersDoNotStall(t *testing.T) {
 			c.Write(bytes.Repeat([]byte{0}, 100_000))
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), handshakeTime-time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), handshakeTime/2)
 	defer cancel()
 	key := MakeKey(1, 0, 0, 1)
 	x, err := a.Open(ctx, key, 0, b.Addr())
@@ -274,6 +274,31 @@ func TestNoGoAhead(t *testing.T) {
 		c.Close()
 		require.True(t, eventually(func() bool { return kept(n) == 0 && booked(n) == 0 }))
 	}
+}
+
+// TestGoComesLate: an end that has proved itself, and gets its turn on a processor only long after a stranger would have been turned
+// away, has a connection all the same.
+func TestGoComesLate(t *testing.T) {
+	t.Parallel() // it waits
+	const prove = 2 * time.Second
+	n, err := listenAt(loopback, terms{"job", secret, auth.Plain}, prove)
+	require.NoError(t, err)
+	defer n.Close()
+	c, err := net.Dial("tcp", n.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	key := MakeKey(1, 0, 0, 1)
+	s, reply, err := auth.Client(c, "job", secret, endID{key, 0}.hello())
+	require.NoError(t, err)
+	require.Equal(t, taken, string(reply))
+	time.Sleep(prove + prove/10)
+	require.Equal(t, 1, kept(n), "it is waited for")
+	_, err = s.Write([]byte{goAhead})
+	require.NoError(t, err)
+	got, err := n.OpenControl(soon(t), key, 1, netip.MustParseAddrPort("192.0.2.1:9")) // it need not dial
+	require.NoError(t, err)
+	defer got.Close()
+	joined(t, got, c)
 }
 
 // TestCloseEndsAll: Close does not wait for who is in the middle of anything.

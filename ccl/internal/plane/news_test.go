@@ -1,0 +1,91 @@
+package plane
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/region"
+)
+
+// News take what a process that is not lost may be silent, and a moment.
+func TestNewsWithin(t *testing.T) {
+	h := PrivateHost()
+	defer h.Close()
+	all := h.Processors()
+	for _, tc := range []struct {
+		name   string
+		peer   time.Duration
+		others int
+		want   time.Duration
+	}{
+		{"as Options.PeerTimeout says", time.Minute, 3, time.Minute + SoonFor},
+		{"where nobody is given up", 0, 3, newsAfter + SoonFor},
+		{"of hundreds of processes to a processor", time.Second, 1000*all - 1, 1000*turns + SoonFor},
+		{"of them, where nobody is given up", 0, 1000*all - 1, 1000*turns + SoonFor},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSite(&Job{peer: tc.peer}, 0)
+			s.Here.Host, s.Here.processes.others = h, make([]watched, tc.others)
+			require.Equal(t, tc.want, NewsWithin(s))
+		})
+	}
+}
+
+// A report is waited for as long as it may take, and no longer than it is of use.
+func TestAwaitReport(t *testing.T) {
+	const limit = time.Minute
+	never := func() bool { return false }
+	cause := call.NewFault(call.RankLost, 1, "the cause")
+	for _, tc := range []struct {
+		name string
+		then func(c *Member, cancel func()) // after half of the limit
+		over func(began time.Time) func() bool
+		want *call.Fault
+		late bool // it is waited for to the end
+	}{
+		{"it comes", func(c *Member, _ func()) { c.FailHere(cause) }, nil, cause, false},
+		{"none comes", func(*Member, func()) {}, nil, nil, true},
+		{"none will come", func(*Member, func()) {}, func(began time.Time) func() bool {
+			return func() bool { return time.Since(began) >= limit/2 }
+		}, nil, false},
+		{"the call outlives a process", func(c *Member, _ func()) { c.Fate.outlived.Store(&outlived{fault: cause}) }, nil, nil, false},
+		{"the context ends", func(_ *Member, cancel func()) { cancel() }, nil, call.CtxFault(context.Canceled, nil), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := EnterJob(t.Name(), limit)
+				defer j.Leave()
+				s := j.Site(0)
+				s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, 2), 1), PrivateHost()
+				off, err := s.Here.Host.Alloc(region.Bytes(2))
+				require.NoError(t, err)
+				mem, err := s.Here.Host.View(off, region.Bytes(2))
+				require.NoError(t, err)
+				c := new(Member)
+				c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 2), Options{})
+				c.Enlist()
+				defer j.Remove(c)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				began, over := time.Now(), never
+				if tc.over != nil {
+					over = tc.over(began)
+				}
+				timer := time.AfterFunc(limit/2, func() { tc.then(c, cancel) })
+				defer timer.Stop()
+				require.Equal(t, tc.want, AwaitReport(ctx, c, limit, over))
+				want := limit / 2
+				if tc.late {
+					want = limit
+				}
+				require.InDelta(t, want, time.Since(began), float64(2*tick))
+			})
+		})
+	}
+}
