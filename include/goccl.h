@@ -12,7 +12,9 @@
 //     is queued, and the ctx of its callback, until that callback is called.
 //   - goccl_open and goccl_join read the environment as the program has it then, and not as it was started. No other thread may
 //     change it meanwhile. goccl_open_later has what the last of them read, or what there was at the start.
-//   - The library cannot be unloaded: dlclose leaves it where it is. A forked child cannot use it, unless it calls exec.
+//   - The library cannot be unloaded: dlclose leaves it where it is.
+//   - A child that was forked from a process with the library cannot use it, unless it calls exec. There every function returns at
+//     once: GOCCL_ERR_CLOSED, -1 for a rank or size, an empty version. Callbacks get that error, too.
 #include <stdint.h>
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "line.hpp"
 #include "store.hpp"
 #include "tensors.hpp"
 
@@ -26,14 +27,14 @@ class Backend : public c10d::Backend {
     auto o = options(group_.c_str(), "goccl", rank, size);
     goccl_comm comm;
     must(goccl_open(&o, &comm, &err), err);
-    comm_ = comm;
+    comm_ = comm, line_ = std::make_shared<Line>(comm);
   }
 
   // Backend of some ranks of another group, which these alone make, without a store: no rank needs to know how many groups others have made.
   // Its calls have the timeout of that group's Comm where they have none of their own.
   Backend(Backend& all, goccl_comm comm, c10::intrusive_ptr<c10d::Store> store, int rank, int size, milliseconds timeout, std::string group, std::string name)
       : c10d::Backend(rank, size), store_(std::move(store)), group_(std::move(group)), name_(std::move(name)),
-        opened_(all.opened_), timeout_(timeout), meeting_{store_}, comm_(comm) {}
+        opened_(all.opened_), timeout_(timeout), meeting_{store_}, comm_(comm), line_(std::make_shared<Line>(comm)) {}
 
   ~Backend() override { close(); }
 
@@ -53,7 +54,7 @@ class Backend : public c10d::Backend {
   void shutdown() override { close(); }
   void abort() override {
     if (Fork::happened()) return;
-    if (auto c = comm_.load()) goccl_abort(c, "aborted by PyTorch", nullptr);
+    if (auto c = comm_.load()) goccl_abort(c, "aborted by PyTorch", nullptr), line_->begin();
   }
   // name_ is what profilers show. This name is what PyTorch chooses classes by, and casts to them.
   const std::string getBackendName() const override { return "goccl"; }
@@ -84,7 +85,7 @@ class Backend : public c10d::Backend {
 
   void close() {
     if (Fork::happened()) return;
-    if (auto c = comm_.exchange(0)) goccl_close(c, nullptr);
+    if (auto c = comm_.exchange(0)) line_->begin(), goccl_close(c, nullptr);
   }
 
   WorkPtr work(OpType type, const char* call, Tensors outs, Tensors in, Tensors keep = {}) {
@@ -102,15 +103,16 @@ class Backend : public c10d::Backend {
     return t == opened_ ? 0 : std::chrono::nanoseconds(t).count();
   }
 
-  // go makes calls, and then ends w: on this thread if nothing else is to happen meanwhile.
+  // go makes calls and ends w, or has them made. What they point to belongs to w, or to the caller if async is false.
   c10::intrusive_ptr<c10d::Work> go(WorkPtr w, const goccl_args* calls, size_t n, bool async, milliseconds timeout) {
-    goccl_comm c = open();
+    open();
     if (async) {
-      goccl_call(c, calls, (int32_t)n, limit(timeout), Work::done, WorkPtr(w).release(), nullptr);
+      w->calls.assign(calls, calls + n), w->limit = limit(timeout), w->line = line_;
+      line_->post(w);
       return w;
     }
     goccl_error err;
-    w->end(goccl_call(c, calls, (int32_t)n, limit(timeout), nullptr, nullptr, &err) ? &err : nullptr);
+    w->end(line_->make(calls, n, limit(timeout), &err) ? &err : nullptr);
     return w;
   }
   c10::intrusive_ptr<c10d::Work> go(WorkPtr w, const Call& call, bool async, milliseconds timeout) { return go(std::move(w), &call, 1, async, timeout); }
@@ -118,7 +120,8 @@ class Backend : public c10d::Backend {
   // now makes calls whose results the next ones need.
   void now(const goccl_args* calls, size_t n, milliseconds timeout) {
     goccl_error err;
-    must(goccl_call(open(), calls, (int32_t)n, limit(timeout), nullptr, nullptr, &err), err);
+    open();
+    must(line_->make(calls, n, limit(timeout), &err), err);
   }
 
   c10::intrusive_ptr<c10d::Store> store_;
@@ -127,6 +130,7 @@ class Backend : public c10d::Backend {
   std::atomic<milliseconds> timeout_;
   Meeting meeting_;
   std::atomic<goccl_comm> comm_{0};
+  std::shared_ptr<Line> line_;
   std::atomic<uint64_t> calls_{0}, barriers_{0};
 };
 

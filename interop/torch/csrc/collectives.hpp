@@ -83,7 +83,8 @@ WorkPtr gathered(OpType type, const char* call, const Tensors& list, const Tenso
   flat = flatNew(list);
   auto w = work(type, call, list, {in}, {flat});
   w->post = [flat, list] { unflat(flat, list); };
-  for (auto& t : list) w->dc.push_back(t.numel() * width);
+  if (!sameSize(list))
+    for (auto& t : list) w->dc.push_back(t.numel() * width);
   return w;
 }
 
@@ -95,8 +96,7 @@ c10::intrusive_ptr<c10d::Work> allgather(std::vector<Tensors>& outs, Tensors& in
   Moved m(in);
   Tensor flat;
   auto w = gathered(OpType::ALLGATHER, "all_gather", outs[0], in, flat, m.width);
-  bool even = sameSize(outs[0]);
-  return go(w, Call(even ? GOCCL_ALL_GATHER : GOCCL_ALL_GATHER_V, m.type).to(flat, m.width).from(in, m.width).counts(even ? std::vector<int64_t>{} : w->dc, {}), o.asyncOp, o.timeout);
+  return go(w, Call(w->dc.empty() ? GOCCL_ALL_GATHER : GOCCL_ALL_GATHER_V, m.type).to(flat, m.width).from(in, m.width).counts(w->dc, {}), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> _allgather_base(Tensor& out, Tensor& in0, const c10d::AllgatherOptions& o) override {
@@ -191,10 +191,9 @@ c10::intrusive_ptr<c10d::Work> reduce_scatter(Tensors& outs, std::vector<Tensors
   sameType(ins[0], outs[0]);
   auto flat = flatCopy(ins[0]);
   auto w = work(OpType::REDUCE_SCATTER, "reduce_scatter", outs, ins[0], {flat});
-  bool even = sameSize(ins[0]);
-  if (!even)
+  if (!sameSize(ins[0]))
     for (auto& t : ins[0]) w->sc.push_back(t.numel());
-  return go(w, Call(even ? GOCCL_REDUCE_SCATTER : GOCCL_REDUCE_SCATTER_V, Reduced(outs[0], o.reduceOp)).to(outs[0]).from(flat).counts({}, w->sc), o.asyncOp, o.timeout);
+  return go(w, Call(w->sc.empty() ? GOCCL_REDUCE_SCATTER : GOCCL_REDUCE_SCATTER_V, Reduced(outs[0], o.reduceOp)).to(outs[0]).from(flat).counts({}, w->sc), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(Tensor& out, Tensor& in0, const c10d::ReduceScatterOptions& o) override {

@@ -1,8 +1,12 @@
-// Work is one call of c10d: what it keeps alive, and its future. Whichever thread of the library ends the call completes both.
+// Work is one call of c10d: what it keeps alive, and its future. Whichever thread makes the call, or is told of its end, completes both.
 #pragma once
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <c10/util/SmallVector.h>
+
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -33,7 +37,14 @@ inline const char* title(const std::string& backend, const char* call) {
   return titles.insert(backend + ":" + call).first->c_str();
 }
 
+class Line;
+
 struct Work : c10d::Work {
+  c10::SmallVector<goccl_args, 1> calls; // of one that is posted in a line, which they point into
+  int64_t limit = 0;                     // of theirs
+  std::shared_ptr<Line> line;
+  std::atomic<bool> waits{false}; // in line, not begun
+
   Tensors outs;               // the result
   Tensors keep;               // memory of the call
   std::function<void()> post; // what is left to do when the call has ended
@@ -46,7 +57,17 @@ struct Work : c10d::Work {
 
   std::vector<Tensor> result() override { return outs; }
   int sourceRank() const override { return source; }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future; }
+  // Whoever asks for the future, or whether the call has ended, is not going to make it.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    begin();
+    return future;
+  }
+  bool isCompleted() override {
+    begin();
+    return c10d::Work::isCompleted();
+  }
+  bool wait(milliseconds timeout = kNoTimeout) override; // see Line
+  void begin();
 
   void end(std::exception_ptr why) {
     if (!why && post) {
@@ -89,16 +110,6 @@ struct Work : c10d::Work {
     }
   }
 
- private:
-  static std::exception_ptr thrown(const goccl_error* err) {
-    if (!err) return nullptr;
-    try {
-      wrong(*err);
-    } catch (...) {
-      return std::current_exception();
-    }
-  }
-
   void endQuietly(std::exception_ptr why) noexcept {
     try {
       end(why);
@@ -106,6 +117,15 @@ struct Work : c10d::Work {
       TORCH_WARN("goccl: a callback of a future has failed: ", e.what());
     } catch (...) {
       TORCH_WARN("goccl: a callback of a future has failed");
+    }
+  }
+
+  static std::exception_ptr thrown(const goccl_error* err) {
+    if (!err) return nullptr;
+    try {
+      wrong(*err);
+    } catch (...) {
+      return std::current_exception();
     }
   }
 };

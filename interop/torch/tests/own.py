@@ -3,11 +3,14 @@ import faulthandler
 import gc
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -209,6 +212,87 @@ def nested(rank, n, ours):
             same(result.wait(), torch.full((3,), float(n)), "a call in a callback")
 
 
+def lined(rank, n, ours, store):
+    """Small asynchronous calls begin whether or not they are waited for, end in whatever order they are, and cost a thread that waits no sleep."""
+    other = dist.new_group(backend="goccl")
+    alone = [dist.new_group([r], backend="goccl") for r in range(n)][rank]
+    total = float(n * (n + 1) // 2)
+
+    def call(group=ours, size=2):
+        x = torch.full((size,), rank + 1.0)
+        return x, dist.all_reduce(x, group=group, async_op=True)
+
+    def ends(x, work):
+        work.wait()
+        same(x, torch.full_like(x, total), "a call in line")
+
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    for _ in range(400):
+        call(alone)[1].wait()
+    if (slept := resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - before) > 200:
+        raise AssertionError(f"the thread that waited for 400 small calls slept {slept} times")
+    for _ in range(20):  # each rank waits in another order
+        calls = [call(), call(other), call(), call(other, 5000)]
+        random.Random(rank).shuffle(calls)
+        for c in calls:
+            ends(*c)
+    first, last = call(), call()
+    same_now = torch.full((2,), rank + 1.0)
+    dist.all_reduce(same_now, group=ours)  # has its place behind them
+    same(same_now, torch.full((2,), total), "a call behind others")
+    ends(*last), ends(*first)
+
+    x, work = call()
+    while not work.is_completed():
+        time.sleep(0.001)
+    same(x, torch.full_like(x, total), "a call that is asked for its end")
+    x, work = call()
+    same(work.get_future().wait()[0], torch.full_like(x, total), "a call with a future")
+
+    # Nobody waits for the call of rank 0, whose end the others tell it.
+    c = call()
+    if rank > 0:
+        ends(*c)
+        store.set(f"ended {rank}", "")
+    else:
+        store.wait([f"ended {r}" for r in range(1, n)])
+    ends(*c)
+
+    # A thread is in a call while another makes one, and a limit of a wait is kept, while the others do not come. A forked child does not wait.
+    if rank == 0:
+        c = call()
+        thread = threading.Thread(target=ends, args=c)
+        thread.start()
+        time.sleep(0.05)
+        d = call()
+        try:
+            d[1].wait(timedelta(milliseconds=50))
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError("a call ends that the others have not made")
+        if (pid := os.fork()) == 0:
+            try:
+                d[1].wait()
+            except RuntimeError as e:
+                os._exit("forked child" in str(e))
+            os._exit(0)
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 1:
+            raise AssertionError("a forked child is not told that it cannot wait")
+        store.set("come", "")
+        thread.join()
+        ends(*d)
+    else:
+        store.wait(["come"])
+        c, d = call(), call()
+        ends(*d), ends(*c)
+
+    x, work = call(other)
+    dist.destroy_process_group(other)  # begins it, and waits for it
+    work.wait()
+    same(x, torch.full_like(x, total), "a call of a group that is destroyed")
+
+
 def abandoned(rank, n):
     """A group ends with a message under way that nobody sends."""
     group = dist.new_group(backend="goccl")
@@ -270,6 +354,8 @@ def run(rank, n, store):
     random_calls(rank, n, ours, theirs, 150)
     elements(rank, n, ours)
     nested(rank, n, ours)
+    if n > 1:
+        lined(rank, n, ours, dist.FileStore(store + ".lined", n))
     anyone(rank, n, ours)
     forked(rank, n, ours)
     for kind in ("ddp", "fsdp2", "tensors"):
