@@ -17,22 +17,13 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 )
 
-// In blameVariable: rank 0 aborts, or it is late.
-const (
-	blameVariable = "GOCCL_TEST_BLAME"
-	blameAbort    = "abort"
-	blameLate     = "late"
-)
+func init() { roles["blame"] = blamed }
 
-// TestBlameProcess is a rank of TestTheLauncherNamesTheCulprit: rank 0 is the cause, and the last to
-// end.
-func TestBlameProcess(t *testing.T) {
-	if os.Getenv(blameVariable) == "" {
-		return // run by TestTheLauncherNamesTheCulprit, in processes of its own
-	}
+// blamed is a rank of TestTheLauncherNamesTheCulprit: rank 0, which aborts or is late, is the cause, and the last to end.
+func blamed(_ context.Context, t *testing.T, how string) {
 	world, err := ccl.Join(t.Context(), &ccl.Options{Log: slog.New(slog.DiscardHandler), Timeout: time.Second})
 	require.NoError(t, err)
-	if os.Getenv(blameVariable) == blameLate {
+	if how == "late" {
 		if world.Rank() == 0 {
 			io.ReadAll(os.Stdin) // it comes when the others have given up
 			os.Exit(5)
@@ -76,12 +67,13 @@ func (c *counted) Write(p []byte) (int, error) {
 func TestTheLauncherNamesTheCulprit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, how := range []string{blameAbort, blameLate} {
+	for _, how := range []string{"abort", "late"} {
 		for _, keepGoing := range []bool{true, false} {
 			in, toRank0 := io.Pipe()
 			seen := &counted{word: "failed", left: 3, f: func() { toRank0.Close() }}
-			err := boot.Spawn(ctx, boot.Command{N: 4, Stdin: in, Stdout: seen, Path: os.Args[0], Args: []string{"-test.run=^TestBlameProcess$"}, Env: append(os.Environ(), blameVariable+"="+how),
-				KeepGoing: keepGoing, Grace: 10 * time.Second})
+			c := command(4, 0, "blame", how)
+			c.Stdin, c.Stdout, c.KeepGoing, c.Grace = in, seen, keepGoing, 10*time.Second
+			err := boot.Spawn(ctx, c)
 			var exit *boot.ExitError
 			require.ErrorAs(t, err, &exit)
 			if keepGoing {

@@ -43,9 +43,7 @@ func TestBuildsThatDiffer(t *testing.T) {
 			ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {
 				ctx := t.Context()
 				require.NoError(t, os.Setenv("GOCCL_SHM_READ", tc.read[world.Rank()]))
-				c, err := world.Split(ctx, 0, world.Rank()) // which begins by what the environment is now
-				require.NoError(t, err)
-				defer c.Close()
+				c := ccltest.Split(t, world, 0, world.Rank()) // which begins by what the environment is now
 				for root := range n {
 					for _, count := range []int{1000, 16_384, 33_000, 50_000, 1_500_000} {
 						everyMove(ctx, t, c, count, root)

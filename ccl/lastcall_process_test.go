@@ -1,7 +1,6 @@
 package ccl_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 )
 
 // stops is a context that holds up the call that is given it, once the call waits, until go on is closed. entered is called
@@ -35,15 +33,11 @@ func (s *stops) Err() error {
 	return s.Context.Err()
 }
 
-// TestLastCallProcess is not a test of its own: it is what the processes run that the test below starts. Rank 0 ends with the
-// world open, after a call in s that has returned nil. The other ranks know of its end before they have what it sent.
-func TestLastCallProcess(t *testing.T) {
-	use := os.Getenv("CCL_TEST_LAST")
-	if use == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+func init() { roles["last call"] = lastCall }
+
+// lastCall: rank 0 ends with the world open, after a call in s that has returned nil. The other ranks know of its end before they
+// have what it sent.
+func lastCall(ctx context.Context, t *testing.T, use string) {
 	world, err := ccl.Join(ctx, nil)
 	require.NoError(t, err)
 	s, err := world.Split(ctx, 0, 0)
@@ -57,7 +51,7 @@ func TestLastCallProcess(t *testing.T) {
 	for i := range x {
 		x[i] = int32(me)
 	}
-	came := filepath.Join(os.Getenv("CCL_TEST_LAST_DIR"), "came")
+	came := filepath.Join(os.Getenv("CCL_TEST_DIR"), "came")
 	switch {
 	case use == "a call that began" && me == 1:
 		goOn := make(chan struct{})
@@ -108,15 +102,8 @@ func TestLastCallProcess(t *testing.T) {
 func TestLastCallIsDelivered(t *testing.T) {
 	for _, use := range []string{"a call that began", "a call that comes later"} {
 		t.Run(use, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), long)
-			defer cancel()
-			var out bytes.Buffer
-			env := append(os.Environ(), "CCL_TEST_LAST="+use, "CCL_TEST_LAST_DIR="+t.TempDir(), "GOCCL_ALGO=allgather=ring", "GORACE=atexit_sleep_ms=0")
-			boot.Spawn(ctx, boot.Command{N: 3, Hosts: 3, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestLastCallProcess$"},
-				Env: env, Stdout: &out, Stderr: &out})
-			require.NoError(t, ctx.Err(), "%s", &out)
-			assert.Equal(t, 3, strings.Count(out.String(), "has it"), "%s", &out)
-			assert.NotContains(t, out.String(), "FAIL")
+			out := processes(t, 3, 3, "last call", use, "CCL_TEST_DIR="+t.TempDir(), "GOCCL_ALGO=allgather=ring")
+			assert.Equal(t, 3, strings.Count(out, "has it"), out)
 		})
 	}
 }

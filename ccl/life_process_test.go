@@ -1,11 +1,9 @@
 package ccl_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,15 +15,11 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 )
 
-// TestLifeProcess is not a test of its own: it is what the processes run that the test below starts. Rank 0 is in a Split
-// or a Shrink, to which rank 1 does not come, when its Comm is closed: its memory, which processes share, goes then.
-func TestLifeProcess(t *testing.T) {
-	use := os.Getenv("CCL_TEST_LIFE")
-	if use == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+func init() { roles["life"] = closedUnder }
+
+// closedUnder: rank 0 is in a Split or a Shrink, to which rank 1 does not come, when its Comm is closed: its memory, which
+// processes share, goes then.
+func closedUnder(ctx context.Context, t *testing.T, use string) {
 	b, err := boot.Env(ctx)
 	require.NoError(t, err)
 	var c *ccl.Comm
@@ -38,12 +32,13 @@ func TestLifeProcess(t *testing.T) {
 	require.NoError(t, err)
 	b.Close()
 	close(made)
-	require.NoError(t, ccl.Barrier(ctx, c))
+	err = ccl.Barrier(ctx, c)
 	if c.Rank() == 1 {
 		<-c.Done() // rank 0 fails it, or goes
 		time.Sleep(time.Second)
 		return
 	}
+	require.NoError(t, err)
 	end := func() { c.Close() }
 	if o.OnFailure != nil {
 		end = func() { c.Abort(errors.New("enough")) }
@@ -66,14 +61,8 @@ func TestCloseUnderASplitOrShrinkOfProcesses(t *testing.T) {
 		"Shrink, Close":           "Shrink: the Comm is closed",
 	} {
 		t.Run(use, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), long)
-			defer cancel()
-			var out bytes.Buffer
-			boot.Spawn(ctx, boot.Command{N: 2, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestLifeProcess$"},
-				Env: append(os.Environ(), "CCL_TEST_LIFE="+use, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
-			require.NoError(t, ctx.Err(), "%s", &out)
-			assert.Contains(t, callSite.ReplaceAllString(out.String(), ""), use+": ccl: rank 0: "+want)
-			assert.NotContains(t, out.String(), "SIGSEGV")
+			out := processes(t, 2, 0, "life", use)
+			assert.Contains(t, callSite.ReplaceAllString(out, ""), use+": ccl: rank 0: "+want)
 		})
 	}
 }

@@ -376,15 +376,11 @@ func TestAbortPassesTheFirstCauseOn(t *testing.T) {
 func TestAbortNamesWhatHappenedElsewhere(t *testing.T) {
 	world(t, 4, nil, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		dp, err := c.Split(ctx, c.Rank()%2, 0)
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer dp.Close()
 		dp.SetName("dp of pp=0 tp=1")
 		tp, err := c.Split(ctx, c.Rank()/2, 0)
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer tp.Close()
 		tp.SetName("tp")
 		x := make([]float32, 4096)
@@ -415,9 +411,7 @@ func TestAbortNamesWhatHappenedElsewhere(t *testing.T) {
 func TestErrorsOfAPart(t *testing.T) {
 	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		part, err := c.Split(ctx, c.Rank()%2, 0)
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer part.Close()
 		part.SetName("odd")
 		if c.Rank()%2 == 0 {

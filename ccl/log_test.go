@@ -1,10 +1,8 @@
 package ccl_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
 	"regexp"
 	"testing"
 
@@ -12,16 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 )
 
-// TestLossLogProcess is not a test of its own: it is what the processes run that the tests below start. Rank 3 is killed.
-func TestLossLogProcess(t *testing.T) {
-	if os.Getenv("CCL_TEST_LOSS_LOG") == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+func init() { roles["loss log"] = losesRank3 }
+
+// losesRank3: rank 3 is killed while all make calls.
+func losesRank3(ctx context.Context, t *testing.T, _ string) {
 	c, err := ccl.Join(ctx, nil)
 	require.NoError(t, err)
 	part, err := c.Split(ctx, 0, 0)
@@ -58,23 +52,17 @@ func TestOneWarningAHost(t *testing.T) {
 		{0, "all", 1, true},
 	} {
 		t.Run(tc.log, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), long)
-			defer cancel()
-			var out bytes.Buffer
-			boot.Spawn(ctx, boot.Command{N: 8, Hosts: tc.hosts, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestLossLogProcess$"},
-				Env: append(os.Environ(), "CCL_TEST_LOSS_LOG=1", "GOCCL_LOG="+tc.log, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
-			require.NoError(t, ctx.Err(), "%s", &out)
+			out := processes(t, 8, tc.hosts, "loss log", "", "GOCCL_LOG="+tc.log)
 			warns, debugs := 0, 0
-			for _, m := range warning.FindAllStringSubmatch(out.String(), -1) {
+			for _, m := range warning.FindAllStringSubmatch(out, -1) {
 				if m[1] == "WARN" {
 					warns++
 				} else {
 					debugs++
 				}
 			}
-			assert.Equal(t, tc.warnings, warns, "%s", &out)
-			assert.Equal(t, tc.withDebug, debugs > 0, "%s", &out)
-			assert.NotContains(t, out.String(), "FAIL")
+			assert.Equal(t, tc.warnings, warns, out)
+			assert.Equal(t, tc.withDebug, debugs > 0, out)
 		})
 	}
 }

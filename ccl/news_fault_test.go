@@ -3,32 +3,25 @@
 package ccl_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
-// TestLogProcess is not a test of its own: it is what the processes of the test below run. Rank 3 is killed between
-// the claim of a slot of the host's log and its stamp; then rank 2 is killed, and rank 0 aborts a Comm.
-func TestLogProcess(t *testing.T) {
-	if os.Getenv("CCL_TEST_LOG") == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+func init() { roles["news"] = hearsNews }
+
+// hearsNews: rank 3 is killed between the claim of a slot of the host's log and its stamp; then rank 2 is killed, and rank 0 aborts
+// a Comm.
+func hearsNews(ctx context.Context, t *testing.T, _ string) {
 	world, err := ccl.Join(ctx, &ccl.Options{Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	split := func(in bool) *ccl.Comm {
@@ -58,7 +51,7 @@ func TestLogProcess(t *testing.T) {
 	heard("death 1", world)
 	if world.Rank() == 2 {
 		time.Sleep(100 * time.Millisecond)
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		killSelf()
 	}
 	heard("death 2", few)
 	if world.Rank() == 0 {
@@ -68,14 +61,7 @@ func TestLogProcess(t *testing.T) {
 }
 
 func TestKilledWhileItWritesTheLog(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), long)
-	defer cancel()
-	var out bytes.Buffer
-	boot.Spawn(ctx, boot.Command{N: 4, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestLogProcess$"},
-		Env: append(os.Environ(), "CCL_TEST_LOG=1", "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
-	text := out.String()
-	require.NoError(t, ctx.Err(), text)
-	require.NotContains(t, text, "--- FAIL")
+	text := processes(t, 4, 0, "news", "")
 	for _, want := range []string{"rank 0: death 1: ", "rank 1: death 1: ", "rank 2: death 1: ", "rank 0: death 2: ", "rank 1: death 2: ",
 		"rank 0: abort: ", "rank 1: abort: "} {
 		require.Equal(t, 1, strings.Count(text, want), "%s in\n%s", want, text)

@@ -111,9 +111,7 @@ func TestControlChangedOnTheWay(t *testing.T) {
 			sum := []int64{0}
 			err := ccl.AllReduce(ctx, c, sum, x, ccl.Sum)
 			if err == nil {
-				if !assert.Equal(t, []int64{1}, sum) {
-					return
-				}
+				require.Equal(t, []int64{1}, sum)
 				time.Sleep(time.Millisecond)
 				continue
 			}

@@ -3,6 +3,8 @@ package ccl_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 )
@@ -17,9 +19,7 @@ func TestProductChecks(t *testing.T) {
 						if mix(s.number)%64 != 0 {
 							continue
 						}
-						if err := e.play(t.Context(), c, s); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, e.play(t.Context(), c, s))
 					}
 				}, ccltest.With(ccl.Options{Check: check}))
 			}
@@ -31,14 +31,10 @@ func TestProductChecks(t *testing.T) {
 func TestProductSplit(t *testing.T) {
 	inWorlds(t, 6, func(t testing.TB, c *ccl.Comm) {
 		sub, err := c.Split(t.Context(), c.Rank()%2, -c.Rank())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer sub.Close()
 		same, err := c.Split(t.Context(), 0, c.Rank())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer same.Close()
 		for e, s := range cases(3, []int{0, 5, 900}) {
 			if mix(s.number)%64 != 0 {
@@ -47,9 +43,7 @@ func TestProductSplit(t *testing.T) {
 			for _, c := range []*ccl.Comm{c, sub, same} {
 				s := s
 				s.uneven(c.Size())
-				if err := e.play(t.Context(), c, s); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, e.play(t.Context(), c, s))
 			}
 		}
 	})

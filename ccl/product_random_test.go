@@ -52,9 +52,7 @@ func TestProductRandom(t *testing.T) {
 				s, e := randomCall(random, n, longest)
 				s.number = uint64(number)
 				s.uneven(n)
-				if err := e.play(t.Context(), c, s); err != nil {
-					t.Fatalf("%s=%d: %v", seedVar, seed, err)
-				}
+				require.NoError(t, e.play(t.Context(), c, s), "%s=%d", seedVar, seed)
 			}
 		}, ccltest.Deadline(3*time.Minute))
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 )
@@ -89,9 +91,7 @@ func TestProduct(t *testing.T) {
 				if testing.Short() && mix(s.number^sample)%share != 0 {
 					continue
 				}
-				if err := e.play(t.Context(), c, s); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, e.play(t.Context(), c, s))
 				played++
 			}
 			if c.Rank() == 0 {
@@ -112,9 +112,7 @@ func TestProductNamed(t *testing.T) {
 			for op := ccl.Sum; op <= ccl.Avg; op++ {
 				for _, kind := range []ccl.Kind{ccl.KindAllReduce, ccl.KindReduceScatter, ccl.KindAllToAll} {
 					number++
-					if err := e.play(t.Context(), c, shape{kind: kind, op: op, count: 17, number: number, queued: number%2 == 0}); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, e.play(t.Context(), c, shape{kind: kind, op: op, count: 17, number: number, queued: number%2 == 0}))
 				}
 			}
 		}
@@ -140,8 +138,6 @@ func TestProductUnsupported(t *testing.T) {
 				}
 			}
 		}
-		if err := elements[0].play(t.Context(), c, shape{kind: ccl.KindAllReduce, count: 5, number: 2}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, elements[0].play(t.Context(), c, shape{kind: ccl.KindAllReduce, count: 5, number: 2}))
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 )
@@ -129,9 +131,7 @@ func playThresholds(t *testing.T, n int, thresholds []int) {
 			if mix(s.number^uint64(len(t.Name())))%thresholdShare() != 0 {
 				return true
 			}
-			if err := e.play(t.Context(), c, s); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, e.play(t.Context(), c, s))
 			played++
 			return true
 		})
@@ -157,9 +157,7 @@ func TestProductThresholdsOfMany(t *testing.T) {
 			}
 			for i, kind := range []ccl.Kind{ccl.KindBroadcast, ccl.KindReduce} {
 				s := shape{kind: kind, op: ccl.Max, count: count, root: number, number: uint64(2*number + i)}
-				if err := elements[number].play(t.Context(), c, s); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, elements[number].play(t.Context(), c, s))
 			}
 		}
 	})
@@ -172,9 +170,7 @@ func TestProductStreams(t *testing.T) {
 			for j, op := range []ccl.Op{ccl.Sum, ccl.Avg, ccl.Max} {
 				count := 16*mib/e.Type().Size() + j - 1
 				s := shape{kind: ccl.KindAllReduce, op: op, count: count, inPlace: i+j == 3, number: uint64(3*i + j)}
-				if err := e.play(t.Context(), c, s); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, e.play(t.Context(), c, s))
 				if testing.Short() {
 					break
 				}
@@ -191,9 +187,7 @@ func TestProductReads(t *testing.T) {
 			ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 				thresholdCalls(n, []int{8 * kib, 10 * kib, 16 * kib, 32 * kib, 64 * kib, 512 * kib, 4 * mib}, func(e element, s shape) bool {
 					if mix(s.number)%(2*thresholdShare()) == 0 {
-						if err := e.play(t.Context(), c, s); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, e.play(t.Context(), c, s))
 					}
 					return true
 				})
@@ -202,9 +196,7 @@ func TestProductReads(t *testing.T) {
 						break
 					}
 					s := shape{kind: ccl.KindAllReduce, op: ccl.Sum, count: count, inPlace: number == 1, number: uint64(number)}
-					if err := ofSize(4, 0).play(t.Context(), c, s); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, ofSize(4, 0).play(t.Context(), c, s))
 				}
 			}, ccltest.Processes(n), ccltest.Deadline(5*time.Minute))
 		}
@@ -230,9 +222,7 @@ func TestProductChunks(t *testing.T) {
 				}
 				s := shape{kind: kinds[number%len(kinds)], count: 40_000 + 7_919*number, root: number % n, number: uint64(number)}
 				s.uneven(n)
-				if err := elements[8].play(t.Context(), c, s); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, elements[8].play(t.Context(), c, s))
 			}
 		})
 	}

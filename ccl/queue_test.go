@@ -65,9 +65,7 @@ func TestQueueOrderAcrossStreams(t *testing.T) {
 func TestQueueOrderOnOneStream(t *testing.T) {
 	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		sub, err := c.Split(ctx, 0, -c.Rank())
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer sub.Close()
 		s := ccl.NewHostStream()
 		defer s.Close()
@@ -98,9 +96,7 @@ func TestQueueOfAThousand(t *testing.T) {
 		}
 		assert.NoError(t, w.Wait(ctx))
 		for i := range x {
-			if !assert.Equal(t, []int{2 * i, 1}, x[i]) {
-				return
-			}
+			require.Equal(t, []int{2 * i, 1}, x[i])
 		}
 	})
 }
@@ -145,9 +141,7 @@ func TestGroupOfMessages(t *testing.T) {
 					}
 					return nil
 				}).Wait(ctx)
-				if !assert.NoError(t, err) {
-					return
-				}
+				require.NoError(t, err)
 				for p := range 3 {
 					for i, v := range in[p] {
 						if want := int32(p<<24 | r<<20 | i&0xfffff); v != want {
@@ -396,9 +390,7 @@ func TestQueueOfAllKinds(t *testing.T) {
 		} else {
 			q.Recv(buf("Recv", 0, 0), 0)
 		}
-		if !assert.NoError(t, q.Barrier().Wait(ctx)) {
-			return
-		}
+		require.NoError(t, q.Barrier().Wait(ctx))
 		want := []map[string][]int{{
 			"Reduce": {0, 0}, "ReduceScatter": {3}, "ReduceScatterV": {1}, "Broadcast": {5}, "AllGather": {1, 2, 2, 3},
 			"AllGatherV": {0, 10, 11}, "Gather": {1, 2, 2, 3}, "GatherV": {0, 10, 11}, "Scatter": {2}, "ScatterV": {7},
@@ -415,8 +407,7 @@ func TestQueueOfAllKinds(t *testing.T) {
 // A number is compared and reported, and changes nothing else: not what a call returns, nor its root.
 func TestNumbered(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
-		c, err := world.Split(t.Context(), 0, world.Rank()) // which the last call fails
-		require.NoError(t, err)
+		c := ccltest.Split(t, world, 0, world.Rank()) // which the last call fails
 		for _, n := range []int{0, 1, math.MaxInt32 - 1} {
 			q := c.On(nil).Numbered(n)
 			dst, sum, all := make([]int64, 3), []int64{int64(c.Rank())}, []int64{int64(7 * c.Rank())}

@@ -176,9 +176,7 @@ func TestReplaceWithoutLoss(t *testing.T) {
 				inPool(t, 3, 1, hosts, ccl.Options{}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 					fail(ctx, t, c)
 					next, err := c.Replace(ctx)
-					if !assert.NoError(t, err) {
-						return
-					}
+					require.NoError(t, err)
 					defer next.Close()
 					assert.Equal(t, []int{3, c.Rank(), 1}, []int{next.Size(), next.Rank(), next.Waiting()})
 					assert.Empty(t, next.Fresh())
@@ -246,9 +244,7 @@ func TestReplaceWithALibrary(t *testing.T) {
 			}
 			assert.Error(t, untilFailed(ctx, c))
 			next, err := c.Replace(ctx)
-			if !assert.NoError(t, err) {
-				return
-			}
+			require.NoError(t, err)
 			defer next.Close()
 			c = next
 		}

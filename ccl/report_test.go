@@ -43,9 +43,7 @@ func TestReportsOfAPart(t *testing.T) {
 	var l logs
 	world(t, 4, nil, func(int) *ccl.Options { return l.options(200 * time.Millisecond) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		part, err := c.Split(ctx, c.Rank()%2, 0)
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer part.Close()
 		part.SetName("odd")
 		if c.Rank() == 3 {

@@ -207,9 +207,7 @@ func TestScaleCalls(t *testing.T) {
 						number++
 						s := shape{kind: kind, op: ccl.Sum, root: n / 3, count: count, number: number}
 						s.uneven(n)
-						if err := elements[6].play(t.Context(), c, s); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, elements[6].play(t.Context(), c, s))
 					}
 				}
 			}, ccltest.Deadline(3*time.Minute))

@@ -85,9 +85,7 @@ func scaled[T ccl.Number](t testing.TB, c *ccl.Comm, of func(float64) T) {
 func TestScaledRefused(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		ctx := t.Context()
-		part, err := c.Split(ctx, 0, c.Rank())
-		require.NoError(t, err)
-		defer part.Close()
+		part := ccltest.Split(t, c, 0, c.Rank())
 		op := c.Scaled(2)
 		wrong := func(err error, text string) {
 			var e *ccl.Error

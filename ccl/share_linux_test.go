@@ -27,14 +27,10 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 )
 
-// TestSharingProcess is not a test of its own: it is what the processes run that sharing starts.
-func TestSharingProcess(t *testing.T) {
-	role := os.Getenv("CCL_TEST_SHARING")
-	if role == "" {
-		return // run by other tests, in processes of their own
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+func init() { roles["sharing"] = shares }
+
+// shares is a rank that may be denied what sharing memory needs.
+func shares(ctx context.Context, t *testing.T, role string) {
 	b, err := boot.Env(ctx)
 	require.NoError(t, err)
 	defer b.Close()
@@ -148,14 +144,8 @@ func deny(t testing.TB, call uint32) {
 
 // sharing runs n processes and returns what they printed, a line for each rank, in order.
 func sharing(t *testing.T, n int, role string) []string {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*long)
-	defer cancel()
-	var out bytes.Buffer
-	err := boot.Spawn(ctx, boot.Command{N: n, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestSharingProcess$"},
-		Env: append(os.Environ(), "CCL_TEST_SHARING="+role, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
-	require.NoError(t, err, "%s", &out)
 	var lines []string
-	for l := range strings.Lines(out.String()) {
+	for l := range strings.Lines(processes(t, n, 0, "sharing", role)) {
 		if strings.HasPrefix(l, "rank ") {
 			lines = append(lines, l)
 		}

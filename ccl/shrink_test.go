@@ -1,12 +1,9 @@
 package ccl_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
 )
 
@@ -92,8 +88,7 @@ func TestShrinkWithoutThoseThatLeft(t *testing.T) {
 		for _, failed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, failed=%t", w.name, failed), func(t *testing.T) {
 				ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
-					c, err := world.Split(t.Context(), 0, -world.Rank()) // the other way round
-					require.NoError(t, err)
+					c := ccltest.Split(t, world, 0, -world.Rank()) // the other way round
 					if failed {
 						if world.Rank() == 1 {
 							c.Abort(errors.New("on purpose"))
@@ -127,9 +122,7 @@ func TestShrinkNamesWhoIsMissing(t *testing.T) {
 		for _, late := range []int{0, 2} {
 			t.Run(fmt.Sprintf("%s, rank %d", w.name, late), func(t *testing.T) {
 				ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
-					c, err := world.Split(t.Context(), 0, 0)
-					require.NoError(t, err)
-					defer c.Close()
+					c := ccltest.Split(t, world, 0, 0)
 					if world.Rank() != late {
 						ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 						defer cancel()
@@ -158,19 +151,11 @@ func TestShrinkClosed(t *testing.T) {
 	})
 }
 
-// TestShrinkProcess is not a test of its own: it is what the processes run that
-// TestShrinkAfterKills starts. The ranks of the list are killed one after the other,
-// some in Shrink itself.
-func TestShrinkProcess(t *testing.T) {
-	list := os.Getenv("CCL_TEST_SHRINK")
-	if list == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	world, err := ccl.Join(ctx, nil)
-	require.NoError(t, err)
-	defer world.Close()
+func init() { roles["shrink"] = shrinks }
+
+// shrinks: the ranks of the list are killed one after the other, some in Shrink itself.
+func shrinks(ctx context.Context, t *testing.T, list string) {
+	world := joined(ctx, t, nil)
 	c, left := world, world.Size()
 	defer func() { c.Close() }() // who only ends is lost to those that are still in the last call
 	for one := range strings.SplitSeq(list, ",") {
@@ -202,22 +187,15 @@ func TestShrinkAfterKills(t *testing.T) {
 	for _, list := range []string{"k2", "k0", "k0,k1", "k1,k3", "k3,k0,k2", "d0", "d2,d0"} {
 		for _, hosts := range []int{0, 2, 5} {
 			t.Run(fmt.Sprintf("%s on %d hosts", list, hosts), func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), long)
-				defer cancel()
-				var out bytes.Buffer
-				err := boot.Spawn(ctx, boot.Command{N: 5, Hosts: hosts, Path: os.Args[0], KeepGoing: true,
-					Args: []string{"-test.run=^TestShrinkProcess$"}, Env: append(os.Environ(), "CCL_TEST_SHRINK="+list, "GORACE=atexit_sleep_ms=0"),
-					Stdout: &out, Stderr: &out})
-				require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
+				out := processes(t, 5, hosts, "shrink", list)
 				left := []int{0, 1, 2, 3, 4}
 				for one := range strings.SplitSeq(list, ",") {
 					victim, _ := strconv.Atoi(one[1:])
 					left = slices.DeleteFunc(left, func(r int) bool { return r == victim })
 				}
 				for _, r := range left {
-					require.Contains(t, out.String(), fmt.Sprintf("rank %d: in the end: %v\n", r, left))
+					require.Contains(t, out, fmt.Sprintf("rank %d: in the end: %v\n", r, left))
 				}
-				require.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error|FAIL`), out.String())
 			})
 		}
 	}

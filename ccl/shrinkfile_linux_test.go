@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"syscall"
 	"testing"
@@ -15,18 +14,13 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// TestShrinkWithoutFilesProcess is what the processes run that TestShrinkWithoutFiles starts. The victim may open no file
-// any more when it calls Shrink.
-func TestShrinkWithoutFilesProcess(t *testing.T) {
-	victim, err := strconv.Atoi(os.Getenv("CCL_TEST_NOFILES"))
-	if err != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
-	world, err := ccl.Join(ctx, nil)
+func init() { roles["no files"] = shrinksWithoutFiles }
+
+// shrinksWithoutFiles: the victim may open no file any more when it calls Shrink.
+func shrinksWithoutFiles(ctx context.Context, t *testing.T, arg string) {
+	victim, err := strconv.Atoi(arg)
 	require.NoError(t, err)
-	defer world.Close()
+	world := joined(ctx, t, nil)
 	me := world.Rank()
 	_ = ccl.Barrier(ctx, world) // which the Abort may end
 	if me == 0 {
@@ -72,7 +66,7 @@ func TestShrinkWithoutFiles(t *testing.T) {
 		left             []int
 	}{{3, 3, 2, []int{0, 1}}, {3, 3, 0, []int{1, 2}}, {4, 2, 3, []int{0, 1, 2}}, {4, 2, 0, []int{1, 2, 3}}} {
 		t.Run(fmt.Sprintf("rank %d of %d on %d hosts", tc.victim, tc.n, tc.hosts), func(t *testing.T) {
-			out := runStopped(t, "TestShrinkWithoutFilesProcess", tc.n, tc.hosts, fmt.Sprintf("CCL_TEST_NOFILES=%d", tc.victim))
+			out := processes(t, tc.n, tc.hosts, "no files", strconv.Itoa(tc.victim))
 			require.Contains(t, out, fmt.Sprintf("rank %d: cannot\n", tc.victim), out)
 			for _, r := range tc.left {
 				require.Contains(t, out, fmt.Sprintf("rank %d: %v\n", r, tc.left), out)

@@ -106,9 +106,7 @@ func TestStoppedWriterIntoTheRoot(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
 		ctx := t.Context()
 		const n = 1 << 20
-		c, err := world.Split(ctx, 0, world.Rank())
-		require.NoError(t, err)
-		defer c.Close()
+		c := ccltest.Split(t, world, 0, world.Rank())
 		dst, err := ccl.MakeSlice[int64](ctx, world, n)
 		require.NoError(t, err)
 		defer ccl.FreeSlice(dst)

@@ -16,18 +16,13 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// TestSpareStoppedProcess is what the processes run that TestReplaceStopped starts: rank 1 is stopped in a step until the others have
-// replaced it. Then rank 0 lets it go on.
-func TestSpareStoppedProcess(t *testing.T) {
-	if os.Getenv("CCL_TEST_SPARE_STOPPED") == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+func init() { roles["stopped with a spare"] = stoppedWithASpare }
+
+// stoppedWithASpare is a rank of TestReplaceStopped: rank 1 is stopped in a step until the others have replaced it. Then rank 0 lets
+// it go on.
+func stoppedWithASpare(ctx context.Context, t *testing.T, _ string) {
 	me := os.Getenv("GOCCL_RANK")
-	c, err := ccl.Join(ctx, &ccl.Options{Spares: 1, PeerTimeout: stoppedPeer})
-	require.NoError(t, err)
-	defer c.Close()
+	c := joined(ctx, t, &ccl.Options{Spares: 1, PeerTimeout: stoppedPeer})
 	stopped := me == "1"
 	last, _ := healed(ctx, t, c, 20, trouble{
 		step: func(_ *ccl.Comm, step int) {
@@ -63,7 +58,7 @@ func TestReplaceStopped(t *testing.T) {
 	for _, hosts := range []int{0, 4} {
 		t.Run(fmt.Sprintf("%d hosts", max(hosts, 1)), func(t *testing.T) {
 			t.Parallel()
-			text := runStopped(t, "TestSpareStoppedProcess", 4, hosts, "CCL_TEST_SPARE_STOPPED=1", "CCL_TEST_DIR="+t.TempDir())
+			text := processes(t, 4, hosts, "stopped with a spare", "", "CCL_TEST_DIR="+t.TempDir())
 			require.Contains(t, text, "rank 1 has ended: ccl: rank 1: Replace: rank 1 lost: the others have given this rank up\n")
 			for _, r := range []int{0, 2, 3} {
 				require.Contains(t, text, fmt.Sprintf("rank %d: [0 1 2]\n", r))

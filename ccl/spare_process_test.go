@@ -1,13 +1,11 @@
 package ccl_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,18 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 )
 
-// TestSpareProcess is not a test of its own: it is what the processes run that the tests below start. Each rank of the list comes to
-// its end as its letter says, by its rank in the job.
-func TestSpareProcess(t *testing.T) {
-	plan := os.Getenv("CCL_TEST_SPARE")
-	if plan == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+func init() { roles["spare"] = spareOf }
+
+// spareOf is a worker or a spare. Each rank of the plan comes to its end as its letter says, by its rank in the job.
+func spareOf(ctx context.Context, t *testing.T, plan string) {
 	me, spares := os.Getenv("GOCCL_RANK"), 0
 	fmt.Sscan(os.Getenv("GOCCL_SPARES"), &spares)
 	how, after := byte(0), time.Duration(0)
@@ -84,19 +76,6 @@ func TestSpareProcess(t *testing.T) {
 	fmt.Printf("rank %s: number %d of %v, replacements: %d\n", me, last.Rank(), all, rounds)
 }
 
-// spareProcesses runs 4 workers and spares as processes, of which some are lost, and returns what they say.
-func spareProcesses(t *testing.T, spares, hosts int, plan string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*long)
-	defer cancel()
-	var out bytes.Buffer
-	err := boot.Spawn(ctx, boot.Command{N: 4 + spares, Hosts: hosts, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestSpareProcess$"},
-		Env: append(os.Environ(), "CCL_TEST_SPARE="+plan, "CCL_TEST_DIR="+t.TempDir(), fmt.Sprintf("GOCCL_SPARES=%d", spares), "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
-	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
-	require.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error|FAIL`), out.String())
-	return out.String()
-}
-
 // Processes are killed at any point: before a call, in one, at once, in the replacement, as they are restored, while they wait. The
 // job has all four numbers at the end, and every sum was exact.
 func TestReplaceAfterKills(t *testing.T) {
@@ -114,7 +93,7 @@ func TestReplaceAfterKills(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s of 4+%d on %d hosts", tc.plan, tc.spares, max(hosts, 1)), func(t *testing.T) {
-				text := spareProcesses(t, tc.spares, hosts, tc.plan)
+				text := processes(t, 4+tc.spares, hosts, "spare", tc.plan, "CCL_TEST_DIR="+t.TempDir(), fmt.Sprint("GOCCL_SPARES=", tc.spares))
 				for n := range 4 {
 					require.Regexp(t, fmt.Sprintf(`rank \d: number %d of \[0 1 2 3\], replacements: \d`, n), text)
 				}

@@ -102,9 +102,7 @@ func TestSpareGivesUp(t *testing.T) {
 				assert.ErrorContains(t, err, "ccl: rank 2: NewComm: canceled: spare 1 of 1, waits: context canceled")
 				return
 			}
-			if !assert.NoError(t, err) {
-				return
-			}
+			require.NoError(t, err)
 			defer c.Close()
 			assert.NoError(t, ccl.Barrier(ctx, c))
 			assert.Equal(t, 1, c.Waiting())
@@ -226,10 +224,8 @@ func TestSparesRefused(t *testing.T) {
 		assert.ErrorContains(t, err, "Spares (GOCCL_SPARES)=")
 	}
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		part, err := c.Split(t.Context(), 0, 0)
-		require.NoError(t, err)
-		defer part.Close()
-		_, err = part.Replace(t.Context())
+		part := ccltest.Split(t, c, 0, 0)
+		_, err := part.Replace(t.Context())
 		require.ErrorIs(t, err, ccl.ErrUnsupported)
 		require.ErrorContains(t, err, "only the Comm of NewComm and those of Replace have spares")
 		_, err = c.SplitWith(t.Context(), 0, 0, func(o *ccl.Options) { o.Spares = 7 })

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -35,9 +36,7 @@ func TestSplit(t *testing.T) {
 			everywhere(t, 5, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				r := c.Rank()
 				sub, err := c.Split(ctx, tc.color(r), tc.key(r))
-				if !assert.NoError(t, err) {
-					return
-				}
+				require.NoError(t, err)
 				if sub == nil {
 					assert.Empty(t, tc.want[r])
 					works(ctx, t, c)
@@ -60,13 +59,9 @@ func TestSplit(t *testing.T) {
 func TestSplitAgain(t *testing.T) {
 	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		half, err := c.Split(ctx, c.Rank()/2, 0)
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		one, err := half.Split(ctx, half.Rank(), 0)
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		assert.Equal(t, 1, one.Size())
 		assert.NoError(t, half.Close())
 		works(ctx, t, one)
@@ -79,9 +74,7 @@ func TestSplitAgain(t *testing.T) {
 func TestSplitFailsAlone(t *testing.T) {
 	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		half, err := c.Split(ctx, c.Rank()%2, 0)
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer half.Close()
 		works(ctx, t, half)
 		meet(ctx)
@@ -106,9 +99,7 @@ func TestSplitFailsAlone(t *testing.T) {
 func TestSplitOutlivesItsParent(t *testing.T) {
 	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		half, err := c.Split(ctx, c.Rank()/2, 0)
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer half.Close()
 		meet(ctx)
 		if c.Rank() == 0 {
@@ -128,9 +119,7 @@ func TestSplitInheritsOptions(t *testing.T) {
 		return &ccl.Options{OnFailure: func(*ccl.Error) { told[r]++ }}
 	}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		sub, err := c.Split(ctx, 0, 0)
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer sub.Close()
 		if c.Rank() == 1 {
 			sub.Abort(errors.New("enough"))
@@ -145,9 +134,7 @@ func TestSplitManyTimes(t *testing.T) {
 	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		for range 50 {
 			sub, err := c.Split(ctx, 0, -c.Rank())
-			if !assert.NoError(t, err) {
-				return
-			}
+			require.NoError(t, err)
 			works(ctx, t, sub)
 			assert.NoError(t, sub.Close())
 		}

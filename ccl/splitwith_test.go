@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -32,9 +33,7 @@ func TestSplitWith(t *testing.T) {
 				seen[k.Comm+" "+k.Call.Kind.String()]++
 			}
 		})
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer part.Close()
 		assert.Equal(t, []string{"dp", "tp"}[c.Rank()%2], part.Name())
 		assert.Equal(t, 1-c.Rank()/2, part.Rank())
@@ -47,9 +46,7 @@ func TestSplitWith(t *testing.T) {
 		meet(ctx)
 
 		sub, err := part.Split(ctx, 3, 0) // whose options are those of its parent, but for the name
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer sub.Close()
 		assert.Equal(t, part.Name()+"/3", sub.Name())
 		if part.Rank() == 0 {
@@ -67,9 +64,7 @@ func TestSplitWithRankOrder(t *testing.T) {
 	const n = 5
 	everywhere(t, n, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		part, err := c.SplitWith(ctx, 0, 0, func(o *ccl.Options) { o.RankOrder = true })
-		if !assert.NoError(t, err) {
-			return
-		}
+		require.NoError(t, err)
 		defer part.Close()
 		values := []float32{1e8, 1, -1e8, 1, 0.5}
 		want := float32(0)

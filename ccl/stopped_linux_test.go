@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 )
 
 // A process that is stopped, and goes on when the others have given it up; and a job that is stopped as a whole.
@@ -37,12 +36,17 @@ func isMarked(name string) bool {
 	return err == nil
 }
 
-// waitFor waits for a condition, with a deadline.
-func waitFor(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(long); !is(); time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(end), what)
+// pidsIn are the processes of n ranks, which have marked that in dir as pid.0 and so on: fewer if the test ends before.
+func pidsIn(t *testing.T, dir string, n int) (pids []int) {
+	for len(pids) < n && t.Context().Err() == nil {
+		b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprintf("pid.%d", len(pids))))
+		if pid, _ := strconv.Atoi(string(b)); pid > 0 {
+			pids = append(pids, pid)
+		} else {
+			time.Sleep(time.Millisecond)
+		}
 	}
+	return pids
 }
 
 // isStopped reports whether a process is stopped now, with all of its threads: they stop one after another.
@@ -76,34 +80,18 @@ func keepCalling(ctx context.Context, c *ccl.Comm, enough func() bool) error {
 	}
 }
 
-// runStopped runs n processes of the test named on some hosts, and returns what they print.
-func runStopped(t *testing.T, name string, n, hosts int, args ...string) string {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*long)
-	defer cancel()
-	var out bytes.Buffer
-	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0")
-	err := boot.Spawn(ctx, boot.Command{N: n, Hosts: hosts, Path: os.Args[0], KeepGoing: true,
-		Args: []string{"-test.run=^" + name + "$"}, Env: append(env, args...), Stdout: &out, Stderr: &out})
-	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
-	require.NotRegexp(t, `SIGSEGV|SIGBUS|fatal error|FAIL`, out.String())
-	return out.String()
+func init() {
+	roles["stopped"], roles["paused"], roles["end while stopped"] = stoppedRank, pausedRank, endWhileStopped
 }
 
-// TestStoppedRankProcess is what the processes run that TestStoppedRankIsOut starts. The victim is stopped until the
-// others have given it up. Those have Comms without it, one made before and one by Shrink, which go on.
-func TestStoppedRankProcess(t *testing.T) {
-	number, in, ok := strings.Cut(os.Getenv("CCL_TEST_STOPPED"), " ")
-	if !ok {
-		return
-	}
+// stoppedRank is a rank of TestStoppedRankIsOut. The victim is stopped until the others have given it up. Those have Comms without it,
+// one made before and one by Shrink, which go on.
+func stoppedRank(ctx context.Context, t *testing.T, arg string) {
+	number, in, _ := strings.Cut(arg, " ")
 	victim, err := strconv.Atoi(number)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
 	var log bytes.Buffer
-	world, err := ccl.Join(ctx, &ccl.Options{PeerTimeout: stoppedPeer, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	require.NoError(t, err)
-	defer world.Close()
+	world := joined(ctx, t, &ccl.Options{PeerTimeout: stoppedPeer, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	me, color := world.Rank(), 0
 	if me == victim {
 		color = -1
@@ -140,13 +128,13 @@ func TestStoppedRankProcess(t *testing.T) {
 	if in == "Shrink" {
 		if me == (victim+1)%world.Size() {
 			var b []byte
-			waitFor(t, "the victim is there", func() bool {
+			require.Eventually(t, func() bool {
 				b, _ = os.ReadFile(filepath.Join(os.Getenv("CCL_TEST_DIR"), "victim"))
 				return len(b) > 0
-			})
+			}, long, time.Millisecond, "the victim is there")
 			pid, err := strconv.Atoi(string(b))
 			require.NoError(t, err)
-			waitFor(t, "the victim is stopped", func() bool { return isStopped(pid) })
+			require.Eventually(t, func() bool { return isStopped(pid) }, long, time.Millisecond, "the victim is stopped")
 		}
 	} else {
 		require.ErrorAs(t, callOn(ctx, world), &e)
@@ -177,7 +165,7 @@ func TestStoppedRankIsOut(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("rank %d of %d on %d hosts, stopped in %s", victim, n, hosts, in), func(t *testing.T) {
 					t.Parallel()
-					out := runStopped(t, "TestStoppedRankProcess", n, hosts, fmt.Sprintf("CCL_TEST_STOPPED=%d %s", victim, in), "CCL_TEST_DIR="+t.TempDir())
+					out := processes(t, n, hosts, "stopped", fmt.Sprint(victim, " ", in), "CCL_TEST_DIR="+t.TempDir())
 					for r := range n {
 						if r == victim {
 							require.Contains(t, out, fmt.Sprintf("rank %d: has been given up\n", r))
@@ -191,34 +179,26 @@ func TestStoppedRankIsOut(t *testing.T) {
 	}
 }
 
-// TestPausedJobProcess is what the processes run that TestPausedJobGoesOn starts.
-func TestPausedJobProcess(t *testing.T) {
-	in := os.Getenv("CCL_TEST_PAUSED")
-	if in == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
-	c, err := ccl.Join(ctx, &ccl.Options{PeerTimeout: stoppedPeer})
-	require.NoError(t, err)
-	defer c.Close()
+// pausedRank is a rank of TestPausedJobGoesOn.
+func pausedRank(ctx context.Context, t *testing.T, in string) {
+	c := joined(ctx, t, &ccl.Options{PeerTimeout: stoppedPeer})
 	require.NoError(t, ccl.Barrier(ctx, c))
 	me := c.Rank()
 	mark(t, fmt.Sprintf("pid.%d", me))
 	over := func() bool { return isMarked("over") }
 	switch in {
 	case "no call":
-		waitFor(t, "the pause is over", over)
+		require.Eventually(t, over, long, time.Millisecond, "the pause is over")
 	case "a call":
 		require.NoError(t, keepCalling(ctx, c, over))
 	case "Shrink":
 		if me == 0 {
-			waitFor(t, "all are there", func() bool { return isMarked("pid.1") && isMarked("pid.2") && isMarked("pid.3") })
+			require.Eventually(t, func() bool { return isMarked("pid.1") && isMarked("pid.2") && isMarked("pid.3") }, long, time.Millisecond, "all are there")
 			c.Abort(errors.New("on purpose"))
 		}
 		<-c.Done()
 		if me == c.Size()-1 { // the others wait in Shrink
-			waitFor(t, "the pause is over", over)
+			require.Eventually(t, over, long, time.Millisecond, "the pause is over")
 		}
 		left, err := c.Shrink(ctx)
 		require.NoError(t, err)
@@ -245,15 +225,7 @@ func TestPausedJobGoesOn(t *testing.T) {
 				over := make(chan struct{})
 				go func() {
 					defer close(over)
-					var pids []int
-					for len(pids) < n && t.Context().Err() == nil {
-						b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprintf("pid.%d", len(pids))))
-						if pid, _ := strconv.Atoi(string(b)); pid > 0 {
-							pids = append(pids, pid)
-						} else {
-							time.Sleep(time.Millisecond)
-						}
-					}
+					pids := pidsIn(t, dir, n)
 					time.Sleep(100 * time.Millisecond) // anywhere
 					for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
 						for _, pid := range pids {
@@ -263,7 +235,7 @@ func TestPausedJobGoesOn(t *testing.T) {
 					}
 					_ = os.WriteFile(filepath.Join(dir, "over"), nil, 0o600)
 				}()
-				out := runStopped(t, "TestPausedJobProcess", n, hosts, "CCL_TEST_PAUSED="+in, "CCL_TEST_DIR="+dir)
+				out := processes(t, n, hosts, "paused", in, "CCL_TEST_DIR="+dir)
 				<-over
 				for r := range n {
 					require.Contains(t, out, fmt.Sprintf("rank %d: all is well\n", r), out)
@@ -273,16 +245,9 @@ func TestPausedJobGoesOn(t *testing.T) {
 	}
 }
 
-// TestEndWhileStoppedProcess is what the processes run that TestEndWhileStopped starts.
-func TestEndWhileStoppedProcess(t *testing.T) {
-	if os.Getenv("CCL_TEST_PAUSED") == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
-	c, err := ccl.Join(ctx, &ccl.Options{PeerTimeout: stoppedPeer})
-	require.NoError(t, err)
-	defer c.Close()
+// endWhileStopped is a rank of TestEndWhileStopped.
+func endWhileStopped(ctx context.Context, t *testing.T, _ string) {
+	c := joined(ctx, t, &ccl.Options{PeerTimeout: stoppedPeer})
 	require.NoError(t, ccl.Barrier(ctx, c))
 	mark(t, fmt.Sprintf("pid.%d", c.Rank()))
 	<-c.Done()
@@ -298,16 +263,7 @@ func TestEndWhileStopped(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		var pids []int
-		for len(pids) < 2 && t.Context().Err() == nil {
-			b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprintf("pid.%d", len(pids))))
-			if pid, _ := strconv.Atoi(string(b)); pid > 0 {
-				pids = append(pids, pid)
-			} else {
-				time.Sleep(time.Millisecond)
-			}
-		}
-		if len(pids) == 2 {
+		if pids := pidsIn(t, dir, 2); len(pids) == 2 {
 			_ = syscall.Kill(pids[1], syscall.SIGSTOP)
 			for !isStopped(pids[1]) && t.Context().Err() == nil {
 				time.Sleep(time.Millisecond)
@@ -317,7 +273,7 @@ func TestEndWhileStopped(t *testing.T) {
 			_ = syscall.Kill(pids[1], syscall.SIGCONT)
 		}
 	}()
-	out := runStopped(t, "TestEndWhileStoppedProcess", 2, 2, "CCL_TEST_PAUSED=1", "CCL_TEST_DIR="+dir)
+	out := processes(t, 2, 2, "end while stopped", "", "CCL_TEST_DIR="+dir)
 	<-over
 	require.Contains(t, out, fmt.Sprintf("rank 1: code %d peer 0 certain false\n", ccl.ErrRankLost), out)
 }

@@ -1,10 +1,8 @@
 package ccl_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,9 +43,7 @@ func TestOnCallThatPanics(t *testing.T) {
 				assert.NoError(t, sum(c, 7))
 			}()
 			for i := range int64(100) {
-				if !assert.NoError(t, sum(c, i)) {
-					return
-				}
+				require.NoError(t, sum(c, i))
 			}
 			ends(t, "Close", func() { c.Close() })
 		})
@@ -76,9 +72,8 @@ func TestOnCallThatCalls(t *testing.T) {
 		wg.Go(func() {
 			for i := range 100 {
 				y := []int{i}
-				if !assert.NoError(t, ccl.AllReduce(t.Context(), c, y, y, ccl.Sum)) || !assert.Equal(t, 2*i, y[0]) {
-					return
-				}
+				require.NoError(t, ccl.AllReduce(t.Context(), c, y, y, ccl.Sum))
+				require.Equal(t, 2*i, y[0])
 			}
 			for range c.Trace() {
 			}
@@ -95,9 +90,7 @@ func TestRankThatGoesWithoutClose(t *testing.T) {
 		wg.Go(func() {
 			defer b.Close()
 			c, err := ccl.NewComm(t.Context(), b, &ccl.Options{Timeout: time.Second})
-			if !assert.NoError(t, err) {
-				return
-			}
+			require.NoError(t, err)
 			t.Cleanup(func() { c.Close() })
 			if r == 3 {
 				return
@@ -109,13 +102,10 @@ func TestRankThatGoesWithoutClose(t *testing.T) {
 	ends(t, "the ranks", wg.Wait)
 }
 
-// TestKilledBehindAStreamProcess is not a test of its own: it is what the processes run that the test below starts.
-func TestKilledBehindAStreamProcess(t *testing.T) {
-	if os.Getenv("CCL_TEST_KILLED_BEHIND") == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
+func init() { roles["killed behind a stream"] = killedBehindAStream }
+
+// killedBehindAStream is a rank of TestKilledPeerBehindABusyStream.
+func killedBehindAStream(ctx context.Context, t *testing.T, _ string) {
 	b, err := boot.Env(ctx)
 	require.NoError(t, err)
 	c, err := ccl.NewComm(ctx, b, nil)
@@ -135,14 +125,9 @@ func TestKilledBehindAStreamProcess(t *testing.T) {
 // A killed process ends what is queued behind a busy stream on the others, and calls behind that.
 func TestKilledPeerBehindABusyStream(t *testing.T) {
 	for _, hosts := range []int{0, 2} {
-		ctx, cancel := context.WithTimeout(t.Context(), long)
-		defer cancel()
-		var out bytes.Buffer
-		boot.Spawn(ctx, boot.Command{N: 2, Hosts: hosts, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestKilledBehindAStreamProcess$"},
-			Env: append(os.Environ(), "CCL_TEST_KILLED_BEHIND=1", "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
-		require.NoError(t, ctx.Err(), "%s", &out)
+		out := processes(t, 2, hosts, "killed behind a stream", "")
 		for _, use := range []string{"Wait", "call"} {
-			assert.Regexp(t, use+": ccl: rank 0: Barrier .*: rank 1 lost: its process ended", out.String())
+			assert.Regexp(t, use+": ccl: rank 0: Barrier .*: rank 1 lost: its process ended", out)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -21,9 +20,7 @@ func TestWireThroughSmallBuffers(t *testing.T) {
 		t.Run(wire, func(t *testing.T) {
 			options := func(int) *ccl.Options { return &ccl.Options{Backend: "cpu", Wire: wire, Timeout: time.Minute} }
 			world(t, 2, []string{"a", "b"}, options, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-				if !assert.NoError(t, ccl.Barrier(ctx, c)) { // they are connected
-					return
-				}
+				require.NoError(t, ccl.Barrier(ctx, c)) // they are connected
 				if c.Rank() == 0 {
 					require.Positive(t, narrow(), "connections")
 				}
@@ -31,13 +28,9 @@ func TestWireThroughSmallBuffers(t *testing.T) {
 				for i := range x {
 					x[i] = int64(i + c.Rank())
 				}
-				if !assert.NoError(t, ccl.AllReduce(ctx, c, x, x, ccl.Sum)) {
-					return
-				}
+				require.NoError(t, ccl.AllReduce(ctx, c, x, x, ccl.Sum))
 				for i := range x {
-					if !assert.Equal(t, int64(2*i+1), x[i], i) {
-						return
-					}
+					require.Equal(t, int64(2*i+1), x[i], i)
 				}
 			})
 		})

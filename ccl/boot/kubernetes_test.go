@@ -202,9 +202,7 @@ func FuzzPod(f *testing.F) {
 			t.Fatalf("%q %q", base, domain)
 		}
 		if host, port, err := masterOf(v, "MASTER_ADDR", "MASTER_PORT").read(); err == nil {
-			if err := (&joinConfig{size: 2}).at(net.JoinHostPort(host, port)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, (&joinConfig{size: 2}).at(net.JoinHostPort(host, port)))
 		}
 	})
 }

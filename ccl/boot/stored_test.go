@@ -75,9 +75,7 @@ func TestStore(t *testing.T) {
 			go func() {
 				defer wg.Done()
 				b, err := NewStore(s, fmt.Sprint("job", size), rank, size)
-				if !assert.NoError(t, err) {
-					return
-				}
+				require.NoError(t, err)
 				assert.Equal(t, []int{rank, size}, []int{b.Rank(), b.Size()})
 				for round := range 3 {
 					all, err := b.AllGather(t.Context(), make([]byte, rank*round*100))
@@ -187,9 +185,7 @@ func TestBadStores(t *testing.T) {
 			for rank, code := range tc.codes {
 				all.Go(func() {
 					b, err := NewStore(s, "job", rank, len(tc.codes))
-					if !assert.NoError(t, err) {
-						return
-					}
+					require.NoError(t, err)
 					values, err := b.AllGather(ctx, []byte{byte(rank)})
 					if code == 0 {
 						assert.NoError(t, err)

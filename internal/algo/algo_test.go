@@ -2,9 +2,10 @@ package algo
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/race"
@@ -23,9 +24,7 @@ func TestNames(t *testing.T) {
 		op.AllToAll:      {"pairwise", "direct"},
 		op.AllToAllV:     nil,
 	} {
-		if got := Names(k); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", k, got, want)
-		}
+		require.Equal(t, want, Names(k), "%s", k)
 	}
 }
 
@@ -48,12 +47,10 @@ func TestBuildErrors(t *testing.T) {
 		{"tree", op.Reduce, 4, 0, -1, "algo: tree reduce: root -1 of 4 ranks; ranks are 0 to 3"},
 		{"tree", op.AllReduce, 4, 0, -1, ""},
 	} {
-		got := ""
-		if _, err := Build(tc.name, tc.k, Flat(tc.n), tc.rank, tc.root); err != nil {
-			got = err.Error()
-		}
-		if got != tc.want {
-			t.Errorf("got  %q\nwant %q", got, tc.want)
+		if _, err := Build(tc.name, tc.k, Flat(tc.n), tc.rank, tc.root); tc.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, tc.want)
 		}
 	}
 }
@@ -70,16 +67,11 @@ func everyName(do func(k op.Kind, name string)) {
 func TestOneRankHasNoSteps(t *testing.T) {
 	everyName(func(k op.Kind, name string) {
 		s, err := Build(name, k, Flat(1), 0, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Name != name || s.Parts != 1 || s.Steps != 0 {
-			t.Errorf("%s %s: %+v", name, k, s)
-		}
+		require.NoError(t, err)
+		require.Equal(t, []any{name, 1, 0}, []any{s.Name, s.Parts, s.Steps}, "%s %s", name, k)
 		st := Step{Send: make([]Move, 3), Recv: make([]Move, 3)}
-		if s.At(0, &st); len(st.Send)+len(st.Recv) != 0 {
-			t.Errorf("%s %s: step 0 is %+v", name, k, st)
-		}
+		s.At(0, &st)
+		require.Zero(t, len(st.Send)+len(st.Recv), "%s %s: step 0 is %+v", name, k, st)
 	})
 }
 
@@ -87,12 +79,8 @@ func TestBuildSaysWhatItBuilt(t *testing.T) {
 	everyName(func(k op.Kind, name string) {
 		for r := range 6 {
 			s, err := Build(name, k, Blocks(3, 2), r, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s.Name != name {
-				t.Errorf("%s %s: named %q", name, k, s.Name)
-			}
+			require.NoError(t, err)
+			require.Equal(t, name, s.Name, "%s", k)
 			if want := name == "doubling" || name == "hier" && k == op.AllReduce; s.Swap && !want {
 				t.Errorf("%s %s swaps", name, k)
 			}
@@ -106,9 +94,7 @@ func TestStepsInAnyOrder(t *testing.T) {
 	everyName(func(k op.Kind, name string) {
 		for r := range 13 {
 			s, err := Build(name, k, placements[4].of(13), r, 5)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := make([]Step, s.Steps)
 			for i := range want {
 				s.At(i, &want[i])
@@ -132,9 +118,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 		for _, topo := range []Topology{Blocks(16, 1), placements[4].of(16)} {
 			for _, r := range []int{0, 7, 15} {
 				s, err := Build(name, k, topo, r, 7)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				var st Step
 				all := func() {
 					for i := range s.Steps {
@@ -144,9 +128,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 				for range 4 {
 					all() // a mirrored schedule swaps the two slices; both have to grow
 				}
-				if got := testing.AllocsPerRun(10, all); got != 0 {
-					t.Errorf("%s %s rank %d: %v allocations", name, k, r, got)
-				}
+				require.Zero(t, testing.AllocsPerRun(10, all), "%s %s rank %d", name, k, r)
 			}
 		}
 	})
@@ -167,18 +149,13 @@ func TestManyRanks(t *testing.T) {
 	}
 	everyName(func(k op.Kind, name string) {
 		small, large := size(name, k, Blocks(2, 12)), size(name, k, Blocks(10080, 12))
-		if large > small+8 {
-			t.Errorf("%s %s: %v allocations for 24 ranks, %v for 120,960", name, k, small, large)
-		}
+		require.LessOrEqual(t, large, small+8, "%s %s: allocations for 120,960 ranks, and for 24", name, k)
 	})
 	s, err := Build("ring", op.AllReduce, Blocks(10080, 12), 120_959, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got Step
 	s.At(s.Steps-1, &got)
 	want := Step{Send: []Move{{Peer: 0, Lo: 1, Hi: 2}}, Recv: []Move{{Peer: 120_958, Lo: 0, Hi: 1}}}
-	if s.Steps != 2*120_959 || !reflect.DeepEqual(got, want) {
-		t.Errorf("%d steps, the last %+v", s.Steps, got)
-	}
+	require.Equal(t, 2*120_959, s.Steps)
+	require.Equal(t, want, got)
 }

@@ -2,9 +2,10 @@ package algo
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/race"
@@ -83,9 +84,7 @@ func TestEveryAlgorithm(t *testing.T) {
 						}
 						topo := p.of(n)
 						for _, root := range roots(k, p, n) {
-							if err := Check(name, k, topo, root); err != nil {
-								t.Fatal(err)
-							}
+							require.NoError(t, Check(name, k, topo, root))
 						}
 					}
 				})
@@ -104,9 +103,7 @@ func TestLargeJobs(t *testing.T) {
 		for _, k := range collectives {
 			for _, name := range Names(k) {
 				for _, topo := range []Topology{Blocks(n, 1), Blocks(n/4, 4)} {
-					if err := Check(name, k, topo, n/3); err != nil {
-						t.Error(err)
-					}
+					require.NoError(t, Check(name, k, topo, n/3))
 				}
 			}
 		}
@@ -189,9 +186,7 @@ func build(t *testing.T, name string, k op.Kind, topo Topology, root int) []Sche
 	ranks := make([]Schedule, topo.Size())
 	for r := range ranks {
 		s, err := Build(name, k, topo, r, root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ranks[r] = s
 	}
 	return ranks
@@ -210,9 +205,7 @@ func TestMutationsAreCaught(t *testing.T) {
 						for r := range n {
 							ranks := build(t, name, k, Blocks(n, 1), n-1)
 							ranks[r] = m.make(ranks[r], n)
-							if err := prove(k, n-1, ranks, name == "chain"); err == nil {
-								t.Errorf("on rank %d it was not noticed", r)
-							}
+							require.Error(t, prove(k, n-1, ranks, name == "chain"), "on rank %d it was not noticed", r)
 						}
 					})
 				}
@@ -317,47 +310,31 @@ func TestWhatCheckSays(t *testing.T) {
 			"rank 1 ends without part 1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := ""
-			if err := prove(tc.kind, 0, tc.of, tc.left); err != nil {
-				got = err.Error()
-			}
-			if got != tc.want {
-				t.Errorf("got  %q\nwant %q", got, tc.want)
+			if err := prove(tc.kind, 0, tc.of, tc.left); tc.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, tc.want)
 			}
 		})
 	}
 }
 
 func TestCheckNamesTheCase(t *testing.T) {
-	err := Check("ring", op.Broadcast, Flat(4), 0)
-	if want := `algo: "ring": no such algorithm for broadcast; there are tree, scatter-ring, direct`; err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
-	err = Check("ring", op.AllReduce, Flat(0), 0)
-	if want := "algo: ring allreduce: a topology of no ranks"; err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
+	require.EqualError(t, Check("ring", op.Broadcast, Flat(4), 0), `algo: "ring": no such algorithm for broadcast; there are tree, scatter-ring, direct`)
+	require.EqualError(t, Check("ring", op.AllReduce, Flat(0), 0), "algo: ring allreduce: a topology of no ranks")
 	ranks := build(t, "ring", op.AllReduce, Flat(4), 0)
 	ranks[2].Steps--
-	if err := prove(op.AllReduce, 0, ranks, false); err == nil || !strings.Contains(err.Error(), "rank 2 has finished") {
-		t.Errorf("got %v", err)
-	}
+	require.ErrorContains(t, prove(op.AllReduce, 0, ranks, false), "rank 2 has finished")
 }
 
 // TestLeavesInOrder checks what direct promises: contributions stay in rank order.
 func TestLeavesInOrder(t *testing.T) {
 	for root := range 5 {
 		p, err := newProof(op.Reduce, root, build(t, "direct", op.Reduce, Flat(5), root))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.run(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, p.run())
 		text := p.terms.text(p.ranks[root].v[0])
 		leaves := strings.FieldsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
-		if !slices.Equal(leaves, []string{"0", "1", "2", "3", "4"}) {
-			t.Errorf("root %d: %s", root, text)
-		}
+		require.Equal(t, []string{"0", "1", "2", "3", "4"}, leaves, "root %d: %s", root, text)
 	}
 }

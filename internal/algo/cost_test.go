@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -25,9 +27,7 @@ func mostCost(name string, k op.Kind, t Topology, root int) (Cost, error) {
 func wantCost(t *testing.T, name string, k op.Kind, topo Topology, root int, want Cost) {
 	t.Helper()
 	got, err := mostCost(name, k, topo, root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 	if got.Steps != want.Steps || got.Messages != want.Messages || got.Peers != want.Peers ||
 		!near(got.Sent, want.Sent) || !near(got.Received, want.Received) {
@@ -54,22 +54,12 @@ func crossing(t *testing.T, name string, k op.Kind, topo Topology, root int) (me
 func TestCost(t *testing.T) {
 	s := on(4, both(to(1, 0, 2), to(2, 0, 4), from(1, 3, 4)), from(1, 0, 2), to(1, 0, 0))
 	want := Cost{Steps: 3, Messages: 5, Sent: 1.5, Received: 0.75, Peers: 2}
-	if got := s.Cost(); got != want {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got := (Schedule{}).Cost(); got != (Cost{}) {
-		t.Errorf("an empty schedule: %v", got)
-	}
-	if got, want := want.String(), "3 steps, 5 messages, sends 1.5 and receives 0.75 of the vector, 2 peers"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	a, b := Cost{1, 9, 0.5, 3, 4}, Cost{2, 8, 1, 2, 5}
-	if got, want := a.Most(b), (Cost{2, 9, 1, 3, 5}); got != want {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if _, err := mostCost("rnig", op.AllReduce, Flat(2), 0); err == nil {
-		t.Error("no error for an unknown algorithm")
-	}
+	require.Equal(t, want, s.Cost())
+	require.Zero(t, (Schedule{}).Cost())
+	require.Equal(t, "3 steps, 5 messages, sends 1.5 and receives 0.75 of the vector, 2 peers", want.String())
+	require.Equal(t, Cost{2, 9, 1, 3, 5}, Cost{1, 9, 0.5, 3, 4}.Most(Cost{2, 8, 1, 2, 5}))
+	_, err := mostCost("rnig", op.AllReduce, Flat(2), 0)
+	require.Error(t, err)
 }
 
 // TestConnections is the promise of how many peers a rank talks to: 2 in a ring,
@@ -104,14 +94,10 @@ func TestConnections(t *testing.T) {
 						}
 						for r := 0; r < n; r += stride {
 							s, err := Build(tc.name, k, topo, r, n/3)
-							if err != nil {
-								t.Fatal(err)
-							}
+							require.NoError(t, err)
 							most = max(most, s.Cost().Peers)
 						}
-						if most > tc.most {
-							t.Errorf("%d peers, promised at most %d", most, tc.most)
-						}
+						require.LessOrEqual(t, most, tc.most, "peers")
 					})
 				}
 			}

@@ -3,6 +3,8 @@ package algo
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -27,9 +29,7 @@ func TestDissemination(t *testing.T) {
 		share := float64(n-1) / float64(n)
 		for r := range n {
 			s, err := Build("dissemination", op.ReduceScatter, Flat(n), r, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if c := s.Cost(); c.Steps != log2(2*n-1) || c.Sent != share || c.Received != share {
 				t.Errorf("rank %d of %d: %v", r, n, c)
 			}

@@ -3,6 +3,8 @@ package algo
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -21,20 +23,16 @@ func TestHierRing(t *testing.T) {
 		wantCost(t, "hier-ring", op.AllReduce, tc.t, 0, tc.want)
 	}
 	// Between 4 hosts of 2 pass 2 x 3/4 of the vector for each, in parts of an eighth; one ring moves 2 x 7/8.
-	if _, parts := crossing(t, "hier-ring", op.AllReduce, Blocks(4, 2), 0); parts != 4*8*6/4 {
-		t.Errorf("%d parts pass between hosts", parts)
-	}
-	if _, parts := crossing(t, "ring", op.AllReduce, Blocks(4, 2), 0); parts != 4*2*7 {
-		t.Errorf("%d parts pass between hosts in a ring", parts)
-	}
+	_, parts := crossing(t, "hier-ring", op.AllReduce, Blocks(4, 2), 0)
+	require.Equal(t, 4*8*6/4, parts)
+	_, parts = crossing(t, "ring", op.AllReduce, Blocks(4, 2), 0)
+	require.Equal(t, 4*2*7, parts)
 }
 
 func TestHierRingSteps(t *testing.T) {
 	// Rank 3 of two hosts with two ranks has the upper half of the vector, and of that the last quarter.
 	s, err := Build("hier-ring", op.AllReduce, Blocks(2, 2), 3, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reduced := func(st Step) Step {
 		st.Recv[0].Reduce = true
 		return st

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 var writeTable = flag.Bool("write", false, "write the table of docs/costs.md")
@@ -25,9 +27,7 @@ func costRows(t *testing.T, topologies ...Topology) []string {
 			row := fmt.Sprintf("| %s | %s |", k.Flag(), name)
 			for _, topo := range topologies {
 				c, err := mostCost(name, k, topo, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				row += fmt.Sprintf(" %d | %.4g | %d |", c.Steps, c.Sent, c.Peers)
 			}
 			rows = append(rows, row)
@@ -44,34 +44,22 @@ func TestCostPage(t *testing.T) {
 	}
 	rows := costRows(t, topologies...)
 	text, err := os.ReadFile(costPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(text), costBegin)
 	table, after, ended := strings.Cut(rest, costEnd)
-	if !found || !ended {
-		t.Fatalf("%s lacks the marks %q and %q", costPage, costBegin, costEnd)
-	}
+	require.True(t, found && ended, "%s lacks the marks %q and %q", costPage, costBegin, costEnd)
 	const head = "| collective | algorithm | 8 x 1: steps | sends | peers | 128 x 8: steps | sends | peers |\n" +
 		"|---|---|---|---|---|---|---|---|\n"
 	if *writeTable {
 		page := before + costBegin + head + strings.Join(rows, "\n") + "\n" + costEnd + after
-		if err := os.WriteFile(costPage, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(costPage, []byte(page), 0o644))
 		return
 	}
 	body, found := strings.CutPrefix(table, head)
-	if !found {
-		t.Fatalf("the table's head differs; write the table by the command in %s", costPage)
-	}
+	require.True(t, found, "the table's head differs; write the table by the command in %s", costPage)
 	kept := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
-	if len(kept) != len(rows) {
-		t.Fatalf("the table has %d rows, want %d; write it by the command in %s", len(kept), len(rows), costPage)
-	}
+	require.Len(t, kept, len(rows), "write the table by the command in %s", costPage)
 	for i, want := range rows {
-		if !strings.HasPrefix(kept[i], want) {
-			t.Errorf("row %d of %s:\n%s\nwant\n%s", i, costPage, kept[i], want)
-		}
+		require.True(t, strings.HasPrefix(kept[i], want), "row %d of %s:\n%s\nwant\n%s", i, costPage, kept[i], want)
 	}
 }

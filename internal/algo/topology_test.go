@@ -3,6 +3,8 @@ package algo
 import (
 	"fmt"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestTopologies checks every placement against the definition of each query.
@@ -11,49 +13,34 @@ func TestTopologies(t *testing.T) {
 		for _, n := range []int{1, 2, 3, 7, 8, 12, 31, 64} {
 			t.Run(fmt.Sprintf("%s/%d", p.name, n), func(t *testing.T) {
 				topo := p.of(n)
-				if topo.Size() != n {
-					t.Fatalf("Size is %d", topo.Size())
-				}
+				require.Equal(t, n, topo.Size())
 				pos, last := 0, -1
 				for node := range topo.Nodes() {
-					if topo.Locals(node) < 1 {
-						t.Fatalf("host %d is empty", node)
-					}
-					if first := topo.Rank(node, 0); first <= last {
-						t.Errorf("host %d begins with rank %d, the one before with %d", node, first, last)
-					} else {
-						last = first
-					}
-					if got := firstPosition(topo, node); got != pos {
-						t.Errorf("host %d begins at position %d, not %d", node, got, pos)
-					}
+					require.Positive(t, topo.Locals(node), "host %d is empty", node)
+					require.Greater(t, topo.Rank(node, 0), last, "host %d begins before the one before", node)
+					last = topo.Rank(node, 0)
+					require.Equal(t, pos, firstPosition(topo, node), "host %d", node)
 					before := -1
 					for local := range topo.Locals(node) {
 						r := topo.Rank(node, local)
-						if topo.Node(r) != node || topo.Local(r) != local || topo.Position(r) != pos || r <= before {
-							t.Errorf("rank %d: host %d, local %d, position %d; want %d, %d, %d", r, topo.Node(r), topo.Local(r), topo.Position(r), node, local, pos)
-						}
-						if got, _ := topo.Run(pos); got != r {
-							t.Errorf("position %d has rank %d, not %d", pos, got, r)
-						}
+						require.Equal(t, []int{node, local, pos}, []int{topo.Node(r), topo.Local(r), topo.Position(r)}, "rank %d", r)
+						require.Greater(t, r, before)
+						got, _ := topo.Run(pos)
+						require.Equal(t, r, got, "position %d", pos)
 						before = r
 						pos++
 					}
 				}
-				if pos != n || firstPosition(topo, topo.Nodes()) != n {
-					t.Errorf("%d ranks on all hosts", pos)
-				}
+				require.Equal(t, []int{n, n}, []int{pos, firstPosition(topo, topo.Nodes())}, "ranks on all hosts")
 				for pos := range n {
 					first, run := topo.Run(pos)
 					for i := range run {
-						if got, _ := topo.Run(pos + i); got != first+i {
-							t.Errorf("position %d has rank %d, not %d", pos+i, got, first+i)
-						}
+						got, _ := topo.Run(pos + i)
+						require.Equal(t, first+i, got, "position %d", pos+i)
 					}
 					if end := pos + run; end < n {
-						if got, _ := topo.Run(end); got == first+run {
-							t.Errorf("the run at %d could be longer than %d", pos, run)
-						}
+						got, _ := topo.Run(end)
+						require.NotEqual(t, first+run, got, "the run at %d could be longer than %d", pos, run)
 					}
 				}
 			})
@@ -78,8 +65,6 @@ func TestPlacedKeepsNoTableOfBlocks(t *testing.T) {
 		if got := fmt.Sprintf("%#v", topo); got != tc.want && fmt.Sprintf("%T", topo) != tc.want {
 			t.Errorf("%v: %s, want %s", tc.nodeOf, got, tc.want)
 		}
-		if topo.Size() != len(tc.nodeOf) {
-			t.Errorf("%v: %d ranks", tc.nodeOf, topo.Size())
-		}
+		require.Equal(t, len(tc.nodeOf), topo.Size(), "%v", tc.nodeOf)
 	}
 }

@@ -101,13 +101,9 @@ func FuzzText(f *testing.F) {
 		var v any
 		if Unmarshal([]byte(s), &v) == nil {
 			b, err := json.Marshal(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var again any
-			if err := Unmarshal(b, &again); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, Unmarshal(b, &again))
 		}
 	})
 }

@@ -71,11 +71,11 @@ func TestR11bNobodyWritesAfterAFailure(t *testing.T) {
 	for _, opts := range [][]ccltest.Option{nil, {ccltest.Hosts(3)}, {ccltest.Processes(3)}, {ccltest.Processes(3), ccltest.Hosts(2)}} {
 		ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
 			for round := range 6 {
-				c, err := world.Split(t.Context(), 0, 0)
-				require.NoError(t, err)
+				c := ccltest.Split(t, world, 0, 0)
 				if world.Rank() == 1 {
 					time.AfterFunc(time.Duration(round)*500*time.Microsecond, func() { c.Abort(errors.New("on purpose")) })
 				}
+				var err error
 				dst, src := make([]float32, elements), make([]float32, elements)
 				if round%2 == 1 { // memory that others can write as well
 					dst, err = ccl.MakeSlice[float32](t.Context(), world, elements)
@@ -85,7 +85,7 @@ func TestR11bNobodyWritesAfterAFailure(t *testing.T) {
 					defer ccl.FreeSlice(dst)
 					defer ccl.FreeSlice(src)
 				}
-				for err = nil; err == nil; {
+				for err == nil {
 					err = ccl.AllReduce(t.Context(), c, dst, src, ccl.Sum)
 				}
 				require.ErrorIs(t, err, ccl.ErrAborted)
@@ -115,9 +115,7 @@ func TestR12AbortEndsEveryCall(t *testing.T) {
 	for range trials {
 		var aborted time.Time
 		ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
-			c, err := world.Split(t.Context(), 0, 0)
-			require.NoError(t, err)
-			defer c.Close()
+			c := ccltest.Split(t, world, 0, 0)
 			if c.Rank() == 0 {
 				time.Sleep(10 * time.Millisecond) // the others wait
 				mu.Lock()
@@ -129,7 +127,7 @@ func TestR12AbortEndsEveryCall(t *testing.T) {
 				mu.Unlock()
 				return
 			}
-			err = ccl.Barrier(t.Context(), c)
+			err := ccl.Barrier(t.Context(), c)
 			now := time.Now()
 			require.ErrorIs(t, err, ccl.ErrAborted)
 			mu.Lock()
@@ -149,8 +147,7 @@ func TestR12AbortEndsEveryCall(t *testing.T) {
 func TestR12CloseFromAnywhere(t *testing.T) {
 	for _, opts := range [][]ccltest.Option{nil, {ccltest.Hosts(3)}, {ccltest.Processes(3)}} {
 		ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
-			c, err := world.Split(t.Context(), 0, 0)
-			require.NoError(t, err)
+			c := ccltest.Split(t, world, 0, 0)
 			if c.Rank() == 0 {
 				time.Sleep(5 * time.Millisecond)
 				require.NoError(t, c.Close()) // while the others wait for it
@@ -165,9 +162,7 @@ func TestR12CloseFromAnywhere(t *testing.T) {
 			}
 			require.NoError(t, ccl.Barrier(t.Context(), world))
 			// A call that waits on this rank, and Close from another goroutine.
-			if c, err = world.Split(t.Context(), 0, 0); err != nil {
-				t.Fatal(err)
-			}
+			c = ccltest.Split(t, world, 0, 0)
 			if c.Rank() == 1 {
 				time.AfterFunc(5*time.Millisecond, func() { c.Close() })
 				require.Error(t, ccl.Recv(t.Context(), c, make([]int, 1), 2))

@@ -30,9 +30,7 @@ func TestR4MismatchIsToldInTime(t *testing.T) {
 		for range trials {
 			var last time.Time
 			ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
-				c, err := world.Split(t.Context(), 0, 0)
-				require.NoError(t, err)
-				defer c.Close()
+				c := ccltest.Split(t, world, 0, 0)
 				mu.Lock()
 				last = time.Now()
 				mu.Unlock()
@@ -41,6 +39,7 @@ func TestR4MismatchIsToldInTime(t *testing.T) {
 					count = 101
 				}
 				x := make([]float32, count)
+				var err error
 				for err == nil {
 					err = ccl.AllReduce(t.Context(), c, x, x, ccl.Sum)
 				}

@@ -156,9 +156,7 @@ func TestOptionsDiffer(t *testing.T) {
 // After a failure every call says why, and not what the step before has left.
 func TestReadyAfterFailure(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-		c, err := world.Split(t.Context(), 0, 0)
-		require.NoError(t, err)
-		defer c.Close()
+		c := ccltest.Split(t, world, 0, 0)
 		r := newReducer(t, c, []ccl.Buf{ccl.BufOf(make([]float32, 3))}, nil)
 		defer r.Close()
 		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails
@@ -173,9 +171,7 @@ func TestReadyAfterFailure(t *testing.T) {
 
 func TestNeverReady(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-		c, err := world.Split(t.Context(), 0, 0)
-		require.NoError(t, err)
-		defer c.Close()
+		c := ccltest.Split(t, world, 0, 0)
 		r := newReducer(t, c, []ccl.Buf{ccl.BufOf(make([]float32, 3)), ccl.BufOf(make([]float32, 4))}, nil)
 		defer r.Close()
 		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails

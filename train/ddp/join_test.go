@@ -164,9 +164,7 @@ func TestJoinFails(t *testing.T) {
 		j, err := ddp.NewJoin(world)
 		require.NoError(t, err)
 		require.Zero(t, ccltest.Allocs(t, world, 5, func() { j.Next(ctx, 1+world.Rank()) }))
-		c, err := world.Split(ctx, 0, world.Rank())
-		require.NoError(t, err)
-		defer c.Close()
+		c := ccltest.Split(t, world, 0, world.Rank())
 		if j, err = ddp.NewJoin(c); err == nil {
 			_, err = j.Next(ctx, 1-2*c.Rank())
 		}

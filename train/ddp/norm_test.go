@@ -80,9 +80,7 @@ func TestMisuseOfOne(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-				c, err := world.Split(t.Context(), 0, 0)
-				require.NoError(t, err)
-				defer c.Close()
+				c := ccltest.Split(t, world, 0, 0)
 				r := newReducer(t, c, []ccl.Buf{ccl.BufOf(make([]float32, 9)), ccl.BufOf(make([]float32, 9))}, nil)
 				defer r.Close()
 				require.NoError(t, r.Ready(0))

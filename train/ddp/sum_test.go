@@ -3,10 +3,9 @@ package ddp_test
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/ddp"
 )
 
@@ -14,33 +13,21 @@ import (
 func ExampleOptions_sum() {
 	ctx := context.Background()
 	rows := [][]float32{{4}, {0, 8, 8}} // the gradient of each row's loss
-	var all sync.WaitGroup
-	for _, b := range boot.Local(2) {
-		all.Go(func() {
-			c, err := ccl.NewComm(ctx, b, nil)
-			if err != nil {
-				fmt.Println(err)
-				return
-			}
-			defer c.Close()
-			g := []float32{0}
-			r, err := ddp.New(ctx, c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Sum: true})
-			if err != nil {
-				fmt.Println(err)
-				return
-			}
-			defer r.Close()
-			for _, x := range rows[c.Rank()] {
-				g[0] += x / 4
-			}
-			if err := r.All(ctx); err != nil {
-				fmt.Println(err)
-			}
-			if c.Rank() == 0 {
-				fmt.Println(g)
-			}
-		})
-	}
-	all.Wait()
+	ccltest.Example(2, func(c *ccl.Comm) error {
+		g := []float32{0}
+		r, err := ddp.New(ctx, c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Sum: true})
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		for _, x := range rows[c.Rank()] {
+			g[0] += x / 4
+		}
+		err = r.All(ctx)
+		if c.Rank() == 0 {
+			fmt.Println(g)
+		}
+		return err
+	})
 	// Output: [5]
 }

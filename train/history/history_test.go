@@ -244,8 +244,7 @@ func TestLogErrors(t *testing.T) {
 		require.Empty(t, h.Names())
 		require.NoError(t, h.Log(t.Context(), 1, a, b))
 		// Another number of metrics.
-		d, err := c.Split(t.Context(), 0, r)
-		require.NoError(t, err)
+		d := ccltest.Split(t, c, 0, r)
 		m := []history.Metric{a, b}
 		err = newHistory(t, d, nil).Log(t.Context(), 2, m[:2-r/2]...)
 		d.Close()

@@ -114,12 +114,8 @@ func TestCloseAfterFailure(t *testing.T) {
 
 func TestUntie(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		a, err := c.Split(t.Context(), 0, 0)
-		require.NoError(t, err)
-		defer a.Close()
-		b, err := c.Split(t.Context(), 0, 0)
-		require.NoError(t, err)
-		defer b.Close()
+		a := ccltest.Split(t, c, 0, 0)
+		b := ccltest.Split(t, c, 0, 0)
 		mesh.Tie(a, b)()
 		require.NoError(t, ccl.Barrier(t.Context(), c))
 		a.Abort(errors.New("a test"))

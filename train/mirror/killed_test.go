@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/train/internal/raw"
@@ -117,9 +119,7 @@ func TestKilledProcess(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			if err := s.play(t); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, s.play(t))
 		})
 	}
 }
@@ -132,13 +132,9 @@ func TestKilledChild(t *testing.T) {
 		return // which is all that it does by itself
 	}
 	pool, err := ccl.Join(t.Context(), &ccl.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n, err := strconv.Atoi(words[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	j := scene{n: n, alike: words[1] == "true"}.toy()
 	rank := pool.Rank()
 	var loss atomic.Bool

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 )
@@ -42,9 +44,7 @@ func TestUndisturbed(t *testing.T) {
 		{"replicas", toy{n: 3, steps: 4, alike: true, o: Options{Shard: same}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := c.j.judge(play(t, c.j, 0, c.opts...)); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, c.j.judge(play(t, c.j, 0, c.opts...)))
 		})
 	}
 }
@@ -70,9 +70,7 @@ func TestKilledAnywhere(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("rank %d before call %d", rank, nth), func(t *testing.T) {
 						t.Parallel()
-						if err := c.j.judge(play(t, c.j, 1, ccltest.Kill(rank, nth)), rank); err != nil {
-							t.Error(err)
-						}
+						require.NoError(t, c.j.judge(play(t, c.j, 1, ccltest.Kill(rank, nth)), rank))
 					})
 				}
 			}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 )
@@ -48,34 +50,16 @@ func TestRingTurns(t *testing.T) {
 					panic(broken)
 				}
 			}
-			ring, err := c.Split(t.Context(), 0, c.Rank())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ring.Close()
+			ring := ccltest.Split(t, c, 0, c.Rank())
 			swap := func(send bool) error { return m.swap(ring, &m.slots[0], &m.slots[1], send) }
+			send := !again
 			if again {
-				func() {
-					defer func() {
-						if err := recover(); err != broken {
-							panic(err)
-						}
-					}()
-					swap(true)
-				}()
-				if !m.holds(5, old) || !m.holds(5, now) || m.slots[0].whole {
-					t.Errorf("broken off: %+v", m.slots)
-				}
-				err = swap(false)
-			} else {
-				err = swap(true)
+				require.PanicsWithValue(t, broken, func() { swap(true) })
+				require.True(t, m.holds(5, old) && m.holds(5, now) && !m.slots[0].whole, "broken off: %+v", m.slots)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s := m.slots[0]; !s.whole || s.held.step != 5 || s.held.owner != now || !m.holds(5, now) || m.slots[1].held.step >= 0 {
-				t.Errorf("whole: %+v", m.slots)
-			}
+			require.NoError(t, swap(send))
+			s := m.slots[0]
+			require.True(t, s.whole && s.held.step == 5 && s.held.owner == now && m.holds(5, now) && m.slots[1].held.step < 0, "whole: %+v", m.slots)
 		}
 	}, ccltest.With(ccl.Options{Log: slog.New(slog.DiscardHandler)}))
 }
@@ -85,12 +69,8 @@ func TestRingTurnsBesideAStep(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 		old, now := (c.Rank()+1)%3, (c.Rank()+2)%3
 		m := turned(c, 4)
-		if err := m.swap(c, &m.slots[0], &m.slots[1], true); err != nil {
-			t.Fatal(err)
-		}
-		if !m.holds(5, now) || !m.holds(4, old) || m.slots[1].own.step != 4 {
-			t.Errorf("%+v", m.slots)
-		}
+		require.NoError(t, m.swap(c, &m.slots[0], &m.slots[1], true))
+		require.True(t, m.holds(5, now) && m.holds(4, old) && m.slots[1].own.step == 4, "%+v", m.slots)
 	})
 }
 
@@ -103,21 +83,15 @@ func TestRestoreAfterWait(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 		m, state := New(nil), []int{c.Rank()}
 		defer func() { m.Close() }()
-		if _, err := m.Restore(t.Context(), c, nil, ccl.BufOf(state)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := m.Restore(t.Context(), c, nil, ccl.BufOf(state))
+		require.NoError(t, err)
 		for step := range rounds {
 			state[0] = 10*step + c.Rank()
-			err := m.Save(t.Context(), step, ccl.BufOf(state))
-			if err == nil {
-				err = m.Wait(t.Context())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if at, err := m.Restore(t.Context(), c, nil, ccl.BufOf(state)); err != nil || at != step || state[0] != 10*step+c.Rank() {
-				t.Fatalf("step %d of %d: state %d, %v", at, step, state[0], err)
-			}
+			require.NoError(t, m.Save(t.Context(), step, ccl.BufOf(state)))
+			require.NoError(t, m.Wait(t.Context()))
+			at, err := m.Restore(t.Context(), c, nil, ccl.BufOf(state))
+			require.NoError(t, err)
+			require.Equal(t, []int{step, 10*step + c.Rank()}, []int{at, state[0]})
 		}
 	})
 }

@@ -2,10 +2,10 @@ package mirror
 
 import (
 	"errors"
-	"reflect"
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -105,13 +105,14 @@ func TestDecide(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := c.rows.decide(c.shards)
 			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) || errors.Is(err, ErrLost) != c.lost {
-					t.Fatalf("got %v, %v", got, err)
-				}
+				require.ErrorContains(t, err, c.err)
+				require.Equal(t, c.lost, errors.Is(err, ErrLost), "%v", err)
 				return
 			}
-			if err != nil || got.step != c.want.step || got.step >= 0 && !reflect.DeepEqual(got, c.want) {
-				t.Fatalf("got %+v, %v; want %+v", got, err, c.want)
+			require.NoError(t, err)
+			require.Equal(t, c.want.step, got.step)
+			if got.step >= 0 {
+				require.Equal(t, c.want, got)
 			}
 		})
 	}
@@ -147,9 +148,8 @@ func TestAlwaysWhole(t *testing.T) {
 			}
 			rows[lost] = row(lost, n, isFresh)
 			p, err := rows.decide([]int{0, 1, 2})
-			if err != nil || p.step < 4 {
-				t.Fatalf("points %d, rank %d lost: %+v, %v", at, lost, p, err)
-			}
+			require.NoError(t, err, "points %d, rank %d lost", at, lost)
+			require.GreaterOrEqual(t, p.step, 4, "points %d, rank %d lost", at, lost)
 		}
 	}
 }
@@ -157,17 +157,11 @@ func TestAlwaysWhole(t *testing.T) {
 // Parts move in batches whose transfers share no rank.
 func TestTransfers(t *testing.T) {
 	p := plan{step: 1, from: []source{{0, false, 0}, {2, true, 1}, {2, false, 2}, {2, false, 2}, {0, false, 0}, {0, false, 0}}}
-	got := p.transfers()
-	want := [][]transfer{
+	require.Equal(t, [][]transfer{
 		{{source{2, true, 1}, []int{1}}, {source{0, false, 0}, []int{4, 5}}},
 		{{source{2, false, 2}, []int{3}}},
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v", got)
-	}
-	if got := (plan{step: 1, from: []source{{0, false, 0}, {1, false, 1}}}).transfers(); got != nil {
-		t.Errorf("got %+v", got)
-	}
+	}, p.transfers())
+	require.Nil(t, (plan{step: 1, from: []source{{0, false, 0}, {1, false, 1}}}).transfers())
 }
 
 // Neighbors are on different hosts wherever that is possible for all.
@@ -182,9 +176,7 @@ func TestRingOrder(t *testing.T) {
 		{[]ccl.Place{{Node: 1, Local: 0}, {Node: 0, Local: 0}, {Node: 1, Local: 1}, {Node: 0, Local: 1}}, []int{1, 0, 3, 2}},
 	} {
 		got := ringOrder(c.places)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%v: got %v, want %v", c.places, got, c.want)
-		}
+		require.Equal(t, c.want, got, "%v", c.places)
 		for i, r := range got {
 			if next := got[(i+1)%len(got)]; c.places[r].Node == c.places[next].Node && slices.ContainsFunc(c.places, func(p ccl.Place) bool { return p.Node > 0 }) {
 				t.Errorf("%v: ranks %d and %d of one host are neighbors", c.places, r, next)

@@ -102,9 +102,7 @@ func TestMoments8Last(t *testing.T) {
 	require.Equal(t, whole.p, again.p)
 	require.Equal(t, whole.p, cut.p)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
-		if err := optim.Apply8(h, 21, whole.p, whole.g, a); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, optim.Apply8(h, 21, whole.p, whole.g, a))
 	}))
 }
 

@@ -114,9 +114,7 @@ func (s *state) apply(h optim.AdamW, d optim.SGD, step, lo, hi int) error {
 func TestNothingIsAllocated(t *testing.T) {
 	s := newState(100)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if err := s.apply(optim.AdamW{Beta1: .9, Beta2: .9}, optim.SGD{Momentum: .5}, 3, 0, 100); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.apply(optim.AdamW{Beta1: .9, Beta2: .9}, optim.SGD{Momentum: .5}, 3, 0, 100))
 	}))
 }
 

@@ -70,9 +70,7 @@ func TestLion(t *testing.T) {
 	}
 	require.Equal(t, whole.p, cut.p)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
-		if err := optim.ApplyLion(h, whole.p, whole.g, whole.m); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, optim.ApplyLion(h, whole.p, whole.g, whole.m))
 	}))
 	require.EqualError(t, optim.ApplyLion(h, q, q, nil), "optim: 1 parameters, but 1 gradients, and state of 0")
 	require.EqualError(t, optim.ApplyLion(optim.Lion{Beta2: 2}, q, q, q), "optim: Lion with Beta1 0.9, Beta2 2: they are from 0 to 1")

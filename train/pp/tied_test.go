@@ -110,9 +110,7 @@ func TestEnds(t *testing.T) {
 // An end whose pipeline has failed does not wait for the other.
 func TestEndsFail(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
-		c, err := world.Split(t.Context(), 0, world.Rank())
-		require.NoError(t, err)
-		defer c.Close()
+		c := ccltest.Split(t, world, 0, world.Rank())
 		ends, err := pp.NewEnds(t.Context(), c)
 		require.NoError(t, err)
 		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have their ends before the pipeline fails

@@ -218,14 +218,6 @@ func TestUlysses(t *testing.T) {
 	}
 }
 
-// split is a Comm that a test may fail.
-func split(t testing.TB, c *ccl.Comm) *ccl.Comm {
-	part, err := c.Split(t.Context(), 0, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { part.Close() })
-	return part
-}
-
 // Lengths that are wrong on one rank end the call on all, with that rank's reason.
 func TestWrongOnOneRank(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
@@ -249,7 +241,7 @@ func TestWrongOnOneRank(t *testing.T) {
 			if world.Rank() == 1 {
 				x = x[:11]
 			}
-			err := call(split(t, world), x)
+			err := call(ccltest.Split(t, world, 0, 0), x)
 			require.ErrorContains(t, err, "11", name)
 			require.ErrorContains(t, err, "12", name)
 			if world.Rank() != 1 {
@@ -271,16 +263,16 @@ func TestErrors(t *testing.T) {
 			{sp.Shape{Seq: 2, Heads: 2, Dim: 5}, "sp: dst has 12 elements, src 12 and scratch 12; the part of a rank of 2 has 10"},
 			{sp.Shape{Seq: -2, Heads: 2, Dim: 5}, "sp: a shape of -2 tokens, 2 heads and 5 elements"},
 		} {
-			part := split(t, c)
+			part := ccltest.Split(t, c, 0, 0)
 			require.EqualError(t, sp.ToHeads(t.Context(), part, tc.s, x, x, x), tc.want)
 			require.EqualError(t, sp.ToSequence(t.Context(), part, tc.s, x, x, x), tc.want)
 		}
 		require.EqualError(t, sp.ToHeads(t.Context(), nil, sp.Shape{Seq: 2, Heads: 2}, x, x, x), "sp: the Comm is nil")
 		for _, lo := range []int{0, 2, 4} { // of scratch in memory whose elements 2 to 5 are src
-			part, y, z := split(t, c), make([]float32, 8), make([]float32, 4)
+			part, y, z := ccltest.Split(t, c, 0, 0), make([]float32, 8), make([]float32, 4)
 			s := sp.Shape{Seq: 2, Heads: 2, Dim: 2}
 			require.EqualError(t, sp.ToHeads(t.Context(), part, s, z, y[2:6], y[lo:lo+4]), "sp: scratch overlaps dst or src")
-			require.EqualError(t, sp.ToSequence(t.Context(), split(t, c), s, y[2:6], z, y[lo:lo+4]), "sp: scratch overlaps dst or src")
+			require.EqualError(t, sp.ToSequence(t.Context(), ccltest.Split(t, c, 0, 0), s, y[2:6], z, y[lo:lo+4]), "sp: scratch overlaps dst or src")
 		}
 		for _, r := range []*sp.Ring[float32]{sp.NewRing[float32](nil, x), sp.NewGradRing(nil, x, x)} {
 			require.False(t, r.Next(t.Context()))
@@ -288,7 +280,7 @@ func TestErrors(t *testing.T) {
 			require.EqualError(t, r.Err(), "sp: the Comm is nil")
 		}
 		require.EqualError(t, sp.NewGradRing(nil, x, x).Home(t.Context()), "sp: the Comm is nil")
-		r := sp.NewGradRing(split(t, c), x, x[:3])
+		r := sp.NewGradRing(ccltest.Split(t, c, 0, 0), x, x[:3])
 		require.False(t, r.Next(t.Context()))
 		require.EqualError(t, r.Home(t.Context()), "sp: a gradient of 3 elements for a block of 12")
 		require.EqualError(t, sp.NewGradRing(c, x, x).Home(t.Context()), "sp: call Home after Next has returned false")
@@ -313,9 +305,7 @@ func TestRingFails(t *testing.T) {
 		func(t testing.TB, r *sp.Ring[float32], c *ccl.Comm) { c.Abort(errors.New("a test")) },
 	} {
 		ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
-			c, err := world.Split(t.Context(), 0, 0)
-			require.NoError(t, err)
-			defer c.Close()
+			c := ccltest.Split(t, world, 0, 0)
 			x := make([]float32, 5)
 			r := sp.NewGradRing(c, x, make([]float32, 5))
 			for r.Next(t.Context()) {
@@ -379,7 +369,7 @@ func TestWrongLengths(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, world *ccl.Comm) {
 		for i, want := range []string{"sp: the block of rank 1 has 5 elements, and not the 4 of lens", "sp: blocks of [5 5] elements for 3 ranks",
 			"sp: blocks of [5 5 -1] elements for 3 ranks"} {
-			c, x, lens := split(t, world), make([]float32, 5), [][]int{{5, 4, 5}, {5, 5}, {5, 5, -1}}[i]
+			c, x, lens := ccltest.Split(t, world, 0, 0), make([]float32, 5), [][]int{{5, 4, 5}, {5, 5}, {5, 5, -1}}[i]
 			if c.Rank() != 1 {
 				lens = []int{5, 5, 5}
 			}

@@ -121,15 +121,13 @@ func TestCrossEntropyOfWrongParts(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-				c, err := world.Split(t.Context(), 0, world.Rank())
-				require.NoError(t, err)
-				defer c.Close()
+				c := ccltest.Split(t, world, 0, world.Rank())
 				o := tp.LossOptions{}
 				if tc.weights != nil {
 					o.Weights = tc.weights(c.Rank())
 				}
 				x := []float32{1, 2, 3, 1, 2, 3}
-				_, err = tp.RowsCrossEntropy(t.Context(), &tp.Group{Comm: c}, x, x, tc.targets(c.Rank()), tc.first(c.Rank()), o)
+				_, err := tp.RowsCrossEntropy(t.Context(), &tp.Group{Comm: c}, x, x, tc.targets(c.Rank()), tc.first(c.Rank()), o)
 				require.ErrorContains(t, err, tc.text)
 				require.NoError(t, ccl.Barrier(t.Context(), world))
 			}, ccltest.Deadline(20*time.Second))

@@ -32,10 +32,7 @@ func slopes(w []float64, f func(w []float64) float64) []float64 {
 func sharing(t testing.TB, c *ccl.Comm, l tp.Layout) *ccl.Comm {
 	k := l.Replicas(c.Size())
 	require.Positive(t, k)
-	same, err := c.Split(t.Context(), c.Rank()/k, c.Rank())
-	require.NoError(t, err)
-	t.Cleanup(func() { same.Close() })
-	return same
+	return ccltest.Split(t, c, c.Rank()/k, c.Rank())
 }
 
 // Attention with more ranks than heads of keys and values has the output, and the gradient of its fused matrix, of one rank: that is
@@ -191,7 +188,7 @@ func TestSumReplicasRefuses(t *testing.T) {
 		},
 	} {
 		ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
-			c := split(t, world)
+			c := ccltest.Split(t, world, 0, world.Rank())
 			same := sharing(t, c, l)
 			g := &tp.Group{Comm: c}
 			if c.Rank() == 1 {
@@ -213,9 +210,7 @@ func TestSumReplicasAllocatesNothing(t *testing.T) {
 		g, same := &tp.Group{Comm: c}, sharing(t, c, l)
 		d, ctx := make([]float32, 4*l.Share(4)), t.Context()
 		sum := func() {
-			if err := tp.SumReplicas(ctx, g, same, l, d); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, tp.SumReplicas(ctx, g, same, l, d))
 		}
 		got := math.Inf(1)
 		for range 3 { // the least: others of the process may have had something to do

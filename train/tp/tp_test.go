@@ -253,14 +253,12 @@ func TestNoGroup(t *testing.T) {
 		}
 	}
 	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-		c, err := world.Split(t.Context(), 0, 0)
-		require.NoError(t, err)
-		defer c.Close()
+		c := ccltest.Split(t, world, 0, 0)
 		all, part := make([]float32, 4), make([]float32, 2)
 		if c.Rank() == 1 {
 			part = all[1:3] // of which rank 1's part is [2:4]
 		}
-		_, err = tp.Leave(t.Context(), &tp.Group{Comm: c, Sequence: true}, part, all)
+		_, err := tp.Leave(t.Context(), &tp.Group{Comm: c, Sequence: true}, part, all)
 		require.ErrorContains(t, err, "dst and src overlap")
 		require.NoError(t, ccl.Barrier(t.Context(), world))
 	})
@@ -281,14 +279,13 @@ func TestWrongOnOneRank(t *testing.T) {
 				return err
 			},
 		} {
-			c, err := world.Split(ctx, 0, 0)
-			require.NoError(t, err)
+			c := ccltest.Split(t, world, 0, 0)
 			g := &tp.Group{Comm: c, Sequence: true}
 			x := make([]float32, 4)
 			if world.Rank() == 1 {
 				x = x[:3]
 			}
-			err = call(g, x)
+			err := call(g, x)
 			require.ErrorContains(t, err, "tp: "+name+": ")
 			require.ErrorContains(t, err, "3 ", name)
 			if world.Rank() != 1 {
@@ -355,8 +352,7 @@ func TestCrossEntropy(t *testing.T) {
 				_, err = tp.CrossEntropy(t.Context(), g, part, part, bad, lo)
 				require.EqualError(t, err, fmt.Sprintf("tp: CrossEntropy: target %d of row 3 is in the vocabulary of 0 ranks; each must be in exactly one", vocabulary))
 				for _, bad := range [][]int32{nil, targets[:7]} {
-					own, err := c.Split(t.Context(), 0, 0)
-					require.NoError(t, err)
+					own := ccltest.Split(t, c, 0, 0)
 					_, err = tp.CrossEntropy(t.Context(), &tp.Group{Comm: own}, part, part, bad, lo)
 					require.ErrorContains(t, err, "each target needs a row of logits and one of gradients")
 					require.NoError(t, ccl.Barrier(t.Context(), c))

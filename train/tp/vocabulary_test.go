@@ -102,18 +102,10 @@ func TestWrongWords(t *testing.T) {
 		"tp: CrossEntropy: a vocabulary of -1 words":                                                       func(int) int { return -1 },
 	} {
 		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-			c, x := split(t, world), make([]float32, 6)
+			c, x := ccltest.Split(t, world, 0, world.Rank()), make([]float32, 6)
 			_, err := tp.RowsCrossEntropy(t.Context(), &tp.Group{Comm: c}, x, x, []int32{0, 3}, 3*c.Rank(), tp.LossOptions{Words: words(c.Rank())})
 			require.ErrorContains(t, err, text)
 			require.NoError(t, ccl.Barrier(t.Context(), world))
 		})
 	}
-}
-
-// split is a Comm that a test may fail.
-func split(t testing.TB, c *ccl.Comm) *ccl.Comm {
-	part, err := c.Split(t.Context(), 0, c.Rank())
-	require.NoError(t, err)
-	t.Cleanup(func() { part.Close() })
-	return part
 }

@@ -2,11 +2,11 @@ package zero_test
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
@@ -29,16 +29,11 @@ func (g *gathers) take() (parts []int) {
 
 // come waits until these gathers have ended, and no others.
 func (g *gathers) come(t testing.TB, want []int, what string) {
-	var got []int
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		g.Lock()
-		got = slices.Clone(g.parts)
-		g.Unlock()
-		if slices.Equal(got, want) {
-			return
-		}
-	}
-	t.Fatalf("%s: gathered %v, want %v", what, got, want)
+		defer g.Unlock()
+		assert.Equal(t, want, g.parts)
+	}, 20*time.Second, 100*time.Microsecond, what)
 }
 
 // Stage 3 gathers what comes next in the order that the first step has shown, before it is asked for; in the first step

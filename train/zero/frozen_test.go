@@ -248,8 +248,7 @@ func TestFrozenTensors(t *testing.T) {
 			"zero: Grads of unit 3, which is frozen and has none":          func(m *zero.Model[float32, float32]) error { _, err := m.Grads(t.Context(), 3); return err },
 			"zero: Reduce of unit 3, which is frozen and has no gradients": func(m *zero.Model[float32, float32]) error { return m.Reduce(3) },
 		} {
-			own, err := c.Split(t.Context(), c.Rank(), 0)
-			require.NoError(t, err)
+			own := ccltest.Split(t, c, c.Rank(), 0)
 			m := newModel[float32, float32](t, own, loraUnits, &zero.Options{Frozen: loraFrozen})
 			require.EqualError(t, call(m), what)
 			require.NoError(t, m.Close())

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/mesh"
@@ -122,7 +121,8 @@ func ExampleModel_TensorsOf() {
 	}
 	defer os.RemoveAll(dir)
 	l := tp.Layout{Rows: 6, Cols: 1, Parts: []int{4, 1, 1}, ByRows: true, Replicate: true}
-	rank := func(ctx context.Context, c *ccl.Comm) error {
+	ctx := context.Background()
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		one, err := c.Split(ctx, c.Rank(), 0) // the replicas of this part, of which there is one
 		if err != nil {
 			return err
@@ -160,22 +160,6 @@ func ExampleModel_TensorsOf() {
 			fmt.Println(mine, whole)
 		}
 		return err
-	}
-	done := make(chan error)
-	for _, b := range boot.Local(2) {
-		go func() {
-			c, err := ccl.NewComm(context.Background(), b, nil)
-			if err == nil {
-				err = rank(context.Background(), c)
-				c.Close()
-			}
-			done <- err
-		}()
-	}
-	for range 2 {
-		if err := <-done; err != nil {
-			fmt.Println(err)
-		}
-	}
+	})
 	// Output: [12 13 20 30] [10 11 12 13 20 30]
 }

@@ -18,9 +18,7 @@ import (
 func TestStepGivesUp(t *testing.T) {
 	for stage := range 4 {
 		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-			c, err := world.Split(t.Context(), 0, 0)
-			require.NoError(t, err)
-			defer c.Close()
+			c := ccltest.Split(t, world, 0, 0)
 			m := newModel[float32, float32](t, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage})
 			reduce := func(i int) {
 				gradsOf(t, m, i)

@@ -31,13 +31,8 @@ func TestManyMicroBatchesInBFloat16(t *testing.T) {
 					ctx := t.Context()
 					c, o := world, &zero.Options{Stage: stage, Micro: micro, ReduceMaster: wide}
 					if replicas {
-						var err error
-						c, err = world.Split(ctx, world.Rank()/2, 0)
-						require.NoError(t, err)
-						defer c.Close()
-						o.Replicas, err = world.Split(ctx, world.Rank()%2, 0)
-						require.NoError(t, err)
-						defer o.Replicas.Close()
+						c = ccltest.Split(t, world, world.Rank()/2, 0)
+						o.Replicas = ccltest.Split(t, world, world.Rank()%2, 0)
 					}
 					m := newModel[ccl.BFloat16, float32](t, c, [][]int{{n}, {30}}, o)
 					for step, micros := range []int{micro, 3, 1, 2} { // 3 and 1: the last of an epoch

@@ -67,9 +67,7 @@ func TestMisuseOfOne(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-				c, err := world.Split(t.Context(), 0, 0)
-				require.NoError(t, err)
-				defer c.Close()
+				c := ccltest.Split(t, world, 0, 0)
 				m := newModel[float32, float32](t, c, [][]int{{32}, {32}, {32}}, &zero.Options{Stage: 3, Micro: 2})
 				for i, f := range tc.before {
 					require.NoError(t, f(t, m), i)
@@ -83,7 +81,7 @@ func TestMisuseOfOne(t *testing.T) {
 				}
 				require.NoError(t, m.Close())
 				require.NoError(t, m.Close())
-				_, err = m.Params(t.Context(), 0)
+				_, err := m.Params(t.Context(), 0)
 				require.EqualError(t, err, "zero: the model is closed")
 			})
 		})
@@ -170,8 +168,7 @@ func TestRanksDiffer(t *testing.T) {
 		for _, check := range []ccl.Check{ccl.CheckAsync, ccl.CheckStrict} {
 			t.Run(fmt.Sprint(tc.way, ", ", check), func(t *testing.T) {
 				ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-					c, err := world.Split(t.Context(), 0, world.Rank())
-					require.NoError(t, err)
+					c := ccltest.Split(t, world, 0, world.Rank())
 					m := filled(t, c, n, zero.Options{Micro: 2})
 					odd := c.Rank() == 1
 					steps := func() error {
@@ -250,8 +247,7 @@ func TestRandomRelease(t *testing.T) {
 		bad := 0
 		for seed := range seeds {
 			ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-				c, err := world.Split(t.Context(), 0, world.Rank())
-				require.NoError(t, err)
+				c := ccltest.Split(t, world, 0, world.Rank())
 				m := filled(t, c, n, zero.Options{Ahead: ahead})
 				all := rand.New(rand.NewPCG(uint64(seed), 0))                   // alike
 				mine := rand.New(rand.NewPCG(uint64(seed), uint64(c.Rank()+1))) // this rank's

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/mesh"
 	"github.com/goccl/goccl/train/zero"
@@ -88,7 +87,7 @@ func testSum[P zero.Float, M ~float32 | ~float64](t *testing.T, wide bool, of fu
 func ExampleOptions_sum() {
 	ctx := context.Background()
 	rows := [][]float32{{4}, {0, 8, 8}} // the gradient of each row's loss
-	rank := func(c *ccl.Comm) error {
+	ccltest.Example(2, func(c *ccl.Comm) error {
 		m, err := zero.New[float32, float32](ctx, c, [][]int{{1}}, &zero.Options{Stage: 2, Sum: true})
 		if err != nil {
 			return err
@@ -104,27 +103,10 @@ func ExampleOptions_sum() {
 		if err := m.Reduce(0); err != nil {
 			return err
 		}
-		err = m.Step(ctx, func(p zero.Piece, w, g []float32) error {
+		return m.Step(ctx, func(p zero.Piece, w, g []float32) error {
 			fmt.Println("the owner has", g)
 			return nil
 		})
-		return err
-	}
-	done := make(chan error)
-	for _, b := range boot.Local(2) {
-		go func() {
-			c, err := ccl.NewComm(ctx, b, nil)
-			if err == nil {
-				err = rank(c)
-				c.Close()
-			}
-			done <- err
-		}()
-	}
-	for range 2 {
-		if err := <-done; err != nil {
-			fmt.Println(err)
-		}
-	}
+	})
 	// Output: the owner has [5]
 }

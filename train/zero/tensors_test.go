@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/optim"
@@ -178,22 +177,7 @@ func ExampleModel_Tensors() {
 		return ckpt.Save(ctx, c, ckpt.Step(dir, first), nil, ts)
 	}
 	for i, ranks := range []int{2, 1} {
-		done := make(chan error)
-		for _, b := range boot.Local(ranks) {
-			go func() {
-				c, err := ccl.NewComm(context.Background(), b, nil)
-				if err == nil {
-					err = train(context.Background(), c, i+1)
-					c.Close()
-				}
-				done <- err
-			}()
-		}
-		for range ranks {
-			if err := <-done; err != nil {
-				fmt.Println(err)
-			}
-		}
+		ccltest.Example(ranks, func(c *ccl.Comm) error { return train(context.Background(), c, i+1) })
 	}
 	// Output:
 	// step 1 begins with [0.000 0.000 0.000]

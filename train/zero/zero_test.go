@@ -64,12 +64,10 @@ func TestBadOptions(t *testing.T) {
 		}, "zero: ranks differ: rank 0 has Replicas true, rank 1 has Replicas false"},
 	} {
 		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-			c, err := world.Split(t.Context(), 0, 0)
-			require.NoError(t, err)
-			defer c.Close()
+			c := ccltest.Split(t, world, 0, 0)
 			o := zero.Options{Stage: 2}
 			tc.set(&o, c)
-			_, err = zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &o)
+			_, err := zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &o)
 			require.EqualError(t, err, tc.text)
 			require.NoError(t, ccl.Barrier(t.Context(), world))
 		})
@@ -86,17 +84,13 @@ func TestBadOptions(t *testing.T) {
 func TestReplicasWrongForSome(t *testing.T) {
 	ccltest.Run(t, 6, func(t testing.TB, world *ccl.Comm) {
 		replica, shard := world.Rank()/3, world.Rank()%3
-		c, err := world.Split(t.Context(), replica, shard)
-		require.NoError(t, err)
-		defer c.Close()
+		c := ccltest.Split(t, world, replica, shard)
 		line := shard
 		if replica == 1 && shard > 0 {
 			line = 3 - shard
 		}
-		across, err := world.Split(t.Context(), line, replica)
-		require.NoError(t, err)
-		defer across.Close()
-		_, err = zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &zero.Options{Stage: 2, Replicas: across})
+		across := ccltest.Split(t, world, line, replica)
+		_, err := zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &zero.Options{Stage: 2, Replicas: across})
 		require.ErrorContains(t, err, "Replicas: ranks differ: rank 0 has shard ")
 		require.NotContains(t, err.Error(), "zero: zero: ")
 		require.NoError(t, ccl.Barrier(t.Context(), world))
@@ -112,12 +106,8 @@ func (full) Alloc(ccl.Type, int) (ccl.Buf, error) { return ccl.Buf{}, errors.New
 func TestNoMemoryIsTold(t *testing.T) {
 	for _, norm := range []bool{true, false} {
 		ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
-			c, err := world.Split(t.Context(), world.Rank()/2, 0)
-			require.NoError(t, err)
-			defer c.Close()
-			across, err := world.Split(t.Context(), world.Rank()%2, 0)
-			require.NoError(t, err)
-			defer across.Close()
+			c := ccltest.Split(t, world, world.Rank()/2, 0)
+			across := ccltest.Split(t, world, world.Rank()%2, 0)
 			o := &zero.Options{Stage: 2, NormOver: across}
 			if !norm {
 				o.NormOver, o.Replicas = nil, across
@@ -149,8 +139,7 @@ func TestUseAfterRelease(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
 		ctx := t.Context()
 		for stage := range 4 {
-			c, err := world.Split(ctx, 0, 0)
-			require.NoError(t, err)
+			c := ccltest.Split(t, world, 0, 0)
 			m := newModel[float32, float32](t, c, [][]int{{30, 2}, {40}, {50}}, &zero.Options{Stage: stage, Poison: true})
 			for i := range 3 {
 				for k := range m.Shard(i) {
@@ -159,8 +148,7 @@ func TestUseAfterRelease(t *testing.T) {
 			}
 			require.NoError(t, m.Loaded(ctx))
 			w := paramsOf(t, m, 0)
-			_, err = m.Params(ctx, 0) // in use twice
-			require.NoError(t, err)
+			paramsOf(t, m, 0) // in use twice
 			m.Release(0)
 			require.Equal(t, slices.Repeat([]float32{1}, 30), w[0], "stage %d", stage)
 			m.Release(0)
@@ -172,10 +160,9 @@ func TestUseAfterRelease(t *testing.T) {
 			m.Release(0)
 			require.NoError(t, ccl.Barrier(ctx, world)) // both have gathered
 			m.Release(0)
-			_, err = m.Params(ctx, 1)
+			_, err := m.Params(ctx, 1)
 			require.EqualError(t, err, "zero: Release of unit 0, which is not in use")
 			require.NoError(t, m.Close())
-			c.Close()
 		}
 	})
 }
@@ -232,9 +219,7 @@ func TestStepWithout(t *testing.T) {
 	for _, failed := range []bool{false, true} {
 		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
 			ctx := t.Context()
-			c, err := world.Split(ctx, 0, 0)
-			require.NoError(t, err)
-			defer c.Close()
+			c := ccltest.Split(t, world, 0, 0)
 			m := newModel[float32, float32](t, c, [][]int{{30}}, &zero.Options{Stage: 3})
 			require.NoError(t, ccl.Barrier(ctx, world)) // all have a model before the Comm fails
 			if failed {
@@ -259,9 +244,7 @@ func TestStepFailsOnAll(t *testing.T) {
 	for _, update := range []bool{false, true} {
 		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 			ctx := t.Context()
-			d, err := c.Split(ctx, 0, 0)
-			require.NoError(t, err)
-			defer d.Close()
+			d := ccltest.Split(t, c, 0, 0)
 			m := newModel[float32, float32](t, d, [][]int{{30}, {40}}, &zero.Options{Stage: 1})
 			require.NoError(t, ccl.Barrier(ctx, c)) // all have a model before d fails
 			for i := 1; i >= 0; i-- {
@@ -269,7 +252,7 @@ func TestStepFailsOnAll(t *testing.T) {
 					require.NoError(t, m.Reduce(i))
 				}
 			}
-			err = m.Step(ctx, func(p zero.Piece, _, _ []float32) error {
+			err := m.Step(ctx, func(p zero.Piece, _, _ []float32) error {
 				if c.Rank() == 1 && p.Unit == 0 {
 					return errors.New("a test")
 				}

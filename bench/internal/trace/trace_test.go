@@ -155,8 +155,6 @@ func FuzzTrace(f *testing.F) {
 				t.Fatal("nothing was said")
 			}
 		}
-		if err := picture(group(lines)).write(io.Discard); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, picture(group(lines)).write(io.Discard))
 	})
 }

@@ -41,9 +41,7 @@ func testRegions(t *testing.T, h *Host) {
 		wg.Go(func() {
 			for range 20 {
 				off, err := h.Alloc(1000)
-				if !assert.NoError(t, err) {
-					return
-				}
+				require.NoError(t, err)
 				mu.Lock()
 				assert.False(t, seen[off], "region %d was handed out twice", off)
 				seen[off] = true

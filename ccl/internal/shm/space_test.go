@@ -104,9 +104,7 @@ func TestSpaceOfMany(t *testing.T) {
 				}
 				size := uint64(1+r.IntN(30)) * uint64(Page)
 				off, ok := s.take(size)
-				if !assert.True(t, ok) {
-					return
-				}
+				require.True(t, ok)
 				q := RangeOf(off, size)
 				mine = append(mine, q)
 				mu.Lock()

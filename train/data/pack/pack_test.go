@@ -185,9 +185,7 @@ func TestNothingIsAllocated(t *testing.T) {
 	doc := func(d int) ([]int32, error) { return tokens[:5+d], nil }
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		for row := range p.Rows() {
-			if err := p.Fill(row, &r, doc); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, p.Fill(row, &r, doc))
 		}
 	}))
 }

@@ -71,9 +71,7 @@ func TestNothingIsAllocated(t *testing.T) {
 	w := events.New(io.Discard)
 	list := []events.Scalar{{"loss", 1}, {"loss/min", math.NaN()}}
 	require.Zero(t, testing.AllocsPerRun(10, func() {
-		if err := w.Scalars(at(1), 1<<40, list...); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.Scalars(at(1), 1<<40, list...))
 	}))
 }
 

@@ -27,9 +27,7 @@ func TestNorms(t *testing.T) {
 			m, err := zero.New[float32, float32](t.Context(), c, units, &zero.Options{Stage: stage})
 			require.NoError(t, err)
 			defer m.Close()
-			metrics, err := c.Split(t.Context(), 0, 0)
-			require.NoError(t, err)
-			defer metrics.Close()
+			metrics := ccltest.Split(t, c, 0, 0)
 			n := grads.NewNorms("a", "b", "c")
 			for range 2 { // the second step begins with zeros
 				for u := len(units) - 1; u >= 0; u-- {

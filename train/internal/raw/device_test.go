@@ -2,8 +2,9 @@ package raw
 
 import (
 	"errors"
-	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -41,39 +42,30 @@ func TestViewsOfADevice(t *testing.T) {
 	a, b := []int8{9}, []int8{10, 11}
 	bufs := []ccl.Buf{ccl.BufOf(a), ccl.BufOfMemory[float32](&far{2}), ccl.BufOf(b)}
 	data, err := v.Pack(nil, bufs)
-	if want := []byte{9, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11}; err != nil || !slices.Equal(data, want) {
-		t.Fatalf("packed %v, %v", data, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, []byte{9, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11}, data)
 	before, err := v.Hash(bufs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	on.data = make([]byte, 8)
-	if changed, _ := v.Hash(bufs); changed == before {
-		t.Error("the hash does not see memory of the device")
-	}
+	changed, _ := v.Hash(bufs)
+	require.NotEqual(t, before, changed, "the hash does not see memory of the device")
 	a[0], b[1] = 0, 0
-	if err := v.Unpack(bufs, data); err != nil || a[0] != 9 || b[1] != 11 || on.data[7] != 8 {
-		t.Errorf("unpacked %v %v %v, %v", a, b, on.data, err)
-	}
-	if again, _ := v.Hash(bufs); again != before {
-		t.Error("the hash of the same is another")
-	}
+	require.NoError(t, v.Unpack(bufs, data))
+	require.Equal(t, []any{int8(9), int8(11), byte(8)}, []any{a[0], b[1], on.data[7]})
+	again, _ := v.Hash(bufs)
+	require.Equal(t, before, again)
 	on.fail = errors.New("it is gone")
 	_, packed := v.Pack(nil, bufs)
 	_, hashed := v.Hash(bufs)
 	for _, err := range []error{packed, hashed, v.Unpack(bufs, data)} {
-		if !errors.Is(err, on.fail) {
-			t.Errorf("got %v", err)
-		}
+		require.ErrorIs(t, err, on.fail)
 	}
 	for _, tc := range []struct {
 		v    Views
 		bufs []ccl.Buf
 	}{{Views{}, bufs}, {v, []ccl.Buf{{}}}, {v, []ccl.Buf{bufs[1].From(1, 9)}}} {
-		if n, err := tc.v.Len(tc.bufs); !errors.Is(err, ErrDevice) {
-			t.Errorf("%d bytes, %v", n, err)
-		}
+		_, err := tc.v.Len(tc.bufs)
+		require.ErrorIs(t, err, ErrDevice)
 	}
 }
 
@@ -82,15 +74,13 @@ func TestHashOnADevice(t *testing.T) {
 	on := &adder{copier: copier{data: make([]byte, 8)}, sum: 3}
 	v, bufs := Views{on}, []ccl.Buf{ccl.BufOfMemory[float32](&far{2}), ccl.BufOf([]int8{1})}
 	before, err := v.Hash(bufs)
-	if err != nil || on.gets > 0 {
-		t.Fatalf("%v, %d copies", err, on.gets)
-	}
+	require.NoError(t, err)
+	require.Zero(t, on.gets, "copies")
 	on.sum = 4
-	if after, _ := v.Hash(bufs); after == before {
-		t.Error("the hash does not see the sum")
-	}
+	after, _ := v.Hash(bufs)
+	require.NotEqual(t, before, after, "the hash does not see the sum")
 	on.fail = errors.New("no kernel")
-	if _, err := v.Hash(bufs); err == nil || on.gets != 1 {
-		t.Errorf("%v, %d copies", err, on.gets)
-	}
+	_, err = v.Hash(bufs)
+	require.Error(t, err)
+	require.Equal(t, 1, on.gets, "copies")
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/ccl"
 )
 
@@ -18,25 +20,20 @@ func TestPack(t *testing.T) {
 		return []ccl.Buf{ccl.BufOf(a), ccl.BufOf(b), ccl.BufOf(c), ccl.BufOf(d), ccl.BufOf(e), ccl.BufOf(f)}
 	}
 	data, err := host.Pack(nil, bufs())
-	if err != nil || len(data) != 12+4+1+8+0+3 {
-		t.Fatalf("%d bytes, %v", len(data), err)
-	}
+	require.NoError(t, err)
+	require.Len(t, data, 12+4+1+8+0+3)
 	clear(a)
 	clear(b)
 	clear(c)
 	clear(d)
 	clear(f)
 	host.Unpack(bufs(), data)
-	if !slices.Equal(a, []float32{1, 2, 3}) || !slices.Equal(b, []ccl.BFloat16{4, 5}) || c[0] != 6 || d[0] != 7 || !slices.Equal(f, []ccl.Float8E5M2{8, 9, 10}) {
-		t.Errorf("got %v %v %v %v %v", a, b, c, d, f)
-	}
+	require.Equal(t, []any{[]float32{1, 2, 3}, []ccl.BFloat16{4, 5}, []int8{6}, []float64{7}, []ccl.Float8E5M2{8, 9, 10}}, []any{a, b, c, d, f})
 	again, _ := host.Pack(data, bufs()[:1])
-	if len(again) != 12 || &again[0] != &data[0] {
-		t.Error("pack made memory anew though there was enough")
-	}
-	if _, err := host.Pack(nil, []ccl.Buf{{}}); err != ErrDevice {
-		t.Errorf("of no memory: %v", err)
-	}
+	require.Len(t, again, 12)
+	require.Same(t, &data[0], &again[0], "there was enough memory")
+	_, err = host.Pack(nil, []ccl.Buf{{}})
+	require.Equal(t, ErrDevice, err)
 }
 
 // The hash sees each bit, each length, and where one slice ends.
@@ -44,9 +41,7 @@ func TestHash(t *testing.T) {
 	s := make([]uint8, 77)
 	hash := func(bufs ...ccl.Buf) int64 {
 		h, err := Hash(bufs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return h
 	}
 	seen := map[int64]bool{hash(ccl.BufOf(s)): true, hash(ccl.BufOf(s[:76])): true, hash(ccl.BufOf(s[:10]), ccl.BufOf(s[10:])): true}
@@ -57,10 +52,6 @@ func TestHash(t *testing.T) {
 			s[i] ^= 1 << bit
 		}
 	}
-	if len(seen) != 3+8*len(s) {
-		t.Errorf("%d different hashes of %d", len(seen), 3+8*len(s))
-	}
-	if hash(ccl.BufOf(s)) != hash(ccl.BufOf(slices.Clone(s))) {
-		t.Error("equal slices hash differently")
-	}
+	require.Len(t, seen, 3+8*len(s), "different hashes")
+	require.Equal(t, hash(ccl.BufOf(s)), hash(ccl.BufOf(slices.Clone(s))))
 }

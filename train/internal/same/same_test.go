@@ -56,11 +56,9 @@ func TestArgs(t *testing.T) {
 
 func TestArgsOfAFailedComm(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		d, err := c.Split(t.Context(), 0, 0)
-		require.NoError(t, err)
-		defer d.Close()
+		d := ccltest.Split(t, c, 0, 0)
 		d.Abort(fmt.Errorf("a test"))
-		err = same.Args(t.Context(), d, "p", nil, "a")
+		err := same.Args(t.Context(), d, "p", nil, "a")
 		require.ErrorIs(t, err, ccl.ErrAborted)
 		require.ErrorContains(t, err, "p: ccl: ")
 	})
@@ -71,9 +69,7 @@ func TestFactsAgain(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		f := same.New("p", nil, "a", "b")
 		agree := func() {
-			if err := f.Agree(t.Context(), c); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, f.Agree(t.Context(), c))
 		}
 		require.Zero(t, ccltest.Allocs(t, c, 5, agree))
 		require.NoError(t, ccl.Barrier(t.Context(), c))
