@@ -71,12 +71,12 @@ func testTopologies(t *testing.T, placements []placement, sizes ...int) {
 				for pos := range n {
 					first, run := topo.Run(pos)
 					for i := range run {
-						if got, _ := topo.Run(pos + i); got != first+i {
+						if got := topo.At(pos + i); got != first+i {
 							t.Errorf("position %d has rank %d, not %d", pos+i, got, first+i)
 						}
 					}
 					if end := pos + run; end < n {
-						if got, _ := topo.Run(end); got == first+run {
+						if topo.At(end) == first+run {
 							t.Errorf("the run at %d could be longer than %d", pos, run)
 						}
 					}
