@@ -223,6 +223,11 @@ scale: ## simulate the start, a loss and a Shrink of 120,960 ranks on 10,080 hos
 thousand: ## RANKS (1,000) processes: how long they take to join and to hear of a loss, and what they hold (12 GB; a quiet machine)
 	go test -count=1 -timeout 60m -v ./test/scale -args -ranks $(or $(RANKS),1000)
 
+joins: ## OLD=COMMIT: how long 2 to 64 ranks take to join, there and here in turns, ROUNDS (30) of each (a quiet machine; 5 minutes)
+	@test -n "$(OLD)" || { echo "$@: which commit? make $@ OLD=..." >&2; exit 2; }
+	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && git archive "$(OLD)" | tar -x -C "$$dir" && go test -C "$$dir" -c -o "$$dir/old" ./test/cost && \
+		go test -count=1 -timeout 0 -v -run '^TestJoinsInTurns$$' ./test/cost -args -old "$$dir/old" -rounds $(or $(ROUNDS),30)
+
 resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameters, against the formula (8 GB)
 	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident
 	go test ./examples/gpt -run '^TestLarge$$' -count=1 -v -args -large

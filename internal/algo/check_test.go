@@ -71,6 +71,24 @@ func roots(k op.Kind, p placement, n int) []int {
 	return []int{0, n / 3, n - 1}
 }
 
+// TestEveryAlgorithmWithoutTable is the proof for placements that only jobs of more than a few ranks keep without a table.
+func TestEveryAlgorithmWithoutTable(t *testing.T) {
+	const n = 80
+	some := large
+	if brief() {
+		some = large[1:4]
+	}
+	for _, k := range collectives {
+		for _, name := range Names(k) {
+			for _, p := range some {
+				if err := Check(name, k, p.of(n), n/3); err != nil {
+					t.Errorf("%s/%s/%s: %v", k, name, p.name, err)
+				}
+			}
+		}
+	}
+}
+
 // TestEveryAlgorithm is the proof of every algorithm for every kind that it does,
 // 1 to 64 ranks, every root and every placement.
 func TestEveryAlgorithm(t *testing.T) {

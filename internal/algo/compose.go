@@ -79,7 +79,7 @@ func byRank(t Topology, rank int) group {
 
 // byHost is all ranks, host by host: neighbours share a host where they can.
 func byHost(t Topology, rank int) group {
-	return group{t.Size(), t.Position(rank), func(i int) int { r, _ := t.Run(i); return r }}
+	return group{t.Size(), t.Position(rank), t.At}
 }
 
 // locals is the ranks of rank's host.

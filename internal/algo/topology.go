@@ -1,8 +1,10 @@
 package algo
 
+import "slices"
+
 // Topology says which ranks share a host. It must be the same on all ranks. Hosts
 // are numbered in the order of their first ranks, and the ranks of a host in theirs.
-// All queries take constant time.
+// No query but Run takes time that grows with the ranks, other than by their logarithm.
 type Topology interface {
 	Size() int
 	Nodes() int
@@ -13,8 +15,9 @@ type Topology interface {
 
 	// Position is the index of rank when all ranks are listed host by host.
 	Position(rank int) int
-	// Run is its inverse, and tells how many positions from pos on hold the ranks
-	// that follow: with rank, rank+1, ..., rank+run-1.
+	At(pos int) (rank int) // its inverse
+	// Run is At, and tells how many positions from pos on hold the ranks that follow:
+	// with rank, rank+1, ..., rank+run-1. It may look at all of these.
 	Run(pos int) (rank, run int)
 }
 
@@ -34,77 +37,130 @@ func (b blocks) Local(rank int) int       { return rank % b.per }
 func (b blocks) Locals(int) int           { return b.per }
 func (b blocks) Rank(node, local int) int { return node*b.per + local }
 func (b blocks) Position(rank int) int    { return rank }
+func (b blocks) At(pos int) int           { return pos }
 func (b blocks) Run(pos int) (int, int)   { return pos, b.Size() - pos }
 
 // Placed is rank r on host nodeOf[r]: round robin, uneven, anything. Equal numbers
 // are one host; hosts are numbered anew, in the order of their first ranks, so the
-// numbers need not be dense. Unless the ranks turn out to be in equal blocks it
-// holds memory for each rank: the ranks of a process should share it.
+// numbers need not be dense. Equal blocks take no memory. What else follows an order
+// takes 4 bytes a host and some stretches; the rest, and small jobs, for which no
+// query is to take longer, 8 bytes a rank more.
 func Placed(nodeOf []int) Topology {
-	t := placed{
-		node:  make([]int32, len(nodeOf)),
-		local: make([]int32, len(nodeOf)),
-		order: make([]int32, len(nodeOf)),
-		run:   make([]int32, len(nodeOf)),
-	}
 	number := map[int]int32{}
 	var count []int32 // ranks of each host
+	node := make([]int32, len(nodeOf))
 	for r, name := range nodeOf {
-		node, known := number[name]
+		h, known := number[name]
 		if !known {
-			node = int32(len(count))
-			number[name] = node
+			h = int32(len(count))
+			number[name] = h
 			count = append(count, 0)
 		}
-		t.node[r], t.local[r] = node, count[node]
-		count[node]++
+		node[r] = h
+		count[h]++
 	}
-	t.first = make([]int32, len(count)+1)
-	for i, c := range count {
-		t.first[i+1] = t.first[i] + c
+	t := &placed{first: make([]int32, len(count)+1)}
+	for h, c := range count {
+		t.first[h+1] = t.first[h] + c
 	}
-	for r := range nodeOf {
-		t.order[t.Position(r)] = int32(r)
+	byHost := slices.IsSorted(node)
+	if byHost && len(node) > 0 && slices.Max(count) == slices.Min(count) {
+		return blocks{len(count), int(count[0])}
 	}
-	for pos := len(nodeOf) - 1; pos >= 0; pos-- {
-		t.run[pos] = 1
-		if pos+1 < len(nodeOf) && t.order[pos+1] == t.order[pos]+1 {
-			t.run[pos] += t.run[pos+1]
+	if len(node) > fewRanks {
+		if byHost {
+			return t
+		}
+		if t.stretches = stretchesOf(node); t.stretches != nil {
+			return t
 		}
 	}
-	if t.even() {
-		return blocks{len(count), int(count[0])}
+	t.node, t.rank = node, make([]int32, len(node))
+	next := slices.Clone(t.first) // by host, the position of its next rank
+	for r, h := range node {
+		t.rank[next[h]] = int32(r)
+		next[h]++
 	}
 	return t
 }
 
+// fewRanks is how many ranks have a table in any case.
+const fewRanks = 64
+
+// placed gives the ranks of each host positions in a row. Which rank has which is what stretches
+// say, or a table; without either, a rank's position is its number.
 type placed struct {
-	node, local []int32 // by rank
-	order, run  []int32 // by position
-	first       []int32 // by host, and one more: its first position
+	first     []int32 // by host, and one more: its first position
+	stretches []stretch
+	node      []int32 // by rank
+	rank      []int32 // by position
 }
 
-// even reports whether the ranks are as in blocks.
-func (t placed) even() bool {
-	if len(t.order) == 0 || int(t.run[0]) != len(t.order) {
-		return false
+func (t *placed) Size() int           { return int(t.first[len(t.first)-1]) }
+func (t *placed) Nodes() int          { return len(t.first) - 1 }
+func (t *placed) Locals(node int) int { return int(t.first[node+1] - t.first[node]) }
+
+func (t *placed) Node(rank int) int {
+	switch {
+	case t.node != nil:
+		return int(t.node[rank])
+	case t.stretches != nil:
+		return nodeIn(t.stretches, rank)
 	}
-	for node := range t.Nodes() {
-		if t.Locals(node) != t.Locals(0) {
-			return false
-		}
-	}
-	return true
+	return t.nodeAt(rank)
 }
 
-func (t placed) Size() int                { return len(t.node) }
-func (t placed) Nodes() int               { return len(t.first) - 1 }
-func (t placed) Node(rank int) int        { return int(t.node[rank]) }
-func (t placed) Local(rank int) int       { return int(t.local[rank]) }
-func (t placed) Locals(node int) int      { return int(t.first[node+1] - t.first[node]) }
-func (t placed) Rank(node, local int) int { return int(t.order[int(t.first[node])+local]) }
-func (t placed) Position(rank int) int    { return int(t.first[t.node[rank]] + t.local[rank]) }
-func (t placed) Run(pos int) (int, int)   { return int(t.order[pos]), int(t.run[pos]) }
+func (t *placed) Local(rank int) int {
+	node := t.Node(rank)
+	switch {
+	case t.node != nil:
+		local, _ := slices.BinarySearch(t.rank[t.first[node]:t.first[node+1]], int32(rank))
+		return local
+	case t.stretches != nil:
+		return localIn(t.stretches, rank, node)
+	}
+	return rank - int(t.first[node])
+}
+
+func (t *placed) Rank(node, local int) int {
+	pos := int(t.first[node]) + local
+	switch {
+	case t.node != nil:
+		return int(t.rank[pos])
+	case t.stretches != nil:
+		return rankIn(t.stretches, node, local)
+	}
+	return pos
+}
+
+func (t *placed) Position(rank int) int { return int(t.first[t.Node(rank)]) + t.Local(rank) }
+
+func (t *placed) At(pos int) int {
+	if t.node != nil {
+		return int(t.rank[pos])
+	}
+	node := t.nodeAt(pos)
+	return t.Rank(node, pos-int(t.first[node]))
+}
+
+func (t *placed) Run(pos int) (rank, run int) {
+	rank = t.At(pos)
+	if t.node == nil && t.stretches == nil {
+		return rank, t.Size() - pos
+	}
+	for run = 1; pos+run < t.Size() && t.At(pos+run) == rank+run; run++ {
+	}
+	return rank, run
+}
+
+// nodeAt is the host of the rank with that position.
+func (t *placed) nodeAt(pos int) int {
+	node, begins := slices.BinarySearch(t.first, int32(pos))
+	if !begins {
+		node--
+	}
+	return node
+}
 
 // firstPosition is where the ranks of host node begin, or end for node-1.
 func firstPosition(t Topology, node int) int {

@@ -2,15 +2,40 @@ package algo
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// large are placements that jobs of more than a few ranks keep without a table, and one that has one.
+var large = []placement{
+	{"blocks, the last shorter", func(n int) Topology { return place(n, func(r int) int { return r / 12 }) }},
+	{"blocks of 4 and 2", func(n int) Topology { return place(n, func(r int) int { return r/6*2 + r%6/4 }) }},
+	{"turns", func(n int) Topology { return place(n, func(r int) int { return r % 40 }) }},
+	{"turns of one and some more", func(n int) Topology { return place(n, func(r int) int { return r % (n - 3) }) }},
+	{"turns of three", func(n int) Topology { return place(n, func(r int) int { return r / 3 % 40 }) }},
+	{"rows in turns", func(n int) Topology { return place(n, func(r int) int { return (r%90 + r/90*20) % 40 }) }},
+	{"turns, then blocks", func(n int) Topology {
+		return place(n, func(r int) int {
+			if r < n/2 {
+				return r % 50
+			}
+			return (r - n/2) / 4
+		})
+	}},
+	{"no order", func(n int) Topology { return place(n, func(r int) int { return r * 7919 % 101 % 40 }) }},
+}
+
 // TestTopologies checks every placement against the definition of each query.
 func TestTopologies(t *testing.T) {
+	testTopologies(t, placements, 1, 2, 3, 7, 8, 12, 31, 64)
+	testTopologies(t, large, 65, 121, 360, 601)
+}
+
+func testTopologies(t *testing.T, placements []placement, sizes ...int) {
 	for _, p := range placements {
-		for _, n := range []int{1, 2, 3, 7, 8, 12, 31, 64} {
+		for _, n := range sizes {
 			t.Run(fmt.Sprintf("%s/%d", p.name, n), func(t *testing.T) {
 				topo := p.of(n)
 				require.Equal(t, n, topo.Size())
@@ -26,7 +51,7 @@ func TestTopologies(t *testing.T) {
 						require.Equal(t, []int{node, local, pos}, []int{topo.Node(r), topo.Local(r), topo.Position(r)}, "rank %d", r)
 						require.Greater(t, r, before)
 						got, _ := topo.Run(pos)
-						require.Equal(t, r, got, "position %d", pos)
+						require.Equal(t, []int{r, r}, []int{got, topo.At(pos)}, "position %d", pos)
 						before = r
 						pos++
 					}
@@ -35,12 +60,10 @@ func TestTopologies(t *testing.T) {
 				for pos := range n {
 					first, run := topo.Run(pos)
 					for i := range run {
-						got, _ := topo.Run(pos + i)
-						require.Equal(t, first+i, got, "position %d", pos+i)
+						require.Equal(t, first+i, topo.At(pos+i), "position %d", pos+i)
 					}
 					if end := pos + run; end < n {
-						got, _ := topo.Run(end)
-						require.NotEqual(t, first+run, got, "the run at %d could be longer than %d", pos, run)
+						require.NotEqual(t, first+run, topo.At(end), "the run at %d could be longer than %d", pos, run)
 					}
 				}
 			})
@@ -57,14 +80,33 @@ func TestPlacedKeepsNoTableOfBlocks(t *testing.T) {
 		{[]int{7, 7, -1, -1}, "algo.blocks{nodes:2, per:2}"},
 		{[]int{3, 1, 2}, "algo.blocks{nodes:3, per:1}"},
 		{[]int{5}, "algo.blocks{nodes:1, per:1}"},
-		{[]int{0, 0, 1}, "algo.placed"},
-		{[]int{0, 1, 0, 1}, "algo.placed"},
-		{nil, "algo.placed"},
+		{[]int{0, 0, 1}, "*algo.placed"},
+		{[]int{0, 1, 0, 1}, "*algo.placed"},
+		{nil, "*algo.placed"},
 	} {
 		topo := Placed(tc.nodeOf)
 		if got := fmt.Sprintf("%#v", topo); got != tc.want && fmt.Sprintf("%T", topo) != tc.want {
 			t.Errorf("%v: %s, want %s", tc.nodeOf, got, tc.want)
 		}
 		require.Equal(t, len(tc.nodeOf), topo.Size(), "%v", tc.nodeOf)
+	}
+}
+
+// What large jobs keep of their placement: without a table where the ranks follow an order.
+func TestPlacedKeepsATableOfNoOrder(t *testing.T) {
+	for _, p := range large {
+		topo, is := p.of(601).(*placed)
+		if !is {
+			t.Fatalf("%s: %T", p.name, p.of(601))
+		}
+		if table := topo.node != nil; table != (p.name == "no order") {
+			t.Errorf("%s: a table: %v", p.name, table)
+		}
+		if inBlocks := topo.stretches == nil && topo.node == nil; inBlocks != strings.HasPrefix(p.name, "blocks") {
+			t.Errorf("%s: %d stretches", p.name, len(topo.stretches))
+		}
+		if len(topo.stretches)*ranksAStretch > 601 {
+			t.Errorf("%s: %d stretches of 601 ranks", p.name, len(topo.stretches))
+		}
 	}
 }

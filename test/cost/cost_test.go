@@ -135,10 +135,22 @@ func job(t testing.TB, n int, role string) map[string][]int64 {
 
 // figures is job; well says that all ranks must end well.
 func figures(t testing.TB, n int, role string, well bool) map[string][]int64 {
+	return run(t, launch{path: os.Args[0], n: n, role: role}, well)
+}
+
+// launch is n ranks of a test binary of this package, in a role, as on so many hosts: 0 is one, as it is.
+type launch struct {
+	path     string
+	n, hosts int
+	role     string
+}
+
+// run is figures of l.
+func run(t testing.TB, l launch, well bool) map[string][]int64 {
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	err := boot.Spawn(ctx, boot.Command{N: n, Path: os.Args[0], Env: append(os.Environ(), roleVariable+"="+role), KeepGoing: !well, Stdout: &out, Stderr: os.Stderr})
+	err := boot.Spawn(ctx, boot.Command{N: l.n, Hosts: l.hosts, Path: l.path, Env: append(os.Environ(), roleVariable+"="+l.role), KeepGoing: !well, Stdout: &out, Stderr: os.Stderr})
 	if well {
 		require.NoError(t, err)
 	} else {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -169,7 +170,7 @@ func learn(j *plane.Job, said [][]byte) error {
 			return fmt.Errorf("rank %d gave no address: %w", r, err)
 		}
 	}
-	j.Net.Addrs = tcp.BookOf(addrs...)
+	j.Net.Addrs = group.BookOf(j.World.Topo, addrs...)
 	return nil
 }
 

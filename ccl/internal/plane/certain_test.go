@@ -17,7 +17,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/region"
-	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
 )
@@ -74,7 +73,7 @@ func TestEndOfAConnectionIsAskedFor(t *testing.T) {
 			j := EnterJob(t.Name(), 0)
 			defer j.Leave()
 			j.World.Topo = algo.Blocks(2, 1)
-			j.Net.Addrs = tcp.BookOf(netip.MustParseAddrPort(l.Addr().String()), netip.AddrPort{})
+			j.Net.Addrs = group.BookOf(j.World.Topo, netip.MustParseAddrPort(l.Addr().String()), netip.AddrPort{})
 			s := j.Site(1)
 			s.Here.Host, s.Here.Mine, s.Here.Procs = PrivateHost(), 1, []int{1}
 			a, b := auth.Pipe()

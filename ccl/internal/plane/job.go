@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
@@ -46,7 +47,7 @@ type timing struct {
 
 // network is how other hosts are reached. It is set once, by the first rank that comes by.
 type network struct {
-	Addrs tcp.Book // by rank; empty on a single host
+	Addrs group.Book // by rank; empty on a single host
 	TCP   *tcp.Node
 	iface string // that it listens at
 

@@ -16,7 +16,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
-	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -57,7 +56,7 @@ func TestNonsenseOfANeighbor(t *testing.T) {
 			for r := range 4 {
 				addrs = append(addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(1+r)))
 			}
-			j.Net.Addrs = tcp.BookOf(addrs...)
+			j.Net.Addrs = group.BookOf(j.World.Topo, addrs...)
 			off, err := s.Here.Host.Alloc(region.Bytes(1))
 			require.NoError(t, err)
 			mem, err := s.Here.Host.View(off, region.Bytes(1))

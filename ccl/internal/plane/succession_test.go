@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -30,7 +31,7 @@ func leadOfThree(t *testing.T) (s *Site, next func() string) {
 	for w := range 6 {
 		addrs = append(addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(100+w)))
 	}
-	j.Net.Addrs = tcp.BookOf(addrs...)
+	j.Net.Addrs = group.BookOf(j.World.Topo, addrs...)
 	s = j.Site(1)
 	s.Here.Host, s.Here.Mine, s.Here.Procs = PrivateHost(), 2, []int{2, 3}
 	a, b := auth.Pipe()

@@ -1,7 +1,6 @@
 package region
 
 import (
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -23,7 +22,6 @@ import (
 // rank has posted the round depth-2 after it.
 const (
 	regionHead  = 4 << 10
-	rankHead    = 192 // what a rank has before its last calls
 	recordBytes = int(unsafe.Sizeof(call.Record{}))
 )
 
@@ -51,7 +49,7 @@ func New(off uint64, mem []byte, n int) *Region {
 		ring: slotsAt(n) + int(tuning.SlotDepth(n))*slotBytes(n)}
 }
 
-func slotsAt(n int) int { return (rankHead + int(tuning.CallsKept(n))*recordBytes + 63) &^ 63 }
+func slotsAt(n int) int { return (wordsBytes + int(tuning.CallsKept(n))*recordBytes + 63) &^ 63 }
 
 func slotBytes(n int) int {
 	if n == 2 {
@@ -73,109 +71,13 @@ func Bytes(n int) int { return regionHead + n*rankBytes(n) }
 
 func (g *Region) at(off int) unsafe.Pointer { return unsafe.Add(g.base, off) }
 
-func (g *Region) word(off int) *atomic.Uint64 { return (*atomic.Uint64)(g.at(off)) }
-
-// Abort is 0 until the Comm has failed on some rank of the host, and then 1 + the first of them.
-func (g *Region) Abort() *atomic.Uint64 { return g.word(0) }
-
-// Left counts the ranks that have closed the Comm.
-func (g *Region) Left() *atomic.Uint64 { return g.word(128) }
-
-// Sleepers is how many ranks of the host sleep until they are rung: see bell.
-func (g *Region) Sleepers() *atomic.Uint64 { return g.word(256) }
-
-// Crowding is RanksFit or RanksCrowd, 0 until a rank of the host has decided. It is decided once, so that all ranks take the
-// same.
-func (g *Region) Crowding() *atomic.Uint64 { return g.word(384) }
-
-// Leaving is how many ranks of the host want to close the Comm together, and Apart once one has not
-// found them all.
-func (g *Region) Leaving() *atomic.Uint64 { return g.word(512) }
-
-// Apart is a bit of Leaving.
-const Apart uint64 = 1 << 63
-
-// State is StateOpen, StateClosed or StateLeft.
-func (g *Region) State(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank) }
-
-// Agreed is the last Shrink of the Comm that r has returned from, twice, and gaveUp if in vain.
-func (g *Region) Agreed(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 8) }
-
-// Draft is the memory that a rank has made for the Comm that a Shrink proposes. It is zero if there is none.
-type Draft struct {
-	Attempt     uint32 // which Shrink
-	Ballot, Off uint64 // of the proposal, and where the memory lies
-}
-
-const draftAt = 40 // in what a rank has
-
-// Draft is what r says that it has made, and zero while it says something else. Between two looks at one attempt, a ballot stands
-// behind the words that belong to it.
-func (g *Region) Draft(r int) Draft {
-	at := regionHead + r*g.rank + draftAt
-	d := Draft{Attempt: uint32(g.word(at + 8).Load()), Ballot: g.word(at).Load(), Off: g.word(at + 16).Load()}
-	if g.word(at+8).Load() != uint64(d.Attempt) || g.word(at).Load() != d.Ballot {
-		return Draft{}
-	}
-	return d
-}
-
-// SetDraft says what r, the caller's rank, has made. A reader takes no word of one draft for another's: while they change, the
-// ballot is none.
-func (g *Region) SetDraft(r int, d Draft) {
-	at := regionHead + r*g.rank + draftAt
-	g.word(at).Store(0)
-	g.word(at + 8).Store(uint64(d.Attempt))
-	g.word(at + 16).Store(d.Off)
-	g.word(at).Store(d.Ballot)
-}
-
-// Wanted counts the requests for r's memory, and Request is the offset of the one that r makes, 0 while it has made none: see
-// package reach.
-func (g *Region) Wanted(r int) *atomic.Uint64  { return g.word(regionHead + r*g.rank + 16) }
-func (g *Region) Request(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 24) }
-
-// Rests is, while r sleeps until it is rung, when that ends at the latest, in nanoseconds of proc.Uptime; else 0.
-func (g *Region) Rests(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 32) }
-
-// Stage is the offset of r's staging memory, 0 while it has none.
-func (g *Region) Stage(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 64) }
-
-// Sent is the offset of r's ring of what it sends alone, 0 while it has none.
-func (g *Region) Sent(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 120) }
-
-// Waits is, while r sleeps in a call, that call<<32 | 1 + the rank it waits for; else 0.
-func (g *Region) Waits(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 72) }
-
-// Split is the region that r has made for the last Comm that was split from this one with r as the first of its ranks on
-// this host; 0 if that was refused. SplitSize is how many ranks of the host that Comm is of, joined how many of them have it.
-func (g *Region) Split(r int) *atomic.Uint64     { return g.word(regionHead + r*g.rank + 80) }
-func (g *Region) SplitSize(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 88) }
-func (g *Region) Joined(r int) *atomic.Uint64    { return g.word(regionHead + r*g.rank + 96) }
-
-// Bell says, while r sleeps, whose post is to wake it: see bell.
-func (g *Region) Bell(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 104) }
-
-// Core is 1 + the processor on which r has last been seen to wait, 0 if it has not.
-func (g *Region) Core(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 112) }
-
-// Row is the offset of the table of r's outgoing pipes, 0 while it has none.
-func (g *Region) Row(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 128) }
-
-// Entered is the collective that r is in or has last been in: its number<<32 | the
-// hash of all up to it.
-func (g *Region) Entered(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 184) }
-
 // Call is what r says of call seq, while it is one of its last.
 func (g *Region) Call(r int, seq uint64) *call.Record {
-	return (*call.Record)(g.at(regionHead + r*g.rank + rankHead + int(uint32(seq)&(g.Kept-1))*recordBytes))
+	return (*call.Record)(g.at(regionHead + r*g.rank + wordsBytes + int(uint32(seq)&(g.Kept-1))*recordBytes))
 }
 
 // Records are the places of r's last calls: what Call finds, kept by a rank that makes calls.
 func (g *Region) Records(r int) []call.Record { return unsafe.Slice(g.Call(r, 0), g.Kept) }
-
-// Touches is 1 while r touches the memory of others: see Reach.MayTouch.
-func (g *Region) Touches(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 136) }
 
 // slotOf is r's slot of round, which begins with its flag.
 func (g *Region) slotOf(r int, round uint32) unsafe.Pointer {

@@ -32,22 +32,14 @@ func testRegionLayout(t *testing.T, n int) {
 		from := uintptr(p) - base
 		spans = append(spans, span{what, rank, from, from + uintptr(size)})
 	}
-	add("abort", -1, unsafe.Pointer(g.Abort()), 8)
-	add("left", -2, unsafe.Pointer(g.Left()), 8)
-	add("sleepers", -3, unsafe.Pointer(g.Sleepers()), 8)
-	add("crowding", -4, unsafe.Pointer(g.Crowding()), 8)
-	add("leaving", -5, unsafe.Pointer(g.Leaving()), 8)
+	for i, w := range wordsOf(g) {
+		add(w.name, -1-i, unsafe.Pointer(w.at()), 8)
+	}
 	for r := range n {
-		add("state", r, unsafe.Pointer(g.State(r)), 8)
-		add("stage", r, unsafe.Pointer(g.Stage(r)), 8)
-		add("sent", r, unsafe.Pointer(g.Sent(r)), 8)
-		add("bell", r, unsafe.Pointer(g.Bell(r)), 8)
-		add("core", r, unsafe.Pointer(g.Core(r)), 8)
-		add("wanted", r, unsafe.Pointer(g.Wanted(r)), 8)
-		add("request", r, unsafe.Pointer(g.Request(r)), 8)
-		add("draft", r, unsafe.Pointer(g.word(regionHead+r*g.rank+draftAt)), 24)
-		add("rests", r, unsafe.Pointer(g.Rests(r)), 8)
-		add("row", r, unsafe.Pointer(g.Row(r)), 8)
+		for _, w := range rankWordsOf(g) {
+			add(w.name, r, unsafe.Pointer(w.at(r)), 8)
+		}
+		add("draft", r, unsafe.Pointer(&g.words(r).stands.draft), 24)
 		for seq := range uint64(tuning.CallsKept(n)) {
 			add("call", r, unsafe.Pointer(g.Call(r, seq)), recordBytes)
 		}
