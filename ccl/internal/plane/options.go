@@ -28,6 +28,7 @@ type Options struct {
 	OnLate    func(status.Late)                // a call has waited for StallWarn
 	OnCircle  func([]status.Wait)              // ranks wait for each other
 	OnPicture func(call.Code, []status.Status) // where all ranks stood when a Comm failed with that code
+	OnLoss    func(w int, why error)           // rank w of the world, in the Comm, is lost, and the Comm had failed before; it must not wait
 }
 
 // agreed are those that all ranks have the same.
@@ -46,10 +47,11 @@ type Hooks struct {
 	OnLate    func(status.Late)
 	OnCircle  func([]status.Wait)
 	OnPicture func(call.Code, []status.Status)
+	OnLoss    func(w int, why error)
 }
 
 // hooks are those.
 func (o *Options) hooks() Hooks {
 	return Hooks{OnFail: o.OnFail, OnSleep: o.OnSleep, Host: o.Host, StallWarn: o.StallWarn, Busy: o.Busy, Caller: o.Caller, OnLate: o.OnLate,
-		OnCircle: o.OnCircle, OnPicture: o.OnPicture}
+		OnCircle: o.OnCircle, OnPicture: o.OnPicture, OnLoss: o.OnLoss}
 }
