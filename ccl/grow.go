@@ -95,6 +95,10 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		return nil, storeError(ctx, op, c.Rank(), m.undecided)
 	}
 	if c.Rank() == 0 && c.Err() == nil && ctx.Err() == nil {
+		var e *Error
+		if errors.As(err, &e) && e.Code == ErrCanceled { // by m.join, which has heard that
+			err = errors.New("one of them was lost, or did not reach this rank")
+		}
 		c.opt.Log.Warn(fmt.Sprintf("ccl: Grow came to nothing, and the job goes on with %d ranks; to join were %s: %v", c.Size(), p.seated(), err))
 	}
 	if err := Barrier(ctx, c); err != nil { // all that go on have come to the same

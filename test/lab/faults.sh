@@ -13,6 +13,7 @@
 #   oneway     only what host 3 sends is lost: the same
 #   unplug     host 3's link goes down: the same
 #   late       host 3 is cut off, and comes back after it was given up: the same
+# shellcheck source=test/lab/ranks.sh
 . "$(dirname "$0")/ranks.sh"
 lab 3
 

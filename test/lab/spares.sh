@@ -20,6 +20,7 @@
 #   member     the same, but host 3 is cut off meanwhile: the other two shrink, and grow with the
 #              newcomer to three; rank 2 ends
 #   elsewhere  two ranks on host 1, whose name leads to 127.0.1.1. A newcomer on host 2 is taken in
+# shellcheck source=test/lab/ranks.sh
 . "$(dirname "$0")/ranks.sh"
 lab 5
 
@@ -142,14 +143,14 @@ for c in "$@"; do
 	newcomer)
 		for r in 0 1 2; do expect "$r" "^calling as rank $r of 3, fresh \[\]" '^done as rank '"$r"' of 3'; done
 		expect 3 '^ended: .*Join: .*rank 0 was not found'
-		never ' of 4'
+		never 'calling as rank . of 4'
 		never '^shrunk'
 		;;
 	member)
 		for r in 0 1; do expect "$r" '^shrunk to 2: .*rank 2 lost' "^calling as rank $r of 3, fresh \[2\]" "^done as rank $r of 3"; done
 		expect 2 '^ended: '
 		expect 3 '^calling as rank 2 of 3, fresh \[2\]' '^done as rank 2 of 3'
-		never ' of 4'
+		never 'calling as rank . of 4'
 		;;
 	elsewhere) for r in 0 1 2; do expect "$r" "^calling as rank $r of 3, fresh \[2\]" "^done as rank $r of 3"; done ;;
 	*)
