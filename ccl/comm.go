@@ -204,9 +204,6 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 			}
 		},
 	}
-	if o.pool != nil {
-		eo.OnLoss = func(w int, why error) { go o.pool.lost(w, why) }
-	}
 	reporter{c}.watch(&eo)
 	c.watchers = watchersOf(&c.opt)
 	eng, f := join(eo)

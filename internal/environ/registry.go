@@ -127,7 +127,7 @@ var _ = []*Value[string]{
 	forTest("GOCCL_LAB_SHARED", "test/lab/run.sh", "a directory that all hosts of the lab see. Default: `/var/lib`"),
 	forTest("GOCCL_LAB_LIMIT", "test/lab/run.sh", "seconds for a case. Default: 90"),
 	forTest("GOCCL_FAULTS_INSIDE", "test/faults", ""),
-	forTest("GOCCL_FAULTS_NET", "test/faults", ""), forTest("GOCCL_FAULTS_PART", "test/faults", ""),
+	forTest("GOCCL_FAULTS_NET", "test/faults", ""), forTest("GOCCL_FAULTS_GROW", "test/faults", ""), forTest("GOCCL_FAULTS_PART", "test/faults", ""),
 	forTest("GOCCL_PROMISES_PART", "test/promises", ""), forTest("GOCCL_CKPT_CHILD", "train/ckpt", ""),
 	forTest("GOCCL_CKPT_LOST", "train/ckpt", ""), forTest("GOCCL_CKPT_RESUME", "train/ckpt", ""),
 	forTest("GOCCL_ZERO_TEST_DIR", "train/zero", ""), forTest("GOCCL_MPI_SCENE", "mpi, test/mpi", ""),

@@ -17,7 +17,7 @@ type Options struct {
 	Unchecked   bool
 	RankOrder   bool
 	Table       algo.Table        // of choices
-	OnFail      func(*call.Fault) // called once, when the Comm fails
+	OnFail      func(*call.Fault) // called when the Comm fails, and for each loss after that; it must not wait
 	OnSleep     func(*call.Call)  // called by a call that has waited for long, on its goroutine, once
 
 	// What reports need and where they go. All of them may be nil. Busy and Caller are called by the monitor.
@@ -28,7 +28,6 @@ type Options struct {
 	OnLate    func(status.Late)                // a call has waited for StallWarn
 	OnCircle  func([]status.Wait)              // ranks wait for each other
 	OnPicture func(call.Code, []status.Status) // where all ranks stood when a Comm failed with that code
-	OnLoss    func(w int, why error)           // rank w of the world, in the Comm, is lost, and the Comm had failed before; it must not wait
 }
 
 // agreed are those that all ranks have the same.
@@ -47,11 +46,10 @@ type Hooks struct {
 	OnLate    func(status.Late)
 	OnCircle  func([]status.Wait)
 	OnPicture func(call.Code, []status.Status)
-	OnLoss    func(w int, why error)
 }
 
 // hooks are those.
 func (o *Options) hooks() Hooks {
 	return Hooks{OnFail: o.OnFail, OnSleep: o.OnSleep, Host: o.Host, StallWarn: o.StallWarn, Busy: o.Busy, Caller: o.Caller, OnLate: o.OnLate,
-		OnCircle: o.OnCircle, OnPicture: o.OnPicture, OnLoss: o.OnLoss}
+		OnCircle: o.OnCircle, OnPicture: o.OnPicture}
 }

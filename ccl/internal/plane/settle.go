@@ -223,8 +223,8 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 	if e.Loss != event.Suspected && c.Standing.outlive(f) {
 		return
 	}
-	if !c.FailHere(f) && c.Hooks.OnLoss != nil {
-		c.Hooks.OnLoss(int(e.Peer), f.Err)
+	if !c.FailHere(f) && c.Hooks.OnFail != nil {
+		c.Hooks.OnFail(f)
 	}
 }
 
