@@ -38,6 +38,13 @@ func command(n, hosts int, role, arg string, env ...string) boot.Command {
 // processes runs a command, and returns what its ranks print. They may be killed, but neither crash nor fail a test.
 func processes(t *testing.T, n, hosts int, role, arg string, env ...string) string {
 	t.Helper()
+	text, _ := spawned(t, n, hosts, role, arg, env...)
+	return text
+}
+
+// spawned does the same, and returns Spawn's error too.
+func spawned(t *testing.T, n, hosts int, role, arg string, env ...string) (string, error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*long)
 	defer cancel()
 	var out bytes.Buffer
@@ -46,7 +53,7 @@ func processes(t *testing.T, n, hosts int, role, arg string, env ...string) stri
 	err := boot.Spawn(ctx, c)
 	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
 	require.NotRegexp(t, `SIGSEGV|SIGBUS|fatal error|FAIL`, out.String())
-	return out.String()
+	return out.String(), err
 }
 
 // joined is the Comm of all processes, which is closed in the end.

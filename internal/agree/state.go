@@ -17,7 +17,7 @@ func (p *Party) Clone() *Party {
 // Append appends what tells p's state from others.
 func (p *Party) Append(b []byte) []byte {
 	flags, t := byte(0), &p.tree
-	for i, f := range []bool{p.Decided, p.bound, t.sent} {
+	for i, f := range []bool{p.Decided, p.bound, t.sent, t.told} {
 		if f {
 			flags |= 1 << i
 		}

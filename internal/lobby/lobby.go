@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -69,6 +70,8 @@ type Guest struct {
 	At    []byte `json:"at"` // tells hosts apart
 	PID   int    `json:"pid"`
 	Spare int    `json:"spare,omitempty"` // of a spare: 1 more than its rank in its job
+
+	Addrs []netip.Addr `json:"addrs,omitempty"` // of its host, the likeliest way there first
 }
 
 // Seats is who is taken in, and where they meet.
@@ -80,7 +83,14 @@ type Seats struct {
 	Spares int           `json:"spares"` // of these, the last ones
 	Fresh  []int         `json:"fresh"`  // ranks that work, and have not the state
 	Limit  time.Duration `json:"limit"`  // how long the meeting may take
+
+	Unmet []string `json:"unmet,omitempty"` // by answer: why it cannot come at all, "" where that is not so
 }
+
+// Unmet is why a guest cannot come, by what the lead says.
+type Unmet struct{ Why string }
+
+func (e *Unmet) Error() string { return e.Why }
 
 // awhile is how long a guest waits for a call before it looks whether it has missed one: the lead that was to make it was lost.
 const awhile = time.Second
@@ -116,7 +126,7 @@ func Next(ctx context.Context, s Store, after int64, newcomer bool) (int64, erro
 }
 
 // Answer says that a guest comes to generation g, and waits for its seat, at most for that long. mine is its rank there, -1 where
-// it is not taken in.
+// it is not taken in this time. Where it never can be, the error is an Unmet.
 func Answer(ctx context.Context, s Store, g int64, me Guest, limit time.Duration) (seats *Seats, mine int, err error) {
 	k, err := s.Add(ctx, key("here", g), 1)
 	if err != nil {
@@ -141,8 +151,11 @@ func Answer(ctx context.Context, s Store, g int64, me Guest, limit time.Duration
 	if seats, err = parseSeats(text); err != nil {
 		return nil, -1, err
 	}
-	if k > int64(len(seats.Ranks)) {
+	switch {
+	case k > int64(len(seats.Ranks)):
 		return seats, -1, nil
+	case k <= int64(len(seats.Unmet)) && seats.Unmet[k-1] != "":
+		return nil, -1, &Unmet{seats.Unmet[k-1]}
 	}
 	return seats, seats.Ranks[k-1], nil
 }
@@ -224,8 +237,19 @@ func Seat(ctx context.Context, s Store, g int64, seats *Seats) error {
 	return s.Set(ctx, key("seats", g), text)
 }
 
-// against is what one that is against a meeting adds to its number. The lead adds 1, once.
-const against = 1 << 32
+// Against is what one that is against a meeting adds to its number. The lead adds 1, once.
+const Against = 1 << 32
+
+// Judge is what one that is against a meeting knows by the number that it has made: whether the meeting counts, or that it cannot tell.
+func Judge(number int64) (counts, known bool) {
+	switch {
+	case number%Against == 0: // the lead has not been there, and comes too late
+		return false, true
+	case number == Against+1: // it is the first, and the lead was there
+		return true, true
+	}
+	return false, false
+}
 
 // Decide settles whether the meeting of generation g counts, once for all, whoever is lost. It counts if the lead, which has heard
 // from everybody that they are there, says so before anybody says otherwise. Whoever does not hear what the lead has done asks here,
@@ -247,14 +271,12 @@ func Decide(ctx context.Context, s Store, g int64, lead bool, limit time.Duratio
 			return known(n == 1)
 		} // which may have been carried out all the same
 	}
-	n, err := s.Add(ctx, key("decide", g), against)
-	switch {
-	case err != nil:
+	n, err := s.Add(ctx, key("decide", g), Against)
+	if err != nil {
 		return false, err
-	case n%against == 0:
-		return known(false)
-	case n == against+1:
-		return known(true)
+	}
+	if counts, is := Judge(n); is {
+		return known(counts)
 	}
 	short, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

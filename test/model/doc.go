@@ -1,8 +1,9 @@
 // Package model explores what may happen to the protocols that no test can drive through all
-// orders of events: Shrink's agreement, who decides the cause of a failure, and the log of a
-// host. It visits every state that a few ranks can come to when up to two of them end, are
-// given up, or cannot connect, and up to two connections break with what is on its way over
-// them, at every step; and says after which steps a promise is broken.
+// orders of events: Shrink's agreement, who decides the cause of a failure, the log of a host,
+// and whether a meeting counts in which a job grows. It visits every state that a few ranks can
+// come to when up to two of them end, are given up, or cannot connect, and up to two connections
+// break with what is on its way over them, at every step; and says after which steps a promise
+// is broken.
 //
 // Shrink is the engine's own code, package agree, also where spares replace lost ranks and the
 // hosts divide. The others are models: they follow the engine's rules, but not its code.

@@ -23,15 +23,17 @@ type shrinking struct {
 	tree    agree.Tree // nil: each rank speaks with the lead itself
 
 	// What bounds the states of more ranks.
-	begun bool // all ranks have called Shrink
-	ends  bool // ranks end, and are not lost in other ways
-	apart int  // the hosts are divided: those of these ranks from the others
+	begun   bool // all ranks have called Shrink
+	ends    bool // ranks end, and are not lost in other ways
+	apart   int  // the hosts are divided: those of these ranks from the others
+	reports bool // ranks say up who has come, at any time, though some lack: what they do while they wait for long
 
 	// Planted errors.
 	alone   bool // a rank that cannot connect takes all others for gone, and they it
 	hasty   bool // a rank gives up though it is ready
 	forgets bool // a rank that finds the others at their end without it takes them for gone
 	boasts  bool // a rank that hears a proposal says that all are ready for it
+	once    bool // a rank that has reported does not say when the others have come
 	ageless bool // what a rank said to an earlier lead counts for this one
 	replacingErrors
 }
@@ -54,6 +56,7 @@ type shrinkState struct {
 	closed                uint8
 	suspected             uint8           // of those that are lost: the first word of it was not that they had ended
 	certain               [ranksMax]uint8 // of whom a rank is certain that they have ended
+	reported              uint8           // ranks that have, if that is to be all they say
 	side                  uint8           // where the hosts are divided: that of rank 0
 	believed              [ranksMax]uint8 // 1 + the number that a rank has taken without a decision
 }
@@ -96,6 +99,9 @@ func (m *shrinking) act(s *shrinkState, r int, f func(p *agree.Party)) {
 		}
 	}
 	for _, l := range p.Post {
+		if has(s.reported, r) && l.Kind == agree.Here {
+			continue
+		}
 		if !s.apart(r, l.To) && !has(s.ended, l.To) && !has(s.knows[l.To], r) && s.parties[l.To].End == agree.Open && (l.Kind != agree.Alive || len(l.Left) > 0) {
 			box := s.mail[r][l.To]
 			s.mail[r][l.To] = append(box[:len(box):len(box)], l.Notice)
@@ -193,6 +199,9 @@ func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shri
 				m.believe(t, r, &box[0])
 			}
 		}
+		if m.reports {
+			m.report(do(true, "rank %d reports who has come", r, 0), r)
+		}
 		for o := range m.n {
 			if o != r && !has(s.knows[r], o) {
 				m.between(s, r, o, do)
@@ -220,6 +229,18 @@ func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shri
 		}
 	}
 	return m.cut(s, all)
+}
+
+// report has rank r say up who has come.
+func (m *shrinking) report(s *shrinkState, r int) {
+	says := false
+	m.act(s, r, func(p *agree.Party) {
+		p.Report()
+		says = len(p.Post) > 0
+	})
+	if says && m.once {
+		s.reported |= 1 << r
+	}
 }
 
 // between is what may happen to rank r, which is in Shrink, with rank o, which it does not know to be lost.
@@ -310,7 +331,7 @@ func (m *shrinking) check(s *shrinkState, end bool) error {
 }
 
 func (m *shrinking) key(s *shrinkState, b []byte) []byte {
-	b = append(b, s.faults, s.breaks, s.quits, s.closed, s.began, s.ended, s.lost, s.side)
+	b = append(b, s.faults, s.breaks, s.quits, s.closed, s.began, s.ended, s.lost, s.side, s.reported)
 	if m.spares > 0 {
 		b = append(b, s.suspected)
 	}

@@ -88,6 +88,15 @@ func TestShrinkThroughOthers(t *testing.T) {
 	}
 }
 
+// Ranks in the middle say up who has come, at any time. Nothing but the words of errors depends on it.
+func TestShrinkReports(t *testing.T) {
+	explored(t, &shrinking{n: 3, crashes: 1, breaks: 1, tree: chain3, reports: true})
+	explored(t, &shrinking{n: 4, crashes: 1, ends: true, tree: fork4, reports: true})
+	if !testing.Short() {
+		explored(t, &shrinking{n: 4, crashes: 1, begun: true, tree: chain4, reports: true})
+	}
+}
+
 func TestShrinkFindsWhatIsPlanted(t *testing.T) {
 	t.Run("a rank that cannot connect goes on alone", func(t *testing.T) {
 		found(t, &shrinking{n: 3, crashes: 1, alone: true}, "has a Comm without rank", 20)
@@ -97,6 +106,9 @@ func TestShrinkFindsWhatIsPlanted(t *testing.T) {
 	})
 	t.Run("a rank answers for those that speak through it, before they have", func(t *testing.T) {
 		found(t, &shrinking{n: 3, crashes: 1, tree: chain3, boasts: true}, "has not made what it needs", 30)
+	})
+	t.Run("a rank that reports does not say when the others have come", func(t *testing.T) {
+		found(t, &shrinking{n: 3, tree: chain3, reports: true, once: true}, "waits for ever", 20)
 	})
 	t.Run("an answer to an earlier lead counts", func(t *testing.T) {
 		found(t, &shrinking{n: 3, crashes: 1, tree: chain3, ageless: true}, "waits for ever", 40)
