@@ -12,19 +12,19 @@ import (
 // A job of so many ranks in turns on 16 hosts keeps no table of where they are, and a Comm of rows of them none of its members.
 // The ranks of all reach each other, and hear who is who.
 func TestManyRanksInTurns(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector makes the connections of so many ranks take ten times as long")
+	}
 	const n, row = 80, 20
 	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 		ctx, r := t.Context(), c.Rank()
 		rows, err := c.Split(ctx, r/row%2, r) // every other row
 		require.NoError(t, err)
 		defer rows.Close()
-		back, err := rows.Split(ctx, 0, -r)
-		require.NoError(t, err)
-		defer back.Close()
-		var mine, mineBack []int // the ranks of the world that those have
+		var mine []int // the ranks of the world that it has
 		for w := range n {
 			if w/row%2 == r/row%2 {
-				mine, mineBack = append(mine, w), append([]int{w}, mineBack...)
+				mine = append(mine, w)
 			}
 		}
 		all := make([]int, n)
@@ -34,7 +34,7 @@ func TestManyRanksInTurns(t *testing.T) {
 		for _, at := range []struct {
 			c    *ccl.Comm
 			want []int
-		}{{c, all}, {rows, mine}, {back, mineBack}} {
+		}{{c, all}, {rows, mine}} {
 			size := at.c.Size()
 			require.Len(t, at.want, size)
 			got := make([]int, size)
