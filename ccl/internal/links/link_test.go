@@ -111,7 +111,7 @@ func far(t *testing.T, addr netip.AddrPort) *Links {
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Host, s.Here.Procs = group.Topology([]int{0, 1}, 2), plane.PrivateHost(), []int{0}
 	require.NoError(t, j.Listen("lo", netip.MustParseAddr("127.0.0.1"), nil, auth.Plain))
-	j.Net.Addrs = tcp.BookOf(j.Net.TCP.Addr(), addr)
+	j.Net.Addrs = group.BookOf(s.Job.World.Topo, j.Net.TCP.Addr(), addr)
 	off, err := s.Here.Host.Alloc(region.Bytes(1))
 	require.NoError(t, err)
 	shared, err := s.Here.Host.View(off, region.Bytes(1))
