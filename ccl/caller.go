@@ -37,8 +37,8 @@ type shownPlace struct {
 }
 
 // engineFrames are above the program's in the stack of a call that goes to sleep: Callers, note, its caller in newComm,
-// and three of the engine.
-const engineFrames = 6
+// and five of the engine.
+const engineFrames = 8
 
 // note keeps where call seq, which its goroutine is in, was made.
 func (c *callers) note(seq uint64) {
