@@ -266,9 +266,7 @@ func TestConcurrent(t *testing.T) {
 				if err := xla.Get(out[0], got); err != nil || got[3] != 5 {
 					t.Error(got, err)
 				}
-				if err := out[0].Free(); err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, out[0].Free())
 			})
 		}
 		wait.Wait()

@@ -237,9 +237,7 @@ func TestFreshThread(t *testing.T) {
 			each(t, 1, func(int) error {
 				runtime.LockOSThread() // never unlocked, so that the thread ends with its goroutine
 				release, err := e.Register(at, 4)
-				if err != nil {
-					return err
-				}
+				require.NoError(t, err)
 				return release()
 			})
 		}

@@ -22,26 +22,17 @@ func TestClose(t *testing.T) {
 			m := r.memory(t)
 			defer m.Free()
 			for range 100 {
-				if err := r.issueOne(m); err != nil {
-					return err
-				}
+				require.NoError(t, r.issueOne(m))
 			}
 			if r.Native() == 0 {
 				return errors.New("no handle")
 			}
-			if err := r.Close(); err != nil {
-				return err
-			}
-			if err := r.Close(); err != nil {
-				return err
-			}
+			require.NoError(t, r.Close())
+			require.NoError(t, r.Close())
 			r.Abort()
-			if err := r.issueOne(m); !errors.Is(err, errClosed) {
-				return fmt.Errorf("a call after Close: %w", err)
-			}
-			if _, err := r.Mark(r.handle()); !errors.Is(err, errClosed) {
-				return fmt.Errorf("a Mark after Close: %w", err)
-			}
+			require.ErrorIs(t, r.issueOne(m), errClosed, "a call after Close")
+			_, err := r.Mark(r.handle())
+			require.ErrorIs(t, err, errClosed, "a Mark after Close")
 			if r.Native() != 0 || r.Err() != nil {
 				return errors.New("still there")
 			}

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/native/cside"
@@ -23,24 +23,17 @@ import (
 const soon = 5 * time.Second
 
 // leaks fails the test if the fake library has more afterwards than before.
-func leaks(t *testing.T, v *vendor) {
-	open(t, v)
-	c, err := cside.Open(os.Getenv(v.search.Env))
-	require.NoError(t, err)
+func leaks(t *testing.T, v *vendor) { Leaks(t, v.fake(t)) }
+
+// Leaks is leaks for tests of the product.
+func Leaks(t *testing.T, c cside.Library) {
 	before := c.Live() // an earlier test's communicator may still be on its way out
-	more := func() bool {
-		for kind, n := range c.Live() {
-			if n > before[kind] {
-				return true
-			}
-		}
-		return false
-	}
 	t.Cleanup(func() {
-		for end := time.Now().Add(soon); more() && time.Now().Before(end); {
-			time.Sleep(time.Millisecond)
-		}
-		require.False(t, more(), "blocks, streams, events, graphs, communicators, operations: %v before, %v now", before, c.Live())
+		require.EventuallyWithT(t, func(t *assert.CollectT) {
+			for kind, n := range c.Live() {
+				assert.LessOrEqual(t, n, before[kind], "%d of blocks, streams, events, graphs, communicators, operations", kind)
+			}
+		}, soon, time.Millisecond)
 	})
 }
 
@@ -131,9 +124,7 @@ func TestRefusedCall(t *testing.T) {
 					return fmt.Errorf("%d calls: %w", len(calls), err)
 				}
 			}
-			if err := r.issueOne(m); err != nil {
-				return err
-			}
+			require.NoError(t, r.issueOne(m))
 			return r.wait(within(t))
 		})
 	})
@@ -168,38 +159,20 @@ func TestShrink(t *testing.T) {
 				return nil
 			}
 			m := r.memory(t)
-			if err := r.issueOne(m); err != nil {
-				return err
-			}
-			if err := r.Shrinks(within(t)); !errors.Is(err, errUnfailed) {
-				return fmt.Errorf("it has not failed: %w", err)
-			}
+			require.NoError(t, r.issueOne(m))
+			require.ErrorIs(t, r.Shrinks(within(t)), errUnfailed, "it has not failed")
 			r.Abort()
-			if err := r.Shrinks(within(t)); err != nil {
-				return fmt.Errorf("it is gone: %w", err)
-			}
-			if err := r.stream.Wait(within(t)); err != nil {
-				return fmt.Errorf("the stream is not released: %w", err)
-			}
-			if err := r.issueOne(m); !errors.Is(err, errAborted) {
-				return fmt.Errorf("a call after Abort: %w", err)
-			}
+			require.NoError(t, r.Shrinks(within(t)), "it is gone")
+			require.NoError(t, r.stream.Wait(within(t)), "the stream is not released")
+			require.ErrorIs(t, r.issueOne(m), errAborted, "a call after Abort")
 			g := engine.Group{Rank: map[int]int{0: 0, 2: 1, 3: 2}[i], Size: n - 1, Device: i}
 			e, err := r.Engine.Shrink(within(t), g, []int{1})
-			if err != nil {
-				return err
-			}
-			if err := m.Free(); err != nil {
-				return err
-			}
+			require.NoError(t, err)
+			require.NoError(t, m.Free())
 			s, err := seat(r.lib, g, e)
-			if err != nil {
-				return err
-			}
+			require.NoError(t, err)
 			defer s.stream.Close()
-			if err := s.performAll(within(t), true); err != nil {
-				return err
-			}
+			require.NoError(t, s.performAll(within(t), true))
 			return s.Close()
 		})
 	})
@@ -228,9 +201,7 @@ func TestSeveralCommunicators(t *testing.T) {
 		}
 		each(t, len(ranks), func(i int) error {
 			for range 20 {
-				if err := ranks[i].issueOne(memory[i]); err != nil {
-					return err
-				}
+				require.NoError(t, ranks[i].issueOne(memory[i]))
 			}
 			return ranks[i].wait(within(t))
 		})

@@ -148,17 +148,13 @@ func TestGroup(t *testing.T) {
 		each(t, n, func(i int) error {
 			r := ranks[i]
 			m, err := gpu.Alloc[float32](r.device, 8*k)
-			if err != nil {
-				return err
-			}
+			require.NoError(t, err)
 			defer m.Free()
 			x := make([]float32, 8*k)
 			for j := range x {
 				x[j] = float32(i + 1)
 			}
-			if err := m.Put(x); err != nil {
-				return err
-			}
+			require.NoError(t, m.Put(x))
 			at, _ := m.Ptr()
 			part := func(j int) uintptr { return at + uintptr(4*k*j) }
 			call := func(kind op.Kind, dst, src uintptr, root int) *op.Call {
@@ -177,12 +173,8 @@ func TestGroup(t *testing.T) {
 					return err
 				}
 			}
-			if err := r.wait(within(t)); err != nil {
-				return err
-			}
-			if err := m.Get(x); err != nil {
-				return err
-			}
+			require.NoError(t, r.wait(within(t)))
+			require.NoError(t, m.Get(x))
 			for j := range k {
 				if x[k+j] != 6 || x[2*k+j] != float32(prev+1) || x[3*k+j] != 2 {
 					return fmt.Errorf("at %d: %v %v %v", j, x[k+j], x[2*k+j], x[3*k+j])
@@ -206,13 +198,9 @@ func TestCapture(t *testing.T) {
 		each(t, n, func(i int) error {
 			r := ranks[i]
 			m, err := gpu.Alloc[int32](r.device, 3)
-			if err != nil {
-				return err
-			}
+			require.NoError(t, err)
 			defer m.Free()
-			if err := m.Put([]int32{1, int32(10 * i), int32(10*i + 1)}); err != nil {
-				return err
-			}
+			require.NoError(t, m.Put([]int32{1, int32(10 * i), int32(10*i + 1)}))
 			at, _ := m.Ptr()
 			// The second swaps what the ranks have for each other, of a copy, since it is in place.
 			calls := []*op.Call{
@@ -222,34 +210,19 @@ func TestCapture(t *testing.T) {
 			issue := func() error {
 				return errors.Join(r.Issue(r.handle(), calls[:1]), r.Issue(r.handle(), calls[1:]))
 			}
-			if err := issue(); err != nil { // connections are not made in a capture
-				return err
-			}
-			if err := r.stream.BeginCapture(); err != nil {
-				return err
-			}
-			if err := issue(); err != nil {
-				return err
-			}
-			if _, err := r.Mark(r.handle()); !errors.Is(err, engine.ErrCapturing) {
-				return fmt.Errorf("Mark while capturing: %w", err)
-			}
+			require.NoError(t, issue()) // connections are not made in a capture
+			require.NoError(t, r.stream.BeginCapture())
+			require.NoError(t, issue())
+			_, err = r.Mark(r.handle())
+			require.ErrorIs(t, err, engine.ErrCapturing, "Mark while capturing")
 			g, err := r.stream.EndCapture()
-			if err != nil {
-				return err
-			}
+			require.NoError(t, err)
 			for range replays {
-				if err := g.Launch(r.stream); err != nil {
-					return err
-				}
+				require.NoError(t, g.Launch(r.stream))
 			}
-			if err := r.wait(within(t)); err != nil {
-				return err
-			}
+			require.NoError(t, r.wait(within(t)))
 			got := make([]int32, 3)
-			if err := m.Get(got); err != nil {
-				return err
-			}
+			require.NoError(t, m.Get(got))
 			// Six swaps are none.
 			if want := []int32{1 << (replays + 1), int32(10 * i), int32(10*i + 1)}; !slices.Equal(got, want) {
 				return fmt.Errorf("%v, should be %v", got, want)

@@ -3,7 +3,6 @@
 package native
 
 import (
-	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -21,8 +20,7 @@ func TestKnobs(t *testing.T) {
 		r := world(t, v, 1)[0] // for its stream, and to have the library loaded
 		m := r.memory(t)
 		at, _ := m.Ptr()
-		lib, err := cside.Open(os.Getenv(v.search.Env))
-		require.NoError(t, err)
+		lib := v.fake(t)
 		ready := func(t *testing.T, a *cside.Async) {
 			require.Eventually(t, func() bool { return a.State() != cside.InProgress }, limit, 50*time.Microsecond)
 			require.Zero(t, a.State())

@@ -5,7 +5,6 @@ package native
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -18,9 +17,7 @@ import (
 // windows is the fake library, whose windows must be as many after the test as before.
 func windows(t *testing.T, v *vendor) cside.Library {
 	t.Helper()
-	open(t, v)
-	c, err := cside.Open(os.Getenv(v.search.Env))
-	require.NoError(t, err)
+	c := v.fake(t)
 	before := c.Windows()
 	t.Cleanup(func() { require.Equal(t, before, c.Windows(), "windows") })
 	return c
@@ -85,20 +82,14 @@ func TestWindow(t *testing.T) {
 					return nil
 				}
 				p, free, err := w.Alloc(size)
-				if err != nil {
-					return err
-				}
+				require.NoError(t, err)
 				release, err := w.Window(p, size)
 				if err != nil || release != nil != tc.want {
 					return fmt.Errorf("%s: a window: %t, %w", tc.name, release != nil, err)
 				}
-				if err := r.performSome(within(t)); err != nil {
-					return err
-				}
+				require.NoError(t, r.performSome(within(t)))
 				if release != nil {
-					if err := release(); err != nil {
-						return err
-					}
+					require.NoError(t, release())
 					if err := release(); err == nil {
 						return errors.New("closed twice")
 					}

@@ -3,7 +3,6 @@
 package native
 
 import (
-	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -31,8 +30,7 @@ func TestOverhead(t *testing.T) {
 		runtime.LockOSThread() // which issueMany sets to the rank's device, and the loop in C wants
 		defer runtime.UnlockOSThread()
 		r := world(t, v, 1)[0]
-		c, err := cside.Open(os.Getenv(v.search.Env))
-		require.NoError(t, err)
+		c := v.fake(t)
 		at := uintptr(4096)
 		var more []time.Duration
 		var ours, theirs time.Duration

@@ -143,16 +143,7 @@ func children(t *testing.T, v *vendor, n int, do string, env ...string) []*exec.
 }
 
 func TestProcesses(t *testing.T) {
-	vendors(t, func(t *testing.T, v *vendor) {
-		cmds := children(t, v, 3, "calls")
-		each(t, len(cmds), func(i int) error {
-			out, err := cmds[i].CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-			return nil
-		})
-	})
+	vendors(t, func(t *testing.T, v *vendor) { inProcesses(t, v, "calls") })
 }
 
 // TestKilled: a rank is killed in a call; the others hear of it, and their streams are let go.
@@ -169,12 +160,8 @@ func TestKilled(t *testing.T) {
 		}()
 		each(t, n, func(i int) error {
 			out, err := cmds[i].StdoutPipe()
-			if err != nil {
-				return err
-			}
-			if err := cmds[i].Start(); err != nil {
-				return err
-			}
+			require.NoError(t, err)
+			require.NoError(t, cmds[i].Start())
 			var first [6]byte
 			io.ReadFull(out, first[:])
 			ready <- struct{}{}

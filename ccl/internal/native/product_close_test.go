@@ -69,26 +69,16 @@ func TestProductClose(t *testing.T) {
 				broken := lib.Violations()
 				var others sync.WaitGroup
 				others.Add(n - 1)
-				for rank, err := range job(t, n, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+				well(t, n, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 					x := r.mem(1)
 					for range calls {
 						r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 					}
 					r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
-					if err := order(ctx, r, &others); err != nil {
-						return err
-					}
-					if err := r.s.Synchronize(); err != nil {
-						return err
-					}
-					got := make([]int32, 1)
-					if err := x.Get(got); err != nil || got[0] != n {
-						return fmt.Errorf("the sum is %d: %w", got[0], err)
-					}
-					return nil
-				}) {
-					assert.NoError(t, err, "rank %d", rank)
-				}
+					require.NoError(t, order(ctx, r, &others))
+					require.NoError(t, r.s.Synchronize())
+					require.Equal(t, []int32{n}, r.get(x))
+				})
 				require.Equal(t, broken, lib.Violations())
 			})
 		})
@@ -97,9 +87,7 @@ func TestProductClose(t *testing.T) {
 		backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 			leaves(t, name)
 			t.Setenv("FAKE_NCCL_ABORT_HANG", "1")
-			for rank, err := range job(t, n, ccl.Options{Backend: name}, rt, func(_ context.Context, r *on) error { return closes(r.c) }) {
-				assert.NoError(t, err, "rank %d", rank)
-			}
+			well(t, n, ccl.Options{Backend: name}, rt, func(_ context.Context, r *on) { require.NoError(t, closes(r.c)) })
 		})
 	})
 	t.Run("by one goroutine", func(t *testing.T) {

@@ -4,8 +4,8 @@ package native_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
-	"github.com/goccl/goccl/ccl/internal/native/cside"
+	"github.com/goccl/goccl/ccl/internal/native"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 )
 
@@ -26,25 +26,7 @@ const soon = 20 * time.Second
 var libraryOf = map[string]string{"nccl": "GOCCL_NCCL_LIB", "rccl": "GOCCL_RCCL_LIB"}
 
 // leaves fails the test if the fake library has more when it ends than now.
-func leaves(t *testing.T, backend string) {
-	lib, err := cside.Open(os.Getenv(libraryOf[backend]))
-	require.NoError(t, err)
-	before := lib.Live()
-	t.Cleanup(func() {
-		var now = lib.Live()
-		for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			now = lib.Live()
-			over := false
-			for kind, n := range now {
-				over = over || n > before[kind]
-			}
-			if !over {
-				return
-			}
-		}
-		t.Errorf("blocks, streams, events, graphs, communicators, operations: %v before, %v now", before, now)
-	})
-}
+func leaves(t *testing.T, backend string) { native.Leaks(t, fakeOf(t, backend)) }
 
 // job makes n ranks in this process, for what is to fail: f is every rank's, and its error is that rank's.
 func job(t *testing.T, n int, o ccl.Options, rt *gpu.Runtime, f func(ctx context.Context, r *on) error) []error {
@@ -65,27 +47,31 @@ func jobWith(t *testing.T, n int, options func(rank int) *ccl.Options, rt *gpu.R
 				return
 			}
 			d, err := rt.Local(i, n)
-			if !assert.NoError(t, err) {
-				return
-			}
+			require.NoError(t, err)
 			s, err := d.NewStream()
-			if !assert.NoError(t, err) {
-				return
-			}
+			require.NoError(t, err)
+			defer func() {
+				c.Close()
+				synced := make(chan error, 1)
+				go func() { synced <- s.Synchronize() }()
+				select { // a failed call does not hold the stream
+				case <-synced:
+					assert.NoError(t, s.Close())
+				case <-time.After(soon):
+					t.Errorf("rank %d: its stream stands still", i)
+				}
+			}()
 			errs[i] = f(ctx, &on{t: t, c: c, d: d, s: s, q: c.On(s), me: i, n: n})
-			c.Close()
-			synced := make(chan error, 1)
-			go func() { synced <- s.Synchronize() }()
-			select { // a failed call does not hold the stream
-			case <-synced:
-				assert.NoError(t, s.Close())
-			case <-time.After(soon):
-				t.Errorf("rank %d: its stream stands still", i)
-			}
 		})
 	}
 	wg.Wait()
 	return errs
+}
+
+// well is job for what is not to fail.
+func well(t *testing.T, n int, o ccl.Options, rt *gpu.Runtime, f func(ctx context.Context, r *on)) {
+	t.Helper()
+	require.NoError(t, errors.Join(job(t, n, o, rt, func(ctx context.Context, r *on) error { f(ctx, r); return nil })...))
 }
 
 // sums makes k all-reduces of one element, one after the other, up to the first that fails.
@@ -197,15 +183,8 @@ func TestProductMismatch(t *testing.T) {
 					var issued sync.WaitGroup // the fake's calls of two roots wait for nobody
 					issued.Add(2)
 					errs := job(t, 2, ccl.Options{Backend: name, Check: check}, rt, func(ctx context.Context, r *on) error {
-						x, err := gpu.Alloc[int32](r.d, 4)
-						if err != nil {
-							return err
-						}
-						defer x.Free()
+						x := r.mem(1, 2, 3, 4)
 						defer r.c.Close()
-						if err := x.Put([]int32{1, 2, 3, 4}); err != nil {
-							return err
-						}
 						w := calls[r.me](r.q, ccl.BufOfMemory(x))
 						issued.Done()
 						issued.Wait()

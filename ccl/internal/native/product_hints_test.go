@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
@@ -29,15 +30,11 @@ func TestProductHints(t *testing.T) {
 					ctx := t.Context()
 					assert.Equal(t, "maxCTAs=8 CTAPolicy=1  commName=world", c.Config(all.Native()))
 					part, err := all.Split(ctx, all.Rank()/2, 0)
-					if !assert.NoError(t, err) {
-						return
-					}
+					require.NoError(t, err)
 					defer part.Close()
 					assert.Equal(t, "maxCTAs=8 CTAPolicy=1  commName="+part.Name(), c.Config(part.Native()))
 					tp, err := all.SplitWith(ctx, 0, 0, func(o *ccl.Options) { o.Name, o.Hints = "tp", ccl.Hints{Net: "Socket"} })
-					if !assert.NoError(t, err) {
-						return
-					}
+					require.NoError(t, err)
 					defer tp.Close()
 					assert.Equal(t, "netName=Socket commName=tp", c.Config(tp.Native()))
 					_, err = all.SplitWith(ctx, 0, 0, func(o *ccl.Options) { o.Hints.MaxCTAs = 1 + all.Rank()/2 })
@@ -81,9 +78,7 @@ func TestProductMesh(t *testing.T) {
 				{func(o *ccl.Options, _ ...string) { o.Hints.LaunchOrder = false }, ""},
 			} {
 				m, err := mesh.NewWith(t.Context(), all, tc.set, mesh.Dim{Name: "dp", Size: 2}, mesh.Dim{Name: "tp", Size: 2})
-				if !assert.NoError(t, err) {
-					return
-				}
+				require.NoError(t, err)
 				both, err := m.Join(t.Context(), "dp", "tp")
 				assert.NoError(t, err)
 				for _, c := range []*ccl.Comm{m.Comm("dp"), m.Comm("tp"), both} {

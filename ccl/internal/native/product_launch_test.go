@@ -4,7 +4,6 @@ package native_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
@@ -43,17 +43,11 @@ func TestProductLaunchRecorded(t *testing.T) {
 			assert.NoError(t, o.Err)
 			assert.Positive(t, o.Took)
 		}}
-		for rank, err := range job(t, 2, o, rt, func(ctx context.Context, r *on) error {
+		well(t, 2, o, rt, func(ctx context.Context, r *on) {
 			x := r.mem(1)
-			if err := r.sums(ctx, 1); err != nil {
-				return err
-			}
-			if err := ccl.Barrier(ctx, r.c); err != nil { // with HIP no call is known to be done during a capture
-				return err
-			}
-			if err := r.s.BeginCapture(); err != nil {
-				return err
-			}
+			require.NoError(t, r.sums(ctx, 1))
+			require.NoError(t, ccl.Barrier(ctx, r.c)) // with HIP no call is known to be done during a capture
+			require.NoError(t, r.s.BeginCapture())
 			begun.Done() // both ranks capture at once, and each graph has the calls of its own rank
 			begun.Wait()
 			r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
@@ -65,38 +59,28 @@ func TestProductLaunchRecorded(t *testing.T) {
 			issued.Done()
 			issued.Wait()
 			g, err := r.s.EndCapture()
-			if err != nil {
-				return err
-			}
+			require.NoError(t, err)
 			const launches = 20 // more than are kept
 			for range launches {
-				if err := g.Launch(r.s); err != nil {
-					return err
-				}
+				require.NoError(t, g.Launch(r.s))
 			}
-			if err := r.s.Synchronize(); err != nil {
-				return err
-			}
+			require.NoError(t, r.s.Synchronize())
 			var graphs []ccl.Call
 			for c := range r.c.Trace() {
 				if c.Kind == ccl.KindGraph {
 					graphs = append(graphs, c)
-				} else if len(graphs) > 0 {
-					err = fmt.Errorf("%v after %v", &c, &graphs[0])
+				} else {
+					assert.Empty(t, graphs, "before %v", &c)
 				}
 			}
-			if len(graphs) != 16 {
-				return fmt.Errorf("%d launches are kept: %w", len(graphs), err)
-			}
+			require.Len(t, graphs, 16, "launches that are kept")
 			for i, c := range graphs {
-				if c.Seq != uint64(launches-15+i) || c.State != ccl.Complete || c.String() != fmt.Sprintf("Graph #%d of 3 calls", c.Seq) || c.End < c.Start {
-					return fmt.Errorf("launch %d: %+v %v", i, c, &c)
-				}
+				require.Equal(t, fmt.Sprintf("Graph #%d of 3 calls", launches-15+i), c.String())
+				require.Equal(t, ccl.Complete, c.State)
+				require.GreaterOrEqual(t, c.End, c.Start)
 			}
-			return errors.Join(err, g.Close())
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			require.NoError(t, g.Close())
+		})
 		files, err := filepath.Glob(filepath.Join(traces, "*.jsonl"))
 		assert.NoError(t, err)
 		if assert.Len(t, files, 1) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
@@ -21,51 +22,29 @@ func TestProductFirstMessage(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
 		t.Setenv("FAKE_NCCL_CONNECT", "1000")
-		for rank, err := range job(t, 3, ccl.Options{Backend: name, Staged: true}, rt, func(ctx context.Context, r *on) error {
+		well(t, 3, ccl.Options{Backend: name, Staged: true}, rt, func(ctx context.Context, r *on) {
 			next, prev := (r.me+1)%3, (r.me+2)%3
 			x, y := r.mem(int32(r.me)), r.mem(-1)
-			one := make([]int32, 1)
 			for round := range 3 {
 				var w ccl.Work
 				switch { // rank 0 begins, so that there is no circle
 				case r.me == 0:
 					w = r.q.Send(ccl.BufOfMemory(x), next)
-					if err := w.Wait(ctx); err != nil {
-						return err
-					}
+					require.NoError(t, w.Wait(ctx))
 					w = r.q.Recv(ccl.BufOfMemory(y), prev)
 				default:
 					w = r.q.Recv(ccl.BufOfMemory(y), prev)
-					if err := w.Wait(ctx); err != nil {
-						return err
-					}
+					require.NoError(t, w.Wait(ctx))
 					w = r.q.Send(ccl.BufOfMemory(x), next)
 				}
-				if err := w.Wait(ctx); err != nil {
-					return err
-				}
-				if err := y.Get(one); err != nil || one[0] != int32(prev) {
-					return fmt.Errorf("round %d: %d from rank %d: %w", round, one[0], prev, err)
-				}
+				require.Equal(t, []int32{int32(prev)}, r.ends(w, y), "round %d", round)
 				w = r.q.SendRecv(ccl.BufOfMemory(y), next, ccl.BufOfMemory(x), prev) // the other way round
-				if err := w.Wait(ctx); err != nil {
-					return err
-				}
-				if err := y.Get(one); err != nil || one[0] != int32(next) {
-					return fmt.Errorf("round %d: %d from rank %d: %w", round, one[0], next, err)
-				}
+				require.Equal(t, []int32{int32(next)}, r.ends(w, y), "round %d", round)
 				all := make([]int32, 3)
-				if err := ccl.AllToAllV(ctx, r.c, all, []int{1, 1, 1}, []int32{int32(r.me), int32(r.me), int32(r.me)}, []int{1, 1, 1}); err != nil {
-					return err
-				}
-				if all[0] != 0 || all[1] != 1 || all[2] != 2 {
-					return fmt.Errorf("round %d: %v", round, all)
-				}
+				require.NoError(t, ccl.AllToAllV(ctx, r.c, all, []int{1, 1, 1}, []int32{int32(r.me), int32(r.me), int32(r.me)}, []int{1, 1, 1}))
+				require.Equal(t, []int32{0, 1, 2}, all, "round %d", round)
 			}
-			return nil
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+		})
 	})
 }
 

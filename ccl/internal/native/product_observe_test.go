@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -30,18 +31,14 @@ func (h *heard) onCall(o ccl.Observation) {
 }
 
 // calls is that of calls on a device and of graphs, once there are n.
-func (h *heard) calls(n int) (list []ccl.Observation, err error) {
-	for until := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+func (h *heard) calls(t testing.TB, n int) (list []ccl.Observation) {
+	require.Eventually(t, func() bool {
 		h.mu.Lock()
-		list = append(list[:0], h.all...)
-		h.mu.Unlock()
-		if len(list) >= n {
-			return list, nil
-		}
-		if time.Now().After(until) {
-			return list, fmt.Errorf("OnCall was told of %d calls, not %d: %+v", len(list), n, list)
-		}
-	}
+		defer h.mu.Unlock()
+		list = slices.Clone(h.all)
+		return len(list) >= n
+	}, soon, time.Millisecond, "OnCall was not told of %d calls", n)
+	return list
 }
 
 // TestProductObserved: OnCall is told of each call on a device once, in order, with what it was, its bytes and its times, when the stream is
@@ -52,24 +49,16 @@ func TestProductObserved(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
 		told := make([]heard, 2)
-		for rank, err := range observedJob(t, ccl.Options{Backend: name}, told, rt, func(ctx context.Context, r *on) error {
+		require.NoError(t, errors.Join(observedJob(t, ccl.Options{Backend: name}, told, rt, func(ctx context.Context, r *on) error {
 			x, y := r.mem(1, 2, 3), r.mem(1, 2, 3)
 			b, in, h := ccl.BufOfMemory(x), ccl.InPlace(), &told[r.me]
-			if err := r.q.AllReduce(b, in, ccl.Max).Wait(ctx); err != nil {
-				return err
-			}
-			if _, err := h.calls(1); err != nil {
-				return err
-			}
+			require.NoError(t, r.q.AllReduce(b, in, ccl.Max).Wait(ctx))
+			h.calls(t, 1)
 			r.q.AllReduce(b, in, ccl.Max) // the same: the shorter way
 			r.q.AllReduce(b.From(0, 2), ccl.BufOfMemory(y).From(0, 2), ccl.Sum)
 			r.q.Broadcast(b, 1)
-			if err := r.s.Synchronize(); err != nil {
-				return err
-			}
-			if _, err := h.calls(4); err != nil {
-				return err
-			}
+			require.NoError(t, r.s.Synchronize())
+			h.calls(t, 4)
 			r.q.Group(func(g ccl.Queue) error {
 				g.AllReduce(b.From(0, 1), in, ccl.Max)
 				g.Send(b, 1-r.me)
@@ -77,33 +66,18 @@ func TestProductObserved(t *testing.T) {
 				return nil
 			})
 			r.q.Barrier()
-			if _, err := h.calls(8); err != nil { // the watch's look
-				return err
-			}
-			if err := ccl.Barrier(ctx, r.c); err != nil { // with HIP no call is known to be done during a capture
-				return err
-			}
-			if err := r.s.BeginCapture(); err != nil {
-				return err
-			}
+			h.calls(t, 8)                             // the watch's look
+			require.NoError(t, ccl.Barrier(ctx, r.c)) // with HIP no call is known to be done during a capture
+			require.NoError(t, r.s.BeginCapture())
 			r.q.AllReduce(b, in, ccl.Max)
 			g, err := r.s.EndCapture()
-			if err != nil {
-				return err
-			}
+			require.NoError(t, err)
 			defer g.Close()
 			for range 2 {
-				if err := g.Launch(r.s); err != nil {
-					return err
-				}
+				require.NoError(t, g.Launch(r.s))
 			}
-			if err := r.s.Synchronize(); err != nil {
-				return err
-			}
-			list, err := h.calls(11)
-			if err != nil {
-				return err
-			}
+			require.NoError(t, r.s.Synchronize())
+			list := h.calls(t, 11)
 			for i, want := range []struct {
 				call  string
 				bytes int
@@ -133,9 +107,7 @@ func TestProductObserved(t *testing.T) {
 			assert.Equal(r.t, list[4].OnDevice, list[5].OnDevice)
 			assert.Equal(r.t, list[4].OnDevice, list[6].OnDevice)
 			return nil
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+		})...))
 		for rank := range told {
 			assert.Len(t, told[rank].all, 11, "rank %d", rank)
 		}
@@ -168,25 +140,16 @@ func TestProductObservedFailure(t *testing.T) {
 			r.q.AllReduce(b, in, ccl.Max)
 			w := r.q.AllReduce(b, in, ccl.Max)
 			err := w.Wait(ctx)
-			list, late := told[r.me].calls(4)
-			if late != nil {
-				return late
-			}
-			for i, o := range list {
+			for i, o := range told[r.me].calls(t, 4) {
 				assert.Equal(r.t, fmt.Sprintf("AllReduce #%d int32 x 1 max", i+1), o.Call.String())
 				if i < 2 {
 					assert.NoError(r.t, o.Err)
 					continue
 				}
-				var e *ccl.Error
-				if !errors.As(o.Err, &e) || e.Code != ccl.ErrTimeout || o.Call.State != ccl.Failed {
-					return fmt.Errorf("call %d: %v, %w", i, o.Call.State, o.Err)
-				}
-				assert.Equal(r.t, o.Call.Seq, e.Mine.Seq)
+				assert.Equal(r.t, ccl.Failed, o.Call.State)
+				assert.Equal(r.t, o.Call.Seq, failure(t, r.me, o.Err, ccl.ErrTimeout).Mine.Seq)
 			}
-			if done := r.q.AllReduce(b, in, ccl.Max).Wait(ctx); !errors.Is(done, ccl.ErrTimeout) {
-				return fmt.Errorf("after the failure: %w", done)
-			}
+			require.ErrorIs(t, r.q.AllReduce(b, in, ccl.Max).Wait(ctx), ccl.ErrTimeout, "after the failure")
 			return err
 		}) {
 			failure(t, rank, err, ccl.ErrTimeout)

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
@@ -18,7 +18,7 @@ import (
 func TestProductOrder(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
-		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			const rounds = 100
 			x := r.mem(1)
 			here := []int64{1}
@@ -34,9 +34,7 @@ func TestProductOrder(t *testing.T) {
 			if err == nil && here[0] != 1 {
 				err = fmt.Errorf("%d on the host", here[0])
 			}
-			return err
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			require.NoError(t, err)
+		})
 	})
 }

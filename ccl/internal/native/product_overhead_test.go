@@ -4,7 +4,6 @@ package native_test
 
 import (
 	"flag"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -48,8 +47,7 @@ func TestProductOverhead(t *testing.T) {
 		x := r.mem(1)
 		at, _ := x.Ptr()
 		h, _ := r.s.Handle()
-		lib, err := cside.Open(os.Getenv(libraryOf[name]))
-		require.NoError(t, err)
+		lib := fakeOf(t, name)
 		b, same, in := ccl.BufOfMemory(x), ccl.BufOfMemory(x), ccl.InPlace()
 		var last ccl.Work
 		issue := func(src *ccl.Buf) func(n int) time.Duration {

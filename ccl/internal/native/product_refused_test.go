@@ -4,7 +4,6 @@ package native_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,43 +28,29 @@ func TestProductFP8(t *testing.T) {
 		t.Setenv("FAKE_CC", "80")
 		for _, version := range []string{"22703", "23102"} { // as the library in C has it; goccl asks once in a process
 			t.Setenv("FAKE_NCCL_VERSION", version)
-			for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+			well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 				err := r.c.Supports(ccl.KindAllReduce, ccl.TypeFloat8E4M3, ccl.Sum)
 				if name == "rccl" {
-					return err
+					require.NoError(t, err)
+					return
 				}
-				if !errors.Is(err, ccl.ErrUnsupported) {
-					return fmt.Errorf("should be %v: %w", ccl.ErrUnsupported, err)
-				}
-				assert.ErrorContains(r.t, err, "that needs compute capability 9.0, and one has 8.0")
-				if err := r.c.Supports(ccl.KindBroadcast, ccl.TypeFloat8E4M3, ccl.Sum); err != nil {
-					return err
-				}
+				require.ErrorIs(t, err, ccl.ErrUnsupported)
+				require.ErrorContains(t, err, "that needs compute capability 9.0, and one has 8.0")
+				require.NoError(t, r.c.Supports(ccl.KindBroadcast, ccl.TypeFloat8E4M3, ccl.Sum))
 				x, err := gpu.Alloc[ccl.Float8E4M3](r.d, 2)
-				if err != nil {
-					return err
-				}
+				require.NoError(t, err)
 				defer x.Free()
-				mine := []ccl.Float8E4M3{ccl.Float8E4M3(0x38 + r.me), ccl.Float8E4M3(0x40 + r.me)}
-				if err := x.Put(mine); err != nil {
-					return err
-				}
+				require.NoError(t, x.Put([]ccl.Float8E4M3{ccl.Float8E4M3(0x38 + r.me), ccl.Float8E4M3(0x40 + r.me)}))
 				for _, w := range []ccl.Work{
 					r.q.Broadcast(ccl.BufOfMemory(x), 1), r.q.AllGather(ccl.BufOfMemory(x), ccl.BufOfMemory(x).From(r.me, r.me+1)),
 					r.q.SendRecv(ccl.BufOfMemory(x).From(0, 1), 1-r.me, ccl.BufOfMemory(x).From(1, 2), 1-r.me),
 				} {
-					if err := w.Wait(ctx); err != nil {
-						return err
-					}
+					require.NoError(t, w.Wait(ctx), "NCCL %s", version)
 				}
 				got := make([]ccl.Float8E4M3, 2)
-				if err := x.Get(got); err != nil || got[0] != 0x41 || got[1] != 0x41 {
-					return fmt.Errorf("got %#x: %w", got, err)
-				}
-				return nil
-			}) {
-				assert.NoError(t, err, "NCCL %s, rank %d", version, rank)
-			}
+				require.NoError(t, x.Get(got))
+				require.Equal(t, []ccl.Float8E4M3{0x41, 0x41}, got)
+			})
 		}
 	})
 }
@@ -75,7 +60,7 @@ func TestProductFP8(t *testing.T) {
 func TestProductAlone(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
-		for _, err := range job(t, 1, ccl.Options{Backend: name, Timeout: soon}, rt, func(_ context.Context, r *on) error {
+		well(t, 1, ccl.Options{Backend: name, Timeout: soon}, rt, func(_ context.Context, r *on) {
 			x, y := r.mem(1, 2, 3), r.mem(0, 0, 0)
 			dx, dy := ccl.BufOfMemory(x), ccl.BufOfMemory(y)
 			assert.Equal(r.t, []int32{1, 2, 3}, r.ends(r.q.AllToAll(dy, dx), y))
@@ -83,10 +68,7 @@ func TestProductAlone(t *testing.T) {
 			assert.NoError(r.t, x.Put([]int32{4, 5, 6}))
 			assert.Equal(r.t, []int32{4, 5, 3}, r.ends(r.q.AllToAllV(dy.From(0, 2), []int{2}, dx.From(0, 2), []int{2}), y))
 			assert.Equal(r.t, []int32{4, 6, 3}, r.ends(r.q.SendRecv(dy.From(1, 2), 0, dx.From(2, 3), 0), y))
-			return nil
-		}) {
-			assert.NoError(t, err)
-		}
+		})
 	})
 }
 

@@ -5,7 +5,6 @@ package native_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,7 +19,7 @@ import (
 func TestProductRepeat(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
-		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			me := int32(r.me + 1) // 1 and 2
 			f, err := gpu.Alloc[float32](r.d, 4)
 			require.NoError(r.t, err)
@@ -82,20 +81,14 @@ func TestProductRepeat(t *testing.T) {
 					r.ends(r.q.AllReduce(b.From(0, 4), in, ccl.Max), x)
 					require.NoError(r.t, x.Put([]int32{me, 10 * me, 100 * me, 1000 * me}))
 				}
-				got := r.ends(tc.call(), x)
-				if !assert.Equal(r.t, tc.want, got, tc.name) {
-					return fmt.Errorf("%s: %v", tc.name, got)
-				}
+				require.Equal(r.t, tc.want, r.ends(tc.call(), x), tc.name)
 				if tc.name == "a factor" {
 					v := make([]float32, 4)
 					require.NoError(r.t, f.Get(v))
 					assert.Equal(r.t, []float32{1.5, 0, 1, 2}, v)
 				}
 			}
-			return nil
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+		})
 	})
 }
 
@@ -119,16 +112,13 @@ func TestProductRepeatRefused(t *testing.T) {
 					x, err := gpu.Alloc[int32](r.d, 4)
 					require.NoError(r.t, err)
 					defer x.Free()
-					if r.s, err = r.d.NewStream(); err != nil {
-						return err
-					}
+					r.s, err = r.d.NewStream()
+					require.NoError(r.t, err)
 					defer r.s.Close()
 					r.q = r.c.On(r.s)
 					b := ccl.BufOfMemory(x)
 					for range 3 {
-						if err := r.q.AllReduce(b, ccl.InPlace(), ccl.Sum).Wait(ctx); err != nil {
-							return err
-						}
+						require.NoError(r.t, r.q.AllReduce(b, ccl.InPlace(), ccl.Sum).Wait(ctx))
 					}
 					require.NoError(r.t, tc.end(r, x))
 					return r.q.AllReduce(b, ccl.InPlace(), ccl.Sum).Wait(ctx)

@@ -55,46 +55,29 @@ func TestProductShrink(t *testing.T) {
 				start := time.Now()
 				var summed sync.WaitGroup // a rank that is slow to see its calls done would hear of the failure in them, and leave
 				summed.Add(3)
-				for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+				well(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 					err := r.sums(ctx, 2)
 					summed.Done()
 					summed.Wait()
-					if err != nil {
-						return err
-					}
+					require.NoError(t, err)
 					if r.me == 1 { // the others may be in the next call
-						return r.c.Close()
+						require.NoError(t, r.c.Close())
+						return
 					}
-					x, err := gpu.Alloc[int32](r.d, 1)
-					if err != nil {
-						return err
-					}
+					x := r.mem(0)
 					err = r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum).Wait(ctx)
 					var e *ccl.Error // ErrClosed, or what the library says, whichever is known first
-					if !errors.As(err, &e) {
-						return fmt.Errorf("a call without rank 1: %w", err)
-					}
+					require.ErrorAs(t, err, &e, "a call without rank 1")
 					child, err := r.c.Shrink(ctx)
-					if err != nil {
-						return err
+					require.NoError(t, err)
+					if err := closes(r.c); !errors.Is(err, ccl.ErrMismatch) {
+						require.NoError(t, err)
 					}
-					if err := closes(r.c); !errors.Is(err, ccl.ErrMismatch) && err != nil {
-						return err
-					}
-					if err := x.Put([]int32{int32(10 + r.me)}); err != nil {
-						return err
-					}
-					if err := child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum).Wait(ctx); err != nil {
-						return err
-					}
-					got := make([]int32, 1)
-					if err := x.Get(got); err != nil || got[0] != 22 || child.Size() != 2 {
-						return fmt.Errorf("the sum of %d ranks is %d: %w", child.Size(), got[0], err)
-					}
-					return errors.Join(x.Free(), child.Close())
-				}) {
-					assert.NoError(t, err, "rank %d", rank)
-				}
+					require.NoError(t, x.Put([]int32{int32(10 + r.me)}))
+					require.Equal(t, 2, child.Size())
+					require.Equal(t, []int32{22}, r.ends(child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
+					require.NoError(t, child.Close())
+				})
 				assert.Less(t, time.Since(start), soon)
 				require.Contains(t, tc.native, lib.Shrunk()-before)
 				require.Equal(t, broken, lib.Violations())

@@ -44,23 +44,8 @@ func TestProductSplitLate(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					x, err := gpu.Alloc[int32](r.d, 1)
-					if err != nil {
-						return err
-					}
-					if err := x.Put([]int32{int32(r.me + 1)}); err != nil {
-						return err
-					}
-					if err := child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum).Wait(ctx); err != nil {
-						return err
-					}
-					got := make([]int32, 1)
-					if err := x.Get(got); err != nil || got[0] != 3 {
-						return fmt.Errorf("the child's sum is %d: %w", got[0], err)
-					}
-					if err := x.Free(); err != nil {
-						return err
-					}
+					x := r.mem(int32(r.me + 1))
+					require.Equal(t, []int32{3}, r.ends(child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
 					return child.Close()
 				}) {
 					if tc.want == nil {

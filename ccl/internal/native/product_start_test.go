@@ -43,9 +43,7 @@ func TestProductBadStart(t *testing.T) {
 func TestProductCurrentDevice(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
-		for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error { return r.sums(ctx, 300) }) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+		well(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) { require.NoError(t, r.sums(ctx, 300)) })
 	})
 }
 
@@ -55,18 +53,12 @@ func TestProductManyRanks(t *testing.T) {
 	native.ManyFrom(t, 4)
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
-		for rank, err := range job(t, 4, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
-			if err := r.sums(ctx, 3); err != nil {
-				return err
-			}
+		well(t, 4, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
+			require.NoError(t, r.sums(ctx, 3))
 			part, err := r.c.Split(ctx, r.me/2, 0) // of few
-			if err != nil {
-				return err
-			}
-			return part.Close()
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			require.NoError(t, err)
+			require.NoError(t, part.Close())
+		})
 		for _, tc := range []struct{ fail, want string }{
 			{"ncclCommInitRankScalable:0:2", "ncclCommInitRankScalable"}, {"ncclGetUniqueId:2:3", "ncclGetUniqueId"},
 		} {

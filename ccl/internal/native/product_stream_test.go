@@ -5,7 +5,6 @@ package native_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ import (
 func TestProductStreamClosed(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
-		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			x := r.mem(1)
 			for range 5 {
 				s, err := r.d.NewStream()
@@ -30,14 +29,10 @@ func TestProductStreamClosed(t *testing.T) {
 				w := r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 				require.NoError(t, s.Synchronize())
 				require.NoError(t, s.Close())
-				if err := w.Wait(ctx); err != nil {
-					return err
-				}
+				require.NoError(t, w.Wait(ctx))
 			}
-			return r.goesOn(ctx)
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			require.NoError(t, r.goesOn(ctx))
+		})
 	})
 }
 
@@ -57,24 +52,17 @@ func TestProductStreamLeft(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
 		t.Setenv("FAKE_DELAY_US", "30000")
-		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			x, y := r.mem(1), r.mem(int32(r.me+1))
 			s, err := r.d.NewStream()
 			require.NoError(t, err)
 			r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 			w := r.c.On(s).AllReduce(ccl.BufOfMemory(y), ccl.InPlace(), ccl.Sum)
 			require.NoError(t, s.Close())
-			if err := w.Wait(ctx); err != nil {
-				return err
-			}
-			got := make([]int32, 1)
-			if err := y.Get(got); err != nil || got[0] != 3 {
-				return fmt.Errorf("%d after Wait: %w", got[0], err)
-			}
-			return r.sums(ctx, 3)
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			require.NoError(t, w.Wait(ctx))
+			require.Equal(t, []int32{3}, r.get(y))
+			require.NoError(t, r.sums(ctx, 3))
+		})
 	})
 }
 
@@ -96,22 +84,15 @@ func (*mute) Observe() {}
 func TestProductStreamGone(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
-		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			x := r.mem(1)
-			if err := r.sums(ctx, 1); err != nil { // connections
-				return err
-			}
+			require.NoError(t, r.sums(ctx, 1)) // connections
 			s := &mute{Stream: r.s}
 			w := r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 			s.closed = true
-			var e *ccl.Error
-			if err := w.Wait(ctx); !errors.As(err, &e) || e.Code != ccl.ErrArgument {
-				return fmt.Errorf("of a stream that was closed: %w", err)
-			}
-			return r.goesOn(ctx)
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			require.ErrorIs(t, w.Wait(ctx), ccl.ErrArgument)
+			require.NoError(t, r.goesOn(ctx))
+		})
 	})
 }
 
@@ -198,18 +179,12 @@ func TestProductGraphHangs(t *testing.T) {
 					if err := r.sums(ctx, 1); err != nil {
 						return err
 					}
-					if err := r.s.BeginCapture(); err != nil {
-						return err
-					}
+					require.NoError(t, r.s.BeginCapture())
 					r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 					g, err := r.s.EndCapture()
-					if err != nil {
-						return err
-					}
+					require.NoError(t, err)
 					other, err := r.d.NewStream()
-					if err != nil {
-						return err
-					}
+					require.NoError(t, err)
 					for range 2 {
 						if err := g.Launch(other); err != nil {
 							return err
@@ -234,30 +209,20 @@ func TestProductCaptureBesideWatch(t *testing.T) {
 		leaves(t, name)
 		t.Setenv("FAKE_CAPTURE", map[string]string{"nccl": "global", "rccl": "hip"}[name])
 		t.Setenv("FAKE_DELAY_US", "2000")
-		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			x := r.mem(1)
 			other, err := r.d.NewStream()
-			if err != nil {
-				return err
-			}
+			require.NoError(t, err)
 			var last ccl.Work
 			for range 50 {
 				last = r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 			}
-			if err := other.BeginCapture(); err != nil {
-				return err
-			}
+			require.NoError(t, other.BeginCapture())
 			time.Sleep(50 * time.Millisecond) // ticks of the watch
-			if err := x.SetOn(other, 0); err != nil {
-				return err
-			}
+			require.NoError(t, x.SetOn(other, 0))
 			g, err := other.EndCapture()
-			if err != nil {
-				return fmt.Errorf("the capture was broken: %w", err)
-			}
-			return errors.Join(last.Wait(ctx), g.Close(), other.Close())
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			require.NoError(t, err, "the capture was broken")
+			require.NoError(t, errors.Join(last.Wait(ctx), g.Close(), other.Close()))
+		})
 	})
 }

@@ -66,6 +66,11 @@ func (r *on) ends(w ccl.Work, x *gpu.Mem[int32]) []int32 {
 	ctx, cancel := context.WithTimeout(r.t.Context(), long)
 	defer cancel()
 	require.NoError(r.t, w.Wait(ctx))
+	return r.get(x)
+}
+
+// get is what x holds.
+func (r *on) get(x *gpu.Mem[int32]) []int32 {
 	got := make([]int32, x.Len())
 	require.NoError(r.t, x.Get(got))
 	return got
@@ -221,9 +226,7 @@ func (r *on) graph() {
 		require.NoError(r.t, g.Launch(r.s))
 	}
 	require.NoError(r.t, r.s.Synchronize())
-	got := make([]int32, 1)
-	require.NoError(r.t, x.Get(got))
-	require.Equal(r.t, []int32{int32(r.n * r.n * r.n)}, got)
+	require.Equal(r.t, []int32{int32(r.n * r.n * r.n)}, r.get(x))
 }
 
 // split makes a Comm of two of the three ranks.

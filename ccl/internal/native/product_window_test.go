@@ -5,7 +5,6 @@ package native_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -42,9 +41,7 @@ func TestProductWindow(t *testing.T) {
 					b := ccl.BufOfMemory(m)
 					low, high := b.From(0, 1024), b.From(1024, 4096)
 					whole, err := c.Window(t.Context(), high)
-					if !assert.NoError(t, err) {
-						return
-					}
+					require.NoError(t, err)
 					part, err := c.Window(t.Context(), low)
 					assert.NoError(t, err)
 					none, err := c.Window(t.Context(), b.From(1024, 1024))
@@ -92,98 +89,68 @@ func TestProductWindowRefused(t *testing.T) {
 		leaves(t, name)
 		fake := fakeOf(t, name)
 		before, broken := fake.Windows(), fake.Violations()
-		over := func(ctx context.Context, r *on, b ccl.Buf, code ccl.Code, text string) error {
+		over := func(ctx context.Context, r *on, b ccl.Buf, code ccl.Code, text string) {
 			_, err := r.c.Window(ctx, b)
-			var e *ccl.Error
-			if !errors.As(err, &e) || e.Code != code || !assert.ErrorContains(r.t, err, text) {
-				return fmt.Errorf("should be %v: %w", code, err)
-			}
-			return r.sums(ctx, 1)
+			require.ErrorIs(t, err, code)
+			require.ErrorContains(t, err, text)
+			require.NoError(t, r.sums(ctx, 1))
 		}
-		for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			m, _ := r.make(4096)
 			b := ccl.BufOfMemory(m)
 			if r.me == 2 {
 				b = b.From(0, 2048)
 			}
-			if err := over(ctx, r, b, ccl.ErrArgument, "Window: a window has one size on all ranks: rank 0 has 16384 bytes, rank 2 has 8192"); err != nil {
-				return err
-			}
+			over(ctx, r, b, ccl.ErrArgument, "Window: a window has one size on all ranks: rank 0 has 16384 bytes, rank 2 has 8192")
 			b = ccl.BufOfMemory(m).From(0, 1024)
 			if r.me == 1 {
 				b = ccl.BufOfMemory(m).From(1, 1025)
 			}
-			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 1: the memory begins at 0x"); err != nil {
-				return err
-			}
+			over(ctx, r, b, ccl.ErrArgument, "Window: on rank 1: the memory begins at 0x")
 			b = ccl.BufOfMemory(m)
 			if r.me == 0 {
 				b = ccl.BufOfMemory(r.mem(make([]int32, 4096)...))
 			}
-			if err := over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window needs memory from MakeDevice, not a *"+rt.Package+".Mem"); err != nil {
-				return err
-			}
+			over(ctx, r, b, ccl.ErrArgument, "Window: on rank 0: a window needs memory from MakeDevice, not a *"+rt.Package+".Mem")
 			freed, _ := r.make(4096)
-			if err := ccl.FreeDevice(freed); err != nil {
-				return err
-			}
-			if err := over(ctx, r, ccl.BufOfMemory(freed), ccl.ErrArgument, "Window: on rank 0: the device memory was freed"); err != nil {
-				return err
-			}
-			return r.windowsOverlap(ctx, m, over)
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			require.NoError(t, ccl.FreeDevice(freed))
+			over(ctx, r, ccl.BufOfMemory(freed), ccl.ErrArgument, "Window: on rank 0: the device memory was freed")
+			r.windowsOverlap(ctx, m, over)
+		})
 		t.Setenv("FAKE_NCCL_WINDOW", "none")
 		t.Setenv("FAKE_NCCL_RANK", "1")
-		for rank, err := range job(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			m, _ := r.make(4096)
-			err := over(ctx, r, ccl.BufOfMemory(m), ccl.ErrUnsupported, "makes no symmetric window on rank 1: the devices of all ranks must be able to map")
-			return errors.Join(err, ccl.FreeDevice(m))
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			over(ctx, r, ccl.BufOfMemory(m), ccl.ErrUnsupported, "makes no symmetric window on rank 1: the devices of all ranks must be able to map")
+			require.NoError(t, ccl.FreeDevice(m))
+		})
 		require.Equal(t, before, fake.Windows())
 		require.Equal(t, broken, fake.Violations())
 	})
 }
 
 // windowsOverlap is one memory in two windows, the whole of it or a part, on all ranks or on one.
-func (r *on) windowsOverlap(ctx context.Context, m ccl.Memory[int32], over func(context.Context, *on, ccl.Buf, ccl.Code, string) error) error {
+func (r *on) windowsOverlap(ctx context.Context, m ccl.Memory[int32], over func(context.Context, *on, ccl.Buf, ccl.Code, string)) {
 	b := ccl.BufOfMemory(m)
 	first, err := r.c.Window(ctx, b.From(1024, 3072))
-	if err != nil {
-		return err
-	}
+	require.NoError(r.t, err)
 	for _, again := range []ccl.Buf{b.From(1024, 3072), b.From(2048, 3072), b.From(2048, 4096), b.From(0, 2048), b} {
-		if err := over(ctx, r, again, ccl.ErrArgument, "Window: on rank 0: "); err != nil {
-			return err
-		}
+		over(ctx, r, again, ccl.ErrArgument, "Window: on rank 0: ")
 	}
 	other, _ := r.make(2048)
 	on := ccl.BufOfMemory(other)
 	if r.me == 2 {
 		on = b.From(2048, 4096)
 	}
-	if err := over(ctx, r, on, ccl.ErrArgument, "Window: on rank 2: 8192 bytes at 0x"); err != nil {
-		return err
-	}
+	over(ctx, r, on, ccl.ErrArgument, "Window: on rank 2: 8192 bytes at 0x")
 	if r.me == 2 { // which is one then, and the others' memory is free as well
-		if err := first(); err != nil {
-			return err
-		}
+		require.NoError(r.t, first())
 	}
 	second, err := r.c.Window(ctx, on)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(first(), second()); err != nil {
-		return err
-	}
-	if err := ccl.Barrier(ctx, r.c); err != nil {
-		return err
-	}
-	return errors.Join(ccl.FreeDevice(m), ccl.FreeDevice(other))
+	require.NoError(r.t, err)
+	require.NoError(r.t, errors.Join(first(), second()))
+	require.NoError(r.t, ccl.Barrier(ctx, r.c))
+	require.NoError(r.t, errors.Join(ccl.FreeDevice(m), ccl.FreeDevice(other)))
 }
 
 // TestProductWindowFails: a library that fails on one rank, a rank that makes another call, one that does not come, and a context that
@@ -268,7 +235,7 @@ func TestProductWindowFails(t *testing.T) {
 func TestProductMakeDevice(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
-		for rank, err := range job(t, 1, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 1, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			_, err := ccl.MakeDevice[int64](ctx, r.c, -1)
 			assert.ErrorIs(t, err, ccl.ErrArgument)
 			_, err = ccl.MakeDevice[int64](ctx, r.c, 1<<40)
@@ -291,10 +258,7 @@ func TestProductMakeDevice(t *testing.T) {
 			r.c.Close()
 			_, err = ccl.MakeDevice[int64](ctx, r.c, 1)
 			assert.ErrorIs(t, err, ccl.ErrClosed)
-			return nil
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+		})
 	})
 }
 
@@ -302,18 +266,14 @@ func TestProductMakeDevice(t *testing.T) {
 // not.
 func TestProductDeviceMemory(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
-		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(_ context.Context, r *on) error {
+		well(t, 2, ccl.Options{Backend: name}, rt, func(_ context.Context, r *on) {
 			n, err := ccl.DeviceMemory(r.c)
-			if err != nil || n != 2<<20 {
-				return fmt.Errorf("%d bytes: %w", n, err)
-			}
+			require.NoError(t, err)
+			require.EqualValues(t, 2<<20, n)
 			r.c.Close()
 			_, err = ccl.DeviceMemory(r.c)
 			assert.ErrorIs(r.t, err, ccl.ErrClosed)
-			return nil
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+		})
 		t.Setenv("FAKE_FAIL", "ncclCommMemStats:0:3")
 		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(_ context.Context, r *on) error {
 			_, err := ccl.DeviceMemory(r.c)

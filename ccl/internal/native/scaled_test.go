@@ -5,7 +5,6 @@ package native_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,7 +18,7 @@ import (
 func TestProductScaled(t *testing.T) {
 	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
 		leaves(t, name)
-		for rank, err := range job(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) error {
+		well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
 			half, quarter := r.c.Scaled(0.5), r.c.Scaled(0.25)
 			x, err := gpu.Alloc[float32](r.d, 4)
 			require.NoError(r.t, err)
@@ -37,9 +36,7 @@ func TestProductScaled(t *testing.T) {
 				g.AllReduce(ccl.BufOfMemory(y), ccl.InPlace(), half)
 				return nil
 			})
-			if err := errors.Join(first.Wait(ctx), both.Wait(ctx)); err != nil {
-				return err
-			}
+			require.NoError(t, errors.Join(first.Wait(ctx), both.Wait(ctx)))
 			got, gotY := make([]float32, 4), make([]ccl.BFloat16, 2)
 			require.NoError(r.t, x.Get(got))
 			require.NoError(r.t, y.Get(gotY))
@@ -49,13 +46,9 @@ func TestProductScaled(t *testing.T) {
 			require.NoError(r.t, err)
 			defer i.Free()
 			here := []float64{float64(r.me + 1)}
-			if err := ccl.AllReduce(ctx, r.c, here, here, quarter); err != nil || here[0] != 0.75 {
-				return fmt.Errorf("on the host: %v, %w", here, err)
-			}
-			return nil
-		}) {
-			assert.NoError(t, err, "rank %d", rank)
-		}
+			require.NoError(r.t, ccl.AllReduce(ctx, r.c, here, here, quarter))
+			require.Equal(r.t, []float64{0.75}, here, "on the host")
+		})
 	})
 }
 

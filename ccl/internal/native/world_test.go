@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/native/cside"
 	"github.com/goccl/goccl/internal/engine"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/internal/op"
@@ -105,6 +106,15 @@ func open(t testing.TB, v *vendor) *library {
 	return lib
 }
 
+// fake is the fake library behind v.
+func (v *vendor) fake(t testing.TB) cside.Library {
+	t.Helper()
+	open(t, v)
+	c, err := cside.Open(os.Getenv(v.search.Env))
+	require.NoError(t, err)
+	return c
+}
+
 // world is n ranks in this process, each with a device of its own.
 func world(t testing.TB, v *vendor, n int) []*rank {
 	t.Helper()
@@ -167,6 +177,9 @@ func each(t testing.TB, n int, f func(i int) error) {
 	t.Helper()
 	for i, err := range all(n, f) {
 		require.NoErrorf(t, err, "rank %d", i)
+	}
+	if t.Failed() { // a rank has required something
+		t.FailNow()
 	}
 }
 

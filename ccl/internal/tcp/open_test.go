@@ -395,36 +395,21 @@ func TestManyRanksInOneProcess(t *testing.T) {
 	n := listen(t)
 	const ranks = 200
 	ctx := soon(t)
-	errs := make(chan error, ranks)
+	var all sync.WaitGroup
 	for r := range uint32(ranks) {
-		go func() {
-			errs <- func() error {
-				next, prev := (r+1)%ranks, (r+ranks-1)%ranks
-				right, err := n.Open(ctx, MakeKey(1, 0, r, next), r, n.Addr())
-				if err != nil {
-					return err
-				}
-				defer right.Close()
-				left, err := n.Open(ctx, MakeKey(1, 0, r, prev), r, n.Addr())
-				if err != nil {
-					return err
-				}
-				defer left.Close()
-				token := []byte{byte(r)}
-				if err := sendAll(right, token); err != nil {
-					return err
-				}
-				if err := recvAll(left, token); err != nil {
-					return err
-				}
-				if token[0] != byte(prev) {
-					return fmt.Errorf("rank %d received from %d", r, token[0])
-				}
-				return nil
-			}()
-		}()
+		all.Go(func() {
+			next, prev := (r+1)%ranks, (r+ranks-1)%ranks
+			right, err := n.Open(ctx, MakeKey(1, 0, r, next), r, n.Addr())
+			require.NoError(t, err)
+			defer right.Close()
+			left, err := n.Open(ctx, MakeKey(1, 0, r, prev), r, n.Addr())
+			require.NoError(t, err)
+			defer left.Close()
+			token := []byte{byte(r)}
+			require.NoError(t, sendAll(right, token))
+			require.NoError(t, recvAll(left, token))
+			require.Equal(t, byte(prev), token[0], "rank %d", r)
+		})
 	}
-	for range ranks {
-		require.NoError(t, <-errs)
-	}
+	all.Wait()
 }

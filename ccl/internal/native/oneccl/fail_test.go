@@ -32,7 +32,7 @@ func init() {
 	roles["twice"] = twice
 	roles["arguments"] = arguments
 	roles["several"] = several
-	roles["open"] = func(r *rank) error { fmt.Println(r.lib.Version); return nil }
+	roles["open"] = func(r *rank) { fmt.Println(r.lib.Version) }
 	roles["allocs"] = allocs
 }
 
@@ -54,34 +54,17 @@ func (r *rank) sum(ctx context.Context, e engine.Engine, size int) error {
 	return err
 }
 
-// want fails unless err contains text.
-func want(err error, text string) error {
-	if err == nil || !strings.Contains(err.Error(), text) {
-		return fmt.Errorf("the error is %v; it should contain %q", err, text)
-	}
-	return nil
-}
-
 // prompt fails if what follows a failure takes longer than ten times what is promised: 100 ms.
-func prompt(since time.Time) error {
-	if d := time.Since(since); d > time.Second {
-		return fmt.Errorf("that took %v", d)
-	}
-	return nil
-}
+func (r *rank) prompt(since time.Time) { require.Less(r, time.Since(since), time.Second) }
 
 // The last rank is killed while the others wait for it, and Abort, which ccl calls then, lets them go.
-func killed(r *rank) error {
-	e, err := r.join()
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(r.sum(r.ctx, e, r.Size()), r.barrier()); err != nil {
-		return err
-	}
+func killed(r *rank) {
+	e := r.join()
+	require.NoError(r, r.sum(r.ctx, e, r.Size()))
+	r.barrier()
 	if r.Rank() == r.Size()-1 {
 		fmt.Println("dying")
-		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		require.NoError(r, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	}
 	started := make(chan struct{})
 	var aborted time.Time
@@ -92,20 +75,15 @@ func killed(r *rank) error {
 		e.Abort()
 	}()
 	close(started)
-	err = r.sum(r.ctx, e, r.Size())
-	if err := errors.Join(want(err, "abandoned"), prompt(aborted)); err != nil {
-		return err
-	}
+	require.ErrorContains(r, r.sum(r.ctx, e, r.Size()), "abandoned")
+	r.prompt(aborted)
 	began := time.Now()
-	if err := errors.Join(want(r.sum(r.ctx, e, r.Size()), "aborted"), e.Close()); err != nil {
-		return err
-	}
-	_, err = r.lib.New(r.ctx, engine.Group{Size: 1, Device: -1, Locals: 1}, make([]byte, 4096))
-	if err := errors.Join(want(err, "still inside oneCCL"), prompt(began)); err != nil {
-		return err
-	}
+	require.ErrorContains(r, r.sum(r.ctx, e, r.Size()), "aborted")
+	require.NoError(r, e.Close())
+	_, err := r.lib.New(r.ctx, engine.Group{Size: 1, Device: -1, Locals: 1}, make([]byte, 4096))
+	require.ErrorContains(r, err, "still inside oneCCL")
+	r.prompt(began)
 	fmt.Println("survived")
-	return nil
 }
 
 // exit code 0 is for the ranks that are left; Spawn's verdict is about the one that was killed.
@@ -119,30 +97,22 @@ func TestKilledPeer(t *testing.T) {
 }
 
 // A context ends a call, too.
-func canceled(r *rank) error {
-	e, err := r.join()
-	if err != nil {
-		return err
-	}
+func canceled(r *rank) {
+	e := r.join()
 	if r.Rank() == 0 {
 		ctx, cancel := context.WithTimeout(r.ctx, 100*time.Millisecond)
 		defer cancel()
-		err := r.sum(ctx, e, r.Size())
-		if !errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("the error is %v", err)
-		}
+		require.ErrorIs(r, r.sum(ctx, e, r.Size()), context.DeadlineExceeded)
 	}
-	return r.barrier()
+	r.barrier()
 }
 
 func TestCanceled(t *testing.T) { ranks(t, "canceled", 2) }
 
 // A rank whose peers do not come is let go by its context, and by Check.
-func alone(r *rank) error {
+func alone(r *rank) {
 	id, err := r.lib.ID()
-	if err != nil {
-		return err
-	}
+	require.NoError(r, err)
 	lost := errors.New("rank 1 is lost")
 	began := time.Now()
 	_, err = r.lib.New(r.ctx, engine.Group{Size: 2, Device: -1, Locals: 2, Check: func() error {
@@ -151,42 +121,31 @@ func alone(r *rank) error {
 		}
 		return nil
 	}}, id)
-	if !errors.Is(err, lost) {
-		return fmt.Errorf("the error is %v", err)
-	}
-	return nil
+	require.ErrorIs(r, err, lost)
 }
 
 func TestStartAlone(t *testing.T) { ranks(t, "alone", 1) }
 
 // Two ranks in one process would hang: both get an error.
-func twice(r *rank) error {
+func twice(r *rank) {
 	id, err := r.lib.ID()
-	if err != nil {
-		return err
-	}
+	require.NoError(r, err)
 	var all sync.WaitGroup
-	errs := make([]error, 2)
-	for i := range errs {
+	for i := range 2 {
 		all.Go(func() {
-			_, errs[i] = r.lib.New(r.ctx, engine.Group{Rank: i, Size: 2, Device: -1, Local: i, Locals: 2}, id)
+			_, err := r.lib.New(r.ctx, engine.Group{Rank: i, Size: 2, Device: -1, Local: i, Locals: 2}, id)
+			require.ErrorContains(r, err, "one per process")
 		})
 	}
 	all.Wait()
-	return errors.Join(want(errs[0], "one per process"), want(errs[1], "one per process"))
 }
 
 func TestTwoRanksInAProcess(t *testing.T) { ranks(t, "twice", 1) }
 
 // Go's signal handlers are in force after oneCCL and all that it draws in have been used.
-func nilDereference(r *rank) error {
-	e, err := r.join()
-	if err != nil {
-		return err
-	}
-	if err := r.sum(r.ctx, e, r.Size()); err != nil {
-		return err
-	}
+func nilDereference(r *rank) {
+	e := r.join()
+	require.NoError(r, r.sum(r.ctx, e, r.Size()))
 	recovered := make(chan any)
 	for range 8 {
 		go func() {
@@ -196,11 +155,11 @@ func nilDereference(r *rank) error {
 		}()
 	}
 	for range 8 {
-		if p, ok := (<-recovered).(error); !ok || !strings.Contains(p.Error(), "nil pointer dereference") {
-			return fmt.Errorf("recovered %v", p)
-		}
+		require.Contains(r, fmt.Sprint(<-recovered), "nil pointer dereference")
 	}
-	return errors.Join(r.sum(r.ctx, e, r.Size()), r.barrier(), e.Close())
+	require.NoError(r, r.sum(r.ctx, e, r.Size()))
+	r.barrier()
+	require.NoError(r, e.Close())
 }
 
 func TestNilDereference(t *testing.T) {
@@ -210,77 +169,58 @@ func TestNilDereference(t *testing.T) {
 }
 
 // A rank may close before the others.
-func early(r *rank) error {
-	e, err := r.join()
-	if err != nil {
-		return err
-	}
-	if err := r.sum(r.ctx, e, r.Size()); err != nil {
-		return err
-	}
+func early(r *rank) {
+	e := r.join()
+	require.NoError(r, r.sum(r.ctx, e, r.Size()))
 	if r.Rank() != 0 {
-		if err := r.barrier(); err != nil {
-			return err
-		}
-		return errors.Join(e.Close(), e.Close())
+		r.barrier()
 	}
 	began := time.Now()
-	return errors.Join(e.Close(), e.Close(), prompt(began), want(r.sum(r.ctx, e, r.Size()), "aborted"), r.barrier())
+	require.NoError(r, errors.Join(e.Close(), e.Close()))
+	if r.Rank() == 0 {
+		r.prompt(began)
+		require.ErrorContains(r, r.sum(r.ctx, e, r.Size()), "aborted")
+		r.barrier()
+	}
 }
 
 func TestCloseEarly(t *testing.T) { ranks(t, "early", 2) }
 
 // Several communicators, of all and of a part of the ranks, in one process.
-func several(r *rank) error {
+func several(r *rank) {
 	var all []engine.Engine
 	for range 3 {
-		e, err := r.join()
-		if err != nil {
-			return err
-		}
-		all = append(all, e)
+		all = append(all, r.join())
 	}
 	var wait sync.WaitGroup
-	errs := make([]error, len(all))
 	for range 20 {
-		for i, e := range all { // from goroutines that come and go, in the one order that all ranks have
-			wait.Go(func() { errs[i] = errors.Join(errs[i], r.sum(r.ctx, e, r.Size())) })
+		for _, e := range all { // from goroutines that come and go, in the one order that all ranks have
+			wait.Go(func() { require.NoError(r, r.sum(r.ctx, e, r.Size())) })
 			wait.Wait()
 		}
 	}
 	for _, e := range all {
-		errs = append(errs, e.Close())
+		require.NoError(r, e.Close())
 	}
 	// What was closed on all ranks is destroyed when the next one is made.
 	var open [2]int
 	for i := range open {
 		for range 12 {
-			e, err := r.join()
-			if err != nil {
-				return err
-			}
-			errs = append(errs, r.sum(r.ctx, e, r.Size()), e.Close())
+			e := r.join()
+			require.NoError(r, errors.Join(r.sum(r.ctx, e, r.Size()), e.Close()))
 		}
 		files, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			return err
-		}
+		require.NoError(r, err)
 		open[i] = len(files)
 	}
-	if open[1] > open[0] {
-		errs = append(errs, fmt.Errorf("descriptors are left behind: %d, then %d", open[0], open[1]))
-	}
-	return errors.Join(errs...)
+	require.LessOrEqual(r, open[1], open[0], "descriptors are left behind")
 }
 
 func TestSeveralCommunicators(t *testing.T) { ranks(t, "several", 2) }
 
 // What would crash oneCCL, or hang it, is refused before it is called.
-func arguments(r *rank) error {
-	e, err := r.join()
-	if err != nil {
-		return err
-	}
+func arguments(r *rank) {
+	e := r.join()
 	x := numbers(8)
 	p := uintptr(unsafe.Pointer(&x[0]))
 	run := func(c op.Call) error { return e.Run(r.ctx, []*op.Call{&c}) }
@@ -293,21 +233,18 @@ func arguments(r *rank) error {
 	_, noRanks := r.lib.New(r.ctx, engine.Group{Device: -1}, make([]byte, 4096))
 	_, device := r.lib.New(r.ctx, engine.Group{Size: 1, Device: 3}, make([]byte, 4096))
 	_, wanted := oneccl.Backend().Choose(3, 0, 1)
-	return errors.Join(
-		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Count: 1}, DstAt: p}}), "onecclAllReduce: a null address"),
-		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.Broadcast, Type: op.Int32, Count: 1, Root: -1}, DstAt: p}}), "onecclBroadcast: rank -1; the ranks are 0 to 0"),
-		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.Reduce, Type: op.Int32, Count: 1, Root: 1}, DstAt: p, SrcAt: p}}), "onecclReduce: rank 1; the ranks are 0 to 0"),
-		want(run(op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int16, Count: 1}, DstAt: p, SrcAt: p}}), "oneCCL moves int16, but does not reduce it"),
-		want(issue(p), "it takes only host memory"),
-		want(issue(0), "need a queue"),
-		want(shortID, "4096 bytes, not 128"),
-		want(badRank, "rank 2 of 2"),
-		want(noRanks, "rank 0 of 0"),
-		want(device, "CPU plugin"),
-		want(wanted, "oneccl: device 3 was asked for, but there is none: "),
-		r.sum(r.ctx, e, 1),
-		e.Close(),
-	)
+	require.ErrorContains(r, run(op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Count: 1}, DstAt: p}}), "onecclAllReduce: a null address")
+	require.ErrorContains(r, run(op.Call{Head: op.Head{Record: op.Record{Kind: op.Broadcast, Type: op.Int32, Count: 1, Root: -1}, DstAt: p}}), "onecclBroadcast: rank -1; the ranks are 0 to 0")
+	require.ErrorContains(r, run(op.Call{Head: op.Head{Record: op.Record{Kind: op.Reduce, Type: op.Int32, Count: 1, Root: 1}, DstAt: p, SrcAt: p}}), "onecclReduce: rank 1; the ranks are 0 to 0")
+	require.ErrorContains(r, run(op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int16, Count: 1}, DstAt: p, SrcAt: p}}), "oneCCL moves int16, but does not reduce it")
+	require.ErrorContains(r, issue(p), "it takes only host memory")
+	require.ErrorContains(r, issue(0), "need a queue")
+	require.ErrorContains(r, shortID, "4096 bytes, not 128")
+	require.ErrorContains(r, badRank, "rank 2 of 2")
+	require.ErrorContains(r, noRanks, "rank 0 of 0")
+	require.ErrorContains(r, device, "CPU plugin")
+	require.ErrorContains(r, wanted, "oneccl: device 3 was asked for, but there is none: ")
+	require.NoError(r, errors.Join(r.sum(r.ctx, e, 1), e.Close()))
 }
 
 func TestArguments(t *testing.T) {
@@ -376,25 +313,20 @@ func fake(t *testing.T, name, source string) string {
 }
 
 // A call allocates nothing.
-func allocs(r *rank) error {
-	e, err := r.join()
-	if err != nil {
-		return err
-	}
+func allocs(r *rank) {
+	e := r.join()
 	x := numbers(4)
 	p := uintptr(unsafe.Pointer(&x[0]))
 	calls := []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Count: 4, Root: -1}, DstAt: p, SrcAt: p}}}
 	ctx := context.Background()
-	n := testing.AllocsPerRun(200, func() {
+	var err error
+	require.Zero(r, testing.AllocsPerRun(200, func() {
 		if e := e.Run(ctx, calls); e != nil {
 			err = e
 		}
-	})
-	if n > 0 {
-		return fmt.Errorf("%v allocations per call", n)
-	}
+	}))
 	runtime.KeepAlive(x)
-	return errors.Join(err, e.Close())
+	require.NoError(r, errors.Join(err, e.Close()))
 }
 
 func TestAllocs(t *testing.T) { ranks(t, "allocs", 2) }

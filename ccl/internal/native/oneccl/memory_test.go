@@ -21,7 +21,7 @@ type memory interface {
 	alloc(bytes int) uintptr
 	put(at uintptr, b []byte)
 	get(b []byte, at uintptr)
-	call(calls ...*op.Call) error
+	call(calls ...*op.Call)
 	free()
 }
 
@@ -42,60 +42,48 @@ func (m *hostMemory) put(at uintptr, b []byte) {
 func (m *hostMemory) get(b []byte, at uintptr) {
 	copy(b, unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), len(b)))
 }
-func (m *hostMemory) call(calls ...*op.Call) error { return m.e.Run(m.r.ctx, calls) }
-func (m *hostMemory) free()                        {}
+func (m *hostMemory) call(calls ...*op.Call) { require.NoError(m.r, m.e.Run(m.r.ctx, calls)) }
+func (m *hostMemory) free()                  {}
 
 type deviceMemory struct {
-	e     engine.Engine
-	dev   int
-	q     sycl.Queue
-	kept  []uintptr
-	first error
+	r    *rank
+	e    engine.Engine
+	dev  int
+	q    sycl.Queue
+	kept []uintptr
 }
 
-func (m *deviceMemory) note(err error) {
-	if m.first == nil {
-		m.first = err
-	}
-}
 func (m *deviceMemory) alloc(bytes int) uintptr {
 	p, err := sycl.New(m.dev, sycl.OnDevice, bytes+8)
-	m.note(err)
+	require.NoError(m.r, err)
 	m.kept = append(m.kept, p)
 	return p
 }
 func (m *deviceMemory) put(at uintptr, b []byte) {
 	if len(b) > 0 {
-		m.note(m.q.Put(at, unsafe.Pointer(&b[0]), len(b)))
+		require.NoError(m.r, m.q.Put(at, unsafe.Pointer(&b[0]), len(b)))
 	}
 }
 func (m *deviceMemory) get(b []byte, at uintptr) {
 	if len(b) > 0 {
-		m.note(m.q.Get(unsafe.Pointer(&b[0]), at, len(b)))
+		require.NoError(m.r, m.q.Get(unsafe.Pointer(&b[0]), at, len(b)))
 	}
 }
 
 // call waits by a mark, as ccl does.
-func (m *deviceMemory) call(calls ...*op.Call) error {
-	if m.first != nil {
-		return m.first
-	}
-	if _, err := m.e.Issue(uintptr(m.q), calls, 0); err != nil {
-		return err
-	}
+func (m *deviceMemory) call(calls ...*op.Call) {
+	_, err := m.e.Issue(uintptr(m.q), calls, 0)
+	require.NoError(m.r, err)
 	mark, err := m.e.Mark(uintptr(m.q))
-	if err != nil {
-		return err
-	}
-	for {
-		if done, err := mark.Passed(); done || err != nil {
-			return err
-		}
+	require.NoError(m.r, err)
+	for done := false; !done; {
+		done, err = mark.Passed()
+		require.NoError(m.r, err)
 	}
 }
 func (m *deviceMemory) free() {
 	for _, p := range m.kept {
-		m.note(sycl.Free(m.dev, p))
+		require.NoError(m.r, sycl.Free(m.dev, p))
 	}
 }
 

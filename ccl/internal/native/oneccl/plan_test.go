@@ -446,9 +446,7 @@ func TestPlanAllocates(t *testing.T) {
 		{Head: op.Head{Record: op.Record{Kind: op.Gather, Type: op.Float32, Count: 4, Root: 1}, DstAt: 64, SrcAt: 64}},
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if err := p.make(calls); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, p.make(calls))
 	}))
 }
 

@@ -3,12 +3,14 @@
 package oneccl_test
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/op"
@@ -86,54 +88,41 @@ func (o *one) fill(at uintptr, count int, value func(i int) int) {
 	o.mem.put(at, b)
 }
 
-// check compares count elements from element first of a buffer, and that all behind them is as expect says.
-func (o *one) check(what string, at uintptr, count int, value func(i int) int) error {
+// check compares count elements from the first of a buffer.
+func (o *one) check(what string, at uintptr, count int, value func(i int) int) {
 	o.checks++
-	got, want := make([]byte, count*o.typ.Size()), make([]byte, count*o.typ.Size())
+	s, want := o.typ.Size(), o.bytes(count, value)
+	got := make([]byte, len(want))
 	o.mem.get(got, at)
 	for i := range count {
-		put(want, o.typ, i, value(i))
-	}
-	if string(got) == string(want) {
-		return nil
-	}
-	wrong, first := 0, -1
-	for i := range count {
-		s := o.typ.Size()
 		if string(got[i*s:(i+1)*s]) != string(want[i*s:(i+1)*s]) {
-			if wrong++; first < 0 {
-				first = i
-			}
+			require.FailNow(o, "wrong", "rank %d of %d: %s %v %v in place %v: element %d of %d is %x, not %x",
+				o.Rank(), o.Size(), what, o.typ, o.op, o.inPlace, i, count, got[i*s:(i+1)*s], want[i*s:(i+1)*s])
 		}
 	}
-	s := o.typ.Size()
-	return fmt.Errorf("rank %d of %d: %s %v %v in place %v: %d of %d wrong; element %d is %x, not %x",
-		o.Rank(), o.Size(), what, o.typ, o.op, o.inPlace, wrong, count, first, got[first*s:(first+1)*s], want[first*s:(first+1)*s])
+}
+
+// whole is check, and that nothing was written behind the elements.
+func (o *one) whole(what string, at uintptr, count int, value func(i int) int) {
+	o.check(what, at, count, value)
+	o.behind(what, at, count)
 }
 
 // behind checks that nothing was written behind count elements.
-func (o *one) behind(what string, at uintptr, count int) error {
+func (o *one) behind(what string, at uintptr, count int) {
 	b := make([]byte, 8)
 	o.mem.get(b, at+uintptr(count*o.typ.Size()))
-	if string(b) != "UUUUUUUU" {
-		return fmt.Errorf("rank %d of %d: %s %v: bytes behind the result were overwritten: %x", o.Rank(), o.Size(), what, o.typ, b)
-	}
-	return nil
+	require.Equal(o, "UUUUUUUU", string(b), "rank %d of %d: %s %v: bytes behind the result were overwritten", o.Rank(), o.Size(), what, o.typ)
 }
 
-func product(r *rank) error {
-	e, err := r.join()
-	if err != nil {
-		return err
-	}
+func product(r *rank) {
+	e := r.join()
 	var mem memory = &hostMemory{r: r, e: e}
 	host := os.Getenv("GOCCL_TEST_DEVICE") == ""
 	if !host {
 		q, err := sycl.NewQueue(0, false)
-		if err != nil {
-			return err
-		}
-		mem = &deviceMemory{e: e, q: q}
+		require.NoError(r, err)
+		mem = &deviceMemory{r: r, e: e, q: q}
 	}
 	const most = 70001
 	o := &one{rank: r, mem: mem, room: 8*most*r.Size() + 8}
@@ -147,42 +136,30 @@ func product(r *rank) error {
 			o.typ = typ
 			for _, o.inPlace = range []bool{false, true} {
 				for o.op = ccl.Sum; o.op <= ccl.Avg; o.op++ {
-					if err := e.Supports(op.AllReduce, op.Type(typ), op.Op(o.op), host); err != nil {
-						continue
-					}
-					if err := o.reductions(count); err != nil {
-						return err
+					if e.Supports(op.AllReduce, op.Type(typ), op.Op(o.op), host) == nil {
+						o.reductions(count)
 					}
 				}
 				o.op = ccl.Sum
-				if err := o.moves(count); err != nil {
-					return err
-				}
+				o.moves(count)
 			}
 		}
 	}
 	o.typ = ccl.TypeInt32
-	if err := o.groups(); err != nil {
-		return err
-	}
+	o.groups()
 	if r.Rank() == 0 {
 		fmt.Println(r.lib.Version, "checks:", o.checks)
 	}
 	mem.free()
-	if d, ok := mem.(*deviceMemory); ok && d.first != nil {
-		return d.first
-	}
-	return errors.Join(r.barrier(), e.Close())
+	r.barrier()
+	require.NoError(r, e.Close())
 }
 
 // call makes one call of this type and operator.
-func (o *one) call(kind op.Kind, count int, f func(c *op.Call)) error {
+func (o *one) call(kind op.Kind, count int, f func(c *op.Call)) {
 	c := op.Call{Head: op.Head{Record: op.Record{Kind: kind, Type: op.Type(o.typ), Op: op.Op(o.op), Root: -1, Count: uint64(count)}}}
 	f(&c)
-	if err := o.mem.call(&c); err != nil {
-		return fmt.Errorf("rank %d of %d: %v %v %v x %d: %w", o.Rank(), o.Size(), ccl.Kind(kind), o.typ, o.op, count, err)
-	}
-	return nil
+	o.mem.call(&c)
 }
 
 // mine is this rank's own contribution.
@@ -206,57 +183,42 @@ func (o *one) in(whole, part uintptr, element int) uintptr {
 	return part
 }
 
-func (o *one) reductions(count int) error {
+func (o *one) reductions(count int) {
 	n, me := o.Size(), o.Rank()
 	dst := o.in(o.src, o.dst, 0)
 	o.fill(o.src, count, o.mine)
-	if err := o.call(op.AllReduce, count, func(c *op.Call) { c.SrcAt, c.DstAt = o.src, dst }); err != nil {
-		return err
-	}
-	if err := errors.Join(o.check("AllReduce", dst, count, o.want), o.behind("AllReduce", o.src, count)); err != nil {
-		return err
-	}
+	o.call(op.AllReduce, count, func(c *op.Call) { c.SrcAt, c.DstAt = o.src, dst })
+	o.check("AllReduce", dst, count, o.want)
+	o.behind("AllReduce", o.src, count)
 	for root := range n {
 		if root > 0 && root < n-1 && (count > 5 || n > runtime.NumCPU()) {
 			continue
 		}
 		o.fill(o.src, count, o.mine)
-		err := o.call(op.Reduce, count, func(c *op.Call) {
+		o.call(op.Reduce, count, func(c *op.Call) {
 			c.Root, c.SrcAt = int32(root), o.src
 			if me == root {
 				c.DstAt = dst
 			}
 		})
-		if err != nil {
-			return err
-		}
 		if me == root {
-			err = o.check("Reduce", dst, count, o.want)
+			o.check("Reduce", dst, count, o.want)
 		} else {
-			err = o.check("Reduce's input", o.src, count, o.mine)
-		}
-		if err != nil {
-			return err
+			o.check("Reduce's input", o.src, count, o.mine)
 		}
 	}
 	o.fill(o.src, count*n, o.mine)
 	dst = o.in(o.src, o.dst, me*count)
-	if err := o.call(op.ReduceScatter, count, func(c *op.Call) { c.SrcAt, c.DstAt = o.src, dst }); err != nil {
-		return err
-	}
-	if err := o.check("ReduceScatter", dst, count, func(i int) int { return o.want(i + me*count) }); err != nil {
-		return err
-	}
+	o.call(op.ReduceScatter, count, func(c *op.Call) { c.SrcAt, c.DstAt = o.src, dst })
+	o.check("ReduceScatter", dst, count, func(i int) int { return o.want(i + me*count) })
 	counts, before, total := o.unequal(count / 2)
 	o.fill(o.src, total, o.mine)
 	dst = o.in(o.src, o.dst, before[me])
-	if err := o.call(op.ReduceScatterV, total, func(c *op.Call) { c.SrcAt, c.DstAt, c.DC = o.src, dst, counts }); err != nil {
-		return err
-	}
-	return o.check("ReduceScatterV", dst, counts[me], func(i int) int { return o.want(i + before[me]) })
+	o.call(op.ReduceScatterV, total, func(c *op.Call) { c.SrcAt, c.DstAt, c.DC = o.src, dst, counts })
+	o.check("ReduceScatterV", dst, counts[me], func(i int) int { return o.want(i + before[me]) })
 }
 
-func (o *one) moves(count int) error {
+func (o *one) moves(count int) {
 	n, me := o.Size(), o.Rank()
 	counts, before, total := o.unequal(count / 2)
 	// each is element i of all ranks' blocks, which have count elements each.
@@ -272,82 +234,43 @@ func (o *one) moves(count int) error {
 	src := o.in(o.dst, o.src, me*count)
 	o.fill(o.dst, 0, nil)
 	o.mem.put(src, o.bytes(count, o.mine))
-	if err := o.call(op.AllGather, count, func(c *op.Call) { c.SrcAt, c.DstAt = src, o.dst }); err != nil {
-		return err
-	}
-	if err := errors.Join(o.check("AllGather", o.dst, n*count, each), o.behind("AllGather", o.dst, n*count)); err != nil {
-		return err
-	}
+	o.call(op.AllGather, count, func(c *op.Call) { c.SrcAt, c.DstAt = src, o.dst })
+	o.whole("AllGather", o.dst, n*count, each)
 	src = o.in(o.dst, o.src, before[me])
 	o.fill(o.dst, 0, nil)
 	o.mem.put(src, o.bytes(counts[me], o.mine))
-	if err := o.call(op.AllGatherV, total, func(c *op.Call) { c.SrcAt, c.DstAt, c.DC = src, o.dst, counts }); err != nil {
-		return err
-	}
-	if err := errors.Join(o.check("AllGatherV", o.dst, total, unequal), o.behind("AllGatherV", o.dst, total)); err != nil {
-		return err
-	}
+	o.call(op.AllGatherV, total, func(c *op.Call) { c.SrcAt, c.DstAt, c.DC = src, o.dst, counts })
+	o.whole("AllGatherV", o.dst, total, unequal)
 
 	dst := o.in(o.src, o.dst, 0)
 	to := func(from, to, i int) int { return (i + 3*to + 5*from) % 50 }
 	o.fill(o.src, n*count, func(i int) int { return to(me, i/max(count, 1), i%max(count, 1)) })
-	if err := o.call(op.AllToAll, count, func(c *op.Call) { c.SrcAt, c.DstAt = o.src, dst }); err != nil {
-		return err
-	}
-	if err := o.check("AllToAll", dst, n*count, func(i int) int { return to(i/count, me, i%count) }); err != nil {
-		return err
-	}
-	if err := o.allToAllV(count); err != nil {
-		return err
-	}
+	o.call(op.AllToAll, count, func(c *op.Call) { c.SrcAt, c.DstAt = o.src, dst })
+	o.check("AllToAll", dst, n*count, func(i int) int { return to(i/count, me, i%count) })
+	o.allToAllV(count)
 
-	if !o.inPlace {
-		o.fill(o.src, count, o.mine)
-		from := (me + n - 1) % n
-		sendRecv := func(c *op.Call) { c.SrcAt, c.DstAt, c.SrcN, c.To, c.Root = o.src, o.dst, count, (me+1)%n, int32(from) }
-		if err := o.call(op.SendRecv, count, sendRecv); err != nil {
-			return err
-		}
-		if err := o.check("SendRecv", o.dst, count, func(i int) int { return o.value(from, i) }); err != nil {
-			return err
-		}
-		if n > 1 && me < 2 {
-			kind := [...]op.Kind{op.Send, op.Recv}[me]
-			if err := o.call(kind, count, func(c *op.Call) { c.SrcAt, c.DstAt, c.Root = o.src, o.dst, int32(1-me) }); err != nil {
-				return err
-			}
-		}
+	o.fill(o.src, count, o.mine)
+	next, from := (me+1)%n, (me+n-1)%n
+	if o.inPlace {
+		next, from = from, next
+	}
+	o.call(op.SendRecv, count, func(c *op.Call) { c.SrcAt, c.DstAt, c.SrcN, c.To, c.Root = o.src, dst, count, next, int32(from) })
+	o.check("SendRecv", dst, count, func(i int) int { return o.value(from, i) })
+	if !o.inPlace && n > 1 && me < 2 {
+		kind := [...]op.Kind{op.Send, op.Recv}[me]
+		o.call(kind, count, func(c *op.Call) { c.SrcAt, c.DstAt, c.Root = o.src, o.dst, int32(1-me) })
 		if me == 1 {
-			if err := o.check("Recv", o.dst, count, func(i int) int { return o.value(0, i) }); err != nil {
-				return err
-			}
-		}
-	} else {
-		o.fill(o.src, count, o.mine)
-		from := (me + 1) % n
-		sendRecv := func(c *op.Call) {
-			c.SrcAt, c.DstAt, c.SrcN, c.To, c.Root = o.src, o.src, count, (me+n-1)%n, int32(from)
-		}
-		if err := o.call(op.SendRecv, count, sendRecv); err != nil {
-			return err
-		}
-		if err := o.check("SendRecv", o.src, count, func(i int) int { return o.value(from, i) }); err != nil {
-			return err
+			o.check("Recv", o.dst, count, func(i int) int { return o.value(0, i) })
 		}
 	}
-	if err := o.call(op.Barrier, 0, func(c *op.Call) { c.Type = op.None }); err != nil {
-		return err
-	}
+	o.call(op.Barrier, 0, func(c *op.Call) { c.Type = op.None })
 
 	for root := range n {
 		if root > 0 && root < n-1 && (count > 5 || n > runtime.NumCPU()) {
 			continue
 		}
-		if err := o.rooted(root, count, each, unequal); err != nil {
-			return err
-		}
+		o.rooted(root, count, each, unequal)
 	}
-	return nil
 }
 
 // bytes are elements as they lie in memory.
@@ -359,16 +282,12 @@ func (o *one) bytes(count int, value func(i int) int) []byte {
 	return b
 }
 
-func (o *one) rooted(root, count int, each, unequal func(i int) int) error {
+func (o *one) rooted(root, count int, each, unequal func(i int) int) {
 	n, me := o.Size(), o.Rank()
 	counts, before, total := o.unequal(count / 2)
 	o.fill(o.src, count, o.mine)
-	if err := o.call(op.Broadcast, count, func(c *op.Call) { c.DstAt, c.SrcAt, c.Root = o.src, o.src, int32(root) }); err != nil {
-		return err
-	}
-	if err := errors.Join(o.check("Broadcast", o.src, count, func(i int) int { return o.value(root, i) }), o.behind("Broadcast", o.src, count)); err != nil {
-		return err
-	}
+	o.call(op.Broadcast, count, func(c *op.Call) { c.DstAt, c.SrcAt, c.Root = o.src, o.src, int32(root) })
+	o.whole("Broadcast", o.src, count, func(i int) int { return o.value(root, i) })
 	for _, v := range []bool{false, true} {
 		kind, at, mine, all, want := op.Gather, me*count, count, n*count, each
 		back := op.Scatter
@@ -390,13 +309,9 @@ func (o *one) rooted(root, count int, each, unequal func(i int) int) error {
 				c.DstAt = o.dst
 			}
 		}
-		if err := o.call(kind, count, gather); err != nil {
-			return err
-		}
+		o.call(kind, count, gather)
 		if me == root {
-			if err := errors.Join(o.check("Gather", o.dst, all, want), o.behind("Gather", o.dst, all)); err != nil {
-				return err
-			}
+			o.whole("Gather", o.dst, all, want)
 		}
 		// What was gathered goes back.
 		into := o.src
@@ -415,17 +330,12 @@ func (o *one) rooted(root, count int, each, unequal func(i int) int) error {
 				c.SrcAt = o.dst
 			}
 		}
-		if err := o.call(back, count, scatter); err != nil {
-			return err
-		}
-		if err := o.check("Scatter", into, mine, o.mine); err != nil {
-			return err
-		}
+		o.call(back, count, scatter)
+		o.check("Scatter", into, mine, o.mine)
 	}
-	return nil
 }
 
-func (o *one) allToAllV(count int) error {
+func (o *one) allToAllV(count int) {
 	n, me := o.Size(), o.Rank()
 	pair := func(from, to int) int { return (from*2 + to) % 3 * (count / 2) }
 	value := func(from, to, i int) int { return (i + 3*to + 5*from) % 50 }
@@ -439,21 +349,16 @@ func (o *one) allToAllV(count int) error {
 	dst := o.in(o.src, o.dst, 0)
 	o.fill(o.dst, 0, nil)
 	o.mem.put(o.src, out)
-	if err := o.call(op.AllToAllV, 0, func(c *op.Call) { c.SrcAt, c.DstAt, c.DC, c.SC = o.src, dst, dc, sc }); err != nil {
-		return err
-	}
+	o.call(op.AllToAllV, 0, func(c *op.Call) { c.SrcAt, c.DstAt, c.DC, c.SC = o.src, dst, dc, sc })
 	got := make([]byte, len(in))
 	o.mem.get(got, dst)
 	o.checks++
-	if string(got) != string(in) {
-		return fmt.Errorf("rank %d of %d: AllToAllV %v in place %v: wrong", me, n, o.typ, o.inPlace)
-	}
-	return nil
+	require.True(o, bytes.Equal(in, got), "rank %d of %d: AllToAllV %v in place %v", me, n, o.typ, o.inPlace)
 }
 
 // groups makes several calls as one: messages in an order in which each alone would wait for ever.
-func (o *one) groups() error {
-	n, me := o.Size(), o.Rank()
+func (o *one) groups() {
+	n := o.Size()
 	o.op = ccl.Sum
 	const count = 3000
 	o.fill(o.src, count, o.mine)
@@ -468,10 +373,7 @@ func (o *one) groups() error {
 	}
 	sum := o.dst + uintptr(n)*block
 	calls = append(calls, &op.Call{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Count: uint64(count), Root: -1}, SrcAt: o.src, DstAt: sum}})
-	if err := o.mem.call(calls...); err != nil {
-		return fmt.Errorf("rank %d: group: %w", me, err)
-	}
-	return errors.Join(
-		o.check("group", o.dst, n*count, func(i int) int { return o.value(i/count, i%count) }),
-		o.check("group's sum", sum, count, o.want))
+	o.mem.call(calls...)
+	o.check("group", o.dst, n*count, func(i int) int { return o.value(i/count, i%count) })
+	o.check("group's sum", sum, count, o.want)
 }

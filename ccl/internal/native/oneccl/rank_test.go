@@ -3,6 +3,7 @@
 package oneccl_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -20,7 +21,7 @@ import (
 // others.
 const roleVar = "GOCCL_TEST_ROLE"
 
-var roles = map[string]func(r *rank) error{}
+var roles = map[string]func(r *rank){}
 
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleVar)
@@ -34,12 +35,16 @@ func TestMain(m *testing.M) {
 	os.Exit(0) // even with a thread in the library
 }
 
-// rank is a process of a test.
+// rank is a process of a test, which ends where something that it requires is not so.
 type rank struct {
 	*boot.Boot
 	ctx context.Context
 	lib *engine.Library
 }
+
+func (r *rank) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+func (r *rank) FailNow() { os.Exit(1) }
 
 func act(name string) error {
 	role := roles[name]
@@ -57,46 +62,32 @@ func act(name string) error {
 	if err != nil {
 		return err
 	}
-	return role(&rank{b, ctx, lib})
+	role(&rank{b, ctx, lib})
+	return nil
 }
 
 // join makes the communicator of all ranks.
-func (r *rank) join() (engine.Engine, error) {
+func (r *rank) join() engine.Engine {
 	device, err := oneccl.Backend().Choose(-1, r.Rank(), r.Size())
-	if err != nil {
-		// The tests' machine may have fewer devices than ranks.
-		if device, err = oneccl.Backend().Choose(0, r.Rank(), r.Size()); err != nil {
-			return nil, err
-		}
+	if err != nil { // the tests' machine may have fewer devices than ranks
+		device, err = oneccl.Backend().Choose(0, r.Rank(), r.Size())
+		require.NoError(r, err)
 	}
-	return r.joinOn(device)
-}
-
-func (r *rank) joinOn(device int) (engine.Engine, error) {
-	id, err := r.id()
-	if err != nil {
-		return nil, err
-	}
-	return r.lib.New(r.ctx, engine.Group{Rank: r.Rank(), Size: r.Size(), Device: device, Local: r.Rank(), Locals: r.Size(), Strict: true}, id)
-}
-
-// id is what rank 0 has made.
-func (r *rank) id() (id []byte, err error) {
+	var id []byte
 	if r.Rank() == 0 {
-		if id, err = r.lib.ID(); err != nil {
-			return nil, err
-		}
+		id, err = r.lib.ID()
+		require.NoError(r, err)
 	}
 	all, err := r.AllGather(r.ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return append([]byte(nil), all[0]...), nil
+	require.NoError(r, err)
+	e, err := r.lib.New(r.ctx, engine.Group{Rank: r.Rank(), Size: r.Size(), Device: device, Local: r.Rank(), Locals: r.Size(), Strict: true}, bytes.Clone(all[0]))
+	require.NoError(r, err)
+	return e
 }
 
-func (r *rank) barrier() error {
+func (r *rank) barrier() {
 	_, err := r.AllGather(r.ctx, nil)
-	return err
+	require.NoError(r, err)
 }
 
 // run starts n processes in a role, and returns what they print.

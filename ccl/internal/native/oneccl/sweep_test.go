@@ -3,7 +3,6 @@
 package oneccl_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,37 +15,26 @@ import (
 func init() { roles["kept"] = kept }
 
 // kept has rank 1 keep many communicators that the others close: those that all close later are destroyed still.
-func kept(r *rank) error {
+func kept(r *rank) {
 	const many = 20
 	var held []engine.Engine
 	for i := range many + 3 {
-		e, err := r.join()
-		if err != nil {
-			return err
-		}
-		if r.Rank() == 1 && i < many {
+		if e := r.join(); r.Rank() == 1 && i < many {
 			held = append(held, e)
-		} else if err := e.Close(); err != nil {
-			return err
+		} else {
+			require.NoError(r, e.Close())
 		}
 	}
-	e, err := r.join()
-	if err != nil {
-		return err
-	}
+	held = append(held, r.join())
 	want := many
 	if r.Rank() == 1 {
 		want = 0
 	}
-	if n := oneccl.Left(); n != want {
-		return fmt.Errorf("rank %d: %d communicators are closed and not destroyed, not %d", r.Rank(), n, want)
+	require.Equal(r, want, oneccl.Left(), "communicators that are closed and not destroyed")
+	for _, e := range held {
+		require.NoError(r, e.Close())
 	}
-	for _, e := range append(held, e) {
-		if err := e.Close(); err != nil {
-			return err
-		}
-	}
-	return r.barrier()
+	r.barrier()
 }
 
 func TestSweepBeyondKept(t *testing.T) { ranks(t, "kept", 2) }

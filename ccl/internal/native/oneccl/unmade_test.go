@@ -4,10 +4,10 @@ package oneccl_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/native/oneccl"
 	"github.com/goccl/goccl/internal/engine"
@@ -59,37 +59,30 @@ func (r *rank) pair(ctx context.Context) (engine.Engine, error) {
 }
 
 // A communicator whose ranks cannot tell each other what they have left is not returned beside the error: nobody would close it.
-func unmade(r *rank) error {
+func unmade(r *rank) {
 	e, err := r.pair(r.ctx)
-	if e != nil {
-		return fmt.Errorf("New returned %T beside the error %w", e, err)
-	}
-	if n := oneccl.Left(); n != 0 {
-		return fmt.Errorf("%d communicators wait to be destroyed, and no rank knows of any", n)
-	}
-	return want(err, "onecclAllGather")
+	require.Nil(r, e)
+	require.Zero(r, oneccl.Left(), "communicators wait to be destroyed, and no rank knows of any")
+	require.ErrorContains(r, err, "onecclAllGather")
 }
 
 func TestUnmade(t *testing.T) { twin(t, "unmade", "WRONG=AllGather") }
 
 // A communicator that is destroyed in the course of New does not hold it: New's context ends that, and so does Check.
-func destroyHangs(r *rank) error {
+func destroyHangs(r *rank) {
 	first, err := r.pair(r.ctx)
-	if err != nil {
-		return err
-	}
+	require.NoError(r, err)
 	began := time.Now()
-	if err := errors.Join(first.Close(), prompt(began)); err != nil { // Close itself destroys nothing that others are in
-		return err
-	}
+	require.NoError(r, first.Close()) // which itself destroys nothing that others are in
+	r.prompt(began)
 	ctx, cancel := context.WithTimeout(r.ctx, 100*time.Millisecond)
 	defer cancel()
 	e, err := r.pair(ctx)
-	if e != nil || !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("New returned %T and the error %v", e, err)
-	}
+	require.Nil(r, e)
+	require.ErrorIs(r, err, context.DeadlineExceeded)
 	_, err = r.pair(r.ctx)
-	return errors.Join(want(err, "still inside oneCCL"), prompt(began))
+	require.ErrorContains(r, err, "still inside oneCCL")
+	r.prompt(began)
 }
 
 func TestDestroyHangs(t *testing.T) { twin(t, "destroy hangs", "HANGS=CommDestroy") }
