@@ -57,8 +57,8 @@ nccl-tests: ## DIR=...: bench there, by the names of nccl-tests' programs, to be
 	mkdir -p "$(DIR)" && go build -o "$(DIR)/bench" ./bench
 	for name in $(NCCL_TESTS); do ln -sf bench "$(DIR)/$${name}_perf" || exit; done
 
-streams: ## what large messages carry over TCP beside a program in C and iperf3, by connections, delay and loss (root; half an hour of a quiet machine)
-	@if test/lab/need netlab delay; then test/lab/streams.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
+streams: ## what large messages carry over TCP beside a program in C and iperf3, by connections, delay and loss (root; half an hour of a quiet machine, with QUICK=1 some minutes)
+	@if test/lab/need netlab delay; then test/lab/streams.sh $(if $(QUICK),-quick); else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
 test-faults: ## delay, loss and partition between three hosts, and between five with spares (root)
 	@if test/lab/need netlab delay; then test/lab/faults.sh && test/lab/spares.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi

@@ -56,7 +56,7 @@ var (
 	SHMRead = asked(Var{Name: "GOCCL_SHM_READ", Group: Engine, By: "the CPU engine", Default: "on Intel's CPUs `1` if each rank has a core of its own, else `0`; on AMD's `1` for large blocks that a single rank receives, as in Scatter and AllToAll, else `0`",
 		Help: "`1` to read the memory of the host's other processes where that pays and the kernel allows it; `0` to stage. Memory that the kernel lets only its owner read (a driver's, memfd_secret) is copied by its owner, which takes longer"})
 	HugePages = on(Var{Name: "GOCCL_HUGE_PAGES", Group: Engine, By: "the CPU engine", Default: "`1`, on Linux 6.1 and newer, if the system has transparent huge pages `always` or `madvise`",
-		Help: "`0` to leave memory that other processes read as it is; `1` collapses it into huge pages"})
+		Help: "`0` to leave memory that other processes read, and large results, as they are; `1` collapses them into huge pages"})
 	Checksum = off(Var{Name: "GOCCL_CHECKSUM", Group: Engine, By: "the CPU engine", Vital: true, Default: "headers only",
 		Help: "`1` to check a CRC32C of all payloads over TCP. It must be the same on all ranks"})
 	Wire = choice(Var{Name: "GOCCL_WIRE", Group: Engine, By: "ccl", Vital: true, Default: "`plain`",

@@ -122,6 +122,8 @@ func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fa
 	} else {
 		s, f := c.mem.Offered(peer, &from, ours, r.pid)
 		if f == nil {
+			to := c.rank.Site.Here.Host.SpanOf(i.Left)
+			c.mem.ToBeFilled(&to, i.Left)
 			f = c.mem.FillFrom(ctx, s, i.Left)
 		}
 		c.mem.Touched()

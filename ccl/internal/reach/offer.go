@@ -30,7 +30,14 @@ var (
 // ToBeRead says that other processes are going to read b, which lies at p.
 func (c *Reach) ToBeRead(p *shm.Span, b []byte) {
 	if p.Size == 0 && c.rank.Site.Here.Host.Shared() {
-		c.huge.Add(b)
+		c.huge.Add(b, shm.HugeRead)
+	}
+}
+
+// ToBeFilled says that what other processes have is going to be read into b, which lies at p, large results.
+func (c *Reach) ToBeFilled(p *shm.Span, b []byte) {
+	if p.Size == 0 && len(b) >= tuning.HugeResultsFrom && c.rank.Site.Here.Host.Shared() {
+		c.huge.Add(b, shm.HugeFilled)
 	}
 }
 

@@ -100,6 +100,7 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 			(c.mem.Known.All || (c.mem.Known.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.mem.Known.Moves && movedPays(&c.local.Layout, k.Kind, largest, n)) {
 			where, largest = vOffered, 0
 			c.mem.ToBeRead(&from, out.Mem)
+			c.offers.toBeFilled(k.Dst)
 			c.mem.Lend(out.Mem, nil)
 		}
 	} else {

@@ -19,6 +19,9 @@ func (c *Team) fetchFromRoot(ctx context.Context, k *call.Call, root int, dst []
 			mine = k.Dst
 		}
 	}
+	if c.me != root {
+		c.offers.toBeFilled(dst)
+	}
 	round, f := c.offers.postOffer(ctx, k, mine, nil)
 	if f != nil {
 		return f
@@ -49,6 +52,9 @@ func (c *Team) collectByRead(ctx context.Context, k *call.Call, root int) *call.
 	mine := k.Src
 	if root == c.me {
 		mine = nil // nobody else wants it
+	}
+	if root < 0 || root == c.me {
+		c.offers.toBeFilled(k.Dst)
 	}
 	round, f := c.offers.postOffer(ctx, k, mine, nil)
 	if f != nil {

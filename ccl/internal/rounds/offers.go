@@ -123,6 +123,12 @@ func (c *offering) postOffer(ctx context.Context, k *call.Call, src, dst []byte)
 	return round, f
 }
 
+// toBeFilled says that what others offer is going to be read into b.
+func (c *offering) toBeFilled(b []byte) {
+	p := c.rank.Site.Here.Host.SpanOf(b)
+	c.mem.ToBeFilled(&p, b)
+}
+
 func (c *offering) newOffer(src, dst []byte) offer {
 	mine := offer{src: c.rank.Site.Here.Host.SpanOf(src), dst: c.rank.Site.Here.Host.SpanOf(dst)}
 	if len(src) > 0 && op.Ptr(src) == op.Ptr(dst) {
@@ -156,6 +162,9 @@ func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, 
 	case read:
 		if first > 0 || !inPlace { // AllToAll in place is staged
 			c.mem.ToBeRead(&mine.src, src)
+		}
+		if first == 0 {
+			c.mem.ToBeFilled(&mine.dst, dst)
 		}
 		if first > 0 && !inPlace && (c.n > 2 || len(src) > tuning.ReadAllTo) {
 			from, end := c.staging.part(len(dst), c.me)

@@ -25,7 +25,6 @@ import (
 type HugePages struct{ read []uint64 }
 
 const (
-	hugeAfter   = 2       // it is made when all of it is about to be read that often: who reads it twice reads it again
 	hugeAtOnce  = 8       // that are made in a call, which is deaf meanwhile: 4 milliseconds
 	hugeEntries = 4 << 10 // huge pages that are known at a time: 8 GiB's worth
 	hugeMax     = 2 << 20 // the largest that are made: arm64's may have 512 MiB
@@ -56,8 +55,9 @@ func hugeSizeOf(enabled, size string, wanted bool) uintptr {
 	return uintptr(n)
 }
 
-// Add says that other processes are going to read b.
-func (h *HugePages) Add(b []byte) {
+// Add says that other processes are going to read b, or that what they have is going to be written there, as after says: the pages of
+// b become huge once that has been said of all of them so often.
+func (h *HugePages) Add(b []byte, after HugeAfter) {
 	size := hugeSize()
 	if size == 0 || len(b) == 0 {
 		return
@@ -74,9 +74,9 @@ func (h *HugePages) Add(b []byte) {
 			*e = uint64(page) << hugeCount
 		}
 		if seen := *e & hugeDone; seen != hugeDone {
-			due := uint64(hugeAfter * size >> 10)
+			due := uint64(after) * uint64(size>>10)
 			seen = min(seen+uint64(next-at+1023)>>10, due)
-			if seen == due && made < hugeAtOnce {
+			if seen >= due && made < hugeAtOnce {
 				made++
 				seen = hugeDone
 				collapse(page*size, size)

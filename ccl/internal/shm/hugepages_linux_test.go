@@ -146,7 +146,7 @@ func TestHugePages(t *testing.T) {
 			_, before := hugeBytes(t, b)
 			var h HugePages
 			for _, r := range tc.read(b) {
-				h.Add(r)
+				h.Add(r, HugeRead)
 			}
 			huge, after := hugeBytes(t, b)
 			assert.Equal(t, tc.huge*int(hugeSize()), huge)
@@ -161,6 +161,19 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
+// Memory that is only written into becomes huge later.
+func TestHugePagesFilled(t *testing.T) {
+	b := anonymous(t, 2, 512)
+	var h HugePages
+	for i := range HugeFilled {
+		huge, _ := hugeBytes(t, b)
+		require.Zero(t, huge, "after %d times", i)
+		h.Add(b, HugeFilled)
+	}
+	huge, _ := hugeBytes(t, b)
+	assert.Equal(t, 2*int(hugeSize()), huge)
+}
+
 // Memory whose huge page would take in what is not mapped stays as it is.
 func TestHugePagesBesideNothing(t *testing.T) {
 	b := anonymous(t, 1, 512)
@@ -168,7 +181,7 @@ func TestHugePagesBesideNothing(t *testing.T) {
 	require.NoError(t, unix.MunmapPtr(unsafe.Pointer(&b[len(b)-page]), uintptr(page)))
 	var h HugePages
 	for range 5 {
-		h.Add(b[:len(b)-page])
+		h.Add(b[:len(b)-page], HugeRead)
 	}
 	huge, _ := hugeBytes(t, b)
 	assert.Zero(t, huge)
@@ -179,12 +192,12 @@ func TestHugePagesTakeTurns(t *testing.T) {
 	b := anonymous(t, 1, 512)
 	page := os.Getpagesize()
 	var h HugePages
-	h.Add(b[:page])
+	h.Add(b[:page], HugeRead)
 	e := &h.read[uintptr(unsafe.Pointer(&b[0]))/hugeSize()%hugeEntries]
 	own := *e
 	assert.Equal(t, uint64(page>>10), own&hugeDone)
 	*e = hugeDone // of page 0
-	h.Add(b[:page])
+	h.Add(b[:page], HugeRead)
 	assert.Equal(t, own, *e)
 }
 

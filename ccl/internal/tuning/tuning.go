@@ -133,6 +133,7 @@ const (
 	// (16 cores of a Xeon).
 	ReadPartFrom = 64 << 10
 
+	HugeResultsFrom   = 4 << 20  // results into which others' memory is read, which are gathered in huge pages
 	StreamInPlaceFrom = 64 << 20 // bytes of all operands and results, where each rank writes into the results of all
 	MaxDirect         = 64       // ranks that do so: more share so few bytes of memory bandwidth that staging is no worse
 	EdgesAlone        = 4        // ranks that each reduce all that lies in pages which are not a result's own,
