@@ -223,6 +223,10 @@ scale: ## simulate the start, a loss and a Shrink of 120,960 ranks on 10,080 hos
 thousand: ## RANKS (1,000) processes: how long they take to join and to hear of a loss, and what they hold (12 GB; a quiet machine)
 	go test -count=1 -timeout 60m -v ./test/scale -args -ranks $(or $(RANKS),1000)
 
+fit: ## constants of the simulator, fitted to jobs of 64 processes here, predict those of 512: both are measured, in TURNS (3) jobs (a quiet machine; 5 minutes)
+	@f=$$(mktemp) && trap 'rm -f $$f' EXIT && go test -count=1 -timeout 30m -v -run '^TestFigures$$' ./test/scale -args -sizes 64,512 -turns $(or $(TURNS),3) -figures $$f && \
+		go test -count=1 -v -run '^TestFit$$' ./ccl/internal/scale -args -figures $$f
+
 resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameters, against the formula (8 GB)
 	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident
 	go test ./examples/gpt -run '^TestLarge$$' -count=1 -v -args -large

@@ -162,7 +162,7 @@ func (s *Site) checkCutShort(w int) {
 func (s *Site) reportUnreachable(w int, err error) {
 	why := errors.New("its host cannot be reached")
 	if errors.Is(err, tcp.ErrRefused) {
-		switch s.explained(w) {
+		switch explain(s, w) {
 		case left:
 			s.Post(event.New(0, event.ProcessLeft, w, -1, s.Job.World.Topo.Node(w), nil))
 			return
@@ -185,16 +185,16 @@ const (
 	left                    // it has left in good order, as it seems
 )
 
-// explained waits for others to say what has become of rank w of the world, where nobody listens any more. Its host is asked, and those
+// explain waits for others to say what has become of rank w of the world, where nobody listens any more. Its host is asked, and those
 // to which it has said good bye tell so: that may pass processes that wait for their turn on a processor. As long as a process
 // that is not lost may be silent, it is not to be taken for lost.
-func (s *Site) explained(w int) explanation {
+func explain(s *Site, w int) explanation {
 	hasLeft, h := s.leftYet(w), s.Job.World.Topo.Node(w)
 	for end, looks := int(NewsWithin(s)/tick), 0; looks < end; looks++ {
 		switch {
 		case hasLeft(), s.Job.IsLost(w), s.Job.leadOf(h) != w, s.Here.ending():
 			return known
-		case looks >= asked && s.isEnding(w):
+		case looks >= asked && isEnding(s, w):
 			return left
 		}
 		time.Sleep(tick)
@@ -205,9 +205,9 @@ func (s *Site) explained(w int) explanation {
 // asked is how many looks others have to say what they know, where it seems that all leave.
 const asked = 20
 
-// isEnding reports whether those around rank w of the world, the lead of another host, have just left in good order. The last on the control plane has
-// nobody left to ask.
-func (s *Site) isEnding(w int) bool {
+// isEnding reports whether those around rank w of the world, the lead of another host, have just left in good order. The last on the
+// control plane has nobody left to ask.
+func isEnding(s *Site, w int) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	return s.Job.World.vacant[s.Job.World.Topo.Node(w)] == leftHost || s.Job.World.vacant[s.Here.Node] == leftHost || len(s.Job.World.leavers) > 0 && len(s.near.conns) == 0
