@@ -103,17 +103,8 @@ func (s *Site) closeRing() {
 		return
 	case <-time.After(ringAfter):
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.Job.peer, time.Second))
+	ctx, cancel := withinLived(s.Job, max(s.Job.peer, time.Second))
 	defer cancel()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go func() {
-		select {
-		case <-s.Job.Life.StopCh:
-			cancel()
-		case <-stopped:
-		}
-	}()
 	var all sync.WaitGroup // one that does not answer must not keep the others waiting
 	for _, h := range s.Here.beside() {
 		w := s.Job.leadOf(h)
@@ -129,6 +120,28 @@ func (s *Site) closeRing() {
 	s.decide() // what the lead before this one has left
 	s.Job.Order.Unlock()
 	s.Scan()
+}
+
+// withinLived is for connecting with another host: it ends once this process has lived for d, or leaves its job. One that gets no
+// turn on a processor would else take the other host for one that cannot be reached.
+func withinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	over := j.deadline(d)
+	go func() {
+		defer cancel()
+		t := time.NewTicker(10 * tick)
+		defer t.Stop()
+		for !over() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-j.Life.StopCh:
+				return
+			case <-t.C:
+			}
+		}
+	}()
+	return ctx, cancel
 }
 
 // announceLead says that this process leads its host, if another did.
@@ -150,7 +163,7 @@ func (s *Site) checkCutShort(w int) {
 	if s.LeftInOrder(w) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.Job.peer, time.Second))
+	ctx, cancel := withinLived(s.Job, max(s.Job.peer, time.Second))
 	defer cancel()
 	if err := s.joinRank(ctx, w); err != nil && !s.Here.ending() {
 		s.reportUnreachable(w, err)
