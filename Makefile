@@ -228,6 +228,10 @@ joins: ## OLD=COMMIT: how long 2 to 64 ranks take to join, there and here in tur
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && git archive "$(OLD)" | tar -x -C "$$dir" && go test -C "$$dir" -c -o "$$dir/old" ./test/cost && \
 		go test -count=1 -timeout 0 -v -run '^TestJoinsInTurns$$' ./test/cost -args -old "$$dir/old" -rounds $(or $(ROUNDS),30)
 
+fit: ## constants of the simulator, fitted to jobs of 64 processes here, predict those of 512: both are measured, in TURNS (3) jobs (a quiet machine; 5 minutes)
+	@f=$$(mktemp) && trap 'rm -f $$f' EXIT && go test -count=1 -timeout 30m -v -run '^TestFigures$$' ./test/scale -args -sizes 64,512 -turns $(or $(TURNS),3) -figures $$f && \
+		go test -count=1 -v -run '^TestFit$$' ./ccl/internal/scale -args -figures $$f
+
 resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameters, against the formula (8 GB)
 	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident
 	go test ./examples/gpt -run '^TestLarge$$' -count=1 -v -args -large

@@ -181,7 +181,7 @@ func (s *scenario) place(rnd *rand.Rand) {
 		pick(points...)
 	case stopLong:
 		pick(points...)
-		s.peer = time.Second
+		s.peer = time.Second * slower()
 	case pauseLong:
 		s.timeout = time.Second
 	case cutTCP:

@@ -25,12 +25,15 @@ func (j *Job) monitor() {
 	t := time.NewTimer(quick)
 	defer t.Stop()
 	active := time.Now()
+	due := active.Add(quick)
 	var beaten time.Time
 	for {
+		rung := false
 		select {
 		case <-j.Life.StopCh:
 			return
 		case <-j.Time.Coarse.Woken():
+			rung = true
 		case <-t.C:
 		}
 		proc.HaltFork()
@@ -69,12 +72,16 @@ func (j *Job) monitor() {
 			active = now
 		}
 		next := quick
+		if !rung {
+			next = spaced(quick, now.Sub(due))
+		}
 		if now.Sub(active) >= idleAfter && j.becomeIdle(at) {
 			next = j.idleTick()
 		}
 		if next > tick {
 			j.Time.Lived.SleepsFor(next)
 		}
+		due = time.Now().Add(next)
 		t.Reset(next)
 	}
 }

@@ -33,6 +33,14 @@ func (j *Job) quickTick() time.Duration {
 	return quick
 }
 
+// spaced is for how long a monitor sleeps that looks around so quickly, and got its turn so late: so long that those that wait for
+// a turn take at most a tenth of the processors, as quickTick means it to be. That does not know of processes that share them and
+// count as on other hosts, or are of another job.
+func spaced(quick, late time.Duration) time.Duration { return max(quick, min(9*late, spacedMost)) }
+
+// spacedMost keeps the news of a failure from waiting for long on each host that it passes.
+const spacedMost = 16 * tick
+
 // idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time wakes several
 // threads, and eight must fit into the silence that makes a process lost, where that is longer than 2 s.
 func (j *Job) idleTick() time.Duration {

@@ -32,6 +32,16 @@ func TestQuickTick(t *testing.T) {
 	assert.Equal(t, 100*time.Millisecond, j.quickTick())
 }
 
+// A monitor that gets its turn late looks around less often, but not much, and never more often.
+func TestSpaced(t *testing.T) {
+	for _, tc := range []struct{ quick, late, want time.Duration }{
+		{tick, 0, tick}, {tick, -time.Second, tick}, {tick, tick / 9, tick}, {tick, 2 * time.Millisecond, 18 * time.Millisecond}, {tick, time.Hour, spacedMost},
+		{time.Second, time.Hour, time.Second}, {BeatEvery, tick, BeatEvery},
+	} {
+		assert.Equal(t, tc.want, spaced(tc.quick, tc.late), "%v late", tc.late)
+	}
+}
+
 // With nothing to look after the monitor is idle; with a failure that is not decided it is not, nor where it could not be
 // told of one.
 func TestSettleDown(t *testing.T) {

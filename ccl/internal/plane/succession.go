@@ -103,17 +103,8 @@ func (s *Site) closeRing() {
 		return
 	case <-time.After(ringAfter):
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.Job.peer, time.Second))
+	ctx, cancel := withinLived(s.Job, max(s.Job.peer, time.Second))
 	defer cancel()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go func() {
-		select {
-		case <-s.Job.Life.StopCh:
-			cancel()
-		case <-stopped:
-		}
-	}()
 	var all sync.WaitGroup // one that does not answer must not keep the others waiting
 	for _, h := range s.Here.beside() {
 		w := s.Job.leadOf(h)
@@ -129,6 +120,28 @@ func (s *Site) closeRing() {
 	s.decide() // what the lead before this one has left
 	s.Job.Order.Unlock()
 	s.Scan()
+}
+
+// withinLived is for connecting with another host: it ends once this process has lived for d, or leaves its job. One that gets no
+// turn on a processor would else take the other host for one that cannot be reached.
+func withinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	over := j.deadline(d)
+	go func() {
+		defer cancel()
+		t := time.NewTicker(10 * tick)
+		defer t.Stop()
+		for !over() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-j.Life.StopCh:
+				return
+			case <-t.C:
+			}
+		}
+	}()
+	return ctx, cancel
 }
 
 // announceLead says that this process leads its host, if another did.
@@ -150,7 +163,7 @@ func (s *Site) checkCutShort(w int) {
 	if s.LeftInOrder(w) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(s.Job.peer, time.Second))
+	ctx, cancel := withinLived(s.Job, max(s.Job.peer, time.Second))
 	defer cancel()
 	if err := s.joinRank(ctx, w); err != nil && !s.Here.ending() {
 		s.reportUnreachable(w, err)
@@ -162,7 +175,7 @@ func (s *Site) checkCutShort(w int) {
 func (s *Site) reportUnreachable(w int, err error) {
 	why := errors.New("its host cannot be reached")
 	if errors.Is(err, tcp.ErrRefused) {
-		switch s.explained(w) {
+		switch explain(s, w) {
 		case left:
 			s.Post(event.New(0, event.ProcessLeft, w, -1, s.Job.World.Topo.Node(w), nil))
 			return
@@ -185,16 +198,16 @@ const (
 	left                    // it has left in good order, as it seems
 )
 
-// explained waits for others to say what has become of rank w of the world, where nobody listens any more. Its host is asked, and those
+// explain waits for others to say what has become of rank w of the world, where nobody listens any more. Its host is asked, and those
 // to which it has said good bye tell so: that may pass processes that wait for their turn on a processor. As long as a process
 // that is not lost may be silent, it is not to be taken for lost.
-func (s *Site) explained(w int) explanation {
+func explain(s *Site, w int) explanation {
 	hasLeft, h := s.leftYet(w), s.Job.World.Topo.Node(w)
 	for end, looks := int(NewsWithin(s)/tick), 0; looks < end; looks++ {
 		switch {
 		case hasLeft(), s.Job.IsLost(w), s.Job.leadOf(h) != w, s.Here.ending():
 			return known
-		case looks >= asked && s.isEnding(w):
+		case looks >= asked && isEnding(s, w):
 			return left
 		}
 		time.Sleep(tick)
@@ -205,9 +218,9 @@ func (s *Site) explained(w int) explanation {
 // asked is how many looks others have to say what they know, where it seems that all leave.
 const asked = 20
 
-// isEnding reports whether those around rank w of the world, the lead of another host, have just left in good order. The last on the control plane has
-// nobody left to ask.
-func (s *Site) isEnding(w int) bool {
+// isEnding reports whether those around rank w of the world, the lead of another host, have just left in good order. The last on the
+// control plane has nobody left to ask.
+func isEnding(s *Site, w int) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	return s.Job.World.vacant[s.Job.World.Topo.Node(w)] == leftHost || s.Job.World.vacant[s.Here.Node] == leftHost || len(s.Job.World.leavers) > 0 && len(s.near.conns) == 0

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -119,4 +120,31 @@ func TestReportUnreachable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a process has not lived through, since it got no turn on a processor, is no time in which another could have answered.
+func TestWithinLived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := EnterJob(t.Name(), 0)
+		began := time.Now()
+		j.Time.Lived.Lap(began)
+		ctx, cancel := withinLived(j, time.Second)
+		defer cancel()
+		for range 8 {
+			time.Sleep(time.Minute)
+			j.Time.Lived.Lap(time.Now()) // a gap of a minute counts as a tenth of a second
+			require.NoError(t, ctx.Err())
+		}
+		for range 2 {
+			time.Sleep(time.Minute)
+			j.Time.Lived.Lap(time.Now())
+		}
+		<-ctx.Done()
+		require.Less(t, time.Since(began), 11*time.Minute)
+
+		other, stop := withinLived(j, time.Hour)
+		defer stop()
+		j.Leave()
+		<-other.Done()
+	})
 }

@@ -21,10 +21,11 @@ type Waiter struct {
 	began time.Time
 	Nap   time.Duration // the last; not 0 once the wait has slept
 	naps  int
-	hasty int  // sleeps of await that ended at once, in vain
-	Rests int  // of those that ended by themselves
-	peer  int  // that was last noted to be waited for
-	left  bool // the rank waited for has been seen to have closed the Comm
+	hasty int           // sleeps of await that ended at once, in vain
+	late  time.Duration // by which the last of them ended later than it was to
+	Rests int           // of those that ended by themselves
+	peer  int           // that was last noted to be waited for
+	left  bool          // the rank waited for has been seen to have closed the Comm
 
 	Several  bool     // ranks may end the wait
 	Remote   bool     // a rank of another host may
@@ -59,6 +60,7 @@ const (
 	NapMin     = 20 * time.Microsecond
 	napMax     = 500 * time.Microsecond
 	arriveMax  = time.Millisecond // for so long a rank sleeps until something arrives, before it looks for what else may end the wait
+	lateMax    = 8 * tick         // the same of a rank that waited as long for its turn: where many share a processor, their looks would take all of it
 
 	napsExact = 64 // naps of a wait that are no longer than meant: some 30 ms
 
@@ -158,7 +160,7 @@ func pauseAsleep(ctx context.Context, c *Member, w *Waiter, peer int, waited tim
 		return
 	}
 	w.Nap = max(NapMin, min(2*w.Nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
-	if !c.Standing.await(w, max(w.Nap, arriveMax)) {
+	if !c.Standing.await(w, max(w.Nap, arriveMax, min(9*w.late, lateMax))) {
 		c.sleep(w)
 	}
 }
@@ -207,9 +209,11 @@ func (w *Waiter) await(d time.Duration) bool {
 	if !w.Arrivals.Await(d) {
 		return false
 	}
-	if time.Since(began) < NapMin {
+	took := time.Since(began)
+	if took < NapMin {
 		w.hasty++
 	}
+	w.late = max(took-d, 0)
 	return true
 }
 

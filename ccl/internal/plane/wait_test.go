@@ -190,6 +190,12 @@ func TestAwait(t *testing.T) {
 	}
 	parked.Store(0)
 
+	// One that ended late is noted.
+	require.True(t, w.await(time.Hour))
+	require.Zero(t, w.late)
+	require.True(t, w.await(a.takes/2))
+	require.GreaterOrEqual(t, w.late, a.takes/2)
+
 	a = arrivals{}
 	for w.await(time.Second) {
 	}

@@ -71,13 +71,17 @@ type network struct {
 	group     int           // hosts in a group
 	perSecond float64       // bytes
 	handle    time.Duration // for a process to take a frame in and send it on
+	handshake time.Duration // of a connection, for each of its ends
 	lateOne   int           // one message in so many is late; 0: none
 	lateBy    time.Duration
+
+	cores int           // that all processes of the job share, which take turns; 0: each process has its own
+	look  time.Duration // for one of them to look around, which it does each tick
 }
 
 // slingshot is Aurora's: 2 us in a group of 64 hosts, 3.5 across, 25 GB/s. That a process takes 10
 // us for a frame is the time of a wakeup and two system calls.
-var slingshot = network{near: 2 * time.Microsecond, far: 3500 * time.Nanosecond, group: 64, perSecond: 25e9, handle: 10 * time.Microsecond}
+var slingshot = network{near: 2 * time.Microsecond, far: 3500 * time.Nanosecond, group: 64, perSecond: 25e9, handle: 10 * time.Microsecond, handshake: 200 * time.Microsecond}
 
 // late is slingshot, where one message in a hundred is late by a second.
 func (n network) late() network {
@@ -95,6 +99,33 @@ func (n *network) wire(from, to, bytes int, random *rand.Rand) time.Duration {
 		d += n.lateBy
 	}
 	return d + time.Duration(float64(bytes)/n.perSecond*1e9)
+}
+
+// processors are those that all processes of a job share, by when each has done what it has to do; none: each process has its own.
+type processors []time.Duration
+
+// run is when a process that is ready at that time has done what takes so long: it waits for the first processor that is free.
+func (p processors) run(ready, takes time.Duration) time.Duration {
+	if len(p) == 0 {
+		return ready + takes
+	}
+	first := 0
+	for i := range p {
+		if p[i] < p[first] {
+			first = i
+		}
+	}
+	p[first] = max(p[first], ready) + takes
+	return p[first]
+}
+
+func TestProcessors(t *testing.T) {
+	require.Equal(t, 7*time.Second, processors(nil).run(3*time.Second, 4*time.Second))
+	p := make(processors, 2)
+	for i, want := range []time.Duration{1, 1, 2, 2, 3} {
+		require.Equal(t, want*time.Second, p.run(0, time.Second), "%d", i)
+	}
+	require.Equal(t, 11*time.Second, p.run(10*time.Second, time.Second), "none is busy then")
 }
 
 func TestCalendar(t *testing.T) {

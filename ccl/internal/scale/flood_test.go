@@ -49,6 +49,8 @@ type flood struct {
 	hosts    []host
 	lost     []bool
 	calendar calendar
+	shared   processors
+	listen   listeners
 	events   []event.Event
 	here     [][]uint64 // by event, the hosts that have it, as bits
 	order    [deciders]event.Sequencer
@@ -71,8 +73,11 @@ type outcome struct {
 }
 
 // newFlood is a job on so many hosts. Some of the lowest are there to decide.
-func newFlood(hosts int, net network) *flood {
-	f := &flood{net: net, random: rand.New(rand.NewPCG(7, 7)), topo: algo.Blocks(hosts, perHost), hosts: make([]host, hosts),
+func newFlood(hosts int, net network) *flood { return newFloodOf(hosts, perHost, net) }
+
+// newFloodOf is newFlood with so many ranks on each host.
+func newFloodOf(hosts, perHost int, net network) *flood {
+	f := &flood{net: net, random: rand.New(rand.NewPCG(7, 7)), topo: algo.Blocks(hosts, perHost), hosts: make([]host, hosts), shared: make(processors, net.cores),
 		lost: make([]bool, hosts), decided: map[int]bool{}, heard: map[int]int{}, settle: plane.SettleFor}
 	for h := range f.hosts {
 		for _, o := range plane.Beside(f.topo, h, nil) {
@@ -102,13 +107,18 @@ func (f *flood) lose(k int) outcome {
 			}
 		}
 	}
+	f.listenAll()
 	for m, ok := f.calendar.next(); ok; m, ok = f.calendar.next() {
 		h := &f.hosts[m.to]
 		if f.lost[m.to] {
 			continue
 		}
+		if m.event == looks {
+			f.look(m)
+			continue
+		}
 		f.result.waited = max(f.result.waited, h.free-m.at)
-		now := max(m.at, h.free) + f.net.handle
+		now := f.shared.run(max(m.at, h.free), f.net.handle)
 		h.free = now
 		before := f.messages
 		switch {
@@ -181,6 +191,7 @@ func (f *flood) handle(h, from int, e int32, now time.Duration) {
 		f.calendar.add(message{at: now + ringAfter, to: int32(h), event: -2})
 	}
 	if f.events[e].Stage != event.Proposed {
+		f.tell(h, now)
 		f.heard[o]++
 		if f.heard[o] <= len(f.hosts) {
 			f.result.all = max(f.result.all, now)

@@ -12,10 +12,7 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-const (
-	handshake   = 200 * time.Microsecond // of a connection, for each of its ends
-	hostsOfTree = 16                     // that speak through one other, as in package shrink
-)
+const hostsOfTree = 16 // that speak through one other, as in package shrink
 
 // agreement is a Shrink. Of each host the rank that speaks for the others is real, and so is one of those that speak through it:
 // what that says each of the others says, too.
@@ -26,6 +23,7 @@ type agreement struct {
 	tree    agree.Tree
 	lost    []bool // by rank
 	gone    int
+	shared  processors
 	parties []*agree.Party // by rank; nil: one that is like the real one of its host
 	alike   []int          // by rank, of the real one of a host: so many are like it, and follow it
 	free    []time.Duration
@@ -48,8 +46,13 @@ type agreed struct {
 
 // newAgreement is a Shrink of so many hosts, of which some ranks are lost, the first not among them.
 func newAgreement(hosts, lost int, tree bool, net network) *agreement {
+	return newAgreementOf(hosts, perHost, lost, tree, net)
+}
+
+// newAgreementOf is newAgreement with so many ranks on each host.
+func newAgreementOf(hosts, perHost, lost int, tree bool, net network) *agreement {
 	n := hosts * perHost
-	a := &agreement{net: net, random: rand.New(rand.NewPCG(3, 3)), topo: algo.Blocks(hosts, perHost), lost: make([]bool, n), gone: lost,
+	a := &agreement{net: net, shared: make(processors, net.cores), random: rand.New(rand.NewPCG(3, 3)), topo: algo.Blocks(hosts, perHost), lost: make([]bool, n), gone: lost,
 		parties: make([]*agree.Party, n), alike: make([]int, n), free: make([]time.Duration, n), links: map[[2]int]time.Duration{}}
 	if tree {
 		a.tree = shrink.Tree{Topo: a.topo, Width: hostsOfTree}
@@ -88,7 +91,7 @@ func (a *agreement) run(t *testing.T) agreed {
 				ends[up]++
 			}
 			ends[r]++
-			a.links[[2]int{r, up}] = time.Duration(ends[up])*handshake + roundTrips*2*a.net.far
+			a.links[[2]int{r, up}] = a.connect(ends[up]) + roundTrips*2*a.net.far
 		}
 	}
 	a.connections = ends[0]
@@ -103,7 +106,7 @@ func (a *agreement) run(t *testing.T) agreed {
 	}
 	for m, ok := a.next(); ok; m, ok = a.next() {
 		p := a.parties[m.to]
-		now := max(m.at, a.free[m.to]) + a.net.handle
+		now := a.turn(int(m.to), max(m.at, a.free[m.to]), a.net.handle)
 		began := time.Now()
 		p.Hear(int(m.from), a.letters[m.event])
 		if m.to == 0 {
@@ -129,6 +132,26 @@ func (a *agreement) run(t *testing.T) agreed {
 	return a.agreed
 }
 
+// connect is when a connection is made that is the nth of its accepting end: that makes one after the other, where both do not share
+// their processors with all others.
+func (a *agreement) connect(nth int) time.Duration {
+	if len(a.shared) == 0 {
+		return time.Duration(nth) * a.net.handshake
+	}
+	return max(a.shared.run(0, a.net.handshake), a.shared.run(0, a.net.handshake))
+}
+
+// turn is when rank r has done what takes so long, and those that are like it want a processor as well.
+func (a *agreement) turn(r int, ready, takes time.Duration) time.Duration {
+	done := a.shared.run(ready, takes)
+	if len(a.shared) > 0 {
+		for range a.alike[r] {
+			a.shared.run(ready, takes)
+		}
+	}
+	return done
+}
+
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -148,7 +171,7 @@ func (a *agreement) send(r int, now time.Duration, sent []int) {
 			a.letters = append(a.letters, l.Notice)
 		}
 		inside := a.topo.Node(r) == a.topo.Node(l.To)
-		now += max(a.net.handle, time.Duration(float64(bytes)/a.net.perSecond*1e9))
+		now = a.turn(r, now, max(a.net.handle, time.Duration(float64(bytes)/a.net.perSecond*1e9)))
 		a.messages += 1 + a.alike[r]
 		a.bytes += bytes * (1 + a.alike[r])
 		sent[r] += bytes
