@@ -230,8 +230,8 @@ resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameter
 promises: ## measure R1 to R20 and write the table of docs/measured/promises.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
 
-kills: ## R19: KILLS (1,000) ranks of training runs killed at random, in 20 layouts: the losses of undisturbed runs, to the bit (half an hour)
-	go test ./test/promises -run '^TestR19SameLosses$$' -count=1 -timeout 0 -v -args -kills $(or $(KILLS),1000)
+kills: ## R19: KILLS (1,000) ranks of training runs killed at random, in 20 layouts, and SECOND (200) jobs in which a second rank is killed within 200 ms: the losses of undisturbed runs, to the bit (an hour)
+	go test ./test/promises -run '^TestR19SameLosses$$' -count=1 -timeout 0 -v -args -kills $(or $(KILLS),1000) -second $(or $(SECOND),200)
 
 mirroring: ## what it costs a step of babygpt to mirror the state, each step and each tenth, in ROUNDS (5) turns with and without (a quiet machine; 10 minutes)
 	go test ./examples/gpt -run '^TestMirrorCost$$' -count=1 -timeout 0 -v -args -mirroring $(or $(ROUNDS),5)

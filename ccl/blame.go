@@ -7,10 +7,18 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
+// sayUnused tells the launcher of this host that its process was a spare that nobody needed.
+func (r *reserve) sayUnused() {
+	// As below: this process has started a job of its own, perhaps. Whoever has come with a job that grew has come by its store.
+	if size, err := environ.Size.From(os.Getenv); r.opt.born > 0 || err == nil && size == r.topo.Size() {
+		blame.Unused()
+	}
+}
+
 // blame tells the launcher of this host which rank of the job e names as the cause. A mismatch has none: two ranks
 // disagree. Of a timeout it is the late rank.
 func (r reporter) blame(e *Error) {
-	if r.c.opt.hidden {
+	if r.c.opt.pool != nil {
 		return
 	}
 	switch e.Code {

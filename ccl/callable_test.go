@@ -32,7 +32,7 @@ func TestNoComm(t *testing.T) {
 		assert.Zero(t, c.Size(), name)
 		assert.Equal(t, "no Comm", c.String(), name)
 		assert.Nil(t, c.Done(), name)
-		assert.Equal(t, ccl.Place{Node: -1, Local: -1}, c.Place(), name)
+		assert.Equal(t, ccl.Place{Node: -1, Local: -1, Device: -1}, c.Place(), name)
 		c.SetName("some")
 		for _, said := range []string{c.Name(), c.Transport(), c.Backend(), c.Plan(ccl.KindReduce, ccl.TypeInt8, ccl.Sum, 1)} {
 			assert.Equal(t, "no Comm", said, name)

@@ -86,7 +86,7 @@ type Options struct {
 	asked  *Options // as the job was started with them, for the one that Grow makes; nil in a Comm of Split
 	hostID string   // what the Bootstrap said
 	born   int64    // the generation in which the job has grown to this one; 0 for the first
-	hidden bool     // a Comm that nobody outside this package sees: its failure is told where it is dealt with
+	pool   *reserve // whose pool it is, which nobody outside this package sees: its failure is told where it is dealt with; nil for all other Comms
 }
 
 const (
@@ -179,6 +179,10 @@ type Place struct {
 	Host string
 	// The host is number Node of Nodes. On it, the rank is number Local of Locals.
 	Node, Nodes, Local, Locals int
+	// Device is the index of the rank's device, -1 if the Comm has none. It is Local in most jobs. Ranks
+	// that stay in a job that has lost or taken in others keep their device, and a newcomer has one that
+	// was free.
+	Device int
 }
 
 // newComm wraps the engine's Comm that join makes, nil if it makes none, and what moves its data, which attach makes.
@@ -268,11 +272,11 @@ func (c *Comm) Size() int {
 // Place returns where this rank runs.
 func (c *Comm) Place() Place {
 	if c.isNil() {
-		return Place{Node: -1, Local: -1}
+		return Place{Node: -1, Local: -1, Device: -1}
 	}
 	t := c.eng.Topology()
 	node := t.Node(c.rank)
-	return Place{Host: c.host, Node: node, Nodes: t.Nodes(), Local: t.Local(c.rank), Locals: t.Locals(node)}
+	return Place{Host: c.host, Node: node, Nodes: t.Nodes(), Local: t.Local(c.rank), Locals: t.Locals(node), Device: c.lib.device}
 }
 
 // String returns a line such as: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))

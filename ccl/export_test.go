@@ -46,5 +46,8 @@ func EncodeValue[V any](v V) ([]byte, error) {
 
 func DecodeValue[V any](data []byte) (V, error) { return decode[V](data) }
 
+// FailPool fails what the ranks and the spares of c's job wait in, as the loss of a spare does.
+func FailPool(c *Comm, why error) { c.reserve.current().Abort(why) }
+
 // Die makes this rank one that is lost.
 func Die(c *Comm) { c.eng.Control().Die(nil) }

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/boot"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
-	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/lobby"
@@ -96,7 +95,11 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		return nil, storeError(ctx, op, c.Rank(), m.undecided)
 	}
 	if c.Rank() == 0 && c.Err() == nil && ctx.Err() == nil {
-		c.opt.Log.Warn(fmt.Sprintf("ccl: Grow came to nothing, and the job goes on with %d ranks: %v", c.Size(), err))
+		var e *Error
+		if errors.As(err, &e) && e.Code == ErrCanceled { // by m.join, which has heard that
+			err = errors.New("one of them was lost, or did not reach this rank")
+		}
+		c.opt.Log.Warn(fmt.Sprintf("ccl: Grow came to nothing, and the job goes on with %d ranks; to join were %s: %v", c.Size(), p.seated(), err))
 	}
 	if err := Barrier(ctx, c); err != nil { // all that go on have come to the same
 		return nil, inGrow(err)
@@ -252,12 +255,18 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 		return
 	}
 	inject.At("grow.called")
-	seats := seatGuests(guests, c.Size(), need, c.opt.asked.Spares, waiting)
+	n := ourWays()
+	at, unmet := n.meetAt(addressOf(c), guests)
+	for k, why := range unmet {
+		if why != "" {
+			c.opt.Log.Warn(fmt.Sprintf("ccl: Grow does not take in %s: %s", guests[k].Name(), why))
+		}
+	}
+	seats := seatGuests(guests, unmet, c.Size(), need, c.opt.asked.Spares, waiting)
 	if seats.Size > 0 {
 		seats.Secret, seats.Limit = auth.NewSecret(), meetingLimit(&c.opt)
-		var addr string
-		if addr, err = p.listen(c, guests); err == nil {
-			seats.Addr = addr
+		if p.listener, err = listenAt(at); err == nil {
+			seats.Addr = p.listener.Addr().String()
 		} else {
 			seats.Size = 0
 			for k := range seats.Ranks {
@@ -280,18 +289,20 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 }
 
 // seatGuests gives those that have answered their ranks, after the workers that there are: spares of the job first, by their
-// number. Size is 0 where too few have come, or nobody is needed; and where a spare has not answered, of which so many wait: it is slow,
-// and would be left behind, or lost, which will be known.
-func seatGuests(guests []lobby.Guest, workers, need, spares, waiting int) *lobby.Seats {
-	s := &lobby.Seats{Ranks: make([]int, len(guests))}
-	order, came := make([]int, len(guests)), 0
+// number. Those that cannot come, as unmet says, get none. Size is 0 where too few have come, or nobody is needed; and where a spare
+// has not answered, of which so many wait: it is slow, and would be left behind, or lost, which will be known.
+func seatGuests(guests []lobby.Guest, unmet []string, workers, need, spares, waiting int) *lobby.Seats {
+	s := &lobby.Seats{Ranks: make([]int, len(guests)), Unmet: unmet}
+	order, came := make([]int, 0, len(guests)), 0
 	for k := range guests {
-		order[k], s.Ranks[k] = k, -1
-		if guests[k].Spare == 0 {
+		if s.Ranks[k] = -1; unmet != nil && unmet[k] != "" {
+			continue
+		}
+		if order = append(order, k); guests[k].Spare == 0 {
 			came++
 		}
 	}
-	if len(guests) < need || need == 0 && came == 0 || len(guests)-came < waiting {
+	if len(order) < need || need == 0 && came == 0 || len(order)-came < waiting {
 		return s
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
@@ -315,26 +326,24 @@ func seatGuests(guests []lobby.Guest, workers, need, spares, waiting int) *lobby
 // meetingLimit is how long a meeting may take.
 func meetingLimit(o *Options) time.Duration { return 2 * max(o.PeerTimeout, defaultPeerTimeout) }
 
-// listen opens the port where the ranks of the new job meet, at an address of this host that all of them reach.
-func (p *growth) listen(c *Comm, guests []lobby.Guest) (addr string, err error) {
-	host := "127.0.0.1"
-	at := []byte(shm.HostIdentity())
-	if all := &c.eng.Control().Site.Job.Net.Addrs; all.Len() > 0 {
-		host = all.At(c.eng.World(0)).Addr().String()
-	} else if slices.ContainsFunc(guests, func(g lobby.Guest) bool { return string(g.At) != string(at) }) {
-		if host, err = os.Hostname(); err != nil {
-			return "", err
+// addressOf is the address at which other hosts reach the lead's process, invalid in a job on one host.
+func addressOf(c *Comm) netip.Addr {
+	all := &c.eng.Control().Site.Job.Net.Addrs
+	if all.Len() == 0 {
+		return netip.Addr{}
+	}
+	return all.At(c.eng.World(0)).Addr()
+}
+
+// seated is how people call those that have a seat.
+func (p *growth) seated() string {
+	var names []string
+	for k, g := range p.guests {
+		if p.Seats.Ranks[k] >= 0 {
+			names = append(names, g.Name())
 		}
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil && strings.HasPrefix(host, "127.") {
-		l, err = net.Listen("tcp", "[::1]:0")
-	}
-	if err != nil {
-		return "", fmt.Errorf("rank 0 cannot listen for those that are to join: %w", err)
-	}
-	p.listener = l
-	return l.Addr().String(), nil
+	return strings.Join(names, " and ")
 }
 
 // watchGuests has the lead hear, until ctx ends, when the launcher says that one of those that it has seated has ended: the channel is

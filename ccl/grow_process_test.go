@@ -139,7 +139,7 @@ func TestGrowAfterKills(t *testing.T) {
 			text, err := growProcesses(t, "TestGrowProcess", tc.size, tc.spares, tc.hosts, "CCL_TEST_GROW="+tc.victims)
 			var e *boot.ExitError
 			require.ErrorAs(t, err, &e, text)
-			require.Equal(t, []int{tc.size + tc.spares, 0, tc.kills}, []int{e.Well, e.Failed, e.Restarted}, "well, failed, restarted: %v\n%s", err, text)
+			require.Equal(t, []int{tc.size + tc.spares, tc.spares, 0, tc.kills}, []int{e.Well, e.Unused, e.Failed, e.Restarted}, "well, unused, failed, restarted: %v\n%s", err, text)
 			for n := range tc.size {
 				require.Regexp(t, fmt.Sprintf(`number %d of \[0 1 2\]`, n), text)
 			}

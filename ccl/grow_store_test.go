@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -148,4 +149,63 @@ func TestGrowWithoutHall(t *testing.T) {
 			works(j.ctx, t, c)
 		})
 	}
+}
+
+// The pool has failed, so Grow renews it, and then comes to nothing: all ranks get the Comm that has the new pool, which is good, and
+// can grow.
+func TestGrowRenewedInVain(t *testing.T) {
+	j := newGrowing(t)
+	var armed atomic.Bool
+	var looks atomic.Int32
+	second := func(what, key string, _ int64) (bool, bool) { // the lead looks who waits, renews the pool, and looks again
+		return what == "add" && key == "goccl/generation" && armed.Load() && looks.Add(1) == 2, false
+	}
+	whole := func(c *ccl.Comm) {
+		c = j.staffed(c, 1)
+		assert.Equal(t, []int{3, 1}, []int{c.Size(), c.Waiting()})
+		works(j.ctx, t, c)
+		c.Close()
+	}
+	for r, b := range boot.Local(3) {
+		j.all.Go(func() {
+			defer b.Close()
+			o, log := j.options(ccl.Options{Spares: 1}), new(logs)
+			o.Log = slog.New(slog.NewTextHandler(log, nil))
+			if r == 0 {
+				o.Store = refusing{j.hall, second}
+			}
+			c, err := ccl.NewComm(j.ctx, b, o)
+			if !assert.NoError(t, err) {
+				return
+			}
+			if r == 2 { // the spare, in the new job
+				whole(c)
+				return
+			}
+			if r == 0 {
+				j.come(ccl.Options{Spares: 1}, func(c *ccl.Comm, err error) {
+					if !errors.Is(err, ccl.ErrUnused) && assert.NoError(t, err) {
+						whole(c)
+					}
+				})
+				j.waits(1)
+				ccl.FailPool(c, errors.New("planted"))
+				armed.Store(true)
+			}
+			assert.NoError(t, ccl.Barrier(j.ctx, c))
+			next, err := ccl.Grow(j.ctx, c, 3)
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.NotSame(t, c, next)
+			assert.Equal(t, []int{2, r, 1}, []int{next.Size(), next.Rank(), next.Waiting()})
+			assert.Contains(t, log.String(), "ccl: Grow came to nothing")
+			assert.Contains(t, log.String(), errStoreBroke.Error())
+			c.Close()
+			works(j.ctx, t, next)
+			whole(j.grow(next, 3))
+		})
+	}
+	j.all.Wait()
+	assert.NoError(t, j.ctx.Err())
 }

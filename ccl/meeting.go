@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
-	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
@@ -58,6 +58,10 @@ type arrival struct {
 const (
 	// askAfter is when a rank that waits in a meeting asks the store whether it has come to nothing. Most are over by then.
 	askAfter = 250 * time.Millisecond
+	// reachLimit is how long a rank tries to connect with the lead, which listens before it tells anybody.
+	reachLimit = 2 * answerLimit
+	// mostUnreached is in how many meetings in a row a newcomer does not reach the lead before it ends. The lead may be lost, once.
+	mostUnreached = 2
 	// seatLimit is how long a guest that has answered waits for its seat. A lead that lives takes answerLimit at most.
 	seatLimit = 3 * answerLimit
 	// askAgain is when a spare asks a store that has failed once more.
@@ -106,7 +110,7 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 		return nil, bootError(err)
 	}
 	b, err := boot.TCP(short, m.seats.Addr, m.rank, m.seats.Size, &boot.TCPOptions{
-		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret, HostID: m.hostID, Listener: m.listener})
+		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret, HostID: m.hostID, Reach: reachLimit, Listener: m.listener})
 	if err != nil {
 		if m.listener != nil { // it may not have come so far
 			m.listener.Close()
@@ -233,7 +237,8 @@ func (o *Options) begun(ctx context.Context, rank int, in *arrival) {
 // self is this process as a guest.
 func self(id string) lobby.Guest {
 	host, _ := os.Hostname()
-	return lobby.Guest{ID: id, Host: host, At: []byte(shm.HostIdentity()), PID: os.Getpid()}
+	n := ourWays()
+	return lobby.Guest{ID: id, Host: host, At: []byte(n.identity), PID: os.Getpid(), Addrs: n.ours}
 }
 
 // enter is Join of a process that comes late: it waits in the store until a job takes it in.
@@ -255,7 +260,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 			over(errJobEnded)
 		}
 	}()
-	for {
+	for unreached := 0; ; {
 		inject.At("guest.waits")
 		g, err := lobby.Current(waits, s.Store)
 		if err == nil {
@@ -268,6 +273,14 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 			c, moved, err = attend(ctx, waits, s, g, self(id), environ.HostID.Get(), nil)
 		}
 		var e *Error
+		if errors.As(err, &e) && e.Code == ErrTimeout && slices.Equal(e.Missing, []int{0}) { // the lead, which has seated it
+			if unreached++; unreached == mostUnreached {
+				e.Op, e.Rank = "Join", -1
+				return nil, err
+			}
+		} else {
+			unreached = 0
+		}
 		switch {
 		case err == nil && moved:
 			return c, nil
@@ -298,6 +311,9 @@ func passes(e *Error) bool {
 // once the meeting counts, unless it is nil; moved says so: then c or err is what comes of it. An error that is no *Error is the store's.
 func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, leaves func()) (c *Comm, moved bool, err error) {
 	seats, mine, err := lobby.Answer(waits, o.Store, g, me, seatLimit)
+	if no := (*lobby.Unmet)(nil); errors.As(err, &no) {
+		return nil, false, &Error{Code: ErrBackend, Op: "Join", Rank: -1, Peer: -1, Err: err}
+	}
 	if err != nil || mine < 0 {
 		return nil, false, err
 	}

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,27 @@ func TestSeatGuests(t *testing.T) {
 		{"a new spare", []lobby.Guest{new, spare(4)}, 4, 0, 2, 1, []int{5, 4}, 6, 2, nil},
 		{"a spare has not answered", []lobby.Guest{new}, 4, 0, 2, 1, []int{-1}, 0, 0, nil},
 	} {
-		s := seatGuests(tc.guests, tc.workers, tc.need, tc.spares, tc.waiting)
+		s := seatGuests(tc.guests, nil, tc.workers, tc.need, tc.spares, tc.waiting)
 		require.Equal(t, &lobby.Seats{Ranks: tc.ranks, Size: tc.size, Spares: tc.waits, Fresh: tc.fresh}, s, tc.name)
 	}
+	s := seatGuests([]lobby.Guest{new, new, spare(2)}, []string{"no way", "", ""}, 2, 2, 1, 1)
+	require.Equal(t, &lobby.Seats{Ranks: []int{-1, 3, 2}, Size: 4, Fresh: []int{2, 3}, Unmet: []string{"no way", "", ""}}, s)
+	s = seatGuests([]lobby.Guest{new}, []string{"no way"}, 2, 1, 0, 0)
+	require.Equal(t, &lobby.Seats{Ranks: []int{-1}, Unmet: []string{"no way"}}, s, "nobody can come")
+}
+
+// A process of an earlier meeting, or without the job's secret, does not know the secret of this one.
+func TestMeetingSecret(t *testing.T) {
+	t.Setenv("GOCCL_SECRET", "")
+	secret := func(g int64, of string) string {
+		s, err := (&meeting{g: g, seats: &lobby.Seats{Secret: []byte(of)}}).secret()
+		require.NoError(t, err)
+		return string(s)
+	}
+	all := []string{secret(1, "a"), secret(2, "a"), secret(1, "b")}
+	require.Equal(t, all[0], secret(1, "a"))
+	t.Setenv("GOCCL_SECRET", "a secret that is long enough for anybody")
+	all = append(all, secret(1, "a"))
+	slices.Sort(all)
+	require.Len(t, slices.Compact(all), 4)
 }

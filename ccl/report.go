@@ -243,7 +243,7 @@ func (r reporter) pictureText(all []status.Status) []string {
 // failure logs this rank's last calls, and writes them where GOCCL_TRACE says.
 func (r reporter) failure(e *Error) {
 	c := r.c
-	if c.opt.hidden {
+	if c.opt.pool != nil {
 		return
 	}
 	level := slog.LevelWarn

@@ -330,6 +330,11 @@ func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster,
 			return nil, f
 		}
 		local, locals := r.place(r.world, r.number)
+		if r.opt.born > 0 || m.backend() != "" { // ranks have come later than others
+			if f := (vote{ctx, child}).freeDevice(&opt, local, locals); f != nil {
+				return nil, f
+			}
+		}
 		return openLibraryAt(ctx, child, &opt, local, locals)
 	})
 	if f != nil {

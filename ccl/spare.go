@@ -82,8 +82,8 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 	po := o
 	po.Backend, po.Device, po.Staged, po.Hints, po.RankOrder = "cpu", nil, false, Hints{}, false
 	po.Timeout = -1 // a spare waits for as long as it takes; Replace has a limit of its own
-	po.hidden = true
-	po.Name, po.OnCall, po.OnFailure = poolName, nil, func(e *Error) { r.poolFailed(e) }
+	po.pool = r
+	po.Name, po.OnCall, po.OnFailure = poolName, nil, r.poolFailed
 	pool, f := newComm(po, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) { return world(eo, poolName) }, func(eng *cpu.Comm) (*library, *call.Fault) { return onCPU(eng), nil })
 	if f != nil {
 		return nil, f
@@ -156,6 +156,7 @@ func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
 		return c, nil
 	}
 	if out == over {
+		r.sayUnused()
 		f = &call.Fault{Code: unusedHere, Peer: -1, Err: fmt.Errorf("spare %d of %d was not needed: the job has ended", r.world-r.workers+1, r.spares)}
 	}
 	r.leave(nil, f)
@@ -231,7 +232,7 @@ func (r *reserve) leave(c *Comm, why error) {
 	r.closing.Wait()
 }
 
-// poolFailed tells people that a spare is lost, which fails no call: one rank of each host does.
+// poolFailed is what becomes of the first loss in a pool; lost hears of those that follow before there is another pool.
 func (r *reserve) poolFailed(e *Error) {
 	if e.Code != ErrRankLost || e.Peer < 0 {
 		return
@@ -240,13 +241,19 @@ func (r *reserve) poolFailed(e *Error) {
 	if e.World != nil {
 		w = e.World[e.Peer]
 	}
+	r.lost(w, e.Err)
+}
+
+// lost tells people that rank w of the job is lost, if that is a spare that waits, which fails no call: one rank of each host does.
+func (r *reserve) lost(w int, why error) {
 	r.mu.Lock()
-	pool, waits, left := r.pool, slices.Contains(r.seats.waiting, w), len(r.seats.waiting)-1
+	pool, waits := r.pool, slices.Contains(r.seats.waiting, w)
 	r.mu.Unlock()
 	if !waits || !pool.eng.Control().Standing.TellsOfWorld(w) {
 		return
 	}
-	r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it", w-r.workers+1, r.spares, w, e.Err, left, plural(left)))
+	left := r.waiting()
+	r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it", w-r.workers+1, r.spares, w, why, left, plural(left)))
 }
 
 // Fresh lists the ranks of c that came as spares and have not the state of the others yet, in
@@ -280,6 +287,11 @@ func (c *Comm) Waiting() int {
 	if r == nil {
 		return 0
 	}
+	return r.waiting()
+}
+
+// waiting is how many spares wait, as far as this rank knows.
+func (r *reserve) waiting() int {
 	r.mu.Lock()
 	pool, waiting := r.pool, r.seats.waiting
 	r.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,14 +39,15 @@ func TestSpareProcess(t *testing.T) {
 			how, after = one[0], time.Duration(n)*time.Microsecond
 		}
 	}
-	begun := filepath.Join(os.Getenv("CCL_TEST_DIR"), "begun")
+	dir, waiting := os.Getenv("CCL_TEST_DIR"), strings.Count(plan, "w") // of spares that are lost as they wait
+	begun := filepath.Join(dir, "begun")
 	if how == 'w' { // as it waits
 		go func() {
 			until(t, "the others have not begun", func() bool { _, err := os.Stat(begun); return err == nil })
 			killSelf()
 		}()
 	}
-	c, err := ccl.Join(ctx, nil)
+	c, err := ccl.Join(ctx, &ccl.Options{Log: slog.New(tellsIn{slog.NewTextHandler(os.Stderr, nil), dir})})
 	if errors.Is(err, ccl.ErrUnused) {
 		fmt.Printf("rank %s: unused\n", me)
 		return
@@ -58,13 +60,15 @@ func TestSpareProcess(t *testing.T) {
 	last, rounds := healed(ctx, t, c, 40, trouble{
 		step: func(c *ccl.Comm, step int) {
 			switch {
-			case step == 30 && strings.Contains(plan, "w"):
+			case step == 30 && waiting > 0:
 				assert.NoError(t, os.WriteFile(begun, nil, 0o600))
-				until(t, "the loss of a spare is not heard of", func() bool { return c.Waiting() < spares })
+				until(t, "the loss of a spare is not heard of", func() bool { return c.Waiting() == spares-waiting && files(dir, "told-*") == waiting })
 			case how == 'j', how == 'r' && c.Fresh() != nil:
 				if time.Sleep(time.Millisecond); step > 35 { // where the timer is late
 					killSelf()
 				}
+			case how == 'l' && step == 35: // later
+				killSelf()
 			case step != 10:
 			case how == 'k': // in no call
 				killSelf()
@@ -84,8 +88,24 @@ func TestSpareProcess(t *testing.T) {
 	fmt.Printf("rank %s: number %d of %v, replacements: %d\n", me, last.Rank(), all, rounds)
 }
 
-// spareProcesses runs 4 workers and spares as processes, of which some are lost, and returns what they say.
-func spareProcesses(t *testing.T, spares, hosts int, plan string) string {
+// tellsIn is a handler of the log, and has a file in dir for each spare whose loss was logged.
+type tellsIn struct {
+	slog.Handler
+	dir string
+}
+
+func (h tellsIn) Handle(ctx context.Context, r slog.Record) error {
+	err := h.Handler.Handle(ctx, r)
+	if _, after, ok := strings.Cut(r.Message, "(world rank "); ok && strings.HasPrefix(r.Message, "ccl: spare ") {
+		rank, _, _ := strings.Cut(after, ")")
+		err = errors.Join(err, os.WriteFile(filepath.Join(h.dir, "told-"+rank), nil, 0o600))
+	}
+	return err
+}
+
+// spareProcesses runs 4 workers and spares as processes, of which some are lost, and returns what they say, and how many
+// spares were not needed.
+func spareProcesses(t *testing.T, spares, hosts int, plan string) (text string, unused int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*long)
 	defer cancel()
@@ -94,7 +114,9 @@ func spareProcesses(t *testing.T, spares, hosts int, plan string) string {
 		Env: append(os.Environ(), "CCL_TEST_SPARE="+plan, "CCL_TEST_DIR="+t.TempDir(), fmt.Sprintf("GOCCL_SPARES=%d", spares), "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
 	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
 	require.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error|FAIL`), out.String())
-	return out.String()
+	var e *boot.ExitError
+	require.ErrorAs(t, err, &e, out.String())
+	return out.String(), e.Unused
 }
 
 // Processes are killed at any point: before a call, in one, at once, in the replacement, as they are restored, while they wait. The
@@ -105,7 +127,7 @@ func TestReplaceAfterKills(t *testing.T) {
 		plan   string
 		unused int
 	}{
-		{1, "k2", 0}, {1, "k0", 0}, {1, "c1:200", 0}, {1, "w4", 0}, {2, "w5", 1},
+		{1, "k2", 0}, {1, "k0", 0}, {1, "c1:200", 0}, {1, "w4", 0}, {2, "w5", 1}, {2, "w4,w5", 0}, {2, "w4,l1", 0},
 		{2, "k1,k3", 0}, {2, "k0,k2", 0}, {2, "k3", 1}, {2, "k2,j4:0", 0}, {2, "k2,j4:300", 0},
 		{2, "k2,r0:0", 0}, {2, "k2,r0:1000", 0}, {2, "k1,r3:300", 0}, {2, "k1,r3:3000", 0}, {2, "k1,r0:8000", 0},
 	} {
@@ -114,18 +136,23 @@ func TestReplaceAfterKills(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s of 4+%d on %d hosts", tc.plan, tc.spares, max(hosts, 1)), func(t *testing.T) {
-				text := spareProcesses(t, tc.spares, hosts, tc.plan)
+				text, unused := spareProcesses(t, tc.spares, hosts, tc.plan)
 				for n := range 4 {
 					require.Regexp(t, fmt.Sprintf(`rank \d: number %d of \[0 1 2 3\], replacements: \d`, n), text)
 				}
 				require.Equal(t, 4, strings.Count(text, ": number "), text)
-				if strings.HasPrefix(tc.plan, "w") { // no call fails for a spare: one rank of each host tells
-					require.Equal(t, 4, strings.Count(text, "replacements: 0"), text)
-					told := strings.Count(text, fmt.Sprintf("spare %d of %d (world rank %d) lost: ", tc.spares, tc.spares, 3+tc.spares))
-					require.GreaterOrEqual(t, told, 1, text)
-					require.LessOrEqual(t, told, max(hosts, 1), text)
+				for _, one := range strings.Split(tc.plan, ",") { // no call fails for a spare: one rank of each host tells, of each
+					if one[0] == 'w' {
+						if !strings.Contains(tc.plan, "l") {
+							require.Equal(t, 4, strings.Count(text, "replacements: 0"), text)
+						}
+						told := strings.Count(text, fmt.Sprintf("spare %d of %d (world rank %s) lost: ", one[1]-'3', tc.spares, one[1:]))
+						require.GreaterOrEqual(t, told, 1, text)
+						require.LessOrEqual(t, told, max(hosts, 1), text)
+					}
 				}
 				require.Equal(t, tc.unused, strings.Count(text, ": unused"), text)
+				require.Equal(t, tc.unused, unused, "as the launcher has it: %s", text)
 			})
 		}
 	}

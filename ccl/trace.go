@@ -131,7 +131,7 @@ func traceDir() string { return environ.Trace.Get() }
 func (r reporter) writeTrace(why string, e *Error) {
 	c := r.c
 	dir := traceDir()
-	if dir == "" || c.opt.hidden {
+	if dir == "" || c.opt.pool != nil {
 		return
 	}
 	l := r.line(why)

@@ -13,11 +13,12 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// blamed is the pipe into which the ranks write whom their failures name. It is read once all have ended: what does
+// blamed is the pipe into which the ranks write whom their failures name, and spares that they were not needed. It is read once all have ended: what does
 // not fit into it is lost, and the votes that fit are enough.
 type blamed struct {
 	r, w  *os.File
 	inode uint64
+	said  []byte // what was in it
 }
 
 // newBlamed is nil where there are no more descriptors: the job does without.
@@ -56,10 +57,22 @@ func (b *blamed) rank(size int) (rank int, ok bool) {
 	if b == nil {
 		return 0, false
 	}
-	var text []byte
+	return blame.Most(b.text(), size)
+}
+
+// unused says which of size ranks were spares that nobody needed, as they say.
+func (b *blamed) unused(size int) []bool {
+	if b == nil {
+		return make([]bool, size)
+	}
+	return blame.AreUnused(b.text(), size)
+}
+
+// text is all that was written by now.
+func (b *blamed) text() []byte {
 	fd := int(b.r.Fd())
 	if syscall.SetNonblock(fd, true) != nil { // w is open here: the end of what there is must not be waited for
-		return 0, false
+		return b.said
 	}
 	for buf := make([]byte, 4096); ; {
 		n, err := syscall.Read(fd, buf)
@@ -67,9 +80,9 @@ func (b *blamed) rank(size int) (rank int, ok bool) {
 			continue
 		}
 		if n <= 0 {
-			return blame.Most(text, size)
+			return b.said
 		}
-		text = append(text, buf[:n]...)
+		b.said = append(b.said, buf[:n]...)
 	}
 }
 

@@ -36,8 +36,10 @@ type dialer struct {
 	self  join
 	find  func() (point, error) // asked again for each try: what is written in a file may be old
 	fixed bool                  // the user gave the address: a refusal there is final
+	limit time.Duration         // after which it gives up where no connection was made; 0: when ctx ends
 	door  openDoor              // of a relay
 
+	made     atomic.Bool            // a connection was
 	astray   atomic.Bool            // the relay to which rank 0 sent this rank was not reached
 	stranger atomic.Pointer[string] // an address that takes connections, but does not answer as goccl
 	untold   sync.Once              // a peer answered whose process the kernel does not tell
@@ -75,6 +77,9 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 		if until, ok := ctx.Deadline(); telling(err) == 3 || ctx.Err() == nil && !(ok && time.Now().After(until)) {
 			last = err
 		}
+		if f.limit > 0 && !f.made.Load() && time.Since(began) > f.limit {
+			return nil, p, f.notFound(place, time.Since(began), last)
+		}
 		// The jitter keeps a thousand hosts from knocking all at once.
 		select {
 		case <-ctx.Done():
@@ -104,6 +109,11 @@ func (f *dialer) unreachable(ctx context.Context, place string, after time.Durat
 		e.Err = ctx.Err()
 		return e
 	}
+	return f.notFound(place, after, last)
+}
+
+// notFound is the error after that time, in which rank 0 was not found. Missing is rank 0 alone.
+func (f *dialer) notFound(place string, after time.Duration, last error) *Error {
 	if place == "" {
 		place = "its host"
 	}
@@ -242,6 +252,9 @@ func (f *dialer) reach(ctx context.Context, network, addr string, secret []byte)
 	conn, err := d.DialContext(ctx, network, addr)
 	if err != nil {
 		return found{err: err}
+	}
+	if network == "tcp" {
+		f.made.Store(true)
 	}
 	hello := f.self
 	if f.door != nil && network == "tcp" {

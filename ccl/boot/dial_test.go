@@ -149,6 +149,25 @@ func TestDialFails(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// A rank with a limit gives up after it where it makes no connection, and looks on where it makes one.
+func TestDialLimit(t *testing.T) {
+	for addr, tries := range map[string]int{closedPort(t): 1, web(t): 2} {
+		ctx, n := &untilAgain{Context: context.Background(), passed: make(chan struct{})}, 0
+		f := &dialer{job: "job", self: selfJoin(1, 2), fixed: true, limit: 1, find: func() (point, error) {
+			n++
+			ctx.again()
+			return point{network: "tcp", addrs: []string{addr}, secret: []byte("s")}, nil
+		}}
+		_, _, err := f.dial(ctx)
+		require.ErrorIs(t, err, Timeout)
+		require.ErrorContains(t, err, "rank 0 was not found at "+addr)
+		var e *Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, []int{0}, e.Missing)
+		require.Equal(t, tries, n)
+	}
+}
+
 // A connection that the deadline cuts off before it is made says nothing of who listens there.
 func TestCutOffDialMeetsNobody(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)

@@ -23,6 +23,7 @@ type joinConfig struct {
 	secret     []byte // known beforehand; nil: none, or found with rank 0
 	hostID     string
 	limit      time.Duration
+	reach      time.Duration // see dialer
 
 	find   func() (point, error)                               // where rank 0 is
 	fixed  bool                                                // see dialer
@@ -91,7 +92,7 @@ func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
 
 // enter is join on the other ranks.
 func (m *joinConfig) enter(ctx context.Context, b *Boot) error {
-	f := &dialer{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed}
+	f := &dialer{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed, limit: m.reach}
 	if err := m.connect(ctx, b, f); err != nil {
 		return err
 	}

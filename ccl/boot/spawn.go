@@ -67,6 +67,9 @@ type ExitError struct {
 	Signal os.Signal
 	// Well is how many ranks ended with exit code 0. With KeepGoing these have survived the failure.
 	Well int
+	// Unused is how many of these were spares that the job has not needed: ccl.Join has returned
+	// ccl.ErrUnused there. It is 0 on systems other than Unix.
+	Unused int
 	// Failed is how many ranks failed, this one included, and not those that a signal of Spawn ended.
 	Failed int
 	// Stopped is how many ranks Spawn has ended because of the failure.
@@ -153,7 +156,7 @@ func spawnAt(ctx context.Context, c Command, p tempo) error {
 	defer again.close()
 	s := &spawn{
 		Command: c, root: root, logs: make([]*rankLog, c.N), ranks: make([]*exec.Cmd, c.N), again: again,
-		exits: make(chan exit), tally: tally{ended: make([]bool, c.N), failed: make([]*ExitError, c.N)}, sent: map[os.Signal]bool{},
+		exits: make(chan exit), tally: tally{ended: make([]bool, c.N), well: make([]bool, c.N), failed: make([]*ExitError, c.N)}, sent: map[os.Signal]bool{},
 	}
 	if err := s.openLogs(); err != nil {
 		return err
@@ -183,7 +186,7 @@ type spawn struct {
 // tally is how ranks have ended.
 type tally struct {
 	ended  []bool       // by rank
-	well   int          // so many ended with exit code 0
+	well   []bool       // by rank: those that ended with exit code 0
 	cause  *ExitError   // the first failure
 	failed []*ExitError // by rank, those that ended by themselves
 }
@@ -293,7 +296,6 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 			cmd.ExtraFiles = []*os.File{root}
 			cmd.Env = append(cmd.Env, environ.RootFD.Set("3"))
 		}
-		cmd.ExtraFiles, cmd.Env = s.names.pass(cmd.ExtraFiles, cmd.Env)
 		if r == 0 && s.Stdin != nil {
 			if feed, err = input(cmd, s.Stdin); err != nil {
 				return fault(System, "rank 0's standard input cannot be set up: %v", err)
@@ -303,6 +305,7 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 			s.root.Close() // it cannot be passed on: rank 0 opens it anew
 		}
 	}
+	cmd.ExtraFiles, cmd.Env = s.names.pass(cmd.ExtraFiles, cmd.Env)
 	if err := cmd.Start(); err != nil {
 		return fault(System, "rank %d cannot be started: %v", r, err)
 	}
@@ -357,7 +360,7 @@ func (s *spawn) note(e exit) bool {
 	var x *ExitError
 	switch {
 	case state.Success() && (s.again == nil || s.again.belongs(e.rank)):
-		s.tally.well++
+		s.tally.well[e.rank] = true
 		s.tally.failed[e.rank] = nil // one before it may have
 	case state.Success(): // a newcomer that the job has not taken in
 	default:
@@ -404,7 +407,15 @@ func (s *spawn) fault() *ExitError {
 			x.named = rank + 1
 		}
 	}
-	x.Well, x.Failed = s.tally.well, 0
+	x.Well, x.Unused, x.Failed = 0, 0, 0
+	for rank, unused := range s.names.unused(s.N) {
+		if s.tally.well[rank] {
+			x.Well++
+			if unused {
+				x.Unused++
+			}
+		}
+	}
 	for _, other := range s.tally.failed {
 		if other != nil {
 			x.Failed++

@@ -24,6 +24,9 @@ type TCPOptions struct {
 	// HostID decides which ranks share a host: those with the same value. With "", those that find
 	// each other there.
 	HostID string
+	// Reach is how long a rank tries to connect where nothing listens at Root, or its packets are
+	// dropped. 0 means as long as it may take in all.
+	Reach time.Duration
 	// Listener is where rank 0 listens, if it does so already. It is closed with the bootstrap. Root
 	// is its address.
 	Listener net.Listener
@@ -43,7 +46,7 @@ func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot
 	if o == nil {
 		o = &TCPOptions{}
 	}
-	m := &joinConfig{job: o.Job, rank: rank, size: size, secret: o.Secret, hostID: o.HostID}
+	m := &joinConfig{job: o.Job, rank: rank, size: size, secret: o.Secret, hostID: o.HostID, reach: o.Reach}
 	if err := m.check(); err != nil {
 		return nil, err
 	}

@@ -1,12 +1,15 @@
-// Package blame tells the launcher on this host which rank the ranks hold to be the cause of a failure.
+// Package blame tells the launcher on this host which rank the ranks hold to be the cause of a failure, and which of them were spares
+// that nobody needed.
 //
 // The rank that ends first is seldom the one at fault: what calls Abort, or panics, may take its time to end, while
 // the others have their errors and go. So boot.Spawn gives its ranks a pipe, and a rank whose Comm fails writes down
-// there whom its error names. Spawn reads it when all have ended.
+// there whom its error names. Spawn reads it when all have ended. A spare that hears that the job has ended without it says
+// that there, too: it has ended well, but has done none of the work.
 package blame
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,6 +26,34 @@ func Name(rank int) {
 	if text := environ.BlameFD.Get(); text != "" && !told.Swap(true) {
 		write(text, strconv.Itoa(rank)+"\n")
 	}
+}
+
+// Unused tells the launcher that this process was a spare that the job has not needed.
+func Unused() {
+	text := environ.BlameFD.Get()
+	place := environ.Rank.Text(os.Getenv)
+	if id := environ.Newcomer.Get(); id != "" { // the place in which it was started, and which time
+		place, _, _ = strings.Cut(id, ".")
+	}
+	if rank, err := strconv.Atoi(place); text != "" && err == nil {
+		write(text, unused+strconv.Itoa(rank)+"\n")
+	}
+}
+
+// unused is how the line of a spare begins that nobody needed. Its place among the launcher's processes follows.
+const unused = "unused "
+
+// AreUnused says which of size processes have been spares that nobody needed, by the lines of text.
+func AreUnused(text []byte, size int) []bool {
+	are := make([]bool, size)
+	for line := range strings.Lines(string(text)) {
+		place, ok := strings.CutPrefix(line, unused)
+		n, err := strconv.Atoi(strings.TrimSuffix(place, "\n"))
+		if ok && err == nil && n >= 0 && n < size && strings.HasSuffix(line, "\n") {
+			are[n] = true
+		}
+	}
+	return are
 }
 
 // Value is what environ.BlameFD holds for the pipe with that descriptor in the rank. Its inode tells it from another

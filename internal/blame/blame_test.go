@@ -27,6 +27,19 @@ func TestMost(t *testing.T) {
 	}
 }
 
+func TestAreUnused(t *testing.T) {
+	for text, want := range map[string][]bool{
+		"":                                  {false, false, false},
+		"1\nunused 1\nunused 1\n2\n":        {false, true, false},
+		"unused 2\nunused 0\n":              {true, false, true},
+		"unused 3\nunused -1\nunused x\n":   {false, false, false},
+		"unused 1":                          {false, false, false}, // cut off
+		"unused\nunused 1 \nunusedunused 1": {false, false, false},
+	} {
+		require.Equal(t, want, AreUnused([]byte(text), 3), "%q", text)
+	}
+}
+
 func TestValue(t *testing.T) {
 	fd, inode, ok := parse(Value(4, 1<<60))
 	require.True(t, ok)
@@ -40,11 +53,14 @@ func TestValue(t *testing.T) {
 
 // Whatever stands in the pipe, the rank is one of the job.
 func FuzzMost(f *testing.F) {
-	f.Add([]byte("1\n2\n"), 3)
+	f.Add([]byte("1\n2\nunused 2\n"), 3)
 	f.Fuzz(func(t *testing.T, text []byte, size int) {
 		size = min(max(size, 0), 1000)
 		if rank, ok := Most(text, size); ok && (rank < 0 || rank >= size) {
 			t.Fatal(rank)
+		}
+		if n := len(AreUnused(text, size)); n != size {
+			t.Fatal(n)
 		}
 	})
 }

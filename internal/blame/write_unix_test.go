@@ -36,10 +36,15 @@ func TestName(t *testing.T) {
 	t.Setenv(environ.BlameFD.Name, Value(int(w.Fd()), uint64(st.Ino)))
 	Name(3)
 	Name(2)
+	Unused() // in no place of a launcher's
+	t.Setenv(environ.Rank.Name, "4")
+	Unused()
+	t.Setenv(environ.Newcomer.Name, "5.2") // in the place of rank 5
+	Unused()
 	require.NoError(t, w.Close())
-	text := make([]byte, 10)
+	text := make([]byte, 100)
 	n, err := r.Read(text)
 	require.NoError(t, err)
-	require.Equal(t, "3\n", string(text[:n]))
+	require.Equal(t, "3\nunused 4\nunused 5\n", string(text[:n]))
 	told.Store(false)
 }

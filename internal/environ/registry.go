@@ -17,7 +17,7 @@ var (
 	RootFD = count(Var{Name: "GOCCL_ROOT_FD", Group: Job, By: "boot", Takes: "a descriptor", Default: "none",
 		Help: "where rank 0 listens. `boot.Spawn` sets it"})
 	BlameFD = text(Var{Name: "GOCCL_BLAME_FD", Group: Job, By: "ccl", Takes: "a descriptor and an inode", Default: "none",
-		Help: "a pipe into which a rank writes which rank its failure names. `boot.Spawn` sets it"})
+		Help: "a pipe into which a rank writes which rank its failure names, and a spare that it was not needed. `boot.Spawn` sets it"})
 	Store = text(Var{Name: "GOCCL_STORE", Group: Job, By: "boot", Takes: "a directory", Default: "none",
 		Help: "a directory that all ranks share, in which rank 0 says where it is"})
 	Hall = text(Var{Name: "GOCCL_HALL", Group: Job, By: "boot, ccl", Takes: "host:port or a directory", Default: "none; `bench launch -restart` sets it",
@@ -127,7 +127,7 @@ var _ = []*Value[string]{
 	forTest("GOCCL_LAB_SHARED", "test/lab/run.sh", "a directory that all hosts of the lab see. Default: `/var/lib`"),
 	forTest("GOCCL_LAB_LIMIT", "test/lab/run.sh", "seconds for a case. Default: 90"),
 	forTest("GOCCL_FAULTS_INSIDE", "test/faults", ""),
-	forTest("GOCCL_FAULTS_NET", "test/faults", ""), forTest("GOCCL_FAULTS_PART", "test/faults", ""),
+	forTest("GOCCL_FAULTS_NET", "test/faults", ""), forTest("GOCCL_FAULTS_GROW", "test/faults", ""), forTest("GOCCL_FAULTS_PART", "test/faults", ""),
 	forTest("GOCCL_PROMISES_PART", "test/promises", ""), forTest("GOCCL_CKPT_CHILD", "train/ckpt", ""),
 	forTest("GOCCL_CKPT_LOST", "train/ckpt", ""), forTest("GOCCL_CKPT_RESUME", "train/ckpt", ""),
 	forTest("GOCCL_ZERO_TEST_DIR", "train/zero", ""), forTest("GOCCL_MPI_SCENE", "mpi, test/mpi", ""),

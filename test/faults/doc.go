@@ -4,5 +4,5 @@
 // half a job.
 //
 // test/lab/faults.sh does the same with the network between hosts: loss, delay, partition; and
-// test/lab/spares.sh with that of a job with spares.
+// test/lab/spares.sh with that of a job with spares, and of one that grows.
 package faults

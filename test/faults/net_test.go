@@ -67,6 +67,7 @@ func TestNetSpare(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
+	fmt.Printf("pid %d\n", os.Getpid())
 	began := time.Now()
 	c, err := ccl.Join(ctx, &ccl.Options{Spares: 2, PeerTimeout: time.Duration(peer) * time.Second})
 	if errors.Is(err, ccl.ErrUnused) {
@@ -85,7 +86,7 @@ func TestNetSpare(t *testing.T) {
 		}
 		if err = ccl.AllReduce(ctx, c, sum, sum, ccl.Sum); err == nil { // all end at the same call
 			if require.Equal(t, 1<<c.Size()-1, sum[0]); calls == 0 {
-				fmt.Printf("calling as rank %d of %d, fresh %v, pid %d\n", c.Rank(), c.Size(), c.Fresh(), os.Getpid())
+				fmt.Printf("calling as rank %d of %d, fresh %v\n", c.Rank(), c.Size(), c.Fresh())
 			}
 			if last = time.Now(); sum[1] > 0 {
 				break
@@ -104,4 +105,55 @@ func TestNetSpare(t *testing.T) {
 	}
 	c.Close()
 	fmt.Println("done")
+}
+
+// TestNetGrow is what test/lab/spares.sh runs as well: a job that takes in one that comes late, to so many ranks at most, and of whose
+// sides the larger goes on after a loss. All end some seconds after the first one has begun.
+func TestNetGrow(t *testing.T) {
+	peer, err := strconv.Atoi(os.Getenv("GOCCL_FAULTS_NET"))
+	most, merr := strconv.Atoi(os.Getenv("GOCCL_FAULTS_GROW"))
+	if err != nil || merr != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	fmt.Printf("pid %d\n", os.Getpid())
+	began := time.Now()
+	c, err := ccl.Join(ctx, &ccl.Options{PeerTimeout: time.Duration(peer) * time.Second})
+	if err != nil {
+		fmt.Printf("ended: %v\n", err)
+		return
+	}
+	for calls := 0; ; calls++ {
+		sum := []int{1 << c.Rank(), 0}
+		if time.Since(began) > 24*time.Second {
+			sum[1] = 1
+		}
+		next := c
+		if err = ccl.AllReduce(ctx, c, sum, sum, ccl.Sum); err == nil {
+			if require.Equal(t, 1<<c.Size()-1, sum[0]); calls == 0 {
+				fmt.Printf("calling as rank %d of %d, fresh %v\n", c.Rank(), c.Size(), c.Fresh())
+			}
+			if sum[1] > 0 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+			next, err = ccl.Grow(ctx, c, min(c.Size()+1, most))
+		}
+		if err != nil {
+			var failed error
+			if next, failed = c.Shrink(ctx); failed != nil || 2*next.Size() <= c.Size() {
+				fmt.Printf("ended: %v; Shrink: %v, %v\n", err, next, failed)
+				c.Close()
+				return
+			}
+			fmt.Printf("shrunk to %d: %v\n", next.Size(), err)
+		}
+		if next != c {
+			c.Close()
+			c, calls = next, -1
+		}
+	}
+	fmt.Printf("done as rank %d of %d\n", c.Rank(), c.Size())
+	c.Close()
 }

@@ -13,58 +13,17 @@
 #   oneway     only what host 3 sends is lost: the same
 #   unplug     host 3's link goes down: the same
 #   late       host 3 is cut off, and comes back after it was given up: the same
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-net=$here/netlab.sh
-PATH=$PATH:/usr/sbin:/sbin
-peer=2 # PeerTimeout of the job, in seconds
-
-tmp=$(mktemp -d) || exit 1
-pids=()
-cleanup() {
-	[ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
-	[ ${#pids[@]} -eq 0 ] || wait "${pids[@]}" 2>/dev/null
-	"$net" down >/dev/null 2>&1
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
-
-CGO_ENABLED=0 go test -C "$here/../.." -c -o "$tmp/faults.test" ./test/faults || exit 1
-"$net" up 3 >/dev/null || exit 1
-
-# start: three ranks, rank r on host r+1; each writes to $tmp/out.r.
-start() {
-	local r
-	pids=()
-	for r in 0 1 2; do
-		RANK=$r WORLD_SIZE=3 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 GOCCL_SECRET=the-secret-of-the-lab \
-			GOCCL_FAULTS_NET=$peer timeout -k 1 60 "$net" exec $((r + 1)) "$tmp/faults.test" -test.run '^TestNetRank$' >"$tmp/out.$r" 2>&1 &
-		pids+=($!)
-	done
-	for _ in $(seq 100); do
-		[ "$(cat "$tmp"/out.? | grep -c '^calling')" = 3 ] && return
-		sleep 0.1
-	done
-	echo "the job did not start:"
-	cat "$tmp"/out.?
-	return 1
-}
-
-# finish: end the job, or wait for it.
-finish() {
-	wait "${pids[@]}"
-	pids=()
-	"$net" heal
-}
+# shellcheck source=test/lab/ranks.sh
+. "$(dirname "$0")/ranks.sh"
+lab 3
 
 # quiet CASE: nothing may have been reported.
 quiet() {
-	if [ "$(cat "$tmp"/out.? | grep -c '^done')" = 3 ]; then
+	if [ "$(cat "$tmp"/out.* | grep -c '^done')" = 3 ]; then
 		echo "ok   $1"
 	else
 		echo "FAIL $1"
-		cat "$tmp"/out.?
+		cat "$tmp"/out.*
 		failed=1
 	fi
 }
@@ -76,7 +35,7 @@ named() {
 		ms=$(sed -n "s/^lost rank $([ "$r" = 2 ] && echo '[01]' || echo 2) after \([0-9]*\) ms.*/\1/p" "$tmp/out.$r")
 		if [ -z "$ms" ] || [ "$ms" -gt "$limit" ]; then
 			echo "FAIL $1: rank $r"
-			cat "$tmp"/out.?
+			cat "$tmp"/out.*
 			failed=1
 			return
 		fi
@@ -89,7 +48,10 @@ failed=0
 [ $# -gt 0 ] || set -- delay loss partition oneway unplug late
 for c in "$@"; do
 	took=''
-	start || exit 1
+	pids=()
+	rm -f "$tmp"/out.*
+	job 3 TestNetRank
+	until_said calling 3 || exit 1
 	case $c in
 	delay) "$net" delay 3 30 0 10 ;;
 	loss) "$net" loss 3 2 ;;

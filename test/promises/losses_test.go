@@ -28,6 +28,7 @@ import (
 var (
 	kills     = flag.Int("kills", 0, "TestR19SameLosses kills so many ranks; 0: a few")
 	killsFrom = flag.Uint64("kills-from", 0, "TestR19SameLosses begins with this seed")
+	seconds   = flag.Int("second", 0, "TestR19SameLosses makes so many jobs more in which a second rank is killed 0 to 200 ms after the first, and counts them by themselves")
 )
 
 // trained is a layout of 4 ranks of examples/gpt.
@@ -177,15 +178,15 @@ func alive(pid int) bool {
 	return err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
 
-// harms are what a seed does to a job that takes so long: one rank is lost, or two within 200 ms, a spare or not. Two are never a
-// state and its copy.
-func (l trained) harms(seed uint64, long time.Duration) []harm {
+// harms are what a seed does to a job that takes so long: one rank is lost, or two within 200 ms, a spare or not; always two where that
+// is asked for. Two are never a state and its copy.
+func (l trained) harms(seed uint64, long time.Duration, two bool) []harm {
 	r := rand.New(rand.NewPCG(seed, 19))
 	first := harm{r.IntN(4), time.Duration(r.Int64N(int64(long)))}
 	if r.IntN(8) == 0 {
 		first.rank = 4 + r.IntN(2)
 	}
-	if r.IntN(5) < 3 {
+	if r.IntN(5) < 3 && !two {
 		return []harm{first}
 	}
 	second := harm{r.IntN(6), time.Duration(r.Int64N(int64(200 * time.Millisecond)))}
@@ -208,55 +209,84 @@ func TestR19SameLosses(t *testing.T) {
 	default:
 		most, few = 5, 3
 	}
-	dir := t.TempDir()
-	program := filepath.Join(dir, "gpt")
-	out, err := exec.Command("go", "build", "-o", program, "../../examples/gpt").CombinedOutput()
+	j := &lossJobs{t: t, dir: t.TempDir(), layouts: layouts[:few], plain: map[int]gptJob{}}
+	j.program = filepath.Join(j.dir, "gpt")
+	out, err := exec.Command("go", "build", "-o", j.program, "../../examples/gpt").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	plain := map[int]gptJob{}
-	var took []time.Duration
-	jobs, killed, second, bad := 0, 0, 0, 0
-	for seed := *killsFrom; killed < most; seed++ {
-		which := int(seed) % few
-		l := layouts[which]
-		want, ok := plain[which]
-		if !ok {
-			want, err = l.train(t.Context(), program, dir)
-			require.NoError(t, err, l.flags)
-			require.Len(t, want.losses, gptSteps, l.flags)
-			plain[which] = want
-		}
-		harms := l.harms(seed, want.took)
-		got, err := l.train(t.Context(), program, dir, harms...)
-		jobs++
-		killed += got.killed
-		if got.killed == 2 {
-			second++
-		}
-		switch what := fmt.Sprintf("seed %d, %s, %v:", seed, l.flags, harms); {
-		case err != nil:
-			t.Errorf("%s %.4000s", what, err)
-			bad++
-		case strings.Contains(got.said, "from "+dir):
-			t.Errorf("%s it has read a checkpoint:\n%.4000s", what, got.said)
-			bad++
-		case got.twice != nil || !maps.Equal(want.losses, got.losses):
-			t.Errorf("%s other losses; several lines of steps %v:\n%.4000s", what, got.twice, got.said)
-			bad++
-		}
-		for _, m := range inMilliseconds.FindAllStringSubmatch(got.said, -1) {
-			ms, _ := strconv.Atoi(m[1])
-			took = append(took, time.Duration(ms)*time.Millisecond)
-		}
-		if *kills > 0 && jobs%20 == 0 {
-			t.Logf("%d jobs, %d ranks killed, %d bad", jobs, killed, bad)
-		}
-		require.Less(t, bad, 20)
-		require.Less(t, jobs, 10*most, "%d kills: nearly all jobs end before", killed)
+	seed := *killsFrom
+	for ; j.killed < most; seed++ {
+		j.run(seed, false)
+		require.Less(t, j.jobs, 10*most, "%d kills: nearly all jobs end before", j.killed)
 	}
-	middle, largest := spread(took)
-	if bad > 0 {
-		t.Fatalf("%d of %d jobs with %d kills came to another end", bad, jobs, killed)
+	if j.bad == 0 {
+		j.record("ranks of a training run are killed at random, one or two within 200 ms: the losses")
 	}
-	record(t, 19, "R19", "ranks of a training run are killed at random, one or two within 200 ms: the losses", "those of an undisturbed run, to the bit",
-		"the same, %d jobs with %d kills, %d of them with two; whole again after %v, at most %v", jobs, killed, second, middle, largest)
+	second := &lossJobs{t: t, dir: j.dir, program: j.program, layouts: j.layouts, plain: j.plain}
+	for ; second.two < *seconds; seed++ {
+		second.run(seed, true)
+		require.Less(t, second.jobs, 10**seconds, "%d jobs lose two ranks: nearly all end before", second.two)
+	}
+	if second.jobs > 0 && second.bad == 0 {
+		second.record("a second rank is killed 0 to 200 ms after the first: the losses")
+	}
+	if bad := j.bad + second.bad; bad > 0 {
+		t.Fatalf("%d of %d jobs with %d kills came to another end", bad, j.jobs+second.jobs, j.killed+second.killed)
+	}
+}
+
+// lossJobs are jobs in which ranks are killed, and what has come of them.
+type lossJobs struct {
+	t                      *testing.T
+	dir, program           string
+	layouts                []trained
+	plain                  map[int]gptJob // by layout: where nobody is lost
+	took                   []time.Duration
+	jobs, killed, two, bad int // two: in so many jobs two ranks were killed
+}
+
+// run is the job of a seed.
+func (j *lossJobs) run(seed uint64, two bool) {
+	t := j.t
+	which := int(seed % uint64(len(j.layouts)))
+	l := j.layouts[which]
+	want, ok := j.plain[which]
+	if !ok {
+		var err error
+		want, err = l.train(t.Context(), j.program, j.dir)
+		require.NoError(t, err, l.flags)
+		require.Len(t, want.losses, gptSteps, l.flags)
+		j.plain[which] = want
+	}
+	harms := l.harms(seed, want.took, two)
+	got, err := l.train(t.Context(), j.program, j.dir, harms...)
+	j.jobs++
+	j.killed += got.killed
+	if got.killed == 2 {
+		j.two++
+	}
+	switch what := fmt.Sprintf("seed %d, %s, %v:", seed, l.flags, harms); {
+	case err != nil:
+		t.Errorf("%s %.4000s", what, err)
+		j.bad++
+	case strings.Contains(got.said, "from "+j.dir):
+		t.Errorf("%s it has read a checkpoint:\n%.4000s", what, got.said)
+		j.bad++
+	case got.twice != nil || !maps.Equal(want.losses, got.losses):
+		t.Errorf("%s other losses; several lines of steps %v:\n%.4000s", what, got.twice, got.said)
+		j.bad++
+	}
+	for _, m := range inMilliseconds.FindAllStringSubmatch(got.said, -1) {
+		ms, _ := strconv.Atoi(m[1])
+		j.took = append(j.took, time.Duration(ms)*time.Millisecond)
+	}
+	if *kills > 0 && j.jobs%20 == 0 {
+		t.Logf("%d jobs, %d ranks killed, two of them in %d jobs, %d bad", j.jobs, j.killed, j.two, j.bad)
+	}
+	require.Less(t, j.bad, 20)
+}
+
+func (j *lossJobs) record(what string) {
+	middle, largest := spread(j.took)
+	record(j.t, 19, "R19", what, "those of an undisturbed run, to the bit",
+		"the same, %d jobs with %d kills, %d of them with two; whole again after %v, at most %v", j.jobs, j.killed, j.two, middle, largest)
 }

@@ -31,7 +31,8 @@ const end = `The input of bench launch is that of rank 0.
 
 Exit status: that of the rank that failed; with -keep-going 0 if no
 fewer ranks ended well than failed; with -spares or -restart 0 if as many
-ranks as -np says ended well; 2 for bad usage.`
+ranks as -np says ended well, spares that nobody needed not counted; 2 for
+bad usage.`
 
 // parse reads what follows "launch". Without an order the command is over, with that status.
 func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
@@ -120,7 +121,7 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var launcher *Exit
 	switch {
 	case errors.As(err, &rank) && (o.Spares > 0 || o.Restart > 0):
-		if rank.Well >= o.NP-o.Spares {
+		if rank.Well-rank.Unused >= o.NP-o.Spares {
 			return option.Good // lost ranks were replaced, or came back
 		}
 		return max(rank.Code, 1)
@@ -146,13 +147,24 @@ func told(err error) string {
 	case rank.Stopped > 0:
 		return fmt.Sprintf("%v; %s ended because of it (with -keep-going the others go on, which a program that calls Shrink needs)", err, others(rank.Stopped))
 	case rank.Failed > 1 && rank.Well > 0:
-		return fmt.Sprintf("%v%s; %d ranks failed in all, and %d ended well", err, again, rank.Failed, rank.Well)
+		return fmt.Sprintf("%v%s; %d ranks failed in all, and %d ended well%s", err, again, rank.Failed, rank.Well, unused(rank))
 	case rank.Well > 0 && again != "":
-		return fmt.Sprintf("%v%s; %d ended well", err, again, rank.Well)
+		return fmt.Sprintf("%v%s; %d ended well%s", err, again, rank.Well, unused(rank))
 	case rank.Well > 0:
-		return fmt.Sprintf("%v; %s ended well", err, others(rank.Well))
+		return fmt.Sprintf("%v; %s ended well%s", err, others(rank.Well), unused(rank))
 	}
 	return err.Error() + again
+}
+
+// unused says how many of the ranks that ended well have done none of the work.
+func unused(e *boot.ExitError) string {
+	switch e.Unused {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 of them a spare that nobody needed"
+	}
+	return fmt.Sprintf(", %d of them spares that nobody needed", e.Unused)
 }
 
 // times reads like: 3 times

@@ -34,6 +34,8 @@ func reads(t *testing.T, f *os.File) {
 // The status is that of the rank that failed; with -keep-going that of the ranks that have survived it.
 func TestLaunchStatus(t *testing.T) {
 	back := filepath.Join(t.TempDir(), "back")
+	// What ccl does in the last rank, a spare that has waited to the end.
+	const unused = "[ $((GOCCL_RANK + 1)) = $GOCCL_SIZE ] && eval \"echo unused $GOCCL_RANK >&${GOCCL_BLAME_FD%%:*}\"; "
 	const rank1Fails, othersWait = "[ $GOCCL_RANK = 1 ] && exit 7; ", "exec sleep 100"
 	for _, tc := range []struct {
 		name, script string
@@ -50,6 +52,8 @@ func TestLaunchStatus(t *testing.T) {
 		{"one is killed, the others go on", "[ $GOCCL_RANK = 1 ] && kill -9 $$; exit 0", []string{"-keep-going"}, 0, "bench launch: rank 1 was ended by a signal: killed; 2 other ranks ended well\n"},
 		{"one is killed, a spare ends well in its place", "[ $GOCCL_RANK = 1 ] && kill -9 $$; exit 0", []string{"-spares", "1"}, 0, "bench launch: rank 1 was ended by a signal: killed; 3 other ranks ended well\n"},
 		{"a spare that is not needed fails", "[ $GOCCL_RANK = 3 ] && exit 5; exit 0", []string{"-spares", "1"}, 0, "bench launch: rank 3 exited with code 5; 3 other ranks ended well\n"},
+		{"one fails in the end, and the spare, which ends well, was not needed", "[ $GOCCL_RANK = 1 ] && exit 7; " + unused + "exit 0", []string{"-spares", "1"}, 7, "bench launch: rank 1 exited with code 7; 3 other ranks ended well, 1 of them a spare that nobody needed\n"},
+		{"one of two spares was not needed", "[ $GOCCL_RANK = 1 ] && kill -9 $$; " + unused + "exit 0", []string{"-spares", "2"}, 0, "bench launch: rank 1 was ended by a signal: killed; 4 other ranks ended well, 1 of them a spare that nobody needed\n"},
 		{"more fail than there are spares", "[ $GOCCL_RANK -lt 2 ] && exit 6; exit $((GOCCL_SPARES-1))", []string{"-spares", "1"}, 6, "exited with code 6; 2 ranks failed in all, and 2 ended well\n"},
 		{"one is killed, and its newcomer is not taken in", "[ \"$GOCCL_RANK\" = 1 ] && kill -9 $$; [ \"$GOCCL_NEWCOMER\" ] && exec touch " + back + "; until [ -e " + back + " ]; do sleep 0.01; done", []string{"-restart", "1"}, 1,
 			"rank 1 was ended by a signal: killed; it is started again at once, for the 1st time in a row\nbench launch: rank 1 was ended by a signal: killed; ranks were started again once; 2 ended well\n"},

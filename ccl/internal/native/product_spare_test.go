@@ -60,15 +60,14 @@ func TestProductSpareProcess(t *testing.T) {
 	require.Equal(t, name, c.Backend())
 	require.NoError(t, onDevice(ctx, c, rt, 3, nil))
 	require.NoError(t, ccl.Barrier(ctx, c))
-	p := c.Place()
-	fmt.Printf("rank %s: number %d of %d, device %d, fresh %v\n", os.Getenv("GOCCL_RANK"), c.Rank(), c.Size(), p.Local, c.Fresh())
+	fmt.Printf("rank %s: number %d of %d, device %d, fresh %v\n", os.Getenv("GOCCL_RANK"), c.Rank(), c.Size(), c.Place().Device, c.Fresh())
 }
 
-// onDevice makes sums of what each rank's number is on the device with the rank's place on its host, until one fails. later, if there
+// onDevice makes sums of what each rank's number is on the rank's device, until one fails. later, if there
 // is one, is called while a call is under way.
 func onDevice(ctx context.Context, c *ccl.Comm, rt *gpu.Runtime, sums int, later func()) error {
-	p, n := c.Place(), c.Size()
-	d, err := rt.Local(p.Local, p.Locals)
+	n := c.Size()
+	d, err := rt.Device(c.Place().Device)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ type Options struct {
 	Unchecked   bool
 	RankOrder   bool
 	Table       algo.Table        // of choices
-	OnFail      func(*call.Fault) // called once, when the Comm fails
+	OnFail      func(*call.Fault) // called when the Comm fails, and for each loss after that; it must not wait
 	OnSleep     func(*call.Call)  // called by a call that has waited for long, on its goroutine, once
 
 	// What reports need and where they go. All of them may be nil. Busy and Caller are called by the monitor.

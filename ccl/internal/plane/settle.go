@@ -220,8 +220,11 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 		return
 	}
 	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Certain: e.Loss == event.Certain, Err: e.Cause()}
-	if e.Loss == event.Suspected || !c.Standing.outlive(f) {
-		c.FailHere(f)
+	if e.Loss != event.Suspected && c.Standing.outlive(f) {
+		return
+	}
+	if !c.FailHere(f) && c.Hooks.OnFail != nil {
+		c.Hooks.OnFail(f)
 	}
 }
 

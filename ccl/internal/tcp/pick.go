@@ -28,6 +28,45 @@ func Pick(sel string, toward netip.Addr) (addr netip.Addr, ifname string, err er
 	return pick(sel, toward, ifs, route)
 }
 
+// maxReachable is how many addresses Reachable lists.
+const maxReachable = 8
+
+// Reachable lists the addresses at which other hosts may reach this one, of interfaces that sel allows, in the order in which Pick
+// prefers them.
+func Reachable(sel string) []netip.Addr {
+	ifs, err := interfaces()
+	if err != nil {
+		return nil
+	}
+	return reachable(sel, ifs)
+}
+
+func reachable(sel string, ifs []iface) (list []netip.Addr) {
+	allows, err := parseSelection(sel)
+	if err != nil { // which Pick says
+		return nil
+	}
+	cost := map[netip.Addr]int{}
+	for _, it := range ifs {
+		for _, a := range it.addrs {
+			if it.up && allows(it.name) && a.IsGlobalUnicast() && !slices.Contains(list, a) {
+				list, cost[a] = append(list, a), preference(it, a, netip.Addr{}, netip.Addr{})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b netip.Addr) int { return cost[a] - cost[b] })
+	return list[:min(len(list), maxReachable)]
+}
+
+// Toward is Pick where toward is to be reached: it is an error that this host has no way there.
+func Toward(sel string, toward netip.Addr) (netip.Addr, error) {
+	if _, err := route(toward); err != nil {
+		return netip.Addr{}, err
+	}
+	addr, _, err := Pick(sel, toward)
+	return addr, err
+}
+
 // iface is a network interface, as far as Pick cares.
 type iface struct {
 	name     string

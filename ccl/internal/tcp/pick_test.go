@@ -10,6 +10,31 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
+// What others may reach, the likeliest first: no loopback, nothing of one link alone, nothing that is down.
+func TestReachable(t *testing.T) {
+	addr := netip.MustParseAddr
+	ifs := []iface{
+		{"lo", true, true, []netip.Addr{addr("127.0.0.1"), addr("10.0.0.9")}}, {"docker0", true, false, []netip.Addr{addr("172.17.0.1")}},
+		{"eth0", true, false, []netip.Addr{addr("fe80::1%eth0"), addr("2001:db8::1"), addr("10.0.0.1")}}, {"eth2", false, false, []netip.Addr{addr("10.3.0.1")}},
+		{"eth1", true, false, []netip.Addr{addr("10.1.0.1"), addr("10.0.0.1")}},
+	}
+	for sel, want := range map[string][]netip.Addr{
+		"":        {addr("10.0.0.1"), addr("10.1.0.1"), addr("2001:db8::1"), addr("172.17.0.1"), addr("10.0.0.9")},
+		"eth1":    {addr("10.1.0.1"), addr("10.0.0.1")},
+		"^docker": {addr("10.0.0.1"), addr("10.1.0.1"), addr("2001:db8::1"), addr("10.0.0.9")},
+		"ib":      nil,
+		"^":       nil,
+	} {
+		require.Equal(t, want, reachable(sel, ifs), sel)
+	}
+	var many iface
+	many.up = true
+	for i := range byte(100) {
+		many.addrs = append(many.addrs, netip.AddrFrom4([4]byte{10, 0, 0, i}))
+	}
+	require.Equal(t, many.addrs[:maxReachable], reachable("", []iface{many}))
+}
+
 func TestPickFromTable(t *testing.T) {
 	addr := netip.MustParseAddr
 	lo := iface{"lo", true, true, []netip.Addr{addr("127.0.0.1"), addr("::1")}}

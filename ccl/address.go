@@ -1,0 +1,98 @@
+package ccl
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/lobby"
+)
+
+// Where the ranks of a job that grows meet: at an address of rank 0's host that guests reach, too. The name of the host does not say
+// which: Debian's hosts lead their own name to a loopback address. So guests say which addresses their hosts have, and rank 0 asks the
+// kernel from which of its own it reaches these.
+
+// ways is what a process knows of the networks of its host.
+type ways struct {
+	identity string                                           // of the host, "" where it has none
+	ours     []netip.Addr                                     // its addresses
+	toward   func(to netip.Addr) (from netip.Addr, err error) // the address from which it reaches another
+}
+
+func ourWays() ways {
+	sel := environ.SocketIfname.Get()
+	return ways{shm.HostIdentity(), tcp.Reachable(sel), func(to netip.Addr) (netip.Addr, error) { return tcp.Toward(sel, to) }}
+}
+
+// meetAt is the address at which rank 0 listens. of is the one that the other hosts of its job know, which is invalid where there are
+// none. unmet says of each guest why it cannot come, "" if it can; nil if all can.
+func (n *ways) meetAt(of netip.Addr, guests []lobby.Guest) (at netip.Addr, unmet []string) {
+	if at = of; !at.IsValid() {
+		at = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	for k, g := range guests {
+		if n.identity != "" && bytes.Equal(g.At, []byte(n.identity)) {
+			continue
+		}
+		switch from, err := n.to(g); {
+		case err != nil:
+			if unmet == nil {
+				unmet = make([]string, len(guests))
+			}
+			unmet[k] = err.Error()
+		case from.IsValid() && at.IsLoopback():
+			at = from
+		}
+	}
+	return at, unmet
+}
+
+// to is the address from which this host reaches that of g. It is invalid where the two have the same addresses, as two containers
+// have that share a network.
+func (n *ways) to(g lobby.Guest) (netip.Addr, error) {
+	var none error
+	for _, a := range g.Addrs {
+		if slices.Contains(n.ours, a) {
+			continue
+		}
+		from, err := n.toward(a)
+		if err == nil {
+			return from, nil
+		}
+		none = cmp.Or(none, err)
+	}
+	if none != nil {
+		return netip.Addr{}, fmt.Errorf("rank 0's host (%s) has no way to its host (%s): %w", addrsText(n.ours), addrsText(g.Addrs), none)
+	}
+	return netip.Addr{}, nil
+}
+
+func addrsText(all []netip.Addr) string {
+	if len(all) == 0 {
+		return "no address but loopback"
+	}
+	text := make([]string, len(all))
+	for i, a := range all {
+		text[i] = a.String()
+	}
+	return strings.Join(text, ", ")
+}
+
+// listenAt listens at a port of address at.
+func listenAt(at netip.Addr) (net.Listener, error) {
+	l, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
+	if err != nil && at.IsLoopback() && at.Is4() { // a host with IPv6 alone
+		l, err = net.Listen("tcp", "[::1]:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rank 0 cannot listen for those that are to join: %w", err)
+	}
+	return l, nil
+}
