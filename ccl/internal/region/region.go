@@ -78,8 +78,12 @@ func (g *Region) word(off int) *atomic.Uint64 { return (*atomic.Uint64)(g.at(off
 // Abort is 0 until the Comm has failed on some rank of the host, and then 1 + the first of them.
 func (g *Region) Abort() *atomic.Uint64 { return g.word(0) }
 
-// Left counts the ranks that have closed the Comm.
+// Left counts the ranks that have closed the Comm, with Unsure once one has been counted that may live, and write here yet: see
+// plane.Leave.
 func (g *Region) Left() *atomic.Uint64 { return g.word(128) }
+
+// Unsure is a bit of Left.
+const Unsure uint64 = 1 << 63
 
 // Sleepers is how many ranks of the host sleep until they are rung: see bell.
 func (g *Region) Sleepers() *atomic.Uint64 { return g.word(256) }
@@ -177,6 +181,9 @@ func (g *Region) Records(r int) []call.Record { return unsafe.Slice(g.Call(r, 0)
 // Touches is 1 while r touches the memory of others: see Reach.MayTouch.
 func (g *Region) Touches(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 136) }
 
+// Out is how far r is with leaving this memory, of which it says nothing at first: IsIn, WaitsOut or IsOut. See plane.Leave.
+func (g *Region) Out(r int) *atomic.Uint64 { return g.word(regionHead + r*g.rank + 144) }
+
 // slotOf is r's slot of round, which begins with its flag.
 func (g *Region) slotOf(r int, round uint32) unsafe.Pointer {
 	return unsafe.Add(g.base, regionHead+r*g.rank+g.slots+int(round&(g.Depth-1))*g.slot)
@@ -258,4 +265,11 @@ const (
 	StateOpen uint64 = iota
 	StateClosed
 	StateLeft // closed after a failure: what it was says more
+)
+
+// What a rank says of its leaving.
+const (
+	IsIn     uint64 = 1 + iota // it has the Comm that was split off
+	WaitsOut                   // it writes here no more, and waits for others that may be lost
+	IsOut                      // it is counted in Left, by itself or by another
 )

@@ -48,6 +48,7 @@ func testRegionLayout(t *testing.T, n int) {
 		add("draft", r, unsafe.Pointer(g.word(regionHead+r*g.rank+draftAt)), 24)
 		add("rests", r, unsafe.Pointer(g.Rests(r)), 8)
 		add("row", r, unsafe.Pointer(g.Row(r)), 8)
+		add("out", r, unsafe.Pointer(g.Out(r)), 8)
 		for seq := range uint64(tuning.CallsKept(n)) {
 			add("call", r, unsafe.Pointer(g.Call(r, seq)), recordBytes)
 		}
