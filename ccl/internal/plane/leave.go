@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -14,8 +15,8 @@ import (
 //
 // A rank that is lost counts itself no more, so another does that for it. Region.Out says of each rank whether it has been
 // counted, and is changed by an exchange, so that each is counted once. Which ranks are lost may only be known later. So a rank
-// that closes a Comm that has failed says that it writes there no more, and counts itself when all others have said so, or are
-// gone. Until then the region is there, and with each beat the monitor looks again.
+// that closes a Comm that has failed, where any are, says that it writes there no more, and counts itself when all others have said
+// so, or are gone. Until then the region is there, and with each beat the monitor looks again.
 //
 // A lost rank whose end is not certain may go on, and write there yet. Then the memory is emptied, and its place never used
 // again. A process that is killed between two of these steps leaves the memory of that Comm to the end of the job.
@@ -31,7 +32,7 @@ type Leaver struct {
 	split bool               // the Comm is one of Split
 	made  func() []shm.Place // lists what is to be freed
 
-	failed bool // the Comm has
+	lost   bool // the Comm has failed, and ranks are
 	waits  bool // for others that may be lost
 	last   bool
 	unsure bool
@@ -42,7 +43,10 @@ type Leaver struct {
 // Comm of Split it counts no rank that never had it: the last to leave the Comm that was split does (see orphaned of package cpu).
 func Leave(c *Member, split bool, made func() []shm.Place) *Leaver {
 	g := c.Share.Local
-	l := &Leaver{site: c.Site, host: c.Share.Host, local: g, me: c.Share.Me, split: split, made: made, failed: c.Fate.Cause() != nil}
+	l := &Leaver{site: c.Site, host: c.Share.Host, local: g, me: c.Share.Me, split: split, made: made}
+	if f := c.Fate.Cause(); f != nil {
+		l.lost = f.Code == call.RankLost || c.Site.Job.Losses() > 0
+	}
 	for _, r := range c.Share.Ranks {
 		l.ranks = append(l.ranks, c.Group.World(r))
 	}
@@ -51,7 +55,7 @@ func Leave(c *Member, split bool, made func() []shm.Place) *Leaver {
 		return l
 	}
 	l.place = shm.PlaceAt(g.Off, region.Bytes(g.N))
-	if l.failed && l.host.Shared() {
+	if l.lost && l.host.Shared() {
 		g.Out(l.me).Store(region.WaitsOut)
 		l.waits = !l.isReady()
 	}
@@ -97,7 +101,7 @@ func (l *Leaver) count() {
 	if shared && l.site.Job.IsLost(l.ranks[l.me]) { // others have counted it, or will
 		return
 	}
-	if shared && (l.failed || l.site.Job.Losses() > 0) {
+	if shared && (l.lost || l.site.Job.Losses() > 0) {
 		gone, certain := goneOf(l.site, l.ranks)
 		for r := range l.ranks {
 			if r == l.me || !gone[r] || l.neverIn(l.local.Out(r).Load()) || l.local.Out(r).Swap(region.IsOut) == region.IsOut {

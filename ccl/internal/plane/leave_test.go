@@ -169,6 +169,17 @@ func TestLeaverWaits(t *testing.T) {
 	require.Zero(t, s.leavers.n.Load())
 }
 
+// A Comm that has failed while all ranks are there goes back at once, as one that has not.
+func TestLeaveWithoutLoss(t *testing.T) {
+	c := besideTwo(t)
+	require.True(t, c.FailHere(call.NewFault(call.Timeout, 1, "on purpose")))
+	leaver := Leave(c, false, func() []shm.Place { t.Error("it is not the last"); return nil })
+	require.False(t, leaver.waits)
+	require.EqualValues(t, 1, c.Share.Local.Left().Load())
+	c.Share.Drop()
+	leaver.Free()
+}
+
 // A rank that the others have given up counts nobody: its memory may be another's.
 func TestLeaverThatIsLost(t *testing.T) {
 	c := besideTwo(t)
