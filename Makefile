@@ -213,7 +213,8 @@ chaos: ## CHAOS (10,000) random faults in random jobs, CORNERS (as many) jobs of
 chaos-many: ## MANY (50) of these faults in jobs of RANKS (200) processes (4 GB)
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6RandomFaults$$' -v -args -cases $(MANY) -workers 1 -ranks $(or $(RANKS),200)
 
-soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^5 slices made and freed: nothing grows
+soak: ## 10^8 small and 10^6 mixed collectives, 10^8 messages, 10^5 slices made and freed, 100 ranks killed and replaced: nothing grows
+	CCL_TEST_KILLS=100 go test ./ccl -count=1 -timeout 30m -v -run '^TestReplaceLeavesNoMemory$$'
 	go test ./test/soak -timeout 0 -v -args -small 1e8 -mixed 1e6 -pairs 1e8 -churn 1e5
 
 scale: ## simulate the start, a loss and a Shrink of 120,960 ranks on 10,080 hosts, and print their tables (10 minutes, 8 GB)

@@ -32,8 +32,8 @@ import (
 // finds the processes that wait then. Grow waits for a process that has said that it waits and does not answer for
 // at most a second, once.
 //
-// A new Comm is that of a new job, which meets anew: close c, split the new Comm again, and make
-// memory of MakeSlice anew. It can Replace ranks and Grow. NCCL and RCCL make a new communicator; oneCCL
+// A new Comm is that of a new job, which meets anew: close c, and split the new Comm again. Memory of
+// MakeSlice stays what it is. It can Replace ranks and Grow. NCCL and RCCL make a new communicator; oneCCL
 // and MPI cannot: ErrUnsupported. That is also the answer for a Comm of Split, and where there is no
 // store in which others could wait: see Options.Store.
 //
@@ -75,7 +75,7 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 	if c.lib.device >= 0 { // on which the program has its memory
 		o.Device = &c.lib.device
 	}
-	m := &meeting{store: c.opt.asked.Store, g: p.G, seats: p.Seats, rank: c.Rank(), listener: p.listener, hostID: c.opt.hostID}
+	m := &meeting{store: c.opt.asked.Store, g: p.G, seats: p.Seats, rank: c.Rank(), listener: p.listener, hostID: c.opt.hostID, from: c.eng.Control().Share.Host}
 	limited, cancel := context.WithCancel(ctx)
 	if t := c.opt.Timeout; t > 0 {
 		limited, cancel = context.WithTimeout(ctx, t)

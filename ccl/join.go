@@ -160,7 +160,11 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 	}
 	wire, _ := auth.ParseWire(s.Wire) // which is settled
 	world := func(eo plane.Options, name string) (*cpu.Comm, *call.Fault) {
-		eng, f := cpu.Join(ctx, b, join.Terms{Settings: s.agreed(algorithms), Wire: wire}, eo)
+		terms := join.Terms{Settings: s.agreed(algorithms), Wire: wire}
+		if in != nil {
+			terms.From = in.from
+		}
+		eng, f := cpu.Join(ctx, b, terms, eo)
 		return calledFirst(eng, name), f
 	}
 	if s.Spares > 0 || in != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
@@ -38,6 +39,7 @@ type meeting struct {
 	rank     int
 	listener net.Listener // the lead's
 	hostID   string
+	from     *shm.Host       // the memory of this rank's host in the old job, nil for a newcomer
 	guest    string          // the ID of a newcomer, if a launcher has started it
 	then     context.Context // of what follows the meeting
 	moved    func()          // is called once it counts, unless it is nil
@@ -50,6 +52,7 @@ type meeting struct {
 // arrival is how a rank comes into a job that has grown.
 type arrival struct {
 	g      int64
+	from   *shm.Host                        // see meeting
 	fresh  []int                            // ranks that work, and have not the state
 	settle func(pool *cpu.Comm) *call.Fault // nil if the meeting counts
 	then   context.Context                  // of what follows
@@ -120,7 +123,7 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 	defer b.Close()
 	inject.At("grow.met")
 	m.then = ctx
-	return newWorld(short, b, &o, func() { b.Close() }, &arrival{g: m.g, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
+	return newWorld(short, b, &o, func() { b.Close() }, &arrival{g: m.g, from: m.from, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
 }
 
 // secret is that of the new job: known to those that were told where it meets, and that know the one of the environment, if there is
@@ -270,7 +273,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		moved := false
 		if err == nil {
 			inject.At("guest.called")
-			c, moved, err = attend(ctx, waits, s, g, self(id), environ.HostID.Get(), nil)
+			c, moved, err = attend(ctx, waits, s, g, self(id), environ.HostID.Get(), nil, nil)
 		}
 		var e *Error
 		if errors.As(err, &e) && e.Code == ErrTimeout && slices.Equal(e.Missing, []int{0}) { // the lead, which has seated it
@@ -307,9 +310,10 @@ func passes(e *Error) bool {
 	return false
 }
 
-// attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits ends. leaves is called
-// once the meeting counts, unless it is nil; moved says so: then c or err is what comes of it. An error that is no *Error is the store's.
-func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, leaves func()) (c *Comm, moved bool, err error) {
+// attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits ends. from is the memory
+// of this rank's host, nil for a newcomer. leaves is called once the meeting counts, unless it is nil; moved says so: then c or err is
+// what comes of it. An error that is no *Error is the store's.
+func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, from *shm.Host, leaves func()) (c *Comm, moved bool, err error) {
 	seats, mine, err := lobby.Answer(waits, o.Store, g, me, seatLimit)
 	if no := (*lobby.Unmet)(nil); errors.As(err, &no) {
 		return nil, false, &Error{Code: ErrBackend, Op: "Join", Rank: -1, Peer: -1, Err: err}
@@ -318,7 +322,7 @@ func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, host
 		return nil, false, err
 	}
 	inject.At("guest.seated")
-	m := &meeting{store: o.Store, g: g, seats: seats, rank: mine, hostID: hostID, guest: me.ID, moved: leaves}
+	m := &meeting{store: o.Store, g: g, seats: seats, rank: mine, hostID: hostID, from: from, guest: me.ID, moved: leaves}
 	if o.asked == nil {
 		asked := o
 		o.asked = &asked
@@ -386,7 +390,7 @@ func (r *reserve) follow(ctx context.Context, g int64, leaves func()) (c *Comm, 
 	}()
 	o := *r.opt.asked
 	o.asked, o.Store = r.opt.asked, r.opt.Store
-	c, moved, err := attend(ctx, waits, o, g, me, r.opt.hostID, leaves)
+	c, moved, err := attend(ctx, waits, o, g, me, r.opt.hostID, pool.eng.Control().Share.Host, leaves)
 	if moved && err != nil {
 		var e *Error
 		if !errors.As(err, &e) {

@@ -12,7 +12,8 @@ import (
 // MakeSlice returns n zero elements in memory that all ranks of this host can map, so that calls
 // copy less. All ranks of the host must call it; n may differ. More memory than the host has is
 // refused with ErrBackend. The memory lives until FreeSlice or the end of the process, independent
-// of c. To the Comms of another job it is ordinary memory. Appending beyond the capacity moves the
+// of c. It is the same to the Comms of Replace, Shrink, Split and Grow; to those of a job of its own it
+// is ordinary memory. Appending beyond the capacity moves the
 // slice to ordinary memory. A call that fails concerns only the elements that were its result.
 func MakeSlice[T Element](ctx context.Context, c *Comm, n int) ([]T, error) {
 	const op = "MakeSlice"

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,18 +19,9 @@ import (
 // sharedKiB is how much memory the ranks of this host share.
 func sharedKiB(t testing.TB) int {
 	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	require.NoError(t, err)
-	for _, f := range files {
-		name := "/proc/self/fd/" + f.Name()
-		if l, _ := os.Readlink(name); strings.Contains(l, "memfd:goccl") {
-			var st syscall.Stat_t
-			require.NoError(t, syscall.Stat(name, &st))
-			return int(st.Blocks / 2)
-		}
-	}
-	t.Fatal("there is no memfd")
-	return 0
+	h := holds(t)
+	require.NotZero(t, h.kib, "there is no memfd")
+	return h.kib
 }
 
 // mappings is how often this process has mapped that memory.

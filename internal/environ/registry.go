@@ -53,7 +53,7 @@ var (
 		Help: "how many TCP connections a message of at least 1 MiB takes between two ranks; each carries at least 512 KiB. Set it where the network limits each flow"}, "1 to 16", -1, sockets)
 	Algo = text(Var{Name: "GOCCL_ALGO", Group: Engine, By: "ccl", Takes: "collective=algorithm, with commas between", Default: "a table by size and placement",
 		Help: "algorithms for all sizes, such as `allreduce=ring,broadcast=tree`. It must be the same on all ranks, and counts where a Comm spans hosts"})
-	SHMRead = asked(Var{Name: "GOCCL_SHM_READ", Group: Engine, By: "the CPU engine", Default: "on Intel's CPUs `1` if each rank has a core of its own, else `0`; on AMD's `1` for large blocks that a single rank receives, as in Scatter and AllToAll, else `0`",
+	SHMRead = asked(Var{Name: "GOCCL_SHM_READ", Group: Engine, By: "the CPU engine", Default: "on Intel's CPUs `1` if each rank has a core of its own, else `0`; on AMD's `1` for large blocks that a single rank receives, as in Scatter and AllToAll, else `0`; messages of 64 KiB and more also where ranks share cores",
 		Help: "`1` to read the memory of the host's other processes where that pays and the kernel allows it; `0` to stage. Memory that the kernel lets only its owner read (a driver's, memfd_secret) is copied by its owner, which takes longer"})
 	HugePages = on(Var{Name: "GOCCL_HUGE_PAGES", Group: Engine, By: "the CPU engine", Default: "`1`, on Linux 6.1 and newer, if the system has transparent huge pages `always` or `madvise`",
 		Help: "`0` to leave memory that other processes read, and large results, as they are; `1` collapses them into huge pages"})

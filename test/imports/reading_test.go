@@ -34,9 +34,9 @@ var reading = []struct {
 	{".touch", []string{"reach/offer.go:Write", "reach/read.go:Find"}, "where a Source lies only Read hands out; Write only writes"},
 	{".View", []string{
 		"cpu/comm.go:makeComm", "cpu/comm.go:orphaned", "links/pipegrow.go:makeLarger", "links/pipegrow.go:mapLarger", "links/pipeplace.go:PipeTo", "links/pipeplace.go:PipeFrom",
-		"links/pipeplace.go:PipesOf", "plane/pulse.go:showPulse", "plane/share.go:Map", "plane/share.go:View",
-		"reach/views.go:mapped"},
-		"the engine maps memory of its own; slices of other ranks only package reach"},
+		"links/pipeplace.go:PipesOf", "plane/leave.go:Leave", "plane/pulse.go:showPulse", "plane/share.go:Map", "plane/share.go:View",
+		"reach/views.go:mapped", "shm/slices.go:addPage", "shm/slices.go:Reap"},
+		"the engine maps memory of its own, and ledgers of slices; slices of other ranks only package reach"},
 	{".Map", []string{"links/pipeplace.go:row", "reach/lend.go:request", "rounds/staging.go:memory"}, "the same"},
 }
 

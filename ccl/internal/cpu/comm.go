@@ -37,6 +37,7 @@ type Comm struct {
 	grouped grouped
 	inner   [1]*call.Call // see one
 	splits  uint64
+	split   bool                                // it is one of Split
 	ended   []int                               // see Ended
 	disturb func(*Comm, *call.Call) *call.Fault // see Disturbed
 }
@@ -96,20 +97,14 @@ func (c *Comm) Close() error {
 	c.shrink.Leave(c.shrink.Attempts+1, (*tcp.Node).Forget)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
 	// its memory may be another's at once.
-	last := c.rank.Share.Leave()
-	var made []shm.Place
-	if last {
-		made = memoryOf(c.rank.Share.Host, c.rank.Share.Local)
-		if c.rank.Fate.Cause() == nil {
-			c.rank.Standing.AnnounceClosed()
-		}
+	leaver := plane.Leave(&c.rank, c.split, func() []shm.Place { return memoryOf(c.rank.Share.Host, c.rank.Share.Local) })
+	if leaver.Last() && c.rank.Fate.Cause() == nil {
+		c.rank.Standing.AnnounceClosed()
 	}
 	c.links.Ends.Close()
 	c.rank.Share.Drop()
 	c.mem.Close()
-	for _, at := range made {
-		c.rank.Share.Host.Free(at.Off, int(at.Size))
-	}
+	leaver.Free()
 	c.rank.Site.Job.Leave()
 	return nil
 }
@@ -152,8 +147,13 @@ func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 		return nil
 	}
 	defer h.Drop(shm.PlaceAt(off, region.Bytes(n)))
-	child := region.New(off, mem, n)
-	if int(child.Left().Add(uint64(n-joined))) < n {
+	child, out := region.New(off, mem, n), uint64(0)
+	for r := range n { // those that are lost may have been counted out there
+		if child.Out(r).CompareAndSwap(0, region.IsOut) {
+			out++
+		}
+	}
+	if int(child.Left().Add(out)&^region.Unsure) < n {
 		return nil
 	}
 	return memoryOf(h, child)

@@ -11,7 +11,8 @@
 //  2. Hosts are numbered in the order of their lowest ranks. In a host with several processes, the
 //     one with the lowest rank makes a memfd and opens an abstract Unix socket whose name only the
 //     job's ranks know. One byte a rank tells all whether it could.
-//  3. The other processes receive the memfd there (SCM_RIGHTS). Both ends must belong to the same
+//  3. The other processes receive the memfd there, and that of the host's slices (SCM_RIGHTS). A job
+//     that grows has a new memfd, and takes over that of the slices. Both ends must belong to the same
 //     user (SO_PEERCRED) and know what all ranks said in step 1. A process that finds nobody is on
 //     another host.
 //  4. Allgather of a verdict and, with several hosts, of the address and port where each process

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/shm"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -35,6 +36,8 @@ type maker func(at *plane.Site, topo algo.Topology, rank int, off uint64) (*plan
 type Terms struct {
 	Settings string    // the version and the options that must agree, as name=value pairs separated by semicolons
 	Wire     auth.Wire // one of these: how data travel between hosts
+
+	From *shm.Host // the memory of this rank's host in the job that this one grows out of, nil if there is none; it may differ
 }
 
 // Join makes the Comm of all ranks of a job; peer is Options.PeerTimeout.
@@ -58,7 +61,7 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 		return differ(ctx, b, odd, terms.Settings)
 	}
 	j := plane.EnterJob(hex.EncodeToString(hello(all[0]).seed()), peer)
-	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire}
+	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, from: terms.From}
 	_ = j.Once("secret", func() error { j.Net.Secret = r.secret(); return nil })
 	_, f := join(ctx, j, r, end)
 	if f != nil {
@@ -99,6 +102,7 @@ type exchanges struct {
 	all  [][]byte // the hellos
 	rank int
 	wire auth.Wire
+	from *shm.Host
 }
 
 // What a verdict's first byte says. Text follows, but after well.

@@ -23,11 +23,11 @@ import (
 // user has to prove that it belongs to the job, on a goroutine of its own. So a stranger gets nothing, and holds up nobody.
 //
 //	the process   rank 4, little-endian | proof 32
-//	the server    proof 32, with the memfd
+//	the server    proof 32, with the memfd, and that of slices
 //	the process   connClose or connKeep 1
 type server struct {
 	s       *plane.Site
-	fd      int // of the memory
+	h       *shm.Host // the memory
 	key     []byte
 	secret  []byte // of the job, which key proves as well
 	l       *net.UnixListener
@@ -68,7 +68,7 @@ func serveMemory(s *plane.Site, key, secret []byte) error {
 	if err != nil {
 		return plane.ShareError(err)
 	}
-	d := &server{s: s, fd: s.Here.Host.Descriptor(), key: key, secret: secret, l: l}
+	d := &server{s: s, h: s.Here.Host, key: key, secret: secret, l: l}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.givenUp, d.drop = context.WithCancel(context.Background())
 	s.Here.SetEntrance(d)
@@ -114,7 +114,7 @@ func (d *server) serve(c *net.UnixConn) {
 	}
 	rank := binary.LittleEndian.Uint32(b[:])
 	if !hmac.Equal(b[4:], proof(d.key, "knocks", rank)) || !unguard() ||
-		shm.SendFD(c, d.fd, proof(d.key, "answers", rank)) != nil {
+		shm.SendFDs(c, proof(d.key, "answers", rank), d.h.Descriptor(), d.h.Slices().Descriptor()) != nil {
 		c.Close()
 		return
 	}
@@ -127,12 +127,20 @@ func (d *server) serve(c *net.UnixConn) {
 }
 
 // receiveMemory takes the memory from the host's maker, which has begun to serve it before: if it is not there, it is on another host.
-func receiveMemory(ctx context.Context, s *plane.Site, key, secret []byte) (*shm.Host, *net.UnixConn, error) {
-	fd, c, err := requestMemory(ctx, s, key, secret)
+// Its slices lie where those of from do, if that is the same memory.
+func receiveMemory(ctx context.Context, s *plane.Site, key, secret []byte, from *shm.Host) (*shm.Host, *net.UnixConn, error) {
+	fds, c, err := requestMemory(ctx, s, key, secret)
 	if err != nil {
 		return nil, nil, plane.ShareError(err)
 	}
-	h, err := shm.Open(fd)
+	h, err := shm.Open(fds[0])
+	if err == nil {
+		if err = h.OpenSlices(fds[1], from); err != nil {
+			h.Close()
+		}
+	} else {
+		shm.CloseFD(fds[1])
+	}
 	if err != nil {
 		c.Close()
 		return nil, nil, plane.ShareError(err)
@@ -140,13 +148,13 @@ func receiveMemory(ctx context.Context, s *plane.Site, key, secret []byte) (*shm
 	return h, c, nil
 }
 
-// requestMemory connects with the server and returns the descriptor of the memory, and the connection.
-func requestMemory(ctx context.Context, s *plane.Site, key, secret []byte) (int, *net.UnixConn, error) {
+// requestMemory connects with the server and returns the descriptors of the memory and of that of its slices, and the connection.
+func requestMemory(ctx context.Context, s *plane.Site, key, secret []byte) ([]int, *net.UnixConn, error) {
 	until := shareDeadline(ctx)
 	rank := uint32(s.Here.Mine)
 	c, err := dialServer(ctx, serverName(key), until)
 	if err != nil {
-		return -1, nil, err
+		return nil, nil, err
 	}
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
 	if err = auth.SameUser(c, secret); err == nil {
@@ -154,13 +162,13 @@ func requestMemory(ctx context.Context, s *plane.Site, key, secret []byte) (int,
 		_, err = c.Write(append(binary.LittleEndian.AppendUint32(nil, rank), proof(key, "knocks", rank)...))
 	}
 	if err == nil {
-		var fd int
-		if fd, err = shm.RecvFD(c, proof(key, "answers", rank)); err == nil {
-			return fd, c, nil
+		var fds []int
+		if fds, err = shm.RecvFDs(c, proof(key, "answers", rank), 2); err == nil {
+			return fds, c, nil
 		}
 	}
 	c.Close()
-	return -1, nil, err
+	return nil, nil, err
 }
 
 // dialServer connects with a server. One that too many have come to at once is tried again.

@@ -17,7 +17,7 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 	j := plane.EnterJob(t.Name(), time.Hour)
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
-	require.NoError(t, s.Here.MakeHost(true))
+	require.NoError(t, s.Here.MakeHost(true, nil))
 	key := []byte(t.Name())
 	require.NoError(t, serveMemory(s, key, nil))
 	c, err := dialServer(t.Context(), serverName(key), time.Now().Add(10*time.Second))
@@ -25,9 +25,11 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 	defer c.Close()
 	_, err = c.Write(append([]byte{1, 0, 0, 0}, proof(key, "knocks", 1)...))
 	require.NoError(t, err)
-	fd, err := shm.RecvFD(c, proof(key, "answers", 1))
+	fds, err := shm.RecvFDs(c, proof(key, "answers", 1), 2)
 	require.NoError(t, err)
-	unix.Close(fd)
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
 	over := make(chan struct{})
 	go func() {
 		s.Reset()
@@ -47,7 +49,7 @@ func TestServerTurnsStrangersAway(t *testing.T) {
 	j := plane.EnterJob(t.Name(), 0)
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
-	require.NoError(t, s.Here.MakeHost(true))
+	require.NoError(t, s.Here.MakeHost(true, nil))
 	defer j.Leave()
 	key := []byte(t.Name())
 	require.NoError(t, serveMemory(s, key, nil))
@@ -69,13 +71,15 @@ func TestServerTurnsStrangersAway(t *testing.T) {
 			defer c.Close()
 			_, err = c.Write(append([]byte{1, 0, 0, 0}, proof(tc.key, tc.role, tc.rank)...))
 			require.NoError(t, err)
-			fd, err := shm.RecvFD(c, proof(key, "answers", 1))
+			fds, err := shm.RecvFDs(c, proof(key, "answers", 1), 2)
 			if !tc.served {
 				require.Error(t, err)
 				return
 			}
 			require.NoError(t, err)
-			unix.Close(fd)
+			for _, fd := range fds {
+				unix.Close(fd)
+			}
 		})
 	}
 	s.Reset()

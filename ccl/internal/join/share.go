@@ -196,7 +196,7 @@ func offerHost(s *plane.Site, r *exchanges, try int) error {
 		return nil
 	}
 	shared := len(first) > 1
-	if err := s.Here.MakeHost(shared); err != nil || !shared {
+	if err := s.Here.MakeHost(shared, r.from); err != nil || !shared {
 		return err
 	}
 	openRinger(s, hostKey(s, r, try))
@@ -215,7 +215,7 @@ func openRinger(s *plane.Site, key []byte) {
 func takeHost(ctx context.Context, s *plane.Site, r *exchanges, try int) error {
 	if !makes(s) {
 		key := hostKey(s, r, try)
-		h, c, err := receiveMemory(ctx, s, key, r.secret())
+		h, c, err := receiveMemory(ctx, s, key, r.secret(), r.from)
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ const (
 	chunkBytes = 8 << 10
 	chunkFrom  = 1 << 10 // bytes of data that go into a chunk, where chunks do not go back and forth
 	chunkFirst = 4 << 10 // of up to 4 chunks', so that the reader begins before all are written
-	chunksOf   = 6       // of a pipe of tuning.PipeMax
+	chunksOf   = 6       // of a pipe of tuning.PipeMax and more
 )
 
 var (
@@ -99,7 +99,7 @@ func newPipe(mem []byte) pipe {
 	room := len(mem) - pipeHead
 	cells := max(4, min(64, room/4/cellBytes))
 	p := pipe{mem: mem, cells: unsafe.Slice((*cell)(unsafe.Pointer(&mem[pipeHead])), cells)}
-	if room == tuning.PipeMax {
+	if room >= tuning.PipeMax {
 		p.chunks = chunksOf
 	}
 	p.ring = mem[pipeHead+cells*cellBytes : len(mem)-p.chunks*chunkBytes]

@@ -11,12 +11,15 @@ import (
 )
 
 // Among many ranks a pipe is small, since there may be one for each pair: 4 KiB for 32 ranks and more. Much data then take a
-// turn of both ranks for every few KiB. So a pipe grows with use: when something has not fit into it, its writer makes a pipe
-// of the largest size, says in the old one where that is, and goes on there. The reader does the same when it comes to that
-// record. What was small stays in the old pipe, which is freed with the Comm.
+// turn of both ranks for every few KiB. So a pipe grows with use: when something has not fit into it, its writer makes a large
+// pipe, says in the old one where that is, and goes on there. The reader does the same when it comes to that record. What was
+// small stays in the old pipe, which is freed with the Comm. A large pipe is larger than that of two ranks: many ranks mostly
+// share cores, so that each turn is one of the scheduler.
 //
 // Memory stays bounded: a pipe grows once, and a rank makes at most grownMost large ones for a Comm, for the peers that come
-// first: 4 MiB altogether for up to 32 ranks of a host, and 128 KiB for each rank of more.
+// first: 2 MiB for each rank that sends much to eight others. Those are its neighbors in a ring, a pipeline and a grid of
+// three dimensions with room to spare; a rank that sends much to all others of its host has small pipes for the rest. Large
+// messages do not need them where the receiver may read the sender's memory: see rendezvous.
 
 // recordMoved says that the next record is in the larger pipe. It is an offer of nothing, which no message begins with.
 const recordMoved = RecordOffer | inRing
@@ -24,17 +27,16 @@ const recordMoved = RecordOffer | inRing
 // moved reports whether e is such a record.
 func (e *cell) moved() bool { return e.where&0xff == recordMoved }
 
-// grownMost is how many of its pipes a rank makes large, among n on its host: as many as fit into what all of them may take,
-// but one to either side in a ring at least.
+// grownMost is how many of its pipes a rank makes large, among n on its host.
 func grownMost(n int) int {
 	if tuning.PipeSize(n) == tuning.PipeMax {
 		return 0
 	}
-	return max(2, (4<<20)/tuning.PipeMax/n)
+	return 8
 }
 
 // largeBytes is the size of a large pipe.
-const largeBytes = pipeHead + tuning.PipeMax
+const largeBytes = pipeHead + 256<<10
 
 // grown is where the larger pipe is, once the writer has made it.
 func (p *pipe) grown() *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&p.mem[grownAt])) }

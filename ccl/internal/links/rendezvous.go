@@ -2,6 +2,7 @@ package links
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -53,7 +54,7 @@ func (c *pairs) Offers(o *Outgoing, k *call.Call) bool {
 	if op.Ptr(k.Src) == op.Ptr(k.Dst) {
 		from = tuning.ReadAsideFrom
 	}
-	if k.Kind == call.SendRecv && n < from || k.Kind == call.Send && (n <= tuning.PipeMax || n > tuning.ReadRootTo) {
+	if k.Kind == call.SendRecv && n < from || k.Kind == call.Send && (n <= tuning.PipeMax || n > tuning.ReadRootTo && !o.L.To.crowded) {
 		return false
 	}
 	return !o.piped && !o.L.To.unread
@@ -157,8 +158,7 @@ const gaveUpGrace = 200 * time.Millisecond
 func (c *pairs) canRead(r *pipeReader, v *rendezvous) bool {
 	if r.pid == 0 {
 		r.pid = -1
-		_, moves := c.rank.Standing.WouldRead()
-		if pid := int32(v.pid); moves && reach.Readable(pid, v.at, v.Number) {
+		if pid := int32(v.pid); c.rank.Standing.WouldReadMessage(math.MaxInt) && reach.Readable(pid, v.at, v.Number) {
 			r.pid = pid
 		}
 	}

@@ -3,6 +3,7 @@ package plane
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -19,7 +20,8 @@ import (
 type board struct {
 	world  atomic.Uint64 // the region of the job's first Comm
 	pulses atomic.Uint64 // the table of pulses
-	layout tuning.Layout // does not change
+	number uint64        // of the job on this host, by chance; does not change, as layout
+	layout tuning.Layout
 	told   mourned
 	_      [80 - unsafe.Sizeof(mourned{})]byte
 	log    event.Log
@@ -38,18 +40,24 @@ func PrivateHost() *shm.Host {
 	return h
 }
 
-// sharedHost makes the memory of a host with several processes.
-func sharedHost() (*shm.Host, error) {
+// sharedHost makes the memory of a host with several processes. Its slices lie with those of from, unless that is nil.
+func sharedHost(from *shm.Host) (*shm.Host, error) {
 	h, err := shm.NewShared()
 	if err != nil {
 		return nil, ShareError(err)
+	}
+	if !h.ShareSlices(from) {
+		if err := h.NewSlices(); err != nil {
+			h.Close()
+			return nil, ShareError(err)
+		}
 	}
 	boardOf(h).init()
 	return h, nil
 }
 
 // init is what the first process of a host decides for all.
-func (b *board) init() { b.layout = machine.CPU.Layout }
+func (b *board) init() { b.layout, b.number = machine.CPU.Layout, rand.Uint64() }
 
 // LayoutOf is where data lie in the memory of h.
 func LayoutOf(h *shm.Host) tuning.Layout { return boardOf(h).layout }
@@ -69,14 +77,17 @@ func ShareError(err error) error {
 	return fmt.Errorf("%w: %w", ErrCannotShare, err)
 }
 
-// MakeHost makes the memory of this host, with the region of the job's first Comm. If shared, other processes are to take it.
-func (s *host) MakeHost(shared bool) error {
+// MakeHost makes the memory of this host, with the region of the job's first Comm. If shared, other processes are to take it. Slices
+// of from, the memory of the job that this one grows out of, are slices of this host as well; it is nil if there is none.
+func (s *host) MakeHost(shared bool, from *shm.Host) error {
 	h := PrivateHost()
 	if shared {
 		var err error
-		if h, err = sharedHost(); err != nil {
+		if h, err = sharedHost(from); err != nil {
 			return err
 		}
+	} else {
+		h.ShareSlices(from) // a later job may have other processes here
 	}
 	n := s.Job.World.Topo.Locals(s.Node)
 	off, err := h.Alloc(region.Bytes(n))

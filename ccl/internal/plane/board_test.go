@@ -33,7 +33,7 @@ func TestMakeHost(t *testing.T) {
 		j := EnterJob(fmt.Sprint(t.Name(), shared), 0)
 		s := j.Site(0)
 		s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0, 0}, 1), []int{0, 0, 2}
-		if err := s.Here.MakeHost(shared); err != nil {
+		if err := s.Here.MakeHost(shared, nil); err != nil {
 			t.Skip("hardware: no memory to share here: " + err.Error())
 		}
 		require.Equal(t, shared, s.Here.Host.Shared())

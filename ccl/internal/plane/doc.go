@@ -66,6 +66,7 @@
 //	hostLog.kept        events that the host's log has no room for yet
 //	note                what a Member tells the monitor of the call under way
 //	Share.life          keeps the memory of a Comm mapped while another goroutine looks at it
+//	leavers.mu          ranks of this process that leave the memory of Comms
 //	event.Proposals.mu  what this process has proposed; held while that is compared with what is believed
 //	Job.mu              all that the process knows of its job: Comms, ranks lost, connections
 //	jobs                the jobs of the process, and how many Comms keep each
@@ -87,5 +88,6 @@
 // Memory comes back. The memfd has a size of 1 TiB. A freed region is emptied and its offset is
 // reused. The free ranges are words in shared memory, each changed by compare-and-swap, so a killed
 // process loses at most one range. Other ranks unmap freed MakeSlice memory when they next map
-// something. What a stopped rank may still write into is emptied, and its offset is not reused.
+// something. What a stopped rank may still write into is emptied, and its offset is not reused. Ranks
+// that are lost are counted out by the others (leave.go).
 package plane

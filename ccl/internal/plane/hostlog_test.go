@@ -19,7 +19,7 @@ func besideAnother(t *testing.T) *Site {
 	t.Cleanup(j.Leave)
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
-	if err := s.Here.MakeHost(true); err != nil {
+	if err := s.Here.MakeHost(true, nil); err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}
 	return s

@@ -210,6 +210,8 @@ func (j *Job) close() {
 	}
 	close(j.Life.StopCh)
 	for _, s := range j.Sites() {
+		leaveEstates(s)
+		s.leavers.giveUp()
 		s.Here.hidePulse()
 		s.Job.mu.Lock()
 		watched, d := slices.Clone(s.Here.Ends.unix), s.Here.Ends.entrance // and no more of them: this process leaves

@@ -58,6 +58,8 @@ func (j *Job) monitor() {
 			s.reconsider()
 			if beats {
 				s.near.beat()
+				s.leavers.settle()
+				settleEstates(s)
 			}
 		}
 		waits := j.checkMembers(at)

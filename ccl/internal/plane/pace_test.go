@@ -22,7 +22,7 @@ func TestQuickTick(t *testing.T) {
 	defer j.Leave()
 	s := j.Site(0)
 	assert.Equal(t, tick, j.quickTick(), "no memory is shared")
-	h, err := sharedHost()
+	h, err := sharedHost(nil)
 	if err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}

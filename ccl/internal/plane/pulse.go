@@ -25,7 +25,9 @@ type pulse struct {
 	pid   atomic.Uint64 // its number
 	space atomic.Uint64 // and the namespace of that; 0: not known
 	out   atomic.Uint32 // 1: the rank of this number is believed to be lost, see noteOut
-	_     [20]byte
+	_     [4]byte
+	own   atomic.Uint64 // where its ledger of slices lies, 0 if it has none: see estate.go
+	_     [8]byte
 }
 
 // processes are those of this host. Job.mu guards them.
@@ -34,6 +36,8 @@ type processes struct {
 	pulse   *pulse  // this process's
 	others  []watched
 	guarded bool // this process is told when the next of the others ends; the monitor's
+	parted  []atomic.Uint64
+	before  uint64 // the job to which this process's slices belonged before
 }
 
 // watched is another process of this host as the monitor sees it.
@@ -50,9 +54,9 @@ type watched struct {
 	starved time.Duration
 }
 
-// pulseBytes is the size of the table of pulses, one for each rank of a host; a
-// process uses that of its lowest rank.
-func pulseBytes(n int) int { return n * int(unsafe.Sizeof(pulse{})) }
+// pulseBytes is the size of the table of pulses, one for each rank of a host, with what they say of each other behind it; a
+// process uses the places of its lowest rank.
+func pulseBytes(n int) int { return n * (int(unsafe.Sizeof(pulse{})) + 8*partedWords(n)) }
 
 // showPulse makes this process's pulse visible, and finds those of the others.
 func (s *host) showPulse(h *shm.Host) error {
@@ -65,6 +69,12 @@ func (s *host) showPulse(h *shm.Host) error {
 	mine := &pulses[s.Job.World.Topo.Local(s.Mine)]
 	mine.pid.Store(uint64(os.Getpid()))
 	mine.space.Store(proc.Namespace())
+	own, err := h.Slices().Ledger()
+	if err != nil {
+		return err
+	}
+	before := h.Slices().SetHome(boardOf(h).number)
+	mine.own.Store(own)
 	proc.MarkDeath(&mine.death)
 	var others []watched
 	for l, first := range s.Procs {
@@ -75,6 +85,7 @@ func (s *host) showPulse(h *shm.Host) error {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	s.processes.pulses, s.processes.pulse, s.processes.others = pulses, mine, others
+	s.processes.parted, s.processes.before = unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[n*int(unsafe.Sizeof(pulse{}))])), n*partedWords(n)), before
 	return nil
 }
 
@@ -145,8 +156,9 @@ func (s *host) hidePulse() {
 	defer s.Job.mu.Unlock()
 	if s.processes.pulse != nil {
 		s.processes.pulse.left.Store(1)
+		s.Host.Slices().LeaveHome(boardOf(s.Host).number, s.processes.before)
 		proc.UnmarkDeath(&s.processes.pulse.death)
-		s.processes.pulse, s.processes.pulses, s.processes.others = nil, nil, nil
+		s.processes.pulse, s.processes.pulses, s.processes.others, s.processes.parted = nil, nil, nil, nil
 	}
 }
 

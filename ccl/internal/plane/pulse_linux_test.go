@@ -46,7 +46,7 @@ func TestStarvedIsNotLost(t *testing.T) {
 	spin(unix.SCHED_NORMAL)
 	starved := spin(unix.SCHED_IDLE) // runs when the other does not want to
 
-	h, err := sharedHost()
+	h, err := sharedHost(nil)
 	require.NoError(t, err)
 	off, err := h.Alloc(pulseBytes(2))
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestStarvedIsNotLost(t *testing.T) {
 func TestEveryJobHasADeathWord(t *testing.T) {
 	var sites []*Site
 	for i := range 2 {
-		h, err := sharedHost()
+		h, err := sharedHost(nil)
 		require.NoError(t, err)
 		off, err := h.Alloc(pulseBytes(2))
 		require.NoError(t, err)

@@ -53,13 +53,11 @@ func (c *Share) Look(f func()) bool {
 	return true
 }
 
-// Leave counts this rank out: from here on no Look of it sees the region. It reports whether the rank is the last of its host, which is
-// to free what all of them have made.
-func (c *Share) Leave() (last bool) {
+// Shut ends all looking: from here on no Look of this rank sees the region.
+func (c *Share) Shut() {
 	c.life.Lock()
 	c.gone = true
 	c.life.Unlock()
-	return int(c.Local.Left().Add(1)) == c.N
 }
 
 // Map is the memory that lies at the offset in at, so many bytes. If none does yet, and make is set, it makes that: of several ranks

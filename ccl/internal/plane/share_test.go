@@ -6,18 +6,20 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // What other goroutines look at is there until the rank leaves, and not looked at after that. The last to leave is told so.
 func TestLook(t *testing.T) {
 	all := ranks(t, 2, Options{})
 	looked := 0
-	look := func() { looked++ }
+	look, none := func() { looked++ }, func() []shm.Place { return nil }
 	require.True(t, all[0].Share.Look(look))
-	require.False(t, all[0].Share.Leave(), "another is there")
+	require.False(t, Leave(all[0], false, none).Last(), "another is there")
 	require.False(t, all[0].Share.Look(look))
 	require.True(t, all[1].Share.Look(look))
-	require.True(t, all[1].Share.Leave())
+	require.True(t, Leave(all[1], false, none).Last())
 	require.Equal(t, 2, looked)
 	var c Member
 	require.Zero(t, testing.AllocsPerRun(10, func() {
@@ -28,7 +30,7 @@ func TestLook(t *testing.T) {
 // Memory that several ranks want at once is made once; what is not there is not made unless one wants it; and all that a rank has
 // mapped is unmapped in the end.
 func TestMap(t *testing.T) {
-	h, err := sharedHost()
+	h, err := sharedHost(nil)
 	if err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}

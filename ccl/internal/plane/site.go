@@ -22,6 +22,7 @@ type Site struct {
 	proposals event.Proposals // those of them that wait for a decision
 	passed    event.Seen      // which events have come
 	seen      status.Seen     // which statuses have come
+	leavers   leavers         // ranks of this process that leave the memory of Comms
 }
 
 // host is what this process knows of one host: its memory, and the other processes there.

@@ -32,7 +32,7 @@ func unixPair(t *testing.T) (a, b *net.UnixConn) {
 // A try at sharing memory is given up in the moment in which the end of another process is noticed. The memory stays until
 // that has been written down there.
 func TestGiveUpWaitsForTheWatch(t *testing.T) {
-	h, err := sharedHost()
+	h, err := sharedHost(nil)
 	require.NoError(t, err)
 	off, err := h.Alloc(pulseBytes(2))
 	require.NoError(t, err)

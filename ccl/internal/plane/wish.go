@@ -10,12 +10,22 @@ import (
 type wish struct {
 	all   bool // to read other processes' memory in all calls in which that may pay,
 	moves bool // or in those at least that move data from each rank to one other
+	least int  // bytes of a message that is read; 0: none is
 }
 
 // wishOf is the wish of a rank in a Comm of whose ranks n are on this host, where GOCCL_SHM_READ is asked.
 func wishOf(asked string, l *tuning.Layout, n, processors int) (w wish) {
 	w.all = asked == "1" || asked != "0" && l.ReadOthers && n <= processors
 	w.moves = w.all || asked != "0" && l.ReadMovedFrom > 0
+	switch {
+	case w.all:
+		w.least = 1
+	case asked == "0":
+	case n > processors: // a turn of both ranks for each fill of the pipe takes longer than all else
+		w.least = tuning.ReadCrowdedFrom
+	case w.moves:
+		w.least = l.ReadMovedFrom
+	}
 	return w
 }
 
@@ -29,10 +39,6 @@ func (c *Standing) makeWish() {
 func (c *Standing) WouldRead() (all, moves bool) { return c.share.wish.all, c.share.wish.moves }
 
 // WouldReadMessage reports whether it is for reading a message of n bytes.
-func (c *Standing) WouldReadMessage(n int) bool {
-	return c.share.wish.message(&c.share.Local.Layout, n)
-}
+func (c *Standing) WouldReadMessage(n int) bool { return c.share.wish.message(n) }
 
-func (w wish) message(l *tuning.Layout, n int) bool {
-	return w.all || w.moves && l.ReadMovedFrom > 0 && n >= l.ReadMovedFrom
-}
+func (w wish) message(n int) bool { return w.least > 0 && n >= w.least }

@@ -11,7 +11,7 @@ import (
 // Memory of other processes is read where it pays, in all calls among ranks with a core each, unless the user says otherwise. What
 // pays the layout says, which all ranks of a host have in common.
 func TestWish(t *testing.T) {
-	const cores, from = 4, 1000
+	const cores, from, crowded = 4, 1000, tuning.ReadCrowdedFrom
 	for _, tc := range []struct {
 		asked      string
 		pays       bool // in all calls
@@ -21,8 +21,9 @@ func TestWish(t *testing.T) {
 		least      int // bytes of a message that is read; 0: none is
 	}{
 		{"", true, 0, cores, true, true, 1},
-		{"", true, 0, cores + 1, false, false, 0},
-		{"", true, from, cores + 1, false, true, from},
+		{"", true, 0, cores + 1, false, false, crowded},
+		{"", true, from, cores + 1, false, true, crowded},
+		{"0", true, from, cores + 1, false, false, 0},
 		{"", false, 0, cores, false, false, 0},
 		{"", false, from, cores, false, true, from},
 		{"1", false, 0, cores + 1, true, true, 1},
@@ -30,10 +31,9 @@ func TestWish(t *testing.T) {
 	} {
 		l := tuning.Layout{ReadOthers: tc.pays, ReadMovedFrom: tc.moved}
 		w := wishOf(tc.asked, &l, tc.ranks, cores)
-		assert.Equal(t, wish{tc.all, tc.moves}, w, "%+v", tc)
-		for _, n := range []int{1, from - 1, from, 1 << 30} {
-			assert.Equal(t, tc.least > 0 && n >= tc.least, w.message(&l, n), "%+v, %d bytes", tc, n)
+		assert.Equal(t, wish{tc.all, tc.moves, tc.least}, w, "%+v", tc)
+		for _, n := range []int{1, from - 1, from, crowded - 1, crowded, 1 << 30} {
+			assert.Equal(t, tc.least > 0 && n >= tc.least, w.message(n), "%+v, %d bytes", tc, n)
 		}
 	}
-	assert.False(t, wish{moves: true}.message(&tuning.Layout{}, 1<<30), "the layout of the host knows no size from which it pays")
 }

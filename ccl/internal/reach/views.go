@@ -26,7 +26,7 @@ type views struct {
 // Close unmaps them.
 func (c *Reach) Close() {
 	for at := range c.views.maps {
-		c.rank.Share.Host.Drop(at)
+		c.rank.Share.Host.Slices().Drop(at)
 	}
 }
 
@@ -42,7 +42,7 @@ func (c *Reach) mapped(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
 	at := shm.PlaceAt(p.Base, int(p.Size))
 	v, ok := rc.views.maps[at]
 	if !ok {
-		h := c.rank.Share.Host
+		h := c.rank.Share.Host.Slices()
 		mem, err := h.View(at.Off, int(at.Size))
 		if err != nil {
 			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
@@ -65,7 +65,7 @@ func (c *Reach) mapped(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
 // sweep unmaps what has been freed. Memory in use does not overlap: of two mappings that do, the older is of memory
 // that has been freed, and handed out again.
 func (c *Reach) sweep() {
-	rc, h := c, c.rank.Share.Host
+	rc, h := c, c.rank.Share.Host.Slices()
 	rc.views.stale, rc.views.returned = false, h.Returned()
 	known := h.Unused() // which are not in use, and then those that are, in their order
 	byPlace := func(r, q shm.Range) int { return cmp.Compare(r.First(), q.First()) }

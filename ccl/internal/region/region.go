@@ -161,3 +161,10 @@ const (
 	StateClosed
 	StateLeft // closed after a failure: what it was says more
 )
+
+// What a rank says of its leaving.
+const (
+	IsIn     uint64 = 1 + iota // it has the Comm that was split off
+	WaitsOut                   // it writes here no more, and waits for others that may be lost
+	IsOut                      // it is counted in Left, by itself or by another
+)

@@ -46,7 +46,8 @@ type makes struct {
 // calls are words beside its last calls.
 type calls struct {
 	row, touches atomic.Uint64
-	_            [5]atomic.Uint64 // free
+	out          atomic.Uint64
+	_            [4]atomic.Uint64 // free
 	entered      atomic.Uint64
 }
 
@@ -69,8 +70,12 @@ func (g *Region) words(r int) *words { return (*words)(g.at(regionHead + r*g.ran
 // Abort is 0 until the Comm has failed on some rank of the host, and then 1 + the first of them.
 func (g *Region) Abort() *atomic.Uint64 { return &g.common().abort.word }
 
-// Left counts the ranks that have closed the Comm.
+// Left counts the ranks that have closed the Comm, with Unsure once one has been counted that may live, and write here yet: see
+// plane.Leave.
 func (g *Region) Left() *atomic.Uint64 { return &g.common().left.word }
+
+// Unsure is a bit of Left.
+const Unsure uint64 = 1 << 63
 
 // Sleepers is how many ranks of the host sleep until they are rung: see bell.
 func (g *Region) Sleepers() *atomic.Uint64 { return &g.common().sleepers.word }
@@ -130,6 +135,9 @@ func (g *Region) Entered(r int) *atomic.Uint64 { return &g.words(r).calls.entere
 
 // Touches is 1 while r touches the memory of others: see Reach.MayTouch.
 func (g *Region) Touches(r int) *atomic.Uint64 { return &g.words(r).calls.touches }
+
+// Out is how far r is with leaving this memory, of which it says nothing at first: IsIn, WaitsOut or IsOut. See plane.Leave.
+func (g *Region) Out(r int) *atomic.Uint64 { return &g.words(r).calls.out }
 
 // Draft is the memory that a rank has made for the Comm that a Shrink proposes. It is zero if there is none.
 type Draft struct {

@@ -19,36 +19,40 @@ func Listen(name string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// SendFD sends fd, with b beside it.
-func SendFD(c *net.UnixConn, fd int, b []byte) error {
-	_, _, err := c.WriteMsgUnix(b, unix.UnixRights(fd), nil)
+// SendFDs sends descriptors, with b beside them.
+func SendFDs(c *net.UnixConn, b []byte, fds ...int) error {
+	_, _, err := c.WriteMsgUnix(b, unix.UnixRights(fds...), nil)
 	return err
 }
 
-// RecvFD receives a descriptor, with which want must come: the proof that the sender belongs to the job.
-func RecvFD(c *net.UnixConn, want []byte) (int, error) {
-	got, oob := make([]byte, len(want)), make([]byte, unix.CmsgSpace(4))
-	n, on, flags, _, err := c.ReadMsgUnix(got, oob)
+// RecvFDs receives n descriptors, with which want must come: the proof that the sender belongs to the job.
+func RecvFDs(c *net.UnixConn, want []byte, n int) ([]int, error) {
+	got, oob := make([]byte, len(want)), make([]byte, unix.CmsgSpace(4*n))
+	size, on, flags, _, err := c.ReadMsgUnix(got, oob)
 	if err != nil {
-		return -1, fmt.Errorf("shared memory: %w", err)
+		return nil, fmt.Errorf("shared memory: %w", err)
 	}
-	fd := -1
+	var fds []int
 	if msgs, err := unix.ParseSocketControlMessage(oob[:on]); err == nil && len(msgs) == 1 {
-		if fds, err := unix.ParseUnixRights(&msgs[0]); err == nil && len(fds) == 1 {
-			fd = fds[0]
-			unix.CloseOnExec(fd)
-		}
+		fds, _ = unix.ParseUnixRights(&msgs[0])
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
 	}
 	switch {
-	case fd < 0 && flags&unix.MSG_CTRUNC != 0: // the kernel drops what there is no number for
-		return -1, fmt.Errorf("shared memory: %w", unix.EMFILE)
-	case fd < 0:
-		return -1, errors.New("shared memory: no descriptor was received")
-	case !hmac.Equal(got[:n], want):
-		unix.Close(fd)
-		return -1, errors.New("shared memory: the process that sent it does not belong to this job")
+	case len(fds) == n && hmac.Equal(got[:size], want):
+		return fds, nil
+	case len(fds) == n:
+		err = errors.New("shared memory: the process that sent it does not belong to this job")
+	case flags&unix.MSG_CTRUNC != 0: // the kernel drops what there is no number for
+		err = fmt.Errorf("shared memory: %w", unix.EMFILE)
+	default:
+		err = errors.New("shared memory: no descriptor was received")
 	}
-	return fd, nil
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	return nil, err
 }
 
 // HostIdentity tells hosts apart before anything is tried: it names the kernel's boot, and the network namespace, which

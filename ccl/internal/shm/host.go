@@ -7,7 +7,7 @@
 //
 // Processes share memory on Linux alone. Elsewhere a Host is Go memory of one process.
 //
-// Locks: the list of slices first, then Host.mu. Both may be taken under any lock of the engine, and no function of this
+// Locks: the list of slices first, then Host.mu, that of a job's Host before that of its slices'. All may be taken under any lock of the engine, and no function of this
 // package calls back into it, but for the functions that its caller passes.
 package shm
 
@@ -35,6 +35,10 @@ type Host struct {
 	maps  map[Place]*mapping
 	spare []Range // given back, and not noted in head.space yet
 	over  bool    // closed
+
+	slices *Host   // where slices of its ranks lie: see Slices
+	jobs   int     // of such a Host: how many Hosts have it
+	ledger *ledger // of such a Host: what this process has of it
 }
 
 // Place says where a region lies. Offsets are handed out again, so only offset and size together name a region that a
@@ -217,14 +221,21 @@ func (h *Host) give(off uint64, n int) {
 
 // Close unmaps all regions, and closes the descriptor. Slices of MakeMemory stay.
 func (h *Host) Close() {
-	if h.Shared() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.over = true
-		for at, m := range h.maps {
-			unmap(m.mem)
-			delete(h.maps, at)
-		}
-		closeFD(h.fd)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return
 	}
+	h.over = true
+	if h.slices != nil {
+		h.slices.letGo()
+	}
+	if !h.Shared() {
+		return
+	}
+	for at, m := range h.maps {
+		unmap(m.mem)
+		delete(h.maps, at)
+	}
+	CloseFD(h.fd)
 }

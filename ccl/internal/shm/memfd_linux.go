@@ -15,8 +15,11 @@ const CanShare = true
 
 // NewShared makes the memory of a host with several processes: a memfd. It is sealed at its size, since a process that
 // shrank it would make every other rank fault.
-func NewShared() (*Host, error) {
-	fd, err := unix.MemfdCreate("goccl", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+func NewShared() (*Host, error) { return newShared("goccl", headerBytes) }
+
+// newShared is NewShared of which so much of the header is taken.
+func newShared(name string, header uint64) (*Host, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("shared memory: memfd_create: %w", err)
 	}
@@ -24,7 +27,7 @@ func NewShared() (*Host, error) {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	}
 	if err == nil {
-		err = reserve(fd, 0, headerBytes)
+		err = reserve(fd, 0, header)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -38,16 +41,48 @@ func NewShared() (*Host, error) {
 }
 
 // Open opens the memory of a host by the descriptor that its maker has given this process.
-func Open(fd int) (*Host, error) {
+func Open(fd int) (*Host, error) { return open(fd, headerBytes) }
+
+func open(fd int, header uint64) (*Host, error) {
 	h, err := mapHost(fd)
 	if err != nil {
 		return nil, err
 	}
-	if err = reserve(fd, 0, headerBytes); err != nil { // it is there, but this process may not be allowed to touch it
+	if err = reserve(fd, 0, header); err != nil { // it is there, but this process may not be allowed to touch it
 		h.Close()
 		return nil, err
 	}
 	return h, nil
+}
+
+// NewSlices makes the memory of the slices of h's ranks.
+func (h *Host) NewSlices() error {
+	s, err := newShared("goccl slices", headerOwn)
+	if err == nil {
+		h.holdSlices(s)
+	}
+	return err
+}
+
+// OpenSlices opens that memory by the descriptor that its maker has given this process, which may have it already: in from, which is
+// nil if there is no other Host.
+func (h *Host) OpenSlices(fd int, from *Host) error {
+	if from != nil && from.slices != nil && isSame(fd, from.slices.fd) {
+		unix.Close(fd)
+		h.holdSlices(from.slices)
+		return nil
+	}
+	s, err := open(fd, headerOwn)
+	if err == nil {
+		h.holdSlices(s)
+	}
+	return err
+}
+
+// isSame reports whether two descriptors are of one file.
+func isSame(a, b int) bool {
+	var x, y unix.Stat_t
+	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
 }
 
 // mapHost maps the header of a memfd.
@@ -209,4 +244,4 @@ func unmapAll(mem []byte, n int) { _ = unix.MunmapPtr(unsafe.Pointer(&mem[0]), u
 
 func unmap(mem []byte) { _ = unix.Munmap(mem) }
 
-func closeFD(fd int) { unix.Close(fd) }
+func CloseFD(fd int) { unix.Close(fd) }

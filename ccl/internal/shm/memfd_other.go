@@ -15,16 +15,18 @@ const CanShare = false
 
 var errNoSharing = errors.New("processes cannot share memory on " + runtime.GOOS)
 
-func NewShared() (*Host, error)                  { return nil, errNoSharing }
-func Open(int) (*Host, error)                    { return nil, errNoSharing }
-func reserve(int, uint64, uint64) error          { return errNoSharing }
-func release(int, uint64, uint64) bool           { return false }
-func mapRegion(int, uint64, int) ([]byte, error) { return nil, errNoSharing }
-func unmap([]byte)                               {}
-func closeFD(int)                                {}
-func Listen(string) (*net.UnixListener, error)   { return nil, errNoSharing }
-func SendFD(*net.UnixConn, int, []byte) error    { return errNoSharing }
-func RecvFD(*net.UnixConn, []byte) (int, error)  { return -1, errNoSharing }
+func NewShared() (*Host, error)                         { return nil, errNoSharing }
+func Open(int) (*Host, error)                           { return nil, errNoSharing }
+func (h *Host) NewSlices() error                        { return errNoSharing }
+func (h *Host) OpenSlices(int, *Host) error             { return errNoSharing }
+func reserve(int, uint64, uint64) error                 { return errNoSharing }
+func release(int, uint64, uint64) bool                  { return false }
+func mapRegion(int, uint64, int) ([]byte, error)        { return nil, errNoSharing }
+func unmap([]byte)                                      {}
+func CloseFD(int)                                       {}
+func Listen(string) (*net.UnixListener, error)          { return nil, errNoSharing }
+func SendFDs(*net.UnixConn, []byte, ...int) error       { return errNoSharing }
+func RecvFDs(*net.UnixConn, []byte, int) ([]int, error) { return nil, errNoSharing }
 
 // mapSlice is n bytes for the ranks of this process alone.
 func mapSlice(_ int, _ uint64, n int) ([]byte, error) {

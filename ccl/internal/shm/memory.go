@@ -28,6 +28,9 @@ type memory struct {
 func (m *memory) begin() uintptr { return uintptr(unsafe.Pointer(&m.mem[0])) }
 func (m *memory) end() uintptr   { return m.begin() + uintptr(len(m.mem)) }
 
+// place is where m lies in the memory of its host.
+func (m *memory) place() Range { return RangeOf(m.base.Off+m.at, pages(len(m.mem))) }
+
 // span is where b lies, which lies in m.
 func (m *memory) span(b []byte) Span {
 	return Span{m.base.Off, m.base.Size, m.at + uint64(uintptr(addressOf(b))-m.begin())}
@@ -38,11 +41,16 @@ func MakeMemory(h *Host, n int) ([]byte, error) {
 	m := memory{}
 	var err error
 	if h.Shared() {
+		h = h.Slices()
 		m.host, m.base.Size = h, uint64(n)
 		if m.base.Off, err = h.Alloc(n); err != nil {
 			return nil, err
 		}
-		if m.mem, err = mapSlice(h.fd, m.base.Off, n); err != nil {
+		if err = h.note(RangeOf(m.base.Off, pages(n))); err == nil {
+			m.mem, err = mapSlice(h.fd, m.base.Off, n)
+		}
+		if err != nil {
+			h.strike(RangeOf(m.base.Off, pages(n)))
 			h.Free(m.base.Off, n)
 			return nil, err
 		}
@@ -118,6 +126,7 @@ func FreeMemory(p unsafe.Pointer) {
 	for _, m := range pieces {
 		n += len(m.mem)
 		if m.host != nil {
+			m.host.strike(m.place()) // first: its place may be another process's at once
 			m.host.empty(&m)
 		}
 	}
@@ -164,6 +173,12 @@ func TakeBack(b []byte) bool {
 		right.mem, right.at = old.mem[to:], old.at+uint64(to)
 		list = append(list, right)
 	}
+	for _, m := range list[i:] {
+		if m.host != nil {
+			_ = m.host.note(m.place()) // without that, the memory stays should this process be killed
+		}
+	}
+	old.host.strike(old.place())
 	list = append(list, (*p)[i+1:]...)
 	memories.list.Store(&list)
 	return true

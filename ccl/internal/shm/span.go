@@ -14,7 +14,7 @@ func (p *Span) Shared() bool { return p.Size != 0 || p.At == 0 }
 // SpanOf says where b lies.
 func (h *Host) SpanOf(b []byte) Span {
 	if h.Shared() {
-		if m := memoryAt(b); m != nil && m.host == h {
+		if m := memoryAt(b); m != nil && m.host == h.Slices() {
 			return m.span(b)
 		}
 	}

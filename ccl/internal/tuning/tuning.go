@@ -118,7 +118,8 @@ const (
 	ReadMessageFrom = 8 << 10   // in SendRecv, where it beats the pipe,
 	ReadAsideFrom   = 256 << 10 // of a message that is copied first, since it is in place,
 	ReadRootFrom    = 64 << 10  // in Broadcast and Gather, where one rank reads and the other waits,
-	ReadRootTo      = 4 << 20   // up to here in Broadcast, in which the root has nothing else to do, and in Send;
+	ReadRootTo      = 4 << 20   // up to here in Broadcast, in which the root has nothing else to do, and in Send,
+	ReadCrowdedFrom = 64 << 10  // of any size in a Send between ranks that share cores, which read messages from here on;
 	ReadScatterFrom = 64 << 10  // in Scatter, whose root copies its own block while the others read.
 	WriteRootFrom   = 64 << 10  // From here on, ranks write into the results of Gather's root, if they are in one process;
 	AskRootFrom     = 512 << 10 // else they ask from here on whether it has MakeSlice memory.

@@ -1,0 +1,207 @@
+package ccl_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
+)
+
+// heldMemory is what this process has of the memory of its host's jobs: how much all processes have taken of it, how often it is mapped here,
+// and how many files are open.
+type heldMemory struct{ kib, maps, files int }
+
+func holds(t testing.TB) (h heldMemory) {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, f := range files {
+		name := "/proc/self/fd/" + f.Name()
+		if l, _ := os.Readlink(name); strings.Contains(l, "memfd:goccl") {
+			var st syscall.Stat_t
+			if syscall.Stat(name, &st) == nil { // else it has just been closed
+				h.kib += int(st.Blocks / 2)
+			}
+		}
+	}
+	h.files, h.maps = len(files), mappings(t)
+	return h
+}
+
+// slicesMapped is how many bytes of slices this process has mapped: mappings beside each other may be one.
+func slicesMapped(t testing.TB) (bytes int) {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	for line := range strings.SplitSeq(string(maps), "\n") {
+		var from, to int
+		if _, err := fmt.Sscanf(line, "%x-%x ", &from, &to); err == nil && strings.Contains(line, "memfd:goccl slices") {
+			bytes += to - from
+		}
+	}
+	return bytes
+}
+
+// staged is how much more of it may be taken, in KiB: what calls stage is taken on first use. A killed process had three times that.
+const staged = 2 << 10
+
+// estateFloats are the elements of each rank's slice: 4 MiB.
+const estateFloats = 1 << 20
+
+// TestEstateProcess is not a test of its own: it is what the processes run that the tests below start. In each round all ranks sum in
+// the slices that they have had from the start, on a Comm and on one of Split; then number 1 is killed, and perhaps number 2 in what
+// follows. They are replaced, or the job shrinks and grows. Number 0 looks what is left of the dead.
+func TestEstateProcess(t *testing.T) {
+	kills, err := strconv.Atoi(os.Getenv("CCL_TEST_ESTATE"))
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*long+time.Duration(kills)*5*time.Second)
+	defer cancel()
+	c, err := ccl.Join(ctx, nil)
+	if errors.Is(err, ccl.ErrUnused) {
+		return
+	}
+	require.NoError(t, err)
+	defer func() { c.Close() }()
+	n := c.Size()
+	mem, err := ccl.MakeSlice[float32](ctx, c, estateFloats)
+	require.NoError(t, err)
+	var first heldMemory
+	for round := 0; ; {
+		err := restored(ctx, c, &round)
+		if err == nil {
+			err = estateRound(ctx, t, c, mem, func() {
+				if c.Rank() > 0 {
+					return
+				}
+				if round == 0 {
+					first = holds(t)
+				}
+				until(t, fmt.Sprintf("%+v at first, and more after %d kills", first, round), func() bool {
+					h := holds(t)
+					return h.kib <= first.kib+staged && h.maps <= first.maps+12 && h.files <= first.files+1
+				})
+				fmt.Printf("round %d: %+v\n", round, holds(t))
+			})
+		}
+		if err == nil && round >= kills {
+			break
+		}
+		if err == nil {
+			if c.Rank() == 1 {
+				killSelf()
+			}
+			err = untilFailed(ctx, c)
+			if c.Rank() == 2 && os.Getenv("CCL_TEST_ESTATE_TWO") != "" {
+				time.AfterFunc(time.Duration(round)*time.Millisecond, killSelf)
+			}
+		}
+		require.ErrorIs(t, err, ccl.ErrRankLost)
+		next, err := c.Replace(ctx)
+		var e *ccl.Error
+		if errors.As(err, &e) && (e.Code == ccl.ErrUnsupported || len(e.Missing) > 0) { // there is no spare
+			next, err = c.Shrink(ctx)
+		}
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		for c = next; c.Size() < n; time.Sleep(time.Millisecond) {
+			next, err := ccl.Grow(ctx, c, n)
+			require.NoError(t, err)
+			if next != c {
+				require.NoError(t, c.Close())
+				c = next
+			}
+		}
+		round++
+	}
+	fmt.Printf("number %d of %d\n", c.Rank(), n)
+}
+
+// estateRound sums in mem, and calls look while all stand still.
+func estateRound(ctx context.Context, t testing.TB, c *ccl.Comm, mem []float32, look func()) error {
+	part, err := c.Split(ctx, 0, 0)
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	sum := float32(c.Size() * (c.Size() + 1) / 2)
+	for _, on := range []*ccl.Comm{c, part} {
+		for i := range mem {
+			mem[i] = float32(c.Rank() + 1)
+		}
+		if err := ccl.AllReduce(ctx, on, mem, mem, ccl.Sum); err != nil {
+			return err
+		}
+		for i, v := range mem {
+			if v != sum {
+				t.Fatalf("element %d is %v, and not %v", i, v, sum)
+			}
+		}
+	}
+	if err := ccl.Barrier(ctx, c); err != nil {
+		return err
+	}
+	require.GreaterOrEqual(t, slicesMapped(t), 4*len(mem)*c.Size(), "the slices of all are worked on where they lie")
+	look()
+	return ccl.Barrier(ctx, c)
+}
+
+// estateProcesses runs TestEstateProcess as so many processes, and checks that all has come to its end.
+func estateProcesses(t *testing.T, cmd boot.Command, workers, kills int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*long+time.Duration(kills)*5*time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	cmd.Path, cmd.Args, cmd.Stdout, cmd.Stderr = os.Args[0], []string{"-test.run=^TestEstateProcess$"}, &out, &out
+	cmd.Env = append(append(os.Environ(), "CCL_TEST_ESTATE="+strconv.Itoa(kills), "GORACE=atexit_sleep_ms=0"), cmd.Env...)
+	err := boot.Spawn(ctx, cmd)
+	text := out.String()
+	require.NoError(t, ctx.Err(), "%v\n%s", err, text)
+	require.NotRegexp(t, `SIGSEGV|SIGBUS|fatal error|FAIL|panic`, text)
+	looks := strings.Count(text, "round ")
+	if cmd.KeepGoing && cmd.N > workers+kills {
+		require.GreaterOrEqual(t, looks, 2, text)
+	} else {
+		require.Equal(t, kills+1, looks, text)
+	}
+	require.Equal(t, workers, strings.Count(text, fmt.Sprintf(" of %d\n", workers)), text)
+	t.Log(text)
+}
+
+// What a process had that was killed goes back to the host once it has been replaced: its slices, and the memory of all Comms that it
+// was in.
+func TestReplaceLeavesNoMemory(t *testing.T) {
+	const workers = 3
+	kills := 4
+	if s := os.Getenv("CCL_TEST_KILLS"); s != "" { // make soak
+		var err error
+		kills, err = strconv.Atoi(s)
+		require.NoError(t, err)
+	}
+	estateProcesses(t, boot.Command{N: workers + kills, KeepGoing: true, Env: []string{fmt.Sprint("GOCCL_SPARES=", kills)}}, workers, kills)
+}
+
+// The same where another process is killed while the first one is replaced: it is leaving the Comms that have failed, or making new ones.
+func TestReplaceOfTwoLeavesNoMemory(t *testing.T) {
+	const workers, kills = 3, 4
+	estateProcesses(t, boot.Command{N: workers + 2*kills, KeepGoing: true, Env: []string{fmt.Sprint("GOCCL_SPARES=", 2*kills), "CCL_TEST_ESTATE_TWO=1"}}, workers, kills)
+}
+
+// Slices of a job that grows are what they were before, also to the processes that come late, and nothing is left of those that were
+// killed.
+func TestGrowKeepsSlices(t *testing.T) {
+	const workers, kills = 3, 2
+	estateProcesses(t, boot.Command{N: workers, Restart: kills}, workers, kills)
+}

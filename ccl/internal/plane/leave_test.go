@@ -1,0 +1,198 @@
+package plane
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
+)
+
+// besideTwo is this process, rank 0, on a host with two others, and its end of the Comm of all.
+func besideTwo(t *testing.T) *Member {
+	t.Helper()
+	j := EnterJob(t.Name(), 0)
+	t.Cleanup(j.Leave)
+	s := j.Site(0)
+	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0, 0}, 1), []int{0, 1, 2}
+	if err := s.Here.MakeHost(true, nil); err != nil {
+		t.Skip("hardware: no memory to share here: " + err.Error())
+	}
+	return memberOf(t, s)
+}
+
+// memberOf is rank 0 of a new Comm of three on the host of s.
+func memberOf(t *testing.T, s *Site) *Member {
+	t.Helper()
+	off, err := s.Here.Host.Alloc(region.Bytes(3))
+	require.NoError(t, err)
+	mem, err := s.Here.Host.View(off, region.Bytes(3))
+	require.NoError(t, err)
+	c := new(Member)
+	c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 3), Options{})
+	c.Enlist()
+	t.Cleanup(func() { s.Job.Remove(c) })
+	return c
+}
+
+// unusedPages is how much of a host's space is free.
+func unusedPages(h *shm.Host) (pages uint64) {
+	for _, r := range h.Unused() {
+		pages += r.Pages()
+	}
+	return pages
+}
+
+// The last rank of a host frees what all have shared. Ranks that are gone are counted by the others, once; where one may live, the place
+// of the memory is not used again.
+func TestLeave(t *testing.T) {
+	const (
+		in      = iota
+		waits   // it has left, and waits for the others
+		out     // it has been counted
+		ended   // its process has
+		endedIn // the same, of one that had said that it has the Comm
+		parted  // its process has left the job
+		lost    // it is believed to be
+		counted // it has ended, and another has counted it
+	)
+	for _, tc := range []struct {
+		name   string
+		failed bool
+		others [2]int
+		split  bool
+		waits  bool
+		last   bool
+		unsure bool
+		count  uint64 // that the region has then, if this rank is not the last
+	}{
+		{"others are in", false, [2]int{in, in}, false, false, false, false, 1},
+		{"one is in", false, [2]int{out, in}, false, false, false, false, 2},
+		{"it is the last", false, [2]int{out, out}, false, false, true, false, 3},
+		{"one is lost, and that is known", false, [2]int{lost, out}, false, false, true, true, 3},
+		{"failed, others are in", true, [2]int{in, in}, false, true, false, false, 0},
+		{"failed, one is in", true, [2]int{out, in}, false, true, false, false, 1},
+		{"failed, it is the last", true, [2]int{out, out}, false, false, true, false, 3},
+		{"failed, one waits", true, [2]int{out, waits}, false, false, false, false, 2},
+		{"failed, one has ended", true, [2]int{out, ended}, false, false, true, false, 3},
+		{"failed, all others have", true, [2]int{ended, parted}, false, false, true, false, 3},
+		{"failed, one has ended, another waits", true, [2]int{waits, ended}, false, false, false, false, 2},
+		{"failed, one may live", true, [2]int{lost, ended}, false, false, true, true, 3},
+		{"failed, one never had it, and has ended", true, [2]int{out, ended}, true, true, false, false, 1},
+		{"failed, one had it, and has ended", true, [2]int{out, endedIn}, true, false, true, false, 3},
+		{"failed, one has been counted", true, [2]int{counted, out}, false, false, true, false, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := besideTwo(t)
+			h, g, pulses := c.Site.Here.Host, c.Share.Local, c.Site.Here.processes.pulses
+			_, err := h.View(g.Off, region.Bytes(3)) // of this test
+			require.NoError(t, err)
+			for i, how := range tc.others {
+				r := i + 1
+				switch how {
+				case waits:
+					g.Out(r).Store(region.WaitsOut)
+				case out, counted:
+					g.Out(r).Store(region.IsOut)
+					g.Left().Add(1)
+				case endedIn:
+					g.Out(r).Store(region.IsIn)
+				case parted:
+					pulses[r].left.Store(1)
+				case lost:
+					c.Site.Job.World.lose(r, false)
+				}
+				if how == ended || how == endedIn || how == counted {
+					pulses[r].death.Store(proc.OwnerDied)
+				}
+			}
+			if tc.failed {
+				require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
+			}
+			before, listed := unusedPages(h), 0
+			leaver := Leave(c, tc.split, func() []shm.Place {
+				listed++
+				return []shm.Place{shm.PlaceAt(g.Off, region.Bytes(3))}
+			})
+			require.Equal(t, []bool{tc.last, tc.waits}, []bool{leaver.Last(), leaver.waits})
+			require.Equal(t, tc.count, g.Left().Load()&^region.Unsure)
+			c.Share.Drop()
+			leaver.Free()
+			require.Equal(t, tc.waits, c.Site.leavers.n.Load() == 1)
+			free := tc.last && !tc.unsure
+			require.Equal(t, free, unusedPages(h) > before)
+			if tc.last {
+				require.Equal(t, 1, listed)
+				require.Zero(t, g.Left().Load(), "it has been emptied")
+			} else {
+				require.Zero(t, listed)
+			}
+			h.Drop(shm.PlaceAt(g.Off, region.Bytes(3)))
+		})
+	}
+}
+
+// A rank that waits goes on when it is known that the others are gone: at the monitor's next look, or when another Comm is closed.
+func TestLeaverWaits(t *testing.T) {
+	c := besideTwo(t)
+	s, h, g := c.Site, c.Site.Here.Host, c.Share.Local
+	require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
+	before := unusedPages(h)
+	place := shm.PlaceAt(g.Off, region.Bytes(3))
+	leaver := Leave(c, false, func() []shm.Place { return []shm.Place{place} })
+	c.Share.Drop()
+	leaver.Free()
+	s.leavers.settle()
+	require.Equal(t, before, unusedPages(h))
+	g.Out(1).Store(region.WaitsOut)
+	s.leavers.settle()
+	require.EqualValues(t, 1, s.leavers.n.Load(), "rank 2 is there")
+	s.Here.processes.pulses[1].death.Store(proc.OwnerDied) // while it waited
+	s.Here.processes.pulses[2].death.Store(proc.OwnerDied)
+	s.leavers.settle()
+	require.Zero(t, s.leavers.n.Load())
+	require.Equal(t, before+place.Size/uint64(shm.Page), unusedPages(h))
+
+	c = memberOf(t, s) // a process that leaves the job waits no more
+	s.Here.processes.pulses[2].death.Store(0)
+	require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
+	leaver = Leave(c, false, func() []shm.Place { t.Error("it is not the last"); return nil })
+	c.Share.Drop()
+	leaver.Free()
+	require.EqualValues(t, 1, s.leavers.n.Load())
+	s.leavers.giveUp()
+	s.leavers.settle()
+	require.Zero(t, s.leavers.n.Load())
+}
+
+// A Comm that has failed while all ranks are there goes back at once, as one that has not.
+func TestLeaveWithoutLoss(t *testing.T) {
+	c := besideTwo(t)
+	require.True(t, c.FailHere(call.NewFault(call.Timeout, 1, "on purpose")))
+	leaver := Leave(c, false, func() []shm.Place { t.Error("it is not the last"); return nil })
+	require.False(t, leaver.waits)
+	require.EqualValues(t, 1, c.Share.Local.Left().Load())
+	c.Share.Drop()
+	leaver.Free()
+}
+
+// A rank that the others have given up counts nobody: its memory may be another's.
+func TestLeaverThatIsLost(t *testing.T) {
+	c := besideTwo(t)
+	g := c.Share.Local
+	_, err := c.Share.Host.View(g.Off, region.Bytes(3))
+	require.NoError(t, err)
+	for r := 1; r < 3; r++ {
+		c.Site.Here.processes.pulses[r].left.Store(1)
+	}
+	c.Site.Job.World.lose(0, false)
+	leaver := Leave(c, false, func() []shm.Place { t.Error("it frees nothing"); return nil })
+	require.False(t, leaver.Last())
+	require.Zero(t, g.Left().Load())
+	c.Share.Drop()
+	leaver.Free()
+}

@@ -1,0 +1,163 @@
+package shm
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// sharedWithSlices is a Host with a memory of its own for slices, as jobs have it, and the same as another process sees it.
+func sharedWithSlices(t *testing.T) (mine, theirs *Host) {
+	t.Helper()
+	h, err := NewShared()
+	require.NoError(t, err)
+	require.NoError(t, h.NewSlices())
+	return h, again(t, h)
+}
+
+// again opens h anew, as a process does that has had none of its memory.
+func again(t *testing.T, h *Host) *Host {
+	t.Helper()
+	dup := func(fd int) int {
+		fd, err := unix.Dup(fd)
+		require.NoError(t, err)
+		return fd
+	}
+	other, err := Open(dup(h.fd))
+	require.NoError(t, err)
+	require.NoError(t, other.OpenSlices(dup(h.Slices().fd), nil))
+	return other
+}
+
+// Slices stay shared where a job takes over the memory of another, whichever way it comes by it, and after the other has been closed.
+// In a job that does not, they are ordinary memory.
+func TestSlicesOfALaterJob(t *testing.T) {
+	old, _ := sharedWithSlices(t)
+	mem, err := MakeMemory(old, 3*Page)
+	require.NoError(t, err)
+	defer FreeMemory(unsafe.Pointer(&mem[0]))
+	was := old.SpanOf(mem[10:])
+	require.NotZero(t, was.Size)
+	require.Less(t, taken(t, old), headerBytes+Page, "slices take nothing of the job's memory")
+
+	made, err := NewShared()
+	require.NoError(t, err)
+	require.False(t, made.ShareSlices(nil))
+	require.True(t, made.ShareSlices(old))
+	fd, err := unix.Dup(made.Slices().fd)
+	require.NoError(t, err)
+	file, err := unix.Dup(made.fd)
+	require.NoError(t, err)
+	got, err := Open(file)
+	require.NoError(t, err)
+	require.NoError(t, got.OpenSlices(fd, old))
+	require.Same(t, old.Slices(), got.Slices(), "it is known")
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	require.ErrorIs(t, err, unix.EBADF, "and its second descriptor closed")
+	alone, _ := sharedWithSlices(t)
+	private := NewPrivate(64)
+	require.True(t, private.ShareSlices(old), "for the job after it")
+	require.Equal(t, 4, old.Slices().Jobs())
+
+	old.Close()
+	old.Close()
+	require.Equal(t, 3, made.Slices().Jobs())
+	require.Equal(t, was, made.SpanOf(mem[10:]))
+	require.Equal(t, was, got.SpanOf(mem[10:]))
+	require.Zero(t, alone.SpanOf(mem[10:]).Size)
+	require.Zero(t, private.SpanOf(mem[10:]).Size)
+	view, err := made.Slices().View(was.Base, int(was.Size))
+	require.NoError(t, err)
+	mem[10] = 7
+	require.EqualValues(t, 7, view[10])
+	require.True(t, TakeBack(mem[Page:2*Page]), "where others can map it, too")
+	require.NotZero(t, made.SpanOf(mem[Page:2*Page]).Size)
+	slices := made.Slices()
+	for _, h := range []*Host{made, got, alone, private} {
+		h.Close()
+	}
+	require.True(t, slices.over, "the last one closes it")
+	mem[10] = 8 // and slices outlive it
+}
+
+// The slices of a process that has ended are emptied, whatever it had done with them, and nobody else's are. Only one job does that.
+func TestReap(t *testing.T) {
+	h, other := sharedWithSlices(t)
+	defer h.Close()
+	own, err := h.Slices().Ledger()
+	require.NoError(t, err)
+	theirs, err := other.Slices().Ledger()
+	require.NoError(t, err)
+	require.NotEqual(t, own, theirs)
+	again, err := h.Slices().Ledger()
+	require.NoError(t, err)
+	require.Equal(t, own, again)
+	require.Zero(t, other.Slices().SetHome(1))
+	require.EqualValues(t, 1, other.Slices().SetHome(2))
+	other.Slices().LeaveHome(1, 5)
+	require.EqualValues(t, 2, other.Slices().SetHome(2), "it belongs to another by now")
+	mine, err := MakeMemory(h, 5*Page)
+	require.NoError(t, err)
+	defer FreeMemory(unsafe.Pointer(&mine[0]))
+	before := taken(t, h.Slices())
+
+	var all [][]byte
+	for i := range 3 * len(ledgerPage{}.words) { // more than one page of the ledger
+		mem, err := MakeMemory(other, (1+i%3)*Page)
+		require.NoError(t, err)
+		all = append(all, mem)
+	}
+	for i, mem := range all {
+		switch i % 4 {
+		case 0:
+			FreeMemory(unsafe.Pointer(&mem[0]))
+		case 1:
+			require.True(t, TakeBack(mem[:len(mem)/Page/2*Page]))
+		}
+	}
+	for i := range mine {
+		mine[i] = 1
+	}
+	for _, mem := range all[1:] {
+		if h := memoryAt(mem[:1]); h != nil {
+			mem[0] = 1
+		}
+	}
+	h.Slices().Reap(theirs, 1)
+	require.Greater(t, taken(t, h.Slices()), before+len(all)*Page, "it is of another job")
+	h.Slices().Reap(theirs, 2)
+	require.LessOrEqual(t, taken(t, h.Slices()), before, "all is gone")
+	h.Slices().Reap(theirs, 0) // there is nothing any more
+	for i := range mine {
+		require.EqualValues(t, 1, mine[i])
+	}
+	for i, mem := range all {
+		if i%4 != 0 {
+			FreeMemory(unsafe.Pointer(&mem[0]))
+		}
+	}
+	other.Close()
+}
+
+// A process may have been killed at any moment, or gone wild: what its ledger says is looked at before it is believed.
+func TestReapOfNonsense(t *testing.T) {
+	h, other := sharedWithSlices(t)
+	defer h.Close()
+	defer other.Close()
+	off, err := other.Slices().Ledger()
+	require.NoError(t, err)
+	head := h.Slices().own.space.next.Load()
+	p := other.Slices().ledger.pages[0]
+	for i, w := range []Range{RangeOf(0, headerBytes), RangeOf(0, memfdBytes-uint64(Page)), RangeOf(memfdBytes-uint64(Page), 2*uint64(Page)), ^Range(0), 1, 1 << 63} {
+		p.words[i].Store(uint64(w))
+	}
+	p.next.Store(off) // a ring
+	h.Slices().Reap(off, 0)
+	require.Equal(t, head, h.Slices().own.space.next.Load(), "the header is there")
+	for _, at := range []uint64{1, headerOwn, memfdBytes, 1 << 63, ^uint64(0)} {
+		h.Slices().Reap(at, 0)
+	}
+	require.Equal(t, head, h.Slices().own.space.next.Load())
+}
