@@ -310,7 +310,8 @@ def abandoned(rank, n):
 def training(rank, n, backend, kind):
     """The losses of a small model: DistributedDataParallel, FSDP2, or its layers as DTensors."""
     torch.manual_seed(1)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 12), torch.nn.Tanh(), torch.nn.Linear(12, 1))  # 12 are cut evenly by 2, 3 and 4
+    width = 12 if 12 % n == 0 else 3 * n  # which n ranks cut evenly
+    model = torch.nn.Sequential(torch.nn.Linear(8, width), torch.nn.Tanh(), torch.nn.Linear(width, 1))
     group = dist.new_group(backend=backend)
     if kind == "ddp":
         model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
