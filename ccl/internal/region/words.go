@@ -63,30 +63,30 @@ var (
 	_ [line]byte                                 = [unsafe.Sizeof(calls{})]byte{}
 )
 
-func (g *Region) common() *common { return (*common)(g.base) }
+func commonOf(g *Region) *common { return (*common)(g.base) }
 
 func (g *Region) words(r int) *words { return (*words)(g.at(regionHead + r*g.rank)) }
 
 // Abort is 0 until the Comm has failed on some rank of the host, and then 1 + the first of them.
-func (g *Region) Abort() *atomic.Uint64 { return &g.common().abort.word }
+func (g *Region) Abort() *atomic.Uint64 { return &commonOf(g).abort.word }
 
 // Left counts the ranks that have closed the Comm, with Unsure once one has been counted that may live, and write here yet: see
 // plane.Leave.
-func (g *Region) Left() *atomic.Uint64 { return &g.common().left.word }
+func (g *Region) Left() *atomic.Uint64 { return &commonOf(g).left.word }
 
 // Unsure is a bit of Left.
 const Unsure uint64 = 1 << 63
 
 // Sleepers is how many ranks of the host sleep until they are rung: see bell.
-func (g *Region) Sleepers() *atomic.Uint64 { return &g.common().sleepers.word }
+func (g *Region) Sleepers() *atomic.Uint64 { return &commonOf(g).sleepers.word }
 
 // Crowding is RanksFit or RanksCrowd, 0 until a rank of the host has decided. It is decided once, so that all ranks take the
 // same.
-func (g *Region) Crowding() *atomic.Uint64 { return &g.common().crowding.word }
+func (g *Region) Crowding() *atomic.Uint64 { return &commonOf(g).crowding.word }
 
 // Leaving is how many ranks of the host want to close the Comm together, and Apart once one has not
 // found them all.
-func (g *Region) Leaving() *atomic.Uint64 { return &g.common().leaving.word }
+func (g *Region) Leaving() *atomic.Uint64 { return &commonOf(g).leaving.word }
 
 // Apart is a bit of Leaving.
 const Apart uint64 = 1 << 63
