@@ -42,6 +42,7 @@ func (n *ways) meetAt(of netip.Addr, guests []lobby.Guest) (at netip.Addr, unmet
 			continue
 		}
 		switch from, err := n.to(g); {
+		case err != nil && g.Spare > 0: // the job reaches it already
 		case err != nil:
 			if unmet == nil {
 				unmet = make([]string, len(guests))

@@ -41,7 +41,7 @@ func BufOfMemory[T Number](m Memory[T]) Buf {
 	if m == nil {
 		return Buf{typ: TypeOf[T]()}
 	}
-	return Buf{mem: m, count: m.Len(), typ: TypeOf[T]()}
+	return Buf{mem: m, count: max(m.Len(), -1), typ: TypeOf[T]()} // a negative length is no InPlace
 }
 
 // Device is [BufOfMemory].
@@ -149,5 +149,5 @@ func (b *Buf) wrong() error {
 	if b.count == inPlace {
 		return errors.New("InPlace is valid only as src")
 	}
-	return errors.New("Buf.From was out of bounds")
+	return errors.New("Buf.From was out of bounds, or the memory has a negative length")
 }

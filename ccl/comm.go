@@ -198,9 +198,13 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 				c.rec.callers.note(k.Seq)
 			}
 		},
-		OnFail: func(f *call.Fault) {
-			if c.life.ready.Load() {
+		OnFail: func(f *call.Fault, later bool) {
+			switch {
+			case !c.life.ready.Load():
+			case !later:
 				failed(c, f)
+			case o.pool != nil:
+				go o.pool.lost(c.eng.World(f.Peer), f.Err)
 			}
 		},
 	}

@@ -268,10 +268,7 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 		if p.listener, err = listenAt(at); err == nil {
 			seats.Addr = p.listener.Addr().String()
 		} else {
-			seats.Size = 0
-			for k := range seats.Ranks {
-				seats.Ranks[k] = -1
-			}
+			seats = nobody(seats)
 		}
 	}
 	if serr := lobby.Seat(ctx, store, g, seats); serr != nil || err != nil {
@@ -362,4 +359,13 @@ func (p *growth) watchGuests(ctx context.Context, s boot.Store) <-chan struct{} 
 		}()
 	}
 	return gone
+}
+
+// nobody are seats of the same guests, of whom none is taken in.
+func nobody(seats *lobby.Seats) *lobby.Seats {
+	none := &lobby.Seats{Ranks: seats.Ranks, Unmet: seats.Unmet}
+	for k := range none.Ranks {
+		none.Ranks[k] = -1
+	}
+	return none
 }

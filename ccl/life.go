@@ -157,9 +157,6 @@ func release(c *Comm) error {
 // its own: the one that found the failure may be needed for what the callback does.
 func failed(c *Comm, f *call.Fault) {
 	if !c.life.found.CompareAndSwap(false, true) {
-		if r := c.opt.pool; r != nil && f.Code == call.RankLost && f.Peer >= 0 { // one more loss
-			go r.lost(c.eng.World(f.Peer), f.Err)
-		}
 		return
 	}
 	e := errorOf(c, f)

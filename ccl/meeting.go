@@ -112,8 +112,12 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 		}
 		return nil, bootError(err)
 	}
+	reach := time.Duration(0)
+	if m.from == nil { // a newcomer; the others have reached the lead before
+		reach = reachLimit
+	}
 	b, err := boot.TCP(short, m.seats.Addr, m.rank, m.seats.Size, &boot.TCPOptions{
-		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret, HostID: m.hostID, Reach: reachLimit, Listener: m.listener})
+		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret, HostID: m.hostID, Reach: reach, Listener: m.listener})
 	if err != nil {
 		if m.listener != nil { // it may not have come so far
 			m.listener.Close()

@@ -17,6 +17,7 @@ import (
 
 const (
 	dialLimit    = 3 * time.Second        // for one connection, at one address
+	leastDial    = 100 * time.Millisecond // for one, however short the limit of all
 	dialStagger  = 100 * time.Millisecond // before the next address is tried beside one that is silent
 	firstBackoff = 2 * time.Millisecond
 	maxBackoff   = 500 * time.Millisecond
@@ -249,6 +250,9 @@ func (f *dialer) try(ctx context.Context, p point, addr string) found {
 // reach connects to one address.
 func (f *dialer) reach(ctx context.Context, network, addr string, secret []byte) found {
 	d := net.Dialer{Timeout: dialLimit}
+	if f.limit > 0 && !f.made.Load() {
+		d.Timeout = min(d.Timeout, max(f.limit, leastDial))
+	}
 	conn, err := d.DialContext(ctx, network, addr)
 	if err != nil {
 		return found{err: err}

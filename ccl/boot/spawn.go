@@ -324,8 +324,9 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 	s.guard.add(cmd.Process.Pid)
 	go func() {
 		cmd.Wait() // what it returns is in ProcessState, too
+		until := time.Now().Add(s.Grace)
 		for _, o := range outputs {
-			o.pipe.Wait(s.Grace)
+			o.pipe.Wait(time.Until(until))
 			o.lines.flush()
 		}
 		s.exits <- exit{r}

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// pipeSize is how much a pipe holds at most, unless its size has been set.
-const pipeSize = 64 << 10
+// pipeSize is how much a pipe holds at most, unless its size has been set: on Linux 16 pages.
+var pipeSize = max(64<<10, 16*os.Getpagesize())
 
 // drain passes on what lies in the pipe now. It waits for nobody.
 func drain(w io.Writer, pipe *os.File) {

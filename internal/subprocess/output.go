@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Output carries what a process writes to a writer. All that the process has written before it ends
-// arrives, however late the writer takes it. What a process of its own writes later, which has
+// Output carries what a process writes to a writer. On Unix all that the process has written before
+// it ends arrives, however late the writer takes it. What a process of its own writes later, which has
 // inherited the output, arrives for a limited time.
 type Output struct {
 	from, child *os.File

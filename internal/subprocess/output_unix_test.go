@@ -16,13 +16,13 @@ import (
 
 // late takes nothing before it is told to.
 type late struct {
-	bytes.Buffer
+	got bytes.Buffer // not embedded: io.Copy would take its ReadFrom
 	now chan struct{}
 }
 
 func (l *late) Write(p []byte) (int, error) {
 	<-l.now
-	return l.Buffer.Write(p)
+	return l.got.Write(p)
 }
 
 // run runs a script whose output w gets, and calls ended when it has ended.
@@ -48,7 +48,7 @@ func TestOutput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := &late{now: make(chan struct{})}
 			run(t, "echo begun; "+script, l, 0, func() { time.AfterFunc(50*time.Millisecond, func() { close(l.now) }) })
-			require.Equal(t, "begun\n"+strings.Repeat(" ", 60000), l.String())
+			require.Equal(t, "begun\n"+strings.Repeat(" ", 60000), l.got.String())
 		})
 	}
 }

@@ -67,7 +67,7 @@ func TestGrowthProcess(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 			began := time.Now()
-			if next, err = ccl.Grow(ctx, c, 4); next != c && c.Rank() == 0 {
+			if next, err = ccl.Grow(ctx, c, 4); err == nil && next != c && c.Rank() == 0 {
 				fmt.Printf("pause %d\n", time.Since(began))
 			}
 		}
@@ -107,7 +107,7 @@ func TestR20GrowthPause(t *testing.T) {
 		ns, _ := strconv.Atoi(m[1])
 		took = append(took, time.Duration(ns))
 	}
-	require.NotEmpty(t, took)
+	require.GreaterOrEqual(t, len(took), kills, out.String())
 	middle, largest := spread(took)
 	record(t, 20, "R20", what, "≤ "+promise.String(), "median %v, max %v (%d kills, %v apart)", round(middle), round(largest), kills, apart)
 	asserted(t, what, largest, promise)

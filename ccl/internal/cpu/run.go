@@ -274,8 +274,8 @@ func Split(ctx context.Context, c *Comm, k *call.Call, color, key int, opt plane
 		return nil, nil
 	}
 	child.split = true
+	c.rank.Share.Local.Joined(c.Topology().Local(p.lead())).Add(1) // first: who says IsIn is counted here
 	child.rank.Share.Local.Out(child.rank.Share.Me).Store(region.IsIn)
-	c.rank.Share.Local.Joined(c.Topology().Local(p.lead())).Add(1)
 	c.rank.Site.Job.Hold()
 	child.disturb = c.disturb
 	child.rank.Enlist()

@@ -140,7 +140,7 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	}
 	c.WakeCall()
 	if c.Hooks.OnFail != nil {
-		c.Hooks.OnFail(f)
+		c.Hooks.OnFail(f, false)
 	}
 	c.Fate.cancel()
 	return true

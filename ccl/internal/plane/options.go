@@ -16,9 +16,12 @@ type Options struct {
 	Strict      bool
 	Unchecked   bool
 	RankOrder   bool
-	Table       algo.Table        // of choices
-	OnFail      func(*call.Fault) // called when the Comm fails, and for each loss after that; it must not wait
-	OnSleep     func(*call.Call)  // called by a call that has waited for long, on its goroutine, once
+	Table       algo.Table       // of choices
+	OnSleep     func(*call.Call) // called by a call that has waited for long, on its goroutine, once
+
+	// OnFail is called once with what the Comm fails with, and with later for each loss that does not fail it, since something has
+	// or will. It must not wait.
+	OnFail func(f *call.Fault, later bool)
 
 	// What reports need and where they go. All of them may be nil. Busy and Caller are called by the monitor.
 	Host      string                           // this host's name
@@ -37,7 +40,7 @@ func (o *Options) agreed() group.Agreed {
 
 // Hooks are the others: whom a rank tells of what, and what it asks for reports. Options has what each is.
 type Hooks struct {
-	OnFail    func(*call.Fault)
+	OnFail    func(f *call.Fault, later bool)
 	OnSleep   func(*call.Call)
 	Host      string
 	StallWarn time.Duration

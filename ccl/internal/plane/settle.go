@@ -220,11 +220,14 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 		return
 	}
 	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Certain: e.Loss == event.Certain, Err: e.Cause()}
+	later := false
 	if e.Loss != event.Suspected && c.Standing.outlive(f) {
-		return
+		later = c.Fate.Outlived() != f
+	} else {
+		later = !c.FailHere(f)
 	}
-	if !c.FailHere(f) && c.Hooks.OnFail != nil {
-		c.Hooks.OnFail(f)
+	if later && c.Hooks.OnFail != nil {
+		c.Hooks.OnFail(f, true)
 	}
 }
 
