@@ -53,7 +53,7 @@ func TestBufOnDevice(t *testing.T) {
 // tallied counts how often it is asked for its device. Values of it cannot be compared.
 type tallied struct {
 	times *int
-	words []int
+	_     []int
 }
 
 func (tallied) Ptr() (uintptr, bool) { return 8, true }
