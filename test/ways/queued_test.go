@@ -19,5 +19,5 @@ func TestWayOfQueued(t *testing.T) {
 	cmd := exec.Command(program, "queued", dir)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	require.NoError(t, cmd.Run())
-	shortest(t, readWays(t, dir), false).check(t, most{26, 15, 7})
+	shortest(t, readWays(t, dir), way.goesOn).check(t, most{26, 15, 7})
 }
