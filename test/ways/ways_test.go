@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,12 @@ func TestWays(t *testing.T) {
 		{"without a wait", false, most{45, 18, 8}},
 		{"with one", true, most{52, 21, 9}},
 	} {
-		t.Run(tc.name, func(t *testing.T) { shortest(t, seen, tc.waits).check(t, tc.most) })
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.waits && runtime.NumCPU() < 2 {
+				t.Skip("hardware: ranks share a processor")
+			}
+			shortest(t, seen, tc.waits).check(t, tc.most)
+		})
 	}
 }
 
