@@ -13,15 +13,16 @@ import (
 
 // A timeout names the late ranks on all ranks alike, whichever gave up first, and in the late ones themselves.
 func TestMissingIsTheSame(t *testing.T) {
-	everywhere(t, 3, &ccl.Options{Timeout: 300 * time.Millisecond}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	everywhere(t, 3, &ccl.Options{Timeout: 1500 * time.Millisecond}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		works(ctx, t, c)
+		meet(ctx)
 		if c.Rank() != 1 {
 			wants(t, sum(ctx, c), ccl.ErrTimeout)
 		}
 		<-c.Done()
 		e := wants(t, c.Err(), ccl.ErrTimeout)
 		assert.Equal(t, []int{1}, e.Missing)
-		assert.ErrorContains(t, e, "timed out at rank 1; no response from: rank 1: not done after 300ms")
+		assert.ErrorContains(t, e, "timed out at rank 1; no response from: rank 1: not done after 1.5s")
 	})
 }
 

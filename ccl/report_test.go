@@ -188,13 +188,14 @@ func TestFailureIsPictured(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			var l logs
 			hosts := p.hosts(3)
-			world(t, 3, hosts, func(int) *ccl.Options { return l.options(1200 * time.Millisecond) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			world(t, 3, hosts, func(int) *ccl.Options { return l.options(3 * time.Second) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				part, err := c.Split(ctx, 0, 0)
 				require.NoError(t, err)
 				defer part.Close()
 				part.SetName("part")
 				works(ctx, t, part)
 				works(ctx, t, c)
+				meet(ctx)
 				if c.Rank() == 1 {
 					<-c.Done()
 				} else {

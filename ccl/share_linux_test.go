@@ -144,8 +144,10 @@ func deny(t testing.TB, call uint32) {
 
 // sharing runs n processes and returns what they printed, a line for each rank, in order.
 func sharing(t *testing.T, n int, role string) []string {
+	text, err := spawned(t, n, 0, "sharing", role)
+	require.NoError(t, err, text)
 	var lines []string
-	for l := range strings.Lines(processes(t, n, 0, "sharing", role)) {
+	for l := range strings.Lines(text) {
 		if strings.HasPrefix(l, "rank ") {
 			lines = append(lines, l)
 		}

@@ -112,6 +112,9 @@ func world(t *testing.T, n int, hosts []string, o func(rank int) *ccl.Options, f
 		}
 	}
 	until(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
+	if t.Failed() { // a rank has required something
+		t.FailNow()
+	}
 }
 
 // crowd is a meeting of goroutines, of which a Comm knows nothing.

@@ -16,9 +16,9 @@ type Topology interface {
 	// Position is the index of rank when all ranks are listed host by host.
 	Position(rank int) int
 	At(pos int) (rank int) // its inverse
-	// Run is At, and tells how many positions from pos on hold the ranks that follow:
-	// with rank, rank+1, ..., rank+run-1. It may look at all of these.
-	Run(pos int) (rank, run int)
+	// Run is At, and tells how many positions from pos on hold the ranks that follow, of
+	// at most so many: with rank, rank+1, ..., rank+run-1. It may look at all of these.
+	Run(pos, most int) (rank, run int)
 }
 
 // Flat is n ranks on one host.
@@ -30,15 +30,15 @@ func Blocks(nodes, per int) Topology { return blocks{nodes, per} }
 
 type blocks struct{ nodes, per int }
 
-func (b blocks) Size() int                { return b.nodes * b.per }
-func (b blocks) Nodes() int               { return b.nodes }
-func (b blocks) Node(rank int) int        { return rank / b.per }
-func (b blocks) Local(rank int) int       { return rank % b.per }
-func (b blocks) Locals(int) int           { return b.per }
-func (b blocks) Rank(node, local int) int { return node*b.per + local }
-func (b blocks) Position(rank int) int    { return rank }
-func (b blocks) At(pos int) int           { return pos }
-func (b blocks) Run(pos int) (int, int)   { return pos, b.Size() - pos }
+func (b blocks) Size() int                    { return b.nodes * b.per }
+func (b blocks) Nodes() int                   { return b.nodes }
+func (b blocks) Node(rank int) int            { return rank / b.per }
+func (b blocks) Local(rank int) int           { return rank % b.per }
+func (b blocks) Locals(int) int               { return b.per }
+func (b blocks) Rank(node, local int) int     { return node*b.per + local }
+func (b blocks) Position(rank int) int        { return rank }
+func (b blocks) At(pos int) int               { return pos }
+func (b blocks) Run(pos, most int) (int, int) { return pos, min(b.Size()-pos, most) }
 
 // Placed is rank r on host nodeOf[r]: round robin, uneven, anything. Equal numbers
 // are one host; hosts are numbered anew, in the order of their first ranks, so the
@@ -143,12 +143,12 @@ func (t *placed) At(pos int) int {
 	return t.Rank(node, pos-int(t.first[node]))
 }
 
-func (t *placed) Run(pos int) (rank, run int) {
-	rank = t.At(pos)
+func (t *placed) Run(pos, most int) (rank, run int) {
+	rank, most = t.At(pos), min(most, t.Size()-pos)
 	if t.node == nil && t.stretches == nil {
-		return rank, t.Size() - pos
+		return rank, most
 	}
-	for run = 1; pos+run < t.Size() && t.At(pos+run) == rank+run; run++ {
+	for run = 1; run < most && t.At(pos+run) == rank+run; run++ {
 	}
 	return rank, run
 }

@@ -50,7 +50,7 @@ func testTopologies(t *testing.T, placements []placement, sizes ...int) {
 						r := topo.Rank(node, local)
 						require.Equal(t, []int{node, local, pos}, []int{topo.Node(r), topo.Local(r), topo.Position(r)}, "rank %d", r)
 						require.Greater(t, r, before)
-						got, _ := topo.Run(pos)
+						got, _ := topo.Run(pos, 1)
 						require.Equal(t, []int{r, r}, []int{got, topo.At(pos)}, "position %d", pos)
 						before = r
 						pos++
@@ -58,7 +58,9 @@ func testTopologies(t *testing.T, placements []placement, sizes ...int) {
 				}
 				require.Equal(t, []int{n, n}, []int{pos, firstPosition(topo, topo.Nodes())}, "ranks on all hosts")
 				for pos := range n {
-					first, run := topo.Run(pos)
+					first, run := topo.Run(pos, n)
+					_, part := topo.Run(pos, 2)
+					require.Equal(t, min(run, 2), part, "position %d", pos)
 					for i := range run {
 						require.Equal(t, first+i, topo.At(pos+i), "position %d", pos+i)
 					}

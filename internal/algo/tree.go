@@ -89,8 +89,7 @@ func treeGather(t Topology, rank, root int) Schedule {
 func ranksOf(t Topology, size, root int, start func(i int) int) carry {
 	runs := func(ms []Move, peer, from, to int) []Move {
 		for pos, end := start(from), start(to); pos < end; {
-			rank, run := t.Run(pos)
-			run = min(run, end-pos)
+			rank, run := t.Run(pos, end-pos)
 			ms = append(ms, Move{Peer: peer, Lo: rank, Hi: rank + run})
 			pos += run
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,9 @@ func TestWays(t *testing.T) {
 	}
 	seen := readWays(t, dir)
 	shortest(t, seen, way.goesOn).check(t, most{45, 18, 8})
+	if runtime.NumCPU() < 2 {
+		t.Skip("hardware: ranks share a processor")
+	}
 	// Where other programs compute on the cores of the ranks, a wait finds that out, and may end no other way.
 	if w := shortest(t, seen, way.waits); w.isCrowded() {
 		w.check(t, most{54, 24, 11})

@@ -33,7 +33,7 @@ func (g *gathers) come(t testing.TB, want []int, what string) {
 		g.Lock()
 		defer g.Unlock()
 		assert.Equal(t, want, g.parts)
-	}, 20*time.Second, 100*time.Microsecond, what)
+	}, 20*time.Second, time.Millisecond, what)
 }
 
 // Stage 3 gathers what comes next in the order that the first step has shown, before it is asked for; in the first step

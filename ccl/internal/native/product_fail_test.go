@@ -72,6 +72,9 @@ func jobWith(t *testing.T, n int, options func(rank int) *ccl.Options, rt *gpu.R
 func well(t *testing.T, n int, o ccl.Options, rt *gpu.Runtime, f func(ctx context.Context, r *on)) {
 	t.Helper()
 	require.NoError(t, errors.Join(job(t, n, o, rt, func(ctx context.Context, r *on) error { f(ctx, r); return nil })...))
+	if t.Failed() { // a rank has required something
+		t.FailNow()
+	}
 }
 
 // sums makes k all-reduces of one element, one after the other, up to the first that fails.

@@ -131,7 +131,7 @@ func TestProductObservedFailure(t *testing.T) {
 		t.Setenv("FAKE_NCCL_HANG", "3")
 		t.Setenv("FAKE_NCCL_RANK", "1")
 		told := make([]heard, 2)
-		for rank, err := range observedJob(t, ccl.Options{Backend: name, Timeout: 300 * time.Millisecond}, told, rt, func(ctx context.Context, r *on) error {
+		for rank, err := range observedJob(t, ccl.Options{Backend: name, Timeout: 1500 * time.Millisecond}, told, rt, func(ctx context.Context, r *on) error {
 			x := r.mem(1)
 			b, in := ccl.BufOfMemory(x), ccl.InPlace()
 			for range 2 {

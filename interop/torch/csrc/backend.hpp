@@ -85,7 +85,7 @@ class Backend : public c10d::Backend {
 
   void close() {
     if (Fork::happened()) return;
-    if (auto c = comm_.exchange(0)) line_->begin(), goccl_close(c, nullptr);
+    if (auto c = comm_.exchange(0)) line_->settle(std::chrono::seconds(5)), goccl_close(c, nullptr);
   }
 
   WorkPtr work(OpType type, const char* call, Tensors outs, Tensors in, Tensors keep = {}) {

@@ -75,16 +75,25 @@ class Line : public std::enable_shared_from_this<Line> {
     hurry();
   }
 
-  // take makes the calls of w, and those before, on this thread, as far as they have not begun and no other thread is making calls.
+  // settle begins all that was posted, behind the calls that waiting threads make of it: for these it waits as goccl_close does for queued ones.
+  void settle(milliseconds most) {
+    std::unique_lock lock(mu_);
+    closing_ = true;
+    turn_.wait_for(lock, most, [this] { return !taken_; });
+    hurry();
+  }
+
+  // take makes the calls of w, and those before, on this thread, as far as they have not begun, no other thread is making calls
+  // and the group is not being closed.
   void take(const Work& w) {
     for (;;) {
       WorkPtr next;
       {
         std::lock_guard lock(mu_);
         if (!w.waits) return;
-        if (busy_) return hurry();
+        if (busy_ || closing_) return hurry();
         next = pop();
-        busy_ = true;
+        busy_ = taken_ = true;
       }
       goccl_error err;
       auto code = goccl_call(comm_, next->calls.data(), (int32_t)next->calls.size(), next->limit, nullptr, nullptr, &err);
@@ -140,7 +149,7 @@ class Line : public std::enable_shared_from_this<Line> {
   }
 
   void leave() {
-    busy_ = false;
+    busy_ = taken_ = false;
     if (hurried_) queue();
     turn_.notify_all();
   }
@@ -151,6 +160,8 @@ class Line : public std::enable_shared_from_this<Line> {
   std::deque<WorkPtr> waiting_;
   size_t old_ = 0;       // how many of them the last tick has seen
   bool busy_ = false;    // a thread is making calls
+  bool taken_ = false;   // which were posted
+  bool closing_ = false; // no more are taken
   bool hurried_ = false; // and queues what waits when it has made them
   bool watched_ = false; // Watch looks after this line
   bool fresh_ = false;   // something was posted since the last tick

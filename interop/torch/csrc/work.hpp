@@ -100,13 +100,13 @@ struct Work : c10d::Work {
 
   // done is the callback of a queued call, which owns a reference to its Work. Callbacks of the future may wait for calls of the same
   // group, as those of PyTorch's PowerSGD hook do: on this thread these would never begin.
+  // The reference travels with the task, and is not dropped here: the caller may hold a lock that a tensor must not be freed under.
   static void done(void* ctx, const goccl_error* err) noexcept {
-    auto w = c10::intrusive_ptr<Work>::reclaim(static_cast<Work*>(ctx));
-    auto why = thrown(err);
+    auto end = [w = static_cast<Work*>(ctx), why = thrown(err)] { c10::intrusive_ptr<Work>::reclaim(w)->endQuietly(why); };
     try {
-      Threads::run([w, why] { w->endQuietly(why); });
+      Threads::run(end);
     } catch (const std::exception&) { // there are no more threads
-      w->endQuietly(why);
+      end();
     }
   }
 

@@ -292,6 +292,28 @@ def lined(rank, n, ours, store):
     work.wait()
     same(x, torch.full_like(x, total), "a call of a group that is destroyed")
 
+    # A thread of rank 0 is in a call while the group is destroyed there, and the others come later.
+    late, sums = dist.new_group(backend="goccl"), []
+
+    def waits():
+        x, work = call(late)
+        work.wait()
+        sums.append(x)
+
+    if rank == 0:
+        threads = threading.Thread(target=waits), threading.Timer(0.1, store.set, ["late", ""])
+        for t in threads:
+            t.start()
+        time.sleep(0.05)
+        dist.destroy_process_group(late)
+        for t in threads:
+            t.join()
+    else:
+        store.wait(["late"])
+        waits()
+        dist.destroy_process_group(late)
+    same(torch.cat(sums), torch.full((2,), total), "a call that a thread waits for in a group that is destroyed")
+
 
 def abandoned(rank, n):
     """A group ends with a message under way that nobody sends."""
