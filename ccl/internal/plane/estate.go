@@ -61,12 +61,12 @@ func partFrom(s *Site, leaves bool) {
 		s.Job.mu.Lock()
 		p.reaps = true
 		s.Job.mu.Unlock()
-		s.Job.Life.Wg.Go(func() { s.reap(due) }) // close waits for it before it closes the host's memory
+		s.Job.Life.Wg.Go(func() { reap(s, due) }) // close waits for it before it closes the host's memory
 	}
 }
 
 // reap empties the slices of which those are the ledgers.
-func (s *Site) reap(due []*atomic.Uint64) {
+func reap(s *Site, due []*atomic.Uint64) {
 	h := s.Here.Host
 	for _, own := range due {
 		if off := own.Load(); h.Slices().Reap(off, boardOf(h).number) {
