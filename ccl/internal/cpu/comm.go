@@ -148,12 +148,12 @@ func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 	}
 	defer h.Drop(shm.PlaceAt(off, region.Bytes(n)))
 	child, out := region.New(off, mem, n), uint64(0)
-	for r := range n { // those that are lost may have been counted out there
+	for r := range n { // those that have ended may have been counted out there
 		if child.Out(r).CompareAndSwap(0, region.IsOut) {
 			out++
 		}
 	}
-	if int(child.Left().Add(out)&^region.Unsure) < n {
+	if int(child.Left().Add(out)) < n {
 		return nil
 	}
 	return memoryOf(h, child)

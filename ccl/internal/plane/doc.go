@@ -88,6 +88,6 @@
 // Memory comes back. The memfd has a size of 1 TiB. A freed region is emptied and its offset is
 // reused. The free ranges are words in shared memory, each changed by compare-and-swap, so a killed
 // process loses at most one range. Other ranks unmap freed MakeSlice memory when they next map
-// something. What a stopped rank may still write into is emptied, and its offset is not reused. Ranks
-// that are lost are counted out by the others (leave.go).
+// something. What a stopped rank may still read or write stays until it leaves or has ended. Ranks
+// that have ended are counted out by the others (leave.go).
 package plane

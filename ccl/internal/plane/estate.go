@@ -10,7 +10,8 @@ import (
 // every Comm with one of its ranks, a call of theirs may read there what counts: what a rank has offered before it ended is as
 // good as any, so that a call may come to its end without it. Memory that is emptied too early would be zeros that nobody takes
 // for wrong. So each process says of each that has ended when it has parted from it, in a bit for the two; the last one that
-// does, by its own look, takes the ledger's place out of the pulse, and empties. A process that is in two jobs at a time, of
+// does, by its own look, empties, and takes the ledger's place out of the pulse when that is done: if it is killed meanwhile, or they
+// are two, another does the same. That may take seconds, so a goroutine does it, and not the monitor, which beats. A process that is in two jobs at a time, of
 // which one grows out of the other, may have calls in both: in the second it parts when it has left the first.
 //
 // Nobody is waited for: with each beat the monitor looks again. The slices of a process that was only silent stay until it has ended.
@@ -29,7 +30,7 @@ func leaveEstates(s *Site) { partFrom(s, true) }
 func partFrom(s *Site, leaves bool) {
 	s.Job.mu.Lock()
 	h, p := s.Here.Host, &s.Here.processes
-	if p.pulse == nil || h.Slices().Jobs() > 1 && (!leaves || h.Slices().IsHome(boardOf(h).number)) {
+	if p.pulse == nil || p.reaps && !leaves || h.Slices().Jobs() > 1 && (!leaves || h.Slices().IsHome(boardOf(h).number)) {
 		s.Job.mu.Unlock()
 		return
 	}
@@ -40,27 +41,41 @@ func partFrom(s *Site, leaves bool) {
 		}
 	}
 	s.Job.mu.Unlock()
+	var due []*atomic.Uint64
 	for _, l := range ended {
 		if !leaves && !hasParted(s, s.Here.ranksOf(s.Job.World.Topo.Rank(s.Here.Node, l))) {
 			continue
 		}
 		s.Job.mu.Lock()
-		off := uint64(0)
 		if p.pulse != nil {
 			words := partedWords(len(p.pulses))
 			row, mine := p.parted[l*words:][:words], s.Job.World.Topo.Local(s.Here.Mine)
 			row[mine/64].Or(1 << (mine % 64))
-			if own := &p.pulses[l].own; p.allParted(row) {
-				if off = own.Load(); !own.CompareAndSwap(off, 0) {
-					off = 0
-				}
+			if p.allParted(row) {
+				due = append(due, &p.pulses[l].own)
 			}
 		}
 		s.Job.mu.Unlock()
-		if off != 0 {
-			h.Slices().Reap(off, boardOf(h).number)
+	}
+	if len(due) > 0 {
+		s.Job.mu.Lock()
+		p.reaps = true
+		s.Job.mu.Unlock()
+		s.Job.Life.Wg.Go(func() { reap(s, due) }) // close waits for it before it closes the host's memory
+	}
+}
+
+// reap empties the slices of which those are the ledgers.
+func reap(s *Site, due []*atomic.Uint64) {
+	h := s.Here.Host
+	for _, own := range due {
+		if off := own.Load(); h.Slices().Reap(off, boardOf(h).number) {
+			own.CompareAndSwap(off, 0)
 		}
 	}
+	s.Job.mu.Lock()
+	s.Here.processes.reaps = false
+	s.Job.mu.Unlock()
 }
 
 // hasParted reports whether no Comm of this process can be in a call with any of those ranks of the world, which were one process.

@@ -15,13 +15,14 @@ import (
 // has left, or has ended, too. Until then, what it has offered counts.
 func TestEstate(t *testing.T) {
 	for _, tc := range []struct {
-		name string
-		last func(s *Site) // the step after which it is emptied
+		name   string
+		leaves bool
+		last   func(s *Site) // the step after which it is emptied
 	}{
-		{"the other has parted, too", func(s *Site) { s.Here.processes.parted[1].Or(1 << 2) }},
-		{"the other has left", func(s *Site) { s.Here.processes.pulses[2].left.Store(1) }},
-		{"the other has ended", func(s *Site) { s.Here.processes.pulses[2].death.Store(proc.OwnerDied) }},
-		{"the other has parted, and this one leaves the job", func(s *Site) {
+		{"the other has parted, too", false, func(s *Site) { s.Here.processes.parted[1].Or(1 << 2) }},
+		{"the other has left", false, func(s *Site) { s.Here.processes.pulses[2].left.Store(1) }},
+		{"the other has ended", false, func(s *Site) { s.Here.processes.pulses[2].death.Store(proc.OwnerDied) }},
+		{"the other has parted, and this one leaves the job", true, func(s *Site) {
 			s.Here.processes.parted[1].Store(1 << 2)
 			s.Job.World.dead = map[int]bool{} // it does not matter any more
 			later, _ := shm.NewShared()
@@ -45,6 +46,7 @@ func TestEstate(t *testing.T) {
 			p.pulses[1].own.Store(off)
 			look := func() (emptied bool) {
 				settleEstates(s)
+				s.Job.Life.Wg.Wait()
 				return p.pulses[1].own.Load() == 0
 			}
 			require.False(t, look(), "it lives")
@@ -63,7 +65,14 @@ func TestEstate(t *testing.T) {
 			require.False(t, look(), "another process lives")
 			require.EqualValues(t, 1, p.parted[1].Load(), "this one has parted from it")
 			require.NotEqual(t, make([]byte, 8), home)
-			tc.last(s)
+			if !tc.leaves {
+				copy(home, "another ")
+				tc.last(s)
+				require.False(t, look(), "its slices belong to another job")
+				copy(home, numberOf(s))
+			} else {
+				tc.last(s)
+			}
 			require.True(t, look())
 			require.Equal(t, make([]byte, 8), home)
 			require.True(t, look())

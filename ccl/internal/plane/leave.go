@@ -1,10 +1,10 @@
 package plane
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -13,13 +13,15 @@ import (
 // What the ranks of a host share of a Comm goes back to the host when the last of them has closed it. Each counts itself in
 // Region.Left, once, and looks at the region no more after that. The one that brings the count to their number frees it.
 //
-// A rank that is lost counts itself no more, so another does that for it. Region.Out says of each rank whether it has been
-// counted, and is changed by an exchange, so that each is counted once. Which ranks are lost may only be known later. So a rank
-// that closes a Comm that has failed, where any are, says that it writes there no more, and counts itself when all others have said
-// so, or are gone. Until then the region is there, and with each beat the monitor looks again.
+// A rank whose process has ended, or has left the job, counts itself no more, so another does that for it. Region.Out says of each
+// rank whether it has been counted, and is changed by an exchange, so that each is counted once. Which ranks have ended may only be
+// known later. So a rank that closes a Comm that has failed says that it writes there no more, and counts itself when all others
+// have said so, or have ended. Until then the region is there, and with each beat the monitor looks again.
 //
-// A lost rank whose end is not certain may go on, and write there yet. Then the memory is emptied, and its place never used
-// again. A process that is killed between two of these steps leaves the memory of that Comm to the end of the job.
+// That a rank is believed to be lost does not count: its process may be stopped, and go on, in a call of that Comm. The abort word
+// then tells it what has become of that; in memory that is emptied, or another's, it would take what it reads for good. It leaves
+// the Comm as all do, or its end is waited for. A process that is killed between two of these steps leaves the memory of that Comm
+// to the end of the job.
 
 // Leaver is a rank that leaves the memory of a Comm.
 type Leaver struct {
@@ -32,11 +34,10 @@ type Leaver struct {
 	split bool               // the Comm is one of Split
 	made  func() []shm.Place // lists what is to be freed
 
-	lost   bool // the Comm has failed, and ranks are
-	waits  bool // for others that may be lost
-	last   bool
-	unsure bool
-	free   []shm.Place
+	fails bool // the Comm has failed, or will: a rank is lost
+	waits bool // for others that may end
+	last  bool
+	free  []shm.Place
 }
 
 // Leave counts c out, which looks at nothing that the ranks share from here on. If it is the last, Free frees what made lists. Of a
@@ -44,18 +45,16 @@ type Leaver struct {
 func Leave(c *Member, split bool, made func() []shm.Place) *Leaver {
 	g := c.Share.Local
 	l := &Leaver{site: c.Site, host: c.Share.Host, local: g, me: c.Share.Me, split: split, made: made}
-	if f := c.Fate.Cause(); f != nil {
-		l.lost = f.Code == call.RankLost || c.Site.Job.Losses() > 0
-	}
 	for _, r := range c.Share.Ranks {
 		l.ranks = append(l.ranks, c.Group.World(r))
 	}
+	l.fails = c.Fate.Cause() != nil || c.Site.Job.Losses() > 0 && slices.ContainsFunc(l.ranks, c.Site.Job.IsLost)
 	c.Share.Shut()
 	if _, err := l.host.View(g.Off, region.Bytes(g.N)); err != nil { // it is mapped already, so that cannot be
 		return l
 	}
 	l.place = shm.PlaceAt(g.Off, region.Bytes(g.N))
-	if l.lost && l.host.Shared() {
+	if l.fails && l.host.Shared() {
 		g.Out(l.me).Store(region.WaitsOut)
 		l.waits = !l.isReady()
 	}
@@ -80,12 +79,12 @@ func (l *Leaver) Free() {
 	s.settle()
 }
 
-// isReady reports whether all others have been counted, or wait as this rank does, or are gone.
+// isReady reports whether all others have been counted, or wait as this rank does, or have ended.
 func (l *Leaver) isReady() bool {
-	out := l.local.Left().Load() &^ region.Unsure // first: a rank that is counted meanwhile is missed, and not taken for two
-	gone, _ := goneOf(l.site, l.ranks)
+	out := l.local.Left().Load() // first: a rank that is counted meanwhile is missed, and not taken for two
+	ended := endedOf(l.site, l.ranks)
 	for r := range l.ranks {
-		if s := l.local.Out(r).Load(); s == region.WaitsOut || s != region.IsOut && gone[r] && !l.neverIn(s) {
+		if s := l.local.Out(r).Load(); s == region.WaitsOut || s != region.IsOut && ended[r] && !l.neverIn(s) {
 			out++
 		}
 	}
@@ -95,29 +94,19 @@ func (l *Leaver) isReady() bool {
 // neverIn reports whether Region.Out says that a rank never had the Comm.
 func (l *Leaver) neverIn(out uint64) bool { return l.split && out == 0 }
 
-// count counts this rank out, and those that are gone.
+// count counts this rank out, and those that have ended.
 func (l *Leaver) count() {
-	n, shared := uint64(1), l.host.Shared()
-	if shared && l.site.Job.IsLost(l.ranks[l.me]) { // others have counted it, or will
-		return
-	}
-	if shared && (l.lost || l.site.Job.Losses() > 0) {
-		gone, certain := goneOf(l.site, l.ranks)
+	n := uint64(1)
+	if l.host.Shared() && (l.fails || l.site.Job.Losses() > 0) {
+		ended := endedOf(l.site, l.ranks)
 		for r := range l.ranks {
-			if r == l.me || !gone[r] || l.neverIn(l.local.Out(r).Load()) || l.local.Out(r).Swap(region.IsOut) == region.IsOut {
-				continue
-			}
-			if n++; !certain[r] {
-				l.local.Left().Or(region.Unsure)
+			if r != l.me && ended[r] && !l.neverIn(l.local.Out(r).Load()) && l.local.Out(r).Swap(region.IsOut) != region.IsOut {
+				n++
 			}
 		}
 	}
-	if l.local.Out(l.me).Swap(region.IsOut) == region.IsOut {
-		n-- // others have taken it for lost
-	}
-	left := l.local.Left().Add(n)
-	if l.last = n > 0 && left&^region.Unsure == uint64(l.local.N); l.last {
-		l.unsure = left&region.Unsure != 0
+	l.local.Out(l.me).Store(region.IsOut)
+	if l.last = l.local.Left().Add(n) == uint64(l.local.N); l.last {
 		l.free = l.made()
 	}
 }
@@ -126,23 +115,19 @@ func (l *Leaver) count() {
 func (l *Leaver) end() {
 	l.host.Drop(l.place)
 	for _, at := range l.free {
-		if l.unsure {
-			l.host.Forget(at.Off, int(at.Size))
-		} else {
-			l.host.Free(at.Off, int(at.Size))
-		}
+		l.host.Free(at.Off, int(at.Size))
 	}
 }
 
-// goneOf says of ranks of the world, which are on the host of s, which of them make no step any more: their processes have ended, or
-// have left the job, which is certain, or are believed to be lost. Those of this process are there.
-func goneOf(s *Site, ranks []int) (gone, certain []bool) {
-	gone, certain = make([]bool, len(ranks)), make([]bool, len(ranks))
+// endedOf says of ranks of the world, which are on the host of s, which of them make no step any more: their processes have ended, or
+// have left the job. Those of this process are there.
+func endedOf(s *Site, ranks []int) []bool {
+	ended := make([]bool, len(ranks))
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	topo, pulses := s.Job.World.Topo, s.Here.processes.pulses
 	if pulses == nil {
-		return gone, certain
+		return ended
 	}
 	for i, w := range ranks {
 		first := s.Here.Procs[topo.Local(w)]
@@ -150,10 +135,9 @@ func goneOf(s *Site, ranks []int) (gone, certain []bool) {
 			continue
 		}
 		p := &pulses[topo.Local(first)]
-		certain[i] = p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0
-		gone[i] = certain[i] || s.Job.World.dead[w]
+		ended[i] = p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0
 	}
-	return gone, certain
+	return ended
 }
 
 // leavers are those of a site that wait.

@@ -47,18 +47,19 @@ func unusedPages(h *shm.Host) (pages uint64) {
 	return pages
 }
 
-// The last rank of a host frees what all have shared. Ranks that are gone are counted by the others, once; where one may live, the place
-// of the memory is not used again.
+// The last rank of a host frees what all have shared. Ranks that have ended are counted by the others, once. One that may live keeps
+// all as it is: the abort word, which it reads when it goes on, and what it may write into then.
 func TestLeave(t *testing.T) {
 	const (
-		in      = iota
-		waits   // it has left, and waits for the others
-		out     // it has been counted
-		ended   // its process has
-		endedIn // the same, of one that had said that it has the Comm
-		parted  // its process has left the job
-		lost    // it is believed to be
-		counted // it has ended, and another has counted it
+		in        = iota
+		waits     // it has left, and waits for the others
+		out       // it has been counted
+		ended     // its process has
+		endedIn   // the same, of one that had said that it has the Comm
+		parted    // its process has left the job
+		lost      // it is believed to be
+		lostWaits // the same, of one that has gone on, and has left
+		counted   // it has ended, and another has counted it
 	)
 	for _, tc := range []struct {
 		name   string
@@ -67,24 +68,24 @@ func TestLeave(t *testing.T) {
 		split  bool
 		waits  bool
 		last   bool
-		unsure bool
 		count  uint64 // that the region has then, if this rank is not the last
 	}{
-		{"others are in", false, [2]int{in, in}, false, false, false, false, 1},
-		{"one is in", false, [2]int{out, in}, false, false, false, false, 2},
-		{"it is the last", false, [2]int{out, out}, false, false, true, false, 3},
-		{"one is lost, and that is known", false, [2]int{lost, out}, false, false, true, true, 3},
-		{"failed, others are in", true, [2]int{in, in}, false, true, false, false, 0},
-		{"failed, one is in", true, [2]int{out, in}, false, true, false, false, 1},
-		{"failed, it is the last", true, [2]int{out, out}, false, false, true, false, 3},
-		{"failed, one waits", true, [2]int{out, waits}, false, false, false, false, 2},
-		{"failed, one has ended", true, [2]int{out, ended}, false, false, true, false, 3},
-		{"failed, all others have", true, [2]int{ended, parted}, false, false, true, false, 3},
-		{"failed, one has ended, another waits", true, [2]int{waits, ended}, false, false, false, false, 2},
-		{"failed, one may live", true, [2]int{lost, ended}, false, false, true, true, 3},
-		{"failed, one never had it, and has ended", true, [2]int{out, ended}, true, true, false, false, 1},
-		{"failed, one had it, and has ended", true, [2]int{out, endedIn}, true, false, true, false, 3},
-		{"failed, one has been counted", true, [2]int{counted, out}, false, false, true, false, 3},
+		{"others are in", false, [2]int{in, in}, false, false, false, 1},
+		{"one is in", false, [2]int{out, in}, false, false, false, 2},
+		{"it is the last", false, [2]int{out, out}, false, false, true, 3},
+		{"one is lost, and may live", false, [2]int{lost, out}, false, true, false, 1},
+		{"failed, others are in", true, [2]int{in, in}, false, true, false, 0},
+		{"failed, one is in", true, [2]int{out, in}, false, true, false, 1},
+		{"failed, it is the last", true, [2]int{out, out}, false, false, true, 3},
+		{"failed, one waits", true, [2]int{out, waits}, false, false, false, 2},
+		{"failed, one has ended", true, [2]int{out, ended}, false, false, true, 3},
+		{"failed, all others have", true, [2]int{ended, parted}, false, false, true, 3},
+		{"failed, one has ended, another waits", true, [2]int{waits, ended}, false, false, false, 2},
+		{"failed, one may live", true, [2]int{lost, ended}, false, true, false, 0},
+		{"failed, one may live, and has closed it", true, [2]int{lostWaits, ended}, false, false, false, 2},
+		{"failed, one never had it, and has ended", true, [2]int{out, ended}, true, true, false, 1},
+		{"failed, one had it, and has ended", true, [2]int{out, endedIn}, true, false, true, 3},
+		{"failed, one has been counted", true, [2]int{counted, out}, false, false, true, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := besideTwo(t)
@@ -103,7 +104,10 @@ func TestLeave(t *testing.T) {
 					g.Out(r).Store(region.IsIn)
 				case parted:
 					pulses[r].left.Store(1)
-				case lost:
+				case lostWaits:
+					g.Out(r).Store(region.WaitsOut)
+				}
+				if how == lost || how == lostWaits {
 					c.Site.Job.World.lose(r, false)
 				}
 				if how == ended || how == endedIn || how == counted {
@@ -113,23 +117,24 @@ func TestLeave(t *testing.T) {
 			if tc.failed {
 				require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
 			}
+			g.Abort().Store(7)
 			before, listed := unusedPages(h), 0
 			leaver := Leave(c, tc.split, func() []shm.Place {
 				listed++
 				return []shm.Place{shm.PlaceAt(g.Off, region.Bytes(3))}
 			})
 			require.Equal(t, []bool{tc.last, tc.waits}, []bool{leaver.Last(), leaver.waits})
-			require.Equal(t, tc.count, g.Left().Load()&^region.Unsure)
+			require.Equal(t, tc.count, g.Left().Load())
 			c.Share.Drop()
 			leaver.Free()
 			require.Equal(t, tc.waits, c.Site.leavers.n.Load() == 1)
-			free := tc.last && !tc.unsure
-			require.Equal(t, free, unusedPages(h) > before)
+			require.Equal(t, tc.last, unusedPages(h) > before)
 			if tc.last {
 				require.Equal(t, 1, listed)
 				require.Zero(t, g.Left().Load(), "it has been emptied")
 			} else {
 				require.Zero(t, listed)
+				require.EqualValues(t, 7, g.Abort().Load(), "it is there")
 			}
 			h.Drop(shm.PlaceAt(g.Off, region.Bytes(3)))
 		})
@@ -169,30 +174,45 @@ func TestLeaverWaits(t *testing.T) {
 	require.Zero(t, s.leavers.n.Load())
 }
 
-// A Comm that has failed while all ranks are there goes back at once, as one that has not.
+// A Comm that has failed while all ranks are there goes back when all have closed it, and also if one of them ends before it has.
 func TestLeaveWithoutLoss(t *testing.T) {
 	c := besideTwo(t)
+	s, h, g := c.Site, c.Site.Here.Host, c.Share.Local
+	_, err := h.View(g.Off, region.Bytes(3)) // of this test
+	require.NoError(t, err)
 	require.True(t, c.FailHere(call.NewFault(call.Timeout, 1, "on purpose")))
-	leaver := Leave(c, false, func() []shm.Place { t.Error("it is not the last"); return nil })
-	require.False(t, leaver.waits)
-	require.EqualValues(t, 1, c.Share.Local.Left().Load())
+	before := unusedPages(h)
+	place := shm.PlaceAt(g.Off, region.Bytes(3))
+	leaver := Leave(c, false, func() []shm.Place { return []shm.Place{place} })
+	require.True(t, leaver.waits)
 	c.Share.Drop()
 	leaver.Free()
+	g.Out(1).Store(region.WaitsOut)
+	s.leavers.settle()
+	require.Equal(t, before, unusedPages(h), "rank 2 is there")
+	s.Here.processes.pulses[2].death.Store(proc.OwnerDied)
+	s.leavers.settle()
+	require.Zero(t, s.leavers.n.Load(), "its end is seen, though nobody has believed it")
+	require.EqualValues(t, 2, g.Left().Load(), "rank 1 counts itself")
+	h.Drop(place)
 }
 
-// A rank that the others have given up counts nobody: its memory may be another's.
+// A rank that the others have given up is there until it has closed the Comm: it counts itself as any other does, and may be the last.
 func TestLeaverThatIsLost(t *testing.T) {
 	c := besideTwo(t)
-	g := c.Share.Local
-	_, err := c.Share.Host.View(g.Off, region.Bytes(3))
-	require.NoError(t, err)
-	for r := 1; r < 3; r++ {
-		c.Site.Here.processes.pulses[r].left.Store(1)
-	}
-	c.Site.Job.World.lose(0, false)
-	leaver := Leave(c, false, func() []shm.Place { t.Error("it frees nothing"); return nil })
-	require.False(t, leaver.Last())
-	require.Zero(t, g.Left().Load())
+	s, h, g := c.Site, c.Site.Here.Host, c.Share.Local
+	before := unusedPages(h)
+	place := shm.PlaceAt(g.Off, region.Bytes(3))
+	s.Job.World.lose(0, false)
+	leaver := Leave(c, false, func() []shm.Place { return []shm.Place{place} })
+	require.True(t, leaver.waits)
+	require.EqualValues(t, region.WaitsOut, g.Out(0).Load())
 	c.Share.Drop()
 	leaver.Free()
+	for r := 1; r < 3; r++ {
+		s.Here.processes.pulses[r].left.Store(1)
+	}
+	s.leavers.settle()
+	require.Zero(t, s.leavers.n.Load())
+	require.Equal(t, before+place.Size/uint64(shm.Page), unusedPages(h))
 }

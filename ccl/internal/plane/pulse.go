@@ -37,6 +37,7 @@ type processes struct {
 	others  []watched
 	guarded bool // this process is told when the next of the others ends; the monitor's
 	parted  []atomic.Uint64
+	reaps   bool   // this process empties slices of others
 	before  uint64 // the job to which this process's slices belonged before
 }
 

@@ -165,6 +165,6 @@ const (
 // What a rank says of its leaving.
 const (
 	IsIn     uint64 = 1 + iota // it has the Comm that was split off
-	WaitsOut                   // it writes here no more, and waits for others that may be lost
+	WaitsOut                   // it writes here no more, and waits until all others have closed it or ended
 	IsOut                      // it is counted in Left, by itself or by another
 )

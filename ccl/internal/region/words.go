@@ -70,12 +70,8 @@ func (g *Region) words(r int) *words { return (*words)(g.at(regionHead + r*g.ran
 // Abort is 0 until the Comm has failed on some rank of the host, and then 1 + the first of them.
 func (g *Region) Abort() *atomic.Uint64 { return &commonOf(g).abort.word }
 
-// Left counts the ranks that have closed the Comm, with Unsure once one has been counted that may live, and write here yet: see
-// plane.Leave.
+// Left counts the ranks that have closed the Comm, or have ended: see plane.Leave.
 func (g *Region) Left() *atomic.Uint64 { return &commonOf(g).left.word }
-
-// Unsure is a bit of Left.
-const Unsure uint64 = 1 << 63
 
 // Sleepers is how many ranks of the host sleep until they are rung: see bell.
 func (g *Region) Sleepers() *atomic.Uint64 { return &commonOf(g).sleepers.word }

@@ -194,10 +194,15 @@ func (h *Host) Forget(off uint64, n int) {
 		h.Free(off, n)
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.over { // else the descriptor is another's
-		_ = release(h.fd, off, pages(n))
+	const step = 64 << 20 // so that what needs the lock waits for some milliseconds
+	for left := pages(n); left > 0; {
+		part := min(left, step)
+		h.mu.Lock()
+		if !h.over { // else the descriptor is another's
+			_ = release(h.fd, off, part)
+		}
+		h.mu.Unlock()
+		off, left = off+part, left-part
 	}
 }
 
@@ -223,6 +228,11 @@ func (h *Host) give(off uint64, n int) {
 func (h *Host) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.close()
+}
+
+// close is Close. h.mu is held.
+func (h *Host) close() {
 	if h.over {
 		return
 	}

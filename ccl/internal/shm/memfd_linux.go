@@ -59,7 +59,7 @@ func open(fd int, header uint64) (*Host, error) {
 func (h *Host) NewSlices() error {
 	s, err := newShared("goccl slices", headerOwn)
 	if err == nil {
-		h.holdSlices(s)
+		h.holdSlices(s, func() bool { return true })
 	}
 	return err
 }
@@ -67,14 +67,13 @@ func (h *Host) NewSlices() error {
 // OpenSlices opens that memory by the descriptor that its maker has given this process, which may have it already: in from, which is
 // nil if there is no other Host.
 func (h *Host) OpenSlices(fd int, from *Host) error {
-	if from != nil && from.slices != nil && isSame(fd, from.slices.fd) {
+	if from != nil && from.slices != nil && h.holdSlices(from.slices, func() bool { return isSame(fd, from.slices.fd) }) {
 		unix.Close(fd)
-		h.holdSlices(from.slices)
 		return nil
 	}
 	s, err := open(fd, headerOwn)
 	if err == nil {
-		h.holdSlices(s)
+		h.holdSlices(s, func() bool { return true })
 	}
 	return err
 }

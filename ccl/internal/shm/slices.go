@@ -2,6 +2,7 @@ package shm
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 )
@@ -21,34 +22,33 @@ func (h *Host) Slices() *Host {
 	return h.slices
 }
 
-// ShareSlices has h use the memory of slices that from has. It is false if from has none.
+// ShareSlices has h use the memory of slices that from has. It is false if from has none, or it is closed: another goroutine may have
+// closed from and been the last.
 func (h *Host) ShareSlices(from *Host) bool {
-	if from == nil || from.slices == nil {
-		return false
-	}
-	h.holdSlices(from.slices)
-	return true
+	return from != nil && from.slices != nil && h.holdSlices(from.slices, func() bool { return true })
 }
 
-// holdSlices makes s the memory of h's slices.
-func (h *Host) holdSlices(s *Host) {
+// holdSlices makes s the memory of h's slices, if that is open and right says that it is the right one.
+func (h *Host) holdSlices(s *Host, right func() bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over || !right() { // else its descriptor may be another's by now
+		return false
+	}
 	s.jobs++
 	if s.ledger == nil {
 		s.ledger = new(ledger)
 	}
 	h.slices = s
+	return true
 }
 
 // letGo is the Close of a Host that has h as the memory of its slices.
 func (h *Host) letGo() {
 	h.mu.Lock()
-	h.jobs--
-	last := h.jobs == 0
-	h.mu.Unlock()
-	if last {
-		h.Close()
+	defer h.mu.Unlock()
+	if h.jobs--; h.jobs == 0 {
+		h.close()
 	}
 }
 
@@ -198,29 +198,36 @@ func (h *Host) home() *atomic.Uint64 {
 	return &h.ledger.pages[0].home
 }
 
-// Reap empties the slices of a process that has ended, whose ledger lies at off and belongs to that job. Their places are not used
-// again: what others write there late goes nowhere.
-func (h *Host) Reap(off, job uint64) {
-	for first := true; off != 0 && isRegion(RangeOf(off, ledgerBytes)); first = false {
+// Reap empties the slices of a process that has ended, whose ledger lies at off, if that belongs to that job, and reports whether
+// nothing is left of them. Their places are not used again: what others write there late goes nowhere. A word of the ledger, and a
+// page of it, goes after what it names, so that another can begin anew where a process is killed in this; two at once do no harm.
+func (h *Host) Reap(off, job uint64) bool {
+	var read []uint64 // pages; so that no ring of them leads anywhere twice
+	for off != 0 && isRegion(RangeOf(off, ledgerBytes)) && !slices.Contains(read, off) {
 		mem, err := h.View(off, ledgerBytes)
-		if err != nil { // it stays until all jobs have ended
-			return
+		if err != nil {
+			return false
 		}
 		p := (*ledgerPage)(unsafe.Pointer(&mem[0]))
-		if first && p.home.Load() != job {
+		if home := p.home.Load(); len(read) == 0 && home != job {
 			h.Drop(PlaceAt(off, ledgerBytes))
-			return
+			return home == 0 // another has emptied it
 		}
-		next := p.next.Swap(0) // so that no ring of pages leads anywhere twice
+		read = append(read, off)
+		next := p.next.Load()
 		for i := range p.words {
-			if r := Range(p.words[i].Swap(0)); r.Pages() > 0 && isRegion(r) {
+			if r := Range(p.words[i].Load()); r.Pages() > 0 && isRegion(r) {
 				h.Forget(r.First()*uint64(Page), int(r.Pages())*Page)
 			}
+			p.words[i].Store(0)
 		}
 		h.Drop(PlaceAt(off, ledgerBytes))
-		h.Forget(off, ledgerBytes)
 		off = next
 	}
+	for _, off := range slices.Backward(read) { // the first, which leads to the others, is the last
+		h.Forget(off, ledgerBytes)
+	}
+	return true
 }
 
 // isRegion reports whether r may be of a region.

@@ -125,11 +125,11 @@ func TestReap(t *testing.T) {
 			mem[0] = 1
 		}
 	}
-	h.Slices().Reap(theirs, 1)
+	require.False(t, h.Slices().Reap(theirs, 1))
 	require.Greater(t, taken(t, h.Slices()), before+len(all)*Page, "it is of another job")
-	h.Slices().Reap(theirs, 2)
+	require.True(t, h.Slices().Reap(theirs, 2))
 	require.LessOrEqual(t, taken(t, h.Slices()), before, "all is gone")
-	h.Slices().Reap(theirs, 0) // there is nothing any more
+	require.True(t, h.Slices().Reap(theirs, 2), "there is nothing any more")
 	for i := range mine {
 		require.EqualValues(t, 1, mine[i])
 	}
@@ -139,6 +139,59 @@ func TestReap(t *testing.T) {
 		}
 	}
 	other.Close()
+}
+
+// A process that is killed while it empties slices leaves what it has not emptied to another, which begins anew.
+func TestReapAgain(t *testing.T) {
+	h, other := sharedWithSlices(t)
+	defer h.Close()
+	defer other.Close()
+	before := taken(t, h.Slices())
+	theirs, err := other.Slices().Ledger()
+	require.NoError(t, err)
+	other.Slices().SetHome(1)
+	var all [][]byte
+	for range 2 * len(ledgerPage{}.words) { // two pages
+		mem, err := MakeMemory(other, Page)
+		require.NoError(t, err)
+		all = append(all, mem)
+	}
+	require.Greater(t, taken(t, h.Slices()), before+len(all)*Page)
+	first := other.Slices().ledger.pages[0]
+	next := first.next.Swap(theirs + 1) // it lies nowhere: the first one gets no further
+	require.False(t, again(t, h).Slices().Reap(theirs, 1))
+	require.Equal(t, []uint64{1, 0}, []uint64{first.home.Load(), first.words[0].Load()})
+	first.next.Store(next)
+	require.True(t, h.Slices().Reap(theirs, 1))
+	require.LessOrEqual(t, taken(t, h.Slices()), before)
+	for _, mem := range all {
+		FreeMemory(unsafe.Pointer(&mem[0]))
+	}
+}
+
+// A job may begin to use the memory of slices while another goroutine closes the last that does: then it takes a new one.
+func TestSlicesOfAClosedJob(t *testing.T) {
+	old, _ := sharedWithSlices(t)
+	old.Close()
+	made, err := NewShared()
+	require.NoError(t, err)
+	defer made.Close()
+	require.False(t, made.ShareSlices(old))
+	require.Zero(t, old.slices.Jobs())
+	require.NoError(t, made.NewSlices())
+	require.Equal(t, 1, made.Slices().Jobs())
+	got, err := NewShared()
+	require.NoError(t, err)
+	defer got.Close()
+	fd, err := unix.Dup(made.Slices().fd) // it may have the number that the closed one had
+	require.NoError(t, err)
+	old.slices.fd = made.Slices().fd
+	require.NoError(t, got.OpenSlices(fd, old))
+	require.NotSame(t, old.slices, got.Slices())
+	mem, err := MakeMemory(got, Page)
+	require.NoError(t, err)
+	require.NotZero(t, got.SpanOf(mem).Size)
+	FreeMemory(unsafe.Pointer(&mem[0]))
 }
 
 // A process may have been killed at any moment, or gone wild: what its ledger says is looked at before it is believed.
