@@ -7,13 +7,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 )
 
-func init() { roles["successor"], roles["killed at once"] = hearsSuccessors, hearsOfKilledAtOnce }
+func init() {
+	roles["successor"], roles["killed at once"], roles["host killed"] = hearsSuccessors, hearsOfKilledAtOnce, hearsOfKilledHost
+}
 
 // hearsSuccessors: the ranks of the list go one after the other; each time those that stay must hear what one of them does on the
 // other host, in a Comm that has not lost anybody and in which they are in no call.
@@ -105,6 +108,42 @@ func hearsOfKilledAtOnce(ctx context.Context, t *testing.T, _ string) {
 func TestR1KilledAtOnceIsNamed(t *testing.T) {
 	out := processes(t, 4, 4, "killed at once", "")
 	for _, r := range []int{0, 2, 3} {
+		require.Contains(t, out, fmt.Sprintf("rank %d: has heard\n", r))
+	}
+}
+
+// hearsOfKilledHost is a rank of TestKilledHostIsNamed. The pair of rank 0 has a connection, that of rank 1 has none yet.
+func hearsOfKilledHost(ctx context.Context, t *testing.T, _ string) {
+	world := joined(ctx, t, &ccl.Options{PeerTimeout: long})
+	pairs := []int{0, 1, 2, 2, 1, 0} // its colors: of {0, 5}, {1, 4}, {2, 3}
+	pair, err := world.Split(ctx, pairs[world.Rank()], 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { pair.Close() })
+	rest, err := world.Split(ctx, world.Rank()/3, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { rest.Close() })
+	if pairs[world.Rank()] == 0 {
+		require.NoError(t, ccl.Barrier(ctx, pair))
+	}
+	require.NoError(t, ccl.Barrier(ctx, world))
+	if world.Rank() >= 3 {
+		killSelf()
+	}
+	began := time.Now()
+	var e *ccl.Error
+	require.ErrorAs(t, ccl.Barrier(ctx, pair), &e)
+	require.Equal(t, ccl.ErrRankLost, e.Code, "%v", e)
+	require.Equal(t, 1, e.Peer, "%v", e)
+	require.Less(t, time.Since(began), long, "it was waited for what nobody is left to say")
+	require.NoError(t, ccl.Barrier(ctx, rest)) // one that leaves before might mean that all do
+	fmt.Printf("rank %d: has heard\n", world.Rank())
+}
+
+// Where all processes of a host are killed at once, nobody is left there to say so. Each is named all the same, and none only when it
+// has been silent for PeerTimeout.
+func TestKilledHostIsNamed(t *testing.T) {
+	out := processes(t, 6, 2, "host killed", "")
+	for r := range 3 {
 		require.Contains(t, out, fmt.Sprintf("rank %d: has heard\n", r))
 	}
 }

@@ -182,18 +182,24 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
 	}
 	if errors.Is(err, tcp.ErrRefused) {
+		certain := plane.IsCertain(c.rank.Site, w) // as of now: while a report is waited for, that host may not be heard
 		if f := c.silenced(ctx, peer); f != nil {
 			return f
 		}
-		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Certain: plane.IsCertain(c.rank.Site, w), Err: tcp.ErrRefused})
+		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Certain: certain, Err: tcp.ErrRefused})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: peer, Missing: []int{peer}, Err: err})
 	}
-	if tcp.IsOwnTrouble(err) { // which the peer is not to blame for
-		return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "cannot connect with rank %d: %w", peer, err))
+	if tcp.IsOwnTrouble(err) {
+		return c.ownTrouble(peer, err)
 	}
 	return c.rank.Stop(call.NewFault(call.Backend, peer, "cannot reach rank %d at %v: %w", peer, c.rank.Site.Job.Net.Addrs.At(w), err))
+}
+
+// ownTrouble is the failure of a call that could not connect with peer for want of something on this side: that is not to blame.
+func (c *ends) ownTrouble(peer int, err error) *call.Fault {
+	return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "cannot connect with rank %d: %w", peer, err))
 }
 
 // Ready makes sure of l's inlet. It is false while a peer of this host has not
@@ -238,11 +244,14 @@ func (c *ends) broken(ctx context.Context, peer int, err error) *call.Fault {
 	switch answer := c.ask(ctx, peer); {
 	case c.rank.Share.HasLeft(peer), errors.Is(answer, tcp.ErrGone):
 		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
-	case answer != nil:
+	case tcp.IsOwnTrouble(answer):
+		return c.ownTrouble(peer, answer)
+	case errors.Is(answer, tcp.ErrFailed), errors.Is(answer, tcp.ErrRefused),
+		answer != nil && (ctx.Err() != nil || c.rank.Fate.Cause() != nil || c.rank.Fate.Outlived() != nil): // which has cut the question short
 		if f := c.silenced(ctx, peer); f != nil {
 			return f
 		}
-	}
+	} // it has the Comm, or has not answered for as long as its report may take
 	if errors.Is(err, io.EOF) {
 		err = errors.New("its process ended")
 	}
@@ -256,11 +265,11 @@ func (c *ends) reported(ctx context.Context, peer int, limit time.Duration) *cal
 	return plane.AwaitReport(ctx, c.rank, limit, func() bool { return c.rank.Site.KnownLeft(w) })
 }
 
-// silenced is why nothing comes from peer any more, whose process does not answer, or answers that the Comm has failed: there is a
+// silenced is why nothing comes from peer any more, whose process has ended, or answers that the Comm has failed: there is a
 // report of that, its own or its host's, which is waited for. It is nil if none has come, so that this rank must report it.
 func (c *ends) silenced(ctx context.Context, peer int) *call.Fault {
 	left := plane.LeftYet(c.rank.Site, c.rank.Group.World(peer))
-	f := plane.AwaitReport(ctx, c.rank, plane.NewsWithin(c.rank.Site), func() bool { return c.rank.Share.HasLeft(peer) || left() })
+	f := plane.AwaitReport(ctx, c.rank, plane.NewsOf(c.rank.Site, c.rank.Group.World(peer)), func() bool { return c.rank.Share.HasLeft(peer) || left() })
 	if f == nil {
 		f = c.rank.Fate.Outlived()
 	}
@@ -315,7 +324,7 @@ func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *c
 
 // ask asks the process of a rank of another host whether the rank still has the Comm. It is nil if so, tcp.ErrGone if the rank has
 // closed it, tcp.ErrFailed if it has failed there, and tcp.ErrRefused if the process has ended. Any other error says that the process
-// does not answer, within what one that is not lost may take.
+// does not answer, within what one that is not lost may take, while this one lives.
 func (c *ends) ask(ctx context.Context, peer int) error {
 	if c.rank.Group.Topology().Node(peer) == c.rank.Group.Topology().Node(c.rank.Group.Rank()) {
 		return nil
@@ -324,8 +333,11 @@ func (c *ends) ask(ctx context.Context, peer int) error {
 	if t := c.rank.Group.Timeout(); t > 0 {
 		limit = min(limit, t)
 	}
-	dctx, cancel := c.within(ctx, limit)
+	dctx, cancel := c.within(ctx, 0)
 	defer cancel()
+	lived, end := plane.WithinLived(c.rank.Site.Job, limit)
+	defer end()
+	defer context.AfterFunc(lived, cancel)()
 	me, question := uint32(c.rank.Group.Rank()), uint32(classes)
 	if int(me) > peer { // or peer's own question would look like an answer
 		question++

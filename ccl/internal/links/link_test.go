@@ -2,6 +2,7 @@ package links
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -59,6 +60,7 @@ func TestLinkIsMadeOnce(t *testing.T) {
 func TestFarewell(t *testing.T) {
 	t.Parallel() // where no report comes, it is waited for
 	c := ranksOf(t, 3, plane.Options{PeerTimeout: time.Second})[0]
+	lives(t, c.rank.Site.Job)
 	for _, tc := range []struct {
 		name string
 		head head
@@ -87,6 +89,7 @@ func TestFarewellBeforeTheReport(t *testing.T) {
 	for blamed, code := range []call.Code{call.Aborted, call.Aborted, call.RankLost} {
 		t.Run(fmt.Sprintf("blames rank %d", blamed), func(t *testing.T) {
 			c := ranksOf(t, 3, plane.Options{PeerTimeout: time.Minute})[0]
+			lives(t, c.rank.Site.Job)
 			reported := call.NewFault(code, blamed, "the cause")
 			said := make(chan *call.Fault, 1)
 			go func() {
@@ -105,9 +108,12 @@ func TestFarewellBeforeTheReport(t *testing.T) {
 }
 
 // far is rank 0 of a Comm of two hosts, as it sees rank 1, whose process is said to listen at addr.
-func far(t *testing.T, addr netip.AddrPort) *Links {
+func far(t *testing.T, addr netip.AddrPort) *Links { return farOf(t, addr, time.Minute) }
+
+// farOf is far with that PeerTimeout.
+func farOf(t *testing.T, addr netip.AddrPort, silence time.Duration) *Links {
 	t.Helper()
-	j := plane.EnterJob(t.Name(), time.Minute)
+	j := plane.EnterJob(t.Name(), silence)
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Host, s.Here.Procs = group.Topology([]int{0, 1}, 2), plane.PrivateHost(), []int{0}
 	require.NoError(t, j.Listen("lo", netip.MustParseAddr("127.0.0.1"), nil, auth.Plain))
@@ -121,6 +127,7 @@ func far(t *testing.T, addr netip.AddrPort) *Links {
 	mem.Init(m)
 	c.Init(m, mem, new(call.Workspace))
 	m.Enlist()
+	lives(t, j)
 	t.Cleanup(func() {
 		j.Remove(m)
 		j.Leave()
@@ -200,6 +207,41 @@ func TestBrokenConnection(t *testing.T) {
 			require.Equal(t, tc.want, c.Ends.broken(t.Context(), 1, io.ErrUnexpectedEOF))
 		})
 	}
+}
+
+// A process that no longer listens is as certainly lost as it was when its host said so, whatever this rank comes to suspect while it
+// waits for a report.
+func TestNotDialedIsCertain(t *testing.T) {
+	t.Parallel() // it waits
+	c := farOf(t, netip.MustParseAddrPort("127.0.0.1:1"), time.Second)
+	s := c.rank.Site
+	s.Job.World.Topo = group.Topology([]int{0, 1, 2}, 3) // the last is not of the Comm
+	go func() {
+		time.Sleep(plane.SoonFor)
+		s.Lost(2, errors.New("it is silent"))
+		for range 100 {
+			time.Sleep(10 * time.Millisecond)
+			s.Post(event.New(0, event.RankLeft, 2, -1, 2, nil)) // by which the loss is decided: no monitor runs
+		}
+	}()
+	f := c.Ends.notDialed(t.Context(), 1, tcp.ErrRefused)
+	require.True(t, s.Job.IsLost(2))
+	require.False(t, plane.IsCertain(s, 1))
+	require.Equal(t, &call.Fault{Code: call.RankLost, Peer: 1, Certain: true, Err: tcp.ErrRefused}, f)
+}
+
+// A process that has not answered for as long as its report may take is not waited for once more.
+func TestBrokenConnectionUnanswered(t *testing.T) {
+	t.Parallel() // it waits
+
+	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers
+	require.NoError(t, err)
+	defer l.Close()
+	const silence = 2 * time.Second
+	c := farOf(t, l.Addr().(*net.TCPAddr).AddrPort(), silence)
+	began := c.rank.Site.Job.Time.Lived.Now()
+	require.Equal(t, &call.Fault{Code: call.RankLost, Peer: 1, Err: io.ErrUnexpectedEOF}, c.Ends.broken(t.Context(), 1, io.ErrUnexpectedEOF))
+	require.Less(t, c.rank.Site.Job.Time.Lived.Now()-began, 2*silence, "it was waited for twice")
 }
 
 // A rank that waits for the report of a failure notices the end of its context.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,19 @@ func ranksOf(t testing.TB, n int, opt plane.Options) []*Links {
 		j.Leave()
 	})
 	return all
+}
+
+// lives moves the clock of j on until the test ends, as the monitor does.
+func lives(t testing.TB, j *plane.Job) {
+	ctx, stop := context.WithCancel(context.Background())
+	var one sync.WaitGroup
+	one.Go(func() {
+		for ctx.Err() == nil {
+			j.Time.Lived.Lap(time.Now())
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	t.Cleanup(func() { stop(); one.Wait() })
 }
 
 // atOnce runs f as each rank, and waits for all of them.

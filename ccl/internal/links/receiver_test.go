@@ -138,6 +138,7 @@ func TestWrongHead(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := ranksOf(t, 2, plane.Options{})[me]
+			lives(t, c.rank.Site.Job)
 			h := head{comm: c.rank.Group.ID(), bytes: 64, step: 2, kind: messageData, record: record(8, 5), before: record(7, 4)}
 			r := &receiver{l: &Link{peer: peer}, head: arrival{want: h}}
 			h.encode(r.head.got[:])

@@ -2,9 +2,11 @@ package plane
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
 // News of other hosts. What a rank finds out on a connection of a call is often the echo of a failure that is reported on the
@@ -31,15 +33,49 @@ func NewsWithin(s *Site) time.Duration {
 	return SoonFor + limit
 }
 
+// NewsOf is how long the process of s waits for what has become of rank w of the world, which does not listen or answer any more. That is
+// NewsWithin, since its host may say so late; but no longer than any report takes where nobody is left there to say anything: when
+// a whole host dies, each of its processes would else be found only that much after the one before it.
+func NewsOf(s *Site, w int) time.Duration {
+	if h := s.Job.World.Topo.Node(w); hasLostLead(s.Job, h) && allRefuse(s, h) {
+		return SoonFor
+	}
+	return NewsWithin(s)
+}
+
+// hasLostLead reports whether the lead of host h was lost, and the next has not come.
+func hasLostLead(j *Job, h int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.World.vacant[h] == lostHost
+}
+
+// allRefuse reports whether no process of host h listens any more, as the host itself says.
+func allRefuse(s *Site, h int) bool {
+	var last netip.AddrPort
+	for l := range s.Job.World.Topo.Locals(h) {
+		addr := s.Job.Net.Addrs.At(s.Job.World.Topo.Rank(h, l))
+		if addr != last && !tcp.Refuses(addr, refusesWithin) {
+			return false
+		}
+		last = addr
+	}
+	return true
+}
+
 // AwaitReport waits for the cause of a failure of which c has found an echo, for limit at most. It returns the cause, or nil if none
-// will come: the call under way outlives the end of a process, or over says so, which is asked again and again. A process that
-// is kept from running is kept from hearing, too: so it counts how often it has looked, and not the time.
+// will come: the call under way outlives the end of a process, or over says so, which is asked again and again. Nor does it where
+// the call has taken Options.Timeout: whoever waits here has found who is to blame, and a timeout may name others. A process that is
+// kept from running is kept from hearing, too: so limit is time lived.
 func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func() bool) *call.Fault {
-	for range limit / tick {
-		if f := c.Interrupted(ctx); f != nil {
+	for past := c.Site.Job.deadline(limit); !past(); {
+		if f := c.Fate.Cause(); f != nil {
 			return f
 		}
-		if over() || c.Fate.Outlived() != nil {
+		if err := ctx.Err(); err != nil {
+			return c.Stop(call.CtxFault(err, nil))
+		}
+		if over() || c.Fate.Outlived() != nil || isOverdue(c) {
 			return nil
 		}
 		c.Site.Scan()
@@ -49,5 +85,5 @@ func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func(
 }
 
 // LeftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for the
-// first time asks w's host, too; the answer takes a moment.
+// first time asks w's host, too, and again later; the answer takes a moment.
 func LeftYet(s *Site, w int) func() bool { return s.leftYet(w) }

@@ -2,6 +2,8 @@ package plane
 
 import (
 	"context"
+	"net"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +39,42 @@ func TestNewsWithin(t *testing.T) {
 	}
 }
 
+// Nobody has anything to say of the process of a host on which none is left, once the one that led it is lost.
+func TestNewsOf(t *testing.T) {
+	left := func(s *Site, _ func()) { s.Job.markLeft(2, []int{4}) }
+	lost := func(s *Site, _ func()) { s.Job.markFailed(4) }
+	for _, tc := range []struct {
+		name   string
+		before func(s *Site, end func()) // which ends the last process of the host
+		want   time.Duration
+	}{
+		{"it leads its host", func(_ *Site, end func()) { end() }, time.Minute + SoonFor},
+		{"the lead before has left", func(s *Site, end func()) { left(s, end); end() }, time.Minute + SoonFor},
+		{"the lead before is lost, and another process is there", lost, time.Minute + SoonFor},
+		{"the lead before is lost, and nobody is there", func(s *Site, end func()) { lost(s, end); end() }, SoonFor},
+		{"the lead before is lost, and the next has come", func(s *Site, end func()) { lost(s, end); end(); s.Job.World.occupy(2) }, time.Minute + SoonFor},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, _ := leadOfThree(t)
+			s.Job.peer = time.Minute
+			ended, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			last, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer last.Close()
+			addrs := make([]netip.AddrPort, 6)
+			addrs[4], addrs[5] = ended.Addr().(*net.TCPAddr).AddrPort(), last.Addr().(*net.TCPAddr).AddrPort()
+			for w := range 4 {
+				addrs[w] = netip.AddrPortFrom(addrs[4].Addr(), 1)
+			}
+			s.Job.Net.Addrs = group.BookOf(s.Job.World.Topo, addrs...)
+			require.NoError(t, ended.Close())
+			tc.before(s, func() { last.Close() })
+			require.Equal(t, tc.want, NewsOf(s, 5))
+		})
+	}
+}
+
 // A report is waited for as long as it may take, and no longer than it is of use.
 func TestAwaitReport(t *testing.T) {
 	const limit = time.Minute
@@ -56,6 +94,7 @@ func TestAwaitReport(t *testing.T) {
 		}, nil, false},
 		{"the call outlives a process", func(c *Member, _ func()) { c.Fate.outlived.Store(&outlived{fault: cause}) }, nil, nil, false},
 		{"the context ends", func(_ *Member, cancel func()) { cancel() }, nil, call.CtxFault(context.Canceled, nil), false},
+		{"the call takes Options.Timeout", func(c *Member, _ func()) { c.Site.Job.Time.Coarse.Stamp(time.Now(), false) }, nil, nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -68,12 +107,13 @@ func TestAwaitReport(t *testing.T) {
 				mem, err := s.Here.Host.View(off, region.Bytes(2))
 				require.NoError(t, err)
 				c := new(Member)
-				c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 2), Options{})
+				c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 2), Options{Timeout: limit / 4}) // by the coarse clock, which stands still
 				c.Enlist()
 				defer j.Remove(c)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				began, over := time.Now(), never
+				lives(t, j)
 				if tc.over != nil {
 					over = tc.over(began)
 				}

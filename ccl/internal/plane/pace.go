@@ -38,8 +38,9 @@ func (j *Job) quickTick() time.Duration {
 // count as on other hosts, or are of another job.
 func spaced(quick, late time.Duration) time.Duration { return max(quick, min(9*late, spacedMost)) }
 
-// spacedMost keeps the news of a failure from waiting for long on each host that it passes.
-const spacedMost = 16 * tick
+// spacedMost keeps the news of a failure from waiting for long on each host that it passes: the end of a process of the same host
+// is told within 50 ms.
+const spacedMost = 8 * tick
 
 // idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time wakes several
 // threads, and eight must fit into the silence that makes a process lost, where that is longer than 2 s.

@@ -361,17 +361,21 @@ func (s *Site) EndedYet(w int) func() bool {
 	}
 }
 
+// askAgain is after how long the host of a rank is asked once more, in time lived: while no process leads that host, a question
+// is lost.
+const askAgain = time.Second
+
 // leftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for
-// the first time asks w's host, too; the answer takes a moment.
+// the first time asks w's host, too, and again later; the answer takes a moment.
 func (s *Site) leftYet(w int) func() bool {
-	asked := false
+	asked, again := false, time.Duration(0)
 	return func() bool {
 		s.Scan()
 		if s.KnownLeft(w) {
 			return true
 		}
-		if !asked {
-			asked = true
+		if now := s.Job.Time.Lived.Now(); !asked || now >= again {
+			asked, again = true, now+askAgain
 			s.Post(event.New(0, event.AskLeft, w, -1, s.Here.Node, nil))
 		}
 		return false

@@ -103,7 +103,7 @@ func (s *Site) closeRing() {
 		return
 	case <-time.After(ringAfter):
 	}
-	ctx, cancel := withinLived(s.Job, max(s.Job.peer, time.Second))
+	ctx, cancel := WithinLived(s.Job, max(s.Job.peer, time.Second))
 	defer cancel()
 	var all sync.WaitGroup // one that does not answer must not keep the others waiting
 	for _, h := range s.Here.beside() {
@@ -122,9 +122,9 @@ func (s *Site) closeRing() {
 	s.Scan()
 }
 
-// withinLived is for connecting with another host: it ends once this process has lived for d, or leaves its job. One that gets no
+// WithinLived is for connecting with another host: it ends once this process has lived for d, or leaves its job. One that gets no
 // turn on a processor would else take the other host for one that cannot be reached.
-func withinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) {
+func WithinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := j.deadline(d)
 	go func() {
@@ -163,7 +163,7 @@ func (s *Site) checkCutShort(w int) {
 	if s.LeftInOrder(w) {
 		return
 	}
-	ctx, cancel := withinLived(s.Job, max(s.Job.peer, time.Second))
+	ctx, cancel := WithinLived(s.Job, max(s.Job.peer, time.Second))
 	defer cancel()
 	if err := s.joinRank(ctx, w); err != nil && !s.Here.ending() {
 		s.reportUnreachable(w, err)
@@ -175,6 +175,7 @@ func (s *Site) checkCutShort(w int) {
 func (s *Site) reportUnreachable(w int, err error) {
 	why := errors.New("its host cannot be reached")
 	if errors.Is(err, tcp.ErrRefused) {
+		why = endOf(s, w, true) // as of now: while it is waited for what others say, that host is not heard
 		switch explain(s, w) {
 		case left:
 			s.Post(event.New(0, event.ProcessLeft, w, -1, s.Job.World.Topo.Node(w), nil))
@@ -182,7 +183,6 @@ func (s *Site) reportUnreachable(w int, err error) {
 		case known:
 			return
 		}
-		why = endOf(s, w, true)
 	}
 	for _, o := range s.Here.alongWith(w) {
 		s.Lost(o, why)
@@ -203,7 +203,8 @@ const (
 // that is not lost may be silent, it is not to be taken for lost.
 func explain(s *Site, w int) explanation {
 	hasLeft, h := s.leftYet(w), s.Job.World.Topo.Node(w)
-	for end, looks := int(NewsWithin(s)/tick), 0; looks < end; looks++ {
+	over := s.Job.deadline(NewsOf(s, w))
+	for looks := 0; !over(); looks++ {
 		switch {
 		case hasLeft(), s.Job.IsLost(w), s.Job.leadOf(h) != w, s.Here.ending():
 			return known

@@ -21,7 +21,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -242,7 +241,7 @@ func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger, prove time.Dura
 		return
 	}
 	if err == nil {
-		err = awaitGo(s)
+		err = awaitGo(s, goTime)
 	}
 	if !unguard() && err == nil { // before it is an Open's, which Close leaves alone
 		err = net.ErrClosed
@@ -253,14 +252,15 @@ func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger, prove time.Dura
 	n.file(id, e, s, err)
 }
 
-// awaitGo waits for the go of the end that dialed, which has proved itself, and takes the connection for made once it has said go. It
-// may wait for its turn on a processor for long, so there is no limit: an end that gave up would leave the other with a connection that
-// is none, and breaks in the first call. Whoever has no use for it closes it, and the kernel's keepalives find out that a host
-// has gone.
-func awaitGo(s *auth.Stream) error {
-	s.SetDeadline(time.Time{})
+// goTime is for the end that dialed, which has proved itself, to say go. It may wait for its turn on a processor for long: an
+// end that gave up before would leave the other with a connection that is none, and breaks in the first call. Whoever has no use for
+// the connection closes it; one that does neither is not to keep it for the life of the Node.
+const goTime = 10 * time.Minute
+
+// awaitGo waits for the go of the end that dialed, which takes the connection for made once it has said go.
+func awaitGo(s *auth.Stream, limit time.Duration) error {
 	var b [1]byte
-	if _, err := io.ReadFull(s, b[:]); err != nil {
+	if err := auth.Await(s, b[:], limit); err != nil {
 		return err
 	}
 	if b[0] != goAhead {

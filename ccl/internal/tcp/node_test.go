@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -299,6 +300,18 @@ func TestGoComesLate(t *testing.T) {
 	require.NoError(t, err)
 	defer got.Close()
 	joined(t, got, c)
+}
+
+// One that never says go is not waited for for ever, and what it says that is no go is no go.
+func TestGoDoesNotCome(t *testing.T) {
+	_, b := streams(t)
+	defer b.Close()
+	require.ErrorIs(t, awaitGo(b, 20*time.Millisecond), os.ErrDeadlineExceeded)
+	a, b := streams(t)
+	defer b.Close()
+	_, err := a.Write([]byte{goAhead + 1})
+	require.NoError(t, err)
+	require.ErrorIs(t, awaitGo(b, time.Minute), auth.ErrProtocol)
 }
 
 // TestCloseEndsAll: Close does not wait for who is in the middle of anything.

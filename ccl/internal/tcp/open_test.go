@@ -109,7 +109,7 @@ func (f *fake) accept() net.Conn {
 func (f *fake) reply(c net.Conn, reply string) error {
 	s, _, err := auth.Server(c, "job", secret, func([]byte) ([]byte, error) { return []byte(reply), nil })
 	if err == nil && reply == taken {
-		err = awaitGo(s)
+		err = awaitGo(s, goTime)
 	}
 	return err
 }
