@@ -64,10 +64,12 @@ func allRefuse(s *Site, h int) bool {
 }
 
 // AwaitReport waits for the cause of a failure of which c has found an echo, for limit at most. It returns the cause, or nil if none
-// will come: the call under way outlives the end of a process, or over says so, which is asked again and again. Nor does it where
-// the call has taken Options.Timeout: whoever waits here has found who is to blame, and a timeout may name others. A process that is
-// kept from running is kept from hearing, too: so limit is time lived.
+// will come: the call under way outlives the end of a process, or over says so, which is asked again and again. A call that has taken
+// Options.Timeout waits no longer than a report takes where processes run: it has found who is to blame, and a timeout may name others;
+// but where all calls take so long at once, the report says why. A process that is kept from running is kept from hearing, too: so these
+// limits are time lived.
 func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func() bool) *call.Fault {
+	soon := c.Site.Job.deadline(SoonFor)
 	for past := c.Site.Job.deadline(limit); !past(); {
 		if f := c.Fate.Cause(); f != nil {
 			return f
@@ -75,7 +77,7 @@ func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func(
 		if err := ctx.Err(); err != nil {
 			return c.Stop(call.CtxFault(err, nil))
 		}
-		if over() || c.Fate.Outlived() != nil || isOverdue(c) {
+		if over() || c.Fate.Outlived() != nil || soon() && isOverdue(c) {
 			return nil
 		}
 		c.Site.Scan()
