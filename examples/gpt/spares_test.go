@@ -108,7 +108,7 @@ func TestOwnerAndHolderLost(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		require.Eventually(t, func() bool { return strings.Contains(out.String(), "step=7 ") }, time.Minute, time.Millisecond)
 		if save {
-			saved := func() bool { at, _ := filepath.Glob(filepath.Join(dir, "c", "step-*")); return len(at) > 0 }
+			saved := func() bool { at, _ := filepath.Glob(filepath.Join(dir, "c", "step-????????")); return len(at) > 0 }
 			require.Eventually(t, saved, time.Minute, time.Millisecond, "no checkpoint")
 		}
 		kill(t, cmd, 6, 1, 2)
