@@ -157,7 +157,7 @@ func TestGrowRenewedInVain(t *testing.T) {
 	j := newGrowing(t)
 	var armed atomic.Bool
 	var looks atomic.Int32
-	second := func(what, key string, _ int64) (bool, bool) { // the lead looks who waits, renews the pool, and looks again
+	second := func(what, key string, _ int64) (bool, bool) { // the lead looks which guests wait, renews the pool, and looks again
 		return what == "add" && key == "goccl/generation" && armed.Load() && looks.Add(1) == 2, false
 	}
 	whole := func(c *ccl.Comm) {

@@ -10,7 +10,7 @@ import (
 )
 
 // A job of so many ranks in turns on 16 hosts keeps no table of where they are, and a Comm of rows of them none of its members.
-// The ranks of all reach each other, and hear who is who.
+// All ranks reach each other, and each hears which number the others have.
 func TestManyRanksInTurns(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector makes the connections of so many ranks take ten times as long")

@@ -274,7 +274,7 @@ func Split(ctx context.Context, c *Comm, k *call.Call, color, key int, opt plane
 		return nil, nil
 	}
 	child.split = true
-	c.rank.Share.Local.Joined(c.Topology().Local(p.lead())).Add(1) // first: who says IsIn is counted here
+	c.rank.Share.Local.Joined(c.Topology().Local(p.lead())).Add(1) // first: a rank that says IsIn has been counted here
 	child.rank.Share.Local.Out(child.rank.Share.Me).CompareAndSwap(0, region.IsIn)
 	c.rank.Site.Job.Hold()
 	child.disturb = c.disturb

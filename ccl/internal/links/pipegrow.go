@@ -13,7 +13,7 @@ import (
 // Among many ranks a pipe is small, since there may be one for each pair: 4 KiB for 32 ranks and more. Much data then take a
 // turn of both ranks for every few KiB. So a pipe grows with use: when something has not fit into it, its writer makes a large
 // pipe, says in the old one where that is, and goes on there. The reader does the same when it comes to that record. What was
-// small stays in the old pipe, which is freed with the Comm. A large pipe is larger than that of two ranks: many ranks mostly
+// small stays in the old pipe, which is freed with the Comm. A large pipe holds more than a Comm of two ranks has: many ranks mostly
 // share cores, so that each turn is one of the scheduler.
 //
 // Memory stays bounded: a pipe grows once, and a rank makes at most grownMost large ones for a Comm, for the peers that come

@@ -86,6 +86,6 @@ func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func(
 	return c.Fate.Cause()
 }
 
-// LeftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for the
+// LeftYet is the question whether the process of rank w of the world is known to have left in good order. A process that asks for the
 // first time asks w's host, too, and again later; the answer takes a moment.
 func LeftYet(s *Site, w int) func() bool { return s.leftYet(w) }
