@@ -156,57 +156,6 @@ func TestWhereIs(t *testing.T) {
 	require.Equal(t, [][2]string{{"Where is x?", "a b"}}, whereIs("## Where is\n| question | file |\n|---|---|\n| Where is x? | [y](a) [z](b) |\n\n## Next\n| Where? | [y](c) |"))
 }
 
-var (
-	firstCell = regexp.MustCompile("(?m)^\\| (`[^|]*`[^|]*) \\|")
-	quoted    = regexp.MustCompile("`([^`]*)`")
-)
-
-// absent lists the paths in the first column of a page's tables that are not in the tree. A second path in a cell may
-// be named by its last element alone, where it is beside the first.
-func absent(text string) (bad []string) {
-	for _, cell := range firstCell.FindAllStringSubmatch(text, -1) {
-		beside := ""
-		for _, m := range quoted.FindAllStringSubmatch(cell[1], -1) {
-			_, err := os.Stat(filepath.Join(root, m[1]))
-			if err != nil && beside != "" {
-				_, err = os.Stat(filepath.Join(root, beside, m[1]))
-			}
-			if err != nil {
-				bad = append(bad, m[1])
-			}
-			if beside == "" {
-				beside = filepath.Dir(m[1])
-			}
-		}
-	}
-	return bad
-}
-
-// TestArchitecture checks that each path in the tables of ARCHITECTURE.md exists, and that each package below ccl,
-// internal and test is in them.
-func TestArchitecture(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
-	require.NoError(t, err)
-	require.Empty(t, absent(string(text)))
-	require.Equal(t, []string{"ccl/none", "wrong"}, absent("| `ccl/none` | x |\n| `internal/algo`, `auth`, `wrong` | x |"))
-
-	named := map[string]bool{}
-	for _, m := range quoted.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
-		named[filepath.Base(m[1])] = true
-	}
-	for _, dir := range []string{"ccl", "ccl/internal", "internal", "test", "."} {
-		in, err := os.ReadDir(filepath.Join(root, dir))
-		require.NoError(t, err)
-		for _, d := range in {
-			if d.IsDir() && !strings.HasPrefix(d.Name(), ".") && d.Name() != "internal" {
-				files, err := filepath.Glob(filepath.Join(root, dir, d.Name(), "*.go"))
-				require.NoError(t, err)
-				require.True(t, len(files) == 0 || named[d.Name()], "%s/%s is not in ARCHITECTURE.md", dir, d.Name())
-			}
-		}
-	}
-}
-
 // CI runs README's two commands in README's words.
 func TestTwoCommands(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")

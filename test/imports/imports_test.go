@@ -30,7 +30,7 @@ type pkg struct {
 	Deps       []string // and all that they draw in
 }
 
-// rules is the section "Who may import what" of ARCHITECTURE.md. A path that ends in /... stands
+// rules says who may import what. A path that ends in /... stands
 // for a tree; the standard library is always allowed.
 var rules = []struct {
 	who     string
