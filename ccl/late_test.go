@@ -14,6 +14,7 @@ import (
 // A timeout names the late ranks on all ranks alike, whichever gave up first, and in the late ones themselves.
 func TestMissingIsTheSame(t *testing.T) {
 	everywhere(t, 3, &ccl.Options{Timeout: 1500 * time.Millisecond}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		meet(ctx) // no call begins before all ranks are there, and so none but the last takes long
 		works(ctx, t, c)
 		meet(ctx)
 		if c.Rank() != 1 {

@@ -61,9 +61,11 @@ func isStopped(pid int) bool {
 	return len(threads) > 0
 }
 
-// stopSelf stops this process, and has it go on later.
-func stopSelf(t testing.TB) {
-	require.NoError(t, exec.Command("sh", "-c", fmt.Sprintf("(sleep %v; kill -CONT %d) >/dev/null 2>&1 &", stoppedFor.Seconds(), os.Getpid())).Run())
+// stopSelf stops this process, and has it go on when n others have marked that they do.
+func stopSelf(t testing.TB, n int) {
+	goOn := fmt.Sprintf("(for i in $(seq 1200); do set -- %s/on.*; test $# -ge %d && break; sleep 0.05; done; kill -CONT %d) >/dev/null 2>&1 &",
+		os.Getenv("CCL_TEST_DIR"), n, os.Getpid())
+	require.NoError(t, exec.Command("sh", "-c", goOn).Run())
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
 }
 
@@ -104,9 +106,9 @@ func stoppedRank(ctx context.Context, t *testing.T, arg string) {
 	if me == victim {
 		if in == "Shrink" { // the last comes when this one is stopped in it
 			mark(t, "victim")
-			time.AfterFunc(100*time.Millisecond, func() { stopSelf(t) })
+			time.AfterFunc(100*time.Millisecond, func() { stopSelf(t, world.Size()-1) })
 		} else {
-			stopSelf(t)
+			stopSelf(t, world.Size()-1)
 			require.ErrorAs(t, callOn(ctx, world), &e)
 			require.Equal(t, ccl.ErrRankLost, e.Code, "%v", e)
 			require.Equal(t, me, e.Peer, "%v", e)
@@ -145,6 +147,7 @@ func stoppedRank(ctx context.Context, t *testing.T, arg string) {
 	require.NoError(t, err)
 	defer left.Close()
 	require.Equal(t, world.Size()-1, left.Size())
+	mark(t, fmt.Sprintf("on.%d", me))
 	enough := func() bool { return isMarked("over") }
 	require.NoError(t, keepCalling(ctx, rest, enough), "the Comm made by Split")
 	require.NoError(t, keepCalling(ctx, left, enough), "the Comm made by Shrink")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,20 +18,29 @@ import (
 )
 
 // TestStoppedProcess is what the processes run that TestStoppedRankEnds starts: rank 1 is stopped in a step, and goes on
-// later.
+// when the others have. These end after it.
 func TestStoppedProcess(t *testing.T) {
-	if os.Getenv("RECOVER_TEST") == "" {
+	dir := os.Getenv("RECOVER_TEST")
+	if dir == "" {
 		return
 	}
-	c, err := ccl.Join(t.Context(), &ccl.Options{PeerTimeout: time.Second})
+	c, err := ccl.Join(t.Context(), &ccl.Options{PeerTimeout: 2 * time.Second}) // far longer than a loaded machine keeps a process waiting
 	require.NoError(t, err)
 	me, tr := c.Rank(), newTraining(c)
+	mark := func(what string, rank int) string { return filepath.Join(dir, fmt.Sprint(what, rank)) }
 	tr.before = func(step int) {
-		if me == 1 && step == 50 {
-			require.NoError(t, exec.Command("sh", "-c", fmt.Sprintf("(sleep 2.5; kill -CONT %d) >/dev/null 2>&1 &", os.Getpid())).Run())
+		switch {
+		case me == 1 && step == 50:
+			goOn := fmt.Sprintf("(for i in $(seq 1200); do test -e %s -a -e %s && break; sleep 0.05; done; kill -CONT %d) >/dev/null 2>&1 &", mark("on", 0), mark("on", 2), os.Getpid())
+			require.NoError(t, exec.Command("sh", "-c", goOn).Run())
 			require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+		case me != 1 && tr.comm.Size() == 2 && step < steps-1:
+			require.NoError(t, os.WriteFile(mark("on", me), nil, 0o600))
+		case me != 1 && step == steps-1:
+			require.Eventually(t, func() bool { _, err := os.Stat(mark("ended", 1)); return err == nil }, time.Minute, time.Millisecond, "rank 1 ends")
 		}
 	}
+	defer os.WriteFile(mark("ended", me), nil, 0o600)
 	if err := tr.run(t.Context()); err != nil {
 		fmt.Printf("rank %d has ended: %v\n", me, err)
 	} else {
@@ -48,7 +58,7 @@ func TestStoppedRankEnds(t *testing.T) {
 		}
 		var out bytes.Buffer
 		err := boot.Spawn(t.Context(), boot.Command{N: 3, Hosts: hosts, Path: os.Args[0], KeepGoing: true,
-			Args: []string{"-test.run=^TestStoppedProcess$", "-test.timeout=30s"}, Env: append(os.Environ(), "RECOVER_TEST=1"), Stdout: &out, Stderr: &out})
+			Args: []string{"-test.run=^TestStoppedProcess$", "-test.timeout=2m"}, Env: append(os.Environ(), "RECOVER_TEST="+t.TempDir()), Stdout: &out, Stderr: &out})
 		text := out.String()
 		require.NoError(t, err, "%.9000s", text)
 		require.Contains(t, text, "rank 1 has ended: ccl: rank 1: Shrink: rank 1 lost: the others have given this rank up\n", text)

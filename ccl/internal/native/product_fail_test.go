@@ -33,16 +33,48 @@ func job(t *testing.T, n int, o ccl.Options, rt *gpu.Runtime, f func(ctx context
 	return jobWith(t, n, func(int) *ccl.Options { own := o; return &own }, rt, f)
 }
 
-// jobWith is job with options of each rank's own.
+// crowd lets the ranks of a job meet, so that a limit counts for what a test times and not for a rank that comes late to it.
+type crowd struct {
+	mu   sync.Mutex
+	size int
+	came int
+	full chan struct{}
+}
+
+// come counts a rank in, and returns what is closed once all have come.
+func (c *crowd) come() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	full := c.full
+	if c.came++; c.came == c.size {
+		c.came, c.full = 0, make(chan struct{})
+		close(full)
+	}
+	return full
+}
+
+// meet waits for all ranks of the job to meet, and returns why the Comm has failed if it has meanwhile.
+func (r *on) meet(ctx context.Context) error {
+	select {
+	case <-r.all.come():
+	case <-r.c.Done():
+	case <-ctx.Done():
+	}
+	return r.c.Err()
+}
+
+// jobWith is job with options of each rank's own. All ranks begin f together.
 func jobWith(t *testing.T, n int, options func(rank int) *ccl.Options, rt *gpu.Runtime, f func(ctx context.Context, r *on) error) []error {
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
 	errs := make([]error, n)
+	all := &crowd{size: n, full: make(chan struct{})}
 	var wg sync.WaitGroup
 	for i, b := range boot.Local(n) {
 		wg.Go(func() {
 			c, err := ccl.NewComm(ctx, b, options(i))
 			if err != nil {
+				all.come()
 				errs[i] = err
 				return
 			}
@@ -61,7 +93,9 @@ func jobWith(t *testing.T, n int, options func(rank int) *ccl.Options, rt *gpu.R
 					t.Errorf("rank %d: its stream stands still", i)
 				}
 			}()
-			errs[i] = f(ctx, &on{t: t, c: c, d: d, s: s, q: c.On(s), me: i, n: n})
+			r := &on{t: t, c: c, d: d, s: s, q: c.On(s), me: i, n: n, all: all}
+			_ = r.meet(ctx)
+			errs[i] = f(ctx, r)
 		})
 	}
 	wg.Wait()

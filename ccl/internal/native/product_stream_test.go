@@ -176,7 +176,7 @@ func TestProductGraphHangs(t *testing.T) {
 				t.Setenv("FAKE_NCCL_RANK", "1")
 				for rank, err := range job(t, 2, ccl.Options{Backend: name, Timeout: tc.timeout}, rt, func(ctx context.Context, r *on) error {
 					x := r.mem(1)
-					if err := r.sums(ctx, 1); err != nil {
+					if err := errors.Join(r.sums(ctx, 1), r.meet(ctx)); err != nil {
 						return err
 					}
 					require.NoError(t, r.s.BeginCapture())
@@ -185,6 +185,7 @@ func TestProductGraphHangs(t *testing.T) {
 					require.NoError(t, err)
 					other, err := r.d.NewStream()
 					require.NoError(t, err)
+					require.NoError(t, r.meet(ctx)) // only the launches have a limit
 					for range 2 {
 						if err := g.Launch(other); err != nil {
 							return err

@@ -39,6 +39,8 @@ type on struct {
 	q  ccl.Queue
 	me int
 	n  int
+
+	all *crowd // of a job of goroutines: see meet
 }
 
 // begin is a rank of c with a stream on its device.

@@ -14,6 +14,7 @@ import (
 type Lived struct {
 	mu    sync.Mutex // guards what follows; nothing is taken under it
 	total time.Duration
+	brief time.Duration // what of total counts for short waits
 	at    time.Time     // when it was moved on last
 	slow  time.Duration // after which the monitor moves it on next, where that is more than a tick; else 0
 	long  time.Duration // of which gap Stood tells; 0: of none
@@ -34,12 +35,16 @@ const gapsKept = 64
 // lapMax is far longer than the monitor sleeps, and short beside every limit that is counted in lived time.
 const lapMax = 100 * time.Millisecond
 
+// briefMax is the same for waits that are not long beside lapMax: on a machine so loaded that the monitor comes late, the processes
+// that are to say something come late as well.
+const briefMax = 2 * tick
+
 // Lap moves the clock on.
 func (l *Lived) Lap(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	long, missed := l.isLong(now), l.missed(now)
-	l.total += l.gap(now)
+	l.total, l.brief = l.total+l.gap(now), l.brief+min(l.gap(now), l.slow+briefMax)
 	if long {
 		l.stood, l.again = true, l.total
 	}
@@ -121,4 +126,28 @@ func (l *Lived) Now() time.Duration {
 		return l.total + l.gap(time.Now())
 	}
 	return l.total
+}
+
+// Brief is the time lived so far in which this process could hear what others had to say, for waits of less than a second. It lags
+// behind Now on a loaded machine.
+func (l *Lived) Brief() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.slow > 0 {
+		return l.brief + min(l.gap(time.Now()), l.slow+briefMax)
+	}
+	return l.brief
+}
+
+// briefly returns a function that reports whether d of that time has passed, or this process is about to leave j.
+func briefly(j *Job, d time.Duration) (over func() bool) {
+	until := j.Time.Lived.Brief() + d
+	return func() bool {
+		select {
+		case <-j.Life.StopCh:
+			return true
+		default:
+			return j.Time.Lived.Brief() >= until
+		}
+	}
 }

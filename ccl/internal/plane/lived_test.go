@@ -25,6 +25,37 @@ func TestLived(t *testing.T) {
 	assert.Equal(t, 2*tick+2*lapMax, lap(tick))
 }
 
+// Of a lap that comes late little counts for short waits; of a sleep that was meant, all does.
+func TestBrief(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Lived
+		lap := func(after time.Duration) (now, brief time.Duration) {
+			now, brief = l.Now(), l.Brief()
+			time.Sleep(after)
+			l.Lap(time.Now())
+			return l.Now() - now, l.Brief() - brief
+		}
+		lap(0)
+		for _, tc := range []struct{ sleeps, after, now, brief time.Duration }{
+			{0, tick, tick, tick},
+			{0, 4 * tick, 4 * tick, briefMax},
+			{0, time.Hour, lapMax, briefMax},
+			{8 * tick, 8 * tick, 8 * tick, 8 * tick},
+			{8 * tick, 12 * tick, 12 * tick, 8*tick + briefMax},
+		} {
+			if tc.sleeps > 0 {
+				l.SleepsFor(tc.sleeps)
+			}
+			now, brief := lap(tc.after)
+			assert.Equal(t, []time.Duration{tc.now, tc.brief}, []time.Duration{now, brief}, "%v", tc)
+		}
+		l.SleepsFor(8 * tick)
+		before := l.Brief()
+		time.Sleep(3 * tick)
+		assert.Equal(t, 3*tick, l.Brief()-before, "it goes on by itself meanwhile")
+	})
+}
+
 // What a process has missed since a point in time is what of the pauses after it was not lived through, the present one among them.
 func TestMissedSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

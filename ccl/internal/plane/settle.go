@@ -32,7 +32,7 @@ func (s *Site) Post(e event.Event) {
 	e.Origin, e.Number = int32(s.Here.Mine), s.numbers.Add(1)
 	if s.Job.World.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
 		e.Stage = event.Proposed
-		s.proposals.Add(e, s.Job.Time.Lived.Now()+SettleFor)
+		s.proposals.Add(e, s.Job.Time.Lived.Brief()+SettleFor)
 	}
 	s.publish(e)
 }
@@ -103,7 +103,7 @@ func (s *Site) decide() {
 		if s.Job.undecided.Prune() == 0 || !s.Here.leads() || !s.Here.lowest() {
 			return
 		}
-		d, ok := s.Job.undecided.Next(s.Job.Time.Lived.Now())
+		d, ok := s.Job.undecided.Next(s.Job.Time.Lived.Brief())
 		if !ok {
 			return
 		}
@@ -124,7 +124,7 @@ func (s *host) lowest() bool {
 
 // expireProposals believes the proposals of this process that nobody has decided in time.
 func (s *Site) expireProposals() {
-	for _, e := range s.proposals.Due(s.Job.Time.Lived.Now(), s.isMoot) {
+	for _, e := range s.proposals.Due(s.Job.Time.Lived.Brief(), s.isMoot) {
 		s.publish(e)
 	}
 }

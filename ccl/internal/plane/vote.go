@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 )
@@ -12,8 +13,9 @@ import (
 // out often comes first. So, before a mismatch is believed, the ranks that have made the collective in dispute are
 // counted, and it is told as that of a rank on a smaller side with one on the largest. The ranks of one host are counted
 // in its memory by who reports it. Where a Comm spans hosts, each of them tells how many of its ranks are on which side,
-// up the tree of the control plane, and who decides (settle.go) counts. Both go on as soon as ranks that have
-// not come yet can change nothing, and for a moment at most.
+// up the tree of the control plane, and the process that decides (settle.go) counts. Both go on as soon as ranks that
+// have not come yet can change nothing, and wait for a moment at most; for a host that has not said yet which of its
+// ranks have come, somewhat longer.
 
 const holdHere = 5 * time.Millisecond // for the ranks of a host to come to the collective in dispute
 
@@ -39,7 +41,7 @@ func (c *Member) dispute(e event.Event) {
 	c.Site.Job.Hold()
 	go func() {
 		defer c.Site.Job.Leave()
-		for over := c.Site.Job.deadline(holdHere); !over(); {
+		for over := briefly(c.Site.Job, holdHere); !over(); {
 			time.Sleep(napMax)
 			if c.Fate.cause.Load() != nil || settled() {
 				return
@@ -83,18 +85,25 @@ func (s *Site) sendTally(e *event.Event) {
 	}()
 }
 
-// sendVotes tells who has made the collective of that place, until all ranks of this host have.
+// sendVotes tells who has made the collective of that place, until all ranks of this host have. The first answer says where it
+// ends, even if no rank has come yet.
 func (c *Member) sendVotes(place uint64) {
 	sent := map[uint32]int{}
-	for over := c.Site.Job.deadline(event.HoldFar); c.Fate.cause.Load() == nil && !c.Fate.closed.Load(); time.Sleep(napMax) {
-		all := 0
-		for _, p := range c.Share.parties(place) {
-			if all += p.N; sent[p.Call.Hash] == p.N {
+	for over := briefly(c.Site.Job, event.HoldFar); c.Fate.cause.Load() == nil && !c.Fate.closed.Load(); time.Sleep(napMax) {
+		parties, all, first := c.Share.parties(place), 0, len(sent) == 0
+		if len(parties) == 0 && first {
+			parties.Add(event.Party{Call: call.Record{Place: place}})
+		}
+		for i, p := range parties {
+			all += p.N
+			if n, said := sent[p.Call.Hash]; said && n == p.N {
 				continue
 			}
 			sent[p.Call.Hash] = p.N
 			e := event.New(c.Group.ID(), event.Voted, p.N, int(p.Rank), c.Site.Here.Node, nil)
-			e.Call = p.Call
+			if e.Call = p.Call; first && i == len(parties)-1 {
+				e.Size = int32(c.Share.N)
+			}
 			c.Site.Post(e)
 		}
 		if all == c.Share.N || over() {
@@ -105,10 +114,10 @@ func (c *Member) sendVotes(place uint64) {
 
 // countVote counts a vote, and sends it on to those nearer to the host that decides.
 func (s *Site) countVote(e *event.Event, from *control.Conn) {
-	if e.Peer <= 0 || s.Job.undecided.IsDecided(e) || !s.passed.First(e) {
+	if e.Peer < 0 || s.Job.undecided.IsDecided(e) || !s.passed.First(e) {
 		return
 	}
-	s.Job.undecided.Vote(e, s.Job.Time.Lived.Now())
+	s.Job.undecided.Vote(e, s.Job.Time.Lived.Brief())
 	broken := s.Here.isBroken()
 	for _, c := range s.near.neighbors() {
 		if c != from && (broken || c.Host < s.Here.Node && c.InTree(s.Here.Node)) {

@@ -293,7 +293,7 @@ func (c *Member) Settle(f *call.Fault) *call.Fault {
 	if last := c.Fate.Outlived(); last != nil {
 		failOn(c, last, false)
 	}
-	for over := c.Site.Job.deadline(2 * SettleFor); c.Fate.cause.Load() == nil; {
+	for over := briefly(c.Site.Job, 2*SettleFor); c.Fate.cause.Load() == nil; {
 		if c.Fate.closed.Load() || over() {
 			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
 			break

@@ -9,9 +9,10 @@ import (
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
-// HoldFar is how long the process that decides waits for the ranks of several hosts to come to a collective in dispute.
+// How long the process that decides waits, where a Comm spans hosts, for what they say of a collective in dispute.
 const (
-	HoldFar  = 40 * time.Millisecond
+	HoldFar  = 40 * time.Millisecond  // for ranks to come to it
+	HoldMost = 100 * time.Millisecond // for each host to say which of its ranks have; less than a proposal waits for its decision
 	pollsMax = shm.RingSlots
 )
 
@@ -91,7 +92,7 @@ func (q *Sequencer) Prune() int {
 	return len(q.pending)
 }
 
-// Next decides the first proposal that can be. now is in lived time.
+// Next decides the first proposal that can be. now is in lived time, as of Lived.Brief.
 func (q *Sequencer) Next(now time.Duration) (d Event, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +114,7 @@ func (q *Sequencer) Next(now time.Duration) (d Event, ok bool) {
 func (q *Sequencer) Vote(e *Event, now time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.poll(e, now).add(vote{Party{e.Call, e.From, int(e.Peer)}, e.Node})
+	q.poll(e, now).add(vote{Party{e.Call, e.From, int(e.Peer)}, e.Node}, int(e.Size))
 }
 
 // poll is that about the collective of e. q.mu is held.
@@ -126,7 +127,7 @@ func (q *Sequencer) poll(e *Event, now time.Duration) *poll {
 	if len(q.polls) == pollsMax {
 		q.polls = q.polls[1:]
 	}
-	p := &poll{subject: e.subject(), place: e.Call.Place, until: now + HoldFar}
+	p := &poll{subject: e.subject(), place: e.Call.Place, since: now}
 	q.polls = append(q.polls, p)
 	return p
 }
@@ -138,5 +139,5 @@ func (q *Sequencer) canDecide(e *Event, now time.Duration) bool {
 	}
 	p := q.poll(e, now)
 	_, sure := p.parties().Largest(int(e.Size))
-	return sure || now >= p.until
+	return sure || now >= p.since+HoldMost || now >= p.since+HoldFar && p.answered >= int(e.Size)
 }

@@ -47,10 +47,15 @@ func TestSequencerDecidesInOrder(t *testing.T) {
 	assert.Equal(t, got, q.History())
 }
 
-// A mismatch between hosts is decided once its sides are known for certain, or after HoldFar; others need not wait for it.
+// A mismatch between hosts is decided once its sides are known for certain; else after HoldFar if all hosts have answered, and after
+// HoldMost if some have not. Others need not wait for it.
 func TestSequencerCountsVotes(t *testing.T) {
 	vote := func(node int32, rank int32, hash uint32, n int) *Event {
 		return &Event{Comm: 8, Code: uint8(Voted), Peer: int32(n), From: rank, Node: node, Call: call.Record{Place: 7, Hash: hash}}
+	}
+	last := func(e *Event) *Event { // of what its host, which has 2 ranks, answers first
+		e.Size = 2
+		return e
 	}
 	mismatch := Event{Comm: 8, Code: uint8(call.Mismatch), Peer: 2, From: 0, Size: 4, Stage: Proposed,
 		Call: call.Record{Place: 7, Hash: 1}, Theirs: call.Record{Place: 7, Hash: 2}}
@@ -61,10 +66,15 @@ func TestSequencerCountsVotes(t *testing.T) {
 		now   time.Duration // when it is decided
 		peer  int32
 	}{
-		{"nobody votes", nil, HoldFar, 2},
+		{"nobody votes", nil, HoldMost, 2},
+		{"one host has not answered", []*Event{vote(0, 0, 1, 1), last(vote(0, 1, 2, 1))}, HoldMost, 2},
+		{"a host has not said all", []*Event{last(vote(0, 0, 1, 1)), vote(1, 2, 2, 1)}, HoldMost, 2},
+		{"an answer comes twice", []*Event{last(vote(0, 0, 1, 1)), last(vote(0, 0, 1, 1))}, HoldMost, 2},
+		{"a rank has not come", []*Event{last(vote(0, 0, 1, 1)), last(vote(1, 2, 2, 2))}, HoldFar, 0},
+		{"no rank of a host has come", []*Event{last(vote(1, 0, 0, 0)), vote(0, 0, 1, 1), last(vote(0, 1, 2, 1))}, HoldFar, 2},
 		{"its side is larger", []*Event{vote(0, 0, 1, 2), vote(1, 2, 2, 1), vote(1, 3, 1, 1)}, 0, 2},
 		{"its side is smaller", []*Event{vote(0, 0, 1, 1), vote(0, 1, 2, 1), vote(1, 2, 2, 2)}, 0, 0},
-		{"a host votes again as more of its ranks come", []*Event{vote(0, 0, 1, 1), vote(1, 2, 2, 1), vote(1, 2, 2, 2), vote(1, 2, 2, 2)}, HoldFar, 0},
+		{"a host votes again as more of its ranks come", []*Event{last(vote(0, 0, 1, 1)), last(vote(1, 2, 2, 1)), vote(1, 2, 2, 2), vote(1, 2, 2, 2)}, HoldFar, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var q Sequencer

@@ -83,19 +83,29 @@ func (e *Event) IsDisputed(size int) bool {
 // poll is what the process that decides knows of a collective in dispute.
 type poll struct {
 	subject
-	place uint64
-	until time.Duration // in lived time
-	votes []vote
+	place    uint64
+	since    time.Duration // in lived time
+	votes    []vote
+	answers  map[int32]bool // hosts that have answered
+	answered int            // and the ranks of the Comm there
 }
 
-// vote is how many ranks of a host are of a party.
+// vote is how many ranks of a host are of a party. A host none of whose ranks has come says that, with a vote of none.
 type vote struct {
 	Party
 	node int32
 }
 
-// add takes in what a host tells. It tells more when more of its ranks have come.
-func (p *poll) add(v vote) {
+// add takes in a vote. A host votes again when more of its ranks have come. ranks is how many of the Comm it has, in the last vote of
+// its first answer, and else 0.
+func (p *poll) add(v vote, ranks int) {
+	if ranks > 0 && !p.answers[v.node] { // which may come again
+		if p.answers == nil {
+			p.answers = map[int32]bool{}
+		}
+		p.answers[v.node] = true
+		p.answered += ranks
+	}
 	for i := range p.votes {
 		if o := &p.votes[i]; o.node == v.node && o.Call.Hash == v.Call.Hash {
 			o.N = max(o.N, v.N)
@@ -107,7 +117,9 @@ func (p *poll) add(v vote) {
 
 func (p *poll) parties() (all Parties) {
 	for _, v := range p.votes {
-		all.Add(v.Party)
+		if v.N > 0 {
+			all.Add(v.Party)
+		}
 	}
 	return all
 }
