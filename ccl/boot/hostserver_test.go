@@ -2,6 +2,7 @@ package boot
 
 import (
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -40,4 +41,27 @@ func TestCrowdLocalLast(t *testing.T) {
 	got, err = readFrame(local, maxVerdict)
 	require.NoError(t, err)
 	require.Equal(t, frameVerdict, got.kind)
+}
+
+// from is a connection that came to that address of this host.
+type from struct {
+	net.Conn
+	local string
+}
+
+func (f from) LocalAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(f.local), 1))
+}
+
+// The first address of this host counts that another host has reached.
+func TestDoorReached(t *testing.T) {
+	c := new(hostServer)
+	for _, tc := range [][2]string{
+		{"127.0.0.1", "invalid IP"},
+		{"10.0.0.2", "10.0.0.2"},
+		{"10.0.0.3", "10.0.0.2"},
+	} {
+		c.reached(from{local: tc[0]})
+		require.Equal(t, tc[1], c.seen.String(), tc[0])
+	}
 }
