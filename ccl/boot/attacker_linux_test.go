@@ -316,8 +316,8 @@ func TestGuessesAreCounted(t *testing.T) {
 	defer h.close()
 	f := &dialer{job: "job", self: selfJoin(1, 2)}
 	for i := range 5 {
-		_, _, err := f.sweep(within(t, long), point{network: "tcp", addrs: []string{l.Addr().String()}, secret: fmt.Append(nil, "a secret of guess ", i)})
-		require.ErrorIs(t, err, auth.ErrUnauthorized)
+		r := f.sweep(within(t, long), point{network: "tcp", addrs: []string{l.Addr().String()}, secret: fmt.Append(nil, "a secret of guess ", i)})
+		require.ErrorIs(t, r.err, auth.ErrUnauthorized)
 	}
 	require.Eventually(t, func() bool { return h.doors.refused() == 5 }, long, time.Millisecond)
 }
