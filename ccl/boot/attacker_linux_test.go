@@ -309,14 +309,10 @@ func TestFloodOfRankZero(t *testing.T) {
 // Who tries secrets is counted, and the log says from where.
 func TestGuessesAreCounted(t *testing.T) {
 	noLeaks(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	h := newRootServer(selfJoin(0, 2), "job")
-	h.start(l, []byte("a secret of sixteen"))
-	defer h.close()
+	h, root, _ := rootFor(t, 2, "job", "a secret of sixteen")
 	f := &dialer{job: "job", self: selfJoin(1, 2)}
 	for i := range 5 {
-		r := f.sweep(within(t, long), point{network: "tcp", addrs: []string{l.Addr().String()}, secret: fmt.Append(nil, "a secret of guess ", i)})
+		r := f.sweep(within(t, long), point{network: "tcp", addrs: []string{root}, secret: fmt.Append(nil, "a secret of guess ", i)})
 		require.ErrorIs(t, r.err, auth.ErrUnauthorized)
 	}
 	require.Eventually(t, func() bool { return h.doors.refused() == 5 }, long, time.Millisecond)

@@ -3,6 +3,7 @@ package boot
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,19 +100,13 @@ func TestDetectRecorded(t *testing.T) {
 		"srun-uneven.1":                {"slurm", 1, 3, 1, 2, 0, 2, "2.0"},
 		"srun-uneven.2":                {"slurm", 2, 3, 0, 1, 1, 2, "2.0"},
 	}
-	two := func(name string, l Launch) {
+	two := func(name string, l Launch) { // two ranks on each of two hosts, which not all launchers number
 		for r := range 4 {
 			l.Rank, l.Local, l.Node = r, r%2, r/2
-			want[name+"."+string(rune('0'+r))] = l
-		}
-	}
-	noNode := func(name string, l Launch) {
-		two(name, l)
-		for r := range 4 {
-			k := name + "." + string(rune('0'+r))
-			l := want[k]
-			l.Node, l.Nodes = -1, -1
-			want[k] = l
+			if l.Nodes <= 0 {
+				l.Node, l.Nodes = -1, -1
+			}
+			want[fmt.Sprint(name, ".", r)] = l
 		}
 	}
 	two("srun", Launch{Launcher: "slurm", Size: 4, Locals: 2, Nodes: 2, Job: "1.0"})
@@ -121,10 +116,10 @@ func TestDetectRecorded(t *testing.T) {
 	two("torchrun-static", Launch{Launcher: "torchrun", Size: 4, Locals: 2, Nodes: 2, Job: "none@10.77.0.1:29501.0"})
 	two("fakepals-aurora", Launch{Launcher: "pals", Size: 4, Locals: 2, Nodes: 2, Job: "af64f894-db8a-4d59-b652-b0d368275eb0"})
 	two("fakepals-polaris", Launch{Launcher: "pals", Size: 4, Locals: 2, Nodes: 2, Job: "cbe3062c-0fc2-4529-acff-857072c265f5"})
-	noNode("hydra", Launch{Launcher: "pmi", Size: 4, Locals: 2})
-	noNode("sbatch-hydra", Launch{Launcher: "pmi", Size: 4, Locals: 2})
-	noNode("openmpi", Launch{Launcher: "openmpi", Size: 4, Locals: 2, Job: "4261019649"})
-	noNode("sbatch-openmpi", Launch{Launcher: "openmpi", Size: 4, Locals: 2, Job: "4230807553"})
+	two("hydra", Launch{Launcher: "pmi", Size: 4, Locals: 2})
+	two("sbatch-hydra", Launch{Launcher: "pmi", Size: 4, Locals: 2})
+	two("openmpi", Launch{Launcher: "openmpi", Size: 4, Locals: 2, Job: "4261019649"})
+	two("sbatch-openmpi", Launch{Launcher: "openmpi", Size: 4, Locals: 2, Job: "4230807553"})
 
 	files, err := filepath.Glob("testdata/env/*.env")
 	require.NoError(t, err)
