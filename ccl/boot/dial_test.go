@@ -55,18 +55,10 @@ func TestDial(t *testing.T) {
 func web(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conn.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
-			io.Copy(io.Discard, io.LimitReader(conn, 16))
-			conn.Close()
-		}
-	}()
+	answering(t, l, func(conn net.Conn) {
+		conn.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
+		io.Copy(io.Discard, io.LimitReader(conn, 16))
+	})
 	return l.Addr().String()
 }
 

@@ -111,17 +111,7 @@ func TestNotAHall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
-			defer l.Close()
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					serve(conn)
-					conn.Close()
-				}
-			}()
+			answering(t, l, serve)
 			s, err := DialHall(l.Addr().String(), nil)
 			require.NoError(t, err)
 			s.(*hallClient).patience = 20 * time.Millisecond

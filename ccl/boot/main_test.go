@@ -67,6 +67,24 @@ func portOf(t testing.TB, addr string) int {
 	return int(at.Port())
 }
 
+// answering has do called, one after the other, with the connections that come to l until the test is
+// over, and closes them.
+func answering(t testing.TB, l net.Listener, do func(net.Conn)) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			do(conn)
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+}
+
 // rootFor is the root server of size ranks, its address, and the connection of rank 0.
 func rootFor(t testing.TB, size int, job, secret string) (h *rootServer, addr string, local *auth.Stream) {
 	t.Helper()
