@@ -58,16 +58,15 @@ func newRestarts(c *Command, p tempo) (*restarts, error) {
 		return nil, fault(Argument, "the job's secret is refused: %v", err)
 	}
 	if c.Hall != "" {
-		r.hall, err = ListenHall(c.Hall, secret)
+		if r.hall, err = ListenHall(c.Hall, secret); err != nil {
+			return nil, err
+		}
 	} else {
-		l, lerr := listenHere("127.0.0.1:0", "[::1]:0")
-		if lerr != nil {
-			return nil, fault(System, "no free port: %v", lerr)
+		l, err := listenHere("127.0.0.1:0", "[::1]:0")
+		if err != nil {
+			return nil, fault(System, "no free port: %v", err)
 		}
 		r.hall = serveHall(l, secret)
-	}
-	if err != nil {
-		return nil, err
 	}
 	place := r.hall.Addr()
 	if host, port, _ := net.SplitHostPort(place); net.ParseIP(host).IsUnspecified() {

@@ -103,12 +103,7 @@ func (t *tree) place(conn net.Conn, who join) *way {
 func (t *tree) leave(conn net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, b := range t.taken {
-		if b.conn == conn {
-			t.taken = append(t.taken[:i], t.taken[i+1:]...)
-			return
-		}
-	}
+	t.taken = slices.DeleteFunc(t.taken, func(b branch) bool { return b.conn == conn })
 }
 
 // end says that the joining is over: who comes from now on is told here how it ended.

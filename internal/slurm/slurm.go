@@ -2,6 +2,7 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -10,25 +11,25 @@ import (
 	"github.com/goccl/goccl/internal/plain"
 )
 
+// counts is an item of a list for nodes: a count, and for how many nodes in a row it is.
+var counts = regexp.MustCompile(`^(\d+)(?:\(x(\d+)\))?$`)
+
 // OnNode reads what a list such as 2(x3),1 says of one node: of its tasks, or its cores.
 func OnNode(list string, node int) (int, bool) {
 	if node < 0 {
 		return 0, false
 	}
 	for item := range strings.SplitSeq(list, ",") {
-		count, times, repeated := strings.Cut(item, "(x")
-		n, err := strconv.Atoi(count)
-		if err != nil || n < 0 {
+		m := counts.FindStringSubmatch(item)
+		if m == nil {
 			return 0, false
 		}
-		k := 1
-		if repeated {
-			k, err = strconv.Atoi(strings.TrimSuffix(times, ")"))
-			if err != nil || k < 1 || !strings.HasSuffix(times, ")") {
-				return 0, false
-			}
-		}
-		if node < k {
+		n, err := strconv.Atoi(m[1])
+		k, err2 := strconv.Atoi(cmp.Or(m[2], "1"))
+		switch {
+		case err != nil || err2 != nil || k < 1:
+			return 0, false
+		case node < k:
 			return n, true
 		}
 		node -= k
