@@ -87,15 +87,30 @@ func bindOnly(t *testing.T, name string) {
 	require.NoError(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: name}))
 }
 
-// Somebody has the name where the ranks of this host would meet, and does not serve there: each goes to rank 0 itself.
-func TestBoundNameHoldsUpNobody(t *testing.T) {
-	noLeaks(t)
-	root := freeRoot(t)
-	bindOnly(t, hostSocket("", root, ""))
-	boots := joined(t, 4, func(r int) (*Boot, error) {
-		return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte("a secret of sixteen")})
-	})
-	swap(t, boots)
+// Somebody has the name where the ranks of this host would meet, and does not serve there, or talks
+// nonsense: each goes to rank 0 itself.
+func TestTakenNameHoldsUpNobody(t *testing.T) {
+	for name, take := range map[string]func(t *testing.T, name string){
+		"bound": bindOnly,
+		"served by a stranger": func(t *testing.T, name string) {
+			l, err := net.Listen("unix", name)
+			require.NoError(t, err)
+			answering(t, l, func(c net.Conn) {
+				io.WriteString(c, "what is it that you want of me? "+strconv.Itoa(1<<20))
+				io.Copy(io.Discard, c)
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			root := freeRoot(t)
+			take(t, hostSocket("", root, ""))
+			boots := joined(t, 4, func(r int) (*Boot, error) {
+				return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte("a secret of sixteen")})
+			})
+			swap(t, boots)
+		})
+	}
 }
 
 // Somebody has all names at which the ranks of a job on one host would meet: they meet in a directory of their user's.
@@ -248,32 +263,6 @@ func TestOverflowUsersAreNotOne(t *testing.T) {
 	}
 	for r, out := range pair(t, "GOCCL_SECRET=a secret of sixteen") {
 		require.Contains(t, out.String(), fmt.Sprintf("%d of 2 at ", r))
-	}
-}
-
-// A pipe where rank 0 would leave the secret holds up no rank beyond its context.
-func TestSecretPipe(t *testing.T) {
-	for name, leave := range map[string]func(path string) error{
-		"pipe":     func(path string) error { return syscall.Mkfifo(path, 0o666) },
-		"own pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"link":     func(path string) error { return os.Symlink("/dev/zero", path) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), ".goccl-x")
-			require.NoError(t, leave(path))
-			done := make(chan error, 1)
-			go func() {
-				_, err := readSecretFile(path)
-				done <- err
-			}()
-			select {
-			case err := <-done:
-				require.ErrorIs(t, err, Unauthorized)
-				require.ErrorContains(t, err, "is not a regular file; remove it")
-			case <-time.After(long):
-				t.Fatal("readSecretFile has not returned")
-			}
-		})
 	}
 }
 

@@ -112,18 +112,16 @@ func TestRestartTellsTheHall(t *testing.T) {
 }
 
 func init() {
-	roles["hall"] = func(string) int {
-		return guestOfHall(func(format string, args ...any) { fmt.Printf(format, args...) })
-	}
+	roles["hall"] = guestOfHall
 }
 
 // guestOfHall is what the ranks of the test above do: rank 1 dies, and again as a newcomer; then it waits.
-func guestOfHall(say func(format string, args ...any)) int {
+func guestOfHall(string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
 	s, err := EnvStore()
 	if err != nil || s == nil {
-		say("no store: %v\n", err)
+		fmt.Printf("no store: %v\n", err)
 		return 1
 	}
 	switch os.Getenv("GOCCL_NEWCOMER") {
@@ -150,10 +148,10 @@ func guestOfHall(say func(format string, args ...any)) int {
 			err = s.Wait(ctx, "goccl/over")
 		}
 		if err != nil {
-			say("%v\n", err)
+			fmt.Printf("%v\n", err)
 			return 1
 		}
-		say("the newcomer 1.2 hears: gone/1.1 over\n")
+		fmt.Printf("the newcomer 1.2 hears: gone/1.1 over\n")
 	}
 	return 0
 }
