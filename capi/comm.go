@@ -158,29 +158,25 @@ func openTo(o *C.goccl_options, h *C.goccl_comm, how func(o *C.goccl_options) (*
 }
 
 func open(o *C.goccl_options) (*comm, error) {
-	seeEnvironment()
-	s, err := read(o, false)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(background, s.open)
-	defer cancel()
-	of, err := ccl.NewComm(ctx, s.store, &s.Options)
-	if err != nil {
-		return nil, err
-	}
-	return opened(of), nil
+	return openNow(o, false, func(ctx context.Context, s *settings) (*ccl.Comm, error) {
+		return ccl.NewComm(ctx, s.store, &s.Options)
+	})
 }
 
 func joinJob(o *C.goccl_options) (*comm, error) {
+	return openNow(o, true, func(ctx context.Context, s *settings) (*ccl.Comm, error) { return ccl.Join(ctx, &s.Options) })
+}
+
+// openNow opens a Comm by how, and waits until it is open.
+func openNow(o *C.goccl_options, join bool, how func(ctx context.Context, s *settings) (*ccl.Comm, error)) (*comm, error) {
 	seeEnvironment()
-	s, err := read(o, true)
+	s, err := read(o, join)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(background, s.open)
 	defer cancel()
-	of, err := ccl.Join(ctx, &s.Options)
+	of, err := how(ctx, &s)
 	if err != nil {
 		return nil, err
 	}

@@ -1,29 +1,59 @@
 package boot
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
+	"time"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
-// acceptor has the doors of a hostServer, and the connections that came through them, until it is
-// shut.
+// acceptor has the doors of a hostServer or a Hall, and the connections that came through them,
+// until it is shut.
 type acceptor struct {
 	done  chan struct{} // closed by shut
 	doors doors
-	tree  tree
+	wg    sync.WaitGroup
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // all there are, for shut
-	seen  netip.Addr            // the address of this host that another one reached first
 }
 
-func newAcceptor(size int) acceptor {
-	most, few := branchesOf(size), 0
-	if most > 0 {
-		few = prompt
+// newAcceptor makes one. For few see doors.
+func newAcceptor(few int) acceptor {
+	return acceptor{done: make(chan struct{}), doors: doors{few: few}, conns: map[net.Conn]struct{}{}}
+}
+
+// listen has greet called, on a goroutine of its own, for each connection that comes to l, until
+// close or deafen. greet sees to it that the connection is forgotten.
+func (d *acceptor) listen(l net.Listener, secret []byte, greet func(net.Conn, *door, *auth.Stranger)) {
+	o := d.doors.open(l, secret)
+	if o == nil {
+		return
 	}
-	return acceptor{done: make(chan struct{}), doors: doors{few: few}, tree: tree{most: most}, conns: map[net.Conn]struct{}{}}
+	d.wg.Go(func() {
+		for {
+			conn, err := o.Accept()
+			switch {
+			case err == nil && d.admit(conn):
+				if s := o.strangers.Admit(conn); s != nil {
+					d.wg.Go(func() { greet(conn, o, s) })
+				} else {
+					d.forget(conn)
+				}
+			case errors.Is(err, net.ErrClosed):
+				return
+			case err != nil: // out of descriptors, say: make room and go on
+				o.strangers.MakeRoom()
+				select {
+				case <-time.After(5 * time.Millisecond):
+				case <-d.done:
+				}
+			}
+		}
+	})
 }
 
 // admit notes a new connection, so that shut finds it.
@@ -40,22 +70,12 @@ func (d *acceptor) admit(conn net.Conn) bool {
 	return true
 }
 
-// reached notes at which address of this host one of the job's has reached it.
-func (d *acceptor) reached(conn net.Conn) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if a := addrOf(conn.LocalAddr()); a.IsValid() && !a.IsLoopback() && !d.seen.IsValid() {
-		d.seen = a
-	}
-}
-
 // forget closes a connection that has ended.
 func (d *acceptor) forget(conn net.Conn) {
 	conn.Close()
 	d.mu.Lock()
 	delete(d.conns, conn)
 	d.mu.Unlock()
-	d.tree.leave(conn)
 }
 
 // shut closes the doors and all connections; no more are admitted.
@@ -71,6 +91,12 @@ func (d *acceptor) shut() {
 	}
 	d.mu.Unlock()
 	d.doors.deafen()
+}
+
+// close ends everything and waits until it has ended.
+func (d *acceptor) close() {
+	d.shut()
+	d.wg.Wait()
 }
 
 // addrOf is the IP address of a, if it has one.

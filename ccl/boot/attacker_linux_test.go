@@ -87,15 +87,30 @@ func bindOnly(t *testing.T, name string) {
 	require.NoError(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: name}))
 }
 
-// Somebody has the name where the ranks of this host would meet, and does not serve there: each goes to rank 0 itself.
-func TestBoundNameHoldsUpNobody(t *testing.T) {
-	noLeaks(t)
-	root := freeRoot(t)
-	bindOnly(t, hostSocket("", root, ""))
-	boots := joined(t, 4, func(r int) (*Boot, error) {
-		return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte("a secret of sixteen")})
-	})
-	swap(t, boots)
+// Somebody has the name where the ranks of this host would meet, and does not serve there, or talks
+// nonsense: each goes to rank 0 itself.
+func TestTakenNameHoldsUpNobody(t *testing.T) {
+	for name, take := range map[string]func(t *testing.T, name string){
+		"bound": bindOnly,
+		"served by a stranger": func(t *testing.T, name string) {
+			l, err := net.Listen("unix", name)
+			require.NoError(t, err)
+			answering(t, l, func(c net.Conn) {
+				io.WriteString(c, "what is it that you want of me? "+strconv.Itoa(1<<20))
+				io.Copy(io.Discard, c)
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			root := freeRoot(t)
+			take(t, hostSocket("", root, ""))
+			boots := joined(t, 4, func(r int) (*Boot, error) {
+				return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte("a secret of sixteen")})
+			})
+			swap(t, boots)
+		})
+	}
 }
 
 // Somebody has all names at which the ranks of a job on one host would meet: they meet in a directory of their user's.
@@ -251,32 +266,6 @@ func TestOverflowUsersAreNotOne(t *testing.T) {
 	}
 }
 
-// A pipe where rank 0 would leave the secret holds up no rank beyond its context.
-func TestSecretPipe(t *testing.T) {
-	for name, leave := range map[string]func(path string) error{
-		"pipe":     func(path string) error { return syscall.Mkfifo(path, 0o666) },
-		"own pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"link":     func(path string) error { return os.Symlink("/dev/zero", path) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), ".goccl-x")
-			require.NoError(t, leave(path))
-			done := make(chan error, 1)
-			go func() {
-				_, err := readSecretFile(path)
-				done <- err
-			}()
-			select {
-			case err := <-done:
-				require.ErrorIs(t, err, Unauthorized)
-				require.ErrorContains(t, err, "is not a regular file; remove it")
-			case <-time.After(long):
-				t.Fatal("readSecretFile has not returned")
-			}
-		})
-	}
-}
-
 // A flood of silent connections at rank 0's port takes neither all of its descriptors nor the job's time.
 func TestFloodOfRankZero(t *testing.T) {
 	const strangers = 1500
@@ -309,15 +298,11 @@ func TestFloodOfRankZero(t *testing.T) {
 // Who tries secrets is counted, and the log says from where.
 func TestGuessesAreCounted(t *testing.T) {
 	noLeaks(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	h := newRootServer(selfJoin(0, 2), "job")
-	h.start(l, []byte("a secret of sixteen"))
-	defer h.close()
+	h, root, _ := rootFor(t, 2, "job", "a secret of sixteen")
 	f := &dialer{job: "job", self: selfJoin(1, 2)}
 	for i := range 5 {
-		_, _, err := f.sweep(within(t, long), point{network: "tcp", addrs: []string{l.Addr().String()}, secret: fmt.Append(nil, "a secret of guess ", i)})
-		require.ErrorIs(t, err, auth.ErrUnauthorized)
+		r := f.sweep(within(t, long), point{network: "tcp", addrs: []string{root}, secret: fmt.Append(nil, "a secret of guess ", i)})
+		require.ErrorIs(t, r.err, auth.ErrUnauthorized)
 	}
 	require.Eventually(t, func() bool { return h.doors.refused() == 5 }, long, time.Millisecond)
 }

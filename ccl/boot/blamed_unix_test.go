@@ -65,7 +65,7 @@ func TestFault(t *testing.T) {
 		require.NotNil(t, b)
 		fmt.Fprint(b.w, tc.named)
 		cause := *first
-		s := &spawn{Command: Command{N: 3}, names: b, tally: tally{cause: &cause, failed: tc.failed, well: []bool{true, true, true}}}
+		s := &spawn{Command: Command{N: 3}, names: b, again: new(restarts), tally: tally{cause: &cause, failed: tc.failed, well: []bool{true, true, true}}}
 		require.Equal(t, &tc.want, s.fault())
 		require.EqualError(t, &tc.want, tc.text)
 		b.close()

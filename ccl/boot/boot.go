@@ -242,9 +242,7 @@ func listen(conn *auth.Stream, from, to join, over chan<- struct{}) <-chan frame
 
 // cut is the error of a connection that ended under a call.
 func (b *Boot) cut() *Error {
-	e := fault(Lost, "rank %d (%v), through which this rank reaches the others, was lost", b.via.Rank, b.via)
-	e.Peer = b.via.Rank
-	return e
+	return fault(Lost, "rank %d (%v), through which this rank reaches the others, was lost", b.via.Rank, b.via).by(b.via.Rank)
 }
 
 // state is why b cannot be used, if it cannot.

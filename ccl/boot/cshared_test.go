@@ -2,7 +2,6 @@ package boot
 
 import (
 	"bytes"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,12 +31,9 @@ func TestWarnUnseen(t *testing.T) {
 		{"a launcher", "c-shared", Launch{Launcher: "slurm", Size: 1}, nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var out bytes.Buffer
-			old := slog.Default()
-			defer slog.SetDefault(old)
-			slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+			out := warnings(t)
 			warnUnseen(&vars{getenv: func(n string) string { return tc.env[n] }}, tc.l, tc.mode)
-			assert.Equal(t, tc.says, bytes.Contains(out.Bytes(), []byte("sees only the environment with which its process was started")), "%s", &out)
+			assert.Equal(t, tc.says, bytes.Contains(out.Bytes(), []byte("sees only the environment with which its process was started")), "%s", out)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package boot
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,12 +66,7 @@ func (v *vars) fail(format string, args ...any) {
 }
 
 func (v *vars) has(names ...string) bool {
-	for _, n := range names {
-		if v.getenv(n) == "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(n string) bool { return v.getenv(n) == "" })
 }
 
 // family is one launcher's variables. Values are taken from one family only: a

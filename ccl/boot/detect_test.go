@@ -3,6 +3,7 @@ package boot
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,19 +100,13 @@ func TestDetectRecorded(t *testing.T) {
 		"srun-uneven.1":                {"slurm", 1, 3, 1, 2, 0, 2, "2.0"},
 		"srun-uneven.2":                {"slurm", 2, 3, 0, 1, 1, 2, "2.0"},
 	}
-	two := func(name string, l Launch) {
+	two := func(name string, l Launch) { // two ranks on each of two hosts, which not all launchers number
 		for r := range 4 {
 			l.Rank, l.Local, l.Node = r, r%2, r/2
-			want[name+"."+string(rune('0'+r))] = l
-		}
-	}
-	noNode := func(name string, l Launch) {
-		two(name, l)
-		for r := range 4 {
-			k := name + "." + string(rune('0'+r))
-			l := want[k]
-			l.Node, l.Nodes = -1, -1
-			want[k] = l
+			if l.Nodes <= 0 {
+				l.Node, l.Nodes = -1, -1
+			}
+			want[fmt.Sprint(name, ".", r)] = l
 		}
 	}
 	two("srun", Launch{Launcher: "slurm", Size: 4, Locals: 2, Nodes: 2, Job: "1.0"})
@@ -121,10 +116,10 @@ func TestDetectRecorded(t *testing.T) {
 	two("torchrun-static", Launch{Launcher: "torchrun", Size: 4, Locals: 2, Nodes: 2, Job: "none@10.77.0.1:29501.0"})
 	two("fakepals-aurora", Launch{Launcher: "pals", Size: 4, Locals: 2, Nodes: 2, Job: "af64f894-db8a-4d59-b652-b0d368275eb0"})
 	two("fakepals-polaris", Launch{Launcher: "pals", Size: 4, Locals: 2, Nodes: 2, Job: "cbe3062c-0fc2-4529-acff-857072c265f5"})
-	noNode("hydra", Launch{Launcher: "pmi", Size: 4, Locals: 2})
-	noNode("sbatch-hydra", Launch{Launcher: "pmi", Size: 4, Locals: 2})
-	noNode("openmpi", Launch{Launcher: "openmpi", Size: 4, Locals: 2, Job: "4261019649"})
-	noNode("sbatch-openmpi", Launch{Launcher: "openmpi", Size: 4, Locals: 2, Job: "4230807553"})
+	two("hydra", Launch{Launcher: "pmi", Size: 4, Locals: 2})
+	two("sbatch-hydra", Launch{Launcher: "pmi", Size: 4, Locals: 2})
+	two("openmpi", Launch{Launcher: "openmpi", Size: 4, Locals: 2, Job: "4261019649"})
+	two("sbatch-openmpi", Launch{Launcher: "openmpi", Size: 4, Locals: 2, Job: "4230807553"})
 
 	files, err := filepath.Glob("testdata/env/*.env")
 	require.NoError(t, err)
@@ -171,42 +166,58 @@ func TestDetectPALSSize(t *testing.T) {
 	}
 }
 
-func TestDetectByHand(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		env  map[string]string
-		want Launch
-	}{
-		{"nothing", nil, Launch{"none", 0, 1, 0, 1, 0, 1, ""}},
-		{"goccl", map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2"}, Launch{"goccl", 1, 2, -1, -1, -1, -1, ""}},
-		{"goccl is the last word", map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2", "RANK": "7", "WORLD_SIZE": "9", "GOCCL_JOB": "j"},
-			Launch{"goccl", 1, 2, -1, -1, -1, -1, "j"}},
-		{"goccl on one host", map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2", "GOCCL_LOCAL_RANK": "1", "GOCCL_LOCAL_SIZE": "2"},
-			Launch{"goccl", 1, 2, 1, 2, 0, 1, ""}},
-		{"plain", map[string]string{"RANK": "1", "WORLD_SIZE": "2"}, Launch{"env", 1, 2, -1, -1, -1, -1, ""}},
-		{"plain that agrees", with(recorded(t, "srun.3"), "RANK=3", "WORLD_SIZE=4"), Launch{"slurm", 3, 4, 1, 2, 1, 2, "1.0"}},
-		{"torchrun under srun", with(recorded(t, "srun.3"), "TORCHELASTIC_RUN_ID=x", "RANK=5", "WORLD_SIZE=8", "MASTER_ADDR=a", "MASTER_PORT=1", "TORCHELASTIC_RESTART_COUNT=2"),
-			Launch{"torchrun", 5, 8, -1, -1, -1, -1, "x@a:1.2"}},
-		{"openmpi and pmi that agree", with(recorded(t, "openmpi.3"), "PMI_RANK=3", "PMI_SIZE=4", "PMI_FD=5"),
-			Launch{"openmpi", 3, 4, 1, 2, -1, -1, "4261019649"}},
-		{"pmi forced", with(recorded(t, "openmpi.3"), "PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=5", "GOCCL_LAUNCHER=pmi"),
-			Launch{"pmi", 1, 2, -1, -1, -1, -1, ""}},
-		{"slurm forced", with(recorded(t, "sbatch-hydra.3"), "GOCCL_LAUNCHER=slurm"), Launch{"slurm", 1, 2, 0, 1, 1, 2, "6.1"}},
-		{"plain forced", with(recorded(t, "srun.3"), "RANK=0", "WORLD_SIZE=2", "GOCCL_LAUNCHER=env"), Launch{"env", 0, 2, -1, -1, -1, -1, ""}},
-		{"none forced", with(recorded(t, "srun.3"), "GOCCL_LAUNCHER=none"), Launch{"none", 0, 1, 0, 1, 0, 1, ""}},
-		{"hydra on one host", map[string]string{"PMI_RANK": "0", "PMI_SIZE": "2", "PMI_FD": "5", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"},
-			Launch{"pmi", 0, 2, 0, 2, 0, 1, ""}},
-		{"a step id of Slurm's own", with(recorded(t, "srun.3"), "SLURM_STEP_ID=4294967280"), Launch{"none", 0, 1, 0, 1, 0, 1, ""}},
-		{"the last step id of a user", with(recorded(t, "srun.3"), "SLURM_STEP_ID=4294967279"), Launch{"slurm", 3, 4, 1, 2, 1, 2, "1.4294967279"}},
-		{"PBS_JOBID alone", map[string]string{"PBS_JOBID": "1.pbs"}, Launch{"none", 0, 1, 0, 1, 0, 1, ""}},
-		{"Cray's PMI in a step", with(recorded(t, "srun.3"), "PMI_RANK=3", "PMI_SIZE=4", "PMI_CONTROL_PORT=1"), Launch{"pmi", 3, 4, -1, -1, -1, -1, ""}},
-	} {
+// detection is what an environment, and the files that it names, mean.
+type detection struct {
+	name  string
+	env   map[string]string
+	files map[string][]byte
+	want  Launch
+}
+
+func requireDetected(t *testing.T, all []detection) {
+	for _, tc := range all {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := detect(varsOf(tc.env, nil))
+			got, err := detect(varsOf(tc.env, tc.files))
 			require.NoError(t, err)
 			require.Equal(t, tc.want, got)
 		})
 	}
+}
+
+func TestDetectByHand(t *testing.T) {
+	requireDetected(t, []detection{
+		{"nothing", nil, nil, Launch{"none", 0, 1, 0, 1, 0, 1, ""}},
+		{"goccl", map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2"}, nil, Launch{"goccl", 1, 2, -1, -1, -1, -1, ""}},
+		{"goccl is the last word", map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2", "RANK": "7", "WORLD_SIZE": "9", "GOCCL_JOB": "j"},
+			nil, Launch{"goccl", 1, 2, -1, -1, -1, -1, "j"}},
+		{"goccl on one host", map[string]string{"GOCCL_RANK": "1", "GOCCL_SIZE": "2", "GOCCL_LOCAL_RANK": "1", "GOCCL_LOCAL_SIZE": "2"},
+			nil, Launch{"goccl", 1, 2, 1, 2, 0, 1, ""}},
+		{"plain", map[string]string{"RANK": "1", "WORLD_SIZE": "2"}, nil, Launch{"env", 1, 2, -1, -1, -1, -1, ""}},
+		{"plain that agrees", with(recorded(t, "srun.3"), "RANK=3", "WORLD_SIZE=4"), nil, Launch{"slurm", 3, 4, 1, 2, 1, 2, "1.0"}},
+		{"torchrun under srun", with(recorded(t, "srun.3"), "TORCHELASTIC_RUN_ID=x", "RANK=5", "WORLD_SIZE=8", "MASTER_ADDR=a", "MASTER_PORT=1", "TORCHELASTIC_RESTART_COUNT=2"),
+			nil, Launch{"torchrun", 5, 8, -1, -1, -1, -1, "x@a:1.2"}},
+		{"openmpi and pmi that agree", with(recorded(t, "openmpi.3"), "PMI_RANK=3", "PMI_SIZE=4", "PMI_FD=5"),
+			nil, Launch{"openmpi", 3, 4, 1, 2, -1, -1, "4261019649"}},
+		{"pmi forced", with(recorded(t, "openmpi.3"), "PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=5", "GOCCL_LAUNCHER=pmi"),
+			nil, Launch{"pmi", 1, 2, -1, -1, -1, -1, ""}},
+		{"slurm forced", with(recorded(t, "sbatch-hydra.3"), "GOCCL_LAUNCHER=slurm"), nil, Launch{"slurm", 1, 2, 0, 1, 1, 2, "6.1"}},
+		{"plain forced", with(recorded(t, "srun.3"), "RANK=0", "WORLD_SIZE=2", "GOCCL_LAUNCHER=env"), nil, Launch{"env", 0, 2, -1, -1, -1, -1, ""}},
+		{"none forced", with(recorded(t, "srun.3"), "GOCCL_LAUNCHER=none"), nil, Launch{"none", 0, 1, 0, 1, 0, 1, ""}},
+		{"torchrun, started again", map[string]string{"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "GROUP_RANK": "1",
+			"GROUP_WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "h", "MASTER_PORT": "29500", "TORCHELASTIC_RESTART_COUNT": "2"},
+			nil, Launch{"torchrun", 5, 8, 1, 4, 1, 2, "none@h:29500.2"}},
+		{"Open MPI 4", map[string]string{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+			"OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_COMM_WORLD_NODE_RANK": "7", "OMPI_MCA_ess_base_jobid": "42", "PMIX_NAMESPACE": "n"},
+			nil, Launch{"openmpi", 1, 4, 0, 2, -1, -1, "42"}},
+		{"Open MPI 5", map[string]string{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+			"OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": "n"}, nil, Launch{"openmpi", 1, 2, 1, 2, 0, 1, "n"}},
+		{"hydra on one host", map[string]string{"PMI_RANK": "0", "PMI_SIZE": "2", "PMI_FD": "5", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"},
+			nil, Launch{"pmi", 0, 2, 0, 2, 0, 1, ""}},
+		{"a step id of Slurm's own", with(recorded(t, "srun.3"), "SLURM_STEP_ID=4294967280"), nil, Launch{"none", 0, 1, 0, 1, 0, 1, ""}},
+		{"the last step id of a user", with(recorded(t, "srun.3"), "SLURM_STEP_ID=4294967279"), nil, Launch{"slurm", 3, 4, 1, 2, 1, 2, "1.4294967279"}},
+		{"PBS_JOBID alone", map[string]string{"PBS_JOBID": "1.pbs"}, nil, Launch{"none", 0, 1, 0, 1, 0, 1, ""}},
+		{"Cray's PMI in a step", with(recorded(t, "srun.3"), "PMI_RANK=3", "PMI_SIZE=4", "PMI_CONTROL_PORT=1"), nil, Launch{"pmi", 3, 4, -1, -1, -1, -1, ""}},
+	})
 }
 
 func TestDetectRejects(t *testing.T) {

@@ -56,11 +56,10 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 		p, err := f.find()
 		if err == nil {
 			place = p.addrs[0]
-			var conn *auth.Stream
-			var who join
-			if conn, who, err = f.sweep(ctx, p); err == nil {
-				p.who = who
-				return conn, p, nil
+			r := f.sweep(ctx, p)
+			if err = r.err; err == nil {
+				p.who = r.who
+				return r.conn, p, nil
 			}
 			if errors.Is(err, auth.ErrCipher) {
 				return nil, p, err
@@ -106,9 +105,7 @@ func (f *dialer) verdict(err error) Code {
 
 func (f *dialer) unreachable(ctx context.Context, place string, after time.Duration, last error) *Error {
 	if ctx.Err() != context.DeadlineExceeded {
-		e := fault(Canceled, "canceled while looking for rank 0")
-		e.Err = ctx.Err()
-		return e
+		return ended(ctx.Err(), "canceled while looking for rank 0")
 	}
 	return f.notFound(place, after, last)
 }
@@ -125,10 +122,8 @@ func (f *dialer) notFound(place string, after time.Duration, last error) *Error 
 		if errors.As(why, &op) {
 			why = op.Err
 		}
-		e := fault(Timeout, "rank %d (%v), through which this rank is to reach rank 0, was not reached at %v within %v: %v. Can the hosts of the job connect with each other?",
-			away.to.Rank, away.to, away.to.Addr, after.Round(time.Millisecond), why)
-		e.Peer = away.to.Rank
-		return e
+		return fault(Timeout, "rank %d (%v), through which this rank is to reach rank 0, was not reached at %v within %v: %v. Can the hosts of the job connect with each other?",
+			away.to.Rank, away.to, away.to.Addr, after.Round(time.Millisecond), why).by(away.to.Rank)
 	}
 	var unknown *net.DNSError
 	foreign := f.stranger.Load()
@@ -161,7 +156,7 @@ type found struct {
 
 // sweep tries all addresses of p: each as soon as the one before has failed, or
 // has been silent for a while.
-func (f *dialer) sweep(ctx context.Context, p point) (*auth.Stream, join, error) {
+func (f *dialer) sweep(ctx context.Context, p point) found {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan found)
@@ -198,10 +193,7 @@ func (f *dialer) sweep(ctx context.Context, p point) (*auth.Stream, join, error)
 			}
 		}
 	}
-	if winner.conn != nil {
-		return winner.conn, winner.who, nil
-	}
-	return nil, join{}, winner.err
+	return winner
 }
 
 // telling ranks errors by how much they say about why rank 0 was not found.

@@ -24,12 +24,8 @@ func silent(t *testing.T) string {
 
 // hubAt starts a root server for two ranks and returns its address.
 func hubAt(t *testing.T, job, secret string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	h := newRootServer(selfJoin(0, 2), job)
-	h.start(l, []byte(secret))
-	t.Cleanup(h.close)
-	return l.Addr().String()
+	_, addr, _ := rootFor(t, 2, job, secret)
+	return addr
 }
 
 func TestDial(t *testing.T) {
@@ -46,10 +42,7 @@ func TestDial(t *testing.T) {
 		{"behind all of them", []string{freeRoot(t), silent(t), hubAt(t, "other", "s"), hubAt(t, "job", "x"), right}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &dialer{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
-				return point{network: "tcp", addrs: tc.addrs, secret: []byte("s")}, nil
-			}}
-			conn, p, err := f.dial(within(t, long))
+			conn, p, err := dialerTo(1, 2, "job", "s", tc.addrs...).dial(within(t, long))
 			require.NoError(t, err)
 			require.Equal(t, right, conn.RemoteAddr().String())
 			require.Equal(t, selfJoin(0, 2), p.who)
@@ -62,18 +55,10 @@ func TestDial(t *testing.T) {
 func web(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conn.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
-			io.Copy(io.Discard, io.LimitReader(conn, 16))
-			conn.Close()
-		}
-	}()
+	answering(t, l, func(conn net.Conn) {
+		conn.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"))
+		io.Copy(io.Discard, io.LimitReader(conn, 16))
+	})
 	return l.Addr().String()
 }
 
@@ -183,11 +168,7 @@ func TestStrangeDoorIsNoStranger(t *testing.T) {
 	branching(t, 1)
 	noLeaks(t)
 	root := hubAt(t, "", "s")
-	_, port, err := net.SplitHostPort(web(t))
-	require.NoError(t, err)
-	var door int
-	fmt.Sscan(port, &door)
-	relayAt(t, root, 1, 2, door)
+	relayAt(t, root, 1, 2, portOf(t, web(t)))
 	f := &dialer{self: selfJoin(2, 2)}
 	r := f.try(within(t, long), point{network: "tcp", secret: []byte("s")}, root)
 	var away *detour

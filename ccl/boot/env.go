@@ -154,19 +154,15 @@ func (m *joinConfig) locate(ctx context.Context, v *vars, l Launch) error {
 		if l.Nodes == 1 && l.Job != "" {
 			return m.alike(v, l)
 		}
-	case "env":
-		if v.has("MASTER_ADDR", "MASTER_PORT") {
-			return m.atMaster(v, l, masterOf(v, "MASTER_ADDR", "MASTER_PORT"))
-		}
 	case "pet":
 		if at, ok := petMaster(v); ok {
 			return m.atMaster(v, l, at)
 		}
-	case "kubernetes":
+	case "env", "kubernetes":
 		if v.has("MASTER_ADDR", "MASTER_PORT") {
 			return m.atMaster(v, l, masterOf(v, "MASTER_ADDR", "MASTER_PORT"))
 		}
-		if m.amongPods(v) {
+		if l.Launcher == "kubernetes" && m.amongPods(v) {
 			return nil
 		}
 	}

@@ -89,10 +89,22 @@ func fault(code Code, format string, args ...any) *Error {
 	return e
 }
 
+// orFault is err where that is this package's own, else a fault of the system: what could not be done.
+func orFault(err error, what string) *Error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	return fault(System, "%s: %v", what, err)
+}
+
 // changed is the error for what one sent to the other and somebody on the way has changed.
 func changed(from, to join) *Error {
-	e := fault(Unauthorized, "%v from rank %d (%v) to rank %d (%v)", auth.ErrChanged, from.Rank, from, to.Rank, to)
-	e.Peer = from.Rank
+	return fault(Unauthorized, "%v from rank %d (%v) to rank %d (%v)", auth.ErrChanged, from.Rank, from, to.Rank, to).by(from.Rank)
+}
+
+// by returns e with peer as the rank at fault.
+func (e *Error) by(peer int) *Error {
+	e.Peer = peer
 	return e
 }
 

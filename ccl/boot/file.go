@@ -61,9 +61,9 @@ func (m *joinConfig) store(dir string, l Launch) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := writeRootAddr(path, n); err != nil {
+		if err := replaceFile(path, n.encode()); err != nil {
 			listener.Close()
-			return nil, nil, err
+			return nil, nil, fault(System, "rank 0 cannot write to the shared directory: %v", err)
 		}
 		m.met = func() {
 			if now, err := readRootAddr(path); err == nil && string(now.encode()) == string(n.encode()) {
@@ -77,31 +77,32 @@ func (m *joinConfig) store(dir string, l Launch) {
 	}
 }
 
-// writeRootAddr writes it to the file at path.
-func writeRootAddr(path string, n rootAddr) error {
-	if err := replaceFile(path, n.encode()); err != nil {
-		return fault(System, "rank 0 cannot write to the shared directory: %v", err)
-	}
-	return nil
-}
-
 // replaceFile replaces the file at path in one step, by one of this user's alone: an earlier job may have left it.
 func replaceFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	name, err := writeBeside(path, text)
 	if err != nil {
 		return err
+	}
+	if err = os.Rename(name, path); err != nil {
+		os.Remove(name)
+	}
+	return err
+}
+
+// writeBeside writes text to a new file in the directory of path, of this user's alone.
+func writeBeside(path string, text []byte) (name string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return "", err
 	}
 	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync() // other hosts look at it next
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		os.Remove(f.Name())
 	}
-	return err
+	return f.Name(), err
 }
 
 // findRootAddr reads the file of that name in dir, or in what is this user's there.
@@ -123,10 +124,8 @@ func readRootAddr(path string) (rootAddr, error) {
 			return rootAddr{}, fault(System, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
 		}
 		return rootAddr{}, fault(System, "rank 0 has not written %s yet", path)
-	} else if e := (*Error)(nil); errors.As(err, &e) {
-		return rootAddr{}, e
 	} else if err != nil {
-		return rootAddr{}, fault(System, "what rank 0 has written cannot be read: %v", err)
+		return rootAddr{}, orFault(err, "what rank 0 has written cannot be read")
 	}
 	return parseRootAddr(b)
 }

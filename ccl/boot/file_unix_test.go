@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What somebody has left where rank 0 would write its place holds up no rank beyond its context, whatever it is; and rank
-// 0 puts its own there.
+// What somebody has left where rank 0 would write its place, or the secret, holds up no rank beyond its context, whatever it
+// is; and rank 0 puts its own there.
 func TestFileInTheWay(t *testing.T) {
 	for name, leave := range map[string]func(path string) error{
 		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o666) },
 		"own pipe":  func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"link":      func(path string) error { return os.Symlink(os.DevNull, path) },
+		"link":      func(path string) error { return os.Symlink("/dev/zero", path) },
 		"nonsense":  func(path string) error { return os.WriteFile(path, []byte("nonsense"), 0o600) },
 		"of others": func(path string) error { return os.WriteFile(path, nil, 0o644) },
 	} {
@@ -28,15 +28,21 @@ func TestFileInTheWay(t *testing.T) {
 			noLeaks(t)
 			dir := t.TempDir()
 			sum := sha256.Sum256([]byte("job"))
-			require.NoError(t, leave(filepath.Join(dir, "goccl-"+hex.EncodeToString(sum[:8]))))
-			done := make(chan error, 1)
+			path := filepath.Join(dir, "goccl-"+hex.EncodeToString(sum[:8]))
+			require.NoError(t, leave(path))
+			done := make(chan [2]error, 1)
 			go func() {
-				_, err := File(within(t, 300*time.Millisecond), dir, "job", 1, 2)
-				done <- err
+				_, secret := readSecretFile(path) // what is read as the job's secret is read in the same way
+				_, file := File(within(t, 300*time.Millisecond), dir, "job", 1, 2)
+				done <- [2]error{secret, file}
 			}()
 			select {
-			case err := <-done:
-				wantError(t, err, Timeout, 1, 0)
+			case errs := <-done:
+				wantError(t, errs[1], Timeout, 1, 0)
+				if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+					require.ErrorIs(t, errs[0], Unauthorized)
+					require.ErrorContains(t, errs[0], "is not a regular file; remove it")
+				}
 			case <-time.After(long):
 				t.Fatal("File has not returned, long after its context's end")
 			}

@@ -74,7 +74,7 @@ func (s *fileStore) read(key string, nth uint64) ([]byte, error) {
 		}
 		return nil, errNone
 	case err != nil:
-		return nil, storeError("read", key, err)
+		return nil, orFault(err, "the store cannot read "+key)
 	case len(b) < sha256.Size || !hmac.Equal(b[:sha256.Size], s.proof(key, nth, b[sha256.Size:])):
 		return nil, fault(Unauthorized, "the store's value of %s, in %s, is not of this job: it is damaged, or was written with another secret. Use another directory for each job", key, path)
 	}
@@ -83,20 +83,13 @@ func (s *fileStore) read(key string, nth uint64) ([]byte, error) {
 
 var errNone = errors.New("there is no value")
 
-func storeError(what, key string, err error) *Error {
-	if e := (*Error)(nil); errors.As(err, &e) {
-		return e
-	}
-	return fault(System, "the store cannot %s %s: %v", what, key, err)
-}
-
 // Set gives key a value.
 func (s *fileStore) Set(ctx context.Context, key string, value []byte) error {
 	if err := firstFault(noContext(ctx), checkKey(key, len(value))); err != nil {
 		return err
 	}
 	if err := replaceFile(s.path(key, 0), append(s.proof(key, 0, value), value...)); err != nil {
-		return storeError("set", key, err)
+		return orFault(err, "the store cannot set "+key)
 	}
 	return nil
 }
@@ -145,7 +138,7 @@ func (s *fileStore) Add(ctx context.Context, key string, n int64) (int64, error)
 		text := binary.BigEndian.AppendUint64(nil, uint64(sum+n))
 		made, err := createFile(s.path(key, nth+1), append(s.proof(key, nth+1, text), text...))
 		if err != nil {
-			return 0, storeError("change", key, err)
+			return 0, orFault(err, "the store cannot change "+key)
 		}
 		if made {
 			s.last[key] = nth + 1
@@ -172,19 +165,12 @@ func (s *fileStore) sum(key string) (sum int64, nth uint64, err error) {
 
 // createFile makes the file at path, with that text from the start. It is false where there is one.
 func createFile(path string, text []byte) (made bool, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	name, err := writeBeside(path, text)
 	if err != nil {
 		return false, err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return false, err
-	}
-	return claim(f.Name(), path, os.Link)
+	defer os.Remove(name)
+	return claim(name, path, os.Link)
 }
 
 // claim gives file the name path as well, where nothing has it. That is atomic on NFS, too, but an answer that is lost there is asked for

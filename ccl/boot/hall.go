@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,12 +18,8 @@ import (
 // connection proves the job's secret, and is encrypted with it, as those of the bootstrap are.
 type Hall struct {
 	memoryStore
-	door *door
-	done chan struct{}
-	wg   sync.WaitGroup
-
-	mu    sync.Mutex
-	conns map[io.Closer]struct{}
+	acceptor
+	addr string
 }
 
 // hallJob is the job of a hall's handshakes, so that it takes nobody for one of a bootstrap.
@@ -46,99 +41,38 @@ func ListenHall(addr string, secret []byte) (*Hall, error) {
 }
 
 func serveHall(l net.Listener, secret []byte) *Hall {
-	h := &Hall{
-		memoryStore: newMemoryStore(), door: &door{l, auth.NewStrangers(l.Addr()), secret},
-		done: make(chan struct{}), conns: map[io.Closer]struct{}{},
-	}
-	h.wg.Go(h.accept)
+	h := &Hall{newMemoryStore(), newAcceptor(0), l.Addr().String()}
+	h.listen(l, secret, h.greet)
 	return h
 }
 
 // Addr returns where h listens, as host:port.
-func (h *Hall) Addr() string { return h.door.Addr().String() }
+func (h *Hall) Addr() string { return h.addr }
 
 // Close ends h: whoever asks it gets an error.
 func (h *Hall) Close() error {
-	h.mu.Lock()
-	select {
-	case <-h.done:
-		h.mu.Unlock()
-		return nil
-	default:
-	}
-	close(h.done)
-	for conn := range h.conns {
-		conn.Close()
-	}
-	h.mu.Unlock()
-	err := h.door.Close()
-	h.door.strangers.Close()
-	h.wg.Wait()
-	return err
+	h.close()
+	return nil
 }
 
 // drain waits until nobody is connected any more, at most for that long.
 func (h *Hall) drain(limit time.Duration) {
 	const look = 2 * time.Millisecond
 	for over := time.Now().Add(limit); time.Now().Before(over); time.Sleep(look) {
-		h.mu.Lock()
+		h.acceptor.mu.Lock()
 		n := len(h.conns)
-		h.mu.Unlock()
+		h.acceptor.mu.Unlock()
 		if n == 0 {
 			return
 		}
 	}
 }
 
-// accept takes connections until Close.
-func (h *Hall) accept() {
-	for {
-		conn, err := h.door.Accept()
-		switch {
-		case err == nil && h.note(conn):
-			if s := h.door.strangers.Admit(conn); s != nil {
-				h.wg.Go(func() { h.greet(conn, s) })
-			} else {
-				h.forget(conn)
-			}
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil: // out of descriptors, say: make room and go on
-			h.door.strangers.MakeRoom()
-			select {
-			case <-time.After(5 * time.Millisecond):
-			case <-h.done:
-			}
-		}
-	}
-}
-
-// note keeps conn for Close. It is false, and conn is closed, after that.
-func (h *Hall) note(conn net.Conn) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	select {
-	case <-h.done:
-		conn.Close()
-		return false
-	default:
-	}
-	h.conns[conn] = struct{}{}
-	return true
-}
-
-func (h *Hall) forget(conn net.Conn) {
-	conn.Close()
-	h.mu.Lock()
-	delete(h.conns, conn)
-	h.mu.Unlock()
-}
-
 // greet is the handshake with a connection, and then its requests.
-func (h *Hall) greet(conn net.Conn, stranger *auth.Stranger) {
+func (h *Hall) greet(conn net.Conn, d *door, stranger *auth.Stranger) {
 	defer h.forget(conn)
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
-	s, _, err := auth.Server(conn, hallJob, h.door.secret, func([]byte) ([]byte, error) {
+	s, _, err := auth.Server(conn, hallJob, d.secret, func([]byte) ([]byte, error) {
 		if !stranger.Leave() { // what is let in must not be dropped to make room
 			return nil, net.ErrClosed
 		}
@@ -153,7 +87,7 @@ func (h *Hall) greet(conn net.Conn, stranger *auth.Stranger) {
 }
 
 // serve answers the requests of a connection, one after the other. A reader of its own notices that
-// the client has gone while its request waits.
+// the client has gone, or the hall ends, while a request waits.
 func (h *Hall) serve(s *auth.Stream) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -169,6 +103,8 @@ func (h *Hall) serve(s *auth.Stream) {
 			case requests <- q:
 			case <-ctx.Done():
 				return
+			case <-h.done:
+				return
 			}
 		}
 	})
@@ -176,36 +112,20 @@ func (h *Hall) serve(s *auth.Stream) {
 		select {
 		case q := <-requests:
 			r := h.answer(ctx, q)
-			if r.code != 0 {
-				select {
-				case <-h.done: // which may be why
-					return
-				default:
-				}
+			if ctx.Err() != nil { // the client has gone, or the hall ends: that may be the answer's error
+				return
 			}
 			if _, err := s.Write(r.append(nil)); err != nil {
 				return
 			}
 		case <-ctx.Done():
 			return
-		case <-h.done:
-			return
 		}
 	}
 }
 
 // answer carries q out.
-func (h *Hall) answer(ctx context.Context, q request) reply {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-h.done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	var r reply
+func (h *Hall) answer(ctx context.Context, q request) (r reply) {
 	var err error
 	switch q.what {
 	case askSet:

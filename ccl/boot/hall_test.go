@@ -57,8 +57,8 @@ func TestHallForgetsClients(t *testing.T) {
 		ended <- err
 	}()
 	conns := func() int {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		h.acceptor.mu.Lock()
+		defer h.acceptor.mu.Unlock()
 		return len(h.conns)
 	}
 	require.Eventually(t, func() bool { return conns() == 1 }, hallLong, time.Millisecond)
@@ -76,8 +76,8 @@ func TestHallKeepsConnections(t *testing.T) {
 		_, err := s.Add(t.Context(), "n", 1)
 		require.NoError(t, err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.acceptor.mu.Lock()
+	defer h.acceptor.mu.Unlock()
 	require.LessOrEqual(t, len(h.conns), 3, "more only where this process stood still")
 }
 
@@ -111,17 +111,7 @@ func TestNotAHall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
-			defer l.Close()
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					serve(conn)
-					conn.Close()
-				}
-			}()
+			answering(t, l, serve)
 			s, err := DialHall(l.Addr().String(), nil)
 			require.NoError(t, err)
 			s.(*hallClient).patience = 20 * time.Millisecond

@@ -176,7 +176,7 @@ func (r *hostRelay) handle(e event) {
 	case eventGone:
 		r.gone(e.child)
 		for _, rank := range e.child.behind() {
-			r.send(frame{kind: frameLeave, rank: rank, data: lostThrough(e.child.who.Rank)})
+			r.send(leaving(rank, &Error{Code: Lost, Peer: e.child.who.Rank}))
 		}
 	case eventChanged:
 		for _, rank := range e.child.behind() {
@@ -316,9 +316,4 @@ func (r *hostRelay) fail(e *Error) {
 func (r *hostRelay) close() {
 	r.cancel()
 	r.hostServer.close()
-}
-
-// lostThrough says that a rank is lost because that one is through which it was connected.
-func lostThrough(rank int) []byte {
-	return verdict{Code: Lost, Peer: rank}.frame()[frameHead:]
 }

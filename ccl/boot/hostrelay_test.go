@@ -12,14 +12,8 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// relayTo starts a relay for rank 1 of size, whose way to rank 0 is one end of a
-// pipe, and returns the other end and the connection of rank 1.
-func relayTo(t *testing.T, size int) (root, rank *auth.Stream) {
-	_, root, rank = relayOf(t, size)
-	return root, rank
-}
-
-// relayOf is relayTo, with the relay.
+// relayOf starts a relay for rank 1 of size, whose way to rank 0 is one end of a pipe, and returns
+// it, the other end, and the connection of rank 1.
 func relayOf(t *testing.T, size int) (r *hostRelay, root, rank *auth.Stream) {
 	up, root := auth.Pipe()
 	r, rank = startHostRelay(within(t, long), selfJoin(1, size), "job", []byte("s"), nil,
@@ -68,7 +62,7 @@ func readVerdict(t *testing.T, c *auth.Stream) verdict {
 
 func TestRelay(t *testing.T) {
 	noLeaks(t)
-	root, rank := relayTo(t, 2)
+	_, root, rank := relayOf(t, 2)
 	join := frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}
 	write(t, rank, join.encode())
 	require.Equal(t, join, read(t, root))
@@ -98,7 +92,7 @@ func TestRelay(t *testing.T) {
 // it comes the other way: it is told to try again.
 func TestRelayCrossed(t *testing.T) {
 	noLeaks(t)
-	root, rank := relayTo(t, 2)
+	_, root, rank := relayOf(t, 2)
 	write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}.encode())
 	read(t, root)
 	write(t, root, verdict{Peer: -1, Taken: 0}.frame())

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,8 +31,9 @@ type hostServer struct {
 	job  string
 
 	acceptor
+	tree   tree
+	seen   netip.Addr // the address of this host that another one reached first; mu guards it
 	events chan event
-	wg     sync.WaitGroup
 	coming atomic.Int32 // connections that are let in, and whose coming the loop has not seen
 
 	// Only the loop touches these.
@@ -72,9 +73,14 @@ const (
 )
 
 func newHostServer(self join, job string) hostServer {
+	most, few := branchesOf(self.Size), 0
+	if most > 0 {
+		few = prompt
+	}
 	return hostServer{
 		self: self, job: job,
-		acceptor: newAcceptor(self.Size),
+		acceptor: newAcceptor(few),
+		tree:     tree{most: most},
 		events:   make(chan event, 64),
 		children: map[*child]struct{}{},
 	}
@@ -91,32 +97,21 @@ func (c *hostServer) attach() *auth.Stream {
 }
 
 // listen lets in what connects to l and knows the secret, until close or deafen.
-func (c *hostServer) listen(l net.Listener, secret []byte) {
-	d := c.doors.open(l, secret)
-	if d == nil {
-		return
+func (c *hostServer) listen(l net.Listener, secret []byte) { c.acceptor.listen(l, secret, c.greet) }
+
+// reached notes at which address of this host one of the job's has reached it.
+func (c *hostServer) reached(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := addrOf(conn.LocalAddr()); a.IsValid() && !a.IsLoopback() && !c.seen.IsValid() {
+		c.seen = a
 	}
-	c.wg.Go(func() {
-		for {
-			conn, err := d.Accept()
-			switch {
-			case err == nil && c.admit(conn):
-				if s := d.strangers.Admit(conn); s != nil {
-					c.wg.Go(func() { c.greet(conn, d, s) })
-				} else {
-					c.forget(conn)
-				}
-			case errors.Is(err, net.ErrClosed):
-				return
-			case err != nil: // out of descriptors, say: make room and go on
-				d.strangers.MakeRoom()
-				select {
-				case <-time.After(5 * time.Millisecond):
-				case <-c.done:
-				}
-			}
-		}
-	})
+}
+
+// forget closes a connection that has ended.
+func (c *hostServer) forget(conn net.Conn) {
+	c.acceptor.forget(conn)
+	c.tree.leave(conn)
 }
 
 // greet is the handshake with one connection; what fails it, or is sent elsewhere, is dropped.
@@ -272,12 +267,6 @@ func (c *hostServer) release() {
 		}
 	}
 	c.held = nil
-}
-
-// close ends everything and waits until it has ended.
-func (c *hostServer) close() {
-	c.shut()
-	c.wg.Wait()
 }
 
 // encode writes j for a handshake or a frame.

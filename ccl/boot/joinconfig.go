@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -181,12 +182,8 @@ func (m *joinConfig) meet(ctx context.Context, f *dialer) (found, net.Listener, 
 // isEnding reports whether the other end of a socket on this host was just about
 // to go, so that the next try finds another, or none.
 func isEnding(err error) bool {
-	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	endings := []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE}
+	return slices.ContainsFunc(endings, func(e error) bool { return errors.Is(err, e) })
 }
 
 // localName names an abstract socket that stands for what, for this user alone.
@@ -244,6 +241,5 @@ func listenFirst(network string, addrs []string) (net.Listener, error) {
 			break
 		}
 	}
-	e := fault(System, "rank 0 cannot listen at any of %s: %v; choose an address with GOCCL_ROOT=host:port", strings.Join(addrs, ", "), last)
-	return nil, e
+	return nil, fault(System, "rank 0 cannot listen at any of %s: %v; choose an address with GOCCL_ROOT=host:port", strings.Join(addrs, ", "), last)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,31 +38,4 @@ func TestListenFirst(t *testing.T) {
 	require.ErrorIs(t, err, System)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.True(t, strings.HasPrefix(err.Error(), "boot: rank 0 cannot listen at any of "+taken), err)
-}
-
-// TestSquatter has a stranger at the socket where the ranks of this host would meet:
-// each goes to rank 0 itself.
-func TestSquatter(t *testing.T) {
-	if !meetLocally {
-		t.Skip("the ranks of a host cannot meet at a socket here")
-	}
-	noLeaks(t)
-	root := freeRoot(t)
-	l, err := net.Listen("unix", hostSocket("", root, ""))
-	require.NoError(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			io.WriteString(c, "what is it that you want of me? "+strconv.Itoa(1<<20))
-			defer c.Close()
-		}
-	}()
-	defer func() { l.Close(); <-done }()
-	boots := joined(t, 4, func(r int) (*Boot, error) { return TCP(within(t, long), root, r, 4, nil) })
-	swap(t, boots)
 }

@@ -112,10 +112,7 @@ func (m *joinConfig) atMaster(v *vars, l Launch, at master) error {
 	if m.rank == 0 && inPod && (host == "localhost" || host == "127.0.0.1") && (l.Locals < 0 || l.Locals < l.Size) {
 		host = ""
 	}
-	if err := m.at(net.JoinHostPort(host, port)); err != nil {
-		return err
-	}
-	return nil
+	return m.at(net.JoinHostPort(host, port))
 }
 
 // petMaster is where the PET_ variables say that the ranks meet.

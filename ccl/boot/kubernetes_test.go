@@ -33,12 +33,7 @@ var (
 )
 
 func TestDetectPods(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		env   map[string]string
-		files map[string][]byte
-		want  Launch
-	}{
+	requireDetected(t, []detection{
 		{"Indexed Job", indexedJob, hostsFile("allreduce-2", "mesh.ns.svc.cluster.local"),
 			Launch{"kubernetes", 2, 4, 0, 1, 2, 4, "allreduce.mesh.ns.svc.cluster.local"}},
 		{"Indexed Job with its whole name as host name", with(indexedJob, "HOSTNAME=allreduce-2.mesh.ns.svc.cluster.local"), hostsFile("allreduce-2", "mesh.ns.svc.cluster.local"),
@@ -56,13 +51,7 @@ func TestDetectPods(t *testing.T) {
 		{"mpirun in a pod of an Indexed Job", with(indexedJob, "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4"), nil, Launch{"openmpi", 1, 4, -1, -1, -1, -1, ""}},
 		{"bench's own ranks in a pod", with(indexedJob, "GOCCL_RANK=1", "GOCCL_SIZE=2"), nil, Launch{"goccl", 1, 2, -1, -1, -1, -1, ""}},
 		{"one node by PET", map[string]string{"PET_NNODES": "1"}, nil, Launch{"none", 0, 1, 0, 1, 0, 1, ""}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got, err := detect(varsOf(tc.env, tc.files))
-			require.NoError(t, err)
-			require.Equal(t, tc.want, got)
-		})
-	}
+	})
 }
 
 // What looks like one of several, but cannot be, names the variable; it is never rank 0 of 1.

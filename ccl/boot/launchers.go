@@ -1,15 +1,25 @@
 package boot
 
-import "github.com/goccl/goccl/internal/environ"
+import (
+	"cmp"
+
+	"github.com/goccl/goccl/internal/environ"
+)
+
+// launch reads a launcher's variables: rank and size, which have to be there, and the place of the rank
+// on its host, which may be missing.
+func (v *vars) launch(job, rank, size, local, locals string) Launch {
+	return Launch{
+		Rank: v.number(rank, size), Size: v.number(size, rank),
+		Local: v.maybe(local), Locals: v.maybe(locals),
+		Node: -1, Nodes: -1,
+		Job: job,
+	}.oneHost()
+}
 
 // readGoccl reads what Spawn and users set.
 func readGoccl(v *vars) Launch {
-	return Launch{
-		Rank: v.number(environ.Rank.Name, environ.Size.Name), Size: v.number(environ.Size.Name, environ.Rank.Name),
-		Local: v.maybe(environ.LocalRank.Name), Locals: v.maybe(environ.LocalSize.Name),
-		Node: -1, Nodes: -1,
-		Job: environ.JobName.Text(v.getenv),
-	}.oneHost()
+	return v.launch(environ.JobName.Text(v.getenv), environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name)
 }
 
 // readTorchrun reads torchrun's. Its run id may be "none" for all of a user's jobs,
@@ -24,28 +34,14 @@ func readTorchrun(v *vars) Launch {
 
 // ranksOf reads RANK and WORLD_SIZE.
 func ranksOf(v *vars) Launch {
-	return Launch{
-		Rank: v.number("RANK", "WORLD_SIZE"), Size: v.number("WORLD_SIZE", "RANK"),
-		Local: v.maybe("LOCAL_RANK"), Locals: v.maybe("LOCAL_WORLD_SIZE"),
-		Node: -1, Nodes: -1,
-		Job: environ.JobName.Text(v.getenv),
-	}.oneHost()
+	return v.launch(environ.JobName.Text(v.getenv), "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 }
 
 // readOpenMPI reads Open MPI's. OMPI_COMM_WORLD_NODE_RANK is no number of a node: it
 // is the rank within the node, over all jobs there.
 func readOpenMPI(v *vars) Launch {
-	l := Launch{
-		Rank:  v.number("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-		Size:  v.number("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
-		Local: v.maybe("OMPI_COMM_WORLD_LOCAL_RANK"), Locals: v.maybe("OMPI_COMM_WORLD_LOCAL_SIZE"),
-		Node: -1, Nodes: -1,
-		Job: v.getenv("PMIX_NAMESPACE"), // Open MPI 5
-	}
-	if id := v.getenv("OMPI_MCA_ess_base_jobid"); id != "" {
-		l.Job = id
-	}
-	return l.oneHost()
+	job := cmp.Or(v.getenv("OMPI_MCA_ess_base_jobid"), v.getenv("PMIX_NAMESPACE")) // the second is Open MPI 5's
+	return v.launch(job, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE")
 }
 
 // hasPMI reports a process manager that speaks PMI-1 (Hydra, Intel MPI, Slurm's
@@ -57,16 +53,11 @@ func hasPMI(v *vars) bool {
 // readPMI reads Hydra's and Slurm's. Slurm names its own step in PMI_JOBID; then,
 // and only then, the step's variables are about this very process.
 func readPMI(v *vars) Launch {
-	l := Launch{
-		Rank: v.number("PMI_RANK", "PMI_SIZE"), Size: v.number("PMI_SIZE", "PMI_RANK"),
-		Local: v.maybe("MPI_LOCALRANKID"), Locals: v.maybe("MPI_LOCALNRANKS"),
-		Node: -1, Nodes: -1,
-		Job: v.getenv("PMI_JOBID"),
-	}
+	l := v.launch(v.getenv("PMI_JOBID"), "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
 	if hasStep(v) && l.Job != "" {
 		if s := readSlurm(v); s.Job == l.Job && s.Rank == l.Rank && s.Size == l.Size {
 			return s
 		}
 	}
-	return l.oneHost()
+	return l
 }

@@ -118,9 +118,7 @@ func (w *world) hasLeft(r int) bool {
 func (w *world) blame() {
 	for r, v := range w.values {
 		if v == nil && w.hasLeft(r) && w.arrived > 0 && w.err == nil {
-			e := fault(Lost, "AllGather %d: rank %d is gone", w.round+1, r)
-			e.Peer = r
-			w.fail(e)
+			w.fail(fault(Lost, "AllGather %d: rank %d is gone", w.round+1, r).by(r))
 		}
 	}
 }

@@ -1,11 +1,9 @@
 package boot
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -29,15 +27,9 @@ func init() {
 
 // Without a loopback interface that is up a job on one host fails at once, on all ranks, with the reason.
 func TestLoopbackDown(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(within(t, long), self)
-	cmd.Env = append(os.Environ(), "BOOT_TEST_ROLE=cut off")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+	cmd, out := as(t, "cut off", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}}, os.Environ()...)
 	if err := cmd.Start(); err != nil {
 		t.Skipf("hardware: no network of its own: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // TestMain lets the test binary be a rank that Spawn starts; see spawn_test.go.
@@ -54,6 +57,50 @@ func freeRoot(t testing.TB) string {
 	}
 	require.Fail(t, "100 ports are taken")
 	return ""
+}
+
+// portOf is the port of host:port.
+func portOf(t testing.TB, addr string) int {
+	t.Helper()
+	at, err := netip.ParseAddrPort(addr)
+	require.NoError(t, err)
+	return int(at.Port())
+}
+
+// answering has do called, one after the other, with the connections that come to l until the test is
+// over, and closes them.
+func answering(t testing.TB, l net.Listener, do func(net.Conn)) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			do(conn)
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+}
+
+// rootFor is the root server of size ranks, its address, and the connection of rank 0.
+func rootFor(t testing.TB, size int, job, secret string) (h *rootServer, addr string, local *auth.Stream) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	h = newRootServer(selfJoin(0, size), job)
+	local = h.start(l, []byte(secret))
+	t.Cleanup(h.close)
+	return h, l.Addr().String(), local
+}
+
+// dialerTo looks for rank 0 at addrs, as rank of size ranks.
+func dialerTo(rank, size int, job, secret string, addrs ...string) *dialer {
+	return &dialer{job: job, self: selfJoin(rank, size), find: func() (point, error) {
+		return point{network: "tcp", addrs: addrs, secret: []byte(secret)}, nil
+	}}
 }
 
 // all runs f as each of n ranks and returns what each returned.

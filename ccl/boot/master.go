@@ -2,6 +2,7 @@ package boot
 
 import (
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -41,18 +42,11 @@ func (m master) host() (string, error) {
 	return host, nil
 }
 
+// named is a name that a host may have.
+var named = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
+
 // isHost reports whether s may be the name or the address of a host.
 func isHost(s string) bool {
-	if _, err := netip.ParseAddr(s); err == nil {
-		return true
-	}
-	const most = 253
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return s != "" && len(s) <= most
+	_, err := netip.ParseAddr(s)
+	return err == nil || named.MatchString(s)
 }

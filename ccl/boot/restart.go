@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
@@ -26,16 +23,16 @@ type tempo struct {
 
 var usualTempo = tempo{first: time.Second, most: time.Minute, row: time.Minute}
 
-// restarts is what Spawn knows of ranks that it starts again. A nil one starts none.
+// restarts is what Spawn knows of ranks that it starts again.
 type restarts struct {
 	most  int // in a row
 	tempo tempo
 	grace time.Duration // what processes have to end
-	hall  *Hall
-	due   chan int // ranks to be started
-	slots []slot   // by rank
-	over  bool     // the job has ended: nobody is started any more
-	count int      // so many have been started again
+	hall  *Hall         // nil: nobody is started again, or comes late
+	due   chan int      // ranks to be started
+	slots []slot        // by rank
+	over  bool          // the job has ended: nobody is started any more
+	count int           // so many have been started again
 }
 
 // slot is the place of one rank, in which one process runs after the other.
@@ -49,48 +46,39 @@ type slot struct {
 
 // newRestarts opens the hall, if c wants one: ranks find it by what is added to its environment.
 func newRestarts(c *Command, p tempo) (*restarts, error) {
+	r := &restarts{most: c.Restart, tempo: p, grace: c.Grace, due: make(chan int, c.N), slots: make([]slot, c.N)}
 	if c.Restart == 0 && c.Hall == "" {
-		return nil, nil
+		return r, nil
 	}
-	secret, err := auth.FromEnv(func(name string) string {
-		for _, e := range slices.Backward(c.Env) { // the last of several counts
-			if value, ok := strings.CutPrefix(e, name+"="); ok {
-				return value
-			}
-		}
-		return ""
-	})
+	for i := range r.slots {
+		r.slots[i].since = time.Now()
+	}
+	secret, err := auth.In(c.Env)
 	if err != nil {
 		return nil, fault(Argument, "the job's secret is refused: %v", err)
 	}
-	var h *Hall
 	if c.Hall != "" {
-		h, err = ListenHall(c.Hall, secret)
-	} else {
-		l, lerr := listenHere("127.0.0.1:0", "[::1]:0")
-		if lerr != nil {
-			return nil, fault(System, "no free port: %v", lerr)
+		if r.hall, err = ListenHall(c.Hall, secret); err != nil {
+			return nil, err
 		}
-		h = serveHall(l, secret)
+	} else {
+		l, err := listenHere("127.0.0.1:0", "[::1]:0")
+		if err != nil {
+			return nil, fault(System, "no free port: %v", err)
+		}
+		r.hall = serveHall(l, secret)
 	}
-	if err != nil {
-		return nil, err
-	}
-	place := h.Addr()
+	place := r.hall.Addr()
 	if host, port, _ := net.SplitHostPort(place); net.ParseIP(host).IsUnspecified() {
 		place = net.JoinHostPort("127.0.0.1", port)
 	}
 	c.Env = append(c.Env[:len(c.Env):len(c.Env)], environ.Hall.Set(place))
-	r := &restarts{most: c.Restart, tempo: p, grace: c.Grace, hall: h, due: make(chan int, c.N), slots: make([]slot, c.N)}
-	for i := range r.slots {
-		r.slots[i].since = time.Now()
-	}
 	return r, nil
 }
 
 // close ends what is still to come.
 func (r *restarts) close() {
-	if r == nil {
+	if r.hall == nil {
 		return
 	}
 	r.end()
@@ -100,7 +88,7 @@ func (r *restarts) close() {
 
 // end tells newcomers that the job is over, and starts no more.
 func (r *restarts) end() {
-	if r.over {
+	if r.over || r.hall == nil {
 		return
 	}
 	r.over = true
@@ -112,14 +100,6 @@ func (r *restarts) end() {
 	r.hall.Set(context.Background(), lobby.Over, nil)
 }
 
-// dueNow is the channel of ranks that are to be started now.
-func (r *restarts) dueNow() <-chan int {
-	if r == nil {
-		return nil
-	}
-	return r.due
-}
-
 // belongs reports whether the process in the place of that rank has been a rank of the job.
 func (r *restarts) belongs(rank int) bool {
 	id := r.slots[rank].id
@@ -127,37 +107,31 @@ func (r *restarts) belongs(rank int) bool {
 }
 
 // id is the newcomer in the place of rank.
-func (r *restarts) id(rank int) string {
-	if r == nil {
-		return ""
-	}
-	return r.slots[rank].id
-}
+func (r *restarts) id(rank int) string { return r.slots[rank].id }
 
 // idle reports whether the job is over, and those that are alive have never been ranks of it: they have no more to do.
-func (r *restarts) idle(alive func(rank int) bool) bool {
-	if r == nil || !r.over {
-		return false
-	}
+func (r *restarts) idle(alive func(rank int) bool) bool { return r.over && !r.left(alive) }
+
+// left reports whether one of those that are alive has been a rank of the job.
+func (r *restarts) left(alive func(rank int) bool) bool {
 	for rank := range r.slots {
 		if alive(rank) && r.belongs(rank) {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // ended is called when the process in the place of that rank has ended, by x, which is nil where it has ended well. alive are those that have not. say tells people.
 func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say func(format string, args ...any)) {
+	if r.hall == nil {
+		return
+	}
 	s := &r.slots[rank]
 	if s.id != "" {
 		r.hall.Set(context.Background(), lobby.Gone(s.id), nil)
 	}
-	left := false
-	for other := range r.slots {
-		left = left || alive(other) && r.belongs(other)
-	}
-	if !left {
+	if !r.left(alive) {
 		r.end()
 	}
 	if x == nil || r.over || r.most == 0 {
@@ -176,7 +150,7 @@ func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say 
 		when = fmt.Sprintf("in %v", wait)
 	}
 	s.row++
-	say("%v; it is started again %s, for the %s time in a row", x, when, ordinal(s.row))
+	say("%v; it is started again %s, %d of %d times in a row", x, when, s.row, r.most)
 	s.timer = time.AfterFunc(wait, func() { r.due <- rank })
 }
 
@@ -190,20 +164,4 @@ func (r *restarts) next(rank int) bool {
 	s.id, s.since = fmt.Sprintf("%d.%d", rank, s.starts), time.Now()
 	r.count++
 	return true
-}
-
-// ordinal reads like: 2nd
-func ordinal(n int) string {
-	end := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			end = "st"
-		case 2:
-			end = "nd"
-		case 3:
-			end = "rd"
-		}
-	}
-	return strconv.Itoa(n) + end
 }

@@ -65,21 +65,21 @@ func TestRestart(t *testing.T) {
 			1.1) echo here, hall ${GOCCL_HALL%:*} size $GOCCL_SIZE root $GOCCL_ROOT local $GOCCL_LOCAL_RANK; touch back ;;
 			*) await back ;;
 			esac`, 2, quickTempo, ExitError{Rank: 1, Code: -1, Signal: os.Kill, Well: 2, Failed: 1, Restarted: 1},
-			[]string{`(?m)^rank 1 was ended by a signal: killed; it is started again at once, for the 1st time in a row$`,
+			[]string{`(?m)^rank 1 was ended by a signal: killed; it is started again at once, 1 of 2 times in a row$`,
 				`(?m)^\[1\] here, hall 127.0.0.1 size root local 1$`}, "given up"},
 		{"one flaps", await + `
 			case $GOCCL_RANK$GOCCL_NEWCOMER in
 			2*) exit 3 ;;
 			*) await gone ;;
 			esac`, 2, quickTempo, ExitError{Rank: 2, Code: 3, Well: 2, Failed: 1, Restarted: 2},
-			[]string{`at once, for the 1st time`, `in 5ms, for the 2nd time`, `(?m)^rank 2 exited with code 3; it has been started 3 times in a row, and is given up$`}, "3rd"},
+			[]string{`at once, 1 of 2 times`, `in 5ms, 2 of 2 times`, `(?m)^rank 2 exited with code 3; it has been started 3 times in a row, and is given up$`}, "3 of"},
 		{"a rank that has run for long begins a new row", await + `
 			case $GOCCL_RANK$GOCCL_NEWCOMER in
 			2.3) touch gone; await never ;;
 			2*) exit 3 ;;
 			*) await gone ;;
 			esac`, 1, tempo{first: 5 * time.Millisecond, most: time.Second}, ExitError{Rank: 2, Code: 3, Well: 2, Failed: 1, Restarted: 3},
-			[]string{`(?s)1st.*1st.*1st`}, "2nd"},
+			[]string{`(?s)1 of 1.*1 of 1.*1 of 1`}, "2 of"},
 		{"all fail, so there is no job", await + `[ "$GOCCL_NEWCOMER" ] && await never; exit 4`, 5, tempo{first: time.Hour, most: time.Hour}, ExitError{Code: 4, Failed: 3}, nil, "given up"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -112,18 +112,16 @@ func TestRestartTellsTheHall(t *testing.T) {
 }
 
 func init() {
-	roles["hall"] = func(string) int {
-		return guestOfHall(func(format string, args ...any) { fmt.Printf(format, args...) })
-	}
+	roles["hall"] = guestOfHall
 }
 
 // guestOfHall is what the ranks of the test above do: rank 1 dies, and again as a newcomer; then it waits.
-func guestOfHall(say func(format string, args ...any)) int {
+func guestOfHall(string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
 	s, err := EnvStore()
 	if err != nil || s == nil {
-		say("no store: %v\n", err)
+		fmt.Printf("no store: %v\n", err)
 		return 1
 	}
 	switch os.Getenv("GOCCL_NEWCOMER") {
@@ -150,10 +148,10 @@ func guestOfHall(say func(format string, args ...any)) int {
 			err = s.Wait(ctx, "goccl/over")
 		}
 		if err != nil {
-			say("%v\n", err)
+			fmt.Printf("%v\n", err)
 			return 1
 		}
-		say("the newcomer 1.2 hears: gone/1.1 over\n")
+		fmt.Printf("the newcomer 1.2 hears: gone/1.1 over\n")
 	}
 	return 0
 }
@@ -201,10 +199,4 @@ func TestSpawnHall(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, Spawn(within(t, long), Command{N: 1, Path: "/bin/sh", Args: []string{"-c", "echo $GOCCL_HALL"}, Hall: ":0", Stdout: &b}))
 	require.Regexp(t, `^127\.0\.0\.1:\d+\n$`, b.String())
-}
-
-func TestOrdinal(t *testing.T) {
-	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 111: "111th"} {
-		require.Equal(t, want, ordinal(n))
-	}
 }

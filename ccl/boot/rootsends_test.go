@@ -146,11 +146,7 @@ func TestRootOfAurora(t *testing.T) {
 			}
 			noLeaks(t)
 			const perHost = 12
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			h := newRootServer(selfJoin(0, tc.n), "job")
-			mine := h.start(l, nil)
-			defer h.close()
+			h, _, mine := rootFor(t, tc.n, "job", "")
 			sent, messages := make([]int, branches), make([]int, branches)
 			var wg sync.WaitGroup
 			// Ranks 1 to n-1 in blocks of whole hosts, the first of which has rank 0's.

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -349,9 +350,7 @@ func (h *rootServer) left(rank int, v verdict) {
 		at = fallen{v.Peer, h.ranks.joined[v.Peer].String()}
 	}
 	if h.phase == joining {
-		e := fault(Lost, "rank %d (%s) was lost while ranks were joining", at.rank, at.who)
-		e.Peer = at.rank
-		h.fail(e)
+		h.fail(fault(Lost, "rank %d (%s) was lost while ranks were joining", at.rank, at.who).by(at.rank))
 		return
 	}
 	h.ranks.leaves(rank, at)
@@ -376,9 +375,7 @@ func (h *rootServer) blame() {
 	for _, rank := range h.ranks.order {
 		if h.round.values[rank] == nil {
 			at := h.ranks.gone[rank]
-			e := fault(Lost, "AllGather %d: rank %d (%s) is gone", h.round.number+1, at.rank, at.who)
-			e.Peer = at.rank
-			h.fail(e)
+			h.fail(fault(Lost, "AllGather %d: rank %d (%s) is gone", h.round.number+1, at.rank, at.who).by(at.rank))
 			return
 		}
 	}
@@ -417,13 +414,16 @@ func (h *rootServer) failMissing(what string, isMissing func(int) bool) {
 			missing = append(missing, r)
 		}
 	}
-	via := through(h.children, missing)
+	via, common := through(h.children, missing), ""
+	if via != nil {
+		common = fmt.Sprintf(" All of them reach rank 0 through rank %d (%v).", via.Rank, via)
+	}
 	e := fault(Timeout, "%s after %v: %s.%s%s%s", absent(missing, what), time.Since(h.since).Round(time.Millisecond),
-		listRanks(missing), via, h.expected(missing), h.turnedAway())
+		listRanks(missing), common, h.expected(missing), h.turnedAway())
 	e.Missing = missing
 	switch {
 	case via != nil:
-		e.Peer = via.who.Rank
+		e.Peer = via.Rank
 	case len(missing) > 0:
 		e.Peer = missing[0]
 	}

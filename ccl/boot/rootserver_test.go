@@ -92,28 +92,8 @@ func TestMissingRoot(t *testing.T) {
 	})
 }
 
+// TestDuplicate is a duplicate that is there before the last rank is; see TestLateDuplicate for one that comes after.
 func TestDuplicate(t *testing.T) {
-	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
-		ctx := within(t, long)
-		ranks := []int{0, 1, 2, 2, 3, 4} // with 5 ranks started, and one of them twice
-		boots, errs := all(len(ranks), func(i int) (*Boot, error) { return start(ctx, ranks[i], 5) })
-		defer closeAll(boots)
-		// The second rank 2 may come when all are there; then it alone is turned away.
-		failed := 0
-		for i, err := range errs {
-			if err == nil {
-				continue
-			}
-			failed++
-			e := wantError(t, err, Mismatch, ranks[i], 2)
-			require.Equal(t, fmt.Sprintf("boot: rank %d of 5: rank 2 was started twice: on %s, and on %s", ranks[i], who(2), who(2)), e.Error())
-		}
-		require.Contains(t, []int{1, 6}, failed)
-	})
-}
-
-// TestDuplicateBeforeAll is a duplicate that is there for sure before the last rank is.
-func TestDuplicateBeforeAll(t *testing.T) {
 	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		ctx := within(t, long)
 		var wg sync.WaitGroup
@@ -124,7 +104,8 @@ func TestDuplicateBeforeAll(t *testing.T) {
 		}
 		wg.Wait() // all have their verdict, without rank 3
 		for i, r := range ranks {
-			wantError(t, errs[i], Mismatch, r, 2)
+			e := wantError(t, errs[i], Mismatch, r, 2)
+			require.Equal(t, fmt.Sprintf("boot: rank %d of 4: rank 2 was started twice: on %s, and on %s", r, who(2), who(2)), e.Error())
 		}
 	})
 }
@@ -152,18 +133,13 @@ func TestWrongVersion(t *testing.T) {
 		if r < 2 {
 			return TCP(within(t, long), root, r, 3, nil)
 		}
-		f := &dialer{self: selfJoin(r, 3), find: func() (point, error) { return point{network: "tcp", addrs: []string{root}}, nil }}
+		f := dialerTo(r, 3, "", "", root)
 		f.self.Protocol = protocol + 1
 		conn, _, err := f.dial(within(t, long))
 		require.NoError(t, err)
 		defer conn.Close()
-		_, err = conn.Write(frame{kind: frameJoin, rank: r, data: f.self.encode()}.encode())
-		require.NoError(t, err)
-		in, err := readFrame(conn, maxVerdict)
-		require.NoError(t, err)
-		v, err := parseVerdict(in.data)
-		require.NoError(t, err)
-		return nil, v.error().of(r, 3)
+		write(t, conn, frame{kind: frameJoin, rank: r, data: f.self.encode()}.encode())
+		return nil, readVerdict(t, conn).error().of(r, 3)
 	})
 	for r, err := range errs {
 		e := wantError(t, err, Version, r, 2)
@@ -427,18 +403,11 @@ func TestNonsense(t *testing.T) {
 		{kind: frameWatch, rank: 1},
 	} {
 		noLeaks(t)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		h := newRootServer(selfJoin(0, 2), "job")
-		h.start(l, nil)
-		f := &dialer{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
-			return point{network: "tcp", addrs: []string{l.Addr().String()}}, nil
-		}}
-		conn, p, err := f.dial(within(t, long))
+		h, root, _ := rootFor(t, 2, "job", "")
+		conn, p, err := dialerTo(1, 2, "job", "", root).dial(within(t, long))
 		require.NoError(t, err)
 		require.Equal(t, os.Getpid(), p.who.PID)
-		_, err = conn.Write(bad.encode())
-		require.NoError(t, err)
+		write(t, conn, bad.encode())
 		_, err = bufio.NewReader(conn).ReadByte()
 		require.Error(t, err, "%v", bad)
 		conn.Close()

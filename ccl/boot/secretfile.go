@@ -49,8 +49,8 @@ func (m *joinConfig) keepSecretIn(dir string) {
 	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
 		// Before rank 0 can be found: a rank that finds it finds the secret, too.
 		secret := auth.NewSecret()
-		if err := writeSecretFile(path, secret); err != nil {
-			return nil, nil, err
+		if err := replaceFile(path, []byte(hex.EncodeToString(secret))); err != nil {
+			return nil, nil, fault(System, "rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
 		}
 		l, _, err := listen(ctx)
 		if err != nil {
@@ -66,23 +66,13 @@ func (m *joinConfig) keepSecretIn(dir string) {
 	}
 }
 
-// writeSecretFile writes the secret to the file at path.
-func writeSecretFile(path string, secret []byte) error {
-	if err := replaceFile(path, []byte(hex.EncodeToString(secret))); err != nil {
-		return fault(System, "rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
-	}
-	return nil
-}
-
 // readSecretFile reads the secret at path, if it is this user's alone.
 func readSecretFile(path string) ([]byte, error) {
 	text, err := readPrivate(path, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault(System, "rank 0 has not written the job's secret to %s yet", path)
-	} else if e := (*Error)(nil); errors.As(err, &e) {
-		return nil, e
 	} else if err != nil {
-		return nil, fault(System, "the job's secret cannot be read: %v", err)
+		return nil, orFault(err, "the job's secret cannot be read")
 	}
 	secret, err := hex.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(secret) < 16 {

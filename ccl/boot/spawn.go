@@ -156,7 +156,7 @@ func spawnAt(ctx context.Context, c Command, p tempo) error {
 	defer again.close()
 	s := &spawn{
 		Command: c, root: root, logs: make([]*rankLog, c.N), ranks: make([]*exec.Cmd, c.N), again: again,
-		exits: make(chan exit), tally: tally{ended: make([]bool, c.N), well: make([]bool, c.N), failed: make([]*ExitError, c.N)}, sent: map[os.Signal]bool{},
+		exits: make(chan int), tally: tally{ended: make([]bool, c.N), well: make([]bool, c.N), failed: make([]*ExitError, c.N)}, sent: map[os.Signal]bool{},
 	}
 	if err := s.openLogs(); err != nil {
 		return err
@@ -175,7 +175,7 @@ type spawn struct {
 	logs  []*rankLog // by rank; nil without Command.Logs
 	guard *guard
 	names *blamed
-	exits chan exit
+	exits chan int // ranks that have ended
 	again *restarts
 
 	tally  tally
@@ -190,9 +190,6 @@ type tally struct {
 	cause  *ExitError   // the first failure
 	failed []*ExitError // by rank, those that ended by themselves
 }
-
-// exit is the end of one rank.
-type exit struct{ rank int }
 
 func (s *spawn) run(ctx context.Context) error {
 	signals := make(chan os.Signal, 8)
@@ -222,8 +219,8 @@ func (s *spawn) run(ctx context.Context) error {
 	done := ctx.Done()
 	for s.alive > 0 {
 		select {
-		case e := <-s.exits:
-			if s.note(e) && !s.KeepGoing && !s.ending {
+		case r := <-s.exits:
+			if s.note(r) && !s.KeepGoing && !s.ending {
 				s.tally.cause.Stopped = s.alive
 				end(terminate)
 			}
@@ -232,7 +229,7 @@ func (s *spawn) run(ctx context.Context) error {
 			}
 		case <-idle:
 			end(terminate)
-		case r := <-s.again.dueNow():
+		case r := <-s.again.due:
 			if !s.ending && s.again.next(r) {
 				if serr := s.startRank(r, nil); serr != nil {
 					s.out.say(s.Stderr, "%v", asError(serr).Text)
@@ -329,7 +326,7 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 			o.pipe.Wait(time.Until(until))
 			o.lines.flush()
 		}
-		s.exits <- exit{r}
+		s.exits <- r
 	}()
 	return nil
 }
@@ -354,10 +351,10 @@ var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.N
 	environ.Store.Name, environ.JobName.Name, environ.HostID.Name, environ.Launcher.Name, environ.Hall.Name, environ.Newcomer.Name}
 
 // note takes down one rank's end; true if it failed.
-func (s *spawn) note(e exit) bool {
+func (s *spawn) note(rank int) bool {
 	s.alive--
-	cmd := s.ranks[e.rank]
-	s.tally.ended[e.rank] = true
+	cmd := s.ranks[rank]
+	s.tally.ended[rank] = true
 	signalGroup(cmd, os.Kill)     // what it has left behind
 	s.guard.gone(cmd.Process.Pid) // its number may be another's before this job is over
 	state := cmd.ProcessState
@@ -366,20 +363,18 @@ func (s *spawn) note(e exit) bool {
 	}
 	var x *ExitError
 	switch {
-	case state.Success() && (s.again == nil || s.again.belongs(e.rank)):
-		s.tally.well[e.rank] = true
-		s.tally.failed[e.rank] = nil // one before it may have
+	case state.Success() && s.again.belongs(rank):
+		s.tally.well[rank] = true
+		s.tally.failed[rank] = nil // one before it may have
 	case state.Success(): // a newcomer that the job has not taken in
 	default:
-		x = &ExitError{Rank: e.rank, Code: state.ExitCode(), Signal: signalOf(state)}
+		x = &ExitError{Rank: rank, Code: state.ExitCode(), Signal: signalOf(state)}
 		s.tally.failedBy(x, x.Signal != nil && s.sent[x.Signal])
 	}
-	if s.again != nil {
-		if s.ending {
-			s.again.end()
-		}
-		s.again.ended(e.rank, x, s.isAlive, func(format string, args ...any) { s.out.say(s.Stderr, format, args...) })
+	if s.ending {
+		s.again.end()
 	}
+	s.again.ended(rank, x, s.isAlive, func(format string, args ...any) { s.out.say(s.Stderr, format, args...) })
 	return x != nil
 }
 
@@ -403,9 +398,7 @@ func (t *tally) failedBy(x *ExitError, ours bool) {
 // failed first.
 func (s *spawn) fault() *ExitError {
 	x := s.tally.cause
-	if s.again != nil {
-		x.Restarted = s.again.count
-	}
+	x.Restarted = s.again.count
 	// After a rank was started again the ranks count otherwise than the processes here.
 	if rank, ok := s.names.rank(s.N); ok && rank != x.Rank && x.Restarted == 0 {
 		if named := s.tally.failed[rank]; named != nil {

@@ -1,11 +1,9 @@
 package boot
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"syscall"
 	"testing"
 
@@ -36,16 +34,11 @@ func TestSpawnAtATerminal(t *testing.T) {
 	require.NoError(t, err)
 	defer slave.Close()
 
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(within(t, long), self)
-	cmd.Env = append(os.Environ(), "BOOT_TEST_ROLE=at a terminal")
-	cmd.Stdin, cmd.SysProcAttr = slave, &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	var out bytes.Buffer
-	cmd.Stderr = &out
+	cmd, out := as(t, "at a terminal", &syscall.SysProcAttr{Setsid: true, Setctty: true}, os.Environ()...)
+	cmd.Stdin = slave
 	require.NoError(t, cmd.Start())
 	_, err = master.WriteString("hello\n\x04") // a line, and its end
 	require.NoError(t, err)
 	require.NoError(t, cmd.Wait())
-	require.Equal(t, []string{"<nil>\n", "[0] 6\n", "[1] 0\n"}, sortedLines(&out))
+	require.Equal(t, []string{"<nil>\n", "[0] 6\n", "[1] 0\n"}, sortedLines(out))
 }

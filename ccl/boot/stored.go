@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/goccl/goccl/internal/plain"
 )
@@ -78,18 +79,13 @@ func (b *Stored) give(ctx context.Context, mine []byte, all [][]byte) *Error {
 	}
 	outstayed, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { // rank 0's verdict names the rank that is missing: see grace
-		wait, cancelWait := context.WithTimeout(outstayed, grace)
-		defer cancelWait()
-		<-wait.Done()
-		cancel()
-	})()
+	// Rank 0's verdict names the rank that is missing: see grace.
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
 	kind, data, e := b.get(outstayed, b.key("all"), 0)
 	switch {
 	case e != nil:
 		if err := ctx.Err(); err != nil && (e.Code == Canceled || e.Code == Timeout) {
-			e = b.failed(ctx, "get", b.key("all"), err)
-			e.Peer = 0
+			e = b.failed(ctx, "get", b.key("all"), err).by(0)
 		}
 		return e
 	case kind == storedFailed:
@@ -112,8 +108,7 @@ func (b *Stored) collect(ctx context.Context, all [][]byte) *Error {
 	for r := 1; r < b.size; r++ {
 		kind, data, e := b.get(ctx, b.key(r), r)
 		if e == nil && kind != storedOne {
-			e = fault(System, "the store's value of %s is not what rank %d has set", b.key(r), r)
-			e.Peer = r
+			e = fault(System, "the store's value of %s is not what rank %d has set", b.key(r), r).by(r)
 		}
 		if e != nil {
 			b.tell(ctx, e)
@@ -132,58 +127,49 @@ func (b *Stored) tell(ctx context.Context, e *Error) {
 	b.set(ctx, b.key("all"), storedFailed, text) // where this fails, each finds out by itself
 }
 
-// set asks the store to, and returns when ctx ends, whatever the store does.
+// set asks the store to.
 func (b *Stored) set(ctx context.Context, key string, kind byte, value []byte) *Error {
-	done := make(chan error, 1)
-	go func() { done <- b.s.Set(ctx, key, append([]byte{kind}, value...)) }()
-	select {
-	case err := <-done:
-		return b.failed(ctx, "set", key, err)
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-done:
-		return b.failed(ctx, "set", key, err)
-	default:
-		return b.failed(ctx, "set", key, ctx.Err())
-	}
+	_, err := ask(ctx, func() ([]byte, error) { return nil, b.s.Set(ctx, key, append([]byte{kind}, value...)) })
+	return b.failed(ctx, "set", key, err)
 }
 
-// get asks the store for what rank has set, and returns when ctx ends, whatever the store does.
+// get asks the store for what rank has set.
 func (b *Stored) get(ctx context.Context, key string, rank int) (kind byte, data []byte, e *Error) {
-	type answer struct {
-		value []byte
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		v, err := b.s.Get(ctx, key)
-		done <- answer{v, err}
-	}()
-	var a answer
-	select {
-	case a = <-done:
-	case <-ctx.Done():
-		select {
-		case a = <-done:
-		default:
-			a.err = ctx.Err()
-		}
-	}
+	value, err := ask(ctx, func() ([]byte, error) { return b.s.Get(ctx, key) })
 	switch {
-	case a.err != nil:
-		e = b.failed(ctx, "get", key, a.err)
-		e.Peer = rank
+	case err != nil:
+		e = b.failed(ctx, "get", key, err).by(rank)
 		if e.Code == Timeout {
 			e.Missing = []int{rank}
 		}
-	case len(a.value) == 0:
-		e = fault(System, "the store has an empty value of %s, which nobody has set", key)
-		e.Peer = rank
+	case len(value) == 0:
+		e = fault(System, "the store has an empty value of %s, which nobody has set", key).by(rank)
 	default:
-		return a.value[0], a.value[1:], nil
+		return value[0], value[1:], nil
 	}
 	return 0, nil, e
+}
+
+// ask calls a method of the store, and returns when ctx ends, whatever the store does.
+func ask(ctx context.Context, method func() ([]byte, error)) (value []byte, err error) {
+	done := make(chan struct{})
+	var v []byte
+	var e error
+	go func() {
+		defer close(done)
+		v, e = method()
+	}()
+	select {
+	case <-done:
+		return v, e
+	case <-ctx.Done():
+	}
+	select {
+	case <-done: // as well
+		return v, e
+	default:
+		return nil, ctx.Err()
+	}
 }
 
 // failed is err, nil where that is nil.

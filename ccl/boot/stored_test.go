@@ -12,62 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mapStore is a Store in memory.
-type mapStore struct {
-	mu     sync.Mutex
-	values map[string][]byte
-	news   chan struct{} // closed at the next Set
-}
-
-func newMapStore() *mapStore {
-	return &mapStore{values: map[string][]byte{}, news: make(chan struct{})}
-}
-
-func (s *mapStore) Set(_ context.Context, key string, value []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, there := s.values[key]; there {
-		return fmt.Errorf("%s is set twice", key)
-	}
-	s.values[key] = append([]byte{}, value...)
-	close(s.news)
-	s.news = make(chan struct{})
-	return nil
-}
-
-func (s *mapStore) Get(ctx context.Context, key string) ([]byte, error) {
-	for {
-		s.mu.Lock()
-		v, ok := s.values[key]
-		news := s.news
-		s.mu.Unlock()
-		if ok {
-			return v, nil
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (s *mapStore) Wait(ctx context.Context, keys ...string) error {
-	for _, k := range keys {
-		if _, err := s.Get(ctx, k); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *mapStore) Add(context.Context, string, int64) (int64, error) {
-	return 0, errors.New("not here")
-}
-
 // Every rank gets what every rank gave, in each round, empty values too; jobs with other prefixes do not meet.
 func TestStore(t *testing.T) {
-	s := newMapStore()
+	s := newMemoryStore()
 	for _, size := range []int{1, 2, 5} {
 		var wg sync.WaitGroup
 		for rank := range size {
@@ -88,18 +35,19 @@ func TestStore(t *testing.T) {
 		}
 		wg.Wait()
 	}
+	require.Len(t, s.values, 3*(0+2+5), "each value has a key of its own: one of each rank but 0, and one of all")
 }
 
 func TestStoreFails(t *testing.T) {
 	for _, tc := range []struct{ rank, size int }{{0, 0}, {-1, 2}, {2, 2}} {
-		_, err := NewStore(newMapStore(), "x", tc.rank, tc.size)
+		_, err := NewStore(newMemoryStore(), "x", tc.rank, tc.size)
 		require.EqualError(t, err, fmt.Sprintf("boot: there is no rank %d of %d", tc.rank, tc.size))
 	}
 	_, err := NewStore(nil, "x", 0, 1)
 	require.EqualError(t, err, "boot: the Store is nil")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	b, err := NewStore(newMapStore(), "x", 0, 2)
+	b, err := NewStore(newMemoryStore(), "x", 0, 2)
 	require.NoError(t, err)
 	_, err = b.AllGather(ctx, nil)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -108,7 +56,7 @@ func TestStoreFails(t *testing.T) {
 
 // badStore is a store that is slow, breaks off, or lies. do is asked first; where it has an answer, that counts.
 type badStore struct {
-	*mapStore
+	memoryStore
 	do func(ctx context.Context, what, key string) (value []byte, err error, answers bool)
 }
 
@@ -116,14 +64,14 @@ func (s badStore) Set(ctx context.Context, key string, value []byte) error {
 	if _, err, answers := s.do(ctx, "set", key); answers {
 		return err
 	}
-	return s.mapStore.Set(ctx, key, value)
+	return s.memoryStore.Set(ctx, key, value)
 }
 
 func (s badStore) Get(ctx context.Context, key string) ([]byte, error) {
 	if v, err, answers := s.do(ctx, "get", key); answers {
 		return v, err
 	}
-	return s.mapStore.Get(ctx, key)
+	return s.memoryStore.Get(ctx, key)
 }
 
 // Whatever a store does, all ranks get an error with the right code within the limit, or the right values.
@@ -177,7 +125,7 @@ func TestBadStores(t *testing.T) {
 		}, [3]Code{Timeout, Timeout, Timeout}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := badStore{newMapStore(), tc.do}
+			s := badStore{newMemoryStore(), tc.do}
 			ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
 			defer cancel()
 			begun := time.Now()

@@ -51,7 +51,7 @@ func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot
 		return nil, err
 	}
 	if err := m.at(root); err != nil {
-		return nil, err.of(rank, size)
+		return nil, asError(err).of(rank, size)
 	}
 	if l := o.Listener; l != nil && rank == 0 {
 		m.listen = func(context.Context) (net.Listener, []byte, error) { return l, m.secret, nil }
@@ -68,7 +68,7 @@ func (m *joinConfig) check() error {
 }
 
 // at makes root, host:port, the place to meet.
-func (m *joinConfig) at(root string) *Error {
+func (m *joinConfig) at(root string) error {
 	host, port, err := net.SplitHostPort(root)
 	n, perr := strconv.Atoi(port)
 	if err != nil || perr != nil || n < 1 || n > 65535 {
@@ -192,8 +192,8 @@ func waitForName(ctx context.Context, host string, lookup func(context.Context, 
 				return "", ended(ctx.Err(), "canceled while rank 0 waited for the address of its own name, "+host)
 			}
 			e := fault(Timeout, "rank 0's own name %s did not resolve before the timeout: %v. Is it right, and does this host's resolver know it? An address needs no resolver", host, unknown.Err)
-			e.Err, e.Peer = unknown, 0
-			return "", e
+			e.Err = unknown
+			return "", e.by(0)
 		case <-time.After(wait):
 		}
 	}

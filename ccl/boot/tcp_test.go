@@ -157,19 +157,7 @@ func TestDerivedCollisions(t *testing.T) {
 		take func(t *testing.T, l net.Listener)
 	}{
 		{"nonsense", func(t *testing.T, l net.Listener) {
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					c.Write([]byte("220 mail.example ESMTP at your service, whoever you are\r\n"))
-					c.Close()
-				}
-			}()
-			t.Cleanup(func() { l.Close(); <-done })
+			answering(t, l, func(c net.Conn) { c.Write([]byte("220 mail.example ESMTP at your service, whoever you are\r\n")) })
 		}},
 		{"silence", func(t *testing.T, l net.Listener) {
 			t.Cleanup(func() { l.Close() })

@@ -103,12 +103,7 @@ func (t *tree) place(conn net.Conn, who join) *way {
 func (t *tree) leave(conn net.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, b := range t.taken {
-		if b.conn == conn {
-			t.taken = append(t.taken[:i], t.taken[i+1:]...)
-			return
-		}
-	}
+	t.taken = slices.DeleteFunc(t.taken, func(b branch) bool { return b.conn == conn })
 }
 
 // end says that the joining is over: who comes from now on is told here how it ended.
@@ -118,25 +113,12 @@ func (t *tree) end() {
 	t.mu.Unlock()
 }
 
-// relayed is the relay that several missing ranks, itself among them, have in common.
-type relayed struct{ who join }
-
-func (v *relayed) String() string {
-	if v == nil {
-		return ""
-	}
-	return fmt.Sprintf(" All of them reach rank 0 through rank %d (%v).", v.who.Rank, v.who)
-}
-
-// through is the relay that connects all these ranks, if there are several: one that is stopped, or
-// cannot be reached, keeps back all that is behind it.
-func through(children map[*child]struct{}, missing []int) *relayed {
+// through is the relay that connects all these ranks, if there are several, and is one of them: one that
+// is stopped, or cannot be reached, keeps back all that is behind it.
+func through(children map[*child]struct{}, missing []int) *join {
 	for ch := range children {
-		if !slices.Contains(missing, ch.who.Rank) {
-			continue
-		}
-		if len(missing) > 1 && !slices.ContainsFunc(missing, func(r int) bool { _, is := ch.ranks[r]; return !is }) {
-			return &relayed{ch.who}
+		if len(missing) > 1 && slices.Contains(missing, ch.who.Rank) && !slices.ContainsFunc(missing, func(r int) bool { _, is := ch.ranks[r]; return !is }) {
+			return &ch.who
 		}
 	}
 	return nil

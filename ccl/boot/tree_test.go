@@ -119,10 +119,8 @@ func takenBy(h *rootServer) []branch {
 
 // relayAt joins as a relay, rank of size, which tells that it takes others at that port.
 func relayAt(t *testing.T, root string, rank, size int, port int) *auth.Stream {
-	f := &dialer{self: selfJoin(rank, size), door: func(net.Addr, []byte) uint16 { return uint16(port) },
-		find: func() (point, error) {
-			return point{network: "tcp", addrs: []string{root}, secret: []byte("s")}, nil
-		}}
+	f := dialerTo(rank, size, "", "s", root)
+	f.door = func(net.Addr, []byte) uint16 { return uint16(port) }
 	conn, _, err := f.dial(within(t, long))
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
@@ -135,17 +133,8 @@ func relayAt(t *testing.T, root string, rank, size int, port int) *auth.Stream {
 func TestRelayLostWhileJoining(t *testing.T) {
 	branching(t, 1)
 	noLeaks(t)
-	root := freeRoot(t)
-	_, port, err := net.SplitHostPort(closedPort(t))
-	require.NoError(t, err)
-	var closed int
-	fmt.Sscan(port, &closed)
-	l, err := net.Listen("tcp", root)
-	require.NoError(t, err)
-	h := newRootServer(selfJoin(0, 4), "")
-	defer h.close()
-	mine := h.start(l, []byte("s"))
-	relay := relayAt(t, root, 1, 4, closed)
+	h, root, mine := rootFor(t, 4, "", "s")
+	relay := relayAt(t, root, 1, 4, portOf(t, closedPort(t)))
 	joins := make(chan error, 1)
 	go func() {
 		_, err := TCP(within(t, long), root, 2, 4, &TCPOptions{Secret: []byte("s"), HostID: "2"})
@@ -166,10 +155,6 @@ func TestAstray(t *testing.T) {
 	branching(t, 1)
 	noLeaks(t)
 	root := freeRoot(t)
-	_, port, err := net.SplitHostPort(closedPort(t))
-	require.NoError(t, err)
-	var closed int
-	fmt.Sscan(port, &closed)
 	first := make(chan *Boot, 1)
 	go func() {
 		b, err := TCP(within(t, long), root, 0, 4, &TCPOptions{Secret: []byte("s"), HostID: "0"})
@@ -178,7 +163,7 @@ func TestAstray(t *testing.T) {
 		}
 		first <- b
 	}()
-	relay := relayAt(t, root, 1, 4, closed)
+	relay := relayAt(t, root, 1, 4, portOf(t, closedPort(t)))
 	boots, errs := all(2, func(i int) (*Boot, error) {
 		return TCP(within(t, long), root, 2+i, 4, &TCPOptions{Secret: []byte("s"), HostID: fmt.Sprint(2 + i)})
 	})
@@ -257,17 +242,13 @@ func TestThrough(t *testing.T) {
 	children := map[*child]struct{}{of(1, 2, 3): {}, of(4, 5): {}, of(0): {}}
 	for _, tc := range []struct {
 		missing []int
-		want    string
-	}{
-		{[]int{1, 2}, " All of them reach rank 0 through rank 1 (host h, pid 1)."},
-		{[]int{4, 5}, " All of them reach rank 0 through rank 4 (host h, pid 1)."},
-		{[]int{1}, ""},
-		{[]int{2, 3}, ""},
-		{[]int{1, 4}, ""},
-		{[]int{7, 8}, ""},
-		{nil, ""},
-	} {
-		require.Equal(t, tc.want, through(children, tc.missing).String(), "%v", tc.missing)
+		want    int // -1: none
+	}{{[]int{1, 2}, 1}, {[]int{4, 5}, 4}, {[]int{1}, -1}, {[]int{2, 3}, -1}, {[]int{1, 4}, -1}, {[]int{7, 8}, -1}, {nil, -1}} {
+		got := -1
+		if via := through(children, tc.missing); via != nil {
+			got = via.Rank
+		}
+		require.Equal(t, tc.want, got, "%v", tc.missing)
 	}
 }
 

@@ -95,18 +95,6 @@ const hasSecret = 1
 // MaxHello bytes), and returns the stream and the server's reply to it. It reads no byte beyond
 // the handshake. The caller sets conn's deadline, and closes conn on an error.
 func Client(conn net.Conn, job string, secret, hello []byte) (s *Stream, reply []byte, err error) {
-	said, reply, err := client(conn, job, secret, hello)
-	if err == nil {
-		s, err = newStream(conn, secret, said, true)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, reply, nil
-}
-
-// client is Client, and returns all that was said before the reply.
-func client(conn net.Conn, job string, secret, hello []byte) (said, reply []byte, err error) {
 	if len(hello) > MaxHello {
 		return nil, nil, fmt.Errorf("auth: a hello of %d bytes; at most %d fit", len(hello), MaxHello)
 	}
@@ -132,7 +120,7 @@ func client(conn net.Conn, job string, secret, hello []byte) (said, reply []byte
 	}
 
 	proof := make([]byte, proofLen)
-	said = append(greeting, answer...)
+	said := append(greeting, answer...)
 	binary.BigEndian.PutUint16(proof[1:], uint16(len(hello)))
 	digest := sha256.Sum256(hello)
 	copy(proof[3:], digest[:])
@@ -156,8 +144,10 @@ func client(conn net.Conn, job string, secret, hello []byte) (said, reply []byte
 			return nil, nil, fmt.Errorf("auth: sending the hello: %w", err)
 		}
 	}
-	reply, err = readReply(conn, secret, said)
-	return said, reply, err
+	if reply, err = readReply(conn, secret, said); err == nil {
+		s, err = newStream(conn, secret, said, true)
+	}
+	return s, reply, err
 }
 
 // readAnswer fills the part of the server's answer that is the same in all versions.
@@ -200,15 +190,6 @@ func readReply(conn net.Conn, secret, said []byte) ([]byte, error) {
 // return it. It reads no byte beyond the handshake. The caller sets conn's
 // deadline, and closes conn on an error.
 func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) (reply []byte, err error)) (s *Stream, hello []byte, err error) {
-	said, hello, err := server(conn, job, secret, accept)
-	if err == nil {
-		s, err = newStream(conn, secret, said, false)
-	}
-	return s, hello, err
-}
-
-// server is Server, and returns all that was said before the reply.
-func server(conn net.Conn, job string, secret []byte, accept func([]byte) ([]byte, error)) (said, hello []byte, err error) {
 	greeting := make([]byte, greetingLen)
 	if err := readMagic(conn, greeting); err != nil {
 		return nil, nil, err
@@ -229,7 +210,7 @@ func server(conn net.Conn, job string, secret []byte, accept func([]byte) ([]byt
 
 	flags := greeting[len(magic)+3]
 	answer = append(answer, nonce()...)
-	said = append(greeting, answer...)
+	said := append(greeting, answer...)
 	if _, err := conn.Write(answer); err != nil {
 		return nil, nil, fmt.Errorf("auth: answering the greeting: %w", err)
 	}
@@ -258,7 +239,10 @@ func server(conn net.Conn, job string, secret []byte, accept func([]byte) ([]byt
 	if digest := sha256.Sum256(hello); !bytes.Equal(digest[:], proof[3:3+sha256.Size]) {
 		return nil, nil, fmt.Errorf("auth: the client's hello was changed in transit: %w", ErrUnauthorized)
 	}
-	return said, hello, respond(conn, secret, said, hello, accept)
+	if err = respond(conn, secret, said, hello, accept); err == nil {
+		s, err = newStream(conn, secret, said, false)
+	}
+	return s, hello, err
 }
 
 // respond asks accept about the hello and sends what it says.

@@ -56,10 +56,9 @@ func FromEnv(getenv func(string) string) ([]byte, error) {
 	return secret, nil
 }
 
-// Provide returns an environment, a list of NAME=VALUE, in which a job has a secret: that of env, or a
-// new one. Variables for it that hold nothing are left out. The error is for a secret that is refused.
-func Provide(env []string) ([]string, error) {
-	has, err := FromEnv(func(name string) string {
+// In is FromEnv of an environment that is a list of NAME=VALUE.
+func In(env []string) ([]byte, error) {
+	return FromEnv(func(name string) string {
 		for _, e := range slices.Backward(env) { // the last of several counts
 			if value, ok := strings.CutPrefix(e, name+"="); ok {
 				return value
@@ -67,6 +66,12 @@ func Provide(env []string) ([]string, error) {
 		}
 		return ""
 	})
+}
+
+// Provide returns an environment, a list of NAME=VALUE, in which a job has a secret: that of env, or a
+// new one. Variables for it that hold nothing are left out. The error is for a secret that is refused.
+func Provide(env []string) ([]string, error) {
+	has, err := In(env)
 	if has != nil || err != nil {
 		return env, err
 	}

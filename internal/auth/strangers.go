@@ -183,34 +183,25 @@ func (s *Strangers) refuse(addr string) {
 	r.all++
 	r.untold++
 	r.last = addr
-	n := 0
-	if r.timer == nil {
-		n, addr = s.untold()
+	if r.timer != nil {
+		s.mu.Unlock()
+		return
 	}
-	s.mu.Unlock()
-	s.tell(n, addr)
+	s.tell()
 }
 
-// tellRest is what the timer does.
-func (s *Strangers) tellRest() {
-	s.mu.Lock()
-	n, last := s.untold()
-	s.mu.Unlock()
-	s.tell(n, last)
-}
-
-// untold takes what is to be told now, and sees to the next line. s.mu is held.
-func (s *Strangers) untold() (n int, last string) {
+// tell tells of what is untold, and sees to the next line. s.mu is held when it is called, but not while the log takes its time.
+func (s *Strangers) tell() {
 	r := &s.refused
-	n, last = r.untold, r.last
+	n, last := r.untold, r.last
 	r.untold, r.timer = 0, nil
 	if n > 0 && !s.isClosed() {
-		r.timer = time.AfterFunc(tellEvery, s.tellRest)
+		r.timer = time.AfterFunc(tellEvery, func() {
+			s.mu.Lock()
+			s.tell()
+		})
 	}
-	return n, last
-}
-
-func (s *Strangers) tell(n int, last string) {
+	s.mu.Unlock()
 	if n > 0 {
 		s.warn("goccl: connections that did not know the job's secret were turned away", "count", n, "last", last, "port", s.port)
 	}
@@ -244,9 +235,7 @@ func (s *Strangers) Close() {
 	if t := s.refused.timer; t != nil {
 		t.Stop()
 	}
-	n, last := s.untold()
-	s.mu.Unlock()
-	s.tell(n, last)
+	s.tell()
 }
 
 func (s *Strangers) isClosed() bool {

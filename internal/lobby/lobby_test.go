@@ -13,11 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// board is a Store in memory. gate, if there is one, is passed before each request: its error is the request's, which does not come to
-// pass.
+// board is a Store in memory.
 type board struct {
-	gate func(what string) error
-
 	mu      sync.Mutex
 	values  map[string][]byte
 	numbers map[string]int64
@@ -25,13 +22,10 @@ type board struct {
 }
 
 func newBoard() *board {
-	return &board{values: map[string][]byte{}, numbers: map[string]int64{}, news: make(chan struct{}), gate: func(string) error { return nil }}
+	return &board{values: map[string][]byte{}, numbers: map[string]int64{}, news: make(chan struct{})}
 }
 
 func (b *board) Set(_ context.Context, key string, value []byte) error {
-	if err := b.gate("set"); err != nil {
-		return err
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.values[key] = value
@@ -41,9 +35,6 @@ func (b *board) Set(_ context.Context, key string, value []byte) error {
 }
 
 func (b *board) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := b.gate("get"); err != nil {
-		return nil, err
-	}
 	for {
 		b.mu.Lock()
 		v, ok := b.values[key]
@@ -61,9 +52,6 @@ func (b *board) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (b *board) Add(_ context.Context, key string, n int64) (int64, error) {
-	if err := b.gate("add"); err != nil {
-		return 0, err
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.numbers[key] += n

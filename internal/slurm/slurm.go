@@ -2,12 +2,17 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/goccl/goccl/internal/plain"
 )
+
+// counts is an item of a list for nodes: a count, and for how many nodes in a row it is.
+var counts = regexp.MustCompile(`^(\d+)(?:\(x(\d+)\))?$`)
 
 // OnNode reads what a list such as 2(x3),1 says of one node: of its tasks, or its cores.
 func OnNode(list string, node int) (int, bool) {
@@ -15,19 +20,16 @@ func OnNode(list string, node int) (int, bool) {
 		return 0, false
 	}
 	for item := range strings.SplitSeq(list, ",") {
-		count, times, repeated := strings.Cut(item, "(x")
-		n, err := strconv.Atoi(count)
-		if err != nil || n < 0 {
+		m := counts.FindStringSubmatch(item)
+		if m == nil {
 			return 0, false
 		}
-		k := 1
-		if repeated {
-			k, err = strconv.Atoi(strings.TrimSuffix(times, ")"))
-			if err != nil || k < 1 || !strings.HasSuffix(times, ")") {
-				return 0, false
-			}
-		}
-		if node < k {
+		n, err := strconv.Atoi(m[1])
+		k, err2 := strconv.Atoi(cmp.Or(m[2], "1"))
+		switch {
+		case err != nil || err2 != nil || k < 1:
+			return 0, false
+		case node < k:
 			return n, true
 		}
 		node -= k
@@ -41,57 +43,38 @@ const (
 	maxName  = 255
 )
 
+// itemAt is the first item of a host list. A comma within brackets does not end it.
+var itemAt = regexp.MustCompile(`^(?:[^][,]|\[[^][]*\])*`)
+
 // Hosts expands a host list: n[1-3,07],m2 or r[1-2]n[1-4]-ib.
-func Hosts(list string) ([]string, error) {
-	var hosts []string
-	for list != "" {
-		// A comma within brackets does not end a name.
-		depth, end := 0, len(list)
-		for i, c := range []byte(list) {
-			if c == '[' {
-				depth++
-			} else if c == ']' {
-				depth--
-			}
-			if depth < 0 || depth > 1 {
-				return nil, fmt.Errorf("host list %s: its brackets do not match", plain.Clip(list))
-			}
-			if c == ',' && depth == 0 {
-				end = i
-				break
-			}
+func Hosts(list string) (hosts []string, err error) {
+	for more := list != ""; more; {
+		item := itemAt.FindString(list)
+		rest := list[len(item):]
+		if list, more = strings.CutPrefix(rest, ","); rest != "" && !more {
+			return nil, fmt.Errorf("host list %s: its brackets do not match", plain.Clip(item+rest))
 		}
-		names, err := expand(list[:end])
+		names, err := expand(item)
 		if err != nil {
 			return nil, err
 		}
 		if hosts = append(hosts, names...); len(hosts) > maxHosts {
-			return nil, fmt.Errorf("host list %s: more than %d hosts", plain.Clip(list), maxHosts)
-		}
-		if end == len(list) {
-			break
-		}
-		list = list[end+1:]
-		if list == "" {
-			return nil, fmt.Errorf("host list: it ends with a comma")
+			return nil, fmt.Errorf("host list %s: more than %d hosts", plain.Clip(item+rest), maxHosts)
 		}
 	}
 	return hosts, nil
 }
 
-// expand writes out the bracketed ranges of one item, the last varying fastest.
+// expand writes out the bracketed ranges of one item, whose brackets match, the last varying fastest.
 func expand(item string) ([]string, error) {
 	prefix, rest, ranged := strings.Cut(item, "[")
 	if !ranged {
-		if item == "" || strings.Contains(item, "]") {
+		if item == "" {
 			return nil, fmt.Errorf("host list: %s is not a host name", plain.Clip(item))
 		}
 		return []string{item}, nil
 	}
-	ranges, suffix, closed := strings.Cut(rest, "]")
-	if !closed {
-		return nil, fmt.Errorf("host list %s: its brackets do not match", plain.Clip(item))
-	}
+	ranges, suffix, _ := strings.Cut(rest, "]")
 	tails := []string{""}
 	if suffix != "" {
 		var err error

@@ -56,7 +56,7 @@ func TestLaunchStatus(t *testing.T) {
 		{"one of two spares was not needed", "[ $GOCCL_RANK = 1 ] && kill -9 $$; " + unused + "exit 0", []string{"-spares", "2"}, 0, "bench launch: rank 1 was ended by a signal: killed; 4 other ranks ended well, 1 of them a spare that nobody needed\n"},
 		{"more fail than there are spares", "[ $GOCCL_RANK -lt 2 ] && exit 6; exit $((GOCCL_SPARES-1))", []string{"-spares", "1"}, 6, "exited with code 6; 2 ranks failed in all, and 2 ended well\n"},
 		{"one is killed, and its newcomer is not taken in", "[ \"$GOCCL_RANK\" = 1 ] && kill -9 $$; [ \"$GOCCL_NEWCOMER\" ] && exec touch " + back + "; until [ -e " + back + " ]; do sleep 0.01; done", []string{"-restart", "1"}, 1,
-			"rank 1 was ended by a signal: killed; it is started again at once, for the 1st time in a row\nbench launch: rank 1 was ended by a signal: killed; ranks were started again once; 2 ended well\n"},
+			"rank 1 was ended by a signal: killed; it is started again at once, 1 of 1 times in a row\nbench launch: rank 1 was ended by a signal: killed; ranks were started again once; 2 ended well\n"},
 		{"the others have done all that there is", "[ \"$GOCCL_RANK\" = 1 ] && exit 6; exit 0", []string{"-restart", "1"}, 6, "rank 1 exited with code 6; "},
 		{"all fail", "exit 9", []string{"-keep-going"}, 9, "exited with code 9\n"},
 	} {

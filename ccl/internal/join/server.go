@@ -134,12 +134,10 @@ func receiveMemory(ctx context.Context, s *plane.Site, key, secret []byte, from 
 		return nil, nil, plane.ShareError(err)
 	}
 	h, err := shm.Open(fds[0])
-	if err == nil {
-		if err = h.OpenSlices(fds[1], from); err != nil {
-			h.Close()
-		}
-	} else {
+	if err != nil {
 		shm.CloseFD(fds[1])
+	} else if err = h.OpenSlices(fds[1], from); err != nil {
+		h.Close()
 	}
 	if err != nil {
 		c.Close()

@@ -12,24 +12,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that has taken the memory and says nothing more does not hold up a try that is given up.
-func TestGiveUpWaitsForNoParting(t *testing.T) {
-	j := plane.EnterJob(t.Name(), time.Hour)
-	s := j.Site(0)
+// serving is a host of two ranks, one of which is another process's, whose memory this process serves.
+func serving(t *testing.T, silence time.Duration) (s *plane.Site, key []byte) {
+	t.Helper()
+	j := plane.EnterJob(t.Name(), silence)
+	t.Cleanup(func() {
+		s.Here.Host = plane.PrivateHost()
+		j.Leave()
+	})
+	s = j.Site(0)
 	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
 	require.NoError(t, s.Here.MakeHost(true, nil))
-	key := []byte(t.Name())
+	key = []byte(t.Name())
 	require.NoError(t, serveMemory(s, key, nil))
+	return s, key
+}
+
+// knock asks for the memory as rank 1, by that proof, and leaves what it gets.
+func knock(t *testing.T, key, by []byte) error {
+	t.Helper()
 	c, err := dialServer(t.Context(), serverName(key), time.Now().Add(10*time.Second))
 	require.NoError(t, err)
-	defer c.Close()
-	_, err = c.Write(append([]byte{1, 0, 0, 0}, proof(key, "knocks", 1)...))
+	t.Cleanup(func() { c.Close() })
+	_, err = c.Write(append([]byte{1, 0, 0, 0}, by...))
 	require.NoError(t, err)
 	fds, err := shm.RecvFDs(c, proof(key, "answers", 1), 2)
-	require.NoError(t, err)
 	for _, fd := range fds {
 		unix.Close(fd)
 	}
+	return err
+}
+
+// A process that has taken the memory and says nothing more does not hold up a try that is given up.
+func TestGiveUpWaitsForNoParting(t *testing.T) {
+	s, key := serving(t, time.Hour)
+	require.NoError(t, knock(t, key, proof(key, "knocks", 1)))
+
 	over := make(chan struct{})
 	go func() {
 		s.Reset()
@@ -40,19 +58,11 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 	case <-time.After(10 * time.Second): // it would wait for an hour
 		require.Fail(t, "giveUp does not return")
 	}
-	s.Here.Host = plane.PrivateHost()
-	j.Leave()
 }
 
 // Only a process that can prove that it belongs to the job gets the memory.
 func TestServerTurnsStrangersAway(t *testing.T) {
-	j := plane.EnterJob(t.Name(), 0)
-	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
-	require.NoError(t, s.Here.MakeHost(true, nil))
-	defer j.Leave()
-	key := []byte(t.Name())
-	require.NoError(t, serveMemory(s, key, nil))
+	s, key := serving(t, 0)
 	for _, tc := range []struct {
 		name   string
 		key    []byte
@@ -66,26 +76,12 @@ func TestServerTurnsStrangersAway(t *testing.T) {
 		{"one that proves to be another rank", key, "knocks", 0, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c, err := dialServer(t.Context(), serverName(key), time.Now().Add(10*time.Second))
-			require.NoError(t, err)
-			defer c.Close()
-			_, err = c.Write(append([]byte{1, 0, 0, 0}, proof(tc.key, tc.role, tc.rank)...))
-			require.NoError(t, err)
-			fds, err := shm.RecvFDs(c, proof(key, "answers", 1), 2)
-			if !tc.served {
-				require.Error(t, err)
-				return
-			}
-			require.NoError(t, err)
-			for _, fd := range fds {
-				unix.Close(fd)
-			}
+			require.Equal(t, tc.served, knock(t, key, proof(tc.key, tc.role, tc.rank)) == nil)
 		})
 	}
 	s.Reset()
 	_, err := dialServer(t.Context(), serverName(key), time.Now())
 	require.Error(t, err, "nobody serves what is given up")
-	s.Here.Host = plane.PrivateHost()
 }
 
 // The time for sharing leaves half of the caller's time to go on without, and is a minute at most.

@@ -6,7 +6,7 @@ package tcp
 // Then what is tried next begins with the same bytes.
 func (c *Conn) TrySend(b []byte) (n int, err error) {
 	if c.sealed == nil {
-		return c.sendNow(b)
+		return c.sendNow(b, nil)
 	}
 	return c.sealed.send(c, b, nil)
 }
@@ -24,7 +24,7 @@ func (c *Conn) Copied() int {
 // After the last byte of a peer that has closed it returns io.EOF.
 func (c *Conn) TryRecv(b []byte) (n int, err error) {
 	if c.sealed == nil {
-		return c.receiveNow(b)
+		return c.receiveNow(b, nil)
 	}
 	return c.sealed.receive(c, b, nil)
 }
@@ -33,7 +33,7 @@ func (c *Conn) TryRecv(b []byte) (n int, err error) {
 // message and its header need not leave in packets of their own.
 func (c *Conn) TrySendBoth(a, b []byte) (n int, err error) {
 	if c.sealed == nil {
-		return c.sendBothNow(a, b)
+		return c.sendNow(a, b)
 	}
 	return c.sealed.send(c, a, b)
 }
@@ -41,7 +41,7 @@ func (c *Conn) TrySendBoth(a, b []byte) (n int, err error) {
 // TryRecvBoth is TryRecv into a and then b, neither empty, in one call of the kernel.
 func (c *Conn) TryRecvBoth(a, b []byte) (n int, err error) {
 	if c.sealed == nil {
-		return c.receiveBothNow(a, b)
+		return c.receiveNow(a, b)
 	}
 	return c.sealed.receive(c, a, b)
 }

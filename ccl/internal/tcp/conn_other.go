@@ -16,11 +16,9 @@ type Conn struct {
 
 func newConn(tc *net.TCPConn) (*Conn, error) { return &Conn{pump: newPump(tc)}, nil }
 
-// sendNow is TrySend of what is not sealed, and so are those below of theirs.
-func (c *Conn) sendNow(b []byte) (int, error)           { return c.pump.TrySend(b) }
-func (c *Conn) receiveNow(b []byte) (int, error)        { return c.pump.TryRecv(b) }
-func (c *Conn) sendBothNow(a, b []byte) (int, error)    { return c.pump.TrySendBoth(a, b) }
-func (c *Conn) receiveBothNow(a, b []byte) (int, error) { return c.pump.TryRecvBoth(a, b) }
+// sendNow sends a and then b, which may be nil, as they are, and receiveNow receives into them.
+func (c *Conn) sendNow(a, b []byte) (int, error)    { return c.pump.TrySendBoth(a, b) }
+func (c *Conn) receiveNow(a, b []byte) (int, error) { return c.pump.TryRecvBoth(a, b) }
 
 // RoundTrip is 0: not known.
 func (c *Conn) RoundTrip() time.Duration { return 0 }

@@ -88,9 +88,9 @@ const gone = -1<<30 | closedBit
 // which is not to wait long.
 const quantum = 512 << 10
 
-// sendNow is TrySend of what is not sealed, and so are those below of theirs.
-func (c *Conn) sendNow(b []byte) (n int, err error) {
-	if len(b) == 0 {
+// sendNow sends a and then b, which may be nil, as they are: see TrySend and TrySendBoth.
+func (c *Conn) sendNow(a, b []byte) (n int, err error) {
+	if len(a) == 0 {
 		return 0, nil
 	}
 	if !c.use() {
@@ -99,7 +99,12 @@ func (c *Conn) sendNow(b []byte) (n int, err error) {
 	if inject.Cut("tcp.send") {
 		unix.Shutdown(c.fd, unix.SHUT_RDWR)
 	}
-	n, errno := send(c.fd, inject.Bytes("tcp.bytes", b[:min(len(b), quantum)]))
+	var errno syscall.Errno
+	if b == nil {
+		n, errno = send(c.fd, inject.Bytes("tcp.bytes", a[:min(len(a), quantum)]))
+	} else {
+		n, errno = sendBoth(c.fd, inject.Bytes("tcp.bytes", a), inject.Bytes("tcp.bytes", b[:min(len(b), quantum)]))
+	}
 	c.done()
 	if errno != 0 {
 		return 0, c.failure("sending to", errno)
@@ -107,37 +112,11 @@ func (c *Conn) sendNow(b []byte) (n int, err error) {
 	return n, nil
 }
 
-func (c *Conn) receiveNow(b []byte) (n int, err error) {
-	if len(b) == 0 {
+// receiveNow receives into a and then b, which may be nil, what is as it was sent: see TryRecv and TryRecvBoth.
+func (c *Conn) receiveNow(a, b []byte) (n int, err error) {
+	if len(a) == 0 {
 		return 0, nil
 	}
-	if !c.use() {
-		return 0, net.ErrClosed
-	}
-	n, errno := c.receive(b, nil)
-	c.done()
-	if n == 0 {
-		return 0, c.failure("receiving from", errno)
-	}
-	return n, nil
-}
-
-func (c *Conn) sendBothNow(a, b []byte) (n int, err error) {
-	if !c.use() {
-		return 0, net.ErrClosed
-	}
-	if inject.Cut("tcp.send") {
-		unix.Shutdown(c.fd, unix.SHUT_RDWR)
-	}
-	n, errno := sendBoth(c.fd, inject.Bytes("tcp.bytes", a), inject.Bytes("tcp.bytes", b[:min(len(b), quantum)]))
-	c.done()
-	if errno != 0 {
-		return 0, c.failure("sending to", errno)
-	}
-	return n, nil
-}
-
-func (c *Conn) receiveBothNow(a, b []byte) (n int, err error) {
 	if !c.use() {
 		return 0, net.ErrClosed
 	}

@@ -2,25 +2,15 @@ package tcp
 
 import (
 	"context"
-	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/goccl/goccl/internal/auth"
 )
 
 func twoNodes(t *testing.T) (a, b *Node) {
 	checkLeaks(t)
-	here := netip.MustParseAddr("127.0.0.1")
-	for _, n := range []**Node{&a, &b} {
-		var err error
-		*n, err = Listen("job", nil, auth.Plain, here)
-		require.NoError(t, err)
-		t.Cleanup(func() { (*n).Close() })
-	}
-	return a, b
+	return listen(t), listen(t)
 }
 
 // An announced communicator takes connections from Expect on until it is forgotten, and nothing is remembered of it.

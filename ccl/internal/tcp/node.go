@@ -172,6 +172,16 @@ func (n *Node) Close() error {
 	return err
 }
 
+// known is the end of that name, a new one if it is the first sign of it. n.mu is held.
+func (n *Node) known(id endID) *end {
+	e := n.ends[id]
+	if e == nil {
+		e = &end{}
+		n.ends[id] = e
+	}
+	return e
+}
+
 // drop forgets an end, and its connection if it has one.
 func (n *Node) drop(id endID, e *end) {
 	e.close()
@@ -277,11 +287,7 @@ func (n *Node) claim(id endID) (*end, error) {
 	if err := n.ended(member{id.Comm, id.self}); err != nil {
 		return nil, err
 	}
-	e := n.ends[id]
-	if e == nil {
-		e = &end{}
-		n.ends[id] = e
-	}
+	e := n.known(id)
 	if e.committed && id.self == id.A {
 		return nil, nil
 	}

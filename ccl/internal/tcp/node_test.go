@@ -54,15 +54,22 @@ func booked(n *Node) int {
 // introduce dials n as the peer's end of a stream would, and returns the reply. If
 // the connection is taken it is the stream.
 func introduce(t testing.TB, n *Node, from endID) (*auth.Stream, string) {
+	s, reply := undecided(t, n, from)
+	if reply == taken {
+		_, err := s.Write([]byte{goAhead})
+		require.NoError(t, err)
+	}
+	return s, reply
+}
+
+// undecided is introduce of one that does not say go yet.
+func undecided(t testing.TB, n *Node, from endID) (*auth.Stream, string) {
 	c, err := net.Dial("tcp", n.Addr().String())
 	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
 	require.NoError(t, c.SetDeadline(time.Now().Add(60*time.Second)))
 	s, reply, err := auth.Client(c, "job", secret, from.hello())
 	require.NoError(t, err)
-	if string(reply) == taken {
-		_, err = s.Write([]byte{goAhead})
-		require.NoError(t, err)
-	}
 	return s, string(reply)
 }
 
@@ -265,14 +272,11 @@ func TestNoGoAhead(t *testing.T) {
 	checkLeaks(t)
 	n := listen(t)
 	for _, last := range []string{"", "x"} {
-		c, err := net.Dial("tcp", n.Addr().String())
-		require.NoError(t, err)
-		s, reply, err := auth.Client(c, "job", secret, endID{MakeKey(1, 0, 0, 1), 0}.hello())
-		require.NoError(t, err)
-		require.Equal(t, taken, string(reply))
+		s, reply := undecided(t, n, endID{MakeKey(1, 0, 0, 1), 0})
+		require.Equal(t, taken, reply)
 		require.Equal(t, 1, kept(n))
 		s.Write([]byte(last))
-		c.Close()
+		s.Close()
 		require.True(t, eventually(func() bool { return kept(n) == 0 && booked(n) == 0 }))
 	}
 }
@@ -285,13 +289,9 @@ func TestGoComesLate(t *testing.T) {
 	n, err := listenAt(loopback, terms{"job", secret, auth.Plain}, prove)
 	require.NoError(t, err)
 	defer n.Close()
-	c, err := net.Dial("tcp", n.Addr().String())
-	require.NoError(t, err)
-	defer c.Close()
 	key := MakeKey(1, 0, 0, 1)
-	s, reply, err := auth.Client(c, "job", secret, endID{key, 0}.hello())
-	require.NoError(t, err)
-	require.Equal(t, taken, string(reply))
+	s, reply := undecided(t, n, endID{key, 0})
+	require.Equal(t, taken, reply)
 	time.Sleep(prove + prove/10)
 	require.Equal(t, 1, kept(n), "it is waited for")
 	_, err = s.Write([]byte{goAhead})
@@ -299,7 +299,7 @@ func TestGoComesLate(t *testing.T) {
 	got, err := n.OpenControl(soon(t), key, 1, netip.MustParseAddrPort("192.0.2.1:9")) // it need not dial
 	require.NoError(t, err)
 	defer got.Close()
-	joined(t, got, c)
+	joined(t, got, s)
 }
 
 // One that never says go is not waited for for ever, and what it says that is no go is no go.
@@ -324,11 +324,7 @@ func TestCloseEndsAll(t *testing.T) {
 	defer silent.Close()
 	filed, _ := introduce(t, n, endID{MakeKey(1, 0, 0, 1), 0})
 	defer filed.Close()
-	undecided, err := net.Dial("tcp", n.Addr().String())
-	require.NoError(t, err)
-	defer undecided.Close()
-	_, _, err = auth.Client(undecided, "job", secret, endID{MakeKey(3, 0, 0, 1), 0}.hello())
-	require.NoError(t, err)
+	silentAfter, _ := undecided(t, n, endID{MakeKey(3, 0, 0, 1), 0})
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
 	require.NoError(t, err)
 	defer mute.Close()
@@ -338,18 +334,13 @@ func TestCloseEndsAll(t *testing.T) {
 		_, err := n.Open(context.Background(), key, 0, mute.Addr().(*net.TCPAddr).AddrPort())
 		opened <- err
 	}()
-	require.True(t, eventually(func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		e := n.ends[endID{key, 0}]
-		return e != nil && e.committed
-	}))
+	require.True(t, eventually(func() bool { return committed(n, endID{key, 0}) }))
 
 	require.NoError(t, n.Close())
 	require.ErrorIs(t, <-opened, net.ErrClosed)
 	_, err = n.Open(context.Background(), key, 0, n.Addr())
 	require.ErrorIs(t, err, net.ErrClosed)
-	for _, c := range []net.Conn{silent, filed, undecided} {
+	for _, c := range []net.Conn{silent, filed, silentAfter} {
 		_, err := c.Read(make([]byte, 1))
 		require.Error(t, err)
 	}

@@ -91,6 +91,16 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 	if err != nil {
 		return nil, err
 	}
+	s, err := n.connect(ctx, id, e, peer, gone, known)
+	n.finish(id, e, err == nil)
+	if err != nil {
+		return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, err)
+	}
+	return s, nil
+}
+
+// connect is open of an end that has been begun.
+func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPort, gone, known func() bool) (*auth.Stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
@@ -101,14 +111,12 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 	for attempt := 0; ; attempt++ {
 		conn, expected, woken := n.await(ctx, e)
 		if conn != nil {
-			n.finish(id, e, true)
 			return conn, nil
 		}
 		var pause <-chan time.Time // nil, for as long as it takes, if one is coming
 		if !expected {
 			conn, err := n.dial(woken, id, e, peer)
 			if err == nil {
-				n.finish(id, e, true)
 				return conn, nil
 			}
 			if woken.Err() == nil { // else it was interrupted, and says nothing
@@ -130,12 +138,10 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 				continue // it had dialed before it closed: what it sent is there
 			}
 			if ended {
-				n.finish(id, e, false)
-				return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, ErrRefused)
+				return nil, ErrRefused
 			}
 			if final(err) || noFiles == 8 || errors.Is(err, ErrFailed) && known() {
-				n.finish(id, e, false)
-				return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, explain(err))
+				return nil, explain(err)
 			}
 			// 1, 2, 4, ... 256 ms: a Node that is about to listen is found at once, and
 			// one that takes its time is not flooded.
@@ -146,9 +152,7 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 		case <-pause:
 		}
 		if ctx.Err() != nil {
-			err := n.gaveUp(ctx, last)
-			n.finish(id, e, false)
-			return nil, fmt.Errorf("tcp: %v: rank %d at %v: %w", key, id.peer().self, peer, err)
+			return nil, n.gaveUp(ctx, last)
 		}
 	}
 }
@@ -180,11 +184,7 @@ func (n *Node) begin(id endID) (*end, error) {
 	if n.ctx.Err() != nil {
 		return nil, fmt.Errorf("tcp: %v: %w", id.Key, net.ErrClosed)
 	}
-	e := n.ends[id]
-	if e == nil {
-		e = &end{}
-		n.ends[id] = e
-	}
+	e := n.known(id)
 	if e.opening {
 		return nil, fmt.Errorf("tcp: %v: rank %d is opening it already", id.Key, id.self)
 	}

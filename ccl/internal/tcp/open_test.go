@@ -352,8 +352,6 @@ func TestOpenTwice(t *testing.T) {
 	require.ErrorIs(t, <-done, net.ErrWriteToConnected)
 }
 
-// TestManyRanksInOneProcess is a ring of goroutine ranks on one Node, each opening
-// both its streams at once.
 // A stream that nobody here opens is offered to who has asked for it, once for each connection; others are not.
 func TestOnOffer(t *testing.T) {
 	checkLeaks(t)
@@ -390,6 +388,8 @@ func TestOnOffer(t *testing.T) {
 	}
 }
 
+// TestManyRanksInOneProcess is a ring of goroutine ranks on one Node, each opening
+// both its streams at once.
 func TestManyRanksInOneProcess(t *testing.T) {
 	checkLeaks(t)
 	n := listen(t)

@@ -42,19 +42,12 @@ func Reachable(sel string) []netip.Addr {
 }
 
 func reachable(sel string, ifs []iface) (list []netip.Addr) {
-	allows, err := parseSelection(sel)
-	if err != nil { // which Pick says
-		return nil
-	}
-	cost := map[netip.Addr]int{}
-	for _, it := range ifs {
-		for _, a := range it.addrs {
-			if it.up && allows(it.name) && a.IsGlobalUnicast() && !slices.Contains(list, a) {
-				list, cost[a] = append(list, a), preference(it, a, netip.Addr{}, netip.Addr{})
-			}
+	all, _ := choices(sel, ifs, netip.Addr{}, netip.Addr{}) // Pick says what is wrong with sel
+	for _, c := range all {
+		if c.addr.IsGlobalUnicast() && !slices.Contains(list, c.addr) {
+			list = append(list, c.addr)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b netip.Addr) int { return cost[a] - cost[b] })
 	return list[:min(len(list), maxReachable)]
 }
 
@@ -116,36 +109,45 @@ func route(toward netip.Addr) (netip.Addr, error) {
 
 // pick is Pick on the interfaces ifs, with the kernel's routing table as a function.
 func pick(sel string, toward netip.Addr, ifs []iface, route func(netip.Addr) (netip.Addr, error)) (netip.Addr, string, error) {
-	allows, err := parseSelection(sel)
-	if err != nil {
-		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s: %w", environ.SocketIfname.Name, sel, err)
-	}
-	type choice struct {
-		addr netip.Addr
-		name string
-		cost int
-	}
 	var from netip.Addr
 	if toward.IsValid() {
 		from, _ = route(toward) // no route: any interface may be the one
 	}
-	var choices []choice
+	all, err := choices(sel, ifs, from, toward)
+	switch {
+	case err != nil:
+		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s: %w", environ.SocketIfname.Name, sel, err)
+	case len(all) > 0:
+		return all[0].addr, all[0].name, nil
+	case sel == "":
+		return netip.Addr{}, "", fmt.Errorf("tcp: no network interface is up and has an address, not even loopback; there are: %s", describe(ifs))
+	}
+	return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s matches no interface that is up and has an address; there are: %s", environ.SocketIfname.Name, sel, describe(ifs))
+}
+
+// choice is an address that may be the one.
+type choice struct {
+	addr netip.Addr
+	name string // of its interface
+	cost int
+}
+
+// choices are the addresses of the interfaces that are up and that sel allows, the best first.
+func choices(sel string, ifs []iface, from, toward netip.Addr) (all []choice, err error) {
+	allows, err := parseSelection(sel)
+	if err != nil {
+		return nil, err
+	}
 	for _, it := range ifs {
 		if !it.up || !allows(it.name) {
 			continue
 		}
 		for _, a := range it.addrs {
-			choices = append(choices, choice{a, it.name, preference(it, a, from, toward)})
+			all = append(all, choice{a, it.name, preference(it, a, from, toward)})
 		}
 	}
-	if len(choices) == 0 {
-		if sel == "" {
-			return netip.Addr{}, "", fmt.Errorf("tcp: no network interface is up and has an address, not even loopback; there are: %s", describe(ifs))
-		}
-		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s matches no interface that is up and has an address; there are: %s", environ.SocketIfname.Name, sel, describe(ifs))
-	}
-	best := slices.MinFunc(choices, func(a, b choice) int { return a.cost - b.cost }) // the first of equals
-	return best.addr, best.name, nil
+	slices.SortStableFunc(all, func(a, b choice) int { return a.cost - b.cost })
+	return all, nil
 }
 
 // preference orders addresses: less is better.
@@ -154,10 +156,8 @@ func preference(it iface, a, from, toward netip.Addr) int {
 		return 0
 	}
 	p := 1
-	if toward.IsValid() && a.Is4() != toward.Unmap().Is4() {
+	if a.Is4() != (!toward.IsValid() || toward.Unmap().Is4()) {
 		p += 1 // a socket of one family does not reach the other
-	} else if !toward.IsValid() && !a.Is4() {
-		p += 1
 	}
 	if a.Is6() && a.IsLinkLocalUnicast() {
 		p += 4 // its zone means nothing to another host
@@ -202,12 +202,8 @@ func describe(ifs []iface) string {
 	if len(ifs) == 0 {
 		return "none"
 	}
-	var b strings.Builder
-	for i, it := range ifs {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(it.name)
+	var all []string
+	for _, it := range ifs {
 		var notes []string
 		if !it.up {
 			notes = append(notes, "down")
@@ -218,7 +214,7 @@ func describe(ifs []iface) string {
 		if len(notes) == 0 {
 			notes = append(notes, "no address")
 		}
-		fmt.Fprintf(&b, " (%s)", strings.Join(notes, " "))
+		all = append(all, fmt.Sprintf("%s (%s)", it.name, strings.Join(notes, " ")))
 	}
-	return b.String()
+	return strings.Join(all, ", ")
 }

@@ -22,9 +22,7 @@ type pump struct {
 	inErr   error     // why nothing more comes in; what is in is still received
 	outErr  error     // why nothing more goes out
 	closed  bool      // by Close or Abort
-	moved   sync.Cond // for the goroutines: a ring has changed, or closed has
-	changed chan struct{}
-	waiters int // callers that wait for changed to be closed
+	moved   sync.Cond // any of these has changed
 }
 
 // pumpBytes is the size of a buffer, which is also the most that one call moves.
@@ -47,8 +45,7 @@ func (i *idler) rest(moved bool) {
 }
 
 func newPump(tc *net.TCPConn) *pump {
-	p := &pump{conn: tc, in: newRing(pumpBytes), out: newRing(pumpBytes),
-		flushed: make(chan struct{}), changed: make(chan struct{})}
+	p := &pump{conn: tc, in: newRing(pumpBytes), out: newRing(pumpBytes), flushed: make(chan struct{})}
 	p.moved.L = &p.mu
 	go p.pumpOut()
 	go p.pumpIn()
@@ -104,16 +101,16 @@ func (p *pump) tryRecv(b []byte) (n int, err error) {
 	return 0, p.inErr
 }
 
-// TrySendBoth is TrySend of a and then b, neither empty.
+// TrySendBoth is TrySend of a and then b.
 func (p *pump) TrySendBoth(a, b []byte) (n int, err error) { return eachOfBoth(a, b, p.TrySend) }
 
-// TryRecvBoth is TryRecv into a and then b, neither empty.
+// TryRecvBoth is TryRecv into a and then b.
 func (p *pump) TryRecvBoth(a, b []byte) (n int, err error) { return eachOfBoth(a, b, p.TryRecv) }
 
 // eachOfBoth moves a and, once that is done, b. What fails after a has moved will fail again.
 func eachOfBoth(a, b []byte, move func([]byte) (int, error)) (int, error) {
 	n, err := move(a)
-	if n < len(a) || err != nil {
+	if n < len(a) || len(b) == 0 || err != nil {
 		return n, err
 	}
 	m, _ := move(b)
@@ -124,43 +121,23 @@ func eachOfBoth(a, b []byte, move func([]byte) (int, error)) (int, error) {
 // room to send, or the stream ends, but no longer than d.
 func (p *pump) Wait(d time.Duration, write bool) {
 	p.mu.Lock()
-	if p.ready(write) || d <= 0 {
-		p.mu.Unlock()
-		return
-	}
-	p.waiters++
-	changed := p.changed
-	p.mu.Unlock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for late := false; ; {
-		select {
-		case <-changed:
-		case <-timer.C:
-			late = true
-		}
+	defer p.mu.Unlock()
+	late := d <= 0
+	timer := time.AfterFunc(d, func() {
 		p.mu.Lock()
-		if late || p.ready(write) {
-			p.waiters--
-			p.mu.Unlock()
-			return
-		}
-		changed = p.changed
-		p.mu.Unlock()
+		defer p.mu.Unlock()
+		late = true
+		p.moved.Broadcast()
+	})
+	defer timer.Stop()
+	for !late && !p.ready(write) {
+		p.moved.Wait()
 	}
 }
 
 func (p *pump) ready(write bool) bool {
 	return p.closed || p.inErr != nil || len(p.in.filled()) > 0 ||
 		write && (p.outErr != nil || len(p.out.free()) > 0)
-}
-
-// tell wakes all Waits.
-func (p *pump) tell() {
-	if p.waiters > 0 {
-		close(p.changed)
-		p.changed = make(chan struct{})
-	}
 }
 
 // Close ends the stream. What was sent is still delivered: Close waits for it to
@@ -191,7 +168,6 @@ func (p *pump) shut() bool {
 	}
 	p.closed = true
 	p.moved.Broadcast()
-	p.tell()
 	return true
 }
 
@@ -218,7 +194,7 @@ func (p *pump) pumpOut() {
 		if err != nil {
 			p.outErr = fmt.Errorf("tcp: sending to %v: %w", p.conn.RemoteAddr(), err)
 		}
-		p.tell()
+		p.moved.Broadcast()
 		if err != nil {
 			return
 		}
@@ -250,7 +226,7 @@ func (p *pump) pumpIn() {
 		} else if err != nil {
 			p.inErr = fmt.Errorf("tcp: receiving from %v: %w", p.conn.RemoteAddr(), err)
 		}
-		p.tell()
+		p.moved.Broadcast()
 		if err != nil {
 			return
 		}

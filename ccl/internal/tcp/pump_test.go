@@ -34,7 +34,7 @@ func TestIdler(t *testing.T) {
 
 // idle is a pump without goroutines, whose rings have so many bytes.
 func idle(in, out string) *pump {
-	p := &pump{in: newRing(8), out: newRing(8), changed: make(chan struct{}), flushed: make(chan struct{})}
+	p := &pump{in: newRing(8), out: newRing(8), flushed: make(chan struct{})}
 	p.moved.L = &p.mu
 	p.in.put(copy(p.in.free(), in))
 	p.out.put(copy(p.out.free(), out))
@@ -144,10 +144,9 @@ func TestPumpWait(t *testing.T) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { p.Wait(time.Minute, false); close(done) })
-	require.True(t, eventually(func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiters == 1 }))
 	p.mu.Lock()
 	p.out.take(4)
-	p.tell() // of room, for which nobody waits
+	p.moved.Broadcast() // of room, for which nobody waits
 	p.mu.Unlock()
 	select {
 	case <-done:
@@ -156,10 +155,9 @@ func TestPumpWait(t *testing.T) {
 	}
 	p.mu.Lock()
 	p.in.put(1)
-	p.tell()
+	p.moved.Broadcast()
 	p.mu.Unlock()
 	wg.Wait()
-	require.Zero(t, p.waiters)
 	p.Wait(0, true)
 	p.Wait(time.Millisecond, false)
 }

@@ -29,8 +29,8 @@ type sealed struct {
 
 // plainConn is a Conn without its seal.
 type plainConn interface {
-	sendNow(b []byte) (int, error)
-	receiveNow(b []byte) (int, error)
+	sendNow(a, b []byte) (int, error)
+	receiveNow(a, b []byte) (int, error)
 	isClosed() bool
 }
 
@@ -45,7 +45,7 @@ func (s *sealed) send(to plainConn, a, b []byte) (int, error) {
 		s.sending = s.out.Seal(s.sending[:0], a, b)
 		s.unsent = s.sending
 	}
-	n, err := to.sendNow(s.unsent)
+	n, err := to.sendNow(s.unsent, nil)
 	if s.unsent = s.unsent[n:]; len(s.unsent) > 0 || err != nil {
 		return 0, err
 	}
@@ -70,8 +70,7 @@ func (s *sealed) receive(from plainConn, a, b []byte) (int, error) {
 			s.left, s.err = s.in.Open(record)
 			continue
 		}
-		room := s.room(need)
-		n, err := from.receiveNow(room)
+		n, err := from.receiveNow(s.room(need), nil)
 		if n == 0 {
 			return 0, err
 		}

@@ -22,7 +22,7 @@ type wireOf struct {
 	end   error
 }
 
-func (w *wireOf) sendNow(b []byte) (int, error) {
+func (w *wireOf) sendNow(b, _ []byte) (int, error) {
 	n := min(len(b), w.takes)
 	w.takes -= n
 	w.sent = append(w.sent, b[:n]...)
@@ -31,7 +31,7 @@ func (w *wireOf) sendNow(b []byte) (int, error) {
 
 func (w *wireOf) isClosed() bool { return false }
 
-func (w *wireOf) receiveNow(b []byte) (int, error) {
+func (w *wireOf) receiveNow(b, _ []byte) (int, error) {
 	n := copy(b[:min(len(b), w.piece)], w.comes)
 	if w.comes = w.comes[n:]; n == 0 {
 		return 0, w.end

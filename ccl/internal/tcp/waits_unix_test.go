@@ -7,16 +7,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // TestWaitsWake: a wait of an hour for several streams ends with what any of them waits for, and with its end.
 func TestWaitsWake(t *testing.T) {
 	pair := func(t *testing.T) (a, b *Conn) {
-		ta, tb := connected(t)
-		a, err := newConn(ta)
-		require.NoError(t, err)
-		b, err = newConn(tb)
-		require.NoError(t, err)
+		a, b = wired(t, auth.Plain)
 		t.Cleanup(a.Abort)
 		t.Cleanup(b.Abort)
 		return a, b
