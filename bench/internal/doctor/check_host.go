@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 const mib = 1 << 20
@@ -72,7 +74,7 @@ func (e *exam) affinity() {
 		for _, core := range slices.Sorted(maps.Keys(alone)) {
 			if len(alone[core]) > 1 {
 				e.say("affinity", failure, "have the launcher bind each rank to cores of its own, or none: srun --cpu-bind=cores, mpiexec --cpu-bind depth, mpirun --bind-to none, bench -bind core",
-					"%s: ranks %s are all bound to core %d: each waits while another computes", f.Host, listed(alone[core]), core)
+					"%s: ranks %s are all bound to core %d: each waits while another computes", f.Host, strings.Join(prose.Names(alone[core], strconv.Itoa), ", "), core)
 				return
 			}
 		}
@@ -87,15 +89,6 @@ func (e *exam) affinity() {
 		}
 	}
 	e.say("affinity", ok, "", "no ranks share a core by force")
-}
-
-// listed is numbers for a line.
-func listed(n []int) string {
-	var s []string
-	for _, i := range n {
-		s = append(s, strconv.Itoa(i))
-	}
-	return strings.Join(s, ", ")
 }
 
 func (e *exam) hugePages() {

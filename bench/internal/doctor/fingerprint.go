@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -74,12 +75,9 @@ func fingerprint(root string, environ []string) map[string]string {
 
 // Differences are the lines that say how two fingerprints differ.
 func Differences(before, after map[string]string) (lines []string) {
-	keys := maps.Clone(before)
-	if keys == nil {
-		keys = map[string]string{}
-	}
-	maps.Copy(keys, after)
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
+	keys := slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))
+	slices.Sort(keys)
+	for _, k := range slices.Compact(keys) {
 		if a, b := before[k], after[k]; a != b {
 			lines = append(lines, fmt.Sprintf("%s: %s -> %s", k, orNone(a), orNone(b)))
 		}
@@ -87,12 +85,7 @@ func Differences(before, after map[string]string) (lines []string) {
 	return lines
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
+func orNone(s string) string { return cmp.Or(s, "none") }
 
 // word is the first line of a small file, without the space around it.
 func word(root, file string) string {
