@@ -19,7 +19,7 @@ func barriers(t *testing.T, ranks int, args []string, wait func(calls int, ctx c
 		if err := s.prepare(); err != nil {
 			return err
 		}
-		c, calls := named[float32]("barrier"), 0
+		c, calls := coll.Named[float32]("barrier"), 0
 		c.Run = func(ctx context.Context, comm *ccl.Comm, _ coll.Shape, _, _ []float32, _ ccl.Op) error {
 			calls++
 			return wait(calls, ctx, comm)

@@ -24,7 +24,7 @@ func TestPlantedErrors(t *testing.T) {
 						if err := s.prepare(); err != nil {
 							return err
 						}
-						c := named[float32](name)
+						c := coll.Named[float32](name)
 						run, at := c.Run, -1
 						c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []float32, op ccl.Op) error {
 							err := run(ctx, comm, sh, dst, src, op)

@@ -41,7 +41,9 @@ func sessions(t *testing.T, n int, o option.Options, body func(s *session) error
 			if j.errs[r] = s.begin(b, 0); j.errs[r] == nil {
 				j.errs[r] = body(s)
 			}
-			s.out.tail()
+			if r == 0 {
+				s.out.tail()
+			}
 			s.end()
 		})
 	}
@@ -70,7 +72,7 @@ func prepared(change func(s *session, c *coll.Collective[float32])) func(s *sess
 		if err := s.prepare(); err != nil {
 			return err
 		}
-		c := named[float32]("allreduce")
+		c := coll.Named[float32]("allreduce")
 		change(s, c)
 		return curve(s, c, ccl.Sum, -1)
 	}
@@ -137,7 +139,7 @@ func TestOverhead(t *testing.T) {
 			if err := s.prepare(); err != nil {
 				return err
 			}
-			c := named[float32]("allreduce")
+			c := coll.Named[float32]("allreduce")
 			c.Run = func(context.Context, *ccl.Comm, coll.Shape, []float32, []float32, ccl.Op) error { return nil }
 			empty := newTest(s, s.ctx, s.lanes[0], c, ccl.Sum, -1, 16, 64, false)
 			for range 50 {
@@ -162,7 +164,7 @@ func TestLoopAllocatesNothing(t *testing.T) {
 		if err := s.prepare(); err != nil {
 			return err
 		}
-		c := named[float32]("allreduce")
+		c := coll.Named[float32]("allreduce")
 		test := newTest(s, s.ctx, s.lanes[0], c, ccl.Sum, -1, 16, 64, false)
 		require.Zero(t, testing.AllocsPerRun(100, func() { test.loop(10) }))
 		return nil
@@ -256,7 +258,7 @@ func TestTarget(t *testing.T) {
 		if err := s.prepare(); err != nil {
 			return err
 		}
-		p := &loop[float32]{t: newTest(s, s.ctx, s.lanes[0], named[float32]("allreduce"), ccl.Sum, -1, 16, 64, false)}
+		p := &loop[float32]{t: newTest(s, s.ctx, s.lanes[0], coll.Named[float32]("allreduce"), ccl.Sum, -1, 16, 64, false)}
 		if s.world.Rank() == 0 {
 			loops = append(loops, p)
 		}

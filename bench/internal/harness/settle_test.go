@@ -55,11 +55,10 @@ func TestSmallSizesAreTimedForLong(t *testing.T) {
 // A machine whose threads wait for processors is said above the table, and in the file; one that is not, nowhere.
 func TestBusy(t *testing.T) {
 	j := sessions(t, 1, options(t), func(s *session) error {
-		if err := s.out.busy(busyShare-1, 0); err != nil {
-			return err
-		}
+		s.out.busy(busyShare-1, 0)
 		require.Empty(t, s.out.file.Busy)
-		return s.out.busy(340, 0)
+		s.out.busy(340, 0)
+		return nil
 	})
 	j.ok(t)
 	require.Equal(t, "# this machine is busy: the process of rank 0 waits for a processor 34 % of the time, so times are longer, and vary\n", j.out.String())

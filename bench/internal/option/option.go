@@ -352,7 +352,7 @@ func FitsHosts(hosts, units int, one, several string) error {
 }
 
 func stray(arg string) error {
-	if n := Nearest(squeeze(arg), collectiveNames()); n != "" {
+	if n := Nearest(squeeze(arg), coll.Names()); n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean -op %s?", arg, n)
 	}
 	if n := Nearest(arg, commandNames()); n == "help" {

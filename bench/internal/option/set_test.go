@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/coll"
 )
 
 func TestSpan(t *testing.T) {
@@ -25,7 +27,7 @@ func TestConflicts(t *testing.T) {
 		"-sizes 8 -b 4":            "-sizes and -b: the list has all sizes; leave one out",
 		"-n 5 -time 1s":            "-n and -time: the iterations are a number, or what fits a time; leave one out",
 		"-N 2 -for 1s":             "-N and -for: it goes on for a number of cycles, or for a time; leave one out",
-		"-plan ddp -op x":          "-op x: no such operation; there are " + strings.Join(collectiveNames(), " "),
+		"-plan ddp -op x":          "-op x: no such operation; there are " + strings.Join(coll.Names(), " "),
 		"-model resnet50":          "-model resnet50: it says whose step -plan replays; add -plan ddp, or write -sizes resnet50",
 		"-mem device":              "-mem device: the cpu backend works on host memory; name the one for your device with -backend",
 		"-device 1":                "-device: the cpu backend has no devices; name the one for yours with -backend, or leave it out",

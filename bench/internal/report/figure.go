@@ -39,17 +39,10 @@ func (f *figure) Page() template.HTML {
 		}
 		b.WriteString(`</p>`)
 	}
-	fmt.Fprintf(&b, `<svg%s viewBox="0 0 %g %g" role="img" aria-label="%s">%s</svg>`, f.class(), width, f.height, template.HTMLEscapeString(f.title), f.shapes)
+	fmt.Fprintf(&b, `<svg%s viewBox="0 0 %g %g" role="img" aria-label="%s">%s</svg>`, f.class, width, f.height, template.HTMLEscapeString(f.title), f.shapes)
 	fmt.Fprintf(&b, `<figcaption>%s <a class="save" download="%s.svg" href="data:image/svg+xml;base64,%s">save this figure</a></figcaption>`,
 		template.HTMLEscapeString(f.caption), f.name, base64.StdEncoding.EncodeToString([]byte(f.File())))
 	return template.HTML(b.String())
-}
-
-func (f *figure) class() string {
-	if f.isHeated {
-		return ` class="heat"`
-	}
-	return ""
 }
 
 // What surrounds the drawing in a file.
@@ -87,7 +80,7 @@ func (f *figure) File() string {
 	high := y + margin - lineHigh/2
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %[1]g %[2]g"%s role="img" aria-label="%s"><style>%s</style>`+
 		`<rect class="paper" width="100%%" height="100%%" style="fill: var(--bg)"/><text class="title" x="%g" y="28">%s</text><g transform="translate(0 %g)">%s</g>%s%s</svg>`+"\n",
-		width, high, f.class(), template.HTMLEscapeString(f.title), figureStyle, left, template.HTMLEscapeString(sentence(f.title)), above, f.shapes, legend.String(), caption.String())
+		width, high, f.class, template.HTMLEscapeString(f.title), figureStyle, left, template.HTMLEscapeString(sentence(f.title)), above, f.shapes, legend.String(), caption.String())
 	return b.String()
 }
 
