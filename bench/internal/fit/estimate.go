@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/model"
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/bench/internal/report"
 )
 
@@ -90,10 +91,7 @@ func (j *job) write(w io.Writer) {
 		fmt.Fprintf(w, "%10s  %18s  %18s\n", scheme, ms(in, j.ppn), ms(all, n))
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.all, b.all) })
-	var order []string
-	for _, r := range rows {
-		order = append(order, r.name)
-	}
+	order := prose.Names(rows, func(r row) string { return r.name })
 	fmt.Fprintf(w, "# Cheapest first over all ranks: %s. They do not save the same memory: see the scheme's line in docs/bench-flags.md.\n# %s\n", strings.Join(order, ", "), j.advice())
 }
 
@@ -234,10 +232,7 @@ func readLink(s string) (link, error) {
 // moved the data: memory, or a library that does not tell. It is enough to predict the
 // same kind of call on the same ranks. Its beta is 0 where the times follow no line.
 func effective(f *report.File, op string) (link, bool) {
-	n := f.Config.GroupRanks
-	if n == 0 {
-		n = f.Config.Ranks
-	}
+	n := cmp.Or(f.Config.GroupRanks, f.Config.Ranks)
 	shape, known := shapeOf(op, "ring", n, n)
 	if !known || n < 2 {
 		return link{}, false
