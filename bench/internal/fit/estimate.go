@@ -31,22 +31,18 @@ type job struct {
 // cost is what a call takes on n ranks over one kind of link, by the best algorithm of
 // those that everybody has.
 func (k link) cost(c model.Call, n, elem int) float64 {
-	bytes := float64(c.Elements * elem)
 	best := math.Inf(1)
-	for _, algorithm := range []string{"ring", "halving", "doubling", "pairwise", "direct"} {
-		switch {
-		case algorithm == "direct" && c.Op != "sendrecv", algorithm == "pairwise" && c.Op != "alltoall",
-			c.Op == "alltoall" && algorithm != "pairwise", algorithm == "doubling" && c.Op != "allreduce":
-			continue
-		}
-		if s, known := shapeOf(c.Op, algorithm, n, n); known {
-			if c.Op == "sendrecv" {
-				s = Shape{1, 1, 1}
-			}
-			best = min(best, s.Messages*k.alpha+s.Volume*bytes*k.beta)
-		}
+	for _, algorithm := range algorithms[c.Op] {
+		s, _ := shapeOf(c.Op, algorithm, n, n)
+		best = min(best, s.Messages*k.alpha+s.Volume*float64(c.Elements*elem)*k.beta)
 	}
 	return best
+}
+
+// algorithms are those of each operation of a step.
+var algorithms = map[string][]string{
+	"allreduce": {"ring", "halving", "doubling"}, "reducescatter": {"ring", "halving"}, "allgather": {"ring", "halving"},
+	"alltoall": {"pairwise"}, "sendrecv": {""},
 }
 
 // step is what one training step's calls take on n ranks, in microseconds.

@@ -69,7 +69,8 @@ func TestPageSavesFigures(t *testing.T) {
 	for i, m := range saved {
 		text, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(m[2], "&#43;", "+"))
 		require.NoError(t, err)
-		require.Equal(t, figures[i].File(), string(text))
+		file, _ := figures[i].File()
+		require.Equal(t, file, string(text))
 		require.Equal(t, figures[i].name+".svg", m[1])
 	}
 }
