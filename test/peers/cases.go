@@ -60,9 +60,7 @@ func (c *testCase) inPlace() string {
 	return "0"
 }
 
-func (c *testCase) operations() []string {
-	return strings.Fields(c.ops)
-}
+func (c *testCase) operations() []string { return strings.Fields(c.ops) }
 
 const (
 	kib = 1 << 10
