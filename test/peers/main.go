@@ -98,7 +98,7 @@ func run() error {
 			fmt.Fprintf(os.Stderr, "peers: %s left out: it takes %d cores, and %d are here\n", chosen[i].name, chosen[i].cores, n)
 			continue
 		}
-		if chosen[i].ours.command(b, chosen[i].ranks) == nil {
+		if !b.has(chosen[i].ours) {
 			fmt.Fprintf(os.Stderr, "peers: %s left out: what it needs is missing\n", chosen[i].name)
 			continue
 		}
