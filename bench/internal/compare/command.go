@@ -102,7 +102,7 @@ func (seen runs) load(names string, side int, stderr io.Writer) (files []*report
 			paths = []string{pattern}
 		}
 		for _, path := range paths {
-			f, sum, err := report.LoadSum(path)
+			f, sum, err := report.Load(path)
 			if err != nil {
 				return nil, err
 			}

@@ -39,7 +39,7 @@ func Command(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return sub.Complain(option.BadUsage, fmt.Errorf("-extrapolate %s: %w", *to, err))
 	}
-	f, err := report.Load(sub.Operands[0])
+	f, _, err := report.Load(sub.Operands[0])
 	if err != nil {
 		return sub.Complain(option.Failed, err)
 	}

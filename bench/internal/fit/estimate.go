@@ -199,7 +199,7 @@ func readLink(s string) (link, error) {
 		}
 		return link{}, fmt.Errorf("%s: %w", s, errLink)
 	}
-	f, err := report.Load(s)
+	f, _, err := report.Load(s)
 	switch {
 	case err != nil && numeric.MatchString(s):
 		return link{}, fmt.Errorf("%s: %w", s, errLink)

@@ -229,7 +229,7 @@ func long(arg string) (opt theirOption, err error) {
 		return opt, fmt.Errorf("--%s: that may be %s; write more of it", name, strings.Join(names, " or "))
 	}
 	names = prose.Names(aliases, func(a alias) string { return a.long })
-	return opt, unknown("--"+name, "option", near("--", name, names), "-h lists them")
+	return opt, unknown("--", name, "option", names, "-h lists them")
 }
 
 // short reads -x, with its value behind it or apart.

@@ -152,7 +152,7 @@ func (s *Sub) parse(args []string) error {
 		case f == nil:
 			var known []string
 			s.VisitAll(func(f *goflag.Flag) { known = append(known, f.Name) })
-			return unknown("-"+name, "flag", near("-", name, known), "-h lists them")
+			return unknown("-", name, "flag", known, "-h lists them")
 		}
 		args = args[1:]
 		switch {

@@ -14,7 +14,7 @@ import (
 
 // Files of nccl-tests and of the layout before are read.
 func TestOtherLayouts(t *testing.T) {
-	f, err := Load("testdata/nccl-tests-3.json")
+	f, _, err := Load("testdata/nccl-tests-3.json")
 	require.NoError(t, err)
 	require.Equal(t, 22809, f.NCCL)
 	require.Equal(t, 2, f.Config.Ranks)
@@ -33,7 +33,7 @@ func TestOtherLayouts(t *testing.T) {
 	require.Equal(t, Verdict{1, false}, f.OutOfBounds)
 	require.Equal(t, "unchecked", f.Average.OK)
 
-	f, err = Load("testdata/goccl-bench-1.json")
+	f, _, err = Load("testdata/goccl-bench-1.json")
 	require.NoError(t, err)
 	require.Equal(t, oldSchema, f.Schema)
 	require.Equal(t, "0.2.0", f.Goccl)
