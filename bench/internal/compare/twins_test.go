@@ -190,6 +190,8 @@ func TestTwinsInTurns(t *testing.T) {
 		require.NoError(t, err)
 		if v := r.verdict(); v != noChange && v != cannotTell {
 			alarms++
+		} else {
+			require.False(t, r.outcome().worse)
 		}
 	}
 	t.Logf("%d of %d", alarms, trials)

@@ -15,10 +15,7 @@ import (
 func barriers(t *testing.T, ranks int, args []string, wait func(calls int, ctx context.Context, c *ccl.Comm) error) *job {
 	o, err := option.Parse(append([]string{"-op", "barrier", "-b", "64", "-e", "64", "-n", "2"}, args...))
 	require.NoError(t, err)
-	return sessions(t, ranks, o, func(s *session) error {
-		if err := s.prepare(); err != nil {
-			return err
-		}
+	return ready(t, ranks, o, func(s *session) error {
 		c, calls := coll.Named[float32]("barrier"), 0
 		c.Run = func(ctx context.Context, comm *ccl.Comm, _ coll.Shape, _, _ []float32, _ ccl.Op) error {
 			calls++

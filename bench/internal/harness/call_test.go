@@ -14,10 +14,7 @@ import (
 // An all-reduce in place says that it is, for which a Queue has a shorter way; other calls name
 // both buffers.
 func TestSource(t *testing.T) {
-	sessions(t, 2, options(t), func(s *session) error {
-		if err := s.prepare(); err != nil {
-			return err
-		}
+	ready(t, 2, options(t), func(s *session) error {
 		for _, tc := range []struct {
 			op            string
 			inPlace, says bool
@@ -33,10 +30,7 @@ func TestSource(t *testing.T) {
 // nothing is launched the device may come to its first event when the last call was made.
 func TestTimeOnDevice(t *testing.T) {
 	const calls = 100
-	sessions(t, 1, options(t), func(s *session) error {
-		if err := s.prepare(); err != nil {
-			return err
-		}
+	ready(t, 1, options(t), func(s *session) error {
 		nothing := func() error { return nil }
 		for _, says := range []time.Duration{1, time.Hour} {
 			s.dev = &engine.Device{Clock: engine.Clock{Start: nothing, Stop: nothing, Took: func() (time.Duration, error) { return says, nil }}}

@@ -20,10 +20,7 @@ func TestPlantedErrors(t *testing.T) {
 			for _, input := range []bool{false, true} {
 				for root := range 2 { // the victim, and another
 					planted := 0
-					j := sessions(t, ranks, options(t, "-op", name), func(s *session) error {
-						if err := s.prepare(); err != nil {
-							return err
-						}
+					j := ready(t, ranks, options(t, "-op", name), func(s *session) error {
 						c := coll.Named[float32](name)
 						run, at := c.Run, -1
 						c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []float32, op ccl.Op) error {

@@ -17,12 +17,7 @@ func TestSettle(t *testing.T) {
 	for _, args := range [][]string{{"-op", "alltoallv"}, {"-op", "barrier"}, {"-op", "broadcast", "-r", "all"}, {"-d", "f8e4m3"},
 		{"-m", "3"}, {"-z", "0"}, {"-rotate", "2"}, {"-b", "0", "-e", "0"}} {
 		o := options(t, append(args, "-n", "2")...)
-		sessions(t, 3, o, func(s *session) error {
-			if err := s.prepare(); err != nil {
-				return err
-			}
-			return s.settle()
-		}).ok(t)
+		ready(t, 3, o, (*session).settle).ok(t)
 	}
 }
 

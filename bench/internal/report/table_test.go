@@ -2,8 +2,6 @@ package report
 
 import (
 	"math"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -46,32 +44,6 @@ func TestLayout(t *testing.T) {
 		s.Add(&r)
 	}
 	require.Equal(t, golden, table+s.Foot("all_reduce_perf"))
-}
-
-// A parser written for nccl-tests' output reads ours.
-var line = regexp.MustCompile(`^ *(\d+) +(\d+) +(\w+) +(\w+) +(-?\d+)` +
-	strings.Repeat(` +([\d.e+]+) +([\d.e+]+) +([\d.e+]+|n/a) +([\d.e+]+|N/A)`, 2) + `$`)
-
-func TestIndependentParser(t *testing.T) {
-	found := 0
-	for _, l := range strings.Split(golden, "\n") {
-		if l == "" || l[0] == '#' {
-			continue
-		}
-		m := line.FindStringSubmatch(l)
-		require.NotNil(t, m, l)
-		r := goldenRows()[found]
-		require.Equal(t, strconv.Itoa(r.Size), m[1])
-		require.Equal(t, strconv.Itoa(r.Count), m[2])
-		require.Equal(t, r.Type, m[3])
-		require.Equal(t, r.Redop, m[4])
-		require.Equal(t, strconv.Itoa(r.Root), m[5])
-		us, err := strconv.ParseFloat(m[10], 64)
-		require.NoError(t, err)
-		require.InDelta(t, r.InPlace.Time, us, 0.05)
-		found++
-	}
-	require.Equal(t, 3, found)
 }
 
 // Each name of the head ends in the column where the rows' numbers end.
