@@ -52,7 +52,7 @@ func (e *exam) ofHost(host string) []*facts {
 var checks = []func(*exam){
 	(*exam).launch, (*exam).nodes, (*exam).program, (*exam).kernels, (*exam).mpi, (*exam).worlds, (*exam).vendors, (*exam).deviceCount,
 	(*exam).names, (*exam).named, (*exam).network, (*exam).shm, (*exam).memlock, (*exam).files,
-	(*exam).affinity, (*exam).hugePages, (*exam).frequency, (*exam).quota, (*exam).load, (*exam).unreadable, (*exam).differing, (*exam).harmful,
+	(*exam).affinity, (*exam).modes, (*exam).quota, (*exam).load, (*exam).unreadable, (*exam).differing, (*exam).harmful,
 	(*exam).logged, (*exam).spares,
 }
 

@@ -91,22 +91,18 @@ func (e *exam) affinity() {
 	e.say("affinity", ok, "", "no ranks share a core by force")
 }
 
-func (e *exam) hugePages() {
-	e.everywhere("huge pages", "huge pages", func(v string) (string, string) {
-		if v == "never" {
-			return "transparent huge pages are off: large buffers cost more to touch", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (root)"
-		}
-		return "", ""
-	})
-}
-
-func (e *exam) frequency() {
-	e.everywhere("frequency", "governor", func(v string) (string, string) {
-		if v == "powersave" {
-			return "the cores' frequency follows the load (powersave): small sizes vary", "cpupower frequency-set -g performance (root)"
-		}
-		return "", ""
-	})
+func (e *exam) modes() {
+	for _, m := range []struct{ check, key, bad, text, remedy string }{
+		{"huge pages", "huge pages", "never", "transparent huge pages are off: large buffers cost more to touch", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (root)"},
+		{"frequency", "governor", "powersave", "the cores' frequency follows the load (powersave): small sizes vary", "cpupower frequency-set -g performance (root)"},
+	} {
+		e.everywhere(m.check, m.key, func(v string) (string, string) {
+			if v == m.bad {
+				return m.text, m.remedy
+			}
+			return "", ""
+		})
+	}
 }
 
 func (e *exam) quota() {

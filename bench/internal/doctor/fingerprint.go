@@ -36,10 +36,12 @@ func fingerprint(root string, environ []string) map[string]string {
 		"memory": fmt.Sprintf("%d GiB", (machine.Memory(root)+1<<29)>>30),
 	}
 	for name, file := range map[string]string{
-		"kernel":    "/proc/sys/kernel/osrelease",
-		"governor":  "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-		"turbo off": "/sys/devices/system/cpu/intel_pstate/no_turbo",
-		"cgroup":    "/sys/fs/cgroup/cpu.max",
+		"kernel":        "/proc/sys/kernel/osrelease",
+		"governor":      "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+		"turbo off":     "/sys/devices/system/cpu/intel_pstate/no_turbo",
+		"cgroup":        "/sys/fs/cgroup/cpu.max",
+		"driver NVIDIA": "/sys/module/nvidia/version",
+		"driver AMD":    "/sys/module/amdgpu/version",
 	} {
 		if v := word(root, file); v != "" {
 			f[name] = v
@@ -50,11 +52,6 @@ func fingerprint(root string, environ []string) map[string]string {
 	}
 	for vendor, n := range machine.Devices(root) {
 		f["devices "+vendor] = strconv.Itoa(n)
-	}
-	for name, file := range map[string]string{"driver NVIDIA": "/sys/module/nvidia/version", "driver AMD": "/sys/module/amdgpu/version"} {
-		if v := word(root, file); v != "" {
-			f[name] = v
-		}
 	}
 	for _, l := range libraries(root, getenvOf(environ)) {
 		f["library "+l.Name] = l.Version

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/launch"
@@ -32,16 +33,11 @@ func (p *plan) run(ctx context.Context, args []string) int {
 	defer done()
 	errs := make([]error, len(ranks))
 	status := make([]int, len(ranks))
-	finished := make(chan int)
+	var all sync.WaitGroup
 	for i, b := range ranks {
-		go func() {
-			status[i], errs[i] = p.rank(ctx, b, joined, args)
-			finished <- i
-		}()
+		all.Go(func() { status[i], errs[i] = p.rank(ctx, b, joined, args) })
 	}
-	for range ranks {
-		<-finished
-	}
+	all.Wait()
 	slices.SortStableFunc(errs, func(a, b error) int { return weight(b) - weight(a) })
 	if errs[0] != nil {
 		return p.end(ctx, errs[0])

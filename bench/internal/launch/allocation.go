@@ -78,18 +78,15 @@ func fromSlurm(getenv func(string) string) (*Allocation, error) {
 		{[]string{"SLURM_NTASKS", "SLURM_NPROCS"}, &a.Ranks},
 		{[]string{"SLURM_CPUS_PER_TASK"}, &a.Cores},
 	} {
-		for _, name := range v.names {
-			s := getenv(name)
-			if s == "" {
-				continue
-			}
-			n, err := strconv.Atoi(s)
-			if err != nil || n < 1 {
-				return nil, fmt.Errorf("%s=%.64q is not a number of at least 1: does this environment come from Slurm? (-launcher local runs on this machine alone)", name, s)
-			}
-			*v.to = n
-			break
+		i := slices.IndexFunc(v.names, func(name string) bool { return getenv(name) != "" })
+		if i < 0 {
+			continue
 		}
+		n, err := strconv.Atoi(getenv(v.names[i]))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%s=%.64q is not a number of at least 1: does this environment come from Slurm? (-launcher local runs on this machine alone)", v.names[i], getenv(v.names[i]))
+		}
+		*v.to = n
 	}
 	if a.Nodes == 0 {
 		return nil, fmt.Errorf("SLURM_JOB_ID is set, but SLURM_JOB_NUM_NODES is not: does this environment come from Slurm? (-launcher local runs on this machine alone)")
