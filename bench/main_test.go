@@ -56,6 +56,14 @@ func bench(t *testing.T, env []string, args ...string) (stdout, stderr string, s
 	return started(t, env, program, args...)
 }
 
+// well is what it prints where all is.
+func well(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	out, errs, status := bench(t, env, args...)
+	require.Zero(t, status, errs)
+	return out
+}
+
 // started runs a program in the same way.
 func started(t *testing.T, env []string, file string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
@@ -147,8 +155,7 @@ func TestHelp(t *testing.T) {
 		"version":      "bench of goccl 0.",
 		"-np 2 --help": "Flags, the most used:",
 	} {
-		out, errs, status := bench(t, nil, strings.Fields(args)...)
-		require.Zero(t, status, "%s: %s", args, errs)
+		out := well(t, nil, strings.Fields(args)...)
 		require.Contains(t, out, want, args)
 	}
 }
@@ -252,8 +259,7 @@ func TestNothingMeasured(t *testing.T) {
 }
 
 func TestLaunch(t *testing.T) {
-	out, errs, status := bench(t, nil, "launch", "-np", "3", "-hosts", "2", "--", hello)
-	require.Zero(t, status, errs)
+	out := well(t, nil, "launch", "-np", "3", "-hosts", "2", "--", hello)
 	for _, want := range []string{"rank 0 of 3", "rank 1 of 3", "rank 2 of 3", "the ranks add up to 3"} {
 		require.Contains(t, out, want)
 	}

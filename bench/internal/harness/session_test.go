@@ -51,11 +51,12 @@ func sessions(t *testing.T, n int, o option.Options, body func(s *session) error
 	return j
 }
 
-func (j *job) ok(t *testing.T) {
+func (j *job) ok(t *testing.T) *job {
 	t.Helper()
 	for r, err := range j.errs {
 		require.NoError(t, err, "rank %d", r)
 	}
+	return j
 }
 
 // options are quick ones, of the flags that are given.
@@ -101,8 +102,7 @@ func TestPlantedWrongResult(t *testing.T) {
 			dst[17] += 4
 		}
 		return err
-	})
-	j.ok(t)
+	}).ok(t)
 	require.Len(t, j.file.Results, 1)
 	require.Equal(t, int64(1), *j.file.Results[0].OutOfPlace.Wrong)
 	require.Equal(t, int64(0), *j.file.Results[0].InPlace.Wrong)
@@ -142,7 +142,7 @@ func TestOverhead(t *testing.T) {
 	}
 	for _, args := range [][]string{nil, {"-rotate", "4"}} {
 		least := math.Inf(1)
-		j := ready(t, 1, options(t, args...), func(s *session) error {
+		ready(t, 1, options(t, args...), func(s *session) error {
 			c := coll.Named[float32]("allreduce")
 			c.Run = func(context.Context, *ccl.Comm, coll.Shape, []float32, []float32, ccl.Op) error { return nil }
 			empty := newTest(s, s.ctx, s.lanes[0], c, ccl.Sum, -1, 16, 64, false)
@@ -154,8 +154,7 @@ func TestOverhead(t *testing.T) {
 				least = min(least, float64(took.Nanoseconds())/n)
 			}
 			return nil
-		})
-		j.ok(t)
+		}).ok(t)
 		t.Logf("%v: %.1f ns", args, least)
 		require.Less(t, least, most)
 	}
@@ -164,13 +163,12 @@ func TestOverhead(t *testing.T) {
 // No iteration allocates.
 func TestLoopAllocatesNothing(t *testing.T) {
 	o := options(t, "-rotate", "3")
-	j := ready(t, 1, o, func(s *session) error {
+	ready(t, 1, o, func(s *session) error {
 		c := coll.Named[float32]("allreduce")
 		test := newTest(s, s.ctx, s.lanes[0], c, ccl.Sum, -1, 16, 64, false)
 		require.Zero(t, testing.AllocsPerRun(100, func() { test.loop(10) }))
 		return nil
-	})
-	j.ok(t)
+	}).ok(t)
 }
 
 // What the flags ask for is in the rows.
@@ -235,8 +233,7 @@ func TestRows(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j := sessions(t, tc.ranks, options(t, tc.args...), (*session).run)
-			j.ok(t)
+			j := sessions(t, tc.ranks, options(t, tc.args...), (*session).run).ok(t)
 			require.Empty(t, j.err.String())
 			require.NotEmpty(t, j.file.Results)
 			for _, r := range j.file.Results {
@@ -255,36 +252,33 @@ func TestTarget(t *testing.T) {
 	o, err := option.Parse([]string{"-b", "64", "-e", "64", "-time", "20ms"})
 	require.NoError(t, err)
 	var loops []*loop[float32]
-	j := ready(t, 2, o, func(s *session) error {
+	ready(t, 2, o, func(s *session) error {
 		p := &loop[float32]{t: newTest(s, s.ctx, s.lanes[0], coll.Named[float32]("allreduce"), ccl.Sum, -1, 16, 64, false)}
 		if s.world.Rank() == 0 {
 			loops = append(loops, p)
 		}
 		return timed(s, []*loop[float32]{p})
-	})
-	j.ok(t)
+	}).ok(t)
 	require.GreaterOrEqual(t, loops[0].iters, 20)
 	require.GreaterOrEqual(t, loops[0].took, 10*time.Millisecond)
 }
 
 func TestStartup(t *testing.T) {
 	o := options(t, "-backend", "cpu,cpu", "-split", "div:1")
-	j := sessions(t, 2, o, func(s *session) error {
+	sessions(t, 2, o, func(s *session) error {
 		require.Contains(t, s.startup.Comms, "cpu")
 		require.Positive(t, s.startup.Comms["cpu"])
 		require.Positive(t, s.startup.Split)
 		require.Equal(t, 1, s.ranks())
 		return nil
-	})
-	j.ok(t)
+	}).ok(t)
 }
 
 func TestStep(t *testing.T) {
 	for _, args := range [][]string{{"-plan", "ddp", "-model", "resnet50", "-d", "bf16"}, {"-plan", "zero3", "-model", "resnet50", "-d", "half"}} {
 		o, err := option.Parse(append(args, "-n", "1"))
 		require.NoError(t, err)
-		j := sessions(t, 2, o, (*session).run)
-		j.ok(t)
+		j := sessions(t, 2, o, (*session).run).ok(t)
 		require.NotNil(t, j.file.Step)
 		require.Equal(t, o.Plan, j.file.Step.Scheme)
 		calls := 0

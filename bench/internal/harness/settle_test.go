@@ -38,8 +38,7 @@ func TestSettleEndsInTime(t *testing.T) {
 func TestSmallSizesAreTimedForLong(t *testing.T) {
 	o, err := option.Parse([]string{"-sizes", "8,64,64,65"})
 	require.NoError(t, err)
-	j := sessions(t, 2, o, (*session).run)
-	j.ok(t)
+	j := sessions(t, 2, o, (*session).run).ok(t)
 	require.Len(t, j.file.Results, 4)
 	for _, r := range j.file.Results {
 		require.GreaterOrEqual(t, time.Duration(float64(r.Iterations)*r.OutOfPlace.TimeMax*1e3), o.Long()*9/10, "%d bytes", r.Size)
@@ -54,8 +53,7 @@ func TestBusy(t *testing.T) {
 		require.Empty(t, s.out.file.Busy)
 		s.out.busy(340, 0)
 		return nil
-	})
-	j.ok(t)
+	}).ok(t)
 	require.Equal(t, "# this machine is busy: the process of rank 0 waits for a processor 34 % of the time, so times are longer, and vary\n", j.out.String())
 	require.Equal(t, strings.TrimSuffix(j.out.String(), "\n"), "# "+j.file.Busy)
 }
