@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/stat"
 )
 
 var firstPairs = flag.Int("first", 0, "so many pairs of runs in TestFirstRows, and hold them to its promise: for a quiet machine")
@@ -37,8 +39,7 @@ func TestFirstRows(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "out.json")
 	run := func(args ...string) []row {
-		_, errs, status := bench(t, nil, append(args, "-op", "allreduce", "-J", file)...)
-		require.Zero(t, status, errs)
+		well(t, nil, append(args, "-op", "allreduce", "-J", file)...)
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		var f struct {
@@ -61,7 +62,7 @@ func TestFirstRows(t *testing.T) {
 	}
 	require.ElementsMatch(t, slices.Collect(maps.Keys(times[0])), slices.Collect(maps.Keys(times[1])))
 	for _, key := range slices.Sorted(maps.Keys(times[1])) {
-		quick, long := median(times[0][key]), median(times[1][key])
+		quick, long := stat.Median(times[0][key]), stat.Median(times[1][key])
 		t.Logf("%s %9.3f us by default, %9.3f with -time 15ms, ratio %.3f", key, quick, long, quick/long)
 		if math.Abs(quick/long-1) > 0.15 && *firstPairs > 0 {
 			t.Errorf("%s: the medians differ by more than 15 %%: is the machine quiet?", key)
@@ -73,9 +74,4 @@ func TestFirstRows(t *testing.T) {
 	began := time.Now()
 	run()
 	require.LessOrEqual(t, time.Since(began), 10*time.Second, "a default run of the curve")
-}
-
-func median(x []float64) float64 {
-	s := slices.Sorted(slices.Values(x))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }

@@ -18,12 +18,9 @@ import (
 // onFake gives a function that runs bench, with every engine, on the fake library.
 func onFake(t *testing.T) func(env []string, args ...string) (out, errs string, status int) {
 	t.Helper()
-	built, fakes := whole(t), append(fake.Env(fake.Library(t)), "FAKE_DEVICES=2")
+	file, fakes := whole(t), append(fake.Env(fake.Library(t)), "FAKE_DEVICES=2")
 	return func(env []string, args ...string) (string, string, int) {
-		plain := program
-		program = built
-		defer func() { program = plain }()
-		return bench(t, slices.Concat(env, fakes), args...)
+		return started(t, slices.Concat(env, fakes), file, args...)
 	}
 }
 

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -54,8 +53,22 @@ func build(out, pkg string) bool {
 // bench runs it under no launcher but what env says.
 func bench(t *testing.T, env []string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
+	return started(t, env, program, args...)
+}
+
+// well is what it prints where all is.
+func well(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	out, errs, status := bench(t, env, args...)
+	require.Zero(t, status, errs)
+	return out
+}
+
+// started runs a program in the same way.
+func started(t *testing.T, env []string, file string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd := exec.CommandContext(t.Context(), file, args...)
 	cmd.Env = append(clean(), env...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -101,6 +114,19 @@ func TestBadInput(t *testing.T) {
 		{"", []string{"RANK=0"}, "WORLD_SIZE"},
 		{"", []string{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "RANK=1", "WORLD_SIZE=3"}, "GOCCL_LAUNCHER"},
 		{"launch -np 2", nil, "it needs a program"},
+		{"compar a b", nil, "did you mean bench compare?"},
+		{"allredcue", nil, "did you mean -op allreduce?"},
+		{"-hmtl x", nil, "did you mean -html?"},
+		{"-max-p9 3us", nil, "did you mean -max-p99?"},
+		{"-plan zero4", nil, "did you mean zero1?"},
+		{"-sizes 8,gpt2-xk", nil, "did you mean gpt2-xl?"},
+		{"-backend ncll", nil, "did you mean nccl?"},
+		{"-split nod", nil, "groups are node (a host each)"},
+		{"-mem devcie", nil, "did you mean device?"},
+		{"fit -extrapolat 3 x.json", nil, "did you mean -extrapolate?"},
+		{"-for ever", nil, "a time is a number and a unit"},
+		{"help nonsense", nil, "bench: help nonsense: no such command; there are ab compare fit plan trace doctor launch help version\n"},
+		{"help comapre", nil, "bench: help comapre: no such command; did you mean compare? There are ab "},
 	} {
 		t.Run(tc.args+strings.Join(tc.env, " "), func(t *testing.T) {
 			out, errs, status := bench(t, tc.env, strings.Fields(tc.args)...)
@@ -129,8 +155,7 @@ func TestHelp(t *testing.T) {
 		"version":      "bench of goccl 0.",
 		"-np 2 --help": "Flags, the most used:",
 	} {
-		out, errs, status := bench(t, nil, strings.Fields(args)...)
-		require.Zero(t, status, "%s: %s", args, errs)
+		out := well(t, nil, strings.Fields(args)...)
 		require.Contains(t, out, want, args)
 	}
 }
@@ -177,41 +202,6 @@ func TestRuns(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestJSONFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out.json")
-	_, errs, status := bench(t, []string{"GOCCL_TEST_TOKEN=hidden"}, "-np", "2", "-e", "64", "-J", path)
-	require.Zero(t, status, errs)
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NotContains(t, string(b), "hidden")
-	require.NotContains(t, string(b), "SECRET")
-	var f struct {
-		Goccl   struct{ Schema string }
-		Config  struct{ Devices []struct{ Rank int } }
-		Results []struct {
-			Size  int
-			Goccl struct{ Op string }
-		}
-	}
-	require.NoError(t, json.Unmarshal(b, &f))
-	require.Equal(t, "goccl-bench/2", f.Goccl.Schema)
-	require.Len(t, f.Config.Devices, 2)
-	require.Len(t, f.Results, 4)
-	require.Equal(t, "allreduce", f.Results[3].Goccl.Op)
-	require.Equal(t, 64, f.Results[3].Size)
-}
-
-// A full disk costs the file, not the table.
-func TestFullDisk(t *testing.T) {
-	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("needs /dev/full")
-	}
-	out, errs, status := bench(t, nil, "-np", "2", "-e", "64", "-J", "/dev/full")
-	require.Equal(t, 1, status)
-	require.Contains(t, out, "# Out of bounds values : 0 OK")
-	require.Equal(t, "bench: -J /dev/full: the results could not be written: no space left on device\n", errs)
 }
 
 // Why ranks do not find each other is said by the rank that knows, in GOCCL_BOOT_TIMEOUT, also where it is the only one.
@@ -269,8 +259,7 @@ func TestNothingMeasured(t *testing.T) {
 }
 
 func TestLaunch(t *testing.T) {
-	out, errs, status := bench(t, nil, "launch", "-np", "3", "-hosts", "2", "--", hello)
-	require.Zero(t, status, errs)
+	out := well(t, nil, "launch", "-np", "3", "-hosts", "2", "--", hello)
 	for _, want := range []string{"rank 0 of 3", "rank 1 of 3", "rank 2 of 3", "the ranks add up to 3"} {
 		require.Contains(t, out, want)
 	}

@@ -1,10 +1,7 @@
 package main_test
 
 import (
-	"bytes"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,15 +17,7 @@ func theirs(t *testing.T, env []string, name string, args ...string) (stdout, st
 		link += ".exe" // Windows: links take a privilege, and programs a suffix
 		require.NoError(t, os.Link(program, link))
 	}
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), link, args...)
-	cmd.Env = append(clean(), env...)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	return started(t, env, link, args...)
 }
 
 // By a name of nccl-tests bench is that program, in the ranks that it starts as well.

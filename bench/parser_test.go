@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // This is a parser of nccl-tests' tables, written from the description of their layout
@@ -108,16 +107,4 @@ func parseLine(line string, columns []int, half int, stamps bool) (l tableLine, 
 		}
 	}
 	return l, err
-}
-
-// What reads tables must not fall over what is none.
-func FuzzTable(f *testing.F) {
-	f.Add("           8             2     float     sum      -1     0.31    0.21    0.21       0     0.36    0.18    0.18       0\n# Out of bounds values : 0 OK\n", false, false)
-	f.Add("#  Rank  0\n# Avg bus bandwidth    : x", true, true)
-	f.Fuzz(func(t *testing.T, out string, iterations, stamps bool) {
-		table, err := parse(out, iterations, stamps)
-		if err == nil && len(table.lines) > strings.Count(out, "\n")+1 {
-			t.Fatal("more lines than there are")
-		}
-	})
 }

@@ -32,8 +32,7 @@ func TestTableParses(t *testing.T) {
 		{"-np 1 -t 4 -split mod:2 -b 64 -e 64 -op reduce -r 1 -o max -d half", false, false, 1, 4},
 	} {
 		t.Run(tc.args, func(t *testing.T) {
-			out, errs, status := bench(t, nil, strings.Fields(tc.args)...)
-			require.Zero(t, status, errs)
+			out := well(t, nil, strings.Fields(tc.args)...)
 			table, err := parse(out, tc.iterations, tc.stamps)
 			require.NoError(t, err, out)
 			require.Len(t, table.lines, tc.lines)
@@ -71,8 +70,7 @@ func TestJSONSchema(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "out.json")
-			_, errs, status := bench(t, nil, append(strings.Fields(args), "-J", path)...)
-			require.Zero(t, status, errs)
+			well(t, nil, append(strings.Fields(args), "-J", path)...)
 			b, err := os.ReadFile(path)
 			require.NoError(t, err)
 			v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
@@ -157,16 +155,14 @@ func TestJSONToStandardOutput(t *testing.T) {
 	require.Len(t, run.Results, 2)
 	require.Contains(t, errs, "# Avg bus bandwidth")
 	require.NoFileExists(t, "-")
-	out, errs, status = bench(t, nil, strings.Fields("-np 1 -t 2 -b 64 -e 64 -q -csv -")...)
-	require.Zero(t, status, errs)
+	out = well(t, nil, strings.Fields("-np 1 -t 2 -b 64 -e 64 -q -csv -")...)
 	require.True(t, strings.HasPrefix(out, "op,size_bytes,"), out)
 	require.Equal(t, 3, strings.Count(out, "\n"), out)
 }
 
 // A collective of which nothing can be measured has no heading: the reason is below.
 func TestNoHeadingWithoutRows(t *testing.T) {
-	out, errs, status := bench(t, nil, strings.Fields("-np 2 -b 64 -e 64 -op broadcast,allreduce,allgather -d f8e4m3 -q")...)
-	require.Zero(t, status, errs)
+	out := well(t, nil, strings.Fields("-np 2 -b 64 -e 64 -op broadcast,allreduce,allgather -d f8e4m3 -q")...)
 	require.Contains(t, out, "# broadcast\n")
 	require.Contains(t, out, "# allgather\n")
 	require.NotContains(t, out, "# allreduce\n")
@@ -207,8 +203,7 @@ func TestHTMLInABrowser(t *testing.T) {
 	}
 	dir := t.TempDir()
 	page := filepath.Join(dir, "report.html")
-	_, errs, status := bench(t, nil, "-np", "2", "-op", "allreduce,broadcast", "-e", "1M", "-html", page, "-svg", filepath.Join(dir, "figures"), "-png", filepath.Join(dir, "figures"))
-	require.Zero(t, status, errs)
+	well(t, nil, "-np", "2", "-op", "allreduce,broadcast", "-e", "1M", "-html", page, "-svg", filepath.Join(dir, "figures"), "-png", filepath.Join(dir, "figures"))
 	var dom, log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
 		"--user-data-dir="+filepath.Join(dir, "profile"), "--enable-logging=stderr", "--v=0", "--window-size=400,800", "--dump-dom", "file://"+page)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -210,24 +211,20 @@ func choice(v Var, words ...string) *Value[string] {
 		takes = strings.Join(words, " or ")
 	}
 	return add(v, takes, "", func(s string) (string, error) {
-		for _, w := range words {
-			if s == w {
-				return s, nil
-			}
+		if !slices.Contains(words, s) {
+			return "", errTakes
 		}
-		return "", errTakes
+		return s, nil
 	})
 }
 
 // All returns the registry, in the order of its tables.
-func All() []*Var { return append([]*Var(nil), all...) }
+func All() []*Var { return slices.Clone(all) }
 
 // Known returns the entry with that name, or nil.
 func Known(name string) *Var {
-	for _, v := range all {
-		if v.Name == name {
-			return v
-		}
+	if i := slices.IndexFunc(all, func(v *Var) bool { return v.Name == name }); i >= 0 {
+		return all[i]
 	}
 	return nil
 }

@@ -297,18 +297,13 @@ func TestMatch(t *testing.T) {
 
 // importsBelow adds what the files below dir import, whatever platform and tags they are for, tests excluded.
 func importsBelow(files fs.FS, dir string, all map[string][]string) error {
-	return sources(files, dir, func(name string, text []byte) error {
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		who := module + "/" + path.Dir(name)
+	return below(files, dir, func(src *source) {
+		who := module + "/" + path.Dir(src.name)
 		all[who] = append(all[who], []string{}...)
-		for _, spec := range file.Imports {
+		for _, spec := range src.Imports {
 			if imported := strings.Trim(spec.Path.Value, `"`); !slices.Contains(all[who], imported) {
 				all[who] = append(all[who], imported)
 			}
 		}
-		return nil
 	})
 }

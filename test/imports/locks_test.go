@@ -19,14 +19,7 @@ var orderedLocks = []string{"call", "region", "plane/control", "plane/event", "p
 
 // locks lists the mutexes of a package below ccl/internal, as type.field; an embedded one has its type's or variable's name.
 func locks(files fs.FS, dir string) (list []string, err error) {
-	isMutex := func(t ast.Expr) bool {
-		s, ok := t.(*ast.SelectorExpr)
-		if !ok {
-			return false
-		}
-		p, ok := s.X.(*ast.Ident)
-		return ok && p.Name == "sync" && (s.Sel.Name == "Mutex" || s.Sel.Name == "RWMutex")
-	}
+	isMutex := func(t ast.Expr) bool { return isOf(t, "sync", "Mutex") || isOf(t, "sync", "RWMutex") }
 	var within func(name string, t ast.Expr)
 	within = func(name string, t ast.Expr) {
 		s, ok := t.(*ast.StructType)
@@ -48,23 +41,15 @@ func locks(files fs.FS, dir string) (list []string, err error) {
 		}
 	}
 	err = in(files, dir, func(src *source) {
-		for _, d := range src.Decls {
-			g, ok := d.(*ast.GenDecl)
-			if !ok {
-				continue
-			}
-			for _, s := range g.Specs {
-				switch s := s.(type) {
-				case *ast.TypeSpec:
-					within(s.Name.Name, s.Type)
-				case *ast.ValueSpec:
-					for i, n := range s.Names {
-						if s.Type != nil {
-							within(n.Name, s.Type)
-						} else if lit, ok := compositeOf(s.Values, i); ok {
-							within(n.Name, lit.Type)
-						}
-					}
+		for s := range specs[*ast.TypeSpec](src.File) {
+			within(s.Name.Name, s.Type)
+		}
+		for s := range specs[*ast.ValueSpec](src.File) {
+			for i, n := range s.Names {
+				if s.Type != nil {
+					within(n.Name, s.Type)
+				} else if lit, ok := compositeOf(s.Values, i); ok {
+					within(n.Name, lit.Type)
 				}
 			}
 		}

@@ -54,6 +54,23 @@ func each[N ast.Node](n ast.Node, f func(N)) {
 	})
 }
 
+// specs yields the types, or the constants and variables, that a file declares outside of functions.
+func specs[S ast.Spec](file *ast.File) func(yield func(S) bool) {
+	return func(yield func(S) bool) {
+		for _, d := range file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, spec := range g.Specs {
+				if s, ok := spec.(S); ok && !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // nameOf is the function that a declaration is.
 func nameOf(d ast.Decl) string {
 	if f, ok := d.(*ast.FuncDecl); ok {

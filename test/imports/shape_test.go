@@ -3,7 +3,6 @@ package imports
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
@@ -77,14 +76,10 @@ func declarations(files fs.FS) (map[string]*written, error) {
 		}
 		return all[t]
 	}
-	err := sources(files, ".", func(name string, text []byte) error {
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		dir := path.Dir(name)
+	err := below(files, ".", func(src *source) {
+		dir := path.Dir(src.name)
 		imported := map[string]string{}
-		for _, i := range file.Imports {
+		for _, i := range src.Imports {
 			from := strings.Trim(i.Path.Value, `"`)
 			as := path.Base(from)
 			if i.Name != nil {
@@ -92,58 +87,54 @@ func declarations(files fs.FS) (map[string]*written, error) {
 			}
 			imported[as] = from
 		}
-		for _, decl := range file.Decls {
-			switch d := decl.(type) {
-			case *ast.FuncDecl:
-				if d.Recv != nil {
-					at(dir + "." + receiver(d.Recv.List[0].Type)).methods[d.Name.Name] = true
+		for _, decl := range src.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && d.Recv != nil {
+				at(dir + "." + receiver(d.Recv.List[0].Type)).methods[d.Name.Name] = true
+			}
+		}
+		for t := range specs[*ast.TypeSpec](src.File) {
+			was := at(dir + "." + t.Name.Name)
+			switch s := t.Type.(type) {
+			case *ast.InterfaceType:
+				for _, m := range s.Methods.List {
+					for _, name := range m.Names {
+						was.methods[name.Name] = true
+					}
 				}
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					t, ok := spec.(*ast.TypeSpec)
-					if !ok {
-						continue
+				was.isInterface = true
+			case *ast.StructType:
+				of := written{methods: was.methods}
+				for _, f := range s.Fields.List {
+					if len(f.Names) == 0 {
+						of.embedded = append(of.embedded, embeddedIn(f.Type, dir, imported))
 					}
-					if i, ok := t.Type.(*ast.InterfaceType); ok {
-						for _, m := range i.Methods.List {
-							for _, name := range m.Names {
-								at(dir + "." + t.Name.Name).methods[name.Name] = true
-							}
-						}
-						at(dir + "." + t.Name.Name).isInterface = true
-						continue
-					}
-					s, ok := t.Type.(*ast.StructType)
-					if !ok {
-						continue
-					}
-					of := written{methods: at(dir + "." + t.Name.Name).methods}
-					for _, f := range s.Fields.List {
-						if len(f.Names) == 0 {
-							of.embedded = append(of.embedded, embeddedIn(f.Type, dir, imported))
-						}
-						of.fields += len(f.Names)
-					}
-					if was := at(dir + "." + t.Name.Name); of.fields+len(of.embedded) >= was.fields+len(was.embedded) {
-						*was = of
-					}
+					of.fields += len(f.Names)
+				}
+				if of.fields+len(of.embedded) >= was.fields+len(was.embedded) {
+					*was = of
 				}
 			}
 		}
-		return nil
 	})
 	return all, err
 }
 
-// embeddedIn is the type of an embedded field in a file of dir.
-func embeddedIn(t ast.Expr, dir string, imported map[string]string) string {
+// bareType is t without a star and type arguments.
+func bareType(t ast.Expr) ast.Expr {
 	switch t := t.(type) {
 	case *ast.StarExpr:
-		return embeddedIn(t.X, dir, imported)
+		return bareType(t.X)
 	case *ast.IndexExpr:
-		return embeddedIn(t.X, dir, imported)
+		return bareType(t.X)
 	case *ast.IndexListExpr:
-		return embeddedIn(t.X, dir, imported)
+		return bareType(t.X)
+	}
+	return t
+}
+
+// embeddedIn is the type of an embedded field in a file of dir.
+func embeddedIn(t ast.Expr, dir string, imported map[string]string) string {
+	switch t := bareType(t).(type) {
 	case *ast.Ident:
 		return dir + "." + t.Name
 	case *ast.SelectorExpr:
@@ -197,15 +188,8 @@ func packageOf(t string) string { return t[:max(strings.LastIndexByte(t, '.'), 0
 
 // receiver is the name of a method's type.
 func receiver(t ast.Expr) string {
-	switch t := t.(type) {
-	case *ast.StarExpr:
-		return receiver(t.X)
-	case *ast.IndexExpr:
-		return receiver(t.X)
-	case *ast.IndexListExpr:
-		return receiver(t.X)
-	case *ast.Ident:
-		return t.Name
+	if id, ok := bareType(t).(*ast.Ident); ok {
+		return id.Name
 	}
 	return "?"
 }
@@ -271,22 +255,15 @@ func misshapen(files fs.FS, dir string, known map[string]shape) (bad []string, e
 
 // untested lists the packages below dir that have code, and no tests.
 func untested(files fs.FS, dir string) (list []string, err error) {
-	err = sources(files, dir, func(name string, text []byte) error {
-		in := path.Dir(name)
-		if tests, err := fs.Glob(files, in+"/*_test.go"); err != nil || len(tests) > 0 || slices.Contains(list, in) {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
+	err = below(files, dir, func(src *source) {
+		in := path.Dir(src.name)
+		tests, _ := fs.Glob(files, in+"/*_test.go")
+		if len(tests) == 0 && !slices.Contains(list, in) && slices.ContainsFunc(src.Decls, func(d ast.Decl) bool {
 			g, ok := d.(*ast.GenDecl)
 			return !ok || g.Tok != token.IMPORT
 		}) {
 			list = append(list, in)
 		}
-		return nil
 	})
 	return list, err
 }

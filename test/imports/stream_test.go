@@ -17,7 +17,7 @@ var framed = []string{"ccl/boot", "ccl/internal/plane/control", "ccl/internal/ma
 var framedByStreams = rule{
 	name: "frames go over streams", dirs: framed, alone: true,
 	finds: func(src *source, bad func(string)) {
-		for spec := range declared(src.File) {
+		for spec := range specs[*ast.TypeSpec](src.File) {
 			s, ok := spec.Type.(*ast.StructType)
 			if !ok {
 				continue
@@ -53,23 +53,6 @@ var framedByStreams = rule{
 		"ccl/boot/x.go": "package boot\n\ntype a struct{ up *auth.Stream; f func(net.Conn) }\n\ntype b struct{ net.Conn }\n\ntype c struct{ all []*net.TCPConn; n int }\n",
 	},
 	want: []string{"ccl/boot.b", "ccl/boot.c.all"},
-}
-
-// declared yields the types of a file.
-func declared(file *ast.File) func(yield func(*ast.TypeSpec) bool) {
-	return func(yield func(*ast.TypeSpec) bool) {
-		for _, d := range file.Decls {
-			g, ok := d.(*ast.GenDecl)
-			if !ok {
-				continue
-			}
-			for _, spec := range g.Specs {
-				if t, ok := spec.(*ast.TypeSpec); ok && !yield(t) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // Data alone leave their auth.Stream.

@@ -94,20 +94,19 @@ func shortened(files []*ast.File) (tests []string) {
 		})
 	}
 	for _, file := range files {
-		for _, decl := range file.Decls {
-			switch d := decl.(type) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch d := n.(type) {
 			case *ast.FuncDecl:
 				add(d.Name.Name, d)
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					if v, ok := spec.(*ast.ValueSpec); ok {
-						for _, name := range v.Names {
-							add(name.Name, v)
-						}
-					}
+				return false
+			case *ast.ValueSpec:
+				for _, name := range d.Names {
+					add(name.Name, d)
 				}
+				return false
 			}
-		}
+			return true
+		})
 	}
 	for grown := true; grown; {
 		grown = false

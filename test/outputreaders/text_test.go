@@ -57,12 +57,10 @@ func SuperBench(out string, inPlace bool) (rows []Row, err error) {
 		if strings.Contains(l, "time") && strings.Contains(l, "busbw") {
 			fields = fields[1:] // the number sign
 			size = slices.Index(fields, "size")
-			for _, name := range []string{"time", "algbw", "busbw"} {
-				at := slices.Index(fields, name)
-				if inPlace {
-					at = len(fields) - 1 - slices.Index(reversed(fields), name)
+			for i, name := range fields {
+				if _, found := columns[name]; !found || inPlace { // whose columns come last
+					columns[name] = i - len(fields)
 				}
-				columns[name] = at - len(fields)
 			}
 			continue
 		}
@@ -89,12 +87,6 @@ func SuperBench(out string, inPlace bool) (rows []Row, err error) {
 		return nil, errors.New("no bandwidth was found")
 	}
 	return rows, nil
-}
-
-func reversed(s []string) []string {
-	s = slices.Clone(s)
-	slices.Reverse(s)
-	return s
 }
 
 var (

@@ -60,9 +60,7 @@ func (c *testCase) inPlace() string {
 	return "0"
 }
 
-func (c *testCase) operations() []string {
-	return strings.Fields(c.ops)
-}
+func (c *testCase) operations() []string { return strings.Fields(c.ops) }
 
 const (
 	kib = 1 << 10
@@ -123,8 +121,8 @@ var cases = []testCase{
 	{name: "tcp-4-others", what: "the other collectives over TCP on loopback, 4 ranks", ops: otherOps, ranks: 4, min: 8, max: 16 * mib, factor: 8,
 		ours: tcp(), against: loopback, bars: []bar{{0, 16 * mib, 1.0}}, geomean: 0.65},
 	{name: "netlab-2x2", what: "2 hosts of test/lab, 2 ranks each (test/lab/peers.sh)", ops: "allreduce", ranks: 4, min: 8, max: 64 * mib, factor: 8,
-		ours:    peer{name: "goccl", command: onLab(func(b *builder) []string { return []string{b.self, "measure"} })},
-		against: []peer{{name: "Open MPI", command: onLab(func(b *builder) []string { return []string{filepath.Join(b.dir, "openmpi")} })}},
+		ours:    onLab("goccl", func(b *builder) []string { return []string{b.self, "measure"} }),
+		against: []peer{onLab("Open MPI", func(b *builder) []string { return []string{filepath.Join(b.dir, "openmpi")} })},
 		bars:    []bar{{8, 64 * mib, 0.8}}},
 	{name: "bfloat16", what: "bfloat16 against our own float32 of as many elements (bytes: of float32)", ops: "allreduce", ranks: 2, min: 8, max: 64 * mib, factor: 8,
 		ours: shm(nil, "-type", "bfloat16", "-counts", "1"), against: []peer{shm(nil)}, bars: []bar{{8, 512 * kib, 1.2}, {1 * mib, 64 * mib, 1.0}}},
@@ -150,11 +148,11 @@ var cases = []testCase{
 	{name: "busy-loops-8", what: "8 ranks beside a busy loop on each core", ops: "allreduce", ranks: 8, min: 8, max: 2 * mib, factor: 64,
 		beside: besideLoops, ours: shm(nil), against: shared, bars: []bar{{8, 2 * mib, 0.8}}},
 	{name: "engine-mpich", what: "the engine mpi under MPICH against C", ops: "allreduce", ranks: 2, min: 32 * kib, max: 64 * mib, factor: 4,
-		ours: engine("mpich", underMPICH), against: []peer{{name: "MPICH", command: mpich}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
+		ours: engine("mpich", underMPICH), against: []peer{mpich()}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
 	{name: "engine-openmpi", what: "the engine mpi under Open MPI against C", ops: "allreduce", ranks: 2, min: 32 * kib, max: 64 * mib, factor: 4,
-		ours: engine("openmpi", underOpenMPI), against: []peer{{name: "Open MPI", command: openmpi()}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
+		ours: engine("openmpi", underOpenMPI), against: []peer{openmpi("Open MPI")}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
 	{name: "engine-mpich-others", what: "the other collectives under MPICH against C", ops: otherOps, ranks: 2, min: 32 * kib, max: 64 * mib, factor: 8,
-		ours: engine("mpich", underMPICH), against: []peer{{name: "MPICH", command: mpich}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
+		ours: engine("mpich", underMPICH), against: []peer{mpich()}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
 	{name: "engine-openmpi-others", what: "and under Open MPI", ops: otherOps, ranks: 2, min: 32 * kib, max: 64 * mib, factor: 8,
-		ours: engine("openmpi", underOpenMPI), against: []peer{{name: "Open MPI", command: openmpi()}}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
+		ours: engine("openmpi", underOpenMPI), against: []peer{openmpi("Open MPI")}, bars: []bar{{32 * kib, 64 * mib, 1.03}}},
 }

@@ -55,17 +55,11 @@ var benchmarkLine = regexp.MustCompile(`(?m)^BenchmarkReduce/\S+\s+\d+\s+([0-9.]
 const kernelBytes = 128 * kib
 
 func kernelOf(typ string) peer {
-	return peer{name: "goccl", command: func(b *builder, _ int) []string {
-		if !b.have["kernels"] {
-			return nil
-		}
+	return peer{name: "goccl", needs: []string{"kernels"}, command: func(b *builder, _ int) []string {
 		return []string{b.self, "kernel", "-binary", filepath.Join(b.dir, "kernels"), "-type", typ}
 	}}
 }
 
-var limits = peer{name: "limits.c", command: func(b *builder, _ int) []string {
-	if !b.have["limits"] {
-		return nil
-	}
+var limits = peer{name: "limits.c", needs: []string{"limits"}, command: func(b *builder, _ int) []string {
 	return []string{filepath.Join(b.dir, "limits")}
 }}

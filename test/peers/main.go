@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func run() error {
 	}
 	var chosen []testCase
 	for _, c := range cases {
-		if *only == "" || containsWord(*only, c.name) {
+		if *only == "" || slices.Contains(strings.Split(*only, ","), c.name) {
 			if *largest > 0 {
 				c.max = min(c.max, *largest)
 			}
@@ -97,7 +98,7 @@ func run() error {
 			fmt.Fprintf(os.Stderr, "peers: %s left out: it takes %d cores, and %d are here\n", chosen[i].name, chosen[i].cores, n)
 			continue
 		}
-		if chosen[i].ours.command(b, chosen[i].ranks) == nil {
+		if !b.has(chosen[i].ours) {
 			fmt.Fprintf(os.Stderr, "peers: %s left out: what it needs is missing\n", chosen[i].name)
 			continue
 		}
@@ -116,13 +117,4 @@ func run() error {
 	}
 	fmt.Printf("%d rounds, %v\n", *rounds, time.Since(began).Round(time.Second))
 	return nil
-}
-
-func containsWord(list, word string) bool {
-	for _, w := range strings.Split(list, ",") {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }

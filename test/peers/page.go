@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -67,13 +68,9 @@ func (p *page) String() string {
 func (p *page) keep(name, table string, rounds int, commit string) error {
 	about := fmt.Sprintf("%d interleaved rounds, %s, commit %s, %s", rounds, time.Now().Format("2 January 2006"), commit, machine())
 	s := section{name, "\n" + about + "\n\n```\n" + table + "```\n"}
-	found := false
-	for i := range p.all {
-		if p.all[i].name == name {
-			p.all[i], found = s, true
-		}
-	}
-	if !found {
+	if i := slices.IndexFunc(p.all, func(old section) bool { return old.name == name }); i >= 0 {
+		p.all[i] = s
+	} else {
 		p.all = append(p.all, s)
 	}
 	temporary := p.path + ".new"

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 // peer is a program that measures: a library, or goccl in one of its ways.
 type peer struct {
 	name    string
+	needs   []string // of what was built; without one of them the peer is left out
 	command func(b *builder, ranks int) []string
 	env     []string
 }
@@ -28,7 +30,7 @@ type peer struct {
 type builder struct {
 	dir  string
 	self string
-	have map[string]bool // openmpi, mpich, gloo, limits, kernels, engine
+	have map[string]bool // openmpi, mpich, gloo, limits, kernels, engine; lab
 }
 
 // build compiles the peers that are installed.
@@ -41,7 +43,7 @@ func build(dir string) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{dir: dir, self: self, have: map[string]bool{}}
+	b := &builder{dir: dir, self: self, have: map[string]bool{"lab": lab != ""}}
 	for _, p := range []struct {
 		name, needs string
 		command     []string
@@ -68,6 +70,10 @@ func build(dir string) (*builder, error) {
 	return b, nil
 }
 
+func (b *builder) has(p peer) bool {
+	return !slices.ContainsFunc(p.needs, func(name string) bool { return !b.have[name] })
+}
+
 func firstLine(b []byte) string {
 	line, _, _ := strings.Cut(string(b), "\n")
 	return line
@@ -84,13 +90,10 @@ func sources() (string, error) {
 
 // The peers, each as its users would run it, with its ranks bound to cores where there are enough.
 
-func openmpi(extra ...string) func(*builder, int) []string {
-	return func(b *builder, ranks int) []string {
-		if !b.have["openmpi"] {
-			return nil
-		}
+func openmpi(name string, extra ...string) peer {
+	return peer{name: name, needs: []string{"openmpi"}, command: func(b *builder, ranks int) []string {
 		return append(append(underOpenMPI(ranks), extra...), filepath.Join(b.dir, "openmpi"))
-	}
+	}}
 }
 
 func underOpenMPI(ranks int) []string {
@@ -101,11 +104,10 @@ func underOpenMPI(ranks int) []string {
 	return c
 }
 
-func mpich(b *builder, ranks int) []string {
-	if !b.have["mpich"] {
-		return nil
-	}
-	return append(underMPICH(ranks), filepath.Join(b.dir, "mpich"))
+func mpich(env ...string) peer {
+	return peer{name: "MPICH", needs: []string{"mpich"}, env: env, command: func(b *builder, ranks int) []string {
+		return append(underMPICH(ranks), filepath.Join(b.dir, "mpich"))
+	}}
 }
 
 func underMPICH(ranks int) []string {
@@ -118,37 +120,22 @@ func underMPICH(ranks int) []string {
 
 // engine is goccl's engine mpi, launched and bound as the C program that it is compared with.
 func engine(mpi string, under func(ranks int) []string) peer {
-	return peer{name: "goccl", command: func(b *builder, ranks int) []string {
-		if !b.have["engine"] || !b.have[mpi] {
-			return nil
-		}
+	return peer{name: "goccl", needs: []string{"engine", mpi}, command: func(b *builder, ranks int) []string {
 		return append(under(ranks), filepath.Join(b.dir, "engine"), "measure", "-backend", "mpi")
 	}}
 }
 
-func gloo(b *builder, ranks int) []string {
-	if !b.have["gloo"] {
-		return nil
-	}
+var gloo = peer{name: "Gloo", needs: []string{"gloo"}, command: func(b *builder, ranks int) []string {
 	return []string{filepath.Join(b.dir, "gloo"), "-n", strconv.Itoa(ranks), "-algo", "all"}
-}
+}}
 
 var (
 	ompiUCX = []string{"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-x", "UCX_TLS=sm,self"}
 	ompiTCP = []string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"}
 
-	shared = []peer{
-		{name: "Open MPI", command: openmpi()},
-		{name: "Open MPI/UCX", command: openmpi(ompiUCX...)},
-		{name: "MPICH", command: mpich},
-		{name: "Gloo", command: gloo},
-	}
+	shared   = []peer{openmpi("Open MPI"), openmpi("Open MPI/UCX", ompiUCX...), mpich(), gloo}
 	mpis     = []peer{shared[0], shared[2]}
-	loopback = []peer{
-		{name: "Open MPI", command: openmpi(ompiTCP...)},
-		{name: "MPICH", command: mpich, env: []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"}},
-		{name: "Gloo", command: gloo},
-	}
+	loopback = []peer{openmpi("Open MPI", ompiTCP...), mpich("MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"), gloo}
 )
 
 // goccl runs this program as a job of its own ranks.
@@ -168,10 +155,10 @@ var quietEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONF
 // time runs a peer once and returns its microseconds. A peer that cannot do a case has none of its keys; one that
 // hangs or fails is named, and has none either.
 func (b *builder) time(p peer, c *testCase, op string, target float64, extra []string) map[measure.Key]float64 {
-	cmd := p.command(b, c.ranks)
-	if cmd == nil {
+	if !b.has(p) {
 		return nil
 	}
+	cmd := p.command(b, c.ranks)
 	if c.beside != "" {
 		target = max(target, besideTarget)
 	}

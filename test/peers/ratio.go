@@ -128,10 +128,7 @@ func (r *result) table() string {
 	})
 	logs := map[string][][]float64{}
 	for _, k := range keys {
-		ratios := make([]float64, len(r.ours[k]))
-		for i := range ratios {
-			ratios[i] = r.ours[k][i] / r.best[k][i]
-		}
+		ratios := measure.Ratios(r.ours[k], r.best[k])
 		logs[k.Op] = append(logs[k.Op], ratios)
 		mid, low, high := measure.Median(ratios)
 		ours, _, _ := measure.Median(r.ours[k])
@@ -158,15 +155,10 @@ func (r *result) column(text string) string {
 
 // toLimit is our time divided by that of limits.c, the median over the rounds; "" where that has none.
 func (r *result) toLimit(k measure.Key) string {
-	n := min(len(r.ours[k]), len(r.limit[k]))
-	if n == 0 {
+	if len(r.limit[k]) == 0 {
 		return ""
 	}
-	ratios := make([]float64, n)
-	for i := range ratios {
-		ratios[i] = r.ours[k][i] / r.limit[k][i]
-	}
-	mid, _, _ := measure.Median(ratios)
+	mid, _, _ := measure.Median(measure.Ratios(r.ours[k], r.limit[k]))
 	return fmt.Sprintf("%.2f", mid)
 }
 

@@ -34,6 +34,9 @@ func TestReport(t *testing.T) {
 		long = `{"Action":"output","Package":"p","Test":"TestL","Output":"    l_test.go:3: -short: a thousand ranks\n"}
 {"Action":"skip","Package":"p","Test":"TestL"}
 `
+		racing = `{"Action":"output","Package":"p","Test":"TestR","Output":"    r_test.go:3: the race detector allocates\n"}
+{"Action":"skip","Package":"p","Test":"TestR"}
+`
 		noTests = `{"Action":"output","Package":"n","Output":"?   \tn\t[no test files]\n"}
 {"Action":"skip","Package":"n"}
 `
@@ -42,62 +45,50 @@ func TestReport(t *testing.T) {
 `
 	)
 	for _, tc := range []struct {
-		name, in   string
-		requireAll bool
-		ok         bool
-		out        string
+		name, in        string
+		requireAll, own bool // own: it ran with -short and -race, whose skips are none
+		ok              bool
+		out             string
 	}{
-		{"pass", pass, true, true,
+		{"pass", pass, true, false, true,
 			"ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware\n"},
-		{"fail", pass + fail, false, false,
+		{"fail", pass + fail, false, false, false,
 			"ok  \tp\t0.1s\n    b_test.go:7: wrong\nFAIL\tq\t0.1s\n1 tests passed, 2 failed, 0 skipped, 0 for want of hardware\n"},
-		{"crash", pass + crash, false, false,
+		{"crash", pass + crash, false, false, false,
 			"ok  \tp\t0.1s\npanic: no\n1 tests passed, 1 failed, 0 skipped, 0 for want of hardware\n"},
-		{"skip allowed", pass + skip, false, true,
+		{"skip allowed", pass + skip, false, false, true,
 			"ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware\n"},
-		{"skip refused", pass + skip, true, false,
+		{"skip refused", pass + skip, true, false, false,
 			"ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware\n" +
 				"FAIL: GOCCL_REQUIRE=all allows no skipped test\n"},
-		{"skip for -short without it", pass + long, true, false,
+		{"skip for -short without it", pass + long, true, false, false,
 			"ok  \tp\t0.1s\nskipped: p TestL: -short: a thousand ranks\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware\n" +
 				"FAIL: GOCCL_REQUIRE=all allows no skipped test\n"},
-		{"hardware", pass + hardware, true, true,
+		{"hardware", pass + hardware, true, false, true,
 			"ok  \tp\t0.1s\nskipped: p TestH: hardware: no AVX-512\n1 tests passed, 0 failed, 0 skipped, 1 for want of hardware\n"},
-		{"no test files", pass + noTests, true, true,
+		{"no test files", pass + noTests, true, false, true,
 			"ok  \tp\t0.1s\n?   \tn\t[no test files]\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware\n"},
-		{"no build", pass + noBuild, false, false,
+		{"no build", pass + noBuild, false, false, false,
 			"ok  \tp\t0.1s\nq.go:1: undefined: x\n1 tests passed, 1 failed, 0 skipped, 0 for want of hardware\n"},
-		{"nothing", "", false, false,
+		{"nothing", "", false, false, false,
 			"0 tests passed, 0 failed, 0 skipped, 0 for want of hardware\nFAIL: there was no test\n"},
-		{"other text", "go: no such tool\n" + pass, false, true,
+		{"other text", "go: no such tool\n" + pass, false, false, true,
 			"go: no such tool\nok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware\n"},
+		{"-race", pass + racing, true, true, true,
+			"ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware, 1 for -short or -race\n"},
+		{"-short", pass + long, true, true, true,
+			"ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware, 1 for -short or -race\n"},
+		{"another skip with them", pass + skip, true, true, false,
+			"ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware, 0 for -short or -race\n" +
+				"FAIL: GOCCL_REQUIRE=all allows no skipped test\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out strings.Builder
-			r := reporter{out: &out, logs: map[test]*strings.Builder{}}
+			r := reporter{out: &out, logs: map[test]*strings.Builder{}, short: tc.own, race: tc.own}
 			require.NoError(t, r.read(0, strings.NewReader(tc.in)))
 			require.Equal(t, tc.ok, r.verdict(tc.requireAll))
 			require.Equal(t, tc.out, out.String())
 		})
-	}
-	const racing = `{"Action":"output","Package":"p","Test":"TestR","Output":"    r_test.go:3: the race detector allocates\n"}
-{"Action":"skip","Package":"p","Test":"TestR"}
-`
-	for _, tc := range []struct {
-		in  string
-		ok  bool
-		out string
-	}{
-		{pass + racing, true, "ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware, 1 for -short or -race\n"},
-		{pass + long, true, "ok  \tp\t0.1s\n1 tests passed, 0 failed, 0 skipped, 0 for want of hardware, 1 for -short or -race\n"},
-		{pass + skip, false, "ok  \tp\t0.1s\nskipped: p TestS: needs root\n1 tests passed, 0 failed, 1 skipped, 0 for want of hardware, 0 for -short or -race\n" +
-			"FAIL: GOCCL_REQUIRE=all allows no skipped test\n"},
-	} {
-		var out strings.Builder
-		r := reporter{out: &out, logs: map[test]*strings.Builder{}, short: true, race: true}
-		require.NoError(t, r.read(0, strings.NewReader(tc.in)))
-		require.Equal(t, tc.ok, r.verdict(true), tc.in)
-		require.Equal(t, tc.out, out.String())
 	}
 }
 

@@ -123,11 +123,6 @@ func (p *point) fastest() string {
 // slower is how many times as long algorithm a took as b: of the pairs of one round each the median, and the lower
 // end of its 95 % interval.
 func (p *point) slower(a, b string) (mid, low float64) {
-	n := min(len(p.us[a]), len(p.us[b]))
-	ratios := make([]float64, n)
-	for i := range ratios {
-		ratios[i] = p.us[a][i] / p.us[b][i]
-	}
-	mid, low, _ = measure.Median(ratios)
+	mid, low, _ = measure.Median(measure.Ratios(p.us[a], p.us[b]))
 	return mid, low
 }

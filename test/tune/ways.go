@@ -38,11 +38,7 @@ func (r *reading) isStaged(present map[string]int) bool {
 }
 
 func (r *reading) ratio() (mid, low, high float64) {
-	ratios := make([]float64, min(len(r.staged), len(r.read)))
-	for i := range ratios {
-		ratios[i] = r.read[i] / r.staged[i]
-	}
-	return measure.Median(ratios)
+	return measure.Median(measure.Ratios(r.read, r.staged))
 }
 
 // waysOfOneHost measures staging against reading the memory of other processes, two ranks on one host.

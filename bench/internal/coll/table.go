@@ -2,7 +2,9 @@ package coll
 
 import (
 	"context"
+	"slices"
 
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/bench/internal/verify"
 	"github.com/goccl/goccl/ccl"
 )
@@ -157,11 +159,12 @@ func All[T ccl.Number]() []Collective[T] {
 
 // Names are the collectives' names, in the table's order.
 func Names() []string {
-	var names []string
-	for _, c := range All[int8]() {
-		names = append(names, c.Name)
-	}
-	return names
+	return prose.Names(All[int8](), func(c Collective[int8]) string { return c.Name })
+}
+
+// Named is the collective of that name, which is one of Names.
+func Named[T ccl.Number](name string) *Collective[T] {
+	return &All[T]()[slices.Index(Names(), name)]
 }
 
 // Elements is the count column for size bytes of elements of elem bytes each, and

@@ -42,10 +42,8 @@ type result struct {
 
 // part is what a trial finds of one group of lines. A change need not concern all sizes.
 type part struct {
-	group
-	leeway        float64
-	logs          []float64 // by round
-	shown, decide stat.Interval
+	change
+	logs []float64 // by round
 }
 
 // run makes the rounds. In each both sides run, in an order drawn anew, so that what
@@ -91,7 +89,7 @@ func (r *result) add(sides [2]run, keys []key, leeway float64) {
 		i := slices.IndexFunc(r.parts, func(p *part) bool { return p.name == g.name })
 		if i < 0 {
 			i = len(r.parts)
-			r.parts = append(r.parts, &part{group: g, leeway: leeway})
+			r.parts = append(r.parts, &part{change: change{group: g, leeway: leeway, apart: true}})
 		}
 		r.parts[i].logs = append(r.parts[i].logs, ratio(sides[0], sides[1], g.keys))
 	}
@@ -103,7 +101,7 @@ func (r *result) add(sides [2]run, keys []key, leeway float64) {
 func (r *result) decided() (half float64) {
 	for _, p := range r.parts {
 		p.decide = stat.Shift(p.logs, 1-(1-decides)/float64(len(r.parts)))
-		half = max(half, (p.decide.High-p.decide.Low)/2)
+		half = max(half, p.least())
 	}
 	return half
 }
@@ -116,18 +114,6 @@ const (
 	faster     = "faster"
 	mixed      = "slower and faster"
 )
-
-func (p *part) verdict() string {
-	switch {
-	case p.decide.Excludes(0) && p.decide.Estimate > 0:
-		return slower
-	case p.decide.Excludes(0):
-		return faster
-	case within(p.decide, p.leeway):
-		return noChange
-	}
-	return cannotTell
-}
 
 // verdict is that of the groups which have changed; if none has, that of those of which nothing can be told.
 func (r *result) verdict() string {
@@ -147,12 +133,9 @@ func (r *result) verdict() string {
 }
 
 // outcome is what a script wants to know of the result.
-func (r *result) outcome() outcome {
-	o := outcome{}
+func (r *result) outcome() (o outcome) {
 	for _, p := range r.parts {
-		v := p.verdict()
-		o.worse = o.worse || v == slower && p.shown.Estimate > math.Log1p(p.leeway)
-		o.unclear = o.unclear || v == cannotTell
+		o.add(p.change)
 	}
 	return o
 }
@@ -161,9 +144,9 @@ func (r *result) outcome() outcome {
 func (r *result) String() string {
 	text, widest := "", 0.0
 	for _, p := range r.parts {
-		widest = max(widest, (p.decide.High-p.decide.Low)/2)
+		widest = max(widest, p.least())
 		if len(r.parts) > 1 {
-			text += fmt.Sprintf("%s: %s: %s, %d lines\n", p.name, p.verdict(), span(p.shown), len(p.keys))
+			text += p.String()
 		}
 	}
 	text += fmt.Sprintf("%s: %s, %d rounds of %d lines", r.verdict(), span(r.all), r.rounds, r.lines)

@@ -46,35 +46,19 @@ func machine(seed uint64, factor float64) *trial {
 	}
 }
 
-// A program against itself is no change in at least 19 of 20 trials, and a slowdown of
-// a tenth is found in at least 18.
+// A slowdown of a tenth is found in at least 18 of 20 trials, each within a minute. TestTwinsInTurns has a program against itself.
 func TestTrials(t *testing.T) {
-	same, found := 0, 0
+	found := 0
 	for seed := range uint64(20) {
-		trial := machine(seed, 1)
+		trial := machine(100+seed, 1.1)
 		r, err := trial.run(t.Context())
 		require.NoError(t, err)
 		require.LessOrEqual(t, trial.now().Sub(time.Unix(0, 0)), time.Minute)
-		if v := r.verdict(); v == noChange || v == cannotTell {
-			same++
-			require.False(t, r.outcome().worse)
-		}
-		r, err = machine(100+seed, 1.1).run(t.Context())
-		require.NoError(t, err)
 		if r.verdict() == slower {
 			found++
 		}
 	}
-	require.GreaterOrEqual(t, same, 19)
 	require.GreaterOrEqual(t, found, 18)
-}
-
-func TestSpeedUp(t *testing.T) {
-	r, err := machine(1, 0.5).run(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, faster, r.verdict())
-	require.False(t, r.outcome().worse)
-	require.Contains(t, r.String(), "\nfaster: time -")
 }
 
 // A change of large messages alone is found, and told apart from the rest; so is one
@@ -90,6 +74,7 @@ func TestParts(t *testing.T) {
 		{1.3, 1, slower, true, []string{"allreduce up to 4 KiB: slower: time +"}},
 		{0.7, 1.3, mixed, true, []string{"\nslower and faster: time "}},
 		{1, 0.7, faster, false, []string{"\nallreduce in between: faster: time -"}},
+		{0.5, 0.5, faster, false, []string{"\nfaster: time -"}},
 	} {
 		trial := machine(3, 1)
 		start := trial.start

@@ -102,7 +102,7 @@ func (seen runs) load(names string, side int, stderr io.Writer) (files []*report
 			paths = []string{pattern}
 		}
 		for _, path := range paths {
-			f, sum, err := report.LoadSum(path)
+			f, sum, err := report.Load(path)
 			if err != nil {
 				return nil, err
 			}
@@ -142,7 +142,7 @@ Exit status: 0 good, 1 failed, 2 bad usage, 3 slower by more than -threshold; wi
 
 // AB is bench ab.
 func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var env list
+	var env []string
 	sub := option.NewSub("ab", abUsage, abEnd, stdout, stderr)
 	rounds, budget := 80, defaultBudget
 	sub.Count(&rounds, "rounds", "at most N rounds; each runs both (80)", 10000)
@@ -150,7 +150,13 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	threshold := 5.0
 	sub.Percent(&threshold, "threshold", "tolerate slowdowns of up to this many percent (5)")
 	strict := sub.Bool("strict", false, strictHelp)
-	sub.Var(&env, "env", "set a variable for NEW, `NAME=VALUE`; may be repeated; with it, OLD and NEW may be left out")
+	sub.Func("env", "set a variable for NEW, `NAME=VALUE`; may be repeated; with it, OLD and NEW may be left out", func(s string) error {
+		if !strings.Contains(s, "=") {
+			return errors.New("it must be NAME=VALUE")
+		}
+		env = append(env, s)
+		return nil
+	})
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
@@ -185,18 +191,4 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stdout, r)
 	return r.outcome().status(*strict)
-}
-
-// list is a flag that may be given several times.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, " ") }
-
-// Set adds one.
-func (l *list) Set(s string) error {
-	if !strings.Contains(s, "=") {
-		return errors.New("it must be NAME=VALUE")
-	}
-	*l = append(*l, s)
-	return nil
 }

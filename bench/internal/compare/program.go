@@ -77,7 +77,7 @@ func (p *program) run(ctx context.Context) (run, error) {
 		}
 		return nil, fmt.Errorf("%s %s: %w\n%s", p.path, strings.Join(p.args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	f, err := report.Load(file)
+	f, _, err := report.Load(file)
 	if err != nil {
 		return nil, err
 	}

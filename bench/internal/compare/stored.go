@@ -67,31 +67,33 @@ func groups(keys []key) []group {
 // change is what became of a group: intervals of the logarithm of the ratio of times.
 type change struct {
 	group
+	leeway        float64 // changes of up to that much are none: -threshold
 	shown, decide stat.Interval
-	apart         bool    // by the ranks of the runs, too
-	least         float64 // the smallest change that these runs can tell
+	apart         bool // by the ranks of the runs, too
+}
+
+// least is the smallest change that these runs can tell.
+func (c change) least() float64 { return (c.decide.High - c.decide.Low) / 2 }
+
+func (c change) String() string {
+	return fmt.Sprintf("%s: %s: %s, %d lines\n", c.name, c.verdict(), span(c.shown), len(c.keys))
 }
 
 // told reports whether the runs tell a change.
 func (c change) told() bool { return c.decide.Excludes(0) && c.apart }
 
-// verdict is what may be said of it; changes of up to threshold are none.
-func (c change) verdict(threshold float64) string {
+// verdict is what may be said of it.
+func (c change) verdict() string {
+	limit := math.Log1p(c.leeway)
 	switch {
-	case c.told() && c.shown.Estimate > 0:
+	case c.told() && c.decide.Estimate > 0:
 		return slower
 	case c.told():
 		return faster
-	case within(c.decide, threshold):
+	case -limit <= c.decide.Low && c.decide.High <= limit:
 		return noChange
 	}
 	return cannotTell
-}
-
-// within reports whether the interval leaves room for no change beyond threshold.
-func within(i stat.Interval, threshold float64) bool {
-	limit := math.Log1p(threshold)
-	return -limit <= i.Low && i.High <= limit
 }
 
 // together is the confidence that each of n groups needs, so that a false alarm in any of them stays as rare
@@ -100,8 +102,8 @@ func together(n int) float64 { return 1 - (1-shown)/float64(n) }
 
 // changes compares two sides, group by group. Swapping the sides swaps the verdicts: each run is taken by
 // its distance from the mean of all.
-func changes(old, new side) ([]change, error) {
-	keys := common(append(slices.Clone(old.runs), new.runs...)...)
+func changes(old, new side, leeway float64) ([]change, error) {
+	keys := common(slices.Concat(old.runs, new.runs)...)
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("the runs have no line in common: operation, type, operator, root, size and backend must be the same")
 	}
@@ -119,7 +121,7 @@ func changes(old, new side) ([]change, error) {
 			return logs
 		}
 		c := between(level(old), level(new), together(len(gs)), scatter(old.runs[0], new.runs[0], g.keys))
-		c.group = g
+		c.group, c.leeway = g, leeway
 		cs = append(cs, c)
 	}
 	return cs, nil
@@ -136,7 +138,6 @@ func between(a, b []float64, decides, scatter float64) change {
 		return d
 	}
 	c := change{shown: interval(shown), decide: interval(decides), apart: true}
-	c.least = (c.decide.High - c.decide.Low) / 2
 	if n := min(len(a), len(b)); n > 1 && n < few {
 		c.apart = stat.Separate(a, b) <= max(rare, stat.LeastSeparate(len(a), len(b)))
 	}
@@ -174,6 +175,12 @@ type outcome struct {
 	unclear bool // of something the runs cannot tell whether it is
 }
 
+func (o *outcome) add(c change) {
+	v := c.verdict()
+	o.worse = o.worse || v == slower && c.shown.Estimate > math.Log1p(c.leeway)
+	o.unclear = o.unclear || v == cannotTell
+}
+
 // status is the exit status.
 func (o outcome) status(strict bool) int {
 	switch {
@@ -187,18 +194,16 @@ func (o outcome) status(strict bool) int {
 
 // write says what has changed, and if nothing has, what could have been told.
 func write(w io.Writer, old, new side, threshold float64, differs []string) (o outcome, err error) {
-	cs, err := changes(old, new)
+	cs, err := changes(old, new, threshold)
 	if err != nil {
 		return o, err
 	}
 	of, least := map[string]int{}, 0.0
 	for _, c := range cs {
-		v := c.verdict(threshold)
-		of[v]++
-		least = max(least, c.least)
-		o.worse = o.worse || v == slower && c.shown.Estimate > math.Log1p(threshold)
+		of[c.verdict()]++
+		least = max(least, c.least())
+		o.add(c)
 	}
-	o.unclear = of[cannotTell] > 0
 	told := of[slower] + of[faster]
 	if told > 0 {
 		for _, d := range differs {
@@ -217,7 +222,7 @@ func write(w io.Writer, old, new side, threshold float64, differs []string) (o o
 	}
 	if len(of) > 1 || told > 0 {
 		for _, c := range cs {
-			fmt.Fprintf(w, "%s: %s: %s, %d lines\n", c.name, c.verdict(threshold), span(c.shown), len(c.keys))
+			io.WriteString(w, c.String())
 		}
 	}
 	if told > 0 && len(cs) > 1 {

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/report"
@@ -17,13 +18,12 @@ type lineChange struct {
 	Op, What, Size, Place string
 	Old, New              float64 // us, the middle of the runs
 	change
-	leeway float64 // changes of up to that much are none
 }
 
 // lines compares two sides, half line by half line. Each counts as changed by an interval so wide that a false alarm in any
 // of them is as rare as for one alone. Changes of up to leeway are none.
 func lines(old, new side, leeway float64) (all []lineChange) {
-	keys := common(append(append([]run{}, old.runs...), new.runs...)...)
+	keys := common(slices.Concat(old.runs, new.runs)...)
 	for _, g := range groups(keys) {
 		rough := scatter(old.runs[0], new.runs[0], g.keys)
 		for _, k := range g.keys {
@@ -35,8 +35,8 @@ func lines(old, new side, leeway float64) (all []lineChange) {
 			}
 			a, b := logs(old), logs(new)
 			l := lineChange{Op: k.op, Size: report.SizeOf(k.size), Place: "out of place", Old: math.Exp(stat.Median(a)), New: math.Exp(stat.Median(b)),
-				change: between(a, b, together(len(keys)), rough), leeway: leeway}
-			if k.inPlace {
+				change: between(a, b, together(len(keys)), rough)}
+			if l.leeway = leeway; k.inPlace {
 				l.Place = "in place"
 			}
 			for _, word := range []string{k.typ, k.redop, k.backend} {
@@ -65,7 +65,7 @@ func (l lineChange) Interval() string {
 }
 
 // Verdict is what may be said of it.
-func (l lineChange) Verdict() string { return l.verdict(l.leeway) }
+func (l lineChange) Verdict() string { return l.verdict() }
 
 // The bar of a line in the page, in pixels: the interval of the ratio on a logarithmic scale, with 1 in the middle.
 const (

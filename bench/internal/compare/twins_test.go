@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,17 +39,10 @@ func (l launch) side(r *rand.Rand, n int, factor float64) (s side) {
 
 // verdicts are those of the groups.
 func verdicts(t *testing.T, old, new side) (list []string, any bool) {
-	cs, err := changes(old, new)
+	cs, err := changes(old, new, math.Inf(1)) // what is not told is no change
 	require.NoError(t, err)
 	for _, c := range cs {
-		v := noChange
-		switch {
-		case c.told() && c.shown.Estimate > 0:
-			v = slower
-		case c.told():
-			v = faster
-		}
-		list, any = append(list, v), any || v != noChange
+		list, any = append(list, c.verdict()), any || c.verdict() != noChange
 	}
 	return list, any
 }
@@ -124,7 +118,7 @@ func TestPlanted(t *testing.T) {
 
 // welch reports whether Welch's test (1947) tells any group apart.
 func welch(old, new side) bool {
-	keys := common(append(append([]run{}, old.runs...), new.runs...)...)
+	keys := common(slices.Concat(old.runs, new.runs)...)
 	gs := groups(keys)
 	for _, g := range gs {
 		level := func(s side) (n, mean, variance float64) {
@@ -157,7 +151,7 @@ func TestCoverage(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, uint64(sides[0]*16+sides[1])))
 		held, of := 0, 0
 		for range trials {
-			cs, err := changes(l.side(r, sides[0], 1), l.side(r, sides[1], 1.2))
+			cs, err := changes(l.side(r, sides[0], 1), l.side(r, sides[1], 1.2), 0)
 			require.NoError(t, err)
 			require.Len(t, cs, 3)
 			if of++; !cs[0].shown.Excludes(truth) {
@@ -177,7 +171,7 @@ func TestBonferroniIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, b.String(), "95 % interval")
 	require.Contains(t, b.String(), "a group counts as changed by its 98.33 % interval, which gives 95 % for all 3 groups together (Bonferroni)\n")
-	cs, err := changes(l.side(r, 5, 1), l.side(r, 5, 1.3))
+	cs, err := changes(l.side(r, 5, 1), l.side(r, 5, 1.3), 0)
 	require.NoError(t, err)
 	for _, c := range cs {
 		require.Less(t, c.shown.High-c.shown.Low, c.decide.High-c.decide.Low)
@@ -196,6 +190,8 @@ func TestTwinsInTurns(t *testing.T) {
 		require.NoError(t, err)
 		if v := r.verdict(); v != noChange && v != cannotTell {
 			alarms++
+		} else {
+			require.False(t, r.outcome().worse)
 		}
 	}
 	t.Logf("%d of %d", alarms, trials)

@@ -1,11 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // The levels of a finding.
@@ -36,30 +39,20 @@ func (e *exam) say(check, level, remedy, format string, args ...any) {
 }
 
 // leaders are the first ranks of the hosts.
-func (e *exam) leaders() (l []*facts) {
-	for _, f := range e.ranks {
-		if f.Leader {
-			l = append(l, f)
-		}
-	}
-	return l
+func (e *exam) leaders() []*facts {
+	return slices.DeleteFunc(slices.Clone(e.ranks), func(f *facts) bool { return !f.Leader })
 }
 
 // ofHost are the ranks of a host.
-func (e *exam) ofHost(host string) (r []*facts) {
-	for _, f := range e.ranks {
-		if f.Host == host {
-			r = append(r, f)
-		}
-	}
-	return r
+func (e *exam) ofHost(host string) []*facts {
+	return slices.DeleteFunc(slices.Clone(e.ranks), func(f *facts) bool { return f.Host != host })
 }
 
 // checks are all of them, in the order in which they are told.
 var checks = []func(*exam){
 	(*exam).launch, (*exam).nodes, (*exam).program, (*exam).kernels, (*exam).mpi, (*exam).worlds, (*exam).vendors, (*exam).deviceCount,
 	(*exam).names, (*exam).named, (*exam).network, (*exam).shm, (*exam).memlock, (*exam).files,
-	(*exam).affinity, (*exam).hugePages, (*exam).frequency, (*exam).quota, (*exam).load, (*exam).refused, (*exam).strange, (*exam).differing, (*exam).harmful,
+	(*exam).affinity, (*exam).modes, (*exam).quota, (*exam).load, (*exam).unreadable, (*exam).differing, (*exam).harmful,
 	(*exam).logged, (*exam).spares,
 }
 
@@ -127,10 +120,7 @@ func (e *exam) alike(check, level, remedy string, among []*facts, of func(*facts
 		}
 		return
 	}
-	var parts []string
-	for _, v := range values {
-		parts = append(parts, orNone(v)+" on "+short(who[v]))
-	}
+	parts := prose.Names(values, func(v string) string { return orNone(v) + " on " + short(who[v]) })
 	e.say(check, level, remedy, "differs: %s", strings.Join(parts, "; "))
 }
 
@@ -177,14 +167,8 @@ func (e *exam) vendors() {
 
 func (e *exam) deviceCount() {
 	e.alike("devices", warning, "a node with fewer devices than others may have a broken one: leave it out", e.leaders(), func(f *facts) string {
-		var parts []string
-		for _, vendor := range slices.Sorted(maps.Keys(f.Devices)) {
-			parts = append(parts, fmt.Sprintf("%d %s", f.Devices[vendor], vendor))
-		}
-		if parts == nil {
-			return "none"
-		}
-		return strings.Join(parts, ", ")
+		vendors := slices.Sorted(maps.Keys(f.Devices))
+		return cmp.Or(strings.Join(prose.Names(vendors, func(v string) string { return fmt.Sprintf("%d %s", f.Devices[v], v) }), ", "), "none")
 	})
 	for _, f := range e.leaders() {
 		total := 0

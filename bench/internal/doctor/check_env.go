@@ -23,26 +23,21 @@ func unread(around []string) (refused string, strange []string) {
 	return refused, strange
 }
 
-// refused tells of values for which a job would not start.
-func (e *exam) refused() {
-	told := map[string]bool{}
-	for _, f := range e.ranks {
-		if f.Refused != "" && !told[f.Refused] {
-			told[f.Refused] = true
-			e.say("environment", failure, "docs/environment.md has what each variable takes", "rank %d on %s: %s", f.Rank, f.Host, f.Refused)
+// unreadable tells of values for which a job would not start, and then of variables that nobody reads.
+func (e *exam) unreadable() {
+	told := map[string]bool{"": true}
+	tell := func(f *facts, level, remedy, text string) {
+		if !told[text] {
+			told[text] = true
+			e.say("environment", level, remedy, "rank %d on %s: %s", f.Rank, f.Host, text)
 		}
 	}
-}
-
-// strange tells of variables that nobody reads.
-func (e *exam) strange() {
-	told := map[string]bool{}
+	for _, f := range e.ranks {
+		tell(f, failure, "docs/environment.md has what each variable takes", f.Refused)
+	}
 	for _, f := range e.ranks {
 		for _, text := range f.Strange {
-			if !told[text] {
-				told[text] = true
-				e.say("environment", warning, "docs/environment.md lists the variables", "rank %d on %s: %s", f.Rank, f.Host, text)
-			}
+			tell(f, warning, "docs/environment.md lists the variables", text)
 		}
 	}
 }

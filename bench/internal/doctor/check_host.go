@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 const mib = 1 << 20
@@ -72,7 +74,7 @@ func (e *exam) affinity() {
 		for _, core := range slices.Sorted(maps.Keys(alone)) {
 			if len(alone[core]) > 1 {
 				e.say("affinity", failure, "have the launcher bind each rank to cores of its own, or none: srun --cpu-bind=cores, mpiexec --cpu-bind depth, mpirun --bind-to none, bench -bind core",
-					"%s: ranks %s are all bound to core %d: each waits while another computes", f.Host, listed(alone[core]), core)
+					"%s: ranks %s are all bound to core %d: each waits while another computes", f.Host, strings.Join(prose.Names(alone[core], strconv.Itoa), ", "), core)
 				return
 			}
 		}
@@ -89,31 +91,18 @@ func (e *exam) affinity() {
 	e.say("affinity", ok, "", "no ranks share a core by force")
 }
 
-// listed is numbers for a line.
-func listed(n []int) string {
-	var s []string
-	for _, i := range n {
-		s = append(s, strconv.Itoa(i))
+func (e *exam) modes() {
+	for _, m := range []struct{ check, key, bad, text, remedy string }{
+		{"huge pages", "huge pages", "never", "transparent huge pages are off: large buffers cost more to touch", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (root)"},
+		{"frequency", "governor", "powersave", "the cores' frequency follows the load (powersave): small sizes vary", "cpupower frequency-set -g performance (root)"},
+	} {
+		e.everywhere(m.check, m.key, func(v string) (string, string) {
+			if v == m.bad {
+				return m.text, m.remedy
+			}
+			return "", ""
+		})
 	}
-	return strings.Join(s, ", ")
-}
-
-func (e *exam) hugePages() {
-	e.everywhere("huge pages", "huge pages", func(v string) (string, string) {
-		if v == "never" {
-			return "transparent huge pages are off: large buffers cost more to touch", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (root)"
-		}
-		return "", ""
-	})
-}
-
-func (e *exam) frequency() {
-	e.everywhere("frequency", "governor", func(v string) (string, string) {
-		if v == "powersave" {
-			return "the cores' frequency follows the load (powersave): small sizes vary", "cpupower frequency-set -g performance (root)"
-		}
-		return "", ""
-	})
 }
 
 func (e *exam) quota() {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // names looks at what the hosts are called: libraries that look their own name up
@@ -46,11 +48,7 @@ func (e *exam) named() {
 }
 
 func ifaceNames(f *facts) string {
-	var names []string
-	for _, i := range f.Interfaces {
-		names = append(names, i.Name)
-	}
-	return strings.Join(names, " ")
+	return strings.Join(prose.Names(f.Interfaces, func(i iface) string { return i.Name }), " ")
 }
 
 // network tells which hosts reach which. A pair needs one address that works each way.
@@ -59,16 +57,14 @@ func (e *exam) network() {
 		return
 	}
 	type pair struct{ from, to string }
-	good, bad, via := map[pair]bool{}, map[pair]route{}, map[pair]map[string]bool{}
+	good, bad, dead := map[pair]bool{}, map[pair]route{}, 0 // attempts
 	for _, r := range e.routes {
 		p := pair{r.From, r.To}
 		if r.Error == "" {
 			good[p] = true
-			if via[p] == nil {
-				via[p] = map[string]bool{}
-			}
-			via[p][r.Addr] = true
-		} else if _, there := bad[p]; !there {
+			continue
+		}
+		if dead++; bad[p].Error == "" {
 			bad[p] = r
 		}
 	}
@@ -93,20 +89,10 @@ func (e *exam) network() {
 	}
 	if lost == 0 {
 		text := fmt.Sprintf("%d pairs of hosts reach each other, both ways", len(good)/2)
-		if n := dead(e.routes); n > 0 {
-			e.say("routes", warning, "choose the interfaces that all hosts share with GOCCL_SOCKET_IFNAME (and NCCL_SOCKET_IFNAME)", "%s, but not at every address: %d attempts failed", text, n)
+		if dead > 0 {
+			e.say("routes", warning, "choose the interfaces that all hosts share with GOCCL_SOCKET_IFNAME (and NCCL_SOCKET_IFNAME)", "%s, but not at every address: %d attempts failed", text, dead)
 			return
 		}
 		e.say("routes", ok, "", "%s", text)
 	}
-}
-
-// dead counts the attempts that failed.
-func dead(routes []route) (n int) {
-	for _, r := range routes {
-		if r.Error != "" {
-			n++
-		}
-	}
-	return n
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"slices"
 
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/internal/environ"
 )
 
@@ -13,7 +14,7 @@ func (e *exam) spares() {
 	case err != nil || n < 1: // a value that is refused is told elsewhere
 		return
 	case n >= len(e.ranks):
-		e.say("spares", failure, "start more ranks, or set "+environ.Spares.Name+" to fewer", "%s=%d, and the job has %s: at least one of them works", environ.Spares.Name, n, many(len(e.ranks), "rank"))
+		e.say("spares", failure, "start more ranks, or set "+environ.Spares.Name+" to fewer", "%s=%d, and the job has %s: at least one of them works", environ.Spares.Name, n, prose.Count(len(e.ranks), "rank"))
 		return
 	}
 	workers := len(e.ranks) - n

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/nvml"
 )
 
@@ -20,8 +19,6 @@ func topology(devices map[string]int) []string {
 	}
 	return strings.Split(strings.TrimRight("driver "+t.Driver+"\n"+t.String(), "\n"), "\n")
 }
-
-func devices() map[string]int { return machine.Devices("/") }
 
 // atoi is a number from 0, or -1.
 func atoi(s string) int {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/environ"
@@ -70,7 +71,7 @@ func look(l boot.Launch, program string, environ []string) *facts {
 	getenv := getenvOf(environ)
 	f.Print = fingerprint("/", environ)
 	f.Libraries = libraries("/", getenv)
-	f.Devices = devices()
+	f.Devices = machine.Devices("/")
 	f.Topology = topology(f.Devices)
 	f.Interfaces = interfaces()
 	f.Resolves, _ = net.LookupHost(host)

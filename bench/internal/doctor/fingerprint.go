@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -35,10 +36,12 @@ func fingerprint(root string, environ []string) map[string]string {
 		"memory": fmt.Sprintf("%d GiB", (machine.Memory(root)+1<<29)>>30),
 	}
 	for name, file := range map[string]string{
-		"kernel":    "/proc/sys/kernel/osrelease",
-		"governor":  "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-		"turbo off": "/sys/devices/system/cpu/intel_pstate/no_turbo",
-		"cgroup":    "/sys/fs/cgroup/cpu.max",
+		"kernel":        "/proc/sys/kernel/osrelease",
+		"governor":      "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+		"turbo off":     "/sys/devices/system/cpu/intel_pstate/no_turbo",
+		"cgroup":        "/sys/fs/cgroup/cpu.max",
+		"driver NVIDIA": "/sys/module/nvidia/version",
+		"driver AMD":    "/sys/module/amdgpu/version",
 	} {
 		if v := word(root, file); v != "" {
 			f[name] = v
@@ -49,11 +52,6 @@ func fingerprint(root string, environ []string) map[string]string {
 	}
 	for vendor, n := range machine.Devices(root) {
 		f["devices "+vendor] = strconv.Itoa(n)
-	}
-	for name, file := range map[string]string{"driver NVIDIA": "/sys/module/nvidia/version", "driver AMD": "/sys/module/amdgpu/version"} {
-		if v := word(root, file); v != "" {
-			f[name] = v
-		}
 	}
 	for _, l := range libraries(root, getenvOf(environ)) {
 		f["library "+l.Name] = l.Version
@@ -74,12 +72,9 @@ func fingerprint(root string, environ []string) map[string]string {
 
 // Differences are the lines that say how two fingerprints differ.
 func Differences(before, after map[string]string) (lines []string) {
-	keys := maps.Clone(before)
-	if keys == nil {
-		keys = map[string]string{}
-	}
-	maps.Copy(keys, after)
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
+	keys := slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))
+	slices.Sort(keys)
+	for _, k := range slices.Compact(keys) {
 		if a, b := before[k], after[k]; a != b {
 			lines = append(lines, fmt.Sprintf("%s: %s -> %s", k, orNone(a), orNone(b)))
 		}
@@ -87,12 +82,7 @@ func Differences(before, after map[string]string) (lines []string) {
 	return lines
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
+func orNone(s string) string { return cmp.Or(s, "none") }
 
 // word is the first line of a small file, without the space around it.
 func word(root, file string) string {

@@ -104,19 +104,14 @@ func near(self meeting, all []meeting) (others []meeting) {
 
 // cause is a network error without addresses, which are said already.
 func cause(err error) string {
-	var op *net.OpError
-	for e := err; e != nil; {
-		if o, ok := e.(*net.OpError); ok {
-			op, e = o, o.Err
-			continue
-		}
-		break
-	}
-	if op != nil {
-		if op.Timeout() {
+	for {
+		op, is := err.(*net.OpError)
+		switch {
+		case !is:
+			return err.Error()
+		case op.Timeout():
 			return "no answer"
 		}
-		return op.Err.Error()
+		err = op.Err
 	}
-	return err.Error()
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // Schema names the layout of the JSON.
@@ -46,12 +48,9 @@ func (e *exam) writeJSON(w io.Writer) error {
 	if d.Routes == nil {
 		d.Routes = []route{}
 	}
-	text, err := json.MarshalIndent(d, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(text, '\n'))
-	return err
+	j := json.NewEncoder(w)
+	j.SetIndent("", "  ")
+	return j.Encode(d)
 }
 
 func (e *exam) write(w io.Writer) error {
@@ -62,18 +61,10 @@ func (e *exam) write(w io.Writer) error {
 			fmt.Fprintf(&b, "%-8s %-18s -> %s\n", "", "", f.Remedy)
 		}
 	}
-	fmt.Fprintf(&b, "# doctor: %s on %s: %s, %s\n", many(len(e.ranks), "rank"), many(len(e.leaders()), "host"), many(e.count(failure), "error"), many(e.count(warning), "warning"))
+	fmt.Fprintf(&b, "# doctor: %s on %s: %s, %s\n", prose.Count(len(e.ranks), "rank"), prose.Count(len(e.leaders()), "host"), prose.Count(e.count(failure), "error"), prose.Count(e.count(warning), "warning"))
 	if e.count(failure) == 0 {
 		fmt.Fprintf(&b, "# next: bench launch -np %d -- ./gpt -steps 50 (go build ./examples/gpt) trains a small model on these ranks\n", max(len(e.ranks), 2))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// many is n of something.
-func many(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

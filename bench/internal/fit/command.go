@@ -39,7 +39,7 @@ func Command(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return sub.Complain(option.BadUsage, fmt.Errorf("-extrapolate %s: %w", *to, err))
 	}
-	f, err := report.Load(sub.Operands[0])
+	f, _, err := report.Load(sub.Operands[0])
 	if err != nil {
 		return sub.Complain(option.Failed, err)
 	}
@@ -110,14 +110,14 @@ func (l *Links) write(w io.Writer, ranks []int, force bool) error {
 		fmt.Fprintf(w, "# alpha %.4g us (95 %% interval %.4g to %.4g)  1/beta %s%s\n", part.alpha.Estimate, max(part.alpha.Low, 0), part.alpha.High, bandwidth(part), where)
 	}
 	for _, n := range ranks {
-		e, err := l.To(n, force)
+		rows, err := l.To(n, force)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(w, "#\n# EXTRAPOLATED from %d to %d ranks. Assumed: each size takes the algorithm it was measured with;\n"+
 			"# as many ranks on a host; alpha and beta as they are, with no more contention than was measured.\n"+
 			"# %12s  %-24s  %14s\n", l.Ranks, n, "size (B)", "algorithm", "time (us)")
-		for _, p := range e.Rows {
+		for _, p := range rows {
 			fmt.Fprintf(w, "  %12.0f  %-24s  %14.2f  EXTRAPOLATED\n", p.Size, p.Algorithm, p.Time)
 		}
 	}

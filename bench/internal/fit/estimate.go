@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/model"
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/bench/internal/report"
 )
 
@@ -30,22 +31,18 @@ type job struct {
 // cost is what a call takes on n ranks over one kind of link, by the best algorithm of
 // those that everybody has.
 func (k link) cost(c model.Call, n, elem int) float64 {
-	bytes := float64(c.Elements * elem)
 	best := math.Inf(1)
-	for _, algorithm := range []string{"ring", "halving", "doubling", "pairwise", "direct"} {
-		switch {
-		case algorithm == "direct" && c.Op != "sendrecv", algorithm == "pairwise" && c.Op != "alltoall",
-			c.Op == "alltoall" && algorithm != "pairwise", algorithm == "doubling" && c.Op != "allreduce":
-			continue
-		}
-		if s, known := shapeOf(c.Op, algorithm, n, n); known {
-			if c.Op == "sendrecv" {
-				s = Shape{1, 1, 1}
-			}
-			best = min(best, s.Messages*k.alpha+s.Volume*bytes*k.beta)
-		}
+	for _, algorithm := range algorithms[c.Op] {
+		s, _ := shapeOf(c.Op, algorithm, n, n)
+		best = min(best, s.Messages*k.alpha+s.Volume*float64(c.Elements*elem)*k.beta)
 	}
 	return best
+}
+
+// algorithms are those of each operation of a step.
+var algorithms = map[string][]string{
+	"allreduce": {"ring", "halving", "doubling"}, "reducescatter": {"ring", "halving"}, "allgather": {"ring", "halving"},
+	"alltoall": {"pairwise"}, "sendrecv": {""},
 }
 
 // step is what one training step's calls take on n ranks, in microseconds.
@@ -90,10 +87,7 @@ func (j *job) write(w io.Writer) {
 		fmt.Fprintf(w, "%10s  %18s  %18s\n", scheme, ms(in, j.ppn), ms(all, n))
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.all, b.all) })
-	var order []string
-	for _, r := range rows {
-		order = append(order, r.name)
-	}
+	order := prose.Names(rows, func(r row) string { return r.name })
 	fmt.Fprintf(w, "# Cheapest first over all ranks: %s. They do not save the same memory: see the scheme's line in docs/bench-flags.md.\n# %s\n", strings.Join(order, ", "), j.advice())
 }
 
@@ -205,7 +199,7 @@ func readLink(s string) (link, error) {
 		}
 		return link{}, fmt.Errorf("%s: %w", s, errLink)
 	}
-	f, err := report.Load(s)
+	f, _, err := report.Load(s)
 	switch {
 	case err != nil && numeric.MatchString(s):
 		return link{}, fmt.Errorf("%s: %w", s, errLink)
@@ -234,10 +228,7 @@ func readLink(s string) (link, error) {
 // moved the data: memory, or a library that does not tell. It is enough to predict the
 // same kind of call on the same ranks. Its beta is 0 where the times follow no line.
 func effective(f *report.File, op string) (link, bool) {
-	n := f.Config.GroupRanks
-	if n == 0 {
-		n = f.Config.Ranks
-	}
+	n := cmp.Or(f.Config.GroupRanks, f.Config.Ranks)
 	shape, known := shapeOf(op, "ring", n, n)
 	if !known || n < 2 {
 		return link{}, false

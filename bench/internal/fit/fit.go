@@ -26,7 +26,6 @@ func (p Point) message() float64 { return p.Part * p.Size }
 type line struct {
 	from        float64
 	alpha, beta stat.Interval
-	n           int
 	misfit      float64 // the sum of squares of the relative errors
 }
 
@@ -91,10 +90,7 @@ func hostsOf(c *report.Config) (int, error) {
 
 // Of fits the curve of one operation in a run.
 func Of(f *report.File, op string) (*Links, error) {
-	l := &Links{Op: op, Ranks: f.Config.GroupRanks, Split: f.Config.Split}
-	if l.Ranks == 0 {
-		l.Ranks = f.Config.Ranks
-	}
+	l := &Links{Op: op, Ranks: cmp.Or(f.Config.GroupRanks, f.Config.Ranks), Split: f.Config.Split}
 	var err error
 	if l.Hosts, err = hostsOf(&f.Config); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
@@ -134,22 +130,30 @@ func (l *Links) fit() error {
 		return fmt.Errorf("%s: %w", l.Op, err)
 	}
 	l.lines = []line{whole}
-	best := information(whole.misfit, len(l.Points), 2)
-	for i := fewest; i+fewest <= len(l.Points); i++ {
-		if l.Points[i].message() == l.Points[i-1].message() {
+	if at, low, high := split(l.Points, information(whole.misfit, len(l.Points), 2), 1); at > 0 {
+		high.from = l.Points[at].message()
+		l.lines = []line{low, high}
+	}
+	return nil
+}
+
+// split finds the two lines that explain points best, which are in the order of their messages: those up to at, and the
+// others, with at least so many sizes on each side. It is 0 where none is better than best.
+func split(points []Point, best float64, distinct int) (at int, low, high line) {
+	for i := fewest; i+fewest <= len(points); i++ {
+		if points[i].message() == points[i-1].message() || sizes(points[:i]) < distinct || sizes(points[i:]) < distinct {
 			continue
 		}
-		low, err1 := regress(l.Points[:i])
-		high, err2 := regress(l.Points[i:])
+		a, err1 := regress(points[:i])
+		b, err2 := regress(points[i:])
 		if err1 != nil || err2 != nil {
 			continue
 		}
-		high.from = l.Points[i].message()
-		if c := information(low.misfit+high.misfit, len(l.Points), 5); c < best {
-			best, l.lines = c, []line{low, high}
+		if c := information(a.misfit+b.misfit, len(points), 5); c < best {
+			best, at, low, high = c, i, a, b
 		}
 	}
-	return nil
+	return at, low, high
 }
 
 // information is Schwarz's criterion (1978): how badly a model fits, and a fine for
@@ -173,7 +177,7 @@ func regress(points []Point) (line, error) {
 		return line{}, errLine
 	}
 	alpha, beta := (yy*x-xy*y)/det, (xx*y-xy*x)/det
-	l := line{n: len(points)}
+	var l line
 	for _, p := range points {
 		e := 1 - (p.Messages*alpha+p.Volume*p.Size*beta)/p.Time
 		l.misfit += e * e
@@ -195,13 +199,7 @@ func regress(points []Point) (line, error) {
 // farthest is how many times the measured ranks an extrapolation may reach unless forced.
 const farthest = 16
 
-// Extrapolation is what a fit says of another number of ranks.
-type Extrapolation struct {
-	Ranks int
-	Rows  []Predicted
-}
-
-// Predicted is one line of it.
+// Predicted is what a fit says of a size on another number of ranks.
 type Predicted struct {
 	Size      float64
 	Algorithm string
@@ -209,7 +207,7 @@ type Predicted struct {
 }
 
 // To extrapolates to so many ranks: each size with the algorithm that it was measured with.
-func (l *Links) To(ranks int, force bool) (*Extrapolation, error) {
+func (l *Links) To(ranks int, force bool) (rows []Predicted, err error) {
 	if ranks > farthest*l.Ranks && !force {
 		return nil, fmt.Errorf("-extrapolate %d: that is a guess, more than %d times the %d ranks that were measured; -force predicts it anyway", ranks, farthest, l.Ranks)
 	}
@@ -217,17 +215,11 @@ func (l *Links) To(ranks int, force bool) (*Extrapolation, error) {
 		return nil, fmt.Errorf("-extrapolate %d: a job has at least 1 rank", ranks)
 	}
 	hosts := max(ranks*max(l.Hosts, 1)/l.Ranks, 1)
-	e := &Extrapolation{Ranks: ranks}
-	seen := map[float64]bool{}
 	points := slices.Clone(l.Points)
-	slices.SortStableFunc(points, func(a, b Point) int { return int(a.Size - b.Size) })
-	for _, p := range points {
-		if seen[p.Size] {
-			continue
-		}
-		seen[p.Size] = true
+	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.Size, b.Size) })
+	for _, p := range slices.CompactFunc(points, func(a, b Point) bool { return a.Size == b.Size }) {
 		shape, _ := shapeOf(l.Op, p.Algorithm, ranks, hosts)
-		e.Rows = append(e.Rows, Predicted{p.Size, p.Algorithm, l.Time(shape, p.Size)})
+		rows = append(rows, Predicted{p.Size, p.Algorithm, l.Time(shape, p.Size)})
 	}
-	return e, nil
+	return rows, nil
 }

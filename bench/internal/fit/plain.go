@@ -1,12 +1,14 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/stat"
 )
@@ -35,13 +37,7 @@ var whole = Shape{1, 1, 1}
 
 // PlainOf fits the curve of one operation in a run.
 func PlainOf(f *report.File, op string) (*Plain, error) {
-	p := &Plain{Op: op, Ranks: f.Config.GroupRanks, Hosts: f.Config.GroupHosts}
-	if p.Ranks == 0 {
-		p.Ranks = f.Config.Ranks
-	}
-	if p.Hosts == 0 {
-		p.Hosts = max(f.Config.Hosts, 1)
-	}
+	p := &Plain{Op: op, Ranks: cmp.Or(f.Config.GroupRanks, f.Config.Ranks), Hosts: cmp.Or(f.Config.GroupHosts, max(f.Config.Hosts, 1))}
 	var points []Point
 	for _, r := range f.Results {
 		if r.Op != op {
@@ -57,7 +53,7 @@ func PlainOf(f *report.File, op string) (*Plain, error) {
 	if len(points) < fewest {
 		return nil, fmt.Errorf("%s: %d measurements are too few; measure at least %d sizes", op, len(points), fewest)
 	}
-	slices.SortStableFunc(points, func(a, b Point) int { return int(a.Size - b.Size) })
+	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.Size, b.Size) })
 	if p.Ranges = ranges(points); p.Ranges == nil {
 		return nil, fmt.Errorf("%s: %w", op, errLine)
 	}
@@ -82,24 +78,10 @@ func ranges(points []Point) (parts []Range) {
 	if err == nil {
 		best, parts = information(one.misfit, len(points), 2), []Range{rangeOf(points, one)}
 	}
-	at := 0
-	for i := fewest; i+fewest <= len(points); i++ {
-		if points[i].Size == points[i-1].Size || sizes(points[:i]) < 4 || sizes(points[i:]) < 4 {
-			continue
-		}
-		low, err1 := regress(points[:i])
-		high, err2 := regress(points[i:])
-		if err1 != nil || err2 != nil {
-			continue
-		}
-		if c := information(low.misfit+high.misfit, len(points), 5); c < best {
-			best, at = c, i
-		}
+	if at, _, _ := split(points, best, 4); at > 0 {
+		return append(ranges(points[:at]), ranges(points[at:])...)
 	}
-	if at == 0 {
-		return parts
-	}
-	return append(ranges(points[:at]), ranges(points[at:])...)
+	return parts
 }
 
 // sizes is how many different ones points have; of two measurements at each of two sizes any line is a good one.
@@ -125,11 +107,7 @@ func rangeOf(points []Point, l line) Range {
 
 // write says what was found, and what it is not.
 func (p *Plain) write(w io.Writer) {
-	hosts := "1 host"
-	if p.Hosts != 1 {
-		hosts = fmt.Sprintf("%d hosts", p.Hosts)
-	}
-	fmt.Fprintf(w, "# %s on %d ranks of %s: PLAIN FIT of whole calls, time = latency + size / bandwidth, as no messages are known\n", p.Op, p.Ranks, hosts)
+	fmt.Fprintf(w, "# %s on %d ranks of %s: PLAIN FIT of whole calls, time = latency + size / bandwidth, as no messages are known\n", p.Op, p.Ranks, prose.Count(p.Hosts, "host"))
 	fmt.Fprintf(w, "# It holds for these ranks here. To extrapolate, measure between hosts (-hosts 2, or several machines).\n")
 	fmt.Fprintf(w, "# %8s  %8s  %12s  %26s  %16s  %18s\n", "from", "to", "latency (us)", "bandwidth (GB/s)", "residual (%)", "the greatest (%)")
 	for _, r := range p.Ranges {

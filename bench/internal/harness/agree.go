@@ -1,16 +1,13 @@
 package harness
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"math"
 
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/verify"
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/plain"
 )
 
 // findings is what one rank has found in one half of a line.
@@ -18,7 +15,6 @@ type findings struct {
 	us        float64 // per call
 	firstCall float64
 	late      float64
-	host      string
 
 	checked       bool
 	wrong         int
@@ -44,7 +40,7 @@ func unpack(w []uint64) findings {
 		busy: math.Float64frombits(w[9])}
 }
 
-// agree brings together what the ranks have found: every rank gets the same result.
+// agree brings together what the ranks have found: every rank gets the same result, but for the name of a host.
 func (s *session) agree(ctx context.Context, f *findings, row *report.Row, inPlace bool) (report.Result, error) {
 	flat := make([]uint64, words*s.world.Size())
 	if err := ccl.AllGather(ctx, s.world, flat, f.pack()); err != nil {
@@ -60,31 +56,13 @@ func (s *session) agree(ctx context.Context, f *findings, row *report.Row, inPla
 	}
 	s.out.complain(all, row, inPlace)
 	result := combine(all, s.o.Average, row.Size, factor)
-	if slow := standsOut(all, result.Time); slow != nil && !s.o.Flush { // sweeping takes its own time
-
-		host, err := s.hostOf(ctx, slow.Rank, f.host)
-		if err != nil {
-			return report.Result{}, err
-		}
-		slow.Host = host
-		result.Slowest = slow
+	if !s.o.Flush { // sweeping takes its own time
+		result.Slowest = standsOut(all, result.Time)
+	}
+	if result.Slowest != nil && s.out != nil {
+		result.Slowest.Host = s.out.hostOf(result.Slowest.Rank)
 	}
 	return result, nil
-}
-
-// hostOf is the host of a rank, which it tells.
-func (s *session) hostOf(ctx context.Context, rank int, mine string) (string, error) {
-	room := make([]uint8, placeRoom)
-	if rank == s.world.Rank() {
-		text, _ := json.Marshal(clip(mine))
-		copy(room, text)
-	}
-	if err := ccl.Broadcast(ctx, s.world, room, rank); err != nil {
-		return "", err
-	}
-	var host string
-	err := plain.Unmarshal(bytes.TrimRight(room, "\x00"), &host)
-	return host, err
 }
 
 // standsOut is the rank that comes latest to the barriers, if the others are all much
@@ -94,18 +72,15 @@ func (s *session) hostOf(ctx context.Context, rank int, mine string) (string, er
 func standsOut(all []findings, us float64) *report.Straggler {
 	last, next, n := 0, 0.0, 0
 	for r, f := range all {
-		if !f.other && f.late > all[last].late {
-			last = r
-		}
-	}
-	for r, f := range all {
-		if f.other {
+		switch {
+		case f.other:
 			continue
-		}
-		n++
-		if r != last {
+		case f.late > all[last].late:
+			last, next = r, all[last].late
+		case r > 0:
 			next = max(next, f.late)
 		}
+		n++
 	}
 	by := all[last].late - next
 	if n == 2 && by > max(us, 50) || n > 2 && by > max(us/2, 20) && all[last].late > 3*next {

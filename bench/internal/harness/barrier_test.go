@@ -15,11 +15,8 @@ import (
 func barriers(t *testing.T, ranks int, args []string, wait func(calls int, ctx context.Context, c *ccl.Comm) error) *job {
 	o, err := option.Parse(append([]string{"-op", "barrier", "-b", "64", "-e", "64", "-n", "2"}, args...))
 	require.NoError(t, err)
-	return sessions(t, ranks, o, func(s *session) error {
-		if err := s.prepare(); err != nil {
-			return err
-		}
-		c, calls := named[float32]("barrier"), 0
+	return ready(t, ranks, o, func(s *session) error {
+		c, calls := coll.Named[float32]("barrier"), 0
 		c.Run = func(ctx context.Context, comm *ccl.Comm, _ coll.Shape, _, _ []float32, _ ccl.Op) error {
 			calls++
 			return wait(calls, ctx, comm)
@@ -36,8 +33,7 @@ func TestBarrierThatDoesNothing(t *testing.T) {
 		ranks int
 		args  []string
 	}{{2, nil}, {3, nil}, {8, nil}, {4, []string{"-split", "mod:2"}}, {5, []string{"-split", "div:3"}}} {
-		j := barriers(t, tc.ranks, tc.args, nothing)
-		j.ok(t)
+		j := barriers(t, tc.ranks, tc.args, nothing).ok(t)
 		require.Positive(t, *j.file.Results[0].OutOfPlace.Wrong, "%+v", tc)
 		require.Positive(t, *j.file.Results[0].InPlace.Wrong, "%+v", tc)
 		require.Contains(t, j.err.String(), "left before every rank had come")
@@ -57,8 +53,7 @@ func TestBarrierEachIteration(t *testing.T) {
 			return nil
 		}
 		return ccl.Barrier(ctx, c)
-	})
-	j.ok(t)
+	}).ok(t)
 	require.Equal(t, int64(1), *j.file.Results[0].OutOfPlace.Wrong, "the one that did not come late")
 	require.Zero(t, *j.file.Results[0].InPlace.Wrong)
 	require.Contains(t, j.err.String(), "left before every rank had come, in check 2\n")
@@ -78,16 +73,14 @@ func TestBarrierEachIteration(t *testing.T) {
 			return ccl.Recv(ctx, c, token, 0)
 		}
 		return nil
-	})
-	j.ok(t)
+	}).ok(t)
 	require.Positive(t, *j.file.Results[0].OutOfPlace.Wrong)
 }
 
 // Where no host has two ranks of a group there is nothing to see, and no 0 to claim.
 func TestBarrierUnseen(t *testing.T) {
 	for _, args := range [][]string{{"-split", "div:1"}, {"-split", "mod:2"}} {
-		j := barriers(t, 3, args, nothing)
-		j.ok(t)
+		j := barriers(t, 3, args, nothing).ok(t)
 		if args[1] == "div:1" {
 			require.Nil(t, j.file.Results[0].OutOfPlace.Wrong)
 			require.Contains(t, j.out.String(), "     N/A")
@@ -95,7 +88,6 @@ func TestBarrierUnseen(t *testing.T) {
 		}
 		require.Positive(t, *j.file.Results[0].OutOfPlace.Wrong, "rank 1 is alone and sees nothing; ranks 0 and 2 do")
 	}
-	j := barriers(t, 1, nil, nothing)
-	j.ok(t)
+	j := barriers(t, 1, nil, nothing).ok(t)
 	require.Nil(t, j.file.Results[0].OutOfPlace.Wrong)
 }

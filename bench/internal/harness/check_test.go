@@ -20,11 +20,8 @@ func TestPlantedErrors(t *testing.T) {
 			for _, input := range []bool{false, true} {
 				for root := range 2 { // the victim, and another
 					planted := 0
-					j := sessions(t, ranks, options(t, "-op", name), func(s *session) error {
-						if err := s.prepare(); err != nil {
-							return err
-						}
-						c := named[float32](name)
+					ready(t, ranks, options(t, "-op", name), func(s *session) error {
+						c := coll.Named[float32](name)
 						run, at := c.Run, -1
 						c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []float32, op ccl.Op) error {
 							err := run(ctx, comm, sh, dst, src, op)
@@ -61,8 +58,7 @@ func TestPlantedErrors(t *testing.T) {
 							require.Equal(t, input, f.first.Input)
 						}
 						return nil
-					})
-					j.ok(t)
+					}).ok(t)
 					require.Equal(t, expected(name, inPlace, input, root == victim), planted > 0, "%s in place %t, root %d, input %t", name, inPlace, root, input)
 				}
 			}

@@ -66,7 +66,7 @@ func TestBusBandwidthByCountedBytes(t *testing.T) {
 }
 
 func countedBytes(t testing.TB, s *session, op string) {
-	c, root := named[float32](op), -1
+	c, root := coll.Named[float32](op), -1
 	if c.Rooted {
 		root = s.o.Root % s.groups.shown()
 	}

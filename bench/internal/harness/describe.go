@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/doctor"
 	"github.com/goccl/goccl/bench/internal/machine"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/plain"
@@ -55,14 +56,7 @@ func (s *session) describe(p *plan) error {
 // engines are the backends under test, with the versions of their libraries; that of the one for tests
 // says FAKE.
 func (s *session) engines() string {
-	var names []string
-	for _, l := range s.lanes {
-		name := l.name
-		if v := l.c.Library(); v != "" {
-			name += ": " + v
-		}
-		names = append(names, name)
-	}
+	names := prose.Names(s.lanes, func(l lane) string { return strings.TrimSuffix(l.name+": "+l.c.Library(), ": ") })
 	return strings.Join(names, ", ")
 }
 

@@ -25,12 +25,8 @@ func weight(err error) int {
 
 // consequence reports whether err is what another rank's failure, or the user, did to this one.
 func consequence(err error) bool {
-	for _, code := range []ccl.Code{ccl.ErrRankLost, ccl.ErrAborted, ccl.ErrCanceled, ccl.ErrTimeout, ccl.ErrClosed} {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	return false
+	codes := []ccl.Code{ccl.ErrRankLost, ccl.ErrAborted, ccl.ErrCanceled, ccl.ErrTimeout, ccl.ErrClosed}
+	return slices.ContainsFunc(codes, func(c ccl.Code) bool { return errors.Is(err, c) })
 }
 
 // end reports the failure of this process's ranks, so that of all processes one

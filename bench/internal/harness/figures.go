@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/bench/internal/report"
 )
 
@@ -39,9 +40,7 @@ func chrome(from, to, profile string, wide, high int) []string {
 
 // rasterizer finds one.
 func rasterizer() (render func(from, to string, wide, high int) error, err error) {
-	var names []string
 	for _, p := range painters {
-		names = append(names, p.name)
 		path, err := exec.LookPath(p.name)
 		if err != nil {
 			continue
@@ -60,6 +59,7 @@ func rasterizer() (render func(from, to string, wide, high int) error, err error
 			return nil
 		}, nil
 	}
+	names := prose.Names(painters, func(p painter) string { return p.name })
 	return nil, fmt.Errorf("-png needs one of %s to draw with; install one, or use -svg, which needs none", strings.Join(names, ", "))
 }
 

@@ -2,8 +2,8 @@ package harness
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/goccl/goccl/bench/internal/stat"
 	"github.com/goccl/goccl/ccl"
 )
 
@@ -18,18 +18,13 @@ func (s *session) memoryReport(stage string) error {
 	if err := ccl.AllGather(s.ctx, s.world, all, []float64{mib}); err != nil {
 		return err
 	}
-	least, most, sum := all[0], all[0], 0.0
-	for _, x := range all {
-		least, most, sum = min(least, x), max(most, x), sum+x
+	bytes, err := s.library()
+	if bytes > 0 {
+		s.out.comment("Memory %-14s : at most %.1f MiB of a device for the library", stage, float64(bytes)/(1<<20))
 	}
-	if bytes, err := s.library(); err != nil {
-		return err
-	} else if bytes > 0 {
-		if err := s.out.comment(fmt.Sprintf("Memory %-14s : at most %.1f MiB of a device for the library", stage, float64(bytes)/(1<<20))); err != nil {
-			return err
-		}
-	}
-	return s.out.comment(fmt.Sprintf("Memory %-14s : %.1f MiB a rank, from %.1f to %.1f", stage, sum/float64(len(all)), least, most))
+	ranks := stat.Of(all)
+	s.out.comment("Memory %-14s : %.1f MiB a rank, from %.1f to %.1f", stage, ranks.Avg, ranks.Min, ranks.Max)
+	return err
 }
 
 // library is the most that the library of a rank's Comms has allocated on its device, 0 where none

@@ -52,8 +52,7 @@ func TestUnequalGroups(t *testing.T) {
 			if o.Iters, o.ItersGiven = 5, true; tc.name != "counts" && o.Plan == "" {
 				o.Min, o.Max = 64, 1024
 			}
-			j := sessions(t, tc.ranks, o, (*session).run)
-			j.ok(t)
+			j := sessions(t, tc.ranks, o, (*session).run).ok(t)
 			require.Empty(t, j.err.String())
 			require.NotEmpty(t, j.file.Results)
 			if tc.check != nil {
@@ -103,13 +102,12 @@ func TestMatrixOfGroups(t *testing.T) {
 	require.ErrorContains(t, p.check(), "it is for 2 ranks, and there are 1")
 	p.NP = 4
 	require.NoError(t, p.check())
-	j = sessions(t, 4, options(t, "-op", "alltoallv", "-matrix", path, "-split", "mod:2"), (*session).run)
-	j.ok(t)
+	sessions(t, 4, options(t, "-op", "alltoallv", "-matrix", path, "-split", "mod:2"), (*session).run).ok(t)
 }
 
 // Times are those of the groups that are as large as rank 0's.
 func TestTimesOfUnequalGroups(t *testing.T) {
-	j := sessions(t, 3, options(t, "-split", "div:2"), func(s *session) error {
+	sessions(t, 3, options(t, "-split", "div:2"), func(s *session) error {
 		f := &findings{us: 1}
 		if s.world.Rank() == 2 {
 			f.us, f.late = 1000, 5000
@@ -119,6 +117,5 @@ func TestTimesOfUnequalGroups(t *testing.T) {
 		require.Equal(t, 1.0, r.TimeMax)
 		require.Nil(t, r.Slowest)
 		return err
-	})
-	j.ok(t)
+	}).ok(t)
 }

@@ -171,8 +171,8 @@ func complain(status int, err error) int {
 	return status
 }
 
-// hint says that an accelerator lies idle.
-func hint(w io.Writer, args []string) {
+// tellIdle says that an accelerator lies idle.
+func tellIdle(w io.Writer, args []string) {
 	if h := machine.Hint("/", ccl.Backends(), args); h != "" {
 		fmt.Fprintln(w, h)
 	}

@@ -52,7 +52,7 @@ func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], 
 			return err
 		}
 		f := p.findings()
-		f.late, f.host, f.busy = each.late, p.t.c.Place().Host, c.Factor(p.t.shape)
+		f.late, f.busy = each.late, c.Factor(p.t.shape)
 		if s.o.Flush {
 			f.us = each.mean
 		}

@@ -83,14 +83,21 @@ func (s *session) onDevice(n int) (buffer, error) {
 		return nil, err
 	}
 	d.b, d.copied = alloc(n), true
+	if !s.o.Registered {
+		return d, nil
+	}
+	return s.register(d, 1, func(c *ccl.Comm) (func() error, error) {
+		return c.Register(s.ctx, ccl.BufOfMemory[uint8](part[uint8]{b, 0, n}))
+	})
+}
+
+// register makes d known to each lane, as -R how says.
+func (s *session) register(d *deviceBuffer, how int, to func(c *ccl.Comm) (release func() error, err error)) (buffer, error) {
 	for i := range s.lanes {
-		if !s.o.Registered {
-			break
-		}
-		release, err := s.lanes[i].c.Register(s.ctx, ccl.BufOfMemory[uint8](part[uint8]{b, 0, n}))
+		release, err := to(s.lanes[i].c)
 		if err != nil {
 			d.free()
-			return nil, fmt.Errorf("-R 1: %w", err)
+			return nil, fmt.Errorf("-R %d: %w", how, err)
 		}
 		d.registered = append(d.registered, release)
 	}
@@ -120,15 +127,7 @@ func (s *session) window(n int) (buffer, error) {
 	if d.block, err = s.dev.At(addr, n); err != nil {
 		return nil, errors.Join(err, ccl.FreeDevice(m))
 	}
-	for i := range s.lanes {
-		release, err := s.lanes[i].c.Window(s.ctx, ccl.BufOfMemory(m))
-		if err != nil {
-			d.free()
-			return nil, fmt.Errorf("-R 2: %w", err)
-		}
-		d.registered = append(d.registered, release)
-	}
-	return d, nil
+	return s.register(d, 2, func(c *ccl.Comm) (func() error, error) { return c.Window(s.ctx, ccl.BufOfMemory(m)) })
 }
 
 func (d *deviceBuffer) bytes() []byte { return d.b }

@@ -24,6 +24,7 @@ type output struct {
 	opts     *option.Options
 	wrong    int // messages about wrong data so far
 
+	failed  error    // of a write, after which nothing more is written
 	headed  bool     // the table has begun: remarks wait for its end, since programs read it
 	named   string   // the collective whose heading its first row brings; "": it has it
 	after   []string // whole lines for below the footer
@@ -39,50 +40,51 @@ const mostRows = 20000
 // mostComplaints is how many lines with wrong data are described.
 const mostComplaints = 10
 
+// write writes to the table. header, row and finish return the first error of it.
+func (o *output) write(text string) {
+	if o.failed == nil {
+		_, o.failed = io.WriteString(o.w, text)
+	}
+}
+
+// hostOf is the host of a rank, "" before the header.
+func (o *output) hostOf(rank int) string {
+	if d := o.file.Config.Devices; rank < len(d) {
+		return d[rank].Host
+	}
+	return ""
+}
+
 // header writes what comes before the table.
 func (o *output) header(j *report.Job, opts *option.Options) error {
 	if o == nil {
 		return nil
 	}
-	o.file.Describe(j, opts)
-	if opts.Quiet {
-		return nil
+	if o.file.Describe(j, opts); !opts.Quiet {
+		o.write(report.Header(j, opts))
 	}
-	return report.Header(o.w, j, opts)
+	return o.failed
 }
 
-// head starts the table of one collective; named says which, where there are several. Of one that has no rows nothing is
-// written.
-func (o *output) head(name string, named bool) error {
+// head starts the table of one collective; named says which, where there are several: its first row brings the heading.
+func (o *output) head(name string, named bool) {
 	if o == nil || o.headed && !named {
-		return nil // of several cycles the first has written it
+		return // of several cycles the first has written it
 	}
-	o.headed = true
-	if named {
+	if o.headed = true; named {
 		o.named = name
-		return nil
+		return
 	}
-	return o.layout().Head(o.w)
-}
-
-// heading writes what head has put off.
-func (o *output) heading() error {
-	name := o.named
-	if o.named = ""; name == "" {
-		return nil
-	}
-	if _, err := fmt.Fprintf(o.w, "#\n# %s\n", name); err != nil {
-		return err
-	}
-	return o.layout().Head(o.w)
+	o.write(o.layout().Head())
 }
 
 func (o *output) row(r *report.Row) error {
 	if o == nil {
 		return nil
 	}
-	if err := o.heading(); err != nil {
-		return err
+	if o.named != "" {
+		o.write("#\n# " + o.named + "\n" + o.layout().Head())
+		o.named = ""
 	}
 	r.Time = time.Now().Format(report.StampFormat)
 	kept := *r
@@ -106,8 +108,8 @@ func (o *output) row(r *report.Row) error {
 	for _, text := range r.Remarks() {
 		o.below("# " + text + "\n")
 	}
-	_, err := io.WriteString(o.w, o.layout().Line(&shown))
-	return err
+	o.write(o.layout().Line(&shown))
+	return o.failed
 }
 
 // layout is what the table has beside its usual columns.
@@ -128,65 +130,48 @@ func (o *output) below(lines string) {
 }
 
 // tail writes what was kept.
-func (o *output) tail() error {
-	if o == nil {
-		return nil
-	}
+func (o *output) tail() {
 	if o.dropped > 0 {
 		o.after = append(o.after, fmt.Sprintf("# %d more remarks are omitted\n", o.dropped))
 	}
-	_, err := io.WriteString(o.w, strings.Join(o.after, ""))
+	o.write(strings.Join(o.after, ""))
 	o.after, o.dropped = nil, 0
-	return err
 }
 
 // comment is a line that is no row.
-func (o *output) comment(text string) error {
+func (o *output) comment(format string, args ...any) {
 	if o == nil {
-		return nil
+		return
 	}
+	text := fmt.Sprintf("# "+format+"\n", args...)
 	if o.headed {
-		o.below("# " + text + "\n")
-		return nil
+		o.below(text)
+		return
 	}
-	_, err := fmt.Fprintf(o.w, "# %s\n", text)
-	return err
+	o.write(text)
 }
 
 // beside writes the curves of several backends side by side.
-func (o *output) beside(rows []*report.Row, backends []string) error {
-	if o == nil || len(backends) < 2 {
-		return nil
+func (o *output) beside(rows []*report.Row, backends []string) {
+	if o != nil && len(backends) > 1 {
+		o.below(report.Beside(rows, backends))
 	}
-	o.below(report.Beside(rows, backends))
-	return nil
 }
 
 // step notes and writes what a whole step took.
-func (o *output) step(st *report.Step) error {
-	if o == nil {
-		return nil
+func (o *output) step(st *report.Step) {
+	if o != nil {
+		o.file.Step = st
+		o.below(st.Line())
 	}
-	o.file.Step = st
-	o.below(st.Line())
-	return nil
 }
 
 // skip lists what the engine does not support.
-func (o *output) skip(title string, why error) error {
-	if o == nil {
-		return nil
+func (o *output) skip(title string, why error) {
+	if o != nil {
+		o.file.Skipped = append(o.file.Skipped, title)
+		o.below(fmt.Sprintf("# %s: not supported: %v\n", title, why))
 	}
-	o.file.Skipped = append(o.file.Skipped, title)
-	o.below(fmt.Sprintf("# %s: not supported: %v\n", title, why))
-	return nil
-}
-
-func (o *output) foot(s *report.Summary) error {
-	if o == nil {
-		return nil
-	}
-	return s.Foot(o.w, report.Program(o.opts))
 }
 
 // complain describes the first wrong element.

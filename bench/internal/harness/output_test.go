@@ -48,9 +48,9 @@ func TestProgressOnlyOnATerminal(t *testing.T) {
 
 func TestSkip(t *testing.T) {
 	o, out, _ := newOutput()
-	require.NoError(t, o.skip("allreduce f8e4m3 sum", errors.New("it is only moved")))
+	o.skip("allreduce f8e4m3 sum", errors.New("it is only moved"))
 	require.Empty(t, out.String())
-	require.NoError(t, o.tail())
+	o.tail()
 	require.Equal(t, "# allreduce f8e4m3 sum: not supported: it is only moved\n", out.String())
 	require.Equal(t, []string{"allreduce f8e4m3 sum"}, o.file.Skipped)
 }
@@ -60,9 +60,9 @@ func TestNoOutput(t *testing.T) {
 	var o *output
 	o.progress("x")
 	o.complain([]findings{{wrong: 1}}, nil, false)
-	require.NoError(t, o.head("x", true))
+	o.head("x", true)
+	o.skip("x", nil)
+	o.comment("x")
 	require.NoError(t, o.row(nil))
-	require.NoError(t, o.skip("x", nil))
-	require.NoError(t, o.foot(nil))
 	require.NoError(t, o.header(nil, nil))
 }

@@ -109,24 +109,17 @@ type outputFile struct {
 	write      func(*report.File, io.Writer) error
 }
 
-func (p *plan) files() (files []outputFile) {
-	for _, f := range []outputFile{{"J", p.JSON, (*report.File).JSON}, {"csv", p.CSV, (*report.File).WriteCSV}, {"html", p.HTML, (*report.File).HTML}} {
-		if f.path != "" {
-			files = append(files, f)
-		}
-	}
-	return files
+func (p *plan) files() []outputFile {
+	all := []outputFile{{"J", p.JSON, (*report.File).JSON}, {"csv", p.CSV, (*report.File).WriteCSV}, {"html", p.HTML, (*report.File).HTML}}
+	return slices.DeleteFunc(all, outputFile.unasked)
 }
 
 // directories are those that figures go to.
-func (p *plan) directories() (dirs []outputFile) {
-	for _, d := range []outputFile{{flag: "svg", path: p.SVG}, {flag: "png", path: p.PNG}} {
-		if d.path != "" {
-			dirs = append(dirs, d)
-		}
-	}
-	return dirs
+func (p *plan) directories() []outputFile {
+	return slices.DeleteFunc([]outputFile{{flag: "svg", path: p.SVG}, {flag: "png", path: p.PNG}}, outputFile.unasked)
 }
+
+func (f outputFile) unasked() bool { return f.path == "" }
 
 // fitsMemory refuses sizes for which the buffers of the ranks here, two each, are
 // larger than this machine's memory, 0 if that is not known.
@@ -138,11 +131,7 @@ func (p *plan) fitsMemory(memory int) error {
 	case p.start != nil && !p.start.Local:
 		here = p.start.PerNode
 	}
-	largest := p.Largest()
-	if p.Plan != "" {
-		largest, _ = p.LargestOfStep(p.processes() * p.Threads)
-	}
-	ranks := here * p.Threads
+	largest, ranks := p.Largest(p.processes()*p.Threads), here*p.Threads
 	room := memory / 2 / ranks / p.Rotate
 	switch {
 	case memory == 0 || largest <= room:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/launch"
@@ -21,7 +22,7 @@ import (
 // run is the benchmark on the ranks of this process.
 func (p *plan) run(ctx context.Context, args []string) int {
 	if !p.ours && p.where.Rank == 0 && !p.Quiet {
-		hint(p.tableTo(), args)
+		tellIdle(p.tableTo(), args)
 	}
 	from := time.Now()
 	ranks, done, err := p.ranks(ctx)
@@ -32,16 +33,11 @@ func (p *plan) run(ctx context.Context, args []string) int {
 	defer done()
 	errs := make([]error, len(ranks))
 	status := make([]int, len(ranks))
-	finished := make(chan int)
+	var all sync.WaitGroup
 	for i, b := range ranks {
-		go func() {
-			status[i], errs[i] = p.rank(ctx, b, joined, args)
-			finished <- i
-		}()
+		all.Go(func() { status[i], errs[i] = p.rank(ctx, b, joined, args) })
 	}
-	for range ranks {
-		<-finished
-	}
+	all.Wait()
 	slices.SortStableFunc(errs, func(a, b error) int { return weight(b) - weight(a) })
 	if errs[0] != nil {
 		return p.end(ctx, errs[0])
@@ -96,23 +92,20 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 			s.out.w, s.out.err, s.out.terminal = sc.table(to), sc.messages(os.Stderr), isTerminal(os.Stderr) && !p.Quiet
 		}
 	}
-	err = s.describe(p)
-	if err == nil {
+	if err = s.describe(p); err == nil {
 		err = s.run()
-	}
-	if err == nil {
-		err = s.out.foot(&s.summary)
 	}
 	if s.out == nil {
 		return option.Good, err
 	}
+	if err == nil {
+		s.out.write(s.summary.Foot(report.Program(&p.Options)))
+	}
 	if text := s.out.file.BelowMean(); text != "" {
 		s.out.below("# " + text + "\n")
 	}
-	if e := s.out.tail(); err == nil {
-		err = e
-	}
-	return s.out.finish(p, &s.summary, err)
+	s.out.tail()
+	return s.out.finish(p, &s.summary, cmp.Or(err, s.out.failed))
 }
 
 // tableTo is where the table goes: standard output, unless a file is wanted there.

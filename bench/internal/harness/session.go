@@ -40,9 +40,10 @@ type session struct {
 type benchmark struct {
 	settle     func(s *session) error
 	collective func(s *session, name string) error
+	step       func(s *session) error
 }
 
-func of[T ccl.Number]() benchmark { return benchmark{settle[T], collective[T]} }
+func of[T ccl.Number]() benchmark { return benchmark{settle[T], collective[T], step[T]} }
 
 // typed has the benchmark for each element type.
 var typed = map[ccl.Type]benchmark{
@@ -109,11 +110,8 @@ func (s *session) prepare() error {
 	if err := s.memoryReport("Initialization"); err != nil {
 		return err
 	}
-	largest, err := s.largest()
-	if err != nil {
-		return err
-	}
-	s.stride = (largest+s.o.Misalign*8+63)/64*64 + 64
+	s.stride = (s.o.Largest(s.groups.shown())+s.o.Misalign*8+63)/64*64 + 64
+	var err error
 	if s.a, err = s.allocate(s.stride * s.o.Rotate); err != nil {
 		return err
 	}
@@ -126,23 +124,13 @@ func (s *session) prepare() error {
 	return s.memoryReport("User-Allocated")
 }
 
-// largest is the largest size there will be, in bytes.
-func (s *session) largest() (int, error) {
-	if s.o.Plan == "" {
-		return s.o.Largest(), nil
-	}
-	return s.o.LargestOfStep(s.groups.shown())
-}
-
 // once runs through all collectives, types, operators, roots and sizes.
 func (s *session) once() error {
 	if s.o.Plan != "" {
-		return steps[s.o.Types[0]](s)
+		return typed[s.o.Types[0]].step(s)
 	}
 	for _, name := range s.o.Collectives {
-		if err := s.out.head(name, len(s.o.Collectives) > 1); err != nil {
-			return err
-		}
+		s.out.head(name, len(s.o.Collectives) > 1)
 		for _, t := range s.o.Types {
 			if err := typed[t].collective(s, name); err != nil {
 				return err
@@ -158,34 +146,28 @@ func (s *session) once() error {
 // collective measures one collective on elements of type T, with every operator
 // and root that is asked for and has a meaning.
 func collective[T ccl.Number](s *session, name string) error {
-	for _, c := range coll.All[T]() {
-		if c.Name != name {
+	c := coll.Named[T](name)
+	ops, roots := []ccl.Op{ccl.Sum}, []int{-1}
+	if c.Reduces {
+		ops = s.o.Ops
+	}
+	switch {
+	case c.Rooted && s.o.Root == option.AllRoots:
+		roots = roots[:0]
+		for r := range s.groups.shown() {
+			roots = append(roots, r)
+		}
+	case c.Rooted:
+		roots[0] = s.o.Root % s.groups.shown()
+	}
+	for _, op := range ops {
+		if err := s.supports(c.Kind, ccl.TypeOf[T](), op); err != nil {
+			s.out.skip(title(c, op), err)
 			continue
 		}
-		ops, roots := []ccl.Op{ccl.Sum}, []int{-1}
-		if c.Reduces {
-			ops = s.o.Ops
-		}
-		switch {
-		case c.Rooted && s.o.Root == option.AllRoots:
-			roots = roots[:0]
-			for r := range s.groups.shown() {
-				roots = append(roots, r)
-			}
-		case c.Rooted:
-			roots[0] = s.o.Root % s.groups.shown()
-		}
-		for _, op := range ops {
-			if err := s.supports(c.Kind, ccl.TypeOf[T](), op); err != nil {
-				if err := s.out.skip(title(&c, op), err); err != nil {
-					return err
-				}
-				continue
-			}
-			for _, root := range roots {
-				if err := curve(s, &c, op, root); err != nil {
-					return err
-				}
+		for _, root := range roots {
+			if err := curve(s, c, op, root); err != nil {
+				return err
 			}
 		}
 	}
@@ -243,7 +225,8 @@ func curve[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int)
 			return err
 		}
 	}
-	return s.out.beside(beside, s.o.Backends)
+	s.out.beside(beside, s.o.Backends)
+	return nil
 }
 
 // enough is errEnough on all ranks once rank 0 finds the time of -for over.

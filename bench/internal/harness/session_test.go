@@ -41,7 +41,9 @@ func sessions(t *testing.T, n int, o option.Options, body func(s *session) error
 			if j.errs[r] = s.begin(b, 0); j.errs[r] == nil {
 				j.errs[r] = body(s)
 			}
-			s.out.tail()
+			if r == 0 {
+				s.out.tail()
+			}
 			s.end()
 		})
 	}
@@ -49,11 +51,12 @@ func sessions(t *testing.T, n int, o option.Options, body func(s *session) error
 	return j
 }
 
-func (j *job) ok(t *testing.T) {
+func (j *job) ok(t *testing.T) *job {
 	t.Helper()
 	for r, err := range j.errs {
 		require.NoError(t, err, "rank %d", r)
 	}
+	return j
 }
 
 // options are quick ones, of the flags that are given.
@@ -64,33 +67,42 @@ func options(t testing.TB, args ...string) option.Options {
 	return o
 }
 
-// prepared is curve, on memory of its own, of the all-reduce that change has changed.
-func prepared(change func(s *session, c *coll.Collective[float32])) func(s *session) error {
-	return func(s *session) error {
+// ready is sessions that have their buffers.
+func ready(t *testing.T, n int, o option.Options, body func(s *session) error) *job {
+	t.Helper()
+	return sessions(t, n, o, func(s *session) error {
 		if err := s.prepare(); err != nil {
 			return err
 		}
-		c := named[float32]("allreduce")
-		change(s, c)
+		return body(s)
+	})
+}
+
+// changed is curve of the all-reduce, whose Run wrap replaces, on ranks that have their buffers.
+func changed(t *testing.T, n int, o option.Options, wrap func(comm *ccl.Comm, call int, run func() error, dst []float32) error) *job {
+	t.Helper()
+	return ready(t, n, o, func(s *session) error {
+		c, calls := coll.Named[float32]("allreduce"), 0
+		run := c.Run
+		c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []float32, op ccl.Op) error {
+			calls++
+			return wrap(comm, calls, func() error { return run(ctx, comm, sh, dst, src, op) }, dst)
+		}
 		return curve(s, c, ccl.Sum, -1)
-	}
+	})
 }
 
 // One wrong element, of one rank, in one call, is found and named.
 func TestPlantedWrongResult(t *testing.T) {
 	o := options(t, "-c", "3", "-b", "256")
-	j := sessions(t, 3, o, prepared(func(s *session, c *coll.Collective[float32]) {
-		run, calls := c.Run, 0
-		c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []float32, op ccl.Op) error {
-			err := run(ctx, comm, sh, dst, src, op)
-			// Out of place: 1 to warm up, 5 timed, 5 timed one by one, then the checked ones.
-			if calls++; comm.Rank() == 1 && calls == 13 {
-				dst[17] += 4
-			}
-			return err
+	j := changed(t, 3, o, func(comm *ccl.Comm, call int, run func() error, dst []float32) error {
+		err := run()
+		// Out of place: 1 to warm up, 5 timed, 5 timed one by one, then the checked ones.
+		if comm.Rank() == 1 && call == 13 {
+			dst[17] += 4
 		}
-	}))
-	j.ok(t)
+		return err
+	}).ok(t)
 	require.Len(t, j.file.Results, 1)
 	require.Equal(t, int64(1), *j.file.Results[0].OutOfPlace.Wrong)
 	require.Equal(t, int64(0), *j.file.Results[0].InPlace.Wrong)
@@ -102,19 +114,16 @@ func TestHungRank(t *testing.T) {
 	o := options(t, "-T", "1")
 	released := make(chan struct{})
 	var once sync.Once
-	j := sessions(t, 3, o, prepared(func(s *session, c *coll.Collective[float32]) {
-		run, calls := c.Run, 0
-		c.Run = func(ctx context.Context, comm *ccl.Comm, sh coll.Shape, dst, src []float32, op ccl.Op) error {
-			if calls++; comm.Rank() == 1 && calls == 3 {
-				<-released
-			}
-			err := run(ctx, comm, sh, dst, src, op)
-			if err != nil {
-				once.Do(func() { close(released) })
-			}
-			return err
+	j := changed(t, 3, o, func(comm *ccl.Comm, call int, run func() error, _ []float32) error {
+		if comm.Rank() == 1 && call == 3 {
+			<-released
 		}
-	}))
+		err := run()
+		if err != nil {
+			once.Do(func() { close(released) })
+		}
+		return err
+	})
 	for _, r := range []int{0, 2} {
 		require.ErrorContains(t, j.errs[r], "allreduce float sum, 64 bytes: longer than -T 1s: ")
 		require.ErrorIs(t, j.errs[r], ccl.ErrTimeout)
@@ -133,11 +142,8 @@ func TestOverhead(t *testing.T) {
 	}
 	for _, args := range [][]string{nil, {"-rotate", "4"}} {
 		least := math.Inf(1)
-		j := sessions(t, 1, options(t, args...), func(s *session) error {
-			if err := s.prepare(); err != nil {
-				return err
-			}
-			c := named[float32]("allreduce")
+		ready(t, 1, options(t, args...), func(s *session) error {
+			c := coll.Named[float32]("allreduce")
 			c.Run = func(context.Context, *ccl.Comm, coll.Shape, []float32, []float32, ccl.Op) error { return nil }
 			empty := newTest(s, s.ctx, s.lanes[0], c, ccl.Sum, -1, 16, 64, false)
 			for range 50 {
@@ -148,8 +154,7 @@ func TestOverhead(t *testing.T) {
 				least = min(least, float64(took.Nanoseconds())/n)
 			}
 			return nil
-		})
-		j.ok(t)
+		}).ok(t)
 		t.Logf("%v: %.1f ns", args, least)
 		require.Less(t, least, most)
 	}
@@ -158,16 +163,12 @@ func TestOverhead(t *testing.T) {
 // No iteration allocates.
 func TestLoopAllocatesNothing(t *testing.T) {
 	o := options(t, "-rotate", "3")
-	j := sessions(t, 1, o, func(s *session) error {
-		if err := s.prepare(); err != nil {
-			return err
-		}
-		c := named[float32]("allreduce")
+	ready(t, 1, o, func(s *session) error {
+		c := coll.Named[float32]("allreduce")
 		test := newTest(s, s.ctx, s.lanes[0], c, ccl.Sum, -1, 16, 64, false)
 		require.Zero(t, testing.AllocsPerRun(100, func() { test.loop(10) }))
 		return nil
-	})
-	j.ok(t)
+	}).ok(t)
 }
 
 // What the flags ask for is in the rows.
@@ -232,8 +233,7 @@ func TestRows(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j := sessions(t, tc.ranks, options(t, tc.args...), (*session).run)
-			j.ok(t)
+			j := sessions(t, tc.ranks, options(t, tc.args...), (*session).run).ok(t)
 			require.Empty(t, j.err.String())
 			require.NotEmpty(t, j.file.Results)
 			for _, r := range j.file.Results {
@@ -252,39 +252,33 @@ func TestTarget(t *testing.T) {
 	o, err := option.Parse([]string{"-b", "64", "-e", "64", "-time", "20ms"})
 	require.NoError(t, err)
 	var loops []*loop[float32]
-	j := sessions(t, 2, o, func(s *session) error {
-		if err := s.prepare(); err != nil {
-			return err
-		}
-		p := &loop[float32]{t: newTest(s, s.ctx, s.lanes[0], named[float32]("allreduce"), ccl.Sum, -1, 16, 64, false)}
+	ready(t, 2, o, func(s *session) error {
+		p := &loop[float32]{t: newTest(s, s.ctx, s.lanes[0], coll.Named[float32]("allreduce"), ccl.Sum, -1, 16, 64, false)}
 		if s.world.Rank() == 0 {
 			loops = append(loops, p)
 		}
 		return timed(s, []*loop[float32]{p})
-	})
-	j.ok(t)
+	}).ok(t)
 	require.GreaterOrEqual(t, loops[0].iters, 20)
 	require.GreaterOrEqual(t, loops[0].took, 10*time.Millisecond)
 }
 
 func TestStartup(t *testing.T) {
 	o := options(t, "-backend", "cpu,cpu", "-split", "div:1")
-	j := sessions(t, 2, o, func(s *session) error {
+	sessions(t, 2, o, func(s *session) error {
 		require.Contains(t, s.startup.Comms, "cpu")
 		require.Positive(t, s.startup.Comms["cpu"])
 		require.Positive(t, s.startup.Split)
 		require.Equal(t, 1, s.ranks())
 		return nil
-	})
-	j.ok(t)
+	}).ok(t)
 }
 
 func TestStep(t *testing.T) {
 	for _, args := range [][]string{{"-plan", "ddp", "-model", "resnet50", "-d", "bf16"}, {"-plan", "zero3", "-model", "resnet50", "-d", "half"}} {
 		o, err := option.Parse(append(args, "-n", "1"))
 		require.NoError(t, err)
-		j := sessions(t, 2, o, (*session).run)
-		j.ok(t)
+		j := sessions(t, 2, o, (*session).run).ok(t)
 		require.NotNil(t, j.file.Step)
 		require.Equal(t, o.Plan, j.file.Step.Scheme)
 		calls := 0

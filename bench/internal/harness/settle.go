@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,22 +27,20 @@ const (
 // settle makes calls of the first collective, of the first size if that is small, on each backend until they take as long
 // as they will. With -w 0 no call comes before the first that is measured.
 func settle[T ccl.Number](s *session) error {
-	for _, c := range coll.All[T]() {
-		if c.Name != s.o.Collectives[0] || s.supports(c.Kind, ccl.TypeOf[T](), s.o.Ops[0]) != nil {
-			continue
-		}
-		e := extentOf(s, &c, min(slices.Min(append(s.o.Sizes(ccl.TypeOf[T]().Size()), settleLargest)), settleLargest))
-		return limited(s, title(&c, s.o.Ops[0]), e.bytes, func(ctx context.Context) error {
-			for _, l := range s.lanes {
-				t := newTest(s, ctx, l, &c, s.o.Ops[0], max(s.o.Root, 0), e.count, e.room, false)
-				if err := errors.Join(t.up(), t.settle()); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	c := coll.Named[T](s.o.Collectives[0])
+	if s.supports(c.Kind, ccl.TypeOf[T](), s.o.Ops[0]) != nil {
+		return nil
 	}
-	return nil
+	e := extentOf(s, c, slices.Min(append(s.o.Sizes(ccl.TypeOf[T]().Size()), settleLargest)))
+	return limited(s, title(c, s.o.Ops[0]), e.bytes, func(ctx context.Context) error {
+		for _, l := range s.lanes {
+			t := newTest(s, ctx, l, c, s.o.Ops[0], max(s.o.Root, 0), e.count, e.room, false)
+			if err := errors.Join(t.up(), t.settle()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // settle makes calls until they have settled. All ranks make as many.
@@ -120,18 +119,16 @@ func (s *session) settle() error {
 	if err := ccl.AllReduce(s.ctx, s.world, share, share, ccl.Max); err != nil {
 		return err
 	}
-	return s.out.busy(int(share[0]>>32), int(share[0]&0xffffffff))
+	s.out.busy(int(share[0]>>32), int(share[0]&0xffffffff))
+	return nil
 }
 
 // busy says that the process of a rank waits for a processor so many thousandths of the time.
-func (o *output) busy(share, rank int) error {
+func (o *output) busy(share, rank int) {
 	if o == nil || share < busyShare {
-		return nil
+		return
 	}
-	host := "this machine"
-	if d := o.file.Config.Devices; rank < len(d) {
-		host = d[rank].Host
-	}
-	o.file.Busy = fmt.Sprintf("%s is busy: the process of rank %d waits for a processor %d %% of the time, so times are longer, and vary", host, rank, share/10)
-	return o.comment(o.file.Busy)
+	o.file.Busy = fmt.Sprintf("%s is busy: the process of rank %d waits for a processor %d %% of the time, so times are longer, and vary",
+		cmp.Or(o.hostOf(rank), "this machine"), rank, share/10)
+	o.comment("%s", o.file.Busy)
 }

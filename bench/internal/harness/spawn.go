@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/goccl/goccl/bench/internal/hint"
 	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/logline"
 	"github.com/goccl/goccl/bench/internal/option"
@@ -61,7 +62,7 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 	if !p.start.Local {
 		mark = byLauncher + " "
 	} else if !p.Quiet {
-		hint(p.tableTo(), args)
+		tellIdle(p.tableTo(), args)
 	}
 	if isTerminal(os.Stdout) {
 		mark += columns + strconv.Itoa(screenColumns(os.Stdout)) + " "
@@ -72,11 +73,11 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 	p.start.Quiet = p.start.Quiet || p.ToStdout() // how the ranks are started would stand before the file
 	p.start.Env = []string{environ.BenchParent.Set(mark)}
 	sc := newScreen(os.Stderr)
-	voice := new(launch.Voice)
+	heard := &hint.Watch{W: sc.messages(os.Stderr)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	table := &sink{w: os.Stdout, broken: cancel}
-	err := p.start.Run(ctx, sc.table(table), io.MultiWriter(sc.messages(os.Stderr), voice))
+	err := p.start.Run(ctx, sc.table(table), heard)
 	sc.clear()
 	if err := table.failed(); err != nil {
 		if errors.Is(err, syscall.EPIPE) {
@@ -84,7 +85,7 @@ func (p *plan) spawn(ctx context.Context, args []string) int {
 		}
 		return complain(option.Failed, fmt.Errorf("the table cannot be written: %w; all ranks have ended", err))
 	}
-	return ended(ctx, err, voice.Heard())
+	return ended(ctx, err, heard.Said())
 }
 
 // sink passes on what is written until that fails, and says so at once: else the ranks would end by a broken pipe, for

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/coll"
@@ -11,14 +10,6 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// steps has the replay of -plan for each element type.
-var steps = map[ccl.Type]func(s *session) error{
-	ccl.TypeFloat16:  step[ccl.Float16],
-	ccl.TypeBFloat16: step[ccl.BFloat16],
-	ccl.TypeFloat32:  step[float32],
-	ccl.TypeFloat64:  step[float64],
-}
-
 // step replays the collectives of one training step: first each kind and size on its
 // own, as a line of the table, then the sequence as it is.
 func step[T ccl.Number](s *session) error {
@@ -27,12 +18,8 @@ func step[T ccl.Number](s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := s.out.comment(fmt.Sprintf("-plan %s of %s: %s", s.o.Plan, s.o.Model, model.Explain(s.o.Plan))); err != nil {
-		return err
-	}
-	if err := s.out.head("", false); err != nil {
-		return err
-	}
+	s.out.comment("-plan %s of %s: %s", s.o.Plan, s.o.Model, model.Explain(s.o.Plan))
+	s.out.head("", false)
 	often := map[model.Call]int{}
 	var order []model.Call
 	for _, c := range calls {
@@ -43,7 +30,7 @@ func step[T ccl.Number](s *session) error {
 	tests := map[model.Call]*test[T]{}
 	total := 0
 	for _, call := range order {
-		c := named[T](call.Op)
+		c := coll.Named[T](call.Op)
 		op := s.o.Ops[0]
 		e := extentOf(s, c, call.Elements*elem)
 		s.out.progress("%s: %s", title(c, op), option.FormatSize(e.bytes))
@@ -62,14 +49,16 @@ func step[T ccl.Number](s *session) error {
 		total += e.bytes * often[call]
 	}
 	if len(calls) == 0 {
-		return s.out.comment("a step has no call for one rank")
+		s.out.comment("a step has no call for one rank")
+		return nil
 	}
 	times, err := replay(s, calls, tests)
 	if err != nil {
 		return err
 	}
 	iter := report.NewPerIter(times, nil, 0, 0)
-	return s.out.step(&report.Step{Scheme: s.o.Plan, Model: s.o.Model, Ranks: s.ranks(), Calls: len(calls), Bytes: total, Time: iter.Avg, Iter: iter})
+	s.out.step(&report.Step{Scheme: s.o.Plan, Model: s.o.Model, Ranks: s.ranks(), Calls: len(calls), Bytes: total, Time: iter.Avg, Iter: iter})
+	return nil
 }
 
 // replay makes the calls of whole steps, in their order, and gives each step's time by
@@ -94,14 +83,4 @@ func replay[T ccl.Number](s *session, calls []model.Call, tests map[model.Call]*
 		clear(times)
 	}
 	return times, ccl.AllReduce(s.ctx, s.world, times, times, ccl.Max)
-}
-
-// named is the collective of that name.
-func named[T ccl.Number](name string) *coll.Collective[T] {
-	for _, c := range coll.All[T]() {
-		if c.Name == name {
-			return &c
-		}
-	}
-	panic("harness: the model package names a collective that there is none of: " + name)
 }

@@ -102,7 +102,7 @@ func For(line string) (advice string, fatal bool) {
 	return "", false
 }
 
-// Watch passes on what is written to it, and remembers the advice for it.
+// Watch passes on what is written to it. It remembers the advice for it, and whether a rank has said why it failed.
 type Watch struct {
 	W     io.Writer
 	Fatal func() // called once, if not nil, when a fatal failure is seen
@@ -110,7 +110,11 @@ type Watch struct {
 	mu    sync.Mutex
 	rest  []byte // of a line that has not ended
 	found []string
+	said  bool
 }
+
+// logged are the lines in which ranks report what they saw; all others that bench writes say why a rank failed.
+var logged = regexp.MustCompile(`^bench: rank \d+ on \S+: (debug|info|warn|error)`)
 
 // longest is how much of a line is looked at.
 const longest = 4096
@@ -131,8 +135,9 @@ func (w *Watch) Write(p []byte) (int, error) {
 	return w.W.Write(p)
 }
 
-// look takes down the advice for the line that has ended.
+// look takes down what the line tells that has ended.
 func (w *Watch) look() {
+	w.said = w.said || bytes.HasPrefix(w.rest, []byte("bench")) && bytes.Contains(w.rest, []byte(": ")) && !logged.Match(w.rest)
 	if a, fatal := For(string(w.rest)); a != "" && !slices.Contains(w.found, a) {
 		w.found = append(w.found, a)
 		if fatal && w.Fatal != nil {
@@ -141,6 +146,13 @@ func (w *Watch) look() {
 		}
 	}
 	w.rest = w.rest[:0]
+}
+
+// Said reports whether a rank has said why it failed: in a line of bench that is not one of its log.
+func (w *Watch) Said() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.said
 }
 
 // Advice is what to do about the failures seen, each once, in their order.

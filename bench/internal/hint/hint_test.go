@@ -67,3 +67,26 @@ func TestWatch(t *testing.T) {
 	io.WriteString(w, "\nexecve(): /x: Permission denied\nexecve(): /x: No such file or directory\n")
 	require.Equal(t, 1, fatal)
 }
+
+// A line of bench says why a rank failed, unless it is one of its log.
+func TestSaid(t *testing.T) {
+	for _, tc := range []struct {
+		text []string
+		said bool
+	}{
+		{[]string{"bench: -e 1T: too much\n"}, true},
+		{[]string{"be", "nch: allreduce", ": rank 1 is lost", "\n"}, true},
+		{[]string{"bench: rank 1 on h: warn: ccl: rank 2 is lost\n"}, false},
+		{[]string{"bench: rank 1 on h: warn: ccl: rank 2 is lost\nbench: allreduce: rank 2 is lost\n"}, true},
+		{[]string{"a library: a warning\n"}, false},
+		{[]string{"srun: error\nbench: interrupted\n"}, true},
+		{nil, false},
+	} {
+		w := &Watch{W: io.Discard}
+		for _, part := range tc.text {
+			_, err := io.WriteString(w, part)
+			require.NoError(t, err)
+		}
+		require.Equal(t, tc.said, w.Said(), "%q", tc.text)
+	}
+}

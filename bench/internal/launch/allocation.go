@@ -34,46 +34,35 @@ func Find(getenv func(string) string, readFile func(string) ([]byte, error)) (*A
 	if getenv("SLURM_JOB_ID") != "" {
 		return fromSlurm(getenv)
 	}
-	path := getenv("PBS_NODEFILE")
-	if path == "" {
-		return operator(getenv, readFile)
-	}
-	text, err := readFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("PBS_NODEFILE=%s, the list of this job's nodes, cannot be read: %w (-launcher local runs on this machine alone)", path, prose.Cause(err))
-	}
-	a, err := ParseHosts(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("PBS_NODEFILE=%s: %w", path, err)
-	}
-	a.Scheduler = "pbs"
-	if a.PerNode == 1 {
-		a.PerNode = 0 // one line for each node is what PBS writes for no wish at all
-	}
-	return a, nil
-}
-
-// hostFiles are the variables by which Kubeflow's mpi-operator tells Open MPI, Intel MPI and Hydra of an MPIJob's workers.
-var hostFiles = []string{"OMPI_MCA_orte_default_hostfile", "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE"}
-
-// operator reads the host file that one of them names; nil where none is set.
-func operator(getenv func(string) string, readFile func(string) ([]byte, error)) (*Allocation, error) {
-	for _, name := range hostFiles {
-		path := getenv(name)
+	for _, v := range hostFiles {
+		path := getenv(v.name)
 		if path == "" {
 			continue
 		}
 		text, err := readFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s, the list of this job's workers, cannot be read: %w (-launcher local runs on this machine alone)", name, path, prose.Cause(err))
+			return nil, fmt.Errorf("%s=%s, the list of this job's %s, cannot be read: %w (-launcher local runs on this machine alone)", v.name, path, v.of, prose.Cause(err))
 		}
 		a, err := ParseHosts(string(text))
 		if err != nil {
-			return nil, fmt.Errorf("%s=%s: %w", name, path, err)
+			return nil, fmt.Errorf("%s=%s: %w", v.name, path, err)
 		}
+		if v.scheduler == "pbs" && a.PerNode == 1 {
+			a.PerNode = 0 // one line for each node is what PBS writes for no wish at all
+		}
+		a.Scheduler = v.scheduler
 		return a, nil
 	}
 	return nil, nil
+}
+
+// hostFiles are the variables that name the host file of a job: PBS's, and those by which Kubeflow's mpi-operator tells
+// Open MPI, Intel MPI and Hydra of an MPIJob's workers.
+var hostFiles = []struct{ name, of, scheduler string }{
+	{"PBS_NODEFILE", "nodes", "pbs"},
+	{"OMPI_MCA_orte_default_hostfile", "workers", "hostfile"},
+	{"I_MPI_HYDRA_HOST_FILE", "workers", "hostfile"},
+	{"HYDRA_HOST_FILE", "workers", "hostfile"},
 }
 
 // fromSlurm reads what salloc and sbatch set. SLURM_NTASKS is there only where the user
@@ -89,18 +78,15 @@ func fromSlurm(getenv func(string) string) (*Allocation, error) {
 		{[]string{"SLURM_NTASKS", "SLURM_NPROCS"}, &a.Ranks},
 		{[]string{"SLURM_CPUS_PER_TASK"}, &a.Cores},
 	} {
-		for _, name := range v.names {
-			s := getenv(name)
-			if s == "" {
-				continue
-			}
-			n, err := strconv.Atoi(s)
-			if err != nil || n < 1 {
-				return nil, fmt.Errorf("%s=%.64q is not a number of at least 1: does this environment come from Slurm? (-launcher local runs on this machine alone)", name, s)
-			}
-			*v.to = n
-			break
+		i := slices.IndexFunc(v.names, func(name string) bool { return getenv(name) != "" })
+		if i < 0 {
+			continue
 		}
+		n, err := strconv.Atoi(getenv(v.names[i]))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%s=%.64q is not a number of at least 1: does this environment come from Slurm? (-launcher local runs on this machine alone)", v.names[i], getenv(v.names[i]))
+		}
+		*v.to = n
 	}
 	if a.Nodes == 0 {
 		return nil, fmt.Errorf("SLURM_JOB_ID is set, but SLURM_JOB_NUM_NODES is not: does this environment come from Slurm? (-launcher local runs on this machine alone)")

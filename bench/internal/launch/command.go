@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/environ"
 )
@@ -145,13 +146,13 @@ func told(err error) string {
 	switch {
 	case rank == nil:
 	case rank.Stopped > 0:
-		return fmt.Sprintf("%v; %s ended because of it (with -keep-going the others go on, which a program that calls Shrink needs)", err, others(rank.Stopped))
+		return fmt.Sprintf("%v; %s ended because of it (with -keep-going the others go on, which a program that calls Shrink needs)", err, prose.Count(rank.Stopped, "other rank"))
 	case rank.Failed > 1 && rank.Well > 0:
 		return fmt.Sprintf("%v%s; %d ranks failed in all, and %d ended well%s", err, again, rank.Failed, rank.Well, unused(rank))
 	case rank.Well > 0 && again != "":
 		return fmt.Sprintf("%v%s; %d ended well%s", err, again, rank.Well, unused(rank))
 	case rank.Well > 0:
-		return fmt.Sprintf("%v; %s ended well%s", err, others(rank.Well), unused(rank))
+		return fmt.Sprintf("%v; %s ended well%s", err, prose.Count(rank.Well, "other rank"), unused(rank))
 	}
 	return err.Error() + again
 }
@@ -173,14 +174,6 @@ func times(n int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
-}
-
-// others reads like: the other 3 ranks
-func others(n int) string {
-	if n == 1 {
-		return "1 other rank"
-	}
-	return fmt.Sprintf("%d other ranks", n)
 }
 
 // noProgram says why exec.LookPath does not take name.

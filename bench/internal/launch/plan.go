@@ -297,9 +297,7 @@ func (p *Plan) bindFlags() {
 	var kept []string
 	for i := 0; i < len(p.flags); i++ {
 		switch f := p.flags[i]; {
-		case f == "--cpu-bind":
-			i++
-		case f == "-d":
+		case f == "--cpu-bind" || f == "-d":
 			i++
 		case strings.HasPrefix(f, "--cpu-bind="):
 		default:

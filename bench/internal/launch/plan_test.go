@@ -12,9 +12,12 @@ import (
 )
 
 // tools makes a directory with programs that call themselves like launchers, and makes
-// it the only one in PATH.
+// it the only one in PATH. Where programs are no such scripts the test is over with that.
 func tools(t *testing.T, says map[string]string) string {
 	t.Helper()
+	if filepath.Separator != '/' {
+		t.Skip("there are no such launchers here")
+	}
 	dir := t.TempDir()
 	for name, version := range says {
 		script := "#!/bin/sh\necho '" + version + "'\n"
@@ -41,9 +44,6 @@ func order(change func(o *Order)) Order {
 }
 
 func TestCommandLine(t *testing.T) {
-	if filepath.Separator != '/' {
-		t.Skip("there are no such launchers here")
-	}
 	dir := tools(t, map[string]string{
 		"srun": "slurm", "mpiexec": "PALS 1.2", "mpiexec.hydra": "HYDRA build details", "mpirun.openmpi": "mpirun (Open MPI) 4.1.4", "mpiexec.x": "hello",
 	})
@@ -135,9 +135,6 @@ func TestCommandLine(t *testing.T) {
 
 // Open MPI passes on what it is told to, and its variables do not lead to rank 0.
 func TestOpenMPI(t *testing.T) {
-	if filepath.Separator != '/' {
-		t.Skip("there are no such launchers here")
-	}
 	tools(t, map[string]string{"mpirun": "mpirun (Open MPI) 4.1.4"})
 	for _, v := range os.Environ() { // those of this test run would be passed on as well
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "GOCCL_") {
@@ -174,9 +171,6 @@ func TestLocal(t *testing.T) {
 
 // What is said names every flag and variable with its reason.
 func TestSay(t *testing.T) {
-	if filepath.Separator != '/' {
-		t.Skip("there are no such launchers here")
-	}
 	dir := tools(t, map[string]string{"mpiexec": "PALS 1.2"})
 	file := nodefile(t, "x3001c0s1b0n0", "x3001c0s7b0n0")
 	p, err := order(nil).Plan(t.Context(), env("PBS_JOBID=1", "PBS_NODEFILE="+file, "NCCL_CROSS_NIC=0"))
@@ -196,9 +190,6 @@ func TestSay(t *testing.T) {
 
 // No secret, and nothing else that is not a comment's business, is told.
 func TestSayKeepsSecrets(t *testing.T) {
-	if filepath.Separator != '/' {
-		t.Skip("there are no such launchers here")
-	}
 	tools(t, map[string]string{"mpirun": "Open MPI", "mpiexec": "PALS", "srun": ""})
 	for _, name := range []string{"GOCCL_SECRET", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN"} {
 		t.Setenv(name, "planted")

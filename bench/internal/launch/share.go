@@ -132,13 +132,7 @@ func verify(file, want string) error {
 
 // Sum is this program's SHA-256, shortened; "" if it cannot be read.
 func Sum() string {
-	self, err := os.Executable()
-	if err != nil {
-		return ""
-	}
-	s, err := sum(self)
-	if err != nil {
-		return ""
-	}
-	return s[:16]
+	self, _ := os.Executable()
+	s, _ := sum(self)
+	return s[:min(len(s), 16)]
 }

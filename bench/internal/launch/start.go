@@ -2,11 +2,10 @@ package launch
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -67,21 +66,19 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	env := p.environment(os.Environ(), sumOf)
 	command := p.starter.command(p)
-	advice, voice := &hint.Watch{W: stderr}, &Voice{}
-	advice.W = io.MultiWriter(stderr, voice)
-
+	heard := &hint.Watch{W: stderr}
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// The launcher may end by itself. Hydra does not: the ranks that it could start wait
 	// for the others.
 	var lost atomic.Bool
-	advice.Fatal = func() {
+	heard.Fatal = func() {
 		lost.Store(true)
 		time.AfterFunc(time.Second, cancel)
 	}
 
 	cmd := exec.CommandContext(limited, command[0], command[1:]...)
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = env, stdout, advice, subprocess.Apart(syscall.SIGTERM)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = env, stdout, heard, subprocess.Apart(syscall.SIGTERM)
 	if p.Stdin != nil && !terminal(p.Stdin) { // which would stop a launcher in its background
 		cmd.Stdin = p.Stdin
 	}
@@ -94,12 +91,12 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err == nil {
 		return nil
 	}
-	for _, a := range advice.Advice() {
+	for _, a := range heard.Advice() {
 		fmt.Fprintln(stderr, "bench: hint:", a)
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return &Exit{Launcher: p.starter.path, Code: exit.ExitCode(), Said: voice.Heard() || lost.Load()}
+		return &Exit{Launcher: p.starter.path, Code: exit.ExitCode(), Said: heard.Said() || lost.Load()}
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -146,7 +143,6 @@ func (p *Plan) spawn(ctx context.Context, stdout, stderr io.Writer) error {
 
 // provide puts the program where all nodes see it.
 func (p *Plan) provide() (remove func(), sumOf string, err error) {
-	remove = func() {}
 	path := p.Program[0]
 	if p.Self {
 		if sumOf, err = sum(path); err != nil {
@@ -155,11 +151,12 @@ func (p *Plan) provide() (remove func(), sumOf string, err error) {
 	}
 	p.program = slices.Clone(p.Program)
 	if p.shared == nil {
-		return remove, sumOf, nil
+		return func() {}, sumOf, nil
 	}
-	dirs := p.shared
-	if p.program[0], remove, err = share(path, dirs); err != nil || p.Self {
-		return remove, sumOf, err
+	var bench string
+	var removeProgram, removeBench func()
+	if p.program[0], removeProgram, err = share(path, p.shared); err != nil || p.Self {
+		return removeProgram, sumOf, err
 	}
 	// Another program does not look whether it is the right one: bench does, there, and
 	// becomes it.
@@ -168,18 +165,14 @@ func (p *Plan) provide() (remove func(), sumOf string, err error) {
 		sumOf, err = sum(path)
 	}
 	if err == nil {
-		bench, removeBench, serr := share(self, dirs)
-		if err = serr; err == nil {
-			first := remove
-			remove = func() { first(); removeBench() }
-			p.program = append([]string{bench, execCommand, sumOf}, p.program...)
-		}
+		bench, removeBench, err = share(self, p.shared)
 	}
 	if err != nil {
-		remove()
+		removeProgram()
 		return nil, "", err
 	}
-	return remove, "", nil
+	p.program = append([]string{bench, execCommand, sumOf}, p.program...)
+	return func() { removeProgram(); removeBench() }, "", nil
 }
 
 // unspread removes what srun has copied to each node.
@@ -267,9 +260,5 @@ func rootAt(hosts []string) string {
 	if len(hosts) == 0 {
 		return ""
 	}
-	n, err := rand.Int(rand.Reader, big.NewInt(4096))
-	if err != nil {
-		n = big.NewInt(int64(os.Getpid() % 4096))
-	}
-	return net.JoinHostPort(hosts[0], strconv.FormatInt(32768+n.Int64(), 10))
+	return net.JoinHostPort(hosts[0], strconv.Itoa(32768+rand.IntN(4096)))
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/profile"
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // starter is the program that starts ranks on several nodes.
@@ -76,21 +78,9 @@ func kindBy(version, path string) string {
 }
 
 // command is the starter's command line for a job.
-func (s *starter) command(j *Plan) []string {
-	var args []string
-	switch s.kind {
-	case "srun":
-		args = j.srun()
-	case "pals":
-		args = j.pals()
-	case "hydra":
-		args = j.hydra()
-	case "openmpi":
-		args = j.openmpi()
-	}
-	args = append([]string{s.path}, args...)
-	args = append(args, j.flags...)
-	return append(args, j.program...)
+func (s *starter) command(p *Plan) []string {
+	own := map[string]func() []string{"srun": p.srun, "pals": p.pals, "hydra": p.hydra, "openmpi": p.openmpi}[s.kind]
+	return slices.Concat([]string{s.path}, own(), p.flags, p.program)
 }
 
 // srun: a step takes the defaults of the step around it, so everything is said; and
@@ -104,12 +94,11 @@ func (p *Plan) srun() []string {
 	if p.Stdin != nil && !terminal(p.Stdin) {
 		input = "--input=0" // rank 0's alone; without it all ranks get a copy
 	}
-	args = append(args, "--overlap", "--export=ALL", input)
+	kill := "--kill-on-bad-exit=1"
 	if p.KeepGoing {
-		args = append(args, "--kill-on-bad-exit=0")
-	} else {
-		args = append(args, "--kill-on-bad-exit=1")
+		kill = "--kill-on-bad-exit=0"
 	}
+	args = append(args, "--overlap", "--export=ALL", input, kill)
 	if p.cores > 0 && !hasFlag(p.flags, "--cpus-per-task") {
 		args = append(args, "--cpus-per-task="+strconv.Itoa(p.cores)) // no longer inherited since Slurm 22.05
 	}
@@ -172,19 +161,10 @@ func (p *Plan) openmpi() []string {
 
 // hostList is the hosts with their room: h1:2,h2:2.
 func (p *Plan) hostList() string {
-	var list []string
-	for _, h := range p.hosts {
-		list = append(list, h+":"+strconv.Itoa(p.PerNode))
-	}
-	return strings.Join(list, ",")
+	return strings.Join(prose.Names(p.hosts, func(h string) string { return h + ":" + strconv.Itoa(p.PerNode) }), ",")
 }
 
 // hasFlag reports whether flags have one of that name.
 func hasFlag(flags []string, name string) bool {
-	for _, f := range flags {
-		if f == name || strings.HasPrefix(f, name+"=") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(flags, func(f string) bool { return f == name || strings.HasPrefix(f, name+"=") })
 }

@@ -2,7 +2,11 @@
 // -sizes gpt2-85m are, and what a training step of each would send.
 package model
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/goccl/goccl/bench/internal/prose"
+)
 
 // Model is a network, as far as its communication goes.
 type Model struct {
@@ -52,11 +56,14 @@ func (m *Model) Sizes() []int {
 	return sizes
 }
 
-// models are all there are, made when asked for.
-var models = []struct {
+// maker makes a model when it is asked for.
+type maker struct {
 	name string
 	make func() *Model
-}{
+}
+
+// models are all there are.
+var models = []maker{
 	{"gpt2-85m", gpt2Small},
 	{"gpt2-xl", gpt2XL},
 	{"llama-7b", llama7B},
@@ -64,13 +71,7 @@ var models = []struct {
 }
 
 // Names are the models' names.
-func Names() []string {
-	var names []string
-	for _, m := range models {
-		names = append(names, m.name)
-	}
-	return names
-}
+func Names() []string { return prose.Names(models, func(m maker) string { return m.name }) }
 
 // Named is the model of that name, or nil.
 func Named(name string) *Model {

@@ -30,6 +30,3 @@ func TestParameters(t *testing.T) {
 func TestSizes(t *testing.T) {
 	require.Equal(t, []int{49920, 786432, 768, 1769472, 589824, 2359296}, Named("gpt2-85m").Sizes())
 }
-
-func TestLayer(t *testing.T) {
-}

@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 	"slices"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // Call is one collective of a training step. Elements are those of the size column:
@@ -12,11 +14,11 @@ type Call struct {
 	Elements int
 }
 
-// Scheme is a way to spread training over ranks.
-type Scheme struct {
-	Name, Help string
-	Layered    bool // it needs a transformer
-	calls      func(m *Model, ranks int) []Call
+// scheme is a way to spread training over ranks.
+type scheme struct {
+	name, help string
+	layered    bool // it needs a transformer
+	calls      func(m *Model, ranks, elem int) []Call
 }
 
 // The assumptions of a step, which bench prints: one sequence a rank, or per micro-batch; with tp, ulysses and ring
@@ -42,76 +44,62 @@ const (
 )
 
 // schemes in the order of -h.
-func schemes(elem int) []Scheme {
-	return []Scheme{
-		{"ddp", "gradients are averaged, in buckets", false, func(m *Model, _ int) []Call {
-			return each("allreduce", m.Buckets(elem))
-		}},
-		{"zero1", "optimizer states are sharded: each rank gets the average of its shard, and parameters are gathered", false, func(m *Model, _ int) []Call {
-			return sharded(m, elem)
-		}},
-		{"zero2", "gradients, too, which changes no call", false, func(m *Model, _ int) []Call {
-			return sharded(m, elem)
-		}},
-		{"zero3", "parameters, too (FSDP): they are gathered layer by layer, forward and backward", false, func(m *Model, _ int) []Call {
-			units := m.Units()
-			calls := each("allgather", units)
-			slices.Reverse(units)
-			for _, n := range units {
-				calls = append(calls, Call{"allgather", n}, Call{"reducescatter", n})
-			}
-			return calls
-		}},
-		{"tp", "each layer is cut (Megatron): its activations are summed twice forward, twice backward", true, func(m *Model, _ int) []Call {
-			return repeat(4*m.Layers, Call{"allreduce", m.activations()})
-		}},
-		{"pp", "layers are spread: activations and their gradients go from stage to stage", true, func(m *Model, _ int) []Call {
-			return repeat(2*MicroBatches, Call{"sendrecv", m.activations()})
-		}},
-		{"ulysses", "the sequence is cut: attention swaps it for heads, 4 times a layer and direction", true, func(m *Model, ranks int) []Call {
-			return repeat(8*m.Layers, Call{"alltoall", m.activations() / ranks})
-		}},
-		{"ring", "the sequence is cut: keys and values go round, and backward their gradients with them", true, func(m *Model, ranks int) []Call {
-			part := 2 * m.activations() / ranks
-			forward := repeat(m.Layers*(ranks-1), Call{"sendrecv", part})
-			return append(forward, repeat(m.Layers*(ranks-1), Call{"sendrecv", 2 * part})...)
-		}},
-	}
+var schemes = []scheme{
+	{"ddp", "gradients are averaged, in buckets", false, func(m *Model, _, elem int) []Call {
+		return each("allreduce", m.Buckets(elem))
+	}},
+	{"zero1", "optimizer states are sharded: each rank gets the average of its shard, and parameters are gathered", false, sharded},
+	{"zero2", "gradients, too, which changes no call", false, sharded},
+	{"zero3", "parameters, too (FSDP): they are gathered layer by layer, forward and backward", false, func(m *Model, _, _ int) []Call {
+		units := m.Units()
+		calls := each("allgather", units)
+		for _, n := range slices.Backward(units) {
+			calls = append(calls, Call{"allgather", n}, Call{"reducescatter", n})
+		}
+		return calls
+	}},
+	{"tp", "each layer is cut (Megatron): its activations are summed twice forward, twice backward", true, func(m *Model, _, _ int) []Call {
+		return repeat(4*m.Layers, Call{"allreduce", m.activations()})
+	}},
+	{"pp", "layers are spread: activations and their gradients go from stage to stage", true, func(m *Model, _, _ int) []Call {
+		return repeat(2*MicroBatches, Call{"sendrecv", m.activations()})
+	}},
+	{"ulysses", "the sequence is cut: attention swaps it for heads, 4 times a layer and direction", true, func(m *Model, ranks, _ int) []Call {
+		return repeat(8*m.Layers, Call{"alltoall", m.activations() / ranks})
+	}},
+	{"ring", "the sequence is cut: keys and values go round, and backward their gradients with them", true, func(m *Model, ranks, _ int) []Call {
+		part := 2 * m.activations() / ranks
+		forward := repeat(m.Layers*(ranks-1), Call{"sendrecv", part})
+		return append(forward, repeat(m.Layers*(ranks-1), Call{"sendrecv", 2 * part})...)
+	}},
 }
 
 // SchemeNames are the names that -plan takes.
-func SchemeNames() []string {
-	var names []string
-	for _, s := range schemes(4) {
-		names = append(names, s.Name)
+func SchemeNames() []string { return prose.Names(schemes, func(s scheme) string { return s.name }) }
+
+// schemeNamed is the scheme of that name, or the zero scheme.
+func schemeNamed(name string) (s scheme) {
+	if i := slices.Index(SchemeNames(), name); i >= 0 {
+		s = schemes[i]
 	}
-	return names
+	return s
 }
 
 // Step lists the collectives of one training step on so many ranks, for parameters
 // and activations of elem bytes each.
 func (m *Model) Step(scheme string, ranks, elem int) ([]Call, error) {
-	for _, s := range schemes(elem) {
-		if s.Name != scheme {
-			continue
-		}
-		if s.Layered && m.Layers == 0 {
-			return nil, fmt.Errorf("%s has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3", m.Name)
-		}
-		return s.calls(m, ranks), nil
+	s := schemeNamed(scheme)
+	switch {
+	case s.calls == nil:
+		return nil, fmt.Errorf("no such scheme as %s", scheme)
+	case s.layered && m.Layers == 0:
+		return nil, fmt.Errorf("%s has no transformer layers; the schemes for it are ddp, zero1, zero2 and zero3", m.Name)
 	}
-	return nil, fmt.Errorf("no such scheme as %s", scheme)
+	return s.calls(m, ranks, elem), nil
 }
 
 // Explain says what a scheme does.
-func Explain(scheme string) string {
-	for _, s := range schemes(4) {
-		if s.Name == scheme {
-			return s.Help
-		}
-	}
-	return ""
-}
+func Explain(scheme string) string { return schemeNamed(scheme).help }
 
 // activations are those of one sequence.
 func (m *Model) activations() int { return m.Sequence * m.Hidden }
@@ -152,7 +140,7 @@ func (m *Model) Units() (elements []int) {
 }
 
 // sharded is what a step moves where each rank updates its part of the parameters.
-func sharded(m *Model, elem int) []Call {
+func sharded(m *Model, _, elem int) []Call {
 	return append(each("reducescatter", m.Buckets(elem)), each("allgather", m.Buckets(elem))...)
 }
 

@@ -75,6 +75,16 @@ func TestStep(t *testing.T) {
 	require.Error(t, err)
 }
 
+// moved is the elements of a step's calls, each as often as its operation counts.
+func moved(t *testing.T, m *Model, scheme string, ranks int, counts map[string]float64) (elements float64) {
+	calls, err := m.Step(scheme, ranks, 2)
+	require.NoError(t, err)
+	for _, c := range calls {
+		elements += float64(c.Elements) * counts[c.Op]
+	}
+	return elements
+}
+
 // What a rank sends in a step beside what the papers say, of F parameters on P ranks, with algorithms that send no element twice:
 //
 //   - ddp: 2F, a reduce-scatter and an all-gather; zero1 and zero2 the same; zero3 3F (Rajbhandari et al. 2020,
@@ -84,25 +94,13 @@ func TestStep(t *testing.T) {
 func TestPapersOfSteps(t *testing.T) {
 	for _, name := range []string{"gpt2-85m", "gpt2-xl", "llama-7b", "resnet50"} {
 		m := Named(name)
-		f := 0.0
-		for _, tensor := range m.Tensors {
-			f += float64(tensor.Elements())
-		}
 		for _, p := range []float64{2, 3, 8, 64} {
-			sent := func(scheme string) (elements float64) {
-				calls, err := m.Step(scheme, int(p), 2)
-				require.NoError(t, err)
-				for _, c := range calls {
-					elements += float64(c.Elements) * map[string]float64{"allreduce": 2 * (p - 1) / p, "reducescatter": (p - 1) / p,
-						"allgather": (p - 1) / p, "sendrecv": 1}[c.Op]
-				}
-				return elements
-			}
+			sent := map[string]float64{"allreduce": 2 * (p - 1) / p, "reducescatter": (p - 1) / p, "allgather": (p - 1) / p, "sendrecv": 1}
 			for scheme, times := range map[string]float64{"ddp": 2, "zero1": 2, "zero2": 2, "zero3": 3} {
-				require.InEpsilon(t, times*f*(p-1)/p, sent(scheme), 1e-12, "%s of %s on %v ranks", scheme, name, p)
+				require.InEpsilon(t, times*float64(m.Parameters())*(p-1)/p, moved(t, m, scheme, int(p), sent), 1e-12, "%s of %s on %v ranks", scheme, name, p)
 			}
 			if m.Layers > 0 {
-				require.Equal(t, float64(2*MicroBatches*m.Sequence*m.Hidden), sent("pp"))
+				require.Equal(t, float64(2*MicroBatches*m.Sequence*m.Hidden), moved(t, m, "pp", int(p), sent))
 			}
 		}
 	}
@@ -120,25 +118,15 @@ func TestPapers(t *testing.T) {
 		m := Named(name)
 		nh := float64(m.Sequence) * float64(m.Hidden)
 		for _, p := range []int{2, 4, 8, 16, 64} {
-			moved := func(scheme string) (elements float64) { // per layer
-				calls, err := m.Step(scheme, p, 2)
-				require.NoError(t, err)
-				for _, c := range calls {
-					switch c.Op {
-					case "allreduce": // a reduce-scatter and an all-gather, of the whole vector each
-						elements += 2 * float64(c.Elements)
-					default:
-						elements += float64(c.Elements)
-					}
-				}
-				return elements / float64(m.Layers)
+			layer := func(scheme string) float64 { // an all-reduce is a reduce-scatter and an all-gather, of the whole vector each
+				return moved(t, m, scheme, p, map[string]float64{"allreduce": 2, "alltoall": 1, "sendrecv": 1}) / float64(m.Layers)
 			}
-			require.Equal(t, 2*4*nh/float64(p), moved("ulysses"), "forward, and as much backward")
-			require.Equal(t, 2*4*nh, moved("tp"), "forward, and as much backward")
+			require.Equal(t, 2*4*nh/float64(p), layer("ulysses"), "forward, and as much backward")
+			require.Equal(t, 2*4*nh, layer("tp"), "forward, and as much backward")
 			forward := 2 * nh / float64(p) * float64(p-1)
-			require.Equal(t, 3*forward, moved("ring"), "forward, and backward with the gradients")
+			require.Equal(t, 3*forward, layer("ring"), "forward, and backward with the gradients")
 			if p > 2 {
-				require.Less(t, moved("ulysses"), moved("ring"))
+				require.Less(t, layer("ulysses"), layer("ring"))
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -116,17 +117,11 @@ func between(devices []nvml.Device, links []nvlinks, gpus []GPU, i, j int) Link 
 	if r != nvml.SUCCESS {
 		return "?"
 	}
-	switch level {
-	case nvml.TOPOLOGY_INTERNAL, nvml.TOPOLOGY_SINGLE: // two GPUs of one board, one switch
-		return "PIX"
-	case nvml.TOPOLOGY_MULTIPLE:
-		return "PXB"
-	case nvml.TOPOLOGY_HOSTBRIDGE:
-		return "PHB"
-	case nvml.TOPOLOGY_NODE:
-		return "NODE"
-	case nvml.TOPOLOGY_SYSTEM:
-		return "SYS"
-	}
-	return "?"
+	return cmp.Or(common[level], "?")
+}
+
+// common is what lies between two GPUs by their nearest common ancestor.
+var common = map[nvml.GpuTopologyLevel]Link{
+	nvml.TOPOLOGY_INTERNAL: "PIX", nvml.TOPOLOGY_SINGLE: "PIX", // two GPUs of one board, one switch
+	nvml.TOPOLOGY_MULTIPLE: "PXB", nvml.TOPOLOGY_HOSTBRIDGE: "PHB", nvml.TOPOLOGY_NODE: "NODE", nvml.TOPOLOGY_SYSTEM: "SYS",
 }

@@ -47,15 +47,3 @@ func TestFilesApart(t *testing.T) {
 		}
 	}
 }
-
-// What cannot be counted is refused, and not begun with a number that has gone round.
-func TestTooManyCalls(t *testing.T) {
-	_, err := Parse([]string{"-n", "4611686018427387905", "-m", "65536"})
-	require.EqualError(t, err, "-n 4611686018427387905: with 65536 calls in each (-m, -G), that is more calls than can be counted; give -n 8796093022208 or less")
-	parsed(t, []string{"-n", "8796093022208", "-m", "65536"})
-	_, err = Parse([]string{"-plan", "ddp", "-n", "4611686018427387905"})
-	require.Error(t, err)
-	_, err = Parse([]string{"-plan", "ddp", "-n", "1048577"})
-	require.EqualError(t, err, "-n 1048577: the time of each step of -plan is kept; give -n 1048576 or less")
-	parsed(t, []string{"-n", "2000000000"})
-}

@@ -1,10 +1,12 @@
 package option
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/model"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/internal/engine"
 )
 
@@ -46,9 +48,10 @@ func benchFlags() []flag {
 		{"n", "N", "timed iterations (at least 20, and as many as take 10ms)", groupHow, number(func(o *Options) *int { return &o.Iters }, 1)},
 		{"time", "T", "instead, as many as take this time, such as 2s, at least 20", groupHow, setTarget},
 		{"w", "N", "warm-up iterations before each size (1); 0: none before the first row either", groupHow, number(func(o *Options) *int { return &o.Warmup }, 0)},
-		{"m", "N", "calls per iteration, issued as one group (1)", groupHow, setAgg},
+		{"m", "N", "calls per iteration, issued as one group (1)", groupHow, upTo(func(o *Options) *int { return &o.Agg }, 1, maxAgg, fmt.Sprintf("a group has at most %d calls; use -n for more iterations", maxAgg))},
 		{"c", "N", "iterations whose data are checked; 0: none (1)", groupHow, number(func(o *Options) *int { return &o.Check }, 0)},
-		{"z", "N", "0: issue all, then wait; 1: wait and barrier after each; 2: wait after each; 3: as 0, and barrier (2)", groupHow, setBlocking},
+		{"z", "N", "0: issue all, then wait; 1: wait and barrier after each; 2: wait after each; 3: as 0, and barrier (2)", groupHow, upTo(func(o *Options) *Blocking { return &o.Blocking }, 0, BarrierAtEnd,
+			"it must be 0 (issue all, then wait), 1 (wait and barrier after each), 2 (wait after each) or 3 (as 0, and a barrier)")},
 		{"G", "N", "on a device: capture the iterations as a graph and launch it N times (0)", groupHow, number(func(o *Options) *int { return &o.Graph }, 0)},
 		{"N", "N", "repeat everything N times; 0: for ever (1)", groupHow, number(func(o *Options) *int { return &o.Cycles }, 0)},
 		{"for", "T", "repeat everything for this time, such as 10m", groupHow, setSoak},
@@ -65,7 +68,7 @@ func benchFlags() []flag {
 		{"rotate", "N", "use N sets of buffers in turn, to avoid warm caches (1)", groupWho, number(func(o *Options) *int { return &o.Rotate }, 1)},
 		{"flush", "", "sweep the caches before each iteration, and time it alone", groupWho, set(func(o *Options) *bool { return &o.Flush })},
 
-		{"a", "N", "which rank's time counts: 0: rank 0; 1: average; 2: fastest; 3: slowest (1)", groupStats, setAverage},
+		{"a", "N", "which rank's time counts: 0: rank 0; 1: average; 2: fastest; 3: slowest (1)", groupStats, upTo(func(o *Options) *Average { return &o.Average }, 0, Most, "it must be 0 (rank 0), 1 (average), 2 (fastest) or 3 (slowest)")},
 		{"I", "", "time each iteration in a separate pass: columns i_min i_max i_p99 i_cv%", groupStats, set(func(o *Options) *bool { return &o.Iterations })},
 		{"K", "N", "leave out the first N iterations of -I (0)", groupStats, number(func(o *Options) *int { return &o.Skip }, 0)},
 		{"S", "", "end each line with the time of day", groupStats, set(func(o *Options) *bool { return &o.Stamp })},
@@ -73,16 +76,17 @@ func benchFlags() []flag {
 		{"v", "", "end each line with the algorithm that was chosen", groupStats, set(func(o *Options) *bool { return &o.Verbose })},
 		{"min-busbw", "X", "fail if the average bus bandwidth is lower, in GB/s", groupStats, bandwidth(func(o *Options) *float64 { return &o.MinBusBW })},
 		{"max-p99", "T", "fail if the 99th percentile of any line is longer; with its unit: 500us", groupStats, setMaxP99},
-		{"J", "FILE", "also write the results as JSON; - is standard output", groupStats, file(func(o *Options) *string { return &o.JSON })},
-		{"csv", "FILE", "also write the results as CSV", groupStats, file(func(o *Options) *string { return &o.CSV })},
-		{"html", "FILE", "also write a report with curves, in one file", groupStats, file(func(o *Options) *string { return &o.HTML })},
-		{"svg", "DIR", "write each figure of the report as SVG", groupStats, file(func(o *Options) *string { return &o.SVG })},
-		{"png", "DIR", "write each figure as PNG (needs chromium, google-chrome or rsvg-convert)", groupStats, file(func(o *Options) *string { return &o.PNG })},
+		{"J", "FILE", "also write the results as JSON; - is standard output", groupStats, named(func(o *Options) *string { return &o.JSON }, "the name of a file")},
+		{"csv", "FILE", "also write the results as CSV", groupStats, named(func(o *Options) *string { return &o.CSV }, "the name of a file")},
+		{"html", "FILE", "also write a report with curves, in one file", groupStats, named(func(o *Options) *string { return &o.HTML }, "the name of a file")},
+		{"svg", "DIR", "write each figure of the report as SVG", groupStats, named(func(o *Options) *string { return &o.SVG }, "the name of a file")},
+		{"png", "DIR", "write each figure as PNG (needs chromium, google-chrome or rsvg-convert)", groupStats, named(func(o *Options) *string { return &o.PNG }, "the name of a file")},
 		{"ceiling", "X", "draw the links' bandwidth in the report, in GB/s (estimated)", groupStats, bandwidth(func(o *Options) *float64 { return &o.Ceiling })},
 		{"h", "", "list the most used flags; -h all lists all", groupStats, set(func(o *Options) *bool { return &o.Help })},
 		{"help", "", "", "", set(func(o *Options) *bool { return &o.Help })},
 
-		{"np", "N", "processes to start on this machine (the cores, at least 2, at most 8)", groupJob, setNP},
+		{"np", "N", "processes to start on this machine (the cores, at least 2, at most 8)", groupJob, upTo(func(o *Options) *int { return &o.NP }, 1, MaxProcesses,
+			fmt.Sprintf("at most %d processes are started on one machine; for more ranks use -t, or a launcher over several", MaxProcesses))},
 		{"t", "N", "ranks per process, as goroutines (1); alone it means -np 1", groupJob, number(func(o *Options) *int { return &o.Threads }, 1)},
 		{"hosts", "N", "make the processes act as N hosts, with TCP between them (1)", groupJob, number(func(o *Options) *int { return &o.Hosts }, 1)},
 	}
@@ -120,10 +124,4 @@ func lookup(name string) *flag {
 	return nil
 }
 
-func flagNames() []string {
-	var names []string
-	for _, f := range flags() {
-		names = append(names, f.name)
-	}
-	return names
-}
+func flagNames() []string { return prose.Names(flags(), func(f flag) string { return f.name }) }

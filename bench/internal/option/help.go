@@ -93,10 +93,4 @@ func KnownCommand(word string) error {
 	return fmt.Errorf("help %s: %w", word, noSuch("command", word, commandNames()))
 }
 
-func commandNames() []string {
-	var names []string
-	for _, c := range Commands {
-		names = append(names, c.Name)
-	}
-	return names
-}
+func commandNames() []string { return prose.Names(Commands, func(c Command) string { return c.Name }) }

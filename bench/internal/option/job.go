@@ -37,12 +37,13 @@ func jobTable() []jobFlag {
 	}
 }
 
-func named(field func(*Job) *string, what string) func(*Job, string) error {
-	return func(j *Job, s string) error {
+// named takes any text but none, for a field of Options or of Job.
+func named[S any](field func(*S) *string, what string) func(*S, string) error {
+	return func(o *S, s string) error {
 		if s == "" {
 			return errors.New("give " + what)
 		}
-		*field(j) = s
+		*field(o) = s
 		return nil
 	}
 }

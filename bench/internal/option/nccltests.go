@@ -14,8 +14,11 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// programs are the names of nccl-tests' programs that bench goes by, and the collective of each.
-var programs = []struct{ name, collective string }{
+// program is one of nccl-tests, and the collective that it measures.
+type program struct{ name, collective string }
+
+// programs are those that bench goes by.
+var programs = []program{
 	{"all_reduce_perf", "allreduce"},
 	{"all_gather_perf", "allgather"},
 	{"broadcast_perf", "broadcast"},
@@ -36,10 +39,7 @@ func Program(argv0 string) (name string, theirs bool, err error) {
 	case found:
 		return name, true, nil
 	case strings.HasSuffix(name, "_perf") || strings.Contains(name, "_perf_"):
-		var names []string
-		for _, p := range programs {
-			names = append(names, p.name)
-		}
+		names := prose.Names(programs, func(p program) string { return p.name })
 		return name, true, fmt.Errorf("%s: bench is no program of that name; by a link it is %s", name, strings.Join(names, " "))
 	}
 	return name, false, nil
@@ -97,14 +97,7 @@ var aliases = []alias{
 	{"J", "output_file", nil},
 	{"a", "average", nil},
 	{"R", "local_register", nil},
-	{"x", "cta_policy", func(o *Options, s string) error {
-		n, err := whole(s, 0)
-		if err == nil && n > int(ccl.CTAPolicyZero) {
-			err = errors.New("it must be 0 (default), 1 (efficiency) or 2 (zero)")
-		}
-		o.Hints.CTAPolicy = ccl.CTAPolicy(n)
-		return err
-	}},
+	{"x", "cta_policy", upTo(func(o *Options) *ccl.CTAPolicy { return &o.Hints.CTAPolicy }, 0, ccl.CTAPolicyZero, "it must be 0 (default), 1 (efficiency) or 2 (zero)")},
 	{"D", "device_implementation", only("no engine calls from inside a kernel", "0")},
 	{"V", "device_cta_count", func(_ *Options, s string) error { _, err := whole(s, 1); return err }}, // for -D alone
 	{"M", "memory", flip(func(o *Options) *bool { return &o.Memory })},
@@ -229,17 +222,14 @@ func long(arg string) (opt theirOption, err error) {
 	if name != "" && strings.HasPrefix("help", name) {
 		return opt, nil
 	}
-	same := func(a alias) bool { return a.letter == found[0].letter }
 	switch {
-	case len(found) > 0 && !slices.ContainsFunc(found, func(a alias) bool { return !same(a) }):
+	case len(found) > 0 && !slices.ContainsFunc(found, func(a alias) bool { return a.letter != found[0].letter }):
 		return found[0].of("--"+found[0].long, value, glued), nil
 	case len(found) > 0:
 		return opt, fmt.Errorf("--%s: that may be %s; write more of it", name, strings.Join(names, " or "))
 	}
-	for _, a := range aliases {
-		names = append(names, a.long)
-	}
-	return opt, unknown("--"+name, "option", near("--", name, names), "-h lists them")
+	names = prose.Names(aliases, func(a alias) string { return a.long })
+	return opt, unknown("--", name, "option", names, "-h lists them")
 }
 
 // short reads -x, with its value behind it or apart.

@@ -172,7 +172,7 @@ func Parse(args []string) (Options, error) {
 			return o, fmt.Errorf("-%s: of nccl-tests' flags, this has no meaning here: %s", name, why)
 		}
 		if f == nil {
-			return o, unknown("-"+name, "flag", near("-", name, flagNames()), "-h all lists them")
+			return o, unknown("-", name, "flag", flagNames(), "-h all lists them")
 		}
 		if slices.Contains(numbered, f.name) {
 			if !glued && len(args) > 0 && (args[0] == "0" || args[0] == "1") {
@@ -238,22 +238,19 @@ func (o Options) settle(given map[string]bool) (Options, error) {
 
 // fit refuses what does not fit together.
 func (o Options) fit(given map[string]bool) (Options, error) {
-	if lines := (o.Max-o.Min)/max(o.Step, 1) + 1; o.Factor == 0 && lines > maxLines {
-		return o, fmt.Errorf("-i %s: from %s to %s that makes %d lines; at most %d are measured", FormatSize(o.Step), FormatSize(o.Min), FormatSize(o.Max), lines, maxLines)
+	lines, calls, err := (o.Max-o.Min)/max(o.Step, 1)+1, o.Agg*max(o.Graph, 1), o.conflict(given)
+	switch {
+	case o.Factor == 0 && lines > maxLines:
+		err = fmt.Errorf("-i %s: from %s to %s that makes %d lines; at most %d are measured", FormatSize(o.Step), FormatSize(o.Min), FormatSize(o.Max), lines, maxLines)
+	case err != nil:
+	case o.Iters > maxCalls/calls:
+		err = fmt.Errorf("-n %d: with %d calls in each (-m, -G), that is more calls than can be counted; give -n %d or less", o.Iters, calls, maxCalls/calls)
+	case o.Plan != "" && o.Iters > maxSteps:
+		err = fmt.Errorf("-n %d: the time of each step of -plan is kept; give -n %d or less", o.Iters, maxSteps)
+	case o.NP*o.Threads > maxRanks:
+		err = fmt.Errorf("-np %d -t %d: that makes %d ranks; at most %d are started on one machine", o.NP, o.Threads, o.NP*o.Threads, maxRanks)
 	}
-	if err := o.conflict(given); err != nil {
-		return o, err
-	}
-	if calls := o.Agg * max(o.Graph, 1); o.Iters > maxCalls/calls {
-		return o, fmt.Errorf("-n %d: with %d calls in each (-m, -G), that is more calls than can be counted; give -n %d or less", o.Iters, calls, maxCalls/calls)
-	}
-	if o.Plan != "" && o.Iters > maxSteps {
-		return o, fmt.Errorf("-n %d: the time of each step of -plan is kept; give -n %d or less", o.Iters, maxSteps)
-	}
-	if o.NP*o.Threads > maxRanks {
-		return o, fmt.Errorf("-np %d -t %d: that makes %d ranks; at most %d are started on one machine", o.NP, o.Threads, o.NP*o.Threads, maxRanks)
-	}
-	return o, nil
+	return o, err
 }
 
 // floats are the types that -plan takes.
@@ -352,7 +349,7 @@ func FitsHosts(hosts, units int, one, several string) error {
 }
 
 func stray(arg string) error {
-	if n := Nearest(squeeze(arg), collectiveNames()); n != "" {
+	if n := Nearest(squeeze(arg), coll.Names()); n != "" {
 		return fmt.Errorf("%s: an argument without a flag; did you mean -op %s?", arg, n)
 	}
 	if n := Nearest(arg, commandNames()); n == "help" {
@@ -363,19 +360,12 @@ func stray(arg string) error {
 	return fmt.Errorf("%s: an argument without a flag (-h all lists the flags)", arg)
 }
 
-// unknown says that there is no such thing, and what may have been meant.
-func unknown(word, what, nearest, lists string) error {
-	if nearest != "" {
-		return fmt.Errorf("%s: no such %s; did you mean %s? (%s)", word, what, nearest, lists)
-	}
-	return fmt.Errorf("%s: no such %s (%s)", word, what, lists)
-}
-
-func near(prefix, word string, known []string) string {
+// unknown says that there is no such thing, and which of the known ones may have been meant.
+func unknown(prefix, word, what string, known []string, lists string) error {
 	if n := Nearest(word, known); n != "" {
-		return prefix + n
+		return fmt.Errorf("%s%s: no such %s; did you mean %[1]s%[4]s? (%[5]s)", prefix, word, what, n, lists)
 	}
-	return ""
+	return fmt.Errorf("%s%s: no such %s (%s)", prefix, word, what, lists)
 }
 
 // whole reads an integer that is at least least.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/coll"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/internal/engine"
 )
@@ -28,6 +29,18 @@ func number(field func(*Options) *int, least int) func(*Options, string) error {
 	}
 }
 
+// upTo takes a whole number from least to most; for a larger one, why says what it may be.
+func upTo[I ~int | ~uint8](field func(*Options) *I, least, most I, why string) func(*Options, string) error {
+	return func(o *Options, s string) error {
+		n, err := whole(s, int(least))
+		if err == nil && n > int(most) {
+			err = errors.New(why)
+		}
+		*field(o) = I(n)
+		return err
+	}
+}
+
 func size(field func(*Options) *int, least int) func(*Options, string) error {
 	return func(o *Options, s string) error {
 		n, err := ParseSize(s)
@@ -36,16 +49,6 @@ func size(field func(*Options) *int, least int) func(*Options, string) error {
 		}
 		*field(o) = n
 		return err
-	}
-}
-
-func file(field func(*Options) *string) func(*Options, string) error {
-	return func(o *Options, s string) error {
-		if s == "" {
-			return errors.New("give the name of a file")
-		}
-		*field(o) = s
-		return nil
 	}
 }
 
@@ -109,43 +112,9 @@ func bandwidth(field func(*Options) *float64) func(*Options, string) error {
 	}
 }
 
-func setNP(o *Options, s string) (err error) {
-	o.NP, err = whole(s, 1)
-	if err == nil && o.NP > MaxProcesses {
-		err = fmt.Errorf("at most %d processes are started on one machine; for more ranks use -t, or a launcher over several", MaxProcesses)
-	}
-	return err
-}
-
-func setAverage(o *Options, s string) error {
-	n, err := whole(s, 0)
-	if err == nil && n > int(Most) {
-		err = errors.New("it must be 0 (rank 0), 1 (average), 2 (fastest) or 3 (slowest)")
-	}
-	o.Average = Average(n)
-	return err
-}
-
 // maxAgg is how many calls a group may have: more is a slip of the finger, and a group keeps
 // something of each.
 const maxAgg = 1 << 16
-
-func setAgg(o *Options, s string) (err error) {
-	o.Agg, err = whole(s, 1)
-	if err == nil && o.Agg > maxAgg {
-		err = fmt.Errorf("a group has at most %d calls; use -n for more iterations", maxAgg)
-	}
-	return err
-}
-
-func setBlocking(o *Options, s string) error {
-	n, err := whole(s, 0)
-	if err == nil && n > int(BarrierAtEnd) {
-		err = errors.New("it must be 0 (issue all, then wait), 1 (wait and barrier after each), 2 (wait after each) or 3 (as 0, and a barrier)")
-	}
-	o.Blocking = Blocking(n)
-	return err
-}
 
 func setRegister(o *Options, s string) error {
 	n, err := whole(s, 0)
@@ -227,7 +196,7 @@ func setBackends(o *Options, s string) error {
 }
 
 func setCollectives(o *Options, s string) (err error) {
-	o.Collectives, err = list(s, "operation", collectiveNames(), collectiveNames(), squeeze)
+	o.Collectives, err = list(s, "operation", coll.Names(), coll.Names(), squeeze)
 	return err
 }
 
@@ -301,8 +270,6 @@ func noSuch(what, word string, names []string) error {
 	return fmt.Errorf("no such %s; there are %s", what, all)
 }
 
-func collectiveNames() []string { return coll.Names() }
-
 func types() (ts []ccl.Type) {
 	for t := ccl.TypeInt8; t <= ccl.TypeFloat8E5M2; t++ {
 		ts = append(ts, t)
@@ -310,7 +277,7 @@ func types() (ts []ccl.Type) {
 	return ts
 }
 
-func typeNames() []string { return namesOf(types()) }
+func typeNames() []string { return prose.Names(types(), ccl.Type.String) }
 
 // MulSum stands for the operator that Comm.Scaled makes of Factor: that of each Comm is its own.
 const MulSum = ccl.Op(16)
@@ -321,14 +288,7 @@ const Factor = 2
 // ops are those of -o all. MulSum, which takes floating-point types alone, is not among them.
 func ops() []ccl.Op { return []ccl.Op{ccl.Sum, ccl.Prod, ccl.Min, ccl.Max, ccl.Avg} }
 
-func opNames() []string { return namesOf(ops()) }
-
-func namesOf[T fmt.Stringer](s []T) (names []string) {
-	for _, v := range s {
-		names = append(names, v.String())
-	}
-	return names
-}
+func opNames() []string { return prose.Names(ops(), ccl.Op.String) }
 
 // goTypes are Go's names, and others in use, of types that nccl-tests names as C does.
 var goTypes = map[string]string{

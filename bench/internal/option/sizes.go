@@ -58,28 +58,39 @@ func (o Options) Sizes(elem int) []int {
 	return s
 }
 
-// Largest is the largest size of any type that is asked for, in bytes.
-func (o Options) Largest() int {
-	largest := 0
+// Largest is the largest size of any type that is asked for, or of a call of -plan on so many ranks, in bytes.
+func (o Options) Largest(ranks int) int {
+	largest := slices.Max(append(o.stepSizes(ranks), 0))
 	for _, t := range o.Types {
-		largest = max(largest, slices.Max(append(o.Sizes(t.Size()), 0)))
+		if o.Plan == "" {
+			largest = max(largest, slices.Max(append(o.Sizes(t.Size()), 0)))
+		}
 	}
 	return largest
+}
+
+// stepSizes are those of the calls of -plan on so many ranks, in bytes.
+func (o Options) stepSizes(ranks int) (sizes []int) {
+	if o.Plan == "" {
+		return nil
+	}
+	elem := o.Types[0].Size()
+	calls, _ := model.Named(o.Model).Step(o.Plan, ranks, elem) // fit has refused what has no calls
+	for _, c := range calls {
+		sizes = append(sizes, c.Elements*elem)
+	}
+	return sizes
 }
 
 // Span is the smallest and the largest size that is measured on so many ranks, in bytes, and how one leads to
 // the next: 2(factor).
 func (o Options) Span(ranks int) (least, most int, step string) {
 	var sizes []int
-	switch elem := o.Types[0].Size(); {
+	switch {
 	case o.Plan != "":
-		calls, _ := model.Named(o.Model).Step(o.Plan, ranks, elem)
-		for _, c := range calls {
-			sizes = append(sizes, c.Elements*elem)
-		}
-		step = "0(" + o.Plan + ")"
+		sizes, step = o.stepSizes(ranks), "0("+o.Plan+")"
 	case len(o.Lengths) > 0:
-		sizes, step = o.Sizes(elem), "0(list)"
+		sizes, step = o.Sizes(o.Types[0].Size()), "0(list)"
 	case o.Factor == 0:
 		return o.Min, o.Max, fmt.Sprintf("%d(bytes)", o.Step)
 	default:
@@ -89,15 +100,4 @@ func (o Options) Span(ranks int) (least, most int, step string) {
 		return 0, 0, step // a step of one rank has no calls
 	}
 	return slices.Min(sizes), slices.Max(sizes), step
-}
-
-// LargestOfStep is the largest size of -plan on so many ranks, in bytes.
-func (o Options) LargestOfStep(ranks int) (int, error) {
-	elem := o.Types[0].Size()
-	calls, err := model.Named(o.Model).Step(o.Plan, ranks, elem)
-	largest := 0
-	for _, c := range calls {
-		largest = max(largest, c.Elements*elem)
-	}
-	return largest, err
 }

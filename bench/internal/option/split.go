@@ -2,6 +2,8 @@ package option
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +32,7 @@ func (s Split) Color(rank, node int) int {
 }
 
 // Sizes are those of the groups of so many ranks. Groups by node are known only once the ranks have met.
-func (s Split) Sizes(ranks int) (sizes []int) {
+func (s Split) Sizes(ranks int) []int {
 	if s.How == "node" {
 		return nil
 	}
@@ -38,13 +40,7 @@ func (s Split) Sizes(ranks int) (sizes []int) {
 	for r := range ranks {
 		size[s.Color(r, 0)]++
 	}
-	for r := range ranks {
-		if n := size[s.Color(r, 0)]; n > 0 {
-			sizes = append(sizes, n)
-			size[s.Color(r, 0)] = 0
-		}
-	}
-	return sizes
+	return slices.Sorted(maps.Values(size))
 }
 
 func (s Split) String() string {

@@ -86,7 +86,10 @@ func (s *Sub) Job(j *Job) {
 
 // Ranks adds -np, as the ways to start ranks have it; given says whether it was there.
 func (s *Sub) Ranks(to *int, given *bool) {
-	s.count("np", "ranks (on this machine: the cores, at least 2, at most 8)", MaxProcesses, func(n int) { *to, *given = n, true })
+	add(s, to, "np", "N", "ranks (on this machine: the cores, at least 2, at most 8)", func(value string) (int, error) {
+		*given = true
+		return count(value, MaxProcesses)
+	})
 }
 
 // NoOperands is a [Sub.Stray] for a command that takes flags alone.
@@ -96,41 +99,36 @@ func NoOperands(rest []string) error {
 
 // Count adds a flag that is a whole number from 1 to most.
 func (s *Sub) Count(to *int, name, help string, most int) {
-	s.count(name, help, most, func(n int) { *to = n })
+	add(s, to, name, "N", help, func(value string) (int, error) { return count(value, most) })
 }
 
-func (s *Sub) count(name, help string, most int, put func(int)) {
-	s.values[name] = "N"
-	s.Func(name, help, func(value string) error {
-		n, err := whole(value, 1)
-		if err != nil || n > most {
-			return fmt.Errorf("it must be a whole number from 1 to %d", most)
-		}
-		put(n)
-		return nil
-	})
+// count reads a whole number from 1 to most.
+func count(value string, most int) (n int, err error) {
+	if n, err = whole(value, 1); err != nil || n > most {
+		err = fmt.Errorf("it must be a whole number from 1 to %d", most)
+	}
+	return n, err
 }
 
 // Time adds a flag that is a time: 2s, 500us; a number alone is seconds.
-func (s *Sub) Time(to *time.Duration, name, help string) {
-	s.values[name] = "TIME"
-	s.Func(name, help, func(value string) error {
-		d, err := span(value)
-		*to = d
-		return err
-	})
-}
+func (s *Sub) Time(to *time.Duration, name, help string) { add(s, to, name, "TIME", help, span) }
 
 // Percent adds a flag that is so many percent, from 0 on.
 func (s *Sub) Percent(to *float64, name, help string) {
-	s.values[name] = "PERCENT"
-	s.Func(name, help, func(value string) error {
-		x, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-			return errors.New("it must be a percentage, such as 5")
+	add(s, to, name, "PERCENT", help, func(value string) (x float64, err error) {
+		if x, err = strconv.ParseFloat(value, 64); err != nil || !(x >= 0) || math.IsInf(x, 0) {
+			err = errors.New("it must be a percentage, such as 5")
 		}
-		*to = x
-		return nil
+		return x, err
+	})
+}
+
+// add adds a flag that parse reads; takes is what its value is called.
+func add[T any](s *Sub, to *T, name, takes, help string, parse func(string) (T, error)) {
+	s.values[name] = takes
+	s.Func(name, help, func(value string) (err error) {
+		*to, err = parse(value)
+		return err
 	})
 }
 
@@ -154,7 +152,7 @@ func (s *Sub) parse(args []string) error {
 		case f == nil:
 			var known []string
 			s.VisitAll(func(f *goflag.Flag) { known = append(known, f.Name) })
-			return unknown("-"+name, "flag", near("-", name, known), "-h lists them")
+			return unknown("-", name, "flag", known, "-h lists them")
 		}
 		args = args[1:]
 		switch {

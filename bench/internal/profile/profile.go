@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // Setting is one variable for the ranks, and why.
@@ -38,19 +39,12 @@ var generic = Profile{Name: "generic"}
 var none = Profile{Name: "none"}
 
 // Names are the profiles there are.
-func Names() (names []string) {
-	for _, p := range profiles {
-		names = append(names, p.Name)
-	}
-	return names
-}
+func Names() []string { return prose.Names(profiles, func(p *Profile) string { return p.Name }) }
 
 // Named is the profile of that name, whatever the machine.
 func Named(name string) (*Profile, error) {
-	for _, p := range profiles {
-		if p.Name == name {
-			return p, nil
-		}
+	if i := slices.Index(Names(), name); i >= 0 {
+		return profiles[i], nil
 	}
 	if n := option.Nearest(name, Names()); n != "" {
 		return nil, fmt.Errorf("-profile %s: no such machine; did you mean %s?", name, n)
@@ -62,31 +56,17 @@ func Named(name string) (*Profile, error) {
 // runs on; generic if it is none of those known.
 func Of(getenv func(string) string, hosts []string) *Profile {
 	for _, p := range []struct {
-		profile  *Profile
-		clusters []string // of Slurm, NERSC_HOST, LMOD_SYSTEM_NAME
-		domains  []string // parts of full host names
-		prefixes []string // of short ones
-	}{
-		{&aurora, []string{"aurora"}, []string{".aurora."}, []string{"aurora-"}},
-		{&polaris, []string{"polaris"}, []string{".polaris."}, []string{"polaris-"}},
-		{&frontier, []string{"frontier"}, []string{".frontier."}, []string{"frontier"}},
-		{&perlmutter, []string{"perlmutter"}, []string{".perlmutter."}, []string{"perlmutter"}},
-	} {
+		*Profile        // whose name is also that of the cluster, and of the hosts' domain
+		prefix   string // of short host names
+	}{{&aurora, "aurora-"}, {&polaris, "polaris-"}, {&frontier, "frontier"}, {&perlmutter, "perlmutter"}} {
 		for _, name := range []string{"SLURM_CLUSTER_NAME", "NERSC_HOST", "LMOD_SYSTEM_NAME"} {
-			if slices.Contains(p.clusters, getenv(name)) {
-				return p.profile
+			if getenv(name) == p.Name {
+				return p.Profile
 			}
 		}
 		for _, host := range append(slices.Clip(hosts), getenv("PBS_O_HOST")) {
-			for _, d := range p.domains {
-				if strings.Contains(host+".", d) {
-					return p.profile
-				}
-			}
-			for _, prefix := range p.prefixes {
-				if strings.HasPrefix(host, prefix) {
-					return p.profile
-				}
+			if strings.Contains(host+".", "."+p.Name+".") || strings.HasPrefix(host, p.prefix) {
+				return p.Profile
 			}
 		}
 	}

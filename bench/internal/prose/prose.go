@@ -28,6 +28,14 @@ func Wrap(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
+// Names are those of the elements of a list, in their order, as name says.
+func Names[T any](list []T, name func(T) string) (names []string) {
+	for _, x := range list {
+		names = append(names, name(x))
+	}
+	return names
+}
+
 // Cause is err without the path of the file, for an error that has named it already.
 func Cause(err error) error {
 	var p *fs.PathError

@@ -23,11 +23,7 @@ func Beside(rows []*Row, backends []string) string {
 		first := rows[0].OutOfPlace
 		for i := range backends {
 			r := rows[i].OutOfPlace
-			bus := "n/a"
-			if r.BusBW != nil {
-				bus = fit(*r.BusBW, 8)
-			}
-			fmt.Fprintf(&b, "  %8s", bus)
+			fmt.Fprintf(&b, "  %8s", r.bus(8))
 			switch {
 			case i > 0 && r.Time > 0:
 				fmt.Fprintf(&b, " %7s", fmt.Sprintf("x%.2f", first.Time/r.Time))

@@ -13,14 +13,14 @@ import (
 
 // figure is one picture: in the page, where legend and caption are text beside it, and as a file of its own.
 type figure struct {
-	name     string // of the file
-	title    string
-	caption  string
-	shapes   string // the inside of its svg element
-	height   float64
-	entries  []entry
-	nothing  bool // to draw
-	isHeated bool
+	name    string // of the file
+	title   string
+	caption string
+	shapes  string // the inside of its svg element
+	class   string // the attribute of that element, after a blank, if it has one
+	height  float64
+	entries []entry
+	nothing bool // to draw
 }
 
 // entry is one line of a legend.
@@ -236,7 +236,7 @@ func heatOf(name, title string, r *Row) *figure {
 	}
 	fmt.Fprintf(&b, `<text x="%g" y="%.1f">iteration 0</text><text x="%g" y="%.1f" text-anchor="end">%d</text>`,
 		left, h*float64(len(field))+19, width-right, h*float64(len(field))+19, len(r.OutOfPlaceIter.Ranks[0])-1)
-	return &figure{name: name, title: "time of each rank by iteration, " + title, shapes: b.String(), height: h*float64(len(field)) + 28, isHeated: true,
+	return &figure{name: name, title: "time of each rank by iteration, " + title, shapes: b.String(), height: h*float64(len(field)) + 28, class: ` class="heat"`,
 		caption: fmt.Sprintf("Each rank's time, iteration by iteration, at %s out of place: the stronger, the longer, from %s to %s.", sizeOf(float64(r.Size)), micros(low), micros(high))}
 }
 

@@ -39,17 +39,11 @@ func (f *figure) Page() template.HTML {
 		}
 		b.WriteString(`</p>`)
 	}
-	fmt.Fprintf(&b, `<svg%s viewBox="0 0 %g %g" role="img" aria-label="%s">%s</svg>`, f.class(), width, f.height, template.HTMLEscapeString(f.title), f.shapes)
+	fmt.Fprintf(&b, `<svg%s viewBox="0 0 %g %g" role="img" aria-label="%s">%s</svg>`, f.class, width, f.height, template.HTMLEscapeString(f.title), f.shapes)
+	file, _ := f.File()
 	fmt.Fprintf(&b, `<figcaption>%s <a class="save" download="%s.svg" href="data:image/svg+xml;base64,%s">save this figure</a></figcaption>`,
-		template.HTMLEscapeString(f.caption), f.name, base64.StdEncoding.EncodeToString([]byte(f.File())))
+		template.HTMLEscapeString(f.caption), f.name, base64.StdEncoding.EncodeToString([]byte(file)))
 	return template.HTML(b.String())
-}
-
-func (f *figure) class() string {
-	if f.isHeated {
-		return ` class="heat"`
-	}
-	return ""
 }
 
 // What surrounds the drawing in a file.
@@ -61,9 +55,8 @@ const (
 	margin    = 14.0
 )
 
-// File is the figure as a file that needs nothing else: title, drawing, legend and caption.
-func (f *figure) File() string {
-	var b strings.Builder
+// File is the figure as a file that needs nothing else: title, drawing, legend and caption. It is width by high.
+func (f *figure) File() (text string, high float64) {
 	y := above + f.height + 8
 	x := left
 	var legend strings.Builder
@@ -84,11 +77,10 @@ func (f *figure) File() string {
 		fmt.Fprintf(&caption, `<text x="%g" y="%g">%s</text>`, left, y, template.HTMLEscapeString(line))
 		y += lineHigh
 	}
-	high := y + margin - lineHigh/2
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %[1]g %[2]g"%s role="img" aria-label="%s"><style>%s</style>`+
+	high = y + margin - lineHigh/2
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %[1]g %[2]g"%s role="img" aria-label="%s"><style>%s</style>`+
 		`<rect class="paper" width="100%%" height="100%%" style="fill: var(--bg)"/><text class="title" x="%g" y="28">%s</text><g transform="translate(0 %g)">%s</g>%s%s</svg>`+"\n",
-		width, high, f.class(), template.HTMLEscapeString(f.title), figureStyle, left, template.HTMLEscapeString(sentence(f.title)), above, f.shapes, legend.String(), caption.String())
-	return b.String()
+		width, high, f.class, template.HTMLEscapeString(f.title), figureStyle, left, template.HTMLEscapeString(sentence(f.title)), above, f.shapes, legend.String(), caption.String()), high
 }
 
 // sentence begins with a capital letter.
@@ -104,30 +96,26 @@ func (f *File) SaveFigures(flag, dir string, render func(from, to string, wide, 
 	if len(figures) == 0 {
 		return fmt.Errorf("-%s %s: there is no figure to write", flag, dir)
 	}
-	for _, g := range figures {
-		path := filepath.Join(dir, g.name+".svg")
-		if render != nil {
-			temporary, err := os.MkdirTemp("", "bench-figure-")
-			if err != nil {
-				return fmt.Errorf("-%s %s: %w", flag, dir, err)
-			}
-			defer os.RemoveAll(temporary)
-			path = filepath.Join(temporary, g.name+".svg")
+	svgs := dir
+	if render != nil {
+		temporary, err := os.MkdirTemp("", "bench-figure-")
+		if err != nil {
+			return fmt.Errorf("-%s %s: %w", flag, dir, err)
 		}
-		text := g.File()
+		defer os.RemoveAll(temporary)
+		svgs = temporary
+	}
+	for _, g := range figures {
+		text, high := g.File()
+		path, to := filepath.Join(svgs, g.name+".svg"), filepath.Join(dir, g.name+".png")
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			return fmt.Errorf("-%s %s: the figures could not be written: %w", flag, dir, prose.Cause(err))
 		}
 		if render == nil {
 			continue
 		}
-		var wide, high float64
-		if _, err := fmt.Sscanf(text[strings.Index(text, " width="):], ` width="%f" height="%f"`, &wide, &high); err != nil {
-			return fmt.Errorf("-%s %s: %s has no size: %w", flag, dir, g.name, err)
-		}
-		to := filepath.Join(dir, g.name+".png")
 		os.Remove(to)
-		if err := render(path, to, int(wide), int(high)+1); err != nil {
+		if err := render(path, to, int(width), int(high)+1); err != nil {
 			return fmt.Errorf("-%s %s: %w", flag, dir, err)
 		}
 		if _, err := os.Stat(to); err != nil {

@@ -2,11 +2,12 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/ccl"
 )
 
@@ -55,23 +56,22 @@ func Program(o *option.Options) string {
 	return "bench"
 }
 
-// Header writes what comes above the table: what ran, nccl-tests' line of settings
+// Header is what comes above the table: what ran, nccl-tests' line of settings
 // as far as they have a meaning here, and a line per rank.
-func Header(w io.Writer, j *Job, o *option.Options) error {
+func Header(j *Job, o *option.Options) string {
 	least, most, step := o.Span(j.GroupRanks)
-	_, err := fmt.Fprintf(w, "%s# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
+	text := fmt.Sprintf("%s# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
 		"%s# Collective test starting: %s\n# nThread %d nGpus %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
 		written(o), j.Version, j.Go, j.Ranks, j.Processes, j.Launcher, j.Hosts, j.Engine, j.Transport, j.CPU, hinted(o), Program(o),
 		o.Threads/max(o.PerThread, 1), max(o.PerThread, 1), least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(j.Groups))
-	for _, p := range j.Places {
-		if err == nil {
-			_, err = fmt.Fprintf(w, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host, p.Device, p.Hex, p.Info)
-		}
+	places := prose.Names(j.Places, func(p Place) string {
+		return fmt.Sprintf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host, p.Device, p.Hex, p.Info)
+	})
+	text += strings.Join(places, "")
+	if j.Startup != nil {
+		text += j.Startup.line()
 	}
-	if err == nil && j.Startup != nil {
-		_, err = io.WriteString(w, j.Startup.line())
-	}
-	return err
+	return text
 }
 
 // written says where nccl-tests would write its JSON: the file may have another name than was asked for.

@@ -202,17 +202,11 @@ func (f *File) chart(c *curve) chart {
 func cells(r *Row) []string {
 	cells := []string{r.Op, strconv.Itoa(r.Size), r.Type, r.Redop, strconv.Itoa(r.Root)}
 	for _, half := range r.Halves() {
-		bus, p99, wrong := "n/a", "", "N/A"
-		if half.BusBW != nil {
-			bus = fit(*half.BusBW, 7)
-		}
+		p99 := ""
 		if half.Iter != nil {
 			p99 = fit(half.Iter.P99, 8)
 		}
-		if half.Wrong != nil {
-			wrong = strconv.FormatInt(*half.Wrong, 10)
-		}
-		cells = append(cells, fit(half.Time, 8), bus, p99, wrong)
+		cells = append(cells, fit(half.Time, 8), half.bus(7), p99, half.wrong())
 	}
 	return append(cells, strings.TrimSpace(r.Backend+" "+r.Algorithm))
 }

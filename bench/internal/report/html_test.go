@@ -48,6 +48,18 @@ func sampleFile(n int) *File {
 	return f
 }
 
+// wellFormed checks that a picture is XML.
+func wellFormed(t *testing.T, svg string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+		_, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err, svg)
+	}
+}
+
 // The page needs nothing from anywhere, runs nothing, and is well-formed where it is drawn.
 func TestHTML(t *testing.T) {
 	var b bytes.Buffer
@@ -64,13 +76,7 @@ func TestHTML(t *testing.T) {
 	require.Contains(t, html, "kernel")
 	require.Contains(t, html, "$GOCCL_ALGO")
 	for _, svg := range regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(html, -1) {
-		for d := xml.NewDecoder(strings.NewReader(svg)); ; {
-			_, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err, svg)
-		}
+		wellFormed(t, svg)
 		require.NotContains(t, svg, "NaN")
 		require.NotContains(t, svg, "Inf")
 	}

@@ -221,14 +221,8 @@ func (f *File) JSON(w io.Writer) error {
 	return e.Encode(f.theirs())
 }
 
-// Load reads a file that JSON has written, or nccl-tests.
-func Load(path string) (*File, error) {
-	f, _, err := LoadSum(path)
-	return f, err
-}
-
-// LoadSum is Load, and a sum of the file's contents.
-func LoadSum(path string) (f *File, sum [sha256.Size]byte, err error) {
+// Load reads a file that JSON has written, or nccl-tests. sum is of the file's contents.
+func Load(path string) (f *File, sum [sha256.Size]byte, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, sum, fmt.Errorf("%s: it cannot be read: %w", path, prose.Cause(err))

@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		_, err := Parse([]byte(text))
 		require.ErrorContains(t, err, "it is not a file that -J writes")
 	}
-	_, err = Load("/no/such")
+	_, _, err = Load("/no/such")
 	require.EqualError(t, err, "/no/such: it cannot be read: no such file or directory")
 }
 

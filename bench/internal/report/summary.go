@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"time"
@@ -59,8 +58,8 @@ func (s *Summary) Missed() (missed []string) {
 // BelowAverage reports whether the average is less than what the footer compares it with.
 func (s *Summary) BelowAverage() bool { return s.BusBW() < s.MinAverage }
 
-// Foot writes the lines below the table of what nccl-tests calls program.
-func (s *Summary) Foot(w io.Writer, program string) error {
+// Foot is the lines below the table of what nccl-tests calls program.
+func (s *Summary) Foot(program string) string {
 	verdict := "OK"
 	if s.Wrong != 0 {
 		verdict = "FAILED"
@@ -72,7 +71,6 @@ func (s *Summary) Foot(w io.Writer, program string) error {
 	case s.MinAverage > 0:
 		average = "OK"
 	}
-	_, err := fmt.Fprintf(w, "# Out of bounds values : %d %s\n# Avg bus bandwidth    : %s %s\n#\n# Collective test concluded: %s\n#\n",
+	return fmt.Sprintf("# Out of bounds values : %d %s\n# Avg bus bandwidth    : %s %s\n#\n# Collective test concluded: %s\n#\n",
 		s.Wrong, verdict, strconv.FormatFloat(s.BusBW(), 'g', 6, 64), average, program)
-	return err
 }

@@ -4,7 +4,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -28,24 +27,16 @@ const narrowHead = "#\n#          out of place               in place\n#    size
 // narrow is r as a line of a narrow table.
 func (l Layout) narrow(r *Row) string {
 	half := func(h *Result) string {
-		bus, wrong := "n/a", "N/A"
-		if h.BusBW != nil {
-			bus = fit(*h.BusBW, 6)
-		}
-		if h.Wrong != nil {
-			wrong = strconv.FormatInt(*h.Wrong, 10)
-		}
-		return fmt.Sprintf("  %7s  %6s  %6s", fit(h.Time, 7), bus, wrong)
+		return fmt.Sprintf("  %7s  %6s  %6s", fit(h.Time, 7), h.bus(6), h.wrong())
 	}
 	return fmt.Sprintf("%9s%s%s\n", option.FormatSize(r.Size), half(&r.OutOfPlace), half(&r.InPlace))
 }
 
-// Head writes the three lines above the columns, and the line before them. Those
+// Head is the three lines above the columns, and the line before them. Those
 // of nccl-tests end in blanks, and so do these.
-func (l Layout) Head(w io.Writer) error {
+func (l Layout) Head() string {
 	if l.Narrow {
-		_, err := io.WriteString(w, narrowHead)
-		return err
+		return narrowHead
 	}
 	over := strings.Repeat(" ", 11) + "out-of-place" + strings.Repeat(" ", 23) + "in-place          "
 	half, units := []string{"time", "algbw", "busbw", "#wrong"}, []string{"(us)", "(GB/s)", "(GB/s)", ""}
@@ -57,9 +48,8 @@ func (l Layout) Head(w io.Writer) error {
 	if l.Stamp {
 		stamp, form = fmt.Sprintf("%19s", "timestamp"), fmt.Sprintf("%19s", "%Y-%m-%d %H:%M:%S")
 	}
-	_, err := fmt.Fprintf(w, "#\n# %50s%s\n%s %s\n%s %s\n", "", over,
+	return fmt.Sprintf("#\n# %50s%s\n%s %s\n%s %s\n", "", over,
 		heading([]string{"size", "count", "type", "redop", "root"}, half), stamp, heading([]string{"(B)", "(elements)", "", "", ""}, units), form)
-	return err
 }
 
 var (
@@ -121,13 +111,10 @@ func (r *Row) Remarks() (all []string) {
 	if r.Cycle > 0 {
 		row += fmt.Sprintf(", cycle %d", r.Cycle)
 	}
-	for _, half := range []struct {
-		where string
-		r     *Result
-	}{{"out of place", &r.OutOfPlace}, {"in place", &r.InPlace}} {
-		if s := half.r.Slowest; s != nil {
+	for _, half := range r.Halves() {
+		if s := half.Slowest; s != nil {
 			all = append(all, fmt.Sprintf("%s, %s: rank %d on %s arrives %s us late at the barrier, the next %s us",
-				row, half.where, s.Rank, s.Host, fit(s.Late, 7), fit(s.Rest, 7)))
+				row, half.Where, s.Rank, s.Host, fit(s.Late, 7), fit(s.Rest, 7)))
 		}
 	}
 	if o := r.Overlap; o != nil {
@@ -138,17 +125,30 @@ func (r *Row) Remarks() (all []string) {
 }
 
 func (h *Result) half(zero bool) string {
-	bus, wrong := "n/a", "N/A"
-	if zero {
+	bus, wrong := h.bus(6), "N/A"
+	if zero && h.BusBW == nil {
 		bus = fit(0, 6)
-	}
-	if h.BusBW != nil {
-		bus = fit(*h.BusBW, 6)
 	}
 	if h.Wrong != nil {
 		wrong = strconv.FormatFloat(float64(*h.Wrong), 'g', 6, 64)
 	}
 	return fmt.Sprintf("  %7s  %6s  %6s  %6s", fit(h.Time, 7), fit(h.AlgBW, 6), bus, wrong)
+}
+
+// bus is the busbw in so many columns, n/a where it has no meaning.
+func (h *Result) bus(width int) string {
+	if h.BusBW == nil {
+		return "n/a"
+	}
+	return fit(*h.BusBW, width)
+}
+
+// wrong is how many elements are, N/A where they were not checked.
+func (h *Result) wrong() string {
+	if h.Wrong == nil {
+		return "N/A"
+	}
+	return strconv.FormatInt(*h.Wrong, 10)
 }
 
 // fit writes x with as many decimals, of two at most, as width leaves room for.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/goccl/goccl/bench/internal/prose"
 )
@@ -52,7 +51,7 @@ func (f *File) Words() (words []Word) {
 		bad("%s", s)
 	}
 	if text := f.BelowMean(); text != "" {
-		bad("%s.", strings.ToUpper(text[:1])+text[1:])
+		bad("%s.", sentence(text))
 	}
 	if s := f.Step; s != nil {
 		good("A step of %s with %s takes %.4g ms for its %d calls of %.4g MB in all.", s.Model, s.Scheme, s.Time/1e3, s.Calls, float64(s.Bytes)/1e6)

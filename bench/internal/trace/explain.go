@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/bench/internal/prose"
 )
 
 // comm is a Comm, put together from what its ranks have written.
@@ -62,12 +65,7 @@ func (j *job) explain(say func(format string, args ...any)) {
 	}
 }
 
-func short(id string) string {
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
-}
+func short(id string) string { return id[:min(len(id), 12)] }
 
 // explain says what went wrong in a Comm; false if nothing did.
 func (c *comm) explain(say func(format string, args ...any)) bool {
@@ -117,23 +115,15 @@ func missing(c *comm) string {
 const listed = 16
 
 func ranks(r []int) string {
-	var b strings.Builder
-	b.WriteString("rank ")
+	text := "rank "
 	if len(r) > 1 {
-		b.Reset()
-		b.WriteString("ranks ")
+		text = "ranks "
 	}
-	for i, x := range r {
-		if i == listed {
-			b.WriteString(" and more")
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprint(&b, x)
+	text += strings.Join(prose.Names(r[:min(len(r), listed)], strconv.Itoa), ", ")
+	if len(r) > listed {
+		text += " and more"
 	}
-	return b.String()
+	return text
 }
 
 // firstDifference is the first call that all recorders still hold in which ranks differ, and who made which.
@@ -260,11 +250,7 @@ func (j *job) circle() string {
 	}
 	for _, w := range slices.Sorted(maps.Keys(edges)) {
 		if found := visit(w); found != nil {
-			var texts []string
-			for _, e := range found {
-				texts = append(texts, e.text)
-			}
-			return strings.Join(texts, "; ")
+			return strings.Join(prose.Names(found, func(e edge) string { return e.text }), "; ")
 		}
 	}
 	return ""

@@ -28,8 +28,10 @@ type event struct {
 
 // timeline is the file.
 type timeline struct {
-	Events []event `json:"traceEvents"`
+	Events []event `json:"traceEvents"` // names first, then as time goes
 	Unit   string  `json:"displayTimeUnit"`
+
+	names []event
 }
 
 // lanesEach is how many lanes the picture of a Comm may have on a rank: calls that overlap, as on several streams, need more
@@ -38,36 +40,17 @@ const lanesEach = 64
 
 // picture draws jobs: a process for each rank, in it a lane for each Comm.
 func picture(jobs []*job) *timeline {
-	t := &timeline{Events: []event{}, Unit: "ms"}
+	t := &timeline{Unit: "ms", names: []event{}}
 	base := 0
 	for _, j := range jobs {
 		base += t.draw(j, base)
 	}
-	least := math.Inf(1)
-	for _, e := range t.Events {
-		if e.Phase != "M" {
-			least = min(least, e.Time)
-		}
+	slices.SortStableFunc(t.Events, func(a, b event) int { return cmp.Compare(a.Time, b.Time) })
+	for i := len(t.Events) - 1; i >= 0; i-- {
+		t.Events[i].Time -= t.Events[0].Time
 	}
-	for i := range t.Events {
-		if e := &t.Events[i]; e.Phase != "M" {
-			e.Time -= least
-		}
-	}
-	slices.SortStableFunc(t.Events, func(a, b event) int { // names first, then as time goes
-		if c := cmp.Compare(b2i(a.Phase != "M"), b2i(b.Phase != "M")); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.Time, b.Time)
-	})
+	t.Events = append(t.names, t.Events...)
 	return t
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // draw adds a job, whose rank 0 is process base of the picture, and returns how many processes it has.
@@ -116,7 +99,7 @@ func writer(clocks map[process]time.Duration, l *line) (w process) {
 
 // label names a process or a lane.
 func (t *timeline) label(what string, process, lane int, args map[string]any) {
-	t.Events = append(t.Events, event{Name: what, Phase: "M", Rank: process, Lane: lane, Args: args})
+	t.names = append(t.names, event{Name: what, Phase: "M", Rank: process, Lane: lane, Args: args})
 }
 
 // slice is a call with its place in the picture.

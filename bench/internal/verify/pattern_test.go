@@ -19,6 +19,23 @@ var allTypes = func() (ts []ccl.Type) {
 
 var allOps = []ccl.Op{ccl.Sum, ccl.Prod, ccl.Min, ccl.Max, ccl.Avg}
 
+type integer interface {
+	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64
+}
+
+// combined is what op makes of two numbers; of an average it is the sum.
+func combined[T integer | float64](op ccl.Op, a, b T) T {
+	switch op {
+	case ccl.Prod:
+		return a * b
+	case ccl.Min:
+		return min(a, b)
+	case ccl.Max:
+		return max(a, b)
+	}
+	return a + b
+}
+
 // In whatever order ranks are combined, each partial result must be a number of the
 // type, and the last one the pattern's.
 func TestEveryPartialResultIsExact(t *testing.T) {
@@ -35,17 +52,7 @@ func TestEveryPartialResultIsExact(t *testing.T) {
 					order := rnd.Perm(n)
 					acc := f.decode(p.value(order[0], x))
 					for _, r := range order[1:] {
-						v := f.decode(p.value(r, x))
-						switch op {
-						case ccl.Sum, ccl.Avg:
-							acc += v
-						case ccl.Prod:
-							acc *= v
-						case ccl.Min:
-							acc = min(acc, v)
-						case ccl.Max:
-							acc = max(acc, v)
-						}
+						acc = combined(op, acc, f.decode(p.value(r, x)))
 						_, exact := f.encode(acc)
 						require.True(t, exact, "%v %v n=%d x=%d: %v", typ, op, n, x, acc)
 					}
@@ -100,27 +107,18 @@ func TestIntegerFold(t *testing.T) {
 	}
 }
 
-func checkFold[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64](t *testing.T, typ ccl.Type, op ccl.Op, n int) {
+func checkFold[T integer](t *testing.T, typ ccl.Type, op ccl.Op, n int) {
 	t.Helper()
 	p := Pattern{Type: typ, Op: op, Reduce: true, Ranks: n, Seed: 3}
 	for x := range 50 {
 		acc := T(p.value(0, x))
 		for r := 1; r < n; r++ {
 			v := T(p.value(r, x))
-			switch op {
-			case ccl.Sum:
-				acc += v
-			case ccl.Avg:
+			if op == ccl.Avg {
 				require.Equal(t, acc, acc+v-v)
 				require.Equal(t, v > 0, acc+v > acc, "%v overflows", typ)
-				acc += v
-			case ccl.Prod:
-				acc *= v
-			case ccl.Min:
-				acc = min(acc, v)
-			case ccl.Max:
-				acc = max(acc, v)
 			}
+			acc = combined(op, acc, v)
 		}
 		if op == ccl.Avg {
 			acc = T(int64(acc) / int64(n))

@@ -63,10 +63,7 @@ func readVersion(root string) (version, error) {
 // unreleased returns the section of a changelog that has no version yet.
 func unreleased(log string) string {
 	_, text, _ := strings.Cut(log, "\n## [Unreleased]\n")
-	if end := heading.FindStringIndex(text); end != nil {
-		text = text[:end[0]]
-	}
-	return text
+	return heading.Split(text, 2)[0]
 }
 
 // newest returns the first section of a changelog that has a version and a date.
@@ -75,11 +72,7 @@ func newest(log string) (version, error) {
 	if m == nil {
 		return version{}, fmt.Errorf(`CHANGELOG.md has no line "## [X.Y.Z] - YYYY-MM-DD": cut the release first`)
 	}
-	text := log[m[1]:]
-	if end := heading.FindStringIndex(text); end != nil {
-		text = text[:end[0]]
-	}
-	return version{number: log[m[2]:m[3]], changes: text}, nil
+	return version{number: log[m[2]:m[3]], changes: heading.Split(log[m[1]:], 2)[0]}, nil
 }
 
 // requires reports it if a go.mod does not require goccl in that version: a replace directive holds only in the tree.

@@ -53,11 +53,19 @@ func Times(output string) map[Key]float64 {
 	return times
 }
 
+// Ratios are those of two series of times, round by round.
+func Ratios(a, b []float64) []float64 {
+	ratios := make([]float64, min(len(a), len(b)))
+	for i := range ratios {
+		ratios[i] = a[i] / b[i]
+	}
+	return ratios
+}
+
 // Median is the median, and its 95 % interval by order statistics: the ranks n/2 -+ 0.98 sqrt(n) of the sorted values,
 // which no assumption about their distribution enters.
 func Median(x []float64) (mid, low, high float64) {
-	s := slices.Clone(x)
-	slices.Sort(s)
+	s := slices.Sorted(slices.Values(x))
 	n := len(s)
 	if n == 0 {
 		return math.NaN(), math.NaN(), math.NaN()

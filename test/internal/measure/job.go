@@ -2,12 +2,10 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"os"
-	"runtime"
 	"strconv"
 	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
@@ -31,45 +29,19 @@ func job(args []string) error {
 		Stdout: os.Stdout, Stderr: os.Stderr})
 }
 
-// Bind keeps this process on the core of its place on the host, as the MPIs do, where there is one for each.
-func Bind(local, locals int) {
-	n := runtime.NumCPU()
-	if locals > n {
-		return
-	}
-	var set unix.CPUSet
-	set.Set(local)
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return
-	}
-	for _, t := range tasks { // threads made later inherit it
-		if id, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.SchedSetaffinity(id, &set)
-		}
-	}
-}
-
 // inOneProcess runs f as n ranks of this process.
 func inOneProcess(n int, f func(*ccl.Comm) error) error {
-	boots := boot.Local(n)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
-	for r := range n {
+	for r, b := range boot.Local(n) {
 		wg.Go(func() {
-			c, err := ccl.NewComm(context.Background(), boots[r], nil)
+			c, err := ccl.NewComm(context.Background(), b, nil)
 			if err == nil {
-				err = f(c)
-				c.Close()
+				err = errors.Join(f(c), c.Close())
 			}
 			errs[r] = err
 		})
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package measure
+
+// Bind does nothing here.
+func Bind(int, int) {}
