@@ -33,6 +33,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,12 +116,7 @@ func New(o *Options) *Mirror {
 		m.o = *o
 	}
 	m.bufs.On = m.o.On
-	if m.o.Every == 0 {
-		m.o.Every = 1
-	}
-	if m.o.Away == 0 {
-		m.o.Away = 1
-	}
+	m.o.Every, m.o.Away = cmp.Or(m.o.Every, 1), cmp.Or(m.o.Away, 1)
 	m.forget()
 	return m
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 // Restore gives every rank of c its state of the last step that all of them have, in bufs, and
@@ -243,17 +243,9 @@ func move(ctx context.Context, c *ccl.Comm, p plan, closing *sync.WaitGroup, par
 	return nil
 }
 
-// ownGrace is how long the Comm of all has to fail by itself of a rank that is lost, with the better
-// error.
-const ownGrace = time.Second
-
 // end fails c, whose ranks would wait for those of the transfer that failed with err.
 func end(c *ccl.Comm, err error) {
-	if errors.Is(err, ccl.ErrRankLost) {
-		select {
-		case <-c.Done():
-		case <-time.After(ownGrace):
-		}
+	if !errors.Is(err, ccl.ErrRankLost) || !same.Fails(c) {
+		c.Abort(err)
 	}
-	c.Abort(err)
 }

@@ -95,25 +95,23 @@ func (m *Mirror) swap(ring *ccl.Comm, s, other *slot, send bool) error {
 		return fmt.Errorf("mirror: rank %d saves step %d, and rank %d step %d", m.rank, out[0], m.order[from], in[0])
 	}
 	m.at(m.rank, s.own.step, "header")
-	if in[1] >= 0 {
-		into.step = -1
+	gets, gives := in[1] >= 0, out[1] >= 0
+	if gets {
+		into.step, into.data = -1, raw.Sized(into.data, int(in[1]))
 	}
-	if out[1] >= 0 && in[1] >= 0 {
-		into.data = raw.Sized(into.data, int(in[1]))
-		if err := ccl.SendRecv(ctx, ring, into.data, from, s.own.data, to); err != nil {
-			return err
-		}
-	} else if out[1] >= 0 {
-		if err := ccl.Send(ctx, ring, s.own.data, to); err != nil {
-			return err
-		}
-	} else if in[1] >= 0 {
-		into.data = raw.Sized(into.data, int(in[1]))
-		if err := ccl.Recv(ctx, ring, into.data, from); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case gets && gives:
+		err = ccl.SendRecv(ctx, ring, into.data, from, s.own.data, to)
+	case gives:
+		err = ccl.Send(ctx, ring, s.own.data, to)
+	case gets:
+		err = ccl.Recv(ctx, ring, into.data, from)
 	}
-	if in[1] >= 0 {
+	if err != nil {
+		return err
+	}
+	if gets {
 		into.step, into.owner = s.own.step, owner
 	}
 	m.at(m.rank, s.own.step, "received")

@@ -254,22 +254,18 @@ func (h *hostMemory) do(o operation) error {
 
 func nothing() error { return nil }
 
-// What is not done in the order of the stream is done at once, by now.
+// What is not done in the order of the stream is done at once.
 
-func (h *hostMemory) Zero(b ccl.Buf) error                  { return now{h}.Zero(b) }
-func (h *hostMemory) Scale(b ccl.Buf, by float64) error     { return now{h}.Scale(b, by) }
-func (h *hostMemory) Divide(b ccl.Buf, n int) error         { return now{h}.Divide(b, n) }
-func (h *hostMemory) SumSquares(b ccl.Buf) (float64, error) { return now{h}.SumSquares(b) }
+func (h *hostMemory) Zero(b ccl.Buf) error                  { vec.Zero(b); return nil }
+func (h *hostMemory) Scale(b ccl.Buf, by float64) error     { vec.Scale(b, by); return nil }
+func (h *hostMemory) Divide(b ccl.Buf, n int) error         { vec.Divide(b, n); return nil }
+func (h *hostMemory) SumSquares(b ccl.Buf) (float64, error) { return vec.SumSquares(b), nil }
 
-// now is the host's memory for what no call on the stream uses.
+// now is the host's memory for what no call on the stream uses: all is done at once.
 type now struct{ *hostMemory }
 
-func (now) Zero(b ccl.Buf) error                  { vec.Zero(b); return nil }
-func (now) Add(dst, src ccl.Buf) error            { vec.Add(dst, src); return nil }
-func (now) Scale(b ccl.Buf, by float64) error     { vec.Scale(b, by); return nil }
-func (now) Divide(b ccl.Buf, n int) error         { vec.Divide(b, n); return nil }
-func (now) Convert(dst, src ccl.Buf) error        { vec.Convert(dst, src); return nil }
-func (now) SumSquares(b ccl.Buf) (float64, error) { return vec.SumSquares(b), nil }
+func (now) Add(dst, src ccl.Buf) error     { vec.Add(dst, src); return nil }
+func (now) Convert(dst, src ccl.Buf) error { vec.Convert(dst, src); return nil }
 
 // poison fills host memory with NaN.
 func poison[P Float](b ccl.Buf) {
