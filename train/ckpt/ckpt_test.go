@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -225,7 +226,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add([]byte(`{"state":1,"tensors":{"a":{"type":"F32","shape":[2]}},"files":[{"name":"p","size":8,"crc32c":[1]}],"pieces":[{"name":"a","type":"F32","shape":[2],"offset":[0],"size":[2],"hi":2}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		ix := &index{}
-		_, _ = parseIndex(body)
+		_, _ = parseIndex(bytes.NewReader(body))
 		if err := json.Unmarshal(body, ix); err != nil {
 			return
 		}
@@ -233,7 +234,7 @@ func FuzzIndex(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, err := parseIndex(text); err == nil {
+		if got, err := parseIndex(bytes.NewReader(text)); err == nil {
 			for _, p := range got.Pieces {
 				_ = overlap(&p, &p)
 			}

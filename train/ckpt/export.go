@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"path/filepath"
 	"slices"
 )
@@ -194,11 +193,7 @@ func (ix *index) pack(size int64, as func(string, []int) (string, []int)) (files
 	for _, name := range slices.Sorted(maps.Keys(ix.Others)) {
 		o := ix.Others[name]
 		if as != nil {
-			shape := make([]int, len(o.Shape))
-			for d, v := range o.Shape {
-				shape[d] = int(min(v, math.MaxInt))
-			}
-			if to, _ := as(name, shape); to == "" {
+			if to, _ := as(name, o.ints()); to == "" {
 				continue
 			}
 		}

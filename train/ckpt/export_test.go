@@ -192,7 +192,7 @@ func FuzzHeader(f *testing.F) {
 		}
 		text, err := ix.text()
 		require.NoError(t, err)
-		_, err = parseIndex(text)
+		_, err = parseIndex(bytes.NewReader(text))
 		require.NoError(t, err, "what the header says is no index")
 	})
 }
