@@ -51,14 +51,7 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 		at = nil
 	}
 	for i, lens := range units {
-		var full [][]float32
-		for _, n := range lens {
-			full = append(full, make([]float32, n))
-			for k := range n {
-				full[len(full)-1][k] = float32(k % 9)
-			}
-		}
-		require.NoError(t, m.Load(ctx, i, full, c.Size()-1))
+		require.NoError(t, m.Load(ctx, i, whole(lens, func(k int) float32 { return float32(k % 9) }), c.Size()-1))
 	}
 	for range 3 {
 		for micro := range 2 {
@@ -135,15 +128,21 @@ func copyOut[T zero.Float](m zero.Memory, dst []T, src ccl.Buf) error {
 	return nil
 }
 
+// streamOf is a stream on the device of a rank.
+func streamOf(t testing.TB, c *ccl.Comm) (cuda.Device, *cuda.Stream) {
+	d, err := cuda.Local(c.Place().Local, c.Place().Locals)
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return d, s
+}
+
 // On a device, whose memory faults where host code touches it, all stages do what they do on the host.
 func TestDeviceMemory(t *testing.T) {
 	gputest.Fake(t, "one device does not do for two ranks")
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		d, err := cuda.Local(c.Place().Local, c.Place().Locals)
-		require.NoError(t, err)
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		defer s.Close()
+		d, s := streamOf(t, c)
 		for stage := range 4 {
 			for _, clip := range []float64{0, 4} {
 				o := zero.Options{Stage: stage, Micro: 2, Clip: clip}
@@ -175,12 +174,7 @@ func TestDeviceTensors(t *testing.T) {
 	dir := t.TempDir()
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		ctx := t.Context()
-		d, err := cuda.Local(c.Place().Local, c.Place().Locals)
-		require.NoError(t, err)
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		defer s.Close()
-		mem, err := device.New(d, s)
+		mem, err := device.New(streamOf(t, c))
 		require.NoError(t, err)
 		defer mem.Close()
 		units := [][]int{{5, 40}, {33}, {100}}
@@ -194,14 +188,7 @@ func TestDeviceTensors(t *testing.T) {
 
 		a := start(1, mem)
 		for i, lens := range units {
-			var full [][]float32
-			for j, n := range lens {
-				full = append(full, make([]float32, n))
-				for k := range n {
-					full[j][k] = float32(k%9) / 3
-				}
-			}
-			require.NoError(t, a.Load(ctx, i, full, 0))
+			require.NoError(t, a.Load(ctx, i, whole(lens, func(k int) float32 { return float32(k%9) / 3 }), 0))
 		}
 		states := []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}
 		for i := range units {
@@ -239,12 +226,7 @@ func TestDeviceTensors(t *testing.T) {
 		onDevice(1)
 
 		b := start(2, nil)
-		host := []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}
-		for i := range units {
-			for k := range host {
-				host[k].Of = append(host[k].Of, make([]float32, b.ShardBuf(i).Len()))
-			}
-		}
+		host := []zero.State[float32]{{Prefix: "m.", Of: shards(b, len(units))}, {Prefix: "v.", Of: shards(b, len(units))}}
 		list, err = b.Tensors(nil, host...)
 		require.NoError(t, err)
 		require.NoError(t, ckpt.Load(ctx, c, dir+"/step", nil, list))

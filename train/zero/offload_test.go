@@ -9,7 +9,6 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
-	"github.com/goccl/goccl/cuda"
 	"github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/device"
@@ -27,12 +26,7 @@ func TestDeviceOffload(t *testing.T) {
 	dir := t.TempDir()
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		ctx := t.Context()
-		d, err := cuda.Local(c.Place().Local, c.Place().Locals)
-		require.NoError(t, err)
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		defer s.Close()
-		mem, err := device.New(d, s)
+		mem, err := device.New(streamOf(t, c))
 		require.NoError(t, err)
 		defer mem.Close()
 		units := [][]int{{5, 40}, {33}, {100}}
@@ -45,21 +39,10 @@ func TestDeviceOffload(t *testing.T) {
 		start := func(o zero.Options) *trained {
 			o.Frozen = frozen
 			m := newModel[ccl.BFloat16, float32](t, c, units, &o)
-			x := &trained{m, []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}}
 			for i, lens := range units {
-				var full [][]float32
-				for _, n := range lens {
-					full = append(full, make([]float32, n))
-					for k := range n {
-						full[len(full)-1][k] = float32(k%9) / 3
-					}
-				}
-				require.NoError(t, m.Load(ctx, i, full, 1))
-				for k := range x.states {
-					x.states[k].Of = append(x.states[k].Of, make([]float32, m.ShardBuf(i).Len()))
-				}
+				require.NoError(t, m.Load(ctx, i, whole(lens, func(k int) float32 { return float32(k%9) / 3 }), 1))
 			}
-			return x
+			return &trained{m, []zero.State[float32]{{Prefix: "m.", Of: shards(m, len(units))}, {Prefix: "v.", Of: shards(m, len(units))}}}
 		}
 		step := func(x *trained, on zero.Memory, n int) {
 			for i := len(units) - 1; i >= 0; i-- {
