@@ -31,11 +31,7 @@ func (s *idle) Run(context.Context, pp.Step) error { return nil }
 
 // After the third step Run allocates nothing, on any rank: AllocsPerRun counts for the whole process.
 func TestRunAllocatesNothing(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		s      pp.Schedule
-		chunks int
-	}{{"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"the default", nil, 1}, {"two chunks", pp.Interleaved(2), 2}} {
+	for _, tc := range schedules {
 		for _, n := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s, %d stages", tc.name, n), func(t *testing.T) {
 				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
