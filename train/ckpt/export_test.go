@@ -114,15 +114,11 @@ func TestExportAs(t *testing.T) {
 func TestExportFaults(t *testing.T) {
 	dir := saved(t, 2)
 	for at := 1; ; at++ {
-		to, seen, hit := filepath.Join(t.TempDir(), "hf"), 0, ""
-		d := &disk{fault: func(op, path string) error {
-			if seen++; seen == at {
-				hit = path
-				return fmt.Errorf("%s %s: the disk is full", op, path)
-			}
-			return nil
-		}}
-		err := d.export(dir, to, 1, nil)
+		to, hit := filepath.Join(t.TempDir(), "hf"), ""
+		err := nth(at, func(op, path string) error {
+			hit = path
+			return fmt.Errorf("%s %s: the disk is full", op, path)
+		}).export(dir, to, 1, nil)
 		if hit == "" {
 			require.NoError(t, err)
 			require.Greater(t, at, 10)
