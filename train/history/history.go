@@ -124,9 +124,7 @@ func (h *History) Log(ctx context.Context, step int, m ...Metric) error {
 		if h.failed != nil {
 			return h.failed
 		}
-		return h.keep(step, m, stats)
-	}
-	if err := h.overRanks(ctx, step, m, stats); err != nil {
+	} else if err := h.overRanks(ctx, step, m, stats); err != nil {
 		return err
 	}
 	return h.keep(step, m, stats)

@@ -13,10 +13,8 @@ import (
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/cuda"
 	"github.com/goccl/goccl/internal/gpu/gputest"
-	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/device"
 	"github.com/goccl/goccl/train/internal/vec"
-	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 )
 
@@ -165,83 +163,5 @@ func TestDeviceMemory(t *testing.T) {
 				require.Equal(t, free, left, "Close has not freed it")
 			}
 		}
-	}, ccltest.With(ccl.Options{Backend: "nccl"}))
-}
-
-// A model on devices is saved with the moments of its optimizer, and goes on on the host, in another stage.
-func TestDeviceTensors(t *testing.T) {
-	gputest.Fake(t, "one device does not do for two ranks")
-	dir := t.TempDir()
-	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		ctx := t.Context()
-		mem, err := device.New(streamOf(t, c))
-		require.NoError(t, err)
-		defer mem.Close()
-		units := [][]int{{5, 40}, {33}, {100}}
-		start := func(stage int, mem zero.Memory) *zero.Model[ccl.BFloat16, float32] {
-			m := newModel[ccl.BFloat16, float32](t, c, units, &zero.Options{Stage: stage, Memory: mem})
-			return m
-		}
-		h := optim.AdamW{LR: .01, Decay: .1}
-		// gradient is that of element k of parameter j of unit i, in a step.
-		gradient := func(step, i, j, k int) float32 { return float32((step+1)*(k%7-3)+i-j) / 8 }
-
-		a := start(1, mem)
-		for i, lens := range units {
-			require.NoError(t, a.Load(ctx, i, whole(lens, func(k int) float32 { return float32(k%9) / 3 }), 0))
-		}
-		states := []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}
-		for i := range units {
-			for k := range states {
-				b, err := mem.Alloc(ccl.TypeFloat32, a.ShardBuf(i).Len())
-				require.NoError(t, err)
-				states[k].Bufs = append(states[k].Bufs, b)
-			}
-		}
-		train := func(m *zero.Model[ccl.BFloat16, float32], on zero.Memory, step int, u func(p zero.Piece, w, g ccl.Buf) error) {
-			for i := len(units) - 1; i >= 0; i-- {
-				bufs, err := m.GradBufs(ctx, i)
-				require.NoError(t, err)
-				for j, b := range bufs {
-					x := make([]ccl.BFloat16, b.Len())
-					for k := range x {
-						x[k] = ccl.ToBFloat16(gradient(step, i, j, k))
-					}
-					require.NoError(t, addTo(on, b, ccl.BufOf(x)))
-				}
-				require.NoError(t, m.Reduce(i))
-			}
-			require.NoError(t, m.StepBufs(ctx, u))
-		}
-		onDevice := func(step int) {
-			train(a, mem, step, func(p zero.Piece, w, g ccl.Buf) error {
-				lo, hi := p.At, p.At+w.Len()
-				return mem.AdamW(h, step+1, w, g, states[0].Bufs[p.Unit].From(lo, hi), states[1].Bufs[p.Unit].From(lo, hi))
-			})
-		}
-		onDevice(0)
-		list, err := a.Tensors(nil, states...)
-		require.NoError(t, err)
-		require.NoError(t, ckpt.Save(ctx, c, dir+"/step", nil, list))
-		onDevice(1)
-
-		b := start(2, nil)
-		host := []zero.State[float32]{{Prefix: "m.", Of: shards(b, len(units))}, {Prefix: "v.", Of: shards(b, len(units))}}
-		list, err = b.Tensors(nil, host...)
-		require.NoError(t, err)
-		require.NoError(t, ckpt.Load(ctx, c, dir+"/step", nil, list))
-		require.NoError(t, b.Loaded(ctx))
-		train(b, nil, 1, func(p zero.Piece, w, g ccl.Buf) error {
-			ws, _ := ccl.SliceOf[float32](w)
-			gs, _ := ccl.SliceOf[float32](g)
-			return optim.Apply(h, 2, ws, gs, host[0].Of[p.Unit][p.At:p.At+len(ws)], host[1].Of[p.Unit][p.At:p.At+len(ws)])
-		})
-		for i := range units {
-			got := make([]float32, a.ShardBuf(i).Len())
-			require.NoError(t, copyOut(&counting{Memory: mem}, got, a.ShardBuf(i)))
-			require.Equal(t, b.Shard(i), got, "unit %d", i)
-		}
-		require.NoError(t, a.Close())
-		require.NoError(t, b.Close())
 	}, ccltest.With(ccl.Options{Backend: "nccl"}))
 }
