@@ -35,7 +35,7 @@ func Latest(ctx context.Context, c *ccl.Comm, dir string) (latest string, passed
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return "", nil, err
 	}
-	text, err := broadcast(ctx, c, encode(found))
+	text, err := same.Give(ctx, c, encode(found), 0)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", what, err)
 	}

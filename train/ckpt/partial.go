@@ -98,7 +98,7 @@ func (ix *index) report(ctx context.Context, c *ccl.Comm, found []piece, missing
 		return nil, err
 	}
 	slices.Sort(all)
-	text, err := broadcast(ctx, c, encode(slices.Compact(all)))
+	text, err := same.Give(ctx, c, encode(slices.Compact(all)), 0)
 	if err != nil {
 		return nil, err
 	}

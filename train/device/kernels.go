@@ -269,6 +269,7 @@ func (m *Memory) merge(at [6]uintptr, rows, dim int) (err error) {
 		if m.weights, err = cuda.Alloc[uint64](m.d, mergedRows); err != nil {
 			return fmt.Errorf("device: Merge: %w", err)
 		}
+		m.ends = append(m.ends, m.weights.Free)
 	}
 	w := m.weights.Arg()
 	for ; rows > 0; rows -= mergedRows {

@@ -29,9 +29,9 @@ type State[M Float] struct {
 // dimension. A Memory of a device must be a ckpt.Copier, as a device.Memory is.
 func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
 	if place == nil {
-		return m.TensorsOf(func(unit, param int) []ckpt.Tensor {
-			return []ckpt.Tensor{{Name: fmt.Sprintf("%d.%d", unit, param), Shape: []int{m.units[unit].lens[param]}}}
-		}, states...)
+		place = func(unit, param int) ckpt.Tensor {
+			return ckpt.Tensor{Name: fmt.Sprintf("%d.%d", unit, param), Shape: []int{m.units[unit].lens[param]}}
+		}
 	}
 	return m.TensorsOf(func(unit, param int) []ckpt.Tensor { return []ckpt.Tensor{place(unit, param)} }, states...)
 }
