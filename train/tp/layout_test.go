@@ -148,24 +148,34 @@ func TestLayout(t *testing.T) {
 func TestImpossibleLayouts(t *testing.T) {
 	const huge = math.MaxInt
 	for text, l := range map[string]tp.Layout{
-		"tp: parts of [4 3] columns are not the 8 of the matrix":                                    {Rows: 2, Cols: 8, Parts: []int{4, 3}},
-		"tp: parts of [4 5] columns are not the 8 of the matrix":                                    {Rows: 2, Cols: 8, Parts: []int{4, 5}},
-		"tp: parts of [9 -1] rows are not the 8 of the matrix":                                      {Rows: 8, Cols: 2, Parts: []int{9, -1}, ByRows: true},
-		"tp: a matrix in no parts":                                                                  {Rows: 2, Cols: 8, Parts: []int{}},
-		"tp: a matrix in 2 blocks and in parts of [4 4] columns; give one of them":                  {Rows: 2, Cols: 8, Blocks: 2, Parts: []int{4, 4}},
-		"tp: a matrix in units of -1 columns":                                                       {Rows: 2, Cols: 8, Unit: -1},
-		"tp: matrices that lie side by side cannot be padded":                                       {Rows: 2, Cols: 8, Blocks: 2, Pad: true},
-		"tp: 8 columns are not 3 blocks of equal size":                                              {Rows: 2, Cols: 8, Blocks: 3, Unit: 2},
-		"tp: 8 columns in units of 3 do not divide among 2 ranks":                                   {Rows: 2, Cols: 8, Unit: 3},
-		"tp: the 3 columns of part 1, in units of 1, do not divide among 2 ranks":                   {Rows: 2, Cols: 8, Parts: []int{4, 3, 1}},
-		fmt.Sprintf("tp: 8 columns padded to units of %d on 2 ranks", huge):                         {Rows: 2, Cols: 8, Unit: huge, Pad: true},
-		fmt.Sprintf("tp: %d columns padded to units of 0 on 2 ranks", huge):                         {Rows: 1, Cols: huge, Pad: true},
-		fmt.Sprintf("tp: %d columns are not %d blocks of equal size", huge-1, huge):                 {Rows: 1, Cols: huge - 1, Blocks: huge, Unit: 2},
-		fmt.Sprintf("tp: %d columns in blocks of equal size, 1, do not divide among 2 ranks", huge): {Rows: 1, Cols: huge},
+		"tp: parts of [4 3] columns are not the 8 of the matrix":                                                                              {Rows: 2, Cols: 8, Parts: []int{4, 3}},
+		"tp: parts of [4 5] columns are not the 8 of the matrix":                                                                              {Rows: 2, Cols: 8, Parts: []int{4, 5}},
+		"tp: parts of [9 -1] rows are not the 8 of the matrix":                                                                                {Rows: 8, Cols: 2, Parts: []int{9, -1}, ByRows: true},
+		"tp: a matrix in no parts":                                                                                                            {Rows: 2, Cols: 8, Parts: []int{}},
+		"tp: a matrix in 2 blocks and in parts of [4 4] columns; give one of them":                                                            {Rows: 2, Cols: 8, Blocks: 2, Parts: []int{4, 4}},
+		"tp: a matrix in units of -1 columns":                                                                                                 {Rows: 2, Cols: 8, Unit: -1},
+		"tp: matrices that lie side by side cannot be padded":                                                                                 {Rows: 2, Cols: 8, Blocks: 2, Pad: true},
+		"tp: 8 columns are not 3 blocks of equal size":                                                                                        {Rows: 2, Cols: 8, Blocks: 3, Unit: 2},
+		"tp: 8 columns in units of 3 do not divide among 2 ranks":                                                                             {Rows: 2, Cols: 8, Unit: 3},
+		"tp: the 3 columns of part 1, in units of 1, do not divide among 2 ranks":                                                             {Rows: 2, Cols: 8, Parts: []int{4, 3, 1}},
+		fmt.Sprintf("tp: 8 columns padded to units of %d on 2 ranks", huge):                                                                   {Rows: 2, Cols: 8, Unit: huge, Pad: true},
+		fmt.Sprintf("tp: %d columns padded to units of 0 on 2 ranks", huge):                                                                   {Rows: 1, Cols: huge, Pad: true},
+		fmt.Sprintf("tp: %d columns are not %d blocks of equal size", huge-1, huge):                                                           {Rows: 1, Cols: huge - 1, Blocks: huge, Unit: 2},
+		fmt.Sprintf("tp: %d columns in blocks of equal size, 1, do not divide among 2 ranks", huge):                                           {Rows: 1, Cols: huge},
+		"tp: a matrix cannot be both padded and replicated":                                                                                   {Rows: 2, Cols: 8, Unit: 4, Pad: true, Replicate: true},
+		"tp: the 12 columns of part 1, in units of 4, do not divide among 8 ranks":                                                            {Rows: 2, Cols: 56, Parts: []int{32, 12, 12}, Unit: 4, Replicate: true},
+		"tp: the 6 columns of part 1, in units of 4, do not divide among 8 ranks":                                                             {Rows: 2, Cols: 38, Parts: []int{32, 6}, Unit: 4, Replicate: true},
+		"tp: 12 columns in units of 4 do not divide among 8 ranks":                                                                            {Rows: 2, Cols: 12, Unit: 4, Replicate: true},
+		"tp: parts of [32 8 4] columns, in units of 4, of which some would be on 4 ranks each and others on 8; give each a Layout of its own": {Rows: 2, Cols: 44, Parts: []int{32, 8, 4}, Unit: 4, Replicate: true},
 	} {
-		require.EqualError(t, l.Check(2), text)
-		require.Zero(t, l.Share(2))
-		_, err := tp.Shard(l, []int{1}, 0, 2)
+		size := 2
+		if l.Replicate {
+			size = 8
+		}
+		require.EqualError(t, l.Check(size), text)
+		require.Zero(t, l.Share(size))
+		require.Zero(t, l.Replicas(size))
+		_, err := tp.Shard(l, []int{1}, 0, size)
 		require.EqualError(t, err, text)
 	}
 	require.NoError(t, tp.Layout{Rows: 1, Cols: 1 << 40, Blocks: 1 << 40}.Check(1), "no list of all blocks")

@@ -107,20 +107,6 @@ func transposed(w []float64, rows, cols int) []float64 {
 	return out
 }
 
-func TestReplicatesNot(t *testing.T) {
-	for text, l := range map[string]tp.Layout{
-		"tp: a matrix cannot be both padded and replicated":                                                                                   {Rows: 2, Cols: 8, Unit: 4, Pad: true, Replicate: true},
-		"tp: the 12 columns of part 1, in units of 4, do not divide among 8 ranks":                                                            {Rows: 2, Cols: 56, Parts: []int{32, 12, 12}, Unit: 4, Replicate: true},
-		"tp: the 6 columns of part 1, in units of 4, do not divide among 8 ranks":                                                             {Rows: 2, Cols: 38, Parts: []int{32, 6}, Unit: 4, Replicate: true},
-		"tp: 12 columns in units of 4 do not divide among 8 ranks":                                                                            {Rows: 2, Cols: 12, Unit: 4, Replicate: true},
-		"tp: parts of [32 8 4] columns, in units of 4, of which some would be on 4 ranks each and others on 8; give each a Layout of its own": {Rows: 2, Cols: 44, Parts: []int{32, 8, 4}, Unit: 4, Replicate: true},
-	} {
-		require.EqualError(t, l.Check(8), text)
-		require.Zero(t, l.Replicas(8))
-		require.Zero(t, l.Share(8))
-	}
-}
-
 // What is wrong with a call on one rank is told on all, whatever Comm they wait in, and nobody waits.
 func TestSumReplicasRefuses(t *testing.T) {
 	l := tp.Layout{Rows: 1, Cols: 2, Unit: 1, Replicate: true}
