@@ -81,10 +81,10 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	if len(files) > 1 {
 		text, err := json.MarshalIndent(map[string]any{"metadata": map[string]int{"total_size": total}, "weight_map": where}, "", "  ")
 		if err == nil {
-			err = lost(tmp, d.file(filepath.Join(tmp, modelIndexName), text))
+			_, err = d.create(filepath.Join(tmp, modelIndexName), func(w io.Writer) error { _, err := w.Write(text); return err })
 		}
 		if err != nil {
-			return err
+			return lost(tmp, err)
 		}
 	}
 	return d.publish(to, tmp)

@@ -134,9 +134,7 @@ func TestExportFaults(t *testing.T) {
 
 // What a file of another program has wrong is an error on all ranks that names the file.
 func TestForeignBad(t *testing.T) {
-	head := func(text string) string {
-		return string([]byte{byte(len(text)), 0, 0, 0, 0, 0, 0, 0}) + text
-	}
+	head := func(text string) string { return stFile(text, 0) }
 	for name, k := range map[string]struct {
 		files map[string]string
 		says  []string

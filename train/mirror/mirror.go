@@ -168,7 +168,7 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 		return err
 	}
 	if err := m.Wait(ctx); err != nil {
-		m.abort(err)
+		m.ring.Abort(err) // here and on the other ranks; nothing where there is none
 		return err
 	}
 	s := &m.slots[1-m.last]
@@ -177,7 +177,7 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 	data, err := m.bufs.Pack(s.own.data, bufs)
 	if err != nil {
 		err = fmt.Errorf("mirror: Save of step %d: %w", step, err)
-		m.abort(err)
+		m.ring.Abort(err)
 		return err
 	}
 	m.at(m.rank, step, "copied")

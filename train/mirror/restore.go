@@ -59,7 +59,8 @@ func (m *Mirror) Restore(ctx context.Context, c *ccl.Comm, fresh []int, bufs ...
 		for r, row := range t {
 			places[r] = ccl.Place{Node: int(row[colNode]), Local: int(row[colLocal])}
 		}
-		if err := m.attach(ctx, c, places); err != nil {
+		m.order = ringOrder(places)
+		if m.ring, err = c.SplitWith(ctx, 0, slices.Index(m.order, c.Rank()), unwatched); err != nil {
 			return -1, err
 		}
 	}
@@ -220,7 +221,7 @@ func move(ctx context.Context, c *ccl.Comm, p plan, closing *sync.WaitGroup, par
 				color, key = i, 1
 			}
 		}
-		few, err := c.SplitWith(ctx, color, key, func(o *ccl.Options) { o.Name, o.OnCall, o.OnFailure = "mirror", nil, nil })
+		few, err := c.SplitWith(ctx, color, key, unwatched)
 		if err != nil {
 			return err
 		}
