@@ -357,11 +357,8 @@ func (m *Mesh) Close() error {
 	m.closed = true
 	m.untie()
 	var errs []error
-	for _, c := range m.own() {
+	for _, c := range append(m.own(), m.alone) {
 		errs = append(errs, c.Close())
-	}
-	if m.alone != nil {
-		errs = append(errs, m.alone.Close())
 	}
 	return errors.Join(errs...)
 }

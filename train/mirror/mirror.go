@@ -189,11 +189,8 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 
 // Close waits for the last exchange, and closes the Mirror's Comm.
 func (m *Mirror) Close() error {
-	err := m.Wait(context.Background())
-	if m.ring != nil {
-		err = errors.Join(err, m.ring.Close())
-		m.ring = nil
-	}
+	err := errors.Join(m.Wait(context.Background()), m.ring.Close())
+	m.ring = nil
 	m.closing.Wait()
 	m.forget()
 	m.ready, m.rank = false, -1

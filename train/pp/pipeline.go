@@ -71,7 +71,7 @@ func New(ctx context.Context, c *ccl.Comm, o *Options) (*Pipeline, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	p := &Pipeline{c: c, chunks: cmp.Or(o.Chunks, 1), proven: map[uint64]bool{}}
+	p := &Pipeline{c: c, chunks: cmp.Or(o.Chunks, 1), proven: map[uint64]bool{}, untie: func() {}}
 	var bad error
 	switch {
 	case p.chunks < 0:
@@ -139,10 +139,7 @@ func (p *Pipeline) connect(ctx context.Context, direction int, stream func() ccl
 
 // Close closes the links; the Comm that New was given stays open. It is collective: a rank that closes ends a Run of others.
 func (p *Pipeline) Close() error {
-	if p.untie != nil {
-		p.untie()
-		p.untie = nil
-	}
+	p.untie()
 	var err error
 	for _, l := range p.links {
 		err = errors.Join(err, l.Close())

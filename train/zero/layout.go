@@ -204,35 +204,32 @@ func (h *hostMemory) Stream() ccl.Stream { return h.stream }
 func (h *hostMemory) Fence() error { return nil }
 
 func (h *hostMemory) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
-	switch t {
-	case ccl.TypeFloat64:
-		return make1[float64](h, n)
-	case ccl.TypeFloat32:
-		return make1[float32](h, n)
-	case ccl.TypeFloat16:
-		return make1[ccl.Float16](h, n)
-	}
-	return make1[ccl.BFloat16](h, n)
-}
-
-func make1[T Float](h *hostMemory, n int) (ccl.Buf, error) {
-	s, err := ccl.MakeSlice[T](h.ctx, h.c, n)
-	return ccl.BufOf(s), err
+	return hostSlices[t].make(h, n)
 }
 
 func (h *hostMemory) Free(b ccl.Buf) error {
-	free1[float64](b)
-	free1[float32](b)
-	free1[ccl.BFloat16](b)
-	free1[ccl.Float16](b)
+	hostSlices[b.Type()].free(b)
 	return nil
 }
 
-func free1[T Float](b ccl.Buf) {
-	if s, ok := ccl.SliceOf[T](b); ok {
-		ccl.FreeSlice(s)
+// slice makes and frees memory of one type of elements.
+type slice struct {
+	make func(h *hostMemory, n int) (ccl.Buf, error)
+	free func(b ccl.Buf)
+}
+
+func sliceOf[T Float]() slice {
+	return slice{
+		func(h *hostMemory, n int) (ccl.Buf, error) {
+			s, err := ccl.MakeSlice[T](h.ctx, h.c, n)
+			return ccl.BufOf(s), err
+		},
+		func(b ccl.Buf) { s, _ := ccl.SliceOf[T](b); ccl.FreeSlice(s) },
 	}
 }
+
+var hostSlices = map[ccl.Type]slice{ccl.TypeFloat64: sliceOf[float64](), ccl.TypeFloat32: sliceOf[float32](),
+	ccl.TypeBFloat16: sliceOf[ccl.BFloat16](), ccl.TypeFloat16: sliceOf[ccl.Float16]()}
 
 func (h *hostMemory) Add(dst, src ccl.Buf) error     { return h.do(operation{dst, src, true}) }
 func (h *hostMemory) Convert(dst, src ccl.Buf) error { return h.do(operation{dst, src, false}) }
