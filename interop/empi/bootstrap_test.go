@@ -1,7 +1,9 @@
 package empi_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,67 +14,37 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/interop/empi"
 )
 
 var _ empi.Comm = (*mpi.Comm)(nil)
 
-// meeting is where the ranks of a job of goroutines meet.
-type meeting struct {
-	sync.Mutex
-	blocks map[int]any // of the call under way
-	full   chan struct{}
-}
-
-// comm is a rank's communicator. With an error its calls fail.
+// comm is a rank's communicator, over what goroutines of a process exchange. With an error its calls fail.
 type comm struct {
-	*meeting
-	rank, size int
-	err        error
+	*boot.Boot
+	err error
 }
-
-func job(n int) []*comm {
-	m := &meeting{blocks: map[int]any{}, full: make(chan struct{})}
-	ranks := make([]*comm, n)
-	for r := range ranks {
-		ranks[r] = &comm{meeting: m, rank: r, size: n}
-	}
-	return ranks
-}
-
-// meet is the blocks of all ranks.
-func (c *comm) meet(mine any) map[int]any {
-	c.Lock()
-	blocks, full := c.blocks, c.full
-	blocks[c.rank] = mine
-	if len(blocks) == c.size {
-		c.blocks, c.full = map[int]any{}, make(chan struct{})
-		close(full)
-	}
-	c.Unlock()
-	<-full
-	return blocks
-}
-
-func (c *comm) Rank() int { return c.rank }
-func (c *comm) Size() int { return c.size }
 
 func (c *comm) AllGatherInt(dest, orig []int) error {
-	for r, block := range c.meet(slices.Clone(orig)) {
-		copy(dest[r*len(orig):], block.([]int))
+	blocks, err := c.AllGather(context.Background(), binary.LittleEndian.AppendUint64(nil, uint64(orig[0])))
+	for r, block := range blocks {
+		dest[r] = int(binary.LittleEndian.Uint64(block))
 	}
-	return c.err
+	return errors.Join(err, c.err)
 }
 
 func (c *comm) AllGatherU8(dest, orig []uint8) error {
 	_ = orig[0] // as empi
-	for r, block := range c.meet(slices.Clone(orig)) {
-		copy(dest[r*len(orig):], block.([]uint8))
-	}
-	return c.err
+	blocks, err := c.AllGather(context.Background(), orig)
+	copy(dest, bytes.Join(blocks, nil))
+	return errors.Join(err, c.err)
 }
 
-func (c *comm) Barrier() error { c.meet(nil); return c.err }
+func (c *comm) Barrier() error {
+	_, err := c.AllGather(context.Background(), []byte{0})
+	return errors.Join(err, c.err)
+}
 
 // alone is a rank that waits for others which do not come.
 type alone struct {
@@ -92,8 +64,8 @@ func each(t *testing.T, n int, f func(c *comm) error) {
 	t.Helper()
 	errs := make([]error, n)
 	var wg sync.WaitGroup
-	for r, c := range job(n) {
-		wg.Go(func() { errs[r] = f(c) })
+	for r, b := range boot.Local(n) {
+		wg.Go(func() { errs[r] = f(&comm{Boot: b}) })
 	}
 	wg.Wait()
 	require.NoError(t, errors.Join(errs...))
@@ -111,7 +83,7 @@ func TestAllGather(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			each(t, len(tc.blocks), func(c *comm) error {
-				got, err := empi.Bootstrap(c).AllGather(t.Context(), []byte(tc.blocks[c.rank]))
+				got, err := empi.Bootstrap(c).AllGather(t.Context(), []byte(tc.blocks[c.Rank()]))
 				for r, block := range got {
 					if string(block) != tc.blocks[r] {
 						return errors.New("rank has " + string(block))
@@ -146,13 +118,13 @@ func TestErrors(t *testing.T) {
 		c.err = failed
 		_, err := empi.Bootstrap(c).AllGather(t.Context(), nil)
 		if !errors.Is(err, failed) || err.Error() != "empi: AllGather: out of order" {
-			return fmt.Errorf("rank %d: %v", c.rank, err)
+			return fmt.Errorf("rank %d: %v", c.Rank(), err)
 		}
 		return nil
 	})
 
 	ctx, cancel := context.WithCancel(t.Context())
-	b := empi.Bootstrap(&alone{job(2)[0], cancel, t.Context().Done()})
+	b := empi.Bootstrap(&alone{&comm{Boot: boot.Local(2)[0]}, cancel, t.Context().Done()})
 	_, err := b.AllGather(ctx, []byte("anybody?"))
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = b.AllGather(ctx, nil)

@@ -15,10 +15,8 @@ import (
 // flat has the gradients side by side, so that those of one type are reduced in one call: gomlx makes new memory for every
 // result, and a Reducer's must stay.
 type flat struct {
-	vars   []*mlctx.Variable // by name: gomlx's own order is another one after loading a checkpoint
-	single []float32
-	double []float64
-	bufs   []ccl.Buf
+	vars []*mlctx.Variable // by name: gomlx's own order is another one after loading a checkpoint
+	bufs []ccl.Buf
 }
 
 // byName sorts vars.
@@ -42,8 +40,7 @@ func newFlat(vars []*mlctx.Variable) (*flat, error) {
 			return nil, fmt.Errorf("gomlx: %s is of %s: only Float32 and Float64 are trained over ranks", v.ScopeAndName(), v.Shape())
 		}
 	}
-	f.single, f.double = make([]float32, single), make([]float64, double)
-	s, d := f.single, f.double
+	s, d := make([]float32, single), make([]float64, double)
 	for _, v := range f.vars {
 		n := v.Shape().Size()
 		if v.Shape().DType == dtypes.Float32 {
@@ -57,18 +54,12 @@ func newFlat(vars []*mlctx.Variable) (*flat, error) {
 
 // copy copies from the values of the variables, or into them.
 func (f *flat) copy(from bool) error {
-	s, d := f.single, f.double
-	for _, v := range f.vars {
-		n := v.Shape().Size()
+	for i, v := range f.vars {
 		t, err := v.Value()
-		switch {
-		case err != nil:
-		case v.Shape().DType == dtypes.Float32:
-			err = move(t, s[:n], from)
-			s = s[n:]
-		default:
-			err = move(t, d[:n], from)
-			d = d[n:]
+		if s, ok := ccl.SliceOf[float32](f.bufs[i]); ok && err == nil {
+			err = move(t, s, from)
+		} else if d, ok := ccl.SliceOf[float64](f.bufs[i]); ok && err == nil {
+			err = move(t, d, from)
 		}
 		if err != nil {
 			return fmt.Errorf("gomlx: %s: %w", v.ScopeAndName(), err)

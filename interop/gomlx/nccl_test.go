@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/gomlx/gomlx/pkg/ml/train/optimizers"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
@@ -49,7 +48,7 @@ func TestOnXLAByNCCL(t *testing.T) {
 				defer s.Close()
 				how = &gomlx.XLA{Device: d, Stream: s}
 			}
-			r := newXLARank(t, c, path, optimizers.Adam().LearningRate(.01).Done(), hidden(8), how)
+			r := newXLARank(t, c, path, adam(), hidden(8), how)
 			_, err := r.loop.RunSteps(&batches[float32]{rank: c.Rank(), n: 2}, 5)
 			require.NoError(t, err)
 			mine := hash(t, r.model)

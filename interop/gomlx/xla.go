@@ -267,9 +267,7 @@ func (x *onXLA) close() error {
 	for _, t := range x.views {
 		err = errors.Join(err, t.(*tensors.Tensor).FinalizeAll())
 	}
-	if x.host != nil {
-		ccl.FreeSlice(x.host)
-	}
+	ccl.FreeSlice(x.host)
 	if x.free != nil {
 		x.free()
 	}

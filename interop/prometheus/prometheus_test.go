@@ -14,27 +14,9 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/ccl/ccltest"
 	metrics "github.com/goccl/goccl/interop/prometheus"
 )
-
-// ranks runs f on n ranks of this process, all watched by m.
-func ranks(t *testing.T, n int, o *ccl.Options, m *metrics.Metrics, f func(ctx context.Context, c *ccl.Comm) error) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	errs := make([]error, n)
-	var all sync.WaitGroup
-	for r, b := range boot.Local(n) {
-		all.Go(func() {
-			c, err := ccl.NewComm(ctx, b, m.Watch(o))
-			if err == nil {
-				err = errors.Join(f(ctx, c), c.Close())
-			}
-			errs[r] = err
-		})
-	}
-	all.Wait()
-	require.NoError(t, errors.Join(errs...))
-}
 
 // gathered is what a registry has of m: for each metric with its labels the value, of a histogram how many.
 func gathered(t *testing.T, m *metrics.Metrics) map[string]float64 {
@@ -69,18 +51,16 @@ func TestCalls(t *testing.T) {
 	var mu sync.Mutex
 	seen := 0
 	o := &ccl.Options{OnCall: func(ccl.Observation) { mu.Lock(); seen++; mu.Unlock() }}
-	ranks(t, 2, o, m, func(ctx context.Context, c *ccl.Comm) error {
-		part, err := c.Split(ctx, 0, 0)
-		if err != nil {
-			return err
-		}
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx, part := t.Context(), ccltest.Split(t, c, 0, 0)
 		part.SetName("dp")
 		x := make([]float32, 256)
 		for range 3 {
-			err = errors.Join(err, ccl.AllReduce(ctx, c, x, x, ccl.Sum), ccl.Broadcast(ctx, part, x[:64], 0))
+			require.NoError(t, ccl.AllReduce(ctx, c, x, x, ccl.Sum))
+			require.NoError(t, ccl.Broadcast(ctx, part, x[:64], 0))
 		}
-		return errors.Join(err, c.On(nil).AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Max).Wait(ctx), part.Close())
-	})
+		require.NoError(t, c.On(nil).AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Max).Wait(ctx))
+	}, ccltest.With(*m.Watch(o)))
 	got := gathered(t, m)
 	require.Equal(t, 8., got["goccl_call_seconds{call=AllReduce,comm=world}"], "%v", got)
 	require.Equal(t, 8*1024., got["goccl_call_bytes_total{call=AllReduce,comm=world}"])
@@ -107,16 +87,13 @@ func TestFailures(t *testing.T) {
 	var mu sync.Mutex
 	heard := 0
 	o := &ccl.Options{OnFailure: func(e *ccl.Error) { mu.Lock(); heard++; mu.Unlock() }}
-	ranks(t, 2, o, m, func(ctx context.Context, c *ccl.Comm) error {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		if c.Rank() == 1 {
 			c.Abort(errors.New("enough"))
-			return nil
+		} else {
+			require.ErrorIs(t, ccl.Barrier(t.Context(), c), ccl.ErrAborted)
 		}
-		if err := ccl.Barrier(ctx, c); !errors.Is(err, ccl.ErrAborted) {
-			return fmt.Errorf("not aborted: %w", err)
-		}
-		return nil
-	})
+	}, ccltest.With(*m.Watch(o)))
 	// A rank that makes no call hears of the failure beside what it does.
 	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return heard == 2 }, time.Minute, time.Millisecond)
 	got := gathered(t, m)

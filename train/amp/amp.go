@@ -16,6 +16,7 @@
 package amp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,17 +69,8 @@ func New(ctx context.Context, c *ccl.Comm, o *Options) (*Scaler, error) {
 	if o != nil {
 		s.o = *o
 	}
-	for _, d := range []struct {
-		x  *float64
-		by float64
-	}{{&s.o.Init, 65536}, {&s.o.Growth, 2}, {&s.o.Backoff, .5}, {&s.o.Least, 1. / (1 << 14)}} {
-		if *d.x == 0 {
-			*d.x = d.by
-		}
-	}
-	if s.o.Interval == 0 {
-		s.o.Interval = 2000
-	}
+	s.o.Init, s.o.Least, s.o.Interval = cmp.Or(s.o.Init, 65536), cmp.Or(s.o.Least, 1./(1<<14)), cmp.Or(s.o.Interval, 2000)
+	s.o.Growth, s.o.Backoff = cmp.Or(s.o.Growth, 2), cmp.Or(s.o.Backoff, .5)
 	var bad error
 	switch {
 	case !(s.o.Least > 0 && s.o.Init >= s.o.Least && s.o.Init <= math.MaxFloat32):

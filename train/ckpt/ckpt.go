@@ -48,14 +48,8 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 		}
 	}()
 	mine, data, err := describe(hosted(ts, nil, true))
-	if err == nil {
-		err = once(mine)
-	}
 	job, own, bad := split(state)
-	if err == nil {
-		err = bad
-	}
-	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
+	if err := same.Args(ctx, c, what, cmp.Or(err, once(mine), bad), "the directory "+dir); err != nil {
 		return err
 	}
 	held, bad, err := collect(ctx, c, mine, cmp.Or(d.atOnce, atOnce))

@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,14 +96,14 @@ func TestFaults(t *testing.T) {
 			dir, reached := t.TempDir(), false
 			ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 				require.NoError(t, Save(t.Context(), c, Step(dir, 1), 1, held(c.Rank(), n, true)))
-				seen, d := 0, &disk{direct: direct}
-				d.fault = func(op, path string) error {
-					if seen++; c.Rank() == bad && seen == at+1 {
-						reached = true
-						return errors.New("the disk is full")
+				d := nth(at+1, func(string, string) error {
+					if c.Rank() != bad {
+						return nil
 					}
-					return nil
-				}
+					reached = true
+					return errors.New("the disk is full")
+				})
+				d.direct = direct
 				err := save(t.Context(), c, d, Step(dir, 2), 2, held(c.Rank(), n, true))
 				hit := []int{0}
 				if c.Rank() == bad && reached {
@@ -142,22 +143,14 @@ func TestBad(t *testing.T) {
 		ts    func(r int) []Tensor
 		says  []string
 	}{
-		"missing":   {func(d string) error { return os.RemoveAll(d) }, nil, []string{indexName}},
-		"no part":   {func(d string) error { return os.Remove(filepath.Join(d, part)) }, nil, []string{"tensor", part}},
-		"truncated": {func(d string) error { return os.Truncate(filepath.Join(d, part), 100) }, nil, []string{"tensor", part, "truncated"}},
-		"damaged": {func(d string) error {
-			b, err := os.ReadFile(filepath.Join(d, part))
-			b[len(b)-1] ^= 1
-			return errors.Join(err, os.WriteFile(filepath.Join(d, part), b, 0o666))
-		}, nil, []string{"tensor", part, "damaged"}},
-		"damaged index": {func(d string) error {
-			b, err := os.ReadFile(filepath.Join(d, indexName))
-			b[len(b)/2] ^= 1
-			return errors.Join(err, os.WriteFile(filepath.Join(d, indexName), b, 0o666))
-		}, nil, []string{indexName, "damaged"}},
-		"shape": {nil, func(int) []Tensor { return []Tensor{{Name: "s", Shape: []int{2}, Data: make([]int64, 2)}} }, []string{`"s"`, indexName, "[2]"}},
-		"type":  {nil, func(int) []Tensor { return []Tensor{{Name: "s", Data: make([]float32, 1)}} }, []string{`"s"`, indexName, "F32"}},
-		"lacks": {nil, func(int) []Tensor { return []Tensor{{Name: "x", Data: make([]float32, 1)}} }, []string{`"x"`, indexName}},
+		"missing":       {func(d string) error { return os.RemoveAll(d) }, nil, []string{indexName}},
+		"no part":       {func(d string) error { return os.Remove(filepath.Join(d, part)) }, nil, []string{"tensor", part}},
+		"truncated":     {func(d string) error { return os.Truncate(filepath.Join(d, part), 100) }, nil, []string{"tensor", part, "truncated"}},
+		"damaged":       {func(d string) error { return flip(filepath.Join(d, part), -1) }, nil, []string{"tensor", part, "damaged"}},
+		"damaged index": {func(d string) error { return flip(filepath.Join(d, indexName), 300) }, nil, []string{indexName, "damaged"}},
+		"shape":         {nil, func(int) []Tensor { return []Tensor{{Name: "s", Shape: []int{2}, Data: make([]int64, 2)}} }, []string{`"s"`, indexName, "[2]"}},
+		"type":          {nil, func(int) []Tensor { return []Tensor{{Name: "s", Data: make([]float32, 1)}} }, []string{`"s"`, indexName, "F32"}},
+		"lacks":         {nil, func(int) []Tensor { return []Tensor{{Name: "x", Data: make([]float32, 1)}} }, []string{`"x"`, indexName}},
 	}
 	for name, k := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +218,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add([]byte(`{"state":1,"tensors":{"a":{"type":"F32","shape":[2]}},"files":[{"name":"p","size":8,"crc32c":[1]}],"pieces":[{"name":"a","type":"F32","shape":[2],"offset":[0],"size":[2],"hi":2}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		ix := &index{}
-		_, _ = parseIndex(body)
+		_, _ = parseIndex(bytes.NewReader(body))
 		if err := json.Unmarshal(body, ix); err != nil {
 			return
 		}
@@ -233,7 +226,7 @@ func FuzzIndex(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, err := parseIndex(text); err == nil {
+		if got, err := parseIndex(bytes.NewReader(text)); err == nil {
 			for _, p := range got.Pieces {
 				_ = overlap(&p, &p)
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/raw"
 )
 
 // Copier copies between the host and memory that the host cannot touch, a device's. A device.Memory is one.
@@ -15,26 +16,6 @@ type Copier interface {
 
 // broken is the Data of a tensor that could not be copied, which describe tells all ranks.
 type broken struct{ error }
-
-// kind makes slices of a type, and finds that of a Buf.
-type kind struct {
-	make  func(n int) any
-	slice func(b ccl.Buf) (any, bool)
-}
-
-func kindFor[T ccl.Number]() kind {
-	return kind{
-		make:  func(n int) any { return make([]T, n) },
-		slice: func(b ccl.Buf) (any, bool) { s, ok := ccl.SliceOf[T](b); return s, ok },
-	}
-}
-
-var kinds = map[ccl.Type]kind{
-	ccl.TypeInt8: kindFor[int8](), ccl.TypeUint8: kindFor[uint8](), ccl.TypeInt16: kindFor[int16](), ccl.TypeUint16: kindFor[uint16](),
-	ccl.TypeInt32: kindFor[int32](), ccl.TypeUint32: kindFor[uint32](), ccl.TypeInt64: kindFor[int64](), ccl.TypeUint64: kindFor[uint64](),
-	ccl.TypeFloat16: kindFor[ccl.Float16](), ccl.TypeBFloat16: kindFor[ccl.BFloat16](), ccl.TypeFloat32: kindFor[float32](),
-	ccl.TypeFloat64: kindFor[float64](), ccl.TypeFloat8E4M3: kindFor[ccl.Float8E4M3](), ccl.TypeFloat8E5M2: kindFor[ccl.Float8E5M2](),
-}
 
 // hosted is ts with slices in the place of Bufs: of the host's memory the slice itself, of a device's one of their own, which is
 // that of old where it fits. get copies what is there.
@@ -62,21 +43,20 @@ func (t *Tensor) host(b ccl.Buf, old any, get bool) any {
 	if _, within := b.Join(b.From(0, 0)); !within {
 		return broken{fmt.Errorf("tensor %q: Data is no Buf, or was cut out of one beyond its end", t.Name)}
 	}
-	k, ok := kinds[b.Type()]
-	if !ok {
-		return broken{fmt.Errorf("tensor %q: Data is a Buf of no type", t.Name)}
-	}
-	if s, ok := k.slice(b); ok {
+	if s, ok := raw.Slice(b); ok {
 		return s
+	}
+	s := raw.Make(b.Type(), 0)
+	if s == nil {
+		return broken{fmt.Errorf("tensor %q: Data is a Buf of no type", t.Name)}
 	}
 	if t.On == nil {
 		return broken{fmt.Errorf("tensor %q: Data is memory of a device, which On must copy, as a device.Memory does", t.Name)}
 	}
-	s := k.make(0)
 	if fits(old, s, b.Len()) {
 		s = old
 	} else {
-		s = k.make(b.Len())
+		s = raw.Make(b.Type(), b.Len())
 	}
 	if get {
 		if err := t.On.Get(bytesOf(s), b); err != nil {
@@ -93,7 +73,7 @@ func putBack(ts, loaded []Tensor) error {
 		if !is {
 			continue
 		}
-		if _, onHost := kinds[b.Type()].slice(b); onHost {
+		if _, onHost := raw.Slice(b); onHost {
 			continue
 		}
 		if err := ts[i].On.Put(b, bytesOf(loaded[i].Data)); err != nil {

@@ -231,12 +231,6 @@ func (d *disk) finish(dir, tmp string, ix *index, parts [][]byte) error {
 	return d.publish(dir, tmp)
 }
 
-// file writes a small file.
-func (d *disk) file(name string, text []byte) error {
-	_, err := d.create(name, func(w io.Writer) error { _, err := w.Write(text); return err })
-	return err
-}
-
 // syncDir makes names in dir durable. Windows has no such call.
 func (d *disk) syncDir(dir string) error {
 	if err := d.ask("sync", dir); err != nil || runtime.GOOS == "windows" {

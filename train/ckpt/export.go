@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"path/filepath"
 	"slices"
 )
@@ -82,10 +81,10 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	if len(files) > 1 {
 		text, err := json.MarshalIndent(map[string]any{"metadata": map[string]int{"total_size": total}, "weight_map": where}, "", "  ")
 		if err == nil {
-			err = lost(tmp, d.file(filepath.Join(tmp, modelIndexName), text))
+			_, err = d.create(filepath.Join(tmp, modelIndexName), func(w io.Writer) error { _, err := w.Write(text); return err })
 		}
 		if err != nil {
-			return err
+			return lost(tmp, err)
 		}
 	}
 	return d.publish(to, tmp)
@@ -194,11 +193,7 @@ func (ix *index) pack(size int64, as func(string, []int) (string, []int)) (files
 	for _, name := range slices.Sorted(maps.Keys(ix.Others)) {
 		o := ix.Others[name]
 		if as != nil {
-			shape := make([]int, len(o.Shape))
-			for d, v := range o.Shape {
-				shape[d] = int(min(v, math.MaxInt))
-			}
-			if to, _ := as(name, shape); to == "" {
+			if to, _ := as(name, o.ints()); to == "" {
 				continue
 			}
 		}

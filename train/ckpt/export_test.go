@@ -114,15 +114,11 @@ func TestExportAs(t *testing.T) {
 func TestExportFaults(t *testing.T) {
 	dir := saved(t, 2)
 	for at := 1; ; at++ {
-		to, seen, hit := filepath.Join(t.TempDir(), "hf"), 0, ""
-		d := &disk{fault: func(op, path string) error {
-			if seen++; seen == at {
-				hit = path
-				return fmt.Errorf("%s %s: the disk is full", op, path)
-			}
-			return nil
-		}}
-		err := d.export(dir, to, 1, nil)
+		to, hit := filepath.Join(t.TempDir(), "hf"), ""
+		err := nth(at, func(op, path string) error {
+			hit = path
+			return fmt.Errorf("%s %s: the disk is full", op, path)
+		}).export(dir, to, 1, nil)
 		if hit == "" {
 			require.NoError(t, err)
 			require.Greater(t, at, 10)
@@ -138,9 +134,7 @@ func TestExportFaults(t *testing.T) {
 
 // What a file of another program has wrong is an error on all ranks that names the file.
 func TestForeignBad(t *testing.T) {
-	head := func(text string) string {
-		return string([]byte{byte(len(text)), 0, 0, 0, 0, 0, 0, 0}) + text
-	}
+	head := func(text string) string { return stFile(text, 0) }
 	for name, k := range map[string]struct {
 		files map[string]string
 		says  []string
@@ -192,7 +186,7 @@ func FuzzHeader(f *testing.F) {
 		}
 		text, err := ix.text()
 		require.NoError(t, err)
-		_, err = parseIndex(text)
+		_, err = parseIndex(bytes.NewReader(text))
 		require.NoError(t, err, "what the header says is no index")
 	})
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,14 +21,19 @@ const (
 // foreign is the index of the tensors that another program has written to dir, or nil if there are none.
 func foreign(dir string) (*index, error) {
 	ix := &index{Tensors: map[string]tensor{}, Others: map[string]other{}, From: modelIndexName}
-	text, err := readRegular(filepath.Join(dir, modelIndexName), maxIndex)
+	f, size, err := openRegular(filepath.Join(dir, modelIndexName), maxIndex)
 	var where struct {
 		Files map[string]string `json:"weight_map"`
 	}
 	switch {
 	case err == nil:
+		defer f.Close()
+		text := make([]byte, size)
+		if _, err := io.ReadFull(f, text); err != nil {
+			return nil, err
+		}
 		if err := json.Unmarshal(text, &where); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, modelIndexName), err)
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		if where.Files == nil {
 			return nil, fmt.Errorf("%s has no weight_map", filepath.Join(dir, modelIndexName))
@@ -74,17 +81,13 @@ func foreignFile(dir, name string) (f file, ps []piece, others map[string]other,
 	if !plain(name) {
 		return f, nil, nil, fmt.Errorf("%s names the file %q, which is not beside it", filepath.Join(dir, modelIndexName), name)
 	}
-	o, err := openRegular(filepath.Join(dir, name))
+	o, size, err := openRegular(filepath.Join(dir, name), math.MaxInt64)
 	if err != nil {
 		return f, nil, nil, err
 	}
 	defer o.Close()
-	info, err := o.Stat()
-	if err != nil {
-		return f, nil, nil, err
-	}
-	if ps, others, err = parseHeader(o, info.Size()); err != nil {
+	if ps, others, err = parseHeader(o, size); err != nil {
 		return f, nil, nil, fmt.Errorf("%s: %w", o.Name(), err)
 	}
-	return file{Name: name, Size: info.Size()}, ps, others, nil
+	return file{Name: name, Size: size}, ps, others, nil
 }

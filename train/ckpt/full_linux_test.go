@@ -3,6 +3,7 @@ package ckpt
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -27,11 +28,7 @@ func TestFullDisk(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		ctx, half := t.Context(), block/4
 		ts := func(value float32) []Tensor {
-			x := make([]float32, half)
-			for i := range x {
-				x[i] = value
-			}
-			return []Tensor{{Name: "x", Shape: []int{2 * half}, Lo: c.Rank() * half, Hi: (c.Rank() + 1) * half, Data: x}}
+			return []Tensor{{Name: "x", Shape: []int{2 * half}, Lo: c.Rank() * half, Hi: (c.Rank() + 1) * half, Data: slices.Repeat([]float32{value}, half)}}
 		}
 		require.NoError(t, Save(ctx, c, Step(dir, 1), 1, ts(1)))
 		for _, d := range []*disk{{}, {direct: true}} { // the second time there is what the first has left

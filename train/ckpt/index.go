@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,15 @@ type tensor struct {
 type other struct {
 	Type  string   `json:"type"`
 	Shape []uint64 `json:"shape"`
+}
+
+// ints is the shape, with what is too large for an int cut off.
+func (o other) ints() []int {
+	shape := make([]int, len(o.Shape))
+	for d, v := range o.Shape {
+		shape[d] = int(min(v, math.MaxInt))
+	}
+	return shape
 }
 
 func (o other) String() string { return fmt.Sprintf("%q %v", o.Type, o.Shape) }
@@ -76,64 +86,44 @@ func (ix *index) name(dir string) string {
 // maxIndex is more than an index of a million tensors has.
 const maxIndex = 1 << 30
 
-// openRegular opens a file to read it: no device, which may never end, and no pipe, whose opening may never end.
-func openRegular(name string) (*os.File, error) {
+// openRegular opens a file to read it, and says how long it is: no device, which may never end, no pipe, whose opening may never
+// end, and none of more than so many bytes.
+func openRegular(name string, most int64) (f *os.File, size int64, err error) {
 	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	}
-	return os.Open(name)
-}
-
-// readRegular is the content of a file that has at most so many bytes.
-func readRegular(name string, most int64) ([]byte, error) {
-	f, err := openRegular(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > most {
-		return nil, fmt.Errorf("%s has %d bytes: more than the %d that are read", name, info.Size(), most)
-	}
-	text := make([]byte, info.Size())
-	_, err = io.ReadFull(f, text)
-	return text, err
-}
-
-// readerOf is what the index of dir is read from, and how much that is: its own, else one of what another program has written
-// there.
-func readerOf(dir string) (r io.ReadCloser, size int64, err error) {
-	name := filepath.Join(dir, indexName)
-	f, err := openRegular(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		ix, other := foreign(dir)
-		if other != nil {
-			return nil, 0, other
-		}
-		if ix == nil {
-			return nil, 0, err
-		}
-		text, err := ix.text()
-		return io.NopCloser(bytes.NewReader(text)), int64(len(text)), err
-	}
 	if err != nil {
 		return nil, 0, err
 	}
-	info, err := f.Stat()
-	if err == nil && info.Size() > maxIndex {
-		err = fmt.Errorf("%s has %d bytes: more than the %d that are read", name, info.Size(), maxIndex)
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is not a regular file", name)
+	}
+	if f, err = os.Open(name); err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err == nil && info.Size() > most {
+		err = fmt.Errorf("%s has %d bytes: more than the %d that are read", name, info.Size(), most)
 	}
 	if err != nil {
 		return nil, 0, errors.Join(err, f.Close())
 	}
 	return f, info.Size(), nil
+}
+
+// readerOf is what the index of dir is read from, and how much that is: its own, else one of what another program has written
+// there.
+func readerOf(dir string) (r io.ReadCloser, size int64, err error) {
+	f, size, err := openRegular(filepath.Join(dir, indexName), maxIndex)
+	if err == nil {
+		return f, size, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
+	ix, other := foreign(dir)
+	if ix == nil {
+		return nil, 0, cmp.Or(other, err)
+	}
+	text, err := ix.text()
+	return io.NopCloser(bytes.NewReader(text)), int64(len(text)), err
 }
 
 // openIndex is the index of dir.
@@ -143,14 +133,11 @@ func openIndex(dir string) (*index, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return parseFrom(io.LimitReader(r, size))
+	return parseIndex(io.LimitReader(r, size))
 }
 
-// parseIndex takes text of unknown origin.
-func parseIndex(text []byte) (*index, error) { return parseFrom(bytes.NewReader(text)) }
-
-// parseFrom takes text of unknown origin: what it returns refers to nothing outside of what it describes.
-func parseFrom(r io.Reader) (*index, error) {
+// parseIndex takes text of unknown origin: what it returns refers to nothing outside of what it describes.
+func parseIndex(r io.Reader) (*index, error) {
 	ix, err := readIndexFrom(r)
 	if err != nil {
 		return nil, err

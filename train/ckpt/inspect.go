@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"path/filepath"
 	"slices"
 )
@@ -71,11 +70,7 @@ func inspect(dir string) (*Contents, *index, error) {
 		c.Tensors = append(c.Tensors, TensorInfo{name, t.Type, t.Shape})
 	}
 	for name, o := range ix.Others {
-		t := TensorInfo{Name: name, Type: o.Type}
-		for _, v := range o.Shape {
-			t.Shape = append(t.Shape, int(min(v, math.MaxInt)))
-		}
-		c.Tensors = append(c.Tensors, t)
+		c.Tensors = append(c.Tensors, TensorInfo{name, o.Type, o.ints()})
 	}
 	slices.SortFunc(c.Tensors, func(a, b TensorInfo) int { return cmp.Compare(a.Name, b.Name) })
 	in := make([]map[string]bool, len(ix.Files))

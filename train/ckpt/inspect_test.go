@@ -51,11 +51,7 @@ func TestInspect(t *testing.T) {
 
 	// One part is missing, and of another one a bit is wrong, which only Verify reads.
 	require.NoError(t, os.Remove(filepath.Join(dir, partName(0, 3))))
-	bad := filepath.Join(dir, partName(2, 3))
-	b, err := os.ReadFile(bad)
-	require.NoError(t, err)
-	b[len(b)-1] ^= 1
-	require.NoError(t, os.WriteFile(bad, b, 0o666))
+	require.NoError(t, flip(filepath.Join(dir, partName(2, 3)), -1))
 	c, err = Inspect(dir)
 	require.NoError(t, err)
 	require.ErrorContains(t, c.Files[0].Damage, "is missing")

@@ -22,12 +22,17 @@ func Keep(ctx context.Context, c *ccl.Comm, dir string, n int) error {
 	if n < 1 {
 		bad = errors.New("at least one checkpoint must be kept")
 	}
-	if err := same.Args(ctx, c, what, bad, "the directory "+dir, fmt.Sprintf("%d to keep", n)); err != nil {
+	return onRoot(ctx, c, what, bad, func() error { return (&disk{}).keep(dir, n) }, "the directory "+dir, fmt.Sprintf("%d to keep", n))
+}
+
+// onRoot calls f on rank 0, once all ranks have the same items and none is bad. All get its error.
+func onRoot(ctx context.Context, c *ccl.Comm, what string, bad error, f func() error, items ...string) error {
+	err := same.Args(ctx, c, what, bad, items...)
+	if err != nil {
 		return err
 	}
-	var err error
 	if c.Rank() == 0 {
-		err = (&disk{}).keep(dir, n)
+		err = f()
 	}
 	return same.Args(ctx, c, what, err)
 }
@@ -62,14 +67,7 @@ func (d *disk) keep(dir string, n int) error {
 // steps that it saves again are not there yet. Step must be whole. Rank 0 removes; all ranks get its error.
 func Forget(ctx context.Context, c *ccl.Comm, dir string, step int) error {
 	what := fmt.Sprintf("ckpt: Forget what is after step %d in %s", step, dir)
-	if err := same.Args(ctx, c, what, nil, "the directory "+dir, fmt.Sprintf("step %d", step)); err != nil {
-		return err
-	}
-	var err error
-	if c.Rank() == 0 {
-		err = (&disk{}).forget(dir, step)
-	}
-	return same.Args(ctx, c, what, err)
+	return onRoot(ctx, c, what, nil, func() error { return (&disk{}).forget(dir, step) }, "the directory "+dir, fmt.Sprintf("step %d", step))
 }
 
 // forget is Forget on rank 0.

@@ -21,6 +21,27 @@ func names(t testing.TB, dir string) (list []string) {
 	return list
 }
 
+// flip changes a bit of a file, at a byte of it; a negative one counts from its end.
+func flip(name string, at int) error {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	b[(at+len(b))%len(b)] ^= 1
+	return os.WriteFile(name, b, 0o666)
+}
+
+// nth is a disk whose n-th write, sync or rename asks f.
+func nth(n int, f func(op, path string) error) *disk {
+	seen := 0
+	return &disk{fault: func(op, path string) error {
+		if seen++; seen == n {
+			return f(op, path)
+		}
+		return nil
+	}}
+}
+
 // ending is as random makes it.
 const ending = "0123456789abcdef"
 
@@ -75,18 +96,11 @@ func TestKeepFaults(t *testing.T) {
 		"Forget": func(d *disk, dir string) error { return d.forget(dir, 2) },
 	} {
 		for at := 1; ; at++ {
-			dir, seen, hit := t.TempDir(), 0, false
+			dir, hit := t.TempDir(), false
 			for s := 1; s <= 4; s++ {
 				require.NoError(t, Save(t.Context(), c, Step(dir, s), s, vector(0, 1, float32(s))))
 			}
-			d := &disk{fault: func(op, path string) error {
-				if seen++; seen == at {
-					hit = true
-					return errors.New("the end")
-				}
-				return nil
-			}}
-			err := f(d, dir)
+			err := f(nth(at, func(string, string) error { hit = true; return errors.New("the end") }), dir)
 			if !hit {
 				require.NoError(t, err)
 				require.Len(t, names(t, dir), 2, name)

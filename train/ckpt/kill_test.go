@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,11 +21,7 @@ import (
 
 // big is a tensor whose part has several writes.
 func big(value float32) []Tensor {
-	x := make([]float32, block/4)
-	for i := range x {
-		x[i] = value
-	}
-	return []Tensor{{Name: "x", Shape: []int{len(x)}, Data: x}}
+	return []Tensor{{Name: "x", Shape: []int{block / 4}, Data: slices.Repeat([]float32{value}, block/4)}}
 }
 
 // Killed before any write, sync or rename of a Save, it has left the old checkpoint or the new one, whole; the next Save
@@ -96,16 +93,12 @@ func TestKilledChild(t *testing.T) {
 	require.NoError(t, err)
 	c, err := ccl.NewComm(t.Context(), boot.Local(1)[0], nil)
 	require.NoError(t, err)
-	seen := 0
-	d := &disk{fault: func(string, string) error {
-		if seen++; seen == at {
-			self, err := os.FindProcess(os.Getpid())
-			require.NoError(t, err)
-			require.NoError(t, self.Kill())
-			select {}
-		}
-		return nil
-	}}
+	d := nth(at, func(string, string) error {
+		self, err := os.FindProcess(os.Getpid())
+		require.NoError(t, err)
+		require.NoError(t, self.Kill())
+		select {}
+	})
 	require.NoError(t, save(t.Context(), c, d, dir, 2, big(2)))
 }
 

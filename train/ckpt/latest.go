@@ -35,7 +35,7 @@ func Latest(ctx context.Context, c *ccl.Comm, dir string) (latest string, passed
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return "", nil, err
 	}
-	text, err := broadcast(ctx, c, encode(found))
+	text, err := same.Give(ctx, c, encode(found), 0)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -110,7 +110,7 @@ var begins = regexp.MustCompile(`^\{"format":"goccl-ckpt/1","crc32c":\d+,"index"
 
 // sequenceOf is the place of a checkpoint in time, read without the rest of its index. 0 if it is not known.
 func sequenceOf(dir string) int64 {
-	f, err := openRegular(filepath.Join(dir, indexName))
+	f, _, err := openRegular(filepath.Join(dir, indexName), maxIndex)
 	if err != nil {
 		return 0
 	}
@@ -149,19 +149,23 @@ func whole(dir string) error {
 
 // present is an error unless each file is in dir, in its size. It names those that are not, and those that are.
 func (ix *index) present(dir string) error {
-	var bad, good []string
-	for i := range ix.Files {
-		f := &ix.Files[i]
-		if err := f.present(dir); err != nil {
-			bad = append(bad, err.Error())
-		} else {
-			good = append(good, f.Name)
-		}
-	}
+	bad, good := ix.look(dir)
 	if bad == nil {
 		return nil
 	}
 	return fmt.Errorf("%s; whole by size: %s", some(bad), some(good))
+}
+
+// look says what is wrong with files in dir, and names those that are there in their sizes.
+func (ix *index) look(dir string) (bad, good []string) {
+	for i := range ix.Files {
+		if err := ix.Files[i].present(dir); err != nil {
+			bad = append(bad, err.Error())
+		} else {
+			good = append(good, ix.Files[i].Name)
+		}
+	}
+	return bad, good
 }
 
 // present is an error unless the file is in dir, in its size.

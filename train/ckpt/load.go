@@ -45,7 +45,7 @@ func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	ix, err := parseFrom(from)
+	ix, err := parseIndex(from)
 	if failed := from.drain(); failed != nil {
 		return nil, fmt.Errorf("%s: %w", what, failed)
 	}
@@ -122,17 +122,13 @@ func (ix *index) fill(dir string, want []piece, data [][]byte, convert bool) err
 
 // beside is the error about one file of a checkpoint, and says how the others are.
 func (ix *index) beside(dir string, bad int, err error) error {
-	others := *ix
-	others.Files = slices.Delete(slices.Clone(ix.Files), bad, bad+1)
+	others := &index{Files: slices.Delete(slices.Clone(ix.Files), bad, bad+1)}
 	if len(others.Files) == 0 {
 		return err
 	}
-	if also := others.present(dir); also != nil {
-		return fmt.Errorf("%w; also %w", err, also)
-	}
-	var good []string
-	for _, f := range others.Files {
-		good = append(good, f.Name)
+	also, good := others.look(dir)
+	if also != nil {
+		return fmt.Errorf("%w; also %s; whole by size: %s", err, some(also), some(good))
 	}
 	return fmt.Errorf("%w; whole by size: %s", err, some(good))
 }

@@ -34,10 +34,7 @@ const (
 	damagedSuffix = ".damaged-"
 )
 
-var (
-	tmpNames  = regexp.MustCompile(`^(.+)\.tmp-(\d+)-[0-9a-f]{16}$`)
-	goneNames = regexp.MustCompile(`^(.+)\.gone-[0-9a-f]{16}$`)
-)
+var entryNames = regexp.MustCompile(`^(.+?)(\.tmp-(\d{1,18})-[0-9a-f]{16})?(\.gone-[0-9a-f]{16})?$`)
 
 // entryName is what the name of an entry of a directory of checkpoints says.
 type entryName struct {
@@ -49,16 +46,11 @@ type entryName struct {
 }
 
 func parseName(name string) (e entryName) {
-	e.of = name
-	if m := goneNames.FindStringSubmatch(e.of); m != nil {
-		e.of, e.gone = m[1], true
+	e.of, e.number = name, -1
+	if m := entryNames.FindStringSubmatch(name); m != nil {
+		e.of, e.tmp, e.gone = m[1], m[2] != "", m[4] != ""
+		e.sequence, _ = strconv.ParseInt(m[3], 10, 64)
 	}
-	if m := tmpNames.FindStringSubmatch(e.of); m != nil {
-		if n, err := strconv.ParseInt(m[2], 10, 64); err == nil {
-			e.of, e.tmp, e.sequence = m[1], true, n
-		}
-	}
-	e.number = -1
 	if n, ok := stepOf(e.of); ok {
 		e.number = n
 	}

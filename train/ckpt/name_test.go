@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,11 +21,7 @@ import (
 // vector is rank r's part of a vector of n ranks, of one value.
 func vector(r, n int, value float32) []Tensor {
 	const part = 1000
-	x := make([]float32, part)
-	for i := range x {
-		x[i] = value
-	}
-	return []Tensor{{Name: "x", Shape: []int{n * part}, Lo: r * part, Hi: (r + 1) * part, Data: x}}
+	return []Tensor{{Name: "x", Shape: []int{n * part}, Lo: r * part, Hi: (r + 1) * part, Data: slices.Repeat([]float32{value}, part)}}
 }
 
 // alone is a Comm of one rank.
@@ -69,14 +66,12 @@ func TestSecondWriter(t *testing.T) {
 			for at := 1; ; at++ {
 				dir := t.TempDir()
 				require.NoError(t, Save(t.Context(), first, Step(dir, 1), 1, vector(0, 1, 1)))
-				seen, hit := 0, false
+				hit := false
 				var other error
-				d := &disk{fault: func(string, string) error {
-					if seen++; seen == at {
-						hit, other = true, between(t, second, dir)
-					}
+				d := nth(at, func(string, string) error {
+					hit, other = true, between(t, second, dir)
 					return nil
-				}}
+				})
 				err := save(t.Context(), first, d, Step(dir, 2), 2, vector(0, 1, 2))
 				if !hit {
 					require.NoError(t, err)

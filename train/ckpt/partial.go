@@ -65,8 +65,7 @@ func (o LoadOptions) find(ix *index, want []piece, data [][]byte) (found []piece
 
 // report puts together what the ranks have found and missed. A byte for each tensor of the checkpoint says who wants it.
 func (ix *index) report(ctx context.Context, c *ccl.Comm, found []piece, missing []string) (*Report, error) {
-	names := slices.Sorted(maps.Keys(ix.Tensors))
-	names = append(names, slices.Sorted(maps.Keys(ix.Others))...)
+	names := slices.AppendSeq(slices.Collect(maps.Keys(ix.Tensors)), maps.Keys(ix.Others))
 	slices.Sort(names)
 	place := make(map[string]int, len(names))
 	for i, n := range names {
@@ -99,7 +98,7 @@ func (ix *index) report(ctx context.Context, c *ccl.Comm, found []piece, missing
 		return nil, err
 	}
 	slices.Sort(all)
-	text, err := broadcast(ctx, c, encode(slices.Compact(all)))
+	text, err := same.Give(ctx, c, encode(slices.Compact(all)), 0)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/binary"
@@ -52,9 +53,9 @@ type streamed struct {
 func newHeader(n int, at func(i int) entry) *streamed {
 	h := &streamed{n: n, at: at}
 	var length counter
-	j := newJSONWriter(&length)
+	j := newJSON(&length)
 	h.text(j)
-	_ = j.flush() // which has no error
+	j.Flush()
 	h.pad = int(-length & 7)
 	h.size = 8 + int64(length) + int64(h.pad)
 	return h
@@ -68,27 +69,25 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (h *streamed) text(j *jsonWriter) {
-	j.raw(`{"` + metadata + `":{"format":"pt"}`) // which transformers asks for
+func (h *streamed) text(j *bufio.Writer) {
+	j.WriteString(`{"` + metadata + `":{"format":"pt"}`) // which transformers asks for
 	at := int64(0)
 	for i := range h.n {
 		e := h.at(i)
 		end := at + int64(prod(e.shape)*dtypes[e.dtype])
-		j.raw(",")
-		j.value(e.name)
-		j.raw(":")
-		j.value(field{e.dtype, append([]int{}, e.shape...), [2]int64{at, end}})
+		put(j, ",", e.name)
+		put(j, ":", field{e.dtype, append([]int{}, e.shape...), [2]int64{at, end}})
 		at = end
 	}
-	j.raw("}")
+	j.WriteString("}")
 }
 
 func (h *streamed) write(w io.Writer) error {
-	j := newJSONWriter(w)
-	j.raw(string(binary.LittleEndian.AppendUint64(nil, uint64(h.size-8))))
+	j := newJSON(w)
+	j.Write(binary.LittleEndian.AppendUint64(nil, uint64(h.size-8)))
 	h.text(j)
-	j.raw(strings.Repeat(" ", h.pad))
-	return j.flush()
+	j.WriteString(strings.Repeat(" ", h.pad))
+	return j.Flush()
 }
 
 // foreignEntry is a tensor in a header of unknown origin.

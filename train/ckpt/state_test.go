@@ -3,7 +3,6 @@ package ckpt
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -70,7 +69,7 @@ func TestStateOfEachRank(t *testing.T) {
 		hf, err := Inspect(filepath.Join(dir, "hf"+name[len(name)-1:]))
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(in.Tensors), fmt.Sprint(hf.Tensors))
-		parts, _, err := foreignPart(name, partName(0, 3))
+		_, parts, _, err := foreignFile(name, partName(0, 3))
 		require.NoError(t, err)
 		require.True(t, slices.ContainsFunc(parts, func(p piece) bool { return p.Name == stateName }), "any reader of safetensors opens the file")
 	}
@@ -78,11 +77,7 @@ func TestStateOfEachRank(t *testing.T) {
 	name := Step(dir, 0)
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 		if c.Rank() == 0 {
-			part := filepath.Join(name, partName(2, 3))
-			b, err := os.ReadFile(part)
-			require.NoError(t, err)
-			b[len(b)-3] ^= 1
-			require.NoError(t, os.WriteFile(part, b, 0o666))
+			require.NoError(t, flip(filepath.Join(name, partName(2, 3)), -3))
 		}
 		require.NoError(t, ccl.Barrier(t.Context(), c))
 		var own []byte
@@ -91,9 +86,4 @@ func TestStateOfEachRank(t *testing.T) {
 		require.ErrorContains(t, err, "is damaged between bytes")
 		require.ErrorContains(t, Save(t.Context(), c, Step(dir, 9), State{Rank: func() {}}, nil), "the state of the rank: json")
 	})
-}
-
-func foreignPart(dir, name string) ([]piece, map[string]other, error) {
-	_, ps, others, err := foreignFile(dir, name)
-	return ps, others, err
 }

@@ -3,6 +3,7 @@ package ckpt
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,94 +16,61 @@ import (
 // An index is written and read a piece at a time: names, of which a checkpoint may have a million, are in memory once, in the
 // index itself, and not in text that is made of it or that it is made of.
 
-// jsonWriter writes JSON in parts, some at a time.
-type jsonWriter struct {
-	w   *bufio.Writer
-	err error
-}
+// newJSON returns a writer of JSON to w, whose first error Flush returns.
+func newJSON(w io.Writer) *bufio.Writer { return bufio.NewWriterSize(w, 64<<10) }
 
-func newJSONWriter(w io.Writer) *jsonWriter { return &jsonWriter{w: bufio.NewWriterSize(w, 64<<10)} }
-
-func (j *jsonWriter) flush() error {
-	if j.err != nil {
-		return j.err
-	}
-	return j.w.Flush()
-}
-
-func (j *jsonWriter) raw(s string) {
-	if j.err == nil {
-		_, j.err = j.w.WriteString(s)
-	}
-}
-
-func (j *jsonWriter) value(v any) {
-	if j.err != nil {
-		return
-	}
-	text, err := json.Marshal(v)
-	if j.err = err; err == nil {
-		_, j.err = j.w.Write(text)
-	}
+// put writes text, and v as json.Marshal does.
+func put(j *bufio.Writer, text string, v any) {
+	j.WriteString(text)
+	j.Write(encode(v))
 }
 
 // body writes ix as json.Marshal does.
-func (ix *index) body(j *jsonWriter) {
-	j.raw(`{"sequence":`)
-	j.value(ix.Sequence)
+func (ix *index) body(j *bufio.Writer) {
+	put(j, `{"sequence":`, ix.Sequence)
 	if ix.State != nil {
-		j.raw(`,"state":`)
-		j.value(ix.State)
+		put(j, `,"state":`, ix.State)
 	}
-	sep := `,"tensors":{`
+	j.WriteString(`,"tensors":{`)
+	sep := ""
 	for _, name := range slices.Sorted(maps.Keys(ix.Tensors)) {
-		j.raw(sep)
-		j.value(name)
-		j.raw(":")
-		j.value(ix.Tensors[name])
+		put(j, sep, name)
+		put(j, ":", ix.Tensors[name])
 		sep = ","
 	}
-	if len(ix.Tensors) == 0 {
-		j.raw(sep)
-	}
-	j.raw(`},"files":`)
-	j.value(ix.Files)
-	sep = `,"pieces":[`
+	put(j, `},"files":`, ix.Files)
+	j.WriteString(`,"pieces":[`)
+	sep = ""
 	for i := range ix.Pieces {
-		j.raw(sep)
-		j.value(&ix.Pieces[i])
+		put(j, sep, &ix.Pieces[i])
 		sep = ","
 	}
-	if len(ix.Pieces) == 0 {
-		j.raw(sep)
+	j.WriteString("]")
+	if len(ix.Own) > 0 {
+		put(j, `,"own":`, ix.Own)
 	}
-	j.raw("]")
-	for _, f := range []struct {
-		name string
-		has  bool
-		v    any
-	}{{"own", len(ix.Own) > 0, ix.Own}, {"from", ix.From != "", ix.From}, {"others", len(ix.Others) > 0, ix.Others}} {
-		if f.has {
-			j.raw(`,"` + f.name + `":`)
-			j.value(f.v)
-		}
+	if ix.From != "" {
+		put(j, `,"from":`, ix.From)
 	}
-	j.raw("}")
+	if len(ix.Others) > 0 {
+		put(j, `,"others":`, ix.Others)
+	}
+	j.WriteString("}")
 }
 
 // write writes ix in its envelope: twice over, since its checksum comes before it.
 func (ix *index) write(w io.Writer) error {
 	sum := crc32.New(castagnoli)
-	j := newJSONWriter(sum)
+	j := newJSON(sum)
 	ix.body(j)
-	if err := j.flush(); err != nil {
+	if err := j.Flush(); err != nil {
 		return err
 	}
-	j = newJSONWriter(w)
-	j.raw(fmt.Sprintf(`{"format":%q,"crc32c":%d,"index":`, format, sum.Sum32()))
+	j = newJSON(w)
+	fmt.Fprintf(j, `{"format":%q,"crc32c":%d,"index":`, format, sum.Sum32())
 	ix.body(j)
-	j.raw("}")
-	return j.flush()
+	j.WriteString("}")
+	return j.Flush()
 }
 
 func (ix *index) text() ([]byte, error) {
@@ -245,18 +213,9 @@ func (ix *index) decode(d *json.Decoder, s *summed) error {
 		known[name] = name
 		return name
 	}
+	fields := map[string]any{"sequence": &ix.Sequence, "state": &ix.State, "files": &ix.Files, "own": &ix.Own, "from": &ix.From}
 	return object(d, func(key string) error {
 		switch key {
-		case "sequence":
-			return d.Decode(&ix.Sequence)
-		case "state":
-			return d.Decode(&ix.State)
-		case "files":
-			return d.Decode(&ix.Files)
-		case "own":
-			return d.Decode(&ix.Own)
-		case "from":
-			return d.Decode(&ix.From)
 		case "tensors":
 			return each(d, '{', func(name string) error {
 				var t tensor
@@ -284,6 +243,6 @@ func (ix *index) decode(d *json.Decoder, s *summed) error {
 				return err
 			})
 		}
-		return d.Decode(new(json.RawMessage))
+		return d.Decode(cmp.Or(fields[key], any(new(json.RawMessage))))
 	})
 }

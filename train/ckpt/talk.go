@@ -116,18 +116,6 @@ func toEach[T any](ctx context.Context, c *ccl.Comm, list []T) ([]byte, error) {
 	return mine, ccl.ScatterV(ctx, c, mine, all, counts, 0)
 }
 
-// broadcast gives rank 0's text to all.
-func broadcast(ctx context.Context, c *ccl.Comm, text []byte) ([]byte, error) {
-	n := []int{len(text)}
-	if err := ccl.Broadcast(ctx, c, n, 0); err != nil {
-		return nil, err
-	}
-	if c.Rank() != 0 {
-		text = make([]byte, n[0])
-	}
-	return text, ccl.Broadcast(ctx, c, text, 0)
-}
-
 // relay is a reader on all ranks of what rank 0 reads, a block at a time.
 type relay struct {
 	ctx  context.Context

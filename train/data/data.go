@@ -17,6 +17,7 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -68,12 +69,7 @@ type Sampler struct {
 }
 
 // ranks is Size, or what stands for 0.
-func (s Sampler) ranks() int {
-	if s.Size == 0 {
-		return 1
-	}
-	return s.Size
-}
+func (s Sampler) ranks() int { return cmp.Or(s.Size, 1) }
 
 // Check says what is wrong with s.
 func (s Sampler) Check() error {

@@ -27,14 +27,8 @@ func OnRoot[T ccl.Number](ctx context.Context, c *ccl.Comm, root int, f func() (
 	if err := same.Args(ctx, c, "data: OnRoot", bad); err != nil {
 		return nil, err
 	}
-	n := []int{len(out)}
-	if err := ccl.Broadcast(ctx, c, n, root); err != nil {
-		return nil, fmt.Errorf("data: OnRoot: %w", err)
-	}
-	if c.Rank() != root {
-		out = make([]T, n[0])
-	}
-	if err := ccl.Broadcast(ctx, c, out, root); err != nil {
+	out, err := same.Give(ctx, c, out, root)
+	if err != nil {
 		return nil, fmt.Errorf("data: OnRoot: %w", err)
 	}
 	return out, nil

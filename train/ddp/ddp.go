@@ -21,6 +21,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/raw"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -91,12 +92,7 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 	if o != nil {
 		r.o = *o
 	}
-	if r.o.FirstBytes == 0 {
-		r.o.FirstBytes = 1 << 20
-	}
-	if r.o.Bytes == 0 {
-		r.o.Bytes = 25 << 20
-	}
+	r.o.FirstBytes, r.o.Bytes = cmp.Or(r.o.FirstBytes, 1<<20), cmp.Or(r.o.Bytes, 25<<20)
 	if r.o.Sum {
 		r.op = ccl.Sum
 	}
@@ -161,21 +157,7 @@ func address(b ccl.Buf) uintptr {
 	if at, ok := b.Addr(); ok {
 		return at
 	}
-	switch b.Type() {
-	case ccl.TypeFloat32:
-		return begin[float32](b)
-	case ccl.TypeFloat64:
-		return begin[float64](b)
-	case ccl.TypeFloat16:
-		return begin[ccl.Float16](b)
-	case ccl.TypeBFloat16:
-		return begin[ccl.BFloat16](b)
-	}
-	return 0 // gradients of such types are unheard of
-}
-
-func begin[T ccl.Number](b ccl.Buf) uintptr {
-	s, _ := ccl.SliceOf[T](b)
+	s, _ := raw.Bytes(b)
 	return uintptr(unsafe.Pointer(unsafe.SliceData(s)))
 }
 
@@ -426,18 +408,10 @@ func (r *Reducer) misused(err error) error {
 	return err
 }
 
-// grace is how long a Reducer that is closed within a step waits for its Comm to fail for a better reason: this rank may have
-// heard of a lost rank on another Comm of the mesh, and close what it has.
-const grace = time.Second
-
 // Close ends the Reducer's stream, and waits for the device if its Hook is BFloat16On. The Comm stays open; but within a step, whose end the other ranks wait for, it is aborted.
 func (r *Reducer) Close() error {
-	if i := r.someReady(); i >= 0 && !r.closed && !r.told {
-		select {
-		case <-r.c.Done():
-		case <-time.After(grace):
-			r.misused(fmt.Errorf("ddp: Close within a step: gradient %d is Ready", i))
-		}
+	if i := r.someReady(); i >= 0 && !r.closed && !r.told && !same.Fails(r.c) {
+		r.misused(fmt.Errorf("ddp: Close within a step: gradient %d is Ready", i))
 	}
 	r.closed = true
 	err := errors.Join(r.undone, r.forget(), r.host.Close())

@@ -3,7 +3,6 @@ package ddp_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,16 +19,8 @@ func TestBuckets(t *testing.T) {
 		lens = append(lens, 768, 768*2304, 768*768, 768, 768*3072, 3072*768)
 	}
 	lens = append(lens, 768)
-	total := 0
-	for _, n := range lens {
-		total += n
-	}
-	all := make([]float32, total) // of which nothing is touched
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
-		var bufs []ccl.Buf
-		for _, n := range lens {
-			bufs, all = append(bufs, ccl.BufOf(all[:n])), all[n:]
-		}
+		_, bufs := gradients(true, lens...) // of which nothing is touched
 		r := newReducer(t, c, bufs, nil)
 		defer r.Close()
 		var sizes []string
@@ -46,49 +37,6 @@ func TestBuckets(t *testing.T) {
 		}
 		require.Equal(t, append(want, "21.2"), sizes)
 	})
-}
-
-// Gradients in one piece and in pieces, ready in other orders on each rank: the average, exactly.
-func TestReducer(t *testing.T) {
-	for name, opts := range map[string][]ccltest.Option{"goroutines": nil, "processes": {ccltest.Processes(4)}, "hosts": {ccltest.Hosts(2)}} {
-		t.Run(name, func(t *testing.T) {
-			ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
-				for _, flat := range []bool{true, false} {
-					var bufs []ccl.Buf
-					var gs [][]float32
-					all := make([]float32, 0, 1<<19)
-					for i := range 40 {
-						n := 1 + i*i*13
-						g := make([]float32, n)
-						if flat {
-							g, all = all[len(all):len(all)+n], all[:len(all)+n]
-						}
-						gs, bufs = append(gs, g), append(bufs, ccl.BufOf(g))
-					}
-					r := newReducer(t, c, bufs, &ddp.Options{FirstBytes: 1 << 12, Bytes: 1 << 16})
-					for step := range 4 {
-						for i, g := range gs {
-							for j := range g {
-								g[j] = float32((i+j+step)%97) * float32(c.Rank()+1)
-							}
-						}
-						for _, i := range rand.New(rand.NewPCG(uint64(c.Rank()), uint64(step))).Perm(len(gs)) {
-							require.NoError(t, r.Ready(i))
-						}
-						require.NoError(t, r.Wait(t.Context()))
-						for i, g := range gs {
-							for j := range g {
-								if g[j] != float32((i+j+step)%97)*2.5 {
-									t.Fatal(flat, step, i, j, g[j])
-								}
-							}
-						}
-					}
-					require.NoError(t, r.Close())
-				}
-			}, opts...)
-		})
-	}
 }
 
 func TestDiffering(t *testing.T) {

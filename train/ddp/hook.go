@@ -53,8 +53,9 @@ func BFloat16(b *Bucket) ccl.Work {
 			n += x.Len()
 		}
 		h = &halves{full: b.Bufs, half: ccl.BufOf(make([]ccl.BFloat16, n))}
-		h.narrow = func() error { return h.each(func(full, half ccl.Buf) { vec.Convert(half, full) }) }
-		h.widen = func() error { return h.each(func(full, half ccl.Buf) { vec.Convert(full, half) }) }
+		convert := func(dst, src ccl.Buf) error { vec.Convert(dst, src); return nil }
+		h.narrow = func() error { return h.convert(convert, true) }
+		h.widen = func() error { return h.convert(convert, false) }
 		b.State = h
 	}
 	b.Queue.Do(h.narrow)
@@ -123,7 +124,7 @@ type halves struct {
 	narrow, widen func() error
 }
 
-// convert issues conversions on a device.
+// convert has f round all to half, or widen all of half.
 func (h *halves) convert(f func(dst, src ccl.Buf) error, narrow bool) error {
 	at := 0
 	for _, full := range h.full {
@@ -135,15 +136,6 @@ func (h *halves) convert(f func(dst, src ccl.Buf) error, narrow bool) error {
 			return err
 		}
 		at += full.Len()
-	}
-	return nil
-}
-
-func (h *halves) each(f func(full, half ccl.Buf)) error {
-	at := 0
-	for _, x := range h.full {
-		f(x, h.half.From(at, at+x.Len()))
-		at += x.Len()
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/goccl/goccl/train/internal/vec"
 )
@@ -66,11 +67,4 @@ func (r *Reducer) between(call string) error {
 }
 
 // someReady is a gradient that is ready in the step under way; -1: none.
-func (r *Reducer) someReady() int {
-	for i, ok := range r.ready {
-		if ok {
-			return i
-		}
-	}
-	return -1
-}
+func (r *Reducer) someReady() int { return slices.Index(r.ready, true) }

@@ -3,9 +3,10 @@ package ddp
 import (
 	"context"
 	"fmt"
-	"unsafe"
+	"hash/fnv"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/raw"
 )
 
 // groupBytes is how much Broadcast hands over at once.
@@ -37,14 +38,12 @@ func Broadcast(ctx context.Context, c *ccl.Comm, bufs []ccl.Buf, root int) error
 // Hash hashes the bits of s: FNV-1a of its bytes. Equal parameters hash equal on every little-endian machine, however
 // they are cut into slices.
 func Hash[T ccl.Number](s ...[]T) uint64 {
-	h := uint64(14695981039346656037)
+	h := fnv.New64a()
 	for _, x := range s {
-		var z T
-		for _, b := range unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(z))) {
-			h = (h ^ uint64(b)) * 1099511628211
-		}
+		b, _ := raw.Bytes(ccl.BufOf(x))
+		h.Write(b)
 	}
-	return h
+	return h.Sum64()
 }
 
 // Same returns an error, on all ranks, that lists the ranks whose h is not the most common one. It is collective.

@@ -2,6 +2,7 @@ package ddp_test
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,11 +39,7 @@ func TestVolume(t *testing.T) {
 	const n, steps = 4, 5
 	var sent atomic.Int64
 	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
-		var bufs []ccl.Buf
-		all := make([]float32, 10_000)
-		for i := range 10 {
-			bufs = append(bufs, ccl.BufOf(all[i*1000:(i+1)*1000]))
-		}
+		_, bufs := gradients(true, slices.Repeat([]int{1000}, 10)...)
 		r := newReducer(t, c, bufs, &ddp.Options{FirstBytes: 1 << 10, Bytes: 1 << 14})
 		defer r.Close()
 		for range steps {

@@ -46,6 +46,7 @@ type Memory struct {
 	follows []followed
 
 	held map[uintptr]freed // what Alloc has made, by its address
+	ends []func() error    // what Close calls besides
 
 	parts   *cuda.Mem[float64]  // of a sum
 	weights *cuda.Mem[uint64]   // of rows in a Merge; nil before the first
@@ -86,36 +87,28 @@ func (m *Memory) open() (err error) {
 	if m.module, err = cuda.Load(m.d, ptx); err != nil {
 		return err
 	}
+	m.ends = append(m.ends, m.module.Close)
 	if err = m.k.find(m.module); err != nil {
 		return err
 	}
 	if m.mark, err = m.d.NewMark(); err != nil {
 		return err
 	}
-	m.parts, err = cuda.Alloc[float64](m.d, lanes+wide+narrow)
+	m.ends = append(m.ends, m.mark.Close)
+	if m.parts, err = cuda.Alloc[float64](m.d, lanes+wide+narrow); err == nil {
+		m.ends = append(m.ends, m.parts.Free)
+	}
 	return err
 }
 
 // Close releases the kernels, and what Alloc has made and nobody has freed. It waits for all work on the device.
 func (m *Memory) Close() error {
 	var errs []error
-	if m.module != nil {
-		errs = append(errs, m.module.Close())
-	}
-	if m.mark != nil {
-		errs = append(errs, m.mark.Close())
-	}
-	for _, f := range m.follows {
-		errs = append(errs, f.mark.Close())
+	for _, end := range m.ends {
+		errs = append(errs, end())
 	}
 	for _, x := range m.held {
 		errs = append(errs, x.Free())
-	}
-	if m.parts != nil {
-		errs = append(errs, m.parts.Free())
-	}
-	if m.weights != nil {
-		errs = append(errs, m.weights.Free())
 	}
 	errs = append(errs, m.freeSums())
 	for i := range m.window {
@@ -135,7 +128,7 @@ func (m *Memory) Follow(streams ...*cuda.Stream) error {
 		if err != nil {
 			return fmt.Errorf("device: %w", err)
 		}
-		m.follows = append(m.follows, followed{s, e})
+		m.follows, m.ends = append(m.follows, followed{s, e}), append(m.ends, e.Close)
 	}
 	return nil
 }

@@ -91,11 +91,15 @@ func (k *kernels) find(m *cuda.Module) (err error) {
 
 // run starts k with as many threads as n elements take.
 func (m *Memory) run(k *cuda.Kernel, n int, args ...cuda.Arg) error {
+	return m.launch(k, (n+each-1)/each, args...)
+}
+
+// launch starts k with n threads, in whole blocks.
+func (m *Memory) launch(k *cuda.Kernel, n int, args ...cuda.Arg) error {
 	if k == nil {
 		return errClosed
 	}
-	const block = threads * each
-	how := cuda.Shape{Grid: cuda.Dim{X: (n + block - 1) / block}, Block: cuda.Dim{X: threads}}
+	how := cuda.Shape{Grid: cuda.Dim{X: (n + threads - 1) / threads}, Block: cuda.Dim{X: threads}}
 	if err := k.Launch(m.s, how, args...); err != nil {
 		return fmt.Errorf("device: %w", err)
 	}
@@ -265,6 +269,7 @@ func (m *Memory) merge(at [6]uintptr, rows, dim int) (err error) {
 		if m.weights, err = cuda.Alloc[uint64](m.d, mergedRows); err != nil {
 			return fmt.Errorf("device: Merge: %w", err)
 		}
+		m.ends = append(m.ends, m.weights.Free)
 	}
 	w := m.weights.Arg()
 	for ; rows > 0; rows -= mergedRows {

@@ -58,7 +58,7 @@ func (m *Memory) sumSquares(b ccl.Buf, to uintptr) error {
 		return errClosed
 	}
 	left := min(n, lanes)
-	if err := m.sum(m.k.squares[kind], left, cuda.Pointer(in), cuda.Pointer(from), count(n)); err != nil {
+	if err := m.launch(m.k.squares[kind], left, cuda.Pointer(in), cuda.Pointer(from), count(n)); err != nil {
 		return err
 	}
 	for left > narrow {
@@ -75,16 +75,7 @@ func (m *Memory) sumSquares(b ccl.Buf, to uintptr) error {
 }
 
 func (m *Memory) fold(out, in uintptr, n, width int) error {
-	return m.sum(m.k.fold, width, cuda.Pointer(out), cuda.Pointer(in), cuda.Value(uint32(n)), cuda.Value(uint32(width)))
-}
-
-// sum starts k with n threads.
-func (m *Memory) sum(k *cuda.Kernel, n int, args ...cuda.Arg) error {
-	how := cuda.Shape{Grid: cuda.Dim{X: (n + threads - 1) / threads}, Block: cuda.Dim{X: threads}}
-	if err := k.Launch(m.s, how, args...); err != nil {
-		return fmt.Errorf("device: %w", err)
-	}
-	return nil
+	return m.launch(m.k.fold, width, cuda.Pointer(out), cuda.Pointer(in), cuda.Value(uint32(n)), cuda.Value(uint32(width)))
 }
 
 // roomForSums makes room for the results of n sums.

@@ -75,15 +75,3 @@ func TestCSV(t *testing.T) {
 		require.Contains(t, svg.String(), ">validation<")
 	})
 }
-
-// A file of events that cannot be written is heard of as the others are.
-func TestEventsFail(t *testing.T) {
-	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		h := newHistory(t, c, &history.Options{Events: &full{}})
-		require.NoError(t, h.Log(t.Context(), 1, history.Metric{"x", 1}))
-		if c.Rank() == 0 {
-			require.ErrorContains(t, h.Err(), "history: step 1 could not be written: events: no space left")
-		}
-		require.ErrorContains(t, h.Log(t.Context(), 2, history.Metric{"x", 1}), "events: no space left")
-	})
-}

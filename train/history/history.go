@@ -20,6 +20,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,9 +94,7 @@ func New(ctx context.Context, c *ccl.Comm, o *Options) (*History, error) {
 	if h.o.MaxRanks < 0 {
 		bad = fmt.Errorf("MaxRanks is %d", h.o.MaxRanks)
 	}
-	if h.o.MaxRanks == 0 {
-		h.o.MaxRanks = defaultMaxRanks
-	}
+	h.o.MaxRanks = cmp.Or(h.o.MaxRanks, defaultMaxRanks)
 	if h.o.Events != nil {
 		h.events = events.New(h.o.Events)
 	}
@@ -125,9 +124,7 @@ func (h *History) Log(ctx context.Context, step int, m ...Metric) error {
 		if h.failed != nil {
 			return h.failed
 		}
-		return h.keep(step, m, stats)
-	}
-	if err := h.overRanks(ctx, step, m, stats); err != nil {
+	} else if err := h.overRanks(ctx, step, m, stats); err != nil {
 		return err
 	}
 	return h.keep(step, m, stats)
@@ -276,7 +273,7 @@ func (h *History) shift(name string) float64 {
 	if r == nil || len(r.stats) == 0 {
 		return 0
 	}
-	if last := r.stats[len(r.stats)-1].Mean; !math.IsNaN(last) && !math.IsInf(last, 0) {
+	if last := r.stats[len(r.stats)-1].Mean; finite(last) {
 		return last
 	}
 	return 0

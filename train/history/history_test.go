@@ -263,14 +263,17 @@ func (f *full) Write(b []byte) (int, error) {
 }
 
 func TestWriteFails(t *testing.T) {
-	for _, o := range []*history.Options{{Out: &full{1}}, {JSON: &full{1}}} {
+	for _, tc := range []struct {
+		o    *history.Options
+		says string
+	}{{&history.Options{Out: &full{1}}, ""}, {&history.Options{JSON: &full{1}}, ""}, {&history.Options{Events: &full{2}}, "events: "}} {
 		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-			h := newHistory(t, c, o)
+			h := newHistory(t, c, tc.o)
 			m := history.Metric{"x", 1}
 			for step := range 2 {
 				require.NoError(t, h.Log(t.Context(), step, m))
 			}
-			const want = "history: step 1 could not be written: no space left on device"
+			want := "history: step 1 could not be written: " + tc.says + "no space left on device"
 			if c.Rank() == 0 {
 				require.EqualError(t, h.Err(), want)
 			} else {

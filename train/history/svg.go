@@ -25,6 +25,7 @@ const (
 type column struct {
 	n              int
 	mean, min, max float64
+	gap            bool // some are not finite
 }
 
 // SVG writes a plot of metrics, of all of them if none is named: below each other, over the steps, the mean as a line in
@@ -58,14 +59,15 @@ func (h *History) panel(w io.Writer, name string) {
 	cols := make([]column, columns+1)
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i, s := range r.stats {
-		if sum := s.Mean + s.Min + s.Max; math.IsNaN(sum) || math.IsInf(sum, 0) {
-			continue
-		}
 		at := 0
 		if last > first {
 			at = int(math.Round((float64(r.steps[i]) - first) / (last - first) * columns))
 		}
 		c := &cols[at]
+		if !finite(s.Mean + s.Min + s.Max) {
+			c.gap = true
+			continue
+		}
 		if c.n == 0 {
 			c.min, c.max = s.Min, s.Max
 		}
@@ -100,7 +102,7 @@ func (h *History) panel(w io.Writer, name string) {
 	}
 	fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="middle">step</text>`+"\n", left+columns/2, floor+32)
 	fmt.Fprintf(w, `<text x="%d" y="18" font-weight="bold">%s</text>`+"\n", left, escape(name))
-	runs(cols, r, func(at []int) {
+	runs(cols, func(at []int) {
 		var band, line strings.Builder
 		for i, x := range at {
 			fmt.Fprintf(&line, "%s%d %.1f", pen(i), left+x, y(cols[x].mean))
@@ -117,19 +119,12 @@ func (h *History) panel(w io.Writer, name string) {
 }
 
 // runs calls draw for the columns between gaps: values that are not finite.
-func runs(cols []column, r *series, draw func(at []int)) {
-	first, last := float64(r.steps[0]), float64(r.steps[len(r.steps)-1])
-	gap := make([]bool, len(cols))
-	for i, s := range r.stats {
-		if sum := s.Mean + s.Min + s.Max; (math.IsNaN(sum) || math.IsInf(sum, 0)) && last > first {
-			gap[int(math.Round((float64(r.steps[i])-first)/(last-first)*columns))] = true
-		}
-	}
+func runs(cols []column, draw func(at []int)) {
 	var at []int
 	for x := range cols {
 		if cols[x].n > 0 {
 			at = append(at, x)
-		} else if gap[x] && at != nil {
+		} else if cols[x].gap && at != nil {
 			draw(at)
 			at = nil
 		}

@@ -37,13 +37,7 @@ func TestStoppedRankIsNamed(t *testing.T) {
 							require.NoError(t, syscall.Kill(pid[0], syscall.SIGCONT))
 						}()
 					}
-					var err error
-					for err == nil {
-						err = step(t.Context(), m)
-					}
-					require.Equal(t, stopped, namedIn(err), "%v", err)
-					<-c.Done()
-					require.Equal(t, stopped, namedIn(c.Err()), "%v", c.Err())
+					requireNamed(t, m, step, stopped)
 				}, append(opts, ccltest.Processes(8))...)
 			})
 		}

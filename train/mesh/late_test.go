@@ -100,17 +100,22 @@ func TestLateRankIsNamed(t *testing.T) {
 						<-c.Done()
 						return
 					}
-					var err error
-					for err == nil {
-						err = step(t.Context(), m)
-					}
-					require.Equal(t, late, namedIn(err), "%v", err)
-					<-c.Done()
-					require.Equal(t, late, namedIn(c.Err()), "%v", c.Err())
+					requireNamed(t, m, step, late)
 				}, opts...)
 			})
 		}
 	}
+}
+
+// requireNamed makes steps until one fails, and requires the blame of a rank of the world.
+func requireNamed(t testing.TB, m *mesh.Mesh, step func(ctx context.Context, m *mesh.Mesh) error, rank int) {
+	var err error
+	for err == nil {
+		err = step(t.Context(), m)
+	}
+	require.Equal(t, rank, namedIn(err), "%v", err)
+	<-m.World().Done()
+	require.Equal(t, rank, namedIn(m.World().Err()), "%v", m.World().Err())
 }
 
 // namedIn is the rank of the world that err says is at fault, -1 if none.

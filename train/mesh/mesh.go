@@ -67,10 +67,7 @@ func NewWith(ctx context.Context, c *ccl.Comm, set func(o *ccl.Options, dims ...
 		return nil, errors.New("mesh: the Comm is nil")
 	}
 	m := &Mesh{set: set, world: c, dims: slices.Clone(dims), joined: map[uint64]*ccl.Comm{}, untie: func() {}}
-	items := make([]string, 0, len(dims))
-	for _, d := range dims {
-		items = append(items, fmt.Sprintf("%s=%d", d.Name, d.Size))
-	}
+	items := m.sizes()
 	if set != nil {
 		items = append(items, "options by dimension")
 	}
@@ -336,15 +333,13 @@ func (m *Mesh) Crosses(name string) bool {
 	return i >= 0 && m.crosses[i]
 }
 
-func (m *Mesh) shape() string {
-	var b strings.Builder
-	for i, d := range m.dims {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		fmt.Fprintf(&b, "%s=%d", d.Name, d.Size)
+func (m *Mesh) shape() string { return strings.Join(m.sizes(), " ") }
+
+func (m *Mesh) sizes() (list []string) {
+	for _, d := range m.dims {
+		list = append(list, fmt.Sprintf("%s=%d", d.Name, d.Size))
 	}
-	return b.String()
+	return list
 }
 
 // String reads like: dp=2 pp=4 tp=8, rank 13 = (0,1,5)
@@ -362,11 +357,8 @@ func (m *Mesh) Close() error {
 	m.closed = true
 	m.untie()
 	var errs []error
-	for _, c := range m.own() {
+	for _, c := range append(m.own(), m.alone) {
 		errs = append(errs, c.Close())
-	}
-	if m.alone != nil {
-		errs = append(errs, m.alone.Close())
 	}
 	return errors.Join(errs...)
 }

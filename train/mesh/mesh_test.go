@@ -39,9 +39,7 @@ func TestMesh(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ccltest.Run(t, tc.n, func(t testing.TB, c *ccl.Comm) {
-				m, err := mesh.New(t.Context(), c, tc.dims...)
-				require.NoError(t, err)
-				defer m.Close()
+				m := newMesh(t, c, tc.dims...)
 				require.Same(t, c, m.World())
 				for r := range tc.n {
 					require.Equal(t, r, m.Rank(m.Coords(r)...))
@@ -72,9 +70,7 @@ func TestMesh(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
-		m, err := mesh.New(t.Context(), c, mesh.Dim{Name: "dp"}, mesh.Dim{"pp", 2}, mesh.Dim{"sp", 1}, mesh.Dim{"tp", 2})
-		require.NoError(t, err)
-		defer m.Close()
+		m := newMesh(t, c, mesh.Dim{Name: "dp"}, mesh.Dim{"pp", 2}, mesh.Dim{"sp", 1}, mesh.Dim{"tp", 2})
 		require.Equal(t, fmt.Sprintf("tp of dp=%d pp=%d", m.Coord("dp"), m.Coord("pp")), m.Comm("tp").Name())
 		j, err := m.Join(t.Context(), "tp", "dp")
 		require.NoError(t, err)
@@ -84,9 +80,7 @@ func TestNames(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
-		m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"pp", 2}, mesh.Dim{"sp", 1}, mesh.Dim{"tp", 2})
-		require.NoError(t, err)
-		defer m.Close()
+		m := newMesh(t, c, mesh.Dim{"dp", 2}, mesh.Dim{"pp", 2}, mesh.Dim{"sp", 1}, mesh.Dim{"tp", 2})
 		want := [][]int{{0, 1, 4, 5}, {2, 3, 6, 7}}[m.Coord("pp")]
 		j, err := m.Join(t.Context(), "tp", "sp", "dp")
 		require.NoError(t, err)
@@ -155,9 +149,7 @@ func TestBadDims(t *testing.T) {
 
 func TestCoordsOutOfRange(t *testing.T) {
 	ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
-		m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"tp", 2})
-		require.NoError(t, err)
-		defer m.Close()
+		m := newMesh(t, c, mesh.Dim{"dp", 2}, mesh.Dim{"tp", 2})
 		require.Nil(t, m.Coords(4))
 		require.Nil(t, m.Coords(-1))
 		require.Equal(t, -1, m.Rank(0))
@@ -194,9 +186,7 @@ func TestSplits(t *testing.T) {
 func TestCrosses(t *testing.T) {
 	for k, want := range map[int][3]bool{1: {}, 2: {true, false, false}, 4: {true, true, false}, 8: {true, true, true}} {
 		ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
-			m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"pp", 2}, mesh.Dim{"tp", 2})
-			require.NoError(t, err)
-			defer m.Close()
+			m := newMesh(t, c, mesh.Dim{"dp", 2}, mesh.Dim{"pp", 2}, mesh.Dim{"tp", 2})
 			require.Equal(t, want, [3]bool{m.Crosses("dp"), m.Crosses("pp"), m.Crosses("tp")}, "%d hosts", k)
 			require.False(t, m.Crosses("sp"))
 		}, ccltest.Hosts(k))

@@ -13,12 +13,16 @@ import (
 	"github.com/goccl/goccl/train/mesh"
 )
 
-// cube is a mesh of 2 x 2 x 2.
-func cube(t testing.TB, c *ccl.Comm) *mesh.Mesh {
-	m, err := mesh.New(t.Context(), c, cubeDims...)
+// newMesh is a mesh that the end of the rank closes.
+func newMesh(t testing.TB, c *ccl.Comm, dims ...mesh.Dim) *mesh.Mesh {
+	m, err := mesh.New(t.Context(), c, dims...)
 	require.NoError(t, err)
+	t.Cleanup(func() { m.Close() })
 	return m
 }
+
+// cube is a mesh of 2 x 2 x 2.
+func cube(t testing.TB, c *ccl.Comm) *mesh.Mesh { return newMesh(t, c, cubeDims...) }
 
 var cubeDims = []mesh.Dim{{"dp", 2}, {"pp", 2}, {"tp", 2}}
 
@@ -34,7 +38,6 @@ func TestTogether(t *testing.T) {
 	for _, opts := range [][]ccltest.Option{nil, {ccltest.Processes(4)}, {ccltest.Hosts(2)}, {ccltest.Processes(4), ccltest.Hosts(2)}} {
 		ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
 			m := cube(t, c)
-			defer m.Close()
 			err := meet(t, c)
 			if c.Rank() == 5 {
 				m.Comm("tp").Abort(errors.New("the loss is NaN on world rank 5"))
@@ -67,7 +70,6 @@ func TestLostRankOfAnotherComm(t *testing.T) {
 	for _, opts := range [][]ccltest.Option{nil, {ccltest.Hosts(2)}, {ccltest.Hosts(4)}} {
 		ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
 			m := cube(t, c)
-			defer m.Close()
 			var err error
 			for step := 0; err == nil; step++ {
 				err = ccl.Barrier(t.Context(), m.Comm([]string{"dp", "pp", "tp"}[step%3]))
@@ -92,8 +94,7 @@ func TestLostRankOfAnotherComm(t *testing.T) {
 // A rank that leaves at once does not leave its peers with "closed": they hear the cause.
 func TestCloseAfterFailure(t *testing.T) {
 	ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
-		m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"tp", 2})
-		require.NoError(t, err)
+		m := newMesh(t, c, mesh.Dim{"dp", 2}, mesh.Dim{"tp", 2})
 		_ = meet(t, c)
 		switch c.Rank() {
 		case 0:
@@ -128,7 +129,6 @@ func TestUntie(t *testing.T) {
 func TestCauseIsNotWrapped(t *testing.T) {
 	ccltest.Run(t, 8, func(t testing.TB, c *ccl.Comm) {
 		m := cube(t, c)
-		defer m.Close()
 		_ = meet(t, c)
 		if c.Rank() == 0 {
 			m.Comm("tp").Abort(errors.New("a test"))
@@ -146,9 +146,8 @@ func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, fail := range []bool{false, true} {
 		ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
-			m, err := mesh.New(t.Context(), c, mesh.Dim{"dp", 2}, mesh.Dim{"tp", 2})
-			require.NoError(t, err)
-			_, err = m.Join(t.Context(), "dp", "tp")
+			m := newMesh(t, c, mesh.Dim{"dp", 2}, mesh.Dim{"tp", 2})
+			_, err := m.Join(t.Context(), "dp", "tp")
 			require.NoError(t, err)
 			_ = meet(t, c)
 			if fail && c.Rank() == 2 {

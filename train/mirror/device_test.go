@@ -32,6 +32,20 @@ func (c *counted) Put(dst ccl.Buf, src []byte) error {
 	return errors.Join(c.fail, c.Memory.Put(dst, src))
 }
 
+// memoryOf is the memory of a device of its own, and n numbers there.
+func memoryOf(t testing.TB, number, n int) (*device.Memory, ccl.Buf) {
+	d, err := cuda.At(number)
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	mem, err := device.New(d, s)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, errors.Join(mem.Close(), s.Close())) })
+	b, err := mem.Alloc(ccl.TypeFloat32, n)
+	require.NoError(t, err)
+	return mem, b
+}
+
 func bytesOf(x []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x)) }
 
 // State in the memory of a device comes back to a rank that has lost it, bit for bit, beside state of the host. Of replicas nothing
@@ -51,17 +65,7 @@ func TestDeviceState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 				ctx, rank := t.Context(), c.Rank()
-				d, err := cuda.Local(c.Place().Local, c.Place().Locals)
-				require.NoError(t, err)
-				s, err := d.NewStream()
-				require.NoError(t, err)
-				defer s.Close()
-				mem, err := device.New(d, s)
-				require.NoError(t, err)
-				defer mem.Close()
-				b, err := mem.Alloc(ccl.TypeFloat32, n)
-				require.NoError(t, err)
-
+				mem, b := memoryOf(t, c.Place().Local, n)
 				on, count := &counted{Memory: mem}, []int64{0}
 				state := []ccl.Buf{ccl.BufOf(count), b}
 				at := func(step int) []float32 { // the state after a step
@@ -130,16 +134,7 @@ func TestDeviceReplaced(t *testing.T) {
 		ccltest.Run(t, workers, func(t testing.TB, c *ccl.Comm) {
 			defer func() { c.Close() }()
 			ctx := t.Context()
-			d, err := cuda.At(c.Rank())
-			require.NoError(t, err)
-			s, err := d.NewStream()
-			require.NoError(t, err)
-			defer s.Close()
-			mem, err := device.New(d, s)
-			require.NoError(t, err)
-			defer mem.Close()
-			b, err := mem.Alloc(ccl.TypeFloat32, n)
-			require.NoError(t, err)
+			mem, b := memoryOf(t, c.Rank(), n)
 			x, sum := make([]float32, n), []float32{0}
 			m := mirror.New(&mirror.Options{On: mem})
 			defer func() { m.Close() }()

@@ -33,6 +33,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,12 +116,7 @@ func New(o *Options) *Mirror {
 		m.o = *o
 	}
 	m.bufs.On = m.o.On
-	if m.o.Every == 0 {
-		m.o.Every = 1
-	}
-	if m.o.Away == 0 {
-		m.o.Away = 1
-	}
+	m.o.Every, m.o.Away = cmp.Or(m.o.Every, 1), cmp.Or(m.o.Away, 1)
 	m.forget()
 	return m
 }
@@ -172,7 +168,7 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 		return err
 	}
 	if err := m.Wait(ctx); err != nil {
-		m.abort(err)
+		m.ring.Abort(err) // here and on the other ranks; nothing where there is none
 		return err
 	}
 	s := &m.slots[1-m.last]
@@ -181,7 +177,7 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 	data, err := m.bufs.Pack(s.own.data, bufs)
 	if err != nil {
 		err = fmt.Errorf("mirror: Save of step %d: %w", step, err)
-		m.abort(err)
+		m.ring.Abort(err)
 		return err
 	}
 	m.at(m.rank, step, "copied")
@@ -193,11 +189,8 @@ func (m *Mirror) Save(ctx context.Context, step int, bufs ...ccl.Buf) error {
 
 // Close waits for the last exchange, and closes the Mirror's Comm.
 func (m *Mirror) Close() error {
-	err := m.Wait(context.Background())
-	if m.ring != nil {
-		err = errors.Join(err, m.ring.Close())
-		m.ring = nil
-	}
+	err := errors.Join(m.Wait(context.Background()), m.ring.Close())
+	m.ring = nil
 	m.closing.Wait()
 	m.forget()
 	m.ready, m.rank = false, -1

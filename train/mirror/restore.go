@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 // Restore gives every rank of c its state of the last step that all of them have, in bufs, and
@@ -59,7 +59,8 @@ func (m *Mirror) Restore(ctx context.Context, c *ccl.Comm, fresh []int, bufs ...
 		for r, row := range t {
 			places[r] = ccl.Place{Node: int(row[colNode]), Local: int(row[colLocal])}
 		}
-		if err := m.attach(ctx, c, places); err != nil {
+		m.order = ringOrder(places)
+		if m.ring, err = c.SplitWith(ctx, 0, slices.Index(m.order, c.Rank()), unwatched); err != nil {
 			return -1, err
 		}
 	}
@@ -220,7 +221,7 @@ func move(ctx context.Context, c *ccl.Comm, p plan, closing *sync.WaitGroup, par
 				color, key = i, 1
 			}
 		}
-		few, err := c.SplitWith(ctx, color, key, func(o *ccl.Options) { o.Name, o.OnCall, o.OnFailure = "mirror", nil, nil })
+		few, err := c.SplitWith(ctx, color, key, unwatched)
 		if err != nil {
 			return err
 		}
@@ -243,17 +244,9 @@ func move(ctx context.Context, c *ccl.Comm, p plan, closing *sync.WaitGroup, par
 	return nil
 }
 
-// ownGrace is how long the Comm of all has to fail by itself of a rank that is lost, with the better
-// error.
-const ownGrace = time.Second
-
 // end fails c, whose ranks would wait for those of the transfer that failed with err.
 func end(c *ccl.Comm, err error) {
-	if errors.Is(err, ccl.ErrRankLost) {
-		select {
-		case <-c.Done():
-		case <-time.After(ownGrace):
-		}
+	if !errors.Is(err, ccl.ErrRankLost) || !same.Fails(c) {
+		c.Abort(err)
 	}
-	c.Abort(err)
 }

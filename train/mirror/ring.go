@@ -33,18 +33,8 @@ func ringOrder(places []ccl.Place) []int {
 	return order
 }
 
-// attach makes the ring on c, whose ranks are at places.
-func (m *Mirror) attach(ctx context.Context, c *ccl.Comm, places []ccl.Place) error {
-	m.order = ringOrder(places)
-	ring, err := c.SplitWith(ctx, 0, slices.Index(m.order, c.Rank()), func(o *ccl.Options) {
-		o.Name, o.OnCall, o.OnFailure = "mirror", nil, nil
-	})
-	if err != nil {
-		return err
-	}
-	m.ring = ring
-	return nil
-}
+// unwatched makes of the Options of the program's Comm those of a Mirror's.
+func unwatched(o *ccl.Options) { o.Name, o.OnCall, o.OnFailure = "mirror", nil, nil }
 
 // begin starts the exchange of the slot that was written last. Without send this rank's holder has
 // its state already.
@@ -95,25 +85,23 @@ func (m *Mirror) swap(ring *ccl.Comm, s, other *slot, send bool) error {
 		return fmt.Errorf("mirror: rank %d saves step %d, and rank %d step %d", m.rank, out[0], m.order[from], in[0])
 	}
 	m.at(m.rank, s.own.step, "header")
-	if in[1] >= 0 {
-		into.step = -1
+	gets, gives := in[1] >= 0, out[1] >= 0
+	if gets {
+		into.step, into.data = -1, raw.Sized(into.data, int(in[1]))
 	}
-	if out[1] >= 0 && in[1] >= 0 {
-		into.data = raw.Sized(into.data, int(in[1]))
-		if err := ccl.SendRecv(ctx, ring, into.data, from, s.own.data, to); err != nil {
-			return err
-		}
-	} else if out[1] >= 0 {
-		if err := ccl.Send(ctx, ring, s.own.data, to); err != nil {
-			return err
-		}
-	} else if in[1] >= 0 {
-		into.data = raw.Sized(into.data, int(in[1]))
-		if err := ccl.Recv(ctx, ring, into.data, from); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case gets && gives:
+		err = ccl.SendRecv(ctx, ring, into.data, from, s.own.data, to)
+	case gives:
+		err = ccl.Send(ctx, ring, s.own.data, to)
+	case gets:
+		err = ccl.Recv(ctx, ring, into.data, from)
 	}
-	if in[1] >= 0 {
+	if err != nil {
+		return err
+	}
+	if gets {
 		into.step, into.owner = s.own.step, owner
 	}
 	m.at(m.rank, s.own.step, "received")
@@ -157,13 +145,6 @@ func (m *Mirror) ended() (done bool, err error) {
 	}
 }
 
-// abort ends the exchange that is under way, here and on the other ranks, and their next one.
-func (m *Mirror) abort(cause error) {
-	if m.ring != nil {
-		m.ring.Abort(cause)
-	}
-}
-
 // detach leaves the ring, and returns when nothing uses the slots any more.
 func (m *Mirror) detach() {
 	if m.ring == nil {
@@ -172,7 +153,7 @@ func (m *Mirror) detach() {
 	// Where this rank's exchange is whole all ranks are at the end of theirs, which must not be cut off. One
 	// in a later exchange hears that this rank closes the ring.
 	if done, err := m.ended(); !done || err != nil {
-		m.abort(errRestore)
+		m.ring.Abort(errRestore)
 	}
 	if m.under != nil {
 		<-m.under.done

@@ -1,6 +1,9 @@
 package optim
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Group is parameters that have hyperparameters of their own, as PyTorch's param_groups: no weight decay for norms and biases,
 // or another learning rate for the embedding.
@@ -23,12 +26,12 @@ type Groups[H any] struct {
 // length. A parameter that no group has, and a group that has none, are errors. All ranks pass the same, since a shard of a
 // parameter may lie on several of them.
 func NewGroups[H any](units [][]int, groups ...Group[H]) (*Groups[H], error) {
-	g := &Groups[H]{groups: append([]Group[H](nil), groups...)}
+	g := &Groups[H]{groups: slices.Clone(groups)}
 	used := make([]bool, len(groups))
 	for i, params := range units {
 		g.of = append(g.of, make([]int, len(params)))
 		for j := range params {
-			k := g.find(i, j)
+			k := slices.IndexFunc(groups, func(x Group[H]) bool { return x.Has == nil || x.Has(i, j) })
 			if k < 0 {
 				return nil, fmt.Errorf("optim: parameter %d of unit %d is in no group; a last group without Has takes what is left", j, i)
 			}
@@ -46,15 +49,6 @@ func NewGroups[H any](units [][]int, groups ...Group[H]) (*Groups[H], error) {
 		}
 	}
 	return g, nil
-}
-
-func (g *Groups[H]) find(unit, param int) int {
-	for k := range g.groups {
-		if has := g.groups[k].Has; has == nil || has(unit, param) {
-			return k
-		}
-	}
-	return -1
 }
 
 // Of returns the hyperparameters of a parameter, and the zero value for one that there is not. It allocates nothing.

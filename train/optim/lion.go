@@ -1,6 +1,9 @@
 package optim
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Lion steps by the sign of an average (Chen et al. 2023, algorithm 2). Its state is half of AdamW's. The paper takes a
 // third to a tenth of AdamW's LR, and as many times its Decay.
@@ -17,12 +20,7 @@ type Lion struct {
 // ApplyLion changes nothing and returns an error. A direction that is exactly 0, or no number, leaves its parameter to the decay.
 func ApplyLion[T Float](h Lion, p, g, m []T) error {
 	n := len(p)
-	if h.Beta1 == 0 {
-		h.Beta1 = .9
-	}
-	if h.Beta2 == 0 {
-		h.Beta2 = .99
-	}
+	h.Beta1, h.Beta2 = cmp.Or(h.Beta1, .9), cmp.Or(h.Beta2, .99)
 	switch {
 	case !(h.Beta1 >= 0 && h.Beta1 <= 1 && h.Beta2 >= 0 && h.Beta2 <= 1):
 		return fmt.Errorf("optim: Lion with Beta1 %v, Beta2 %v: they are from 0 to 1", h.Beta1, h.Beta2)

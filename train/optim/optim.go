@@ -15,6 +15,7 @@
 package optim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -67,7 +68,7 @@ type Factors struct{ Beta1, Alpha1, Beta2, Alpha2, Rate, Root, Keep, Eps float64
 
 // Factors returns those of step number step, counted from 1.
 func (h AdamW) Factors(step int) (Factors, error) {
-	h = h.defaults()
+	h.Beta1, h.Beta2, h.Eps = cmp.Or(h.Beta1, .9), cmp.Or(h.Beta2, .999), cmp.Or(h.Eps, 1e-8)
 	switch {
 	case step < 1:
 		return Factors{}, fmt.Errorf("optim: step %d; steps are counted from 1", step)
@@ -82,20 +83,6 @@ func (h AdamW) Factors(step int) (Factors, error) {
 		Keep: 1 - float64(h.LR*h.Decay),
 		Eps:  h.Eps,
 	}, nil
-}
-
-// defaults is h with the values that stand for 0.
-func (h AdamW) defaults() AdamW {
-	if h.Beta1 == 0 {
-		h.Beta1 = .9
-	}
-	if h.Beta2 == 0 {
-		h.Beta2 = .999
-	}
-	if h.Eps == 0 {
-		h.Eps = 1e-8
-	}
-	return h
 }
 
 // SGD is stochastic gradient descent with momentum (Sutskever et al. 2013), as torch.optim.SGD with dampening 0.

@@ -35,11 +35,7 @@ func Constant(step, warm int, peak float64) float64 {
 
 // Linear falls along a line from peak to floor at step total, and stays there.
 func Linear(step, warm, total int, peak, floor float64) float64 {
-	if rate, is := warming(step, warm, peak); is && step < total {
-		return rate
-	}
-	x := falling(step, max(warm, 0), total)
-	return float64(peak*(1-x)) + float64(floor*x)
+	return WSD(step, warm, total, total, peak, floor)
 }
 
 // Cosine falls along half a cosine from peak to floor at step total (Loshchilov and Hutter 2017), and stays there.

@@ -13,34 +13,18 @@ import (
 )
 
 // idle is a stage that computes nothing.
-type idle struct{ in, out [2][2]ccl.Buf }
+type idle struct{ *counter }
 
-func newIdle() *idle {
-	s := &idle{}
-	for d := range 2 {
-		for k := range 2 {
-			s.in[d][k], s.out[d][k] = ccl.BufOf(make([]float32, 300)), ccl.BufOf(make([]float32, 300))
-		}
-	}
-	return s
-}
-
-func (s *idle) In(x pp.Step) ccl.Buf               { return s.in[way(x)][x.In] }
-func (s *idle) Out(x pp.Step) ccl.Buf              { return s.out[way(x)][x.Out] }
-func (s *idle) Run(context.Context, pp.Step) error { return nil }
+func (idle) Run(context.Context, pp.Step) error { return nil }
 
 // After the third step Run allocates nothing, on any rank: AllocsPerRun counts for the whole process.
 func TestRunAllocatesNothing(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		s      pp.Schedule
-		chunks int
-	}{{"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"the default", nil, 1}, {"two chunks", pp.Interleaved(2), 2}} {
+	for _, tc := range schedules {
 		for _, n := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s, %d stages", tc.name, n), func(t *testing.T) {
 				ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 					p := newPipeline(t, c, &pp.Options{Chunks: tc.chunks})
-					st, ctx := newIdle(), t.Context()
+					st, ctx := idle{newCounter(c, tc.chunks)}, t.Context()
 					step := func() {
 						if _, err := p.Run(ctx, tc.s, 2*n, st); err != nil {
 							t.Error(err)

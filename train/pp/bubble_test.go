@@ -19,11 +19,7 @@ import (
 // programs a message takes as long as a pass, so passes become longer until messages are short beside them.
 func TestMeasuredBubble(t *testing.T) {
 	const stages, micros, rounds = 4, 16, 5
-	for _, tc := range []struct {
-		name   string
-		s      pp.Schedule
-		chunks int
-	}{{"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"two chunks", pp.Interleaved(2), 2}, {"three chunks", pp.Interleaved(3), 3}} {
+	for _, tc := range schedules[1:] {
 		for name, opts := range map[string][]ccltest.Option{"goroutines": nil, "processes": {ccltest.Processes(stages)}} {
 			t.Run(tc.name+"/"+name, func(t *testing.T) {
 				formula := pp.Bubble(stages, micros, tc.chunks)

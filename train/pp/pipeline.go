@@ -1,6 +1,7 @@
 package pp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,10 +71,7 @@ func New(ctx context.Context, c *ccl.Comm, o *Options) (*Pipeline, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	p := &Pipeline{c: c, chunks: o.Chunks, proven: map[uint64]bool{}}
-	if p.chunks == 0 {
-		p.chunks = 1
-	}
+	p := &Pipeline{c: c, chunks: cmp.Or(o.Chunks, 1), proven: map[uint64]bool{}, untie: func() {}}
 	var bad error
 	switch {
 	case p.chunks < 0:
@@ -141,10 +139,7 @@ func (p *Pipeline) connect(ctx context.Context, direction int, stream func() ccl
 
 // Close closes the links; the Comm that New was given stays open. It is collective: a rank that closes ends a Run of others.
 func (p *Pipeline) Close() error {
-	if p.untie != nil {
-		p.untie()
-		p.untie = nil
-	}
+	p.untie()
 	var err error
 	for _, l := range p.links {
 		err = errors.Join(err, l.Close())
@@ -216,18 +211,11 @@ func (p *Pipeline) hasFailed() bool {
 	return p.c.Err() != nil || slices.ContainsFunc(p.links, func(l *ccl.Comm) bool { return l.Err() != nil })
 }
 
-// grace is how long a link that has failed waits for the Comm of all stages, which fails with it and knows why.
-const grace = time.Second
-
 // cause is why a message failed with err: the first failure of the Comm of all stages, where there is one. A link is failed by
 // its own rank, when that hears of a failure elsewhere.
 func (p *Pipeline) cause(err error) error {
-	if errors.Is(err, ccl.ErrAborted) && p.hasFailed() {
-		select {
-		case <-p.c.Done():
-			return p.c.Err()
-		case <-time.After(grace):
-		}
+	if errors.Is(err, ccl.ErrAborted) && p.hasFailed() && same.Fails(p.c) {
+		return p.c.Err()
 	}
 	return err
 }

@@ -80,11 +80,7 @@ func (s *counter) Run(_ context.Context, x pp.Step) error {
 
 // Every schedule moves every value, whatever the stages are.
 func TestRun(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		s      pp.Schedule
-		chunks int
-	}{{"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"the default", nil, 0}, {"two chunks", pp.Interleaved(2), 2}, {"three chunks", pp.Interleaved(3), 3}} {
+	for _, tc := range schedules {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, n := range []int{1, 2, 3, 4, 5} {
 				if n == 1 && tc.chunks > 1 {
@@ -104,7 +100,7 @@ func TestRun(t *testing.T) {
 func runs(t testing.TB, c *ccl.Comm, s pp.Schedule, chunks int) {
 	ctx, n := t.Context(), c.Size()
 	p := newPipeline(t, c, &pp.Options{Chunks: chunks})
-	st := newCounter(c, max(chunks, 1))
+	st := newCounter(c, chunks)
 	plan := s
 	if plan == nil {
 		plan = pp.OneFOneB
@@ -117,10 +113,10 @@ func runs(t testing.TB, c *ccl.Comm, s pp.Schedule, chunks int) {
 		stats, err := p.Run(ctx, s, micros, st)
 		require.NoError(t, err)
 		require.Equal(t, slices.Collect(plan(n, c.Rank(), micros)), st.ran)
-		held, err := pp.Check(plan, n, micros, max(chunks, 1))
+		held, err := pp.Check(plan, n, micros, chunks)
 		require.NoError(t, err)
 		require.Equal(t, held[c.Rank()], stats.Held)
-		sends := 2 * micros * max(chunks, 1)
+		sends := 2 * micros * chunks
 		if c.Rank() == 0 { // keeps the gradients of the input
 			sends -= micros
 		}
@@ -137,11 +133,7 @@ func runs(t testing.TB, c *ccl.Comm, s pp.Schedule, chunks int) {
 
 // Forward passes alone go through every pipeline, before, between and after whole steps, and hold nothing.
 func TestForward(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		s      pp.Schedule
-		chunks int
-	}{{"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"the default", nil, 1}, {"two chunks", pp.Interleaved(2), 2}} {
+	for _, tc := range schedules {
 		for _, n := range []int{1, 2, 3, 4} {
 			if n == 1 && tc.chunks > 1 {
 				continue
@@ -310,33 +302,4 @@ func TestBuffersDiffer(t *testing.T) {
 			require.Regexp(t, "differs|disagree", err.Error())
 		}
 	}, ccltest.With(ccl.Options{Log: slog.New(slog.DiscardHandler)}))
-}
-
-// The measured bubble of 4 stages that take a millisecond, of 16 micro batches, beside the formula's.
-func BenchmarkBubble(b *testing.B) {
-	for _, tc := range []struct {
-		name   string
-		s      pp.Schedule
-		chunks int
-	}{{"1F1B", pp.OneFOneB, 1}, {"chunks=2", pp.Interleaved(2), 2}, {"chunks=3", pp.Interleaved(3), 3}} {
-		b.Run(tc.name, func(b *testing.B) {
-			ccltest.Run(b, 4, func(t testing.TB, c *ccl.Comm) {
-				p := newPipeline(t, c, &pp.Options{Chunks: tc.chunks})
-				st := newCounter(c, tc.chunks)
-				st.fail = func(pp.Step) error { time.Sleep(time.Millisecond); return nil }
-				idle := 0.
-				for range b.N {
-					stats, err := p.Run(t.Context(), tc.s, 16, st)
-					require.NoError(t, err)
-					idle += stats.Bubble()
-				}
-				if c.Rank() == 0 {
-					b.ReportMetric(idle/float64(b.N), "bubble")
-					b.ReportMetric(pp.Bubble(4, 16, tc.chunks), "formula")
-				}
-				require.NoError(t, ccl.Barrier(t.Context(), c))
-				require.NoError(t, p.Close())
-			})
-		})
-	}
 }

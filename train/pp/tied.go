@@ -83,8 +83,5 @@ func SumEnds[T ccl.Number](ctx context.Context, e *Ends, g []T) error {
 // Close closes the Comm of the ends. It is not collective.
 func (e *Ends) Close() error {
 	e.untie()
-	if e.c == nil {
-		return nil
-	}
 	return e.c.Close()
 }

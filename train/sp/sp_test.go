@@ -3,7 +3,6 @@ package sp_test
 import (
 	"errors"
 	"math"
-	"math/rand"
 	"slices"
 	"testing"
 
@@ -17,56 +16,6 @@ import (
 const seq, dim = 48, 8 // one head; 48 divides by 2*4 and 2*3
 
 var invRoot = 1 / math.Sqrt(dim)
-
-// problem is queries, keys and values side by side, and the gradient of the result; positions say which token a row is.
-type problem struct{ q, kv, dout []float32 }
-
-func newProblem() problem {
-	r := rand.New(rand.NewSource(1))
-	f := func(n int) []float32 {
-		x := make([]float32, n)
-		for i := range x {
-			x[i] = r.Float32() - .5
-		}
-		return x
-	}
-	return problem{f(seq * dim), f(seq * 2 * dim), f(seq * dim)}
-}
-
-// full is causal attention of the whole sequence and its gradients in float64.
-func (p problem) full() (out, dq, dkv []float64) {
-	out, dq, dkv = make([]float64, seq*dim), make([]float64, seq*dim), make([]float64, seq*2*dim)
-	for i := range seq {
-		w, sum := make([]float64, i+1), 0.
-		for j := range w {
-			w[j] = math.Exp(dot(p.q[i*dim:], p.kv[j*2*dim:]))
-			sum += w[j]
-		}
-		for j := range w {
-			w[j] /= sum
-			for d := range dim {
-				out[i*dim+d] += w[j] * float64(p.kv[(j*2+1)*dim+d])
-			}
-		}
-		delta := 0.
-		for d := range dim {
-			delta += out[i*dim+d] * float64(p.dout[i*dim+d])
-		}
-		for j := range w {
-			dw := 0.
-			for d := range dim {
-				dw += float64(p.dout[i*dim+d]) * float64(p.kv[(j*2+1)*dim+d])
-				dkv[(j*2+1)*dim+d] += w[j] * float64(p.dout[i*dim+d])
-			}
-			ds := w[j] * (dw - delta) * invRoot
-			for d := range dim {
-				dq[i*dim+d] += ds * float64(p.kv[j*2*dim+d])
-				dkv[j*2*dim+d] += ds * float64(p.q[i*dim+d])
-			}
-		}
-	}
-	return
-}
 
 func dot(q, k []float32) float64 {
 	s := 0.
@@ -90,6 +39,43 @@ func scores(q, kv []float32, pos, of []int) []float32 {
 	return s
 }
 
+// weigh adds a block of keys and values to the result of queries, of whose scores it makes weights.
+func weigh(soft *sp.Softmax, out, s, kv []float32) {
+	rows, keys := len(out)/dim, len(kv)/(2*dim)
+	soft.Add(s, keys, out, dim)
+	for i := range rows {
+		for j := range keys {
+			for d := range dim {
+				out[i*dim+d] += s[i*keys+j] * kv[(j*2+1)*dim+d]
+			}
+		}
+	}
+}
+
+// unweigh adds what a block has to the gradients of queries and of its keys and values.
+func unweigh(soft *sp.Softmax, s, q, kv, out, dout, dq, dkv []float32) {
+	rows, keys := len(out)/dim, len(kv)/(2*dim)
+	soft.Weights(s, keys)
+	for i := range rows {
+		delta := float32(0)
+		for d := range dim {
+			delta += out[i*dim+d] * dout[i*dim+d]
+		}
+		for j := range keys {
+			w, dw := s[i*keys+j], float32(0)
+			for d := range dim {
+				dw += dout[i*dim+d] * kv[(j*2+1)*dim+d]
+				dkv[(j*2+1)*dim+d] += w * dout[i*dim+d]
+			}
+			ds := w * (dw - delta) * float32(invRoot)
+			for d := range dim {
+				dq[i*dim+d] += ds * kv[j*2*dim+d]
+				dkv[j*2*dim+d] += ds * q[i*dim+d]
+			}
+		}
+	}
+}
+
 // take is rows of a part of the sequence.
 func take[T any](x []T, width int, pos []int) (out []T) {
 	for _, i := range pos {
@@ -107,7 +93,7 @@ func near(t testing.TB, want []float64, got []float32, what string) {
 
 // Ring attention over zigzag and over contiguous parts has the values and gradients of full causal attention.
 func TestRing(t *testing.T) {
-	p := newProblem()
+	p := newLayer(seq, 1, 1)
 	out, dq, dkv := p.full()
 	for _, opts := range [][]ccltest.Option{nil, {ccltest.Processes(2)}, {ccltest.Hosts(2)}} {
 		for _, n := range []int{1, 2, 3, 4} {
@@ -138,15 +124,7 @@ func TestRing(t *testing.T) {
 					turns := 0
 					for r.Next(t.Context()) {
 						of := parts[r.From()]
-						s := scores(q, r.Block(), pos, of)
-						soft.Add(s, len(of), o, dim)
-						for i := range rows {
-							for j := range of {
-								for d := range dim {
-									o[i*dim+d] += s[i*len(of)+j] * r.Block()[(j*2+1)*dim+d]
-								}
-							}
-						}
+						weigh(soft, o, scores(q, r.Block(), pos, of), r.Block())
 						turns++
 					}
 					require.NoError(t, r.Err())
@@ -159,30 +137,11 @@ func TestRing(t *testing.T) {
 					b := sp.NewGradRing(c, kv, myDKV)
 					for b.Next(t.Context()) {
 						of := parts[b.From()]
-						s := scores(q, b.Block(), pos, of)
-						soft.Weights(s, len(of))
 						if !zigzag && of[0] > pos[rows-1] {
 							continue // all is masked: nothing to add
 						}
 						g := make([]float32, len(b.Block()))
-						for i := range rows {
-							delta := float32(0)
-							for d := range dim {
-								delta += o[i*dim+d] * dout[i*dim+d]
-							}
-							for j := range of {
-								w, dw := s[i*len(of)+j], float32(0)
-								for d := range dim {
-									dw += dout[i*dim+d] * b.Block()[(j*2+1)*dim+d]
-									g[(j*2+1)*dim+d] += w * dout[i*dim+d]
-								}
-								ds := w * (dw - delta) * float32(invRoot)
-								for d := range dim {
-									myDQ[i*dim+d] += ds * b.Block()[j*2*dim+d]
-									g[j*2*dim+d] += ds * q[i*dim+d]
-								}
-							}
-						}
+						unweigh(soft, scores(q, b.Block(), pos, of), q, b.Block(), o, dout, myDQ, g)
 						b.Add(t.Context(), g)
 					}
 					require.NoError(t, b.Home(t.Context()))

@@ -213,15 +213,7 @@ func (u *unified) forward() (out, kv, q []float32) {
 		of := span(u.block(r.From()))
 		for h := range heads {
 			keys := oneHead(r.Block(), kvHeads, h*kvHeads/heads, 2*dim)
-			s := scores(oneHead(q, heads, h, dim), keys, pos, of)
-			u.soft[h].Add(s, len(of), u.outs[h], dim)
-			for i := range pos {
-				for j := range of {
-					for d := range dim {
-						u.outs[h][i*dim+d] += s[i*len(of)+j] * keys[(j*2+1)*dim+d]
-					}
-				}
-			}
+			weigh(u.soft[h], u.outs[h], scores(oneHead(q, heads, h, dim), keys, pos, of), keys)
 		}
 	}
 	require.NoError(u.t, r.Err())
@@ -249,27 +241,8 @@ func (u *unified) backward(q, kv []float32) (dq, dkv []float32) {
 		for h := range heads {
 			at := h * kvHeads / heads
 			keys, qs, do := oneHead(r.Block(), kvHeads, at, 2*dim), oneHead(q, heads, h, dim), oneHead(dout, heads, h, dim)
-			s := scores(qs, keys, pos, of)
-			u.soft[h].Weights(s, len(of))
 			dqs, dkeys := make([]float32, len(qs)), make([]float32, len(keys))
-			for i := range pos {
-				delta := float32(0)
-				for d := range dim {
-					delta += u.outs[h][i*dim+d] * do[i*dim+d]
-				}
-				for j := range of {
-					w, dw := s[i*len(of)+j], float32(0)
-					for d := range dim {
-						dw += do[i*dim+d] * keys[(j*2+1)*dim+d]
-						dkeys[(j*2+1)*dim+d] += w * do[i*dim+d]
-					}
-					ds := w * (dw - delta) * float32(invRoot)
-					for d := range dim {
-						dqs[i*dim+d] += ds * keys[j*2*dim+d]
-						dkeys[j*2*dim+d] += ds * qs[i*dim+d]
-					}
-				}
-			}
+			unweigh(u.soft[h], scores(qs, keys, pos, of), qs, keys, u.outs[h], do, dqs, dkeys)
 			addHead(allDQ, heads, h, dim, dqs)
 			addHead(g, kvHeads, at, 2*dim, dkeys)
 		}

@@ -2,6 +2,7 @@ package tp
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -166,9 +167,7 @@ func (o *LossOptions) hash(targets []int32) float64 {
 	h := fnv.New32a()
 	var b [8]byte
 	add := func(x uint64) {
-		for i := range b {
-			b[i] = byte(x >> (8 * i))
-		}
+		binary.LittleEndian.PutUint64(b[:], x)
 		h.Write(b[:])
 	}
 	for i, t := range targets {

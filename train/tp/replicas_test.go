@@ -3,7 +3,6 @@ package tp_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,64 +107,6 @@ func transposed(w []float64, rows, cols int) []float64 {
 	return out
 }
 
-// Where matrices are replicated each rank's boxes are what it has, and all of the whole is in as many boxes as there are replicas.
-func TestReplicatedBoxes(t *testing.T) {
-	for _, l := range []tp.Layout{
-		{Rows: 48, Cols: 3, Parts: []int{32, 8, 8}, Unit: 4, ByRows: true, Replicate: true},
-		{Rows: 16, Cols: 1, Blocks: 2, Unit: 4, ByRows: true, Replicate: true},
-		{Rows: 4, Cols: 2, Unit: 4, ByRows: true, Replicate: true},
-	} {
-		for _, n := range []int{1, 2, 4, 8} {
-			require.NoError(t, l.Check(n))
-			w, seen := make([]int, l.Rows*l.Cols), make([]int, l.Rows*l.Cols)
-			for i := range w {
-				w[i] = i
-			}
-			for r := range n {
-				p := shard(t, l, w, r, n)
-				require.Len(t, p, l.Share(n)*l.Cols)
-				boxes, err := l.Boxes(r, n)
-				require.NoError(t, err)
-				covered := 0
-				for _, b := range boxes {
-					require.Equal(t, box(w, []int{l.Rows, l.Cols}, b.Offset, b.Size), p[b.Lo:b.Hi])
-					for _, i := range p[b.Lo:b.Hi] {
-						seen[i]++
-					}
-					covered += b.Hi - b.Lo
-				}
-				require.Equal(t, len(p), covered)
-				if l.Parts == nil {
-					shape, offset, extent, err := l.Box(r, n)
-					require.NoError(t, err)
-					require.Equal(t, box(w, shape, offset, extent), p)
-				}
-			}
-			for i, k := range seen {
-				want := l.Replicas(n)
-				if l.Parts != nil && i < 32*3 { // queries
-					want = 1
-				}
-				require.Equal(t, want, k, "element %d on %d ranks", i, n)
-			}
-		}
-	}
-}
-
-func TestReplicatesNot(t *testing.T) {
-	for text, l := range map[string]tp.Layout{
-		"tp: a matrix cannot be both padded and replicated":                                                                                   {Rows: 2, Cols: 8, Unit: 4, Pad: true, Replicate: true},
-		"tp: the 12 columns of part 1, in units of 4, do not divide among 8 ranks":                                                            {Rows: 2, Cols: 56, Parts: []int{32, 12, 12}, Unit: 4, Replicate: true},
-		"tp: the 6 columns of part 1, in units of 4, do not divide among 8 ranks":                                                             {Rows: 2, Cols: 38, Parts: []int{32, 6}, Unit: 4, Replicate: true},
-		"tp: 12 columns in units of 4 do not divide among 8 ranks":                                                                            {Rows: 2, Cols: 12, Unit: 4, Replicate: true},
-		"tp: parts of [32 8 4] columns, in units of 4, of which some would be on 4 ranks each and others on 8; give each a Layout of its own": {Rows: 2, Cols: 44, Parts: []int{32, 8, 4}, Unit: 4, Replicate: true},
-	} {
-		require.EqualError(t, l.Check(8), text)
-		require.Zero(t, l.Replicas(8))
-		require.Zero(t, l.Share(8))
-	}
-}
-
 // What is wrong with a call on one rank is told on all, whatever Comm they wait in, and nobody waits.
 func TestSumReplicasRefuses(t *testing.T) {
 	l := tp.Layout{Rows: 1, Cols: 2, Unit: 1, Replicate: true}
@@ -209,14 +150,7 @@ func TestSumReplicasAllocatesNothing(t *testing.T) {
 	ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
 		g, same := &tp.Group{Comm: c}, sharing(t, c, l)
 		d, ctx := make([]float32, 4*l.Share(4)), t.Context()
-		sum := func() {
-			require.NoError(t, tp.SumReplicas(ctx, g, same, l, d))
-		}
-		got := math.Inf(1)
-		for range 3 { // the least: others of the process may have had something to do
-			got = min(got, testing.AllocsPerRun(20, sum))
-		}
-		require.Zero(t, got)
+		require.Zero(t, ccltest.Allocs(t, c, 20, func() { require.NoError(t, tp.SumReplicas(ctx, g, same, l, d)) }))
 	}, ccltest.Processes(4))
 }
 

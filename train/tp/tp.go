@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -69,11 +68,6 @@ func (g *Group) count(t time.Time, bytes int) {
 	g.stats.Time += time.Since(t)
 }
 
-func size[T any](n int) int {
-	var z T
-	return n * int(unsafe.Sizeof(z))
-}
-
 // usable says what keeps g from being used in a call of that name.
 func (g *Group) usable(what string) error {
 	if g == nil || g.Comm == nil {
@@ -117,7 +111,7 @@ func gather[T Float](ctx context.Context, g *Group, what string, full, part []T)
 	if err := g.fit(what, len(full), len(part)); err != nil {
 		return nil, err
 	}
-	defer g.count(time.Now(), size[T](len(full)))
+	defer g.count(time.Now(), len(full)*ccl.TypeOf[T]().Size())
 	if err := ccl.AllGather(ctx, g.Comm, full, part); err != nil {
 		return nil, g.failed(what, err)
 	}
@@ -132,13 +126,13 @@ func sum[T Float](ctx context.Context, g *Group, what string, part, full []T) ([
 	out := full
 	var err error
 	if !g.Sequence {
-		defer g.count(time.Now(), size[T](len(full)))
+		defer g.count(time.Now(), len(full)*ccl.TypeOf[T]().Size())
 		err = ccl.AllReduce(ctx, g.Comm, full, full, ccl.Sum)
 	} else {
 		if err := g.fit(what, len(full), len(part)); err != nil {
 			return nil, err
 		}
-		defer g.count(time.Now(), size[T](len(full)))
+		defer g.count(time.Now(), len(full)*ccl.TypeOf[T]().Size())
 		out, err = part, ccl.ReduceScatter(ctx, g.Comm, part, full, ccl.Sum)
 	}
 	if err != nil {
@@ -181,7 +175,7 @@ func SumGrads[T Float](ctx context.Context, g *Group, grads ...[]T) error {
 	for _, x := range grads {
 		n += len(x)
 	}
-	defer g.count(time.Now(), size[T](n))
+	defer g.count(time.Now(), n*ccl.TypeOf[T]().Size())
 	err := g.Comm.On(nil).Group(func(q ccl.Queue) error {
 		for _, x := range grads {
 			q.AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Sum)

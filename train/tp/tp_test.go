@@ -158,30 +158,6 @@ func TestPair(t *testing.T) {
 	}
 }
 
-func TestLayout(t *testing.T) {
-	for _, l := range []tp.Layout{{Rows: 5, Cols: 24}, {Rows: 24, Cols: 5, ByRows: true}, {Rows: 5, Cols: 36, Blocks: 3}, {Rows: 36, Cols: 5, Blocks: 3, ByRows: true}, {Rows: 0, Cols: 12}} {
-		for _, n := range []int{1, 2, 3, 4, 6} {
-			w := make([]int, l.Rows*l.Cols)
-			for i := range w {
-				w[i] = i
-			}
-			var parts [][]int
-			for r := range n {
-				p := shard(t, l, w, r, n)
-				parts = append(parts, p)
-				shape, off, ext, err := l.Box(r, n)
-				require.NoError(t, err)
-				require.Equal(t, p, box(w, shape, off, ext))
-			}
-			back, err := tp.Unshard(l, parts)
-			require.NoError(t, err)
-			require.Equal(t, w, back)
-		}
-	}
-	p := shard(t, tp.Layout{Rows: 1, Cols: 6, Blocks: 3}, []int{10, 11, 20, 21, 30, 31}, 1, 2)
-	require.Equal(t, []int{11, 21, 31}, p)
-}
-
 // box is the elements of a box, row-major.
 func box(w, shape, off, ext []int) []int {
 	out := make([]int, 0, len(w))

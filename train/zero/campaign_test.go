@@ -142,21 +142,16 @@ func campaign(t testing.TB, c *ccl.Comm, units [][]int, want *replica, norms []f
 	ctx := t.Context()
 	m := newModel[float64, float64](t, c, units, o)
 	first, root := newReplica(units), c.Size()-1
-	avg, sq := make([][]float64, len(units)), make([][]float64, len(units))
+	avg, sq := shards(m, len(units)), shards(m, len(units))
 	for i := range units {
-		avg[i], sq[i] = make([]float64, len(m.Shard(i))), make([]float64, len(m.Shard(i)))
 		require.NoError(t, m.Load(ctx, i, first.p[i], root))
 	}
 	r := rand.New(rand.NewPCG(9, uint64(len(units)))) // alike on all ranks
-	params := func(i int) [][]float64 {
-		w := paramsOf(t, m, i)
-		return w
-	}
 	adam := 0
 	for step := 1; step <= campaignSteps; step++ {
 		if r.IntN(2) == 0 { // an evaluation, of all units or of some
 			for i := range 1 + r.IntN(len(units)) {
-				params(i)
+				paramsOf(t, m, i)
 				m.Release(i)
 			}
 		}
@@ -165,7 +160,7 @@ func campaign(t testing.TB, c *ccl.Comm, units [][]int, want *replica, norms []f
 		late := r.IntN(3) == 0 // each unit is released a turn later
 		for k := range micros {
 			for i := range units {
-				params(i)
+				paramsOf(t, m, i)
 				if late && i > 0 {
 					m.Release(i - 1)
 				} else if !late {
@@ -176,7 +171,7 @@ func campaign(t testing.TB, c *ccl.Comm, units [][]int, want *replica, norms []f
 				m.Release(len(units) - 1)
 			}
 			for i := len(units) - 1; i >= 0; i-- {
-				w := params(i)
+				w := paramsOf(t, m, i)
 				g := gradsOf(t, m, i)
 				for j := range w {
 					addGrads(g[j], w[j], sampleOf(step, k, c.Rank()))
@@ -202,7 +197,7 @@ func campaign(t testing.TB, c *ccl.Comm, units [][]int, want *replica, norms []f
 		require.InEpsilon(t, norms[step-1], m.Norm(), 1e-9)
 	}
 	for i := range units {
-		w := params(i)
+		w := paramsOf(t, m, i)
 		for j := range w {
 			require.InDeltaSlice(t, want.p[i][j], w[j], 1e-9, "unit %d, parameter %d", i, j)
 		}

@@ -13,10 +13,8 @@ import (
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/cuda"
 	"github.com/goccl/goccl/internal/gpu/gputest"
-	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/device"
 	"github.com/goccl/goccl/train/internal/vec"
-	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 )
 
@@ -51,14 +49,7 @@ func onDevice[P zero.Float](t testing.TB, c *ccl.Comm, o zero.Options) (masters 
 		at = nil
 	}
 	for i, lens := range units {
-		var full [][]float32
-		for _, n := range lens {
-			full = append(full, make([]float32, n))
-			for k := range n {
-				full[len(full)-1][k] = float32(k % 9)
-			}
-		}
-		require.NoError(t, m.Load(ctx, i, full, c.Size()-1))
+		require.NoError(t, m.Load(ctx, i, whole(lens, func(k int) float32 { return float32(k % 9) }), c.Size()-1))
 	}
 	for range 3 {
 		for micro := range 2 {
@@ -135,15 +126,21 @@ func copyOut[T zero.Float](m zero.Memory, dst []T, src ccl.Buf) error {
 	return nil
 }
 
+// streamOf is a stream on the device of a rank.
+func streamOf(t testing.TB, c *ccl.Comm) (cuda.Device, *cuda.Stream) {
+	d, err := cuda.Local(c.Place().Local, c.Place().Locals)
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return d, s
+}
+
 // On a device, whose memory faults where host code touches it, all stages do what they do on the host.
 func TestDeviceMemory(t *testing.T) {
 	gputest.Fake(t, "one device does not do for two ranks")
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		d, err := cuda.Local(c.Place().Local, c.Place().Locals)
-		require.NoError(t, err)
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		defer s.Close()
+		d, s := streamOf(t, c)
 		for stage := range 4 {
 			for _, clip := range []float64{0, 4} {
 				o := zero.Options{Stage: stage, Micro: 2, Clip: clip}
@@ -166,100 +163,5 @@ func TestDeviceMemory(t *testing.T) {
 				require.Equal(t, free, left, "Close has not freed it")
 			}
 		}
-	}, ccltest.With(ccl.Options{Backend: "nccl"}))
-}
-
-// A model on devices is saved with the moments of its optimizer, and goes on on the host, in another stage.
-func TestDeviceTensors(t *testing.T) {
-	gputest.Fake(t, "one device does not do for two ranks")
-	dir := t.TempDir()
-	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		ctx := t.Context()
-		d, err := cuda.Local(c.Place().Local, c.Place().Locals)
-		require.NoError(t, err)
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		defer s.Close()
-		mem, err := device.New(d, s)
-		require.NoError(t, err)
-		defer mem.Close()
-		units := [][]int{{5, 40}, {33}, {100}}
-		start := func(stage int, mem zero.Memory) *zero.Model[ccl.BFloat16, float32] {
-			m := newModel[ccl.BFloat16, float32](t, c, units, &zero.Options{Stage: stage, Memory: mem})
-			return m
-		}
-		h := optim.AdamW{LR: .01, Decay: .1}
-		// gradient is that of element k of parameter j of unit i, in a step.
-		gradient := func(step, i, j, k int) float32 { return float32((step+1)*(k%7-3)+i-j) / 8 }
-
-		a := start(1, mem)
-		for i, lens := range units {
-			var full [][]float32
-			for j, n := range lens {
-				full = append(full, make([]float32, n))
-				for k := range n {
-					full[j][k] = float32(k%9) / 3
-				}
-			}
-			require.NoError(t, a.Load(ctx, i, full, 0))
-		}
-		states := []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}
-		for i := range units {
-			for k := range states {
-				b, err := mem.Alloc(ccl.TypeFloat32, a.ShardBuf(i).Len())
-				require.NoError(t, err)
-				states[k].Bufs = append(states[k].Bufs, b)
-			}
-		}
-		train := func(m *zero.Model[ccl.BFloat16, float32], on zero.Memory, step int, u func(p zero.Piece, w, g ccl.Buf) error) {
-			for i := len(units) - 1; i >= 0; i-- {
-				bufs, err := m.GradBufs(ctx, i)
-				require.NoError(t, err)
-				for j, b := range bufs {
-					x := make([]ccl.BFloat16, b.Len())
-					for k := range x {
-						x[k] = ccl.ToBFloat16(gradient(step, i, j, k))
-					}
-					require.NoError(t, addTo(on, b, ccl.BufOf(x)))
-				}
-				require.NoError(t, m.Reduce(i))
-			}
-			require.NoError(t, m.StepBufs(ctx, u))
-		}
-		onDevice := func(step int) {
-			train(a, mem, step, func(p zero.Piece, w, g ccl.Buf) error {
-				lo, hi := p.At, p.At+w.Len()
-				return mem.AdamW(h, step+1, w, g, states[0].Bufs[p.Unit].From(lo, hi), states[1].Bufs[p.Unit].From(lo, hi))
-			})
-		}
-		onDevice(0)
-		list, err := a.Tensors(nil, states...)
-		require.NoError(t, err)
-		require.NoError(t, ckpt.Save(ctx, c, dir+"/step", nil, list))
-		onDevice(1)
-
-		b := start(2, nil)
-		host := []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}
-		for i := range units {
-			for k := range host {
-				host[k].Of = append(host[k].Of, make([]float32, b.ShardBuf(i).Len()))
-			}
-		}
-		list, err = b.Tensors(nil, host...)
-		require.NoError(t, err)
-		require.NoError(t, ckpt.Load(ctx, c, dir+"/step", nil, list))
-		require.NoError(t, b.Loaded(ctx))
-		train(b, nil, 1, func(p zero.Piece, w, g ccl.Buf) error {
-			ws, _ := ccl.SliceOf[float32](w)
-			gs, _ := ccl.SliceOf[float32](g)
-			return optim.Apply(h, 2, ws, gs, host[0].Of[p.Unit][p.At:p.At+len(ws)], host[1].Of[p.Unit][p.At:p.At+len(ws)])
-		})
-		for i := range units {
-			got := make([]float32, a.ShardBuf(i).Len())
-			require.NoError(t, copyOut(&counting{Memory: mem}, got, a.ShardBuf(i)))
-			require.Equal(t, b.Shard(i), got, "unit %d", i)
-		}
-		require.NoError(t, a.Close())
-		require.NoError(t, b.Close())
 	}, ccltest.With(ccl.Options{Backend: "nccl"}))
 }

@@ -57,14 +57,13 @@ var loraUnits = [][]int{{960}, {40, 3}, {}, {500, 7}, {64}}
 func loraFrozen(unit int) bool { return unit == 0 || unit == 3 }
 
 // loraStep is one step of a model whose gradients depend on the frozen units, too.
-func loraStep[P, M zero.Float](t testing.TB, m *zero.Model[P, M], rank, micros int, update zero.Update[M], value func(P) float64, of func(float64) P) {
-	ctx := t.Context()
+func loraStep(t testing.TB, m *zero.Model[float64, float64], rank, micros int, update zero.Update[float64]) {
 	for micro := range micros {
 		frozen := 0.
 		for i := range loraUnits {
 			w := paramsOf(t, m, i)
 			if m.Frozen(i) {
-				frozen += value(w[0][5])
+				frozen += w[0][5]
 			}
 			m.Release(i)
 		}
@@ -74,7 +73,7 @@ func loraStep[P, M zero.Float](t testing.TB, m *zero.Model[P, M], rank, micros i
 				g := gradsOf(t, m, i)
 				for j := range g {
 					for k := range g[j] {
-						g[j][k] = of(value(g[j][k]) + value(w[j][k])*frozen + float64(rank+micro))
+						g[j][k] += w[j][k]*frozen + float64(rank+micro)
 					}
 				}
 				require.NoError(t, m.Reduce(i))
@@ -82,10 +81,8 @@ func loraStep[P, M zero.Float](t testing.TB, m *zero.Model[P, M], rank, micros i
 			m.Release(i)
 		}
 	}
-	require.NoError(t, m.Step(ctx, update))
+	require.NoError(t, m.Step(t.Context(), update))
 }
-
-func same64(x float64) float64 { return x }
 
 // Frozen units stay as they are and cost nothing but themselves: no memory for gradients, no bytes on the wire. The others
 // have the numbers of a plain loop, and one result at all stages.
@@ -150,7 +147,7 @@ func TestFrozen(t *testing.T) {
 						return nil
 					}
 					for range steps {
-						loraStep(t, m, c.Rank(), micros, update, same64, same64)
+						loraStep(t, m, c.Rank(), micros, update)
 					}
 					for i, lens := range loraUnits {
 						w := paramsOf(t, m, i)
@@ -183,7 +180,7 @@ func TestFrozen(t *testing.T) {
 						require.Equal(t, gathered, m.Stats().Gathered)
 					}
 
-					require.Zero(t, ccltest.Allocs(t, c, 3, func() { loraStep(t, m, c.Rank(), micros, update, same64, same64) }))
+					require.Zero(t, ccltest.Allocs(t, c, 3, func() { loraStep(t, m, c.Rank(), micros, update) }))
 					require.NoError(t, m.Close())
 				})
 			})
@@ -199,22 +196,11 @@ func TestFrozenTensors(t *testing.T) {
 			ctx := t.Context()
 			m := newModel[ccl.BFloat16, float32](t, c, loraUnits, &zero.Options{Stage: at[1], Frozen: loraFrozen})
 			defer m.Close()
-			momenta := zero.State[float32]{Prefix: "m.", Of: make([][]float32, len(loraUnits))}
-			for i := range loraUnits {
-				if !m.Frozen(i) {
-					momenta.Of[i] = make([]float32, len(m.Shard(i)))
-				}
-			}
+			momenta := zero.State[float32]{Prefix: "m.", Of: shards(m, len(loraUnits))}
+			momenta.Of[3] = nil // of a frozen unit
 			if step == 0 {
 				for i, lens := range loraUnits {
-					var full [][]float32
-					for _, k := range lens {
-						full = append(full, make([]float32, k))
-						for e := range k {
-							full[len(full)-1][e] = float32(e%200) + float32(i)
-						}
-					}
-					require.NoError(t, m.Load(ctx, i, full, 0))
+					require.NoError(t, m.Load(ctx, i, whole(lens, func(e int) float32 { return float32(e%200) + float32(i) }), 0))
 				}
 			}
 			ts, err := m.Tensors(nil, momenta)
@@ -264,10 +250,7 @@ func TestAllFrozen(t *testing.T) {
 			m := newModel[ccl.BFloat16, float32](t, c, [][]int{{640}, {64}}, &zero.Options{Stage: stage, Micro: 2, ReduceMaster: true, Frozen: func(int) bool { return true }})
 			b := m.Bytes()
 			require.Zero(t, b.Grads+b.Master)
-			for i := range 2 {
-				paramsOf(t, m, i)
-				m.Release(i)
-			}
+			forward(t, m, 2)
 			require.NoError(t, m.Step(t.Context(), noUpdate))
 			require.NoError(t, m.Close())
 		})

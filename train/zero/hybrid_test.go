@@ -31,14 +31,7 @@ func TestReplicas(t *testing.T) {
 				for stage := range 4 {
 					o := zero.Options{Stage: stage, Clip: .05, Replicas: m.Comm("replica"), Poison: true}
 					tr := newTrainer(t, m.Comm("shard"), o)
-					for step := range steps {
-						loss, err := tr.one(t.Context(), c.Rank())
-						require.NoError(t, err)
-						l := []float64{loss / float64(c.Size())}
-						require.NoError(t, ccl.AllReduce(t.Context(), c, l, l, ccl.Sum))
-						require.InDelta(t, losses[step], l[0], 1e-5, "step %d", step)
-						requireSame(t, c, flat(tr.params(t)))
-					}
+					tr.all(t, c, losses, 1e-5)
 					w := flat(tr.params(t))
 					if stage == 0 {
 						first = w
@@ -81,15 +74,13 @@ func TestNormOver(t *testing.T) {
 			z, err := zero.New[float32, float32](ctx, m.Comm("dp"), [][]int{{20 + tp}, {3, 5}}, &zero.Options{Stage: stage, Clip: 1,
 				NormOver: m.Comm("tp"), NormOf: func(unit, param int) bool { return unit == 0 || param == 1 || tp == 0 }})
 			require.NoError(t, err)
-			for i := 1; i >= 0; i-- {
-				g := gradsOf(t, z, i)
+			backward(t, z, 2, func(_ int, g [][]float32) {
 				for j := range g {
 					for k := range g[j] {
 						g[j][k] = float32(2 * m.Coord("dp")) // 1 on average
 					}
 				}
-				require.NoError(t, z.Reduce(i))
-			}
+			})
 			norm := math.Sqrt(20 + 21 + 3 + 5 + 5)
 			require.NoError(t, z.Step(ctx, func(_ zero.Piece, _, g []float32) error {
 				for _, x := range g {

@@ -204,35 +204,32 @@ func (h *hostMemory) Stream() ccl.Stream { return h.stream }
 func (h *hostMemory) Fence() error { return nil }
 
 func (h *hostMemory) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
-	switch t {
-	case ccl.TypeFloat64:
-		return make1[float64](h, n)
-	case ccl.TypeFloat32:
-		return make1[float32](h, n)
-	case ccl.TypeFloat16:
-		return make1[ccl.Float16](h, n)
-	}
-	return make1[ccl.BFloat16](h, n)
-}
-
-func make1[T Float](h *hostMemory, n int) (ccl.Buf, error) {
-	s, err := ccl.MakeSlice[T](h.ctx, h.c, n)
-	return ccl.BufOf(s), err
+	return hostSlices[t].make(h, n)
 }
 
 func (h *hostMemory) Free(b ccl.Buf) error {
-	free1[float64](b)
-	free1[float32](b)
-	free1[ccl.BFloat16](b)
-	free1[ccl.Float16](b)
+	hostSlices[b.Type()].free(b)
 	return nil
 }
 
-func free1[T Float](b ccl.Buf) {
-	if s, ok := ccl.SliceOf[T](b); ok {
-		ccl.FreeSlice(s)
+// slice makes and frees memory of one type of elements.
+type slice struct {
+	make func(h *hostMemory, n int) (ccl.Buf, error)
+	free func(b ccl.Buf)
+}
+
+func sliceOf[T Float]() slice {
+	return slice{
+		func(h *hostMemory, n int) (ccl.Buf, error) {
+			s, err := ccl.MakeSlice[T](h.ctx, h.c, n)
+			return ccl.BufOf(s), err
+		},
+		func(b ccl.Buf) { s, _ := ccl.SliceOf[T](b); ccl.FreeSlice(s) },
 	}
 }
+
+var hostSlices = map[ccl.Type]slice{ccl.TypeFloat64: sliceOf[float64](), ccl.TypeFloat32: sliceOf[float32](),
+	ccl.TypeBFloat16: sliceOf[ccl.BFloat16](), ccl.TypeFloat16: sliceOf[ccl.Float16]()}
 
 func (h *hostMemory) Add(dst, src ccl.Buf) error     { return h.do(operation{dst, src, true}) }
 func (h *hostMemory) Convert(dst, src ccl.Buf) error { return h.do(operation{dst, src, false}) }
@@ -254,22 +251,18 @@ func (h *hostMemory) do(o operation) error {
 
 func nothing() error { return nil }
 
-// What is not done in the order of the stream is done at once, by now.
+// What is not done in the order of the stream is done at once.
 
-func (h *hostMemory) Zero(b ccl.Buf) error                  { return now{h}.Zero(b) }
-func (h *hostMemory) Scale(b ccl.Buf, by float64) error     { return now{h}.Scale(b, by) }
-func (h *hostMemory) Divide(b ccl.Buf, n int) error         { return now{h}.Divide(b, n) }
-func (h *hostMemory) SumSquares(b ccl.Buf) (float64, error) { return now{h}.SumSquares(b) }
+func (h *hostMemory) Zero(b ccl.Buf) error                  { vec.Zero(b); return nil }
+func (h *hostMemory) Scale(b ccl.Buf, by float64) error     { vec.Scale(b, by); return nil }
+func (h *hostMemory) Divide(b ccl.Buf, n int) error         { vec.Divide(b, n); return nil }
+func (h *hostMemory) SumSquares(b ccl.Buf) (float64, error) { return vec.SumSquares(b), nil }
 
-// now is the host's memory for what no call on the stream uses.
+// now is the host's memory for what no call on the stream uses: all is done at once.
 type now struct{ *hostMemory }
 
-func (now) Zero(b ccl.Buf) error                  { vec.Zero(b); return nil }
-func (now) Add(dst, src ccl.Buf) error            { vec.Add(dst, src); return nil }
-func (now) Scale(b ccl.Buf, by float64) error     { vec.Scale(b, by); return nil }
-func (now) Divide(b ccl.Buf, n int) error         { vec.Divide(b, n); return nil }
-func (now) Convert(dst, src ccl.Buf) error        { vec.Convert(dst, src); return nil }
-func (now) SumSquares(b ccl.Buf) (float64, error) { return vec.SumSquares(b), nil }
+func (now) Add(dst, src ccl.Buf) error     { vec.Add(dst, src); return nil }
+func (now) Convert(dst, src ccl.Buf) error { vec.Convert(dst, src); return nil }
 
 // poison fills host memory with NaN.
 func poison[P Float](b ccl.Buf) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/same"
@@ -65,6 +64,7 @@ func (m *Model[P, M]) fits(i int, full [][]M) error {
 func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, first bool) error {
 	u := &m.units[i]
 	var all ccl.Buf // on root
+	var err error
 	if first && m.c.Rank() == root {
 		n := u.k * m.c.Size()
 		if m.host != nil && u.master.Type() == ccl.TypeOf[M]() {
@@ -72,28 +72,23 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 		} else if m.host != nil { // of a frozen unit
 			all = ccl.BufOf(make([]P, n))
 		} else {
-			var err error
 			if all, err = m.mem.Alloc(u.master.Type(), n); err != nil {
-				m.c.Abort(err)
-				return err
+				return m.aborted(err)
 			}
 			defer m.mem.Free(all)
 		}
 		at := 0
 		for _, p := range full {
 			if err := m.near.Convert(all.From(at, at+len(p)), ccl.BufOf(p)); err != nil {
-				m.c.Abort(err)
-				return err
+				return m.aborted(err)
 			}
 			at += len(p)
 		}
 	}
 	to, onHost := u.master, m.off != nil && !u.frozen
 	if onHost { // by way of the device, which the others' library reaches
-		var err error
 		if to, err = m.mem.Alloc(u.master.Type(), u.master.Len()); err != nil {
-			m.c.Abort(err)
-			return err
+			return m.aborted(err)
 		}
 		defer m.mem.Free(to)
 	}
@@ -106,8 +101,7 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 		w = q.Scatter(to, to.From(0, 0), root)
 	case m.c.Rank() == root:
 		if err := m.near.Convert(to, all); err != nil {
-			m.c.Abort(err)
-			return err
+			return m.aborted(err)
 		}
 		fallthrough
 	default:
@@ -122,11 +116,16 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 	if onHost {
 		masters, _ := ccl.SliceOf[M](u.master)
 		if err := m.off.get(masters, to); err != nil {
-			m.c.Abort(err)
-			return err
+			return m.aborted(err)
 		}
 	}
 	return m.spread(ctx, i)
+}
+
+// aborted is err, with which it fails the Comm.
+func (m *Model[P, M]) aborted(err error) error {
+	m.c.Abort(err)
+	return err
 }
 
 // Loaded says that Shard was filled for all units, as from a checkpoint, and makes the parameters what the shards say.
@@ -153,8 +152,7 @@ func (m *Model[P, M]) spread(ctx context.Context, i int) error {
 		m.drop(u)
 	}
 	if err := m.narrow(u); err != nil {
-		m.c.Abort(err)
-		return err
+		return m.aborted(err)
 	}
 	u.gathered = ccl.Work{}
 	if m.o.Stage == 1 || m.o.Stage == 2 {
@@ -163,17 +161,11 @@ func (m *Model[P, M]) spread(ctx context.Context, i int) error {
 	return nil
 }
 
-// grace is how long a model that is closed within a step waits for its Comm to fail for a better reason: this rank may have
-// heard of a lost rank on another Comm of the mesh, and close what it has.
-const grace = time.Second
-
 // leave aborts the Comm if this rank leaves a step to the others.
 func (m *Model[P, M]) leave() {
 	for i := range m.units {
 		if u := &m.units[i]; u.micro > 0 || u.uses > 0 {
-			select {
-			case <-m.c.Done():
-			case <-time.After(grace):
+			if !same.Fails(m.c) {
 				m.misused(fmt.Errorf("zero: Close within a step: unit %d is in use, or was reduced", i))
 			}
 			return

@@ -1,6 +1,7 @@
 package zero_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,25 +21,16 @@ func TestMasters(t *testing.T) {
 			for stage := range 4 {
 				m := newModel[ccl.BFloat16, float32](t, c, units, &zero.Options{Stage: stage, ReduceMaster: wide})
 				for i, lens := range units {
-					var full [][]float32
-					for _, n := range lens {
-						full = append(full, make([]float32, n))
-						for k := range n {
-							full[len(full)-1][k] = 1 + float32(k)/7
-						}
-					}
-					require.NoError(t, m.Load(t.Context(), i, full, 1))
+					require.NoError(t, m.Load(t.Context(), i, whole(lens, func(k int) float32 { return 1 + float32(k)/7 }), 1))
 				}
 				for step := range 3 {
-					for i := 1; i >= 0; i-- {
-						g := gradsOf(t, m, i)
+					backward(t, m, 2, func(_ int, g [][]ccl.BFloat16) {
 						for j := range g {
 							for k := range g[j] {
 								g[j][k] = ccl.ToBFloat16(float32(c.Rank()+1) * float32(step+k%8))
 							}
 						}
-						require.NoError(t, m.Reduce(i))
-					}
+					})
 					require.NoError(t, m.Step(t.Context(), func(_ zero.Piece, w, g []float32) error {
 						for k := range w {
 							w[k] -= 1e-4 * g[k]
@@ -47,22 +39,20 @@ func TestMasters(t *testing.T) {
 					}))
 				}
 				for i, lens := range units {
-					whole := make([]float32, len(m.Shard(i)))
-					copy(whole, m.Shard(i))
+					all := slices.Clone(m.Shard(i))
 					if stage > 0 {
-						whole = make([]float32, len(whole)*c.Size())
-						require.NoError(t, ccl.AllGather(t.Context(), c, whole, m.Shard(i)))
+						all = make([]float32, len(all)*c.Size())
+						require.NoError(t, ccl.AllGather(t.Context(), c, all, m.Shard(i)))
+					} else {
+						want = append(want, all)
 					}
-					if stage == 0 {
-						want = append(want, whole)
-					}
-					require.Zero(t, differ(want[i], whole), "stage %d, unit %d", stage, i)
-					require.InDelta(t, 1-1e-4*2*(0+1+2), whole[0], 1e-6)
+					require.Zero(t, differ(want[i], all), "stage %d, unit %d", stage, i)
+					require.InDelta(t, 1-1e-4*2*(0+1+2), all[0], 1e-6)
 					p := paramsOf(t, m, i)
 					at := 0
 					for j, n := range lens {
 						for k := range n {
-							require.Equal(t, ccl.ToBFloat16(whole[at+k]), p[j][k])
+							require.Equal(t, ccl.ToBFloat16(all[at+k]), p[j][k])
 						}
 						at += n
 					}

@@ -123,30 +123,30 @@ func TestNeedOf(t *testing.T) {
 	require.Equal(t, zero.Need(1000, 0, 4, 4, 4, 8), zero.NeedOf[float32, float32](1000, 4, nil, 8))
 }
 
-// Without Clip, too, Norm is the norm and what is not finite changes nothing; with Unchecked it is applied.
-func TestNormWithoutClip(t *testing.T) {
+// Gradients that are no numbers change nothing, on any rank, and the next step is made, with Clip and without, where Norm is the
+// norm, too; with Unchecked they are applied.
+func TestNotFinite(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 		ctx := t.Context()
 		for stage := range 4 {
-			for _, unchecked := range []bool{false, true} {
+			for _, o := range []zero.Options{{Clip: 1}, {}, {Unchecked: true}} {
 				for _, micro := range []int{1, 2} {
-					m := newModel[float32, float32](t, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage, Unchecked: unchecked, Micro: micro})
+					o.Stage, o.Micro = stage, micro
+					m := newModel[float32, float32](t, c, [][]int{{30}, {40}}, &o)
 					for _, x := range []float64{math.NaN(), math.Inf(1), 4} {
 						for range micro {
-							for i := 1; i >= 0; i-- {
-								g := gradsOf(t, m, i)
+							backward(t, m, 2, func(i int, g [][]float32) {
 								if c.Rank() == 2 && i == 1 {
 									g[0][39] += float32(3 * x)
 								} else if i == 0 {
 									g[0][0] += 3
 								}
-								require.NoError(t, m.Reduce(i))
-							}
+							})
 						}
 						updated := 0
 						err := m.Step(ctx, func(zero.Piece, []float32, []float32) error { updated++; return nil })
 						switch {
-						case unchecked:
+						case o.Unchecked:
 							require.NoError(t, err)
 							require.Zero(t, m.Norm())
 						case x == 4:

@@ -28,6 +28,26 @@ func gradsOf[P, M zero.Float](t testing.TB, m *zero.Model[P, M], unit int) [][]P
 	return g
 }
 
+// whole is a slice for each parameter of a unit, element k of which is of(k).
+func whole[M zero.Float](lens []int, of func(k int) M) (full [][]M) {
+	for _, n := range lens {
+		x := make([]M, n)
+		for k := range x {
+			x[k] = of(k)
+		}
+		full = append(full, x)
+	}
+	return full
+}
+
+// shards are zeros, as many for each of n units as its shard has.
+func shards[P, M zero.Float](m *zero.Model[P, M], n int) (list [][]M) {
+	for i := range n {
+		list = append(list, make([]M, m.ShardBuf(i).Len()))
+	}
+	return list
+}
+
 // forward has the parameters of n units in turn.
 func forward[P, M zero.Float](t testing.TB, m *zero.Model[P, M], n int) {
 	for i := range n {

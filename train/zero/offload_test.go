@@ -9,7 +9,6 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
-	"github.com/goccl/goccl/cuda"
 	"github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/device"
@@ -20,121 +19,155 @@ import (
 // bare is a Memory that cannot copy to the host.
 type bare struct{ zero.Memory }
 
-// With Offload masters and AdamW's state are the host's: Step updates slices with the bits of a model that is on the host whole,
-// the device holds neither, and a checkpoint goes to a model without a device.
-func TestDeviceOffload(t *testing.T) {
+// toy is a model that is trained, with AdamW's state, where its masters are: at is a device's Memory, or nil on the host.
+type toy struct {
+	m      *zero.Model[ccl.BFloat16, float32]
+	states []zero.State[float32]
+	mem    *device.Memory // where parameters and gradients are; nil: on the host
+	at     *device.Memory
+}
+
+var toyUnits, toyAdam = [][]int{{5, 40}, {33}, {100}}, optim.AdamW{LR: .01, Decay: .1}
+
+func newToy(t testing.TB, c *ccl.Comm, mem *device.Memory, o zero.Options) *toy {
+	x := &toy{mem: mem}
+	o.Frozen = func(unit int) bool { return unit == 1 }
+	if mem != nil {
+		o.Memory = mem
+	}
+	if !o.Offload {
+		x.at = mem
+	}
+	x.m = newModel[ccl.BFloat16, float32](t, c, toyUnits, &o)
+	for i, lens := range toyUnits {
+		require.NoError(t, x.m.Load(t.Context(), i, whole(lens, func(k int) float32 { return float32(k%9) / 3 }), 1))
+	}
+	for _, prefix := range []string{"m.", "v."} {
+		s := zero.State[float32]{Prefix: prefix}
+		if x.at == nil {
+			s.Of = shards(x.m, len(toyUnits))
+		} else {
+			for i := range toyUnits {
+				b, err := mem.Alloc(ccl.TypeFloat32, x.m.ShardBuf(i).Len())
+				require.NoError(t, err)
+				s.Bufs = append(s.Bufs, b)
+			}
+		}
+		x.states = append(x.states, s)
+	}
+	return x
+}
+
+// step makes step n, counted from 1.
+func (x *toy) step(t testing.TB, n int) {
+	for i := len(toyUnits) - 1; i >= 0; i-- {
+		if x.m.Frozen(i) {
+			continue
+		}
+		bufs, err := x.m.GradBufs(t.Context(), i)
+		require.NoError(t, err)
+		for j, b := range bufs {
+			g := make([]ccl.BFloat16, b.Len())
+			for k := range g {
+				g[k] = ccl.ToBFloat16(float32((n+1)*(k%7-3)+i-j) / 8)
+			}
+			require.NoError(t, addTo(memory(x.mem), b, ccl.BufOf(g)))
+		}
+		require.NoError(t, x.m.Reduce(i))
+	}
+	if x.at != nil {
+		require.NoError(t, x.m.StepBufs(t.Context(), func(p zero.Piece, w, g ccl.Buf) error {
+			lo, hi := p.At, p.At+w.Len()
+			return x.at.AdamW(toyAdam, n, w, g, x.states[0].Bufs[p.Unit].From(lo, hi), x.states[1].Bufs[p.Unit].From(lo, hi))
+		}))
+		return
+	}
+	require.NoError(t, x.m.Step(t.Context(), func(p zero.Piece, w, g []float32) error {
+		return optim.Apply(toyAdam, n, w, g, x.states[0].Of[p.Unit][p.At:p.At+len(w)], x.states[1].Of[p.Unit][p.At:p.At+len(w)])
+	}))
+}
+
+// memory is mem, which may be none.
+func memory(mem *device.Memory) zero.Memory {
+	if mem == nil {
+		return nil
+	}
+	return &counting{Memory: mem}
+}
+
+// masters are those of this rank.
+func (x *toy) masters(t testing.TB) (list [][]float32) {
+	for i := range toyUnits {
+		if !x.m.Frozen(i) {
+			s := make([]float32, x.m.ShardBuf(i).Len())
+			require.NoError(t, copyOut(memory(x.at), s, x.m.ShardBuf(i)))
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// params are all parameters.
+func (x *toy) params(t testing.TB) (list [][]ccl.BFloat16) {
+	for i := range toyUnits {
+		bufs, err := x.m.ParamBufs(t.Context(), i)
+		require.NoError(t, err)
+		for _, b := range bufs {
+			p := make([]ccl.BFloat16, b.Len())
+			require.NoError(t, copyOut(memory(x.mem), p, b))
+			list = append(list, p)
+		}
+		x.m.Release(i)
+	}
+	return list
+}
+
+// Where masters and AdamW's state are on a device, and where they are the host's by Offload, a model has the bits of one that is on
+// the host whole. A checkpoint of it goes on on the host, and as it was, in another stage.
+func TestDeviceTensors(t *testing.T) {
 	gputest.Fake(t, "one device does not do for two ranks")
-	dir := t.TempDir()
-	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		ctx := t.Context()
-		d, err := cuda.Local(c.Place().Local, c.Place().Locals)
-		require.NoError(t, err)
-		s, err := d.NewStream()
-		require.NoError(t, err)
-		defer s.Close()
-		mem, err := device.New(d, s)
-		require.NoError(t, err)
-		defer mem.Close()
-		units := [][]int{{5, 40}, {33}, {100}}
-		frozen := func(unit int) bool { return unit == 1 }
-		h := optim.AdamW{LR: .01, Decay: .1}
-		type trained struct {
-			m      *zero.Model[ccl.BFloat16, float32]
-			states []zero.State[float32]
-		}
-		start := func(o zero.Options) *trained {
-			o.Frozen = frozen
-			m := newModel[ccl.BFloat16, float32](t, c, units, &o)
-			x := &trained{m, []zero.State[float32]{{Prefix: "m."}, {Prefix: "v."}}}
-			for i, lens := range units {
-				var full [][]float32
-				for _, n := range lens {
-					full = append(full, make([]float32, n))
-					for k := range n {
-						full[len(full)-1][k] = float32(k%9) / 3
-					}
-				}
-				require.NoError(t, m.Load(ctx, i, full, 1))
-				for k := range x.states {
-					x.states[k].Of = append(x.states[k].Of, make([]float32, m.ShardBuf(i).Len()))
-				}
-			}
-			return x
-		}
-		step := func(x *trained, on zero.Memory, n int) {
-			for i := len(units) - 1; i >= 0; i-- {
-				if frozen(i) {
-					continue
-				}
-				bufs, err := x.m.GradBufs(ctx, i)
-				require.NoError(t, err)
-				for j, b := range bufs {
-					g := make([]ccl.BFloat16, b.Len())
-					for k := range g {
-						g[k] = ccl.ToBFloat16(float32((n+1)*(k%7-3)+i-j) / 8)
-					}
-					require.NoError(t, addTo(on, b, ccl.BufOf(g)))
-				}
-				require.NoError(t, x.m.Reduce(i))
-			}
-			require.NoError(t, x.m.Step(ctx, func(p zero.Piece, w, g []float32) error {
-				return optim.Apply(h, n, w, g, x.states[0].Of[p.Unit][p.At:p.At+len(w)], x.states[1].Of[p.Unit][p.At:p.At+len(w)])
-			}))
-		}
-		for stage := range 4 {
-			host, off := start(zero.Options{Stage: stage, Clip: 1}), start(zero.Options{Stage: stage, Clip: 1, Memory: mem, Offload: true})
-			require.Zero(t, off.m.Bytes().Master)
-			require.GreaterOrEqual(t, off.m.Bytes().Host, host.m.Bytes().Master)
-			for n := range 3 {
-				step(host, nil, n+1)
-				step(off, mem, n+1)
-			}
-			for i := range units {
-				if !frozen(i) {
-					require.Equal(t, host.m.Shard(i), off.m.Shard(i), "stage %d, unit %d", stage, i)
-				}
-				bufs, err := off.m.ParamBufs(ctx, i)
-				require.NoError(t, err)
-				params, err := host.m.Params(ctx, i)
-				require.NoError(t, err)
-				for j, b := range bufs {
-					got := make([]ccl.BFloat16, b.Len())
-					require.NoError(t, copyOut(&counting{Memory: mem}, got, b))
-					require.Equal(t, params[j], got, "stage %d, unit %d", stage, i)
-				}
-				off.m.Release(i)
-				host.m.Release(i)
-			}
-			name := ckpt.Step(dir, stage)
-			list, err := off.m.Tensors(nil, off.states...)
+	for _, offload := range []bool{false, true} {
+		dir := t.TempDir()
+		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+			ctx := t.Context()
+			mem, err := device.New(streamOf(t, c))
 			require.NoError(t, err)
-			require.NoError(t, ckpt.Save(ctx, c, name, nil, list))
-			other := start(zero.Options{Stage: 3 - stage})
-			list, err = other.m.Tensors(nil, other.states...)
-			require.NoError(t, err)
-			require.NoError(t, ckpt.Load(ctx, c, name, nil, list))
-			require.NoError(t, other.m.Loaded(ctx))
-			back := start(zero.Options{Stage: 3 - stage, Memory: mem, Offload: true})
-			list, err = back.m.Tensors(nil, back.states...)
-			require.NoError(t, err)
-			require.NoError(t, ckpt.Load(ctx, c, name, nil, list))
-			require.NoError(t, back.m.Loaded(ctx))
-			step(other, nil, 4)
-			step(back, mem, 4)
-			for i := range units {
-				if !frozen(i) {
-					require.Equal(t, other.m.Shard(i), back.m.Shard(i))
+			defer mem.Close()
+			for stage := range 4 {
+				host, far := newToy(t, c, nil, zero.Options{Stage: stage, Clip: 1}), newToy(t, c, mem, zero.Options{Stage: stage, Clip: 1, Offload: offload})
+				if offload {
+					require.Zero(t, far.m.Bytes().Master)
+					require.GreaterOrEqual(t, far.m.Bytes().Host, host.m.Bytes().Master)
+				}
+				for n := range 3 {
+					host.step(t, n+1)
+					far.step(t, n+1)
+				}
+				require.Equal(t, host.masters(t), far.masters(t), "stage %d, offload %v", stage, offload)
+				require.Equal(t, host.params(t), far.params(t), "stage %d, offload %v", stage, offload)
+				name := ckpt.Step(dir, stage)
+				list, err := far.m.Tensors(nil, far.states...)
+				require.NoError(t, err)
+				require.NoError(t, ckpt.Save(ctx, c, name, nil, list))
+				other, back := newToy(t, c, nil, zero.Options{Stage: 3 - stage}), newToy(t, c, mem, zero.Options{Stage: 3 - stage, Offload: offload})
+				for _, x := range []*toy{other, back} {
+					list, err := x.m.Tensors(nil, x.states...)
+					require.NoError(t, err)
+					require.NoError(t, ckpt.Load(ctx, c, name, nil, list))
+					require.NoError(t, x.m.Loaded(ctx))
+					x.step(t, 4)
+				}
+				require.Equal(t, other.masters(t), back.masters(t), "stage %d, offload %v", stage, offload)
+				for _, x := range []*toy{host, far, other, back} {
+					require.NoError(t, x.m.Close())
 				}
 			}
-			for _, x := range []*trained{host, off, other, back} {
-				require.NoError(t, x.m.Close())
-			}
-		}
-		_, err = zero.New[ccl.BFloat16, float32](ctx, c, units, &zero.Options{Memory: bare{mem}, Offload: true})
-		require.ErrorContains(t, err, "zero: masters cannot be offloaded from memory that a zero_test.bare cannot copy to the host")
-		_, err = zero.New[ccl.BFloat16, float32](ctx, c, units, &zero.Options{Memory: mem, Offload: c.Rank() == 1})
-		require.ErrorContains(t, err, "Offload")
-	}, ccltest.With(ccl.Options{Backend: "nccl"}))
+			_, err = zero.New[ccl.BFloat16, float32](ctx, c, toyUnits, &zero.Options{Memory: bare{mem}, Offload: true})
+			require.ErrorContains(t, err, "zero: masters cannot be offloaded from memory that a zero_test.bare cannot copy to the host")
+			_, err = zero.New[ccl.BFloat16, float32](ctx, c, toyUnits, &zero.Options{Memory: mem, Offload: c.Rank() == 1})
+			require.ErrorContains(t, err, "Offload")
+		}, ccltest.With(ccl.Options{Backend: "nccl"}))
+	}
 	require.EqualValues(t, 2e6+2e6, zero.NeedOf[ccl.BFloat16, float32](1e6, 4, &zero.Options{Offload: true}, 8))
 	require.EqualValues(t, 5e5+5e5, zero.NeedOf[ccl.BFloat16, float32](1e6, 4, &zero.Options{Stage: 3, Offload: true}, 8))
 }

@@ -173,13 +173,11 @@ func (m *Model[P, M]) freeSlab() int {
 	if s := slices.IndexFunc(m.slabs, func(s slab) bool { return s.unit < 0 }); s >= 0 {
 		return s
 	}
-	for s := range m.slabs {
-		if u := &m.units[m.slabs[s].unit]; u.uses == 0 {
-			m.drop(u)
-			return s
-		}
+	s := slices.IndexFunc(m.slabs, func(s slab) bool { return m.units[s.unit].uses == 0 })
+	if s >= 0 {
+		m.drop(&m.units[m.slabs[s].unit])
 	}
-	return -1
+	return s
 }
 
 // gather begins to make unit i whole in slab s.

@@ -55,10 +55,7 @@ func TestResident(t *testing.T) {
 				units = append(units, []int{each / 3, each - each/3})
 			}
 			m := newModel[float32, float32](t, c, units, &zero.Options{Stage: stage})
-			mean, square := make([][]float32, layers), make([][]float32, layers)
-			for i := range units {
-				mean[i], square[i] = make([]float32, len(m.Shard(i))), make([]float32, len(m.Shard(i)))
-			}
+			mean, square := shards(m, layers), shards(m, layers)
 			adam := optim.AdamW{LR: 1e-3, Beta1: .9, Beta2: .95, Eps: 1e-8}
 			for step := range 3 {
 				forward(t, m, len(units))
@@ -73,10 +70,7 @@ func TestResident(t *testing.T) {
 					return optim.Apply(adam, step+1, w, g, mean[p.Unit][p.At:p.At+len(w)], square[p.Unit][p.At:p.At+len(w)])
 				}))
 			}
-			for i := range units { // what Step has begun to gather
-				paramsOf(t, m, i)
-				m.Release(i)
-			}
+			forward(t, m, layers) // what Step has begun to gather
 			require.NoError(t, ccl.Barrier(ctx, c))
 			grown := []int64{proportional(t) - before}
 			runtime.KeepAlive(mean)

@@ -78,8 +78,7 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 			return err
 		}
 		if err := m.update(i, u); err != nil {
-			m.c.Abort(err)
-			return err
+			return m.aborted(err)
 		}
 	}
 	if err := m.next(); err != nil {

@@ -106,21 +106,15 @@ func TestGroupsAndAverage(t *testing.T) {
 				ctx := t.Context()
 				m := newModel[float32, float32](t, c, units, &zero.Options{Stage: stage})
 				defer m.Close()
-				var mo, v, a [][]float32
-				for i := range units {
-					k := len(m.Shard(i))
-					mo, v, a = append(mo, make([]float32, k)), append(v, make([]float32, k)), append(a, make([]float32, k))
-				}
+				mo, v, a := shards(m, len(units)), shards(m, len(units)), shards(m, len(units))
 				for step := 1; step <= steps; step++ {
-					for i := range units {
-						g := gradsOf(t, m, i)
+					backward(t, m, len(units), func(i int, g [][]float32) {
 						for j := range g {
 							for e := range g[j] {
 								g[j][e] = gradient(c.Rank(), step, i, j, e)
 							}
 						}
-						require.NoError(t, m.Reduce(i))
-					}
+					})
 					require.NoError(t, m.Step(ctx, func(p zero.Piece, w, g []float32) error {
 						at := func(x [][]float32) []float32 { return x[p.Unit][p.At : p.At+p.Hi-p.Lo] }
 						if err := optim.Apply(groups.Of(p.Unit, p.Param), step, w, g, at(mo), at(v)); err != nil {

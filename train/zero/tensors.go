@@ -6,6 +6,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/internal/raw"
 )
 
 // State is a part of an optimizer's state that has an element for each parameter, such as the first moments of AdamW.
@@ -28,9 +29,9 @@ type State[M Float] struct {
 // dimension. A Memory of a device must be a ckpt.Copier, as a device.Memory is.
 func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
 	if place == nil {
-		return m.TensorsOf(func(unit, param int) []ckpt.Tensor {
-			return []ckpt.Tensor{{Name: fmt.Sprintf("%d.%d", unit, param), Shape: []int{m.units[unit].lens[param]}}}
-		}, states...)
+		place = func(unit, param int) ckpt.Tensor {
+			return ckpt.Tensor{Name: fmt.Sprintf("%d.%d", unit, param), Shape: []int{m.units[unit].lens[param]}}
+		}
 	}
 	return m.TensorsOf(func(unit, param int) []ckpt.Tensor { return []ckpt.Tensor{place(unit, param)} }, states...)
 }
@@ -134,16 +135,7 @@ func (m *Model[P, M]) placed(p Piece, of []ckpt.Tensor) ([]ckpt.Tensor, error) {
 
 // plain is b as a slice of one of the types of Float, or b itself on a device.
 func plain(b ccl.Buf) any {
-	if s, ok := ccl.SliceOf[float32](b); ok {
-		return s
-	}
-	if s, ok := ccl.SliceOf[float64](b); ok {
-		return s
-	}
-	if s, ok := ccl.SliceOf[ccl.BFloat16](b); ok {
-		return s
-	}
-	if s, ok := ccl.SliceOf[ccl.Float16](b); ok {
+	if s, ok := raw.Slice(b); ok {
 		return s
 	}
 	return b

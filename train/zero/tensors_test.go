@@ -23,11 +23,8 @@ var tensorUnits = [][]int{{5, 12}, {}, {7}, {1, 0, 30}}
 // filledUnits is a model whose parameters and states count up, each from another number, or zeros.
 func filledUnits[P, M zero.Float](t testing.TB, c *ccl.Comm, stage int, fill bool) (*zero.Model[P, M], []zero.State[M]) {
 	m := newModel[P, M](t, c, tensorUnits, &zero.Options{Stage: stage})
-	states := []zero.State[M]{{Prefix: "m."}, {Prefix: "v."}}
+	states := []zero.State[M]{{Prefix: "m.", Of: shards(m, len(tensorUnits))}, {Prefix: "v.", Of: shards(m, len(tensorUnits))}}
 	for i := range tensorUnits {
-		for k := range states {
-			states[k].Of = append(states[k].Of, make([]M, len(m.Shard(i))))
-		}
 		for _, p := range m.Pieces(i) {
 			for e := p.Lo; fill && e < p.Hi; e++ {
 				at := p.At + e - p.Lo

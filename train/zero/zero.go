@@ -33,6 +33,7 @@
 package zero
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -215,12 +216,7 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 	if o != nil {
 		m.o = *o
 	}
-	if m.o.Ahead == 0 {
-		m.o.Ahead = 1
-	}
-	if m.o.Micro == 0 {
-		m.o.Micro = 1
-	}
+	m.o.Ahead, m.o.Micro = cmp.Or(m.o.Ahead, 1), cmp.Or(m.o.Micro, 1)
 	if err := m.agree(ctx, units); err != nil {
 		return nil, err
 	}

@@ -14,13 +14,6 @@ import (
 	"github.com/goccl/goccl/train/zero"
 )
 
-// The table of the paper: 7.5 B parameters on 64 ranks, in GB.
-func TestNeed(t *testing.T) {
-	for stage, gb := range []float64{120, 31.4, 16.6, 1.88} {
-		require.InDelta(t, gb, float64(zero.Need(7_500_000_000, stage, 64, 2, 2, 12))/1e9, .05, "stage %d", stage)
-	}
-}
-
 func TestBadOptions(t *testing.T) {
 	for _, tc := range []struct {
 		mine, other zero.Options // other: of rank 1
@@ -172,43 +165,9 @@ func TestNotFiniteTogether(t *testing.T) {
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 		for _, over := range []*ccl.Comm{nil, c} {
 			m := newModel[float64, float64](t, c, [][]int{{1}, {1}}, &zero.Options{NormOver: over})
-			for i := range 2 {
-				g := gradsOf(t, m, i)
-				g[0][0] = 1.3e154 // whose square is finite
-				require.NoError(t, m.Reduce(i))
-			}
+			backward(t, m, 2, func(_ int, g [][]float64) { g[0][0] = 1.3e154 }) // whose square is finite
 			err := m.Step(t.Context(), noUpdate)
 			require.EqualError(t, err, "zero: Step: all units together: "+zero.ErrNotFinite.Error())
-			require.NoError(t, m.Close())
-		}
-	})
-}
-
-// Gradients that are no numbers change nothing, on any rank, and the next step is made.
-func TestNotFinite(t *testing.T) {
-	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
-		ctx := t.Context()
-		for stage := range 4 {
-			m := newModel[float32, float32](t, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage, Clip: 1})
-			for _, x := range []float64{math.NaN(), math.Inf(1), 0} {
-				for i := 1; i >= 0; i-- {
-					g := gradsOf(t, m, i)
-					if g[0][1] = .1; c.Rank() == 2 && i == 1 {
-						g[0][39] += float32(x)
-					}
-					require.NoError(t, m.Reduce(i))
-				}
-				updated := 0
-				err := m.Step(ctx, func(zero.Piece, []float32, []float32) error { updated++; return nil })
-				if x == 0 {
-					require.NoError(t, err)
-					require.InDelta(t, math.Sqrt(.02), m.Norm(), 1e-6)
-					break
-				}
-				require.ErrorIs(t, err, zero.ErrNotFinite)
-				require.ErrorContains(t, err, "unit 1, part 2 of 3")
-				require.Zero(t, updated)
-			}
 			require.NoError(t, m.Close())
 		}
 	})
@@ -229,8 +188,7 @@ func TestStepWithout(t *testing.T) {
 				<-c.Done()
 				require.ErrorContains(t, m.Step(ctx, nil), "a test")
 			} else {
-				gradsOf(t, m, 0)
-				require.NoError(t, m.Reduce(0))
+				backward(t, m, 1, noGrads)
 				require.ErrorContains(t, m.Step(ctx, nil), "zero: Step: the Update is nil")
 			}
 			require.NoError(t, m.Close())

@@ -93,24 +93,19 @@ func begin[K, V any](ctx context.Context, items iter.Seq2[int, K], room chan<- s
 
 var errEnded = errors.New("data/loader: the function that loads has ended its goroutine")
 
-// try loads an item.
+// try loads an item. A panic of load is an error.
 func try[K, V any](ctx context.Context, consumed int, item K, load func(context.Context, K) (V, error)) (o outcome[V]) {
 	o.Consumed = consumed
-	if o.err = ctx.Err(); o.err == nil {
-		o.Value, o.err = guarded(ctx, item, load)
-	}
-	if o.err != nil {
-		o.err = fmt.Errorf("data/loader: the item before position %d: %w", consumed, o.err)
-	}
-	return o
-}
-
-// guarded is load, whose panic is an error.
-func guarded[K, V any](ctx context.Context, item K, load func(context.Context, K) (V, error)) (v V, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
+			o.err = fmt.Errorf("panic: %v", p)
+		}
+		if o.err != nil {
+			o.err = fmt.Errorf("data/loader: the item before position %d: %w", consumed, o.err)
 		}
 	}()
-	return load(ctx, item)
+	if o.err = ctx.Err(); o.err == nil {
+		o.Value, o.err = load(ctx, item)
+	}
+	return o
 }

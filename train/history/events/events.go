@@ -86,11 +86,9 @@ const version = "brain.Event:2"
 func (w *Writer) Scalars(at time.Time, step int, s ...Scalar) error {
 	w.summary = w.summary[:0]
 	for _, x := range s {
-		inner := 1 + size(len(x.Tag)) + len(x.Tag) + 5
-		w.summary = append(w.summary, value)
-		w.summary = binary.AppendUvarint(w.summary, uint64(inner))
-		w.summary = appendBytes(w.summary, tag, x.Tag)
-		w.summary = binary.LittleEndian.AppendUint32(append(w.summary, simpleValue), math.Float32bits(float32(x.Value)))
+		w.record = appendBytes(w.record[:0], tag, x.Tag) // which is free until write
+		w.record = binary.LittleEndian.AppendUint32(append(w.record, simpleValue), math.Float32bits(float32(x.Value)))
+		w.summary = appendBytes(w.summary, value, w.record)
 	}
 	return w.event(at, step, summary, w.summary)
 }
@@ -132,15 +130,6 @@ func (w *Writer) write(at time.Time, step int, field byte, content []byte) {
 // appendBytes adds a field of bytes behind their length.
 func appendBytes[B string | []byte](b []byte, field byte, content B) []byte {
 	return append(binary.AppendUvarint(append(b, field), uint64(len(content))), content...)
-}
-
-// size is how many bytes n takes as a varint.
-func size(n int) int {
-	k := 1
-	for ; n >= 0x80; n >>= 7 {
-		k++
-	}
-	return k
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

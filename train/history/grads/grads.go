@@ -3,6 +3,7 @@
 package grads
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -100,10 +101,7 @@ func (n *Noise) Add(small, whole float64) {
 	if finite := signal + variance; math.IsNaN(finite) || math.IsInf(finite, 0) { // a step that is skipped
 		return
 	}
-	keep := n.Keep
-	if keep == 0 {
-		keep = .95
-	}
+	keep := cmp.Or(n.Keep, .95)
 	n.begun = true // from 0, which is as much too little for both averages: their ratio is right from the first step on
 	n.signal = float64(keep*n.signal) + float64((1-keep)*signal)
 	n.variance = float64(keep*n.variance) + float64((1-keep)*variance)

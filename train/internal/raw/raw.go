@@ -15,28 +15,60 @@ var ErrDevice = errors.New("a Buf is no view of host memory")
 
 // Bytes returns the memory of b.
 func Bytes(b ccl.Buf) ([]byte, error) {
-	for _, of := range views {
-		if s, ok := of(b); ok {
+	if k := kindOf(b.Type()); k.bytes != nil {
+		if s, ok := k.bytes(b); ok {
 			return s, nil
 		}
 	}
 	return nil, ErrDevice
 }
 
-// views has a function for each type of elements.
-var views = []func(ccl.Buf) ([]byte, bool){
-	view[float32], view[ccl.BFloat16], view[float64], view[ccl.Float16],
-	view[int8], view[uint8], view[int16], view[uint16], view[int32], view[uint32], view[int64], view[uint64],
-	view[ccl.Float8E4M3], view[ccl.Float8E5M2],
+// Slice returns the memory of b as a slice of its own type, such as []float32; ok is false if it is no view of host memory.
+func Slice(b ccl.Buf) (s any, ok bool) {
+	if k := kindOf(b.Type()); k.slice != nil {
+		return k.slice(b)
+	}
+	return nil, false
 }
 
-func view[T ccl.Number](b ccl.Buf) ([]byte, bool) {
-	s, ok := ccl.SliceOf[T](b)
-	if !ok {
-		return nil, false
+// Make returns a slice of n elements of a type; nil if there is no such type.
+func Make(t ccl.Type, n int) any {
+	if k := kindOf(t); k.make != nil {
+		return k.make(n)
 	}
-	var zero T
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero))), true
+	return nil
+}
+
+// kind is what is done with elements of one type.
+type kind struct {
+	bytes func(ccl.Buf) ([]byte, bool)
+	slice func(ccl.Buf) (any, bool)
+	make  func(n int) any
+}
+
+func of[T ccl.Number]() kind {
+	return kind{
+		bytes: func(b ccl.Buf) ([]byte, bool) {
+			s, ok := ccl.SliceOf[T](b)
+			return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*b.Type().Size()), ok
+		},
+		slice: func(b ccl.Buf) (any, bool) { s, ok := ccl.SliceOf[T](b); return s, ok },
+		make:  func(n int) any { return make([]T, n) },
+	}
+}
+
+var kinds = [...]kind{
+	ccl.TypeInt8: of[int8](), ccl.TypeUint8: of[uint8](), ccl.TypeInt16: of[int16](), ccl.TypeUint16: of[uint16](),
+	ccl.TypeInt32: of[int32](), ccl.TypeUint32: of[uint32](), ccl.TypeInt64: of[int64](), ccl.TypeUint64: of[uint64](),
+	ccl.TypeFloat16: of[ccl.Float16](), ccl.TypeBFloat16: of[ccl.BFloat16](), ccl.TypeFloat32: of[float32](),
+	ccl.TypeFloat64: of[float64](), ccl.TypeFloat8E4M3: of[ccl.Float8E4M3](), ccl.TypeFloat8E5M2: of[ccl.Float8E5M2](),
+}
+
+func kindOf(t ccl.Type) kind {
+	if int(t) >= len(kinds) {
+		return kind{}
+	}
+	return kinds[t]
 }
 
 // Sized returns a slice of n bytes, which is room where that has as many.

@@ -134,13 +134,10 @@ func verdict(me int, what string, bad error, said []statement) error {
 
 // firstDifference is where a and b begin to differ; -1 if nowhere.
 func firstDifference(a, b []string) int {
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
+	for i := range max(len(a), len(b)) {
+		if item(a, i) != item(b, i) {
 			return i
 		}
-	}
-	if len(a) != len(b) {
-		return min(len(a), len(b))
 	}
 	return -1
 }

@@ -78,42 +78,33 @@ func Convert(dst, src ccl.Buf) {
 		reduce.ToFloat32(op.BFloat16, f32(dst), bf16(src))
 	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat32:
 		reduce.FromFloat32(op.BFloat16, bf16(dst), f32(src))
-	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeFloat64:
-		for i, x := range f64(src) {
-			f32(dst)[i] = float32(x)
-		}
-	case dst.Type() == ccl.TypeFloat64 && src.Type() == ccl.TypeFloat32:
-		for i, x := range f32(src) {
-			f64(dst)[i] = float64(x)
-		}
-	case dst.Type() == ccl.TypeFloat64 && src.Type() == ccl.TypeBFloat16:
-		for i, x := range bf16(src) {
-			f64(dst)[i] = float64(x.Float32())
-		}
-	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat64:
-		for i, x := range f64(src) {
-			bf16(dst)[i] = ccl.ToBFloat16(float32(x))
-		}
 	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeFloat16:
 		reduce.ToFloat32(op.Float16, f32(dst), f16(src))
 	case dst.Type() == ccl.TypeFloat16 && src.Type() == ccl.TypeFloat32:
 		reduce.FromFloat32(op.Float16, f16(dst), f32(src))
+	case dst.Type() == ccl.TypeFloat32 && src.Type() == ccl.TypeFloat64:
+		each(f32(dst), f64(src), func(x float64) float32 { return float32(x) })
+	case dst.Type() == ccl.TypeFloat64 && src.Type() == ccl.TypeFloat32:
+		each(f64(dst), f32(src), func(x float32) float64 { return float64(x) })
+	case dst.Type() == ccl.TypeFloat64 && src.Type() == ccl.TypeBFloat16:
+		each(f64(dst), bf16(src), func(x ccl.BFloat16) float64 { return float64(x.Float32()) })
+	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat64:
+		each(bf16(dst), f64(src), func(x float64) ccl.BFloat16 { return ccl.ToBFloat16(float32(x)) })
 	case dst.Type() == ccl.TypeFloat64 && src.Type() == ccl.TypeFloat16:
-		for i, x := range f16(src) {
-			f64(dst)[i] = float64(x.Float32())
-		}
+		each(f64(dst), f16(src), func(x ccl.Float16) float64 { return float64(x.Float32()) })
 	case dst.Type() == ccl.TypeFloat16 && src.Type() == ccl.TypeFloat64:
-		for i, x := range f64(src) {
-			f16(dst)[i] = ccl.ToFloat16(float32(x))
-		}
+		each(f16(dst), f64(src), func(x float64) ccl.Float16 { return ccl.ToFloat16(float32(x)) })
 	case dst.Type() == ccl.TypeBFloat16 && src.Type() == ccl.TypeFloat16:
-		for i, x := range f16(src) {
-			bf16(dst)[i] = ccl.ToBFloat16(x.Float32())
-		}
+		each(bf16(dst), f16(src), func(x ccl.Float16) ccl.BFloat16 { return ccl.ToBFloat16(x.Float32()) })
 	case dst.Type() == ccl.TypeFloat16 && src.Type() == ccl.TypeBFloat16:
-		for i, x := range bf16(src) {
-			f16(dst)[i] = ccl.ToFloat16(x.Float32())
-		}
+		each(f16(dst), bf16(src), func(x ccl.BFloat16) ccl.Float16 { return ccl.ToFloat16(x.Float32()) })
+	}
+}
+
+// each sets the elements of dst to what f makes of those of src.
+func each[D, S any](dst []D, src []S, f func(S) D) {
+	for i, x := range src {
+		dst[i] = f(x)
 	}
 }
 
@@ -125,14 +116,13 @@ func SumSquares(b ccl.Buf) float64 {
 	case ccl.TypeFloat64:
 		return reduce.SumSquares(f64(b))
 	}
-	var sum float64
-	for _, x := range bf16(b) {
+	return squares(bf16(b)) + squares(f16(b)) // of which one is 0
+}
+
+func squares[T interface{ Float32() float32 }](s []T) (sum float64) {
+	for _, x := range s {
 		v := float64(x.Float32())
 		sum += float64(v * v) // converted, so that no compiler fuses it with the addition
-	}
-	for _, x := range f16(b) {
-		v := float64(x.Float32())
-		sum += float64(v * v)
 	}
 	return sum
 }

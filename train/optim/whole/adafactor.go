@@ -1,6 +1,7 @@
 package whole
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -24,18 +25,6 @@ type Adafactor struct {
 	Decay float64
 }
 
-func (h Adafactor) defaults() Adafactor {
-	for _, v := range []struct {
-		x  *float64
-		is float64
-	}{{&h.LR, .01}, {&h.Power, .8}, {&h.Floor, 1e-3}, {&h.Clip, 1}} {
-		if *v.x == 0 {
-			*v.x = v.is
-		}
-	}
-	return h
-}
-
 // State is how long the state of t is: of its rows and its columns, or, of a vector, of its elements and 0.
 func (t Tensor) State() (rows, cols int) {
 	if t.vector() {
@@ -47,7 +36,7 @@ func (t Tensor) State() (rows, cols int) {
 // ApplyAdafactor makes step number step, counted from 1, on all of t: the parameters p with the gradients g. row and col are
 // the state, zero at first, of the lengths that State says. With an error nothing is changed.
 func ApplyAdafactor[T optim.Float](h Adafactor, step int, t Tensor, p, g, row, col []T) error {
-	h = h.defaults()
+	h.LR, h.Power, h.Floor, h.Clip = cmp.Or(h.LR, .01), cmp.Or(h.Power, .8), cmp.Or(h.Floor, 1e-3), cmp.Or(h.Clip, 1)
 	if err := t.check("Adafactor", "its columns and its step's length go over all rows", len(p), len(g)); err != nil {
 		return err
 	}

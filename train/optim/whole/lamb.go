@@ -1,6 +1,7 @@
 package whole
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -22,23 +23,10 @@ type LAMB struct {
 	Most float64
 }
 
-func (h LAMB) defaults() LAMB {
-	if h.Beta1 == 0 {
-		h.Beta1 = .9
-	}
-	if h.Beta2 == 0 {
-		h.Beta2 = .999
-	}
-	if h.Eps == 0 {
-		h.Eps = 1e-6
-	}
-	return h
-}
-
 // ApplyLAMB makes step number step, counted from 1, on all of t: the parameters p with the gradients g. m and v are the
 // state, zero at first. With an error nothing is changed.
 func ApplyLAMB[T optim.Float](h LAMB, step int, t Tensor, p, g, m, v []T) error {
-	h = h.defaults()
+	h.Beta1, h.Beta2, h.Eps = cmp.Or(h.Beta1, .9), cmp.Or(h.Beta2, .999), cmp.Or(h.Eps, 1e-6)
 	if err := t.check("LAMB", "its step is as long as the tensor", len(p), len(g), len(m), len(v)); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package whole
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -51,12 +52,7 @@ const linear, third, fifth = 3.4445, -4.7750, 2.0315
 // ApplyMuon makes a step on all of t: the parameters p with the gradients g. m is the state, zero at first. With an error
 // nothing is changed.
 func ApplyMuon[T optim.Float](h Muon, t Tensor, p, g, m []T, w *Workspace[T]) error {
-	if h.Momentum == 0 {
-		h.Momentum = .95
-	}
-	if h.Iterations == 0 {
-		h.Iterations = 5
-	}
+	h.Momentum, h.Iterations = cmp.Or(h.Momentum, .95), cmp.Or(h.Iterations, 5)
 	if err := t.check("Muon", "an orthogonal step mixes all of its rows", len(p), len(g), len(m)); err != nil {
 		return err
 	}

@@ -35,12 +35,7 @@ func GatherTensorRows(dest, src etensor.Tensor, comm *mpi.Comm) error {
 		}
 		return setBits(d, all)
 	}
-	for _, k := range kinds {
-		if is, err := k.gather(comm, dest, src); is {
-			return err
-		}
-	}
-	return differ(dest, src)
+	return move(comm, dest, src, nil)
 }
 
 // GatherTensorRowsString is GatherTensorRows of strings.
@@ -102,10 +97,5 @@ func ReduceTensor(dest, src etensor.Tensor, comm *mpi.Comm, op mpi.Op) error {
 		}
 		return setBits(d, b)
 	}
-	for _, k := range kinds {
-		if is, err := k.reduce(comm, op, dest, src); is {
-			return err
-		}
-	}
-	return differ(dest, src)
+	return move(comm, dest, src, &op)
 }

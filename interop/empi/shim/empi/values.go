@@ -10,11 +10,9 @@ import (
 	"github.com/emer/empi/mpi"
 )
 
-// kind moves tensors of one type of numbers. Its functions report whether src is of that type.
-type kind struct {
-	gather func(c *mpi.Comm, dest, src etensor.Tensor) (is bool, err error)
-	reduce func(c *mpi.Comm, op mpi.Op, dest, src etensor.Tensor) (is bool, err error)
-}
+// kind moves tensors of one type of numbers: it gathers them, or reduces them if there is an op. It reports whether src is of that
+// type.
+type kind func(c *mpi.Comm, dest, src etensor.Tensor, op *mpi.Op) (is bool, err error)
 
 var kinds = []kind{
 	kindOf(func(t *etensor.Uint8) []uint8 { return t.Values }, (*mpi.Comm).AllGatherU8, (*mpi.Comm).AllReduceU8),
@@ -31,25 +29,30 @@ var kinds = []kind{
 }
 
 func kindOf[E etensor.Tensor, T any](values func(E) []T, gather func(c *mpi.Comm, dest, orig []T) error, reduce func(c *mpi.Comm, op mpi.Op, dest, orig []T) error) kind {
-	with := func(dest, src etensor.Tensor, call func(dest, orig []T) error) (is bool, err error) {
+	return func(c *mpi.Comm, dest, src etensor.Tensor, op *mpi.Op) (is bool, err error) {
 		s, is := src.(E)
 		if !is {
 			return false, nil
 		}
 		d, alike := dest.(E)
-		if !alike {
+		switch {
+		case !alike:
 			return true, differ(dest, src)
+		case op == nil:
+			return true, gather(c, values(d), values(s))
 		}
-		return true, call(values(d), values(s))
+		return true, reduce(c, *op, values(d), values(s))
 	}
-	return kind{
-		func(c *mpi.Comm, dest, src etensor.Tensor) (bool, error) {
-			return with(dest, src, func(d, s []T) error { return gather(c, d, s) })
-		},
-		func(c *mpi.Comm, op mpi.Op, dest, src etensor.Tensor) (bool, error) {
-			return with(dest, src, func(d, s []T) error { return reduce(c, op, d, s) })
-		},
+}
+
+// move has the kind that src is of gather it, or reduce it if there is an op.
+func move(c *mpi.Comm, dest, src etensor.Tensor, op *mpi.Op) error {
+	for _, k := range kinds {
+		if is, err := k(c, dest, src, op); is {
+			return err
+		}
 	}
+	return differ(dest, src)
 }
 
 func differ(dest, src any) error {

@@ -27,17 +27,8 @@ func reduce[T number](cm *Comm, call string, root int, op Op, dest, orig []T) er
 		if root < 0 || root >= m.c.Size() {
 			return fmt.Errorf("root %d of %d ranks", root, m.c.Size())
 		}
-		var o ccl.Op
-		switch op {
-		case OpSum:
-			o = ccl.Sum
-		case OpMax:
-			o = ccl.Max
-		case OpMin:
-			o = ccl.Min
-		case OpProd:
-			o = ccl.Prod
-		default:
+		o, ok := arithmetic[op]
+		if !ok {
 			if m.c.Rank() != root {
 				dest = make([]T, len(orig))
 			}

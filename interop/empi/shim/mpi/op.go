@@ -33,6 +33,9 @@ func (op Op) String() string {
 	return names[op]
 }
 
+// arithmetic are the operations that goccl has.
+var arithmetic = map[Op]ccl.Op{OpSum: ccl.Sum, OpMax: ccl.Max, OpMin: ccl.Min, OpProd: ccl.Prod}
+
 // number is an element that can be reduced.
 type number interface {
 	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | int | float32 | float64
@@ -41,15 +44,10 @@ type number interface {
 // reduceAll puts the reduction of the srcs into dst, on every rank.
 func reduceAll[T number](c *ccl.Comm, op Op, dst, src []T) error {
 	ctx := context.Background()
+	if o, ok := arithmetic[op]; ok {
+		return ccl.AllReduce(ctx, c, dst, src, o)
+	}
 	switch op {
-	case OpSum:
-		return ccl.AllReduce(ctx, c, dst, src, ccl.Sum)
-	case OpMax:
-		return ccl.AllReduce(ctx, c, dst, src, ccl.Max)
-	case OpMin:
-		return ccl.AllReduce(ctx, c, dst, src, ccl.Min)
-	case OpProd:
-		return ccl.AllReduce(ctx, c, dst, src, ccl.Prod)
 	case OpLAND, OpLOR, OpBAND, OpBOR:
 		if T(1)/2 != 0 {
 			return fmt.Errorf("%v of %T: it is for integers", op, *new(T))
