@@ -102,3 +102,16 @@ func TestSharedGPU(t *testing.T) {
 		})
 	}
 }
+
+// The device is the Comm's, also where the rank has another number than when it got it, as after Shrink and Grow. XLA sees no other.
+func TestDeviceIsKept(t *testing.T) {
+	if !withFake(t) {
+		return
+	}
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		m, options := &machine{world: ccltest.Split(t, c, min(c.Rank(), 1), 0)}, map[string]any{}
+		require.NoError(t, m.takeDevice(options))
+		require.Equal(t, c.Rank(), m.device.Index())
+		require.Equal(t, map[string]any{"visible_devices": []int64{int64(c.Rank())}}, options)
+	}, ccltest.With(ccl.Options{Backend: "nccl"}))
+}

@@ -45,7 +45,7 @@ func newMachine(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) 
 	m := &machine{world: world, flags: xla.Flags(flags), share: c.share, out: out, host: ccl.NewHostStream()}
 	onGPU := world.Backend() == "nccl"
 	if onGPU {
-		if err := m.takeDevice(c, options); err != nil {
+		if err := m.takeDevice(options); err != nil {
 			return nil, err
 		}
 		if err := m.shared(ctx, options); err != nil {
@@ -73,13 +73,8 @@ func newMachine(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) 
 }
 
 // takeDevice finds the GPU that the Comm has for this rank, and has the plugin use no other.
-func (m *machine) takeDevice(c *config, options map[string]any) (err error) {
-	if c.device >= 0 {
-		m.device, err = cuda.At(c.device)
-	} else {
-		m.device, err = cuda.Local(m.world.Place().Local, m.world.Place().Locals)
-	}
-	if err != nil {
+func (m *machine) takeDevice(options map[string]any) (err error) {
+	if m.device, err = cuda.At(m.world.Place().Device); err != nil {
 		return err
 	}
 	n, err := cuda.Count()
