@@ -240,7 +240,9 @@ func TestBits(t *testing.T) {
 		{"Scale", 1, 0, func(o, _ [][]float32) { Scale(o[0], .3) }, func(o, _ [][]float32) { specScale(o[0], .3) }},
 		{"SoftmaxBack", 1, 1, func(o, x [][]float32) { SoftmaxBack(o[0], x[0], .7) },
 			func(o, x [][]float32) { specSoftmaxBack(o[0], x[0], parts(o[0], x[0]), .7) }},
-		{"AdamW", 3, 1, func(o, x [][]float32) { h.Apply(o[0], x[0], o[1], o[2]) }, func(o, x [][]float32) { specAdamW(o[0], x[0], o[1], o[2], &h) }},
+		{"AdamW", 3, 1, func(o, x [][]float32) { h.Apply(o[0], x[0], o[1], o[2]) }, func(o, x [][]float32) {
+			specAdamW(o[0], x[0], o[1], o[2], h.b1, h.a1, h.b2, h.a2, h.rate, h.root, h.eps, h.keep)
+		}},
 	} {
 		for _, n := range append(lengths, piece+100) {
 			var outs, ins [][]float32
@@ -289,7 +291,7 @@ func TestFolds(t *testing.T) {
 		x, y, z := random(r, n), random(r, n), random(r, n)
 		var want []float32
 		eachLevel(t, func(name string) {
-			got := []float32{Sum(x), Dot(x, y), triple(x, y, z), deviation(x, .2), Most(x)}
+			got := []float32{Sum(x), Dot(x, y), dot3(x, y, z), squares(x, .2), Most(x)}
 			if want == nil {
 				want = got
 			}
