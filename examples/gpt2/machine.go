@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/cuda"
+	"github.com/goccl/goccl/train/data"
 	"github.com/goccl/goccl/xla"
 	"github.com/goccl/goccl/xla/hlo"
 )
@@ -198,38 +199,19 @@ func (m *machine) compile(ctx context.Context, text string) (*xla.Program, error
 		return m.client.Compile(text, m.flags)
 	}
 	var mine *xla.Program
-	var saved []byte
-	var err error
-	if m.world.Rank() == 0 {
+	saved, err := data.OnRoot(ctx, m.world, 0, func() (saved []byte, err error) {
 		if mine, err = m.client.Compile(text, m.flags); err == nil {
 			saved, err = mine.Save()
 		}
-		if err != nil {
-			m.world.Abort(err)
-			return nil, errors.Join(err, freed(mine))
-		}
-	}
-	n := []int64{int64(len(saved))}
-	if err = ccl.Broadcast(ctx, m.world, n, 0); err == nil {
-		if mine == nil {
-			saved = make([]byte, n[0])
-		}
-		err = ccl.Broadcast(ctx, m.world, saved, 0)
-	}
+		return saved, err
+	})
 	switch {
 	case err != nil:
-		return nil, errors.Join(err, freed(mine))
+		return nil, errors.Join(err, mine.Free())
 	case mine != nil:
 		return mine, nil
 	}
 	return m.client.Load(saved)
-}
-
-func freed(p *xla.Program) error {
-	if p == nil {
-		return nil
-	}
-	return p.Free()
 }
 
 // order is the stream of collectives on the device's memory, on the CPU the host's.
