@@ -183,19 +183,18 @@ func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, 
 		}
 		return step, true, nil
 	}
-	again := "no step is lost"
-	if r.lost.step > step {
-		again = gone(step+1, r.lost.step)
-	}
 	fmt.Fprintf(out, "%v\ngoing on with %s from %s after %.2f s: %s\n", r.lost.cause, count(tr.world.Size(), "rank", "s"), dir,
-		time.Since(r.lost.at).Seconds(), again)
+		time.Since(r.lost.at).Seconds(), since(step, r.lost.step, "lost"))
 	return step, true, nil
 }
 
-// gone says which steps are lost.
-func gone(first, last int) string {
-	if first == last {
-		return fmt.Sprintf("step %d is lost", first)
+// since says of the steps behind one, up to the last, what they are.
+func since(step, last int, what string) string {
+	switch {
+	case last <= step:
+		return "no step is lost"
+	case last == step+1:
+		return fmt.Sprintf("step %d is %s", last, what)
 	}
-	return fmt.Sprintf("steps %d to %d are lost", first, last)
+	return fmt.Sprintf("steps %d to %d are %s", step+1, last, what)
 }
