@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/tp"
 )
@@ -139,14 +140,13 @@ func (tr *trainer) fill(ctx context.Context, dir string) error {
 
 // saver makes the checkpoints of a run, and removes old ones.
 type saver struct {
-	*ckpt.Saver
-	tr    *trainer
-	saved int // step of the last one, under way or whole; -1: none
+	*job.Saver
+	tr *trainer
 }
 
 func newSaver(ctx context.Context, tr *trainer) (*saver, error) {
-	s, err := ckpt.NewSaver(ctx, tr.world)
-	return &saver{s, tr, -1}, err
+	s, err := job.NewSaver(ctx, tr.world, tr.cfg.save, tr.cfg.keep)
+	return &saver{s, tr}, err
 }
 
 // after starts the checkpoint of a step that it is time for. A nil saver has none.
@@ -180,39 +180,23 @@ func (s *saver) upTo(ctx context.Context) error {
 		err = ckpt.Load(ctx, s.tr.world, dir, &p, nil)
 	}
 	if err == nil {
-		s.saved = p.Step
+		s.Saved = p.Step
 	}
 	return err
 }
 
 // begin starts the checkpoint of a step, once the one before is whole.
 func (s *saver) begin(ctx context.Context, step int) error {
-	if step <= s.saved {
-		return nil
-	}
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
-	ts, err := s.tr.tensors()
-	if err != nil {
-		return err
-	}
-	if err := s.tr.allFinite(ctx, ts); err != nil {
-		return fmt.Errorf("step %d is not saved: %w", step, err)
-	}
-	if err := s.Save(ctx, ckpt.Step(s.tr.cfg.save, step), s.tr.now(step), ts); err != nil {
-		return err
-	}
-	s.saved = step
-	return nil
-}
-
-// finish waits for the checkpoint under way, and removes old ones.
-func (s *saver) finish(ctx context.Context) error {
-	if err := s.Wait(ctx); err != nil || s.saved < 0 {
-		return err
-	}
-	return ckpt.Keep(ctx, s.tr.world, s.tr.cfg.save, s.tr.cfg.keep)
+	return s.Begin(ctx, step, func() (any, []ckpt.Tensor, error) {
+		ts, err := s.tr.tensors()
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := s.tr.allFinite(ctx, ts); err != nil {
+			return nil, nil, fmt.Errorf("step %d is not saved: %w", step, err)
+		}
+		return s.tr.now(step), ts, nil
+	})
 }
 
 // allFinite is an error on all ranks if a rank has a number that is not finite among what it would save: with -keep 1 that would

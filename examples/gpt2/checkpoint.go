@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/zero"
 	"github.com/goccl/goccl/xla"
@@ -23,44 +24,12 @@ type progress struct {
 // prefixes are those of a parameter's tensors: itself, as Hugging Face names it, and the moments of AdamW.
 var prefixes = [3]string{"", "adamw.m.", "adamw.v."}
 
-// saver makes the checkpoints of a run, and removes old ones.
-type saver struct {
-	*ckpt.Saver
-	world *ccl.Comm
-	cfg   *config
-	saved int // step of the last one; -1: none
-}
-
-func newSaver(ctx context.Context, world *ccl.Comm, c *config) (*saver, error) {
-	s, err := ckpt.NewSaver(ctx, world)
-	return &saver{s, world, c, -1}, err
-}
-
-// begin copies the state of a step to the host, and has it written while training goes on.
-func (s *saver) begin(ctx context.Context, t trainer, step int) error {
-	if step == s.saved {
-		return nil
-	}
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
-	list, err := t.tensors(ctx, true)
-	if err != nil {
-		return err
-	}
-	if err := s.Save(ctx, ckpt.Step(s.cfg.save, step), progress{step, s.cfg.rows, s.cfg.heads, s.cfg.seed}, list); err != nil {
-		return err
-	}
-	s.saved = step
-	return nil
-}
-
-// finish waits for the checkpoint under way, and removes old ones.
-func (s *saver) finish(ctx context.Context) error {
-	if err := s.Wait(ctx); err != nil || s.saved < 0 {
-		return err
-	}
-	return ckpt.Keep(ctx, s.world, s.cfg.save, s.cfg.keep)
+// keepState begins the checkpoint of a step.
+func (c *config) keepState(ctx context.Context, s *job.Saver, t trainer, step int) error {
+	return s.Begin(ctx, step, func() (any, []ckpt.Tensor, error) {
+		list, err := t.tensors(ctx, true)
+		return progress{step, c.rows, c.heads, c.seed}, list, err
+	})
 }
 
 // errNoCheckpoint says that there was never a whole one.
@@ -143,7 +112,7 @@ func (z *sharded[P]) tensors(ctx context.Context, _ bool) ([]ckpt.Tensor, error)
 func (z *sharded[P]) restore(ctx context.Context, _ []ckpt.Tensor) error { return z.model.Loaded(ctx) }
 
 // start makes the saver and resumes, or begins with the weights of -hf, as the flags say; it returns the step that was reached.
-func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, out io.Writer) (s *saver, step int, err error) {
+func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, out io.Writer) (s *job.Saver, step int, err error) {
 	resumed := false
 	if c.save != "" {
 		if world.Rank() == 0 {
@@ -152,7 +121,7 @@ func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, 
 				return nil, 0, err
 			}
 		}
-		if s, err = newSaver(ctx, world, c); err != nil {
+		if s, err = job.NewSaver(ctx, world, c.save, c.keep); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -170,7 +139,7 @@ func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, 
 			fmt.Fprintf(out, "there is no checkpoint in %s yet: beginning again\n", c.save)
 			err = nil
 		} else {
-			resumed, s.saved = true, step
+			resumed, s.Saved = true, step
 		}
 	}
 	if err == nil && c.hf != "" && !resumed {

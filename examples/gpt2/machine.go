@@ -85,35 +85,34 @@ func (m *machine) takeDevice(options map[string]any) (err error) {
 	return err
 }
 
+// use is a rank's use of its GPU.
+type use struct {
+	GPU  string
+	Part bool // it takes its part of the memory alone
+}
+
 // shared is an error, on all ranks, if two of them have one GPU and some rank's client may take what the others need.
 func (m *machine) shared(ctx context.Context, options map[string]any) error {
 	address, err := m.device.PCI()
 	if err != nil {
 		return err
 	}
-	const room = 256
-	mine, all := make([]byte, room), make([]byte, room*m.world.Size())
-	copy(mine, m.world.Place().Host+" "+address)
 	_, fraction := options["memory_fraction"]
-	if preallocate, set := options["preallocate"]; set && preallocate == false && fraction {
-		mine[room-1] = 1 // it takes its part alone
-	}
-	if err := ccl.AllGather(ctx, m.world, all, mine); err != nil {
+	all, err := ccl.AllGatherValues(ctx, m.world, use{m.world.Place().Host + " " + address, fraction && options["preallocate"] == false})
+	if err != nil {
 		return err
 	}
 	of := map[string]int{} // the first rank of a device
-	for r := range m.world.Size() {
-		x := all[r*room : (r+1)*room]
-		name := strings.TrimRight(string(x[:room-1]), "\x00")
-		first, twice := of[name]
+	for r, x := range all {
+		first, twice := of[x.GPU]
 		if !twice {
-			of[name] = r
+			of[x.GPU] = r
 			continue
 		}
 		for _, rank := range []int{first, r} {
-			if all[rank*room+room-1] == 0 {
+			if !all[rank].Part {
 				return fmt.Errorf("ranks %d and %d share the GPU %s: give all ranks of it -options preallocate=false,memory_fraction=%.1f, or rank %d takes what the other needs",
-					first, r, name, 0.8/float64(m.world.Place().Locals), rank)
+					first, r, x.GPU, 0.8/float64(m.world.Place().Locals), rank)
 			}
 		}
 	}
