@@ -3,6 +3,7 @@ package xla
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/xla/hlo"
@@ -67,14 +68,7 @@ func newShape(k kind, dims []int) (*shape, error) {
 }
 
 func (s *shape) name() {
-	s.text = string(s.t) + "["
-	for i, d := range s.dims {
-		if i > 0 {
-			s.text += ","
-		}
-		s.text += fmt.Sprint(d)
-	}
-	s.text += "]"
+	s.text = string(s.t) + strings.ReplaceAll(fmt.Sprint(s.dims), " ", ",")
 }
 
 // count is the number of elements; ok is false if there is no such number.

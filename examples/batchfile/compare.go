@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -72,6 +73,11 @@ func waysOf(ctx context.Context, c *ccl.Comm, f *mpi.File, file *os.File) []way 
 			return err
 		}},
 	}
+}
+
+// readFloats is ReadAt of numbers as this machine has them in memory, which is how MPI-IO has them in a file.
+func readFloats(r io.ReaderAt, buf []float32, at int64) error {
+	return binary.Read(io.NewSectionReader(r, at, int64(4*len(buf))), binary.NativeEndian, buf)
 }
 
 // time reads an epoch in a way, and returns the seconds of the slowest rank.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/internal/gpt"
 )
 
@@ -40,19 +41,16 @@ var presets = map[string]gpt.Config{
 	"gpt2-85m": {Context: 1024, Width: 768, Heads: 12, Layers: 12, Tied: true},
 }
 
-// groups are the flags as -h prints them.
-var groups = []struct {
-	title string
-	names []string
-}{
-	{"layout", []string{"np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16", "recompute"}},
-	{"tracking", []string{"events", "csv", "norms"}},
-	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab", "tied"}},
-	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "config"}},
-	{"checkpoints", []string{"save", "every", "keep", "resume", "from", "recover"}},
-	{"losses", []string{"spares", "mirror"}},
-	{"sample", []string{"sample", "generate", "tokens", "temperature", "topk"}},
-	{"output", []string{"log", "json", "svg", "version"}},
+// groups are the flags as -h prints them, behind their titles.
+var groups = [][]string{
+	{"layout", "np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16", "recompute"},
+	{"tracking", "events", "csv", "norms"},
+	{"model", "preset", "layers", "heads", "width", "context", "vocab", "tied"},
+	{"run", "data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "config"},
+	{"checkpoints", "save", "every", "keep", "resume", "from", "recover"},
+	{"losses", "spares", "mirror"},
+	{"sample", "sample", "generate", "tokens", "temperature", "topk"},
+	{"output", "log", "json", "svg", "version"},
 }
 
 // legend says what a step's line has.
@@ -70,7 +68,6 @@ const about = `gpt trains a GPT-2 on characters or tokens, on any number of rank
 func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
 	f := flag.NewFlagSet("gpt", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
 	f.IntVar(&c.np, "np", 0, "start this many `ranks` here (default: the ranks that a launcher started, or one)")
 	f.IntVar(&c.dp, "dp", 0, "data-parallel `ranks`; 0: as many as the other dimensions leave")
 	f.IntVar(&c.pp, "pp", 1, "pipeline `stages`")
@@ -116,17 +113,13 @@ func parse(args []string, out io.Writer) (*config, error) {
 	if len(args) == 1 && (args[0] == "help" || args[0] == "version") {
 		args = []string{"-" + args[0]}
 	}
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		usage(f, out)
+	behind := "\nthe line of a step:\n  " + strings.ReplaceAll(strings.TrimSpace(legend), "\n", "\n  ") + "\n"
+	if err := job.Parse(f, args, out, about, groups, behind); err != nil {
 		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("%w (-h lists the flags)", err)
-	case *version:
+	}
+	if *version {
 		fmt.Fprintf(out, "gpt of goccl %s, %s %s/%s\n", ccl.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return nil, flag.ErrHelp
-	case f.NArg() > 0:
-		return nil, fmt.Errorf("%q is not a flag (-h lists the flags)", f.Arg(0))
 	}
 	if *file != "" {
 		text, err := os.ReadFile(*file)
@@ -152,38 +145,20 @@ func parse(args []string, out io.Writer) (*config, error) {
 	if !set["tied"] {
 		c.Tied = p.Tied
 	}
-	return c, c.check(set)
-}
-
-func usage(f *flag.FlagSet, out io.Writer) {
-	fmt.Fprint(out, about)
-	for _, g := range groups {
-		fmt.Fprintf(out, "\n%s:\n", g.title)
-		for _, name := range g.names {
-			x := f.Lookup(name)
-			arg, text := flag.UnquoteUsage(x)
-			if x.DefValue != "" && x.DefValue != "0" && x.DefValue != "-1" && x.DefValue != "false" {
-				text += " (default " + x.DefValue + ")"
-			}
-			fmt.Fprintf(out, "  %-16s %s\n", "-"+name+" "+arg, text)
-		}
-	}
-	fmt.Fprint(out, "\nthe line of a step:\n  ", strings.ReplaceAll(strings.TrimSpace(legend), "\n", "\n  "), "\n")
+	return c, c.check(f, set)
 }
 
 // check says what is wrong with flags that do not depend on the number of ranks.
-func (c *config) check(set map[string]bool) error {
-	for _, v := range []struct {
-		name string
-		is   int
-		min  int
-	}{{"np", c.np, 1}, {"dp", c.dp, 0}, {"pp", c.pp, 1}, {"tp", c.tp, 1}, {"micro", c.micro, 1}, {"layers", c.Layers, 1},
-		{"heads", c.Heads, 1}, {"width", c.Width, 1}, {"context", c.Context, 1}, {"vocab", c.Vocab, 0}, {"rows", c.rows, 1},
-		{"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"eval", c.eval, 0}, {"log", c.log, 1}, {"every", c.every, 0}, {"keep", c.keep, 1},
-		{"tokens", c.tokens, 1}, {"topk", c.topk, 0}, {"spares", c.spares, 0}, {"mirror", c.mirror, 1}} {
-		if v.is < v.min && (v.name != "np" || set["np"]) {
-			return fmt.Errorf("-%s %d: it must be at least %d", v.name, v.is, v.min)
-		}
+func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
+	counts := []string{"pp", "tp", "micro", "layers", "heads", "width", "context", "rows", "steps", "log", "keep", "tokens", "mirror"}
+	if set["np"] {
+		counts = append(counts, "np")
+	}
+	if err := job.AtLeast(f, 1, counts...); err != nil {
+		return err
+	}
+	if err := job.AtLeast(f, 0, "dp", "vocab", "warmup", "eval", "every", "topk", "spares"); err != nil {
+		return err
 	}
 	if err := errors.Join(c.sampling(set), c.sequence()); err != nil {
 		return err

@@ -3,8 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"regexp"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,17 +19,10 @@ func TestLarge(t *testing.T) {
 		}
 		preset, stages = "babygpt", []int{0, 3}
 	}
-	number := func(out, what string) float64 {
-		found := regexp.MustCompile(what).FindStringSubmatch(out)
-		require.NotNil(t, found, "%s in %s", what, out)
-		v, err := strconv.ParseFloat(found[1], 64)
-		require.NoError(t, err)
-		return v
-	}
 	first := 0.
 	for _, stage := range stages {
 		args := fmt.Sprintf("-preset %s -context 64 -rows 4 -steps 3 -lr 1e-4 -zero %d", preset, stage)
-		cmd, out := program(t.Context(), t, "-np 4 "+args)
+		cmd, out := program(t, "-np 4 "+args)
 		require.NoError(t, cmd.Run(), "%s", out)
 		c := words(t, args)
 		require.NoError(t, c.place(4))
@@ -40,10 +31,10 @@ func TestLarge(t *testing.T) {
 			most += 2 * unit * float64(stage-1)
 		}
 		const noise = 40 // of Go's runtime, of buffers of a micro batch and of a row's logits
-		got, loss := number(out.String(), `; (\d+) MB resident`), number(out.String(), `step=3 loss=([0-9.]+)`)
+		got, loss := number(t, out, `; (\d+) MB resident`), number(t, out, `step=3 loss=([0-9.]+)`)
 		t.Logf("%s, stage %d: %.0f MB, by the formula with activations and buffers %.0f; loss %.5f", preset, stage, got, most, loss)
 		require.Less(t, got, most+noise, "stage %d", stage)
-		require.Less(t, loss, number(out.String(), `step=1 loss=([0-9.]+)`))
+		require.Less(t, loss, number(t, out, `step=1 loss=([0-9.]+)`))
 		if first == 0 {
 			first = loss
 		}
@@ -53,9 +44,9 @@ func TestLarge(t *testing.T) {
 		return
 	}
 	for _, rows := range []int{4, 8} {
-		cmd, out := program(t.Context(), t, fmt.Sprintf("-np 2 -preset gpt2-85m -context 64 -rows %d -steps 6", rows))
+		cmd, out := program(t, fmt.Sprintf("-np 2 -preset gpt2-85m -context 64 -rows %d -steps 6", rows))
 		require.NoError(t, cmd.Run(), "%s", out)
-		speed := number(out.String(), `step=6 .*tps=(\d+)`)
+		speed := number(t, out, `step=6 .*tps=(\d+)`)
 		t.Logf("2 ranks, %d rows of 64 tokens: %.0f tokens/s", rows, speed)
 		require.Greater(t, speed, 20., "200 are promised on 2 cores")
 	}

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,28 +18,19 @@ func TestLearns(t *testing.T) {
 	if _, err := os.Stat(filepath.Clean(source(""))); err != nil {
 		t.Skip("NOT RUN: no book of the Go distribution here")
 	}
-	number := func(out, what string) float64 {
-		found := regexp.MustCompile(what + `=([0-9.]+)`).FindStringSubmatch(out)
-		require.NotNil(t, found, "%s in %s", what, out)
-		v, err := strconv.ParseFloat(found[1], 64)
-		require.NoError(t, err)
-		return v
-	}
 	// trained is what training for so many steps prints.
-	trained := func(steps int, flags string) string {
-		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
-		defer cancel()
-		cmd, output := program(ctx, t, fmt.Sprintf("-np 2 -steps %d -eval 200 %s", steps, flags))
-		require.NoError(t, cmd.Run(), "%s", output)
-		require.InDelta(t, 4.6, number(output.String(), "step=1 loss"), .2, "it knows nothing yet")
-		return output.String()
+	trained := func(steps int, flags string) *lines {
+		cmd, out := program(t, fmt.Sprintf("-np 2 -steps %d -eval 200 %s", steps, flags))
+		require.NoError(t, cmd.Run(), "%s", out)
+		require.InDelta(t, 4.6, number(t, out, "step=1 loss=([0-9.]+)"), .2, "it knows nothing yet")
+		return out
 	}
 	wide := trained(400, "")
-	require.Less(t, number(wide, "step=400 loss"), 2.4)
-	require.Less(t, number(wide, "step=400 validation"), 2.5)
+	require.Less(t, number(t, wide, "step=400 loss=([0-9.]+)"), 2.4)
+	require.Less(t, number(t, wide, "step=400 validation=([0-9.]+)"), 2.5)
 	narrow := trained(200, "-bf16 -zero 1")
-	for _, what := range []string{"step=200 loss", "step=200 validation"} {
-		want, got := number(wide, what), number(narrow, what)
+	for _, what := range []string{"step=200 loss=([0-9.]+)", "step=200 validation=([0-9.]+)"} {
+		want, got := number(t, wide, what), number(t, narrow, what)
 		t.Logf("%s: %.4f in float32, %.4f in bfloat16 at stage 1: %+.2f %%", what, want, got, 100*(got/want-1))
 		require.LessOrEqual(t, got, 1.02*want)
 	}

@@ -188,7 +188,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		if ends {
 			err = saver.begin(ctx, r.step)
 		}
-		if err = errors.Join(err, saver.finish(ctx)); err != nil {
+		if err = errors.Join(err, saver.Finish(ctx)); err != nil {
 			return err
 		}
 		if ends {

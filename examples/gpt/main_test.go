@@ -215,8 +215,8 @@ func TestFlags(t *testing.T) {
 	require.True(t, errors.Is(err, flag.ErrHelp))
 	listed := 0
 	for _, g := range groups {
-		require.Contains(t, help.String(), g.title+":")
-		listed += len(g.names)
+		require.Contains(t, help.String(), g[0]+":")
+		listed += len(g[1:])
 	}
 	require.Equal(t, listed, strings.Count(help.String(), "\n  -"), "every flag")
 	require.Contains(t, help.String(), "dtf forward")
@@ -233,7 +233,7 @@ func TestCount(t *testing.T) {
 	for _, tc := range []struct{ got, want string }{
 		{count(0, "rank", "s"), "0 ranks"}, {count(1, "rank", "s"), "1 rank"}, {count(2, "rank", "s"), "2 ranks"},
 		{count(1, "micro batch", "es"), "1 micro batch"}, {count(3, "micro batch", "es"), "3 micro batches"},
-		{gone(4, 4), "step 4 is lost"}, {gone(4, 6), "steps 4 to 6 are lost"},
+		{since(3, 4, "lost"), "step 4 is lost"}, {since(3, 6, "made again"), "steps 4 to 6 are made again"}, {since(3, 3, "lost"), "no step is lost"},
 	} {
 		require.Equal(t, tc.want, tc.got)
 	}
@@ -276,22 +276,12 @@ func TestText(t *testing.T) {
 func TestTrain(t *testing.T) {
 	dir := t.TempDir()
 	svg, lines := filepath.Join(dir, "loss.svg"), filepath.Join(dir, "log.json")
-	var out bytes.Buffer
-	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-		c := words(t, small+"4 -eval 2 -log 1 -sample 1")
-		c.svg, c.json = svg, lines
-		require.NoError(t, c.place(2))
-		to := io.Writer(io.Discard)
-		if world.Rank() == 0 {
-			to = &out
-		}
-		require.NoError(t, (&run{out: to}).train(t.Context(), world, c))
-	})
+	out := trained(t, 2, small+"4 -eval 2 -log 1 -sample 1 -svg "+svg+" -json "+lines)
 	for _, want := range []string{"dp=2", "parameters", "step=1 loss=", "mfu=", "step=4 validation=", "width 32) on ", "2 ranks: dp=2 (replicas); a step is 8 rows of 24 tokens\n", "dtx of that not hidden. tps: tokens/s.", "4 steps, 768 tokens"} {
-		require.Contains(t, out.String(), want)
+		require.Contains(t, out, want)
 	}
 	if runtime.GOOS == "linux" {
-		require.Regexp(t, `exposed communication [0-9.]+ %; \d+ MB resident in a rank at most\n`, out.String())
+		require.Regexp(t, `exposed communication [0-9.]+ %; \d+ MB resident in a rank at most\n`, out)
 	}
 	b, err := os.ReadFile(svg)
 	require.NoError(t, err)
@@ -315,7 +305,7 @@ func TestTrain(t *testing.T) {
 	require.Equal(t, 4, steps)
 }
 
-// A signal that came before a rank was lost still ends the run that goes on without it.
+// A signal ends all ranks after the step under way. One that came before a rank was lost still ends the run that goes on without it.
 func TestInterruptIsKept(t *testing.T) {
 	var out bytes.Buffer
 	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
@@ -336,22 +326,4 @@ func TestInterruptIsKept(t *testing.T) {
 		}
 	})
 	require.Equal(t, 3, strings.Count(out.String(), "interrupted after step 1\n"), out.String())
-}
-
-// An interrupt ends all ranks after the step under way.
-func TestInterrupt(t *testing.T) {
-	var out bytes.Buffer
-	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-		c := words(t, small+"1000")
-		require.NoError(t, c.place(2))
-		stop := make(chan os.Signal, 1)
-		to := io.Writer(io.Discard)
-		if world.Rank() == 0 {
-			to = &out
-		} else {
-			stop <- os.Interrupt
-		}
-		require.NoError(t, (&run{stop: stop, out: to}).train(t.Context(), world, c))
-	})
-	require.Contains(t, out.String(), "interrupted after step 1\n")
 }

@@ -10,31 +10,22 @@ import (
 // screenEnv tells the ranks of -np which of their outputs a terminal shows, since they write to pipes: stdout or stderr.
 const screenEnv = "GPT_SCREEN"
 
-// watched is the output of this process that a terminal shows, nil if none does.
-func watched() *os.File {
-	for name, f := range map[string]*os.File{"stdout": os.Stdout, "stderr": os.Stderr} {
-		if os.Getenv(screenEnv) == name {
-			return f
-		}
-	}
-	if os.Getenv(screenEnv) != "" {
-		return nil
-	}
-	for _, f := range []*os.File{os.Stdout, os.Stderr} { // lines and meter by one way keep their order
-		if terminal(f) {
-			return f
-		}
-	}
-	return nil
+// outputs are those that a terminal may show; lines and meter by one way keep their order.
+var outputs = []string{"stdout", "stderr"}
+
+func output(name string) *os.File {
+	return map[string]*os.File{"stdout": os.Stdout, "stderr": os.Stderr}[name]
 }
 
-// screenName is watched as screenEnv has it.
-func screenName() string {
-	switch watched() {
-	case os.Stdout:
-		return "stdout"
-	case os.Stderr:
-		return "stderr"
+// watched is the output of this process that a terminal shows, "none" if none does.
+func watched() string {
+	if name := os.Getenv(screenEnv); name != "" {
+		return name
+	}
+	for _, name := range outputs {
+		if terminal(output(name)) {
+			return name
+		}
 	}
 	return "none"
 }
@@ -60,7 +51,7 @@ type meter struct {
 
 func newMeter(lines io.Writer) *meter {
 	m := &meter{lines: lines, now: time.Now}
-	if f := watched(); f != nil {
+	if f := output(watched()); f != nil {
 		m.screen = f
 	}
 	return m

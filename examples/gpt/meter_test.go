@@ -52,7 +52,7 @@ func TestWatched(t *testing.T) {
 	os.Stderr = file // which package testing makes the same as os.Stdout in some runs
 	for name, want := range map[string]*os.File{"stdout": os.Stdout, "stderr": os.Stderr, "none": nil} {
 		t.Setenv(screenEnv, name)
-		require.Equal(t, want, watched())
-		require.Equal(t, name, screenName())
+		require.Equal(t, name, watched())
+		require.Equal(t, want, output(name))
 	}
 }

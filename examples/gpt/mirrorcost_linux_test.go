@@ -3,9 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,13 +29,9 @@ func TestMirrorCost(t *testing.T) {
 	for round := range rounds {
 		for i := range cases {
 			k := (i + round) % len(cases)
-			cmd, out := program(t.Context(), t, "-np 4 -zero 1 -log 1000 "+flags+" "+cases[k].flags)
+			cmd, out := program(t, "-np 4 -zero 1 -log 1000 "+flags+" "+cases[k].flags)
 			require.NoError(t, cmd.Run(), "%s", out)
-			found := regexp.MustCompile(`: (\d+) tokens/s`).FindStringSubmatch(out.String())
-			require.NotNil(t, found, "%s", out)
-			speed, err := strconv.ParseFloat(found[1], 64)
-			require.NoError(t, err)
-			took[k] = append(took[k], 1/speed)
+			took[k] = append(took[k], 1/number(t, out, `: (\d+) tokens/s`))
 		}
 	}
 	var text string

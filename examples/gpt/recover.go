@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/train/ckpt"
 )
 
@@ -33,7 +34,7 @@ func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (last *ccl.
 		if err != nil && r.kept.over { // all work is done, and some ranks may have left
 			r.over, err = true, nil
 		}
-		if err == nil || !c.recover && c.spares == 0 || !lost(world, err) {
+		if err == nil || !c.recover && c.spares == 0 || !job.Lost(world, err) {
 			return world, err
 		}
 		r.lost = &loss{cause: err, at: time.Now(), step: r.step}
@@ -50,7 +51,7 @@ func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (last *ccl.
 			}
 			c.spares = 0 // on all ranks alike: those that are left go on
 			r.settle(ctx, nil)
-			if err := r.kept.close(); err != nil && !lost(world, err) {
+			if err := r.kept.close(); err != nil && !job.Lost(world, err) {
 				return world, err
 			}
 		}
@@ -90,49 +91,15 @@ func cause(world *ccl.Comm, err error) error {
 // shrink returns the Comm of the ranks that are left of world, as many as the layout can use. Without goesOn this rank is none of
 // them.
 func (c *config) shrink(ctx context.Context, world *ccl.Comm, cause error) (next *ccl.Comm, goesOn bool, err error) {
-	smaller, err := world.Shrink(ctx)
-	if err != nil {
-		return world, false, errors.Join(cause, err)
+	next, goesOn, err = job.Shrink(ctx, world, cause, c.fit)
+	if err == nil && c.fit(next.Size()) == 0 {
+		err = fmt.Errorf("%s left, too few for the layout: %w", count(next.Size(), "rank", "s"), cause)
 	}
-	world.Close()
-	world = smaller
-	n := c.fit(world.Size())
-	if n == 0 {
-		return world, false, fmt.Errorf("%s left, too few for the layout: %w", count(world.Size(), "rank", "s"), cause)
-	}
-	if n < world.Size() {
-		color := 0
-		if world.Rank() >= n {
-			color = -1
-		}
-		used, err := world.Split(ctx, color, 0)
-		if err != nil {
-			return world, false, err
-		}
-		if color < 0 { // the rows do not divide among all that are left
-			return world, false, nil
-		}
-		world.Close()
-		world = used
+	if err != nil || !goesOn {
+		return next, false, err
 	}
 	c.dp, c.resume = 0, true
-	return world, true, c.place(world.Size())
-}
-
-// lost reports whether a step failed because a rank was lost. The Comms of a mesh fail together, one after the other.
-func lost(world *ccl.Comm, err error) bool {
-	if errors.Is(err, ccl.ErrRankLost) {
-		return true
-	}
-	if !errors.Is(err, ccl.ErrAborted) && !errors.Is(err, ccl.ErrClosed) {
-		return false
-	}
-	select {
-	case <-world.Done():
-		return errors.Is(world.Err(), ccl.ErrRankLost)
-	case <-time.After(time.Second):
-		return false
-	}
+	return next, true, c.place(next.Size())
 }
 
 // start loads the checkpoint to go on from, and returns its step. Where there is none, found is false: the run begins.
@@ -183,19 +150,18 @@ func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, 
 		}
 		return step, true, nil
 	}
-	again := "no step is lost"
-	if r.lost.step > step {
-		again = gone(step+1, r.lost.step)
-	}
 	fmt.Fprintf(out, "%v\ngoing on with %s from %s after %.2f s: %s\n", r.lost.cause, count(tr.world.Size(), "rank", "s"), dir,
-		time.Since(r.lost.at).Seconds(), again)
+		time.Since(r.lost.at).Seconds(), since(step, r.lost.step, "lost"))
 	return step, true, nil
 }
 
-// gone says which steps are lost.
-func gone(first, last int) string {
-	if first == last {
-		return fmt.Sprintf("step %d is lost", first)
+// since says of the steps behind one, up to the last, what they are.
+func since(step, last int, what string) string {
+	switch {
+	case last <= step:
+		return "no step is lost"
+	case last == step+1:
+		return fmt.Sprintf("step %d is %s", last, what)
 	}
-	return fmt.Sprintf("steps %d to %d are lost", first, last)
+	return fmt.Sprintf("steps %d to %d are %s", step+1, last, what)
 }

@@ -123,14 +123,7 @@ func (r *run) generate(ctx context.Context, world *ccl.Comm, c *config) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, tr.close()) }()
-	ts, err := tr.tensors()
-	if err != nil {
-		return err
-	}
-	if err := ckpt.Load(ctx, world, dir, nil, ts); err != nil {
-		return err
-	}
-	if err := tr.model.Loaded(ctx); err != nil {
+	if err := tr.fill(ctx, dir); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s of %d parameters, after %s\n", dir, c.Params(), count(p.Step, "step", "s"))
@@ -147,11 +140,7 @@ func (r *run) generate(ctx context.Context, world *ccl.Comm, c *config) (err err
 func (tr *trainer) forward(ctx context.Context, net *gpt.Net[float32], x []float32, in []int32) (logits []float32, err error) {
 	defer net.Forget(0)
 	for i, u := range tr.units {
-		p, err := tr.model.Params(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		p, done, err := tr.withTied(ctx, i, p)
+		p, done, err := tr.params(ctx, i)
 		if err != nil {
 			return nil, err
 		}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/tp"
 )
@@ -35,39 +34,29 @@ func (tr *trainer) now(step int) progress {
 	return progress{step, c.rows, c.seed, t.chars, c.Layers, c.Heads, c.Width, c.Context, c.Vocab, c.Tied, c.steps, c.warmup, c.lr, c.clip, t.n, t.sum}
 }
 
-// flagOf is a flag of two runs.
-type flagOf struct {
-	name      string
-	was, is   any
-	unknown   any  // what was has if it is not known
-	mayChange bool // a run may go on with another one
-}
-
 // compare says what a run with flags of its own would make of p: bad is why it cannot go on, changed what it does otherwise.
 func (p *progress) compare(n progress, dir string) (changed string, bad error) {
 	var must, may []string
-	for _, f := range []flagOf{
-		{"-seed", p.Seed, n.Seed, nil, false}, {"-rows", p.Rows, n.Rows, nil, false}, // so that the data go on as they did
-		{"-layers", p.Layers, n.Layers, 0, false}, {"-heads", p.Heads, n.Heads, 0, false}, {"-width", p.Width, n.Width, 0, false},
-		{"-context", p.Context, n.Context, 0, false}, {"-vocab", p.Vocab, n.Vocab, 0, false},
-		{"-steps", p.Steps, n.Steps, 0, true}, {"-lr", p.LR, n.LR, 0., true},
+	model, schedule := p.Heads != 0, p.LR != 0 // which older programs have not saved
+	for _, f := range []struct {
+		name      string
+		was, is   any
+		known     bool
+		mayChange bool // a run may go on with another one
+	}{
+		{"-seed ", p.Seed, n.Seed, true, false}, {"-rows ", p.Rows, n.Rows, true, false}, // so that the data go on as they did
+		{"-layers ", p.Layers, n.Layers, p.Layers != 0, false}, {"-heads ", p.Heads, n.Heads, model, false}, {"-width ", p.Width, n.Width, p.Width != 0, false},
+		{"-context ", p.Context, n.Context, p.Context != 0, false}, {"-vocab ", p.Vocab, n.Vocab, p.Vocab != 0, false}, {"-tied=", p.Tied, n.Tied, model, false},
+		{"-steps ", p.Steps, n.Steps, p.Steps != 0, true}, {"-lr ", p.LR, n.LR, schedule, true},
+		{"-warmup ", p.Warmup, n.Warmup, schedule, true}, {"-clip ", p.Clip, n.Clip, schedule, true},
 	} {
 		switch {
-		case f.was == f.is || f.was == f.unknown:
+		case f.was == f.is || !f.known:
 		case f.mayChange:
-			may = append(may, fmt.Sprintf("%s %v (it was %v)", f.name, f.is, f.was))
+			may = append(may, fmt.Sprintf("%s%v (it was %v)", f.name, f.is, f.was))
 		default:
-			must = append(must, fmt.Sprintf("%s %v", f.name, f.was))
+			must = append(must, fmt.Sprintf("%s%v", f.name, f.was))
 		}
-	}
-	if p.Heads != 0 && p.Tied != n.Tied {
-		must = append(must, fmt.Sprintf("-tied=%t", p.Tied))
-	}
-	if p.LR != 0 && p.Warmup != n.Warmup {
-		may = append(may, fmt.Sprintf("-warmup %d (it was %d)", n.Warmup, p.Warmup))
-	}
-	if p.LR != 0 && p.Clip != n.Clip {
-		may = append(may, fmt.Sprintf("-clip %v (it was %v)", n.Clip, p.Clip))
 	}
 	if p.Tokens != 0 && (p.Tokens != n.Tokens || p.Sum != n.Sum) {
 		may = append(may, "the data")
@@ -134,26 +123,30 @@ func (tr *trainer) load(ctx context.Context, dir string) (step int, changed stri
 	if changed, err = p.compare(tr.now(p.Step), dir); err != nil { // on all ranks alike
 		return 0, "", err
 	}
+	return p.Step, changed, tr.fill(ctx, dir)
+}
+
+// fill sets the parameters and the state of AdamW to those of a checkpoint. It is collective.
+func (tr *trainer) fill(ctx context.Context, dir string) error {
 	ts, err := tr.tensors()
-	if err != nil {
-		return 0, "", err
+	if err == nil {
+		err = ckpt.Load(ctx, tr.world, dir, nil, ts)
 	}
-	if err := ckpt.Load(ctx, tr.world, dir, nil, ts); err != nil {
-		return 0, "", err
+	if err == nil {
+		err = tr.model.Loaded(ctx)
 	}
-	return p.Step, changed, tr.model.Loaded(ctx)
+	return err
 }
 
 // saver makes the checkpoints of a run, and removes old ones.
 type saver struct {
-	*ckpt.Saver
-	tr    *trainer
-	saved int // step of the last one, under way or whole; -1: none
+	*job.Saver
+	tr *trainer
 }
 
 func newSaver(ctx context.Context, tr *trainer) (*saver, error) {
-	s, err := ckpt.NewSaver(ctx, tr.world)
-	return &saver{s, tr, -1}, err
+	s, err := job.NewSaver(ctx, tr.world, tr.cfg.save, tr.cfg.keep)
+	return &saver{s, tr}, err
 }
 
 // after starts the checkpoint of a step that it is time for. A nil saver has none.
@@ -187,39 +180,23 @@ func (s *saver) upTo(ctx context.Context) error {
 		err = ckpt.Load(ctx, s.tr.world, dir, &p, nil)
 	}
 	if err == nil {
-		s.saved = p.Step
+		s.Saved = p.Step
 	}
 	return err
 }
 
 // begin starts the checkpoint of a step, once the one before is whole.
 func (s *saver) begin(ctx context.Context, step int) error {
-	if step <= s.saved {
-		return nil
-	}
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
-	ts, err := s.tr.tensors()
-	if err != nil {
-		return err
-	}
-	if err := s.tr.allFinite(ctx, ts); err != nil {
-		return fmt.Errorf("step %d is not saved: %w", step, err)
-	}
-	if err := s.Save(ctx, ckpt.Step(s.tr.cfg.save, step), s.tr.now(step), ts); err != nil {
-		return err
-	}
-	s.saved = step
-	return nil
-}
-
-// finish waits for the checkpoint under way, and removes old ones.
-func (s *saver) finish(ctx context.Context) error {
-	if err := s.Wait(ctx); err != nil || s.saved < 0 {
-		return err
-	}
-	return ckpt.Keep(ctx, s.tr.world, s.tr.cfg.save, s.tr.cfg.keep)
+	return s.Begin(ctx, step, func() (any, []ckpt.Tensor, error) {
+		ts, err := s.tr.tensors()
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := s.tr.allFinite(ctx, ts); err != nil {
+			return nil, nil, fmt.Errorf("step %d is not saved: %w", step, err)
+		}
+		return s.tr.now(step), ts, nil
+	})
 }
 
 // allFinite is an error on all ranks if a rank has a number that is not finite among what it would save: with -keep 1 that would
@@ -240,38 +217,4 @@ func (tr *trainer) allFinite(ctx context.Context, ts []ckpt.Tensor) error {
 		return fmt.Errorf("the update has left %s that are not finite, in parameters or in AdamW's state: try a smaller -lr", count(bad[0], "number", "s"))
 	}
 	return nil
-}
-
-// endLine ends a line of a file of metrics that a killed run has left without its end: what is not whole of it goes.
-func endLine(name string) error {
-	f, err := os.OpenFile(name, os.O_RDWR, 0o666)
-	if err != nil {
-		return err
-	}
-	err = cutLine(f)
-	return errors.Join(err, f.Close())
-}
-
-// longestLine is longer than any line of a file of metrics.
-const longestLine = 1 << 20
-
-func cutLine(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	end := info.Size()
-	tail := make([]byte, min(end, longestLine))
-	if _, err := f.ReadAt(tail, end-int64(len(tail))); err != nil && len(tail) > 0 {
-		return err
-	}
-	line := tail[bytes.LastIndexByte(tail, '\n')+1:]
-	switch {
-	case len(line) == 0:
-		return nil
-	case json.Valid(line): // only its end is missing
-		_, err = f.WriteAt([]byte("\n"), end)
-		return err
-	}
-	return f.Truncate(end - int64(len(line)))
 }

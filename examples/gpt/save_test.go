@@ -25,13 +25,9 @@ import (
 
 // trained runs the whole of n ranks and returns what rank 0 said.
 func trained(t *testing.T, n int, args string) string {
-	var out bytes.Buffer
-	ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {
-		c := words(t, args)
-		require.NoError(t, c.place(n))
-		require.NoError(t, (&run{out: &out}).train(t.Context(), world, c))
-	})
-	return out.String()
+	said, err := trainedTo(t, n, args)
+	require.NoError(t, err)
+	return said
 }
 
 var lastLoss = regexp.MustCompile(`step=6 loss=([0-9.]+)`)
@@ -180,20 +176,6 @@ func TestNotFiniteIsNotSaved(t *testing.T) {
 	require.Contains(t, out, "saved step 3")
 }
 
-// The metrics of a resumed run go on behind whole lines.
-func TestMetricsAfterAKill(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "m.json")
-	for text, want := range map[string]string{"": "", "{\"step\":1}\n": "{\"step\":1}\n", "{\"step\":1}\n{\"st": "{\"step\":1}\n", "{\"step\":1}": "{\"step\":1}\n", "{\"st": ""} {
-		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
-		require.NoError(t, endLine(name))
-		got, err := os.ReadFile(name)
-		require.NoError(t, err)
-		require.Equal(t, want, string(got))
-	}
-	require.NoError(t, endLine(os.DevNull))
-	require.Error(t, endLine(filepath.Join(name, "x")))
-}
-
 // lines is a buffer that goroutines share.
 type lines struct {
 	mu sync.Mutex
@@ -226,13 +208,39 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func program(ctx context.Context, t *testing.T, args string) (*exec.Cmd, *lines) {
+// program is the program with these arguments, which is killed after 15 minutes.
+func program(t *testing.T, args string) (*exec.Cmd, *lines) {
 	file, err := built()
 	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	t.Cleanup(cancel)
 	var out lines
 	cmd := exec.CommandContext(ctx, file, strings.Fields(args)...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	return cmd, &out
+}
+
+// until waits for words of a program that runs.
+func until(t *testing.T, out *lines, want string) {
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), want) }, time.Minute, time.Millisecond, "%s", out)
+}
+
+// exits is the code that a program must have ended with.
+func exits(t *testing.T, code int, err error, out *lines) {
+	t.Helper()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "%s", out)
+	require.Equal(t, code, exit.ExitCode(), "%s", out)
+}
+
+// number is what stands in the first place of an output where the expression has its parentheses.
+func number(t *testing.T, out *lines, what string) float64 {
+	t.Helper()
+	found := regexp.MustCompile(what).FindStringSubmatch(out.String())
+	require.NotNil(t, found, "%s in %s", what, out)
+	v, err := strconv.ParseFloat(found[1], 64)
+	require.NoError(t, err)
+	return v
 }
 
 // Wrong use of the program says what to change, exits with 2 and starts nothing.
@@ -249,11 +257,8 @@ func TestWrongUse(t *testing.T) {
 		"-np 2 -json " + dir: "is a directory", "-np 2 -sample \x01": "is not in the data", "-np 2 -lr NaN": "both must be finite",
 		"-np 2 -width 100000": "a smaller model",
 	} {
-		cmd, out := program(t.Context(), t, args)
-		err := cmd.Run()
-		var exit *exec.ExitError
-		require.ErrorAs(t, err, &exit, args)
-		require.Equal(t, 2, exit.ExitCode(), "%s: %s", args, out)
+		cmd, out := program(t, args)
+		exits(t, 2, cmd.Run(), out)
 		require.Contains(t, out.String(), want, args)
 		require.NotContains(t, out.String(), "step=", args)
 	}
@@ -302,17 +307,12 @@ func TestKilled(t *testing.T) {
 		return
 	}
 	dir := filepath.Join(t.TempDir(), "c")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd, out := program(ctx, t, small+"40 -np 4 -log 1 -recover -every 5 -save "+dir)
+	cmd, out := program(t, small+"40 -np 4 -log 1 -recover -every 5 -save "+dir)
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "step=7 ") }, time.Minute, time.Millisecond)
+	until(t, out, "step=7 ")
 	kill(t, cmd, 4, 3)
 	require.NoError(t, cmd.Wait(), "%s", out)
-	after := regexp.MustCompile(`going on with 2 ranks from .* after ([0-9.]+) s: steps? \d+.* lost`).FindStringSubmatch(out.String())
-	require.NotNil(t, after, "%s", out)
-	seconds, err := strconv.ParseFloat(after[1], 64)
-	require.NoError(t, err)
+	seconds := number(t, out, `going on with 2 ranks from .* after ([0-9.]+) s: steps? \d+.* lost`)
 	require.Less(t, seconds, 10., "1 is promised, beside reading the checkpoint")
 	last := regexp.MustCompile(`step=40 loss=([0-9.]+)`)
 	got, want := last.FindStringSubmatch(out.String()), last.FindStringSubmatch(trained(t, 2, small+"40"))

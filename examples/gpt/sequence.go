@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"math"
 
 	"github.com/goccl/goccl/ccl"
@@ -10,13 +9,18 @@ import (
 	"github.com/goccl/goccl/train/sp"
 )
 
+// sequences are a micro batch's, each of which is split over the ranks of c.
+type sequences struct {
+	split *split // whose context the exchanges have
+	c     *ccl.Comm
+	cfg   gpt.Config
+	rows  int
+}
+
 // ulysses is attention by package sp's ToHeads and ToSequence: each rank computes a part of the heads on whole sequences.
 type ulysses struct {
-	ctx  context.Context
-	c    *ccl.Comm
-	cfg  gpt.Config
-	rows int
-	net  *gpt.Net[float32]
+	sequences
+	net *gpt.Net[float32]
 }
 
 // whole is what Forward keeps: queries, keys and values of whole sequences, and the weights.
@@ -29,7 +33,7 @@ func (u *ulysses) heads(x []float32, k int) ([]float32, error) {
 	in, out, y := make([]float32, len(x)), make([]float32, len(x)), make([]float32, len(x))
 	each := k * u.rows * d // of a token and head: [k][rows][d]
 	u.move(in, x, k, h, t/p, true)
-	if err := sp.ToHeads(u.ctx, u.c, sp.Shape{Seq: t, Heads: h, Dim: each}, out, in, y); err != nil {
+	if err := sp.ToHeads(u.split.ctx, u.c, sp.Shape{Seq: t, Heads: h, Dim: each}, out, in, y); err != nil {
 		return nil, err
 	}
 	u.move(out, y, k, h/p, t, false)
@@ -41,7 +45,7 @@ func (u *ulysses) tokens(x, y []float32, k int) error {
 	t, h, d, p := u.cfg.Context, u.cfg.Heads, u.cfg.Width/u.cfg.Heads, u.c.Size()
 	in, out, scratch := make([]float32, len(x)), make([]float32, len(x)), make([]float32, len(x))
 	u.move(in, y, k, h/p, t, true)
-	if err := sp.ToSequence(u.ctx, u.c, sp.Shape{Seq: t, Heads: h, Dim: k * u.rows * d}, out, in, scratch); err != nil {
+	if err := sp.ToSequence(u.split.ctx, u.c, sp.Shape{Seq: t, Heads: h, Dim: k * u.rows * d}, out, in, scratch); err != nil {
 		return err
 	}
 	u.move(out, x, k, h, t/p, false)
@@ -92,12 +96,7 @@ func (u *ulysses) Backward(kept any, _, dy, dqkv []float32) error {
 }
 
 // ring is ring attention: keys and values go around, and each rank has the queries of its own tokens.
-type ring struct {
-	ctx  context.Context
-	c    *ccl.Comm
-	cfg  gpt.Config
-	rows int
-}
+type ring struct{ sequences }
 
 // state is what Forward keeps of each row and head: the running softmax, and what attention made.
 type state struct {
@@ -147,7 +146,7 @@ func (g *ring) Forward(qkv, y []float32) (any, error) {
 	}
 	q, k, v, s := make([]float32, n*d), make([]float32, n*d), make([]float32, n*d), make([]float32, n*n)
 	r := sp.NewRing(g.c, g.keys(qkv))
-	for r.Next(g.ctx) {
+	for r.Next(g.split.ctx) {
 		if r.From() > g.c.Rank() { // tokens that come later
 			continue
 		}
@@ -185,7 +184,7 @@ func (g *ring) Backward(kept any, qkv, dy, dqkv []float32) error {
 	dkv, add := f(len(own)), f(len(own))
 	queries := f(len(dy)) // their gradients, [rows][heads][tokens][d]
 	r := sp.NewGradRing(g.c, own, dkv)
-	for r.Next(g.ctx) {
+	for r.Next(g.split.ctx) {
 		if r.From() > g.c.Rank() {
 			continue
 		}
@@ -216,9 +215,9 @@ func (g *ring) Backward(kept any, qkv, dy, dqkv []float32) error {
 				column(add[row*n*2*w:], dv, n, d, 2*w, w+i*d, true)
 			}
 		}
-		r.Add(g.ctx, add)
+		r.Add(g.split.ctx, add)
 	}
-	if err := r.Home(g.ctx); err != nil {
+	if err := r.Home(g.split.ctx); err != nil {
 		return err
 	}
 	for j := range g.rows * h {

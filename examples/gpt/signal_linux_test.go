@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,69 +11,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// until waits for words of a program that runs.
-func until(t *testing.T, out *lines, want string) {
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), want) }, time.Minute, time.Millisecond, "%s", out)
-}
-
-// Ctrl-C reaches all processes of the terminal: the step under way ends, one checkpoint is made, and the exit code is 0.
-func TestSignal(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "c")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd, out := program(ctx, t, small+"1000000 -np 2 -log 1 -save "+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	require.NoError(t, cmd.Start())
-	until(t, out, "step=3 ")
-	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT))
-	require.NoError(t, cmd.Wait(), "%s", out)
-	require.Contains(t, out.String(), "interrupted after step ")
-	es, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, es, 1, "one Save: %s", out)
-}
-
-// timeout signals a program, and then its group: what it sends twice is one wish, and the step is saved. Two SIGTERMs a while apart
-// are no more than that.
-func TestTwoSignals(t *testing.T) {
-	for name, sig := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
-		t.Run(name, func(t *testing.T) {
+// Ctrl-C reaches all processes of the terminal: the step under way ends, one checkpoint is made, and the exit code is 0. timeout
+// signals a program, and then its group: what it sends twice is one wish.
+func TestSignals(t *testing.T) {
+	for _, tc := range []struct {
+		sig   syscall.Signal
+		times int
+	}{{syscall.SIGINT, 1}, {syscall.SIGINT, 3}, {syscall.SIGTERM, 3}} {
+		t.Run(fmt.Sprintf("%d of %v", tc.times, tc.sig), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "c")
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			cmd, out := program(ctx, t, small+"1000000 -np 2 -log 1 -save "+dir)
+			cmd, out := program(t, small+"1000000 -np 2 -log 1 -save "+dir)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			require.NoError(t, cmd.Start())
 			until(t, out, "step=3 ")
-			for range 3 {
-				require.NoError(t, syscall.Kill(-cmd.Process.Pid, sig))
+			for range tc.times {
+				require.NoError(t, syscall.Kill(-cmd.Process.Pid, tc.sig))
 			}
 			require.NoError(t, cmd.Wait(), "%s", out)
+			require.Contains(t, out.String(), "interrupted after step ")
 			require.Contains(t, out.String(), "saved step ")
+			es, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Len(t, es, 1, "one Save: %s", out)
 		})
 	}
-	signals, stop := make(chan os.Signal, 9), make(chan os.Signal, 1)
-	over := make(chan bool)
-	go func() { obey(signals, stop); close(over) }()
-	signals <- syscall.SIGTERM
-	require.Equal(t, syscall.SIGTERM, <-stop)
-	time.Sleep(1100 * time.Millisecond) // what an interrupt waits for, to be another one
-	signals <- syscall.SIGTERM
-	signals <- syscall.SIGTERM
-	select {
-	case <-over:
-		t.Fatal("a SIGTERM has ended it")
-	case <-time.After(50 * time.Millisecond):
-	}
-	signals <- os.Interrupt
-	<-over
 }
 
 // A second one ends all ranks at once, in the middle of a step.
 func TestSecondSignal(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd, out := program(ctx, t, "-preset babygpt -rows 256 -np 2 -log 1") // a step takes more than a minute
+	cmd, out := program(t, "-preset babygpt -rows 256 -np 2 -log 1") // a step takes more than a minute
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, cmd.Start())
 	until(t, out, "% of the cores' peak") // the last line before the first step
@@ -86,9 +50,7 @@ func TestSecondSignal(t *testing.T) {
 	for {
 		select {
 		case err := <-over:
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit, "%s", out)
-			require.Equal(t, 130, exit.ExitCode(), "%s", out)
+			exits(t, 130, err, out)
 			require.NotContains(t, out.String(), "step=1 ")
 			return
 		case <-again.C:
@@ -108,20 +70,16 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("NOT RUN: " + why)
 	}
 	defer func() { require.NoError(t, syscall.Unmount(dir, 0)) }()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
 	save := filepath.Join(dir, "c")
-	cmd, out := program(ctx, t, small+"40 -np 2 -log 1 -every 1 -keep 100 -save "+save)
-	var exit *exec.ExitError
-	require.ErrorAs(t, cmd.Run(), &exit, "%s", out)
-	require.Equal(t, 1, exit.ExitCode(), "%s", out)
+	cmd, out := program(t, small+"40 -np 2 -log 1 -every 1 -keep 100 -save "+save)
+	exits(t, 1, cmd.Run(), out)
 	require.Regexp(t, `write \S*step-\d+\.tmp-\S+: no space left on device`, out.String())
 	require.NotContains(t, out.String(), "step=40 ")
 	whole, err := filepath.Glob(filepath.Join(save, "step-????????"))
 	require.NoError(t, err)
 	require.NotEmpty(t, whole)
-	cmd, out = program(ctx, t, small+"40 -np 2 -log 1 -resume -save "+save)
-	require.ErrorAs(t, cmd.Run(), &exit, "the disk is still full: %s", out)
+	cmd, out = program(t, small+"40 -np 2 -log 1 -resume -save "+save)
+	exits(t, 1, cmd.Run(), out) // the disk is still full
 	require.Contains(t, out.String(), "going on from "+whole[len(whole)-1])
 	require.Contains(t, out.String(), "step=40 ", "it has no -every, so it fails at the end")
 }

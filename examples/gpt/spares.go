@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -160,13 +157,7 @@ func (r *run) replaced(ctx context.Context, world *ccl.Comm, fresh []int, step i
 	if len(fresh) > 0 {
 		who, did = lostRanks(fresh)+" lost", "replaced by "+count(len(fresh), "spare", "s")
 	}
-	again := "no step is lost"
-	switch last := int(was[0]); {
-	case last == step+1:
-		again = fmt.Sprintf("step %d is made again", last)
-	case last > step:
-		again = fmt.Sprintf("steps %d to %d are made again", step+1, last)
-	}
+	again := since(step, int(was[0]), "made again")
 	fmt.Fprintf(r.out, "%s: %v; %s in %d ms, from step %d: %s\n", who, r.lost.why(), did, was[1], step, again)
 	return nil
 }
@@ -262,39 +253,4 @@ func (r *run) farewell(ctx context.Context, world *ccl.Comm) error {
 	}
 	r.kept.over = true
 	return ccl.Barrier(ctx, world)
-}
-
-// cutAfter removes from the end of a file of metrics the lines of steps after step, which are made again, and returns the last step
-// that is left; 0 if there is none.
-func cutAfter(name string, step int) (last int, err error) {
-	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() {
-		return step, err
-	}
-	f, err := os.OpenFile(name, os.O_RDWR, 0o666)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	end := info.Size()
-	for end > 0 {
-		tail := make([]byte, min(end, longestLine))
-		if _, err := f.ReadAt(tail, end-int64(len(tail))); err != nil {
-			return 0, err
-		}
-		text := tail[bytes.LastIndexByte(bytes.TrimSuffix(tail, []byte("\n")), '\n')+1:]
-		var line struct{ Step int }
-		if json.Unmarshal(text, &line) != nil {
-			break
-		}
-		if line.Step <= step {
-			last = line.Step
-			break
-		}
-		end -= int64(len(text))
-	}
-	if end < info.Size() {
-		err = f.Truncate(end)
-	}
-	return last, err
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -22,10 +19,7 @@ import (
 
 // linesOf are the losses in a file of metrics, of which each step has one line.
 func linesOf(t *testing.T, name string, steps int) (all []float64) {
-	f, err := os.Open(name)
-	require.NoError(t, err)
-	defer f.Close()
-	raw, err := io.ReadAll(f)
+	raw, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.Equal(t, steps, strings.Count(string(raw), "\n"), "%.300s", raw)
 	read, err := history.Read(strings.NewReader(string(raw)))
@@ -61,13 +55,11 @@ func TestReplaced(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			run := func(file string, victims ...int) (json, said string) {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer cancel()
 				json = filepath.Join(dir, file)
-				cmd, out := program(ctx, t, small+steps+"-spares 2 "+tc.flags+" -json "+json)
+				cmd, out := program(t, small+steps+"-spares 2 "+tc.flags+" -json "+json)
 				require.NoError(t, cmd.Start())
 				if victims != nil {
-					require.Eventually(t, func() bool { return strings.Contains(out.String(), "step=7 ") }, time.Minute, time.Millisecond)
+					until(t, out, "step=7 ")
 					kill(t, cmd, 6, victims...)
 				}
 				require.NoError(t, cmd.Wait(), "%s", out)
@@ -102,11 +94,9 @@ func TestOwnerAndHolderLost(t *testing.T) {
 		if save {
 			flags += " -every 5 -save " + filepath.Join(dir, "c")
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		cmd, out := program(ctx, t, flags)
+		cmd, out := program(t, flags)
 		require.NoError(t, cmd.Start())
-		require.Eventually(t, func() bool { return strings.Contains(out.String(), "step=7 ") }, time.Minute, time.Millisecond)
+		until(t, out, "step=7 ")
 		if save {
 			saved := func() bool { at, _ := filepath.Glob(filepath.Join(dir, "c", "step-????????")); return len(at) > 0 }
 			require.Eventually(t, saved, time.Minute, time.Millisecond, "no checkpoint")
@@ -114,9 +104,7 @@ func TestOwnerAndHolderLost(t *testing.T) {
 		kill(t, cmd, 6, 1, 2)
 		err := cmd.Wait()
 		if !save {
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit, "%s", out)
-			require.Equal(t, 1, exit.ExitCode(), "%s", out)
+			exits(t, 1, err, out)
 			require.Equal(t, 4, strings.Count(out.String(), "gpt: mirror: the state of rank 1 in step "), "all that are left: %s", out)
 			continue
 		}
@@ -125,37 +113,6 @@ func TestOwnerAndHolderLost(t *testing.T) {
 		require.Regexp(t, `going on with 4 ranks from .*step-00000\d\d[05] after [0-9.]+ s`, out)
 		linesOf(t, json, 200)
 	}
-}
-
-// The lines of steps that are made again are gone from a file, and no others.
-func TestCutAfter(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "m.json")
-	line := func(steps ...int) (text string) {
-		for _, s := range steps {
-			text += "{\"step\":" + string(rune('0'+s)) + ",\"loss\":1}\n"
-		}
-		return text
-	}
-	for _, tc := range []struct {
-		text, want string
-		step, last int
-	}{
-		{"", "", 3, 0}, {line(1, 2, 3), line(1, 2, 3), 3, 3}, {line(1, 2, 3, 4, 5), line(1, 2, 3), 3, 3}, {line(1, 2), line(1, 2), 3, 2},
-		{line(4, 5), "", 3, 0}, {"x\n" + line(4), "x\n", 3, 0}, {line(1, 5, 2, 3, 4), line(1, 5, 2, 3), 3, 3},
-	} {
-		require.NoError(t, os.WriteFile(name, []byte(tc.text), 0o600))
-		last, err := cutAfter(name, tc.step)
-		require.NoError(t, err)
-		got, err := os.ReadFile(name)
-		require.NoError(t, err)
-		require.Equal(t, tc.want, string(got))
-		require.Equal(t, tc.last, last)
-	}
-	last, err := cutAfter(os.DevNull, 3)
-	require.NoError(t, err)
-	require.Equal(t, 3, last)
-	_, err = cutAfter(filepath.Join(name, "x"), 3)
-	require.Error(t, err)
 }
 
 // Ranks are replicas if they have the same stage and the same part of the layers, and keep whole optimizer state.
@@ -176,6 +133,23 @@ func TestReplicasOf(t *testing.T) {
 	}
 }
 
+// healed trains on n ranks that a spare waits for, which come to the end, or to an error with these words.
+func healed(t *testing.T, n int, args, failed string, opts ...ccltest.Option) {
+	ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, args)
+		c.spares = 1
+		require.NoError(t, c.place(n))
+		r := &run{out: io.Discard}
+		last, err := keepOn(t.Context(), world, c, r)
+		if require.NoError(t, last.Close()); failed != "" {
+			require.ErrorContains(t, err, failed)
+			return
+		}
+		require.NoError(t, err)
+		require.True(t, r.tells(last.Rank()), "rank %d knows that all work is done", last.Rank())
+	}, append(opts, ccltest.Spares(1))...)
+}
+
 // A spare takes a rank's place before whichever of its calls that is lost, in every layout; all come to the end, and rank 0 has the
 // losses of an undisturbed run.
 func TestReplacedAnywhere(t *testing.T) {
@@ -188,15 +162,7 @@ func TestReplacedAnywhere(t *testing.T) {
 		t.Run(layout, func(t *testing.T) {
 			run := func(name string, opts ...ccltest.Option) []float64 {
 				file := filepath.Join(t.TempDir(), name)
-				ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
-					c := words(t, "-layers 2 -width 16 -heads 4 -context 8 -rows 8 -lr 3e-3 -steps 6 -json "+file+" "+layout)
-					c.spares = 1
-					require.NoError(t, c.place(4))
-					r := &run{out: io.Discard}
-					last, err := keepOn(t.Context(), world, c, r)
-					require.NoError(t, errors.Join(err, last.Close()))
-					require.True(t, r.tells(last.Rank()), "rank %d knows that all work is done", last.Rank())
-				}, append(opts, ccltest.Spares(1))...)
+				healed(t, 4, "-layers 2 -width 16 -heads 4 -context 8 -rows 8 -lr 3e-3 -steps 6 -json "+file+" "+layout, "", opts...)
 				return linesOf(t, file, 6)
 			}
 			want := run("plain")
@@ -220,13 +186,7 @@ func TestReplacedWithCheckpoints(t *testing.T) {
 		}
 		for _, nth := range kills {
 			dir := filepath.Join(t.TempDir(), "c")
-			ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-				c := words(t, "-layers 1 -width 8 -heads 1 -context 8 -rows 4 -zero 1 -steps 4 -save "+dir+" "+flags)
-				c.spares = 1
-				require.NoError(t, c.place(2))
-				last, err := keepOn(t.Context(), world, c, &run{out: io.Discard})
-				require.NoError(t, errors.Join(err, last.Close()), "%s: rank 1 before its call %d", flags, nth)
-			}, ccltest.Spares(1), ccltest.Kill(1, nth))
+			healed(t, 2, "-layers 1 -width 8 -heads 1 -context 8 -rows 4 -zero 1 -steps 4 -save "+dir+" "+flags, "", ccltest.Kill(1, nth))
 			require.FileExists(t, filepath.Join(dir, "step-00000004", "index.json"), "%s: rank 1 before its call %d", flags, nth)
 		}
 	}
@@ -249,14 +209,7 @@ func TestSparesRefuse(t *testing.T) {
 // What no spare can mend ends the run, and the checkpoint that is under way is whole before that.
 func TestSparesEndWell(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "c")
-	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
-		c := words(t, small+"3 -zero 1 -every 1 -clip 0 -lr 1e20 -save "+dir)
-		c.spares = 1
-		require.NoError(t, c.place(2))
-		last, err := keepOn(t.Context(), world, c, &run{out: io.Discard})
-		require.ErrorContains(t, err, "not finite")
-		require.NoError(t, last.Close())
-	}, ccltest.Spares(1))
+	healed(t, 2, small+"3 -zero 1 -every 1 -clip 0 -lr 1e20 -save "+dir, "not finite")
 	require.FileExists(t, filepath.Join(dir, "step-00000001", "index.json"))
 }
 

@@ -67,9 +67,11 @@ type replicas struct {
 	o             *zero.Options
 	params, grads [][][]float32 // by unit and parameter
 	whole         [][]float32   // parameters by unit
-	all, mem      []float32     // gradients; the memory
-	first         []int         // gradient of each unit among those of the Reducer
-	passes        []int         // micro batches that each unit has had
+	pieces        [][]zero.Piece
+	all, mem      []float32 // gradients; the memory
+	first         []int     // gradient of each unit among those of the Reducer
+	tensors       int       // gradients of all units
+	passes        []int     // micro batches that each unit has had
 	red           *ddp.Reducer
 	stats         zero.Stats
 	norm          float64 // of the last step, with Clip
@@ -87,8 +89,14 @@ func newReplicas(ctx context.Context, c *ccl.Comm, lens [][]int, o *zero.Options
 	}
 	r.all, r.mem = mem, mem
 	var bufs []ccl.Buf
-	for _, l := range lens {
-		w := make([]float32, sum(l))
+	for i, l := range lens {
+		at, pieces := 0, []zero.Piece(nil)
+		for j, n := range l {
+			pieces = append(pieces, zero.Piece{Unit: i, Param: j, Hi: n, At: at})
+			at += n
+		}
+		r.pieces = append(r.pieces, pieces)
+		w := make([]float32, at)
 		r.whole, r.params = append(r.whole, w), append(r.params, views(w, l))
 		r.grads, r.first = append(r.grads, views(mem, l)), append(r.first, len(bufs))
 		mem = mem[len(w):]
@@ -96,6 +104,7 @@ func newReplicas(ctx context.Context, c *ccl.Comm, lens [][]int, o *zero.Options
 			bufs = append(bufs, ccl.BufOf(g))
 		}
 	}
+	r.tensors = len(bufs)
 	r.red, err = ddp.New(ctx, c, bufs, nil)
 	return r, err
 }
@@ -105,6 +114,7 @@ func (r *replicas) Release(int)                                          {}
 func (r *replicas) Grads(_ context.Context, i int) ([][]float32, error)  { return r.grads[i], nil }
 func (r *replicas) Loaded(context.Context) error                         { return nil }
 func (r *replicas) Shard(i int) []float32                                { return r.whole[i] }
+func (r *replicas) Pieces(i int) []zero.Piece                            { return r.pieces[i] }
 func (r *replicas) Stats() zero.Stats                                    { return r.stats }
 func (r *replicas) Norm() float64                                        { return r.norm }
 
@@ -153,13 +163,11 @@ func (r *replicas) Step(ctx context.Context, u zero.Update[float32]) error {
 	if scale != 1 {
 		mat.Scale(r.all, float32(scale))
 	}
-	for i := range r.params {
-		at := 0
-		for j, p := range r.params[i] {
-			if err := u(zero.Piece{Unit: i, Param: j, Hi: len(p), At: at}, p, r.grads[i][j]); err != nil {
+	for i, pieces := range r.pieces {
+		for j, p := range pieces {
+			if err := u(p, r.params[i][j], r.grads[i][j]); err != nil {
 				return err
 			}
-			at += len(p)
 		}
 	}
 	clear(r.all)
@@ -174,26 +182,9 @@ func (r *replicas) Load(ctx context.Context, i int, full [][]float32, root int) 
 	return ddp.Broadcast(ctx, r.c, []ccl.Buf{ccl.BufOf(r.whole[i])}, root)
 }
 
-func (r *replicas) Pieces(i int) (list []zero.Piece) {
-	at := 0
-	for j, p := range r.params[i] {
-		list = append(list, zero.Piece{Unit: i, Param: j, Hi: len(p), At: at})
-		at += len(p)
-	}
-	return list
-}
-
 func (r *replicas) Bytes() zero.Bytes {
 	n := int64(4 * len(r.all))
 	return zero.Bytes{Params: n, Grads: n}
-}
-
-// tensors is how many gradients there are.
-func (r *replicas) tensors() (n int) {
-	for _, g := range r.grads {
-		n += len(g)
-	}
-	return n
 }
 
 func (r *replicas) Close() error {

@@ -41,8 +41,12 @@ func (tr *trainer) tie(ctx context.Context, lens [][]int) (err error) {
 	return nil
 }
 
-// withTied adds wte to the parameters of a tied head on the embedding's rank. done releases what is used.
-func (tr *trainer) withTied(ctx context.Context, i int, p [][]float32) (all [][]float32, done func(), err error) {
+// params are the parameters of this rank's unit i; a tied head on the embedding's rank has wte behind them. done releases what is used.
+func (tr *trainer) params(ctx context.Context, i int) (all [][]float32, done func(), err error) {
+	p, err := tr.model.Params(ctx, i)
+	if err != nil {
+		return nil, nil, err
+	}
 	if tr.tied == nil || tr.units[i] != tr.cfg.Layers+1 {
 		return p, func() { tr.model.Release(i) }, nil
 	}
@@ -81,20 +85,15 @@ func (tr *trainer) joinEnds(ctx context.Context) error {
 }
 
 // spread gives attention its exchanges, where sequences are split over ranks.
-func (tr *trainer) spread(ctx context.Context) {
+func (tr *trainer) spread() {
 	c, comm := tr.cfg, tr.mesh.Comm("sp")
-	tr.onto = func(context.Context) {}
-	rows := c.rows / c.dp / c.micro
+	s := sequences{tr.split, comm, c.Config, c.rows / c.dp / c.micro}
 	switch {
 	case c.across == 1:
 	case c.sp == "ulysses":
-		u := &ulysses{ctx, comm, c.Config, rows, tr.net}
-		tr.onto = func(ctx context.Context) { u.ctx = ctx }
-		tr.net.Across(comm.Rank(), c.across, u)
+		tr.net.Across(comm.Rank(), c.across, &ulysses{s, tr.net})
 	default:
-		r := &ring{ctx, comm, c.Config, rows}
-		tr.onto = func(ctx context.Context) { r.ctx = ctx }
-		tr.net.Across(comm.Rank(), c.across, r)
+		tr.net.Across(comm.Rank(), c.across, &ring{s})
 	}
 }
 

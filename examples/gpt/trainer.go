@@ -53,14 +53,13 @@ type trainer struct {
 	pipe  *pp.Pipeline
 	seen  *observed // nil: nothing is measured
 
-	in, out  [2][2][]float32       // of the pipeline: by direction and buffer
-	tied     []float32             // one rank has both ends: the gradient of wte that the head makes
-	held     [][]float32           // else an end with a tied wte: its gradients in all micro batches of a step
-	end      int                   // that unit, and
-	wte      int                   // its parameter
-	ends     *pp.Ends              // of the pipeline, which both have wte
-	onto     func(context.Context) // gives the exchanges of attention a context
-	tokens   [][]int32             // of this step, by micro batch
+	in, out  [2][2][]float32 // of the pipeline: by direction and buffer
+	tied     []float32       // one rank has both ends: the gradient of wte that the head makes
+	held     [][]float32     // else an end with a tied wte: its gradients in all micro batches of a step
+	end      int             // that unit, and
+	wte      int             // its parameter
+	ends     *pp.Ends        // of the pipeline, which both have wte
+	tokens   [][]int32       // of this step, by micro batch
 	targets  [][]int32
 	validate bool // no backward passes
 	loss     float64
@@ -103,7 +102,7 @@ func placeTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr 
 	if c.recompute {
 		tr.net.Recompute()
 	}
-	tr.spread(ctx)
+	tr.spread()
 	stage, per := tr.mesh.Coord("pp"), c.Layers/c.pp
 	if stage == 0 {
 		tr.units = append(tr.units, 0)
@@ -230,7 +229,6 @@ func way(s pp.Step) int {
 // Run computes one step of the pipeline.
 func (tr *trainer) Run(ctx context.Context, s pp.Step) error {
 	tr.split.ctx = ctx
-	tr.onto(ctx)
 	start := time.Now()
 	if s.Backward {
 		defer func() { tr.dtb += time.Since(start) }()
@@ -246,11 +244,7 @@ func (tr *trainer) Run(ctx context.Context, s pp.Step) error {
 		copy(x, tr.in[0][s.In])
 	}
 	for i, u := range tr.units {
-		p, err := tr.model.Params(ctx, i)
-		if err != nil {
-			return err
-		}
-		p, done, err := tr.withTied(ctx, i, p)
+		p, done, err := tr.params(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -271,12 +265,8 @@ func (tr *trainer) backward(ctx context.Context, s pp.Step) error {
 	}
 	last := s.Micro == tr.cfg.micro-1
 	for i := len(tr.units) - 1; i >= 0; i-- {
-		p, err := tr.model.Params(ctx, i)
-		if err != nil {
-			return err
-		}
 		u := tr.units[i]
-		p, done, err := tr.withTied(ctx, i, p)
+		p, done, err := tr.params(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -334,14 +324,7 @@ type times struct{ dt, dtf, dtb, dto, dtc, dtx time.Duration }
 func (tr *trainer) step(ctx context.Context, step int) (loss float64, t times, err error) {
 	c := tr.cfg
 	start := time.Now()
-	per := c.rows / c.dp / c.micro
-	tr.tokens, tr.targets = tr.tokens[:0], tr.targets[:0]
-	for k := range c.micro {
-		at := (tr.mesh.Coord("dp")*c.micro + k) * per
-		x, y := tr.text.batch(c.seed, step, c.rows, at, at+per, c.Context)
-		x, y = tr.part(x), tr.part(y)
-		tr.tokens, tr.targets = append(tr.tokens, x), append(tr.targets, y)
-	}
+	tr.feed(func(lo, hi int) (in, out []int32) { return tr.text.batch(c.seed, step, c.rows, lo, hi, c.Context) })
 	if loss, err = tr.pass(ctx); err != nil {
 		return 0, t, err
 	}
@@ -374,6 +357,18 @@ func (tr *trainer) step(ctx context.Context, step int) (loss float64, t times, e
 	return loss, t, err
 }
 
+// feed takes this rank's part of the rows of a step as micro batches: rows has rows lo to hi of them.
+func (tr *trainer) feed(rows func(lo, hi int) (in, out []int32)) {
+	c := tr.cfg
+	per := c.rows / c.dp / c.micro
+	tr.tokens, tr.targets = tr.tokens[:0], tr.targets[:0]
+	for k := range c.micro {
+		at := (tr.mesh.Coord("dp")*c.micro + k) * per
+		in, out := rows(at, at+per)
+		tr.tokens, tr.targets = append(tr.tokens, tr.part(in)), append(tr.targets, tr.part(out))
+	}
+}
+
 // pass runs the micro batches through the pipeline, and returns the mean loss of all ranks.
 func (tr *trainer) pass(ctx context.Context) (float64, error) {
 	tr.loss, tr.dtf, tr.dtb = 0, 0, 0
@@ -393,15 +388,7 @@ func (tr *trainer) pass(ctx context.Context) (float64, error) {
 
 // eval is the mean loss on data that is not trained on.
 func (tr *trainer) eval(ctx context.Context) (float64, error) {
-	c := tr.cfg
-	per := c.rows / c.dp / c.micro
-	tr.tokens, tr.targets = tr.tokens[:0], tr.targets[:0]
-	for k := range c.micro {
-		at := (tr.mesh.Coord("dp")*c.micro + k) * per
-		x, y := tr.text.unseen(c.rows, at, at+per, c.Context)
-		x, y = tr.part(x), tr.part(y)
-		tr.tokens, tr.targets = append(tr.tokens, x), append(tr.targets, y)
-	}
+	tr.feed(func(lo, hi int) (in, out []int32) { return tr.text.unseen(tr.cfg.rows, lo, hi, tr.cfg.Context) })
 	tr.validate = true
 	defer func() { tr.validate = false }()
 	return tr.pass(ctx)

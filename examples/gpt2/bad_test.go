@@ -3,7 +3,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,9 +40,7 @@ func TestBadOnOneRank(t *testing.T) {
 				if c.Rank() == 1 {
 					args, want = append(args, strings.Fields(tc.args)...), tc.want
 				}
-				cfg, err := parse(args, io.Discard)
-				require.NoError(t, err)
-				err = (&run{out: io.Discard, in: strings.NewReader("")}).train(t.Context(), c, cfg)
+				_, _, err := trained(t, c, "", args...)
 				require.ErrorContains(t, err, want)
 				if c.Rank() == 0 {
 					require.ErrorContains(t, err, tc.told)
@@ -91,9 +88,7 @@ func TestSharedGPU(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 				args := append([]string{"-preset", "tiny", "-plugin", plugin, "-backend", "nccl", "-device", "0"}, strings.Fields(tc.args[c.Rank()])...)
-				cfg, err := parse(args, io.Discard)
-				require.NoError(t, err)
-				err = (&run{out: io.Discard, in: strings.NewReader("")}).train(t.Context(), c, cfg)
+				_, _, err := trained(t, c, "", args...)
 				require.Equal(t, tc.refused, strings.Contains(err.Error(), "ranks 0 and 1 share the GPU "), "%v", err)
 				if !strings.Contains(err.Error(), "aborted by rank ") { // which has the start of the other's text
 					require.ErrorContains(t, err, tc.want)
@@ -101,4 +96,17 @@ func TestSharedGPU(t *testing.T) {
 			}, ccltest.With(ccl.Options{Backend: "nccl", Device: &device}))
 		})
 	}
+}
+
+// The device is the Comm's, also where the rank has another number than when it got it, as after Shrink and Grow. XLA sees no other.
+func TestDeviceIsKept(t *testing.T) {
+	if !withFake(t) {
+		return
+	}
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		m, options := &machine{world: ccltest.Split(t, c, min(c.Rank(), 1), 0)}, map[string]any{}
+		require.NoError(t, m.takeDevice(options))
+		require.Equal(t, c.Rank(), m.device.Index())
+		require.Equal(t, map[string]any{"visible_devices": []int64{int64(c.Rank())}}, options)
+	}, ccltest.With(ccl.Options{Backend: "nccl"}))
 }

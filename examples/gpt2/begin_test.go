@@ -3,11 +3,11 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,34 +76,29 @@ func TestBeginsWith(t *testing.T) {
 	written(t, dir, "transformer.")
 	plain := filepath.Join(t.TempDir(), "plain")
 	written(t, plain, "")
-	trained := func(n int, args ...string) (all []float64) {
+	begun := func(n int, args ...string) (all []float64) {
 		args = append([]string{"-lr", "1e-2", "-rows", "4", "-log", "2", "-plugin", xlatest.Path(t), "-options", "cpu_device_count=1"}, args...)
 		ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
-			cfg, err := parse(args, io.Discard)
+			r, said, err := trained(t, c, "", args...)
 			require.NoError(t, err)
-			var out bytes.Buffer
-			r := &run{out: &out, in: strings.NewReader("")}
-			require.NoError(t, r.train(t.Context(), c, cfg))
 			if c.Rank() == 0 {
 				all = r.losses
-				require.Equal(t, !cfg.resume, strings.Contains(out.String(), "beginning with the weights in "))
+				require.Equal(t, !slices.Contains(args, "-resume"), strings.Contains(said, "beginning with the weights in "))
 			}
 		}, ccltest.Deadline(3*time.Minute))
 		return all
 	}
-	require.InDeltaSlice(t, huggingFace, trained(1, "-hf", dir, "-steps", "6"), 1e-4)
+	require.InDeltaSlice(t, huggingFace, begun(1, "-hf", dir, "-steps", "6"), 1e-4)
 	saved := filepath.Join(t.TempDir(), "saved")
-	got := trained(2, "-hf", plain, "-steps", "4", "-zero", "3", "-share", "-save", saved)
-	got = append(got, trained(1, "-hf", plain, "-steps", "6", "-resume", "-save", saved)...)
+	got := begun(2, "-hf", plain, "-steps", "4", "-zero", "3", "-share", "-save", saved)
+	got = append(got, begun(1, "-hf", plain, "-steps", "6", "-resume", "-save", saved)...)
 	require.InDeltaSlice(t, huggingFace, got, 1e-4)
 
 	deeper := []byte(strings.Replace(tinyConfig, `"n_layer":2`, `"n_layer":3`, 1))
 	for of, name := range map[string]string{dir: "transformer.h.2.attn.c_attn.bias", plain: "h.2.attn.c_attn.bias"} {
 		require.NoError(t, os.WriteFile(filepath.Join(of, "config.json"), deeper, 0o600))
 		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-			cfg, err := parse([]string{"-hf", of, "-plugin", xlatest.Path(t), "-share"}, io.Discard)
-			require.NoError(t, err)
-			err = (&run{out: io.Discard, in: strings.NewReader("")}).train(t.Context(), c, cfg)
+			_, _, err := trained(t, c, "", "-hf", of, "-plugin", xlatest.Path(t), "-share")
 			require.ErrorContains(t, err, of+" has no "+name)
 		})
 	}

@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/cuda"
+	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/zero"
 	"github.com/goccl/goccl/xla"
 )
 
@@ -23,49 +24,12 @@ type progress struct {
 // prefixes are those of a parameter's tensors: itself, as Hugging Face names it, and the moments of AdamW.
 var prefixes = [3]string{"", "adamw.m.", "adamw.v."}
 
-// tensor is elements lo to hi of parameter p, of the kind that a prefix says.
-func tensor(p param, kind, lo, hi int, data []float32) ckpt.Tensor {
-	return ckpt.Tensor{Name: prefixes[kind] + p.name, Shape: p.dims, Lo: lo, Hi: hi, Data: data}
-}
-
-// saver makes the checkpoints of a run, and removes old ones.
-type saver struct {
-	*ckpt.Saver
-	world *ccl.Comm
-	cfg   *config
-	saved int // step of the last one; -1: none
-}
-
-func newSaver(ctx context.Context, world *ccl.Comm, c *config) (*saver, error) {
-	s, err := ckpt.NewSaver(ctx, world)
-	return &saver{s, world, c, -1}, err
-}
-
-// begin copies the state of a step to the host, and has it written while training goes on.
-func (s *saver) begin(ctx context.Context, t trainer, step int) error {
-	if step == s.saved {
-		return nil
-	}
-	if err := s.finish(ctx); err != nil {
-		return err
-	}
-	list, err := t.tensors(ctx, true)
-	if err != nil {
-		return err
-	}
-	if err := s.Save(ctx, ckpt.Step(s.cfg.save, step), progress{step, s.cfg.rows, s.cfg.heads, s.cfg.seed}, list); err != nil {
-		return err
-	}
-	s.saved = step
-	return nil
-}
-
-// finish waits for the checkpoint under way, and removes old ones.
-func (s *saver) finish(ctx context.Context) error {
-	if err := s.Wait(ctx); err != nil || s.saved < 0 {
-		return err
-	}
-	return ckpt.Keep(ctx, s.world, s.cfg.save, s.cfg.keep)
+// keepState begins the checkpoint of a step.
+func (c *config) keepState(ctx context.Context, s *job.Saver, t trainer, step int) error {
+	return s.Begin(ctx, step, func() (any, []ckpt.Tensor, error) {
+		list, err := t.tensors(ctx, true)
+		return progress{step, c.rows, c.heads, c.seed}, list, err
+	})
 }
 
 // errNoCheckpoint says that there was never a whole one.
@@ -115,7 +79,7 @@ func (r *replica) tensors(_ context.Context, filled bool) (list []ckpt.Tensor, e
 				return nil, err
 			}
 		}
-		list = append(list, tensor(p, i/n, 0, len(x), x))
+		list = append(list, ckpt.Tensor{Name: prefixes[i/n] + p.name, Shape: p.dims, Data: x})
 	}
 	return list, nil
 }
@@ -134,101 +98,21 @@ func (r *replica) restore(_ context.Context, list []ckpt.Tensor) error {
 	return nil
 }
 
-// tensors of shards are pieces of parameters: the master's, and of its moments.
-func (z *sharded[P]) tensors(ctx context.Context, filled bool) (list []ckpt.Tensor, err error) {
-	for u := range z.units {
-		for _, p := range z.model.Pieces(u) {
-			n, moments := p.Hi-p.Lo, z.moments[[2]int{u, p.Param}]
-			var onDevice [2]ccl.Buf
-			if z.dev != nil {
-				onDevice = z.dev.moments[[2]int{u, p.Param}]
-			}
-			for kind := range prefixes {
-				x := make([]float32, n)
-				switch {
-				case !filled:
-				case kind > 0 && z.cfg.offload:
-					copy(x, z.onHost.of(u, p.Param, n)[kind-1])
-				case kind == 0:
-					err = z.mem.read(ctx, x, z.model.ShardBuf(u).From(p.At, p.At+n))
-				case onDevice[kind-1].Len() == n:
-					err = z.mem.read(ctx, x, onDevice[kind-1])
-				case moments[kind-1] != nil:
-					err = xla.Get(moments[kind-1], x)
-				}
-				if err != nil {
-					return nil, err
-				}
-				list = append(list, tensor(z.ps[z.first[u]+p.Param], kind, p.Lo, p.Hi, x))
-			}
-		}
+// tensors of shards are pieces of parameters: the master's, and of its moments. They are the model's own memory.
+func (z *sharded[P]) tensors(ctx context.Context, _ bool) ([]ckpt.Tensor, error) {
+	if err := z.m.settle(ctx); err != nil {
+		return nil, err
 	}
-	return list, nil
+	return z.model.Tensors(func(unit, i int) ckpt.Tensor {
+		p := z.ps[z.first[unit]+i]
+		return ckpt.Tensor{Name: p.name, Shape: p.dims}
+	}, zero.State[float32]{Prefix: prefixes[1], Bufs: z.moments[0]}, zero.State[float32]{Prefix: prefixes[2], Bufs: z.moments[1]})
 }
 
-func (z *sharded[P]) restore(ctx context.Context, list []ckpt.Tensor) error {
-	for u := range z.units {
-		for _, p := range z.model.Pieces(u) {
-			x := [3][]float32{}
-			for kind := range x {
-				x[kind], list = list[0].Data.([]float32), list[1:]
-			}
-			if err := z.mem.write(ctx, z.model.ShardBuf(u).From(p.At, p.At+p.Hi-p.Lo), x[0]); err != nil {
-				return err
-			}
-			at := [2]int{u, p.Param}
-			if z.cfg.offload {
-				z.onHost[at] = [2][]float32{x[1], x[2]}
-				continue
-			}
-			if z.dev != nil {
-				if err := z.dev.restore(at, x[1:]); err != nil {
-					return err
-				}
-				continue
-			}
-			old, mv := z.moments[at], [2]*xla.Buffer{}
-			for i := range mv {
-				var err error
-				if mv[i], err = xla.Put(z.m.client, x[1+i], len(x[1+i])); err != nil {
-					return errors.Join(err, xla.FreeAll(mv[:i]...))
-				}
-			}
-			z.moments[at] = mv
-			if err := xla.FreeAll(old[:]...); err != nil {
-				return err
-			}
-		}
-	}
-	return z.model.Loaded(ctx)
-}
-
-// read copies float32 memory to the host, and write copies to it, once the stream has come so far.
-func (k *memory) read(ctx context.Context, dst []float32, src ccl.Buf) error {
-	return k.move(ctx, src, func(s []float32) { copy(dst, s) }, func(d *cuda.Mem[float32]) error { return d.Get(dst) })
-}
-
-func (k *memory) write(ctx context.Context, dst ccl.Buf, src []float32) error {
-	return k.move(ctx, dst, func(s []float32) { copy(s, src) }, func(d *cuda.Mem[float32]) error { return d.Put(src) })
-}
-
-func (k *memory) move(ctx context.Context, b ccl.Buf, onHost func([]float32), onDevice func(*cuda.Mem[float32]) error) error {
-	if err := k.m.settle(ctx); err != nil {
-		return err
-	}
-	if s, ok := ccl.SliceOf[float32](b); ok {
-		onHost(s)
-		return nil
-	}
-	d, err := deviceMemory[float32](k, b)
-	if err != nil {
-		return err
-	}
-	return onDevice(d)
-}
+func (z *sharded[P]) restore(ctx context.Context, _ []ckpt.Tensor) error { return z.model.Loaded(ctx) }
 
 // start makes the saver and resumes, or begins with the weights of -hf, as the flags say; it returns the step that was reached.
-func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, out io.Writer) (s *saver, step int, err error) {
+func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, out io.Writer) (s *job.Saver, step int, err error) {
 	resumed := false
 	if c.save != "" {
 		if world.Rank() == 0 {
@@ -237,7 +121,7 @@ func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, 
 				return nil, 0, err
 			}
 		}
-		if s, err = newSaver(ctx, world, c); err != nil {
+		if s, err = job.NewSaver(ctx, world, c.save, c.keep); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -255,7 +139,7 @@ func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, 
 			fmt.Fprintf(out, "there is no checkpoint in %s yet: beginning again\n", c.save)
 			err = nil
 		} else {
-			resumed, s.saved = true, step
+			resumed, s.Saved = true, step
 		}
 	}
 	if err == nil && c.hf != "" && !resumed {

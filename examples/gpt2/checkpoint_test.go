@@ -3,7 +3,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,9 +54,7 @@ func TestResumeErrors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-				cfg, err := parse(append(append(small, tc.dir, "-resume", "-share"), strings.Fields(tc.args)...), io.Discard)
-				require.NoError(t, err)
-				err = (&run{out: io.Discard, in: strings.NewReader("")}).train(t.Context(), c, cfg)
+				_, _, err := trained(t, c, "", append(append(small, tc.dir, "-resume", "-share"), strings.Fields(tc.args)...)...)
 				require.Error(t, err)
 				if c.Rank() == 0 {
 					require.ErrorContains(t, err, tc.want)

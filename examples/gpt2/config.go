@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/xla/hlo"
 )
 
@@ -35,24 +36,20 @@ var presets = map[string]shape{
 	"gpt2": {context: 1024, width: 768, heads: 12, layers: 12, vocab: 50304},
 }
 
-// groups are the flags as -h prints them.
-var groups = []struct {
-	title string
-	names []string
-}{
-	{"layout", []string{"np", "backend", "device", "zero", "parts", "offload", "micro", "recompute", "bf16", "residual", "attn"}},
-	{"model", []string{"preset", "layers", "heads", "width", "context", "vocab"}},
-	{"run", []string{"data", "rows", "steps", "lr", "warmup", "clip", "seed"}},
-	{"xla", []string{"plugin", "options", "flags", "share"}},
-	{"checkpoints", []string{"hf", "save", "every", "keep", "resume", "recover"}},
-	{"output", []string{"log", "wait", "json", "svg", "export", "pace"}},
+// groups are the flags as -h prints them, behind their titles.
+var groups = [][]string{
+	{"layout", "np", "backend", "device", "zero", "parts", "offload", "micro", "recompute", "bf16", "residual", "attn"},
+	{"model", "preset", "layers", "heads", "width", "context", "vocab"},
+	{"run", "data", "rows", "steps", "lr", "warmup", "clip", "seed"},
+	{"xla", "plugin", "options", "flags", "share"},
+	{"checkpoints", "hf", "save", "every", "keep", "resume", "recover"},
+	{"output", "log", "wait", "json", "svg", "export", "pace"},
 }
 
 // parse reads the flags. The error says what to change; flag.ErrHelp is printed already.
 func parse(args []string, out io.Writer) (*config, error) {
 	c := &config{}
 	f := flag.NewFlagSet("gpt2", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
 	f.IntVar(&c.np, "np", 0, "start this many `ranks` here (default: the ranks that a launcher started, or one)")
 	f.IntVar(&c.stage, "zero", 0, "ZeRO `stage`: 1 shards optimizer state, 2 gradients too, 3 parameters too")
 	f.BoolVar(&c.parts, "parts", false, "a program for each kind of layer at -zero 0, too; the other stages always have them")
@@ -94,14 +91,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar(&c.svg, "svg", "", "`file` for a picture of the loss")
 	f.StringVar(&c.export, "export", "", "write the initial parameters and all steps' tokens to this `file`, and end")
 	f.BoolVar(&c.pace, "pace", false, "read a line from the standard input before each -log steps, to run in turns with another program")
-	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
-		usage(f, out)
+	if err := job.Parse(f, args, out, "gpt2 trains a GPT-2 with XLA, on a GPU or a CPU, on any number of ranks.\n", groups, ""); err != nil {
 		return nil, err
-	} else if err != nil {
-		return nil, fmt.Errorf("%w (-h lists the flags)", err)
-	}
-	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q is not a flag (-h lists the flags)", f.Arg(0))
 	}
 	p, ok := presets[c.preset]
 	if !ok {
@@ -127,37 +118,21 @@ func parse(args []string, out io.Writer) (*config, error) {
 			*v[0] = *v[1]
 		}
 	}
-	return c, c.check(set)
-}
-
-func usage(f *flag.FlagSet, out io.Writer) {
-	fmt.Fprint(out, "gpt2 trains a GPT-2 with XLA, on a GPU or a CPU, on any number of ranks.\n")
-	for _, g := range groups {
-		fmt.Fprintf(out, "\n%s:\n", g.title)
-		for _, name := range g.names {
-			x := f.Lookup(name)
-			arg, text := flag.UnquoteUsage(x)
-			if x.DefValue != "" && x.DefValue != "0" && x.DefValue != "false" && x.DefValue != "-1" {
-				text += " (default " + x.DefValue + ")"
-			}
-			fmt.Fprintf(out, "  %-16s %s\n", "-"+name+" "+arg, text)
-		}
-	}
+	return c, c.check(f, set)
 }
 
 // viewed is what widths are a multiple of: XLA reads parameters in place that begin at multiples of 64 bytes.
 const viewed = 32
 
 // check says what is wrong with the flags, as far as it does not depend on the number of ranks or on the device.
-func (c *config) check(set map[string]bool) error {
-	for _, v := range []struct {
-		name string
-		is   int
-		min  int
-	}{{"np", c.np, 1}, {"micro", c.micro, 1}, {"layers", c.layers, 1}, {"heads", c.heads, 1}, {"width", c.width, 1}, {"context", c.context, 1},
-		{"vocab", c.vocab, 2}, {"rows", c.rows, 1}, {"steps", c.steps, 1}, {"warmup", c.warmup, 0}, {"log", c.log, 1}, {"every", c.every, 0}, {"keep", c.keep, 1}} {
-		if v.is < v.min && (v.name != "np" || set["np"]) {
-			return fmt.Errorf("-%s %d: it must be at least %d", v.name, v.is, v.min)
+func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
+	counts := []string{"micro", "layers", "heads", "width", "context", "rows", "steps", "log", "keep"}
+	if set["np"] {
+		counts = append(counts, "np")
+	}
+	for least, names := range [][]string{{"warmup", "every"}, counts, {"vocab"}} {
+		if err := job.AtLeast(f, least, names...); err != nil {
+			return err
 		}
 	}
 	c.act, c.res = hlo.F32, hlo.F32

@@ -68,7 +68,7 @@ func TestParse(t *testing.T) {
 	require.ErrorIs(t, err, flag.ErrHelp)
 	f := flag.NewFlagSet("", flag.ContinueOnError)
 	for _, g := range groups {
-		for _, name := range g.names {
+		for _, name := range g[1:] {
 			require.Contains(t, help.String(), "\n  -"+name+" ")
 			require.Nil(t, f.Lookup(name))
 		}

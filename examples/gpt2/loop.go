@@ -171,7 +171,7 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 		}
 		r.said = step
 		if last = step; saver != nil && c.every > 0 && step%c.every == 0 {
-			if err := saver.begin(ctx, t, step); err != nil {
+			if err := c.keepState(ctx, saver, t, step); err != nil {
 				return err
 			}
 		}
@@ -181,7 +181,7 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 		fmt.Fprintf(out, "interrupted after step %d\n", last)
 	}
 	if saver != nil && last >= first {
-		if err := errors.Join(saver.begin(ctx, t, last), saver.finish(ctx)); err != nil {
+		if err := errors.Join(c.keepState(ctx, saver, t, last), saver.Finish(ctx)); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "saved step %d in %s\n", last, c.save)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/cuda"
+	"github.com/goccl/goccl/train/data"
 	"github.com/goccl/goccl/xla"
 	"github.com/goccl/goccl/xla/hlo"
 )
@@ -45,7 +46,7 @@ func newMachine(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) 
 	m := &machine{world: world, flags: xla.Flags(flags), share: c.share, out: out, host: ccl.NewHostStream()}
 	onGPU := world.Backend() == "nccl"
 	if onGPU {
-		if err := m.takeDevice(c, options); err != nil {
+		if err := m.takeDevice(options); err != nil {
 			return nil, err
 		}
 		if err := m.shared(ctx, options); err != nil {
@@ -73,13 +74,8 @@ func newMachine(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) 
 }
 
 // takeDevice finds the GPU that the Comm has for this rank, and has the plugin use no other.
-func (m *machine) takeDevice(c *config, options map[string]any) (err error) {
-	if c.device >= 0 {
-		m.device, err = cuda.At(c.device)
-	} else {
-		m.device, err = cuda.Local(m.world.Place().Local, m.world.Place().Locals)
-	}
-	if err != nil {
+func (m *machine) takeDevice(options map[string]any) (err error) {
+	if m.device, err = cuda.At(m.world.Place().Device); err != nil {
 		return err
 	}
 	n, err := cuda.Count()
@@ -89,35 +85,34 @@ func (m *machine) takeDevice(c *config, options map[string]any) (err error) {
 	return err
 }
 
+// use is a rank's use of its GPU.
+type use struct {
+	GPU  string
+	Part bool // it takes its part of the memory alone
+}
+
 // shared is an error, on all ranks, if two of them have one GPU and some rank's client may take what the others need.
 func (m *machine) shared(ctx context.Context, options map[string]any) error {
 	address, err := m.device.PCI()
 	if err != nil {
 		return err
 	}
-	const room = 256
-	mine, all := make([]byte, room), make([]byte, room*m.world.Size())
-	copy(mine, m.world.Place().Host+" "+address)
 	_, fraction := options["memory_fraction"]
-	if preallocate, set := options["preallocate"]; set && preallocate == false && fraction {
-		mine[room-1] = 1 // it takes its part alone
-	}
-	if err := ccl.AllGather(ctx, m.world, all, mine); err != nil {
+	all, err := ccl.AllGatherValues(ctx, m.world, use{m.world.Place().Host + " " + address, fraction && options["preallocate"] == false})
+	if err != nil {
 		return err
 	}
 	of := map[string]int{} // the first rank of a device
-	for r := range m.world.Size() {
-		x := all[r*room : (r+1)*room]
-		name := strings.TrimRight(string(x[:room-1]), "\x00")
-		first, twice := of[name]
+	for r, x := range all {
+		first, twice := of[x.GPU]
 		if !twice {
-			of[name] = r
+			of[x.GPU] = r
 			continue
 		}
 		for _, rank := range []int{first, r} {
-			if all[rank*room+room-1] == 0 {
+			if !all[rank].Part {
 				return fmt.Errorf("ranks %d and %d share the GPU %s: give all ranks of it -options preallocate=false,memory_fraction=%.1f, or rank %d takes what the other needs",
-					first, r, name, 0.8/float64(m.world.Place().Locals), rank)
+					first, r, x.GPU, 0.8/float64(m.world.Place().Locals), rank)
 			}
 		}
 	}
@@ -203,38 +198,19 @@ func (m *machine) compile(ctx context.Context, text string) (*xla.Program, error
 		return m.client.Compile(text, m.flags)
 	}
 	var mine *xla.Program
-	var saved []byte
-	var err error
-	if m.world.Rank() == 0 {
+	saved, err := data.OnRoot(ctx, m.world, 0, func() (saved []byte, err error) {
 		if mine, err = m.client.Compile(text, m.flags); err == nil {
 			saved, err = mine.Save()
 		}
-		if err != nil {
-			m.world.Abort(err)
-			return nil, errors.Join(err, freed(mine))
-		}
-	}
-	n := []int64{int64(len(saved))}
-	if err = ccl.Broadcast(ctx, m.world, n, 0); err == nil {
-		if mine == nil {
-			saved = make([]byte, n[0])
-		}
-		err = ccl.Broadcast(ctx, m.world, saved, 0)
-	}
+		return saved, err
+	})
 	switch {
 	case err != nil:
-		return nil, errors.Join(err, freed(mine))
+		return nil, errors.Join(err, mine.Free())
 	case mine != nil:
 		return mine, nil
 	}
 	return m.client.Load(saved)
-}
-
-func freed(p *xla.Program) error {
-	if p == nil {
-		return nil
-	}
-	return p.Free()
 }
 
 // order is the stream of collectives on the device's memory, on the CPU the host's.

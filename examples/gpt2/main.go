@@ -4,8 +4,8 @@
 //	GOCCL_XLA_PLUGIN=.../jax_plugins/xla_cuda13/xla_cuda_plugin.so ./gpt2 -preset gpt2 -bf16
 //	./gpt2 -np 2 -zero 1 -plugin .../pjrt_c_api_cpu_plugin.so
 //
-// Gradients are averaged in XLA's own buffers; with -zero package train/zero shards what a rank holds. A rank has one device:
-// the one with its local number among those that are visible.
+// Gradients are averaged in XLA's own buffers; with -zero package train/zero shards what a rank holds. A rank has one device,
+// which its Comm has chosen.
 package main
 
 import (
@@ -15,13 +15,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"path/filepath"
-	"syscall"
-	"time"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/examples/internal/job"
 )
 
 func main() {
@@ -41,57 +38,21 @@ func main() {
 		os.Exit(2)
 	}
 	if c.np > 1 && !started {
-		os.Exit(spawn(c))
+		code, err := job.Spawn(c.np, c.recover)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "gpt2:", err)
+		}
+		os.Exit(code)
 	}
-	// The first interrupt ends the run after the step under way, a second one at once.
-	signals, stop := make(chan os.Signal, 2), make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		stop <- <-signals
-		<-signals
-		os.Exit(130)
-	}()
-	if err := job(context.Background(), c, &run{stop: stop, in: os.Stdin, out: os.Stdout}); err != nil {
+	stop := job.Signals() // the first ends the run after the step under way
+	if err := join(context.Background(), c, &run{stop: stop, in: os.Stdin, out: os.Stdout}); err != nil {
 		fmt.Fprintln(os.Stderr, "gpt2:", err)
 		os.Exit(1)
 	}
 }
 
-// doneEnv names a file that rank 0 makes when the training is over: with -recover ranks may have failed before.
-const doneEnv = "GPT2_DONE"
-
-// spawn runs this program as the ranks of -np, and returns its exit code.
-func spawn(c *config) int {
-	command := boot.Command{N: c.np, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Minute}
-	var err error
-	done := ""
-	if command.Path, err = os.Executable(); err == nil && c.recover {
-		var dir string
-		if dir, err = os.MkdirTemp("", "gpt2"); err == nil {
-			defer os.RemoveAll(dir)
-			done = filepath.Join(dir, "done")
-			command.KeepGoing, command.Env = true, append(os.Environ(), doneEnv+"="+done)
-		}
-	}
-	if err == nil {
-		err = boot.Spawn(context.Background(), command)
-	}
-	_, missing := os.Stat(done)
-	var exit *boot.ExitError
-	switch {
-	case done != "" && missing == nil: // the others went on without the ranks that failed
-		return 0
-	case errors.As(err, &exit) && exit.Code > 0:
-		return exit.Code
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "gpt2:", err)
-		return 1
-	}
-	return 0
-}
-
-// job is one rank from Join to Close.
-func job(ctx context.Context, c *config, r *run) error {
+// join is one rank from Join to Close.
+func join(ctx context.Context, c *config, r *run) error {
 	o := &ccl.Options{Backend: c.backend}
 	if c.device >= 0 {
 		o.Device = &c.device
@@ -104,8 +65,8 @@ func job(ctx context.Context, c *config, r *run) error {
 		return err
 	}
 	world, err = keepOn(ctx, world, c, r)
-	if file := os.Getenv(doneEnv); err == nil && world.Rank() == 0 && file != "" {
-		err = os.WriteFile(file, nil, 0o600)
+	if err == nil && world.Rank() == 0 {
+		err = job.Done()
 	}
 	return errors.Join(err, world.Close())
 }

@@ -28,15 +28,24 @@ var torchF32 = []float64{5.56457, 5.50572, 5.37544, 5.27323, 5.21738, 5.08882, 5
 var torchBF16 = []float64{5.56461, 5.50564, 5.37583, 5.27351, 5.21726, 5.08836, 5.00356, 4.93356, 4.94832, 4.81988, 4.72993, 4.60206, 4.48144, 4.52090,
 	4.36750, 4.15238, 4.27408, 4.19397, 4.15109, 3.96797, 3.85852, 3.83272, 3.74692, 3.71870, 3.70280, 3.48721, 3.29971, 3.50867, 3.32636, 3.27119}
 
+// trained trains as a rank of c, with these lines for -pace. It returns the run, and what it has said.
+func trained(t testing.TB, c *ccl.Comm, lines string, args ...string) (r *run, said string, err error) {
+	t.Helper()
+	cfg, err := parse(args, io.Discard)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	r = &run{out: &out, in: strings.NewReader(lines)}
+	err = r.train(t.Context(), c, cfg)
+	return r, out.String(), err
+}
+
 // losses are what n ranks have with these flags.
 func losses(t *testing.T, n int, args ...string) (all []float64) {
 	t.Helper()
 	args = append([]string{"-preset", "tiny", "-lr", "3e-3", "-plugin", xlatest.Path(t), "-options", "cpu_device_count=1"}, args...)
 	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
-		cfg, err := parse(args, io.Discard)
+		r, _, err := trained(t, c, "", args...)
 		require.NoError(t, err)
-		r := &run{out: io.Discard, in: strings.NewReader("")}
-		require.NoError(t, r.train(t.Context(), c, cfg))
 		if c.Rank() == 0 {
 			all = r.losses
 		}
@@ -95,22 +104,8 @@ func TestLayouts(t *testing.T) {
 // Rows that do not divide among three ranks are refused by all of them.
 func TestRowsDoNotDivide(t *testing.T) {
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
-		cfg, err := parse([]string{"-rows", "8"}, io.Discard)
-		require.NoError(t, err)
-		require.EqualError(t, (&run{out: io.Discard}).train(t.Context(), c, cfg), "-rows 8 does not divide among 3 ranks x -micro 1; -rows 9 does")
-	})
-}
-
-// A rank without a plugin says so, and the others end, too.
-func TestNoPlugin(t *testing.T) {
-	paths := []string{xlatest.Path(t), "/nonexistent/plugin.so"}
-	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		path := paths[c.Rank()]
-		cfg, err := parse([]string{"-preset", "tiny", "-plugin", path}, io.Discard)
-		require.NoError(t, err)
-		err = (&run{out: io.Discard, in: strings.NewReader("")}).train(t.Context(), c, cfg)
-		want := []string{"aborted by rank 1: xla: the PJRT plugin cannot be loaded: /nonexistent/plugin.so", "/nonexistent/plugin.so: cannot open shared object file"}
-		require.ErrorContains(t, err, want[c.Rank()])
+		_, _, err := trained(t, c, "", "-rows", "8")
+		require.EqualError(t, err, "-rows 8 does not divide among 3 ranks x -micro 1; -rows 9 does")
 	})
 }
 
@@ -193,13 +188,10 @@ func TestPace(t *testing.T) {
 	args := []string{"-preset", "tiny", "-layers", "1", "-plugin", xlatest.Path(t), "-steps", "4", "-log", "2", "-pace"}
 	for lines, want := range map[string]string{"\n\n": "", "\n": "-pace: EOF"} {
 		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
-			cfg, err := parse(args, io.Discard)
-			require.NoError(t, err)
-			var out bytes.Buffer
-			err = (&run{out: &out, in: strings.NewReader(lines)}).train(t.Context(), c, cfg)
+			_, said, err := trained(t, c, lines, args...)
 			if want == "" {
 				require.NoError(t, err)
-				require.Regexp(t, `(?s)step=1 loss=.*step=2 loss=.*step=4 loss=`, out.String())
+				require.Regexp(t, `(?s)step=1 loss=.*step=2 loss=.*step=4 loss=`, said)
 			} else {
 				require.ErrorContains(t, err, want)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
@@ -20,7 +21,6 @@ type memory struct {
 	m        *machine
 	ctx      context.Context // of those calls of zero that have none
 	programs map[operation]*xla.Program
-	held     map[uintptr]interface{ Free() error } // device memory, by address
 }
 
 // operation is what a program of a memory depends on.
@@ -31,16 +31,13 @@ type operation struct {
 }
 
 func newMemory(m *machine) *memory {
-	return &memory{m: m, ctx: context.Background(), programs: map[operation]*xla.Program{}, held: map[uintptr]interface{ Free() error }{}}
+	return &memory{m: m, ctx: context.Background(), programs: map[operation]*xla.Program{}}
 }
 
 // typeOf is ccl's type in programs.
 func typeOf(t ccl.Type) hlo.Type {
-	switch t {
-	case ccl.TypeBFloat16:
+	if t == ccl.TypeBFloat16 {
 		return hlo.BF16
-	case ccl.TypeFloat64:
-		return hlo.F64
 	}
 	return hlo.F32
 }
@@ -53,32 +50,20 @@ func (k *memory) Fence() error { return nil }
 func (k *memory) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
 	switch t {
 	case ccl.TypeFloat32:
-		return alloc[float32](k, n)
+		return ccl.BufOf(aligned[float32](n)), nil
 	case ccl.TypeBFloat16:
-		return alloc[ccl.BFloat16](k, n)
+		return ccl.BufOf(aligned[ccl.BFloat16](n)), nil
 	}
 	return ccl.Buf{}, fmt.Errorf("no memory of %v", t)
 }
 
-func alloc[T zero.Float](k *memory, n int) (ccl.Buf, error) {
-	if k.m.stream == nil {
-		return ccl.BufOf(aligned[T](n)), nil
-	}
-	if n == 0 {
-		return ccl.BufOfMemory[T](nil), nil
-	}
-	d, err := cuda.Alloc[T](k.m.device, n)
-	if err != nil {
-		return ccl.Buf{}, err
-	}
-	at, _ := d.Ptr()
-	k.held[at] = d
-	return ccl.BufOfMemory[T](d), d.Set(0)
-}
+func (k *memory) Free(ccl.Buf) error { return nil }
+
+// line is what XLA's CPU reads in place begins at multiples of.
+const line = 64
 
 // aligned is n zeros that begin where XLA's CPU reads in place.
 func aligned[T any](n int) []T {
-	const line = 64
 	var zero T
 	size := int(unsafe.Sizeof(zero))
 	s := make([]T, n+line/size)
@@ -87,16 +72,6 @@ func aligned[T any](n int) []T {
 		at++
 	}
 	return s[at : at+n : at+n]
-}
-
-func (k *memory) Free(b ccl.Buf) error {
-	at, ok := b.Addr()
-	if !ok || k.held[at] == nil {
-		return nil
-	}
-	d := k.held[at]
-	delete(k.held, at)
-	return d.Free()
 }
 
 // view is b as an argument of programs.
@@ -112,73 +87,35 @@ func (k *memory) view(b ccl.Buf) (*xla.Buffer, error) {
 
 func view[T zero.Float](k *memory, b ccl.Buf) (*xla.Buffer, error) {
 	if s, ok := ccl.SliceOf[T](b); ok {
-		if k.m.stream == nil && uintptr(unsafe.Pointer(unsafe.SliceData(s)))%64 == 0 {
+		if uintptr(unsafe.Pointer(unsafe.SliceData(s)))%line == 0 {
 			return xla.ViewSlice(k.m.client, s, len(s))
 		}
 		return xla.Put(k.m.client, s, len(s))
 	}
-	d, err := deviceMemory[T](k, b)
+	at, ok := b.Addr()
+	if !ok {
+		return nil, errors.New("this is no memory of the device")
+	}
+	d, err := cuda.MemOf[T](k.m.device, at, b.Len())
 	if err != nil {
 		return nil, err
 	}
 	return xla.ViewMemory[T](k.m.client, d, d.Len())
 }
 
-func deviceMemory[T zero.Float](k *memory, b ccl.Buf) (*cuda.Mem[T], error) {
-	at, ok := b.Addr()
-	if !ok {
-		return nil, errors.New("this is no memory of the device")
+// copyTo waits for a result, and copies it to dst.
+func (k *memory) copyTo(dst ccl.Buf, src *xla.Buffer) error {
+	if s, ok := ccl.SliceOf[float32](dst); ok {
+		return xla.Get(src, s)
 	}
-	return cuda.MemOf[T](k.m.device, at, b.Len())
-}
-
-// copyTo copies a result to dst, and waits.
-func (k *memory) copyTo(ctx context.Context, dst ccl.Buf, src *xla.Buffer) error {
-	switch dst.Type() {
-	case ccl.TypeFloat32:
-		return copyTo[float32](ctx, k, dst, src)
-	case ccl.TypeBFloat16:
-		return copyTo[ccl.BFloat16](ctx, k, dst, src)
+	if s, ok := ccl.SliceOf[ccl.BFloat16](dst); ok {
+		return xla.Get(src, s)
 	}
 	return fmt.Errorf("no copy to %v", dst.Type())
 }
 
-func copyTo[T zero.Float](ctx context.Context, k *memory, dst ccl.Buf, src *xla.Buffer) error {
-	if s, ok := ccl.SliceOf[T](dst); ok {
-		from, err := xla.Slice[T](src)
-		copy(s, from)
-		return err
-	}
-	to, err := deviceMemory[T](k, dst)
-	if err != nil {
-		return err
-	}
-	m, err := xla.MemoryOf[T](src)
-	if err != nil {
-		return err
-	}
-	at, _ := m.Ptr()
-	from, err := cuda.MemOf[T](k.m.device, at, m.Len())
-	if err == nil {
-		err = to.CopyOn(k.m.stream, from)
-	}
-	return errors.Join(err, k.m.stream.Wait(ctx))
-}
-
-// take copies the gradients of a unit to zero's memory, or adds them there.
-func (k *memory) take(ctx context.Context, dst ccl.Buf, g *xla.Buffer, add bool) error {
-	if !add {
-		return k.copyTo(ctx, dst, g)
-	}
-	out, err := k.run(operation{"add", dst.Len(), dst.Type(), dst.Type()}, []ccl.Buf{dst}, g)
-	if err != nil {
-		return err
-	}
-	return errors.Join(k.copyTo(ctx, dst, out), out.Free())
-}
-
-// apply runs a program on donated buffers and on memory, and waits for it.
-func (k *memory) apply(ctx context.Context, p *xla.Program, donated []*xla.Buffer, bufs []ccl.Buf, more ...*xla.Buffer) (out []*xla.Buffer, err error) {
+// apply runs a program on memory, and waits for it.
+func (k *memory) apply(ctx context.Context, p *xla.Program, bufs []ccl.Buf, more ...*xla.Buffer) (out []*xla.Buffer, err error) {
 	if err := k.m.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -191,8 +128,7 @@ func (k *memory) apply(ctx context.Context, p *xla.Program, donated []*xla.Buffe
 		}
 		views = append(views, v)
 	}
-	in := append(append(append([]*xla.Buffer{}, donated...), views...), more...)
-	if out, err = p.Run(len(donated), in...); err != nil {
+	if out, err = p.Run(0, slices.Concat(views, more)...); err != nil {
 		return nil, err
 	}
 	for _, b := range out {
@@ -213,7 +149,7 @@ func (k *memory) run(o operation, bufs []ccl.Buf, more ...*xla.Buffer) (*xla.Buf
 		}
 		k.programs[o] = p
 	}
-	out, err := k.apply(k.ctx, p, nil, bufs, more...)
+	out, err := k.apply(k.ctx, p, bufs, more...)
 	if err != nil {
 		return nil, err
 	}
@@ -249,32 +185,11 @@ func (k *memory) change(name string, dst ccl.Buf, src ccl.Type, bufs []ccl.Buf, 
 	if err != nil {
 		return err
 	}
-	return errors.Join(k.copyTo(k.ctx, dst, out), out.Free())
+	return errors.Join(k.copyTo(dst, out), out.Free())
 }
 
 func (k *memory) Zero(dst ccl.Buf) error {
-	if err := k.m.settle(k.ctx); err != nil || dst.Len() == 0 {
-		return err
-	}
-	switch dst.Type() {
-	case ccl.TypeFloat32:
-		return zeroed[float32](k, dst)
-	case ccl.TypeBFloat16:
-		return zeroed[ccl.BFloat16](k, dst)
-	}
-	return fmt.Errorf("no memory of %v", dst.Type())
-}
-
-func zeroed[T zero.Float](k *memory, dst ccl.Buf) error {
-	if s, ok := ccl.SliceOf[T](dst); ok {
-		clear(s)
-		return nil
-	}
-	d, err := deviceMemory[T](k, dst)
-	if err != nil {
-		return err
-	}
-	return d.Set(0)
+	return k.bytes(dst, dst.Len()*dst.Type().Size(), func(b []byte) { clear(b) })
 }
 
 func (k *memory) Add(dst, src ccl.Buf) error {
@@ -308,4 +223,34 @@ func (k *memory) SumSquares(src ccl.Buf) (float64, error) {
 	x := []float64{0}
 	err = errors.Join(xla.Get(out, x), out.Free())
 	return x[0], err
+}
+
+// Get and Put copy between memories of the host: on a GPU the memory is a device.Memory.
+
+func (k *memory) Get(dst []byte, src ccl.Buf) error {
+	return k.bytes(src, len(dst), func(b []byte) { copy(dst, b) })
+}
+
+func (k *memory) Put(dst ccl.Buf, src []byte) error {
+	return k.bytes(dst, len(src), func(b []byte) { copy(b, src) })
+}
+
+// bytes does something with b, which has n bytes, once the stream has come so far.
+func (k *memory) bytes(b ccl.Buf, n int, do func(b []byte)) error {
+	if err := k.m.settle(k.ctx); err != nil {
+		return err
+	}
+	at := unsafe.Pointer(nil)
+	if s, ok := ccl.SliceOf[float32](b); ok {
+		at = unsafe.Pointer(unsafe.SliceData(s))
+	} else if s, ok := ccl.SliceOf[ccl.BFloat16](b); ok {
+		at = unsafe.Pointer(unsafe.SliceData(s))
+	} else {
+		return errors.New("this is no memory of the host")
+	}
+	if has := b.Len() * b.Type().Size(); has != n {
+		return fmt.Errorf("a copy between %d bytes and %d", has, n)
+	}
+	do(unsafe.Slice((*byte)(at), n))
+	return nil
 }

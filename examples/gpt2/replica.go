@@ -16,7 +16,7 @@ type trainer interface {
 	// step makes a step with the rows of this rank, [B,T+1] for each micro batch, and returns their losses, which need not be computed
 	// yet.
 	step(ctx context.Context, n int, lr float64, batches []*xla.Buffer) (losses []*xla.Buffer, err error)
-	// tensors are what this rank has of a checkpoint, in memory of the host: with its state, or to be filled for restore.
+	// tensors are what this rank has of a checkpoint: with its state, or to be filled for restore.
 	tensors(ctx context.Context, filled bool) ([]ckpt.Tensor, error)
 	restore(ctx context.Context, list []ckpt.Tensor) error
 	close() error

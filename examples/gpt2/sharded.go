@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/device"
+	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 	"github.com/goccl/goccl/xla"
 	"github.com/goccl/goccl/xla/hlo"
@@ -18,7 +20,7 @@ type sharded[P zero.Float] struct {
 	m     *machine
 	cfg   *config
 	mem   *memory
-	dev   *onDevice // on a GPU, else nil
+	dev   *device.Memory // on a GPU, else nil
 	model *zero.Model[P, float32]
 	ps    []param
 	units [][]int // lengths of parameters
@@ -26,9 +28,8 @@ type sharded[P zero.Float] struct {
 	lens  []int   // of each unit: elements
 
 	embed, layer, head, layerBack, embedBack *xla.Program
-	moments                                  map[[2]int][2]*xla.Buffer // of a piece, by unit and parameter
 	adam                                     map[piece]*xla.Program
-	onHost                                   moments // with -offload
+	moments                                  [2][]ccl.Buf // of AdamW, by unit, laid out as the shards
 }
 
 // piece is what a program of AdamW's depends on.
@@ -38,8 +39,7 @@ type piece struct {
 }
 
 func newSharded[P zero.Float](ctx context.Context, m *machine, c *config, initial func(i int) []float32) (z *sharded[P], err error) {
-	z = &sharded[P]{m: m, cfg: c, ps: c.params(), moments: map[[2]int][2]*xla.Buffer{}, adam: map[piece]*xla.Program{}, onHost: moments{}}
-	z.mem = newMemory(m)
+	z = &sharded[P]{m: m, cfg: c, ps: c.params(), mem: newMemory(m), adam: map[piece]*xla.Program{}}
 	for i, p := range z.ps {
 		if p.unit == len(z.units) {
 			z.units, z.first, z.lens = append(z.units, nil), append(z.first, i), append(z.lens, 0)
@@ -54,10 +54,14 @@ func newSharded[P zero.Float](ctx context.Context, m *machine, c *config, initia
 	}()
 	o := &zero.Options{Stage: c.stage, Clip: c.clip, Micro: c.micro, Memory: z.mem, Offload: c.offload}
 	if m.stream != nil {
-		if z.dev, err = newOnDevice(m); err != nil {
+		if z.dev, err = device.New(m.device, m.stream); err != nil {
 			return z, err
 		}
-		o.Memory = z.dev.Memory
+		o.Memory = z.dev
+	}
+	state := o.Memory // where that of AdamW is
+	if c.offload {
+		state = z.mem
 	}
 	z.model, err = zero.New[P, float32](ctx, m.world, z.units, o)
 	if err != nil {
@@ -70,6 +74,13 @@ func newSharded[P zero.Float](ctx context.Context, m *machine, c *config, initia
 		}
 		if err := z.model.Load(ctx, u, full, 0); err != nil {
 			return z, err
+		}
+		for i := range z.moments {
+			b, err := state.Alloc(ccl.TypeFloat32, z.model.ShardBuf(u).Len())
+			if err != nil {
+				return z, err
+			}
+			z.moments[i] = append(z.moments[i], b)
 		}
 	}
 	if err := z.model.Loaded(ctx); err != nil {
@@ -159,12 +170,16 @@ func (z *sharded[P]) step(ctx context.Context, n int, lr float64, batches []*xla
 	}
 	if z.cfg.offload {
 		return losses, z.model.Step(ctx, func(p zero.Piece, w, g []float32) error {
-			return z.onHost.update(p, w, g, n, lr, z.ps[z.first[p.Unit]+p.Param].decay)
+			m, v := z.momentsOf(p)
+			avg, _ := ccl.SliceOf[float32](m)
+			sq, _ := ccl.SliceOf[float32](v)
+			return optim.Apply(z.adamOf(p, lr), n, w, g, avg, sq)
 		})
 	}
 	if z.dev != nil {
 		return losses, z.model.StepBufs(ctx, func(p zero.Piece, w, g ccl.Buf) error {
-			return z.dev.update(p, w, g, n, lr, z.ps[z.first[p.Unit]+p.Param].decay)
+			m, v := z.momentsOf(p)
+			return z.dev.AdamW(z.adamOf(p, lr), n, w, g, m, v)
 		})
 	}
 	h, err := z.m.scalars(n, lr)
@@ -173,6 +188,24 @@ func (z *sharded[P]) step(ctx context.Context, n int, lr float64, batches []*xla
 	}
 	err = z.model.StepBufs(ctx, func(p zero.Piece, w, g ccl.Buf) error { return z.update(ctx, p, w, g, h) })
 	return losses, errors.Join(err, h.Free())
+}
+
+// momentsOf are those of a piece.
+func (z *sharded[P]) momentsOf(p zero.Piece) (m, v ccl.Buf) {
+	end := p.At + p.Hi - p.Lo
+	return z.moments[0][p.Unit].From(p.At, end), z.moments[1][p.Unit].From(p.At, end)
+}
+
+// decays reports whether weight decay is for a piece.
+func (z *sharded[P]) decays(p zero.Piece) bool { return z.ps[z.first[p.Unit]+p.Param].decay }
+
+// adamOf is AdamW for a piece, as package optim has it.
+func (z *sharded[P]) adamOf(p zero.Piece, lr float64) optim.AdamW {
+	h := optim.AdamW{LR: lr, Beta1: beta1, Beta2: beta2, Eps: epsilon}
+	if z.decays(p) {
+		h.Decay = decay
+	}
+	return h
 }
 
 // pass is a walk over the units: the first error ends it.
@@ -232,16 +265,32 @@ func (w *pass[P]) reduce(u int, g *xla.Buffer) {
 	}
 	bufs, err := w.z.model.GradBufs(w.ctx, u)
 	if err == nil {
-		if add := w.z.cfg.micro > 1; w.z.dev != nil {
-			err = take[P](w.ctx, w.z.dev, whole(bufs), g, add)
-		} else {
-			err = w.z.mem.take(w.ctx, whole(bufs), g, add)
-		}
+		err = w.z.take(w.ctx, whole(bufs), g, w.z.cfg.micro > 1)
 	}
 	if err == nil {
 		err = w.z.model.Reduce(u)
 	}
 	w.err = err
+}
+
+// take copies the gradients of a unit to zero's memory, or adds them there. What a kernel reads XLA has computed before, and XLA's are
+// freed when it has read them.
+func (z *sharded[P]) take(ctx context.Context, dst ccl.Buf, g *xla.Buffer, add bool) error {
+	if z.dev == nil && !add {
+		return z.mem.copyTo(dst, g)
+	}
+	from, err := xla.Buf[P](g)
+	switch {
+	case err != nil:
+		return err
+	case z.dev == nil:
+		return z.mem.Add(dst, from)
+	case add:
+		err = z.dev.Add(dst, from)
+	default:
+		err = z.dev.Convert(dst, from)
+	}
+	return errors.Join(err, z.m.settle(ctx))
 }
 
 // whole is a unit's memory: its parameters lie one behind the other.
@@ -292,17 +341,16 @@ func (z *sharded[P]) batch(ctx context.Context, b *xla.Buffer) (loss *xla.Buffer
 	return h[3], errors.Join(w.err, err)
 }
 
-// update is AdamW on a piece of a shard.
+// update is AdamW on a piece of a shard, by a program.
 func (z *sharded[P]) update(ctx context.Context, p zero.Piece, w, g ccl.Buf, h *xla.Buffer) (err error) {
 	if w.Len() == 0 {
 		return nil
 	}
-	key := piece{w.Len(), z.ps[z.first[p.Unit]+p.Param].decay}
+	key := piece{w.Len(), z.decays(p)}
 	program := z.adam[key]
 	if program == nil {
 		program, err = z.m.own(fmt.Sprintf("adamw_%d_%v", key.n, key.decays), func(f *hlo.Func) []value {
-			m, v := f.Donated(0, hlo.F32, key.n), f.Donated(1, hlo.F32, key.n)
-			w, g := f.Arg(hlo.F32, key.n), f.Arg(hlo.F32, key.n)
+			m, v, w, g := f.Arg(hlo.F32, key.n), f.Arg(hlo.F32, key.n), f.Arg(hlo.F32, key.n), f.Arg(hlo.F32, key.n)
 			w, m, v = newHyper(f).adamw(w, m, v, g, key.decays)
 			return []value{m, v, w}
 		})
@@ -311,30 +359,19 @@ func (z *sharded[P]) update(ctx context.Context, p zero.Piece, w, g ccl.Buf, h *
 		}
 		z.adam[key] = program
 	}
-	at := [2]int{p.Unit, p.Param}
-	if z.moments[at][0] == nil {
-		zeros, mv := make([]float32, key.n), [2]*xla.Buffer{}
-		for i := range mv {
-			if mv[i], err = xla.Put(z.m.client, zeros, key.n); err != nil {
-				return err
-			}
-		}
-		z.moments[at] = mv
-	}
-	mv := z.moments[at]
-	out, err := z.mem.apply(ctx, program, mv[:], []ccl.Buf{w, g}, h)
+	m, v := z.momentsOf(p)
+	out, err := z.mem.apply(ctx, program, []ccl.Buf{m, v, w, g}, h)
 	if err != nil {
 		return err
 	}
-	z.moments[at] = [2]*xla.Buffer{out[0], out[1]}
-	return errors.Join(z.mem.copyTo(ctx, w, out[2]), out[2].Free())
+	for i, to := range []ccl.Buf{m, v, w} {
+		err = errors.Join(err, z.mem.copyTo(to, out[i]))
+	}
+	return errors.Join(err, xla.FreeAll(out...))
 }
 
 func (z *sharded[P]) close() error {
 	var errs []error
-	for _, mv := range z.moments {
-		errs = append(errs, xla.FreeAll(mv[:]...))
-	}
 	if z.model != nil {
 		errs = append(errs, z.model.Close())
 	}

@@ -19,8 +19,7 @@ type memory interface {
 
 // open is memory on the device of this rank where c has a library for one, else on the host.
 func open(c *ccl.Comm) (memory, error) {
-	at := c.Place()
-	switch c.Backend() {
+	switch at := c.Place().Device; c.Backend() {
 	case "nccl":
 		return onDevice[gpu.CUDA](at)
 	case "rccl":
@@ -36,8 +35,8 @@ type device[P gpu.Platform] struct {
 	all  [buckets]*gpu.Mem[float32, P]
 }
 
-func onDevice[P gpu.Platform](at ccl.Place) (*device[P], error) {
-	d, err := gpu.Local[P](at.Local, at.Locals)
+func onDevice[P gpu.Platform](at int) (*device[P], error) {
+	d, err := gpu.At[P](at)
 	if err != nil {
 		return nil, err
 	}

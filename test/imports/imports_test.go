@@ -99,7 +99,7 @@ var rules = []struct {
 		direct: true,
 		allowed: []string{module + "/ccl", module + "/ccl/boot", module + "/cuda", module + "/rocm", module + "/gpu", module + "/mpi", module + "/train/...",
 			module + "/xla", module + "/xla/hlo",
-			module + "/examples/internal/mat", module + "/examples/internal/perceptron", "golang.org/x/sys/cpu",
+			module + "/examples/internal/job", module + "/examples/internal/mat", module + "/examples/internal/perceptron", "golang.org/x/sys/cpu",
 			module + "/internal/gpt"}, // the model, which the tests of train have, too
 		why: "an example shows what a user's program can do",
 	},

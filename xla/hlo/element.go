@@ -56,21 +56,26 @@ func (v *Value) To(dims ...int) *Value {
 		func(d *Value) []*Value { return []*Value{d.Sum(sum...).Reshape(v.dims...)} }, v)
 }
 
-// together are a and b with the same dimensions.
+// merged returns the dimensions that values of a and b have together: an axis that one lacks, or has with the length 1, is the other's.
+func merged(a, b []int) []int {
+	if len(b) > len(a) {
+		a, b = b, a
+	}
+	dims := slices.Clone(a)
+	for i, d := range b {
+		if k := len(a) - len(b) + i; dims[k] == 1 {
+			dims[k] = d
+		}
+	}
+	return dims
+}
+
+// together are v and b with the same dimensions.
 func (v *Value) together(op string, b *Value) (x, y *Value) {
 	if !v.fits(op, b) {
 		return v, v
 	}
-	long, short := v.dims, b.dims
-	if len(short) > len(long) {
-		long, short = short, long
-	}
-	dims := slices.Clone(long)
-	for i, d := range short {
-		if k := len(long) - len(short) + i; dims[k] == 1 {
-			dims[k] = d
-		}
-	}
+	dims := merged(v.dims, b.dims)
 	if x, y = v.To(dims...), b.To(dims...); v.t != b.t && v.f.err == nil {
 		v.f.fail("%s: %s and %s", op, v.text(), b.text())
 	}
@@ -232,23 +237,9 @@ func If(c, a, b *Value) *Value {
 		c.f.fail("If: the condition is %s", c.text())
 		return a
 	}
-	c, a = c.wide(a), a.wide(c)
-	b = b.wide(a)
+	dims := merged(c.dims, a.dims)
+	c, a, b = c.To(dims...), a.To(dims...), b.To(dims...)
 	return a.f.op("stablehlo.select", "", a.t, a.dims, func(d *Value) []*Value {
 		return append([]*Value{nil}, choose(c, d)...)
 	}, c, a, b)
-}
-
-// wide is v with the dimensions of v and o together.
-func (v *Value) wide(o *Value) *Value {
-	dims := slices.Clone(v.dims)
-	if len(o.dims) > len(dims) {
-		dims = append(slices.Clone(o.dims[:len(o.dims)-len(v.dims)]), dims...)
-	}
-	for i, d := range o.dims {
-		if k := len(dims) - len(o.dims) + i; dims[k] == 1 {
-			dims[k] = d
-		}
-	}
-	return v.To(dims...)
 }

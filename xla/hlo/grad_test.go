@@ -93,42 +93,34 @@ func index(x *hlo.Value) *hlo.Value {
 // Each gradient is that by differences, in float64. The cases are one program: compiling lasts longer than running.
 func TestGradients(t *testing.T) {
 	c := xlatest.Client(t)
+	rnd := rand.New(rand.NewPCG(1, 2))
 	var f hlo.Func
 	var results values
-	for i := range differentiable {
-		tc := &differentiable[i]
-		var x values
+	var x [][]float64 // the operands of all cases
+	var dims [][]int
+	at := make([]struct{ loss, operand int }, len(differentiable)) // of each case: its loss among the results, its first operand
+	for i, tc := range differentiable {
+		at[i].loss, at[i].operand = len(results), len(x)
+		var args values
 		for _, d := range tc.dims {
-			x = append(x, f.Arg(hlo.F64, d...))
+			arg := f.Arg(hlo.F64, d...)
+			v := make([]float64, arg.Len())
+			for k := range v {
+				v[k] = .3 + rnd.Float64() // positive, for logarithms and roots
+			}
+			args, x, dims = append(args, arg), append(x, v), append(dims, d)
 		}
-		y := tc.f(x)
+		y := tc.f(args)
 		// Weights, so that errors do not cancel in the sum.
 		w := f.Iota(hlo.F64, 0, y.Len()).AddC(1).MulC(.37).Tanh().Reshape(y.Dims()...)
 		loss := y.Mul(w).SumAll()
-		results = append(append(results, loss), hlo.Grad(loss, x...)...)
+		results = append(append(results, loss), hlo.Grad(loss, args...)...)
 	}
 	text, err := f.Text("gradients", results...)
 	require.NoError(t, err)
 	p, err := c.Compile(text, nil)
 	require.NoError(t, err)
 	defer p.Free()
-
-	rnd := rand.New(rand.NewPCG(1, 2))
-	var x [][]float64 // all operands
-	var dims [][]int
-	for _, tc := range differentiable {
-		for _, d := range tc.dims {
-			n := 1
-			for _, k := range d {
-				n *= k
-			}
-			v := make([]float64, n)
-			for i := range v {
-				v[i] = .3 + rnd.Float64() // positive, for logarithms and roots
-			}
-			x, dims = append(x, v), append(dims, d)
-		}
-	}
 	run := func() (out [][]float64) {
 		var in []*xla.Buffer
 		for i, v := range x {
@@ -149,46 +141,35 @@ func TestGradients(t *testing.T) {
 	exact := run()
 	// Element k of the operands of all cases is moved at once, since the cases do not touch each other.
 	const h = 1e-5
-	at, first := 0, 0 // of a case: its result, its first operand
-	type place struct{ result, operand, k int }
 	worst := make([]float64, len(differentiable))
-	byNumber := map[int][]place{} // which elements are moved in the same run
-	for _, tc := range differentiable {
-		n := 0
-		for j := range tc.dims {
-			for k := range x[first+j] {
-				byNumber[n] = append(byNumber[n], place{at, first + j, k})
-				n++
+	for k := 0; ; k++ {
+		moved, grad := map[int]*float64{}, map[int]float64{} // by case
+		for i, tc := range differentiable {
+			n := k
+			for j := range tc.dims {
+				if v := x[at[i].operand+j]; n >= 0 && n < len(v) {
+					moved[i], grad[i] = &v[n], exact[at[i].loss+1+j][n]
+				}
+				n -= len(x[at[i].operand+j])
 			}
 		}
-		at, first = at+1+len(tc.dims), first+len(tc.dims)
-	}
-	caseOf := map[int]int{}
-	at = 0
-	for i, tc := range differentiable {
-		caseOf[at] = i
-		at += 1 + len(tc.dims)
-	}
-	firstOf := make([]int, len(differentiable))
-	for i := 1; i < len(differentiable); i++ {
-		firstOf[i] = firstOf[i-1] + len(differentiable[i-1].dims)
-	}
-	for n := 0; len(byNumber[n]) > 0; n++ {
+		if len(moved) == 0 {
+			break
+		}
 		move := func(by float64) [][]float64 {
-			for _, p := range byNumber[n] {
-				x[p.operand][p.k] += by
+			for _, e := range moved {
+				*e += by
 			}
-			out := run()
-			for _, p := range byNumber[n] {
-				x[p.operand][p.k] -= by
-			}
-			return out
+			defer func() {
+				for _, e := range moved {
+					*e -= by
+				}
+			}()
+			return run()
 		}
 		up, down := move(h), move(-h)
-		for _, p := range byNumber[n] {
-			i := caseOf[p.result]
-			got := exact[p.result+1+p.operand-firstOf[i]][p.k]
-			want := (up[p.result][0] - down[p.result][0]) / (2 * h)
+		for i, got := range grad {
+			want := (up[at[i].loss][0] - down[at[i].loss][0]) / (2 * h)
 			worst[i] = max(worst[i], math.Abs(got-want)/(1+math.Abs(want)))
 		}
 	}

@@ -4,6 +4,39 @@
 
 package mat
 
+func pack(k, stride int, p, b []float32) {
+	switch level {
+	case avx512:
+		packAVX512(k, stride, &p[0], &b[0])
+	case avx2:
+		packAVX2(k, stride, &p[0], &b[0])
+	default:
+		specPack(k, stride, p, b)
+	}
+}
+
+func packT(k, stride int, p, b []float32) {
+	switch level {
+	case avx512:
+		packTAVX512(k, stride, &p[0], &b[0])
+	case avx2:
+		packTAVX2(k, stride, &p[0], &b[0])
+	default:
+		specPackT(k, stride, p, b)
+	}
+}
+
+func packRows(k, stride, parts, next int, p, a []float32) {
+	switch level {
+	case avx512:
+		packRowsAVX512(k, stride, parts, next, &p[0], &a[0])
+	case avx2:
+		packRowsAVX2(k, stride, parts, next, &p[0], &a[0])
+	default:
+		specPackRows(k, stride, parts, next, p, a)
+	}
+}
+
 func exp(x []float32, shift, scale float32) {
 	switch level {
 	case avx512:
@@ -27,113 +60,187 @@ func gelu(y, s, h []float32) {
 }
 
 func geluBack(dh, h, s []float32) {
-	switch level {
-	case avx512:
-		geluBackAVX512(len(dh), &dh[0], &h[0], &s[0])
-	case avx2:
-		geluBackAVX2(len(dh), &dh[0], &h[0], &s[0])
-	default:
-		specGeluBack(dh, h, s)
+	same(len(dh), len(h), len(s))
+	for len(dh) >= step {
+		n := whole(dh)
+		switch level {
+		case avx512:
+			geluBackAVX512(n, &dh[0], &h[0], &s[0])
+		case avx2:
+			geluBackAVX2(n, &dh[0], &h[0], &s[0])
+		default:
+			specGeluBack(dh[:n], h[:n], s[:n])
+		}
+		dh, h, s = dh[n:], h[n:], s[n:]
 	}
+	specGeluBack(dh, h, s)
 }
 
 func add(dst, src []float32) {
-	switch level {
-	case avx512:
-		addAVX512(len(dst), &dst[0], &src[0])
-	case avx2:
-		addAVX2(len(dst), &dst[0], &src[0])
-	default:
-		specAdd(dst, src)
+	same(len(dst), len(src))
+	for len(dst) >= step {
+		n := whole(dst)
+		switch level {
+		case avx512:
+			addAVX512(n, &dst[0], &src[0])
+		case avx2:
+			addAVX2(n, &dst[0], &src[0])
+		default:
+			specAdd(dst[:n], src[:n])
+		}
+		dst, src = dst[n:], src[n:]
 	}
+	specAdd(dst, src)
 }
 
 func scale(x []float32, by float32) {
-	switch level {
-	case avx512:
-		scaleAVX512(len(x), &x[0], by)
-	case avx2:
-		scaleAVX2(len(x), &x[0], by)
-	default:
-		specScale(x, by)
+	for len(x) >= step {
+		n := whole(x)
+		switch level {
+		case avx512:
+			scaleAVX512(n, &x[0], by)
+		case avx2:
+			scaleAVX2(n, &x[0], by)
+		default:
+			specScale(x[:n], by)
+		}
+		x = x[n:]
 	}
+	specScale(x, by)
 }
 
 func softmaxBack(ds, p []float32, dot, scale float32) {
-	switch level {
-	case avx512:
-		softmaxBackAVX512(len(ds), &ds[0], &p[0], dot, scale)
-	case avx2:
-		softmaxBackAVX2(len(ds), &ds[0], &p[0], dot, scale)
-	default:
-		specSoftmaxBack(ds, p, dot, scale)
+	same(len(ds), len(p))
+	for len(ds) >= step {
+		n := whole(ds)
+		switch level {
+		case avx512:
+			softmaxBackAVX512(n, &ds[0], &p[0], dot, scale)
+		case avx2:
+			softmaxBackAVX2(n, &ds[0], &p[0], dot, scale)
+		default:
+			specSoftmaxBack(ds[:n], p[:n], dot, scale)
+		}
+		ds, p = ds[n:], p[n:]
 	}
+	specSoftmaxBack(ds, p, dot, scale)
 }
 
 func norm(y, xh, x, w []float32, mean, rs float32) {
-	switch level {
-	case avx512:
-		normAVX512(len(y), &y[0], &xh[0], &x[0], &w[0], mean, rs)
-	case avx2:
-		normAVX2(len(y), &y[0], &xh[0], &x[0], &w[0], mean, rs)
-	default:
-		specNorm(y, xh, x, w, mean, rs)
+	same(len(y), len(xh), len(x), len(w))
+	for len(y) >= step {
+		n := whole(y)
+		switch level {
+		case avx512:
+			normAVX512(n, &y[0], &xh[0], &x[0], &w[0], mean, rs)
+		case avx2:
+			normAVX2(n, &y[0], &xh[0], &x[0], &w[0], mean, rs)
+		default:
+			specNorm(y[:n], xh[:n], x[:n], w[:n], mean, rs)
+		}
+		y, xh, x, w = y[n:], xh[n:], x[n:], w[n:]
 	}
+	specNorm(y, xh, x, w, mean, rs)
 }
 
 func normBack(dx, dw, dy, xh, w []float32, a, b, rs float32) {
-	switch level {
-	case avx512:
-		normBackAVX512(len(dx), &dx[0], &dw[0], &dy[0], &xh[0], &w[0], a, b, rs)
-	case avx2:
-		normBackAVX2(len(dx), &dx[0], &dw[0], &dy[0], &xh[0], &w[0], a, b, rs)
-	default:
-		specNormBack(dx, dw, dy, xh, w, a, b, rs)
+	same(len(dx), len(dw), len(dy), len(xh), len(w))
+	for len(dx) >= step {
+		n := whole(dx)
+		switch level {
+		case avx512:
+			normBackAVX512(n, &dx[0], &dw[0], &dy[0], &xh[0], &w[0], a, b, rs)
+		case avx2:
+			normBackAVX2(n, &dx[0], &dw[0], &dy[0], &xh[0], &w[0], a, b, rs)
+		default:
+			specNormBack(dx[:n], dw[:n], dy[:n], xh[:n], w[:n], a, b, rs)
+		}
+		dx, dw, dy, xh, w = dx[n:], dw[n:], dy[n:], xh[n:], w[n:]
 	}
+	specNormBack(dx, dw, dy, xh, w, a, b, rs)
 }
 
-func sum(x []float32) float32 {
-	switch level {
-	case avx512:
-		return sumAVX512(len(x), &x[0])
-	case avx2:
-		return sumAVX2(len(x), &x[0])
-	default:
-		return specSum(x)
+func adamW(p, grad, m, v []float32, b1, a1, b2, a2, rate, root, eps, keep float32) {
+	same(len(p), len(grad), len(m), len(v))
+	for len(p) >= step {
+		n := whole(p)
+		switch level {
+		case avx512:
+			adamWAVX512(n, &p[0], &grad[0], &m[0], &v[0], b1, a1, b2, a2, rate, root, eps, keep)
+		case avx2:
+			adamWAVX2(n, &p[0], &grad[0], &m[0], &v[0], b1, a1, b2, a2, rate, root, eps, keep)
+		default:
+			specAdamW(p[:n], grad[:n], m[:n], v[:n], b1, a1, b2, a2, rate, root, eps, keep)
+		}
+		p, grad, m, v = p[n:], grad[n:], m[n:], v[n:]
 	}
+	specAdamW(p, grad, m, v, b1, a1, b2, a2, rate, root, eps, keep)
 }
 
-func dot(x, y []float32) float32 {
-	switch level {
-	case avx512:
-		return dotAVX512(len(x), &x[0], &y[0])
-	case avx2:
-		return dotAVX2(len(x), &x[0], &y[0])
-	default:
-		return specDot(x, y)
+func sum(x []float32) (s float32) {
+	for len(x) >= step {
+		n := whole(x)
+		switch level {
+		case avx512:
+			s += sumAVX512(n, &x[0])
+		case avx2:
+			s += sumAVX2(n, &x[0])
+		default:
+			s += specSum(x[:n])
+		}
+		x = x[n:]
 	}
+	return s + specSum(x)
 }
 
-func dot3(x, y, z []float32) float32 {
-	switch level {
-	case avx512:
-		return dot3AVX512(len(x), &x[0], &y[0], &z[0])
-	case avx2:
-		return dot3AVX2(len(x), &x[0], &y[0], &z[0])
-	default:
-		return specDot3(x, y, z)
+func dot(x, y []float32) (s float32) {
+	same(len(x), len(y))
+	for len(x) >= step {
+		n := whole(x)
+		switch level {
+		case avx512:
+			s += dotAVX512(n, &x[0], &y[0])
+		case avx2:
+			s += dotAVX2(n, &x[0], &y[0])
+		default:
+			s += specDot(x[:n], y[:n])
+		}
+		x, y = x[n:], y[n:]
 	}
+	return s + specDot(x, y)
 }
 
-func squares(x []float32, mean float32) float32 {
-	switch level {
-	case avx512:
-		return squaresAVX512(len(x), &x[0], mean)
-	case avx2:
-		return squaresAVX2(len(x), &x[0], mean)
-	default:
-		return specSquares(x, mean)
+func dot3(x, y, z []float32) (s float32) {
+	same(len(x), len(y), len(z))
+	for len(x) >= step {
+		n := whole(x)
+		switch level {
+		case avx512:
+			s += dot3AVX512(n, &x[0], &y[0], &z[0])
+		case avx2:
+			s += dot3AVX2(n, &x[0], &y[0], &z[0])
+		default:
+			s += specDot3(x[:n], y[:n], z[:n])
+		}
+		x, y, z = x[n:], y[n:], z[n:]
 	}
+	return s + specDot3(x, y, z)
+}
+
+func squares(x []float32, mean float32) (s float32) {
+	for len(x) >= step {
+		n := whole(x)
+		switch level {
+		case avx512:
+			s += squaresAVX512(n, &x[0], mean)
+		case avx2:
+			s += squaresAVX2(n, &x[0], mean)
+		default:
+			s += specSquares(x[:n], mean)
+		}
+		x = x[n:]
+	}
+	return s + specSquares(x, mean)
 }
 
 func most(x []float32) float32 {

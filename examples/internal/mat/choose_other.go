@@ -4,6 +4,18 @@
 
 package mat
 
+func pack(k, stride int, p, b []float32) {
+	specPack(k, stride, p, b)
+}
+
+func packT(k, stride int, p, b []float32) {
+	specPackT(k, stride, p, b)
+}
+
+func packRows(k, stride, parts, next int, p, a []float32) {
+	specPackRows(k, stride, parts, next, p, a)
+}
+
 func exp(x []float32, shift, scale float32) {
 	specExp(x, shift, scale)
 }
@@ -13,43 +25,110 @@ func gelu(y, s, h []float32) {
 }
 
 func geluBack(dh, h, s []float32) {
+	same(len(dh), len(h), len(s))
+	for len(dh) >= step {
+		n := whole(dh)
+		specGeluBack(dh[:n], h[:n], s[:n])
+		dh, h, s = dh[n:], h[n:], s[n:]
+	}
 	specGeluBack(dh, h, s)
 }
 
 func add(dst, src []float32) {
+	same(len(dst), len(src))
+	for len(dst) >= step {
+		n := whole(dst)
+		specAdd(dst[:n], src[:n])
+		dst, src = dst[n:], src[n:]
+	}
 	specAdd(dst, src)
 }
 
 func scale(x []float32, by float32) {
+	for len(x) >= step {
+		n := whole(x)
+		specScale(x[:n], by)
+		x = x[n:]
+	}
 	specScale(x, by)
 }
 
 func softmaxBack(ds, p []float32, dot, scale float32) {
+	same(len(ds), len(p))
+	for len(ds) >= step {
+		n := whole(ds)
+		specSoftmaxBack(ds[:n], p[:n], dot, scale)
+		ds, p = ds[n:], p[n:]
+	}
 	specSoftmaxBack(ds, p, dot, scale)
 }
 
 func norm(y, xh, x, w []float32, mean, rs float32) {
+	same(len(y), len(xh), len(x), len(w))
+	for len(y) >= step {
+		n := whole(y)
+		specNorm(y[:n], xh[:n], x[:n], w[:n], mean, rs)
+		y, xh, x, w = y[n:], xh[n:], x[n:], w[n:]
+	}
 	specNorm(y, xh, x, w, mean, rs)
 }
 
 func normBack(dx, dw, dy, xh, w []float32, a, b, rs float32) {
+	same(len(dx), len(dw), len(dy), len(xh), len(w))
+	for len(dx) >= step {
+		n := whole(dx)
+		specNormBack(dx[:n], dw[:n], dy[:n], xh[:n], w[:n], a, b, rs)
+		dx, dw, dy, xh, w = dx[n:], dw[n:], dy[n:], xh[n:], w[n:]
+	}
 	specNormBack(dx, dw, dy, xh, w, a, b, rs)
 }
 
-func sum(x []float32) float32 {
-	return specSum(x)
+func adamW(p, grad, m, v []float32, b1, a1, b2, a2, rate, root, eps, keep float32) {
+	same(len(p), len(grad), len(m), len(v))
+	for len(p) >= step {
+		n := whole(p)
+		specAdamW(p[:n], grad[:n], m[:n], v[:n], b1, a1, b2, a2, rate, root, eps, keep)
+		p, grad, m, v = p[n:], grad[n:], m[n:], v[n:]
+	}
+	specAdamW(p, grad, m, v, b1, a1, b2, a2, rate, root, eps, keep)
 }
 
-func dot(x, y []float32) float32 {
-	return specDot(x, y)
+func sum(x []float32) (s float32) {
+	for len(x) >= step {
+		n := whole(x)
+		s += specSum(x[:n])
+		x = x[n:]
+	}
+	return s + specSum(x)
 }
 
-func dot3(x, y, z []float32) float32 {
-	return specDot3(x, y, z)
+func dot(x, y []float32) (s float32) {
+	same(len(x), len(y))
+	for len(x) >= step {
+		n := whole(x)
+		s += specDot(x[:n], y[:n])
+		x, y = x[n:], y[n:]
+	}
+	return s + specDot(x, y)
 }
 
-func squares(x []float32, mean float32) float32 {
-	return specSquares(x, mean)
+func dot3(x, y, z []float32) (s float32) {
+	same(len(x), len(y), len(z))
+	for len(x) >= step {
+		n := whole(x)
+		s += specDot3(x[:n], y[:n], z[:n])
+		x, y, z = x[n:], y[n:], z[n:]
+	}
+	return s + specDot3(x, y, z)
+}
+
+func squares(x []float32, mean float32) (s float32) {
+	for len(x) >= step {
+		n := whole(x)
+		s += specSquares(x[:n], mean)
+		x = x[n:]
+	}
+	return s + specSquares(x, mean)
 }
 
 func most(x []float32) float32 {

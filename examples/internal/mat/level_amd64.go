@@ -56,39 +56,6 @@ func mul(r, k int, a []float32, si, sk int, b, c []float32, ldc int) {
 	}
 }
 
-func pack(k, stride int, p, b []float32) {
-	switch level {
-	case avx512:
-		packAVX512(k, stride, &p[0], &b[0])
-	case avx2:
-		packAVX2(k, stride, &p[0], &b[0])
-	default:
-		specPack(k, stride, specColumns, p, b)
-	}
-}
-
-func packT(k, stride int, p, b []float32) {
-	switch level {
-	case avx512:
-		packTAVX512(k, stride, &p[0], &b[0])
-	case avx2:
-		packTAVX2(k, stride, &p[0], &b[0])
-	default:
-		specPackT(k, stride, specColumns, p, b)
-	}
-}
-
-func packRows(k, stride, parts, next int, p, a []float32) {
-	switch level {
-	case avx512:
-		packRowsAVX512(k, stride, parts, next, &p[0], &a[0])
-	case avx2:
-		packRowsAVX2(k, stride, parts, next, &p[0], &a[0])
-	default:
-		specPackRows(k, stride, parts, next, specRows, p, a)
-	}
-}
-
 // peak makes k times 12 vectors of multiplications and additions, and returns how many numbers a vector has.
 func peak(k int) int {
 	switch level {
@@ -100,15 +67,4 @@ func peak(k int) int {
 		return 8
 	}
 	return specPeak(k)
-}
-
-func adamW(p, g, m, v []float32, h *AdamW) {
-	switch level {
-	case avx512:
-		adamWAVX512(len(p), &p[0], &g[0], &m[0], &v[0], h.b1, h.a1, h.b2, h.a2, h.rate, h.root, h.eps, h.keep)
-	case avx2:
-		adamWAVX2(len(p), &p[0], &g[0], &m[0], &v[0], h.b1, h.a1, h.b2, h.a2, h.rate, h.root, h.eps, h.keep)
-	default:
-		specAdamW(p, g, m, v, h)
-	}
 }

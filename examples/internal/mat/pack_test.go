@@ -19,7 +19,7 @@ func TestPack(t *testing.T) {
 				stride := columns + more
 				b := random(r, (k-1)*stride+columns)
 				want := make([]float32, k*columns)
-				specPack(k, stride, columns, want, b)
+				specPack(k, stride, want, b)
 				p, check := guarded(t, make([]float32, k*columns))
 				pack(k, stride, p, b)
 				require.Equal(t, want, p, what)
@@ -29,7 +29,7 @@ func TestPack(t *testing.T) {
 					stride, size := k+more, (k-1)*columns+8
 					b := random(r, 7*stride+k)
 					want := make([]float32, size)
-					specPackT(k, stride, columns, want, b)
+					specPackT(k, stride, want, b)
 					p, check := guarded(t, make([]float32, size))
 					packT(k, stride, p, b)
 					require.Equal(t, want, p, what)
@@ -40,7 +40,7 @@ func TestPack(t *testing.T) {
 					stride, next := parts*rows+more, k*rows+more
 					a := random(r, (k-1)*stride+parts*rows)
 					want := make([]float32, (parts-1)*next+k*rows)
-					specPackRows(k, stride, parts, next, rows, want, a)
+					specPackRows(k, stride, parts, next, want, a)
 					p, check := guarded(t, make([]float32, len(want)))
 					packRows(k, stride, parts, next, p, a)
 					require.Equal(t, want, p, "%s, %d parts", what, parts)

@@ -68,12 +68,12 @@ func specNormBack(dx, dw, dy, xh, w []float32, a, b, rs float32) {
 	}
 }
 
-func specAdamW(p, g, m, v []float32, h *AdamW) {
+func specAdamW(p, g, m, v []float32, b1, a1, b2, a2, rate, root, eps, keep float32) {
 	for i, d := range g {
-		m[i] = float32(h.b1*m[i]) + float32(h.a1*d)
-		v[i] = float32(h.b2*v[i]) + float32(float32(h.a2*d)*d)
-		q := float32(float32(math.Sqrt(float64(v[i])))*h.root) + h.eps
-		p[i] = float32(p[i]*h.keep) - float32(h.rate*m[i])/q
+		m[i] = float32(b1*m[i]) + float32(a1*d)
+		v[i] = float32(b2*v[i]) + float32(float32(a2*d)*d)
+		q := float32(float32(math.Sqrt(float64(v[i])))*root) + eps
+		p[i] = float32(p[i]*keep) - float32(rate*m[i])/q
 	}
 }
 
@@ -150,14 +150,16 @@ func specMul(r, k int, a []float32, si, sk int, b, c []float32, ldc int) {
 }
 
 // specPack sets p[i*columns+j] = b[i*stride+j] for i < k and j < columns.
-func specPack(k, stride, columns int, p, b []float32) {
+func specPack(k, stride int, p, b []float32) {
+	_, _, columns := tile()
 	for i := range k {
 		copy(p[i*columns:(i+1)*columns], b[i*stride:])
 	}
 }
 
 // specPackT sets p[i*columns+j] = b[j*stride+i] for i < k, a multiple of 8, and j < 8.
-func specPackT(k, stride, columns int, p, b []float32) {
+func specPackT(k, stride int, p, b []float32) {
+	_, _, columns := tile()
 	for i := range k {
 		for j := range 8 {
 			p[i*columns+j] = b[j*stride+i]
@@ -166,7 +168,8 @@ func specPackT(k, stride, columns int, p, b []float32) {
 }
 
 // specPackRows sets p[s*next+q*rows+i] = a[q*stride+s*rows+i] for q < k, s < parts and i < rows.
-func specPackRows(k, stride, parts, next, rows int, p, a []float32) {
+func specPackRows(k, stride, parts, next int, p, a []float32) {
+	rows, _, _ := tile()
 	for q := range k {
 		for s := range parts {
 			copy(p[s*next+q*rows:][:rows], a[q*stride+s*rows:])

@@ -2,7 +2,8 @@ package mat
 
 import "math"
 
-// Elementwise functions give whole steps to a kernel and the rest to the specification, where that has the same bits.
+// What gen makes of a kernel, such as add, takes vectors of any one length: whole steps are the kernel's, and the rest is the
+// specification's, which has the same bits.
 
 // Exp sets x to e^((x - shift) scale).
 func Exp(x []float32, shift, scale float32) {
@@ -38,34 +39,13 @@ func Gelu(y, s, h []float32) {
 }
 
 // GeluBack multiplies dh by the derivative of the GELU at h; s is what Gelu made of h. All have one length.
-func GeluBack(dh, h, s []float32) {
-	same(len(h), len(dh), len(s))
-	for len(h) >= step {
-		n := whole(h)
-		geluBack(dh[:n], h[:n], s[:n])
-		dh, h, s = dh[n:], h[n:], s[n:]
-	}
-	specGeluBack(dh, h, s)
-}
+func GeluBack(dh, h, s []float32) { geluBack(dh, h, s) }
 
 // Add adds src to dst, of the same length.
-func Add(dst, src []float32) {
-	same(len(dst), len(src))
-	for len(src) >= step {
-		n := whole(src)
-		add(dst[:n], src[:n])
-		dst, src = dst[n:], src[n:]
-	}
-	specAdd(dst, src)
-}
+func Add(dst, src []float32) { add(dst, src) }
 
 // Scale multiplies x.
-func Scale(x []float32, by float32) {
-	for ; len(x) >= step; x = x[whole(x):] {
-		scale(x[:whole(x)], by)
-	}
-	specScale(x, by)
-}
+func Scale(x []float32, by float32) { scale(x, by) }
 
 // Softmax sets x to the weights of scores times scale, which is positive. A score of -Inf is masked.
 func Softmax(x []float32, scale float32) {
@@ -82,14 +62,7 @@ func weights(x []float32, scale float32) (sum, most float32) {
 
 // SoftmaxBack sets ds, the gradient of the weights p that Softmax made, to that of its scores.
 func SoftmaxBack(ds, p []float32, scale float32) {
-	same(len(ds), len(p))
-	dot := Dot(ds, p)
-	for len(ds) >= step {
-		n := whole(ds)
-		softmaxBack(ds[:n], p[:n], dot, scale)
-		ds, p = ds[n:], p[n:]
-	}
-	specSoftmaxBack(ds, p, dot, scale)
+	softmaxBack(ds, p, dot(ds, p), scale)
 }
 
 // CrossEntropy returns the loss of one row of logits, and sets the row to its gradient.
@@ -108,12 +81,8 @@ func Norm(y, xh, rs, x, w []float32) {
 	for i := range rs {
 		y, xh, x := y[i*n:i*n+n], xh[i*n:i*n+n], x[i*n:i*n+n]
 		mean := Sum(x) / float32(n)
-		rs[i] = float32(1 / math.Sqrt(float64(deviation(x, mean)/float32(n))+1e-5))
-		at := n &^ (step - 1)
-		if at > 0 {
-			norm(y[:at], xh[:at], x[:at], w[:at], mean, rs[i])
-		}
-		specNorm(y[at:], xh[at:], x[at:], w[at:], mean, rs[i])
+		rs[i] = float32(1 / math.Sqrt(float64(squares(x, mean)/float32(n))+1e-5))
+		norm(y, xh, x, w, mean, rs[i])
 	}
 }
 
@@ -124,12 +93,7 @@ func NormBack(xh, rs, dx, dw, dy, w []float32) {
 	same(n, len(dw))
 	for i, s := range rs {
 		dx, dy, xh := dx[i*n:i*n+n], dy[i*n:i*n+n], xh[i*n:i*n+n]
-		a, b := Dot(dy, w)/float32(n), triple(dy, w, xh)/float32(n)
-		at := n &^ (step - 1)
-		if at > 0 {
-			normBack(dx[:at], dw[:at], dy[:at], xh[:at], w[:at], a, b, s)
-		}
-		specNormBack(dx[at:], dw[at:], dy[at:], xh[at:], w[at:], a, b, s)
+		normBack(dx, dw, dy, xh, w, dot(dy, w)/float32(n), dot3(dy, w, xh)/float32(n), s)
 	}
 }
 
@@ -155,52 +119,15 @@ func NewAdamW(lr, beta1, beta2, eps, decay float64, step int) AdamW {
 
 // Apply updates parameters p by gradients g, with the bits of package optim. m and v are its state. All have one length.
 func (h *AdamW) Apply(p, g, m, v []float32) {
-	same(len(p), len(g), len(m), len(v))
-	for len(p) >= step {
-		n := whole(p)
-		adamW(p[:n], g[:n], m[:n], v[:n], h)
-		p, g, m, v = p[n:], g[n:], m[n:], v[n:]
-	}
-	specAdamW(p, g, m, v, h)
+	adamW(p, g, m, v, h.b1, h.a1, h.b2, h.a2, h.rate, h.root, h.eps, h.keep)
 }
 
 // Sum adds up x: in 16 lanes, which are folded by halves, for each 65,536 elements; the last ones that are fewer than 16
 // are a sum of their own. So do all functions with a result.
-func Sum(x []float32) (s float32) {
-	for ; len(x) >= step; x = x[whole(x):] {
-		s += sum(x[:whole(x)])
-	}
-	return s + specSum(x)
-}
+func Sum(x []float32) float32 { return sum(x) }
 
 // Dot is the scalar product of x and y, of one length.
-func Dot(x, y []float32) (s float32) {
-	same(len(x), len(y))
-	for len(x) >= step {
-		n := whole(x)
-		s += dot(x[:n], y[:n])
-		x, y = x[n:], y[n:]
-	}
-	return s + specDot(x, y)
-}
-
-// triple is the sum of x y z.
-func triple(x, y, z []float32) (s float32) {
-	for len(x) >= step {
-		n := whole(x)
-		s += dot3(x[:n], y[:n], z[:n])
-		x, y, z = x[n:], y[n:], z[n:]
-	}
-	return s + specDot3(x, y, z)
-}
-
-// deviation is the sum of (x - mean)^2.
-func deviation(x []float32, mean float32) (s float32) {
-	for ; len(x) >= step; x = x[whole(x):] {
-		s += squares(x[:whole(x)], mean)
-	}
-	return s + specSquares(x, mean)
-}
+func Dot(x, y []float32) float32 { return dot(x, y) }
 
 // Most is the greatest of x; -Inf of none.
 func Most(x []float32) float32 {

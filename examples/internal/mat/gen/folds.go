@@ -2,36 +2,46 @@ package main
 
 import (
 	"math"
+	"strings"
 
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// numbers are the floats of a kernel, each in all lanes.
+type numbers map[string]reg.VecVirtual
+
 // folds writes the kernels with a result: element i goes into lane i mod 16, and the lanes are folded by halves.
 func (g *gen) folds() {
-	ints := []string{"n"}
 	plus := func(a, b, dst operand.Op) { g.VADDPS(b, a, dst) }
-	g.function("sum", ints, []string{"x"}, nil, true, "the sum of x")
-	g.fold([]string{"x"}, g.f(0), plus, func(at []operand.Mem) operand.Op { return at[0] })
-	g.function("dot", ints, []string{"x", "y"}, nil, true, "the sum of x[i]*y[i]")
-	g.fold([]string{"x", "y"}, g.f(0), plus, func(at []operand.Mem) operand.Op { return g.mulv(g.load(at[0]), at[1]) })
-	g.function("dot3", ints, []string{"x", "y", "z"}, nil, true, "the sum of x[i]*y[i]*z[i]")
-	g.fold([]string{"x", "y", "z"}, g.f(0), plus, func(at []operand.Mem) operand.Op {
+	g.fold("sum", "x", "", "the sum of x", 0, plus, func(at []operand.Mem, _ numbers) operand.Op { return at[0] })
+	g.fold("dot", "x y", "", "the sum of x[i]*y[i]", 0, plus, func(at []operand.Mem, _ numbers) operand.Op { return g.mulv(g.load(at[0]), at[1]) })
+	g.fold("dot3", "x y z", "", "the sum of x[i]*y[i]*z[i]", 0, plus, func(at []operand.Mem, _ numbers) operand.Op {
 		return g.mulv(g.mulv(g.load(at[0]), at[1]), at[2])
 	})
-	g.function("squares", ints, []string{"x"}, []string{"mean"}, true, "the sum of (x[i]-mean)^2")
-	mean := g.scalar("mean")
-	g.fold([]string{"x"}, g.f(0), plus, func(at []operand.Mem) operand.Op {
-		d := g.sub(g.load(at[0]), mean)
+	g.fold("squares", "x", "mean", "the sum of (x[i]-mean)^2", 0, plus, func(at []operand.Mem, f numbers) operand.Op {
+		d := g.sub(g.load(at[0]), f["mean"])
 		return g.mulv(d, d)
 	})
-	g.function("most", ints, []string{"x"}, nil, true, "the greatest of x")
-	g.fold([]string{"x"}, g.f(math.Inf(-1)), func(a, b, dst operand.Op) { g.VMAXPS(b, a, dst) },
-		func(at []operand.Mem) operand.Op { return at[0] })
+	g.fold("most", "x", "", "the greatest of x", math.Inf(-1), func(a, b, dst operand.Op) { g.VMAXPS(b, a, dst) },
+		func(at []operand.Mem, _ numbers) operand.Op { return at[0] })
 }
 
-// fold writes the loop over n elements, which are a multiple of 16, and the end.
-func (g *gen) fold(pointers []string, first operand.Mem, op func(a, b, dst operand.Op), term func(at []operand.Mem) operand.Op) {
+// begin begins a kernel on n elements, which are a multiple of 16.
+func (g *gen) begin(name string, vectors []string, floats string, result bool, doc string) numbers {
+	g.function(name, []string{"n"}, vectors, strings.Fields(floats), result, doc)
+	f := numbers{}
+	for _, name := range strings.Fields(floats) {
+		f[name] = g.scalar(name)
+	}
+	return f
+}
+
+// fold writes one: the loop over the elements, and the end.
+func (g *gen) fold(name, vectors, floats, doc string, start float64, op func(a, b, dst operand.Op), term func(at []operand.Mem, f numbers) operand.Op) {
+	pointers := strings.Fields(vectors)
+	f := g.begin(name, pointers, floats, true, doc)
+	first := g.f(start)
 	n := g.arg("n")
 	var base []reg.GPVirtual
 	for _, p := range pointers {
@@ -47,7 +57,7 @@ func (g *gen) fold(pointers []string, first operand.Mem, op func(a, b, dst opera
 		for _, b := range base {
 			at = append(at, operand.Mem{Base: b, Disp: i * g.vector})
 		}
-		op(acc[i], term(at), acc[i])
+		op(acc[i], term(at, f), acc[i])
 	}
 	for _, b := range base {
 		g.ADDQ(imm(64), b)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"go/types"
 	"os"
-	"slices"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
@@ -65,7 +64,16 @@ func generate() (files map[string][]byte, err error) {
 		return nil, err
 	}
 	stubs, err := printer.NewStubs(cfg).Print(f)
-	return map[string][]byte{"mat_amd64.s": asm, "mat_amd64.go": stubs, "choose_amd64.go": chooser(last.made, true), "choose_other.go": chooser(last.made, false)}, err
+	if err != nil {
+		return nil, err
+	}
+	files = map[string][]byte{"mat_amd64.s": asm, "mat_amd64.go": stubs}
+	for name, isAMD64 := range map[string]bool{"choose_amd64.go": true, "choose_other.go": false} {
+		if files[name], err = choose(last.made, isAMD64); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 // gen writes kernels for one instruction set.
@@ -75,7 +83,7 @@ type gen struct {
 	vector int // bytes of a register
 	evex   bool
 	tables map[uint32]operand.Mem // constants, each 16 times
-	made   []kernel               // on vectors
+	made   []kernel
 }
 
 // lanes is how many elements a register holds.
@@ -90,10 +98,8 @@ func (g *gen) vec() reg.VecVirtual {
 }
 
 // function begins one. Pointers are to float32; result adds a float32.
-func (g *gen) function(name string, ints, pointers, floats []string, result bool, doc ...string) {
-	if slices.Equal(ints, []string{"n"}) {
-		g.made = append(g.made, kernel{name, pointers, floats, result})
-	}
+func (g *gen) function(name string, ints, pointers, floats []string, result bool, doc string) {
+	g.made = append(g.made, kernel{name, ints, pointers, floats, result})
 	var ps []*types.Var
 	add := func(names []string, t types.Type) {
 		for _, n := range names {
@@ -111,8 +117,7 @@ func (g *gen) function(name string, ints, pointers, floats []string, result bool
 	g.Attributes(attr.NOSPLIT)
 	g.Signature(gotypes.NewSignature(nil, types.NewSignatureType(nil, nil, nil, types.NewTuple(ps...), rs, false)))
 	g.Pragma("noescape")
-	doc[0] = name + g.name + " computes " + doc[0]
-	g.Doc(doc...)
+	g.Doc(name + g.name + " computes " + doc)
 }
 
 // arg is a register with an argument.
@@ -149,6 +154,12 @@ func (g *gen) bits(x uint32) operand.Mem {
 	}
 	g.tables[x] = m
 	return m
+}
+
+// end ends a function.
+func (g *gen) end() {
+	g.VZEROUPPER()
+	g.RET()
 }
 
 // and, xor are bitwise.

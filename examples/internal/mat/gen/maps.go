@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"strings"
 
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -16,22 +17,26 @@ const (
 // f is a constant in all lanes.
 func (g *gen) f(x float64) operand.Mem { return g.bits(math.Float32bits(float32(x))) }
 
-// each writes the loop of an elementwise kernel over n elements, which are a multiple of 16, and its end.
-func (g *gen) each(pointers []string, body func(at map[string]operand.Mem)) {
+// places are the elements of a kernel's vectors that it works on, by name.
+type places map[string]operand.Mem
+
+// each writes an elementwise kernel.
+func (g *gen) each(name, vectors, floats, doc string, body func(at places, f numbers)) {
+	pointers := strings.Fields(vectors)
+	f := g.begin(name, pointers, floats, false, doc)
 	n := g.arg("n")
-	at := map[string]operand.Mem{}
+	at := places{}
 	for _, p := range pointers {
 		at[p] = operand.Mem{Base: g.arg(p)}
 	}
 	g.Label("loop")
-	body(at)
+	body(at, f)
 	for _, p := range pointers {
 		g.ADDQ(imm(g.vector), at[p].Base)
 	}
 	g.SUBQ(imm(g.lanes()), n)
 	g.JNE(operand.LabelRef("loop"))
-	g.VZEROUPPER()
-	g.RET()
+	g.end()
 }
 
 // load is an element of memory in a register.
@@ -99,16 +104,10 @@ func (g *gen) product(x, hi, lo reg.VecVirtual) (high, low reg.VecVirtual) {
 }
 
 func (g *gen) maps() {
-	ints := []string{"n"}
-	g.function("exp", ints, []string{"x"}, []string{"shift", "scale"}, false, "x[i] = e^((x[i]-shift)*scale)")
-	shift, scale := g.scalar("shift"), g.scalar("scale")
-	g.each([]string{"x"}, func(at map[string]operand.Mem) {
-		g.VMOVUPS(g.exp(g.mulv(g.sub(g.load(at["x"]), shift), scale)), at["x"])
+	g.each("exp", "x", "shift scale", "x[i] = e^((x[i]-shift)*scale)", func(at places, f numbers) {
+		g.VMOVUPS(g.exp(g.mulv(g.sub(g.load(at["x"]), f["shift"]), f["scale"])), at["x"])
 	})
-
-	ps := []string{"y", "s", "h"}
-	g.function("gelu", ints, ps, nil, false, "s[i] = 1/(1+e^-z), y[i] = h[i]/(1+e^-z), z = 2 sqrt(2/pi) (h[i] + 0.044715 h[i]^3)")
-	g.each(ps, func(at map[string]operand.Mem) {
+	g.each("gelu", "y s h", "", "s[i] = 1/(1+e^-z), y[i] = h[i]/(1+e^-z), z = 2 sqrt(2/pi) (h[i] + 0.044715 h[i]^3)", func(at places, _ numbers) {
 		h := g.load(at["h"])
 		z := g.mulv(h, g.add(g.mulv(g.mulv(h, h), g.f(2*root*cubic)), g.f(2*root)))
 		minus, mask := g.vec(), g.vec()
@@ -133,68 +132,39 @@ func (g *gen) maps() {
 		y, low := g.product(h, s, low)
 		g.VMOVUPS(g.add(y, low), at["y"])
 	})
-
-	ps = []string{"dh", "h", "s"}
-	g.function("geluBack", ints, ps, nil, false, "dh[i] *= s + h*(s*(1-s))*(2 sqrt(2/pi) (1 + 3*0.044715 h^2))")
-	g.each(ps, func(at map[string]operand.Mem) {
+	g.each("geluBack", "dh h s", "", "dh[i] *= s + h*(s*(1-s))*(2 sqrt(2/pi) (1 + 3*0.044715 h^2))", func(at places, _ numbers) {
 		h, s := g.load(at["h"]), g.load(at["s"])
 		d := g.add(g.mulv(g.mulv(h, h), g.f(6*root*cubic)), g.f(2*root))
 		q := g.mulv(s, g.sub(g.load(g.f(1)), s))
 		y := g.add(s, g.mulv(g.mulv(h, q), d))
 		g.VMOVUPS(g.mulv(g.load(at["dh"]), y), at["dh"])
 	})
-
-	ps = []string{"dst", "src"}
-	g.function("add", ints, ps, nil, false, "dst[i] += src[i]")
-	g.each(ps, func(at map[string]operand.Mem) {
-		g.VMOVUPS(g.add(g.load(at["dst"]), at["src"]), at["dst"])
+	g.each("add", "dst src", "", "dst[i] += src[i]", func(at places, _ numbers) { g.VMOVUPS(g.add(g.load(at["dst"]), at["src"]), at["dst"]) })
+	g.each("scale", "x", "by", "x[i] *= by", func(at places, f numbers) { g.VMOVUPS(g.mulv(g.load(at["x"]), f["by"]), at["x"]) })
+	g.each("softmaxBack", "ds p", "dot scale", "ds[i] = (ds[i]-dot) * p[i] * scale", func(at places, f numbers) {
+		g.VMOVUPS(g.mulv(g.mulv(g.sub(g.load(at["ds"]), f["dot"]), at["p"]), f["scale"]), at["ds"])
 	})
-
-	ps = []string{"x"}
-	g.function("scale", ints, ps, []string{"by"}, false, "x[i] *= by")
-	by := g.scalar("by")
-	g.each(ps, func(at map[string]operand.Mem) { g.VMOVUPS(g.mulv(g.load(at["x"]), by), at["x"]) })
-
-	ps = []string{"ds", "p"}
-	g.function("softmaxBack", ints, ps, []string{"dot", "scale"}, false, "ds[i] = (ds[i]-dot) * p[i] * scale")
-	dot, scale := g.scalar("dot"), g.scalar("scale")
-	g.each(ps, func(at map[string]operand.Mem) {
-		g.VMOVUPS(g.mulv(g.mulv(g.sub(g.load(at["ds"]), dot), at["p"]), scale), at["ds"])
-	})
-
-	ps = []string{"y", "xh", "x", "w"}
-	g.function("norm", ints, ps, []string{"mean", "rs"}, false, "xh[i] = (x[i]-mean) * rs, y[i] = xh[i] * w[i]")
-	mean, rs := g.scalar("mean"), g.scalar("rs")
-	g.each(ps, func(at map[string]operand.Mem) {
-		h := g.mulv(g.sub(g.load(at["x"]), mean), rs)
+	g.each("norm", "y xh x w", "mean rs", "xh[i] = (x[i]-mean) * rs, y[i] = xh[i] * w[i]", func(at places, f numbers) {
+		h := g.mulv(g.sub(g.load(at["x"]), f["mean"]), f["rs"])
 		g.VMOVUPS(h, at["xh"])
 		g.VMOVUPS(g.mulv(h, at["w"]), at["y"])
 	})
-
-	ps = []string{"dx", "dw", "dy", "xh", "w"}
-	g.function("normBack", ints, ps, []string{"a", "b", "rs"}, false, "dw[i] += dy[i]*xh[i], dx[i] += (dy[i]*w[i] - a - xh[i]*b) * rs")
-	a, b, rs := g.scalar("a"), g.scalar("b"), g.scalar("rs")
-	g.each(ps, func(at map[string]operand.Mem) {
+	g.each("normBack", "dx dw dy xh w", "a b rs", "dw[i] += dy[i]*xh[i], dx[i] += (dy[i]*w[i] - a - xh[i]*b) * rs", func(at places, f numbers) {
 		dy, xh := g.load(at["dy"]), g.load(at["xh"])
 		g.VMOVUPS(g.add(g.load(at["dw"]), g.mulv(dy, xh)), at["dw"])
-		e := g.sub(g.sub(g.mulv(dy, at["w"]), a), g.mulv(xh, b))
-		g.VMOVUPS(g.add(g.load(at["dx"]), g.mulv(e, rs)), at["dx"])
+		e := g.sub(g.sub(g.mulv(dy, at["w"]), f["a"]), g.mulv(xh, f["b"]))
+		g.VMOVUPS(g.add(g.load(at["dx"]), g.mulv(e, f["rs"])), at["dx"])
 	})
-
-	ps = []string{"p", "grad", "m", "v"}
-	g.function("adamW", ints, ps, []string{"b1", "a1", "b2", "a2", "rate", "root", "eps", "keep"}, false,
-		"m[i] = b1*m[i] + a1*grad[i], v[i] = b2*v[i] + a2*grad[i]*grad[i], p[i] = keep*p[i] - rate*m[i]/(root*sqrt(v[i])+eps)")
-	b1, a1, b2, a2 := g.scalar("b1"), g.scalar("a1"), g.scalar("b2"), g.scalar("a2")
-	rate, root, eps, keep := g.scalar("rate"), g.scalar("root"), g.scalar("eps"), g.scalar("keep")
-	g.each(ps, func(at map[string]operand.Mem) {
-		d := g.load(at["grad"])
-		m := g.add(g.mulv(b1, at["m"]), g.mulv(a1, d))
-		v := g.add(g.mulv(b2, at["v"]), g.mulv(g.mulv(a2, d), d))
-		g.VMOVUPS(m, at["m"])
-		g.VMOVUPS(v, at["v"])
-		q := g.vec()
-		g.VSQRTPS(v, q)
-		q = g.add(g.mulv(q, root), eps)
-		g.VMOVUPS(g.sub(g.mulv(keep, at["p"]), g.div(g.mulv(rate, m), q)), at["p"])
-	})
+	g.each("adamW", "p grad m v", "b1 a1 b2 a2 rate root eps keep",
+		"m[i] = b1*m[i] + a1*grad[i], v[i] = b2*v[i] + a2*grad[i]*grad[i], p[i] = keep*p[i] - rate*m[i]/(root*sqrt(v[i])+eps)", func(at places, f numbers) {
+			d := g.load(at["grad"])
+			m := g.add(g.mulv(f["b1"], at["m"]), g.mulv(f["a1"], d))
+			v := g.add(g.mulv(f["b2"], at["v"]), g.mulv(g.mulv(f["a2"], d), d))
+			g.VMOVUPS(m, at["m"])
+			g.VMOVUPS(v, at["v"])
+			q := g.vec()
+			g.VSQRTPS(v, q)
+			q = g.add(g.mulv(q, f["root"]), f["eps"])
+			g.VMOVUPS(g.sub(g.mulv(f["keep"], at["p"]), g.div(g.mulv(f["rate"], m), q)), at["p"])
+		})
 }

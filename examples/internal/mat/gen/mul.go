@@ -49,8 +49,7 @@ func (g *gen) mul(name string, rows int) {
 		}
 		g.ADDQ(ldc, c)
 	}
-	g.VZEROUPPER()
-	g.RET()
+	g.end()
 }
 
 // peak writes as many multiplications and additions, in registers alone.
@@ -66,8 +65,7 @@ func (g *gen) peak() {
 	}
 	g.DECQ(k)
 	g.JNZ(operand.LabelRef("loop"))
-	g.VZEROUPPER()
-	g.RET()
+	g.end()
 }
 
 func (g *gen) accumulators(rows int) (acc []reg.VecVirtual) {

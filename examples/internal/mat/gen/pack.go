@@ -23,8 +23,7 @@ func (g *gen) pack(rows int) {
 	g.ADDQ(imm(2*g.vector), p)
 	g.DECQ(k)
 	g.JNZ(operand.LabelRef("loop"))
-	g.VZEROUPPER()
-	g.RET()
+	g.end()
 	g.packT(columns)
 	g.packRows(rows)
 }
@@ -77,8 +76,7 @@ func (g *gen) packT(columns int) {
 	g.ADDQ(imm(8*4*columns), p)
 	g.SUBQ(imm(8), k)
 	g.JNE(operand.LabelRef("loop"))
-	g.VZEROUPPER()
-	g.RET()
+	g.end()
 }
 
 // packRows writes the kernel that packs the rows of a transposed A: for several calls of the register kernel at once, so
@@ -116,6 +114,5 @@ func (g *gen) packRows(rows int) {
 	g.ADDQ(imm(4*rows), p)
 	g.DECQ(k)
 	g.JNZ(operand.LabelRef("row"))
-	g.VZEROUPPER()
-	g.RET()
+	g.end()
 }

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The metrics of a resumed run go on behind whole lines.
+func TestMetricsAfterAKill(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "m.json")
+	for text, want := range map[string]string{"": "", "{\"step\":1}\n": "{\"step\":1}\n", "{\"step\":1}\n{\"st": "{\"step\":1}\n", "{\"step\":1}": "{\"step\":1}\n", "{\"st": ""} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
+		require.NoError(t, endLine(name))
+		got, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	require.NoError(t, endLine(os.DevNull))
+	require.Error(t, endLine(filepath.Join(name, "x")))
+}
+
+// The lines of steps that are made again are gone from a file, and no others.
+func TestCutAfter(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "m.json")
+	line := func(steps ...int) (text string) {
+		for _, s := range steps {
+			text += "{\"step\":" + string(rune('0'+s)) + ",\"loss\":1}\n"
+		}
+		return text
+	}
+	for _, tc := range []struct {
+		text, want string
+		step, last int
+	}{
+		{"", "", 3, 0}, {line(1, 2, 3), line(1, 2, 3), 3, 3}, {line(1, 2, 3, 4, 5), line(1, 2, 3), 3, 3}, {line(1, 2), line(1, 2), 3, 2},
+		{line(4, 5), "", 3, 0}, {"x\n" + line(4), "x\n", 3, 0}, {line(1, 5, 2, 3, 4), line(1, 5, 2, 3), 3, 3},
+	} {
+		require.NoError(t, os.WriteFile(name, []byte(tc.text), 0o600))
+		last, err := cutAfter(name, tc.step)
+		require.NoError(t, err)
+		got, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, string(got))
+		require.Equal(t, tc.last, last)
+	}
+	last, err := cutAfter(os.DevNull, 3)
+	require.NoError(t, err)
+	require.Equal(t, 3, last)
+	_, err = cutAfter(filepath.Join(name, "x"), 3)
+	require.Error(t, err)
+}
