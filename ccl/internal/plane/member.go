@@ -33,7 +33,7 @@ func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topolo
 		local.Whole = local.Layout.WholeTwo
 	}
 	c.Site, c.Clock = at, &at.Job.Time.Coarse
-	c.Group, c.Hooks = group.New(id, world, topo, rank, opt.agreed()), opt.hooks()
+	c.Group, c.Hooks = group.New(id, world, topo, rank, opt.Agreed), opt.Hooks
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
 	c.Share.Ranks = make([]int, local.N)
 	for r := range c.Share.Ranks {
