@@ -6,9 +6,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
-	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
-	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/op"
@@ -39,10 +37,7 @@ const (
 // offering is what the ranks of a host know of each other's memory: at first nothing, then which rank may read which,
 // and in each call where it lies.
 type offering struct {
-	me, n   int // this rank's place among those of its host, and how many there are
-	local   *region.Region
-	rank    *plane.Member
-	mem     *reach.Reach
+	seat
 	slots   *slots
 	staging *staging
 	posted  []offer // of the call under way, by rank
