@@ -84,7 +84,7 @@ func (a *Agreement) isHere(r int) bool {
 // say says n over l.
 func (a *Agreement) say(l *line, n notice) {
 	n.attempt = a.Attempt
-	a.put(l, n.kind, n.append(nil))
+	a.put(l, n.says.Kind, n.append(nil))
 }
 
 // put says over l what is a notice of that kind on the wire.
@@ -141,7 +141,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 		a.offered()
 		for _, l := range a.lines {
 			if l != nil && !l.inside() && len(l.queue) == 0 {
-				a.say(l, notice{kind: agree.Alive})
+				a.say(l, notice{says: agree.Notice{Kind: agree.Alive}})
 			}
 		}
 	}
