@@ -28,31 +28,20 @@ func (c *messages) Begin() { c.tx, c.rx = c.tx[:0], c.rx[:0] }
 // Pending reports whether messages have been added since Begin.
 func (c *messages) Pending() bool { return len(c.tx)+len(c.rx) > 0 }
 
-// newSender adds a sender to the step.
-func (c *messages) newSender() *sender {
-	if n := len(c.tx); n < cap(c.tx) {
-		if c.tx = c.tx[:n+1]; c.tx[n] != nil {
-			return c.tx[n]
-		}
-		c.tx[n] = new(sender)
-		return c.tx[n]
+// oneMore is a new element of a list, or one that a step before has used.
+func oneMore[T sender | receiver](list *[]*T) *T {
+	n := len(*list)
+	if n == cap(*list) {
+		*list = append(*list, nil)
 	}
-	c.tx = append(c.tx, new(sender))
-	return c.tx[len(c.tx)-1]
+	if *list = (*list)[:n+1]; (*list)[n] == nil {
+		(*list)[n] = new(T)
+	}
+	return (*list)[n]
 }
 
-// newReceiver adds a receiver to the step.
-func (c *messages) newReceiver() *receiver {
-	if n := len(c.rx); n < cap(c.rx) {
-		if c.rx = c.rx[:n+1]; c.rx[n] != nil {
-			return c.rx[n]
-		}
-		c.rx[n] = new(receiver)
-		return c.rx[n]
-	}
-	c.rx = append(c.rx, new(receiver))
-	return c.rx[len(c.rx)-1]
-}
+func (c *messages) newSender() *sender     { return oneMore(&c.tx) }
+func (c *messages) newReceiver() *receiver { return oneMore(&c.rx) }
 
 // Move runs all messages since Begin to their end.
 func (c *messages) Move(ctx context.Context) *call.Fault {

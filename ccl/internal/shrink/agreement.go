@@ -121,7 +121,7 @@ func (a *Agreement) look() []bool {
 		case r == a.Rank:
 			gone[r] = false // see below
 		case lost:
-		case c.rank.Group.Topology().Node(r) == c.rank.Group.Topology().Node(c.rank.Group.Rank()):
+		case c.rank.Group.IsHere(r):
 			l := c.rank.Group.Topology().Local(r)
 			closed := c.rank.Share.Local.State(l).Load() != region.StateOpen // looked at before what it has done
 			switch word := c.rank.Share.Local.Agreed(l).Load(); {
@@ -158,7 +158,7 @@ func (a *Agreement) hasEnded(r int) bool {
 	switch w := c.Group.World(r); {
 	case c.Site.Job.IsLost(w):
 		return c.Site.Job.HasEnded(w)
-	case c.Group.Topology().Node(r) == c.Group.Topology().Node(c.Group.Rank()):
+	case c.Group.IsHere(r):
 		return c.Share.Local.State(c.Group.Topology().Local(r)).Load() != region.StateOpen
 	}
 	return a.lines[r] != nil && a.lines[r].far.gone && plane.IsCertain(c.Site, c.Group.World(r))
@@ -168,7 +168,7 @@ func (a *Agreement) hasEnded(r int) bool {
 // what hasEnded says.
 func (a *Agreement) hasLeft(r int) bool {
 	c := a.c.rank
-	return !c.Site.Job.IsLost(c.Group.World(r)) && (a.isHere(r) || a.lines[r] != nil && a.lines[r].far.gone)
+	return !c.Site.Job.IsLost(c.Group.World(r)) && (a.c.rank.Group.IsHere(r) || a.lines[r] != nil && a.lines[r].far.gone)
 }
 
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.
@@ -350,7 +350,7 @@ func (a *Agreement) quitted(r int) {
 func (a *Agreement) offered() {
 	c := a.c
 	for r := range a.lines {
-		if r != a.Rank && c.rank.Group.Topology().Node(r) != c.rank.Group.Topology().Node(c.rank.Group.Rank()) &&
+		if r != a.Rank && !c.rank.Group.IsHere(r) &&
 			c.rank.Site.Job.Net.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.rank.Group.Rank()), uint32(r)), uint32(c.rank.Group.Rank())) {
 			a.quitted(r)
 		}
@@ -416,7 +416,7 @@ func (a *Agreement) make(ballot uint64, ranks []int32) error {
 func (a *Agreement) onHost(ranks []int32) (first, locals int) {
 	first = -1
 	for _, r := range ranks {
-		if a.isHere(int(r)) {
+		if a.c.rank.Group.IsHere(int(r)) {
 			if first < 0 {
 				first = int(r)
 			}

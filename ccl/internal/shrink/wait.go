@@ -68,17 +68,11 @@ func (a *Agreement) isDue() bool {
 // isOver reports whether rank r of this host has closed the Comm, or come to the end of this agreement.
 func (a *Agreement) isOver(r int) bool {
 	c := a.c.rank
-	if r < 0 || !a.isHere(r) {
+	if r < 0 || !a.c.rank.Group.IsHere(r) {
 		return false
 	}
 	l := c.Group.Topology().Local(r)
 	return c.Share.Local.State(l).Load() != region.StateOpen || c.Share.Local.Agreed(l).Load() >= uint64(a.Attempt)<<1
-}
-
-// isHere reports whether rank r is on this rank's host.
-func (a *Agreement) isHere(r int) bool {
-	topo := a.c.rank.Group.Topology()
-	return topo.Node(r) == topo.Node(a.Rank)
 }
 
 // say says n over l.
@@ -150,7 +144,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 		a.report()
 	}
 	first := a.Party.First()
-	if !a.push() || first < 0 || !a.isHere(first) || several && a.Party.Leads() {
+	if !a.push() || first < 0 || !a.c.rank.Group.IsHere(first) || several && a.Party.Leads() {
 		if len(a.waits.unsent) == 0 && !a.Party.Leads() && time.Since(a.waits.heard) > quiet {
 			time.Sleep(sleepMost / 2)
 			return nil
