@@ -263,19 +263,15 @@ func eventOf(c *Member, f *call.Fault) event.Event {
 	if f.Certain {
 		e.Loss = event.Certain
 	}
-	if f.Code == call.Closed && f.Theirs != nil {
+	if f.Theirs != nil && (f.Code == call.Closed || f.Code == call.Mismatch) {
 		e.Theirs = *f.Theirs
 	}
-	if f.Code != call.Mismatch {
-		return e
-	}
-	if f.Mine != nil {
+	switch {
+	case f.Code != call.Mismatch:
+	case f.Mine != nil:
 		e.Call = *f.Mine
-	} else { // found by the goroutine that makes the call
+	default: // found by the goroutine that makes the call
 		e.Call = c.Order.Entered(0)
-	}
-	if f.Theirs != nil {
-		e.Theirs = *f.Theirs
 	}
 	return e
 }
