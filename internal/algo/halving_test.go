@@ -7,20 +7,15 @@ import (
 )
 
 func TestHalving(t *testing.T) {
-	for _, tc := range []struct {
-		n    int
-		want Cost
-	}{
-		{2, Cost{2, 4, 1, 1, 1}},
-		{4, Cost{4, 8, 1.5, 1.5, 2}},
-		{8, Cost{6, 12, 1.75, 1.75, 3}},
-		{64, Cost{12, 24, 2 * 63.0 / 64, 2 * 63.0 / 64, 6}},
+	wantCosts(t, "halving", []costCase{
+		{op.AllReduce, Blocks(2, 1), 0, Cost{2, 4, 1, 1, 1}},
+		{op.AllReduce, Blocks(4, 1), 0, Cost{4, 8, 1.5, 1.5, 2}},
+		{op.AllReduce, Blocks(8, 1), 0, Cost{6, 12, 1.75, 1.75, 3}},
+		{op.AllReduce, Blocks(64, 1), 0, Cost{12, 24, 2 * 63.0 / 64, 2 * 63.0 / 64, 6}},
 		// The ranks folded into carry the whole once more each way.
-		{5, Cost{6, 10, 2.5, 2.5, 3}},
-		{12, Cost{8, 14, 2.75, 2.75, 4}},
-	} {
-		wantCost(t, "halving", op.AllReduce, Blocks(tc.n, 1), 0, tc.want)
-	}
+		{op.AllReduce, Blocks(5, 1), 0, Cost{6, 10, 2.5, 2.5, 3}},
+		{op.AllReduce, Blocks(12, 1), 0, Cost{8, 14, 2.75, 2.75, 4}},
+	})
 }
 
 // TestHalvingStaysNear: the large messages are those inside a host. Of each rank's

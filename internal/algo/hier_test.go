@@ -8,17 +8,11 @@ import (
 )
 
 func TestHier(t *testing.T) {
-	for _, tc := range []struct {
-		k    op.Kind
-		topo Topology
-		want Cost
-	}{
-		{op.AllReduce, Blocks(4, 4), Cost{6, 8, 4, 4, 4}},
-		{op.AllReduce, Blocks(3, 2), Cost{5, 6, 3, 3, 3}},
-		{op.Barrier, Blocks(4, 4), Cost{6, 8, 0, 0, 5}},
-	} {
-		wantCost(t, "hier", tc.k, tc.topo, 0, tc.want)
-	}
+	wantCosts(t, "hier", []costCase{
+		{op.AllReduce, Blocks(4, 4), 0, Cost{6, 8, 4, 4, 4}},
+		{op.AllReduce, Blocks(3, 2), 0, Cost{5, 6, 3, 3, 3}},
+		{op.Barrier, Blocks(4, 4), 0, Cost{6, 8, 0, 0, 5}},
+	})
 }
 
 // TestHierCrosses: only leaders talk between hosts, log2 of the hosts times each.
