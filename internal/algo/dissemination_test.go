@@ -24,9 +24,8 @@ func TestDissemination(t *testing.T) {
 		for r := range n {
 			s, err := Build("dissemination", op.ReduceScatter, Flat(n), r, 0)
 			require.NoError(t, err)
-			if c := s.Cost(); c.Steps != log2(2*n-1) || c.Sent != share || c.Received != share {
-				t.Errorf("rank %d of %d: %v", r, n, c)
-			}
+			c := s.Cost()
+			require.Equal(t, []any{log2(2*n - 1), share, share}, []any{c.Steps, c.Sent, c.Received}, "rank %d of %d", r, n)
 		}
 	}
 }

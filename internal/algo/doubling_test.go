@@ -3,6 +3,8 @@ package algo
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -35,8 +37,6 @@ func TestDoublingSteps(t *testing.T) {
 
 func TestLog2(t *testing.T) {
 	for n, want := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 7: 2, 8: 3, 1023: 9, 1024: 10} {
-		if got := log2(n); got != want {
-			t.Errorf("log2(%d) is %d, want %d", n, got, want)
-		}
+		require.Equal(t, want, log2(n), "log2(%d)", n)
 	}
 }

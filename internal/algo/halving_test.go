@@ -3,6 +3,8 @@ package algo
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -22,9 +24,7 @@ func TestHalving(t *testing.T) {
 // 7/8 of the vector each way only the last eighth goes to the other host.
 func TestHalvingStaysNear(t *testing.T) {
 	messages, parts := crossing(t, "halving", op.AllReduce, Blocks(2, 4), 0)
-	if messages != 16 || parts != 16 {
-		t.Errorf("%d messages of %d parts between hosts", messages, parts)
-	}
+	require.Equal(t, []int{16, 16}, []int{messages, parts}, "between hosts")
 }
 
 func TestHalvingSteps(t *testing.T) {

@@ -3,6 +3,8 @@ package algo
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -34,9 +36,8 @@ func TestTreeCrossesLeast(t *testing.T) {
 			least := topo.Nodes() - 1
 			for root := range n {
 				for k, want := range map[op.Kind]int{op.Broadcast: least, op.Reduce: least, op.AllReduce: 2 * least, op.Barrier: 2 * least} {
-					if got, _ := crossing(t, "tree", k, topo, root); got != want {
-						t.Errorf("%s of %d, %s, root %d: %d messages between hosts, want %d", p.name, n, k, root, got, want)
-					}
+					got, _ := crossing(t, "tree", k, topo, root)
+					require.Equal(t, want, got, "%s of %d, %s, root %d: messages between hosts", p.name, n, k, root)
 				}
 			}
 		}
