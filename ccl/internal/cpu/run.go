@@ -276,10 +276,15 @@ func Split(ctx context.Context, c *Comm, k *call.Call, color, key int, opt plane
 	child.split = true
 	c.rank.Share.Local.Joined(c.Topology().Local(p.lead())).Add(1) // first: a rank that says IsIn has been counted here
 	child.rank.Share.Local.Out(child.rank.Share.Me).CompareAndSwap(0, region.IsIn)
+	return begun(c, child), nil
+}
+
+// begun is child, which c has made with the other ranks, in the job.
+func begun(c, child *Comm) *Comm {
 	c.rank.Site.Job.Hold()
 	child.disturb = c.disturb
 	child.rank.Enlist()
-	return child, nil
+	return child
 }
 
 // noRegion is where a region lies that could not be made.

@@ -90,10 +90,7 @@ func Subset(ctx context.Context, c *Comm, a *mail.Account, ranks []int, tag int,
 		}
 		return nil, f
 	}
-	c.rank.Site.Job.Hold()
-	child.disturb = c.disturb
-	child.rank.Enlist()
-	return child, nil
+	return begun(c, child), nil
 }
 
 // listHash tells lists of ranks apart.

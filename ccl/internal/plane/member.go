@@ -192,10 +192,15 @@ func alarming(code call.Code) bool {
 
 // Where says how two ranks of the Comm talk.
 func (c *Standing) Where(peer int) string {
-	switch {
-	case c.group.Topology().Node(peer) != c.group.Topology().Node(c.group.Rank()):
+	if !c.group.IsHere(peer) {
 		return "TCP"
-	case c.Site.Here.Host.Shared():
+	}
+	return c.inside()
+}
+
+// inside says what the ranks of a host talk over.
+func (c *Standing) inside() string {
+	if c.Site.Here.Host.Shared() {
 		return "shared memory"
 	}
 	return "memory"
@@ -226,13 +231,9 @@ func (c *Member) Isolate(cause error) *call.Fault {
 
 // Transport is what the ranks talk over.
 func (c *Standing) Transport() string {
-	inside := "memory"
-	if c.Site.Here.Host.Shared() {
-		inside = "shared memory"
-	}
 	nodes := c.group.Topology().Nodes()
 	if nodes == 1 {
-		return inside
+		return c.inside()
 	}
 	between := "TCP (" + c.Site.Job.Net.iface + ")"
 	if w := c.Site.Job.Net.TCP.Wire(); w != auth.Plain {
@@ -241,7 +242,7 @@ func (c *Standing) Transport() string {
 	if nodes == c.group.Size() {
 		return between
 	}
-	return inside + " and " + between
+	return c.inside() + " and " + between
 }
 
 // Abandon drops a Comm that has not begun.

@@ -133,11 +133,11 @@ func (c *offering) newOffer(src, dst []byte) offer {
 }
 
 // offerOf waits for rank r's offer.
-func (c *offering) offerOf(ctx context.Context, k *call.Call, r int, round uint32) (*offer, *call.Fault) {
-	if f := c.slots.await(ctx, k, r, round); f != nil {
-		return nil, f
+func (c *offering) offerOf(ctx context.Context, k *call.Call, r int, round uint32) (o offer, f *call.Fault) {
+	if f = c.slots.await(ctx, k, r, round); f == nil {
+		o = *(*offer)(c.local.Data(r, round))
 	}
-	return (*offer)(c.local.Data(r, round)), nil
+	return o, f
 }
 
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
