@@ -14,7 +14,7 @@ import (
 
 // assemble is a level of kernels and, where there are none, of the specification.
 func assemble(name string, step int, kernels *[op.Types][op.Ops]Func) *level {
-	l := &level{name: name, scale: generic.scale, copy: Copy, widen: generic.widen, narrow: generic.narrow}
+	l := &level{name: name, scale: generic.scale, copy: Copy}
 	for t := range kernels {
 		kernels[t][op.Avg] = kernels[t][op.Sum]
 		for o, k := range kernels[t] {
