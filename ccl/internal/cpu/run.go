@@ -207,7 +207,7 @@ func (c *Comm) Exchange(ctx context.Context, k *call.Call, mine, all []byte) *ca
 // Split makes of c, in its call k, the Comms of the ranks that give the same color, in the order of
 // their keys. A negative color takes part and gets none.
 func Split(ctx context.Context, c *Comm, k *call.Call, color, key int, opt plane.Options) (*Comm, *call.Fault) {
-	gather := func(mine, all []int64) *call.Fault { return c.Exchange(ctx, k, bytesOf64(mine), bytesOf64(all)) }
+	gather := func(mine, all []int64) *call.Fault { return c.Exchange(ctx, k, bytesOf(mine), bytesOf(all)) }
 	inject.At("cpu.split")
 	n := c.Size()
 	all := make([]int64, 2*n)
