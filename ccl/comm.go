@@ -190,23 +190,22 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
 	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{}), parent: proc.Parent(), unwinding: unwinding() != nil}}
 	c.backlog.c = c
-	eo := plane.Options{
-		Timeout: max(o.Timeout, 0), PeerTimeout: max(o.PeerTimeout, 0),
-		Strict: o.Check == CheckStrict, Unchecked: o.Check == CheckOff, RankOrder: o.RankOrder, Table: tab,
-		OnSleep: func(k *call.Call) {
-			if k == &c.calling.call {
-				c.rec.callers.note(k.Seq)
-			}
-		},
-		OnFail: func(f *call.Fault, later bool) {
-			switch {
-			case !c.life.ready.Load():
-			case !later:
-				failed(c, f)
-			case o.pool != nil:
-				go o.pool.lost(c.eng.World(f.Peer), f.Err)
-			}
-		},
+	var eo plane.Options
+	eo.Agreed.Timeout, eo.Agreed.PeerTimeout = max(o.Timeout, 0), max(o.PeerTimeout, 0)
+	eo.Agreed.Strict, eo.Agreed.Unchecked, eo.Agreed.RankOrder, eo.Agreed.Table = o.Check == CheckStrict, o.Check == CheckOff, o.RankOrder, tab
+	eo.OnSleep = func(k *call.Call) {
+		if k == &c.calling.call {
+			c.rec.callers.note(k.Seq)
+		}
+	}
+	eo.OnFail = func(f *call.Fault, later bool) {
+		switch {
+		case !c.life.ready.Load():
+		case !later:
+			failed(c, f)
+		case o.pool != nil:
+			go o.pool.lost(c.eng.World(f.Peer), f.Err)
+		}
 	}
 	reporter{c}.watch(&eo)
 	c.watchers = watchersOf(&c.opt)

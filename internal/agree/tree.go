@@ -337,9 +337,9 @@ func (p *Party) answer() {
 	n := Notice{Kind: Here, Left: p.left, Sure: p.sure}
 	switch {
 	case t.phase == proposing:
-		n = Notice{Kind: Ready, Ballot: p.ballot, Left: p.left, Sure: p.sure}
+		n.Kind, n.Ballot = Ready, p.ballot
 	case t.phase == telling:
-		n = Notice{Kind: Decided, Ballot: p.ballot, Left: p.left, Sure: p.sure}
+		n.Kind, n.Ballot = Decided, p.ballot
 	case p.Decided:
 		n.Ballot, n.Ranks, n.Ended = p.ballot, p.Ranks, p.Ended
 	}

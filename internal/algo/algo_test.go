@@ -142,9 +142,8 @@ func TestManyRanks(t *testing.T) {
 	}
 	size := func(name string, k op.Kind, topo Topology) float64 {
 		return testing.AllocsPerRun(10, func() {
-			if _, err := Build(name, k, topo, 5, 0); err != nil {
-				t.Fatal(err)
-			}
+			_, err := Build(name, k, topo, 5, 0)
+			require.NoError(t, err)
 		})
 	}
 	everyName(func(k op.Kind, name string) {

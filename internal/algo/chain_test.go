@@ -7,25 +7,18 @@ import (
 )
 
 func TestChain(t *testing.T) {
-	for _, tc := range []struct {
-		k    op.Kind
-		n    int
-		root int
-		want Cost
-	}{
+	wantCosts(t, "chain", []costCase{
 		// 8 pieces there and, a tick later, back.
-		{op.AllReduce, 2, 0, Cost{9, 16, 1, 1, 1}},
-		{op.AllReduce, 3, 0, Cost{11, 32, 2, 2, 2}},
+		{op.AllReduce, Flat(2), 0, Cost{9, 16, 1, 1, 1}},
+		{op.AllReduce, Flat(3), 0, Cost{11, 32, 2, 2, 2}},
 		// Rank 0 of many sends its 8 and then waits for them to come back; ranks
 		// between take a tick more each way.
-		{op.AllReduce, 100, 0, Cost{18, 32, 2, 2, 2}},
-		{op.Reduce, 5, 4, Cost{9, 16, 1, 1, 2}},
-		{op.Reduce, 5, 0, Cost{12, 16, 1, 1, 2}},
+		{op.AllReduce, Flat(100), 0, Cost{18, 32, 2, 2, 2}},
+		{op.Reduce, Flat(5), 4, Cost{9, 16, 1, 1, 2}},
+		{op.Reduce, Flat(5), 0, Cost{12, 16, 1, 1, 2}},
 		// Ranks between receive all parts and then their own.
-		{op.ReduceScatter, 5, 0, Cost{6, 11, 1, 1.2, 4}},
-	} {
-		wantCost(t, "chain", tc.k, Flat(tc.n), tc.root, tc.want)
-	}
+		{op.ReduceScatter, Flat(5), 0, Cost{6, 11, 1, 1.2, 4}},
+	})
 }
 
 func TestChainSteps(t *testing.T) {

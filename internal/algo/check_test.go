@@ -81,9 +81,7 @@ func TestEveryAlgorithmWithoutTable(t *testing.T) {
 	for _, k := range collectives {
 		for _, name := range Names(k) {
 			for _, p := range some {
-				if err := Check(name, k, p.of(n), n/3); err != nil {
-					t.Errorf("%s/%s/%s: %v", k, name, p.name, err)
-				}
+				require.NoError(t, Check(name, k, p.of(n), n/3), "%s/%s/%s", k, name, p.name)
 			}
 		}
 	}

@@ -1,8 +1,9 @@
 package algo
 
 import (
-	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/op"
 )
@@ -64,9 +65,7 @@ func TestChoose(t *testing.T) {
 		{op.Barrier, 0, Flat(1), false, nil, "dissemination"},
 		{op.AllToAll + 1, 0, each(8), false, nil, ""},
 	} {
-		if got := Choose(tc.k, tc.bytes, tc.t, tc.rankOrder, tc.tab); got != tc.want {
-			t.Errorf("%s of %d bytes, %d ranks on %d hosts: %q, want %q", tc.k, tc.bytes, tc.t.Size(), tc.t.Nodes(), got, tc.want)
-		}
+		require.Equal(t, tc.want, Choose(tc.k, tc.bytes, tc.t, tc.rankOrder, tc.tab), "%s of %d bytes, %d ranks on %d hosts", tc.k, tc.bytes, tc.t.Size(), tc.t.Nodes())
 	}
 }
 
@@ -75,23 +74,18 @@ func TestChoose(t *testing.T) {
 func TestDefaultsServeAll(t *testing.T) {
 	last := map[op.Kind]Entry{}
 	for _, e := range Defaults() {
-		if !slices.Contains(Names(e.Kind), e.Name) {
-			t.Errorf("%s: no algorithm %q", e.Kind, e.Name)
-		}
+		require.Contains(t, Names(e.Kind), e.Name, "%s", e.Kind)
 		last[e.Kind] = e
 	}
 	for _, k := range collectives {
-		if e := last[k]; e != (Entry{Kind: k, Name: e.Name}) || e.Name == "" {
-			t.Errorf("%s ends with %+v", k, e)
-		}
+		require.Equal(t, Entry{Kind: k, Name: last[k].Name}, last[k])
+		require.NotEmpty(t, last[k].Name, "%s", k)
 	}
 }
 
 func TestChooseAllocatesNothing(t *testing.T) {
 	topo := Blocks(8, 1)
-	if got := testing.AllocsPerRun(100, func() { Choose(op.AllToAll, 8, topo, false, defaults) }); got != 0 {
-		t.Errorf("%v allocations", got)
-	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { Choose(op.AllToAll, 8, topo, false, defaults) }))
 }
 
 func BenchmarkChoose(b *testing.B) {

@@ -1,9 +1,10 @@
 package algo
 
 import (
-	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // steps is all steps of s.
@@ -32,12 +33,9 @@ func TestThen(t *testing.T) {
 	wantSteps(t, on(3).then(b), to(4, 2, 3))
 	wantSteps(t, a.then(on(5)), to(1, 0, 1), from(2, 1, 2))
 	wantSteps(t, on(3).then(on(5)))
-	if got := a.then(b); got.Parts != 3 || !got.Swap {
-		t.Errorf("%+v", got)
-	}
-	if a.then(on(1)).Swap {
-		t.Error("swaps, but neither did")
-	}
+	require.Equal(t, 3, a.then(b).Parts)
+	require.True(t, a.then(b).Swap)
+	require.False(t, a.then(on(1)).Swap, "neither did")
 }
 
 func TestMirror(t *testing.T) {
@@ -75,20 +73,16 @@ func TestGroups(t *testing.T) {
 		{"locals", locals(topo, 3), 1, []int{0, 3, 6}},
 		{"leaders", leaders(topo, 3, 4), 0, []int{0, 4, 2}},
 	} {
-		if got := members(tc.g); tc.g.me != tc.me || !slices.Equal(got, tc.want) {
-			t.Errorf("%s: member %d of %v, want %d of %v", tc.name, tc.g.me, got, tc.me, tc.want)
-		}
+		require.Equal(t, tc.want, members(tc.g), tc.name)
+		require.Equal(t, tc.me, tc.g.me, tc.name)
 	}
-	if g := byHost(topo, 0); g.peer(-1) != 5 || g.peer(7) != 0 || g.peer(8) != 3 {
-		t.Errorf("around: %d %d %d", g.peer(-1), g.peer(7), g.peer(8))
-	}
+	g := byHost(topo, 0)
+	require.Equal(t, []int{5, 0, 3}, []int{g.peer(-1), g.peer(7), g.peer(8)}, "around")
 }
 
 func TestMod(t *testing.T) {
 	for _, tc := range [][3]int{{0, 5, 0}, {4, 5, 4}, {5, 5, 0}, {-1, 5, 4}, {-5, 5, 0}, {-11, 5, 4}, {7, 1, 0}} {
-		if got := mod(tc[0], tc[1]); got != tc[2] {
-			t.Errorf("mod(%d, %d) is %d, want %d", tc[0], tc[1], got, tc[2])
-		}
+		require.Equal(t, tc[2], mod(tc[0], tc[1]), "mod(%d, %d)", tc[0], tc[1])
 	}
 }
 
@@ -104,8 +98,6 @@ func TestAround(t *testing.T) {
 		{-2, 1, []Move{{Peer: 9, Lo: 3, Hi: 5}, {Peer: 9, Lo: 0, Hi: 1}}},
 		{2, 7, []Move{{Peer: 9, Lo: 2, Hi: 5}, {Peer: 9, Lo: 0, Hi: 2}}},
 	} {
-		if got := around(nil, 9, tc.lo, tc.hi, 5); !reflect.DeepEqual(got, tc.want) {
-			t.Errorf("[%d,%d): %+v, want %+v", tc.lo, tc.hi, got, tc.want)
-		}
+		require.Equal(t, tc.want, around(nil, 9, tc.lo, tc.hi, 5), "[%d,%d)", tc.lo, tc.hi)
 	}
 }

@@ -35,6 +35,21 @@ func wantCost(t *testing.T, name string, k op.Kind, topo Topology, root int, wan
 	}
 }
 
+// costCase is what a schedule of k costs at most on a rank.
+type costCase struct {
+	k    op.Kind
+	topo Topology
+	root int
+	want Cost
+}
+
+func wantCosts(t *testing.T, name string, cases []costCase) {
+	t.Helper()
+	for _, tc := range cases {
+		wantCost(t, name, tc.k, tc.topo, tc.root, tc.want)
+	}
+}
+
 // crossing counts the messages that pass between hosts, and the parts in them.
 func crossing(t *testing.T, name string, k op.Kind, topo Topology, root int) (messages, parts int) {
 	t.Helper()

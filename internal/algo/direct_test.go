@@ -1,8 +1,9 @@
 package algo
 
 import (
-	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/op"
 )
@@ -29,9 +30,7 @@ func TestOthers(t *testing.T) {
 	for rank, want := range [][]int{{1, 2, 3}, {0, 2, 3}, {1, 0, 3}, {2, 1, 0}} {
 		var got []int
 		others(4, rank, func(peer int) { got = append(got, peer) })
-		if !slices.Equal(got, want) {
-			t.Errorf("rank %d: %v, want %v", rank, got, want)
-		}
+		require.Equal(t, want, got, "rank %d", rank)
 	}
 }
 

@@ -9,30 +9,23 @@ import (
 )
 
 func TestDissemination(t *testing.T) {
-	for _, tc := range []struct {
-		k    op.Kind
-		n    int
-		want Cost
-	}{
-		{op.Barrier, 2, Cost{1, 2, 0, 0, 1}},
-		{op.Barrier, 8, Cost{3, 6, 0, 0, 5}},
-		{op.Barrier, 9, Cost{4, 8, 0, 0, 6}},
-		{op.AllGather, 2, Cost{1, 2, 1.0 / 2, 1.0 / 2, 1}},
-		{op.AllGather, 7, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
-		{op.AllReduce, 7, Cost{6, 16, 12.0 / 7, 12.0 / 7, 6}},
-		{op.ReduceScatter, 7, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
-	} {
-		wantCost(t, "dissemination", tc.k, Blocks(tc.n, 1), 0, tc.want)
-	}
+	wantCosts(t, "dissemination", []costCase{
+		{op.Barrier, Blocks(2, 1), 0, Cost{1, 2, 0, 0, 1}},
+		{op.Barrier, Blocks(8, 1), 0, Cost{3, 6, 0, 0, 5}},
+		{op.Barrier, Blocks(9, 1), 0, Cost{4, 8, 0, 0, 6}},
+		{op.AllGather, Blocks(2, 1), 0, Cost{1, 2, 1.0 / 2, 1.0 / 2, 1}},
+		{op.AllGather, Blocks(7, 1), 0, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
+		{op.AllReduce, Blocks(7, 1), 0, Cost{6, 16, 12.0 / 7, 12.0 / 7, 6}},
+		{op.ReduceScatter, Blocks(7, 1), 0, Cost{3, 8, 6.0 / 7, 6.0 / 7, 6}},
+	})
 	// n-1 parts and log n steps, rounded up, for every n.
 	for n := 2; n <= 64; n++ {
 		share := float64(n-1) / float64(n)
 		for r := range n {
 			s, err := Build("dissemination", op.ReduceScatter, Flat(n), r, 0)
 			require.NoError(t, err)
-			if c := s.Cost(); c.Steps != log2(2*n-1) || c.Sent != share || c.Received != share {
-				t.Errorf("rank %d of %d: %v", r, n, c)
-			}
+			c := s.Cost()
+			require.Equal(t, []any{log2(2*n - 1), share, share}, []any{c.Steps, c.Sent, c.Received}, "rank %d of %d", r, n)
 		}
 	}
 }

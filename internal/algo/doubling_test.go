@@ -3,25 +3,22 @@ package algo
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
 func TestDoubling(t *testing.T) {
-	for _, tc := range []struct {
-		n    int
-		want Cost
-	}{
-		{2, Cost{1, 2, 1, 1, 1}},
-		{4, Cost{2, 4, 2, 2, 2}},
-		{64, Cost{6, 12, 6, 6, 6}},
+	wantCosts(t, "doubling", []costCase{
+		{op.AllReduce, Blocks(2, 1), 0, Cost{1, 2, 1, 1, 1}},
+		{op.AllReduce, Blocks(4, 1), 0, Cost{2, 4, 2, 2, 2}},
+		{op.AllReduce, Blocks(64, 1), 0, Cost{6, 12, 6, 6, 6}},
 		// The ranks folded into carry one more each way.
-		{3, Cost{3, 4, 2, 2, 2}},
-		{5, Cost{4, 6, 3, 3, 3}},
-		{6, Cost{4, 6, 3, 3, 3}},
-		{63, Cost{7, 12, 6, 6, 6}},
-	} {
-		wantCost(t, "doubling", op.AllReduce, Blocks(tc.n, 1), 0, tc.want)
-	}
+		{op.AllReduce, Blocks(3, 1), 0, Cost{3, 4, 2, 2, 2}},
+		{op.AllReduce, Blocks(5, 1), 0, Cost{4, 6, 3, 3, 3}},
+		{op.AllReduce, Blocks(6, 1), 0, Cost{4, 6, 3, 3, 3}},
+		{op.AllReduce, Blocks(63, 1), 0, Cost{7, 12, 6, 6, 6}},
+	})
 }
 
 func TestDoublingSteps(t *testing.T) {
@@ -40,8 +37,6 @@ func TestDoublingSteps(t *testing.T) {
 
 func TestLog2(t *testing.T) {
 	for n, want := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 7: 2, 8: 3, 1023: 9, 1024: 10} {
-		if got := log2(n); got != want {
-			t.Errorf("log2(%d) is %d, want %d", n, got, want)
-		}
+		require.Equal(t, want, log2(n), "log2(%d)", n)
 	}
 }

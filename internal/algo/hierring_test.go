@@ -9,19 +9,14 @@ import (
 )
 
 func TestHierRing(t *testing.T) {
-	for _, tc := range []struct {
-		t    Topology
-		want Cost
-	}{
-		{Blocks(8, 1), Cost{14, 28, 1.75, 1.75, 2}}, // the ring between hosts
-		{Blocks(1, 8), Cost{14, 28, 1.75, 1.75, 2}}, // that inside a host
-		{Blocks(2, 2), Cost{4, 8, 1.5, 1.5, 2}},     // half of it inside, a quarter between, and back
-		{Blocks(128, 8), Cost{268, 536, 1.998046875, 1.998046875, 4}},
-		{place(8, func(r int) int { return r % 2 }), Cost{8, 16, 1.75, 1.75, 3}},
-		{place(5, func(r int) int { return r % 2 }), Cost{8, 16, 1.6, 1.6, 2}}, // uneven: one ring
-	} {
-		wantCost(t, "hier-ring", op.AllReduce, tc.t, 0, tc.want)
-	}
+	wantCosts(t, "hier-ring", []costCase{
+		{op.AllReduce, Blocks(8, 1), 0, Cost{14, 28, 1.75, 1.75, 2}}, // the ring between hosts
+		{op.AllReduce, Blocks(1, 8), 0, Cost{14, 28, 1.75, 1.75, 2}}, // that inside a host
+		{op.AllReduce, Blocks(2, 2), 0, Cost{4, 8, 1.5, 1.5, 2}},     // half of it inside, a quarter between, and back
+		{op.AllReduce, Blocks(128, 8), 0, Cost{268, 536, 1.998046875, 1.998046875, 4}},
+		{op.AllReduce, place(8, func(r int) int { return r % 2 }), 0, Cost{8, 16, 1.75, 1.75, 3}},
+		{op.AllReduce, place(5, func(r int) int { return r % 2 }), 0, Cost{8, 16, 1.6, 1.6, 2}}, // uneven: one ring
+	})
 	// Between 4 hosts of 2 pass 2 x 3/4 of the vector for each, in parts of an eighth; one ring moves 2 x 7/8.
 	_, parts := crossing(t, "hier-ring", op.AllReduce, Blocks(4, 2), 0)
 	require.Equal(t, 4*8*6/4, parts)

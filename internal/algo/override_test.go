@@ -1,8 +1,9 @@
 package algo
 
 import (
-	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/op"
 )
@@ -28,9 +29,8 @@ func TestParseOverride(t *testing.T) {
 		if err != nil {
 			text = err.Error()
 		}
-		if text != tc.err || !slices.Equal(got, tc.want) {
-			t.Errorf("%q:\ngot  %+v, %q\nwant %+v, %q", tc.text, got, text, tc.want, tc.err)
-		}
+		require.Equal(t, tc.err, text, tc.text)
+		require.Equal(t, tc.want, got, tc.text)
 	}
 }
 
@@ -44,12 +44,9 @@ func FuzzParseOverride(f *testing.F) {
 			return
 		}
 		for _, e := range tab {
-			if got := Choose(e.Kind, 1<<20, Blocks(4, 2), false, tab); got != e.Name {
-				t.Errorf("%s: chose %q, not %q", e.Kind, got, e.Name)
-			}
-			if _, err := Build(e.Name, e.Kind, Blocks(4, 2), 3, 0); err != nil {
-				t.Error(err)
-			}
+			require.Equal(t, e.Name, Choose(e.Kind, 1<<20, Blocks(4, 2), false, tab))
+			_, err := Build(e.Name, e.Kind, Blocks(4, 2), 3, 0)
+			require.NoError(t, err)
 		}
 	})
 }

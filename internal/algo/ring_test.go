@@ -3,6 +3,8 @@ package algo
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -26,9 +28,8 @@ func TestRingEntersHostsOnce(t *testing.T) {
 		if topo.Nodes() == 1 {
 			want = 0
 		}
-		if got, _ := crossing(t, "ring", op.AllReduce, topo, 0); got != want {
-			t.Errorf("%s: %d messages between hosts, want %d", p.name, got, want)
-		}
+		got, _ := crossing(t, "ring", op.AllReduce, topo, 0)
+		require.Equal(t, want, got, "%s: messages between hosts", p.name)
 	}
 }
 

@@ -7,18 +7,12 @@ import (
 )
 
 func TestScatterRing(t *testing.T) {
-	for _, tc := range []struct {
-		k    op.Kind
-		n    int
-		want Cost
-	}{
+	wantCosts(t, "scatter-ring", []costCase{
 		// The root of 8 sends 7/8 down the tree and 7/8 around the ring; the head of
 		// the upper half receives 4/8 and 7/8.
-		{op.Broadcast, 8, Cost{10, 17, 14.0 / 8, 11.0 / 8, 4}},
-		{op.Reduce, 8, Cost{10, 17, 11.0 / 8, 14.0 / 8, 4}},
-	} {
-		wantCost(t, "scatter-ring", tc.k, Blocks(tc.n, 1), 3, tc.want)
-	}
+		{op.Broadcast, Blocks(8, 1), 3, Cost{10, 17, 14.0 / 8, 11.0 / 8, 4}},
+		{op.Reduce, Blocks(8, 1), 3, Cost{10, 17, 11.0 / 8, 14.0 / 8, 4}},
+	})
 }
 
 func TestScatterRingSteps(t *testing.T) {

@@ -3,6 +3,8 @@ package algo
 import (
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestStretches(t *testing.T) {
@@ -28,9 +30,7 @@ func TestStretches(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := stretchesOf(tc.node)
-			if !slices.Equal(got, tc.want) {
-				t.Fatalf("%v, want %v", got, tc.want)
-			}
+			require.Equal(t, tc.want, got)
 			if got == nil {
 				return
 			}
@@ -38,9 +38,7 @@ func TestStretches(t *testing.T) {
 			for r, h := range tc.node {
 				node := nodeIn(got, r)
 				local := localIn(got, r, node)
-				if node != int(h) || local != locals[node] || rankIn(got, node, local) != r {
-					t.Errorf("rank %d: host %d, local %d, which is rank %d", r, node, local, rankIn(got, node, local))
-				}
+				require.Equal(t, []int{int(h), locals[node], r}, []int{node, local, rankIn(got, node, local)}, "rank %d", r)
 				locals[node]++
 			}
 		})

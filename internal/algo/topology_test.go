@@ -98,15 +98,11 @@ func TestPlacedKeepsNoTableOfBlocks(t *testing.T) {
 func TestPlacedKeepsATableOfNoOrder(t *testing.T) {
 	for _, p := range large {
 		topo, is := p.of(601).(*placed)
-		if !is {
-			t.Fatalf("%s: %T", p.name, p.of(601))
-		}
+		require.True(t, is, "%s: %T", p.name, p.of(601))
 		if table := topo.node != nil; table != (p.name == "no order") {
 			t.Errorf("%s: a table: %v", p.name, table)
 		}
-		if inBlocks := topo.stretches == nil && topo.node == nil; inBlocks != strings.HasPrefix(p.name, "blocks") {
-			t.Errorf("%s: %d stretches", p.name, len(topo.stretches))
-		}
+		require.Equal(t, strings.HasPrefix(p.name, "blocks"), topo.stretches == nil && topo.node == nil, "%s: %d stretches", p.name, len(topo.stretches))
 		if len(topo.stretches)*ranksAStretch > 601 {
 			t.Errorf("%s: %d stretches of 601 ranks", p.name, len(topo.stretches))
 		}

@@ -3,32 +3,28 @@ package algo
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
 func TestTree(t *testing.T) {
-	for _, tc := range []struct {
-		k    op.Kind
-		topo Topology
-		want Cost
-	}{
+	wantCosts(t, "tree", []costCase{
 		// Of 8 ranks the root has 3 children, and no rank has more neighbours.
-		{op.Broadcast, Blocks(8, 1), Cost{3, 3, 3, 1, 3}},
-		{op.Reduce, Blocks(8, 1), Cost{3, 3, 1, 3, 3}},
-		{op.AllReduce, Blocks(8, 1), Cost{6, 6, 3, 3, 3}},
-		{op.Scatter, Blocks(8, 1), Cost{3, 3, 7.0 / 8, 4.0 / 8, 3}},
-		{op.Gather, Blocks(8, 1), Cost{3, 3, 4.0 / 8, 7.0 / 8, 3}},
-		{op.Barrier, Blocks(8, 1), Cost{6, 6, 0, 0, 3}},
+		{op.Broadcast, Blocks(8, 1), 0, Cost{3, 3, 3, 1, 3}},
+		{op.Reduce, Blocks(8, 1), 0, Cost{3, 3, 1, 3, 3}},
+		{op.AllReduce, Blocks(8, 1), 0, Cost{6, 6, 3, 3, 3}},
+		{op.Scatter, Blocks(8, 1), 0, Cost{3, 3, 7.0 / 8, 4.0 / 8, 3}},
+		{op.Gather, Blocks(8, 1), 0, Cost{3, 3, 4.0 / 8, 7.0 / 8, 3}},
+		{op.Barrier, Blocks(8, 1), 0, Cost{6, 6, 0, 0, 3}},
 		// Of 4 hosts of 4 the root has 2 children on other hosts and 2 on its own.
-		{op.Broadcast, Blocks(4, 4), Cost{4, 4, 4, 1, 4}},
-		{op.Reduce, Blocks(4, 4), Cost{4, 4, 1, 4, 4}},
-		{op.Scatter, Blocks(4, 4), Cost{4, 4, 15.0 / 16, 8.0 / 16, 4}},
-		{op.Gather, Blocks(4, 4), Cost{4, 4, 8.0 / 16, 15.0 / 16, 4}},
+		{op.Broadcast, Blocks(4, 4), 0, Cost{4, 4, 4, 1, 4}},
+		{op.Reduce, Blocks(4, 4), 0, Cost{4, 4, 1, 4, 4}},
+		{op.Scatter, Blocks(4, 4), 0, Cost{4, 4, 15.0 / 16, 8.0 / 16, 4}},
+		{op.Gather, Blocks(4, 4), 0, Cost{4, 4, 8.0 / 16, 15.0 / 16, 4}},
 		// The same with ranks dealt out: the parts of a host are as many moves.
-		{op.Scatter, place(16, func(r int) int { return r % 4 }), Cost{4, 15, 15.0 / 16, 8.0 / 16, 4}},
-	} {
-		wantCost(t, "tree", tc.k, tc.topo, 0, tc.want)
-	}
+		{op.Scatter, place(16, func(r int) int { return r % 4 }), 0, Cost{4, 15, 15.0 / 16, 8.0 / 16, 4}},
+	})
 }
 
 // TestTreeCrossesLeast: a message for each host but the root's is the least there
@@ -40,9 +36,8 @@ func TestTreeCrossesLeast(t *testing.T) {
 			least := topo.Nodes() - 1
 			for root := range n {
 				for k, want := range map[op.Kind]int{op.Broadcast: least, op.Reduce: least, op.AllReduce: 2 * least, op.Barrier: 2 * least} {
-					if got, _ := crossing(t, "tree", k, topo, root); got != want {
-						t.Errorf("%s of %d, %s, root %d: %d messages between hosts, want %d", p.name, n, k, root, got, want)
-					}
+					got, _ := crossing(t, "tree", k, topo, root)
+					require.Equal(t, want, got, "%s of %d, %s, root %d: messages between hosts", p.name, n, k, root)
 				}
 			}
 		}

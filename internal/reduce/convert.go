@@ -1,56 +1,41 @@
 package reduce
 
 import (
-	"unsafe"
+	"fmt"
 
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Convert computes: for i := range n { dst[i] = src[i] } between a 16-bit float and float32.
-//
-// dst and src must not overlap. No alignment is required.
-type Convert func(dst, src unsafe.Pointer, n int)
-
-// Widen is the conversion of t to float32, which is exact. It is nil for what is neither Float16 nor BFloat16.
-func Widen(t op.Type) Convert {
-	if t >= op.Types {
-		return nil
-	}
-	return chosen.widen[t]
-}
-
-// Narrow is the conversion of float32 to t: to nearest even, as F32ToF16 and F32ToBF16. It is nil where Widen is.
-func Narrow(t op.Type) Convert {
-	if t >= op.Types {
-		return nil
-	}
-	return chosen.narrow[t]
-}
-
-func widenF16(dst, src unsafe.Pointer, n int) {
-	d, s := unsafe.Slice((*float32)(dst), n), unsafe.Slice((*uint16)(src), n)
-	for i := range d {
-		d[i] = F16ToF32(s[i])
+// ToFloat32 sets dst to src, whose elements are the 16-bit float t. It is exact.
+func ToFloat32[H ~uint16](t op.Type, dst []float32, src []H) {
+	sameLength(len(dst), len(src))
+	switch dst = dst[:len(src)]; t {
+	case op.Float16:
+		for i, x := range src {
+			dst[i] = F16ToF32(uint16(x))
+		}
+	case op.BFloat16:
+		for i, x := range src {
+			dst[i] = BF16ToF32(uint16(x))
+		}
+	default:
+		panic(fmt.Sprintf("reduce: %v is no 16-bit float", t))
 	}
 }
 
-func widenBF16(dst, src unsafe.Pointer, n int) {
-	d, s := unsafe.Slice((*float32)(dst), n), unsafe.Slice((*uint16)(src), n)
-	for i := range d {
-		d[i] = BF16ToF32(s[i])
-	}
-}
-
-func narrowF16(dst, src unsafe.Pointer, n int) {
-	d, s := unsafe.Slice((*uint16)(dst), n), unsafe.Slice((*float32)(src), n)
-	for i := range d {
-		d[i] = F32ToF16(s[i])
-	}
-}
-
-func narrowBF16(dst, src unsafe.Pointer, n int) {
-	d, s := unsafe.Slice((*uint16)(dst), n), unsafe.Slice((*float32)(src), n)
-	for i := range d {
-		d[i] = F32ToBF16(s[i])
+// FromFloat32 sets dst, whose elements are the 16-bit float t, to src, rounded to nearest even.
+func FromFloat32[H ~uint16](t op.Type, dst []H, src []float32) {
+	sameLength(len(dst), len(src))
+	switch dst = dst[:len(src)]; t {
+	case op.Float16:
+		for i, x := range src {
+			dst[i] = H(F32ToF16(x))
+		}
+	case op.BFloat16:
+		for i, x := range src {
+			dst[i] = H(F32ToBF16(x))
+		}
+	default:
+		panic(fmt.Sprintf("reduce: %v is no 16-bit float", t))
 	}
 }

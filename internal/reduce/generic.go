@@ -48,8 +48,6 @@ var generic = func() *level {
 		op.Float32:  scaleFloat[float32],
 		op.Float64:  scaleFloat[float64],
 	}
-	g.widen[op.Float16], g.narrow[op.Float16] = widenF16, narrowF16
-	g.widen[op.BFloat16], g.narrow[op.BFloat16] = widenBF16, narrowBF16
 	g.sumAll[op.Float16], g.sumAll[op.BFloat16] = sumAllFrom(sumAllF16).whole, sumAllFrom(sumAllBF16).whole
 	return g
 }()

@@ -17,9 +17,7 @@ type level struct {
 	both   [op.Types]Both // sums; nil where there is none
 	scale  [op.Types]func(dst unsafe.Pointer, n int, ranks int)
 	copy   func(dst, src unsafe.Pointer, n int)
-
-	widen, narrow [op.Types]Convert // of the 16-bit floats
-	sumAll        [op.Types]SumAll
+	sumAll [op.Types]SumAll // of the 16-bit floats
 }
 
 // isa is an instruction set that weigh has kernels for; 0 is none.

@@ -14,7 +14,7 @@ import (
 
 // assemble is a level of kernels and, where there are none, of the specification.
 func assemble(name string, step int, kernels *[op.Types][op.Ops]Func) *level {
-	l := &level{name: name, scale: generic.scale, copy: Copy, widen: generic.widen, narrow: generic.narrow}
+	l := &level{name: name, scale: generic.scale, copy: Copy}
 	for t := range kernels {
 		kernels[t][op.Avg] = kernels[t][op.Sum]
 		for o, k := range kernels[t] {
@@ -27,13 +27,13 @@ func assemble(name string, step int, kernels *[op.Types][op.Ops]Func) *level {
 	return l
 }
 
+// wholeSteps has the bits of a number of elements that are a kernel's.
+func wholeSteps(step, size int) int { return -max(step/size, 1) }
+
 // pieces makes a Func of a kernel.
 func pieces(step int, t op.Type, o op.Op, k Func) Func {
 	size, rest := t.Size(), Generic(t, o)
-	most, whole := piece/size, -1 // whole: the bits of n that are the kernel's
-	if step > 0 {
-		whole = -(step / size)
-	}
+	most, whole := piece/size, wholeSteps(step, size)
 	return func(dst, a, b unsafe.Pointer, n int) {
 		for n > most {
 			call(k, dst, a, b, most)
@@ -77,10 +77,7 @@ func (l *level) streamSum(step int, t op.Type, k Func, two Both) {
 	}
 	l.stream[t][op.Sum], l.stream[t][op.Avg] = f, f
 
-	whole := -1
-	if step > 0 {
-		whole = -(step / size)
-	}
+	whole := wholeSteps(step, size)
 	apart := func(dst, other, a, b unsafe.Pointer, n int) {
 		plain(dst, a, b, n)
 		Copy(other, dst, n*size)
@@ -105,10 +102,7 @@ func (l *level) streamSum(step int, t op.Type, k Func, two Both) {
 // divide makes a Scale of a kernel.
 func divide[F float](step int, t op.Type, k func(dst unsafe.Pointer, n int, by F)) func(unsafe.Pointer, int, int) {
 	size, rest := t.Size(), generic.scale[t]
-	most, whole := piece/size, -1
-	if step > 0 {
-		whole = -(step / size)
-	}
+	most, whole := piece/size, wholeSteps(step, size)
 	return func(dst unsafe.Pointer, n int, ranks int) {
 		if ranks < 2 {
 			return

@@ -22,18 +22,6 @@ func Add[T any](t op.Type, dst, src []T) {
 	add(d, d, unsafe.Pointer(unsafe.SliceData(src)), len(dst))
 }
 
-// ToFloat32 sets dst to src, whose elements are the 16-bit float t. It is exact.
-func ToFloat32[H ~uint16](t op.Type, dst []float32, src []H) {
-	sameLength(len(dst), len(src))
-	of(Widen(t), t)(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)), len(dst))
-}
-
-// FromFloat32 sets dst, whose elements are the 16-bit float t, to src, rounded to nearest even.
-func FromFloat32[H ~uint16](t op.Type, dst []H, src []float32) {
-	sameLength(len(dst), len(src))
-	of(Narrow(t), t)(unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)), len(dst))
-}
-
 // lanes is how many sums SumSquares forms at once: as many as keep a core's adders busy.
 const lanes = 8
 
@@ -65,12 +53,4 @@ func sameLength(dst, src int) {
 	if dst != src {
 		panic(fmt.Sprintf("reduce: dst has %d elements, src %d", dst, src))
 	}
-}
-
-// of is f, which there is for the 16-bit floats.
-func of[F ~func(dst, src unsafe.Pointer, n int) | ~func(dst, a, b unsafe.Pointer, n int)](f F, t op.Type) F {
-	if t != op.Float16 && t != op.BFloat16 {
-		panic(fmt.Sprintf("reduce: %v is no 16-bit float", t))
-	}
-	return f
 }

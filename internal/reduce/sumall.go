@@ -41,7 +41,7 @@ func sumAllF16(dst unsafe.Pointer, srcs []unsafe.Pointer, first, n int) {
 				s[i] += F16ToF32(x)
 			}
 		}
-		narrowF16(unsafe.Add(dst, 2*first), unsafe.Pointer(&sums), len(s))
+		FromFloat32(op.Float16, unsafe.Slice((*uint16)(unsafe.Add(dst, 2*first)), len(s)), s)
 	}
 }
 
@@ -57,6 +57,6 @@ func sumAllBF16(dst unsafe.Pointer, srcs []unsafe.Pointer, first, n int) {
 				s[i] += BF16ToF32(x)
 			}
 		}
-		narrowBF16(unsafe.Add(dst, 2*first), unsafe.Pointer(&sums), len(s))
+		FromFloat32(op.BFloat16, unsafe.Slice((*uint16)(unsafe.Add(dst, 2*first)), len(s)), s)
 	}
 }

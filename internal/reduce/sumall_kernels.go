@@ -10,10 +10,7 @@ type sumKernel func(dst, srcs unsafe.Pointer, count, at, n int)
 // sumPieces makes a SumAll of a kernel, one call of which reads no more than a piece, or two lines of each vector. step is
 // as in pieces, and rest the specification.
 func sumPieces(step int, rest sumAllFrom, k sumKernel) SumAll {
-	whole := -1
-	if step > 0 {
-		whole = -(step / 2)
-	}
+	whole := wholeSteps(step, 2)
 	return func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int) {
 		list := unsafe.Pointer(unsafe.SliceData(srcs))
 		most := max(piece/2/len(srcs)&^(line-1), line)

@@ -38,6 +38,13 @@ type system[S any] interface {
 	key(s S, b []byte) []byte
 }
 
+// done adds a step to a list, and returns the state that it leads to, which is s until the caller changes it.
+func done[S any](s *S, list *[]step[*S], fault bool, text string, a, b int) *S {
+	t := *s
+	*list = append(*list, step[*S]{deed{text, int8(a), int8(b), ""}, fault, &t})
+	return &t
+}
+
 // result is what an exploration has found.
 type result struct {
 	states int

@@ -62,11 +62,7 @@ func (m *logging) room(s *logState) bool {
 }
 
 func (m *logging) steps(s *logState, all []step[*logState]) []step[*logState] {
-	do := func(fault bool, text string, a, b int) *logState {
-		t := *s
-		all = append(all, step[*logState]{deed{text, int8(a), int8(b), ""}, fault, &t})
-		return &t
-	}
+	do := func(fault bool, text string, a, b int) *logState { return done(s, &all, fault, text, a, b) }
 	for p := range m.n {
 		if has(s.dead, p) {
 			continue

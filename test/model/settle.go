@@ -148,11 +148,7 @@ func (m *settling) accuse(s *settleState, h, o int) {
 }
 
 func (m *settling) steps(s *settleState, all []step[*settleState]) []step[*settleState] {
-	do := func(fault bool, text string, a, b int) *settleState {
-		t := *s
-		all = append(all, step[*settleState]{deed{text, int8(a), int8(b), ""}, fault, &t})
-		return &t
-	}
+	do := func(fault bool, text string, a, b int) *settleState { return done(s, &all, fault, text, a, b) }
 	for h := range m.n {
 		if has(s.ended, h) {
 			continue

@@ -132,11 +132,7 @@ func (m *shrinking) look(s *shrinkState, r int) {
 }
 
 func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shrinkState] {
-	do := func(fault bool, text string, a, b int) *shrinkState {
-		t := *s
-		all = append(all, step[*shrinkState]{deed{text, int8(a), int8(b), ""}, fault, &t})
-		return &t
-	}
+	do := func(fault bool, text string, a, b int) *shrinkState { return done(s, &all, fault, text, a, b) }
 	for r := range m.n {
 		p := s.parties[r]
 		if m.spares > 0 && p.End == agree.Agreed && !has(s.ended, r) && s.faults < uint8(m.crashes) {

@@ -2,12 +2,7 @@ package cpu
 
 import "unsafe"
 
-// bytesOf64 is the memory of s.
-func bytesOf64(s []int64) []byte {
+// bytesOf is the memory of s.
+func bytesOf[T int64 | uint64](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), 8*len(s))
-}
-
-// wordBytes are the bytes of words.
-func wordBytes(words []uint64) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))
 }

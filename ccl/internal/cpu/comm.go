@@ -162,7 +162,7 @@ func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 // Join makes the Comm of all ranks of a job.
 func Join(ctx context.Context, b join.Bootstrap, terms join.Terms, opt plane.Options) (*Comm, *call.Fault) {
 	var c *Comm
-	f := join.Join(ctx, b, terms, opt.PeerTimeout, func(at *plane.Site, topo algo.Topology, rank int, off uint64) (_ *plane.Member, err error) {
+	f := join.Join(ctx, b, terms, opt.Agreed.PeerTimeout, func(at *plane.Site, topo algo.Topology, rank int, off uint64) (_ *plane.Member, err error) {
 		if c, err = makeComm(at, group.WorldID, group.Members{Stride: 1}, topo, rank, off, opt); err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -49,10 +50,10 @@ func TestLanes(t *testing.T) {
 	}{
 		{"plain", []string{"a", "b"}, auth.Plain, plane.Options{}},
 		{"encrypted", []string{"a", "b"}, auth.Encrypt, plane.Options{}},
-		{"checked", []string{"a", "b"}, auth.Plain, plane.Options{Strict: true}},
-		{"authenticated, and what is sent is reduced into", []string{"a", "b"}, auth.Auth, plane.Options{Table: swap}},
-		{"what is sent is reduced into", []string{"a", "b"}, auth.Plain, plane.Options{Table: swap}},
-		{"three hosts", []string{"a", "b", "c"}, auth.Plain, plane.Options{Table: swap}},
+		{"checked", []string{"a", "b"}, auth.Plain, plane.Options{Agreed: group.Agreed{Strict: true}}},
+		{"authenticated, and what is sent is reduced into", []string{"a", "b"}, auth.Auth, plane.Options{Agreed: group.Agreed{Table: swap}}},
+		{"what is sent is reduced into", []string{"a", "b"}, auth.Plain, plane.Options{Agreed: group.Agreed{Table: swap}}},
+		{"three hosts", []string{"a", "b", "c"}, auth.Plain, plane.Options{Agreed: group.Agreed{Table: swap}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if testing.Short() && tc.wire != auth.Plain {

@@ -207,7 +207,7 @@ func (c *Comm) Exchange(ctx context.Context, k *call.Call, mine, all []byte) *ca
 // Split makes of c, in its call k, the Comms of the ranks that give the same color, in the order of
 // their keys. A negative color takes part and gets none.
 func Split(ctx context.Context, c *Comm, k *call.Call, color, key int, opt plane.Options) (*Comm, *call.Fault) {
-	gather := func(mine, all []int64) *call.Fault { return c.Exchange(ctx, k, bytesOf64(mine), bytesOf64(all)) }
+	gather := func(mine, all []int64) *call.Fault { return c.Exchange(ctx, k, bytesOf(mine), bytesOf(all)) }
 	inject.At("cpu.split")
 	n := c.Size()
 	all := make([]int64, 2*n)
@@ -276,10 +276,15 @@ func Split(ctx context.Context, c *Comm, k *call.Call, color, key int, opt plane
 	child.split = true
 	c.rank.Share.Local.Joined(c.Topology().Local(p.lead())).Add(1) // first: a rank that says IsIn has been counted here
 	child.rank.Share.Local.Out(child.rank.Share.Me).CompareAndSwap(0, region.IsIn)
+	return begun(c, child), nil
+}
+
+// begun is child, which c has made with the other ranks, in the job.
+func begun(c, child *Comm) *Comm {
 	c.rank.Site.Job.Hold()
 	child.disturb = c.disturb
 	child.rank.Enlist()
-	return child, nil
+	return child
 }
 
 // noRegion is where a region lies that could not be made.

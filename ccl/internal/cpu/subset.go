@@ -90,10 +90,7 @@ func Subset(ctx context.Context, c *Comm, a *mail.Account, ranks []int, tag int,
 		}
 		return nil, f
 	}
-	c.rank.Site.Job.Hold()
-	child.disturb = c.disturb
-	child.rank.Enlist()
-	return child, nil
+	return begun(c, child), nil
 }
 
 // listHash tells lists of ranks apart.
@@ -224,7 +221,7 @@ func (m *meeting) gather(mine uint64) ([]uint64, *call.Fault) {
 
 // what is a message of words.
 func (m *meeting) what(words []uint64, grace time.Duration) mail.What {
-	w := mail.What{Use: mail.Subset, Tag: m.tag, Type: op.Uint64, Count: len(words), Mem: wordBytes(words), Within: -1}
+	w := mail.What{Use: mail.Subset, Tag: m.tag, Type: op.Uint64, Count: len(words), Mem: bytesOf(words), Within: -1}
 	if !m.until.IsZero() {
 		w.Within = max(time.Until(m.until)+grace, time.Millisecond)
 	}

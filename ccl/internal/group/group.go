@@ -55,6 +55,9 @@ func (g *Group) RankOf(w int) int { return g.members.Rank(w, g.size) }
 // LocalRank is the rank in the Comm of member r of this host.
 func (g *Group) LocalRank(r int) int { return g.topo.Rank(g.topo.Node(g.rank), r) }
 
+// IsHere reports whether rank r is on this rank's host.
+func (g *Group) IsHere(r int) bool { return g.topo.Node(r) == g.topo.Node(g.rank) }
+
 // Timeout is Options.Timeout, 0 if there is none.
 func (g *Group) Timeout() time.Duration { return g.agreed.Timeout }
 

@@ -56,15 +56,12 @@ type plan struct {
 
 // Algorithm names the schedule for a call that spans hosts.
 func (c *Links) Algorithm(k *call.Call) string {
-	name := c.choose(k)
+	g := &c.rank.Group
+	name := algo.Choose(k.Kind.Equal(), k.Bytes(g.Size()), g.Topology(), g.RankOrder(), g.Table())
 	if k.Weighs {
 		return algo.Even(name, k.Kind.Equal())
 	}
 	return name
-}
-
-func (c *Links) choose(k *call.Call) string {
-	return algo.Choose(k.Kind.Equal(), k.Bytes(c.rank.Group.Size()), c.rank.Group.Topology(), c.rank.Group.RankOrder(), c.rank.Group.Table())
 }
 
 // schedule builds this rank's schedule for k, or takes it from an earlier call.

@@ -102,7 +102,7 @@ func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault
 		return l, nil
 	}
 	l := &Link{peer: peer, class: cl, sent: uint64(c.rank.Order.Start), received: uint64(c.rank.Order.Start)}
-	if c.rank.Group.Topology().Node(peer) == c.rank.Group.Topology().Node(c.rank.Group.Rank()) {
+	if c.rank.Group.IsHere(peer) {
 		out, err := c.PipeTo(c.rank.Group.Topology().Local(peer), cl)
 		if err != nil {
 			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
@@ -326,7 +326,7 @@ func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *c
 // closed it, tcp.ErrFailed if it has failed there, and tcp.ErrRefused if the process has ended. Any other error says that the process
 // does not answer, within what one that is not lost may take, while this one lives.
 func (c *ends) ask(ctx context.Context, peer int) error {
-	if c.rank.Group.Topology().Node(peer) == c.rank.Group.Topology().Node(c.rank.Group.Rank()) {
+	if c.rank.Group.IsHere(peer) {
 		return nil
 	}
 	limit := plane.NewsWithin(c.rank.Site)

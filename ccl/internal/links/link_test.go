@@ -59,7 +59,7 @@ func TestLinkIsMadeOnce(t *testing.T) {
 // so is one of a third rank, until the control plane says so, too.
 func TestFarewell(t *testing.T) {
 	t.Parallel() // where no report comes, it is waited for
-	c := ranksOf(t, 3, plane.Options{PeerTimeout: time.Second})[0]
+	c := ranksOf(t, 3, plane.Options{Agreed: group.Agreed{PeerTimeout: time.Second}})[0]
 	lives(t, c.rank.Site.Job)
 	for _, tc := range []struct {
 		name string
@@ -88,7 +88,7 @@ func TestFarewell(t *testing.T) {
 func TestFarewellBeforeTheReport(t *testing.T) {
 	for blamed, code := range []call.Code{call.Aborted, call.Aborted, call.RankLost} {
 		t.Run(fmt.Sprintf("blames rank %d", blamed), func(t *testing.T) {
-			c := ranksOf(t, 3, plane.Options{PeerTimeout: time.Minute})[0]
+			c := ranksOf(t, 3, plane.Options{Agreed: group.Agreed{PeerTimeout: time.Minute}})[0]
 			lives(t, c.rank.Site.Job)
 			reported := call.NewFault(code, blamed, "the cause")
 			said := make(chan *call.Fault, 1)

@@ -28,31 +28,20 @@ func (c *messages) Begin() { c.tx, c.rx = c.tx[:0], c.rx[:0] }
 // Pending reports whether messages have been added since Begin.
 func (c *messages) Pending() bool { return len(c.tx)+len(c.rx) > 0 }
 
-// newSender adds a sender to the step.
-func (c *messages) newSender() *sender {
-	if n := len(c.tx); n < cap(c.tx) {
-		if c.tx = c.tx[:n+1]; c.tx[n] != nil {
-			return c.tx[n]
-		}
-		c.tx[n] = new(sender)
-		return c.tx[n]
+// oneMore is a new element of a list, or one that a step before has used.
+func oneMore[T sender | receiver](list *[]*T) *T {
+	n := len(*list)
+	if n == cap(*list) {
+		*list = append(*list, nil)
 	}
-	c.tx = append(c.tx, new(sender))
-	return c.tx[len(c.tx)-1]
+	if *list = (*list)[:n+1]; (*list)[n] == nil {
+		(*list)[n] = new(T)
+	}
+	return (*list)[n]
 }
 
-// newReceiver adds a receiver to the step.
-func (c *messages) newReceiver() *receiver {
-	if n := len(c.rx); n < cap(c.rx) {
-		if c.rx = c.rx[:n+1]; c.rx[n] != nil {
-			return c.rx[n]
-		}
-		c.rx[n] = new(receiver)
-		return c.rx[n]
-	}
-	c.rx = append(c.rx, new(receiver))
-	return c.rx[len(c.rx)-1]
-}
+func (c *messages) newSender() *sender     { return oneMore(&c.tx) }
+func (c *messages) newReceiver() *receiver { return oneMore(&c.rx) }
 
 // Move runs all messages since Begin to their end.
 func (c *messages) Move(ctx context.Context) *call.Fault {
@@ -161,20 +150,27 @@ func (w *patience) moved(ctx context.Context, c *ends) *call.Fault {
 	return nil
 }
 
-// remote reports whether messages that are not done go to or come from other hosts: some of them, and all.
-func (c *messages) remote() (some, only bool) {
-	only = true
-	see := func(done bool, l *Link) {
-		if !done {
-			some, only = some || l.conn != nil, only && l.conn != nil
+// unfinished calls f for each message that is not done, what is received first, until it returns false.
+func (c *messages) unfinished(f func(l *Link, of *call.Call) bool) {
+	for _, r := range c.rx {
+		if !r.done && !f(r.l, r.of) {
+			return
 		}
 	}
 	for _, s := range c.tx {
-		see(s.done, s.l)
+		if !s.done && !f(s.l, s.of) {
+			return
+		}
 	}
-	for _, r := range c.rx {
-		see(r.done, r.l)
-	}
+}
+
+// remote reports whether messages that are not done go to or come from other hosts: some of them, and all.
+func (c *messages) remote() (some, only bool) {
+	only = true
+	c.unfinished(func(l *Link, _ *call.Call) bool {
+		some, only = some || l.conn != nil, only && l.conn != nil
+		return true
+	})
 	return some, some && only
 }
 
@@ -187,31 +183,14 @@ func (c *messages) looks(remote bool) int {
 }
 
 // Awaited is the point-to-point call of the first unfinished message, which awaited names the rank of; nil if there is none.
-func (c *messages) Awaited() *call.Call {
-	for _, r := range c.rx {
-		if !r.done && r.of != nil {
-			return r.of
-		}
-	}
-	for _, s := range c.tx {
-		if !s.done && s.of != nil {
-			return s.of
-		}
-	}
-	return nil
+func (c *messages) Awaited() (k *call.Call) {
+	c.unfinished(func(_ *Link, of *call.Call) bool { k = of; return of == nil })
+	return k
 }
 
 // awaited is the rank the first unfinished message waits for.
 func (c *messages) awaited() int {
-	for _, r := range c.rx {
-		if !r.done {
-			return r.l.peer
-		}
-	}
-	for _, s := range c.tx {
-		if !s.done {
-			return s.l.peer
-		}
-	}
-	return -1
+	peer := -1
+	c.unfinished(func(l *Link, _ *call.Call) bool { peer = l.peer; return false })
+	return peer
 }

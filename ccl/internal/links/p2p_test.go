@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/op"
@@ -29,7 +30,7 @@ func message(kind call.Kind, to, from int, dst, src []int32) *call.Call {
 // A message has the same data as records and, under CheckStrict, as a stream that is confirmed.
 func TestPointToPoint(t *testing.T) {
 	for _, strict := range []bool{false, true} {
-		all := ranksOf(t, 3, plane.Options{Strict: strict})
+		all := ranksOf(t, 3, plane.Options{Agreed: group.Agreed{Strict: strict}})
 		for _, n := range []int{0, 1, 4, 300, tuning.HeaderPayload/4 + 1, 40_000} {
 			atOnce(t, all[:2], func(c *Links) *call.Fault {
 				if c.rank.Group.Rank() == 0 {
@@ -110,7 +111,7 @@ func TestPairHash(t *testing.T) {
 	assert.Equal(t, want, hash(call.Recv, 6, 0, 10))
 	assert.NotEqual(t, want, hash(call.Send, 6, 1, 11))
 	assert.NotEqual(t, want, hash(call.Send, 7, 1, 10))
-	c = ranksOf(t, 1, plane.Options{Unchecked: true})[0]
+	c = ranksOf(t, 1, plane.Options{Agreed: group.Agreed{Unchecked: true}})[0]
 	assert.EqualValues(t, 1, hash(call.Send, 6, 1, 10))
 	h := c.Pairs.confirmation(&call.Call{Head: op.Head{Record: call.Record{Kind: call.Send, Hash: 77, Seq: 3}}}, 12)
 	assert.Equal(t, head{comm: c.rank.Group.ID(), kind: messageData, record: call.Record{Kind: call.Send, Hash: 1, Place: 12, Seq: 3}}, h)
@@ -119,7 +120,7 @@ func TestPairHash(t *testing.T) {
 // A message of another count is a mismatch, which the receiver names.
 func TestPointToPointThatDiffers(t *testing.T) {
 	for _, strict := range []bool{false, true} {
-		all := ranksOf(t, 2, plane.Options{Strict: strict})
+		all := ranksOf(t, 2, plane.Options{Agreed: group.Agreed{Strict: strict}})
 		faults := make([]*call.Fault, 2)
 		atOnce(t, all, func(c *Links) *call.Fault {
 			if c.rank.Group.Rank() == 0 {

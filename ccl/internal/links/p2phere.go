@@ -15,7 +15,7 @@ import (
 
 // near reports whether rank r is on this host, as l's is, if it is not nil.
 func (c *pairs) near(l *Link, r int) bool {
-	return l != nil && l.peer == r || c.rank.Group.Topology().Node(r) == c.rank.Group.Topology().Node(c.rank.Group.Rank())
+	return l != nil && l.peer == r || c.rank.Group.IsHere(r)
 }
 
 // Outgoing is a message on its way out of a point-to-point call, incoming one on its way in.

@@ -84,13 +84,8 @@ func (c *ends) makeLarger(uint64) (uint64, []byte) {
 	if err != nil || c.grown == grownMost(n) {
 		return 0, nil
 	}
-	off, err := c.rank.Site.Here.Host.Alloc(largeBytes)
+	off, mem, err := c.rank.Share.Make(largeBytes)
 	if err != nil {
-		return 0, nil
-	}
-	mem, err := c.rank.Share.View(off, largeBytes)
-	if err != nil {
-		c.rank.Site.Here.Host.Free(off, largeBytes)
 		return 0, nil
 	}
 	row[int(classes)*n+c.grown].Store(off)

@@ -17,13 +17,8 @@ func (c *ends) PipeTo(r int, cl class) (*PipeWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	off, err := c.rank.Site.Here.Host.Alloc(pipeBytes(c.rank.Share.N))
+	off, mem, err := c.rank.Share.Make(pipeBytes(c.rank.Share.N))
 	if err != nil {
-		return nil, err
-	}
-	mem, err := c.rank.Share.View(off, pipeBytes(c.rank.Share.N))
-	if err != nil {
-		c.rank.Site.Here.Host.Free(off, pipeBytes(c.rank.Share.N))
 		return nil, err
 	}
 	w := newPipeWriter(mem)

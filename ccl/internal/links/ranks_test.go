@@ -23,7 +23,7 @@ import (
 // ranksOf are n ranks of this process, with pipes between them: what they run of schedules is the same over connections.
 func ranksOf(t testing.TB, n int, opt plane.Options) []*Links {
 	t.Helper()
-	j := plane.EnterJob(t.Name(), opt.PeerTimeout)
+	j := plane.EnterJob(t.Name(), opt.Agreed.PeerTimeout)
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, n), 1), plane.PrivateHost()
 	off, err := s.Here.Host.Alloc(region.Bytes(n))

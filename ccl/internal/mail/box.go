@@ -60,29 +60,39 @@ func (b *Box) tidy(p Path, s *slot) {
 	}
 }
 
+// take removes the first of a list for which is holds, and returns it.
+func take[T any](list *[]T, is func(T) bool) (x T, found bool) {
+	i := slices.IndexFunc(*list, is)
+	if i < 0 {
+		return x, false
+	}
+	x = (*list)[i]
+	*list = slices.Delete(*list, i, i+1)
+	return x, true
+}
+
 // post gives r the first message that matches, or has it wait for that. One that has ended by now does
 // not wait: who ended it has looked for it here, or will.
 func (b *Box) post(r *Receiving, first bool) {
 	b.mu.Lock()
 	s := b.at(r.path)
-	i := slices.IndexFunc(s.arrived, func(a *arrival) bool { return r.from == Any || r.from == a.from })
-	if i < 0 || r.isOver() {
+	var a *arrival
+	here := false
+	if !r.isOver() {
+		a, here = take(&s.arrived, func(a *arrival) bool { return r.from == Any || r.from == a.from })
 		switch {
-		case r.isOver():
+		case here:
 		case first:
 			s.posted = slices.Insert(s.posted, 0, r)
 		default:
 			s.posted = append(s.posted, r)
 		}
-		b.tidy(r.path, s)
-		b.mu.Unlock()
-		return
 	}
-	a := s.arrived[i]
-	s.arrived = slices.Delete(s.arrived, i, i+1)
 	b.tidy(r.path, s)
 	b.mu.Unlock()
-	match(r, a)
+	if here {
+		match(r, a)
+	}
 }
 
 // deliver gives a to the first receive that it matches, or keeps it.
@@ -94,17 +104,15 @@ func (b *Box) deliver(p Path, a *arrival) {
 		return
 	}
 	s := b.at(p)
-	i := slices.IndexFunc(s.posted, func(r *Receiving) bool { return (r.from == Any || r.from == a.from) && !r.isOver() })
-	if i < 0 {
+	r, waits := take(&s.posted, func(r *Receiving) bool { return (r.from == Any || r.from == a.from) && !r.isOver() })
+	if !waits {
 		s.arrived = append(s.arrived, a)
-		b.mu.Unlock()
-		return
 	}
-	r := s.posted[i]
-	s.posted = slices.Delete(s.posted, i, i+1)
 	b.tidy(p, s)
 	b.mu.Unlock()
-	match(r, a)
+	if waits {
+		match(r, a)
+	}
 }
 
 // match moves a into r. Here and elsewhere r ends before the sender is told: that one may then close the Comm, which ends what
@@ -137,34 +145,20 @@ func differs(did string, peer int, typ op.Type, count uint64, here string, mine 
 func (b *Box) withdraw(r *Receiving) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.slots[r.path]
-	if s == nil {
-		return false
-	}
-	i := slices.Index(s.posted, r)
-	if i < 0 {
-		return false
-	}
-	s.posted = slices.Delete(s.posted, i, i+1)
-	b.tidy(r.path, s)
-	return true
+	s := b.at(r.path)
+	defer b.tidy(r.path, s)
+	_, waited := take(&s.posted, func(p *Receiving) bool { return p == r })
+	return waited
 }
 
 // revoke takes a sender's message out, and reports whether it had not been matched.
 func (b *Box) revoke(p Path, from int, seq uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.slots[p]
-	if s == nil {
-		return false
-	}
-	i := slices.IndexFunc(s.arrived, func(a *arrival) bool { return a.from == from && a.seq == seq })
-	if i < 0 {
-		return false
-	}
-	s.arrived = slices.Delete(s.arrived, i, i+1)
-	b.tidy(p, s)
-	return true
+	s := b.at(p)
+	defer b.tidy(p, s)
+	_, waited := take(&s.arrived, func(a *arrival) bool { return a.from == from && a.seq == seq })
+	return waited
 }
 
 // closedKept is how many Comms a Box remembers that are closed: what comes for one that it has

@@ -148,49 +148,36 @@ func (l *line) settle(s *Sending) {
 
 // cancel gives s up, unless it is being received, or complete.
 func (l *line) cancel(s *Sending) {
-	if s.isOver() {
-		return
-	}
-	why := &call.Fault{Code: call.Canceled, Peer: -1, Own: true}
-	if l.box != nil {
-		if seq := l.numberOf(s); l.box.revoke(s.path, l.from, seq) {
-			l.drop(seq)
-			s.end(why)
-		}
-		return
-	}
-	l.mu.Lock()
-	unsent := l.unsent(s)
-	if !unsent && l.out[s.seq] == s && !s.eager { // which is on its way, and complete soon
-		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq}})
-	}
-	if unsent {
-		l.settle(s)
-	}
-	l.mu.Unlock()
-	if unsent {
-		s.end(why)
+	if !s.isOver() && l.takeBack(s, takenWell) {
+		s.end(&call.Fault{Code: call.Canceled, Peer: -1, Own: true})
 	}
 }
 
 // revoke tells the receiver that s, which has ended, does not come.
-func (l *line) revoke(s *Sending) {
+func (l *line) revoke(s *Sending) { l.takeBack(s, takenFailed) }
+
+// takeBack takes s back if it is still here, or waits in the box of a rank of this process. Else it asks the receiver, which cannot
+// refuse where the code is takenFailed.
+func (l *line) takeBack(s *Sending, code uint8) bool {
 	if l.box != nil {
-		if seq := l.numberOf(s); l.box.revoke(s.path, l.from, seq) {
+		seq := l.numberOf(s)
+		back := l.box.revoke(s.path, l.from, seq)
+		if back {
 			l.drop(seq)
 		}
-		return
+		return back
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.out[s.seq] != s {
-		return
-	}
-	if l.unsent(s) {
+	switch {
+	case l.out[s.seq] != s:
+	case l.unsent(s):
 		l.settle(s)
-	} else {
-		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq, code: takenFailed}})
+		return true
+	case code == takenFailed || !s.eager: // else it is on its way, and complete soon
+		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq, code: code}})
 	}
+	return false
 }
 
 // numberOf is the number of s, 0 while it has none.

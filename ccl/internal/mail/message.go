@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -35,11 +36,7 @@ type term struct {
 // begin makes m one of a's.
 func (m *message) begin(a *Account, w What) {
 	m.acct, m.path, m.typ, m.count, m.mem, m.done = a, Path{a.comm, w.Use, w.Tag}, w.Type, uint64(w.Count), w.Mem, make(chan struct{})
-	limit := w.Within
-	if limit == 0 {
-		limit = a.limit
-	}
-	if limit > 0 {
+	if limit := cmp.Or(w.Within, a.limit); limit > 0 {
 		m.term = term{limit, time.Now().Add(limit)}
 	}
 }

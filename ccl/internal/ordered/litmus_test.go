@@ -12,6 +12,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/goccl/goccl/ccl/internal/ordered"
 )
 
@@ -105,9 +107,7 @@ func TestLitmusMessage(t *testing.T) {
 					write(data, from)
 					post(flag, i)
 				}, post)
-				if n != 0 {
-					t.Errorf("%d of %d messages were read wrongly", n, *litmus)
-				}
+				assert.Zero(t, n, "of %d messages were read wrongly", *litmus)
 			})
 		}
 	}
@@ -118,9 +118,7 @@ func TestLitmusMessage(t *testing.T) {
 			}
 			ordered.Store(flag, i)
 		}, func(p *uint64, v uint64) { ordered.Store(p, v) })
-		if n != 0 {
-			t.Errorf("%d of %d messages were read wrongly", n, *litmus)
-		}
+		assert.Zero(t, n, "of %d messages were read wrongly", *litmus)
 	})
 	t.Run("a flag before its data is found", func(t *testing.T) {
 		if runtime.NumCPU() < 2 {
@@ -171,9 +169,7 @@ func TestLitmusRounds(t *testing.T) {
 		}
 	}
 	threads(rank(0), rank(1))
-	if n := wrong.Load(); n != 0 {
-		t.Errorf("%d of %d rounds read data of another round", n, *litmus)
-	}
+	assert.Zero(t, wrong.Load(), "of %d rounds read data of another round", *litmus)
 }
 
 // TestLitmusClaim: of a message that its reader takes and its writer withdraws by compare-and-swap of one word, exactly
@@ -222,9 +218,7 @@ func TestLitmusClaim(t *testing.T) {
 			ordered.Store(&done.v, i)
 		}
 	})
-	if n := wrong.Load(); n != 0 {
-		t.Errorf("%d of %d messages were taken from memory that its owner had back", n, *litmus)
-	}
+	assert.Zero(t, wrong.Load(), "of %d messages were taken from memory that its owner had back", *litmus)
 	if how[withdrawn] == 0 || how[fetched] == 0 {
 		t.Logf("only one of the two came first in %d trials: %v", *litmus, how)
 	}
@@ -267,9 +261,7 @@ func TestLitmusRecord(t *testing.T) {
 			}
 		}
 	})
-	if n := wrong.Load(); n != 0 {
-		t.Errorf("%d of %d records were torn", n, seen.Load())
-	}
+	assert.Zero(t, wrong.Load(), "of %d records were torn", seen.Load())
 }
 
 // together runs both functions n times on two threads, at the same moment as far as that can be, and then check.
@@ -315,9 +307,7 @@ func TestLitmusDekker(t *testing.T) {
 			wrong++
 		}
 	})
-	if wrong != 0 {
-		t.Errorf("in %d of %d trials neither saw what the other had said", wrong, *litmus)
-	}
+	assert.Zero(t, wrong, "trials of %d in which neither saw what the other had said", *litmus)
 }
 
 // TestLitmusLoaded: a reader that finds the abort word as it was has not read what the memory's owner has written after setting it.
@@ -337,9 +327,7 @@ func TestLitmusLoaded(t *testing.T) {
 			wrong++
 		}
 	})
-	if wrong != 0 {
-		t.Errorf("in %d of %d trials what was read was the owner's again, and the abort word not set", wrong, *litmus)
-	}
+	assert.Zero(t, wrong, "trials of %d in which what was read was the owner's again, and the abort word not set", *litmus)
 }
 
 func ExampleStore() {

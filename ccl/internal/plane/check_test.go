@@ -28,7 +28,7 @@ func TestCheckPublishes(t *testing.T) {
 		timeout, after time.Duration
 	}{{0, publishAfter}, {time.Second, 250 * time.Millisecond}, {time.Minute, publishAfter}} {
 		t.Run(tc.timeout.String(), func(t *testing.T) {
-			c := ranks(t, 2, Options{Timeout: tc.timeout})[0]
+			c := ranks(t, 2, Options{Agreed: group.Agreed{Timeout: tc.timeout}})[0]
 			enter(c, call.Barrier)
 			const since = int64(time.Millisecond)
 			sleeps(c, call.Barrier, 1, since)
@@ -59,7 +59,7 @@ func TestCheckPublishes(t *testing.T) {
 // A call that has waited for Options.StallWarn is reported once.
 func TestCheckWarns(t *testing.T) {
 	late := make(chan status.Late, 10)
-	c := ranks(t, 2, Options{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }})[0]
+	c := ranks(t, 2, Options{Hooks: Hooks{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }}})[0]
 	c.Standing.Label.SetName("tp")
 	enter(c, call.Barrier)
 	sleeps(c, call.Barrier, 1, 10)
@@ -76,7 +76,7 @@ func TestCheckWarns(t *testing.T) {
 // A queued call is not said to be made where an earlier blocking one was: of that alone the place is known.
 func TestCheckWarnsOfAQueuedCall(t *testing.T) {
 	late := make(chan status.Late, 1)
-	c := ranks(t, 2, Options{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }})[0]
+	c := ranks(t, 2, Options{Hooks: Hooks{StallWarn: time.Second, OnLate: func(l status.Late) { late <- l }, Caller: func() string { return "main.go:7" }}})[0]
 	enter(c, call.Barrier)
 	c.Current.began = 10
 	c.noteSleep(&call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: c.Order.Calls}}, Queued: true}, &Waiter{}, 1)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
 
@@ -63,7 +64,7 @@ func TestWatchForeign(t *testing.T) {
 		{"the Comm has failed", func(all []*Member) { all[0].Fate.cause.Store(&call.Fault{Code: call.Aborted}) }, 99 * ms, call.Aborted},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			all := ranks(t, 2, Options{Timeout: 10 * time.Millisecond})
+			all := ranks(t, 2, Options{Agreed: group.Agreed{Timeout: 10 * time.Millisecond}})
 			c := all[0]
 			enter(c, call.Barrier)
 			c.Standing.Elsewhere.Foreign.Store(ForeignCall | uint64(2*ms))

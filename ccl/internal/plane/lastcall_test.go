@@ -24,7 +24,7 @@ func oneOf(t *testing.T, hosts []int, busy *bool) *Member {
 	topo := algo.Placed(hosts)
 	c := new(Member)
 	n := topo.Locals(0)
-	c.Init(s, 11, group.Members{Stride: 1}, topo, 0, region.New(0, shm.Aligned(region.Bytes(n)), n), Options{Busy: func() bool { return *busy }})
+	c.Init(s, 11, group.Members{Stride: 1}, topo, 0, region.New(0, shm.Aligned(region.Bytes(n)), n), Options{Hooks: Hooks{Busy: func() bool { return *busy }}})
 	j.comms.add(c)
 	return c
 }
@@ -75,7 +75,7 @@ func TestOutliveWhoFailed(t *testing.T) {
 	failed(apart, 1)
 	require.False(t, apart.Standing.empty(1))
 
-	c := ranks(t, 3, Options{Busy: func() bool { return true }})[0]
+	c := ranks(t, 3, Options{Hooks: Hooks{Busy: func() bool { return true }}})[0]
 	lost := &call.Fault{Code: call.RankLost, Peer: 2, Err: errEnded}
 	c.Fate.outlived.Store(&outlived{lost, 1})
 	c.Fate.proposal.Store(lost)

@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -84,15 +85,11 @@ func circleOf(all []status.Status, comm uint64, me int32) string {
 			first = i
 		}
 	}
-	text := "deadlock: rank"
+	text, format := "deadlock: rank", " %d waits for %d in %s #%d"
 	for i := range circle {
 		w := circle[(first+i)%len(circle)]
-		switch {
-		case i == 0:
-			text += fmt.Sprintf(" %d waits for %d in %s #%d", w.World, w.On, w.Name(), w.Call.Seq)
-		default:
-			text += fmt.Sprintf(", %d for %d in %s #%d", w.World, w.On, w.Name(), w.Call.Seq)
-		}
+		text += fmt.Sprintf(format, w.World, w.On, w.Name(), w.Call.Seq)
+		format = ", %d for %d in %s #%d"
 	}
 	if verb := allIn(circle); verb != "" {
 		text += ", " + verb
@@ -138,55 +135,56 @@ func (c *Standing) Late(err error) *call.Fault {
 // LateRanks lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
 // are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves.
 func (c *Standing) LateRanks() []int {
-	type place struct {
-		ahead int32 // of this rank
-		waits bool
-	}
 	mine := uint32(c.share.Local.Entered(c.share.Me).Load() >> 32)
-	var late []int
-	var last place
-	add := func(rank int, calls uint32, waits bool) {
-		p := place{int32(calls - mine), waits}
-		switch {
-		case p.ahead >= 0:
-			return
-		case late == nil || p.ahead < last.ahead || p.ahead == last.ahead && last.waits && !p.waits:
-			late, last = nil, p
-		case p != last:
-			return
-		}
-		late = append(late, rank)
-	}
+	var late laggards
 	for r := range c.share.N {
-		add(c.group.LocalRank(r), uint32(c.share.Local.Entered(r).Load()>>32), c.share.Local.Waits(r).Load() != 0)
+		late.add(c.group.LocalRank(r), uint32(c.share.Local.Entered(r).Load()>>32)-mine, c.share.Local.Waits(r).Load() != 0)
 	}
 	for _, s := range c.Site.Job.Statuses.Of(c.group.ID()) {
-		if c.group.Topology().Node(int(s.Rank)) != c.group.Topology().Node(c.group.Rank()) {
-			add(int(s.Rank), uint32(s.Calls), s.Doing == status.Waits)
+		if !c.group.IsHere(int(s.Rank)) {
+			late.add(int(s.Rank), uint32(s.Calls)-mine, s.Doing == status.Waits)
 		}
 	}
-	slices.Sort(late)
-	return late
+	slices.Sort(late.ranks)
+	return late.ranks
 }
 
-// lateHere lists those of this host.
-func (c *Share) lateHere() []int {
-	var late []int
-	mine := uint32(c.Local.Entered(c.Me).Load() >> 32)
-	for r := range c.N {
-		if int32(uint32(c.Local.Entered(r).Load()>>32)-mine) < 0 {
-			late = append(late, c.group.LocalRank(r))
+// unposted lists the other ranks of this host that have not posted this rank's round, as LateRanks.
+func (c *Standing) unposted() []int {
+	var late laggards
+	for r := range c.share.N {
+		if w := c.share.Local.Waits(r).Load(); r != c.share.Me {
+			late.add(c.group.LocalRank(r), c.share.Local.Posted(r, c.order.Round)-c.order.Round, w != 0 && w>>32 == c.order.Calls&math.MaxUint32)
 		}
 	}
-	return late
+	return late.ranks
+}
+
+// laggards are the ranks that are furthest behind this one, and of those the ones that do not wait themselves.
+type laggards struct {
+	ranks []int
+	ahead int32 // of this rank
+	waits bool
+}
+
+// add adds a rank if it is one of them. ahead counts modulo 2^32.
+func (l *laggards) add(rank int, ahead uint32, waits bool) {
+	switch a := int32(ahead); {
+	case a >= 0:
+	case l.ranks == nil || a < l.ahead || a == l.ahead && l.waits && !waits:
+		*l = laggards{[]int{rank}, a, waits}
+	case a == l.ahead && waits == l.waits:
+		l.ranks = append(l.ranks, rank)
+	}
 }
 
 // closedLate finds a rank of this host that has closed the Comm before the collective
 // that this rank is in.
 func (c *Share) closedLate() *call.Fault {
-	for _, r := range c.lateHere() {
-		if c.Local.State(c.group.Topology().Local(r)).Load() == region.StateClosed {
-			return c.closedBy(r)
+	mine := uint32(c.Local.Entered(c.Me).Load() >> 32)
+	for r := range c.N {
+		if int32(uint32(c.Local.Entered(r).Load()>>32)-mine) < 0 && c.Local.State(r).Load() == region.StateClosed {
+			return c.closedBy(c.group.LocalRank(r))
 		}
 	}
 	return nil

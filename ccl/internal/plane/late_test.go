@@ -98,7 +98,6 @@ func TestLateRanks(t *testing.T) {
 		all = all[1:]
 	}
 	require.Equal(t, []int{3}, c.Standing.LateRanks())
-	require.Equal(t, []int{2, 3}, c.Share.lateHere())
 	enter(all[0], call.Barrier)
 	require.Equal(t, []int{2, 3}, c.Standing.LateRanks())
 	c.Share.Local.Waits(3).Store(1<<32 | 3)

@@ -22,21 +22,7 @@ func besideTwo(t *testing.T) *Member {
 	if err := s.Here.MakeHost(true, nil); err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}
-	return memberOf(t, s)
-}
-
-// memberOf is rank 0 of a new Comm of three on the host of s.
-func memberOf(t *testing.T, s *Site) *Member {
-	t.Helper()
-	off, err := s.Here.Host.Alloc(region.Bytes(3))
-	require.NoError(t, err)
-	mem, err := s.Here.Host.View(off, region.Bytes(3))
-	require.NoError(t, err)
-	c := new(Member)
-	c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 3), Options{})
-	c.Enlist()
-	t.Cleanup(func() { s.Job.Remove(c) })
-	return c
+	return memberOf(t, s, group.WorldID, 0, Options{})
 }
 
 // unusedPages is how much of a host's space is free.
@@ -162,7 +148,7 @@ func TestLeaverWaits(t *testing.T) {
 	require.Zero(t, s.leavers.n.Load())
 	require.Equal(t, before+place.Size/uint64(shm.Page), unusedPages(h))
 
-	c = memberOf(t, s) // a process that leaves the job waits no more
+	c = memberOf(t, s, group.WorldID, 0, Options{}) // a process that leaves the job waits no more
 	s.Here.processes.pulses[2].death.Store(0)
 	require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
 	leaver = Leave(c, false, func() []shm.Place { t.Error("it is not the last"); return nil })

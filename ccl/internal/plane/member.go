@@ -33,7 +33,7 @@ func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topolo
 		local.Whole = local.Layout.WholeTwo
 	}
 	c.Site, c.Clock = at, &at.Job.Time.Coarse
-	c.Group, c.Hooks = group.New(id, world, topo, rank, opt.agreed()), opt.hooks()
+	c.Group, c.Hooks = group.New(id, world, topo, rank, opt.Agreed), opt.Hooks
 	c.Share.Local, c.Share.Me, c.Share.N = local, topo.Local(rank), local.N
 	c.Share.Ranks = make([]int, local.N)
 	for r := range c.Share.Ranks {
@@ -192,10 +192,15 @@ func alarming(code call.Code) bool {
 
 // Where says how two ranks of the Comm talk.
 func (c *Standing) Where(peer int) string {
-	switch {
-	case c.group.Topology().Node(peer) != c.group.Topology().Node(c.group.Rank()):
+	if !c.group.IsHere(peer) {
 		return "TCP"
-	case c.Site.Here.Host.Shared():
+	}
+	return c.inside()
+}
+
+// inside says what the ranks of a host talk over.
+func (c *Standing) inside() string {
+	if c.Site.Here.Host.Shared() {
 		return "shared memory"
 	}
 	return "memory"
@@ -226,13 +231,9 @@ func (c *Member) Isolate(cause error) *call.Fault {
 
 // Transport is what the ranks talk over.
 func (c *Standing) Transport() string {
-	inside := "memory"
-	if c.Site.Here.Host.Shared() {
-		inside = "shared memory"
-	}
 	nodes := c.group.Topology().Nodes()
 	if nodes == 1 {
-		return inside
+		return c.inside()
 	}
 	between := "TCP (" + c.Site.Job.Net.iface + ")"
 	if w := c.Site.Job.Net.TCP.Wire(); w != auth.Plain {
@@ -241,7 +242,7 @@ func (c *Standing) Transport() string {
 	if nodes == c.group.Size() {
 		return between
 	}
-	return inside + " and " + between
+	return c.inside() + " and " + between
 }
 
 // Abandon drops a Comm that has not begun.
@@ -263,19 +264,15 @@ func eventOf(c *Member, f *call.Fault) event.Event {
 	if f.Certain {
 		e.Loss = event.Certain
 	}
-	if f.Code == call.Closed && f.Theirs != nil {
+	if f.Theirs != nil && (f.Code == call.Closed || f.Code == call.Mismatch) {
 		e.Theirs = *f.Theirs
 	}
-	if f.Code != call.Mismatch {
-		return e
-	}
-	if f.Mine != nil {
+	switch {
+	case f.Code != call.Mismatch:
+	case f.Mine != nil:
 		e.Call = *f.Mine
-	} else { // found by the goroutine that makes the call
+	default: // found by the goroutine that makes the call
 		e.Call = c.Order.Entered(0)
-	}
-	if f.Theirs != nil {
-		e.Theirs = *f.Theirs
 	}
 	return e
 }

@@ -65,17 +65,7 @@ func onlyTheLastCommLingers(t *testing.T, hosts int, limit time.Duration) {
 	defer j.Leave()
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Host, s.Here.Procs = algo.Blocks(hosts, 2), PrivateHost(), []int{0, 0}
-	comm := func(id uint64, rank int) *Member {
-		off, err := s.Here.Host.Alloc(region.Bytes(2))
-		require.NoError(t, err)
-		mem, err := s.Here.Host.View(off, region.Bytes(2))
-		require.NoError(t, err)
-		c := new(Member)
-		c.Init(s, id, group.Members{Stride: 1}, s.Job.World.Topo, rank, region.New(off, mem, 2), Options{})
-		c.Enlist()
-		t.Cleanup(func() { j.Remove(c) })
-		return c
-	}
+	comm := func(id uint64, rank int) *Member { return memberOf(t, s, id, rank, Options{}) }
 	part, quiet := comm(2, 0), comm(3, 0)
 	comm(1, 0)
 	comm(1, 1)

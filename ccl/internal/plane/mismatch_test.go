@@ -54,7 +54,7 @@ func TestCheckAgainst(t *testing.T) {
 		{"its own", Options{}, status.Status{Rank: 0, Calls: 1, Hash: 7, Call: call.Record{Kind: call.Barrier}}, false},
 		{"none yet", Options{}, status.Status{Rank: 1, Hash: 7, Call: call.Record{Kind: call.Barrier}}, false},
 		{"a send", Options{}, status.Status{Rank: 1, Calls: 1, Hash: 7, Call: call.Record{Kind: call.Send}}, false},
-		{"not checked", Options{Unchecked: true}, status.Status{Rank: 1, Calls: 1, Hash: 7, Call: call.Record{Kind: call.Barrier}}, false},
+		{"not checked", Options{Agreed: group.Agreed{Unchecked: true}}, status.Status{Rank: 1, Calls: 1, Hash: 7, Call: call.Record{Kind: call.Barrier}}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := ranks(t, 2, tc.opt)[0]

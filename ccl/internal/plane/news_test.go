@@ -107,7 +107,7 @@ func TestAwaitReport(t *testing.T) {
 				mem, err := s.Here.Host.View(off, region.Bytes(2))
 				require.NoError(t, err)
 				c := new(Member)
-				c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 2), Options{Timeout: limit / 4}) // by the coarse clock, which stands still
+				c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 2), Options{Agreed: group.Agreed{Timeout: limit / 4}}) // by the coarse clock, which stands still
 				c.Enlist()
 				defer j.Remove(c)
 				ctx, cancel := context.WithCancel(t.Context())

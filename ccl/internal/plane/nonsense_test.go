@@ -15,7 +15,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
-	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -57,12 +56,8 @@ func TestNonsenseOfANeighbor(t *testing.T) {
 				addrs = append(addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(1+r)))
 			}
 			j.Net.Addrs = group.BookOf(j.World.Topo, addrs...)
-			off, err := s.Here.Host.Alloc(region.Bytes(1))
-			require.NoError(t, err)
-			mem, err := s.Here.Host.View(off, region.Bytes(1))
-			require.NoError(t, err)
 			c := new(Member)
-			c.Init(s, group.WorldID, group.Members{Stride: 1}, j.World.Topo, 0, region.New(off, mem, 1), Options{})
+			c.Init(s, group.WorldID, group.Members{Stride: 1}, j.World.Topo, 0, regionOn(t, s, 1), Options{})
 			c.Enlist()
 			done := make(chan struct{})
 			go func() {

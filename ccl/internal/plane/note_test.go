@@ -14,7 +14,7 @@ import (
 // Where a rank stands, by the note of its call.
 func TestStatusOfARank(t *testing.T) {
 	busy := false
-	c := ranks(t, 3, Options{Busy: func() bool { return busy }})[1]
+	c := ranks(t, 3, Options{Hooks: Hooks{Busy: func() bool { return busy }}})[1]
 	ms := int64(time.Millisecond)
 	at := func(now int64) status.Status {
 		c.Standing.note.Lock()

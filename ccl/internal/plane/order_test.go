@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -35,7 +36,7 @@ func TestEnter(t *testing.T) {
 
 // Where calls are not checked all hashes are 1, and a call inside another has that one's kind.
 func TestEnterUnchecked(t *testing.T) {
-	c := ranks(t, 2, Options{Unchecked: true})[0]
+	c := ranks(t, 2, Options{Agreed: group.Agreed{Unchecked: true}})[0]
 	k := call.Call{Head: op.Head{Record: call.Record{Kind: call.AllGather}}, Inside: call.Split}
 	k.Seal()
 	require.EqualValues(t, 1, c.Order.Mixed(&k))

@@ -11,7 +11,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
-	"github.com/goccl/goccl/ccl/internal/region"
 )
 
 // A process that the others of its host have given up finds that in its pulse, though the log of the host has gone on without it: it
@@ -21,14 +20,7 @@ func TestOutIsFoundInThePulse(t *testing.T) {
 	defer j.Leave()
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Host, s.Here.Procs = group.Topology([]int{0, 0, 0}, 1), PrivateHost(), []int{0, 1, 1}
-	off, err := s.Here.Host.Alloc(region.Bytes(3))
-	require.NoError(t, err)
-	mem, err := s.Here.Host.View(off, region.Bytes(3))
-	require.NoError(t, err)
-	c := new(Member)
-	c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 3), Options{})
-	c.Enlist()
-	defer j.Remove(c)
+	c := memberOf(t, s, group.WorldID, 0, Options{})
 	pulses := make([]pulse, 3)
 	s.Here.processes.pulse, s.Here.processes.pulses = &pulses[0], pulses
 	s.Here.processes.others = []watched{{local: 1}}

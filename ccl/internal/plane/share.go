@@ -80,6 +80,17 @@ func (c *Share) Map(at *atomic.Uint64, bytes int, make bool) ([]byte, error) {
 	return c.View(off, bytes)
 }
 
+// Make makes memory of so many bytes for the ranks of the host, and maps it, until the Comm closes.
+func (c *Share) Make(bytes int) (off uint64, mem []byte, err error) {
+	if off, err = c.Host.Alloc(bytes); err != nil {
+		return 0, nil, err
+	}
+	if mem, err = c.View(off, bytes); err != nil {
+		c.Host.Free(off, bytes)
+	}
+	return off, mem, err
+}
+
 // View maps so many bytes of the host's memory, until the Comm is closed.
 func (c *Share) View(off uint64, bytes int) ([]byte, error) {
 	mem, err := c.Host.View(off, bytes)

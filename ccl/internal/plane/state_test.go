@@ -20,11 +20,7 @@ func ranks(t *testing.T, n int, opt Options) []*Member {
 	j.World.Topo = algo.Flat(n)
 	s := j.Site(0)
 	s.Here.Procs, s.Here.Host = make([]int, n), PrivateHost()
-	off, err := s.Here.Host.Alloc(region.Bytes(n))
-	require.NoError(t, err)
-	mem, err := s.Here.Host.View(off, region.Bytes(n))
-	require.NoError(t, err)
-	local := region.New(off, mem, n)
+	local := regionOn(t, s, n)
 	all := make([]*Member, n)
 	for r := range all {
 		all[r] = &Member{}
@@ -39,6 +35,26 @@ func ranks(t *testing.T, n int, opt Options) []*Member {
 		j.Leave()
 	})
 	return all
+}
+
+// regionOn is new memory for n ranks of a Comm on the host of s.
+func regionOn(t *testing.T, s *Site, n int) *region.Region {
+	t.Helper()
+	off, err := s.Here.Host.Alloc(region.Bytes(n))
+	require.NoError(t, err)
+	mem, err := s.Here.Host.View(off, region.Bytes(n))
+	require.NoError(t, err)
+	return region.New(off, mem, n)
+}
+
+// memberOf is a rank of the world on the host of s, and its end of a new Comm of all ranks, until the test ends.
+func memberOf(t *testing.T, s *Site, id uint64, rank int, opt Options) *Member {
+	t.Helper()
+	c := new(Member)
+	c.Init(s, id, group.Members{Stride: 1}, s.Job.World.Topo, rank, regionOn(t, s, s.Job.World.Topo.Locals(s.Here.Node)), opt)
+	c.Enlist()
+	t.Cleanup(func() { s.Job.Remove(c) })
+	return c
 }
 
 // enter has c make a collective of that kind.

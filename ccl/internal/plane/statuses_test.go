@@ -144,7 +144,7 @@ func TestReportSnapshot(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			told := make(chan []status.Status, 10)
-			all := ranks(t, 2, Options{OnPicture: func(_ call.Code, s []status.Status) { told <- s }})
+			all := ranks(t, 2, Options{Hooks: Hooks{OnPicture: func(_ call.Code, s []status.Status) { told <- s }}})
 			j := all[0].Site.Job
 			j.Statuses.Keep(&status.Status{Comm: group.WorldID, Rank: 1, Calls: 5}, 0)
 			j.broken.at = at

@@ -374,27 +374,6 @@ func (c *Standing) missing(peer int) []int {
 	return nil // they wait for each other
 }
 
-// unposted lists the ranks of this host that have not posted this rank's round: of those that are furthest behind the ones that
-// do not wait themselves.
-func (c *Standing) unposted() (m []int) {
-	var last int32
-	lastWaits := false
-	for r := range c.share.N {
-		behind := int32(c.share.Local.Posted(r, c.order.Round) - c.order.Round)
-		waits := c.share.Local.Waits(r).Load()>>32 == c.order.Calls&math.MaxUint32 && c.share.Local.Waits(r).Load() != 0
-		switch {
-		case r == c.share.Me || behind >= 0:
-			continue
-		case m == nil || behind < last || behind == last && lastWaits && !waits:
-			m, last, lastWaits = nil, behind, waits
-		case behind > last || waits && !lastWaits:
-			continue
-		}
-		m = append(m, c.group.LocalRank(r))
-	}
-	return m
-}
-
 // peerOf is the rank that rank r of another host has said that it waits for, -1 if none.
 func (c *Standing) peerOf(r int) int {
 	for _, s := range c.Site.Job.Statuses.Of(c.group.ID()) {

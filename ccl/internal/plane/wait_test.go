@@ -42,7 +42,7 @@ func TestPauseEnds(t *testing.T) {
 		{"any rank has", func(all []*Member) { all[0].Share.Local.State(2).Store(region.StateClosed) }, t.Context(), -1, call.Fault{Code: call.Closed, Peer: 2}, lapsAwake},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			all := ranks(t, 3, Options{Timeout: time.Minute})
+			all := ranks(t, 3, Options{Agreed: group.Agreed{Timeout: time.Minute}})
 			c := all[0]
 			enter(c, call.Barrier)
 			tc.before(all)
@@ -78,7 +78,7 @@ func TestPauseFindsOtherCalls(t *testing.T) {
 // A wait that lasts notes its call, sets the bell, and is rung by the rank that it waits for.
 func TestPauseSleeps(t *testing.T) {
 	slept := 0
-	all := ranks(t, 3, Options{OnSleep: func(*call.Call) { slept++ }})
+	all := ranks(t, 3, Options{Hooks: Hooks{OnSleep: func(*call.Call) { slept++ }}})
 	c := all[0]
 	enter(c, call.Barrier)
 	c.Current.running = &call.Call{Head: op.Head{Record: call.Record{Kind: call.Barrier, Seq: 1}}}
@@ -287,7 +287,7 @@ func TestPeerOf(t *testing.T) {
 func TestPausesTakeNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 2 * time.Second
-		c := ranks(t, 2, Options{Timeout: limit})[0]
+		c := ranks(t, 2, Options{Agreed: group.Agreed{Timeout: limit}})[0]
 		job := &c.Site.Job.Time
 		look := func(after time.Duration) { // as the monitor
 			time.Sleep(after)
@@ -313,7 +313,7 @@ func TestPausesTakeNoTime(t *testing.T) {
 
 // A call that looks for itself ends with its Comm, its context, or its time.
 func TestInterrupted(t *testing.T) {
-	c := ranks(t, 2, Options{Timeout: time.Second})[0]
+	c := ranks(t, 2, Options{Agreed: group.Agreed{Timeout: time.Second}})[0]
 	require.Nil(t, c.Interrupted(t.Context()))
 	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(time.Second), false)
 	require.Nil(t, c.Interrupted(t.Context()), "just in time")

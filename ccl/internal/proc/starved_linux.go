@@ -5,25 +5,22 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ThreadsOf asks the kernel for those of a process of this process's own namespace. It is nil where the kernel does not say.
 func ThreadsOf(pid int) Threads {
-	dir, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
+	dir := fmt.Sprintf("/proc/%d/task", pid)
+	threads, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
 	}
 	all := Threads{}
-	for _, name := range names {
-		if t, ok := threadIn(dir.Name() + "/" + name); ok {
-			if id, err := strconv.Atoi(name); err == nil {
+	for _, e := range threads {
+		if t, ok := threadIn(dir + "/" + e.Name()); ok {
+			if id, err := strconv.Atoi(e.Name()); err == nil {
 				all[id] = t
 			}
 		}
@@ -60,12 +57,8 @@ func Namespace() uint64 {
 	if err != nil || self != strconv.Itoa(os.Getpid()) {
 		return 0
 	}
-	info, err := os.Stat("/proc/self/ns/pid")
-	if err != nil {
-		return 0
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
+	var st unix.Stat_t
+	if unix.Stat("/proc/self/ns/pid", &st) != nil {
 		return 0
 	}
 	return st.Ino

@@ -38,23 +38,22 @@ type view struct {
 
 // mapped is where this process has mapped the MakeSlice memory at p of rank r.
 func (c *Reach) mapped(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
-	rc := c
 	at := shm.PlaceAt(p.Base, int(p.Size))
-	v, ok := rc.views.maps[at]
+	v, ok := c.views.maps[at]
 	if !ok {
 		h := c.rank.Share.Host.Slices()
 		mem, err := h.View(at.Off, int(at.Size))
 		if err != nil {
 			return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 		}
-		if rc.views.maps == nil {
-			rc.views.maps = map[shm.Place]view{}
+		if c.views.maps == nil {
+			c.views.maps = map[shm.Place]view{}
 		}
-		v = view{mem, rc.views.mappings}
-		rc.views.maps[at] = v
-		rc.views.mappings++
-		rc.views.stale = h.Returned() != rc.views.returned
-		c.Untidy = c.Untidy || rc.views.stale
+		v = view{mem, c.views.mappings}
+		c.views.maps[at] = v
+		c.views.mappings++
+		c.views.stale = h.Returned() != c.views.returned
+		c.Untidy = c.Untidy || c.views.stale
 	}
 	if p.At >= p.Size {
 		return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.LocalRank(r), "rank %d offers memory that is not there", c.rank.Group.LocalRank(r)))
@@ -65,21 +64,21 @@ func (c *Reach) mapped(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
 // sweep unmaps what has been freed. Memory in use does not overlap: of two mappings that do, the older is of memory
 // that has been freed, and handed out again.
 func (c *Reach) sweep() {
-	rc, h := c, c.rank.Share.Host.Slices()
-	rc.views.stale, rc.views.returned = false, h.Returned()
+	h := c.rank.Share.Host.Slices()
+	c.views.stale, c.views.returned = false, h.Returned()
 	known := h.Unused() // which are not in use, and then those that are, in their order
 	byPlace := func(r, q shm.Range) int { return cmp.Compare(r.First(), q.First()) }
 	slices.SortFunc(known, byPlace)
 	var newest []shm.Place
-	for at := range rc.views.maps {
+	for at := range c.views.maps {
 		newest = append(newest, at)
 	}
-	slices.SortFunc(newest, func(a, b shm.Place) int { return cmp.Compare(rc.views.maps[b].number, rc.views.maps[a].number) })
+	slices.SortFunc(newest, func(a, b shm.Place) int { return cmp.Compare(c.views.maps[b].number, c.views.maps[a].number) })
 	for _, at := range newest {
 		r := shm.RangeOf(at.Off, at.Size)
 		i, _ := slices.BinarySearchFunc(known, r, byPlace)
 		if i > 0 && known[i-1].Overlaps(r) || i < len(known) && known[i].Overlaps(r) {
-			delete(rc.views.maps, at)
+			delete(c.views.maps, at)
 			h.Drop(at)
 			continue
 		}

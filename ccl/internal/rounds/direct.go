@@ -15,8 +15,7 @@ import (
 
 // inPlace is an AllReduce that works in the memory of all ranks.
 type inPlace struct {
-	me, n   int // this rank's place among those of its host, and how many there are
-	mem     *reach.Reach
+	seat
 	slots   *slots
 	staging *staging
 	offers  *offering

@@ -32,7 +32,7 @@ func TestEdges(t *testing.T) {
 		{"edges that overlap", shm.Page * 3 / 2, 4, [2]shm.Span{at(64), at(page / 4)}, shm.Page * 3 / 2, 0},
 	} {
 		c := new(Team)
-		c.bind(0, 2, nil, nil, new(reach.Reach))
+		c.bind(seat{n: 2, mem: new(reach.Reach)})
 		c.offers.posted = []offer{{dst: tc.results[0]}, {dst: tc.results[1]}}
 		lead, tail := c.inPlace.edges(tc.n, tc.elem)
 		assert.Equal(t, []int{tc.lead, tc.tail}, []int{lead, tail}, tc.name)

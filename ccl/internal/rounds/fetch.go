@@ -14,13 +14,13 @@ import (
 // Scatter, in which the root copies its own.
 func (c *Team) fetchFromRoot(ctx context.Context, k *call.Call, root int, dst []byte, off int) *call.Fault {
 	var mine []byte
-	if c.me == root {
-		if mine = k.Src; k.Kind == call.Broadcast {
-			mine = k.Dst
-		}
-	}
-	if c.me != root {
+	switch {
+	case c.me != root:
 		c.offers.toBeFilled(dst)
+	case k.Kind == call.Broadcast:
+		mine = k.Dst
+	default:
+		mine = k.Src
 	}
 	round, f := c.offers.postOffer(ctx, k, mine, nil)
 	if f != nil {
@@ -31,8 +31,7 @@ func (c *Team) fetchFromRoot(ctx context.Context, k *call.Call, root int, dst []
 		if f != nil {
 			return f
 		}
-		src := o.src
-		if f := c.mem.Fill(ctx, root, &src, off, dst); f != nil {
+		if f := c.mem.Fill(ctx, root, &o.src, off, dst); f != nil {
 			return f
 		}
 	} else {
@@ -68,8 +67,7 @@ func (c *Team) collectByRead(ctx context.Context, k *call.Call, root int) *call.
 			if f != nil {
 				return f
 			}
-			src := o.src
-			if f := c.mem.Fill(ctx, r, &src, 0, k.Piece(k.Dst, r, 0, k.BlockLen(r))); f != nil {
+			if f := c.mem.Fill(ctx, r, &o.src, 0, k.Piece(k.Dst, r, 0, k.BlockLen(r))); f != nil {
 				return f
 			}
 		}
@@ -104,11 +102,9 @@ func (c *Team) gatherByWrite(ctx context.Context, k *call.Call, root int) (bool,
 	}
 	o := c.offers.newOffer(nil, results)
 	if c.me != root {
-		theirs, f := c.offers.offerOf(ctx, k, root, round)
-		if f != nil {
+		if o, f = c.offers.offerOf(ctx, k, root, round); f != nil {
 			return false, f
 		}
-		o = *theirs
 	}
 	_, size := k.Block(c.n - 1)
 	if lead, tail := o.dst.Edges(size); !c.mem.Known.All && (o.dst.Size == 0 || lead+tail > 0) {

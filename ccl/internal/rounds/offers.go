@@ -6,9 +6,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
-	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
-	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/op"
@@ -39,10 +37,7 @@ const (
 // offering is what the ranks of a host know of each other's memory: at first nothing, then which rank may read which,
 // and in each call where it lies.
 type offering struct {
-	me, n   int // this rank's place among those of its host, and how many there are
-	local   *region.Region
-	rank    *plane.Member
-	mem     *reach.Reach
+	seat
 	slots   *slots
 	staging *staging
 	posted  []offer // of the call under way, by rank
@@ -138,11 +133,11 @@ func (c *offering) newOffer(src, dst []byte) offer {
 }
 
 // offerOf waits for rank r's offer.
-func (c *offering) offerOf(ctx context.Context, k *call.Call, r int, round uint32) (*offer, *call.Fault) {
-	if f := c.slots.await(ctx, k, r, round); f != nil {
-		return nil, f
+func (c *offering) offerOf(ctx context.Context, k *call.Call, r int, round uint32) (o offer, f *call.Fault) {
+	if f = c.slots.await(ctx, k, r, round); f == nil {
+		o = *(*offer)(c.local.Data(r, round))
 	}
-	return (*offer)(c.local.Data(r, round)), nil
+	return o, f
 }
 
 // exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.

@@ -10,7 +10,6 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
@@ -18,14 +17,11 @@ import (
 // slots are the rounds of one rank: it opens a round, posts its flag, and awaits the flags of others. Package region has the
 // layout.
 type slots struct {
-	me, n int // this rank's place among those of its host, and how many there are
-	local *region.Region
-	rank  *plane.Member
-	mem   *reach.Reach
-	own   region.Flags // this rank's own
-	seen  uint32       // a round that all ranks are known to have posted
-	swap  int          // from so many bytes on two ranks swap the lines of their slots: see at
-	ring  ring
+	seat
+	own  region.Flags // this rank's own
+	seen uint32       // a round that all ranks are known to have posted
+	swap int          // from so many bytes on two ranks swap the lines of their slots: see at
+	ring ring
 }
 
 // ring is where a rank, one of more than two, puts the data that do not fit beside its flags: into one segment after the

@@ -7,16 +7,12 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
-	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // staging is where the data of a round lie: in the slots, or in the staging memory of each rank.
 type staging struct {
-	me, n int // this rank's place among those of its host, and how many there are
-	local *region.Region
-	rank  *plane.Member
+	seat
 	slots *slots
 	lines [][]byte // the staging memory of each rank, as far as it is mapped
 	chunk int      // bytes of a staging slot

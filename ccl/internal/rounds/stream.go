@@ -7,7 +7,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
-	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/op"
@@ -21,9 +20,7 @@ import (
 
 // stream is what two ranks do in a call with a root: one sends, the other receives.
 type stream struct {
-	me, n   int // this rank's place among those of its host, and how many there are
-	local   *region.Region
-	rank    *plane.Member
+	seat
 	slots   *slots
 	staging *staging
 	offers  *offering

@@ -7,16 +7,13 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/reach"
-	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
 // sums reduces what the ranks have posted, or what a rank reads from the others. Sums of more than two 16-bit floats are made
 // of all operands at once, so that they are rounded once.
 type sums struct {
-	me, n   int // this rank's place among those of its host, and how many there are
-	local   *region.Region
-	mem     *reach.Reach
+	seat
 	staging *staging
 	offers  *offering
 	srcs    []unsafe.Pointer // where the operands are, while they are added

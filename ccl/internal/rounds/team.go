@@ -20,11 +20,7 @@ import (
 //	stream   from one rank to another, where there are two
 //	inPlace  AllReduce where all can touch the memory of all
 type Team struct {
-	me, n int // this rank's place among those of its host, and how many there are
-	local *region.Region
-	rank  *plane.Member
-	mem   *reach.Reach
-
+	seat
 	slots   slots
 	staging staging
 	offers  offering
@@ -38,20 +34,28 @@ type Team struct {
 
 // Init readies the calls of a rank, which gets at the memory of its host by r.
 func (c *Team) Init(m *plane.Member, r *reach.Reach, work *call.Workspace) {
-	c.bind(m.Share.Me, m.Share.N, m.Share.Local, m, r)
+	c.bind(seat{m.Share.Me, m.Share.N, m.Share.Local, m, r})
 	c.work, c.slots.own = work, c.local.Flags(c.me)
 	c.slots.begin(m.Order.Start)
 }
 
+// seat is what all parts look at.
+type seat struct {
+	me, n int // this rank's place among those of its host, and how many there are
+	local *region.Region
+	rank  *plane.Member
+	mem   *reach.Reach
+}
+
 // bind has the parts of c know each other.
-func (c *Team) bind(me, n int, local *region.Region, m *plane.Member, r *reach.Reach) {
-	c.me, c.n, c.local, c.rank, c.mem = me, n, local, m, r
-	c.slots = slots{me: me, n: n, local: local, rank: m, mem: r}
-	c.staging = staging{me: me, n: n, local: local, rank: m, slots: &c.slots, chunk: tuning.StageChunk(n)}
-	c.offers = offering{me: me, n: n, local: local, rank: m, mem: r, slots: &c.slots, staging: &c.staging}
-	c.sums = sums{me: me, n: n, local: local, mem: r, staging: &c.staging, offers: &c.offers}
-	c.stream = stream{me: me, n: n, local: local, rank: m, slots: &c.slots, staging: &c.staging, offers: &c.offers, sums: &c.sums}
-	c.inPlace = inPlace{me: me, n: n, mem: r, slots: &c.slots, staging: &c.staging, offers: &c.offers, sums: &c.sums}
+func (c *Team) bind(at seat) {
+	c.seat = at
+	c.slots = slots{seat: at}
+	c.staging = staging{seat: at, slots: &c.slots, chunk: tuning.StageChunk(at.n)}
+	c.offers = offering{seat: at, slots: &c.slots, staging: &c.staging}
+	c.sums = sums{seat: at, staging: &c.staging, offers: &c.offers}
+	c.stream = stream{seat: at, slots: &c.slots, staging: &c.staging, offers: &c.offers, sums: &c.sums}
+	c.inPlace = inPlace{seat: at, slots: &c.slots, staging: &c.staging, offers: &c.offers, sums: &c.sums}
 }
 
 // Barrier is a round without data: after it, all have done what they did before it.

@@ -17,7 +17,7 @@ import (
 // teamOf is a rank of n that knows only what the choice of a way depends on.
 func teamOf(n int, inPlace bool) *Team {
 	c := new(Team)
-	c.bind(0, n, new(region.Region), nil, new(reach.Reach))
+	c.bind(seat{n: n, local: new(region.Region), mem: new(reach.Reach)})
 	c.offers.posted = make([]offer, n)
 	if inPlace {
 		c.offers.posted[n-1].flags = offersInPlace

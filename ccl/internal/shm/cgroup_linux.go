@@ -1,8 +1,6 @@
 package shm
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -102,8 +100,8 @@ func available() (uint64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if name, value, _ := strings.Cut(lines.Text(), ":"); name == "MemAvailable" {
+	for line := range strings.Lines(string(text)) {
+		if name, value, _ := strings.Cut(line, ":"); name == "MemAvailable" {
 			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 54)
 			return kib << 10, err == nil
 		}
@@ -122,8 +120,8 @@ func roomIn(groups []cgroup) uint64 {
 			continue
 		}
 		stat, _ := os.ReadFile(filepath.Join(g.dir, "memory.stat"))
-		for lines := bufio.NewScanner(bytes.NewReader(stat)); lines.Scan(); {
-			if name, value, _ := strings.Cut(lines.Text(), " "); name == g.inactive || name == g.active {
+		for line := range strings.Lines(string(stat)) {
+			if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name == g.inactive || name == g.active {
 				n, _ := strconv.ParseUint(value, 10, 64)
 				limit += n
 			}

@@ -121,7 +121,7 @@ func (a *Agreement) look() []bool {
 		case r == a.Rank:
 			gone[r] = false // see below
 		case lost:
-		case c.rank.Group.Topology().Node(r) == c.rank.Group.Topology().Node(c.rank.Group.Rank()):
+		case c.rank.Group.IsHere(r):
 			l := c.rank.Group.Topology().Local(r)
 			closed := c.rank.Share.Local.State(l).Load() != region.StateOpen // looked at before what it has done
 			switch word := c.rank.Share.Local.Agreed(l).Load(); {
@@ -158,7 +158,7 @@ func (a *Agreement) hasEnded(r int) bool {
 	switch w := c.Group.World(r); {
 	case c.Site.Job.IsLost(w):
 		return c.Site.Job.HasEnded(w)
-	case c.Group.Topology().Node(r) == c.Group.Topology().Node(c.Group.Rank()):
+	case c.Group.IsHere(r):
 		return c.Share.Local.State(c.Group.Topology().Local(r)).Load() != region.StateOpen
 	}
 	return a.lines[r] != nil && a.lines[r].far.gone && plane.IsCertain(c.Site, c.Group.World(r))
@@ -168,7 +168,7 @@ func (a *Agreement) hasEnded(r int) bool {
 // what hasEnded says.
 func (a *Agreement) hasLeft(r int) bool {
 	c := a.c.rank
-	return !c.Site.Job.IsLost(c.Group.World(r)) && (a.isHere(r) || a.lines[r] != nil && a.lines[r].far.gone)
+	return !c.Site.Job.IsLost(c.Group.World(r)) && (a.c.rank.Group.IsHere(r) || a.lines[r] != nil && a.lines[r].far.gone)
 }
 
 // trouble says that this rank cannot connect with the others. It is no member then, and says so.
@@ -231,7 +231,7 @@ func (a *Agreement) hearFrom(r int) (heard bool) {
 		if n.attempt != a.Attempt {
 			continue
 		}
-		switch n.kind {
+		switch n.says.Kind {
 		case agree.Quit:
 			a.report()
 			if r == a.Party.Up() {
@@ -243,7 +243,7 @@ func (a *Agreement) hearFrom(r int) (heard bool) {
 			inject.At("shrink.decided")
 		}
 		a.came = a.came || r == a.Party.Up()
-		a.Party.Hear(r, n.says())
+		a.Party.Hear(r, n.says)
 		a.send()
 	}
 	return heard
@@ -270,7 +270,7 @@ func (a *Agreement) send() {
 		}
 		if wire == nil || !m.Same(&last) {
 			last = m.Notice
-			n := noticeOf(&last, a.Attempt)
+			n := notice{says: last, attempt: a.Attempt}
 			wire = n.append(nil)
 		}
 		a.put(a.line(m.To), m.Kind, wire)
@@ -281,8 +281,8 @@ func (a *Agreement) send() {
 // outOfTime waits a moment for the lead, which has come, to say which ranks have not.
 func (a *Agreement) outOfTime(l *line, f *call.Fault) *call.Fault {
 	for range 100 {
-		if n, ok := l.hear(); ok && n.attempt == a.Attempt && n.kind == agree.Quit {
-			return &call.Fault{Code: call.Timeout, Peer: a.given(n, l.peer, nil).Peer, Missing: n.missing(), Err: f.Err}
+		if n, ok := l.hear(); ok && n.attempt == a.Attempt && n.says.Kind == agree.Quit {
+			return &call.Fault{Code: call.Timeout, Peer: a.given(n, l.peer, nil).Peer, Missing: numbers[int](n.says.Ranks), Err: f.Err}
 		}
 		l.push()
 		time.Sleep(agreeNapMax)
@@ -293,9 +293,10 @@ func (a *Agreement) outOfTime(l *line, f *call.Fault) *call.Fault {
 
 // giveUp tells the others that it came to nothing, and why.
 func (a *Agreement) giveUp(f *call.Fault) *call.Fault {
+	says := agree.Notice{Kind: agree.Quit, Ballot: uint64(a.c.rank.Group.Blamed(f) + 1), Ranks: numbers[int32](f.Missing)}
 	for _, l := range a.lines {
 		if l != nil {
-			a.say(l, notice{kind: agree.Quit, code: f.Code, ballot: uint64(a.c.rank.Group.Blamed(f) + 1), ranks: ranks32(f.Missing)})
+			a.say(l, notice{says: says, code: f.Code})
 		}
 	}
 	return f
@@ -304,7 +305,7 @@ func (a *Agreement) giveUp(f *call.Fault) *call.Fault {
 // given is the fault of an agreement that rank r has given up. Where it ran out of time,
 // those that the lead misses are to blame, and not the lead.
 func (a *Agreement) given(n notice, r int, missing []int) *call.Fault {
-	f := &call.Fault{Code: n.code, Peer: int(uint32(n.ballot)) - 1, Missing: n.missing()}
+	f := &call.Fault{Code: n.code, Peer: int(uint32(n.says.Ballot)) - 1, Missing: numbers[int](n.says.Ranks)}
 	if f.Code == call.Timeout && missing != nil {
 		f.Missing = slices.DeleteFunc(slices.Clone(missing), func(m int) bool { return m == r })
 		f.Peer = r
@@ -349,7 +350,7 @@ func (a *Agreement) quitted(r int) {
 func (a *Agreement) offered() {
 	c := a.c
 	for r := range a.lines {
-		if r != a.Rank && c.rank.Group.Topology().Node(r) != c.rank.Group.Topology().Node(c.rank.Group.Rank()) &&
+		if r != a.Rank && !c.rank.Group.IsHere(r) &&
 			c.rank.Site.Job.Net.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.rank.Group.Rank()), uint32(r)), uint32(c.rank.Group.Rank())) {
 			a.quitted(r)
 		}
@@ -415,7 +416,7 @@ func (a *Agreement) make(ballot uint64, ranks []int32) error {
 func (a *Agreement) onHost(ranks []int32) (first, locals int) {
 	first = -1
 	for _, r := range ranks {
-		if a.isHere(int(r)) {
+		if a.c.rank.Group.IsHere(int(r)) {
 			if first < 0 {
 				first = int(r)
 			}

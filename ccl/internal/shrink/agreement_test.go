@@ -130,12 +130,12 @@ func TestGiven(t *testing.T) {
 		missing []int
 		want    call.Fault
 	}{
-		{"canceled", notice{code: call.Canceled, ballot: 3}, nil, call.Fault{Code: call.Canceled, Peer: 2}},
+		{"canceled", notice{says: agree.Notice{Ballot: 3}, code: call.Canceled}, nil, call.Fault{Code: call.Canceled, Peer: 2}},
 		{"canceled, by no rank", notice{code: call.Canceled}, nil, call.Fault{Code: call.Canceled, Peer: 1}},
-		{"by a rank that is none", notice{code: call.Canceled, ballot: 9}, nil, call.Fault{Code: call.Canceled, Peer: 1}},
-		{"out of time, as the lead says", notice{code: call.Timeout, ballot: 1, ranks: []int32{3, 2}}, nil, call.Fault{Code: call.Timeout, Peer: 3, Missing: []int{3, 2}}},
-		{"out of time, as the lead hears", notice{code: call.Timeout, ballot: 2, ranks: []int32{0}}, []int{1, 3}, call.Fault{Code: call.Timeout, Peer: 3, Missing: []int{3}}},
-		{"out of time, and nobody else is missing", notice{code: call.Timeout, ballot: 1}, []int{1}, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{}}},
+		{"by a rank that is none", notice{says: agree.Notice{Ballot: 9}, code: call.Canceled}, nil, call.Fault{Code: call.Canceled, Peer: 1}},
+		{"out of time, as the lead says", notice{says: agree.Notice{Ballot: 1, Ranks: []int32{3, 2}}, code: call.Timeout}, nil, call.Fault{Code: call.Timeout, Peer: 3, Missing: []int{3, 2}}},
+		{"out of time, as the lead hears", notice{says: agree.Notice{Ballot: 2, Ranks: []int32{0}}, code: call.Timeout}, []int{1, 3}, call.Fault{Code: call.Timeout, Peer: 3, Missing: []int{3}}},
+		{"out of time, and nobody else is missing", notice{says: agree.Notice{Ballot: 1}, code: call.Timeout}, []int{1}, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{}}},
 	} {
 		got := a.given(tc.n, 1, tc.missing)
 		tc.want.Err = got.Err

@@ -81,9 +81,7 @@ func (c *Shrinker) newLine(peer int, attempt uint32) *line {
 	return l
 }
 
-func (l *line) inside() bool {
-	return l.c.rank.Group.Topology().Node(l.peer) == l.c.rank.Group.Topology().Node(l.c.rank.Group.Rank())
-}
+func (l *line) inside() bool { return l.c.rank.Group.IsHere(l.peer) }
 
 // agreementID is the Comm's id for the connections of an agreement, which are not those
 // of its calls.

@@ -12,40 +12,17 @@ import (
 
 // notice is a message of an agreement.
 type notice struct {
-	kind    agree.Kind
+	says    agree.Notice
 	code    call.Code
 	attempt uint32 // which Shrink of the Comm
-	lead    int32
-	ballot  uint64
-	ranks   []int32
-	ended   []int32
-	of      []int32 // agree.Notice.For
-	left    []int32
-	sure    []int32
 }
 
-// noticeOf is what n says, in that attempt.
-func noticeOf(n *agree.Notice, attempt uint32) notice {
-	return notice{kind: n.Kind, attempt: attempt, lead: n.Lead, ballot: n.Ballot, ranks: n.Ranks, ended: n.Ended, of: n.For, left: n.Left, sure: n.Sure}
-}
-
-// says is n without what package agree does not know.
-func (n *notice) says() agree.Notice {
-	return agree.Notice{Kind: n.kind, Lead: n.lead, Ballot: n.ballot, Ranks: n.ranks, Ended: n.ended, For: n.of, Left: n.left, Sure: n.sure}
-}
-
-func (n *notice) missing() (list []int) {
-	for _, r := range n.ranks {
-		list = append(list, int(r))
+// numbers are ranks as another type of number.
+func numbers[To, From int | int32](ranks []From) (list []To) {
+	for _, r := range ranks {
+		list = append(list, To(r))
 	}
 	return list
-}
-
-func ranks32(list []int) (r []int32) {
-	for _, x := range list {
-		r = append(r, int32(x))
-	}
-	return r
 }
 
 // noticeHead precedes the lists of a notice: ranks, ended, of, left and sure. A list is runs of consecutive ranks, 8 bytes
@@ -63,12 +40,12 @@ const (
 func (n *notice) append(b []byte) []byte {
 	le, from := binary.LittleEndian, len(b)
 	b = le.AppendUint32(b, 0)
-	b = append(b, 0, 0, 0, 0, byte(n.kind), byte(n.code), 0, 0)
+	b = append(b, 0, 0, 0, 0, byte(n.says.Kind), byte(n.code), 0, 0)
 	b = le.AppendUint32(b, n.attempt)
-	b = le.AppendUint64(b, n.ballot)
-	b = le.AppendUint32(b, uint32(n.lead))
+	b = le.AppendUint64(b, n.says.Ballot)
+	b = le.AppendUint32(b, uint32(n.says.Lead))
 	b = append(b, make([]byte, 4*lists)...)
-	for i, list := range [lists][]int32{n.ranks, n.ended, n.of, n.left, n.sure} {
+	for i, list := range [lists][]int32{n.says.Ranks, n.says.Ended, n.says.For, n.says.Left, n.says.Sure} {
 		before := len(b)
 		b = appendRuns(b, list)
 		le.PutUint32(b[from+28+4*i:], uint32(len(b)-before)/runBytes)
@@ -94,7 +71,7 @@ func appendRuns(b []byte, list []int32) []byte {
 
 // Bytes is how many bytes n has on the wire.
 func Bytes(n *agree.Notice) int {
-	w := noticeOf(n, 0)
+	w := notice{says: *n}
 	return len(w.append(nil))
 }
 
@@ -118,17 +95,17 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 		return n, 0, nil
 	}
 	b = b[:whole]
-	n = notice{kind: agree.Kind(b[8]), code: call.Code(b[9]), attempt: le.Uint32(b[12:]), ballot: le.Uint64(b[16:]), lead: int32(le.Uint32(b[24:]))}
-	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], links.Castagnoli) || !n.kind.Valid() || n.code > call.Closed || n.lead < 0 || int(n.lead) >= size {
+	n = notice{agree.Notice{Kind: agree.Kind(b[8]), Ballot: le.Uint64(b[16:]), Lead: int32(le.Uint32(b[24:]))}, call.Code(b[9]), le.Uint32(b[12:])}
+	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], links.Castagnoli) || !n.says.Kind.Valid() || n.code > call.Closed || n.says.Lead < 0 || int(n.says.Lead) >= size {
 		return notice{}, 0, errNotice
 	}
 	rest := b[noticeHead:]
-	for i, list := range [lists]*[]int32{&n.ranks, &n.ended, &n.of, &n.left, &n.sure} {
+	for i, list := range [lists]*[]int32{&n.says.Ranks, &n.says.Ended, &n.says.For, &n.says.Left, &n.says.Sure} {
 		if *list, rest, err = parseRuns(rest, le.Uint32(b[28+4*i:]), size); err != nil {
 			return notice{}, 0, err
 		}
 	}
-	if n.kind != agree.Quit && !ascend(n.ranks) { // package agree looks for ranks by bisection
+	if n.says.Kind != agree.Quit && !ascend(n.says.Ranks) { // package agree looks for ranks by bisection
 		return notice{}, 0, errNotice
 	}
 	return n, int(whole), nil

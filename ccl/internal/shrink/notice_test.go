@@ -13,13 +13,13 @@ import (
 
 func TestNotice(t *testing.T) {
 	for _, n := range []notice{
-		{kind: agree.Here, attempt: 1},
-		{kind: agree.Propose, attempt: 3, ballot: 7<<32 | 2, ranks: []int32{0, 2, 3}},
-		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}},
-		{kind: agree.Decide, ballot: 1 << 63, ranks: []int32{3}, ended: []int32{2, 0}},
-		{kind: agree.Ready, lead: 1, ballot: 7, of: []int32{0, 1, 3}},
-		{kind: agree.Here, lead: 3, ballot: 7, ranks: []int32{1, 2}, ended: []int32{0}, of: []int32{2}, left: []int32{0, 3}, sure: []int32{3}},
-		{kind: agree.Quit, code: call.Closed, ranks: []int32{1}},
+		{agree.Notice{Kind: agree.Here}, 0, 1},
+		{agree.Notice{Kind: agree.Propose, Ballot: 7<<32 | 2, Ranks: []int32{0, 2, 3}}, 0, 3},
+		{agree.Notice{Kind: agree.Decide, Ballot: 1 << 63, Ranks: []int32{3}}, 0, 0},
+		{agree.Notice{Kind: agree.Decide, Ballot: 1 << 63, Ranks: []int32{3}, Ended: []int32{2, 0}}, 0, 0},
+		{agree.Notice{Kind: agree.Ready, Lead: 1, Ballot: 7, For: []int32{0, 1, 3}}, 0, 0},
+		{agree.Notice{Kind: agree.Here, Lead: 3, Ballot: 7, Ranks: []int32{1, 2}, Ended: []int32{0}, For: []int32{2}, Left: []int32{0, 3}, Sure: []int32{3}}, 0, 0},
+		{agree.Notice{Kind: agree.Quit, Ranks: []int32{1}}, call.Closed, 0},
 	} {
 		b := n.append([]byte("before"))[len("before"):]
 		got, taken, err := parseNotice(append(b, 1, 2, 3), 4)
@@ -38,14 +38,14 @@ func TestNotice(t *testing.T) {
 			require.True(t, err != nil || taken == 0, "byte %d of %v: %v", i, n, got)
 		}
 	}
-	b := (&notice{kind: agree.Here, ranks: []int32{4}}).append(nil)
+	b := (&notice{says: agree.Notice{Kind: agree.Here, Ranks: []int32{4}}}).append(nil)
 	_, _, err := parseNotice(b, 4)
 	require.Error(t, err, "there is no rank 4")
-	_, _, err = parseNotice((&notice{kind: agree.Here, lead: 4}).append(nil), 4)
+	_, _, err = parseNotice((&notice{says: agree.Notice{Kind: agree.Here, Lead: 4}}).append(nil), 4)
 	require.Error(t, err, "nor can it lead")
-	_, _, err = parseNotice((&notice{kind: agree.Here, lead: -1}).append(nil), 4)
+	_, _, err = parseNotice((&notice{says: agree.Notice{Kind: agree.Here, Lead: -1}}).append(nil), 4)
 	require.Error(t, err)
-	b = (&notice{kind: agree.Decide, ended: []int32{4}}).append(nil)
+	b = (&notice{says: agree.Notice{Kind: agree.Decide, Ended: []int32{4}}}).append(nil)
 	_, _, err = parseNotice(b, 4)
 	require.Error(t, err, "nor has it ended")
 	for _, runs := range [][2]uint32{{1, 4}, {4, 1}, {1 << 31, 1}, {0, 1 << 31}, {2, 0}} {
@@ -57,16 +57,16 @@ func TestNotice(t *testing.T) {
 	_, _, err = parseRuns(two, 2, 4)
 	require.Error(t, err, "more ranks than there are")
 	for _, ranks := range [][]int32{{2, 1}, {1, 1}} {
-		_, _, err = parseNotice((&notice{kind: agree.Propose, ranks: ranks}).append(nil), 4)
+		_, _, err = parseNotice((&notice{says: agree.Notice{Kind: agree.Propose, Ranks: ranks}}).append(nil), 4)
 		require.Error(t, err, "%v is no list of members", ranks)
 	}
 }
 
 func FuzzNotice(f *testing.F) {
-	f.Add((&notice{kind: agree.Here, attempt: 1}).append(nil))
-	f.Add((&notice{kind: agree.Decide, ballot: 1 << 33, ranks: []int32{0, 1}}).append(nil))
-	f.Add((&notice{kind: agree.Decided, ballot: 1 << 33, ranks: []int32{0, 1}, ended: []int32{2}}).append(nil))
-	f.Add((&notice{kind: agree.Quit, code: call.Timeout, ranks: []int32{3}}).append(nil))
+	f.Add((&notice{says: agree.Notice{Kind: agree.Here}, attempt: 1}).append(nil))
+	f.Add((&notice{says: agree.Notice{Kind: agree.Decide, Ballot: 1 << 33, Ranks: []int32{0, 1}}}).append(nil))
+	f.Add((&notice{says: agree.Notice{Kind: agree.Decided, Ballot: 1 << 33, Ranks: []int32{0, 1}, Ended: []int32{2}}}).append(nil))
+	f.Add((&notice{says: agree.Notice{Kind: agree.Quit, Ranks: []int32{3}}, code: call.Timeout}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const size = 8
 		n, taken, err := parseNotice(b, size)
@@ -74,8 +74,8 @@ func FuzzNotice(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, taken, len(b))
-		require.LessOrEqual(t, len(n.ranks), size)
-		require.LessOrEqual(t, max(len(n.ended), len(n.of), len(n.left)), size)
+		require.LessOrEqual(t, len(n.says.Ranks), size)
+		require.LessOrEqual(t, max(len(n.says.Ended), len(n.says.For), len(n.says.Left)), size)
 		require.LessOrEqual(t, len(n.append(nil)), taken, "runs that meet are one")
 	})
 }
@@ -90,7 +90,7 @@ func TestBytes(t *testing.T) {
 	}
 	require.Equal(t, noticeHead+3*runBytes, Bytes(&agree.Notice{Kind: agree.Propose, Ranks: ranks}))
 	require.Equal(t, noticeHead+4*runBytes, Bytes(&agree.Notice{Kind: agree.Decide, Ranks: ranks, Ended: []int32{7}}))
-	n, _, err := parseNotice((&notice{kind: agree.Propose, ranks: ranks}).append(nil), 120_960)
+	n, _, err := parseNotice((&notice{says: agree.Notice{Kind: agree.Propose, Ranks: ranks}}).append(nil), 120_960)
 	require.NoError(t, err)
-	require.Equal(t, ranks, n.ranks)
+	require.Equal(t, ranks, n.says.Ranks)
 }

@@ -68,23 +68,17 @@ func (a *Agreement) isDue() bool {
 // isOver reports whether rank r of this host has closed the Comm, or come to the end of this agreement.
 func (a *Agreement) isOver(r int) bool {
 	c := a.c.rank
-	if r < 0 || !a.isHere(r) {
+	if r < 0 || !a.c.rank.Group.IsHere(r) {
 		return false
 	}
 	l := c.Group.Topology().Local(r)
 	return c.Share.Local.State(l).Load() != region.StateOpen || c.Share.Local.Agreed(l).Load() >= uint64(a.Attempt)<<1
 }
 
-// isHere reports whether rank r is on this rank's host.
-func (a *Agreement) isHere(r int) bool {
-	topo := a.c.rank.Group.Topology()
-	return topo.Node(r) == topo.Node(a.Rank)
-}
-
 // say says n over l.
 func (a *Agreement) say(l *line, n notice) {
 	n.attempt = a.Attempt
-	a.put(l, n.kind, n.append(nil))
+	a.put(l, n.says.Kind, n.append(nil))
 }
 
 // put says over l what is a notice of that kind on the wire.
@@ -141,7 +135,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 		a.offered()
 		for _, l := range a.lines {
 			if l != nil && !l.inside() && len(l.queue) == 0 {
-				a.say(l, notice{kind: agree.Alive})
+				a.say(l, notice{says: agree.Notice{Kind: agree.Alive}})
 			}
 		}
 	}
@@ -150,7 +144,7 @@ func (a *Agreement) wait(ctx context.Context) *call.Fault {
 		a.report()
 	}
 	first := a.Party.First()
-	if !a.push() || first < 0 || !a.isHere(first) || several && a.Party.Leads() {
+	if !a.push() || first < 0 || !a.c.rank.Group.IsHere(first) || several && a.Party.Leads() {
 		if len(a.waits.unsent) == 0 && !a.Party.Leads() && time.Since(a.waits.heard) > quiet {
 			time.Sleep(sleepMost / 2)
 			return nil

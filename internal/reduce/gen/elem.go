@@ -22,6 +22,14 @@ type elem interface {
 // raw elements of that many bytes are computed as they are.
 type raw int
 
+// masked are the moves under a mask, by size of the elements.
+var masked = map[raw]struct {
+	load  func(c ctx, m, mask, v operand.Op)
+	store func(c ctx, ops ...operand.Op)
+}{
+	1: {ctx.VMOVDQU8_Z, ctx.VMOVDQU8}, 2: {ctx.VMOVDQU16_Z, ctx.VMOVDQU16}, 4: {ctx.VMOVDQU32_Z, ctx.VMOVDQU32}, 8: {ctx.VMOVDQU64_Z, ctx.VMOVDQU64},
+}
+
 func (e raw) size() int                     { return int(e) }
 func (raw) step(g *gen) int                 { return g.vector }
 func (raw) setup(*gen)                      {}
@@ -30,36 +38,24 @@ func (raw) result(g *gen, _ int) operand.Op { return g.vec() }
 func (e raw) load(g *gen, m operand.Mem, mask operand.Op) []operand.Op {
 	v := g.vec()
 	switch {
-	case mask == nil && g.evex:
+	case mask != nil:
+		masked[e].load(g.Context, m, mask, v)
+	case g.evex:
 		g.VMOVDQU64(m, v)
-	case mask == nil:
-		g.VMOVDQU(m, v)
-	case e == 1:
-		g.VMOVDQU8_Z(m, mask, v)
-	case e == 2:
-		g.VMOVDQU16_Z(m, mask, v)
-	case e == 4:
-		g.VMOVDQU32_Z(m, mask, v)
 	default:
-		g.VMOVDQU64_Z(m, mask, v)
+		g.VMOVDQU(m, v)
 	}
 	return []operand.Op{v}
 }
 
 func (e raw) store(g *gen, v []operand.Op, m operand.Mem, mask operand.Op) {
 	switch {
-	case mask == nil && g.evex:
+	case mask != nil:
+		masked[e].store(g.Context, v[0], mask, m)
+	case g.evex:
 		g.VMOVDQU64(v[0], m)
-	case mask == nil:
-		g.VMOVDQU(v[0], m)
-	case e == 1:
-		g.VMOVDQU8(v[0], mask, m)
-	case e == 2:
-		g.VMOVDQU16(v[0], mask, m)
-	case e == 4:
-		g.VMOVDQU32(v[0], mask, m)
 	default:
-		g.VMOVDQU64(v[0], mask, m)
+		g.VMOVDQU(v[0], m)
 	}
 }
 

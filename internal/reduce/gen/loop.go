@@ -26,16 +26,6 @@ type gen struct {
 	labels int
 }
 
-// form is what a kernel does with its memory.
-type form int
-
-const (
-	binary form = iota // dst[i] = a[i] op b[i]
-	scale              // dst[i] = dst[i] op by
-	move               // dst[i] = src[i]
-	both               // dst[i] = other[i] = a[i] op b[i]
-)
-
 // kernel is one assembly function.
 type kernel struct {
 	name   string
@@ -51,43 +41,12 @@ type kernel struct {
 // latency of an addition and the loop's own instructions.
 const unroll = 4
 
-var (
-	pointer = types.Typ[types.UnsafePointer]
-	integer = types.Typ[types.Int]
-)
-
-// params are the parameters of k's function and, of them, the pointers.
-func (k kernel) params() (ps []*types.Var, pointers []string) {
-	param := func(name string, t types.Type) {
-		ps = append(ps, types.NewParam(0, nil, name, t))
-		if t == pointer {
-			pointers = append(pointers, name)
-		}
-	}
-	param("dst", pointer)
-	if k.form == both {
-		param("other", pointer)
-	}
-	switch k.form {
-	case binary, both:
-		param("a", pointer)
-		param("b", pointer)
-	case move:
-		param("src", pointer)
-	}
-	param("n", integer)
-	if k.form == scale {
-		t := types.Typ[types.Float32]
-		if k.elem.size() == 8 {
-			t = types.Typ[types.Float64]
-		}
-		param("by", t)
-	}
-	return ps, pointers
+// goTypes are the types of parameters.
+var goTypes = map[string]types.Type{
+	pointer: types.Typ[types.UnsafePointer], "int": types.Typ[types.Int], "float32": types.Typ[types.Float32], "float64": types.Typ[types.Float64],
 }
 
-// emit writes k: a loop of unrolled steps, a loop of single ones and, where there
-// are masks, one that is masked for the rest.
+// emit writes k.
 func (g *gen) emit(k kernel) {
 	isa := k.isa
 	if isa == "" {
@@ -95,18 +54,14 @@ func (g *gen) emit(k kernel) {
 	}
 	step := k.elem.step(g)
 	lanes := step / k.elem.size()
-	ps, pointers := k.params()
-
-	g.Function(k.name + isa)
-	g.Attributes(attr.NOSPLIT)
-	g.Signature(gotypes.NewSignature(nil, types.NewSignatureType(nil, nil, nil, types.NewTuple(ps...), nil, false)))
-	g.Pragma("noescape")
-	g.Doc(k.doc(isa, lanes, g.evex)...)
-	g.consts, g.cold, g.labels = map[uint64]operand.Op{}, nil, 0
-
-	at := make([]operand.Mem, len(pointers))
-	for i, name := range pointers {
-		at[i] = operand.Mem{Base: g.arg(name)}
+	divisor := "float32"
+	if k.elem.size() == 8 {
+		divisor = "float64"
+	}
+	g.begin(k.name+isa, k.form.params(divisor), lanes, k.doc(isa))
+	var at []operand.Mem
+	for _, name := range k.form.pointers() {
+		at = append(at, operand.Mem{Base: g.arg(name)})
 	}
 	n := g.arg("n")
 	var by operand.Op
@@ -118,39 +73,16 @@ func (g *gen) emit(k kernel) {
 	}
 	k.elem.setup(g)
 
-	steps := func(count int, mask operand.Op) {
+	g.loop(n, lanes, unroll, func(count int, mask operand.Op) {
 		for i := range count {
 			g.step(k, at, i*step, by, mask)
 		}
-	}
-	advance := func(count int) {
-		for _, m := range at {
-			g.ADDQ(imm(count*step), m.Base)
+		if mask == nil { // else it is the last step
+			for _, m := range at {
+				g.ADDQ(imm(count*step), m.Base)
+			}
 		}
-	}
-
-	g.SUBQ(imm(unroll*lanes), n)
-	g.JLT(operand.LabelRef("ones"))
-	g.Label("loop")
-	steps(unroll, nil)
-	advance(unroll)
-	g.SUBQ(imm(unroll*lanes), n)
-	g.JGE(operand.LabelRef("loop"))
-	g.Label("ones")
-	g.ADDQ(imm((unroll-1)*lanes), n)
-	g.JLT(operand.LabelRef("rest"))
-	g.Label("one")
-	steps(1, nil)
-	advance(1)
-	g.SUBQ(imm(lanes), n)
-	g.JGE(operand.LabelRef("one"))
-	g.Label("rest")
-	if g.evex {
-		g.ADDQ(imm(lanes), n)
-		g.JEQ(operand.LabelRef("done"))
-		steps(1, g.mask(n))
-		g.Label("done")
-	}
+	})
 	if k.stream {
 		g.SFENCE()
 	}
@@ -161,17 +93,55 @@ func (g *gen) emit(k kernel) {
 	}
 }
 
+// begin writes the declaration of a function whose steps take so many elements.
+func (g *gen) begin(name string, params []parameter, lanes int, doc []string) {
+	var vars []*types.Var
+	for _, p := range params {
+		vars = append(vars, types.NewParam(0, nil, p.name, goTypes[p.typ]))
+	}
+	g.Function(name)
+	g.Attributes(attr.NOSPLIT)
+	g.Signature(gotypes.NewSignature(nil, types.NewSignatureType(nil, nil, nil, types.NewTuple(vars...), nil, false)))
+	g.Pragma("noescape")
+	if !g.evex {
+		doc = append(doc, fmt.Sprintf("It leaves out the last n%%%d elements.", lanes))
+	}
+	g.Doc(doc...)
+	g.consts, g.cold, g.labels = map[uint64]operand.Op{}, nil, 0
+}
+
+// loop writes a loop of unrolled steps, one of single ones and, where there are masks, a step that is masked for the rest.
+func (g *gen) loop(n reg.Register, lanes, unroll int, steps func(count int, mask operand.Op)) {
+	g.SUBQ(imm(unroll*lanes), n)
+	g.JLT(operand.LabelRef("ones"))
+	g.Label("loop")
+	steps(unroll, nil)
+	g.SUBQ(imm(unroll*lanes), n)
+	g.JGE(operand.LabelRef("loop"))
+	g.Label("ones")
+	g.ADDQ(imm((unroll-1)*lanes), n)
+	g.JLT(operand.LabelRef("rest"))
+	g.Label("one")
+	steps(1, nil)
+	g.SUBQ(imm(lanes), n)
+	g.JGE(operand.LabelRef("one"))
+	g.Label("rest")
+	if g.evex {
+		g.ADDQ(imm(lanes), n)
+		g.JEQ(operand.LabelRef("done"))
+		steps(1, g.mask(n))
+		g.Label("done")
+	}
+}
+
 // doc is the comment of k's declaration.
-func (k kernel) doc(isa string, lanes int, masked bool) []string {
+func (k kernel) doc(isa string) []string {
 	doc := []string{fmt.Sprintf("%s%s computes: for i := range n { dst[i] = %s }", k.name, isa, k.does)}
 	switch {
 	case k.form == both:
 		doc = append(doc, "and other[i] likewise, with non-temporal stores: dst and other are aligned to 64 bytes.")
 	case k.stream:
 		doc = append(doc, "with non-temporal stores: dst is aligned to 64 bytes.")
-	}
-	if !masked {
-		doc = append(doc, fmt.Sprintf("It leaves out the last n%%%d elements.", lanes))
 	}
 	return doc
 }

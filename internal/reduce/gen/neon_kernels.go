@@ -20,50 +20,41 @@ func generateNEON() (files map[string][]byte, words map[string]uint32) {
 // neonKernels lists what is made. Signed and unsigned integers share their sums and products, which are the same modulo 2^n.
 func neonKernels() (ks []neonKernel) {
 	type row struct {
-		name, isa           string
-		size                int
-		round               bool // what is computed, and not only chosen
-		sum, prod, min, max neonOp
+		name, isa string
+		size      int
+		round     bool // what is computed, and not only chosen
+		ops       neonOps
 	}
 	rows := []row{
-		{"Int8", "NEON", 1, false, integerOp("add", 8), integerOp("mul", 8), integerOp("smin", 8), integerOp("smax", 8)},
-		{"Uint8", "NEON", 1, false, nil, nil, integerOp("umin", 8), integerOp("umax", 8)},
-		{"Int16", "NEON", 2, false, integerOp("add", 16), integerOp("mul", 16), integerOp("smin", 16), integerOp("smax", 16)},
-		{"Uint16", "NEON", 2, false, nil, nil, integerOp("umin", 16), integerOp("umax", 16)},
-		{"Int32", "NEON", 4, false, integerOp("add", 32), integerOp("mul", 32), integerOp("smin", 32), integerOp("smax", 32)},
-		{"Uint32", "NEON", 4, false, nil, nil, integerOp("umin", 32), integerOp("umax", 32)},
-		{"Int64", "NEON", 8, false, integerOp("add", 64), nil, word64s("cmgt", true), word64s("cmgt", false)},
-		{"Uint64", "NEON", 8, false, nil, nil, word64s("cmhi", true), word64s("cmhi", false)},
-		{"Float32", "NEON", 4, false, floatOp("fadd", 32), floatOp("fmul", 32), floatOp("fmin", 32), floatOp("fmax", 32)},
-		{"Float64", "NEON", 8, false, floatOp("fadd", 64), floatOp("fmul", 64), floatOp("fmin", 64), floatOp("fmax", 64)},
-		{"Float16", "NEON", 2, false, neonHalf.op("fadd"), neonHalf.op("fmul"), neonHalf.op("fmin"), neonHalf.op("fmax")},
-		{"BFloat16", "NEON", 2, true, neonBF16.op("fadd"), neonBF16.op("fmul"), neonBF16.op("fmin"), neonBF16.op("fmax")},
+		{"Int8", "NEON", 1, false, neonOps{integerOp("add", 8), integerOp("mul", 8), integerOp("smin", 8), integerOp("smax", 8)}},
+		{"Uint8", "NEON", 1, false, neonOps{2: integerOp("umin", 8), integerOp("umax", 8)}},
+		{"Int16", "NEON", 2, false, neonOps{integerOp("add", 16), integerOp("mul", 16), integerOp("smin", 16), integerOp("smax", 16)}},
+		{"Uint16", "NEON", 2, false, neonOps{2: integerOp("umin", 16), integerOp("umax", 16)}},
+		{"Int32", "NEON", 4, false, neonOps{integerOp("add", 32), integerOp("mul", 32), integerOp("smin", 32), integerOp("smax", 32)}},
+		{"Uint32", "NEON", 4, false, neonOps{2: integerOp("umin", 32), integerOp("umax", 32)}},
+		{"Int64", "NEON", 8, false, neonOps{integerOp("add", 64), nil, word64s("cmgt", true), word64s("cmgt", false)}},
+		{"Uint64", "NEON", 8, false, neonOps{2: word64s("cmhi", true), word64s("cmhi", false)}},
+		{"Float32", "NEON", 4, false, neonOps{floatOp("fadd", 32), floatOp("fmul", 32), floatOp("fmin", 32), floatOp("fmax", 32)}},
+		{"Float64", "NEON", 8, false, neonOps{floatOp("fadd", 64), floatOp("fmul", 64), floatOp("fmin", 64), floatOp("fmax", 64)}},
+		{"Float16", "NEON", 2, false, neonOps{neonHalf.op("fadd"), neonHalf.op("fmul"), neonHalf.op("fmin"), neonHalf.op("fmax")}},
+		{"BFloat16", "NEON", 2, true, neonOps{neonBF16.op("fadd"), neonBF16.op("fmul"), neonBF16.op("fmin"), neonBF16.op("fmax")}},
 		// A sum or a product of half elements that is rounded to float32 first is the same: 24 bits are twice 11 and 2.
-		{"Float16", "FP16", 2, false, floatOp("fadd", 16), floatOp("fmul", 16), floatOp("fmin", 16), floatOp("fmax", 16)},
-		{"BFloat16", "BF16", 2, false, neonFeatBF16.op("fadd"), neonFeatBF16.op("fmul"), nil, nil},
+		{"Float16", "FP16", 2, false, neonOps{floatOp("fadd", 16), floatOp("fmul", 16), floatOp("fmin", 16), floatOp("fmax", 16)}},
+		{"BFloat16", "BF16", 2, false, neonOps{neonFeatBF16.op("fadd"), neonFeatBF16.op("fmul")}},
 	}
 	for _, r := range rows {
-		for _, o := range []struct {
-			name, expr string
-			op         neonOp
-			round      bool
-		}{
-			{"sum", "a[i] + b[i]", r.sum, r.round},
-			{"prod", "a[i] * b[i]", r.prod, r.round},
-			{"min", "min(a[i], b[i])", r.min, false},
-			{"max", "max(a[i], b[i])", r.max, false},
-		} {
-			if o.op != nil {
-				ks = append(ks, neonKernel{name: o.name + r.name + r.isa, does: o.expr, size: r.size, op: o.op, round: o.round})
+		for i, o := range arithmetic { // the last two choose
+			if r.ops[i] != nil {
+				ks = append(ks, neonKernel{name: o.name + r.name + r.isa, does: o.does, size: r.size, op: r.ops[i], round: r.round && i < 2})
 			}
 		}
 	}
 	for _, r := range rows {
-		switch r.name {
-		case "Int32", "Int64", "Float32", "Float64":
-			ks = append(ks,
-				neonKernel{name: "streamSum" + r.name + r.isa, does: "a[i] + b[i]", size: r.size, op: r.sum, stream: true},
-				neonKernel{name: "streamBoth" + r.name + r.isa, form: both, does: "a[i] + b[i]", size: r.size, op: r.sum, stream: true})
+		if streams(r.name) {
+			sum := neonKernel{name: "streamSum" + r.name + r.isa, does: arithmetic[0].does, size: r.size, op: r.ops[0], stream: true}
+			two := sum
+			two.name, two.form = "streamBoth"+r.name+r.isa, both
+			ks = append(ks, sum, two)
 		}
 	}
 	for _, s := range []neonKernel{

@@ -29,8 +29,8 @@ const (
 	block    = 4 * register // bytes of an iteration of the main loop: a cache line
 )
 
-// parameter is one of a function.
-type parameter struct{ name, typ string }
+// kernelRegisters are where a kernel has its arguments.
+var kernelRegisters = map[string]int{"dst": regDst, "other": regOther, "a": regA, "src": regA, "b": regB, "n": regN}
 
 // size is how many bytes the parameter takes.
 func (p parameter) size() int {
@@ -40,8 +40,9 @@ func (p parameter) size() int {
 	return 8
 }
 
-// begin writes the declaration of a function and the start of its assembly, and returns where its parameters lie.
-func (g *neon) begin(name string, params []parameter, doc ...string) (at map[string]string) {
+// begin writes the declaration of a function and the start of its assembly, which loads the arguments that have a register, and
+// returns where its parameters lie.
+func (g *neon) begin(name string, params []parameter, registers map[string]int, doc ...string) (at map[string]string) {
 	at, off, list := map[string]string{}, 0, ""
 	for _, p := range params {
 		off = (off + p.size() - 1) &^ (p.size() - 1)
@@ -59,31 +60,38 @@ func (g *neon) begin(name string, params []parameter, doc ...string) (at map[str
 	fmt.Fprintf(&g.stubs, "//\n//go:noescape\nfunc %s(%s)\n", name, list)
 	fmt.Fprintf(&g.asm, "\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $0-%d\n", name, list, name, off)
 	g.labels = 0
+	for _, p := range params {
+		if r, is := registers[p.name]; is {
+			g.line("MOVD %s, R%d", at[p.name], r)
+		}
+	}
 	return at
 }
 
-// argument loads a parameter into a register.
-func (g *neon) argument(at string, r int) { g.line("MOVD %s, R%d", at, r) }
+// loop writes steps of most, which register r counts, and one for each bit of what is left. That has the lowest bits of r, from
+// which a multiple of most has been taken.
+func (g *neon) loop(r, most, least int, step func(n int)) {
+	g.line("SUBS $%d, R%d, R%d", most, r, r)
+	g.line("BLT rest")
+	g.label("loop")
+	step(most)
+	g.line("SUBS $%d, R%d, R%d", most, r, r)
+	g.line("BGE loop")
+	g.label("rest")
+	for n := most / 2; n >= least; n /= 2 {
+		after := fmt.Sprintf("no%d", n)
+		g.line("TBZ $%d, R%d, %s", bits.TrailingZeros(uint(n)), r, after)
+		step(n)
+		g.label(after)
+	}
+	g.line("RET")
+}
 
-// emit writes k: a loop of blocks, and a step for each bit of the bytes that are left.
+// emit writes k: a loop of blocks.
 func (g *neon) emit(k neonKernel) {
-	const pointer = "unsafe.Pointer"
-	params := []parameter{{"dst", pointer}}
-	switch k.form {
-	case binary:
-		params = append(params, parameter{"a", pointer}, parameter{"b", pointer})
-	case both:
-		params = append(params, parameter{"other", pointer}, parameter{"a", pointer}, parameter{"b", pointer})
-	case move:
-		params = append(params, parameter{"src", pointer})
-	}
-	params = append(params, parameter{"n", "int"})
-	divisor := parameter{"by", "float32"}
+	divisor := "float32"
 	if k.double {
-		divisor.typ = "float64"
-	}
-	if k.form == scale {
-		params = append(params, divisor)
+		divisor = "float64"
 	}
 	doc := []string{fmt.Sprintf("%s computes: for i := range n { dst[i] = %s }", k.name, k.does)}
 	switch {
@@ -92,17 +100,9 @@ func (g *neon) emit(k neonKernel) {
 	case k.stream:
 		doc = append(doc, "with stores that need not go into the caches.")
 	}
-	at := g.begin(k.name, params, doc...)
-	for _, a := range []struct {
-		name string
-		r    int
-	}{{"dst", regDst}, {"other", regOther}, {"a", regA}, {"src", regA}, {"b", regB}, {"n", regN}} {
-		if at[a.name] != "" {
-			g.argument(at[a.name], a.r)
-		}
-	}
+	at := g.begin(k.name, k.form.params(divisor), kernelRegisters, doc...)
 	if k.form == scale {
-		g.broadcast(at["by"], divisor.typ)
+		g.broadcast(at["by"], divisor)
 	}
 	if k.round {
 		g.add(g.belowHalf(regBelow))
@@ -110,21 +110,7 @@ func (g *neon) emit(k neonKernel) {
 	if k.size > 1 {
 		g.line("LSL $%d, R%d, R%d", bits.TrailingZeros(uint(k.size)), regN, regN)
 	}
-	g.line("SUBS $%d, R%d, R%d", block, regN, regN)
-	g.line("BLT rest")
-	g.label("loop")
-	g.step(k, block)
-	g.line("SUBS $%d, R%d, R%d", block, regN, regN)
-	g.line("BGE loop")
-	g.label("rest")
-	// What is left has the lowest bits of n, from which a multiple of a block has been taken.
-	for bytes := block / 2; bytes >= k.size; bytes /= 2 {
-		after := fmt.Sprintf("no%d", bytes)
-		g.line("TBZ $%d, R%d, %s", bits.TrailingZeros(uint(bytes)), regN, after)
-		g.step(k, bytes)
-		g.label(after)
-	}
-	g.line("RET")
+	g.loop(regN, block, k.size, func(bytes int) { g.step(k, bytes) })
 }
 
 // broadcast sets regBy to the parameter.

@@ -4,6 +4,9 @@ package main
 // d is a. t is the first of four registers for what is between; low says that only the lower half matters.
 type neonOp func(g *neon, d, a, b, t int, low bool) []insn
 
+// neonOps are the operations of a type, as arithmetic lists them.
+type neonOps [len(arithmetic)]neonOp
+
 // integerOp is one instruction.
 func integerOp(name string, l lanes) neonOp {
 	return func(g *neon, d, a, b, _ int, _ bool) []insn { return []insn{g.integer(name, l, d, a, b)} }

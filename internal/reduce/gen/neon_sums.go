@@ -1,10 +1,5 @@
 package main
 
-import (
-	"fmt"
-	"math/bits"
-)
-
 // neonSum is a kernel that adds any number of vectors of 16-bit floats. The sums stay in registers, as float32, until all are
 // added.
 type neonSum struct {
@@ -24,53 +19,22 @@ const (
 	vecLoaded, vecSums, vecBy = 0, 16, regBy
 )
 
-// emitSum writes k: a loop of blocks, and a step for each bit of the bytes that are left. Each has a loop over the vectors in it.
+// sumRegisters are where a sum has its arguments.
+var sumRegisters = map[string]int{"dst": regDst, "srcs": regSrcs, "count": regCount, "at": regAt, "n": regLen,
+	"weights": regWeights, "stride": regStride, "ends": regEnds}
+
+// emitSum writes k: a loop of blocks, each of which has a loop over the vectors in it.
 func (g *neon) emitSum(k neonSum) {
-	const pointer = "unsafe.Pointer"
-	params := []parameter{{"dst", pointer}, {"srcs", pointer}, {"count", "int"}, {"at", "int"}, {"n", "int"}}
-	doc := []string{
-		k.name + " computes: for i := range n { dst[i] = srcs[0][i] + ... + srcs[count-1][i] }",
-		"in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more.",
-	}
+	params, doc := sumSignature(k.name, k.weighted)
 	if k.weighted {
-		params = append(params, parameter{"weights", pointer}, parameter{"stride", "int"}, parameter{"ends", "int"},
-			parameter{"mul", "float32"}, parameter{"div", "float32"})
-		doc = []string{
-			k.name + " computes: for i := range n { dst[i] = (w0*srcs[0][i] + ... + w*srcs[count-1][i])*mul/div }",
-			"in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more, and weights",
-			"one of float32, each stride bytes behind the one before. Where ends is 0 it leaves out mul and div.",
-			"mul is no NaN.",
-		}
+		doc = append(doc, "mul is no NaN.")
 	}
-	where := g.begin(k.name, params, doc...)
-	g.argument(where["dst"], regDst)
-	g.argument(where["srcs"], regSrcs)
-	g.argument(where["count"], regCount)
-	g.argument(where["at"], regAt)
-	g.argument(where["n"], regLen)
-	if k.weighted {
-		g.argument(where["weights"], regWeights)
-		g.argument(where["stride"], regStride)
-		g.argument(where["ends"], regEnds)
-	}
+	where := g.begin(k.name, params, sumRegisters, doc...)
 	if k.round {
 		g.add(g.belowHalf(regBelow))
 	}
 	g.line("LSL $1, R%d, R%d", regLen, regLen)
-	g.line("SUBS $%d, R%d, R%d", block, regLen, regLen)
-	g.line("BLT rest")
-	g.label("loop")
-	g.sumStep(k, where, block)
-	g.line("SUBS $%d, R%d, R%d", block, regLen, regLen)
-	g.line("BGE loop")
-	g.label("rest")
-	for bytes := block / 2; bytes >= 2; bytes /= 2 {
-		after := fmt.Sprintf("no%d", bytes)
-		g.line("TBZ $%d, R%d, %s", bits.TrailingZeros(uint(bytes)), regLen, after)
-		g.sumStep(k, where, bytes)
-		g.label(after)
-	}
-	g.line("RET")
+	g.loop(regLen, block, 2, func(bytes int) { g.sumStep(k, where, bytes) })
 }
 
 // sumStep writes the sum of some bytes of each vector.

@@ -1,20 +1,9 @@
 package main
 
-import (
-	"fmt"
-	"math/bits"
-)
-
 // emitProd64 writes the product of 64-bit integers. NEON has none, and to make it of products of 32 bits takes more instructions
 // than the core's own multiplier, which works on general registers.
 func (g *neon) emitProd64(name string) {
-	const pointer = "unsafe.Pointer"
-	at := g.begin(name, []parameter{{"dst", pointer}, {"a", pointer}, {"b", pointer}, {"n", "int"}},
-		name+" computes: for i := range n { dst[i] = a[i] * b[i] }")
-	g.argument(at["dst"], regDst)
-	g.argument(at["a"], regA)
-	g.argument(at["b"], regB)
-	g.argument(at["n"], regN)
+	g.begin(name, binary.params(""), kernelRegisters, name+" computes: for i := range n { dst[i] = a[i] * b[i] }")
 	const (
 		most   = 8 // elements of an iteration
 		x, y   = 4, 12
@@ -48,18 +37,5 @@ func (g *neon) emitProd64(name string) {
 			g.line("STP.P (R%d, R%d), %d(R%d)", reg(x, i), reg(x, i+1), inPair, regDst)
 		}
 	}
-	g.line("SUBS $%d, R%d, R%d", most, regN, regN)
-	g.line("BLT rest")
-	g.label("loop")
-	step(most)
-	g.line("SUBS $%d, R%d, R%d", most, regN, regN)
-	g.line("BGE loop")
-	g.label("rest")
-	for elements := most / 2; elements > 0; elements /= 2 {
-		after := fmt.Sprintf("no%d", elements)
-		g.line("TBZ $%d, R%d, %s", bits.TrailingZeros(uint(elements)), regN, after)
-		step(elements)
-		g.label(after)
-	}
-	g.line("RET")
+	g.loop(regN, most, 1, step)
 }

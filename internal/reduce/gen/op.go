@@ -13,6 +13,9 @@ type op struct {
 	consts []uint64 // that do uses
 }
 
+// ops are the operations of a type, as arithmetic lists them. Where there is none, another type's does, or another element.
+type ops [len(arithmetic)]op
+
 // ins is an op that is one instruction. Go's assembler has the operands in the
 // order opposite to Intel's.
 func ins(f func(c *build.Context, ops ...operand.Op)) op {
@@ -39,55 +42,42 @@ const unordered = operand.U8(3)
 // AVX2's minimum returns its second operand for zeros and NaNs. So it is computed
 // both ways around: or-ing makes -0 of two different zeros, and-ing makes +0.
 func (g *gen) float32s(w which) op {
-	if g.evex {
-		return op{do: func(g *gen, a, b, d operand.Op) {
-			k := g.K()
-			g.VCMPPS(unordered, b, a, k)
-			g.VRANGEPS(operand.U8(4|w), b, a, d)
-			g.VADDPS(b, a, k, d)
-		}}
-	}
-	return op{do: func(g *gen, a, b, d operand.Op) {
-		x, y, nan := g.YMM(), g.YMM(), g.YMM()
-		if w == least {
-			g.VMINPS(b, a, x)
-			g.VMINPS(a, b, y)
-			g.VORPS(x, y, y)
-		} else {
-			g.VMAXPS(b, a, x)
-			g.VMAXPS(a, b, y)
-			g.VANDPS(x, y, y)
-		}
-		g.VADDPS(b, a, x)
-		g.VCMPPS(unordered, b, a, nan)
-		g.VBLENDVPS(nan, x, y, d)
-	}}
+	return g.compared(w, comparison{ctx.VCMPPS, ctx.VRANGEPS, ctx.VADDPS, ctx.VMINPS, ctx.VORPS, ctx.VMAXPS, ctx.VANDPS, ctx.VBLENDVPS})
 }
 
 // float64s is float32s for float64.
 func (g *gen) float64s(w which) op {
+	return g.compared(w, comparison{ctx.VCMPPD, ctx.VRANGEPD, ctx.VADDPD, ctx.VMINPD, ctx.VORPD, ctx.VMAXPD, ctx.VANDPD, ctx.VBLENDVPD})
+}
+
+// comparison has the instructions for floats of a size.
+type comparison struct {
+	compare, choose, add, least, or, greatest, and func(c *build.Context, ops ...operand.Op)
+	blend                                          func(c *build.Context, mask, x, y, d operand.Op)
+}
+
+func (g *gen) compared(w which, f comparison) op {
+	c := g.Context
 	if g.evex {
 		return op{do: func(g *gen, a, b, d operand.Op) {
 			k := g.K()
-			g.VCMPPD(unordered, b, a, k)
-			g.VRANGEPD(operand.U8(4|w), b, a, d)
-			g.VADDPD(b, a, k, d)
+			f.compare(c, unordered, b, a, k)
+			f.choose(c, operand.U8(4|w), b, a, d)
+			f.add(c, b, a, k, d)
 		}}
+	}
+	choose, join := f.least, f.or
+	if w == greatest {
+		choose, join = f.greatest, f.and
 	}
 	return op{do: func(g *gen, a, b, d operand.Op) {
 		x, y, nan := g.YMM(), g.YMM(), g.YMM()
-		if w == least {
-			g.VMINPD(b, a, x)
-			g.VMINPD(a, b, y)
-			g.VORPD(x, y, y)
-		} else {
-			g.VMAXPD(b, a, x)
-			g.VMAXPD(a, b, y)
-			g.VANDPD(x, y, y)
-		}
-		g.VADDPD(b, a, x)
-		g.VCMPPD(unordered, b, a, nan)
-		g.VBLENDVPD(nan, x, y, d)
+		choose(c, b, a, x)
+		choose(c, a, b, y)
+		join(c, x, y, y)
+		f.add(c, b, a, x)
+		f.compare(c, unordered, b, a, nan)
+		f.blend(c, nan, x, y, d)
 	}}
 }
 

@@ -1,11 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"go/types"
-
-	"github.com/mmcloughlin/avo/attr"
-	"github.com/mmcloughlin/avo/gotypes"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -31,73 +26,22 @@ func sumAlls(g *gen) []sumAll {
 	}
 }
 
-// emitSumAll writes k: a loop of unrolled steps, a loop of single ones and, where there are masks, one that is masked
-// for the rest. Each step has a loop over the vectors in it.
+// emitSumAll writes k. Each step of its loop has a loop over the vectors in it.
 func (g *gen) emitSumAll(k sumAll) {
 	step := k.elem.step(g)
 	lanes := step / k.elem.size()
-	type param struct {
-		name string
-		typ  types.Type
-	}
-	params := []param{{"dst", pointer}, {"srcs", pointer}, {"count", integer}, {"at", integer}, {"n", integer}}
-	doc := []string{
-		k.name + g.name + " computes: for i := range n { dst[i] = srcs[0][i] + ... + srcs[count-1][i] }",
-		"in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more.",
-	}
-	if k.weighted {
-		float := types.Typ[types.Float32]
-		params = append(params, param{"weights", pointer}, param{"stride", integer}, param{"ends", integer}, param{"mul", float}, param{"div", float})
-		doc = []string{
-			k.name + g.name + " computes: for i := range n { dst[i] = (w0*srcs[0][i] + ... + w*srcs[count-1][i])*mul/div }",
-			"in float32, each vector from byte at on. srcs is an array of count pointers, 1 or more, and weights",
-			"one of float32, each stride bytes behind the one before. Where ends is 0 it leaves out mul and div.",
-		}
-	}
-	var ps []*types.Var
-	for _, p := range params {
-		ps = append(ps, types.NewParam(0, nil, p.name, p.typ))
-	}
-	if !g.evex {
-		doc = append(doc, fmt.Sprintf("It leaves out the last n%%%d elements.", lanes))
-	}
-	g.Function(k.name + g.name)
-	g.Attributes(attr.NOSPLIT)
-	g.Signature(gotypes.NewSignature(nil, types.NewSignatureType(nil, nil, nil, types.NewTuple(ps...), nil, false)))
-	g.Pragma("noescape")
-	g.Doc(doc...)
-	g.consts, g.cold, g.labels = map[uint64]operand.Op{}, nil, 0
-
+	params, doc := sumSignature(k.name+g.name, k.weighted)
+	g.begin(k.name+g.name, params, lanes, doc)
 	dst, srcs, count, at, n := g.arg("dst"), g.arg("srcs"), g.arg("count"), g.arg("at"), g.arg("n")
 	var w weights
 	if k.weighted {
 		w = weights{at: g.arg("weights"), stride: g.arg("stride"), ends: g.arg("ends")}
 	}
 	k.elem.setup(g)
-	steps := func(many int, mask operand.Op) {
-		g.sumSteps(k, many, mask, dst, srcs, count, at, w)
-		g.ADDQ(imm(many*step), at)
-	}
-	g.SUBQ(imm(k.unroll*lanes), n)
-	g.JLT(operand.LabelRef("ones"))
-	g.Label("loop")
-	steps(k.unroll, nil)
-	g.SUBQ(imm(k.unroll*lanes), n)
-	g.JGE(operand.LabelRef("loop"))
-	g.Label("ones")
-	g.ADDQ(imm((k.unroll-1)*lanes), n)
-	g.JLT(operand.LabelRef("rest"))
-	g.Label("one")
-	steps(1, nil)
-	g.SUBQ(imm(lanes), n)
-	g.JGE(operand.LabelRef("one"))
-	g.Label("rest")
-	if g.evex {
-		g.ADDQ(imm(lanes), n)
-		g.JEQ(operand.LabelRef("done"))
-		steps(1, g.mask(n))
-		g.Label("done")
-	}
+	g.loop(n, lanes, k.unroll, func(steps int, mask operand.Op) {
+		g.sumSteps(k, steps, mask, dst, srcs, count, at, w)
+		g.ADDQ(imm(steps*step), at)
+	})
 	g.VZEROUPPER()
 	g.RET()
 }

@@ -41,5 +41,11 @@ func unmapAll([]byte, int) {} // the collector's
 func (h *Host) empty(*memory)      {}
 func (m *memory) replace(int) bool { return false }
 
-func HasRoom(uint64) error { return nil }
-func HostIdentity() string { return "" }
+func HasRoom(uint64) error                   { return nil }
+func HostIdentity() string                   { return "" }
+func ReadMemory(int32, []byte, uint64) error { return errors.ErrUnsupported } // nor do they read each other's
+
+// HugePages is empty: see ReadMemory.
+type HugePages struct{}
+
+func (*HugePages) Add([]byte, HugeAfter) {}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package proc
-
-import "runtime"
-
-// Yield lets another goroutine run.
-func Yield() { runtime.Gosched() }
