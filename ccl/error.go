@@ -99,7 +99,7 @@ func (e *Error) rank(r int) string {
 
 // named says in e which Comm it is about.
 func (c *Comm) named(e *Error) *Error {
-	if !c.life.ready.Load() {
+	if c.isNil() || !c.life.ready.Load() {
 		return e
 	}
 	if name := c.Name(); name != worldName {
