@@ -248,7 +248,7 @@ func (c *Comm) test(p *part, wait bool) (done bool, st Status, err error) {
 }
 
 // cancel asks MPI to take a receive back. What became of it is seen by test.
-func (c *Comm) cancel(p *part) {
+func (p *part) cancel() {
 	enter()
 	defer leave()
 	if C.gmpi_cancel(&p.call) != 0 {

@@ -97,7 +97,7 @@ func (c *Comm) begin(k *Call) (part, bool, error) {
 
 func (c *Comm) test(p *part, _ bool) (bool, Status, error) { return true, p.st, nil }
 
-func (c *Comm) cancel(*part) {}
+func (*part) cancel() {}
 
 // probe finds what is from ProcNull: no message, and at once.
 func (c *Comm) probe(k *Call) (bool, Status, error) {

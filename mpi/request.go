@@ -207,7 +207,7 @@ func (r *Request) cancel(cause error) {
 	if r.cause == nil {
 		r.cause = cause
 		for i := range r.parts {
-			r.comm.cancel(&r.parts[i])
+			r.parts[i].cancel()
 		}
 	}
 	for range 1000 { // MPI says that a cancelled receive ends without the sender
