@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -79,11 +78,7 @@ func addrsText(all []netip.Addr) string {
 	if len(all) == 0 {
 		return "no address but loopback"
 	}
-	text := make([]string, len(all))
-	for i, a := range all {
-		text[i] = a.String()
-	}
-	return strings.Join(text, ", ")
+	return joined(all, ", ", netip.Addr.String)
 }
 
 // listenAt listens at a port of address at.

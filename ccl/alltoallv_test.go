@@ -18,7 +18,6 @@ func TestAllToAllV(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			everywhere(t, n, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-				me := c.Rank()
 				for call := range 40 {
 					rng := rand.New(rand.NewPCG(uint64(call), uint64(n))) // the same on all ranks
 					most := sizes[:2+rng.IntN(len(sizes)-1)]
@@ -33,29 +32,8 @@ func TestAllToAllV(t *testing.T) {
 							}
 						}
 					}
-					// Element i of what r sends to q.
-					element := func(r, q, i int) uint32 { return uint32(call*1_000_003 + r*40_009 + q*70_001 + i) }
-					var src, want []uint32
-					var sc, dc []int
-					for q := range n {
-						for i := range lens[me][q] {
-							src = append(src, element(me, q, i))
-						}
-						for i := range lens[q][me] {
-							want = append(want, element(q, me, i))
-						}
-						sc, dc = append(sc, lens[me][q]), append(dc, lens[q][me])
-					}
-					dst := make([]uint32, len(want))
-					if inPlace {
-						dst = src
-					}
-					require.NoError(t, ccl.AllToAllV(ctx, c, dst, dc, src, sc), "call %d", call)
-					for i := range want {
-						if want[i] != dst[i] {
-							require.Equal(t, want[i], dst[i], "call %d, element %d of %v", call, i, lens)
-						}
-					}
+					s := shape{kind: ccl.KindAllToAllV, matrix: lens, inPlace: inPlace, number: uint64(call)}
+					require.NoError(t, integer[uint32]().play(ctx, c, s))
 				}
 			})
 		})

@@ -20,10 +20,7 @@ func closeLibrary(c *Comm) error {
 	if !c.lib.loaded.Gathers {
 		return c.lib.end.Close()
 	}
-	limit := c.opt.PeerTimeout
-	if limit < 0 {
-		limit = defaultPeerTimeout
-	}
+	limit := c.opt.patience()
 	wait := togetherWait
 	if c.eng.Topology().Nodes() > 1 {
 		wait = limit

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 )
 
 // gatheringToy is one whose Close waits for the ranks of the host.
@@ -52,16 +51,8 @@ func (e gatheringToy) CloseApart() error { e.apart.Add(1); return e.toyEngine.Cl
 func gathering(t *testing.T, toy *toyBackend, hosts ...string) []*ccl.Comm {
 	toy.gathers = true
 	ccl.SetBackend(t, toy.backend())
-	comms := make([]*ccl.Comm, len(hosts))
-	var all sync.WaitGroup
-	for r, b := range boot.Local(len(hosts), hosts...) {
-		all.Go(func() {
-			c, err := ccl.NewComm(t.Context(), b, onToy(ccl.Options{PeerTimeout: long}))
-			assert.NoError(t, err)
-			comms[r] = c
-		})
-	}
-	all.Wait()
+	comms, errs := newComms(len(hosts), hosts, func(int) *ccl.Options { return onToy(ccl.Options{PeerTimeout: long}) })
+	require.NoError(t, errors.Join(errs...))
 	return comms
 }
 

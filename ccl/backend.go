@@ -126,13 +126,13 @@ func (t vote) verdict(err error) *call.Fault {
 	if int64(t.eng.Rank()) == who[0] {
 		s := err.Error()
 		binary.LittleEndian.PutUint16(text, uint16(copy(text[3:], s)))
-		text[2] = byte(codeOfLibrary(err))
+		text[2] = byte(codeOf(err, ErrBackend))
 	}
 	if e := t.run(op.AllReduce, TypeUint8, Max, text, text); e != nil {
 		return faultOf(e)
 	}
 	if int64(t.eng.Rank()) == who[0] {
-		return &call.Fault{Code: call.Code(codeOfLibrary(err)), Peer: t.eng.Rank(), Err: vendorError(err)}
+		return &call.Fault{Code: call.Code(codeOf(err, ErrBackend)), Peer: t.eng.Rank(), Err: vendorError(err)}
 	}
 	size := min(int(binary.LittleEndian.Uint16(text)), textBytes-3)
 	return &call.Fault{Code: call.Code(text[2]), Peer: int(who[0]), Err: fmt.Errorf("rank %d: %s", who[0], plain.Text(string(text[3:3+size])))}
@@ -146,17 +146,9 @@ func (t vote) giveUp(err error) {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		f = call.ContextFault(err)
 	default:
-		f = &call.Fault{Code: call.Code(codeOfLibrary(err)), Peer: t.eng.Rank(), Own: true, Err: vendorError(err)}
+		f = &call.Fault{Code: call.Code(codeOf(err, ErrBackend)), Peer: t.eng.Rank(), Own: true, Err: vendorError(err)}
 	}
 	t.eng.Fail(f)
-}
-
-func codeOfLibrary(err error) Code {
-	var u unsupported
-	if errors.As(err, &u) {
-		return ErrUnsupported
-	}
-	return ErrBackend
 }
 
 // faultOf is the Fault that err is, or wraps, or one of the backend; nil if there is no error.
@@ -186,13 +178,12 @@ func (t vote) choose(o *Options, local, locals int) (*engine.Backend, *call.Faul
 	if o.Backend != "" {
 		return engine.Find(o.Backend), nil // nil for cpu
 	}
-	var devices []*engine.Backend
-	var have []int64
-	for _, b := range compiledIn() {
-		if b.Choose == nil {
-			continue
-		}
-		devices, have = append(devices, b), append(have, 0)
+	devices := withDevices("")
+	if devices == nil {
+		return nil, nil
+	}
+	have := make([]int64, len(devices))
+	for i, b := range devices {
 		if d, err := deviceFor(b, o, local, locals); err != nil || d < 0 {
 			continue
 		}
@@ -200,10 +191,7 @@ func (t vote) choose(o *Options, local, locals int) (*engine.Backend, *call.Faul
 			o.Log.Warn("a device is here, but not its library: host memory only", "backend", b.Name, "error", err)
 			continue
 		}
-		have[len(have)-1] = 1
-	}
-	if devices == nil {
-		return nil, nil
+		have[i] = 1
 	}
 	if err := t.min(have); err != nil {
 		return nil, faultOf(err)
@@ -236,7 +224,6 @@ func openLibrary(ctx context.Context, eng *cpu.Comm, o *Options) (*library, *cal
 
 // openLibraryAt is openLibrary, where this rank's device is that of the local-th rank of locals on its host.
 func openLibraryAt(ctx context.Context, eng *cpu.Comm, o *Options, local, locals int) (*library, *call.Fault) {
-	topo, rank := eng.Topology(), eng.Rank()
 	t := vote{ctx, eng}
 	backend, f := t.choose(o, local, locals)
 	switch {
@@ -248,7 +235,7 @@ func openLibraryAt(ctx context.Context, eng *cpu.Comm, o *Options, local, locals
 		}
 		return onCPU(eng), nil
 	}
-	if o.Wire != auth.Plain.String() && topo.Nodes() > 1 {
+	if o.Wire != auth.Plain.String() && eng.Topology().Nodes() > 1 {
 		return nil, &call.Fault{Code: call.Unsupported, Peer: -1, Err: fmt.Errorf("%s sends data between hosts itself, where Wire (GOCCL_WIRE)=%s does not protect them: take Backend \"cpu\"", backend.Name, o.Wire)}
 	}
 	l := &library{backend: backend}
@@ -266,8 +253,7 @@ func openLibraryAt(ctx context.Context, eng *cpu.Comm, o *Options, local, locals
 	if f := t.sameVersion(l.loaded.Version); f != nil {
 		return nil, f
 	}
-	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: eng.Name()}
-	return l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return l.fresh(t, g) })
+	return l.connect(t, o, func(g engine.Group) (engine.Engine, error) { return l.fresh(t, g) })
 }
 
 // fresh makes a communicator, whose id the ranks get over t.
@@ -331,14 +317,15 @@ func (l *library) letGo(left bool) error {
 }
 
 // connect has start make the communicator of l, on all ranks or on none.
-func (l *library) connect(t vote, g engine.Group, start func(engine.Group) (engine.Engine, error)) (*library, *call.Fault) {
-	g.Rank, g.Size, g.Device = t.eng.Rank(), t.eng.Size(), l.device
-	g.Check = func() error {
-		if f := t.eng.Failure(); f != nil {
-			return f
-		}
-		return t.ctx.Err()
-	}
+func (l *library) connect(t vote, o *Options, start func(engine.Group) (engine.Engine, error)) (*library, *call.Fault) {
+	topo, rank := t.eng.Topology(), t.eng.Rank()
+	g := engine.Group{Rank: rank, Size: t.eng.Size(), Device: l.device, Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)),
+		Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: t.eng.Name(), Check: func() error {
+			if f := t.eng.Failure(); f != nil {
+				return f
+			}
+			return t.ctx.Err()
+		}}
 	if f := l.share(t); f != nil {
 		return nil, f
 	}
@@ -376,10 +363,7 @@ func (t vote) sameVersion(mine string) *call.Fault {
 	}
 	own := make([]byte, width)
 	copy(own, mine)
-	same := []int64{1}
-	if string(own) != string(first) {
-		same[0] = 0
-	}
+	same := []int64{bit[int64](string(own) == string(first))}
 	if err := t.min(same); err != nil {
 		return faultOf(err)
 	}
@@ -410,7 +394,7 @@ func (t vote) sameVersion(mine string) *call.Fault {
 // splitLibrary gives child, whose control plane stands, its part of what moves c's data. Ranks without a child
 // take part, since some libraries split collectively. They take colors and keys of 32 bits, so they get others than the
 // caller's, which make the same parts in the same order: the world's rank of a part's first member, and ranks.
-func splitLibrary(ctx context.Context, c *Comm, child *cpu.Comm, o *Options, name string) (*library, *call.Fault) {
+func splitLibrary(ctx context.Context, c *Comm, child *cpu.Comm, o *Options) (*library, *call.Fault) {
 	l := &library{backend: c.lib.backend, loaded: c.lib.loaded, device: c.lib.device}
 	switch {
 	case child != nil && l.isCPU():
@@ -422,11 +406,9 @@ func splitLibrary(ctx context.Context, c *Comm, child *cpu.Comm, o *Options, nam
 		}
 		return nil, nil
 	}
-	topo, rank := child.Topology(), child.Rank()
-	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)),
-		Color: child.World(0), Key: rank, Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: name}
 	t := vote{ctx, child}
-	return l.connect(t, g, func(g engine.Group) (engine.Engine, error) {
+	return l.connect(t, o, func(g engine.Group) (engine.Engine, error) {
+		g.Color, g.Key = child.World(0), g.Rank
 		made, err := c.lib.end.Split(ctx, g)
 		if errors.Is(err, engine.ErrUnsupported) { // the same on all ranks
 			return l.fresh(t, g)

@@ -237,7 +237,7 @@ func TestLibraryThatDoesNotStart(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ccl.SetBackend(t, tc.toy.backend())
-			for r, err := range newComms(t, 3, func(int) *ccl.Options { return onToy(ccl.Options{}) }) {
+			for r, err := range refusedComms(t, 3, func(int) *ccl.Options { return onToy(ccl.Options{}) }) {
 				e := wants(t, err, tc.code)
 				assert.Contains(t, e.Error(), tc.text, "rank %d", r)
 				if tc.name == "new" {

@@ -2,6 +2,7 @@ package ccl
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -67,13 +68,10 @@ func (b *bell) sleep(mu *sync.Mutex, end <-chan struct{}) {
 
 // forget takes ch from those that ring would wake. It is false if ch was rung.
 func (b *bell) forget(ch chan struct{}) bool {
-	for i, x := range b.waiting {
-		if x == ch {
-			last := len(b.waiting) - 1
-			b.waiting[i], b.waiting[last] = b.waiting[last], nil
-			b.waiting = b.waiting[:last]
-			return true
-		}
+	i := slices.Index(b.waiting, ch)
+	if i < 0 {
+		return false
 	}
-	return false
+	b.waiting = slices.Delete(b.waiting, i, i+1)
+	return true
 }

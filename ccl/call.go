@@ -55,7 +55,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	}
 	k := &c.calling.call
 	if _, err := describe(c, k, a, true); err != nil {
-		return c.refuse(a.kind.String(), codeOf(err), err)
+		return c.refuse(a.kind.String(), codeOf(err, ErrArgument), err)
 	}
 	if c.backlog.pending.Load() || c.devices.streams != nil {
 		if err := c.drain(ctx); err != nil {

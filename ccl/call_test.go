@@ -119,7 +119,7 @@ func TestSupports(t *testing.T) {
 			continue
 		}
 		assert.EqualError(t, err, tc.want)
-		assert.Equal(t, tc.code, codeOf(err))
+		assert.Equal(t, tc.code, codeOf(err, ErrArgument))
 	}
-	assert.Equal(t, ErrArgument, codeOf(errors.New("x")))
+	assert.Equal(t, ErrArgument, codeOf(errors.New("x"), ErrArgument))
 }

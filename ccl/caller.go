@@ -21,12 +21,17 @@ type stack [16]uintptr
 // looked at: it takes longer than a short call does.
 type callers struct {
 	mu     sync.Mutex
-	known  [ringCalls]uint64 // the calls whose stacks are
-	newest uint64            // the last of them that slept
-	stacks *[ringCalls]stack
+	made   *[ringCalls]origin // nil while none is known
+	newest uint64             // the last of them that slept
 	shown  shownPlace
-	given  *[ringCalls]*string // in place of a stack: what Queue.From says
-	fixed  *string             // of the blocking call under way
+	fixed  *string // of the blocking call under way
+}
+
+// origin is where a call was made.
+type origin struct {
+	seq   uint64 // the call's
+	at    stack
+	given *string // in place of a stack: what Queue.From says
 }
 
 // shownPlace is the place that was told last. A program that waits again and again does so in few places, and the monitor
@@ -44,27 +49,21 @@ const engineFrames = 8
 func (c *callers) note(seq uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stacks == nil {
-		c.stacks = new([ringCalls]stack)
+	o := c.origin(seq, c.fixed)
+	if o.at = (stack{}); c.fixed == nil {
+		runtime.Callers(engineFrames, o.at[:])
 	}
-	s := &c.stacks[seq%ringCalls]
-	*s = stack{}
-	if c.give(seq, c.fixed); c.fixed == nil {
-		runtime.Callers(engineFrames, s[:])
-	}
-	c.known[seq%ringCalls] = seq
 	c.newest = seq
 }
 
-// give notes that call seq has such a place, nil if its stack says.
-func (c *callers) give(seq uint64, place *string) {
-	if c.given == nil {
-		if place == nil {
-			return
-		}
-		c.given = new([ringCalls]*string)
+// origin is that of call seq, which has such a place, nil if its stack is to say. The caller holds c.mu.
+func (c *callers) origin(seq uint64, place *string) *origin {
+	if c.made == nil {
+		c.made = new([ringCalls]origin)
 	}
-	c.given[seq%ringCalls] = place
+	o := &c.made[seq%ringCalls]
+	o.seq, o.given = seq, place
+	return o
 }
 
 // fix says where the blocking calls are made that follow, nil if their stacks say.
@@ -78,11 +77,7 @@ func (c *callers) fix(place *string) {
 func (c *callers) placed(seq uint64, place *string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stacks == nil {
-		c.stacks = new([ringCalls]stack)
-	}
-	c.give(seq, place)
-	c.known[seq%ringCalls] = seq
+	c.origin(seq, place)
 }
 
 // here is where the blocking call under way was made.
@@ -103,28 +98,23 @@ const queueFrames = 4
 func (c *callers) queued(seq uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stacks == nil {
-		c.stacks = new([ringCalls]stack)
-	}
-	s := &c.stacks[seq%ringCalls]
-	clear(s[runtime.Callers(queueFrames, s[:2]):])
-	c.give(seq, nil)
-	c.known[seq%ringCalls] = seq
+	o := c.origin(seq, nil)
+	clear(o.at[runtime.Callers(queueFrames, o.at[:2]):])
 }
 
 // last is where the call that slept last was made.
 func (c *callers) last() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stacks == nil {
+	if c.made == nil {
 		return ""
 	}
-	if c.given != nil && c.given[c.newest%ringCalls] != nil {
-		return *c.given[c.newest%ringCalls]
+	o := &c.made[c.newest%ringCalls]
+	if o.given != nil {
+		return *o.given
 	}
-	at := &c.stacks[c.newest%ringCalls]
-	if *at != c.shown.at {
-		c.shown = shownPlace{*at, placeOf(at)}
+	if o.at != c.shown.at {
+		c.shown = shownPlace{o.at, placeOf(&o.at)}
 	}
 	return c.shown.text
 }
@@ -133,13 +123,14 @@ func (c *callers) last() string {
 func (c *callers) of(seq uint64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stacks == nil || c.known[seq%ringCalls] != seq {
+	if c.made == nil || c.made[seq%ringCalls].seq != seq {
 		return ""
 	}
-	if c.given != nil && c.given[seq%ringCalls] != nil {
-		return *c.given[seq%ringCalls]
+	o := &c.made[seq%ringCalls]
+	if o.given != nil {
+		return *o.given
 	}
-	return placeOf(&c.stacks[seq%ringCalls])
+	return placeOf(&o.at)
 }
 
 // placeOf is the file and line of the nearest caller outside this package.

@@ -130,6 +130,14 @@ func (o *Options) settled() (Options, error) {
 	return s, nil
 }
 
+// patience is how long a rank waits for the others as it closes its Comm.
+func (o *Options) patience() time.Duration {
+	if o.PeerTimeout < 0 {
+		return defaultPeerTimeout
+	}
+	return o.PeerTimeout
+}
+
 func errCheck(k Check) error {
 	return fmt.Errorf("Check is %d; the levels are CheckAsync, CheckStrict and CheckOff", k)
 }
@@ -185,8 +193,9 @@ type Place struct {
 	Device int
 }
 
-// newComm wraps the engine's Comm that join makes, nil if it makes none, and what moves its data, which attach makes.
-func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*cpu.Comm, *call.Fault),
+// newComm wraps the engine's Comm that join makes, nil if it makes none, and what moves its data, which attach makes. Its name is that
+// which the first error already has.
+func newComm(o Options, tab algo.Table, host, name string, join func(plane.Options) (*cpu.Comm, *call.Fault),
 	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
 	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{}), parent: proc.Parent(), unwinding: unwinding() != nil}}
 	c.backlog.c = c
@@ -212,6 +221,9 @@ func newComm(o Options, tab algo.Table, host string, join func(plane.Options) (*
 	eng, f := join(eo)
 	if f != nil {
 		return nil, f
+	}
+	if eng != nil {
+		eng.SetName(name)
 	}
 	if c.lib, f = attach(eng); f != nil {
 		if eng != nil {
@@ -326,7 +338,7 @@ func (c *Comm) Supports(k Kind, t Type, op Op) error {
 		return refuseNone(k.String())
 	}
 	if e := supports(c, call.Kind(k), call.Type(t), call.Op(op), c.lib.onHost(c.opt.Staged)); e != nil {
-		return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: e})
+		return c.refuse(k.String(), ErrUnsupported, e)
 	}
 	return nil
 }

@@ -14,12 +14,7 @@ func noContext(ctx context.Context, c *Comm, op string) error {
 	if ctx != nil {
 		return nil
 	}
-	e := &Error{Code: ErrArgument, Op: op, Rank: -1, Peer: -1, Err: errNoContext}
-	if c.isNil() {
-		return e
-	}
-	e.Rank = c.Rank()
-	return c.named(e)
+	return c.refuse(op, ErrArgument, errNoContext)
 }
 
 // absent reports whether b is nil, or a nil pointer, as that of a function which has returned an error.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,13 +74,7 @@ func (ds *devices) stream(c *Comm, s Stream) (*deviceStream, error) {
 		return nil, err
 	}
 	d := &deviceStream{c: c, s: s}
-	live := make([]*deviceStream, 0, len(ds.streams)+1)
-	for _, o := range ds.streams {
-		if !o.over() {
-			live = append(live, o)
-		}
-	}
-	ds.streams = append(live, d)
+	ds.streams = append(slices.DeleteFunc(slices.Clone(ds.streams), (*deviceStream).over), d)
 	if s, ok := s.(observedStream); ok {
 		s.Observe(d)
 	}
@@ -288,7 +283,8 @@ func (d *deviceStream) pass(at progress) {
 	}
 	if at.graphs > d.ran.Load() {
 		d.ran.Store(at.graphs)
-		d.c.rec.teller.tell(d.c.watchers.onCall, graphsRan(d.c, d, at.graphs))
+		d.c.rec.teller.tell(d.c.watchers.onCall, d.c.rec.launches.end(Complete, func(l *launch) bool { return l.on == d && l.place <= at.graphs },
+			d.c.Name(), time.Duration(d.c.eng.Now())))
 	}
 }
 

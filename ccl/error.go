@@ -99,7 +99,7 @@ func (e *Error) rank(r int) string {
 
 // named says in e which Comm it is about.
 func (c *Comm) named(e *Error) *Error {
-	if !c.life.ready.Load() {
+	if c.isNil() || !c.life.ready.Load() {
 		return e
 	}
 	if name := c.Name(); name != worldName {
@@ -271,18 +271,20 @@ func inWorld(world, ranksOf []int) string {
 
 // ranks writes a list of ranks, the first sixteen of them.
 func ranks(r []int) string {
-	var b strings.Builder
-	for i, x := range r {
-		if i == 16 {
-			fmt.Fprintf(&b, " and %d more", len(r)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(strconv.Itoa(x))
+	text := joined(r[:min(len(r), 16)], ", ", strconv.Itoa)
+	if len(r) > 16 {
+		text += fmt.Sprintf(" and %d more", len(r)-16)
 	}
-	return b.String()
+	return text
+}
+
+// joined writes what text says of each of list, with sep between them.
+func joined[T any](list []T, sep string, text func(T) string) string {
+	parts := make([]string, len(list))
+	for i, x := range list {
+		parts[i] = text(x)
+	}
+	return strings.Join(parts, sep)
 }
 
 // Unwrap returns the Code and the cause, for errors.Is and errors.As.

@@ -145,126 +145,43 @@ func TestArguments(t *testing.T) {
 
 // A call that differs from a good one just before it in no more than one argument is looked at as well.
 func TestArgumentsOfTheNextCall(t *testing.T) {
-	type call func(ctx context.Context, c *ccl.Comm, x, y []int) error
+	type rank struct { // which makes a call
+		ctx  context.Context
+		c    *ccl.Comm
+		x, y []int
+	}
+	sum := func(r rank) error { return ccl.AllReduce(r.ctx, r.c, r.x[:6], r.y[:6], ccl.Sum) }
 	for _, tc := range []struct {
 		name      string
-		good, bad call
+		good, bad func(r rank) error
 		want      string
 	}{
-		{
-			"operator",
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error { return ccl.AllReduce(ctx, c, x, y, ccl.Sum) },
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error { return ccl.AllReduce(ctx, c, x, y, 99) }, "there is no operator 99",
-		},
-		{
-			"dst",
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.AllReduce(ctx, c, x[:6], y[:6], ccl.Sum)
-			},
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.AllReduce(ctx, c, y[2:8], y[:6], ccl.Sum)
-			}, "overlap",
-		},
-		{
-			"src",
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.AllReduce(ctx, c, x[:6], y[:6], ccl.Sum)
-			},
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.AllReduce(ctx, c, x[:6], x[2:8], ccl.Sum)
-			}, "overlap",
-		},
-		{
-			"length of dst",
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.AllReduce(ctx, c, x[:6], y[:6], ccl.Sum)
-			},
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.AllReduce(ctx, c, x[:5], y[:6], ccl.Sum)
-			}, "dst must have 6",
-		},
-		{
-			"root",
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error { return ccl.Broadcast(ctx, c, x, 1) },
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error { return ccl.Broadcast(ctx, c, x, 1+1<<32) }, "root is 4294967297",
-		},
-		{
-			"counts",
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.AllGatherV(ctx, c, x[:6], []int{2, 2, 2}, y[:2])
-			},
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.AllGatherV(ctx, c, x[:6], nil, y[:2])
-			}, "counts has 0 entries",
-		},
-		{
-			"destination",
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.SendRecv(ctx, c, x[:6], c.Rank(), y[:6], c.Rank())
-			},
-			func(ctx context.Context, c *ccl.Comm, x, y []int) error {
-				return ccl.SendRecv(ctx, c, x[:6], c.Rank(), y[:6], -2)
-			}, "peer is -2",
-		},
+		{"operator", sum, func(r rank) error { return ccl.AllReduce(r.ctx, r.c, r.x[:6], r.y[:6], 99) }, "there is no operator 99"},
+		{"dst", sum, func(r rank) error { return ccl.AllReduce(r.ctx, r.c, r.y[2:8], r.y[:6], ccl.Sum) }, "overlap"},
+		{"src", sum, func(r rank) error { return ccl.AllReduce(r.ctx, r.c, r.x[:6], r.x[2:8], ccl.Sum) }, "overlap"},
+		{"length of dst", sum, func(r rank) error { return ccl.AllReduce(r.ctx, r.c, r.x[:5], r.y[:6], ccl.Sum) }, "dst must have 6"},
+		{"root", func(r rank) error { return ccl.Broadcast(r.ctx, r.c, r.x, 1) },
+			func(r rank) error { return ccl.Broadcast(r.ctx, r.c, r.x, 1+1<<32) }, "root is 4294967297"},
+		{"counts", func(r rank) error { return ccl.AllGatherV(r.ctx, r.c, r.x[:6], []int{2, 2, 2}, r.y[:2]) },
+			func(r rank) error { return ccl.AllGatherV(r.ctx, r.c, r.x[:6], nil, r.y[:2]) }, "counts has 0 entries"},
+		{"destination", func(r rank) error { return ccl.SendRecv(r.ctx, r.c, r.x[:6], r.c.Rank(), r.y[:6], r.c.Rank()) },
+			func(r rank) error { return ccl.SendRecv(r.ctx, r.c, r.x[:6], r.c.Rank(), r.y[:6], -2) }, "peer is -2"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			together(t, 3, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-				x, y := make([]int, 12), make([]int, 12)
+				r := rank{ctx, c, make([]int, 12), make([]int, 12)}
 				for range 2 {
-					assert.NoError(t, tc.good(ctx, c, x, y))
+					assert.NoError(t, tc.good(r))
 				}
 				if c.Rank() == 1 {
-					e := wants(t, tc.bad(ctx, c, x, y), ccl.ErrArgument)
+					e := wants(t, tc.bad(r), ccl.ErrArgument)
 					assert.Contains(t, e.Error(), tc.want)
 				}
-				assert.NoError(t, tc.good(ctx, c, x, y))
+				assert.NoError(t, tc.good(r))
 				works(ctx, t, c)
 			})
 		})
 	}
-}
-
-// What a kernel cannot reduce is refused everywhere alike; it is still moved.
-func TestUnsupported(t *testing.T) {
-	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-		x := []ccl.Float8E4M3{1, 2}
-		y := []ccl.Float8E5M2{1, 2}
-		for _, err := range []error{
-			ccl.AllReduce(ctx, c, x, x, ccl.Sum),
-			ccl.Reduce(ctx, c, y, y, ccl.Max, 0),
-			ccl.ReduceScatter(ctx, c, x[c.Rank():c.Rank()+1], x, ccl.Sum),
-			ccl.ReduceScatterV(ctx, c, x[c.Rank():c.Rank()+1], x, []int{1, 1}, ccl.Sum),
-		} {
-			e := wants(t, err, ccl.ErrUnsupported)
-			assert.Contains(t, e.Error(), "but does not reduce it")
-		}
-		wants(t, c.Supports(ccl.KindAllReduce, ccl.TypeFloat8E5M2, ccl.Sum), ccl.ErrUnsupported)
-		assert.NoError(t, c.Supports(ccl.KindBroadcast, ccl.TypeFloat8E5M2, ccl.Sum))
-		x[0] = ccl.Float8E4M3(40 + c.Rank())
-		assert.NoError(t, ccl.Broadcast(ctx, c, x, 1))
-		assert.Equal(t, []ccl.Float8E4M3{41, 2}, x)
-		works(ctx, t, c)
-	})
-}
-
-// What has no meaning on a rank is not looked at.
-func TestArgumentsWithoutMeaning(t *testing.T) {
-	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-		x := []int{1, 2, 3, 4}
-		if c.Rank() == 1 {
-			assert.NoError(t, ccl.Reduce(ctx, c, x[1:2], x[:2], ccl.Sum, 0)) // dst of the wrong size, overlapping
-			assert.NoError(t, ccl.Gather(ctx, c, x[:3], x[:2], 0))
-			assert.NoError(t, ccl.Scatter(ctx, c, x[:2], x[1:2], 0))
-			assert.Equal(t, []int{1, 2, 3, 4}, x)
-			return
-		}
-		y := make([]int, 4)
-		assert.NoError(t, ccl.Reduce(ctx, c, y[:2], x[:2], ccl.Sum, 0))
-		assert.Equal(t, []int{2, 4, 0, 0}, y)
-		assert.NoError(t, ccl.Gather(ctx, c, y, x[:2], 0))
-		assert.Equal(t, []int{1, 2, 1, 2}, y)
-		assert.NoError(t, ccl.Scatter(ctx, c, x[:2], y, 0))
-	})
 }
 
 // A slice too large for the machine is an error, not a panic.

@@ -297,7 +297,7 @@ func TestOptionsDiffer(t *testing.T) {
 		{"Wire (GOCCL_WIRE)", ccl.Options{Wire: "auth"}},
 	} {
 		t.Run(tc.field, func(t *testing.T) {
-			errs := newComms(t, 3, func(r int) *ccl.Options {
+			errs := refusedComms(t, 3, func(r int) *ccl.Options {
 				if r == 2 {
 					return &tc.odd
 				}

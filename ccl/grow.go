@@ -3,7 +3,6 @@ package ccl
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -18,7 +17,6 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/lobby"
-	"github.com/goccl/goccl/internal/plain"
 )
 
 // Grow returns a Comm of size ranks: those of c under their numbers, and after them processes that have
@@ -145,11 +143,11 @@ func whyNotGrow(c *Comm) error {
 
 // growth is what the lead has found: its plan, or why there is none, or nothing to do. The lead alone has the last two.
 type growth struct {
-	Code  Code         `json:"code,omitempty"`
-	Why   string       `json:"why,omitempty"`
-	Renew bool         `json:"renew,omitempty"` // the pool first, where a spare is lost: the others do not listen
-	G     int64        `json:"g,omitempty"`
-	Seats *lobby.Seats `json:"seats,omitempty"`
+	Code  Code
+	Why   string
+	Renew bool // the pool first, where a spare is lost: the others do not listen
+	G     int64
+	Seats *lobby.Seats
 
 	listener net.Listener
 	guests   []lobby.Guest
@@ -189,8 +187,7 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 	if without >= 0 {
 		return &growth{Code: ErrUnsupported, Why: fmt.Sprintf("rank %d has no store in which others could wait: set GOCCL_HALL (bench launch -restart does) or Options.Store, on all ranks", without)}, nil
 	}
-	p := new(growth)
-	var text []byte
+	p, told := new(growth), false
 	if c.Rank() == 0 {
 		p.find(ctx, c, size, all&isFailed != 0)
 		for r := range c.Size() {
@@ -198,29 +195,18 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 				p.Seats.Fresh = append(p.Seats.Fresh, r)
 			}
 		}
-		text, _ = json.Marshal(p)
 	}
-	told := false
 	defer func() {
 		if !told && p.listener != nil {
 			p.listener.Close()
 		}
 	}()
-	length := []int{len(text)}
-	if err := Broadcast(ctx, c, length, 0); err != nil {
+	found, err := BroadcastValue(ctx, c, *p, 0)
+	if err != nil {
 		return nil, err
 	}
-	if c.Rank() > 0 {
-		text = make([]byte, length[0])
-	}
-	if err := Broadcast(ctx, c, text, 0); err != nil {
-		return nil, err
-	}
-	told = true
-	if c.Rank() > 0 {
-		if err := plain.Unmarshal(text, p); err != nil {
-			return nil, &Error{Code: ErrBackend, Rank: c.Rank(), Peer: 0, Err: fmt.Errorf("what rank 0 says cannot be read: %w", err)}
-		}
+	if told = true; c.Rank() > 0 {
+		p = &found
 	}
 	return p, nil
 }

@@ -69,48 +69,43 @@ func TestGrowOutOfReach(t *testing.T) {
 			t.Parallel()
 			j := newGrowing(t)
 			ended := make(chan struct{})
-			for r, b := range boot.Local(2) {
-				j.all.Go(func() {
-					defer b.Close()
-					var log logs
-					o := j.options(ccl.Options{})
-					o.Log = slog.New(slog.NewTextHandler(&log, nil))
-					c, err := ccl.NewComm(j.ctx, b, o)
-					if !assert.NoError(t, err) {
-						return
+			var said [2]logs
+			j.startWith(2, nil, func(r int) *ccl.Options {
+				o := j.options(ccl.Options{})
+				o.Log = slog.New(slog.NewTextHandler(&said[r], nil))
+				return o
+			}, func(r int, c *ccl.Comm) {
+				defer c.Close()
+				if r == 0 {
+					late := *j.options(ccl.Options{})
+					tc.store.Store = j.hall
+					late.Store = tc.store
+					j.all.Go(func() {
+						defer close(ended)
+						_, err := ccl.Join(j.ctx, &late)
+						wants(t, err, tc.code)
+						assert.ErrorContains(t, err, tc.newcomer)
+						assert.ErrorContains(t, err, ": Join: ")
+					})
+				}
+				for over := []int{0}; j.ctx.Err() == nil; time.Sleep(time.Millisecond) {
+					select {
+					case <-ended:
+						over[0] = 1
+					default:
 					}
-					defer c.Close()
-					if r == 0 {
-						late := *j.options(ccl.Options{})
-						tc.store.Store = j.hall
-						late.Store = tc.store
-						j.all.Go(func() {
-							defer close(ended)
-							_, err := ccl.Join(j.ctx, &late)
-							wants(t, err, tc.code)
-							assert.ErrorContains(t, err, tc.newcomer)
-							assert.ErrorContains(t, err, ": Join: ")
-						})
+					if assert.NoError(t, ccl.Broadcast(j.ctx, c, over, 0)); over[0] > 0 {
+						break
 					}
-					for over := []int{0}; j.ctx.Err() == nil; time.Sleep(time.Millisecond) {
-						select {
-						case <-ended:
-							over[0] = 1
-						default:
-						}
-						if assert.NoError(t, ccl.Broadcast(j.ctx, c, over, 0)); over[0] > 0 {
-							break
-						}
-						same, err := ccl.Grow(j.ctx, c, 3)
-						assert.NoError(t, err)
-						assert.Same(t, c, same)
-					}
-					if r == 0 {
-						assert.Contains(t, log.String(), tc.lead)
-					}
-					works(j.ctx, t, c)
-				})
-			}
+					same, err := ccl.Grow(j.ctx, c, 3)
+					assert.NoError(t, err)
+					assert.Same(t, c, same)
+				}
+				if r == 0 {
+					assert.Contains(t, said[r].String(), tc.lead)
+				}
+				works(j.ctx, t, c)
+			})
 		})
 	}
 }

@@ -42,6 +42,15 @@ func (s refusing) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
+// refusedOn are options o of rank r, whose store refuses on rank on.
+func (j *growing) refusedOn(on, r int, o ccl.Options, refuses func(what, key string, n int64) (refuse, carriedOut bool)) *ccl.Options {
+	own := j.options(o)
+	if r == on {
+		own.Store = refusing{j.hall, refuses}
+	}
+	return own
+}
+
 // The lead does not hear from the store whether the job has grown, whether its word has come through or not. It gets the store's error and
 // fails its Comm, so that no rank waits for it, and all others come to the same: the failure of that.
 func TestGrowUndecided(t *testing.T) {
@@ -51,41 +60,31 @@ func TestGrowUndecided(t *testing.T) {
 			lost := func(what, key string, n int64) (bool, bool) {
 				return what == "add" && strings.HasPrefix(key, "goccl/decide/"), carriedOut && n == 1
 			}
-			for r, b := range boot.Local(3) {
-				j.all.Go(func() {
-					defer b.Close()
-					o := j.options(ccl.Options{})
-					if r == 0 {
-						o.Store = refusing{j.hall, lost}
-					}
-					c, err := ccl.NewComm(j.ctx, b, o)
-					if !assert.NoError(t, err) {
-						return
-					}
-					defer c.Close()
-					if r == 0 {
-						j.come(ccl.Options{}, func(_ *ccl.Comm, err error) {
-							if !carriedOut { // it waits for another
-								wants(t, err, ccl.ErrUnused)
-							}
-							assert.Error(t, err)
-						})
-						j.waits(1)
-					}
-					assert.NoError(t, ccl.Barrier(j.ctx, c))
-					for next := c; next == c && err == nil; { // until the newcomer answers in time
-						next, err = ccl.Grow(j.ctx, c, 4)
-					}
-					if r == 0 {
-						wants(t, err, ccl.ErrBackend)
-						assert.NoError(t, j.hall.Set(j.ctx, "goccl/over", nil))
-					} else {
-						wants(t, err, ccl.ErrAborted)
-					}
-					assert.ErrorContains(t, err, errStoreBroke.Error())
-					assert.Error(t, c.Err())
-				})
-			}
+			j.startWith(3, nil, func(r int) *ccl.Options { return j.refusedOn(0, r, ccl.Options{}, lost) }, func(r int, c *ccl.Comm) {
+				defer c.Close()
+				if r == 0 {
+					j.come(ccl.Options{}, func(_ *ccl.Comm, err error) {
+						if !carriedOut { // it waits for another
+							wants(t, err, ccl.ErrUnused)
+						}
+						assert.Error(t, err)
+					})
+					j.waits(1)
+				}
+				assert.NoError(t, ccl.Barrier(j.ctx, c))
+				var err error
+				for next := c; next == c && err == nil; { // until the newcomer answers in time
+					next, err = ccl.Grow(j.ctx, c, 4)
+				}
+				if r == 0 {
+					wants(t, err, ccl.ErrBackend)
+					assert.NoError(t, j.hall.Set(j.ctx, "goccl/over", nil))
+				} else {
+					wants(t, err, ccl.ErrAborted)
+				}
+				assert.ErrorContains(t, err, errStoreBroke.Error())
+				assert.Error(t, c.Err())
+			})
 			j.all.Wait()
 			assert.NoError(t, j.ctx.Err(), "nobody waits for the end of its context")
 		})
@@ -99,27 +98,16 @@ func TestGrowSpareAsksAgain(t *testing.T) {
 	once := func(what, key string, _ int64) (bool, bool) {
 		return what == "get" && strings.HasPrefix(key, "goccl/call/") && failed.CompareAndSwap(false, true), false
 	}
-	for r, b := range boot.Local(3) {
-		j.all.Go(func() {
-			defer b.Close()
-			o := j.options(ccl.Options{Spares: 1})
-			if r == 2 {
-				o.Store = refusing{j.hall, once}
-			}
-			c, err := ccl.NewComm(j.ctx, b, o)
-			if !assert.NoError(t, err) {
-				return
-			}
-			if r < 2 {
-				until(t, "the spare asks", failed.Load)
-				assert.NoError(t, ccl.Barrier(j.ctx, c))
-				c = j.grow(c, 3)
-			}
-			defer c.Close()
-			assert.Equal(t, 3, c.Size())
-			works(j.ctx, t, c)
-		})
-	}
+	j.startWith(3, nil, func(r int) *ccl.Options { return j.refusedOn(2, r, ccl.Options{Spares: 1}, once) }, func(r int, c *ccl.Comm) {
+		if r < 2 {
+			until(t, "the spare asks", failed.Load)
+			assert.NoError(t, ccl.Barrier(j.ctx, c))
+			c = j.grow(c, 3)
+		}
+		defer c.Close()
+		assert.Equal(t, 3, c.Size())
+		works(j.ctx, t, c)
+	})
 	j.all.Wait()
 	assert.NoError(t, j.ctx.Err())
 }
@@ -129,26 +117,21 @@ func TestGrowWithoutHall(t *testing.T) {
 	j := newGrowing(t)
 	store, err := boot.DialHall(j.hall.Addr(), nil)
 	require.NoError(t, err)
-	for _, b := range boot.Local(2) {
-		j.all.Go(func() {
-			defer b.Close()
-			o := j.options(ccl.Options{})
-			o.Store = store
-			c, err := ccl.NewComm(j.ctx, b, o)
-			if !assert.NoError(t, err) {
-				return
-			}
-			defer c.Close()
-			if c.Rank() == 0 {
-				assert.NoError(t, j.hall.Close())
-			}
-			assert.NoError(t, ccl.Barrier(j.ctx, c))
-			_, err = ccl.Grow(j.ctx, c, 3)
-			wants(t, err, ccl.ErrBackend)
-			assert.ErrorContains(t, err, "the hall at "+j.hall.Addr())
-			works(j.ctx, t, c)
-		})
-	}
+	j.startWith(2, nil, func(int) *ccl.Options {
+		o := j.options(ccl.Options{})
+		o.Store = store
+		return o
+	}, func(_ int, c *ccl.Comm) {
+		defer c.Close()
+		if c.Rank() == 0 {
+			assert.NoError(t, j.hall.Close())
+		}
+		assert.NoError(t, ccl.Barrier(j.ctx, c))
+		_, err := ccl.Grow(j.ctx, c, 3)
+		wants(t, err, ccl.ErrBackend)
+		assert.ErrorContains(t, err, "the hall at "+j.hall.Addr())
+		works(j.ctx, t, c)
+	})
 }
 
 // The pool has failed, so Grow renews it, and then comes to nothing: all ranks get the Comm that has the new pool, which is good, and
@@ -166,46 +149,39 @@ func TestGrowRenewedInVain(t *testing.T) {
 		works(j.ctx, t, c)
 		c.Close()
 	}
-	for r, b := range boot.Local(3) {
-		j.all.Go(func() {
-			defer b.Close()
-			o, log := j.options(ccl.Options{Spares: 1}), new(logs)
-			o.Log = slog.New(slog.NewTextHandler(log, nil))
-			if r == 0 {
-				o.Store = refusing{j.hall, second}
-			}
-			c, err := ccl.NewComm(j.ctx, b, o)
-			if !assert.NoError(t, err) {
-				return
-			}
-			if r == 2 { // the spare, in the new job
-				whole(c)
-				return
-			}
-			if r == 0 {
-				j.come(ccl.Options{Spares: 1}, func(c *ccl.Comm, err error) {
-					if !errors.Is(err, ccl.ErrUnused) && assert.NoError(t, err) {
-						whole(c)
-					}
-				})
-				j.waits(1)
-				ccl.FailPool(c, errors.New("planted"))
-				armed.Store(true)
-			}
-			assert.NoError(t, ccl.Barrier(j.ctx, c))
-			next, err := ccl.Grow(j.ctx, c, 3)
-			if !assert.NoError(t, err) {
-				return
-			}
-			assert.NotSame(t, c, next)
-			assert.Equal(t, []int{2, r, 1}, []int{next.Size(), next.Rank(), next.Waiting()})
-			assert.Contains(t, log.String(), "ccl: Grow came to nothing")
-			assert.Contains(t, log.String(), errStoreBroke.Error())
-			c.Close()
-			works(j.ctx, t, next)
-			whole(j.grow(next, 3))
-		})
-	}
+	var said [3]logs
+	j.startWith(3, nil, func(r int) *ccl.Options {
+		o := j.refusedOn(0, r, ccl.Options{Spares: 1}, second)
+		o.Log = slog.New(slog.NewTextHandler(&said[r], nil))
+		return o
+	}, func(r int, c *ccl.Comm) {
+		if r == 2 { // the spare, in the new job
+			whole(c)
+			return
+		}
+		if r == 0 {
+			j.come(ccl.Options{Spares: 1}, func(c *ccl.Comm, err error) {
+				if !errors.Is(err, ccl.ErrUnused) && assert.NoError(t, err) {
+					whole(c)
+				}
+			})
+			j.waits(1)
+			ccl.FailPool(c, errors.New("planted"))
+			armed.Store(true)
+		}
+		assert.NoError(t, ccl.Barrier(j.ctx, c))
+		next, err := ccl.Grow(j.ctx, c, 3)
+		if !assert.NoError(t, err) {
+			return
+		}
+		assert.NotSame(t, c, next)
+		assert.Equal(t, []int{2, r, 1}, []int{next.Size(), next.Rank(), next.Waiting()})
+		assert.Contains(t, said[r].String(), "ccl: Grow came to nothing")
+		assert.Contains(t, said[r].String(), errStoreBroke.Error())
+		c.Close()
+		works(j.ctx, t, next)
+		whole(j.grow(next, 3))
+	})
 	j.all.Wait()
 	assert.NoError(t, j.ctx.Err())
 }

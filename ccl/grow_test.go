@@ -41,16 +41,20 @@ func (j *growing) options(o ccl.Options) *ccl.Options {
 
 // start starts n ranks and spares, which do f.
 func (j *growing) start(n, spares int, hosts []string, f func(c *ccl.Comm)) {
-	o := j.options(ccl.Options{Spares: spares})
-	for _, b := range boot.Local(n+spares, hosts...) {
+	j.startWith(n+spares, hosts, func(int) *ccl.Options { return j.options(ccl.Options{Spares: spares}) }, func(_ int, c *ccl.Comm) { f(c) })
+}
+
+// startWith starts n ranks and spares with options of their own, which do f.
+func (j *growing) startWith(n int, hosts []string, options func(r int) *ccl.Options, f func(r int, c *ccl.Comm)) {
+	for r, b := range boot.Local(n, hosts...) {
 		j.all.Go(func() {
 			defer b.Close()
-			c, err := ccl.NewComm(j.ctx, b, o)
+			c, err := ccl.NewComm(j.ctx, b, options(r))
 			if errors.Is(err, ccl.ErrUnused) {
 				return
 			}
 			if assert.NoError(j.t, err) {
-				f(c)
+				f(r, c)
 			}
 		})
 	}
@@ -339,23 +343,18 @@ func TestGrowRefused(t *testing.T) {
 		works(j.ctx, t, c)
 	})
 	for without, stores := range [][2]boot.Store{{nil, nil}, {j.hall, nil}, {nil, j.hall}} {
-		for r, b := range boot.Local(2) {
-			j.all.Go(func() {
-				defer b.Close()
-				o := j.options(ccl.Options{})
-				o.Store = stores[r]
-				c, err := ccl.NewComm(j.ctx, b, o)
-				if !assert.NoError(t, err) {
-					return
-				}
-				defer c.Close()
-				_, err = ccl.Grow(j.ctx, c, 3)
-				wants(t, err, ccl.ErrUnsupported)
-				assert.ErrorContains(t, err, fmt.Sprintf("rank %d: Grow", r))
-				assert.ErrorContains(t, err, fmt.Sprintf("rank %d has no store in which others could wait: set GOCCL_HALL", without%2))
-				works(j.ctx, t, c)
-			})
-		}
+		j.startWith(2, nil, func(r int) *ccl.Options {
+			o := j.options(ccl.Options{})
+			o.Store = stores[r]
+			return o
+		}, func(r int, c *ccl.Comm) {
+			defer c.Close()
+			_, err := ccl.Grow(j.ctx, c, 3)
+			wants(t, err, ccl.ErrUnsupported)
+			assert.ErrorContains(t, err, fmt.Sprintf("rank %d: Grow", r))
+			assert.ErrorContains(t, err, fmt.Sprintf("rank %d has no store in which others could wait: set GOCCL_HALL", without%2))
+			works(j.ctx, t, c)
+		})
 	}
 	_, err := ccl.Grow(j.ctx, nil, 1)
 	wants(t, err, ccl.ErrArgument)

@@ -159,13 +159,12 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 		s.hostID = h.HostID()
 	}
 	wire, _ := auth.ParseWire(s.Wire) // which is settled
-	world := func(eo plane.Options, name string) (*cpu.Comm, *call.Fault) {
+	world := func(eo plane.Options) (*cpu.Comm, *call.Fault) {
 		terms := join.Terms{Settings: s.agreed(algorithms), Wire: wire}
 		if in != nil {
 			terms.From = in.from
 		}
-		eng, f := cpu.Join(ctx, b, terms, eo)
-		return calledFirst(eng, name), f
+		return cpu.Join(ctx, b, terms, eo)
 	}
 	if s.Spares > 0 || in != nil {
 		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, func() { met(); s.begun(ctx, b.Rank(), in) }, in)
@@ -174,9 +173,7 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 		}
 		return c, nil
 	}
-	c, f := newComm(s, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		return world(eo, cmp.Or(s.Name, worldName))
-	}, func(eng *cpu.Comm) (*library, *call.Fault) {
+	c, f := newComm(s, tab, host, cmp.Or(s.Name, worldName), world, func(eng *cpu.Comm) (*library, *call.Fault) {
 		return openLibrary(ctx, eng, &s)
 	})
 	if f != nil {
@@ -192,14 +189,6 @@ func tellApart(c *Comm) {
 	if why := c.eng.Control().Share.Apart(); why != "" {
 		c.opt.Log.Warn(fmt.Sprintf("ccl: rank %d: ranks that appear to be on this host cannot share memory, and use TCP: %s", c.Rank(), why))
 	}
-}
-
-// calledFirst gives a new Comm, nil if there is none, its name, which the first error already has.
-func calledFirst(eng *cpu.Comm, name string) *cpu.Comm {
-	if eng != nil {
-		eng.SetName(name)
-	}
-	return eng
 }
 
 // newCommError is f, which kept a Comm from being made.

@@ -77,11 +77,7 @@ func (w *mpiWorld) agree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	has := []byte{1}
-	if given == nil {
-		has[0] = 0
-	}
-	all, err := w.AllGather(ctx, has)
+	all, err := w.AllGather(ctx, []byte{bit[byte](given != nil)})
 	if err != nil {
 		return err
 	}

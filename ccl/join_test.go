@@ -108,5 +108,4 @@ func TestNewCommError(t *testing.T) {
 		newCommError(2, &call.Fault{Code: call.Timeout, Peer: 3, Missing: []int{3}, Err: late}))
 	be := &boot.Error{Code: boot.Lost, Rank: 1, Peer: 0, Text: "rank 0 was lost"}
 	assert.Equal(t, bootError(be), newCommError(1, &call.Fault{Code: call.Backend, Peer: -1, Err: be}))
-	assert.Nil(t, calledFirst(nil, "world"))
 }

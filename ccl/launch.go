@@ -33,18 +33,18 @@ func (ls *launches) add(l launch) {
 	ls.ring[ls.n%launchesKept] = l
 }
 
-// ran notes that those on a stream are over up to a place, and returns them.
-func (ls *launches) ran(on *deviceStream, place uint64, now time.Duration) (over []launch) {
+// end notes that those under way that are meant have ended so, and returns what OnCall is told of them, the oldest first.
+func (ls *launches) end(s State, meant func(*launch) bool, comm string, now time.Duration) (told []Observation) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for i := range launchesKept {
 		l := &ls.ring[(ls.n+1+uint64(i))%launchesKept] // the oldest first
-		if l.on == on && l.place <= place && l.call.State == Running {
-			l.call.State, l.call.End = Complete, now
-			over = append(over, *l)
+		if l.on != nil && l.call.State == Running && meant(l) {
+			l.call.State, l.call.End = s, now
+			told = append(told, Observation{Call: l.call, Comm: comm, Took: time.Since(l.began)})
 		}
 	}
-	return over
+	return told
 }
 
 // among is calls and launches by when they began, the last n of them.
@@ -61,28 +61,4 @@ func (ls *launches) among(calls []Call, n int) []Call {
 	}
 	slices.SortStableFunc(calls, func(a, b Call) int { return int(a.Start - b.Start) })
 	return calls[max(len(calls)-n, 0):]
-}
-
-// failed notes that those under way are over, since the Comm has failed, and returns them.
-func (ls *launches) failed(now time.Duration) (over []launch) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for i := range launchesKept {
-		l := &ls.ring[(ls.n+1+uint64(i))%launchesKept]
-		if l.on != nil && l.call.State == Running {
-			l.call.State, l.call.End = Failed, now
-			over = append(over, *l)
-		}
-	}
-	return over
-}
-
-// graphsRan notes that d has passed its launches up to a place, and returns what OnCall is told of them. d is locked.
-func graphsRan(c *Comm, d *deviceStream, place uint64) (told []Observation) {
-	over := c.rec.launches.ran(d, place, time.Duration(c.eng.Now()))
-	now := time.Now()
-	for _, l := range over {
-		told = append(told, Observation{Call: l.call, Comm: c.Name(), Took: now.Sub(l.began)})
-	}
-	return told
 }

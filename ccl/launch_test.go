@@ -2,6 +2,7 @@ package ccl
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -16,10 +17,14 @@ func TestLaunches(t *testing.T) {
 		ls.add(launch{on: on, call: Call{Kind: KindGraph, Count: 2, State: Running, Start: 20}})
 	}
 	assert.EqualValues(t, 2, one.launched.Load())
-	over := ls.ran(one, 1, 50)
+	ran := func(place uint64, now time.Duration) []Observation {
+		return ls.end(Complete, func(l *launch) bool { return l.on == one && l.place <= place }, "world", now)
+	}
+	over := ran(1, 50)
 	assert.Len(t, over, 1)
-	assert.EqualValues(t, 1, over[0].call.Seq)
-	assert.Empty(t, ls.ran(one, 1, 60), "once")
+	assert.EqualValues(t, 1, over[0].Call.Seq)
+	assert.Equal(t, "world", over[0].Comm)
+	assert.Empty(t, ran(1, 60), "once")
 	var seqs []uint64
 	for _, c := range ls.among(calls, 64) {
 		seqs = append(seqs, c.Seq)
@@ -29,9 +34,10 @@ func TestLaunches(t *testing.T) {
 	assert.Len(t, last, 2)
 	assert.Equal(t, Running, last[0].State)
 	assert.Equal(t, "Graph #3 of 2 calls", last[0].String())
-	assert.Len(t, ls.ran(one, 9, 70), 1)
-	lost := ls.failed(80)
+	assert.Len(t, ran(9, 70), 1)
+	all := func(*launch) bool { return true }
+	lost := ls.end(Failed, all, "world", 80)
 	assert.Len(t, lost, 1, "the one on the other stream")
-	assert.Equal(t, Call{Kind: KindGraph, Seq: 2, Count: 2, State: Failed, Start: 20, End: 80}, lost[0].call)
-	assert.Empty(t, ls.failed(90), "once")
+	assert.Equal(t, Call{Kind: KindGraph, Seq: 2, Count: 2, State: Failed, Start: 20, End: 80}, lost[0].Call)
+	assert.Empty(t, ls.end(Failed, all, "world", 90), "once")
 }

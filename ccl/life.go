@@ -64,10 +64,7 @@ func (c *Comm) Close() error {
 	if cause := unwinding(); cause != nil && !c.life.unwinding { // else the others would learn only that this rank has closed c
 		c.Abort(cause)
 	}
-	limit := c.opt.PeerTimeout
-	if limit < 0 {
-		limit = defaultPeerTimeout
-	}
+	limit := c.opt.patience()
 	if c.reserve != nil {
 		c.reserve.leave(c, errOver)
 	}
@@ -195,15 +192,10 @@ func (l *life) awaitTold(ctx context.Context, limit time.Duration) {
 	}
 	grace := time.NewTimer(toldGrace)
 	defer grace.Stop()
-	var timeout <-chan time.Time
-	if limit > 0 {
-		timer := time.NewTimer(max(limit, toldGrace))
-		defer timer.Stop()
-		timeout = timer.C
-	}
+	ctx, end := limited(ctx, limit)
+	defer end()
 	select {
 	case <-l.done:
-	case <-timeout:
 	case <-ctx.Done():
 		select {
 		case <-l.done:
@@ -219,7 +211,7 @@ var closedHere = &call.Fault{Code: call.Closed, Peer: -1}
 // engine said, nil if nothing. Whoever calls it does not use c.
 func (c *Comm) errorIn(ctx context.Context, f *call.Fault, r *call.Record) *Error {
 	if f == closedHere && c.life.failure.Load() == nil {
-		return c.named(&Error{Code: ErrClosed, Op: Kind(r.Kind).String(), Rank: c.Rank(), Peer: -1})
+		return c.refuse(Kind(r.Kind).String(), ErrClosed, nil)
 	}
 	c.life.awaitTold(ctx, c.opt.Timeout)
 	return failureIn(c, f, r)

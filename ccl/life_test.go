@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 )
 
 // soon is what "at once" may take on a loaded machine.
@@ -37,30 +35,14 @@ func ends(t testing.TB, what string, f func()) {
 // pair is two goroutine ranks of one host. o makes their options, nil for the default.
 func pair(t testing.TB, o func(rank int) *ccl.Options) [2]*ccl.Comm {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
-	var all [2]*ccl.Comm
-	var wg sync.WaitGroup
-	for r, b := range boot.Local(2) {
-		wg.Go(func() {
-			var opt *ccl.Options
-			if o != nil {
-				opt = o(r)
-			}
-			c, err := ccl.NewComm(ctx, b, opt)
-			if assert.NoError(t, err) {
-				all[r] = c
-			}
-		})
-	}
-	wg.Wait()
-	require.False(t, t.Failed())
+	all, errs := newComms(2, nil, o)
+	require.NoError(t, errors.Join(errs...))
 	t.Cleanup(func() {
 		for _, c := range all {
 			c.Close()
 		}
 	})
-	return all
+	return [2]*ccl.Comm(all)
 }
 
 // users are what a Comm may be in when something ends it.

@@ -50,9 +50,9 @@ func LinkTo(c *Comm, peer, tag int) Link {
 	case c.isNil():
 		l.err = refuseNone("LinkTo")
 	case tag < 0:
-		l.err = l.refused("LinkTo", ErrArgument, fmt.Errorf("the tag is %d; tags are 0 and more", tag))
+		l.err = l.c.refuse("LinkTo", ErrArgument, fmt.Errorf("the tag is %d; tags are 0 and more", tag))
 	case peer != AnySource && (peer < 0 || peer >= c.Size()):
-		l.err = l.refused("LinkTo", ErrArgument, op.NoRank(call.Send, peer, c.Size()))
+		l.err = l.c.refuse("LinkTo", ErrArgument, op.NoRank(call.Send, peer, c.Size()))
 	}
 	return l
 }
@@ -60,7 +60,7 @@ func LinkTo(c *Comm, peer, tag int) Link {
 // Within returns l for messages that take at most d. A d of 0 is Options.Timeout.
 func (l Link) Within(d time.Duration) Link {
 	if l.within = d; d < 0 && l.err == nil {
-		l.err = l.refused("Within", ErrArgument, fmt.Errorf("the limit is %v; 0 is Options.Timeout", d))
+		l.err = l.c.refuse("Within", ErrArgument, fmt.Errorf("the limit is %v; 0 is Options.Timeout", d))
 	}
 	return l
 }
@@ -69,7 +69,7 @@ func (l Link) Within(d time.Duration) Link {
 func (l Link) Send(src Buf) Message {
 	const op = "Send"
 	if l.err == nil && l.peer == AnySource {
-		l.err = l.refused(op, ErrArgument, errors.New("a message has one receiver; AnySource is for Recv"))
+		l.err = l.c.refuse(op, ErrArgument, errors.New("a message has one receiver; AnySource is for Recv"))
 	}
 	what, a, e := l.what(op, &src)
 	if e != nil {
@@ -101,22 +101,18 @@ func (l *Link) what(name string, b *Buf) (mail.What, *mail.Account, *Error) {
 	case l.c == nil:
 		return mail.What{}, nil, refuseNone(name)
 	case l.c.life.shut():
-		return mail.What{}, nil, l.refused(name, ErrClosed, whyShut())
+		return mail.What{}, nil, l.c.refuse(name, ErrClosed, whyShut())
 	case b.mem != nil:
-		return mail.What{}, nil, l.refused(name, ErrUnsupported, errors.New("messages of a Link are in host memory"))
+		return mail.What{}, nil, l.c.refuse(name, ErrUnsupported, errors.New("messages of a Link are in host memory"))
 	case b.count < 0 || b.typ == TypeNone:
-		return mail.What{}, nil, l.refused(name, ErrArgument, errors.New("the Buf is no memory of a message"))
+		return mail.What{}, nil, l.c.refuse(name, ErrArgument, errors.New("the Buf is no memory of a message"))
 	}
 	a, err := l.c.life.letters.open(l.c)
 	if err != nil {
-		return mail.What{}, nil, l.refused(name, ErrBackend, err)
+		return mail.What{}, nil, l.c.refuse(name, ErrBackend, err)
 	}
 	size := b.count * b.typ.Size()
 	return mail.What{Tag: int64(l.tag), Type: op.Type(b.typ), Count: b.count, Mem: unsafe.Slice((*byte)(b.host), size), Within: l.within}, a, nil
-}
-
-func (l *Link) refused(name string, code Code, err error) *Error {
-	return l.c.named(&Error{Code: code, Op: name, Rank: l.c.Rank(), Peer: -1, Err: err})
 }
 
 // Message is one message of a Link, on its way. The zero Message is complete.
@@ -159,20 +155,15 @@ func (m Message) Wait(ctx context.Context) error {
 	if err := noContext(ctx, m.c, "Wait"); err != nil {
 		return err
 	}
-	if over, err := m.settled(); over {
+	if over, err := m.Test(); over {
 		return err
 	}
 	s := m.state()
 	select {
 	case <-s.Done():
 		return m.result(s.Fault())
-	default:
-	}
-	select {
-	case <-s.Done():
-		return m.result(s.Fault())
 	case <-ctx.Done():
-		return m.c.named(&Error{Code: Code(call.ContextFault(ctx.Err()).Code), Op: m.op(), Rank: m.c.Rank(), Peer: -1, Err: ctx.Err()})
+		return m.c.refuse(m.op(), Code(call.ContextFault(ctx.Err()).Code), ctx.Err())
 	}
 }
 
@@ -283,7 +274,7 @@ func (l *letters) errorOf(c *Comm, name string, f *call.Fault) *Error {
 		e.Op = name
 		return &e
 	case own:
-		return c.named(&Error{Code: Code(f.Code), Op: name, Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
+		return c.refused(name, f)
 	}
 	e := &Error{Code: Code(f.Code), Op: name, Rank: c.Rank(), Peer: cpu.RankOf(c.eng, f.Peer), Err: f.Err}
 	for _, w := range f.Missing {

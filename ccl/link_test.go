@@ -187,6 +187,7 @@ func TestLinkRefuses(t *testing.T) {
 			"in place":                 ccl.LinkTo(c, 0, 0).Send(ccl.InPlace()),
 			"no Comm":                  ccl.LinkTo(nil, 0, 0).Send(one),
 			"the zero Link":            ccl.Link{}.Recv(one),
+			"the zero Link, in time":   ccl.Link{}.Within(-1).Recv(one),
 		} {
 			assert.ErrorIs(t, m.Wait(ctx), ccl.ErrArgument, name)
 			assert.Equal(t, -1, m.From(), name)

@@ -72,20 +72,26 @@ func TestLocal(t *testing.T) {
 // play is typed.play, with memory of the property if this rank is the odd one. All
 // ranks call make, and all but that one drop what it gave.
 func (p property) play(t testing.TB, c *ccl.Comm, s shape, odd bool) error {
-	same := func(x float64) float64 { return x }
-	e := float(53, -1074, same, same)
-	n, rank := c.Size(), c.Rank()
 	s.inPlace = odd && p.inPlace && s.canBeInPlace()
-	m := e.memory(&s, n, rank)
-	own := p.make(t, c, max(len(m.all), 1))
-	if odd {
-		own = own[:len(m.all)]
+	return playIn(t.Context(), c, s, func(n int) []float64 {
+		if own := p.make(t, c, max(n, 1)); odd {
+			return own[:n]
+		}
+		return nil
+	})
+}
+
+// playIn is typed.play, in memory that is made for it, unless that is nil.
+func playIn(ctx context.Context, c *ccl.Comm, s shape, make func(n int) []float64) error {
+	same := func(x float64) float64 { return x }
+	m := float(53, -1074, same, same).memory(&s, c.Size(), c.Rank())
+	if own := make(len(m.all)); own != nil {
 		copy(own, m.all)
 		dst, src := offsetIn(m.all, m.dst), offsetIn(m.all, m.src)
 		m.dst, m.src = own[dst:][:len(m.dst)], own[src:][:len(m.src)]
 		m.all = own
 	}
-	if err := perform(t.Context(), c, &s, m.dst, m.src); err != nil {
+	if err := perform(ctx, c, &s, m.dst, m.src); err != nil {
 		return fmt.Errorf("%v: %w", s, err)
 	}
 	if err := m.check(); err != nil {

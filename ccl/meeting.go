@@ -76,16 +76,7 @@ func (m *meeting) join(ctx context.Context, o Options, lost ...<-chan struct{}) 
 	short, cancel := context.WithTimeout(ctx, m.seats.Limit)
 	defer cancel()
 	for _, gone := range lost {
-		if gone == nil {
-			continue
-		}
-		go func() {
-			select {
-			case <-gone:
-				cancel()
-			case <-short.Done():
-			}
-		}()
+		go cancelOn(short, gone, cancel)
 	}
 	go func() { // the lead may have given up before this rank has found it
 		select {
@@ -101,6 +92,15 @@ func (m *meeting) join(ctx context.Context, o Options, lost ...<-chan struct{}) 
 		m.ask(ctx)
 	}
 	return c, err
+}
+
+// cancelOn calls cancel once gone is closed, unless ctx ends first.
+func cancelOn(ctx context.Context, gone <-chan struct{}, cancel context.CancelFunc) {
+	select {
+	case <-gone:
+		cancel()
+	case <-ctx.Done():
+	}
 }
 
 // meet starts the new job within short. What follows it is within ctx.
@@ -161,9 +161,7 @@ func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
 		m.decide(ctx, true)
 		inject.At("grow.decided")
 		if m.undecided == nil { // else it leaves the pool, and all ask the store
-			if m.counts {
-				word[0] = 1
-			}
+			word[0] = bit[byte](m.counts)
 			t.broadcast(word) // those that do not hear it ask the store
 		}
 	default:
@@ -385,13 +383,7 @@ func (r *reserve) follow(ctx context.Context, g int64, leaves func()) (c *Comm, 
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pool := r.current()
-	go func() {
-		select {
-		case <-pool.Done():
-			cancel()
-		case <-waits.Done():
-		}
-	}()
+	go cancelOn(waits, pool.Done(), cancel)
 	o := *r.opt.asked
 	o.asked, o.Store = r.opt.asked, r.opt.Store
 	c, moved, err := attend(ctx, waits, o, g, me, r.opt.hostID, pool.eng.Control().Share.Host, leaves)

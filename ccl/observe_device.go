@@ -137,9 +137,7 @@ func tellFailed(c *Comm) {
 		told = append(told, d.observed(math.MaxUint64)...)
 		d.mu.Unlock()
 	}
-	for _, l := range c.rec.launches.failed(time.Duration(c.eng.Now())) {
-		told = append(told, Observation{Call: l.call, Comm: c.Name(), Took: time.Since(l.began)})
-	}
+	told = append(told, c.rec.launches.end(Failed, func(*launch) bool { return true }, c.Name(), time.Duration(c.eng.Now()))...)
 	for i := range told {
 		o := &told[i]
 		o.Call.State, o.OnDevice = Failed, 0

@@ -185,7 +185,7 @@ func perform[T ccl.Number](ctx context.Context, c *ccl.Comm, s *shape, dst, src 
 		copy(dst, src)
 	}
 	if s.queued {
-		return s.queue(c, ccl.BufOf(dst), ccl.BufOf(src)).Wait(ctx)
+		return s.queue(c, c.On(nil), ccl.BufOf(dst), ccl.BufOf(src)).Wait(ctx)
 	}
 	n, rank := c.Size(), c.Rank()
 	next, prev := (rank+1)%n, (rank+n-1)%n
@@ -239,8 +239,8 @@ func perform[T ccl.Number](ctx context.Context, c *ccl.Comm, s *shape, dst, src 
 	return fmt.Errorf("no kind %d", s.kind)
 }
 
-// queue issues the call s.
-func (s *shape) queue(c *ccl.Comm, dst, src ccl.Buf) ccl.Work {
+// queue issues the call s to q, a Queue of c.
+func (s *shape) queue(c *ccl.Comm, q ccl.Queue, dst, src ccl.Buf) ccl.Work {
 	n, rank := c.Size(), c.Rank()
 	next, prev := (rank+1)%n, (rank+n-1)%n
 	whole := src
@@ -250,7 +250,6 @@ func (s *shape) queue(c *ccl.Comm, dst, src ccl.Buf) ccl.Work {
 			dst = whole
 		}
 	}
-	q := c.On(nil)
 	switch s.kind {
 	case ccl.KindAllReduce:
 		return q.AllReduce(dst, src, s.op)

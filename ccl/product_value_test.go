@@ -17,6 +17,8 @@ type element interface {
 	Type() ccl.Type
 	// play makes the call s as this rank and checks all of this rank's memory.
 	play(ctx context.Context, c *ccl.Comm, s shape) error
+	// part is the call s of a Group: what issues it, and what checks this rank's memory when it is done.
+	part(c *ccl.Comm, s shape) (issue func(g ccl.Queue), check func() error)
 	// mutants are wrong results of s on rank, by what is wrong with them, and what the
 	// check says of each.
 	mutants(s shape, n, rank int) map[string]error
@@ -330,4 +332,12 @@ func (e typed[T]) play(ctx context.Context, c *ccl.Comm, s shape) error {
 		return fmt.Errorf("%v of %s on %v: %w", s, e.Type(), c, err)
 	}
 	return nil
+}
+
+func (e typed[T]) part(c *ccl.Comm, s shape) (issue func(g ccl.Queue), check func() error) {
+	m := e.memory(&s, c.Size(), c.Rank())
+	if s.kind == ccl.KindBroadcast { // has one buffer
+		copy(m.dst, m.src)
+	}
+	return func(g ccl.Queue) { s.queue(c, g, ccl.BufOf(m.dst), ccl.BufOf(m.src)) }, m.check
 }

@@ -274,7 +274,7 @@ func (q *Queue) push(g *group) Work {
 	}
 	if q.s.push(task{group: g}) == 0 {
 		// The stream is closed: nobody would run it. It keeps its place as rejected.
-		e := c.named(&Error{Code: ErrClosed, Op: "On", Rank: c.Rank(), Peer: -1, Err: errStreamClosed})
+		e := c.refuse("On", ErrClosed, errStreamClosed)
 		c.backlog.mu.Lock()
 		c.backlog.ends.rejected(g.ticket, e)
 		g.reject, g.calls = e, nil
@@ -370,7 +370,7 @@ func (q *Queue) rejected(k call.Kind, err error) Work {
 	case err == nil:
 		return q.shut(k)
 	default:
-		e = q.c.refuse(k.String(), codeOf(err), err)
+		e = q.c.refuse(k.String(), codeOf(err, ErrArgument), err)
 	}
 	if q.group != nil {
 		if q.group.reject == nil {
@@ -422,6 +422,6 @@ func (q *Queue) rejectedBy(e *Error) Work {
 	c.backlog.mu.Lock()
 	c.backlog.ends.rejected(c.backlog.issued+1, e)
 	c.backlog.mu.Unlock()
-	c.eng.Fail(&call.Fault{Code: call.Mismatch, Peer: c.Rank(), Err: fmt.Errorf("a queued call was rejected: %w", brief{e})})
+	c.eng.Fail(rejection(c, e))
 	return Work{err: e}
 }

@@ -155,71 +155,6 @@ func TestGroupOfMessages(t *testing.T) {
 	}
 }
 
-// Small sums of one type are fused; what is between them, larger, or of another type
-// or operator is right as well.
-func TestGroupFuses(t *testing.T) {
-	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-		r := c.Rank()
-		a, b, d := []float32{1, float32(r)}, []float32{}, []float32{10 * float32(r)}
-		m, big, i := []float32{float32(r)}, make([]float32, 1<<15), []int64{int64(r)}
-		big[1<<15-1] = 2
-		var inner ccl.Work
-		w := c.On(nil).Group(func(g ccl.Queue) error {
-			inner = ask(g, a)
-			ask(g, b)
-			ask(g, d)
-			g.AllReduce(ccl.BufOf(m), ccl.BufOf(m), ccl.Max)
-			ask(g, big)
-			ask(g, i)
-			return nil
-		})
-		assert.NoError(t, w.Wait(ctx))
-		assert.NoError(t, inner.Wait(ctx))
-		assert.Equal(t, []float32{3, 3}, a)
-		assert.Equal(t, []float32{30}, d)
-		assert.Equal(t, []float32{2}, m)
-		assert.Equal(t, float32(6), big[1<<15-1])
-		assert.Equal(t, []int64{3}, i)
-		works(ctx, t, c)
-	})
-}
-
-// So are other kinds: every call's result ends where it belongs.
-func TestGroupFusesOtherKinds(t *testing.T) {
-	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-		r := c.Rank()
-		a, b := make([]int, 3), make([]int, 6)
-		x, y, z := []int{r}, []int{10 * r, 10*r + 1}, []int{}
-		s, d := []int{1}, []int{r, r}
-		var dst [2][]int
-		if r == 2 {
-			dst = [2][]int{make([]int, 1), make([]int, 2)}
-		}
-		err := c.On(nil).Group(func(g ccl.Queue) error {
-			g.AllGather(ccl.BufOf(a), ccl.BufOf([]int{r}))
-			g.AllGather(ccl.BufOf(z), ccl.BufOf([]int{}))
-			g.AllGather(ccl.BufOf(b), ccl.BufOf([]int{r, -r}))
-			g.Broadcast(ccl.BufOf(x), 1)
-			g.Broadcast(ccl.BufOf(y), 1)
-			g.Broadcast(ccl.BufOf(z), 2)
-			g.Reduce(ccl.BufOf(dst[0]), ccl.BufOf(s), ccl.Sum, 2)
-			g.Reduce(ccl.BufOf(dst[1]), ccl.BufOf(d), ccl.Sum, 2)
-			return nil
-		}).Wait(ctx)
-		assert.NoError(t, err)
-		assert.Equal(t, []int{0, 1, 2}, a)
-		assert.Equal(t, []int{0, 0, 1, -1, 2, -2}, b)
-		assert.Equal(t, []int{1}, x)
-		assert.Equal(t, []int{10, 11}, y)
-		if r == 2 {
-			assert.Equal(t, [2][]int{{3}, {3, 3}}, dst)
-		}
-		assert.Equal(t, []int{1}, s)
-		assert.Equal(t, []int{r, r}, d)
-		works(ctx, t, c)
-	})
-}
-
 // A group in a group is part of it; an empty one is a call of no consequence.
 func TestGroupNests(t *testing.T) {
 	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
@@ -356,51 +291,6 @@ func TestCloseGivesUpTheQueue(t *testing.T) {
 		meet(ctx)
 		e := wants(t, sum(ctx, c), ccl.ErrClosed)
 		assert.Equal(t, 0, e.Peer)
-	})
-}
-
-// All kinds, queued one after the other, give what their blocking forms give.
-func TestQueueOfAllKinds(t *testing.T) {
-	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-		q, r := c.On(nil), c.Rank()
-		other := 1 - r
-		counts := []int{1, 2}
-		mine := make([]int, counts[r])
-		for i := range mine {
-			mine[i] = 10*r + i
-		}
-		got := map[string][]int{}
-		buf := func(name string, x ...int) ccl.Buf { got[name] = x; return ccl.BufOf(x) }
-		src := ccl.BufOf([]int{1 + r, 2 + r})
-		q.Reduce(buf("Reduce", 0, 0), src, ccl.Sum, 1)
-		q.ReduceScatter(buf("ReduceScatter", 0), src, ccl.Sum)
-		q.ReduceScatterV(buf("ReduceScatterV", make([]int, counts[r])...), ccl.BufOf([]int{1, 2, 3}), counts, ccl.Prod)
-		q.Broadcast(buf("Broadcast", 5*r), 1)
-		q.AllGather(buf("AllGather", 0, 0, 0, 0), src)
-		q.AllGatherV(buf("AllGatherV", 0, 0, 0), counts, ccl.BufOf(mine))
-		q.Gather(buf("Gather", 0, 0, 0, 0), src, 0)
-		q.GatherV(buf("GatherV", 0, 0, 0), counts, ccl.BufOf(mine), 0)
-		q.Scatter(buf("Scatter", 0), src, 1)
-		q.ScatterV(buf("ScatterV", make([]int, counts[r])...), ccl.BufOf([]int{7, 8, 9}), counts, 0)
-		q.AllToAll(buf("AllToAll", 0, 0), src)
-		q.AllToAllV(buf("AllToAllV", 0, 0), []int{1, 1}, src, []int{1, 1})
-		q.SendRecv(buf("SendRecv", 0, 0), other, src, other)
-		if r == 0 {
-			q.Send(src, 1)
-		} else {
-			q.Recv(buf("Recv", 0, 0), 0)
-		}
-		require.NoError(t, q.Barrier().Wait(ctx))
-		want := []map[string][]int{{
-			"Reduce": {0, 0}, "ReduceScatter": {3}, "ReduceScatterV": {1}, "Broadcast": {5}, "AllGather": {1, 2, 2, 3},
-			"AllGatherV": {0, 10, 11}, "Gather": {1, 2, 2, 3}, "GatherV": {0, 10, 11}, "Scatter": {2}, "ScatterV": {7},
-			"AllToAll": {1, 2}, "AllToAllV": {1, 2}, "SendRecv": {2, 3},
-		}, {
-			"Reduce": {3, 5}, "ReduceScatter": {5}, "ReduceScatterV": {4, 9}, "Broadcast": {5}, "AllGather": {1, 2, 2, 3},
-			"AllGatherV": {0, 10, 11}, "Gather": {0, 0, 0, 0}, "GatherV": {0, 0, 0}, "Scatter": {3}, "ScatterV": {8, 9},
-			"AllToAll": {2, 3}, "AllToAllV": {2, 3}, "SendRecv": {1, 2}, "Recv": {1, 2},
-		}}[r]
-		assert.Equal(t, want, got)
 	})
 }
 

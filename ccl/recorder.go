@@ -3,7 +3,6 @@ package ccl
 import (
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -124,17 +123,10 @@ func (r *recorder) kept(b *backlog, n uint64) []Call {
 
 // callsText is a line of calls.
 func callsText(calls []Call) string {
-	var b strings.Builder
-	for _, call := range calls {
-		if b.Len() > 0 {
-			b.WriteString("; ")
-		}
-		fmt.Fprintf(&b, "%v %v", &call, call.State)
-	}
-	if b.Len() == 0 {
+	if len(calls) == 0 {
 		return "none"
 	}
-	return b.String()
+	return joined(calls, "; ", func(call Call) string { return fmt.Sprintf("%v %v", &call, call.State) })
 }
 
 // shownCalls is how many calls of each rank a report shows.

@@ -44,10 +44,11 @@ func whyShut() error {
 // unsupported marks an argument error that is about the backend.
 type unsupported struct{ error }
 
-func codeOf(err error) Code {
+// codeOf is the Code of err: ErrUnsupported if it is so marked.
+func codeOf(err error, otherwise Code) Code {
 	var u unsupported
 	if errors.As(err, &u) {
 		return ErrUnsupported
 	}
-	return ErrArgument
+	return otherwise
 }

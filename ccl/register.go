@@ -138,7 +138,7 @@ func (m *registration) release() error {
 	}
 	m.hold(-1)
 	if err := m.undo(); err != nil && c.life.failure.Load() == nil {
-		return c.named(&Error{Code: ErrBackend, Op: m.op, Rank: c.Rank(), Peer: -1, Err: vendorError(err)})
+		return c.refuse(m.op, ErrBackend, vendorError(err))
 	}
 	return nil
 }

@@ -51,17 +51,13 @@ func meetInPool(ctx context.Context, c *Comm, op string) (*Comm, error) {
 		return nil, refuse(ErrClosed, nil)
 	}
 	defer c.life.busy.Clear()
-	limited := ctx
-	if t := c.opt.Timeout; t > 0 {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, t)
-		defer cancel()
-	}
+	within, end := limited(ctx, c.opt.Timeout)
+	defer end()
 	shrinks := op == "Shrink"
-	next, out, f := r.form(limited, false, shrinks)
+	next, out, f := r.form(within, false, shrinks)
 	switch {
 	case f != nil:
-		if f.Code == call.Timeout && ctx.Err() == nil && limited.Err() != nil {
+		if f.Code == call.Timeout && ctx.Err() == nil && within.Err() != nil {
 			f.Err = fmt.Errorf("not done after %v", c.opt.Timeout)
 		}
 		return nil, replaceError(c, op, out, f)

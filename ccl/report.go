@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -65,43 +65,29 @@ func callIn(s *status.Status) string {
 
 // lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not arrived; its last call is Broadcast #40 float x 8 root 0
 func (r reporter) lateText(l *status.Late) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
+	text := fmt.Sprintf("ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
 	switch {
 	case l.Stuck != nil:
-		b.WriteString(stuckText(l))
-		return b.String()
+		return text + stuckText(l)
 	case len(l.Late) == 0 && len(l.Unheard) == 0:
-		b.WriteString(" all ranks are in it")
-		return b.String()
+		return text + " all ranks are in it"
 	case len(l.Late) == 0:
-		fmt.Fprintf(&b, " %s: no answer", r.inJob(l.Waits.Comm, l.Unheard))
-		return b.String()
+		return fmt.Sprintf("%s %s: no answer", text, r.inJob(l.Waits.Comm, l.Unheard))
 	}
-	for i, s := range l.Late {
-		if i == 8 {
-			fmt.Fprintf(&b, " and %d more", len(l.Late)-i)
-			break
+	text += joined(l.Late[:min(len(l.Late), 8)], ";", func(s status.Status) string {
+		what := map[status.Doing]string{status.Waits: "it waits in ", status.AtWork: "it is in ", status.Outside: "its last call is "}[s.Doing] + callIn(&s)
+		if s.Call.Kind == 0 {
+			what = "it has made no call yet"
 		}
-		if i > 0 {
-			b.WriteByte(';')
-		}
-		fmt.Fprintf(&b, " %s on host %s has not arrived", rankOf(&s), s.Host())
-		switch {
-		case s.Call.Kind == 0:
-			b.WriteString("; it has made no call yet")
-		case s.Doing == status.Waits:
-			fmt.Fprintf(&b, "; it waits in %s", callIn(&s))
-		case s.Doing == status.AtWork:
-			fmt.Fprintf(&b, "; it is in %s", callIn(&s))
-		default:
-			fmt.Fprintf(&b, "; its last call is %s", callIn(&s))
-		}
+		return fmt.Sprintf(" %s on host %s has not arrived; %s", rankOf(&s), s.Host(), what)
+	})
+	if more := len(l.Late) - 8; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
 	if len(l.Unheard) > 0 {
-		fmt.Fprintf(&b, "; no answer from %s", r.inJob(l.Waits.Comm, l.Unheard))
+		text += "; no answer from " + r.inJob(l.Waits.Comm, l.Unheard)
 	}
-	return b.String()
+	return text
 }
 
 // stuckText is what is said of a message whose two ends are there, and which does not move. It reads like:
@@ -147,36 +133,21 @@ func roundedMillis(ms uint32) time.Duration {
 
 // circleText reads like: ccl: deadlock: rank 0 in tp #5 waits for 1; rank 1 in dp #7 waits for 0
 func circleText(circle []status.Wait) string {
-	var b strings.Builder
-	b.WriteString("ccl: deadlock:")
-	for i, w := range circle {
-		if i > 0 {
-			b.WriteByte(';')
-		}
-		fmt.Fprintf(&b, " rank %d in %s #%d waits for %d", w.World, w.Name(), callOf(&w.Call).Seq, w.On)
+	text := "ccl: deadlock:" + joined(circle, ";", func(w status.Wait) string {
+		return fmt.Sprintf(" rank %d in %s #%d waits for %d", w.World, w.Name(), callOf(&w.Call).Seq, w.On)
+	}) + "."
+	inAll := func(k Kind) bool {
+		return !slices.ContainsFunc(circle, func(w status.Wait) bool { return Kind(w.Call.Kind) != k })
 	}
-	b.WriteString(".")
-	switch all := circleKind(circle); all {
-	case KindSend:
-		b.WriteString(" All of them are in Send, and none in Recv: let one receive first, or use SendRecv.")
-	case KindRecv:
-		b.WriteString(" All of them are in Recv, and none in Send: let one send first, or use SendRecv.")
+	switch {
+	case inAll(KindSend):
+		text += " All of them are in Send, and none in Recv: let one receive first, or use SendRecv."
+	case inAll(KindRecv):
+		text += " All of them are in Recv, and none in Send: let one send first, or use SendRecv."
 	}
-	for _, w := range circle {
-		fmt.Fprintf(&b, " Rank %d on host %s: %s.", w.World, w.Host(), callIn(&w.Status))
-	}
-	return b.String()
-}
-
-// circleKind is the kind of the calls of all ranks of a circle, 0 where they differ.
-func circleKind(circle []status.Wait) Kind {
-	kind := Kind(circle[0].Call.Kind)
-	for _, w := range circle {
-		if Kind(w.Call.Kind) != kind {
-			return 0
-		}
-	}
-	return kind
+	return text + joined(circle, "", func(w status.Wait) string {
+		return fmt.Sprintf(" Rank %d on host %s: %s.", w.World, w.Host(), callIn(&w.Status))
+	})
 }
 
 // pictureText says, Comm by Comm, at which call its ranks stood: a line for those that did the same.
@@ -189,6 +160,7 @@ func (r reporter) pictureText(all []status.Status) []string {
 		world []int // the same in the job
 	}
 	var groups []*group
+	last, heard := map[uint64]*status.Status{}, map[[2]uint64]bool{} // of each Comm; by Comm and rank
 	for i := range all {
 		s := &all[i]
 		text := map[status.Doing]string{status.Waits: "waited in ", status.AtWork: "in ", status.Outside: "in no call; the last was "}[s.Doing] + callIn(s)
@@ -198,38 +170,24 @@ func (r reporter) pictureText(all []status.Status) []string {
 		if s.Host() != "" {
 			text += " on host " + s.Host()
 		}
-		var to *group
-		for _, g := range groups {
-			if g.comm == s.Comm && g.name == s.Name() && g.text == text {
-				to = g
-			}
+		at := slices.IndexFunc(groups, func(g *group) bool { return g.comm == s.Comm && g.name == s.Name() && g.text == text })
+		if at < 0 {
+			at, groups = len(groups), append(groups, &group{comm: s.Comm, name: s.Name(), text: text})
 		}
-		if to == nil {
-			to = &group{comm: s.Comm, name: s.Name(), text: text}
-			groups = append(groups, to)
-		}
-		to.ranks, to.world = append(to.ranks, int(s.Rank)), append(to.world, int(s.World))
-	}
-	names := map[uint64]*status.Status{}
-	heard := map[uint64]map[int]bool{}
-	for i := range all {
-		s := &all[i]
-		names[s.Comm] = s
-		if heard[s.Comm] == nil {
-			heard[s.Comm] = map[int]bool{}
-		}
-		heard[s.Comm][int(s.Rank)] = true
+		g := groups[at]
+		g.ranks, g.world = append(g.ranks, int(s.Rank)), append(g.world, int(s.World))
+		last[s.Comm], heard[[2]uint64{s.Comm, uint64(s.Rank)}] = s, true
 	}
 	var lines []string
 	for i, g := range groups {
-		s := names[g.comm]
+		s := last[g.comm]
 		lines = append(lines, fmt.Sprintf("ccl: state at failure: %s: rank%s %s%s: %s", g.name, plural(len(g.ranks)), ranks(g.ranks), inWorld(g.world, g.ranks), g.text))
 		if i+1 < len(groups) && groups[i+1].comm == g.comm {
 			continue
 		}
 		var unheard []int
 		for rank := range int(s.Size) {
-			if !heard[g.comm][rank] {
+			if !heard[[2]uint64{g.comm, uint64(rank)}] {
 				unheard = append(unheard, rank)
 			}
 		}

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -48,13 +49,7 @@ const (
 func (w *roll) append(b []byte) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint32(b, uint32(w.number+1))
-	bit := func(is bool) byte {
-		if is {
-			return 1
-		}
-		return 0
-	}
-	b = append(b, bit(w.fresh), bit(w.works), bit(w.shrinks), 0)
+	b = append(b, bit[byte](w.fresh), bit[byte](w.works), bit[byte](w.shrinks), 0)
 	b = le.AppendUint32(b, uint32(w.accepted))
 	b = append(b, 0, 0, 0, 0)
 	name := make([]byte, libraryLen)
@@ -197,12 +192,8 @@ func mostSpares(waiting []int, topo algo.Topology) int {
 	for _, w := range waiting {
 		on[topo.Node(w)]++
 	}
-	best := -1
+	best := 0
 	for i, w := range waiting {
-		if best < 0 {
-			best = i
-			continue
-		}
 		h, b := topo.Node(w), topo.Node(waiting[best])
 		if on[h] > on[b] || on[h] == on[b] && h < b {
 			best = i
@@ -313,14 +304,9 @@ func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster,
 	if r.lib.device != nil { // on which the program has its memory
 		opt.Device = r.lib.device
 	}
-	name := r.opt.Name
-	if name == "" {
-		name = worldName
-	}
 	world := pool.eng.World // of the ranks of a fault
-	c, f := newComm(opt, pool.tab, pool.host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		eng, f := cpu.Split(ctx, pool.eng, k, color, key, eo)
-		return calledFirst(eng, name), f
+	c, f := newComm(opt, pool.tab, pool.host, cmp.Or(r.opt.Name, worldName), func(eo plane.Options) (*cpu.Comm, *call.Fault) {
+		return cpu.Split(ctx, pool.eng, k, color, key, eo)
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
 		if child == nil {
 			return nil, nil

@@ -3,7 +3,6 @@ package ccl
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
@@ -55,13 +54,9 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 
 // shrinkOnce makes a Comm of the survivors of c.
 func shrinkOnce(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
-	return newComm(c.opt, c.tab, c.host, func(o plane.Options) (*cpu.Comm, *call.Fault) {
-		eng, f := cpu.Shrink(ctx, c.eng, o)
-		return calledFirst(eng, c.Name()), f
+	return newComm(c.opt, c.tab, c.host, c.Name(), func(o plane.Options) (*cpu.Comm, *call.Fault) {
+		return cpu.Shrink(ctx, c.eng, o)
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
-		if child == nil {
-			return nil, nil
-		}
 		return shrinkLibrary(ctx, c, child)
 	})
 }
@@ -69,13 +64,9 @@ func shrinkOnce(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
 // shrinkLibrary gives child, whose control plane stands, the library of c. Where ranks are lost and the library can shrink its
 // communicator on every rank that is left, it does, which connects less anew; otherwise the child gets a new one.
 func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *call.Fault) {
-	left := make([]int, child.Size())
-	for r := range left {
-		left[r] = child.World(r)
-	}
 	var lost []int
 	for r := range c.Size() {
-		if !slices.Contains(left, c.eng.World(r)) {
+		if cpu.RankOf(child, c.eng.World(r)) < 0 {
 			lost = append(lost, r)
 		}
 	}
@@ -93,9 +84,7 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 		if errors.Is(err, engine.ErrUnsupported) { // the same on all ranks, none of which has tried it before
 			return openLibrary(ctx, child, &anew)
 		}
-		if err == nil {
-			can[0] = 1
-		}
+		can[0] = bit[int64](err == nil)
 	}
 	t := vote{ctx, child}
 	c.lib.unshrunk = true // before the first word: another rank's failure may be heard in any of what follows
@@ -108,10 +97,7 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 		return made, f
 	}
 	l := &library{backend: c.lib.backend, loaded: c.lib.loaded, device: c.lib.device}
-	topo, rank := child.Topology(), child.Rank()
-	g := engine.Group{Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)), Strict: c.opt.Check == CheckStrict,
-		Hints: c.opt.Hints.engine(), Name: child.Name()}
-	made, f := l.connect(t, g, func(g engine.Group) (engine.Engine, error) { return c.lib.end.Shrink(ctx, g, lost) })
+	made, f := l.connect(t, &c.opt, func(g engine.Group) (engine.Engine, error) { return c.lib.end.Shrink(ctx, g, lost) })
 	c.lib.unshrunk = f != nil
 	return made, f
 }

@@ -77,14 +77,14 @@ func errUninterruptible(title string) error {
 
 // newReserve joins the job that world makes the pool of, and waits for this rank's Comm.
 func newReserve(ctx context.Context, o Options, tab algo.Table, host string, rank, size int,
-	world func(plane.Options, string) (*cpu.Comm, *call.Fault), met func(), in *arrival) (*Comm, *call.Fault) {
+	world func(plane.Options) (*cpu.Comm, *call.Fault), met func(), in *arrival) (*Comm, *call.Fault) {
 	r := &reserve{workers: size - o.Spares, spares: o.Spares, world: rank, opt: o, number: -1}
 	po := o
 	po.Backend, po.Device, po.Staged, po.Hints, po.RankOrder = "cpu", nil, false, Hints{}, false
 	po.Timeout = -1 // a spare waits for as long as it takes; Replace has a limit of its own
 	po.pool = r
 	po.Name, po.OnCall, po.OnFailure = poolName, nil, r.poolFailed
-	pool, f := newComm(po, tab, host, func(eo plane.Options) (*cpu.Comm, *call.Fault) { return world(eo, poolName) }, func(eng *cpu.Comm) (*library, *call.Fault) { return onCPU(eng), nil })
+	pool, f := newComm(po, tab, host, poolName, world, func(eng *cpu.Comm) (*library, *call.Fault) { return onCPU(eng), nil })
 	if f != nil {
 		return nil, f
 	}

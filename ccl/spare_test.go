@@ -174,7 +174,7 @@ func TestSparesOfALibraryThatHangs(t *testing.T) {
 				b.Choose = func(int, int, int) (int, error) { return 0, nil }
 			}
 			ccl.SetBackend(t, b)
-			for r, err := range newComms(t, 3, func(int) *ccl.Options { return &o }) {
+			for r, err := range refusedComms(t, 3, func(int) *ccl.Options { return &o }) {
 				if name == "found" && r == 2 { // the workers have found it
 					wants(t, err, ccl.ErrUnused)
 					continue
@@ -214,12 +214,12 @@ func TestSparesRefused(t *testing.T) {
 		{2, ccl.Options{Spares: 2}, ccl.ErrArgument, "Options.Spares (GOCCL_SPARES) is 2, and the job has 2 ranks: at least one of them works"},
 		{1, ccl.Options{Spares: 5}, ccl.ErrArgument, "is 5, and the job has 1 rank:"},
 	} {
-		for _, err := range newComms(t, tc.n, func(int) *ccl.Options { return &tc.o }) {
+		for _, err := range refusedComms(t, tc.n, func(int) *ccl.Options { return &tc.o }) {
 			wants(t, err, tc.code)
 			assert.ErrorContains(t, err, tc.text)
 		}
 	}
-	for _, err := range newComms(t, 3, func(r int) *ccl.Options { return &ccl.Options{Spares: r % 2} }) {
+	for _, err := range refusedComms(t, 3, func(r int) *ccl.Options { return &ccl.Options{Spares: r % 2} }) {
 		wants(t, err, ccl.ErrVersion)
 		assert.ErrorContains(t, err, "Spares (GOCCL_SPARES)=")
 	}

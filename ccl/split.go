@@ -45,27 +45,17 @@ func split(ctx context.Context, c *Comm, color, key int, set func(*Options)) (*C
 				return f
 			}
 		}
-		child, f = splitAs(ctx, c, k, color, key, opt)
+		child, f = newComm(opt, c.tab, c.host, cmp.Or(opt.Name, fmt.Sprintf("%s/%d", c.Name(), color)), func(eo plane.Options) (*cpu.Comm, *call.Fault) {
+			return cpu.Split(ctx, c.eng, k, color, key, eo)
+		}, func(child *cpu.Comm) (*library, *call.Fault) {
+			return splitLibrary(ctx, c, child, &opt)
+		})
 		return f
 	})
 	if e, ok := err.(*Error); ok && set != nil && e.Mine == nil { // c goes on
 		e.Op = "SplitWith"
 	}
 	return child, err
-}
-
-// splitAs makes the part of c with that color, with those options.
-func splitAs(ctx context.Context, c *Comm, k *call.Call, color, key int, opt Options) (*Comm, *call.Fault) {
-	name := opt.Name
-	if name == "" {
-		name = fmt.Sprintf("%s/%d", c.Name(), color)
-	}
-	return newComm(opt, c.tab, c.host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		eng, f := cpu.Split(ctx, c.eng, k, color, key, eo)
-		return calledFirst(eng, name), f
-	}, func(child *cpu.Comm) (*library, *call.Fault) {
-		return splitLibrary(ctx, c, child, &opt, name)
-	})
 }
 
 // childOptions are c's as set changes them, if it is not nil, or what is wrong with them.
@@ -126,14 +116,8 @@ const (
 // agreeOn compares the options of a new Comm among the ranks of each color. wrong is what is wrong with this rank's. All
 // ranks of eng get the same verdict.
 func agreeOn(ctx context.Context, eng *cpu.Comm, k *call.Call, color int, o *Options, wrong error) *call.Fault {
-	flag := func(x bool) uint64 {
-		if x {
-			return 1
-		}
-		return 0
-	}
 	n, mine := eng.Size(), make([]byte, 8*splitWords)
-	for i, x := range [splitWords]uint64{flag(wrong != nil), uint64(color), uint64(o.Timeout), uint64(o.Check), flag(o.RankOrder), flag(o.Staged), o.Hints.hash()} {
+	for i, x := range [splitWords]uint64{bit[uint64](wrong != nil), uint64(color), uint64(o.Timeout), uint64(o.Check), bit[uint64](o.RankOrder), bit[uint64](o.Staged), o.Hints.hash()} {
 		binary.LittleEndian.PutUint64(mine[8*i:], x)
 	}
 	all := make([]byte, n*len(mine))
@@ -162,6 +146,14 @@ func agreeOn(ctx context.Context, eng *cpu.Comm, k *call.Call, color int, o *Opt
 		}
 	}
 	return nil
+}
+
+// bit is 1 if x is true, as ranks tell each other.
+func bit[T uint8 | int64 | uint64](x bool) T {
+	if x {
+		return 1
+	}
+	return 0
 }
 
 // refusedOn gives all ranks the error of rank r, the lowest rank that has one.

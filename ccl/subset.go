@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
@@ -33,7 +32,7 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 		return nil, c.refuse(name, ErrClosed, whyShut())
 	}
 	refuse := func(format string, a ...any) error {
-		return c.named(&Error{Code: ErrArgument, Op: name, Rank: c.Rank(), Peer: -1, Err: fmt.Errorf(format, a...)})
+		return c.refuse(name, ErrArgument, fmt.Errorf(format, a...))
 	}
 	seen := map[int]bool{}
 	for _, r := range ranks {
@@ -58,18 +57,15 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, c.refused(name, call.ContextFault(err))
 	}
-	limit := time.Duration(0)
-	if until, ok := ctx.Deadline(); ok {
-		if limit = max(time.Until(until), 1); c.opt.Timeout > 0 {
-			limit = min(limit, c.opt.Timeout)
-		}
+	limit := remaining(ctx)
+	if limit > 0 && c.opt.Timeout > 0 {
+		limit = min(limit, c.opt.Timeout)
 	}
 	ranks = slices.Clone(ranks)
 	o := c.opt
 	o.Name = fmt.Sprintf("%s/subset %d", c.Name(), tag)
-	child, f := newComm(o, c.tab, c.host, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		eng, f := cpu.Subset(ctx, c.eng, a, ranks, tag, limit, eo)
-		return calledFirst(eng, o.Name), f
+	child, f := newComm(o, c.tab, c.host, o.Name, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
+		return cpu.Subset(ctx, c.eng, a, ranks, tag, limit, eo)
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
 		anew := o
 		anew.Backend = c.lib.backend.Name

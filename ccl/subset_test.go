@@ -124,6 +124,7 @@ func TestSubsetEnds(t *testing.T) {
 		meet(ctx)
 		if c.Rank() == 1 {
 			ccl.Die(c)
+			<-c.Done() // until then it might take part
 		}
 		_, err := ccl.Subset(ctx, c, []int{0, 1, 2}, 0)
 		e := wants(t, err, ccl.ErrRankLost)

@@ -14,7 +14,7 @@ func SupportsInPlace(c *Comm, k Kind) error {
 	}
 	if !c.lib.onHost(c.opt.Staged) && op.Kind(k).Exchanges() {
 		if err := c.lib.end.InPlace(op.Kind(k)); err != nil {
-			return c.named(&Error{Code: ErrUnsupported, Op: k.String(), Rank: c.Rank(), Peer: -1, Err: err})
+			return c.refuse(k.String(), ErrUnsupported, err)
 		}
 	}
 	return nil
@@ -33,7 +33,7 @@ func SupportsHints(c *Comm, h Hints) error {
 		err = h.takes(c.Backend(), c.lib.loaded)
 	}
 	if err != nil {
-		return c.named(&Error{Code: codeOf(err), Op: op, Rank: c.Rank(), Peer: -1, Err: err})
+		return c.refuse(op, codeOf(err, ErrArgument), err)
 	}
 	return nil
 }

@@ -100,12 +100,8 @@ func writeLines(dir string, log *slog.Logger, world int, lines []traceLine) {
 		}
 	}
 	for _, l := range lines {
-		if err != nil {
-			break
-		}
-		var b []byte
-		if b, err = json.Marshal(l); err == nil {
-			_, err = t.f.Write(append(b, '\n'))
+		if err == nil {
+			err = json.NewEncoder(t.f).Encode(l)
 		}
 	}
 	if err != nil {

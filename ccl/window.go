@@ -78,9 +78,7 @@ const windowWords = 3
 // window of no bytes.
 func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Memory, x extent, wrong error) (undo func() error, f *call.Fault) {
 	n, mine := c.Size(), make([]byte, 8*windowWords)
-	if wrong != nil {
-		mine[0] = 1
-	}
+	mine[0] = bit[byte](wrong != nil)
 	binary.LittleEndian.PutUint64(mine[8:], uint64(x.n))
 	all := make([]byte, n*len(mine))
 	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
@@ -121,10 +119,7 @@ func insideWindow(ctx context.Context, c *Comm, w engine.Memory, x extent) (undo
 
 // keepWindow has all ranks keep the window that undo closes, or none; undo is nil where the library has made none.
 func keepWindow(ctx context.Context, c *Comm, k *call.Call, undo func() error) *call.Fault {
-	mine, all := []byte{0}, make([]byte, c.Size())
-	if undo != nil {
-		mine[0] = 1
-	}
+	mine, all := []byte{bit[byte](undo != nil)}, make([]byte, c.Size())
 	if f := c.eng.Exchange(ctx, k, mine, all); f != nil {
 		return f
 	}

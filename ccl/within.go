@@ -25,10 +25,9 @@ func (q Queue) Within(d time.Duration) Queue {
 	switch {
 	case q.c == nil || q.err != nil:
 	case d < 0:
-		q.err = q.c.named(&Error{Code: ErrArgument, Op: "Within", Rank: q.c.Rank(), Peer: -1, Err: fmt.Errorf("the limit is %v; 0 is none", d)})
+		q.err = q.c.refuse("Within", ErrArgument, fmt.Errorf("the limit is %v; 0 is none", d))
 	case q.dev != nil && d > 0:
-		q.err = q.c.named(&Error{Code: ErrUnsupported, Op: "Within", Rank: q.c.Rank(), Peer: -1,
-			Err: errors.New("calls on a device cannot be ended one by one: Options.Timeout is the limit of all")})
+		q.err = q.c.refuse("Within", ErrUnsupported, errors.New("calls on a device cannot be ended one by one: Options.Timeout is the limit of all"))
 	default:
 		q.with = q.with.copy()
 		q.with.limit = d
@@ -61,12 +60,12 @@ func (w *wishes) copy() *wishes {
 	return &c
 }
 
-// limited is the context of a call that may take so long, and what ends it.
-func limited(d time.Duration) (context.Context, context.CancelFunc) {
+// limited is ctx for what may take so long, if d is more than 0, and what ends it.
+func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
-		return context.Background(), noEnd
+		return ctx, noEnd
 	}
-	return context.WithTimeout(context.Background(), d)
+	return context.WithTimeout(ctx, d)
 }
 
 func noEnd() {}
@@ -76,7 +75,7 @@ func (w *wishes) now(c *Comm, a *args) error {
 	if w == nil {
 		return c.block(context.Background(), a)
 	}
-	ctx, end := limited(w.limit)
+	ctx, end := limited(context.Background(), w.limit)
 	defer end()
 	c.rec.callers.fix(w.place)
 	defer c.rec.callers.fix(nil)

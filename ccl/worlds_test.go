@@ -117,6 +117,25 @@ func world(t *testing.T, n int, hosts []string, o func(rank int) *ccl.Options, f
 	}
 }
 
+// newComms are what NewComm returns on each of n ranks, which are goroutines on these hosts. o makes their options, nil for the default.
+func newComms(n int, hosts []string, o func(rank int) *ccl.Options) ([]*ccl.Comm, []error) {
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	defer cancel()
+	comms, errs := make([]*ccl.Comm, n), make([]error, n)
+	var all sync.WaitGroup
+	for r, b := range boot.Local(n, hosts...) {
+		all.Go(func() {
+			var opt *ccl.Options
+			if o != nil {
+				opt = o(r)
+			}
+			comms[r], errs[r] = ccl.NewComm(ctx, b, opt)
+		})
+	}
+	all.Wait()
+	return comms, errs
+}
+
 // crowd is a meeting of goroutines, of which a Comm knows nothing.
 type crowd struct {
 	mu         sync.Mutex

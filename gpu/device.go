@@ -118,10 +118,7 @@ func (d Device[P]) NUMA() (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	text, err := os.ReadFile("/sys/bus/pci/devices/" + address + "/numa_node")
-	if err != nil {
-		return -1, nil
-	}
+	text, _ := os.ReadFile("/sys/bus/pci/devices/" + address + "/numa_node")
 	node, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		return -1, nil

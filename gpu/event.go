@@ -46,11 +46,7 @@ func (e *Event[P]) check(c rt.Code, call string) error { return e.rt.Check(c, ca
 
 // Record moves the mark to the present end of s.
 func (e *Event[P]) Record(s *Stream[P]) error {
-	h, err := e.of().Use()
-	if err != nil {
-		return err
-	}
-	stream, err := s.of().Use()
+	h, stream, err := lent.UseBoth(e.of(), s.of())
 	if err != nil {
 		return err
 	}
@@ -84,11 +80,7 @@ func (e *Event[P]) Wait(ctx context.Context) error { return lent.Poll(ctx, e.Que
 
 // Since returns the time on the device from start to e. Both must be made by NewEvent and be passed.
 func (e *Event[P]) Since(start *Event[P]) (time.Duration, error) {
-	h, err := e.of().Use()
-	if err != nil {
-		return 0, err
-	}
-	from, err := start.of().Use()
+	h, from, err := lent.UseBoth(e.of(), start.of())
 	if err != nil {
 		return 0, err
 	}

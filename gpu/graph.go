@@ -66,11 +66,7 @@ func (g *Graph[P]) of() *lent.Resource {
 
 // Launch issues all work of g to s.
 func (g *Graph[P]) Launch(s *Stream[P]) error {
-	h, err := g.of().Use()
-	if err != nil {
-		return err
-	}
-	stream, err := s.of().Use()
+	h, stream, err := lent.UseBoth(g.of(), s.of())
 	if err != nil {
 		return err
 	}

@@ -30,12 +30,7 @@ func (h *Host[T, P]) Slice() []T {
 }
 
 // Len returns the number of elements.
-func (h *Host[T, P]) Len() int {
-	if h == nil {
-		return 0
-	}
-	return h.mem.Len
-}
+func (h *Host[T, P]) Len() int { return h.of().Count() }
 
 // Part returns h[i:j]. It shares the memory of h, and only the whole can be freed.
 func (h *Host[T, P]) Part(i, j int) (*Host[T, P], error) {

@@ -101,20 +101,10 @@ func (m *Mem[T, P]) Ptr() (addr uintptr, ok bool) {
 }
 
 // Device returns the number of the device.
-func (m *Mem[T, P]) Device() int {
-	if m == nil || m.mem.Whole == nil {
-		return -1
-	}
-	return m.mem.Whole.Dev
-}
+func (m *Mem[T, P]) Device() int { return m.of().Device() }
 
 // Len returns the number of elements.
-func (m *Mem[T, P]) Len() int {
-	if m == nil {
-		return 0
-	}
-	return m.mem.Len
-}
+func (m *Mem[T, P]) Len() int { return m.of().Count() }
 
 // Elem returns zero. It carries the type.
 func (m *Mem[T, P]) Elem() (zero T) { return zero }

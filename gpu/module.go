@@ -127,10 +127,7 @@ func (k *Kernel) Launch(s *Stream[CUDA], how Shape, args ...Arg) error {
 	if k != nil {
 		m = k.m
 	}
-	if _, err := m.of().Use(); err != nil {
-		return err
-	}
-	stream, err := s.of().Use()
+	_, stream, err := lent.UseBoth(m.of(), s.of())
 	if err != nil {
 		return err
 	}

@@ -63,12 +63,7 @@ func (s *Stream[P]) Handle() (h uintptr, ok bool) {
 }
 
 // Device returns the number of the device.
-func (s *Stream[P]) Device() int {
-	if s == nil || s.lent == nil {
-		return -1
-	}
-	return s.lent.Dev
-}
+func (s *Stream[P]) Device() int { return s.of().Device() }
 
 // Platform returns "cuda" or "rocm".
 func (s *Stream[P]) Platform() string {
@@ -115,11 +110,7 @@ func (s *Stream[P]) Wait(ctx context.Context) error { return lent.Poll(ctx, s.Qu
 
 // WaitEvent makes work that is issued to s from now on wait for the work that e has recorded.
 func (s *Stream[P]) WaitEvent(e *Event[P]) error {
-	h, err := s.of().Use()
-	if err != nil {
-		return err
-	}
-	event, err := e.of().Use()
+	h, event, err := lent.UseBoth(s.of(), e.of())
 	if err != nil {
 		return err
 	}

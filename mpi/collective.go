@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // typed is a Call on slices.
@@ -150,7 +152,7 @@ func blocks(c *Comm, k *Call, part string, n int, whole string, all int) error {
 		}
 	}
 	if whole != "" {
-		return lengths(k.Kind, whole, all, sum(k.DC))
+		return lengths(k.Kind, whole, all, op.Elements(k.DC))
 	}
 	return nil
 }
@@ -198,7 +200,7 @@ func rooted[T Number](c *Comm, kind Kind, dst, src []T, counts []int, root int) 
 		if err := blocks(c, &k, names[0], k.N, names[1], len(*whole)); err != nil || len(counts) != c.size || c.rank != root {
 			return k, err
 		}
-		from = sum(counts[:root])
+		from = op.Elements(counts[:root])
 	} else if c.rank != root { // a root that is no rank is refused later
 		return k, nil
 	} else if err := lengths(kind, names[1], len(*whole), k.N*c.size); err != nil {
@@ -232,7 +234,7 @@ func allGatherV[T Number](c *Comm, dst []T, counts []int, src []T) (Call, error)
 	k.N, k.DC = len(src), counts
 	err := blocks(c, &k, "src", len(src), "dst", len(dst))
 	if err == nil && len(counts) == c.size {
-		k.InPlace = isBlock(src, dst, sum(counts[:c.rank]))
+		k.InPlace = isBlock(src, dst, op.Elements(counts[:c.rank]))
 	}
 	return k, err
 }
@@ -268,9 +270,9 @@ func AllToAllV[T Number](ctx context.Context, c *Comm, dst []T, dc []int, src []
 	}
 	k := typed(KindAllToAllV, dst, src)
 	k.DC, k.SC = dc, sc
-	err := lengths(KindAllToAllV, "dst", len(dst), sum(dc))
+	err := lengths(KindAllToAllV, "dst", len(dst), op.Elements(dc))
 	if err == nil {
-		err = lengths(KindAllToAllV, "src", len(src), sum(sc))
+		err = lengths(KindAllToAllV, "src", len(src), op.Elements(sc))
 	}
 	return run(ctx, c, &k, err)
 }

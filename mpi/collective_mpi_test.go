@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/mpi"
 )
 
@@ -195,7 +196,7 @@ func rooted[T mpi.Number](t *testing.T, ctx context.Context, c *mpi.Comm, k, roo
 	counts := uneven(n, k)
 	all = nil
 	if me == root {
-		all = make([]T, total(counts))
+		all = make([]T, op.Elements(counts))
 	}
 	require.NoError(t, mpi.GatherV(ctx, c, all, counts, vector[T](me, counts[me]), root))
 	if me == root {
@@ -210,13 +211,13 @@ func rooted[T mpi.Number](t *testing.T, ctx context.Context, c *mpi.Comm, k, roo
 func byRank[T mpi.Number](t *testing.T, ctx context.Context, c *mpi.Comm, k int) {
 	n, me := c.Size(), c.Rank()
 	counts := uneven(n, k)
-	src := vector[T](me, total(counts))
+	src := vector[T](me, op.Elements(counts))
 	dst := make([]T, counts[me])
 	require.NoError(t, mpi.ReduceScatterV(ctx, c, dst, src, counts, mpi.Sum))
-	before := total(counts[:me])
-	require.Equal(t, reduced[T](mpi.Sum, n-1, total(counts))[before:before+counts[me]], dst)
+	before := op.Elements(counts[:me])
+	require.Equal(t, reduced[T](mpi.Sum, n-1, op.Elements(counts))[before:before+counts[me]], dst)
 
-	all := make([]T, total(counts))
+	all := make([]T, op.Elements(counts))
 	require.NoError(t, mpi.AllGatherV(ctx, c, all, counts, vector[T](me, counts[me])))
 	require.Equal(t, gathered[T](counts), all)
 	require.NoError(t, mpi.AllGatherV(ctx, c, all, counts, all[before:before+counts[me]]))
@@ -227,7 +228,7 @@ func byRank[T mpi.Number](t *testing.T, ctx context.Context, c *mpi.Comm, k int)
 	for r := range n {
 		dc[r], sc[r] = counts[me]+r, counts[r]+me
 	}
-	src, dst = vector[T](me, total(sc)), make([]T, total(dc))
+	src, dst = vector[T](me, op.Elements(sc)), make([]T, op.Elements(dc))
 	require.NoError(t, mpi.AllToAllV(ctx, c, dst, dc, src, sc))
 	want := []T{}
 	for r := range n {
@@ -251,14 +252,6 @@ func uneven(n, k int) []int {
 	return counts
 }
 
-func total(counts []int) int {
-	n := 0
-	for _, k := range counts {
-		n += k
-	}
-	return n
-}
-
 // gathered is all ranks' vectors, one after the other.
 func gathered[T mpi.Number](counts []int) []T {
 	all := []T{}
@@ -272,7 +265,7 @@ func gathered[T mpi.Number](counts []int) []T {
 func exchanged[T mpi.Number](me int, dc, sc []int) []T {
 	all := []T{}
 	for r := range dc {
-		all = append(all, vector[T](r, total(sc))[me*dc[r]:(me+1)*dc[r]]...)
+		all = append(all, vector[T](r, op.Elements(sc))[me*dc[r]:(me+1)*dc[r]]...)
 	}
 	return all
 }

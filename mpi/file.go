@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"math/bits"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,16 +29,10 @@ const (
 
 // check is nil, or what is wrong with m.
 func (m Mode) check() *Error {
-	ways := 0
-	for _, way := range []Mode{ReadOnly, WriteOnly, ReadWrite} {
-		if m&way != 0 {
-			ways++
-		}
-	}
 	switch {
 	case m < 0 || m >= modeEnd:
 		return failed("", ErrAmode, "a mode of %d, which has bits without a meaning", int(m))
-	case ways != 1:
+	case bits.OnesCount(uint(m&(ReadOnly|WriteOnly|ReadWrite))) != 1:
 		return failed("", ErrAmode, "a mode needs one of ReadOnly, WriteOnly and ReadWrite")
 	case m&ReadOnly != 0 && m&(Create|Excl) != 0:
 		return failed("", ErrAmode, "a mode of ReadOnly with Create or Excl, which make a file")

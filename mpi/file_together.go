@@ -43,10 +43,7 @@ func (f *File) together(ctx context.Context, op string, refusal *Error, same int
 		return f.error(op, e)
 	}
 	err := f.comm.collectively(f.members, func() error { return do(meet[metSame], false) })
-	own, ok := err.(*Error)
-	if err != nil && !ok {
-		own = failed(op, ErrOther, "%v", err)
-	}
+	own := errorOf(op, ErrOther, err)
 	ends := []int64{f.verdict(own), 0} // the second word: a rank is gone
 	if _, err := f.agree(context.Background(), op, ends); err != nil {
 		return err

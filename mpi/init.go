@@ -117,7 +117,7 @@ func initialise() error {
 func Load() error {
 	process.mu.Lock()
 	defer process.mu.Unlock()
-	if process.phase.Load() == after {
+	if Finalized() {
 		return failed("Load", ErrState, "MPI was finalised")
 	}
 	_, err := loadOnce()
@@ -140,8 +140,8 @@ func (c *Comm) attach(l launch) error {
 		return failed("Init", ErrThread, "%s (%s) offers only %v, but goroutines need MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE",
 			process.version, process.path, process.level)
 	}
-	for _, p := range []*Comm{c, &self} {
-		p.handle = predefined(p == &self)
+	for which, p := range []*Comm{c, &self} {
+		p.handle = predefined(which)
 		if err := p.identify(); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func finalise() error {
 func Use() (done func(left bool) error, err error) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
-	if process.phase.Load() != running {
+	if !Initialized() {
 		if err := initialise(); err != nil {
 			return nil, err
 		}
@@ -220,8 +220,26 @@ func Version() string { return process.version }
 // LibraryPath is the file that the library came from; "" before Load.
 func LibraryPath() string { return process.path }
 
+// ProcessorName is what the library calls the machine that this process runs on.
+func ProcessorName() (string, error) {
+	if !Initialized() {
+		return "", notRunning("ProcessorName")
+	}
+	enter()
+	defer leave()
+	return processorName()
+}
+
+// Wtime is MPI's clock in seconds; 0 while MPI is not initialised.
+func Wtime() float64 {
+	if !Initialized() {
+		return 0
+	}
+	return wtime()
+}
+
 func notRunning(op string) error {
-	if process.phase.Load() == after {
+	if Finalized() {
 		return failed(op, ErrState, "MPI was finalised")
 	}
 	return failed(op, ErrState, "MPI is not initialised: call mpi.Init first")

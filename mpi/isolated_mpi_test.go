@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/mpi"
 )
 
@@ -114,7 +115,7 @@ func TestEmptyBlocks(t *testing.T) {
 
 func emptyBlocks(t *testing.T, ctx context.Context, c *mpi.Comm, counts []int, inPlace bool) {
 	n, me := c.Size(), c.Rank()
-	at, size := total(counts[:me]), total(counts)
+	at, size := op.Elements(counts[:me]), op.Elements(counts)
 	mine := func(buf []int32) []int32 { return buf[at : at+counts[me]] }
 
 	src, dst := vector[int32](me, size), make([]int32, counts[me])

@@ -37,22 +37,8 @@ type placed struct {
 	place int64
 }
 
-var placedOnce struct {
-	sync.Mutex
-	made bool
-}
-
 // needPlaced has MPI make the type of placed once.
-func needPlaced() error {
-	placedOnce.Lock()
-	defer placedOnce.Unlock()
-	if placedOnce.made {
-		return nil
-	}
-	err := makePlaced()
-	placedOnce.made = err == nil
-	return err
-}
+var needPlaced = sync.OnceValue(makePlaced)
 
 // place reduces to the greatest key; flip turns the order round.
 func place[T Number](ctx context.Context, c *Comm, op string, dst, src []Loc[T], flip uint64) error {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/op"
 )
 
 // limit is the greatest count that MPI's functions of old take. Beyond it they are called in their
@@ -26,20 +28,12 @@ func move(dst, src uintptr, n int) {
 // anyLarge agrees on whether AllToAllV goes in pieces: each rank knows only its own counts.
 func (c *Comm) anyLarge(ctx context.Context, k *Call) (bool, error) {
 	c.vote = [2]int32{}
-	if sum(k.DC) > limit || sum(k.SC) > limit {
+	if op.Elements(k.DC) > limit || op.Elements(k.SC) > limit {
 		c.vote[0] = 1
 	}
 	_, err := c.do(ctx, &Call{Kind: KindAllReduce, Type: TypeInt32, Op: Max, N: 1,
 		Src: uintptr(unsafe.Pointer(&c.vote[0])), Dst: uintptr(unsafe.Pointer(&c.vote[1]))})
 	return c.vote[1] != 0, err
-}
-
-func sum(counts []int) int {
-	n := 0
-	for _, k := range counts {
-		n += k
-	}
-	return n
 }
 
 // inPieces makes a call that is beyond the library's counts.
@@ -100,7 +94,7 @@ type pieces struct {
 
 // block is the address of rank r's block in a buffer of blocks.
 func (p *pieces) block(base uintptr, counts []int, r int) uintptr {
-	return base + uintptr(sum(counts[:r]))*p.size
+	return base + uintptr(op.Elements(counts[:r]))*p.size
 }
 
 func (p *pieces) do(k Call) error {
@@ -200,8 +194,8 @@ func (p *pieces) allToAll() error {
 	n, me, src, sc := p.c.size, p.c.rank, p.k.Src, p.sc
 	if p.k.InPlace {
 		var memory []int64
-		src, memory = p.scratch(sum(p.dc))
-		move(src, p.k.Dst, sum(p.dc)*int(p.size))
+		src, memory = p.scratch(op.Elements(p.dc))
+		move(src, p.k.Dst, op.Elements(p.dc)*int(p.size))
 		defer func() { _ = memory[0] }() // alive until then
 		sc = p.dc
 	}

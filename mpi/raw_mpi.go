@@ -123,12 +123,8 @@ func hosted() bool {
 
 func abort(comm uintptr, code int) { C.gmpi_abort(C.uintptr_t(comm), C.int(code)) }
 
-func predefined(isSelf bool) uintptr {
-	if isSelf {
-		return uintptr(C.gmpi_predefined(1))
-	}
-	return uintptr(C.gmpi_predefined(0))
-}
+// predefined is the handle of MPI_COMM_WORLD, 0, or MPI_COMM_SELF, 1.
+func predefined(which int) uintptr { return uintptr(C.gmpi_predefined(C.int(which))) }
 
 // failure is the error that C noted in k.
 func failure(op string, k *C.gmpi_call) *Error {
@@ -252,7 +248,7 @@ func (c *Comm) test(p *part, wait bool) (done bool, st Status, err error) {
 }
 
 // cancel asks MPI to take a receive back. What became of it is seen by test.
-func (c *Comm) cancel(p *part) {
+func (p *part) cancel() {
 	enter()
 	defer leave()
 	if C.gmpi_cancel(&p.call) != 0 {
@@ -287,13 +283,7 @@ func makePlaced() error {
 	return nil
 }
 
-// ProcessorName is what the library calls the machine that this process runs on.
-func ProcessorName() (string, error) {
-	if process.phase.Load() != running {
-		return "", notRunning("ProcessorName")
-	}
-	enter()
-	defer leave()
+func processorName() (string, error) {
 	var k C.gmpi_call
 	var name [257]C.char
 	if C.gmpi_processor(&k, &name[0]) != 0 {
@@ -302,10 +292,4 @@ func ProcessorName() (string, error) {
 	return C.GoString(&name[0]), nil
 }
 
-// Wtime is MPI's clock in seconds; 0 while MPI is not initialised.
-func Wtime() float64 {
-	if process.phase.Load() != running {
-		return 0
-	}
-	return float64(C.gmpi_wtime())
-}
+func wtime() float64 { return float64(C.gmpi_wtime()) }

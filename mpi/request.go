@@ -174,13 +174,10 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if !ended {
 		return st, err
 	}
-	if r.cancel(ctx.Err()); r.done {
-		return r.st, r.err
-	}
 	return Status{}, &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "the wait ended, but the call goes on", Err: ctx.Err()}
 }
 
-// poll tests until r is done or ctx has ended. It yields at first, and then sleeps for up to
+// poll tests until r is done, or ctx has ended and r cannot be taken back. It yields at first, and then sleeps for up to
 // a millisecond, so that goroutines that wait leave the processors to what they wait for.
 func (r *Request) poll(ctx context.Context) (st Status, err error, ended bool) {
 	wait := backoff.Sleep{First: time.Microsecond, Most: time.Millisecond}
@@ -189,8 +186,9 @@ func (r *Request) poll(ctx context.Context) (st Status, err error, ended bool) {
 		if done || err != nil {
 			return st, err, false
 		}
-		if ctx.Err() != nil {
-			return Status{}, nil, true
+		if err := ctx.Err(); err != nil {
+			r.cancel(err)
+			return r.st, r.err, !r.done
 		}
 		if i < 100 {
 			runtime.Gosched()
@@ -209,7 +207,7 @@ func (r *Request) cancel(cause error) {
 	if r.cause == nil {
 		r.cause = cause
 		for i := range r.parts {
-			r.comm.cancel(&r.parts[i])
+			r.parts[i].cancel()
 		}
 	}
 	for range 1000 { // MPI says that a cancelled receive ends without the sender
@@ -291,9 +289,6 @@ func (c *Comm) pollOrLeave(ctx context.Context, k *Call) (st Status, left *Reque
 	st, err, ended := r.poll(ctx)
 	if !ended {
 		return st, nil, err
-	}
-	if r.cancel(ctx.Err()); r.done {
-		return r.st, nil, r.err
 	}
 	return Status{}, r, r.abandon(ctx.Err())
 }

@@ -87,8 +87,8 @@ func (f *File) move(ctx context.Context, t *transfer) (n int, err error) {
 		var end *Error // which is no failure, and one rank's own
 		err = f.together(ctx, t.op, refusal, calls, "", func(calls int64, gone bool) error {
 			if gone { // the caller's memory is the caller's again
-				_, err := f.pieces(&transfer{op: t.op, write: t.write, all: true}, int(calls))
-				return orNil(err)
+				f.pieces(&transfer{op: t.op, write: t.write, all: true}, int(calls))
+				return nil
 			}
 			got, err := f.pieces(t, int(calls))
 			n = got
@@ -163,7 +163,7 @@ func (f *File) checked(t *transfer, piece []byte, offset int64) (int, *Error) {
 		n, err := f.transfer(t, piece, offset)
 		switch {
 		case err != nil:
-			return n, f.errorOf(t.op, err)
+			return n, errorOf(t.op, ErrIO, err)
 		case n < len(piece):
 			return n, failed(t.op, ErrIO, "only %d of %d bytes at byte %d were moved", n, len(piece), offset)
 		}
@@ -180,26 +180,18 @@ func (f *File) there(op string, offset int64, n int) (int, *Error) {
 	if offset+int64(n) > f.size.Load() {
 		size, err := f.ask(op)
 		if err != nil {
-			return 0, f.errorOf(op, err)
+			return 0, errorOf(op, ErrIO, err)
 		}
 		f.size.Store(size)
 	}
 	return int(min(int64(n), max(0, f.size.Load()-offset))), nil
 }
 
-// orNil is err, which is nil if there is none.
-func orNil(err *Error) error {
-	if err == nil {
-		return nil
-	}
-	return err
-}
-
-// errorOf is err as an *Error.
-func (f *File) errorOf(op string, err error) *Error {
+// errorOf is err as an *Error, which is of that class unless err says its own.
+func errorOf(op string, c Class, err error) *Error {
 	e, ok := err.(*Error)
-	if !ok {
-		e = failed(op, ErrIO, "%v", err)
+	if !ok && err != nil {
+		e = failed(op, c, "%v", err)
 	}
 	return e
 }

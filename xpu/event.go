@@ -43,15 +43,11 @@ func (e *Event) check(err error) error { return on(e.lent.Dev, err) }
 
 // Record puts the mark at the present end of q, and takes it away from where it was before.
 func (e *Event) Record(q *Queue) error {
-	h, err := e.use()
+	h, queue, err := lent.UseBoth(e.of(), q.of())
 	if err != nil {
 		return err
 	}
-	queue, err := q.use()
-	if err != nil {
-		return err
-	}
-	return e.check(h.Record(queue))
+	return e.check(sycl.Event(h).Record(sycl.Queue(queue)))
 }
 
 // Query reports whether the queue has passed the mark. An event that was never recorded is passed.
@@ -78,15 +74,11 @@ func (e *Event) Wait(ctx context.Context) error { return lent.Poll(ctx, e.Query)
 
 // Since is the time on the device from mark start to e, both recorded on queues of this package's, and passed.
 func (e *Event) Since(start *Event) (time.Duration, error) {
-	h, err := e.use()
+	h, from, err := lent.UseBoth(e.of(), start.of())
 	if err != nil {
 		return 0, err
 	}
-	from, err := start.use()
-	if err != nil {
-		return 0, err
-	}
-	seconds, err := h.Since(from)
+	seconds, err := sycl.Event(h).Since(sycl.Event(from))
 	return time.Duration(seconds * float64(time.Second)), e.check(err)
 }
 

@@ -76,30 +76,15 @@ func allocate[T Element](d Device, n int, kind sycl.Kind) (lent.Memory, error) {
 
 // Ptr is the address; ok is false once the memory is freed. No elements have no address: 0, true.
 func (m *Mem[T]) Ptr() (addr uintptr, ok bool) {
-	if m == nil {
-		return 0, false
-	}
-	if _, ok := m.mem.Whole.Handle(); !ok {
-		return 0, false
-	}
-	return m.mem.Addr, true
+	addr, _, err := m.of().Use("Ptr", 0)
+	return addr, err == nil
 }
 
 // Device is the number of the device.
-func (m *Mem[T]) Device() int {
-	if m == nil || m.mem.Whole == nil {
-		return -1
-	}
-	return m.mem.Whole.Dev
-}
+func (m *Mem[T]) Device() int { return m.of().Device() }
 
 // Len is the number of elements.
-func (m *Mem[T]) Len() int {
-	if m == nil {
-		return 0
-	}
-	return m.mem.Len
-}
+func (m *Mem[T]) Len() int { return m.of().Count() }
 
 // Elem is zero: it carries the type.
 func (m *Mem[T]) Elem() (zero T) { return zero }
@@ -137,12 +122,7 @@ func (h *Host[T]) Slice() []T {
 }
 
 // Len is the number of elements.
-func (h *Host[T]) Len() int {
-	if h == nil {
-		return 0
-	}
-	return h.mem.Len
-}
+func (h *Host[T]) Len() int { return h.of().Count() }
 
 // Part is h[i:j]: the same memory, which is freed as a whole.
 func (h *Host[T]) Part(i, j int) (*Host[T], error) {

@@ -58,12 +58,7 @@ func (q *Queue) check(err error) error { return on(q.Device(), err) }
 func (q *Queue) Handle() (h uintptr, ok bool) { return q.of().Handle() }
 
 // Device is the number of the device.
-func (q *Queue) Device() int {
-	if q == nil || q.lent == nil {
-		return -1
-	}
-	return q.lent.Dev
-}
+func (q *Queue) Device() int { return q.of().Device() }
 
 // Platform is "xpu".
 func (q *Queue) Platform() string { return "xpu" }
@@ -93,15 +88,11 @@ func (q *Queue) Wait(ctx context.Context) error { return lent.Poll(ctx, q.Query)
 
 // WaitEvent has what is issued to q from now on wait for what e has recorded.
 func (q *Queue) WaitEvent(e *Event) error {
-	h, err := q.use()
+	h, event, err := lent.UseBoth(q.of(), e.of())
 	if err != nil {
 		return err
 	}
-	event, err := e.use()
-	if err != nil {
-		return err
-	}
-	return q.check(h.After(event))
+	return q.check(sycl.Queue(h).After(sycl.Event(event)))
 }
 
 // Close gives the queue back; what was issued to it still runs.

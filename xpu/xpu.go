@@ -78,14 +78,11 @@ func Devices() ([]Device, error) {
 
 // At returns the visible device with number n. Its error says which devices there are.
 func At(n int) (Device, error) {
-	all, err := devices()
-	switch {
-	case err != nil:
+	d := Device{n}
+	if _, err := d.describe(); err != nil {
 		return Device{}, err
-	case n < 0 || n >= len(all):
-		return Device{}, fmt.Errorf("xpu: no device %d: %s", n, sycl.Visible())
 	}
-	return Device{n}, nil
+	return d, nil
 }
 
 // Local returns the device of the rank that is number local of locals on its host. It is the device
@@ -99,14 +96,14 @@ func Local(local, locals int) (Device, error) {
 	return Device{n}, err
 }
 
-// describe is what SYCL says of d, which At has made, or is device 0 by its zero value.
+// describe is what SYCL says of d.
 func (d Device) describe() (sycl.Device, error) {
-	if _, err := At(d.n); err != nil {
-		return sycl.Device{}, err
-	}
 	all, err := devices()
-	if err != nil {
+	switch {
+	case err != nil:
 		return sycl.Device{}, err
+	case d.n < 0 || d.n >= len(all):
+		return sycl.Device{}, fmt.Errorf("xpu: no device %d: %s", d.n, sycl.Visible())
 	}
 	return all[d.n], nil
 }

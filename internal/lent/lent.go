@@ -64,6 +64,22 @@ func (r *Resource) Use() (uintptr, error) {
 	return r.H, nil
 }
 
+// UseBoth is Use of two resources that one call takes.
+func UseBoth(r, other *Resource) (h, otherH uintptr, err error) {
+	if h, err = r.Use(); err == nil {
+		otherH, err = other.Use()
+	}
+	return h, otherH, err
+}
+
+// Device is the number of r's device, -1 if r is none.
+func (r *Resource) Device() int {
+	if r == nil {
+		return -1
+	}
+	return r.Dev
+}
+
 // Close gives the resource back, once. If that fails it counts as given back nevertheless: nobody knows what is left of it.
 func (r *Resource) Close() error {
 	if r == nil {

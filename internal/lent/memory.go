@@ -61,6 +61,22 @@ func Copy(to, from, m *Memory, method string, n int) (dst, src uintptr, bytes in
 	return dst, src, bytes, err
 }
 
+// Device is the number of m's device, -1 if m was never lent.
+func (m *Memory) Device() int {
+	if m == nil {
+		return -1
+	}
+	return m.Whole.Device()
+}
+
+// Count is the number of m's elements, 0 if m is nil.
+func (m *Memory) Count() int {
+	if m == nil {
+		return 0
+	}
+	return m.Len
+}
+
 // Part returns elements i to j, j excluded.
 func (m *Memory) Part(i, j int) (Memory, error) {
 	if _, _, err := m.Use("Part", 0); err != nil {

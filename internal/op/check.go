@@ -144,6 +144,14 @@ func (c *Call) checkExchange(n, me int) error {
 	return err
 }
 
+// Elements is how many elements counts are in all.
+func Elements(counts []int) (n int) {
+	for _, k := range counts {
+		n += k
+	}
+	return n
+}
+
 // Total adds up counts, all n of them, and those before rank me.
 func Total(name string, counts []int, n, me int) (total, before int, err error) {
 	if len(counts) != n {

@@ -63,6 +63,7 @@ func TestCheck(t *testing.T) {
 		assert.NoError(t, err, "%v", tc)
 		assert.Equal(t, tc.count, c.Count, "%v", tc)
 	}
+	assert.Equal(t, 15, Elements([]int{4, 0, 11}))
 	c := &Call{Head: Head{Record: Record{Kind: SendRecv, Type: Int32}, To: 3}}
 	assert.EqualError(t, Check(c, 3, 1), "peer is 3; the ranks are 0 to 2")
 }
@@ -112,16 +113,16 @@ func TestOverlap(t *testing.T) {
 	assert.EqualError(t, Check(below, 3, 1), "dst and src overlap partially: src (3 elements) begins 4 bytes before dst (3 elements of 4 bytes)")
 }
 
-// What has no meaning off the root is taken from the call: what the caller gave is not looked at.
+// What has no meaning off the root is taken from the call: what the caller gave is not looked at, nor where it lies.
 func TestCheckDrops(t *testing.T) {
-	mem := make([]byte, 24)
+	mem := make([]byte, 12)
 	for _, tc := range []struct {
 		kind     Kind
 		dst, src int // what is left
 	}{
 		{Reduce, 0, 2}, {Gather, 0, 2}, {GatherV, 0, 2}, {Scatter, 2, 0}, {ScatterV, 2, 0}, {Broadcast, 2, 2},
 	} {
-		c := &Call{Head: Head{Record: Record{Kind: tc.kind, Type: Int32}, DstN: 2, SrcN: 2}, Elem: 4, Dst: mem[:8], Src: mem[16:], DC: []int{1, 2, 3}}
+		c := &Call{Head: Head{Record: Record{Kind: tc.kind, Type: Int32}, DstN: 2, SrcN: 2}, Elem: 4, Dst: mem[:8], Src: mem[4:12], DC: []int{1, 2, 3}}
 		c.Address()
 		assert.NoError(t, Check(c, 3, 1), "%v", tc.kind)
 		assert.Equal(t, []any{tc.dst, tc.dst > 0, tc.dst > 0}, []any{c.DstN, c.DstAt != 0, c.Dst != nil}, "%v", tc.kind)

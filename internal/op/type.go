@@ -44,27 +44,20 @@ var types = [Types]struct {
 }
 
 // Size returns the size of an element in bytes, 0 for no type.
-func (t Type) Size() int {
-	if t >= Types {
-		return 0
-	}
-	return int(types[t].size)
-}
+func (t Type) Size() int { return int(types[t.known()].size) }
 
 // String returns the type's name in nccl-tests: float, half, bfloat16, f8e4m3, int8, ...
-func (t Type) String() string {
-	if t >= Types {
-		t = None
-	}
-	return types[t].name
-}
+func (t Type) String() string { return types[t.known()].name }
 
 // Go returns the type's name in Go: float32, float16, bfloat16, ...
-func (t Type) Go() string {
+func (t Type) Go() string { return types[t.known()].in }
+
+// known is t, or None if there is no such type.
+func (t Type) known() Type {
 	if t >= Types {
-		t = None
+		return None
 	}
-	return types[t].in
+	return t
 }
 
 // Valid reports whether t is the type of an element.

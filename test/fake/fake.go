@@ -5,10 +5,10 @@ package fake
 
 import (
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,11 +20,8 @@ import (
 
 const library = "libgocclfake.so"
 
-//go:embed build.sh lib
-var sources embed.FS
-
-// headers are what the sources include, from the module's root.
-var headers = []string{"include/gccl.h", "include/gcu.h", "include/gdev.h", "train/device/kernels.cu", "gpu/testdata/kernels.cu"}
+// inputs are what the library is made of beside test/fake/lib, from the module's root.
+var inputs = []string{"test/fake/build.sh", "include/gccl.h", "include/gcu.h", "include/gdev.h", "train/device/kernels.cu", "gpu/testdata/kernels.cu"}
 
 // Build compiles the library into dir, with all functions but those in without, and returns its path.
 func Build(dir string, without ...string) (string, error) {
@@ -95,43 +92,31 @@ func hash() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, name := range headers {
-		b, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			return "", err
-		}
-		h.Write(b)
-	}
-	files, err := sources.ReadDir("lib")
+	files := os.DirFS(root)
+	names, err := fs.Glob(files, "test/fake/lib/*")
 	if err != nil {
 		return "", err
 	}
-	for _, f := range files {
-		b, err := sources.ReadFile("lib/" + f.Name())
+	for _, name := range append(names, inputs...) {
+		b, err := fs.ReadFile(files, name)
 		if err != nil {
 			return "", err
 		}
 		h.Write(b)
 	}
-	b, err := sources.ReadFile("build.sh")
-	h.Write(b)
-	return hex.EncodeToString(h.Sum(nil)[:8]), err
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
 // module is the directory of go.mod, in or above the working directory, which is a package's in tests.
 func module() (string, error) {
 	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
+	for ; err == nil; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "test/fake/build.sh")); err == nil {
 			return dir, nil
 		}
-		up := filepath.Dir(dir)
-		if up == dir {
+		if dir == filepath.Dir(dir) {
 			return "", errors.New("test/fake is not in a directory above this one")
 		}
-		dir = up
 	}
+	return "", err
 }

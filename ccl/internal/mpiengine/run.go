@@ -134,7 +134,7 @@ func (p *plan) prepare(room func(bytes int) uintptr) {
 		if len(c.DC) == 0 {
 			return base + uintptr(me*int(c.Count)*elem)
 		}
-		return base + uintptr(sum(c.DC[:me])*elem)
+		return base + uintptr(op.Elements(c.DC[:me])*elem)
 	}
 	if len(c.DC) > 0 {
 		k.N = c.DC[me]
@@ -164,7 +164,7 @@ func (p *plan) prepare(room func(bytes int) uintptr) {
 		bytes := size * int(c.Count) * elem
 		switch c.Kind {
 		case op.AllToAllV:
-			bytes = sum(c.SC) * elem
+			bytes = op.Elements(c.SC) * elem
 		case op.SendRecv:
 			k.M, bytes = c.SrcN, c.SrcN*elem
 		}
@@ -185,12 +185,4 @@ func (p *plan) finish() {
 	if p.to != 0 {
 		copyBytes(p.to, p.k.Dst, p.n*p.k.Type.Size())
 	}
-}
-
-func sum(counts []int) int {
-	n := 0
-	for _, k := range counts {
-		n += k
-	}
-	return n
 }

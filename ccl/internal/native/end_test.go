@@ -141,7 +141,7 @@ func TestStrict(t *testing.T) {
 		defer other.Free()
 		at, _ := other.Ptr()
 		for _, addr := range []uintptr{addressOf(host), at, 12345} {
-			err := ranks[0].Issue(ranks[0].handle(), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: addr, SrcAt: addr}}})
+			err := ranks[0].Issue(ranks[0].handle(), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Root: -1, Count: 1}, DstAt: addr, SrcAt: addr, DstN: 1, SrcN: 1}}})
 			require.ErrorContains(t, err, fmt.Sprintf("%#x", addr))
 		}
 	})

@@ -44,13 +44,11 @@ func hintsOf(g *engine.Group) C.gccl_hints {
 	if h.LaunchOrder {
 		c.launchOrder = 1
 	}
-	for _, f := range []struct {
-		text string
-		to   **C.char
-	}{{h.Net, &c.netName}, {g.Name, &c.commName}} {
-		if f.text != "" {
-			*f.to = C.CString(f.text)
-		}
+	if h.Net != "" {
+		c.netName = C.CString(h.Net)
+	}
+	if g.Name != "" {
+		c.commName = C.CString(g.Name)
 	}
 	return c
 }

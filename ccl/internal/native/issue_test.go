@@ -85,6 +85,7 @@ func (r *rank) performOnHost(ctx context.Context, e example) error {
 	c, t := e.call, e.call.Type
 	src, want := encodeAll(t, e.src), encodeAll(t, e.want)
 	dst := bytes.Repeat([]byte{0x5A}, len(want))
+	c.SrcN, c.DstN = len(e.src), len(e.want)
 	c.SrcAt, c.DstAt = uintptr(unsafe.Pointer(unsafe.SliceData(src))), uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
 	defer runtime.KeepAlive(src)
 	if err := r.Run(ctx, []*op.Call{&c}); err != nil {

@@ -41,7 +41,7 @@ func TestCaptureUnbroken(t *testing.T) {
 		if v.queryBreaks { // a call on host memory waits until the capture is over
 			host, ran := new([16]int32), make(chan error)
 			go func() {
-				ran <- r.Run(within(t), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Broadcast, Type: op.Int32, Count: 1}, DstAt: addressOf(host)}}})
+				ran <- r.Run(within(t), []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.Broadcast, Type: op.Int32, Count: 1}, DstAt: addressOf(host), DstN: 1, SrcN: 1}}})
 			}()
 			select {
 			case err := <-ran:

@@ -40,7 +40,7 @@ func TestCheckAddresses(t *testing.T) {
 		host := new([64]byte)
 		e := r.end()
 		call := func(dst, src uintptr, n int) []*op.Call {
-			return []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int8, Op: op.Sum, Root: -1, Count: uint64(n)}, DstAt: dst, SrcAt: src}}}
+			return []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int8, Op: op.Sum, Root: -1, Count: uint64(n)}, DstAt: dst, SrcAt: src, DstN: n, SrcN: n}}}
 		}
 		require.NoError(t, checkAddresses(e, call(m, m, 64)))
 		require.NoError(t, checkAddresses(e, call(0, 0, 0)), "nothing is read")

@@ -27,6 +27,8 @@ type staging struct {
 // alignment of what lies in the staging memory: what NCCL likes best, and what it reads at once.
 const alignment = 256
 
+func aligned(bytes int) int { return (bytes + alignment - 1) &^ (alignment - 1) }
+
 // Run copies the sources to the device, makes the calls there and copies the results back. The copy back
 // begins when all is done, so that the wait for peers is one that ctx, an error and Abort can end.
 func (e *end) Run(ctx context.Context, calls []*op.Call) error {
@@ -37,38 +39,31 @@ func (e *end) Run(ctx context.Context, calls []*op.Call) error {
 	}
 	s := &e.staged
 	s.calls, s.all = s.calls[:0], s.all[:0]
+	total := 0
 	for _, c := range calls {
-		s.calls = append(s.calls, *c)
+		src, dst := e.extent(c)
+		s.calls, total = append(s.calls, *c), total+aligned(src)+aligned(dst)
 	}
 	defer clear(s.calls) // lets go of the caller's memory
-	at := 0
-	place := func(addr *uintptr, bytes int) {
-		if *addr = 0; bytes > 0 {
-			*addr = uintptr(at)
-			at += (bytes + alignment - 1) &^ (alignment - 1)
-		}
-	}
-	for i := range s.calls {
-		s.all = append(s.all, &s.calls[i])
-		src, dst := e.extent(calls[i])
-		place(&s.calls[i].SrcAt, src)
-		place(&s.calls[i].DstAt, dst)
-	}
-	if err := s.grow(e, at); err != nil {
+	if err := s.grow(e, total); err != nil {
 		return err
 	}
+	free := uintptr(s.memory)
+	take := func(bytes int) (addr uintptr) {
+		if bytes > 0 {
+			addr, free = free, free+uintptr(aligned(bytes))
+		}
+		return addr
+	}
 	for i := range s.calls {
 		src, dst := e.extent(calls[i])
-		c, from := &s.calls[i], source(calls[i])
-		c.SrcAt += uintptr(s.memory)
-		c.DstAt += uintptr(s.memory)
+		c := &s.calls[i]
+		s.all, c.SrcAt, c.DstAt = append(s.all, c), take(src), take(dst)
 		if src == 0 {
-			c.SrcAt = 0
-		} else if err := e.result(C.gcclCopy(e.c, C.U(c.SrcAt), C.U(from), C.size_t(src), C.GDEV_HOST_TO_DEVICE, s.stream)); err != nil {
-			return err
+			continue
 		}
-		if dst == 0 {
-			c.DstAt = 0
+		if err := e.result(C.gcclCopy(e.c, C.U(c.SrcAt), C.U(source(calls[i])), C.size_t(src), C.GDEV_HOST_TO_DEVICE, s.stream)); err != nil {
+			return err
 		}
 	}
 	if err := waits(e, func() C.int { return e.hand(s.stream, s.all, nil) }); err != nil {
@@ -124,59 +119,14 @@ func source(c *op.Call) uintptr {
 	return c.SrcAt
 }
 
-// extent is how many bytes of its source this rank reads in a call, and how many it writes.
+// extent is how many bytes c reads and writes on this rank: those of the memory that op.Check has left it, and the root alone reads
+// what it broadcasts.
 func (e *end) extent(c *op.Call) (src, dst int) {
-	n := int(c.Count)
-	rank, size, root := e.group.Rank, e.group.Size, e.group.Rank == int(c.Root)
-	atRoot := func(k int) int {
-		if root {
-			return k
-		}
-		return 0
-	}
-	switch c.Kind {
-	case op.AllReduce:
-		src, dst = n, n
-	case op.Reduce:
-		src, dst = n, atRoot(n)
-	case op.ReduceScatter:
-		src, dst = n*size, n
-	case op.ReduceScatterV:
-		src, dst = sum(c.DC), c.DC[rank]
-	case op.Broadcast:
-		src, dst = atRoot(n), n
-	case op.AllGather:
-		src, dst = n, n*size
-	case op.AllGatherV:
-		src, dst = c.DC[rank], sum(c.DC)
-	case op.Gather:
-		src, dst = n, atRoot(n*size)
-	case op.GatherV:
-		src, dst = c.DC[rank], atRoot(sum(c.DC))
-	case op.Scatter:
-		src, dst = atRoot(n*size), n
-	case op.ScatterV:
-		src, dst = atRoot(sum(c.DC)), c.DC[rank]
-	case op.AllToAll:
-		src, dst = n*size, n*size
-	case op.AllToAllV:
-		src, dst = sum(c.SC), sum(c.DC)
-	case op.Send:
-		src = n
-	case op.Recv:
-		dst = n
-	case op.SendRecv:
-		src, dst = c.SrcN, n
-	}
 	_, width := e.lib.wire(c.Type)
-	return src * width, dst * width
-}
-
-func sum(counts []int) (n int) {
-	for _, k := range counts {
-		n += k
+	if src = c.SrcN * width; c.Kind == op.Broadcast && e.group.Rank != int(c.Root) {
+		src = 0
 	}
-	return n
+	return src, c.DstN * width
 }
 
 // grow makes the memory at least so large, and the stream.

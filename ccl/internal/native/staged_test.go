@@ -12,40 +12,15 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// How many bytes each kind reads and writes, on the root, rank 1, and on rank 2, of 3.
+// A call reads and writes the elements that it has, and of Broadcast all ranks write, and the root alone reads: rank 1 of 3.
 func TestExtent(t *testing.T) {
-	counts := []int{1, 2, 3}
-	for _, tc := range []struct {
-		k                  op.Kind
-		root, src, dst     int // on rank 1
-		otherSrc, otherDst int // on rank 2
-	}{
-		{op.AllReduce, -1, 40, 40, 40, 40},
-		{op.Reduce, 1, 40, 40, 40, 0},
-		{op.ReduceScatter, -1, 120, 40, 120, 40},
-		{op.ReduceScatterV, -1, 24, 8, 24, 12},
-		{op.Broadcast, 1, 40, 40, 0, 40},
-		{op.AllGather, -1, 40, 120, 40, 120},
-		{op.AllGatherV, -1, 8, 24, 12, 24},
-		{op.Gather, 1, 40, 120, 40, 0},
-		{op.GatherV, 1, 8, 24, 12, 0},
-		{op.Scatter, 1, 120, 40, 0, 40},
-		{op.ScatterV, 1, 24, 8, 0, 12},
-		{op.AllToAll, -1, 120, 120, 120, 120},
-		{op.AllToAllV, -1, 16, 24, 16, 24},
-		{op.Send, 0, 40, 0, 40, 0},
-		{op.Recv, 0, 0, 40, 0, 40},
-		{op.SendRecv, 0, 20, 40, 20, 40},
-		{op.Barrier, -1, 0, 0, 0, 0},
-	} {
-		c := &op.Call{Head: op.Head{Record: op.Record{Kind: tc.k, Type: op.Float32, Count: 10, Root: int32(tc.root)}, SrcN: 5}, DC: counts, SC: []int{0, 2, 2}}
-		for rank, want := range map[int][2]int{1: {tc.src, tc.dst}, 2: {tc.otherSrc, tc.otherDst}} {
-			e := &end{lib: &library{v: compiledIn[0]}, group: engine.Group{Rank: rank, Size: 3}}
-			src, dst := e.extent(c)
-			require.Equal(t, want, [2]int{src, dst}, "kind %v on rank %d", tc.k, rank)
+	for rank, want := range map[int][2]int{1: {20, 40}, 2: {0, 40}} {
+		e := &end{lib: &library{v: compiledIn[0]}, group: engine.Group{Rank: rank, Size: 3}}
+		for kind, want := range map[op.Kind][2]int{op.Broadcast: want, op.SendRecv: {20, 40}} {
+			src, dst := e.extent(&op.Call{Head: op.Head{Record: op.Record{Kind: kind, Type: op.Float32, Root: 1}, DstN: 10, SrcN: 5}})
+			require.Equal(t, want, [2]int{src, dst}, "%v on rank %d", kind, rank)
 		}
 	}
-	require.Equal(t, 6, sum(counts))
 	require.EqualValues(t, 7, source(&op.Call{Head: op.Head{Record: op.Record{Kind: op.Broadcast}, DstAt: 7}}), "a root may give either")
 	require.EqualValues(t, 8, source(&op.Call{Head: op.Head{Record: op.Record{Kind: op.Broadcast}, DstAt: 7, SrcAt: 8}}))
 	require.EqualValues(t, 0, source(&op.Call{Head: op.Head{Record: op.Record{Kind: op.Recv}, DstAt: 7}}))
@@ -68,7 +43,7 @@ func TestStaging(t *testing.T) {
 				pin.Pin(&src[0])
 				pin.Pin(&dst[0])
 				err := ranks[r].Run(within(t), []*op.Call{
-					{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Op: op.Sum, Root: -1, Count: uint64(n)}, DstAt: addressOf(&dst[0]), SrcAt: addressOf(&src[0])}},
+					{Head: op.Head{Record: op.Record{Kind: op.AllReduce, Type: op.Int32, Op: op.Sum, Root: -1, Count: uint64(n)}, DstAt: addressOf(&dst[0]), SrcAt: addressOf(&src[0]), DstN: n, SrcN: n}},
 				})
 				for j := range dst {
 					if want := int32(2*j + 1); dst[j] != want && err == nil {

@@ -135,7 +135,7 @@ func exampleOf(kind op.Kind, t op.Type, o op.Op, r, n, k int) example {
 		return xs
 	}
 	dc := counts(n, k)
-	at := sum(dc[:r])
+	at := op.Elements(dc[:r])
 	switch kind {
 	case op.AllReduce:
 		e.src, e.want = row(o, r, n, 0, k), results(0, k)
@@ -148,7 +148,7 @@ func exampleOf(kind op.Kind, t op.Type, o op.Op, r, n, k int) example {
 		e.src, e.want = row(o, r, n, 0, k*n), results(r*k, k)
 	case op.ReduceScatterV:
 		e.call.DC = dc
-		e.src, e.want = row(o, r, n, 0, sum(dc)), results(at, dc[r])
+		e.src, e.want = row(o, r, n, 0, op.Elements(dc)), results(at, dc[r])
 	case op.Broadcast:
 		if r == root {
 			e.src = row(o, r, n, 0, k)
@@ -173,7 +173,7 @@ func exampleOf(kind op.Kind, t op.Type, o op.Op, r, n, k int) example {
 	case op.ScatterV:
 		e.call.DC = dc
 		if r == root {
-			e.src = row(o, r, n, 0, sum(dc))
+			e.src = row(o, r, n, 0, op.Elements(dc))
 		}
 		e.want = row(o, root, n, at, dc[r])
 	case op.AllToAll:
@@ -185,7 +185,7 @@ func exampleOf(kind op.Kind, t op.Type, o op.Op, r, n, k int) example {
 		for p := range n {
 			e.call.SC, e.call.DC = append(e.call.SC, pair(r, p, k)), append(e.call.DC, pair(p, r, k))
 		}
-		e.src = row(o, r, n, 0, sum(e.call.SC))
+		e.src = row(o, r, n, 0, op.Elements(e.call.SC))
 		for p := range n {
 			from := 0
 			for q := range r {
@@ -218,19 +218,19 @@ func inPlace(e *example, r, n int) (srcAt, dstAt int, ok bool) {
 	case op.AllGather:
 		return r * k, 0, true
 	case op.AllGatherV:
-		return sum(e.call.DC[:r]), 0, true
+		return op.Elements(e.call.DC[:r]), 0, true
 	case op.Gather:
 		return r * k, 0, root
 	case op.GatherV:
-		return sum(e.call.DC[:r]), 0, root
+		return op.Elements(e.call.DC[:r]), 0, root
 	case op.ReduceScatter:
 		return 0, r * k, true
 	case op.ReduceScatterV:
-		return 0, sum(e.call.DC[:r]), true
+		return 0, op.Elements(e.call.DC[:r]), true
 	case op.Scatter:
 		return 0, r * k, root
 	case op.ScatterV:
-		return 0, sum(e.call.DC[:r]), root
+		return 0, op.Elements(e.call.DC[:r]), root
 	}
 	return 0, 0, false
 }

@@ -107,30 +107,33 @@ func (p *plan) aside(src, bytes uintptr) (at uintptr) {
 
 func (p *plan) add(s step) { p.steps = append(p.steps, s) }
 
+// in adds a message of c that comes from a rank.
+func (p *plan) in(c *op.Call, peer, count int, addr uintptr) {
+	p.msgs = append(p.msgs, message{peer: peer, addr: addr, count: uintptr(count), typ: carrier(c.Type), size: sizeOf(c.Type)})
+}
+
+// out adds one that goes to a rank, from scratch memory or not.
+func (p *plan) out(c *op.Call, peer, count int, addr uintptr, scratch bool) {
+	p.in(c, peer, count, addr)
+	m := &p.msgs[len(p.msgs)-1]
+	m.out, m.scratch = true, scratch
+}
+
 // messages notes what Send, Recv and SendRecv exchange.
 func (p *plan) messages(c *op.Call) {
-	m := message{typ: carrier(c.Type), size: sizeOf(c.Type)}
-	out := func(peer, count int, addr uintptr, scratch bool) {
-		m.peer, m.out, m.count, m.addr, m.scratch = peer, true, uintptr(count), addr, scratch
-		p.msgs = append(p.msgs, m)
-	}
-	in := func(peer int) {
-		m.peer, m.out, m.count, m.addr, m.scratch = peer, false, uintptr(c.Count), c.DstAt, false
-		p.msgs = append(p.msgs, m)
-	}
 	switch c.Kind {
 	case op.Send:
-		out(int(c.Root), int(c.Count), c.SrcAt, false)
+		p.out(c, int(c.Root), int(c.Count), c.SrcAt, false)
 	case op.Recv:
-		in(int(c.Root))
+		p.in(c, int(c.Root), int(c.Count), c.DstAt)
 	case op.SendRecv:
 		src, scratch := c.SrcAt, false
 		if alone := int(c.Root) == p.rank && c.To == p.rank; c.DstAt == c.SrcAt && c.SrcN > 0 && c.Count > 0 && !alone {
 			// What comes may come before what is there has left.
-			src, scratch = p.aside(c.SrcAt, uintptr(c.SrcN)*m.size), true
+			src, scratch = p.aside(c.SrcAt, uintptr(c.SrcN)*sizeOf(c.Type)), true
 		}
-		out(c.To, c.SrcN, src, scratch)
-		in(int(c.Root))
+		p.out(c, c.To, c.SrcN, src, scratch)
+		p.in(c, int(c.Root), int(c.Count), c.DstAt)
 	}
 }
 
@@ -211,7 +214,6 @@ func (p *plan) self(msgs []message) error {
 // collective adds the steps of a call that is no message.
 func (p *plan) collective(c *op.Call) error {
 	size, count := sizeOf(c.Type), uintptr(c.Count)
-	block := count * size
 	s := step{typ: carrier(c.Type), peer: c.Root, count: count, dst: c.DstAt, src: c.SrcAt}
 	if c.Kind.Reduces() {
 		typ, redop, ok := arithmetic(c.Type, c.Op)
@@ -259,22 +261,20 @@ func (p *plan) collective(c *op.Call) error {
 			whole(broadcast)
 			at += uintptr(n) * size
 		}
-	case op.Gather:
-		return p.gather(c, func(int) uintptr { return count })
-	case op.GatherV:
-		return p.gather(c, func(r int) uintptr { return uintptr(c.DC[r]) })
+	case op.Gather, op.GatherV:
+		return p.gather(c)
 	case op.Scatter:
 		if !p.hasScatter {
-			return p.scatter(c, func(int) uintptr { return count })
+			return p.scatter(c)
 		}
 		if p.rank != int(c.Root) {
 			s.src = s.dst // it is not looked at, but must not be null
 		} else if s.dst == 0 {
-			s.dst = s.src + uintptr(p.rank)*block
+			s.dst = s.src + uintptr(p.rank)*count*size
 		}
 		whole(scatter)
 	case op.ScatterV:
-		return p.scatter(c, func(r int) uintptr { return uintptr(c.DC[r]) })
+		return p.scatter(c)
 	case op.AllToAllV:
 		return p.allToAllV(c, s, size)
 	case op.Barrier:
@@ -299,34 +299,33 @@ func (p *plan) reduce(s step) {
 	}
 }
 
-// gather adds Gather and GatherV: count is the size of a rank's block.
-func (p *plan) gather(c *op.Call, count func(r int) uintptr) error {
-	m := message{typ: carrier(c.Type), size: sizeOf(c.Type)}
-	if p.rank == int(c.Root) {
-		at := c.DstAt
-		for r := range p.size {
-			m.peer, m.count, m.addr = r, count(r), at
-			p.msgs = append(p.msgs, m)
-			at += count(r) * m.size
-		}
+// block is how many elements rank r gives in a Gather or GatherV, or gets in a Scatter or ScatterV.
+func block(c *op.Call, r int) int {
+	if len(c.DC) > 0 {
+		return c.DC[r]
 	}
-	m.peer, m.out, m.count, m.addr = int(c.Root), true, count(p.rank), c.SrcAt
-	p.msgs = append(p.msgs, m)
+	return int(c.Count)
+}
+
+// gather adds Gather and GatherV.
+func (p *plan) gather(c *op.Call) error {
+	at := c.DstAt
+	for r := 0; r < p.size && p.rank == int(c.Root); r++ {
+		p.in(c, r, block(c, r), at)
+		at += uintptr(block(c, r)) * sizeOf(c.Type)
+	}
+	p.out(c, int(c.Root), block(c, p.rank), c.SrcAt, false)
 	return p.exchange()
 }
 
 // scatter adds Scatter and ScatterV.
-func (p *plan) scatter(c *op.Call, count func(r int) uintptr) error {
-	m := message{typ: carrier(c.Type), size: sizeOf(c.Type), peer: int(c.Root), count: count(p.rank), addr: c.DstAt}
-	p.msgs = append(p.msgs, m)
-	if p.rank == int(c.Root) {
-		at := c.SrcAt
-		for r := range p.size {
-			m.peer, m.out, m.count, m.addr = r, true, count(r), at
-			p.msgs = append(p.msgs, m)
-			at += count(r) * m.size
-		}
+func (p *plan) scatter(c *op.Call) error {
+	at := c.SrcAt
+	for r := 0; r < p.size && p.rank == int(c.Root); r++ {
+		p.out(c, r, block(c, r), at, false)
+		at += uintptr(block(c, r)) * sizeOf(c.Type)
 	}
+	p.in(c, int(c.Root), block(c, p.rank), c.DstAt)
 	return p.exchange()
 }
 
@@ -356,13 +355,10 @@ func (p *plan) allToAllV(c *op.Call, s step, size uintptr) error {
 		p.add(s)
 		return nil
 	}
-	m := message{typ: s.typ, size: size}
 	in, out := c.DstAt, src
 	for r := range p.size {
-		m.peer, m.out, m.scratch, m.count, m.addr = r, false, false, uintptr(c.DC[r]), in
-		p.msgs = append(p.msgs, m)
-		m.out, m.scratch, m.count, m.addr = true, scratch, uintptr(c.SC[r]), out
-		p.msgs = append(p.msgs, m)
+		p.in(c, r, c.DC[r], in)
+		p.out(c, r, c.SC[r], out, scratch)
 		in += uintptr(c.DC[r]) * size
 		out += uintptr(c.SC[r]) * size
 	}
