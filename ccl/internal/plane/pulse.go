@@ -70,12 +70,8 @@ func (s *host) showPulse(h *shm.Host) error {
 	mine := &pulses[s.Job.World.Topo.Local(s.Mine)]
 	mine.pid.Store(uint64(os.Getpid()))
 	mine.space.Store(proc.Namespace())
-	own, err := h.Slices().Ledger()
-	if err != nil {
-		return err
-	}
 	before := h.Slices().SetHome(boardOf(h).number)
-	mine.own.Store(own)
+	h.Slices().ShowLedger(&mine.own)
 	proc.MarkDeath(&mine.death)
 	var others []watched
 	for l, first := range s.Procs {
@@ -157,6 +153,7 @@ func (s *host) hidePulse() {
 	defer s.Job.mu.Unlock()
 	if s.processes.pulse != nil {
 		s.processes.pulse.left.Store(1)
+		s.Host.Slices().HideLedger(&s.processes.pulse.own)
 		s.Host.Slices().LeaveHome(boardOf(s.Host).number, s.processes.before)
 		proc.UnmarkDeath(&s.processes.pulse.death)
 		s.processes.pulse, s.processes.pulses, s.processes.others, s.processes.parted = nil, nil, nil, nil

@@ -88,12 +88,54 @@ func TestHasRoom(t *testing.T) {
 	real := cgroups
 	defer func() { cgroups = real }()
 	cgroups = func() []cgroup { return limitedGroups(root, "0::/\n") }
+	systemSays(t, meminfo)
 	require.NoError(t, os.WriteFile(filepath.Join(root, "memory.current"), []byte("1024"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "memory.max"), []byte(strconv.Itoa(1<<20+1024)), 0o644))
 	require.NoError(t, HasRoom(1<<20))
 	err := HasRoom(1<<20 + 1024)
 	require.EqualError(t, err, "shared memory: 1025 KiB are needed, but the limit of this process's cgroup leaves 1024 KiB; raise it or use fewer ranks")
 	require.ErrorIs(t, err, syscall.ENOMEM)
+}
+
+// systemSays has meminfo be says until the test ends, and what was found before forgotten.
+func systemSays(t *testing.T, says func() ([]byte, error)) {
+	real := meminfo
+	t.Cleanup(func() { meminfo, lastLook.small = real, 0 })
+	meminfo, lastLook.small = says, 0
+}
+
+// What is small beside the room that was found is not looked for again for a moment; all of it together is no more than its part.
+func TestLooksSeldom(t *testing.T) {
+	real := cgroups
+	defer func() { cgroups = real }()
+	cgroups = func() []cgroup { return nil }
+	looks, left := 0, uint64(8<<30)
+	systemSays(t, func() ([]byte, error) {
+		looks++
+		return fmt.Appendf(nil, "MemAvailable: %d kB\n", left>>10), nil
+	})
+	room := (left - 2<<20) / manyRanks // after the first
+	for _, tc := range []struct {
+		what    string
+		n       uint64
+		expired bool
+		looks   int
+	}{
+		{"the first", 1 << 20, false, 1},
+		{"half of the part", room / 2, false, 1},
+		{"and no more than the other half", room/2 + 2, false, 2},
+		{"a moment later", 4096, true, 3},
+		{"more than a part", 16 << 20, false, 4},
+	} {
+		if tc.expired {
+			lastLook.at = lastLook.at.Add(-lookAgain)
+		}
+		require.NoError(t, HasRoom(tc.n), tc.what)
+		require.Equal(t, tc.looks, looks, tc.what)
+	}
+	left = 1 << 20
+	require.ErrorContains(t, HasRoom(16<<20), "this host has 1024 KiB of memory left")
+	require.Zero(t, lastLook.small)
 }
 
 // Whatever the system's files hold, there is an answer.

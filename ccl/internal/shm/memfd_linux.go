@@ -15,7 +15,13 @@ const CanShare = true
 
 // NewShared makes the memory of a host with several processes: a memfd. It is sealed at its size, since a process that
 // shrank it would make every other rank fault.
-func NewShared() (*Host, error) { return newShared("goccl", headerBytes) }
+func NewShared() (*Host, error) {
+	h, err := newShared("goccl", headerBytes)
+	if err == nil {
+		h.enterCores()
+	}
+	return h, err
+}
 
 // newShared is NewShared of which so much of the header is taken.
 func newShared(name string, header uint64) (*Host, error) {
@@ -41,17 +47,16 @@ func newShared(name string, header uint64) (*Host, error) {
 }
 
 // Open opens the memory of a host by the descriptor that its maker has given this process.
-func Open(fd int) (*Host, error) { return open(fd, headerBytes) }
-
-func open(fd int, header uint64) (*Host, error) {
+func Open(fd int) (*Host, error) {
 	h, err := mapHost(fd)
 	if err != nil {
 		return nil, err
 	}
-	if err = reserve(fd, 0, header); err != nil { // it is there, but this process may not be allowed to touch it
+	if err = reserve(fd, 0, headerBytes); err != nil { // it is there, but this process may not be allowed to touch it
 		h.Close()
 		return nil, err
 	}
+	h.enterCores()
 	return h, nil
 }
 
@@ -71,7 +76,7 @@ func (h *Host) OpenSlices(fd int, from *Host) error {
 		unix.Close(fd)
 		return nil
 	}
-	s, err := open(fd, headerOwn)
+	s, err := mapHost(fd) // most jobs have no slices: nothing of it is touched here
 	if err == nil {
 		h.holdSlices(s, func() bool { return true })
 	}
@@ -93,7 +98,6 @@ func mapHost(fd int) (*Host, error) {
 	}
 	h := &Host{fd: fd, own: (*header)(unsafe.Pointer(&mem[0])), users: unsafe.Pointer(&mem[headerOwn]), maps: map[Place]*mapping{}}
 	h.maps[PlaceAt(0, headerBytes)] = &mapping{mem: mem, refs: 1}
-	h.enterCores()
 	return h, nil
 }
 

@@ -161,9 +161,7 @@ func TestHostGivesBack(t *testing.T) {
 	}
 	_, err = h.Alloc(2 << 40)
 	require.ErrorContains(t, err, "shared memory: 2147483648 KiB were requested, more than is left of the 1024 GiB that the ranks of a host can share")
-	real := meminfo
-	defer func() { meminfo = real }()
-	meminfo = func() ([]byte, error) { return []byte("MemTotal: 9 kB\nMemAvailable:       2000 kB\n"), nil }
+	systemSays(t, func() ([]byte, error) { return []byte("MemTotal: 9 kB\nMemAvailable:       2000 kB\n"), nil })
 	_, err = h.Alloc(1 << 20)
 	require.EqualError(t, err, "shared memory: 1024 KiB are needed, but this host has 2000 KiB of memory left; free memory or use fewer ranks")
 	require.Equal(t, left, freeBytes(h))
@@ -171,8 +169,6 @@ func TestHostGivesBack(t *testing.T) {
 
 // A system without memory to spare does not refuse, but kills: so MakeSlice looks first.
 func TestSliceBeyondTheMemoryOfTheHost(t *testing.T) {
-	real := meminfo
-	defer func() { meminfo = real }()
 	for _, tc := range []struct {
 		text string
 		err  error
@@ -185,7 +181,7 @@ func TestSliceBeyondTheMemoryOfTheHost(t *testing.T) {
 		{"MemAvailable:   much\n", nil, true},
 		{"", errors.New("no /proc"), true},
 	} {
-		meminfo = func() ([]byte, error) { return []byte(tc.text), tc.err }
+		systemSays(t, func() ([]byte, error) { return []byte(tc.text), tc.err })
 		for name, host := range map[string]func() (*Host, error){"shared": NewShared, "private": func() (*Host, error) { return NewPrivate(64), nil }} {
 			h, err := host()
 			require.NoError(t, err)
@@ -207,12 +203,10 @@ func TestReserveStepByStep(t *testing.T) {
 	require.NoError(t, err)
 	defer h.Close()
 	before, left := taken(t, h), 200<<10 // KiB
-	real := meminfo
-	defer func() { meminfo = real }()
-	meminfo = func() ([]byte, error) {
+	systemSays(t, func() ([]byte, error) {
 		left -= 40 << 10 // another rank takes it
 		return []byte("MemAvailable: " + strconv.Itoa(left) + " kB\n"), nil
-	}
+	})
 	_, err = h.Alloc(96 << 20)
 	require.ErrorContains(t, err, "this host has ")
 	require.Equal(t, before, taken(t, h), "what had been taken is given back")

@@ -61,9 +61,12 @@ func (h *Host) Jobs() int {
 
 // ledger is where a process keeps what it has of the memory of slices: pages of words, of which one page names the next. A word is a
 // Range, or 0. A killed process may leave a word of a slice that it was about to free; then its memory is emptied twice.
+// Most processes have no slices, so its first page is made with the first of them.
 type ledger struct {
 	first uint64 // where the first page lies, 0 if there is none
 	pages []*ledgerPage
+	home  atomic.Uint64    // what the first page is to say, while there is none
+	shown []*atomic.Uint64 // words that others read, which are to say where the first page lies
 }
 
 const ledgerBytes = 4 << 10
@@ -76,25 +79,6 @@ type ledgerPage struct {
 }
 
 var _ [0]byte = [unsafe.Sizeof(ledgerPage{}) - ledgerBytes]byte{}
-
-// Ledger returns where this process's ledger lies, for others to Reap, and makes it if it is not there.
-func (h *Host) Ledger() (uint64, error) {
-	if h.ledger == nil { // h has slices of its own: of tests
-		return 0, nil
-	}
-	h.mu.Lock()
-	off := h.ledger.first
-	h.mu.Unlock()
-	if off != 0 {
-		return off, nil
-	}
-	if err := h.addPage(); err != nil {
-		return 0, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.ledger.first, nil
-}
 
 // addPage adds a page to the ledger.
 func (h *Host) addPage() error {
@@ -115,9 +99,32 @@ func (h *Host) addPage() error {
 		l.pages[n-1].next.Store(off)
 	} else {
 		l.first = off
+		p.home.Store(l.home.Load())
+		for _, own := range l.shown {
+			own.Store(off)
+		}
 	}
 	l.pages = append(l.pages, p)
 	return nil
+}
+
+// ShowLedger has own, which others read, say where this process's ledger lies, from the first slice on and until HideLedger.
+func (h *Host) ShowLedger(own *atomic.Uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ledger != nil {
+		own.Store(h.ledger.first)
+		h.ledger.shown = append(h.ledger.shown, own)
+	}
+}
+
+// HideLedger ends what ShowLedger began: nothing is written to own any more.
+func (h *Host) HideLedger(own *atomic.Uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ledger != nil {
+		h.ledger.shown = slices.DeleteFunc(h.ledger.shown, func(w *atomic.Uint64) bool { return w == own })
+	}
 }
 
 // note enters r, in which a slice of this process lies.
@@ -190,10 +197,13 @@ func (h *Host) IsHome(job uint64) bool {
 	return home != nil && home.Load() == job
 }
 
-// home is where that stands, nil if this process has no ledger. h.mu is held.
+// home is where that stands, nil if this process keeps no ledger. h.mu is held.
 func (h *Host) home() *atomic.Uint64 {
-	if h.over || h.ledger == nil || len(h.ledger.pages) == 0 {
+	if h.over || h.ledger == nil {
 		return nil
+	}
+	if len(h.ledger.pages) == 0 {
+		return &h.ledger.home
 	}
 	return &h.ledger.pages[0].home
 }

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -82,18 +83,48 @@ func TestSlicesOfALaterJob(t *testing.T) {
 	mem[10] = 8 // and slices outlive it
 }
 
+// ledgerOf makes the first page of a process's ledger, and returns where it lies.
+func ledgerOf(t *testing.T, h *Host) uint64 {
+	require.NoError(t, h.Slices().addPage())
+	return h.Slices().ledger.first
+}
+
+// A process has a ledger from its first slice on. Then the others are shown where it lies, and to which job it belongs, in each job
+// that the process is in.
+func TestLedgerOfTheFirstSlice(t *testing.T) {
+	h, other := sharedWithSlices(t)
+	defer h.Close()
+	defer other.Close()
+	s := h.Slices()
+	before := taken(t, s)
+	var own, later, left atomic.Uint64
+	require.Zero(t, s.SetHome(1))
+	s.ShowLedger(&own)
+	s.ShowLedger(&left)
+	s.HideLedger(&left)
+	require.EqualValues(t, 1, s.SetHome(2))
+	require.True(t, s.IsHome(2))
+	require.Equal(t, before, taken(t, s), "without slices it takes nothing")
+	mem, err := MakeMemory(h, Page)
+	require.NoError(t, err)
+	s.ShowLedger(&later)
+	require.NotZero(t, own.Load())
+	require.Equal(t, own.Load(), later.Load())
+	require.Zero(t, left.Load(), "that job has been left")
+	require.True(t, s.IsHome(2))
+	require.False(t, other.Slices().Reap(own.Load(), 1), "it belongs to another job")
+	s.LeaveHome(2, 1)
+	require.True(t, other.Slices().Reap(own.Load(), 1))
+	require.LessOrEqual(t, taken(t, s), before)
+	FreeMemory(unsafe.Pointer(&mem[0]))
+}
+
 // The slices of a process that has ended are emptied, whatever it had done with them, and nobody else's are. Only one job does that.
 func TestReap(t *testing.T) {
 	h, other := sharedWithSlices(t)
 	defer h.Close()
-	own, err := h.Slices().Ledger()
-	require.NoError(t, err)
-	theirs, err := other.Slices().Ledger()
-	require.NoError(t, err)
+	own, theirs := ledgerOf(t, h), ledgerOf(t, other)
 	require.NotEqual(t, own, theirs)
-	again, err := h.Slices().Ledger()
-	require.NoError(t, err)
-	require.Equal(t, own, again)
 	require.Zero(t, other.Slices().SetHome(1))
 	require.EqualValues(t, 1, other.Slices().SetHome(2))
 	other.Slices().LeaveHome(1, 5)
@@ -147,8 +178,7 @@ func TestReapAgain(t *testing.T) {
 	defer h.Close()
 	defer other.Close()
 	before := taken(t, h.Slices())
-	theirs, err := other.Slices().Ledger()
-	require.NoError(t, err)
+	theirs := ledgerOf(t, other)
 	other.Slices().SetHome(1)
 	var all [][]byte
 	for range 2 * len(ledgerPage{}.words) { // two pages
@@ -199,8 +229,7 @@ func TestReapOfNonsense(t *testing.T) {
 	h, other := sharedWithSlices(t)
 	defer h.Close()
 	defer other.Close()
-	off, err := other.Slices().Ledger()
-	require.NoError(t, err)
+	off := ledgerOf(t, other)
 	head := h.Slices().own.space.next.Load()
 	p := other.Slices().ledger.pages[0]
 	for i, w := range []Range{RangeOf(0, headerBytes), RangeOf(0, memfdBytes-uint64(Page)), RangeOf(memfdBytes-uint64(Page), 2*uint64(Page)), ^Range(0), 1, 1 << 63} {

@@ -62,7 +62,7 @@ func measure(args []string) error {
 }
 
 // Operations are what can be measured, as -op spells it.
-var Operations = []string{"allreduce", "broadcast", "allgather", "reduce", "reduce_scatter", "scatter", "gather", "alltoall", "sendrecv", "barrier", "alltoallv"}
+var Operations = []string{"allreduce", "broadcast", "allgather", "reduce", "reduce_scatter", "scatter", "gather", "alltoall", "sendrecv", "barrier", "alltoallv", "pingpong"}
 
 type measurement struct {
 	peer                               string
@@ -130,7 +130,7 @@ func measureType[T ccl.Number](m *measurement, c *ccl.Comm, ops []string) error 
 	for _, op := range ops {
 		for s, last := m.min, -1; ; s = min(s*m.factor, m.max) {
 			n := s / per // elements of the whole vector, or of one piece
-			if split := op != "allreduce" && op != "broadcast" && op != "reduce" && op != "sendrecv"; split {
+			if split := op != "allreduce" && op != "broadcast" && op != "reduce" && op != "sendrecv" && op != "pingpong"; split {
 				n = max(n/c.Size(), 1) * c.Size()
 			}
 			n = max(n, 1)
@@ -198,6 +198,21 @@ func callOf[T ccl.Number](ctx context.Context, m *measurement, c *ccl.Comm, op s
 		return func() error { return ccl.SendRecv(ctx, c, dst, from, in[:n], to) }, bytes
 	case "barrier":
 		return func() error { return ccl.Barrier(ctx, c) }, 0
+	case "pingpong": // there and back, between each two ranks
+		peer := r ^ 1
+		if peer == c.Size() {
+			return func() error { return nil }, bytes
+		}
+		first, then := func() error { return ccl.Send(ctx, c, in[:n], peer) }, func() error { return ccl.Recv(ctx, c, dst, peer) }
+		if r > peer {
+			first, then = then, first
+		}
+		return func() error {
+			if err := first(); err != nil {
+				return err
+			}
+			return then()
+		}, bytes
 	}
 	return nil, 0
 }
