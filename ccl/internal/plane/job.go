@@ -200,6 +200,13 @@ func (j *Job) deadline(d time.Duration) (over func() bool) {
 	}
 }
 
+// await looks at each tick whether what it waits for has come, until that is so or this process has lived for d.
+func (j *Job) await(d time.Duration, come func() bool) {
+	for over := j.deadline(d); !come() && !over(); {
+		time.Sleep(tick)
+	}
+}
+
 func (j *Job) close() {
 	j.mu.Lock()
 	j.Life.leaving = true

@@ -84,6 +84,18 @@ func (m *membership) advance(h int, why absence) bool {
 	return true
 }
 
+// staying lists the ranks of host h that are not known to have gone.
+func (j *Job) staying(h int) (ranks []int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for l := range j.World.Topo.Locals(h) {
+		if w := j.World.Topo.Rank(h, l); !j.World.isAway(w) {
+			ranks = append(ranks, w)
+		}
+	}
+	return ranks
+}
+
 // occupy notes that the lead of host h has come.
 func (m *membership) occupy(h int) { delete(m.vacant, h) }
 

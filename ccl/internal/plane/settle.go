@@ -338,14 +338,8 @@ func (s *Site) answerLeft(w int) {
 // LeftInOrder asks the host of rank w of the world whether w's process has left in good
 // order. It may take a moment.
 func (s *Site) LeftInOrder(w int) bool {
-	left := s.leftYet(w)
-	for range 20 {
-		if left() {
-			return true
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return left()
+	s.Job.await(asked*tick, s.leftYet(w))
+	return s.KnownLeft(w)
 }
 
 // EndedYet is the question whether the process of rank w of the world is known to have ended, in good order or not: then it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -187,6 +188,53 @@ func TestReportUnreachable(t *testing.T) {
 				got = append(got, e)
 			}
 			require.Equal(t, tc.want, slices.Compact(got)) // it may be asked again: see TestAsksAgain
+		})
+	}
+}
+
+// Where nobody is left to ask, a lead that refuses has left in good order only where all seem to leave: ranks that left
+// before do not say so, nor does the end of the lead of a host that has lost one, all of whose ranks are lost then.
+func TestReportUnreachableAlone(t *testing.T) {
+	lost := func(w int) string { return said(call.RankLost, event.Proposed, w, 1) }
+	for _, tc := range []struct {
+		name    string
+		before  func(s *Site)
+		listens bool // rank 5, of the same host
+		want    []string
+	}{
+		{"another rank has left", func(s *Site) { s.Job.World.leave([]int{5}) }, false, []string{lost(4)}},
+		{"the lead of another host has just left", func(s *Site) { s.Job.markLeft(0, []int{0}) }, false, []string{said(event.ProcessLeft, event.Final, 4, 2)}},
+		{"so has that of this one", func(s *Site) { s.Job.World.vacant[1] = leftHost }, false, []string{said(event.ProcessLeft, event.Final, 4, 2)}},
+		{"so has that of this one, and a rank of its host is there", func(s *Site) { s.Job.World.vacant[1] = leftHost }, true, []string{lost(4)}},
+		{"so has that of this one, and its host has lost another lead", func(s *Site) {
+			s.Job.World.vacant[1], s.Job.World.vacant[2] = leftHost, lostHost
+		}, false, []string{lost(4), lost(5)}},
+		{"its host has lost another lead, and a rank is there", func(s *Site) { s.Job.World.vacant[2] = lostHost }, true, []string{lost(4)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel() // it waits
+			s, _ := leadOfThree(t)
+			s.near.conns = nil
+			s.Job.peer = leastSilence
+			addrs := make([]netip.AddrPort, 6)
+			for w := range addrs {
+				addrs[w] = s.Job.Net.Addrs.At(w)
+			}
+			if tc.listens {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				require.NoError(t, err)
+				defer l.Close()
+				addrs[5] = l.Addr().(*net.TCPAddr).AddrPort()
+			}
+			s.Job.Net.Addrs = group.BookOf(s.Job.World.Topo, addrs...)
+			tc.before(s)
+			lives(t, s.Job)
+			s.reportUnreachable(4, tcp.ErrRefused)
+			var got []string
+			for _, e := range s.Job.undecided.All() {
+				got = append(got, said(call.Code(e.Code), e.Stage, int(e.Peer), int(e.Node)))
+			}
+			require.Equal(t, tc.want, got)
 		})
 	}
 }
