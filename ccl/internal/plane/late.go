@@ -160,11 +160,11 @@ func (c *Standing) LateRanks() []int {
 	for r := range c.share.N {
 		add(c.group.LocalRank(r), uint32(c.share.Local.Entered(r).Load()>>32), c.share.Local.Waits(r).Load() != 0)
 	}
-	for _, s := range c.Site.Job.Statuses.Of(c.group.ID()) {
+	c.Site.Job.Statuses.Each(c.group.ID(), func(s *status.Status) {
 		if c.group.Topology().Node(int(s.Rank)) != c.group.Topology().Node(c.group.Rank()) {
 			add(int(s.Rank), uint32(s.Calls), s.Doing == status.Waits)
 		}
-	}
+	})
 	slices.Sort(late)
 	return late
 }

@@ -85,11 +85,9 @@ func (m *membership) advance(h int, why absence) bool {
 }
 
 // staying lists the ranks of host h that are not known to have gone.
-func (j *Job) staying(h int) (ranks []int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for l := range j.World.Topo.Locals(h) {
-		if w := j.World.Topo.Rank(h, l); !j.World.isAway(w) {
+func (m *membership) staying(h int) (ranks []int) {
+	for l := range m.Topo.Locals(h) {
+		if w := m.Topo.Rank(h, l); !m.isAway(w) {
 			ranks = append(ranks, w)
 		}
 	}

@@ -197,7 +197,7 @@ func (s *Site) lostNeighbor(c *control.Conn, why error) {
 func (s *Site) giveNeighborUp(c *control.Conn, why error) {
 	defer s.near.drop(c)
 	s.lostNeighbor(c, why)
-	s.Job.await(2*SettleFor, func() bool { return s.Job.IsLost(c.First) || s.Here.ending() })
+	await(s.Job, 2*SettleFor, func() bool { return s.Job.IsLost(c.First) || s.Here.ending() })
 	_ = c.Stream.CloseWrite()
 }
 

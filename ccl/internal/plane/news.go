@@ -71,7 +71,7 @@ func allRefuse(s *Site, h int) bool {
 // limits are time lived.
 func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func() bool) *call.Fault {
 	soon := c.Site.Job.deadline(SoonFor)
-	c.Site.Job.await(limit, func() bool {
+	await(c.Site.Job, limit, func() bool {
 		c.Site.Scan()
 		return c.Fate.Cause() != nil || ctx.Err() != nil || over() || c.Fate.Outlived() != nil || soon() && isOverdue(c)
 	})

@@ -186,7 +186,9 @@ func (s *Site) reportUnreachable(w int, err error) {
 			return
 		}
 		if h := s.Job.World.Topo.Node(w); isDeserted(s, h) {
-			gone = s.Job.staying(h)
+			s.Job.mu.Lock()
+			gone = s.Job.World.staying(h)
+			s.Job.mu.Unlock()
 		}
 	}
 	for _, o := range gone {
@@ -209,7 +211,7 @@ const (
 // knows.
 func explain(s *Site, w int) (why explanation) {
 	hasLeft, h, looks := s.leftYet(w), s.Job.World.Topo.Node(w), 0
-	s.Job.await(NewsOf(s, w), func() bool {
+	await(s.Job, NewsOf(s, w), func() bool {
 		looks++
 		switch {
 		case hasLeft(), s.Job.IsLost(w), s.Job.leadOf(h) != w, s.Here.ending():

@@ -239,6 +239,38 @@ func TestReportUnreachableAlone(t *testing.T) {
 	}
 }
 
+// A loss that all processes of a host find is told once. One that says more of it is told as well, and one whose other teller is lost;
+// what is not told is believed should nobody decide.
+func TestLossIsToldOnce(t *testing.T) {
+	s, next := leadOfThree(t)
+	tell := func(peer int) string {
+		e := event.New(0, call.RankLost, peer, -1, 1, errEnded)
+		e.Origin, e.Number, e.Stage, e.Loss = 3, uint32(peer), event.Proposed, event.Ended
+		s.Job.Order.Lock()
+		s.handle(&e)
+		s.Job.Order.Unlock()
+		return said(call.RankLost, event.Proposed, peer, 1)
+	}
+	silent := func(why string) {
+		s.Post(event.New(0, event.RankLeft, 0, -1, 1, nil))
+		require.Equal(t, said(event.RankLeft, event.Final, 0, 1), next(), why)
+	}
+	require.Equal(t, tell(4), next())
+	s.Lost(4, endOf(s, 4, false))
+	silent("another has said so")
+	require.Len(t, s.proposals.Due(time.Hour, func(*event.Event) bool { return false }), 1)
+	s.Lost(4, errEnded)
+	require.Equal(t, said(call.RankLost, event.Proposed, 4, 1), next(), "that is certain now")
+	s.Job.World.lose(4, true)
+	s.Lost(4, errEnded)
+	silent("that is believed")
+	lost := tell(5)
+	require.Equal(t, lost, next())
+	s.Job.World.lose(3, true)
+	s.Lost(5, endOf(s, 5, false))
+	require.Equal(t, lost, next(), "nobody believes the one that has said so")
+}
+
 // What a process has not lived through, since it got no turn on a processor, is no time in which another could have answered.
 func TestWithinLived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
