@@ -135,7 +135,6 @@ func hearsOfKilledHost(ctx context.Context, t *testing.T, _ string) {
 	require.Equal(t, ccl.ErrRankLost, e.Code, "%v", e)
 	require.Equal(t, 1, e.Peer, "%v", e)
 	require.Less(t, time.Since(began), long, "it was waited for what nobody is left to say")
-	require.NoError(t, ccl.Barrier(ctx, rest)) // one that leaves before might mean that all do
 	fmt.Printf("rank %d: has heard\n", world.Rank())
 }
 

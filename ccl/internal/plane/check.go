@@ -16,8 +16,10 @@ import (
 const (
 	compareAfter = 5 * time.Millisecond
 	publishAfter = 500 * time.Millisecond
-	follow       = 4 * time.Second       // for which changes are told after another rank was heard to wait
+	publishMost  = 5 * time.Second       // after which a rank of the largest Comm says so
 	publishEvery = 50 * time.Millisecond // at most
+	perRank      = 4 * time.Millisecond  // and so much more for each rank of the Comm: all hear of all
+	follow       = 4 * time.Second       // for which changes are told after another rank was heard to wait
 	stuckAfter   = 3 * time.Second       // for which a message whose two ends are there may not move, before that is reported
 )
 
@@ -59,13 +61,18 @@ func (c *Member) check(now int64) {
 			c.Site.publishBrief(s)
 		}
 	}
-	after := publishAfter
+	slower := time.Duration(c.Group.Size()) * perRank
+	after := min(publishAfter+slower, publishMost)
 	if t := c.Group.Timeout(); t > 0 {
 		after = min(after, t/4)
 	}
+	if s.Doing == status.Waits && now-since < int64(after) {
+		s.Doing = status.AtWork
+	}
+	changed := !sameStanding(&s, &n.published) && now-n.publishedAt >= int64(publishEvery+slower)
 	switch {
 	case waits && now-since >= int64(after):
-		if !sameStanding(&s, &n.published) || now-n.publishedAt >= int64(status.Again(c.Group.Size())) {
+		if changed || now-n.publishedAt >= int64(status.Again(c.Group.Size())) {
 			c.publish(s, now)
 		}
 		if w := int64(c.Standing.stallAfter(&s)); w > 0 && now-since >= w && n.warned != since+1 {
@@ -74,13 +81,8 @@ func (c *Member) check(now int64) {
 		}
 	case n.heardAt != 0 && now-n.heardAt >= int64(follow) && n.published.Doing != status.Waits:
 		n.heardAt = 0
-	case n.heardAt != 0 || n.published.Doing == status.Waits:
-		if s.Doing == status.Waits && now-since < int64(after) {
-			s.Doing = status.AtWork
-		}
-		if !sameStanding(&s, &n.published) && (n.publishedAt < n.heardAt || now-n.publishedAt >= int64(publishEvery)) {
-			c.publish(s, now)
-		}
+	case changed && (n.heardAt != 0 || n.published.Doing == status.Waits):
+		c.publish(s, now)
 	}
 }
 

@@ -26,7 +26,7 @@ func numbers(c *Member) map[int32][2]int {
 func TestCheckPublishes(t *testing.T) {
 	for _, tc := range []struct {
 		timeout, after time.Duration
-	}{{0, publishAfter}, {time.Second, 250 * time.Millisecond}, {time.Minute, publishAfter}} {
+	}{{0, publishAfter + 2*perRank}, {time.Second, 250 * time.Millisecond}, {time.Minute, publishAfter + 2*perRank}} {
 		t.Run(tc.timeout.String(), func(t *testing.T) {
 			c := ranks(t, 2, Options{Agreed: group.Agreed{Timeout: tc.timeout}})[0]
 			enter(c, call.Barrier)
@@ -44,10 +44,13 @@ func TestCheckPublishes(t *testing.T) {
 			require.Equal(t, map[int32][2]int{0: {2, int(status.Waits)}}, numbers(c), "it still waits")
 			c.noteAgain(&Waiter{}, -1)
 			c.check(at + 1)
+			require.Equal(t, map[int32][2]int{0: {2, int(status.Waits)}}, numbers(c), "it has just said so")
+			at += int64(publishEvery + 2*perRank)
+			c.check(at)
 			require.Equal(t, map[int32][2]int{0: {3, int(status.Waits)}}, numbers(c), "for others")
 			c.EndSleep()
 			c.Standing.note.heardAt = at // as of any rank that has heard of a wait
-			c.check(at + int64(publishEvery) + 1)
+			c.check(at + int64(publishEvery+2*perRank))
 			require.Equal(t, map[int32][2]int{0: {4, int(status.Outside)}}, numbers(c), "no more")
 			c.check(at + int64(follow))
 			require.Zero(t, c.Standing.note.heardAt, "nobody has waited for long")

@@ -11,10 +11,18 @@ import (
 type Clock struct {
 	Born   time.Time
 	now    atomic.Int64 // nanoseconds since Born; odd: late
-	active atomic.Bool  // somebody has woken the monitor since its last look
-	idle   atomic.Bool  // the monitor is idle, or about to be
+	active atomic.Bool  // somebody has woken the monitor since its last look, or has something for it
+	urgent atomic.Bool  // it has been woken
+	sleep  atomic.Uint32
 	wake   chan struct{}
 }
+
+// How the monitor sleeps.
+const (
+	naps  = iota // for a tick or a few
+	dozes        // for longer, since it gets its turn late: it is woken by news of failures
+	idles        // for longer, since there is nothing to do: it is woken by anything
+)
 
 // Start begins at 0, now.
 func (c *Clock) Start() { c.Born, c.wake = time.Now(), make(chan struct{}, 1) }
@@ -29,7 +37,7 @@ func (c *Clock) Now() int64 {
 
 // refresh sets the clock, which is late, and wakes the monitor.
 func (c *Clock) refresh() int64 {
-	c.WakeMonitor()
+	c.KeepAwake()
 	return c.Stamp(time.Now(), false)
 }
 
@@ -46,36 +54,52 @@ func (c *Clock) Stamp(now time.Time, late bool) int64 {
 
 // WakeMonitor has the monitor look around soon, and for a while from then on.
 func (c *Clock) WakeMonitor() {
+	c.active.Store(true)
+	c.urgent.Store(true)
+	if c.sleep.Load() != naps {
+		c.ring()
+	}
+}
+
+// KeepAwake is WakeMonitor for what can wait until a monitor that dozes looks around.
+func (c *Clock) KeepAwake() {
 	if !c.active.Load() {
 		c.active.Store(true)
 	}
-	if c.idle.Load() {
-		select {
-		case c.wake <- struct{}{}:
-		default: // it is being woken already
-		}
+	if c.sleep.Load() == idles {
+		c.ring()
 	}
 }
 
-// Woken is what the idle monitor waits for.
+func (c *Clock) ring() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is being woken already
+	}
+}
+
+// Woken is what the monitor waits for while it dozes or is idle.
 func (c *Clock) Woken() <-chan struct{} { return c.wake }
 
-// Look ends being idle, and reports whether somebody has woken the monitor since its last look.
+// Look ends the monitor's sleep, and reports whether somebody has woken it since its last look, or has something for it.
 func (c *Clock) Look() bool {
-	c.idle.Store(false)
+	c.sleep.Store(naps)
+	c.urgent.Store(false)
 	return c.active.Swap(false)
 }
 
-// GoIdle says that the monitor is about to be idle, at that coarse time. From then on the clock is late.
-func (c *Clock) GoIdle(at int64) {
-	c.idle.Store(true)
-	c.now.Store(at | 1)
+// Sleep says how the monitor is about to sleep, at that coarse time. While it is idle the clock is late.
+func (c *Clock) Sleep(at int64, how uint32) {
+	c.sleep.Store(how)
+	if how == idles {
+		c.now.Store(at | 1)
+	}
 }
 
-// StayIdle reports whether nobody has woken the monitor since; else it is not idle.
-func (c *Clock) StayIdle() bool {
-	if c.active.Load() {
-		c.idle.Store(false)
+// Sleeps reports whether nobody has woken the monitor since; else it naps.
+func (c *Clock) Sleeps() bool {
+	if c.urgent.Load() || c.sleep.Load() == idles && c.active.Load() {
+		c.sleep.Store(naps)
 		return false
 	}
 	return true

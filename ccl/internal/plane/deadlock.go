@@ -9,13 +9,10 @@ import (
 // findCircle names a deadlock, once, if this process is the one to do so. One that is found must be found again a
 // quarter of a second later: what was told of the ranks may have been of different times.
 func (j *Job) findCircle() {
-	if !j.Statuses.MayCircle() {
-		return
-	}
 	j.mu.Lock()
 	m := j.reporter()
 	j.mu.Unlock()
-	if m == nil || m.Hooks.OnCircle == nil {
+	if m == nil || m.Hooks.OnCircle == nil || !j.Statuses.MayCircle() {
 		return
 	}
 	found := status.Circle(j.Statuses.Of(0))

@@ -96,13 +96,15 @@ const (
 )
 
 // parkInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory, so at first the call
-// looks at ctx every millisecond. A limit that the caller has is as short.
+// looks at ctx every millisecond, unless ranks get their turn on a processor late. A limit that the caller has is as short.
 func parkInKernel(ctx context.Context, c *Member, w *Waiter, want uint64, limit time.Duration) {
 	if limit == 0 && ctx.Done() != nil {
-		if w.Rests < ShortRests {
+		if w.Rests < ShortRests && c.Standing.late < tick {
 			w.Rests++
 			limit = shortRest
+			defer func(began time.Time) { c.Standing.noteLate(time.Since(began) - shortRest) }(time.Now())
 		} else {
+			c.Standing.noteLate(-1)
 			defer context.AfterFunc(ctx, c.WakeCall)()
 		}
 	}

@@ -44,7 +44,7 @@ func (s *host) appendInOrder(h *shm.Host) {
 		u.events = nil
 	}
 	if done > 0 {
-		s.ringIdle()
+		s.ring(dozes)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
@@ -82,12 +83,16 @@ func TestIsOut(t *testing.T) {
 // This process tells others how far it has read, and knows whether there is more.
 func TestHasNews(t *testing.T) {
 	s := besideAnother(t)
-	require.False(t, s.Here.hasNews())
+	require.False(t, s.Here.hasNews(idles))
 	e := event.New(99, call.Aborted, 0, 0, 0, nil)
 	require.True(t, boardOf(s.Here.Host).log.Append(&e, 1, nil))
-	require.True(t, s.Here.hasNews())
+	require.True(t, s.Here.hasNews(idles))
+	require.True(t, s.Here.hasNews(dozes))
 	s.Scan()
-	require.False(t, s.Here.hasNews())
+	require.False(t, s.Here.hasNews(idles))
 	require.EqualValues(t, 1, s.Here.processes.pulse.read.Load())
 	require.True(t, s.Job.undecided.IsDecided(&e), "it was believed")
+	boardOf(s.Here.Host).status.Append(&status.Status{Size: 2, Rank: 1}, 1, nil)
+	require.True(t, s.Here.hasNews(idles))
+	require.False(t, s.Here.hasNews(dozes), "that can wait")
 }

@@ -200,6 +200,13 @@ func (j *Job) deadline(d time.Duration) (over func() bool) {
 	}
 }
 
+// await looks at each tick whether what is waited for has come, until that is so or the process has lived for d.
+func await(j *Job, d time.Duration, come func() bool) {
+	for over := j.deadline(d); !come() && !over(); {
+		time.Sleep(tick)
+	}
+}
+
 func (j *Job) close() {
 	j.mu.Lock()
 	j.Life.leaving = true
@@ -288,8 +295,9 @@ func (j *Job) Remove(c *Member) {
 	}
 }
 
-// checkMembers looks after the calls that wait, and reports whether there are any.
-func (j *Job) checkMembers(now int64) (waits bool) {
+// checkMembers looks after the calls that wait, and reports whether there are any, and whether a Comm fails for a reason that is not
+// decided, or after the call under way.
+func (j *Job) checkMembers(now int64) (waits, fails bool) {
 	j.mu.Lock()
 	all := j.comms.members(j.watch.members[:0])
 	j.mu.Unlock()
@@ -305,10 +313,11 @@ func (j *Job) checkMembers(now int64) (waits bool) {
 		c.watchForeign(now)
 		c.check(now)
 		waits = waits || c.Standing.needsMonitor()
+		fails = fails || c.Fate.proposal.Load() != nil && c.Fate.cause.Load() == nil
 	}
 	clear(all)
 	j.watch.members = all
-	return waits
+	return waits, fails
 }
 
 // Listen begins to listen for other hosts at addr, which is that of an interface. secret is the job's, nil if it has none; wire is

@@ -93,8 +93,7 @@ func (c *Standing) empty(peer int) bool {
 	return ok && s.Failed || c.Site.Job.IsLost(c.group.World(peer))
 }
 
-// announcedMost is how many hosts a Comm may have whose closing is announced. In larger jobs the events of Comms that all hosts
-// close at once would be more than a process remembers to have seen: see event.Seen.
+// announcedMost is how many hosts a job may have that announces the closing of Comms: all hosts hear of each from each of its hosts.
 const announcedMost = 256
 
 // AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that leaves the job with its first

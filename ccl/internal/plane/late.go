@@ -140,11 +140,11 @@ func (c *Standing) LateRanks() []int {
 	for r := range c.share.N {
 		late.add(c.group.LocalRank(r), uint32(c.share.Local.Entered(r).Load()>>32)-mine, c.share.Local.Waits(r).Load() != 0)
 	}
-	for _, s := range c.Site.Job.Statuses.Of(c.group.ID()) {
+	c.Site.Job.Statuses.Each(c.group.ID(), func(s *status.Status) {
 		if !c.group.IsHere(int(s.Rank)) {
 			late.add(int(s.Rank), uint32(s.Calls)-mine, s.Doing == status.Waits)
 		}
-	}
+	})
 	slices.Sort(late.ranks)
 	return late.ranks
 }

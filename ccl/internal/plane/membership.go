@@ -84,6 +84,16 @@ func (m *membership) advance(h int, why absence) bool {
 	return true
 }
 
+// staying lists the ranks of host h that are not known to have gone.
+func (m *membership) staying(h int) (ranks []int) {
+	for l := range m.Topo.Locals(h) {
+		if w := m.Topo.Rank(h, l); !m.isAway(w) {
+			ranks = append(ranks, w)
+		}
+	}
+	return ranks
+}
+
 // occupy notes that the lead of host h has come.
 func (m *membership) occupy(h int) { delete(m.vacant, h) }
 

@@ -49,7 +49,7 @@ func (j *Job) monitor() {
 			beaten = now
 		}
 		for _, s := range j.Sites() {
-			s.Here.clearIdle()
+			s.Here.showSleep(naps)
 			s.checkPulses(beats)
 			s.Scan()
 			s.Here.appendKept()
@@ -62,23 +62,26 @@ func (j *Job) monitor() {
 				settleEstates(s)
 			}
 		}
-		waits := j.checkMembers(at)
+		waits, presses := j.checkMembers(at)
 		for _, s := range j.Sites() {
-			waits = s.near.flush() || waits
+			presses = s.near.flush() || presses
 		}
 		j.reportSnapshot(at)
 		if beats {
 			j.findCircle()
 		}
-		if waits {
+		if waits || presses {
 			active = now
 		}
 		next := quick
 		if !rung {
-			next = spaced(quick, now.Sub(due))
+			next = spaced(quick, now.Sub(due), j.idleTick())
 		}
-		if now.Sub(active) >= idleAfter && j.becomeIdle(at) {
+		switch {
+		case now.Sub(active) >= idleAfter && j.rest(at, idles):
 			next = j.idleTick()
+		case next > napLong && (presses || !j.rest(at, dozes)):
+			next = max(quick, napLong)
 		}
 		if next > tick {
 			j.Time.Lived.SleepsFor(next)

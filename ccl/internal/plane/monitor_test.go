@@ -15,16 +15,24 @@ import (
 func TestCheckMembers(t *testing.T) {
 	all := ranks(t, 2, Options{})
 	j := all[0].Site.Job
-	require.False(t, j.checkMembers(10))
+	waits := func(now int64) bool {
+		waits, fails := j.checkMembers(now)
+		require.False(t, fails)
+		return waits
+	}
+	require.False(t, waits(10))
 	all[1].Standing.asked.Store(true)
-	require.True(t, j.checkMembers(20))
+	require.True(t, waits(20))
 	require.EqualValues(t, 20, all[1].Standing.note.heardAt)
 	require.Zero(t, all[0].Standing.note.heardAt)
 	require.False(t, all[1].Standing.asked.Load())
-	require.True(t, j.checkMembers(30), "it publishes what changes")
+	require.True(t, waits(30), "it publishes what changes")
 	require.EqualValues(t, 20, all[1].Standing.note.heardAt)
-	require.False(t, j.checkMembers(20+int64(follow)), "nobody has waited for long")
+	require.False(t, waits(20+int64(follow)), "nobody has waited for long")
 	require.Equal(t, []*Member{nil, nil}, j.watch.members, "it holds no rank")
+	all[0].Fate.proposal.Store(&call.Fault{Code: call.RankLost, Peer: 1})
+	_, fails := j.checkMembers(30 + int64(follow))
+	require.True(t, fails, "that is not decided")
 }
 
 // The monitor looks after a call that sleeps, without any call, until the job ends.

@@ -197,9 +197,7 @@ func (s *Site) lostNeighbor(c *control.Conn, why error) {
 func (s *Site) giveNeighborUp(c *control.Conn, why error) {
 	defer s.near.drop(c)
 	s.lostNeighbor(c, why)
-	for until := s.Job.Time.Lived.Now() + 2*SettleFor; !s.Job.IsLost(c.First) && !s.Here.ending() && s.Job.Time.Lived.Now() < until; {
-		time.Sleep(tick)
-	}
+	await(s.Job, 2*SettleFor, func() bool { return s.Job.IsLost(c.First) || s.Here.ending() })
 	_ = c.Stream.CloseWrite()
 }
 

@@ -37,17 +37,18 @@ func NewsWithin(s *Site) time.Duration {
 // NewsWithin, since its host may say so late; but no longer than any report takes where nobody is left there to say anything: when
 // a whole host dies, each of its processes would else be found only that much after the one before it.
 func NewsOf(s *Site, w int) time.Duration {
-	if h := s.Job.World.Topo.Node(w); hasLostLead(s.Job, h) && allRefuse(s, h) {
+	if isDeserted(s, s.Job.World.Topo.Node(w)) {
 		return SoonFor
 	}
 	return NewsWithin(s)
 }
 
-// hasLostLead reports whether the lead of host h was lost, and the next has not come.
-func hasLostLead(j *Job, h int) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.World.vacant[h] == lostHost
+// isDeserted reports whether the lead of host h was lost, the next has not come, and nobody listens there any more.
+func isDeserted(s *Site, h int) bool {
+	s.Job.mu.Lock()
+	lost := s.Job.World.vacant[h] == lostHost
+	s.Job.mu.Unlock()
+	return lost && allRefuse(s, h)
 }
 
 // allRefuse reports whether no process of host h listens any more, as the host itself says.
@@ -70,18 +71,12 @@ func allRefuse(s *Site, h int) bool {
 // limits are time lived.
 func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func() bool) *call.Fault {
 	soon := c.Site.Job.deadline(SoonFor)
-	for past := c.Site.Job.deadline(limit); !past(); {
-		if f := c.Fate.Cause(); f != nil {
-			return f
-		}
-		if err := ctx.Err(); err != nil {
-			return c.Stop(call.CtxFault(err, nil))
-		}
-		if over() || c.Fate.Outlived() != nil || soon() && isOverdue(c) {
-			return nil
-		}
+	await(c.Site.Job, limit, func() bool {
 		c.Site.Scan()
-		time.Sleep(tick)
+		return c.Fate.Cause() != nil || ctx.Err() != nil || over() || c.Fate.Outlived() != nil || soon() && isOverdue(c)
+	})
+	if err := ctx.Err(); err != nil && c.Fate.Cause() == nil {
+		return c.Stop(call.CtxFault(err, nil))
 	}
 	return c.Fate.Cause()
 }

@@ -36,11 +36,11 @@ func (j *Job) quickTick() time.Duration {
 // spaced is for how long a monitor sleeps that looks around so quickly, and got its turn so late: so long that those that wait for
 // a turn take at most a tenth of the processors, as quickTick means it to be. That does not know of processes that share them and
 // count as on other hosts, or are of another job.
-func spaced(quick, late time.Duration) time.Duration { return max(quick, min(9*late, spacedMost)) }
+func spaced(quick, late, most time.Duration) time.Duration { return max(quick, min(9*late, most)) }
 
-// spacedMost keeps the news of a failure from waiting for long on each host that it passes: the end of a process of the same host
-// is told within 50 ms.
-const spacedMost = 8 * tick
+// napLong is how long the monitor sleeps where nobody would wake it for the news of a failure, or something is to be decided: the
+// end of a process of the same host is told within 50 ms. Only one that many share a processor with naps for longer.
+const napLong = 8 * tick
 
 // idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time wakes several
 // threads, and eight must fit into the silence that makes a process lost, where that is longer than 2 s.
@@ -51,8 +51,8 @@ func (j *Job) idleTick() time.Duration {
 	return min(max(j.peer/8, BeatEvery), time.Second)
 }
 
-// becomeIdle makes the monitor idle, if nothing needs it and whatever may need it is able to wake it.
-func (j *Job) becomeIdle(at int64) bool {
+// rest has the monitor doze or be idle, if nothing needs it and whatever may need it is able to wake it.
+func (j *Job) rest(at int64, how uint32) bool {
 	j.mu.Lock()
 	undecided := j.broken.at != 0
 	j.mu.Unlock()
@@ -68,18 +68,18 @@ func (j *Job) becomeIdle(at int64) bool {
 			return false
 		}
 	}
-	// Each of these says that it is idle before it looks once more; a process that has something to say says so
-	// before it looks which are idle.
-	j.Time.Coarse.GoIdle(at)
+	// Each of these says how it sleeps before it looks once more; a process that has something to say says so
+	// before it looks which sleep.
+	j.Time.Coarse.Sleep(at, how)
 	for _, s := range j.Sites() {
-		s.Here.setIdle()
+		s.Here.showSleep(how)
 	}
 	for _, s := range j.Sites() {
-		if s.Here.hasNews() {
+		if s.Here.hasNews(how) {
 			j.Time.Coarse.WakeMonitor()
 		}
 	}
-	return j.Time.Coarse.StayIdle()
+	return j.Time.Coarse.Sleeps()
 }
 
 // canIdle reports whether this process would be rung.
@@ -96,34 +96,25 @@ func (s *host) canIdle() bool {
 	return said && guarded && s.Ends.Ringer.Load() != nil
 }
 
-// setIdle says in this process's pulse that it is to be rung.
-func (s *host) setIdle() {
+// showSleep says in this process's pulse how its monitor sleeps, by which others know whether it is to be rung.
+func (s *host) showSleep(how uint32) {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
-	if s.processes.pulse != nil {
-		s.processes.pulse.idle.Store(1)
+	if s.processes.pulse != nil && s.processes.pulse.sleep.Load() != how {
+		s.processes.pulse.sleep.Store(how)
 	}
 }
 
-// clearIdle ends what setIdle began.
-func (s *host) clearIdle() {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	if s.processes.pulse != nil && s.processes.pulse.idle.Load() != 0 {
-		s.processes.pulse.idle.Store(0)
-	}
-}
-
-// hasNews reports whether the host's log or board has something that this process has not read.
-func (s *host) hasNews() bool {
+// hasNews reports whether this process has not read something of the host's log, or of its board, that is to wake it.
+func (s *host) hasNews(how uint32) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	h := s.Host
-	return h != nil && h.Shared() && (boardOf(h).log.Claimed() != s.log.scanned.Load() || boardOf(h).status.Claimed() != s.log.read)
+	return h != nil && h.Shared() && (boardOf(h).log.Claimed() != s.log.scanned.Load() || how == idles && boardOf(h).status.Claimed() != s.log.read)
 }
 
-// ringIdle rings the idle processes of this host, which have something to read.
-func (s *host) ringIdle() {
+// ring rings the processes of this host that sleep so deep or deeper, and have something to read.
+func (s *host) ring(deep uint32) {
 	t := s.Ends.Ringer.Load()
 	if t == nil {
 		return
@@ -131,7 +122,8 @@ func (s *host) ringIdle() {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	for i := range s.processes.others {
-		if o := &s.processes.others[i]; !o.gone && s.processes.pulses[o.local].idle.Load() != 0 && s.processes.pulses[o.local].idle.CompareAndSwap(1, 0) {
+		o := &s.processes.others[i]
+		if how := &s.processes.pulses[o.local].sleep; !o.gone && how.Load() >= deep && how.Swap(naps) != naps {
 			t.Ring(o.local)
 		}
 	}

@@ -35,10 +35,10 @@ func TestQuickTick(t *testing.T) {
 // A monitor that gets its turn late looks around less often, but not much, and never more often.
 func TestSpaced(t *testing.T) {
 	for _, tc := range []struct{ quick, late, want time.Duration }{
-		{tick, 0, tick}, {tick, -time.Second, tick}, {tick, tick / 9, tick}, {tick, 2 * time.Millisecond, 18 * time.Millisecond}, {tick, time.Hour, spacedMost},
-		{time.Second, time.Hour, time.Second}, {BeatEvery, tick, BeatEvery},
+		{tick, 0, tick}, {tick, -time.Second, tick}, {tick, tick / 9, tick}, {tick, 2 * time.Millisecond, 18 * time.Millisecond}, {tick, time.Hour, time.Second},
+		{2 * time.Second, time.Hour, 2 * time.Second}, {BeatEvery, tick, BeatEvery},
 	} {
-		assert.Equal(t, tc.want, spaced(tc.quick, tc.late), "%v late", tc.late)
+		assert.Equal(t, tc.want, spaced(tc.quick, tc.late, time.Second), "%v late", tc.late)
 	}
 }
 
@@ -49,18 +49,23 @@ func TestSettleDown(t *testing.T) {
 	defer j.Leave()
 	s := j.Site(0)
 	s.Here.Host = PrivateHost()
-	assert.True(t, j.becomeIdle(1000))
+	assert.True(t, j.rest(1000, idles))
 	assert.False(t, j.Time.Coarse.IsActive())
 	j.Clock()
 	assert.True(t, j.Time.Coarse.Look(), "the clock says that it is late")
 
-	e := event.Event{Stage: event.Proposed}
-	j.undecided.Remember(&e)
-	assert.False(t, j.becomeIdle(1000))
-	j.undecided = event.Sequencer{}
-	s.proposals.Add(event.Event{}, time.Hour)
-	assert.False(t, j.becomeIdle(1000))
-	s.proposals = event.Proposals{}
-	j.Time.Coarse.WakeMonitor()
-	assert.False(t, j.becomeIdle(1000), "a call has just begun")
+	for _, how := range []uint32{idles, dozes} {
+		e := event.Event{Stage: event.Proposed}
+		j.undecided.Remember(&e)
+		assert.False(t, j.rest(1000, how))
+		j.undecided = event.Sequencer{}
+		s.proposals.Add(event.Event{}, time.Hour)
+		assert.False(t, j.rest(1000, how))
+		s.proposals = event.Proposals{}
+		j.Time.Coarse.Look()
+		j.Time.Coarse.KeepAwake()
+		assert.Equal(t, how == dozes, j.rest(1000, how), "a call has just begun")
+		j.Time.Coarse.WakeMonitor()
+		assert.False(t, j.rest(1000, how))
+	}
 }

@@ -20,7 +20,7 @@ type pulse struct {
 	death atomic.Uint32 // see proc.MarkDeath
 	beat  atomic.Uint32 // counts up
 	left  atomic.Uint32 // 1: it has left the job in good order
-	idle  atomic.Uint32 // 1: its monitor is to be rung when there is something to read
+	sleep atomic.Uint32 // how its monitor sleeps, which is to be rung when there is something to read: see Clock
 	read  atomic.Uint64 // how far it has read the host's log
 	pid   atomic.Uint64 // its number
 	space atomic.Uint64 // and the namespace of that; 0: not known

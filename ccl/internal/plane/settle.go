@@ -21,11 +21,14 @@ const (
 	SettleFor = 150 * time.Millisecond // for a decision to come
 )
 
-// Post sends news of this process on its way, unless the others have given it up: then they know better who is lost.
+// Post sends news of this process on its way, unless the others have given it up: then they know better who is lost. Of a loss that all
+// find they are told once: where another process has proposed it, this one's proposal stays here, to be believed should
+// nobody decide.
 func (s *Site) Post(e event.Event) {
-	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
+	loss := call.Code(e.Code) == call.RankLost
+	if e.Comm == 0 && loss {
 		s.Scan()
-		if s.isStale(&event.Event{Origin: int32(s.Here.Mine), Peer: e.Peer, Code: e.Code}) {
+		if s.Job.IsLost(int(e.Peer)) || s.isStale(&event.Event{Origin: int32(s.Here.Mine), Peer: e.Peer, Code: e.Code}) {
 			return
 		}
 	}
@@ -33,6 +36,9 @@ func (s *Site) Post(e event.Event) {
 	if s.Job.World.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
 		e.Stage = event.Proposed
 		s.proposals.Add(e, s.Job.Time.Lived.Brief()+SettleFor)
+		if loss && slices.ContainsFunc(s.Job.undecided.Alike(&e), func(o event.Event) bool { return !s.isStale(&o) }) {
+			return
+		}
 	}
 	s.publish(e)
 }
@@ -338,14 +344,8 @@ func (s *Site) answerLeft(w int) {
 // LeftInOrder asks the host of rank w of the world whether w's process has left in good
 // order. It may take a moment.
 func (s *Site) LeftInOrder(w int) bool {
-	left := s.leftYet(w)
-	for range 20 {
-		if left() {
-			return true
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return left()
+	await(s.Job, asked*tick, s.leftYet(w))
+	return s.KnownLeft(w)
 }
 
 // EndedYet is the question whether the process of rank w of the world is known to have ended, in good order or not: then it

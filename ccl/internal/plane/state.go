@@ -2,6 +2,7 @@ package plane
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/goccl/goccl/ccl/internal/group"
 )
@@ -22,7 +23,8 @@ type Standing struct {
 	Bell   bell // of the call under way
 	note   note
 	spread spread
-	asked  atomic.Bool // another rank was heard to wait
+	late   time.Duration // by which sleeps in poll(2) ended later than they were to; the goroutine's that makes the calls
+	asked  atomic.Bool   // another rank was heard to wait
 }
 
 // Elsewhere is the call whose data another engine moves.

@@ -22,10 +22,10 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 	if !s.seen.First(st) {
 		return
 	}
-	s.Job.Time.Coarse.WakeMonitor()
+	s.Job.Time.Coarse.KeepAwake()
 	if aloud && s.Here.Host.Shared() {
 		boardOf(s.Here.Host).status.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
-		s.Here.ringIdle()
+		s.Here.ring(idles)
 	}
 	if s.Here.leads() {
 		all := s.Here.isBroken()

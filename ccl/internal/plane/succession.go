@@ -171,9 +171,11 @@ func (s *Site) checkCutShort(w int) {
 }
 
 // reportUnreachable reports that the lead of a host, rank w of the world, cannot be reached, unless that is explained. Where others have just
-// left in good order and nobody listens any more, it has, too.
+// left in good order and nobody listens any more, it has, too. Where a lead before it was lost, and nobody listens on the whole host, all of
+// that are lost.
 func (s *Site) reportUnreachable(w int, err error) {
 	why := errors.New("its host cannot be reached")
+	gone := s.Here.alongWith(w)
 	if errors.Is(err, tcp.ErrRefused) {
 		why = endOf(s, w, true) // as of now: while it is waited for what others say, that host is not heard
 		switch explain(s, w) {
@@ -183,8 +185,13 @@ func (s *Site) reportUnreachable(w int, err error) {
 		case known:
 			return
 		}
+		if h := s.Job.World.Topo.Node(w); isDeserted(s, h) {
+			s.Job.mu.Lock()
+			gone = s.Job.World.staying(h)
+			s.Job.mu.Unlock()
+		}
 	}
-	for _, o := range s.Here.alongWith(w) {
+	for _, o := range gone {
 		s.Lost(o, why)
 	}
 }
@@ -200,29 +207,39 @@ const (
 
 // explain waits for others to say what has become of rank w of the world, where nobody listens any more. Its host is asked, and those
 // to which it has said good bye tell so: that may pass processes that wait for their turn on a processor. As long as a process
-// that is not lost may be silent, it is not to be taken for lost.
-func explain(s *Site, w int) explanation {
-	hasLeft, h := s.leftYet(w), s.Job.World.Topo.Node(w)
-	over := s.Job.deadline(NewsOf(s, w))
-	for looks := 0; !over(); looks++ {
+// that is not lost may be silent, it is not to be taken for lost; nor for one that has left, as long as one of its host listens, which
+// knows.
+func explain(s *Site, w int) (why explanation) {
+	hasLeft, h, looks := s.leftYet(w), s.Job.World.Topo.Node(w), 0
+	await(s.Job, NewsOf(s, w), func() bool {
+		looks++
 		switch {
 		case hasLeft(), s.Job.IsLost(w), s.Job.leadOf(h) != w, s.Here.ending():
-			return known
-		case looks >= asked && isEnding(s, w):
-			return left
+			why = known
+		case looks%asked == 0 && isEnding(s, h) && allRefuse(s, h):
+			why = left
 		}
-		time.Sleep(tick)
-	}
-	return unexplained
+		return why != unexplained
+	})
+	return why
 }
 
 // asked is how many looks others have to say what they know, where it seems that all leave.
 const asked = 20
 
-// isEnding reports whether those around rank w of the world, the lead of another host, have just left in good order. The last on the
-// control plane has nobody left to ask.
-func isEnding(s *Site, w int) bool {
+// isEnding reports whether those around host h, whose lead has gone, have just left in good order: the lead of this host, or,
+// where nobody is left to ask, that of any other. Of a host that has lost a lead others are lost as well.
+func isEnding(s *Site, h int) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
-	return s.Job.World.vacant[s.Job.World.Topo.Node(w)] == leftHost || s.Job.World.vacant[s.Here.Node] == leftHost || len(s.Job.World.leavers) > 0 && len(s.near.conns) == 0
+	m := &s.Job.World
+	if m.vacant[h] == lostHost {
+		return false
+	}
+	for o, why := range m.vacant {
+		if why == leftHost && (o == s.Here.Node || len(s.near.conns) == 0) {
+			return true
+		}
+	}
+	return false
 }

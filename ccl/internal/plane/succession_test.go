@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -189,6 +190,85 @@ func TestReportUnreachable(t *testing.T) {
 			require.Equal(t, tc.want, slices.Compact(got)) // it may be asked again: see TestAsksAgain
 		})
 	}
+}
+
+// Where nobody is left to ask, a lead that refuses has left in good order only where all seem to leave: ranks that left
+// before do not say so, nor does the end of the lead of a host that has lost one, all of whose ranks are lost then.
+func TestReportUnreachableAlone(t *testing.T) {
+	lost := func(w int) string { return said(call.RankLost, event.Proposed, w, 1) }
+	for _, tc := range []struct {
+		name    string
+		before  func(s *Site)
+		listens bool // rank 5, of the same host
+		want    []string
+	}{
+		{"another rank has left", func(s *Site) { s.Job.World.leave([]int{5}) }, false, []string{lost(4)}},
+		{"the lead of another host has just left", func(s *Site) { s.Job.markLeft(0, []int{0}) }, false, []string{said(event.ProcessLeft, event.Final, 4, 2)}},
+		{"so has that of this one", func(s *Site) { s.Job.World.vacant[1] = leftHost }, false, []string{said(event.ProcessLeft, event.Final, 4, 2)}},
+		{"so has that of this one, and a rank of its host is there", func(s *Site) { s.Job.World.vacant[1] = leftHost }, true, []string{lost(4)}},
+		{"so has that of this one, and its host has lost another lead", func(s *Site) {
+			s.Job.World.vacant[1], s.Job.World.vacant[2] = leftHost, lostHost
+		}, false, []string{lost(4), lost(5)}},
+		{"its host has lost another lead, and a rank is there", func(s *Site) { s.Job.World.vacant[2] = lostHost }, true, []string{lost(4)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel() // it waits
+			s, _ := leadOfThree(t)
+			s.near.conns = nil
+			s.Job.peer = leastSilence
+			addrs := make([]netip.AddrPort, 6)
+			for w := range addrs {
+				addrs[w] = s.Job.Net.Addrs.At(w)
+			}
+			if tc.listens {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				require.NoError(t, err)
+				defer l.Close()
+				addrs[5] = l.Addr().(*net.TCPAddr).AddrPort()
+			}
+			s.Job.Net.Addrs = group.BookOf(s.Job.World.Topo, addrs...)
+			tc.before(s)
+			lives(t, s.Job)
+			s.reportUnreachable(4, tcp.ErrRefused)
+			var got []string
+			for _, e := range s.Job.undecided.All() {
+				got = append(got, said(call.Code(e.Code), e.Stage, int(e.Peer), int(e.Node)))
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+// A loss that all processes of a host find is told once. One that says more of it is told as well, and one whose other teller is lost;
+// what is not told is believed should nobody decide.
+func TestLossIsToldOnce(t *testing.T) {
+	s, next := leadOfThree(t)
+	tell := func(peer int) string {
+		e := event.New(0, call.RankLost, peer, -1, 1, errEnded)
+		e.Origin, e.Number, e.Stage, e.Loss = 3, uint32(peer), event.Proposed, event.Ended
+		s.Job.Order.Lock()
+		s.handle(&e)
+		s.Job.Order.Unlock()
+		return said(call.RankLost, event.Proposed, peer, 1)
+	}
+	silent := func(why string) {
+		s.Post(event.New(0, event.RankLeft, 0, -1, 1, nil))
+		require.Equal(t, said(event.RankLeft, event.Final, 0, 1), next(), why)
+	}
+	require.Equal(t, tell(4), next())
+	s.Lost(4, endOf(s, 4, false))
+	silent("another has said so")
+	require.Len(t, s.proposals.Due(time.Hour, func(*event.Event) bool { return false }), 1)
+	s.Lost(4, errEnded)
+	require.Equal(t, said(call.RankLost, event.Proposed, 4, 1), next(), "that is certain now")
+	s.Job.World.lose(4, true)
+	s.Lost(4, errEnded)
+	silent("that is believed")
+	lost := tell(5)
+	require.Equal(t, lost, next())
+	s.Job.World.lose(3, true)
+	s.Lost(5, endOf(s, 5, false))
+	require.Equal(t, lost, next(), "nobody believes the one that has said so")
 }
 
 // What a process has not lived through, since it got no turn on a processor, is no time in which another could have answered.

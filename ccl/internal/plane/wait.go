@@ -22,7 +22,7 @@ type Waiter struct {
 	Nap   time.Duration // the last; not 0 once the wait has slept
 	naps  int
 	hasty int           // sleeps of await that ended at once, in vain
-	late  time.Duration // by which the last of them ended later than it was to
+	late  time.Duration // by which the last of them ended later than it was to; less than 0: earlier
 	Rests int           // of those that ended by themselves
 	peer  int           // that was last noted to be waited for
 	left  bool          // the rank waited for has been seen to have closed the Comm
@@ -60,7 +60,7 @@ const (
 	NapMin     = 20 * time.Microsecond
 	napMax     = 500 * time.Microsecond
 	arriveMax  = time.Millisecond // for so long a rank sleeps until something arrives, before it looks for what else may end the wait
-	lateMax    = 8 * tick         // the same of a rank that waited as long for its turn: where many share a processor, their looks would take all of it
+	lateMax    = 40 * tick        // the same of a rank that waited as long for its turn: where many share a processor, their looks would take all of it
 
 	napsExact = 64 // naps of a wait that are no longer than meant: some 30 ms
 
@@ -121,7 +121,8 @@ func pauseLong(ctx context.Context, c *Member, w *Waiter, peer int) *call.Fault 
 			return nil
 		}
 	}
-	if waited := now.Sub(w.began); waited < awake && w.laps < lapsMax {
+	// Where ranks get their turn late, nothing arrives within a moment: to give way only takes the turns of others.
+	if waited := now.Sub(w.began); waited < awake && w.laps < lapsMax && (w.Arrivals == nil || c.Standing.late < tick) {
 		pauseAwake(ctx, c, w, peer, awake-waited)
 	} else {
 		pauseAsleep(ctx, c, w, peer, waited)
@@ -160,7 +161,7 @@ func pauseAsleep(ctx context.Context, c *Member, w *Waiter, peer int, waited tim
 		return
 	}
 	w.Nap = max(NapMin, min(2*w.Nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
-	if !c.Standing.await(w, max(w.Nap, arriveMax, min(9*w.late, lateMax))) {
+	if !c.Standing.await(w, max(w.Nap, arriveMax, min(9*c.Standing.late, lateMax))) {
 		c.sleep(w)
 	}
 }
@@ -187,7 +188,21 @@ func (w *Waiter) lapsAbrupt() int {
 // should not: such a sleep keeps one of Go's processors. So goroutines that want one come first, and the program that computes
 // beside a call on a Stream.
 func (c *Standing) await(w *Waiter, d time.Duration) bool {
-	return w.Arrivals != nil && !c.note.onStream(c.current.running) && !processorWanted() && w.await(d)
+	if w.Arrivals == nil || c.note.onStream(c.current.running) || processorWanted() {
+		return false
+	}
+	if !w.await(d) {
+		return false
+	}
+	c.noteLate(w.late)
+	return true
+}
+
+// noteLate notes by how much a sleep has ended later than it was to. One that has ended early tells nothing.
+func (c *Standing) noteLate(by time.Duration) {
+	if c.late /= 2; by >= 0 {
+		c.late = by
+	}
 }
 
 // processorWanted lets other goroutines run, and reports whether any wanted to.
@@ -213,7 +228,7 @@ func (w *Waiter) await(d time.Duration) bool {
 	if took < NapMin {
 		w.hasty++
 	}
-	w.late = max(took-d, 0)
+	w.late = took - d
 	return true
 }
 
@@ -376,10 +391,8 @@ func (c *Standing) missing(peer int) []int {
 
 // peerOf is the rank that rank r of another host has said that it waits for, -1 if none.
 func (c *Standing) peerOf(r int) int {
-	for _, s := range c.Site.Job.Statuses.Of(c.group.ID()) {
-		if int(s.Rank) == r && s.Doing == status.Waits {
-			return int(s.Peer)
-		}
+	if s, ok := c.Site.Job.Statuses.At(c.group.ID(), int32(r)); ok && s.Doing == status.Waits {
+		return int(s.Peer)
 	}
 	return -1
 }

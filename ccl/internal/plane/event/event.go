@@ -84,15 +84,6 @@ const (
 	codeEnd
 )
 
-// id tells events apart.
-type id struct {
-	origin int32
-	number uint32
-	stage  Stage
-}
-
-func (e *Event) key() id { return id{e.Origin, e.Number, e.Stage} }
-
 // New is the event that a rank reports: code, the rank at fault, the rank that reports it and its host, and why.
 func New(comm uint64, code call.Code, peer, from, node int, cause error) Event {
 	e := Event{Comm: comm, Code: uint8(code), Peer: int32(peer), From: int32(from), Node: int32(node)}

@@ -69,6 +69,18 @@ func (q *Sequencer) IsDecided(e *Event) bool {
 	return q.decided.has(e.subject())
 }
 
+// Alike lists the proposals that say of a loss what e does.
+func (q *Sequencer) Alike(e *Event) (list []Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, o := range q.pending {
+		if o.Code == e.Code && o.Comm == e.Comm && o.Peer == e.Peer && o.Loss >= e.Loss {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
 // Any reports whether there are proposals that nobody has decided.
 func (q *Sequencer) Any() bool {
 	q.mu.Lock()

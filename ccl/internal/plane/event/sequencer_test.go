@@ -5,10 +5,32 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
+
+// Proposals that say of a loss as much as another does.
+func TestAlike(t *testing.T) {
+	var q Sequencer
+	known := Event{Comm: 7, Code: uint8(call.RankLost), Peer: 3, Stage: Proposed, Loss: Ended, Origin: 1}
+	q.Remember(&known)
+	for _, tc := range []struct {
+		name string
+		e    Event
+		want bool
+	}{
+		{"by another", Event{Comm: 7, Code: known.Code, Peer: 3, Loss: Ended, Origin: 2}, true},
+		{"with less known", Event{Comm: 7, Code: known.Code, Peer: 3, Loss: Suspected}, true},
+		{"with more known", Event{Comm: 7, Code: known.Code, Peer: 3, Loss: Certain}, false},
+		{"of another rank", Event{Comm: 7, Code: known.Code, Peer: 4, Loss: Ended}, false},
+		{"of another Comm", Event{Code: known.Code, Peer: 3, Loss: Ended}, false},
+		{"another failure", Event{Comm: 7, Code: uint8(call.Timeout), Peer: 3, Loss: Ended}, false},
+	} {
+		require.Equal(t, tc.want, len(q.Alike(&tc.e)) == 1, tc.name)
+	}
+}
 
 // Proposals are decided in the order in which they came, one for each Comm and each lost rank.
 func TestSequencerDecidesInOrder(t *testing.T) {

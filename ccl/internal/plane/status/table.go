@@ -109,16 +109,20 @@ func (t *Table) At(comm uint64, rank int32) (Status, bool) {
 	return *s, true
 }
 
-// Of lists what is known of all ranks of a Comm, by rank; comm 0 stands for all Comms.
-func (t *Table) Of(comm uint64) []Status {
+// Each calls f for what is known of each rank of a Comm, in no order; comm 0 stands for all Comms. f only looks.
+func (t *Table) Each(comm uint64, f func(*Status)) {
 	t.mu.Lock()
-	var all []Status
+	defer t.mu.Unlock()
 	for k, s := range t.ranks {
 		if comm == 0 || k.comm == comm {
-			all = append(all, *s)
+			f(s)
 		}
 	}
-	t.mu.Unlock()
+}
+
+// Of lists what is known of all ranks of a Comm, by rank; comm 0 stands for all Comms.
+func (t *Table) Of(comm uint64) (all []Status) {
+	t.Each(comm, func(s *Status) { all = append(all, *s) })
 	slices.SortFunc(all, func(a, b Status) int { return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Rank, b.Rank)) })
 	return all
 }
