@@ -89,7 +89,7 @@ func fault(code Code, format string, args ...any) *Error {
 	return e
 }
 
-// orFault is err where that is this package's own, else a fault of the system: what could not be done.
+// orFault is err where that is this package's own, else a fault of the system: what went wrong.
 func orFault(err error, what string) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e

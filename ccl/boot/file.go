@@ -77,7 +77,8 @@ func (m *joinConfig) store(dir string, l Launch) {
 	}
 }
 
-// replaceFile replaces the file at path in one step, by one of this user's alone: an earlier job may have left it.
+// replaceFile replaces the file at path in one step, by one of this user's alone: an earlier job
+// may have left it.
 func replaceFile(path string, text []byte) error {
 	name, err := writeBeside(path, text)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What somebody has left where rank 0 would write its place, or the secret, holds up no rank beyond its context, whatever it
-// is; and rank 0 puts its own there.
+// What somebody has left where rank 0 would write its place, or the secret, holds up no rank beyond
+// its context, whatever it is; and rank 0 puts its own there.
 func TestFileInTheWay(t *testing.T) {
 	for name, leave := range map[string]func(path string) error{
 		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o666) },

@@ -6,8 +6,8 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// launch reads a launcher's variables: rank and size, which have to be there, and the place of the rank
-// on its host, which may be missing.
+// launch reads a launcher's variables: rank and size, which have to be there, and the place of the
+// rank on its host, which may be missing.
 func (v *vars) launch(job, rank, size, local, locals string) Launch {
 	return Launch{
 		Rank: v.number(rank, size), Size: v.number(size, rank),

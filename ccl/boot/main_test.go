@@ -67,8 +67,8 @@ func portOf(t testing.TB, addr string) int {
 	return int(at.Port())
 }
 
-// answering has do called, one after the other, with the connections that come to l until the test is
-// over, and closes them.
+// answering has do called, one after the other, with the connections that come to l until the test
+// is over, and closes them.
 func answering(t testing.TB, l net.Listener, do func(net.Conn)) {
 	done := make(chan struct{})
 	go func() {

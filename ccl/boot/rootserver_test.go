@@ -92,7 +92,8 @@ func TestMissingRoot(t *testing.T) {
 	})
 }
 
-// TestDuplicate is a duplicate that is there before the last rank is; see TestLateDuplicate for one that comes after.
+// TestDuplicate is a duplicate that is there before the last rank is; see TestLateDuplicate for one
+// that comes after.
 func TestDuplicate(t *testing.T) {
 	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		ctx := within(t, long)

@@ -266,9 +266,7 @@ func (s *spawn) start() error {
 	if err != nil {
 		return fault(System, "no free port: %v", err)
 	}
-	if file != nil {
-		defer file.Close()
-	}
+	defer file.Close() // of none it does nothing
 	for r := range s.N {
 		if err := s.startRank(r, file); err != nil {
 			return err

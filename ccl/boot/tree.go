@@ -113,8 +113,8 @@ func (t *tree) end() {
 	t.mu.Unlock()
 }
 
-// through is the relay that connects all these ranks, if there are several, and is one of them: one that
-// is stopped, or cannot be reached, keeps back all that is behind it.
+// through is the relay that connects all these ranks, if there are several, and is one of them: one
+// that is stopped, or cannot be reached, keeps back all that is behind it.
 func through(children map[*child]struct{}, missing []int) *join {
 	for ch := range children {
 		if len(missing) > 1 && slices.Contains(missing, ch.who.Rank) && !slices.ContainsFunc(missing, func(r int) bool { _, is := ch.ranks[r]; return !is }) {

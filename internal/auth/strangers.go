@@ -190,7 +190,8 @@ func (s *Strangers) refuse(addr string) {
 	s.tell()
 }
 
-// tell tells of what is untold, and sees to the next line. s.mu is held when it is called, but not while the log takes its time.
+// tell tells of what is untold, and sees to the next line. s.mu is held when it is called, but not
+// while the log takes its time.
 func (s *Strangers) tell() {
 	r := &s.refused
 	n, last := r.untold, r.last

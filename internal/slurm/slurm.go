@@ -65,7 +65,7 @@ func Hosts(list string) (hosts []string, err error) {
 	return hosts, nil
 }
 
-// expand writes out the bracketed ranges of one item, whose brackets match, the last varying fastest.
+// expand writes out the ranges of one item, whose brackets match, the last varying fastest.
 func expand(item string) ([]string, error) {
 	prefix, rest, ranged := strings.Cut(item, "[")
 	if !ranged {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serving is a host of two ranks, one of which is another process's, whose memory this process serves.
+// serving is a host with a rank of this process, which serves its memory, and one of another.
 func serving(t *testing.T, silence time.Duration) (s *plane.Site, key []byte) {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), silence)

@@ -112,7 +112,8 @@ func (c *Conn) sendNow(a, b []byte) (n int, err error) {
 	return n, nil
 }
 
-// receiveNow receives into a and then b, which may be nil, what is as it was sent: see TryRecv and TryRecvBoth.
+// receiveNow receives into a and then b, which may be nil, what is as it was sent: see TryRecv and
+// TryRecvBoth.
 func (c *Conn) receiveNow(a, b []byte) (n int, err error) {
 	if len(a) == 0 {
 		return 0, nil
