@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -154,13 +155,11 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 	if set["np"] {
 		counts = append(counts, "np")
 	}
-	if err := job.AtLeast(f, 1, counts...); err != nil {
+	rest := []string{"dp", "vocab", "warmup", "eval", "every", "topk", "spares"}
+	if err := cmp.Or(job.AtLeast(f, 1, counts...), job.AtLeast(f, 0, rest...), c.sampling(set)); err != nil {
 		return err
 	}
-	if err := job.AtLeast(f, 0, "dp", "vocab", "warmup", "eval", "every", "topk", "spares"); err != nil {
-		return err
-	}
-	if err := errors.Join(c.sampling(set), c.sequence()); err != nil {
+	if err := c.sequence(); err != nil {
 		return err
 	}
 	switch {
@@ -181,13 +180,10 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 	case c.recover && c.every == 0:
 		return errors.New("-recover continues from the last checkpoint: give -every, which says how often one is written")
 	}
-	if err := c.replaceable(); err != nil {
+	if err := c.replaceable(); err != nil || c.np == 0 {
 		return err
 	}
-	if c.np > 0 {
-		return c.place(c.np)
-	}
-	return nil
+	return c.place(c.np)
 }
 
 // replaceable says which flags need what is in the memory of a rank alone, and would be wrong once it is replaced.
@@ -233,14 +229,14 @@ func (c *config) sampling(set map[string]bool) error {
 	if c.save == "" {
 		return errors.New("-generate takes a checkpoint: give -save, the directory that has it")
 	}
-	for _, name := range []string{"preset", "layers", "heads", "width", "context", "vocab", "tied", "data"} {
-		if set[name] {
-			return fmt.Errorf("-generate has the model of the checkpoint: leave -%s out", name)
-		}
-	}
-	for _, name := range []string{"resume", "every", "recover", "json", "svg", "events", "csv", "norms", "recompute", "eval", "sp", "micro", "spares", "mirror"} {
-		if set[name] {
-			return fmt.Errorf("-generate trains nothing: leave -%s out", name)
+	for _, out := range [][]string{
+		{"has the model of the checkpoint", "preset", "layers", "heads", "width", "context", "vocab", "tied", "data"},
+		{"trains nothing", "resume", "every", "recover", "json", "svg", "events", "csv", "norms", "recompute", "eval", "sp", "micro", "spares", "mirror"},
+	} {
+		for _, name := range out[1:] {
+			if set[name] {
+				return fmt.Errorf("-generate %s: leave -%s out", out[0], name)
+			}
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -68,10 +69,7 @@ func (c *config) adopt(ranks, size int) error {
 	if c.np > 0 && c.np != ranks {
 		return misfit{fmt.Errorf("-np %d, and the launcher has started %s: leave -np out", c.np, count(ranks, "rank", "s"))}
 	}
-	if err := c.replaceable(); err != nil {
-		return misfit{err}
-	}
-	if err := c.place(ranks); err != nil {
+	if err := cmp.Or(c.replaceable(), c.place(ranks)); err != nil {
 		return misfit{err}
 	}
 	return nil

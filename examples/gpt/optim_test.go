@@ -87,13 +87,7 @@ func course(ctx context.Context, t *testing.T, c gpt.Config, rows, steps int, ap
 	n := gpt.NewNet[float32](c, rows, nil)
 	n.K = kernels()
 	x := make([]float32, n.Len())
-	var p, g [][][]float32
-	for u, lens := range c.Units(1) {
-		p, g = append(p, gpt.Init[float32](c, u, 1)), append(g, nil)
-		for _, l := range lens {
-			g[u] = append(g[u], make([]float32, l))
-		}
-	}
+	p, g := first(c, 1)
 	for step := 1; step <= steps; step++ {
 		require.NoError(t, ctx.Err())
 		tokens, targets := text.batch(1, step, rows, 0, rows, c.Context)

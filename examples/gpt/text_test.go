@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -92,13 +90,4 @@ func TestDataMemory(t *testing.T) {
 		require.Less(t, n, 20.)
 		require.Same(t, &raw[0], &x.raw[0], "it is the file itself")
 	}
-}
-
-// The file is read where it lies.
-func TestRead(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "a.bin")
-	require.NoError(t, os.WriteFile(name, []byte("abc"), 0o666))
-	b, err := read(source(name))
-	require.NoError(t, err)
-	require.Equal(t, "abc", string(b))
 }

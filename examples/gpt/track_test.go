@@ -66,6 +66,17 @@ func begun(t testing.TB, world *ccl.Comm, flags string, steps int, with func(tr 
 	require.NoError(t, tr.close())
 }
 
+// first are the whole parameters of a model before the first step, and gradients, all zero.
+func first(c gpt.Config, seed uint64) (p, g [][][]float32) {
+	for u, lens := range c.Units(1) {
+		p, g = append(p, gpt.Init[float32](c, u, seed)), append(g, nil)
+		for _, l := range lens {
+			g[u] = append(g[u], make([]float32, l))
+		}
+	}
+	return p, g
+}
+
 // The norms of layers and the noise scale in the first step are those of gradients that a net computes of each half of the rows.
 func TestNorms(t *testing.T) {
 	const rows = 8
@@ -112,13 +123,8 @@ func halves(t testing.TB, tr *trainer, rows int) map[string]float64 {
 	n := gpt.NewNet[float32](c.Config, rows/2, nil)
 	var g [2][][][]float32
 	for k := range g {
-		var p [][][]float32
-		for u, lens := range c.Units(1) {
-			p, g[k] = append(p, gpt.Init[float32](c.Config, u, c.seed)), append(g[k], nil)
-			for _, l := range lens {
-				g[k][u] = append(g[k][u], make([]float32, l))
-			}
-		}
+		p, zeros := first(c.Config, c.seed)
+		g[k] = zeros
 		head := len(p) - 1
 		if c.Tied {
 			p[head], g[k][head] = append(p[head], p[0][0]), append(g[k][head], g[k][0][0])

@@ -70,14 +70,13 @@ func alone(world *ccl.Comm, err error) error {
 }
 
 func newTrainer(ctx context.Context, m *machine, c *config) (trainer, error) {
-	first := func(i int) []float32 { return initial(c, i) }
 	switch {
 	case c.stage == 0 && !c.parts:
-		return newReplica(ctx, m, c, first)
+		return newReplica(ctx, m, c)
 	case c.bf16:
-		return newSharded[ccl.BFloat16](ctx, m, c, first)
+		return newSharded[ccl.BFloat16](ctx, m, c)
 	default:
-		return newSharded[float32](ctx, m, c, first)
+		return newSharded[float32](ctx, m, c)
 	}
 }
 

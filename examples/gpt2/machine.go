@@ -163,8 +163,10 @@ func (m *machine) make(name string, write func(f *hlo.Func) []value, compile fun
 	}
 	m.made = append(m.made, p)
 	s := p.Stats()
-	if err := m.room(name, s); err != nil {
-		return nil, err
+	if memory, err := m.client.Memory(); err == nil { // else it is not known
+		if err := outOfRoom(name, takes(s), memory.Limit); err != nil {
+			return nil, err
+		}
 	}
 	fmt.Fprintf(m.out, "program %s: %d lines, compiled in %.1f s; %.3f GiB at most\n", name, strings.Count(text, "\n"), time.Since(began).Seconds(),
 		float64(takes(s))/(1<<30))
@@ -173,15 +175,6 @@ func (m *machine) make(name string, write func(f *hlo.Func) []value, compile fun
 
 // takes is what a program takes at most, its arguments included.
 func takes(s xla.Stats) int64 { return max(s.Peak, s.Args+s.Results-s.Alias+s.Temp) }
-
-// room is an error if a program takes more than the device has, before it runs.
-func (m *machine) room(name string, s xla.Stats) error {
-	memory, err := m.client.Memory()
-	if err != nil {
-		return nil // it is not known
-	}
-	return outOfRoom(name, takes(s), memory.Limit)
-}
 
 // outOfRoom is an error if limit, unless it is unknown, is less than a program takes.
 func outOfRoom(name string, takes, limit int64) error {

@@ -47,7 +47,7 @@ func args(f *hlo.Func, ps []param, times int) (list []value) {
 	return list
 }
 
-func newReplica(ctx context.Context, m *machine, c *config, initial func(i int) []float32) (r *replica, err error) {
+func newReplica(ctx context.Context, m *machine, c *config) (r *replica, err error) {
 	r = &replica{m: m, cfg: c, ps: c.params()}
 	n := len(r.ps)
 	batch := func(f *hlo.Func) value { return f.Arg(hlo.I32, c.batch(), c.context+1) }
@@ -88,11 +88,10 @@ func newReplica(ctx context.Context, m *machine, c *config, initial func(i int) 
 		if err != nil {
 			break
 		}
-		p, x := r.ps[i%n], []float32(nil)
+		p := r.ps[i%n]
+		x := make([]float32, p.size())
 		if i < n {
-			x = initial(i)
-		} else {
-			x = make([]float32, p.size())
+			x = initial(c, i)
 		}
 		var b *xla.Buffer
 		if b, err = xla.Put(m.client, x, p.dims...); err == nil {

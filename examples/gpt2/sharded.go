@@ -38,7 +38,7 @@ type piece struct {
 	decays bool
 }
 
-func newSharded[P zero.Float](ctx context.Context, m *machine, c *config, initial func(i int) []float32) (z *sharded[P], err error) {
+func newSharded[P zero.Float](ctx context.Context, m *machine, c *config) (z *sharded[P], err error) {
 	z = &sharded[P]{m: m, cfg: c, ps: c.params(), mem: newMemory(m), adam: map[piece]*xla.Program{}}
 	for i, p := range z.ps {
 		if p.unit == len(z.units) {
@@ -70,7 +70,7 @@ func newSharded[P zero.Float](ctx context.Context, m *machine, c *config, initia
 	for u := range z.units {
 		var full [][]float32
 		for i := range z.units[u] {
-			full = append(full, initial(z.first[u]+i))
+			full = append(full, initial(c, z.first[u]+i))
 		}
 		if err := z.model.Load(ctx, u, full, 0); err != nil {
 			return z, err

@@ -26,6 +26,17 @@ func run[T gpt.Float](t *testing.T, n *gpt.Net[T], p, g [][][]T, tokens, targets
 	return loss
 }
 
+// begun are the parameters of a model before the first step, and gradients, all zero.
+func begun[T gpt.Float](c gpt.Config) (p, g [][][]T) {
+	for u, lens := range c.Units(1) {
+		p, g = append(p, gpt.Init[T](c, u, 1)), append(g, nil)
+		for _, l := range lens {
+			g[u] = append(g[u], make([]T, l))
+		}
+	}
+	return p, g
+}
+
 func batch(c gpt.Config, rows int) (tokens, targets []int32) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range rows * c.Context {
@@ -40,13 +51,10 @@ func TestGradients(t *testing.T) {
 		c := gpt.Config{Vocab: 7, Context: 5, Width: 6, Heads: 2, Layers: 2, Tied: tied}
 		tokens, targets := batch(c, 2)
 		n := gpt.NewNet[float64](c, 2, nil)
-		var p, g [][][]float64
+		p, g := begun[float64](c)
 		r := rand.New(rand.NewPCG(1, 2))
-		for u, lens := range c.Units(1) {
-			p = append(p, gpt.Init[float64](c, u, 1))
-			g = append(g, nil)
-			for j, l := range lens {
-				g[u] = append(g[u], make([]float64, l))
+		for u := range p {
+			for j := range p[u] {
 				for i := range p[u][j] {
 					p[u][j][i] += .3 * r.NormFloat64() // so that every part matters
 				}
@@ -96,9 +104,6 @@ func TestParams(t *testing.T) {
 	require.Equal(t, 75, tensors)
 	first := gpt.NewNet[float32](gpt.Config{Vocab: 65, Context: 8, Width: 16, Heads: 2, Layers: 2}, 3, nil)
 	tokens, targets := batch(first.Config, 3)
-	var p [][][]float32
-	for u := range first.Units(1) {
-		p = append(p, gpt.Init[float32](first.Config, u, 1))
-	}
+	p, _ := begun[float32](first.Config)
 	require.InDelta(t, math.Log(65), run(t, first, p, nil, tokens, targets), .1, "it knows nothing yet")
 }

@@ -14,13 +14,7 @@ func TestRecompute(t *testing.T) {
 	const rows, micros = 2, 3
 	c := gpt.Config{Vocab: 7, Context: 20, Width: 8, Heads: 2, Layers: 4}
 	compute := func(n *gpt.Net[float32]) (losses []float64, g [][][]float32) {
-		var p [][][]float32
-		for u, lens := range c.Units(1) {
-			p, g = append(p, gpt.Init[float32](c, u, 1)), append(g, nil)
-			for _, l := range lens {
-				g[u] = append(g[u], make([]float32, l))
-			}
-		}
+		p, g := begun[float32](c)
 		tokens, targets := batch(c, rows*micros)
 		part := func(x []int32, k int) []int32 { return x[k*rows*c.Context:][:rows*c.Context] }
 		x := make([]float32, n.Len())

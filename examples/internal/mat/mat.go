@@ -1,4 +1,4 @@
-// Package mat is the arithmetic of examples/gpt on float32 slices, on one core unless told otherwise: the matrix product
+// Package mat is the arithmetic of examples/gpt on float32 slices, on one core: the matrix product
 // and the functions of a transformer. On amd64 they are vector kernels (AVX-512 or AVX2, in assembly that gen makes);
 // elsewhere, and with the build tag noasm, the Go functions of spec.go, which say what each computes.
 //

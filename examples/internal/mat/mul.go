@@ -114,23 +114,6 @@ func (p *panel) transposed(m, nb, n, kb int, a, c []float32) {
 	}
 }
 
-// MulOn is Mul on that many cores, which share the rows of c. The bits are those of Mul.
-func MulOn(cores int, ta, tb bool, m, n, k int, a, b, c []float32) {
-	rows, _, _ := tile()
-	all := (m + rows - 1) / rows
-	cores = min(cores, all)
-	if cores < 2 || m*n*k < 1<<20 || ta {
-		Mul(ta, tb, m, n, k, a, b, c)
-		return
-	}
-	var wg sync.WaitGroup
-	for i := range cores {
-		lo, hi := min(i*all/cores*rows, m), min((i+1)*all/cores*rows, m)
-		wg.Go(func() { Mul(false, tb, hi-lo, n, k, a[lo*k:hi*k], b, c[lo*n:hi*n]) })
-	}
-	wg.Wait()
-}
-
 // packB lays w columns of kb rows of b, whose rows are stride long, side by side: rows of columns elements, filled with zeros.
 func packB(kb, w, columns, stride int, p, b []float32) {
 	if w == columns {
