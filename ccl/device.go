@@ -451,7 +451,8 @@ func watchDevice(c *Comm) {
 			idle = 0
 			d.lookAside() // its error is the Comm's failure, which ends the watch, or a capture, which is not under way
 			standing := d.standing()
-			if limit := c.opt.Timeout; limit > 0 && standing > limit {
+			now := c.eng.Now()
+			if limit := c.opt.Timeout; limit > 0 && standing > limit && c.eng.Control().Standing.IsOverdue(now-int64(standing), now) {
 				c.eng.Fail(c.eng.Control().Standing.Late(fmt.Errorf("the stream has made no progress for %v", limit)))
 			}
 			still = max(still, standing)

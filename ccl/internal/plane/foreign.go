@@ -45,7 +45,7 @@ func (c *Member) watchForeign(now int64) {
 	c.Share.Look(func() {
 		place, _ := c.Share.Local.Collective(c.Share.Me)
 		switch t, since := int64(c.Group.Timeout()), int64(began&math.MaxInt64); {
-		case t > 0 && now-since > t && c.Standing.isOverdue(since, now):
+		case t > 0 && now-since > t && c.Standing.IsOverdue(since, now):
 			f = c.Standing.overdue(c.Standing.LateRanks())
 		default:
 			if f = c.Share.OtherCallAt(place); f == nil {

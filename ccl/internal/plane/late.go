@@ -111,10 +111,10 @@ func allIn(circle []status.Wait) string {
 	return ""
 }
 
-// isOverdue reports whether a call that began at that coarse time, and has taken Options.Timeout by the clock, has taken it in time that
+// IsOverdue reports whether a call that began at that coarse time, and has taken Options.Timeout by the clock, has taken it in time that
 // this process has lived through. What it did not, since it was stopped or got no processor, is no lateness of others: it could not
 // have heard them, nor told them where it stands, by which they name the rank that is late.
-func (c *Standing) isOverdue(began, now int64) bool {
+func (c *Standing) IsOverdue(began, now int64) bool {
 	t := &c.Site.Job.Time
 	missed := t.Lived.MissedSince(t.Coarse.Born.Add(time.Duration(began)))
 	return time.Duration(now-began)-missed > c.group.Timeout()

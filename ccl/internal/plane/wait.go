@@ -173,7 +173,7 @@ func isOverdue(c *Member) bool {
 		return false
 	}
 	now := c.Clock.Now()
-	return now-c.Current.began > t && c.Standing.isOverdue(c.Current.began, now)
+	return now-c.Current.began > t && c.Standing.IsOverdue(c.Current.began, now)
 }
 
 // lapsAbrupt is after how many laps a rank with a core of its own sleeps that does not give way.
