@@ -17,6 +17,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/lobby"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // Grow returns a Comm of size ranks: those of c under their numbers, and after them processes that have
@@ -206,6 +207,7 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 		return nil, err
 	}
 	if told = true; c.Rank() > 0 {
+		found.Why = plain.Text(found.Why) // it may come from a server
 		p = &found
 	}
 	return p, nil

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -75,7 +76,7 @@ func (r reporter) lateText(l *status.Late) string {
 		return fmt.Sprintf("%s %s: no answer", text, r.inJob(l.Waits.Comm, l.Unheard))
 	}
 	text += joined(l.Late[:min(len(l.Late), 8)], ";", func(s status.Status) string {
-		what := map[status.Doing]string{status.Waits: "it waits in ", status.AtWork: "it is in ", status.Outside: "its last call is "}[s.Doing] + callIn(&s)
+		what := cmp.Or(map[status.Doing]string{status.Waits: "it waits in ", status.AtWork: "it is in "}[s.Doing], "its last call is ") + callIn(&s)
 		if s.Call.Kind == 0 {
 			what = "it has made no call yet"
 		}

@@ -5,7 +5,7 @@
 // [Available] says so. The package opens the file that GOCCL_CUDART_LIB names, or else libcudart.so.13, .12 or .11.0, or
 // else the driver's libcuda.so.1.
 //
-//	d, err := cuda.Local(place.Local, place.Locals) // or cuda.At(0)
+//	d, err := cuda.At(c.Place().Device) // or cuda.At(0)
 //	s, err := d.NewStream()
 //	x, err := cuda.Alloc[float32](d, 1<<20)
 //	err = x.Put(data)

@@ -37,7 +37,7 @@ type placed struct {
 	place int64
 }
 
-// needPlaced has MPI make the type of placed once.
+// needPlaced has MPI make the type of placed once. If that fails, MPI is out of memory, and it is not tried again.
 var needPlaced = sync.OnceValue(makePlaced)
 
 // place reduces to the greatest key; flip turns the order round.

@@ -5,7 +5,7 @@
 // [Available] says so. The package opens the file that GOCCL_HIP_LIB names, or else libamdhip64.so.7, .6
 // or .5.
 //
-//	d, err := rocm.Local(place.Local, place.Locals) // or rocm.At(0)
+//	d, err := rocm.At(c.Place().Device) // or rocm.At(0)
 //	s, err := d.NewStream()
 //	x, err := rocm.Alloc[float32](d, 1<<20)
 //	err = x.Put(data)

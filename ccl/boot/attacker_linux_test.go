@@ -101,15 +101,17 @@ func TestTakenNameHoldsUpNobody(t *testing.T) {
 			})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			noLeaks(t)
-			root := freeRoot(t)
-			take(t, hostSocket("", root, ""))
-			boots := joined(t, 4, func(r int) (*Boot, error) {
-				return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte("a secret of sixteen")})
+		for _, secret := range []string{"", "a secret of sixteen"} {
+			t.Run(name+", secret "+strconv.Quote(secret), func(t *testing.T) {
+				noLeaks(t)
+				root := freeRoot(t)
+				take(t, hostSocket("", root, ""))
+				boots := joined(t, 4, func(r int) (*Boot, error) {
+					return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte(secret)})
+				})
+				swap(t, boots)
 			})
-			swap(t, boots)
-		})
+		}
 	}
 }
 

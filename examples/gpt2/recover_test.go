@@ -26,7 +26,7 @@ func TestRecover(t *testing.T) {
 		say        string
 	}{
 		{"before a checkpoint", "-share", 15, "yet: beginning again"},
-		{"ZeRO 2", "-share -zero 2", 105, "resumed from step "},
+		{"ZeRO 2", "-share -zero 2", 120, "resumed from step "}, // step 4 has waited for the checkpoint of step 2
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()

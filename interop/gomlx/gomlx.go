@@ -12,7 +12,7 @@
 //
 //	backend, err := xla.NewWithOptions(plugin, options) // of gomlx's backends/xla
 //	c, err := ccl.Join(ctx, &ccl.Options{Backend: "nccl"})
-//	d, err := cuda.Local(c.Place().Local, c.Place().Locals) // the device that XLA has, too
+//	d, err := cuda.At(c.Place().Device) // the device that XLA has, too
 //	s, err := d.NewStream()
 //	err = opt.OnXLA(gomlx.XLA{Device: d, Stream: s})
 //

@@ -78,8 +78,12 @@ func (m *packageMap) family(tree, row string) {
 				m.name(m.listed, path.Join(tree, item[1]))
 			}
 			comment, _, _ := strings.Cut(string(text), "\npackage ")
-			for _, w := range word.FindAllString(comment, -1) {
-				m.listed[path.Join(tree, w)] = true
+			for line := range strings.Lines(comment) {
+				for _, w := range word.FindAllString(line, -1) {
+					if info, err := fs.Stat(m.files, path.Join(tree, w)); err == nil && info.IsDir() && (strings.Contains(w, "/") || listItem.MatchString(line)) {
+						m.listed[path.Join(tree, w)] = true
+					}
+				}
 			}
 			return
 		}

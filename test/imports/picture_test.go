@@ -122,7 +122,7 @@ func untrue(arrows []string, imports map[string][]string) (bad []string) {
 	return bad
 }
 
-// Each arrow of ARCHITECTURE.md's picture of the packages is an import, with the tags that stand there.
+// Each arrow of ARCHITECTURE.md's picture of the packages is an import. The tags in brackets are not looked at.
 func TestPicture(t *testing.T) {
 	text, err := os.ReadFile("../../ARCHITECTURE.md")
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestPicture(t *testing.T) {
 	imports := map[string][]string{}
 	require.NoError(t, importsBelow(os.DirFS("../.."), ".", imports))
 	all := arrows(strings.Replace(drawn, "a program", "         ", 1))
-	require.Greater(t, len(all), 25)
+	require.Len(t, all, 36, "an arrow that misses its name by a column is none: if the picture has changed, count them")
 	require.Empty(t, untrue(all, imports))
 }
 

@@ -2,10 +2,12 @@ package harness
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/verify"
 )
 
@@ -60,6 +62,14 @@ func TestStandsOut(t *testing.T) {
 			require.Equal(t, tc.want, got.Rank, tc.name)
 		}
 	}
+}
+
+// The first rank tells the host of one that is late, from what all have said at the start.
+func TestHostOfTheLate(t *testing.T) {
+	o := &output{file: report.NewFile(nil, nil, time.Now())}
+	require.Empty(t, o.hostOf(1))
+	o.file.Config.Devices = []report.Place{{Host: "a"}, {Host: "b"}}
+	require.Equal(t, "b", o.hostOf(1))
 }
 
 func TestPack(t *testing.T) {

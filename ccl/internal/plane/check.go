@@ -10,15 +10,15 @@ import (
 // The monitor looks after calls that wait, at no cost to those that do not: a call that has slept
 // leaves a note of itself, and a foreign call the time at which it began. After compareAfter its place in the
 // order of calls is compared with that of the other ranks, whatever they wait for; after
-// publishAfter every rank of its Comm says where it stands, which the flight recorder, the search for deadlocks
+// publishAfter, and more in large Comms, every rank of its Comm says where it stands, which the flight recorder, the search for deadlocks
 // and the naming of late ranks go by.
 
 const (
 	compareAfter = 5 * time.Millisecond
 	publishAfter = 500 * time.Millisecond
 	publishMost  = 5 * time.Second       // after which a rank of the largest Comm says so
-	publishEvery = 50 * time.Millisecond // at most
-	perRank      = 4 * time.Millisecond  // and so much more for each rank of the Comm: all hear of all
+	publishEvery = 50 * time.Millisecond // at most, and not as often as the least wait that is told
+	perRank      = 4 * time.Millisecond  // later and more seldom for each rank of the Comm: all hear of all
 	follow       = 4 * time.Second       // for which changes are told after another rank was heard to wait
 	stuckAfter   = 3 * time.Second       // for which a message whose two ends are there may not move, before that is reported
 )
@@ -32,6 +32,17 @@ func (c *Standing) stallAfter(s *status.Status) time.Duration {
 		return stuckAfter
 	}
 	return c.hooks.StallWarn
+}
+
+// publishes is after which time a rank of n says that its call waits, and how often it tells a change. A change is told before the
+// next wait may be, so that no two ranks seem to wait for each other of which one has gone on.
+func publishes(n int, timeout time.Duration) (after, every time.Duration) {
+	slower := time.Duration(n) * perRank
+	after = min(publishAfter+slower, publishMost)
+	if timeout > 0 {
+		after = min(after, timeout/4)
+	}
+	return after, min(publishEvery+slower, after*3/4)
 }
 
 // check is the monitor's look at c.
@@ -61,15 +72,11 @@ func (c *Member) check(now int64) {
 			c.Site.publishBrief(s)
 		}
 	}
-	slower := time.Duration(c.Group.Size()) * perRank
-	after := min(publishAfter+slower, publishMost)
-	if t := c.Group.Timeout(); t > 0 {
-		after = min(after, t/4)
-	}
+	after, every := publishes(c.Group.Size(), c.Group.Timeout())
 	if s.Doing == status.Waits && now-since < int64(after) {
 		s.Doing = status.AtWork
 	}
-	changed := !sameStanding(&s, &n.published) && now-n.publishedAt >= int64(publishEvery+slower)
+	changed := !sameStanding(&s, &n.published) && now-n.publishedAt >= int64(every)
 	switch {
 	case waits && now-since >= int64(after):
 		if changed || now-n.publishedAt >= int64(status.Again(c.Group.Size())) {
@@ -79,7 +86,7 @@ func (c *Member) check(now int64) {
 			n.warned = since + 1
 			c.Site.reportStall(c, s, n.pair.moved)
 		}
-	case n.heardAt != 0 && now-n.heardAt >= int64(follow) && n.published.Doing != status.Waits:
+	case n.heardAt != 0 && now-n.heardAt >= int64(follow+every) && n.published.Doing != status.Waits:
 		n.heardAt = 0
 	case changed && (n.heardAt != 0 || n.published.Doing == status.Waits):
 		c.publish(s, now)

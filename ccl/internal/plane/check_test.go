@@ -52,10 +52,27 @@ func TestCheckPublishes(t *testing.T) {
 			c.Standing.note.heardAt = at // as of any rank that has heard of a wait
 			c.check(at + int64(publishEvery+2*perRank))
 			require.Equal(t, map[int32][2]int{0: {4, int(status.Outside)}}, numbers(c), "no more")
-			c.check(at + int64(follow))
+			c.check(at + int64(follow+publishEvery+2*perRank))
 			require.Zero(t, c.Standing.note.heardAt, "nobody has waited for long")
 			require.Equal(t, map[int32][2]int{0: {4, int(status.Outside)}}, numbers(c))
 		})
+	}
+}
+
+// However many ranks there are, a change is told before the next wait is: else two seem to wait for each other.
+func TestPublishes(t *testing.T) {
+	for _, tc := range []struct {
+		n                     int
+		timeout, after, every time.Duration
+	}{
+		{2, 0, 508 * time.Millisecond, 58 * time.Millisecond},
+		{2, 100 * time.Millisecond, 25 * time.Millisecond, 18750 * time.Microsecond},
+		{500, 4 * time.Second, time.Second, 750 * time.Millisecond},
+		{1000, time.Minute, 4500 * time.Millisecond, 3375 * time.Millisecond},
+		{120_960, 0, publishMost, 3750 * time.Millisecond},
+	} {
+		after, every := publishes(tc.n, tc.timeout)
+		require.Equal(t, []time.Duration{tc.after, tc.every}, []time.Duration{after, every}, "%d ranks", tc.n)
 	}
 }
 

@@ -35,10 +35,10 @@ func (c *Clock) Now() int64 {
 	return c.refresh()
 }
 
-// refresh sets the clock, which is late, and wakes the monitor.
+// refresh sets the clock, which is late, and wakes the monitor. It stays late while the monitor dozes.
 func (c *Clock) refresh() int64 {
 	c.KeepAwake()
-	return c.Stamp(time.Now(), false)
+	return c.Stamp(time.Now(), c.sleep.Load() == dozes)
 }
 
 // Stamp sets the clock, and returns the time it shows. If late, calls are to read the real clock, and wake the monitor.
@@ -88,12 +88,10 @@ func (c *Clock) Look() bool {
 	return c.active.Swap(false)
 }
 
-// Sleep says how the monitor is about to sleep, at that coarse time. While it is idle the clock is late.
+// Sleep says how the monitor is about to sleep, at that coarse time. Meanwhile the clock is late.
 func (c *Clock) Sleep(at int64, how uint32) {
 	c.sleep.Store(how)
-	if how == idles {
-		c.now.Store(at | 1)
-	}
+	c.now.Store(at | 1)
 }
 
 // Sleeps reports whether nobody has woken the monitor since; else it naps.

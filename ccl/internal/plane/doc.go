@@ -19,8 +19,8 @@
 // and processes, for 0.5 ms; if ranks outnumber processors, only where another rank of its
 // processor has something to do (spread.go). Then it sleeps until the rank that it waits for rings
 // its bell: a channel between goroutines, the kernel between processes. A wait for other hosts
-// sleeps in poll(2) until something arrives, for 1 ms at a time, and later up to 5, or up to 200
-// where ranks get their turn on a processor late. Where it cannot (it is for ranks of this host as
+// sleeps in poll(2) until something arrives, for 1 ms at a time, and later up to 5, or up to 40
+// where ranks get their turn on a processor late, 200 in jobs of a thousand. Where it cannot (it is for ranks of this host as
 // well, or the system has no poll) or other goroutines want the processor, it takes naps of 20 to
 // 500 microseconds, on Linux by a kernel timer, since Go's timers count in milliseconds. Where
 // yields have shown that programs compute on the same cores, a rank does not yield, but sleeps

@@ -38,7 +38,7 @@ const (
 // CanPark reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
 // Streams a program computes, from which it may not keep the last processor.
 func (c *Standing) CanPark(w *Waiter, peer int) bool {
-	return !w.Remote && (c.group.Topology().Nodes() == 1 || peer >= 0 && c.group.Topology().Node(peer) == c.group.Topology().Node(c.group.Rank())) &&
+	return !w.Remote && (c.group.Topology().Nodes() == 1 || peer >= 0 && c.group.IsHere(peer)) &&
 		!(c.share.Host.Shared() && c.note.onStream(c.current.running) && takesLastProcessor())
 }
 

@@ -75,7 +75,7 @@ func (j *Job) monitor() {
 		}
 		next := quick
 		if !rung {
-			next = spaced(quick, now.Sub(due), j.idleTick())
+			next = spaced(quick, now.Sub(due), min(restMost(j), j.idleTick()))
 		}
 		switch {
 		case now.Sub(active) >= idleAfter && j.rest(at, idles):

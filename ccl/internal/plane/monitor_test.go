@@ -28,10 +28,11 @@ func TestCheckMembers(t *testing.T) {
 	require.False(t, all[1].Standing.asked.Load())
 	require.True(t, waits(30), "it publishes what changes")
 	require.EqualValues(t, 20, all[1].Standing.note.heardAt)
-	require.False(t, waits(20+int64(follow)), "nobody has waited for long")
+	long := int64(follow + publishEvery + 2*perRank)
+	require.False(t, waits(20+long), "nobody has waited for long")
 	require.Equal(t, []*Member{nil, nil}, j.watch.members, "it holds no rank")
 	all[0].Fate.proposal.Store(&call.Fault{Code: call.RankLost, Peer: 1})
-	_, fails := j.checkMembers(30 + int64(follow))
+	_, fails := j.checkMembers(30 + long)
 	require.True(t, fails, "that is not decided")
 }
 

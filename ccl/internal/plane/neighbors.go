@@ -197,7 +197,9 @@ func (s *Site) lostNeighbor(c *control.Conn, why error) {
 func (s *Site) giveNeighborUp(c *control.Conn, why error) {
 	defer s.near.drop(c)
 	s.lostNeighbor(c, why)
-	await(s.Job, 2*SettleFor, func() bool { return s.Job.IsLost(c.First) || s.Here.ending() })
+	for over := briefly(s.Job, 2*SettleFor); !over() && !s.Job.IsLost(c.First) && !s.Here.ending(); {
+		time.Sleep(tick)
+	}
 	_ = c.Stream.CloseWrite()
 }
 

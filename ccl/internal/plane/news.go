@@ -70,7 +70,7 @@ func allRefuse(s *Site, h int) bool {
 // but where all calls take so long at once, the report says why. A process that is kept from running is kept from hearing, too: so these
 // limits are time lived.
 func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func() bool) *call.Fault {
-	soon := c.Site.Job.deadline(SoonFor)
+	soon := briefly(c.Site.Job, SoonFor) // as proposals wait
 	await(c.Site.Job, limit, func() bool {
 		c.Site.Scan()
 		return c.Fate.Cause() != nil || ctx.Err() != nil || over() || c.Fate.Outlived() != nil || soon() && isOverdue(c)

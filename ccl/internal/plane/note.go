@@ -68,7 +68,11 @@ func (c *Member) EndSleep() {
 	n := &c.Standing.note
 	n.Lock()
 	n.asleep = false
+	told := n.published.Doing == status.Waits
 	n.Unlock()
+	if told { // the others are to hear soon that this rank does not wait any more
+		c.Site.Job.Time.Coarse.WakeMonitor()
+	}
 }
 
 // NoteProgress notes that the sleeping call goes on: it has waited only since now.

@@ -38,6 +38,13 @@ func (j *Job) quickTick() time.Duration {
 // count as on other hosts, or are of another job.
 func spaced(quick, late, most time.Duration) time.Duration { return max(quick, min(9*late, most)) }
 
+// restMost is how long a monitor dozes that gets its turn late, and how long a rank sleeps until something arrives from other hosts.
+// News may pass one host after the other, so it is short unless the job has hundreds of ranks: where these share a few
+// processors, their looks would take all of them.
+func restMost(j *Job) time.Duration {
+	return min(max(napLong, time.Duration(j.World.Topo.Size())*tick/25), 5*napLong)
+}
+
 // napLong is how long the monitor sleeps where nobody would wake it for the news of a failure, or something is to be decided: the
 // end of a process of the same host is told within 50 ms. Only one that many share a processor with naps for longer.
 const napLong = 8 * tick
@@ -110,7 +117,11 @@ func (s *host) hasNews(how uint32) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	h := s.Host
-	return h != nil && h.Shared() && (boardOf(h).log.Claimed() != s.log.scanned.Load() || how == idles && boardOf(h).status.Claimed() != s.log.read)
+	if h == nil || !h.Shared() {
+		return false
+	}
+	told := boardOf(h).status.Claimed() - s.log.read
+	return boardOf(h).log.Claimed() != s.log.scanned.Load() || told > 0 && how == idles || told >= boardPart
 }
 
 // ring rings the processes of this host that sleep so deep or deeper, and have something to read.

@@ -6,6 +6,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // publishBrief tells the other hosts of a call that waits, one rank for all of this host.
@@ -16,6 +17,9 @@ func (s *Site) publishBrief(st status.Status) {
 	}
 }
 
+// boardPart is a part of the board's slots: a process that dozes is rung before what it has not read is overwritten.
+const boardPart = shm.RingSlots / 4
+
 // receiveStatus takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
 // host; aloud says that the other processes of this host have not heard it.
 func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) {
@@ -24,8 +28,14 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 	}
 	s.Job.Time.Coarse.KeepAwake()
 	if aloud && s.Here.Host.Shared() {
-		boardOf(s.Here.Host).status.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
-		s.Here.ring(idles)
+		board := &boardOf(s.Here.Host).status
+		before := board.Claimed() / boardPart
+		board.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
+		if board.Claimed()/boardPart != before {
+			s.Here.ring(dozes)
+		} else {
+			s.Here.ring(idles)
+		}
 	}
 	if s.Here.leads() {
 		all := s.Here.isBroken()

@@ -60,7 +60,6 @@ const (
 	NapMin     = 20 * time.Microsecond
 	napMax     = 500 * time.Microsecond
 	arriveMax  = time.Millisecond // for so long a rank sleeps until something arrives, before it looks for what else may end the wait
-	lateMax    = 40 * tick        // the same of a rank that waited as long for its turn: where many share a processor, their looks would take all of it
 
 	napsExact = 64 // naps of a wait that are no longer than meant: some 30 ms
 
@@ -161,7 +160,7 @@ func pauseAsleep(ctx context.Context, c *Member, w *Waiter, peer int, waited tim
 		return
 	}
 	w.Nap = max(NapMin, min(2*w.Nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
-	if !c.Standing.await(w, max(w.Nap, arriveMax, min(9*c.Standing.late, lateMax))) {
+	if !c.Standing.await(w, max(w.Nap, arriveMax, min(9*c.Standing.late, restMost(c.Site.Job)))) {
 		c.sleep(w)
 	}
 }

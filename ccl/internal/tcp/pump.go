@@ -122,7 +122,10 @@ func eachOfBoth(a, b []byte, move func([]byte) (int, error)) (int, error) {
 func (p *pump) Wait(d time.Duration, write bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	late := d <= 0
+	if d <= 0 || p.ready(write) {
+		return
+	}
+	late := false
 	timer := time.AfterFunc(d, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -146,12 +146,16 @@ func TestPumpWait(t *testing.T) {
 	wg.Go(func() { p.Wait(time.Minute, false); close(done) })
 	p.mu.Lock()
 	p.out.take(4)
-	p.moved.Broadcast() // of room, for which nobody waits
 	p.mu.Unlock()
-	select {
-	case <-done:
-		t.Fatal("it returned though nothing has come")
-	case <-time.After(10 * time.Millisecond):
+	for range 10 { // of room, for which nobody waits; again and again, since when the Wait begins is not known
+		p.mu.Lock()
+		p.moved.Broadcast()
+		p.mu.Unlock()
+		select {
+		case <-done:
+			t.Fatal("it returned though nothing has come")
+		case <-time.After(time.Millisecond):
+		}
 	}
 	p.mu.Lock()
 	p.in.put(1)
