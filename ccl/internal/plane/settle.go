@@ -26,13 +26,17 @@ const (
 // nobody decide.
 func (s *Site) Post(e event.Event) {
 	loss := call.Code(e.Code) == call.RankLost
+	e.Origin = int32(s.Here.Mine)
 	if e.Comm == 0 && loss {
 		s.Scan()
-		if s.Job.IsLost(int(e.Peer)) || s.isStale(&event.Event{Origin: int32(s.Here.Mine), Peer: e.Peer, Code: e.Code}) {
+		if slices.Contains(s.Here.ranksOf(s.Here.Mine), int(e.Peer)) { // of its own ranks it may say so, also when another of them is lost
+			e.Origin = e.Peer
+		}
+		if s.Job.IsLost(int(e.Peer)) || s.isStale(&e) {
 			return
 		}
 	}
-	e.Origin, e.Number = int32(s.Here.Mine), s.numbers.Add(1)
+	e.Number = s.numbers.Add(1)
 	if s.Job.World.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
 		e.Stage = event.Proposed
 		s.proposals.Add(e, s.Job.Time.Lived.Brief()+SettleFor)
