@@ -195,7 +195,10 @@ func TestReplaceLeavesNoMemory(t *testing.T) {
 
 // The same where another process is killed while the first one is replaced: it is leaving the Comms that have failed, or making new ones.
 func TestReplaceOfTwoLeavesNoMemory(t *testing.T) {
-	const workers, kills = 3, 4
+	workers, kills := 3, 4
+	if testing.Short() {
+		kills = 2
+	}
 	estateProcesses(t, boot.Command{N: workers + 2*kills, KeepGoing: true, Env: []string{fmt.Sprint("GOCCL_SPARES=", 2*kills), "CCL_TEST_ESTATE_TWO=1"}}, workers, kills)
 }
 
