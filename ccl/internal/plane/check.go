@@ -36,11 +36,14 @@ func (c *Standing) stallAfter(s *status.Status) time.Duration {
 
 // publishes is after which time a rank of n says that its call waits, and how often it tells a change. A change is told before the
 // next wait may be, so that no two ranks seem to wait for each other of which one has gone on.
-func publishes(n int, timeout time.Duration) (after, every time.Duration) {
+func publishes(n int, timeout, warn time.Duration) (after, every time.Duration) {
 	slower := time.Duration(n) * perRank
 	after = min(publishAfter+slower, publishMost)
 	if timeout > 0 {
 		after = min(after, timeout/4)
+	}
+	if warn > 0 { // which goes by what has been told
+		after = min(after, max(warn, publishAfter))
 	}
 	return after, min(publishEvery+slower, after*3/4)
 }
@@ -72,7 +75,7 @@ func (c *Member) check(now int64) {
 			c.Site.publishBrief(s)
 		}
 	}
-	after, every := publishes(c.Group.Size(), c.Group.Timeout())
+	after, every := publishes(c.Group.Size(), c.Group.Timeout(), c.Hooks.StallWarn)
 	if s.Doing == status.Waits && now-since < int64(after) {
 		s.Doing = status.AtWork
 	}
