@@ -84,14 +84,14 @@ func (j *Job) stayFor(limit, since time.Duration) {
 
 // partFrom counts out a Comm that rank w of the world closes. If it is the rank's last, it returns how long failures keep the
 // rank in the job.
-func (j *Job) partFrom(w int) time.Duration {
+func (j *Job) partFrom(w int) (left time.Duration, last bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.Life.open[w]--; j.Life.open[w] > 0 {
-		return 0
+		return 0, false
 	}
 	delete(j.Life.open, w)
-	return j.Life.stay.left(time.Since(j.Time.Coarse.Born))
+	return j.Life.stay.left(time.Since(j.Time.Coarse.Born)), true
 }
 
 // Site returns this process's part in host node.

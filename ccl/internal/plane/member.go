@@ -176,13 +176,16 @@ func keeps(g *group.Group, f *call.Fault) time.Duration {
 }
 
 // Linger tells where this rank stood when its Comm failed, if nobody has told that yet. If it is the rank's last Comm of the
-// job, it waits for as long as the failures of the job keep the rank there. Each Close calls it once.
+// job, it waits for as long as the failures of the job keep the rank there, and until its process has reported them. Each Close calls
+// it once.
 func (c *Member) Linger() {
 	c.Standing.note.Lock()
 	c.publishAtFailure(c.Site.Job.Clock())
 	c.Standing.note.Unlock()
-	wait := c.Site.Job.partFrom(c.Group.World(c.Group.Rank()))
-	time.Sleep(wait)
+	if left, last := c.Site.Job.partFrom(c.Group.World(c.Group.Rank())); last {
+		time.Sleep(left)
+		c.Site.Job.awaitSnapshot()
+	}
 }
 
 // alarming reports whether a failure is one that nobody has asked for.

@@ -93,6 +93,7 @@ func onlyTheLastCommLingers(t *testing.T, hosts int, limit time.Duration) {
 	require.False(t, told)
 	quiet.Linger()
 	require.Equal(t, map[int]int{0: 1, 1: 1}, j.Life.open)
-	left := j.partFrom(0) // the world's, which has not failed
+	left, last := j.partFrom(0) // the world's, which has not failed
+	require.True(t, last)
 	require.Equal(t, long, left)
 }
