@@ -53,7 +53,7 @@ func HelpAll() string {
 	var b strings.Builder
 	b.WriteString("  bench [flags]\n")
 	group := ""
-	for _, f := range flags() {
+	for _, f := range flags(new(Options)) {
 		if f.help == "" {
 			continue
 		}
