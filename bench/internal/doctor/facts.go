@@ -69,7 +69,7 @@ func look(l boot.Launch, program string, environ []string) *facts {
 		return f
 	}
 	getenv := getenvOf(environ)
-	f.Print = fingerprint("/", environ)
+	f.Print = Fingerprint("/", environ)
 	f.Libraries = libraries("/", getenv)
 	f.Devices = machine.Devices("/")
 	f.Topology = topology(f.Devices)

@@ -18,15 +18,11 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Fingerprint is what decides how fast a process with this environment may be on this
-// machine: the same on the same machine, so that two stored runs can be compared. Of
+// Fingerprint is what decides how fast a process with this environment may be on the machine
+// whose system is under root: the same on the same machine, so that two stored runs can be compared. Of
 // the environment it has what report.Allowed lets through, and none of what differs
 // from rank to rank.
-func Fingerprint(environ []string) map[string]string {
-	return fingerprint("/", environ)
-}
-
-func fingerprint(root string, environ []string) map[string]string {
+func Fingerprint(root string, environ []string) map[string]string {
 	f := map[string]string{
 		"goccl":  ccl.Version,
 		"go":     runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,

@@ -39,7 +39,7 @@ func (s *session) describe(p *plan) error {
 	}
 	f := s.out.file
 	f.Goccl, f.Go = ccl.Version, fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	f.Startup, f.Fingerprint, f.Config.Groups = s.startup, doctor.Fingerprint(os.Environ()), s.groups.sizes()
+	f.Startup, f.Fingerprint, f.Config.Groups = s.startup, doctor.Fingerprint("/", os.Environ()), s.groups.sizes()
 	f.Config.Setup = report.Setup{
 		Ranks: s.world.Size(), Processes: p.processes(), Hosts: place.Nodes, Launcher: p.starter(),
 		Engine: s.engines(), Transport: s.transport(), CPU: machine.CPU("/"),
