@@ -152,11 +152,7 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	var err error
 	switch {
 	case m == nil:
-		err = fmt.Errorf("-model %s: no such model; there are %s", *name, strings.Join(model.Names(), ", "))
-		if n := option.Nearest(*name, model.Names()); n != "" {
-			err = fmt.Errorf("-model %s: no such model; did you mean %s?", *name, n)
-		}
-		return sub.Complain(option.BadUsage, err)
+		return sub.Complain(option.BadUsage, fmt.Errorf("-model %s: %w", *name, option.NoSuch("model", *name, model.Names())))
 	case *inside == "":
 		return sub.Complain(option.BadUsage, errors.New("-inside is missing: give the link's microseconds and GB/s, -inside 1.5,100, or a run that -J has written"))
 	case nodes > 1 && *between == "":

@@ -6,6 +6,7 @@
 package option
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -178,12 +179,7 @@ func Parse(args []string) (Options, error) {
 			if !glued && len(args) > 0 && (args[0] == "0" || args[0] == "1") {
 				value, glued, args = args[0], true, args[1:]
 			}
-			switch value {
-			case "0":
-				value = "false"
-			case "1":
-				value = "true"
-			}
+			value = cmp.Or(map[string]string{"0": "false", "1": "true"}[value], value)
 		}
 		var err error
 		if args, err = f.read(arg, value, glued, args); err != nil {
@@ -200,9 +196,6 @@ func Parse(args []string) (Options, error) {
 
 // settle fills in what was not given and refuses what does not fit together.
 func (o Options) settle(given map[string]bool) (Options, error) {
-	if o.Help {
-		return o, nil
-	}
 	o.NPGiven, o.ItersGiven, o.BackendGiven, o.MemGiven, o.BlockingGiven = given["np"], given["n"], given["backend"], given["mem"], given["z"]
 	if given["t"] && !given["np"] {
 		o.NP = 1 // as in nccl-tests: threads of one process

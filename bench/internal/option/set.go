@@ -216,7 +216,7 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 		if i < 0 {
 			err := errors.New("it must stand alone")
 			if word != "all" {
-				err = noSuch(what, plain(word), names)
+				err = NoSuch(what, plain(word), names)
 			}
 			if word != s {
 				err = fmt.Errorf("%q: %w", word, err)
@@ -237,8 +237,8 @@ var meant = map[string]string{
 	"add": "sum", "mean": "avg", "average": "avg", "mul": "prod", "product": "prod",
 }
 
-// noSuch says that there is none of that name, which may have been meant, and which there are.
-func noSuch(what, word string, names []string) error {
+// NoSuch says that there is none of that name, which may have been meant, and which there are.
+func NoSuch(what, word string, names []string) error {
 	near := meant[word]
 	for _, b := range engine.Backends() {
 		if slices.Contains(b.Aliases, word) {
