@@ -18,23 +18,22 @@ type Device[P Platform] struct {
 
 // At returns the visible device with number n. Its error says which devices there are.
 func At[P Platform](n int) (Device[P], error) {
-	r := runtimeOf[P]()
-	if err := r.Has(n); err != nil {
+	return device[P](n, runtimeOf[P]().Has(n))
+}
+
+// device is visible device n, unless there is an error.
+func device[P Platform](n int, err error) (Device[P], error) {
+	if err != nil {
 		return Device[P]{}, err
 	}
-	return Device[P]{rt: r, n: n}, nil
+	return Device[P]{rt: runtimeOf[P](), n: n}, nil
 }
 
 // Local returns the device of the rank that is number local of locals on its host. It is the device
 // that a Comm takes by default: the one with number local, or the only one that the launcher has
 // left visible. If there are more ranks than devices, it returns an error.
 func Local[P Platform](local, locals int) (Device[P], error) {
-	r := runtimeOf[P]()
-	n, err := r.Choose(-1, local, locals)
-	if err != nil {
-		return Device[P]{}, err
-	}
-	return Device[P]{rt: r, n: n}, nil
+	return device[P](runtimeOf[P]().Choose(-1, local, locals))
 }
 
 // Count returns the number of visible devices. No device is not an error.

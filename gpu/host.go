@@ -20,7 +20,7 @@ func AllocHost[T Element, P Platform](d Device[P], n int) (*Host[T, P], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host[T, P]{mem: m}, nil
+	return &Host[T, P]{mem: m.mem}, nil
 }
 
 // Slice returns the memory as a slice, or nil once it is freed.

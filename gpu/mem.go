@@ -17,21 +17,13 @@ type Mem[T Element, P Platform] struct {
 
 // Alloc allocates n elements of memory on d. Their contents are undefined.
 func Alloc[T Element, P Platform](d Device[P], n int) (*Mem[T, P], error) {
-	m, err := allocate[T](d, n, rt.OnDevice)
-	if err != nil {
-		return nil, err
-	}
-	return &Mem[T, P]{rt: d.rt, mem: m}, nil
+	return allocate[T](d, n, rt.OnDevice)
 }
 
 // AllocManaged allocates n elements of memory that has one address for d and the host. The driver
 // moves it between them.
 func AllocManaged[T Element, P Platform](d Device[P], n int) (*Mem[T, P], error) {
-	m, err := allocate[T](d, n, rt.Managed)
-	if err != nil {
-		return nil, err
-	}
-	return &Mem[T, P]{rt: d.rt, mem: m}, nil
+	return allocate[T](d, n, rt.Managed)
 }
 
 // MemOf returns a Mem for n elements of memory that other code, such as ccl.MakeDevice, has
@@ -59,15 +51,15 @@ type kind struct{ what, alloc, free string }
 
 func (k kind) name(bytes int) string { return fmt.Sprintf("%d bytes of %s", bytes, k.what) }
 
-// allocate makes the memory. The library is not asked for no elements.
-func allocate[T Element, P Platform](d Device[P], n int, k rt.Kind) (lent.Memory, error) {
+// allocate makes memory of any kind. The library is not asked for no elements.
+func allocate[T Element, P Platform](d Device[P], n int, k rt.Kind) (*Mem[T, P], error) {
 	drv, err := d.ready()
 	if err != nil {
-		return lent.Memory{}, err
+		return nil, err
 	}
 	bytes, elem, ok := lent.Bytes[T](n)
 	if !ok {
-		return lent.Memory{}, d.rt.Errorf("%v: %d elements of %d bytes is not a valid size", d, n, elem)
+		return nil, d.rt.Errorf("%v: %d elements of %d bytes is not a valid size", d, n, elem)
 	}
 	what := kinds[k].name(bytes)
 	var p uintptr
@@ -75,11 +67,12 @@ func allocate[T Element, P Platform](d Device[P], n int, k rt.Kind) (lent.Memory
 	if n > 0 {
 		var c rt.Code
 		if p, c = drv.Alloc(d.n, k, bytes); c != rt.Success {
-			return lent.Memory{}, d.outOfMemory(d.rt.Failure(c, d.rt.Prefix()+kinds[k].alloc, d.n, what))
+			return nil, d.outOfMemory(d.rt.Failure(c, d.rt.Prefix()+kinds[k].alloc, d.n, what))
 		}
 		free = func(drv rt.Driver, dev int, p uintptr) rt.Code { return drv.Free(dev, k, p) }
 	}
-	return lent.NewMemory[T](lend(d.rt, d.n, what, kinds[k].free, p, free), n, k != rt.OnDevice), nil
+	whole := lend(d.rt, d.n, what, kinds[k].free, p, free)
+	return &Mem[T, P]{rt: d.rt, mem: lent.NewMemory[T](whole, n, k != rt.OnDevice)}, nil
 }
 
 // outOfMemory adds how much there is.

@@ -14,28 +14,25 @@ func (d Device[P]) CanAccess(peer Device[P]) (bool, error) {
 
 // EnableAccess lets d read and write the memory of peer. If it already can, that is not an error.
 func (d Device[P]) EnableAccess(peer Device[P]) error {
-	drv, err := d.with(peer)
-	if err != nil {
-		return err
-	}
-	c := drv.EnablePeer(d.n, peer.n)
-	if c == rt.PeerEnabled {
-		return nil
-	}
-	return d.check(c, "DeviceEnablePeerAccess")
+	return d.access(peer, rt.Driver.EnablePeer, "DeviceEnablePeerAccess", rt.PeerEnabled)
 }
 
 // DisableAccess undoes EnableAccess. If there was none, that is not an error.
 func (d Device[P]) DisableAccess(peer Device[P]) error {
+	return d.access(peer, rt.Driver.DisablePeer, "DeviceDisablePeerAccess", rt.PeerNotEnabled)
+}
+
+// access changes what d may do with the memory of peer. The code already is no error: it is so.
+func (d Device[P]) access(peer Device[P], set func(drv rt.Driver, dev, peer int) rt.Code, call string, already rt.Code) error {
 	drv, err := d.with(peer)
 	if err != nil {
 		return err
 	}
-	c := drv.DisablePeer(d.n, peer.n)
-	if c == rt.PeerNotEnabled {
+	c := set(drv, d.n, peer.n)
+	if c == already {
 		return nil
 	}
-	return d.check(c, "DeviceDisablePeerAccess")
+	return d.check(c, call)
 }
 
 // with is the library, for a call about two devices.

@@ -9,29 +9,17 @@ import (
 
 // Put copies src to the start of m and returns when it is there. It does not wait for work on queues.
 func (m *Mem[T]) Put(src []T) error {
-	p, n, err := m.of().Use("Put", len(src))
-	if err != nil {
-		return err
-	}
-	return m.now(n, func(q sycl.Queue) error { return q.Put(p, unsafe.Pointer(&src[0]), n) })
+	return m.now("Put", len(src), func(q sycl.Queue, p uintptr, n int) error { return q.Put(p, unsafe.Pointer(&src[0]), n) })
 }
 
 // Get copies the start of m to dst. It does not wait for work on queues.
 func (m *Mem[T]) Get(dst []T) error {
-	p, n, err := m.of().Use("Get", len(dst))
-	if err != nil {
-		return err
-	}
-	return m.now(n, func(q sycl.Queue) error { return q.Get(unsafe.Pointer(&dst[0]), p, n) })
+	return m.now("Get", len(dst), func(q sycl.Queue, p uintptr, n int) error { return q.Get(unsafe.Pointer(&dst[0]), p, n) })
 }
 
 // Set writes v to every byte of m and returns when it is there. It does not wait for work on queues.
 func (m *Mem[T]) Set(v byte) error {
-	p, n, err := m.of().Use("Set", m.Len())
-	if err != nil {
-		return err
-	}
-	return m.now(n, func(q sycl.Queue) error {
+	return m.now("Set", m.Len(), func(q sycl.Queue, p uintptr, n int) error {
 		if err := q.Set(p, v, n); err != nil {
 			return err
 		}
@@ -39,14 +27,16 @@ func (m *Mem[T]) Set(v byte) error {
 	})
 }
 
-// now does something with n bytes of m on the device's own queue; with none there is nothing to do.
-func (m *Mem[T]) now(n int, do func(q sycl.Queue) error) error {
-	if n == 0 {
-		return nil
+// now does something with the first elements of m, which are the n bytes at p, on the device's own queue; with none
+// there is nothing to do.
+func (m *Mem[T]) now(method string, elements int, do func(q sycl.Queue, p uintptr, n int) error) error {
+	p, n, err := m.of().Use(method, elements)
+	if err != nil || n == 0 {
+		return err
 	}
 	q, err := ownQueue(m.Device())
 	if err == nil {
-		err = do(q)
+		err = do(q, p, n)
 	}
 	return on(m.Device(), err)
 }

@@ -27,20 +27,12 @@ type Host[T Element] struct {
 
 // Alloc returns n elements of memory on d, which hold anything.
 func Alloc[T Element](d Device, n int) (*Mem[T], error) {
-	m, err := allocate[T](d, n, sycl.OnDevice)
-	if err != nil {
-		return nil, err
-	}
-	return &Mem[T]{mem: m}, nil
+	return allocate[T](d, n, sycl.OnDevice)
 }
 
 // AllocManaged returns n elements of memory with one address for d and the host, between which the driver moves it.
 func AllocManaged[T Element](d Device, n int) (*Mem[T], error) {
-	m, err := allocate[T](d, n, sycl.Shared)
-	if err != nil {
-		return nil, err
-	}
-	return &Mem[T]{mem: m}, nil
+	return allocate[T](d, n, sycl.Shared)
 }
 
 // AllocHost returns n elements of pinned host memory, which hold anything. All devices of d's platform can use it.
@@ -49,29 +41,29 @@ func AllocHost[T Element](d Device, n int) (*Host[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host[T]{mem: m}, nil
+	return &Host[T]{mem: m.mem}, nil
 }
 
-// allocate makes the memory. None is asked of SYCL for no elements.
-func allocate[T Element](d Device, n int, kind sycl.Kind) (lent.Memory, error) {
+// allocate makes memory of any kind. None is asked of SYCL for no elements.
+func allocate[T Element](d Device, n int, kind sycl.Kind) (*Mem[T], error) {
 	s, err := d.describe()
 	if err != nil {
-		return lent.Memory{}, err
+		return nil, err
 	}
 	bytes, elem, ok := lent.Bytes[T](n)
 	if !ok {
-		return lent.Memory{}, fmt.Errorf("xpu: device %d: %d elements of %d bytes is not a valid size", d.n, n, elem)
+		return nil, fmt.Errorf("xpu: device %d: %d elements of %d bytes is not a valid size", d.n, n, elem)
 	}
 	what := fmt.Sprintf("%d bytes of %v memory", bytes, kind)
 	var p uintptr
 	free := func(uintptr) error { return nil }
 	if n > 0 {
 		if p, err = sycl.New(d.n, kind, bytes); err != nil {
-			return lent.Memory{}, fmt.Errorf("xpu: device %d: %s, of %d that it has: %w", d.n, what, s.Memory, err)
+			return nil, fmt.Errorf("xpu: device %d: %s, of %d that it has: %w", d.n, what, s.Memory, err)
 		}
 		free = func(p uintptr) error { return sycl.Free(d.n, p) }
 	}
-	return lent.NewMemory[T](d.lend(what, p, free), n, kind != sycl.OnDevice), nil
+	return &Mem[T]{mem: lent.NewMemory[T](d.lend(what, p, free), n, kind != sycl.OnDevice)}, nil
 }
 
 // Ptr is the address; ok is false once the memory is freed. No elements have no address: 0, true.

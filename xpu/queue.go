@@ -99,10 +99,10 @@ func (q *Queue) WaitEvent(e *Event) error {
 func (q *Queue) Close() error { return q.of().Close() }
 
 // own are the queues for copies that wait, one a device, made on first use.
-var own struct {
+var own = struct {
 	sync.Mutex
 	queues map[int]sycl.Queue
-}
+}{queues: map[int]sycl.Queue{}}
 
 func ownQueue(dev int) (sycl.Queue, error) {
 	own.Lock()
@@ -113,9 +113,6 @@ func ownQueue(dev int) (sycl.Queue, error) {
 	q, err := sycl.NewQueue(dev, false)
 	if err != nil {
 		return 0, err
-	}
-	if own.queues == nil {
-		own.queues = map[int]sycl.Queue{}
 	}
 	own.queues[dev] = q
 	return q, nil

@@ -31,8 +31,8 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	sub := option.NewSub("compare", storedUsage, storedEnd, stdout, stderr)
 	threshold := 5.0
 	sub.Percent(&threshold, "threshold", "tolerate slowdowns of up to this many percent (5)")
-	strict := sub.Bool("strict", false, strictHelp)
-	to := sub.String("html", "", "also write the comparison as a page to `FILE`")
+	strict := sub.Bool("strict", strictHelp)
+	to := sub.String("html", "FILE", "", "also write the comparison as a page to FILE")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}
@@ -149,8 +149,8 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	sub.Time(&budget, "budget", "start no round after this time (50s)")
 	threshold := 5.0
 	sub.Percent(&threshold, "threshold", "tolerate slowdowns of up to this many percent (5)")
-	strict := sub.Bool("strict", false, strictHelp)
-	sub.Func("env", "set a variable for NEW, `NAME=VALUE`; may be repeated; with it, OLD and NEW may be left out", func(s string) error {
+	strict := sub.Bool("strict", strictHelp)
+	sub.Func("env", "NAME=VALUE", "set a variable for NEW, NAME=VALUE; may be repeated; with it, OLD and NEW may be left out", func(s string) error {
 		if !strings.Contains(s, "=") {
 			return errors.New("it must be NAME=VALUE")
 		}

@@ -32,7 +32,7 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o.Bind = "none" // as the launcher has bound them
 	sub := option.NewSub("doctor", about, end, stdout, stderr)
 	sub.Ranks(&o.NP, &o.NPGiven)
-	asJSON := sub.Bool("json", false, "print everything as JSON")
+	asJSON := sub.Bool("json", "print everything as JSON")
 	sub.Job(&o.Job)
 	sub.Stray = option.NoOperands
 	if goOn, status := sub.Parse(args); !goOn {

@@ -69,7 +69,7 @@ func look(l boot.Launch, program string, environ []string) *facts {
 		return f
 	}
 	getenv := getenvOf(environ)
-	f.Print = fingerprint("/", environ)
+	f.Print = Fingerprint("/", environ)
 	f.Libraries = libraries("/", getenv)
 	f.Devices = machine.Devices("/")
 	f.Topology = topology(f.Devices)
@@ -77,7 +77,7 @@ func look(l boot.Launch, program string, environ []string) *facts {
 	f.Resolves, _ = net.LookupHost(host)
 	f.Shm = statfs("/dev/shm")
 	f.RDMA = exists("/dev/infiniband/uverbs0") || exists("/dev/cxi0")
-	f.Load, _, _ = strings.Cut(word("/", "/proc/loadavg"), " ")
+	f.Load, _, _ = strings.Cut(machine.Word("/", "/proc/loadavg"), " ")
 	f.Wanted = absent(getenv, f.Interfaces)
 	return f
 }
@@ -99,7 +99,7 @@ func exists(file string) bool {
 // online counts the host's processors, whatever this process may use of them.
 func online(root string) int {
 	n := 0
-	for r := range strings.SplitSeq(word(root, "/sys/devices/system/cpu/online"), ",") {
+	for r := range strings.SplitSeq(machine.Word(root, "/sys/devices/system/cpu/online"), ",") {
 		n += len(expand(r))
 	}
 	if n == 0 {

@@ -18,15 +18,11 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Fingerprint is what decides how fast a process with this environment may be on this
-// machine: the same on the same machine, so that two stored runs can be compared. Of
+// Fingerprint is what decides how fast a process with this environment may be on the machine
+// whose system is under root: the same on the same machine, so that two stored runs can be compared. Of
 // the environment it has what report.Allowed lets through, and none of what differs
 // from rank to rank.
-func Fingerprint(environ []string) map[string]string {
-	return fingerprint("/", environ)
-}
-
-func fingerprint(root string, environ []string) map[string]string {
+func Fingerprint(root string, environ []string) map[string]string {
 	f := map[string]string{
 		"goccl":  ccl.Version,
 		"go":     runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
@@ -43,11 +39,11 @@ func fingerprint(root string, environ []string) map[string]string {
 		"driver NVIDIA": "/sys/module/nvidia/version",
 		"driver AMD":    "/sys/module/amdgpu/version",
 	} {
-		if v := word(root, file); v != "" {
+		if v := machine.Word(root, file); v != "" {
 			f[name] = v
 		}
 	}
-	if v := chosen(word(root, "/sys/kernel/mm/transparent_hugepage/enabled")); v != "" {
+	if v := chosen(machine.Word(root, "/sys/kernel/mm/transparent_hugepage/enabled")); v != "" {
 		f["huge pages"] = v
 	}
 	for vendor, n := range machine.Devices(root) {
@@ -58,7 +54,7 @@ func fingerprint(root string, environ []string) map[string]string {
 	}
 	nets, _ := os.ReadDir(filepath.Join(root, "/sys/class/net"))
 	for _, n := range nets {
-		if speed := word(root, "/sys/class/net/"+n.Name()+"/speed"); speed != "" && speed != "-1" {
+		if speed := machine.Word(root, "/sys/class/net/"+n.Name()+"/speed"); speed != "" && speed != "-1" {
 			f["interface "+n.Name()] = speed + " Mbit/s"
 		}
 	}
@@ -83,16 +79,6 @@ func Differences(before, after map[string]string) (lines []string) {
 }
 
 func orNone(s string) string { return cmp.Or(s, "none") }
-
-// word is the first line of a small file, without the space around it.
-func word(root, file string) string {
-	b, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		return ""
-	}
-	first, _, _ := strings.Cut(string(b), "\n")
-	return strings.TrimSpace(first)
-}
 
 // chosen is the one in brackets, as the kernel marks it: always [madvise] never.
 func chosen(s string) string {

@@ -39,7 +39,7 @@ func TestFingerprint(t *testing.T) {
 		"opt/nccl/libnccl.so.2.28.3":                           "library",
 		"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
 	})
-	f := fingerprint(root, []string{"LD_LIBRARY_PATH=/opt/nccl", "NCCL_ALGO=Ring", "GOCCL_RANK=3", "HF_TOKEN=planted", "NCCL_API_KEY=planted", "HOME=/root"})
+	f := Fingerprint(root, []string{"LD_LIBRARY_PATH=/opt/nccl", "NCCL_ALGO=Ring", "GOCCL_RANK=3", "HF_TOKEN=planted", "NCCL_API_KEY=planted", "HOME=/root"})
 	for key, want := range map[string]string{
 		"cpu": "Acme 9000", "memory": "24 GiB", "kernel": "6.1.0", "huge pages": "madvise", "interface eth0": "25000 Mbit/s",
 		"devices NVIDIA": "1", "library nccl": "2.28.3 (7 bytes)", "env NCCL_ALGO": "Ring", "governor": "performance",
@@ -52,7 +52,7 @@ func TestFingerprint(t *testing.T) {
 		require.NotContains(t, key, "veth")
 		require.NotContains(t, key, "HOME")
 	}
-	require.Equal(t, f, fingerprint(root, []string{"LD_LIBRARY_PATH=/opt/nccl", "NCCL_ALGO=Ring", "GOCCL_RANK=5"}), "alike on all ranks")
+	require.Equal(t, f, Fingerprint(root, []string{"LD_LIBRARY_PATH=/opt/nccl", "NCCL_ALGO=Ring", "GOCCL_RANK=5"}), "alike on all ranks")
 }
 
 func TestDifferences(t *testing.T) {

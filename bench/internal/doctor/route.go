@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -104,14 +105,10 @@ func near(self meeting, all []meeting) (others []meeting) {
 
 // cause is a network error without addresses, which are said already.
 func cause(err error) string {
-	for {
-		op, is := err.(*net.OpError)
-		switch {
-		case !is:
-			return err.Error()
-		case op.Timeout():
+	for op := (*net.OpError)(nil); errors.As(err, &op); err = op.Err {
+		if op.Timeout() {
 			return "no answer"
 		}
-		err = op.Err
 	}
+	return err.Error()
 }

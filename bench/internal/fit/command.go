@@ -26,9 +26,9 @@ Exit status: 0 good, 1 it could not be fitted, 2 bad usage.
 // Command is bench fit.
 func Command(args []string, stdout, stderr io.Writer) int {
 	sub := option.NewSub("fit", fitUsage, fitEnd, stdout, stderr)
-	to := sub.String("extrapolate", "", "predict the time for these numbers of ranks: a comma `LIST`, such as 38400,120960")
-	force := sub.Bool("force", false, "predict even for more than 16 times the measured ranks")
-	only := sub.String("op", "", "fit only this `OP` (all in the run)")
+	to := sub.String("extrapolate", "LIST", "", "predict the time for these numbers of ranks: a comma LIST, such as 38400,120960")
+	force := sub.Bool("force", "predict even for more than 16 times the measured ranks")
+	only := sub.String("op", "OP", "", "fit only this OP (all in the run)")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}

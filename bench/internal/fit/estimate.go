@@ -136,14 +136,14 @@ Exit status: 0 good, 1 a run could not be fitted, 2 bad usage.
 // Plan is bench plan.
 func Plan(args []string, stdout, stderr io.Writer) int {
 	sub := option.NewSub("plan", planUsage, planEnd, stdout, stderr)
-	name := sub.String("model", "gpt2-85m", "`NAME` of the model: "+strings.Join(model.Names(), " ")+" (gpt2-85m)")
+	name := sub.String("model", "NAME", "gpt2-85m", "NAME of the model: "+strings.Join(model.Names(), " ")+" (gpt2-85m)")
 	nodes, ppn := 2, 4
 	sub.Count(&nodes, "nodes", "number of nodes (2)", 1<<20)
 	sub.Count(&ppn, "ppn", "ranks per node (4)", 1<<12)
 	elem := 2
 	sub.Count(&elem, "bytes", "bytes of a parameter, a gradient or an activation: 2 or 4 (2)", 4)
-	inside := sub.String("inside", "", "the `LINK` between ranks of a node: US,GB/S such as 1.5,100, or a run")
-	between := sub.String("between", "", "the `LINK` between nodes: US,GB/S such as 5,25, or a run")
+	inside := sub.String("inside", "LINK", "", "the LINK between ranks of a node: US,GB/S such as 1.5,100, or a run")
+	between := sub.String("between", "LINK", "", "the LINK between nodes: US,GB/S such as 5,25, or a run")
 	sub.Stray = option.NoOperands
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
@@ -152,11 +152,7 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	var err error
 	switch {
 	case m == nil:
-		err = fmt.Errorf("-model %s: no such model; there are %s", *name, strings.Join(model.Names(), ", "))
-		if n := option.Nearest(*name, model.Names()); n != "" {
-			err = fmt.Errorf("-model %s: no such model; did you mean %s?", *name, n)
-		}
-		return sub.Complain(option.BadUsage, err)
+		return sub.Complain(option.BadUsage, fmt.Errorf("-model %s: %w", *name, option.NoSuch("model", *name, model.Names())))
 	case *inside == "":
 		return sub.Complain(option.BadUsage, errors.New("-inside is missing: give the link's microseconds and GB/s, -inside 1.5,100, or a run that -J has written"))
 	case nodes > 1 && *between == "":

@@ -193,11 +193,20 @@ func (t *test[T]) once(st *set[T]) (time.Duration, error) {
 	if t.s.o.Graph > 0 {
 		return t.launch(st.graph, 1)
 	}
+	return t.byClock(func() (ccl.Work, error) { return t.put(st), nil })
+}
+
+// byClock has issue put work on the device's stream, waits for the last of it, and tells how long it took by the device's
+// own clock.
+func (t *test[T]) byClock(issue func() (last ccl.Work, err error)) (time.Duration, error) {
 	clock := &t.s.dev.Clock
 	if err := clock.Start(); err != nil {
 		return 0, err
 	}
-	last := t.put(st)
+	last, err := issue()
+	if err != nil {
+		return 0, err
+	}
 	if err := clock.Stop(); err != nil {
 		return 0, err
 	}

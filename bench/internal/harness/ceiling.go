@@ -2,12 +2,11 @@ package harness
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 )
@@ -62,10 +61,8 @@ func interfaces(root string) float64 {
 	devices, _ := filepath.Glob(filepath.Join(root, "/sys/class/net/*/device"))
 	for _, device := range devices {
 		dir := filepath.Dir(device)
-		state, _ := os.ReadFile(filepath.Join(dir, "operstate"))
-		speed, _ := os.ReadFile(filepath.Join(dir, "speed"))
-		mbit, err := strconv.Atoi(strings.TrimSpace(string(speed)))
-		if err == nil && mbit > 0 && strings.TrimSpace(string(state)) == "up" {
+		mbit, err := strconv.Atoi(machine.Word(dir, "speed"))
+		if err == nil && mbit > 0 && machine.Word(dir, "operstate") == "up" {
 			total += float64(mbit) / 8e3
 		}
 	}

@@ -37,20 +37,22 @@ func (s *session) describe(p *plan) error {
 	if s.out == nil || err != nil {
 		return err
 	}
-	j := &report.Job{
-		Version: ccl.Version, Go: fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH),
+	f := s.out.file
+	f.Goccl, f.Go = ccl.Version, fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	f.Startup, f.Fingerprint, f.Config.Groups = s.startup, doctor.Fingerprint("/", os.Environ()), s.groups.sizes()
+	f.Config.Setup = report.Setup{
 		Ranks: s.world.Size(), Processes: p.processes(), Hosts: place.Nodes, Launcher: p.starter(),
 		Engine: s.engines(), Transport: s.transport(), CPU: machine.CPU("/"),
-		GroupRanks: s.ranks(), GroupHosts: s.groups.hosts(), Groups: s.groups.sizes(), Startup: s.startup, Ceiling: ceiling, Fingerprint: doctor.Fingerprint(os.Environ()),
+		GroupRanks: s.ranks(), GroupHosts: s.groups.hosts(), Ceiling: ceiling,
 	}
 	for r := range s.world.Size() {
 		var at report.Place
 		if err := plain.Unmarshal(bytes.TrimRight(all[r*placeRoom:(r+1)*placeRoom], "\x00"), &at); err != nil {
 			return fmt.Errorf("rank %d described itself in a way that rank 0 cannot read: %w", r, err)
 		}
-		j.Places = append(j.Places, at)
+		f.Config.Devices = append(f.Config.Devices, at)
 	}
-	return s.out.header(j, s.o)
+	return s.out.header()
 }
 
 // engines are the backends under test, with the versions of their libraries; that of the one for tests

@@ -47,22 +47,14 @@ func (t *test[T]) capture(n int, next func() *set[T]) (*graph, error) {
 
 // launch launches g and waits for it, by the device's own clock.
 func (t *test[T]) launch(g *graph, times int) (time.Duration, error) {
-	clock := &t.s.dev.Clock
-	if err := clock.Start(); err != nil {
-		return 0, err
-	}
-	for range times {
-		if err := g.launch(); err != nil {
-			return 0, err
+	return t.byClock(func() (ccl.Work, error) {
+		for range times {
+			if err := g.launch(); err != nil {
+				return g.last, err
+			}
 		}
-	}
-	if err := clock.Stop(); err != nil {
-		return 0, err
-	}
-	if err := g.last.Wait(t.ctx); err != nil {
-		return 0, err
-	}
-	return clock.Took()
+		return g.last, nil
+	})
 }
 
 // captureOne makes the graph of one iteration on st, with -G.

@@ -56,12 +56,12 @@ func (o *output) hostOf(rank int) string {
 }
 
 // header writes what comes before the table.
-func (o *output) header(j *report.Job, opts *option.Options) error {
+func (o *output) header() error {
 	if o == nil {
 		return nil
 	}
-	if o.file.Describe(j, opts); !opts.Quiet {
-		o.write(report.Header(j, opts))
+	if o.file.Describe(o.opts); !o.opts.Quiet {
+		o.write(o.file.Header(o.opts))
 	}
 	return o.failed
 }

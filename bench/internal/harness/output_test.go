@@ -64,5 +64,5 @@ func TestNoOutput(t *testing.T) {
 	o.skip("x", nil)
 	o.comment("x")
 	require.NoError(t, o.row(nil))
-	require.NoError(t, o.header(nil, nil))
+	require.NoError(t, o.header())
 }

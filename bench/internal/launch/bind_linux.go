@@ -3,12 +3,12 @@ package launch
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/goccl/goccl/bench/internal/machine"
 )
 
 // bindTo binds all threads of this process to the i-th of n cores.
@@ -57,9 +57,8 @@ func spread(set unix.CPUSet, sys string) (cpus []int) {
 		if !set.IsSet(cpu) {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(sys, "cpu"+strconv.Itoa(cpu), "topology/thread_siblings_list"))
-		core := strings.TrimSpace(string(b))
-		if err == nil && core != "" && seen[core] {
+		core := machine.Word(sys, "cpu"+strconv.Itoa(cpu)+"/topology/thread_siblings_list")
+		if core != "" && seen[core] {
 			others = append(others, cpu)
 			continue
 		}

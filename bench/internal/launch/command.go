@@ -41,18 +41,18 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	sub := option.NewSub("launch", about, end, stdout, stderr)
 	sub.Ranks(&o.NP, &o.NPGiven)
 	sub.Count(&o.ActAs, "hosts", "on this machine: act as N hosts, with TCP between them (1)", option.MaxProcesses)
-	sub.BoolVar(&o.KeepGoing, "keep-going", false, "keep the other ranks running when one fails")
+	keepGoing := sub.Bool("keep-going", "keep the other ranks running when one fails")
 	sub.Count(&o.Spares, "spares", "start N more ranks, which wait to take the place of one that is lost (0); implies -keep-going", option.MaxProcesses)
 	sub.Count(&o.Restart, "restart", "start a rank that dies again, at most N times in a row (0); it waits in ccl.Join until the others call ccl.Grow; implies -keep-going (on this machine)", option.MaxProcesses)
-	sub.Func("hall", "listen at `HOST:PORT` for processes that start late (with -restart: a free port; on this machine)", func(addr string) error {
+	sub.Func("hall", "HOST:PORT", "listen at HOST:PORT for processes that start late (with -restart: a free port; on this machine)", func(addr string) error {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			return errors.New("it takes host:port, such as 127.0.0.1:29800, or :29800 for all interfaces")
 		}
 		o.Hall = addr
 		return nil
 	})
-	sub.Func("x", "set `NAME=VALUE` for the ranks, which also have all of this environment; may be given again", o.set)
-	sub.Func("logs", "also write each rank's output to a file `DIR`/rank-N.log (on this machine)", func(dir string) error {
+	sub.Func("x", "NAME=VALUE", "set NAME=VALUE for the ranks, which also have all of this environment; may be given again", o.set)
+	sub.Func("logs", "DIR", "also write each rank's output to a file DIR/rank-N.log (on this machine)", func(dir string) error {
 		if o.Logs = dir; dir == "" {
 			return errors.New("give a directory")
 		}
@@ -70,10 +70,10 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 		return nil, sub.Complain(option.BadUsage, fmt.Errorf("it needs a program: bench launch -np %d -- ./train -epochs 3", o.NP))
 	}
 	if o.Spares > 0 {
-		o.NP, o.KeepGoing = o.NP+o.Spares, true
+		o.NP += o.Spares
 		o.Env = append(o.Env, environ.Spares.Set(strconv.Itoa(o.Spares)))
 	}
-	o.KeepGoing = o.KeepGoing || o.Restart > 0
+	o.KeepGoing = *keepGoing || o.Spares > 0 || o.Restart > 0
 	if err := option.FitsHosts(o.ActAs, o.NP, "process", "processes"); err != nil {
 		return nil, sub.Complain(option.BadUsage, err)
 	}

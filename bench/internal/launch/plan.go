@@ -247,9 +247,7 @@ func (p *Plan) place(getenv func(string) string) {
 	case p.alloc.Scheduler == "pbs":
 		p.hostfile = getenv("PBS_NODEFILE")
 	}
-	if p.machine.Flags != nil {
-		p.flags, p.flagsWhy = p.machine.Flags(getenv, p.starter.kind, p.PerNode)
-	}
+	p.flags, p.flagsWhy = p.machine.Flags(getenv, p.starter.kind, p.PerNode)
 	p.bindFlags()
 	p.carry(getenv)
 	if p.starter.kind == "srun" && p.Nodes > 1 && !resolves(getenv("SLURM_JOB_NODELIST")) {

@@ -181,9 +181,7 @@ func (p *Plan) unspread(env []string) {
 	defer cancel()
 	n := strconv.Itoa(p.Nodes)
 	args := []string{"--nodes=" + n, "--ntasks=" + n, "--ntasks-per-node=1", "--overlap", "--export=ALL", "--input=none", "--quiet"}
-	if len(p.hosts) > 0 {
-		args = append(args, "--nodelist="+strings.Join(p.hosts, ","))
-	}
+	args = append(args, when(len(p.hosts) > 0, "--nodelist="+strings.Join(p.hosts, ","))...)
 	cmd := exec.CommandContext(ctx, p.starter.path, append(args, "rm", "-f", p.spread)...)
 	cmd.Env = env
 	cmd.Run() // the job is over: a node that has gone is no news
@@ -214,19 +212,14 @@ func (p *Plan) environment(around []string, sumOf string) []string {
 	for _, s := range p.settings {
 		env = append(env, s.Name+"="+s.Value)
 	}
-	if sumOf != "" {
-		env = append(env, environ.BenchSum.Set(sumOf))
-	}
-	if p.spread != "" && p.Self {
-		env = append(env, environ.BenchSpread.Set(p.spread))
-	}
-	if p.Bind == "core" && p.Self {
-		env = append(env, environ.BenchBind.Set(byLocal))
-	}
-	if p.root != "" {
-		env = append(env, environ.Root.Set(p.root))
-	}
-	return withSecret(append(env, p.Env...))
+	return withSecret(slices.Concat(
+		env,
+		when(sumOf != "", environ.BenchSum.Set(sumOf)),
+		when(p.spread != "" && p.Self, environ.BenchSpread.Set(p.spread)),
+		when(p.Bind == "core" && p.Self, environ.BenchBind.Set(byLocal)),
+		when(p.root != "", environ.Root.Set(p.root)),
+		p.Env,
+	))
 }
 
 // withSecret gives the ranks a secret of their own, unless env has one. What it has, but is refused,

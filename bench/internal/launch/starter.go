@@ -86,10 +86,6 @@ func (s *starter) command(p *Plan) []string {
 // srun: a step takes the defaults of the step around it, so everything is said; and
 // the shell of srun --pty or of an interactive step holds cores, hence overlap.
 func (p *Plan) srun() []string {
-	args := []string{"--nodes=" + strconv.Itoa(p.Nodes), "--ntasks=" + strconv.Itoa(p.Ranks)}
-	if p.Ranks == p.Nodes*p.PerNode {
-		args = append(args, "--ntasks-per-node="+strconv.Itoa(p.PerNode)) // srun refuses it otherwise
-	}
 	input := "--input=none"
 	if p.Stdin != nil && !terminal(p.Stdin) {
 		input = "--input=0" // rank 0's alone; without it all ranks get a copy
@@ -98,65 +94,59 @@ func (p *Plan) srun() []string {
 	if p.KeepGoing {
 		kill = "--kill-on-bad-exit=0"
 	}
-	args = append(args, "--overlap", "--export=ALL", input, kill)
-	if p.cores > 0 && !hasFlag(p.flags, "--cpus-per-task") {
-		args = append(args, "--cpus-per-task="+strconv.Itoa(p.cores)) // no longer inherited since Slurm 22.05
-	}
-	if len(p.hosts) > 0 {
-		args = append(args, "--nodelist="+strings.Join(p.hosts, ","))
-	}
-	if p.Prefix {
-		args = append(args, "--label")
-	}
-	if p.spread != "" {
-		args = append(args, "--bcast="+p.spread)
+	return slices.Concat(
+		[]string{"--nodes=" + strconv.Itoa(p.Nodes), "--ntasks=" + strconv.Itoa(p.Ranks)},
+		when(p.Ranks == p.Nodes*p.PerNode, "--ntasks-per-node="+strconv.Itoa(p.PerNode)), // srun refuses it otherwise
+		[]string{"--overlap", "--export=ALL", input, kill},
+		// no longer inherited since Slurm 22.05
+		when(p.cores > 0 && !hasFlag(p.flags, "--cpus-per-task"), "--cpus-per-task="+strconv.Itoa(p.cores)),
+		when(len(p.hosts) > 0, "--nodelist="+strings.Join(p.hosts, ",")),
+		when(p.Prefix, "--label"),
+		when(p.spread != "", "--bcast="+p.spread),
+	)
+}
+
+// when is arguments that a command gets on a condition.
+func when(is bool, args ...string) []string {
+	if !is {
+		return nil
 	}
 	return args
 }
 
 // pals: the node file has every node of the job; --np and --ppn fill them in order.
 func (p *Plan) pals() []string {
-	args := []string{"--envall", "--np", strconv.Itoa(p.Ranks), "--ppn", strconv.Itoa(p.PerNode)}
-	if p.hostfile != "" {
-		args = append(args, "--hostfile", p.hostfile)
-	}
-	if p.Prefix {
-		args = append(args, "--label")
-	}
-	if p.KeepGoing {
-		args = append(args, "--no-abort-on-failure")
-	}
-	return args
+	return slices.Concat(
+		[]string{"--envall", "--np", strconv.Itoa(p.Ranks), "--ppn", strconv.Itoa(p.PerNode)},
+		when(p.hostfile != "", "--hostfile", p.hostfile),
+		when(p.Prefix, "--label"),
+		when(p.KeepGoing, "--no-abort-on-failure"),
+	)
 }
 
 // hydra: -hosts with room on each.
 func (p *Plan) hydra() []string {
-	args := []string{"-n", strconv.Itoa(p.Ranks), "-ppn", strconv.Itoa(p.PerNode)}
-	if len(p.hosts) > 0 {
-		args = append(args, "-hosts", p.hostList())
-	}
-	if p.Prefix {
-		args = append(args, "-l")
-	}
-	return args
+	return slices.Concat(
+		[]string{"-n", strconv.Itoa(p.Ranks), "-ppn", strconv.Itoa(p.PerNode)},
+		when(len(p.hosts) > 0, "-hosts", p.hostList()),
+		when(p.Prefix, "-l"),
+	)
 }
 
 // openmpi: its binding would leave Go one core (GOMAXPROCS) for all threads of a
 // rank, and it passes on no variables but its own unless told to.
 func (p *Plan) openmpi() []string {
-	args := []string{"-n", strconv.Itoa(p.Ranks), "--bind-to", "none", "--oversubscribe"}
-	if len(p.hosts) > 0 {
-		args = append(args, "--host", p.hostList())
-	} else {
-		args = append(args, "-npernode", strconv.Itoa(p.PerNode))
-	}
+	var variables []string
 	for _, name := range p.passed() {
-		args = append(args, "-x", name)
+		variables = append(variables, "-x", name)
 	}
-	if p.Prefix {
-		args = append(args, "--tag-output")
-	}
-	return args
+	return slices.Concat(
+		[]string{"-n", strconv.Itoa(p.Ranks), "--bind-to", "none", "--oversubscribe"},
+		when(len(p.hosts) > 0, "--host", p.hostList()),
+		when(len(p.hosts) == 0, "-npernode", strconv.Itoa(p.PerNode)),
+		variables,
+		when(p.Prefix, "--tag-output"),
+	)
 }
 
 // hostList is the hosts with their room: h1:2,h2:2.

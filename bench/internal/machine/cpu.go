@@ -43,3 +43,13 @@ func field(file, key string) string {
 	}
 	return ""
 }
+
+// Word is the first line of a small file, without the space around it.
+func Word(root, file string) string {
+	b, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(first)
+}

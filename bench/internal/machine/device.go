@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -32,8 +31,7 @@ func renderNodes(root string) map[string][]string {
 	files, _ := filepath.Glob(filepath.Join(root, "/dev/dri/renderD*"))
 	for _, file := range files {
 		name := filepath.Base(file)
-		b, _ := os.ReadFile(filepath.Join(root, "/sys/class/drm", name, "device/vendor"))
-		if vendor := strings.TrimSpace(string(b)); vendor != "" {
+		if vendor := Word(root, "/sys/class/drm/"+name+"/device/vendor"); vendor != "" {
 			nodes[vendor] = append(nodes[vendor], "/dev/dri/"+name)
 		}
 	}

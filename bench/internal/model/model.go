@@ -83,69 +83,60 @@ func Named(name string) *Model {
 	return nil
 }
 
-func (m *Model) add(layer int, name string, shape ...int) {
-	m.Tensors = append(m.Tensors, Tensor{Name: name, Shape: shape, Layer: layer})
+// add adds tensors to m, in a layer or, with -1, in none.
+func (m *Model) add(layer int, tensors ...Tensor) {
+	for _, t := range tensors {
+		t.Layer = layer
+		m.Tensors = append(m.Tensors, t)
+	}
+}
+
+// tensor is a tensor for add, which sets its layer.
+func tensor(name string, shape ...int) Tensor { return Tensor{Name: name, Shape: shape} }
+
+// transformer adds to m what comes before its blocks, the blocks, which are alike, and what comes after them.
+func (m *Model) transformer(before, block, after []Tensor) *Model {
+	m.add(-1, before...)
+	for l := range m.Layers {
+		m.add(l, block...)
+	}
+	m.add(-1, after...)
+	return m
 }
 
 // gpt2Small is the character-level GPT-2 of 85 million parameters that courses train
 // with nanoGPT: vocabulary 65, no biases (github.com/karpathy/nanoGPT, model.py).
 func gpt2Small() *Model {
 	m := &Model{Name: "gpt2-85m", Source: "nanoGPT, model.py: 12 layers of 768, vocabulary 65, no biases", Layers: 12, Hidden: 768, Sequence: 1024}
-	m.add(-1, "wte", 65, 768)
-	m.add(-1, "wpe", 1024, 768)
-	for l := range m.Layers {
-		m.add(l, "ln_1", 768)
-		m.add(l, "attn.c_attn", 768, 2304)
-		m.add(l, "attn.c_proj", 768, 768)
-		m.add(l, "ln_2", 768)
-		m.add(l, "mlp.c_fc", 768, 3072)
-		m.add(l, "mlp.c_proj", 3072, 768)
-	}
-	m.add(-1, "ln_f", 768)
-	return m
+	return m.transformer([]Tensor{tensor("wte", 65, 768), tensor("wpe", 1024, 768)}, []Tensor{
+		tensor("ln_1", 768), tensor("attn.c_attn", 768, 2304), tensor("attn.c_proj", 768, 768),
+		tensor("ln_2", 768), tensor("mlp.c_fc", 768, 3072), tensor("mlp.c_proj", 3072, 768),
+	}, []Tensor{tensor("ln_f", 768)})
 }
 
 // gpt2XL is the largest GPT-2 (Radford et al., 2019).
 func gpt2XL() *Model {
 	m := &Model{Name: "gpt2-xl", Source: "Radford et al. 2019: 48 layers of 1600, vocabulary 50257", Layers: 48, Hidden: 1600, Sequence: 1024}
 	h := m.Hidden
-	m.add(-1, "wte", 50257, h)
-	m.add(-1, "wpe", 1024, h)
-	for l := range m.Layers {
-		for _, p := range []Tensor{
-			{Name: "ln_1.weight", Shape: []int{h}}, {Name: "ln_1.bias", Shape: []int{h}},
-			{Name: "attn.c_attn.weight", Shape: []int{h, 3 * h}}, {Name: "attn.c_attn.bias", Shape: []int{3 * h}},
-			{Name: "attn.c_proj.weight", Shape: []int{h, h}}, {Name: "attn.c_proj.bias", Shape: []int{h}},
-			{Name: "ln_2.weight", Shape: []int{h}}, {Name: "ln_2.bias", Shape: []int{h}},
-			{Name: "mlp.c_fc.weight", Shape: []int{h, 4 * h}}, {Name: "mlp.c_fc.bias", Shape: []int{4 * h}},
-			{Name: "mlp.c_proj.weight", Shape: []int{4 * h, h}}, {Name: "mlp.c_proj.bias", Shape: []int{h}},
-		} {
-			m.add(l, p.Name, p.Shape...)
-		}
-	}
-	m.add(-1, "ln_f.weight", h)
-	m.add(-1, "ln_f.bias", h)
-	return m
+	return m.transformer([]Tensor{tensor("wte", 50257, h), tensor("wpe", 1024, h)}, []Tensor{
+		tensor("ln_1.weight", h), tensor("ln_1.bias", h),
+		tensor("attn.c_attn.weight", h, 3*h), tensor("attn.c_attn.bias", 3*h),
+		tensor("attn.c_proj.weight", h, h), tensor("attn.c_proj.bias", h),
+		tensor("ln_2.weight", h), tensor("ln_2.bias", h),
+		tensor("mlp.c_fc.weight", h, 4*h), tensor("mlp.c_fc.bias", 4*h),
+		tensor("mlp.c_proj.weight", 4*h, h), tensor("mlp.c_proj.bias", h),
+	}, []Tensor{tensor("ln_f.weight", h), tensor("ln_f.bias", h)})
 }
 
 // llama7B is the smallest LLaMA (Touvron et al., 2023).
 func llama7B() *Model {
 	m := &Model{Name: "llama-7b", Source: "Touvron et al. 2023: 32 layers of 4096, feed-forward 11008, vocabulary 32000", Layers: 32, Hidden: 4096, Sequence: 2048}
 	h := m.Hidden
-	m.add(-1, "embed_tokens", 32000, h)
-	for l := range m.Layers {
-		for _, name := range []string{"q_proj", "k_proj", "v_proj", "o_proj"} {
-			m.add(l, name, h, h)
-		}
-		m.add(l, "gate_proj", 11008, h)
-		m.add(l, "up_proj", 11008, h)
-		m.add(l, "down_proj", h, 11008)
-		m.add(l, "input_layernorm", h)
-		m.add(l, "post_attention_layernorm", h)
-	}
-	m.add(-1, "norm", h)
-	m.add(-1, "lm_head", 32000, h)
-	return m
+	return m.transformer([]Tensor{tensor("embed_tokens", 32000, h)}, []Tensor{
+		tensor("q_proj", h, h), tensor("k_proj", h, h), tensor("v_proj", h, h), tensor("o_proj", h, h),
+		tensor("gate_proj", 11008, h), tensor("up_proj", 11008, h), tensor("down_proj", h, 11008),
+		tensor("input_layernorm", h), tensor("post_attention_layernorm", h),
+	}, []Tensor{tensor("norm", h), tensor("lm_head", 32000, h)})
 }
 
 // resNet50 is the network of He et al. (2016), table 1, with the batch norms' scale
@@ -153,9 +144,7 @@ func llama7B() *Model {
 func resNet50() *Model {
 	m := &Model{Name: "resnet50", Source: "He et al. 2016, table 1, 50 layers"}
 	conv := func(name string, out, in, k int) {
-		m.add(-1, name+".conv", out, in, k, k)
-		m.add(-1, name+".bn.weight", out)
-		m.add(-1, name+".bn.bias", out)
+		m.add(-1, tensor(name+".conv", out, in, k, k), tensor(name+".bn.weight", out), tensor(name+".bn.bias", out))
 	}
 	conv("stem", 64, 3, 7)
 	in := 64
@@ -172,7 +161,6 @@ func resNet50() *Model {
 			in = 4 * width
 		}
 	}
-	m.add(-1, "fc.weight", 1000, 2048)
-	m.add(-1, "fc.bias", 1000)
+	m.add(-1, tensor("fc.weight", 1000, 2048), tensor("fc.bias", 1000))
 	return m
 }

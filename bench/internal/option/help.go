@@ -53,7 +53,7 @@ func HelpAll() string {
 	var b strings.Builder
 	b.WriteString("  bench [flags]\n")
 	group := ""
-	for _, f := range flags() {
+	for _, f := range flags(new(Options)) {
 		if f.help == "" {
 			continue
 		}
@@ -90,7 +90,7 @@ func KnownCommand(word string) error {
 	if slices.Contains(commandNames(), word) {
 		return nil
 	}
-	return fmt.Errorf("help %s: %w", word, noSuch("command", word, commandNames()))
+	return fmt.Errorf("help %s: %w", word, NoSuch("command", word, commandNames()))
 }
 
 func commandNames() []string { return prose.Names(Commands, func(c Command) string { return c.Name }) }

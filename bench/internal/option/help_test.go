@@ -36,7 +36,7 @@ func TestHelpAll(t *testing.T) {
 	for line := range strings.Lines(help) {
 		require.LessOrEqual(t, len(line), 101, line)
 	}
-	for _, f := range flags() {
+	for _, f := range flags(new(Options)) {
 		if f.help != "" {
 			require.Contains(t, help, "\n  -"+f.name+" ")
 		}

@@ -68,48 +68,50 @@ func Collective(name string) (collective string, found bool) {
 // alias is an option of nccl-tests 2.19. It sets the flag of bench with the same letter, unless set is there.
 type alias struct {
 	letter, long string
-	set          func(o *Options, s string) error
+	set          func(s string) error
 }
 
-// aliases are all options of nccl-tests that take a value, which each but help does.
-var aliases = []alias{
-	{"t", "nthreads", nil},
-	{"g", "ngpus", func(o *Options, s string) (err error) { o.PerThread, err = whole(s, 1); return err }},
-	{"b", "minbytes", nil},
-	{"e", "maxbytes", nil},
-	{"i", "stepbytes", size(func(o *Options) *int { return &o.Step }, 0)},
-	{"f", "stepfactor", number(func(o *Options) *int { return &o.Factor }, 0)},
-	{"n", "iters", nil},
-	{"m", "agg_iters", nil},
-	{"w", "warmup_iters", nil},
-	{"N", "run_cycles", nil},
-	{"p", "parallel_init", only("bench's ranks always start at the same time", "0", "1")},
-	{"c", "check", nil},
-	{"o", "op", nil},
-	{"d", "datatype", setTheirTypes},
-	{"r", "root", nil},
-	{"z", "blocking", nil},
-	{"y", "stream_null", only("calls always use a stream of their own, never the null stream", "0")},
-	{"T", "timeout", nil},
-	{"G", "cudagraph", nil},
-	{"C", "report_cputime", only("bench times whole calls, never the issuing alone", "0")},
-	{"S", "report_timestamps", flip(func(o *Options) *bool { return &o.Stamp })},
-	{"J", "output_file", nil},
-	{"a", "average", nil},
-	{"R", "local_register", nil},
-	{"x", "cta_policy", upTo(func(o *Options) *ccl.CTAPolicy { return &o.Hints.CTAPolicy }, 0, ccl.CTAPolicyZero, "it must be 0 (default), 1 (efficiency) or 2 (zero)")},
-	{"D", "device_implementation", only("no engine calls from inside a kernel", "0")},
-	{"V", "device_cta_count", func(_ *Options, s string) error { _, err := whole(s, 1); return err }}, // for -D alone
-	{"M", "memory", flip(func(o *Options) *bool { return &o.Memory })},
-	{"M", "memory_report", flip(func(o *Options) *bool { return &o.Memory })},
-	{"u", "unalign", nil},
-	{"I", "per_iter_timing", flip(func(o *Options) *bool { return &o.Iterations })},
-	{"K", "per_iter_skip", nil},
+// aliases are all options of nccl-tests that take a value, which each but help does. They set o.
+func aliases(o *Options) []alias {
+	return []alias{
+		{"t", "nthreads", nil},
+		{"g", "ngpus", number(&o.PerThread, 1)},
+		{"b", "minbytes", nil},
+		{"e", "maxbytes", nil},
+		{"i", "stepbytes", size(&o.Step, 0)},
+		{"f", "stepfactor", number(&o.Factor, 0)},
+		{"n", "iters", nil},
+		{"m", "agg_iters", nil},
+		{"w", "warmup_iters", nil},
+		{"N", "run_cycles", nil},
+		{"p", "parallel_init", only("bench's ranks always start at the same time", "0", "1")},
+		{"c", "check", nil},
+		{"o", "op", nil},
+		{"d", "datatype", into(&o.Types, theirTypes)},
+		{"r", "root", nil},
+		{"z", "blocking", nil},
+		{"y", "stream_null", only("calls always use a stream of their own, never the null stream", "0")},
+		{"T", "timeout", nil},
+		{"G", "cudagraph", nil},
+		{"C", "report_cputime", only("bench times whole calls, never the issuing alone", "0")},
+		{"S", "report_timestamps", flip(&o.Stamp)},
+		{"J", "output_file", nil},
+		{"a", "average", nil},
+		{"R", "local_register", nil},
+		{"x", "cta_policy", upTo(&o.Hints.CTAPolicy, 0, ccl.CTAPolicyZero, "it must be 0 (default), 1 (efficiency) or 2 (zero)")},
+		{"D", "device_implementation", only("no engine calls from inside a kernel", "0")},
+		{"V", "device_cta_count", number(new(int), 1)}, // for -D alone
+		{"M", "memory", flip(&o.Memory)},
+		{"M", "memory_report", flip(&o.Memory)},
+		{"u", "unalign", nil},
+		{"I", "per_iter_timing", flip(&o.Iterations)},
+		{"K", "per_iter_skip", nil},
+	}
 }
 
 // only takes the values that ask for what bench does anyway. why says what it does.
-func only(why string, values ...string) func(*Options, string) error {
-	return func(_ *Options, s string) error {
+func only(why string, values ...string) func(string) error {
+	return func(s string) error {
 		if !slices.Contains(values, s) {
 			return fmt.Errorf("%s; give %s, or leave it out", why, strings.Join(values, " or "))
 		}
@@ -118,23 +120,22 @@ func only(why string, values ...string) func(*Options, string) error {
 }
 
 // flip takes 0 and 1.
-func flip(field func(*Options) *bool) func(*Options, string) error {
-	return func(o *Options, s string) error {
+func flip(to *bool) func(string) error {
+	return into(to, func(s string) (bool, error) {
 		if s != "0" && s != "1" {
-			return errors.New("it must be 0 or 1")
+			return false, errors.New("it must be 0 or 1")
 		}
-		*field(o) = s == "1"
-		return nil
-	}
+		return s == "1", nil
+	})
 }
 
-// setTheirTypes is -d; all are the types that NCCL has.
-func setTheirTypes(o *Options, s string) error {
-	err := setTypes(o, s)
+// theirTypes reads -d; all are the types that NCCL has.
+func theirTypes(s string) ([]ccl.Type, error) {
+	all, err := listTypes(s)
 	if s == "all" {
-		o.Types = slices.DeleteFunc(o.Types, func(t ccl.Type) bool { return t == ccl.TypeInt16 || t == ccl.TypeUint16 })
+		all = slices.DeleteFunc(all, func(t ccl.Type) bool { return t == ccl.TypeInt16 || t == ccl.TypeUint16 })
 	}
-	return err
+	return all, err
 }
 
 // ParseAs reads the arguments of bench as the program of nccl-tests that name is: with its defaults, its options, and
@@ -156,9 +157,9 @@ func ParseAs(name string, args []string, getenv func(string) string) (Options, e
 		case arg == "--" && len(args) == 0:
 			continue
 		case strings.HasPrefix(arg, "--") && arg != "--":
-			opt, err = long(arg)
+			opt, err = o.long(arg)
 		case strings.HasPrefix(arg, "-") && len(arg) > 1 && arg != "--":
-			opt, err = short(arg)
+			opt, err = o.short(arg)
 		default:
 			err = fmt.Errorf("%s: an argument without an option (-h lists them)", arg)
 		}
@@ -176,7 +177,7 @@ func ParseAs(name string, args []string, getenv func(string) string) (Options, e
 		}
 		value, err := theirValue(opt.name, opt.value)
 		if err == nil {
-			err = opt.set(&o, value)
+			err = opt.set(value)
 		}
 		if err != nil {
 			return o, fmt.Errorf("%s %s: %w", opt.said, opt.value, err)
@@ -191,32 +192,32 @@ type theirOption struct {
 	said, name   string // as it was written; the name of bench's flag
 	value        string
 	takes, glued bool
-	set          func(o *Options, s string) error // nil asks for help
+	set          func(s string) error // nil asks for help
 }
 
 // of is the option that a is, as said has it.
-func (a alias) of(said, value string, glued bool) theirOption {
+func (o *Options) of(a alias, said, value string, glued bool) theirOption {
 	set := a.set
 	if set == nil {
-		set = lookup(a.letter).set
+		set = o.flag(a.letter).set
 	}
 	return theirOption{said, a.letter, value, true, glued, set}
 }
 
 // long reads --name, --name=value and each beginning of a name that is no other's, too.
-func long(arg string) (opt theirOption, err error) {
+func (o *Options) long(arg string) (opt theirOption, err error) {
 	name, value, glued := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 	var names []string
 	var found []alias
-	for _, a := range aliases {
+	for _, a := range aliases(o) {
 		if a.long == name {
-			return a.of("--"+a.long, value, glued), nil
+			return o.of(a, "--"+a.long, value, glued), nil
 		}
 		if name != "" && strings.HasPrefix(a.long, name) {
 			found, names = append(found, a), append(names, "--"+a.long)
 		}
 	}
-	if f := lookup(name); f != nil && len(name) > 1 && f.name != "help" {
+	if f := o.flag(name); f != nil && len(name) > 1 && f.name != "help" {
 		return theirOption{"--" + f.name, f.name, value, f.value != "", glued && f.value != "", f.set}, nil
 	}
 	if name != "" && strings.HasPrefix("help", name) {
@@ -224,23 +225,23 @@ func long(arg string) (opt theirOption, err error) {
 	}
 	switch {
 	case len(found) > 0 && !slices.ContainsFunc(found, func(a alias) bool { return a.letter != found[0].letter }):
-		return found[0].of("--"+found[0].long, value, glued), nil
+		return o.of(found[0], "--"+found[0].long, value, glued), nil
 	case len(found) > 0:
 		return opt, fmt.Errorf("--%s: that may be %s; write more of it", name, strings.Join(names, " or "))
 	}
-	names = prose.Names(aliases, func(a alias) string { return a.long })
+	names = prose.Names(aliases(o), func(a alias) string { return a.long })
 	return opt, unknown("--", name, "option", names, "-h lists them")
 }
 
 // short reads -x, with its value behind it or apart.
-func short(arg string) (opt theirOption, err error) {
+func (o *Options) short(arg string) (opt theirOption, err error) {
 	letter, value := arg[1:2], arg[2:]
 	if letter == "h" {
 		return opt, nil
 	}
-	for _, a := range aliases {
+	for _, a := range aliases(o) {
 		if a.letter == letter {
-			return a.of("-"+letter, value, value != ""), nil
+			return o.of(a, "-"+letter, value, value != ""), nil
 		}
 	}
 	return opt, fmt.Errorf("-%s: no such option (-h lists them)", letter)
@@ -401,15 +402,16 @@ func helpAs(a alias) string {
 	if text, has := theirHelp[a.letter]; has {
 		return text
 	}
-	return lookup(a.letter).help
+	return new(Options).flag(a.letter).help
 }
 
 // HelpAs is what -h prints under a name of nccl-tests.
 func HelpAs(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "USAGE: %s [options]\n\nbench of goccl, with the options of nccl-tests, their defaults, and getopt_long's forms of them:\n\n", name)
-	for i, a := range aliases {
-		if i == 0 || aliases[i-1].letter != a.letter {
+	all := aliases(new(Options))
+	for i, a := range all {
+		if i == 0 || all[i-1].letter != a.letter {
 			lines := prose.Wrap(helpAs(a), 66)
 			fmt.Fprintf(&b, "  %-28s %s\n", "-"+a.letter+",--"+a.long, strings.Join(lines, "\n"+strings.Repeat(" ", 31)))
 		}

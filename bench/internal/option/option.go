@@ -6,6 +6,7 @@
 package option
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -157,64 +158,44 @@ func Parse(args []string) (Options, error) {
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]
-		name, value, glued := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		name, value, glued := cut(arg)
 		if !strings.HasPrefix(arg, "-") || name == "" {
 			return o, stray(arg)
 		}
-		f := lookup(name)
+		f := o.flag(name)
 		if f == nil && !glued && len(name) > 1 && name[1] >= '0' && name[1] <= '9' {
-			f, value, glued = lookup(name[:1]), name[1:], true // getopt's -n20
+			f, value, glued = o.flag(name[:1]), name[1:], true // getopt's -n20
 		}
 		if f == nil {
-			f = theirsAsOurs(name)
+			f = o.theirsAsOurs(name)
 		}
 		if why, theirs := leftOut[name]; f == nil && theirs {
 			return o, fmt.Errorf("-%s: of nccl-tests' flags, this has no meaning here: %s", name, why)
 		}
 		if f == nil {
-			return o, unknown("-", name, "flag", flagNames(), "-h all lists them")
+			return o, unknown("-", name, "flag", flagNames(flags(&o)), "-h all lists them")
 		}
 		if slices.Contains(numbered, f.name) {
 			if !glued && len(args) > 0 && (args[0] == "0" || args[0] == "1") {
 				value, glued, args = args[0], true, args[1:]
 			}
-			switch value {
-			case "0":
-				value = "false"
-			case "1":
-				value = "true"
-			}
+			value = cmp.Or(map[string]string{"0": "false", "1": "true"}[value], value)
 		}
-		if f.value == "" {
-			if glued && value != "true" && value != "false" {
-				return o, fmt.Errorf("%s: -%s takes no value", arg, f.name)
-			}
-			if value == "false" {
-				continue
-			}
-		} else if !glued {
-			if len(args) == 0 {
-				return o, fmt.Errorf("-%s needs a value: %s", f.name, f.help)
-			}
-			value, args = args[0], args[1:]
-		}
-		if err := f.set(&o, value); err != nil {
-			return o, fmt.Errorf("-%s %s: %w", f.name, value, err)
+		var err error
+		if args, err = f.read(arg, value, glued, args); err != nil {
+			return o, err
 		}
 		if o.Help {
 			o.HelpAll = len(args) > 0 && args[0] == "all"
 			return o, nil
 		}
-		given[f.name] = true
+		given[f.name] = f.value != "" || value != "false"
 	}
 	return o.settle(given)
 }
 
 // settle fills in what was not given and refuses what does not fit together.
 func (o Options) settle(given map[string]bool) (Options, error) {
-	if o.Help {
-		return o, nil
-	}
 	o.NPGiven, o.ItersGiven, o.BackendGiven, o.MemGiven, o.BlockingGiven = given["np"], given["n"], given["backend"], given["mem"], given["z"]
 	if given["t"] && !given["np"] {
 		o.NP = 1 // as in nccl-tests: threads of one process

@@ -15,58 +15,54 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-func set(field func(*Options) *bool) func(*Options, string) error {
-	return func(o *Options, _ string) error {
-		*field(o) = true
-		return nil
-	}
-}
-
-func number(field func(*Options) *int, least int) func(*Options, string) error {
-	return func(o *Options, s string) (err error) {
-		*field(o), err = whole(s, least)
+// into sets to as parse reads it.
+func into[T any](to *T, parse func(string) (T, error)) func(string) error {
+	return func(s string) (err error) {
+		*to, err = parse(s)
 		return err
 	}
 }
 
+// on sets to, unless its flag says false.
+func on(to *bool) func(string) error {
+	return into(to, func(s string) (bool, error) { return s != "false", nil })
+}
+
+func number(to *int, least int) func(string) error {
+	return into(to, func(s string) (int, error) { return whole(s, least) })
+}
+
 // upTo takes a whole number from least to most; for a larger one, why says what it may be.
-func upTo[I ~int | ~uint8](field func(*Options) *I, least, most I, why string) func(*Options, string) error {
-	return func(o *Options, s string) error {
+func upTo[I ~int | ~uint8](to *I, least, most I, why string) func(string) error {
+	return into(to, func(s string) (I, error) {
 		n, err := whole(s, int(least))
 		if err == nil && n > int(most) {
 			err = errors.New(why)
 		}
-		*field(o) = I(n)
-		return err
-	}
+		return I(n), err
+	})
 }
 
-func size(field func(*Options) *int, least int) func(*Options, string) error {
-	return func(o *Options, s string) error {
+func size(to *int, least int) func(string) error {
+	return into(to, func(s string) (int, error) {
 		n, err := ParseSize(s)
 		if err == nil && n < least {
 			err = fmt.Errorf("it must be at least %d", least)
 		}
-		*field(o) = n
-		return err
-	}
+		return n, err
+	})
 }
 
-// setPeerTimeout takes what ccl.Options does, with 0 for never.
-func setPeerTimeout(o *Options, s string) error {
+// peerTimeout reads what ccl.Options takes, with 0 for never.
+func peerTimeout(s string) (time.Duration, error) {
 	if s == "0" {
-		o.PeerTimeout = -1
-		return nil
+		return -1, nil
 	}
 	d, err := span(s)
-	switch {
-	case err != nil:
-		return err
-	case d < time.Second:
-		return errors.New("a healthy machine can be silent that long: give at least 1s, or 0 for never")
+	if err == nil && d < time.Second {
+		err = errors.New("a healthy machine can be silent that long: give at least 1s, or 0 for never")
 	}
-	o.PeerTimeout = d
-	return nil
+	return d, err
 }
 
 var errTime = errors.New("a time is a number and a unit, such as 500us, 2s or 10m")
@@ -89,34 +85,37 @@ func span(s string) (time.Duration, error) {
 	return d, nil
 }
 
-func setTarget(o *Options, s string) (err error) { o.Target, err = span(s); return err }
-func setSoak(o *Options, s string) (err error)   { o.Soak, err = span(s); return err }
-
-// setMaxP99 takes a time with its unit alone. The tables have microseconds: a limit of 500 that is read as seconds never fails.
-func setMaxP99(o *Options, s string) (err error) {
-	if _, number := strconv.ParseFloat(s, 64); number == nil {
-		return errors.New("say in which unit: 500us, 2ms")
+// spanOr0 reads a time, or 0 for none.
+func spanOr0(s string) (time.Duration, error) {
+	if s == "0" {
+		return 0, nil
 	}
-	o.MaxP99, err = span(s)
-	return err
+	return span(s)
 }
 
-func bandwidth(field func(*Options) *float64) func(*Options, string) error {
-	return func(o *Options, s string) error {
-		x, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(x > 0) || math.IsInf(x, 0) {
-			return errors.New("it must be a number of GB/s, such as 12.5")
-		}
-		*field(o) = x
-		return nil
+// spanWithUnit reads a time with its unit alone. The tables have microseconds: a limit of 500 that is read as seconds never fails.
+func spanWithUnit(s string) (time.Duration, error) {
+	if _, number := strconv.ParseFloat(s, 64); number == nil {
+		return 0, errors.New("say in which unit: 500us, 2ms")
 	}
+	return span(s)
+}
+
+// bandwidth reads a number of GB/s.
+func bandwidth(s string) (float64, error) {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(x > 0) || math.IsInf(x, 0) {
+		return 0, errors.New("it must be a number of GB/s, such as 12.5")
+	}
+	return x, nil
 }
 
 // maxAgg is how many calls a group may have: more is a slip of the finger, and a group keeps
 // something of each.
 const maxAgg = 1 << 16
 
-func setRegister(o *Options, s string) error {
+// register is -R.
+func (o *Options) register(s string) error {
 	n, err := whole(s, 0)
 	if err == nil && n > 2 {
 		err = errors.New("it must be 0 (ordinary memory), 1 (registered) or 2 (symmetric windows)")
@@ -125,99 +124,85 @@ func setRegister(o *Options, s string) error {
 	return err
 }
 
-func setHints(o *Options, s string) (err error) {
-	o.Hints, err = ccl.ParseHints(s)
+func hints(s string) (ccl.Hints, error) {
+	h, err := ccl.ParseHints(s)
 	if e := (*ccl.Error)(nil); errors.As(err, &e) {
-		return e.Err // the parser of flags says which flag it is
+		return h, e.Err // the parser of flags says which flag it is
 	}
-	return err
+	return h, err
 }
 
-func setTimeout(o *Options, s string) (err error) {
-	if o.Timeout = 0; s != "0" {
-		o.Timeout, err = span(s)
-	}
-	return err
-}
-
-func setRoot(o *Options, s string) (err error) {
+func root(s string) (int, error) {
 	if s == "all" {
-		o.Root = AllRoots
-		return nil
+		return AllRoots, nil
 	}
-	if o.Root, err = whole(s, 0); err != nil {
+	n, err := whole(s, 0)
+	if err != nil {
 		err = errors.New("a root is a rank number of at least 0, or all")
 	}
-	return err
+	return n, err
 }
 
-// oneOf sets a field to one of some names.
-func oneOf(field func(*Options) *string, what string, names []string) func(*Options, string) error {
-	return func(o *Options, s string) error {
+// oneOf takes one of some names.
+func oneOf(to *string, what string, names []string) func(string) error {
+	return into(to, func(s string) (string, error) {
 		found, err := list(s, what, names, names, strings.ToLower)
 		switch {
 		case err != nil:
-			return err
+			return "", err
 		case len(found) != 1:
-			return errors.New("one at a time")
+			return "", errors.New("one at a time")
 		}
-		*field(o) = found[0]
-		return nil
-	}
+		return found[0], nil
+	})
 }
 
 // memKinds are the kinds of memory; what is not the host's needs a backend for devices.
 var memKinds = []string{"host", "device", "managed"}
 
-// setDevices takes the numbers of devices.
-func setDevices(o *Options, s string) error {
-	o.Devices = nil
+// devices reads the numbers of devices.
+func devices(s string) (all []int, err error) {
 	for _, word := range strings.Split(s, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%q is not a device number; the first is 0", word)
+			return nil, fmt.Errorf("%q is not a device number; the first is 0", word)
 		}
-		o.Devices = append(o.Devices, n)
+		all = append(all, n)
 	}
-	return nil
+	return all, nil
 }
 
-// setBackends takes a backend more than once: what differs then is noise.
-func setBackends(o *Options, s string) error {
-	o.Backends = nil
+// backends takes a backend more than once: what differs then is noise.
+func backends(s string) (all []string, err error) {
 	for _, word := range strings.Split(s, ",") {
 		found, err := list(word, "backend", engine.Names(), engine.Names(), strings.ToLower)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		o.Backends = append(o.Backends, found...)
+		all = append(all, found...)
 	}
-	return nil
+	return all, nil
 }
 
-func setCollectives(o *Options, s string) (err error) {
-	o.Collectives, err = list(s, "operation", coll.Names(), coll.Names(), squeeze)
-	return err
+func collectives(s string) ([]string, error) {
+	return list(s, "operation", coll.Names(), coll.Names(), squeeze)
 }
 
-func setTypes(o *Options, s string) (err error) {
-	o.Types, err = list(s, "type", typeNames(), types(), func(w string) string {
+func listTypes(s string) ([]ccl.Type, error) {
+	return list(s, "type", typeNames(), types(), func(w string) string {
 		w = strings.ToLower(w)
 		if n, ok := goTypes[w]; ok {
 			return n
 		}
 		return w
 	})
-	return err
 }
 
-func setOps(o *Options, s string) (err error) {
+func listOps(s string) ([]ccl.Op, error) {
 	if s == "all" {
-		o.Ops = ops()
-		return nil
+		return ops(), nil
 	}
-	o.Ops, err = list(s, "operator", append(opNames(), MulSum.String()), append(ops(), MulSum), strings.ToLower)
-	return err
+	return list(s, "operator", append(opNames(), MulSum.String()), append(ops(), MulSum), strings.ToLower)
 }
 
 // list reads a comma list of names, or all, as the values that belong to them.
@@ -231,7 +216,7 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 		if i < 0 {
 			err := errors.New("it must stand alone")
 			if word != "all" {
-				err = noSuch(what, plain(word), names)
+				err = NoSuch(what, plain(word), names)
 			}
 			if word != s {
 				err = fmt.Errorf("%q: %w", word, err)
@@ -252,8 +237,8 @@ var meant = map[string]string{
 	"add": "sum", "mean": "avg", "average": "avg", "mul": "prod", "product": "prod",
 }
 
-// noSuch says that there is none of that name, which may have been meant, and which there are.
-func noSuch(what, word string, names []string) error {
+// NoSuch says that there is none of that name, which may have been meant, and which there are.
+func NoSuch(what, word string, names []string) error {
 	near := meant[word]
 	for _, b := range engine.Backends() {
 		if slices.Contains(b.Aliases, word) {

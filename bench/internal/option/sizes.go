@@ -11,12 +11,12 @@ import (
 // Length is one entry of -sizes: so many bytes, or so many elements.
 type Length struct{ Bytes, Elements int }
 
-func setSizes(o *Options, s string) error {
-	o.Lengths = nil
+// lengths reads -sizes: a comma list of sizes and of models.
+func lengths(s string) (all []Length, err error) {
 	for _, word := range strings.Split(s, ",") {
 		if m := model.Named(strings.ToLower(word)); m != nil {
 			for _, n := range m.Sizes() {
-				o.Lengths = append(o.Lengths, Length{Elements: n})
+				all = append(all, Length{Elements: n})
 			}
 			continue
 		}
@@ -25,11 +25,11 @@ func setSizes(o *Options, s string) error {
 			if m := Nearest(strings.ToLower(word), model.Names()); m != "" {
 				err = fmt.Errorf("no such model; did you mean %s?", m)
 			}
-			return fmt.Errorf("%q: %w (models: %s)", word, err, strings.Join(model.Names(), " "))
+			return nil, fmt.Errorf("%q: %w (models: %s)", word, err, strings.Join(model.Names(), " "))
 		}
-		o.Lengths = append(o.Lengths, Length{Bytes: n})
+		all = append(all, Length{Bytes: n})
 	}
-	return nil
+	return all, nil
 }
 
 // Sizes are the sizes to measure, in bytes, of elements of elem bytes each.

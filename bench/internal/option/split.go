@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/goccl/goccl/bench/internal/coll"
 )
 
 // Split says which ranks make a group: those with the same color.
@@ -52,28 +50,19 @@ func (s Split) String() string {
 
 var errSplit = errors.New("groups are node (a host each), mod:N (rank % N), div:N (N neighbours) or mask:N (rank & N)")
 
-func setSplit(o *Options, s string) error {
-	how, n, numbered := strings.Cut(strings.ToLower(s), ":")
+// split reads -split.
+func split(s string) (Split, error) {
+	how, number, numbered := strings.Cut(strings.ToLower(s), ":")
+	n, err := strconv.ParseInt(number, 0, 32)
 	switch how {
 	case "node":
-		if numbered {
-			return errSplit
+		if !numbered {
+			return Split{How: how}, nil
 		}
-		o.Split = Split{How: how}
-		return nil
 	case "mod", "div", "mask":
-		v, err := strconv.ParseInt(n, 0, 32)
-		if err != nil || v < 1 {
-			return errSplit
+		if err == nil && n >= 1 {
+			return Split{How: how, N: int(n)}, nil
 		}
-		o.Split = Split{How: how, N: int(v)}
-		return nil
 	}
-	return errSplit
-}
-
-// setMatrix takes what coll reads: the file is read before any rank is started.
-func setMatrix(o *Options, s string) (err error) {
-	o.Matrix, err = coll.ReadMatrix(s)
-	return err
+	return Split{}, errSplit
 }

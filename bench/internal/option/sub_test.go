@@ -25,10 +25,10 @@ type example struct {
 func newExample() *example {
 	e := &example{ranks: 2, count: 1}
 	e.Sub = NewSub("example", "bench example shows.\n\n  bench example [flags] FILE\n", "Exit status: 0.", &e.out, &e.errs)
-	e.StringVar(&e.name, "name", "", "a `WORD`")
+	e.Func("name", "WORD", "a WORD", func(s string) error { e.name = s; return nil })
 	e.Percent(&e.x, "x", "more or less")
 	e.Time(&e.limit, "limit", "not after")
-	e.BoolVar(&e.force, "force", false, "anyway")
+	e.Func("force", "", "anyway", on(&e.force))
 	e.Count(&e.count, "count", "so many", 10)
 	e.Ranks(&e.ranks, &e.given)
 	e.Job(&e.job)

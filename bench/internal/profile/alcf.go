@@ -27,10 +27,8 @@ var aurora = Profile{
 		{Name: "PALS_PING_PERIOD", Value: "240", Above: 1024, Reason: "PALS gives slow nodes time to answer"},
 		{Name: "PALS_RPC_TIMEOUT", Value: "240", Above: 1024, Reason: "PALS gives slow nodes time to start"},
 	}...),
-	Flags: func(getenv func(string) string, launcher string, perNode int) ([]string, string) {
-		if launcher != "pals" {
-			return nil, ""
-		}
+	launcher: "pals",
+	flags: func(getenv func(string) string, perNode int) ([]string, string) {
 		if perNode > len(auroraCores) {
 			return []string{"--cpu-bind", "depth", "-d", fmt.Sprint(max(1, 104/perNode))}, "each rank on cores of its own"
 		}
@@ -78,11 +76,9 @@ var polaris = Profile{
 		{Name: "LD_LIBRARY_PATH", Value: "/soft/libraries/hwloc/lib", Prepend: true, Reason: "what the plugin needs"},
 		{Name: "LD_LIBRARY_PATH", Value: "/soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib", Prepend: true, Reason: "NCCL's libfabric plugin"},
 	},
-	Flags: func(_ func(string) string, launcher string, perNode int) ([]string, string) {
-		switch {
-		case launcher != "pals":
-			return nil, ""
-		case perNode == 4:
+	launcher: "pals",
+	flags: func(_ func(string) string, perNode int) ([]string, string) {
+		if perNode == 4 {
 			return []string{"--cpu-bind", "list:24-31:16-23:8-15:0-7"}, "each rank on the cores near its GPU"
 		}
 		return []string{"--cpu-bind", "depth", "-d", fmt.Sprint(max(1, 32/perNode))}, "each rank on cores of its own"

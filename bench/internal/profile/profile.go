@@ -29,8 +29,17 @@ type Profile struct {
 	// Ranks is how many ranks a node takes; nil or 0: as the scheduler was asked.
 	Ranks func(getenv func(string) string) (n int, reason string)
 	Env   []Setting
-	// Flags are the launcher's for so many ranks a node.
-	Flags func(getenv func(string) string, launcher string, perNode int) (flags []string, reason string)
+
+	launcher string // the kind that flags are for; "" if there are none
+	flags    func(getenv func(string) string, perNode int) (flags []string, reason string)
+}
+
+// Flags are those of a launcher for so many ranks a node.
+func (p *Profile) Flags(getenv func(string) string, launcher string, perNode int) (flags []string, reason string) {
+	if p.flags == nil || launcher != p.launcher {
+		return nil, ""
+	}
+	return p.flags(getenv, perNode)
 }
 
 var profiles = []*Profile{&aurora, &polaris, &frontier, &perlmutter, &generic, &none}

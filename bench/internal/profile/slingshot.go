@@ -23,10 +23,8 @@ var frontier = Profile{
 	Env: append([]Setting{
 		{Name: "HSA_FORCE_FINE_GRAIN_PCIE", Value: "1", Reason: "GPUs of a node write to each other's memory"},
 	}, slingshot...),
-	Flags: func(getenv func(string) string, launcher string, perNode int) ([]string, string) {
-		if launcher != "srun" {
-			return nil, ""
-		}
+	launcher: "srun",
+	flags: func(getenv func(string) string, perNode int) ([]string, string) {
 		flags := []string{"--network=disable_rdzv_get", fmt.Sprintf("--cpus-per-task=%d", max(1, 56/perNode))}
 		if perNode <= 8 {
 			flags = append(flags, "--gpus-per-task=1", "--gpu-bind=closest")
@@ -50,10 +48,8 @@ var perlmutter = Profile{
 		{Name: "NCCL_NET_GDR_LEVEL", Value: "PHB", Reason: "the adapter reads GPU memory where both hang on one CPU"},
 		{Name: "NCCL_CROSS_NIC", Value: "1", Reason: "rings may use all adapters of a node"},
 	},
-	Flags: func(getenv func(string) string, launcher string, perNode int) ([]string, string) {
-		if launcher != "srun" {
-			return nil, ""
-		}
+	launcher: "srun",
+	flags: func(getenv func(string) string, perNode int) ([]string, string) {
 		flags := []string{"--cpu-bind=cores"}
 		if gpus(getenv) {
 			flags = append(flags, "--gpus-per-node=4")

@@ -165,25 +165,20 @@ func (p *plot) ticks(low, high float64) (ticks []float64) {
 }
 
 // label writes a number for an axis.
-func label(x float64) string {
-	switch {
-	case x >= 1e6:
-		return fmt.Sprintf("%.4gM", x/1e6)
-	case x >= 1e4:
-		return fmt.Sprintf("%.4gk", x/1e3)
-	}
-	return fmt.Sprintf("%.4g", x)
-}
+func label(x float64) string { return scaled(x, "", "k", "M") }
 
 // micros writes microseconds for people.
-func micros(us float64) string {
+func micros(us float64) string { return scaled(us, " us", " ms", " s") }
+
+// scaled writes x with its unit, or from ten thousand on in thousands, and from a million on in millions of them.
+func scaled(x float64, ones, thousands, millions string) string {
 	switch {
-	case us >= 1e6:
-		return fmt.Sprintf("%.4g s", us/1e6)
-	case us >= 1e4:
-		return fmt.Sprintf("%.4g ms", us/1e3)
+	case x >= 1e6:
+		return fmt.Sprintf("%.4g%s", x/1e6, millions)
+	case x >= 1e4:
+		return fmt.Sprintf("%.4g%s", x/1e3, thousands)
 	}
-	return fmt.Sprintf("%.4g us", us)
+	return fmt.Sprintf("%.4g%s", x, ones)
 }
 
 // sizeOf writes a size for people.

@@ -11,27 +11,6 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Job is what is known before anything is measured.
-type Job struct {
-	Version   string
-	Go        string // version, system and architecture
-	Launcher  string
-	Ranks     int
-	Processes int
-	Hosts     int
-	Engine    string
-	Transport string
-	CPU       string
-	Places    []Place
-
-	GroupRanks  int   // of rank 0's group
-	GroupHosts  int   // that it is on
-	Groups      []int // how many ranks each group has
-	Startup     *Startup
-	Ceiling     *Ceiling
-	Fingerprint map[string]string
-}
-
 // Place is one rank's.
 type Place struct {
 	Rank   int    `json:"rank"`
@@ -58,18 +37,19 @@ func Program(o *option.Options) string {
 
 // Header is what comes above the table: what ran, nccl-tests' line of settings
 // as far as they have a meaning here, and a line per rank.
-func Header(j *Job, o *option.Options) string {
-	least, most, step := o.Span(j.GroupRanks)
+func (f *File) Header(o *option.Options) string {
+	c := &f.Config
+	least, most, step := o.Span(c.GroupRanks)
 	text := fmt.Sprintf("%s# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
 		"%s# Collective test starting: %s\n# nThread %d nGpus %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
-		written(o), j.Version, j.Go, j.Ranks, j.Processes, j.Launcher, j.Hosts, j.Engine, j.Transport, j.CPU, hinted(o), Program(o),
-		o.Threads/max(o.PerThread, 1), max(o.PerThread, 1), least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(j.Groups))
-	places := prose.Names(j.Places, func(p Place) string {
+		written(o), f.Goccl, f.Go, c.Ranks, c.Processes, c.Launcher, c.Hosts, c.Engine, c.Transport, c.CPU, hinted(o), Program(o),
+		o.Threads/max(o.PerThread, 1), max(o.PerThread, 1), least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(c.Groups))
+	places := prose.Names(c.Devices, func(p Place) string {
 		return fmt.Sprintf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host, p.Device, p.Hex, p.Info)
 	})
 	text += strings.Join(places, "")
-	if j.Startup != nil {
-		text += j.Startup.line()
+	if f.Startup != nil {
+		text += f.Startup.line()
 	}
 	return text
 }

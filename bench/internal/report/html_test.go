@@ -19,12 +19,13 @@ import (
 func sampleFile(n int) *File {
 	f := NewFile([]string{"bench", "-op", `"<script>alert(1)</script>`}, []string{"GOCCL_ALGO=ring", "MY_TOKEN=hidden"}, time.Unix(0, 0).UTC())
 	o := option.Default()
-	j := &Job{Version: "0.1.0", Go: "go", Ranks: n, GroupRanks: n, Processes: n, Hosts: 1, Engine: "cpu", Transport: "shared memory", CPU: "Acme <9000>", Launcher: "started here",
-		Startup: &Startup{Join: 1, Comms: map[string]float64{"cpu": 2}}, Fingerprint: map[string]string{"kernel": "6.1"}, Ceiling: &Ceiling{12, "12 GB/s, found out"}}
+	f.Goccl, f.Go, f.Startup, f.Fingerprint = "0.1.0", "go", &Startup{Join: 1, Comms: map[string]float64{"cpu": 2}}, map[string]string{"kernel": "6.1"}
+	f.Config.Setup = Setup{Ranks: n, GroupRanks: n, Processes: n, Hosts: 1, Engine: "cpu", Transport: "shared memory", CPU: "Acme <9000>", Launcher: "started here",
+		Ceiling: &Ceiling{12, "12 GB/s, found out"}}
 	for r := range n {
-		j.Places = append(j.Places, Place{Rank: r, Pid: 100 + r, Host: "h"})
+		f.Config.Devices = append(f.Config.Devices, Place{Rank: r, Pid: 100 + r, Host: "h"})
 	}
-	f.Describe(j, &o)
+	f.Describe(&o)
 	var s Summary
 	for size := 8; size <= 1<<20; size *= 4 {
 		us := 2 + float64(size)/5e3

@@ -74,6 +74,7 @@ type Config struct {
 	Blocked   bool    `json:"-"` // -z asked for it
 	Each      bool    `json:"-"` // single iterations are timed as well, and
 	Skip      int     `json:"-"` // so many of the first ones left out
+	Groups    []int   `json:"-"` // how many ranks each group has
 
 	Setup
 }
@@ -154,18 +155,16 @@ func NewFile(args, environ []string, now time.Time) *File {
 	}
 }
 
-// Describe notes the job and the settings.
-func (f *File) Describe(j *Job, o *option.Options) {
-	f.Goccl, f.Go = j.Version, j.Go
-	f.Startup, f.Fingerprint, f.NCCL = j.Startup, j.Fingerprint, ncclVersion(j.Engine)
+// Describe notes the settings of a job that the file has already.
+func (f *File) Describe(o *option.Options) {
+	f.NCCL = ncclVersion(f.Config.Engine)
 	f.Config = Config{
 		Threads: o.Threads, PerThread: o.PerThread, Blocked: o.BlockingGiven && o.Blocking != option.WaitAtEnd, Each: o.Individually(), Skip: o.Skip, Min: o.Min, Max: o.Max, Factor: o.Factor, Step: o.Step,
-		Warmup: o.Warmup, Iters: o.Iters, Agg: o.Agg, Check: o.Check, Graph: o.Graph, Devices: j.Places,
-		Setup: Setup{Average: int(o.Average), Ranks: j.Ranks, Processes: j.Processes, Hosts: j.Hosts, Launcher: j.Launcher,
-			Engine: j.Engine, Transport: j.Transport, CPU: j.CPU,
-			Backends: o.Backends, Memory: o.Mem, Registered: o.Registered, Windows: o.Windows, Hints: o.Hints.String(), Misalign: o.Misalign, Blocking: int(o.Blocking),
-			Split: o.Split.String(), GroupRanks: j.GroupRanks, GroupHosts: j.GroupHosts, Ceiling: j.Ceiling, Flush: o.Flush, Target: o.Target.Seconds()},
+		Warmup: o.Warmup, Iters: o.Iters, Agg: o.Agg, Check: o.Check, Graph: o.Graph, Devices: f.Config.Devices, Groups: f.Config.Groups, Setup: f.Config.Setup,
 	}
+	c := &f.Config
+	c.Average, c.Backends, c.Memory, c.Registered, c.Windows, c.Hints = int(o.Average), o.Backends, o.Mem, o.Registered, o.Windows, o.Hints.String()
+	c.Misalign, c.Blocking, c.Split, c.Flush, c.Target = o.Misalign, int(o.Blocking), o.Split.String(), o.Flush, o.Target.Seconds()
 	switch {
 	case o.Long() > 0:
 		f.iters = fmt.Sprintf("as many as take %v, at least %d", o.Long(), o.Iters)
@@ -175,14 +174,14 @@ func (f *File) Describe(j *Job, o *option.Options) {
 		f.iters = fmt.Sprintf("%d (below 256 KiB up to %d)", o.Iters, o.Timed(1))
 	}
 	if o.Rotate > 1 {
-		f.Config.Rotate = o.Rotate
+		c.Rotate = o.Rotate
 	}
 	if o.Matrix != nil {
-		f.Config.Matrix = o.Matrix.Name
+		c.Matrix = o.Matrix.Name
 	}
 	if len(o.Lengths) > 0 || o.Plan != "" {
-		f.Config.Min, f.Config.Max, _ = o.Span(j.GroupRanks)
-		f.Config.Factor, f.Config.Step = 0, 0
+		c.Min, c.Max, _ = o.Span(c.GroupRanks)
+		c.Factor, c.Step = 0, 0
 	}
 }
 

@@ -17,7 +17,8 @@ func TestJSON(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := NewFile([]string{"bench", "-op", "allreduce"}, []string{"PATH=/bin", "GOCCL_ALGO=ring", "AWS_SECRET=x", "GOCCL_SECRET=y"}, now)
 	o := option.Default()
-	f.Describe(&Job{Version: "0.1.0", Ranks: 2, Places: []Place{{Rank: 0, Pid: 7, Host: "h", Hex: "cpu", Info: "c"}}}, &o)
+	f.Goccl, f.Config.Ranks, f.Config.Devices = "0.1.0", 2, []Place{{Rank: 0, Pid: 7, Host: "h", Hex: "cpu", Info: "c"}}
+	f.Describe(&o)
 	var s Summary
 	for _, r := range goldenRows() {
 		r.Op = "allreduce"

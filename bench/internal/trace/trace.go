@@ -24,7 +24,7 @@ const end = `Exit status: 0 the files were read, whatever they say, 1 failed, 2 
 // Command is bench trace.
 func Command(args []string, stdout, stderr io.Writer) int {
 	sub := option.NewSub("trace", about, end, stdout, stderr)
-	to := sub.String("perfetto", "", "also write the last calls of all ranks as a timeline to `FILE`, for ui.perfetto.dev")
+	to := sub.String("perfetto", "FILE", "", "also write the last calls of all ranks as a timeline to FILE, for ui.perfetto.dev")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}

@@ -17,7 +17,7 @@ type Wrong struct {
 
 // Fill writes rank's input, from element off on, to dst.
 func (p *Pattern) Fill(dst []byte, rank, off int) {
-	p.each(dst, rank, off, func(part, want []byte) { copy(part, want) })
+	p.walk(dst, off, p.table(rank), func(part, want []byte) { copy(part, want) })
 }
 
 // Poison fills dst so that each element is wrong where Check(dst, rank, off) would
@@ -34,7 +34,7 @@ func (p *Pattern) Poison(dst []byte, rank, off int) {
 // off on. It counts the elements that differ, and gives the first.
 func (p *Pattern) Check(got []byte, rank, off int) (wrong int, first Wrong) {
 	size, done := p.Type.Size(), 0
-	p.each(got, rank, off, func(part, want []byte) {
+	p.walk(got, off, p.table(rank), func(part, want []byte) {
 		if !bytes.Equal(part, want[:len(part)]) {
 			for i := 0; i < len(part); i += size {
 				g, w := get(part[i:], size), get(want[i:], size)
@@ -52,11 +52,7 @@ func (p *Pattern) Check(got []byte, rank, off int) (wrong int, first Wrong) {
 	return wrong, first
 }
 
-// each calls f with successive parts of buf and what belongs there.
-func (p *Pattern) each(buf []byte, rank, off int, f func(part, want []byte)) {
-	p.walk(buf, off, p.table(rank), f)
-}
-
+// walk calls f with successive parts of buf, which begins with element off, and what belongs there by a table.
 func (p *Pattern) walk(buf []byte, off int, table []byte, f func(part, want []byte)) {
 	size := p.Type.Size()
 	for len(buf) > 0 {
