@@ -110,7 +110,7 @@ func (r *run) generate(ctx context.Context, world *ccl.Comm, c *config) (err err
 	if p.Layers < 1 || p.Heads < 1 || p.Width < 1 || p.Context < 1 || p.Vocab < len(p.Chars) {
 		return fmt.Errorf("%s does not say what model it has: an older gpt has saved it; go on from it with -resume once", dir)
 	}
-	c.Config = gpt.Config{Layers: p.Layers, Heads: p.Heads, Width: p.Width, Context: p.Context, Vocab: p.Vocab, Tied: p.Tied}
+	c.Config = p.Config
 	if err := errors.Join(c.divides(), c.place(world.Size())); err != nil {
 		return err
 	}

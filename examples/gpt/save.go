@@ -10,28 +10,27 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/examples/internal/job"
+	"github.com/goccl/goccl/internal/gpt"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/tp"
 )
 
 // progress is what a checkpoint keeps beside tensors. Zeros are not known: an older program has saved it.
 type progress struct {
-	Step, Rows                    int
-	Seed                          uint64
-	Chars                         []byte
-	Layers, Heads, Width, Context int
-	Vocab                         int
-	Tied                          bool
-	Steps, Warmup                 int
-	LR, Clip                      float64
-	Tokens                        int    // of the data
-	Sum                           uint32 // likewise
+	Step, Rows int
+	Seed       uint64
+	Chars      []byte
+	gpt.Config
+	Steps, Warmup int
+	LR, Clip      float64
+	Tokens        int    // of the data
+	Sum           uint32 // likewise
 }
 
 // now is the progress of this run after a step.
 func (tr *trainer) now(step int) progress {
 	c, t := tr.cfg, tr.text
-	return progress{step, c.rows, c.seed, t.chars, c.Layers, c.Heads, c.Width, c.Context, c.Vocab, c.Tied, c.steps, c.warmup, c.lr, c.clip, t.n, t.sum}
+	return progress{step, c.rows, c.seed, t.chars, c.Config, c.steps, c.warmup, c.lr, c.clip, t.n, t.sum}
 }
 
 // compare says what a run with flags of its own would make of p: bad is why it cannot go on, changed what it does otherwise.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,9 @@ func picture(h *history.History, name string) error {
 	return errors.Join(h.SVG(f, curves...), f.Close())
 }
 
+// formats are those of metrics that have not three decimals.
+var formats = map[string]string{"loss": "%.5f", "tps": "%.0f", "mfu": "%.1f"}
+
 // line prints the means of a step.
 func line(out io.Writer, h *history.History, step int) {
 	fmt.Fprintf(out, "step=%d", step)
@@ -34,18 +38,9 @@ func line(out io.Writer, h *history.History, step int) {
 		if name == validation { // it has a line of its own
 			continue
 		}
-		format := " %s=%.3f"
-		switch name {
-		case "loss":
-			format = " %s=%.5f"
-		case "tps":
-			format = " %s=%.0f"
-		case "mfu":
-			format = " %s=%.1f"
-		}
 		for at, s := range h.Series(name) {
 			if at == step {
-				fmt.Fprintf(out, format, name, s.Mean)
+				fmt.Fprintf(out, " %s="+cmp.Or(formats[name], "%.3f"), name, s.Mean)
 			}
 		}
 	}

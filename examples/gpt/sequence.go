@@ -104,24 +104,11 @@ type state struct {
 	out  [][]float32
 }
 
-// column copies one head of one row, [tokens][d], from or to column off of tokens of stride elements.
-func column(dst, src []float32, tokens, d, stride, off int, out bool) {
-	for t := range tokens {
-		if out {
-			copy(dst[t*stride+off:][:d], src[t*d:])
-		} else {
-			copy(dst[t*d:][:d], src[t*stride+off:])
-		}
-	}
-}
-
 // keys are this rank's keys and values, [rows][tokens][2*width].
 func (g *ring) keys(qkv []float32) []float32 {
 	w := g.cfg.Width
-	kv := make([]float32, 0, len(qkv)/3*2)
-	for at := 0; at < len(qkv); at += 3 * w {
-		kv = append(kv, qkv[at+w:at+3*w]...)
-	}
+	kv := make([]float32, len(qkv)/3*2)
+	gpt.Take(kv, qkv, len(kv)/(2*w), 3*w, w, 2*w)
 	return kv
 }
 
@@ -153,9 +140,9 @@ func (g *ring) Forward(qkv, y []float32) (any, error) {
 		kv := r.Block()
 		for row := range g.rows {
 			for i := range h {
-				column(q, qkv[row*n*3*w:], n, d, 3*w, i*d, false)
-				column(k, kv[row*n*2*w:], n, d, 2*w, i*d, false)
-				column(v, kv[row*n*2*w:], n, d, 2*w, w+i*d, false)
+				gpt.Take(q, qkv[row*n*3*w:], n, 3*w, i*d, d)
+				gpt.Take(k, kv[row*n*2*w:], n, 2*w, i*d, d)
+				gpt.Take(v, kv[row*n*2*w:], n, 2*w, w+i*d, d)
 				g.scores(s, q, k, n, d, r.From() == g.c.Rank())
 				o := st.out[row*h+i]
 				st.soft[row*h+i].Add(s, n, o, d)
@@ -168,7 +155,7 @@ func (g *ring) Forward(qkv, y []float32) (any, error) {
 	}
 	for j, o := range st.out {
 		st.soft[j].Finish(o, d)
-		column(y[j/h*n*w:], o, n, d, w, j%h*d, true)
+		gpt.Put(y[j/h*n*w:], o, n, w, j%h*d, d)
 	}
 	return st, nil
 }
@@ -178,7 +165,7 @@ func (g *ring) Backward(kept any, qkv, dy, dqkv []float32) error {
 	w, h := g.cfg.Width, g.cfg.Heads
 	n, d := g.cfg.Context/g.c.Size(), w/h
 	f := func(k int) []float32 { return make([]float32, k) }
-	q, k, v, do, dq, dk, dv, s, ds := f(n*d), f(n*d), f(n*d), f(n*d), f(n*d), f(n*d), f(n*d), f(n*n), f(n*n)
+	q, k, v, do, dk, dv, s, ds := f(n*d), f(n*d), f(n*d), f(n*d), f(n*d), f(n*d), f(n*n), f(n*n)
 	scale := float32(1 / math.Sqrt(float64(d)))
 	own := g.keys(qkv)
 	dkv, add := f(len(own)), f(len(own))
@@ -192,10 +179,10 @@ func (g *ring) Backward(kept any, qkv, dy, dqkv []float32) error {
 		for row := range g.rows {
 			for i := range h {
 				j := row*h + i
-				column(q, qkv[row*n*3*w:], n, d, 3*w, i*d, false)
-				column(k, kv[row*n*2*w:], n, d, 2*w, i*d, false)
-				column(v, kv[row*n*2*w:], n, d, 2*w, w+i*d, false)
-				column(do, dy[row*n*w:], n, d, w, i*d, false)
+				gpt.Take(q, qkv[row*n*3*w:], n, 3*w, i*d, d)
+				gpt.Take(k, kv[row*n*2*w:], n, 2*w, i*d, d)
+				gpt.Take(v, kv[row*n*2*w:], n, 2*w, w+i*d, d)
+				gpt.Take(do, dy[row*n*w:], n, w, i*d, d)
 				g.scores(s, q, k, n, d, r.From() == g.c.Rank())
 				st.soft[j].Weights(s, n)
 				clear(dv)
@@ -211,8 +198,8 @@ func (g *ring) Backward(kept any, qkv, dy, dqkv []float32) error {
 				mat.Mul(false, false, n, d, n, ds, k, queries[j*n*d:][:n*d])
 				clear(dk)
 				mat.Mul(true, false, n, d, n, ds, q, dk)
-				column(add[row*n*2*w:], dk, n, d, 2*w, i*d, true)
-				column(add[row*n*2*w:], dv, n, d, 2*w, w+i*d, true)
+				gpt.Put(add[row*n*2*w:], dk, n, 2*w, i*d, d)
+				gpt.Put(add[row*n*2*w:], dv, n, 2*w, w+i*d, d)
 			}
 		}
 		r.Add(g.split.ctx, add)
@@ -221,11 +208,8 @@ func (g *ring) Backward(kept any, qkv, dy, dqkv []float32) error {
 		return err
 	}
 	for j := range g.rows * h {
-		copy(dq, queries[j*n*d:])
-		column(dqkv[j/h*n*3*w:], dq, n, d, 3*w, j%h*d, true)
+		gpt.Put(dqkv[j/h*n*3*w:], queries[j*n*d:], n, 3*w, j%h*d, d)
 	}
-	for t := range len(dkv) / (2 * w) {
-		copy(dqkv[t*3*w+w:][:2*w], dkv[t*2*w:])
-	}
+	gpt.Put(dqkv, dkv, len(dkv)/(2*w), 3*w, w, 2*w)
 	return nil
 }

@@ -336,7 +336,8 @@ func (tr *trainer) step(ctx context.Context, step int) (loss float64, t times, e
 	lr := optim.Cosine(step, c.warmup, c.steps, c.lr, c.lr/10)
 	var h [2]mat.AdamW
 	for i, decay := range []float64{0, .1} {
-		h[i] = mat.NewAdamW(lr, .9, .95, 1e-8, decay, step)
+		f, _ := optim.AdamW{LR: lr, Beta2: .95, Decay: decay}.Factors(step) // nothing is wrong with these: steps count from 1
+		h[i] = mat.AdamW(f)
 	}
 	err = tr.model.Step(ctx, func(p zero.Piece, w, g []float32) error {
 		k := 0

@@ -17,15 +17,15 @@ func (n *Net[T]) heads(name string, k int) [][]T {
 // what vector registers hold.
 func (n *Net[T]) seen(t int) int { return min((t+16)&^15, n.Context) }
 
-// take copies n columns of rows with that stride from column off.
-func take[T Float](dst, src []T, rows, stride, off, n int) {
+// Take copies n columns of rows with that stride from column off.
+func Take[T Float](dst, src []T, rows, stride, off, n int) {
 	for t := range rows {
 		copy(dst[t*n:t*n+n], src[t*stride+off:])
 	}
 }
 
-// put is the inverse of take.
-func put[T Float](dst, src []T, rows, stride, off, n int) {
+// Put is the inverse of Take.
+func Put[T Float](dst, src []T, rows, stride, off, n int) {
 	for t := range rows {
 		copy(dst[t*stride+off:], src[t*n:t*n+n])
 	}
@@ -47,9 +47,9 @@ func (n *Net[T]) Attend(qkv, y, att []T, heads int) {
 	for r := range len(y) / d / ctx {
 		z := qkv[r*ctx*3*d:]
 		for h := range heads {
-			take(q, z, ctx, 3*d, h*hs, hs)
-			take(k, z, ctx, 3*d, d+h*hs, hs)
-			take(v, z, ctx, 3*d, 2*d+h*hs, hs)
+			Take(q, z, ctx, 3*d, h*hs, hs)
+			Take(k, z, ctx, 3*d, d+h*hs, hs)
+			Take(v, z, ctx, 3*d, 2*d+h*hs, hs)
 			all := att[(r*heads+h)*ctx*ctx:][:ctx*ctx]
 			clear(o)
 			for lo := 0; lo < ctx; lo += band {
@@ -68,7 +68,7 @@ func (n *Net[T]) Attend(qkv, y, att []T, heads int) {
 				}
 				n.K.Mul(false, false, hi-lo, hs, hi, s, v[:hi*hs], o[lo*hs:hi*hs])
 			}
-			put(y[r*ctx*d:], o, ctx, d, h*hs, hs)
+			Put(y[r*ctx*d:], o, ctx, d, h*hs, hs)
 		}
 	}
 }
@@ -84,10 +84,10 @@ func (n *Net[T]) AttendBack(qkv, att, dy, dqkv []T, heads int) {
 	for r := range len(dy) / d / ctx {
 		z, dz := qkv[r*ctx*3*d:], dqkv[r*ctx*3*d:]
 		for h := range heads {
-			take(q, z, ctx, 3*d, h*hs, hs)
-			take(k, z, ctx, 3*d, d+h*hs, hs)
-			take(v, z, ctx, 3*d, 2*d+h*hs, hs)
-			take(do, dy[r*ctx*d:], ctx, d, h*hs, hs)
+			Take(q, z, ctx, 3*d, h*hs, hs)
+			Take(k, z, ctx, 3*d, d+h*hs, hs)
+			Take(v, z, ctx, 3*d, 2*d+h*hs, hs)
+			Take(do, dy[r*ctx*d:], ctx, d, h*hs, hs)
 			all := att[(r*heads+h)*ctx*ctx:][:ctx*ctx]
 			clear(dq)
 			clear(dk)
@@ -106,9 +106,9 @@ func (n *Net[T]) AttendBack(qkv, att, dy, dqkv []T, heads int) {
 				n.K.Mul(false, false, hi-lo, hs, hi, ds, k[:hi*hs], dq[lo*hs:hi*hs])
 				n.K.Mul(true, false, hi, hs, hi-lo, ds, q[lo*hs:hi*hs], dk[:hi*hs])
 			}
-			put(dz, dq, ctx, 3*d, h*hs, hs)
-			put(dz, dk, ctx, 3*d, d+h*hs, hs)
-			put(dz, dv, ctx, 3*d, 2*d+h*hs, hs)
+			Put(dz, dq, ctx, 3*d, h*hs, hs)
+			Put(dz, dk, ctx, 3*d, d+h*hs, hs)
+			Put(dz, dv, ctx, 3*d, 2*d+h*hs, hs)
 		}
 	}
 }

@@ -70,15 +70,10 @@ func kernel(name string, t op.Type) func() {
 		}
 		return func() { f(v[0], v[1], v[2], n) }
 	}
+	if o, is := map[string]op.Op{"sum": op.Sum, "prod": op.Prod, "min": op.Min, "max": op.Max}[name]; is {
+		return two(reduce.For(t, o))
+	}
 	switch name {
-	case "sum":
-		return two(reduce.For(t, op.Sum))
-	case "prod":
-		return two(reduce.For(t, op.Prod))
-	case "min":
-		return two(reduce.For(t, op.Min))
-	case "max":
-		return two(reduce.For(t, op.Max))
 	case "stream":
 		return two(reduce.ForStream(t, op.Sum))
 	case "both":

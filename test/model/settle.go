@@ -56,12 +56,7 @@ type settleState struct {
 func (m *settling) start() *settleState { return &settleState{} }
 
 // subject is what can be settled once.
-func (m *settling) subject(cause uint8) int {
-	if int(cause) <= m.n {
-		return 0
-	}
-	return int(cause) - m.n
-}
+func (m *settling) subject(cause uint8) int { return max(int(cause)-m.n, 0) }
 
 func (m *settling) lossOf(h int) uint8 { return uint8(m.n + 1 + h) }
 
@@ -104,18 +99,16 @@ func (m *settling) publish(s *settleState, h int, e news) {
 }
 
 func (m *settling) believe(s *settleState, h int, cause uint8) {
-	if sub := m.subject(cause); s.settled[h]>>sub&1 != 0 {
-		return
-	} else if s.settled[h] |= 1 << sub; sub == 0 {
-		if s.cause[h] == 0 {
-			s.cause[h] = cause
-		}
+	sub := m.subject(cause)
+	if s.settled[h]>>sub&1 != 0 {
 		return
 	}
-	gone := int(cause) - m.n - 1
-	s.lost[h] |= 1 << gone
-	s.fallen[h] |= 1 << gone
-	if s.cause[h] == 0 { // the Comm has that rank
+	s.settled[h] |= 1 << sub
+	if gone := sub - 1; gone >= 0 {
+		s.lost[h] |= 1 << gone
+		s.fallen[h] |= 1 << gone
+	}
+	if s.cause[h] == 0 { // which the loss of a host is, too: the Comm has its ranks
 		s.cause[h] = cause
 	}
 }

@@ -154,7 +154,7 @@ var quietEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONF
 
 // time runs a peer once and returns its microseconds. A peer that cannot do a case has none of its keys; one that
 // hangs or fails is named, and has none either.
-func (b *builder) time(p peer, c *testCase, op string, target float64, extra []string) map[measure.Key]float64 {
+func (b *builder) time(p peer, c *testCase, op string, target float64) map[measure.Key]float64 {
 	if !b.has(p) {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (b *builder) time(p peer, c *testCase, op string, target float64, extra []s
 	defer end()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	x := exec.CommandContext(ctx, cmd[0], append(cmd[1:], extra...)...)
+	x := exec.CommandContext(ctx, cmd[0], cmd[1:]...)
 	x.Env = append(append(os.Environ(), quietEnv...), p.env...)
 	x.Cancel = func() error { return x.Process.Signal(syscall.SIGTERM) } // launchers end their ranks then
 	x.WaitDelay = 5 * time.Second

@@ -29,7 +29,7 @@ func (b *builder) measure(c *testCase, rounds int, target float64) (*result, err
 	running := contest{}
 	for round := range rounds {
 		for _, op := range c.operations() {
-			mine := b.time(c.ours, c, op, target, nil)
+			mine := b.time(c.ours, c, op, target)
 			if len(mine) == 0 {
 				return nil, fmt.Errorf("goccl's own %s did not run", op)
 			}
@@ -39,7 +39,7 @@ func (b *builder) measure(c *testCase, rounds int, target float64) (*result, err
 				if p.name == "Gloo" && !glooHas(op) || round >= trials && !running.has(op, p.name) {
 					continue
 				}
-				took[p.name] = b.time(p, c, op, target, nil)
+				took[p.name] = b.time(p, c, op, target)
 				for k, us := range took[p.name] {
 					if old, ok := best[k]; !ok || us < old {
 						best[k], who[k] = us, p.name
@@ -72,7 +72,7 @@ func (b *builder) limitsOf(c *testCase, op string, target float64) map[measure.K
 	if !ok || !limited(op) {
 		return nil
 	}
-	return b.time(limits, &large, op, target, nil)
+	return b.time(limits, &large, op, target)
 }
 
 // large is c of the sizes whose limit is measured.

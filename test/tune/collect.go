@@ -18,7 +18,7 @@ import (
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
-// A point is one collective at one size in one layout, and how long each algorithm took, round by round.
+// A point is one collective at one size in one layout, and how long each variant took, an algorithm or a way, round by round.
 type point struct {
 	kind  op.Kind
 	l     layout
@@ -45,66 +45,59 @@ func (o *options) algorithms() ([]*point, error) {
 			if len(names) < 2 {
 				continue
 			}
-			at := map[int]*point{}
-			err := o.inTurn(l.ranks(), l.hosts, operation(k), len(names), func(i int) []string {
-				return []string{"GOCCL_ALGO=" + k.Flag() + "=" + names[i]}
-			}, func(i, size int, us float64) {
-				p := at[size]
-				if p == nil {
-					p = &point{k, l, size, map[string][]float64{}}
-					at[size] = p
-				}
-				p.us[names[i]] = append(p.us[names[i]], us)
-			})
+			more, err := o.inTurn(k, l, names, func(name string) string { return "GOCCL_ALGO=" + k.Flag() + "=" + name })
 			if err != nil {
 				return nil, err
 			}
-			for _, size := range slices.Sorted(maps.Keys(at)) {
-				points = append(points, at[size])
-			}
+			points = append(points, more...)
 		}
 	}
 	return points, nil
 }
 
-// inTurn runs an operation in each of several variants, so many rounds, and hands out the times of each run. Every
-// other round goes backwards, so that no variant always follows the same one.
-func (o *options) inTurn(ranks, hosts int, op string, variants int, env func(i int) []string, got func(i, size int, us float64)) error {
-	for round := range o.rounds {
-		for j := range variants {
-			i := j
-			if round%2 == 1 {
-				i = variants - 1 - j
-			}
-			times, err := o.time(ranks, hosts, op, env(i))
+// inTurn measures k in each of several variants, which env sets, so many rounds. Every other round goes backwards, so that no
+// variant always follows the same one.
+func (o *options) inTurn(k op.Kind, l layout, names []string, env func(name string) string) (points []*point, err error) {
+	at := map[int]*point{}
+	for range o.rounds {
+		for _, name := range names {
+			times, err := o.time(l, operation(k), env(name))
 			if err != nil {
-				return err
+				return nil, err
 			}
-			for k, us := range times {
-				got(i, k.Bytes, us)
+			for key, us := range times {
+				if at[key.Bytes] == nil {
+					at[key.Bytes] = &point{k, l, key.Bytes, map[string][]float64{}}
+				}
+				p := at[key.Bytes]
+				p.us[name] = append(p.us[name], us)
 			}
 		}
+		slices.Reverse(names)
 	}
-	return nil
+	for _, size := range slices.Sorted(maps.Keys(at)) {
+		points = append(points, at[size])
+	}
+	return points, nil
 }
 
 // time runs one job of this program.
-func (o *options) time(ranks, hosts int, op string, env []string) (map[measure.Key]float64, error) {
+func (o *options) time(l layout, op, env string) (map[measure.Key]float64, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := measure.Job(self, ranks, hosts, "-op", op, "-min", strconv.Itoa(o.min), "-max", strconv.Itoa(o.max),
+	c := measure.Job(self, l.ranks(), l.hosts, "-op", op, "-min", strconv.Itoa(o.min), "-max", strconv.Itoa(o.max),
 		"-factor", strconv.Itoa(o.factor), "-repeats", "1", "-target_ms", strconv.FormatFloat(o.target, 'g', -1, 64))
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	x := exec.CommandContext(ctx, c[0], c[1:]...)
-	x.Env = append(os.Environ(), env...)
+	x.Env = append(os.Environ(), env)
 	x.WaitDelay = time.Second
 	var stdout, stderr bytes.Buffer
 	x.Stdout, x.Stderr = &stdout, &stderr
 	if err := x.Run(); err != nil {
-		return nil, fmt.Errorf("%s of %d ranks with %s: %w: %s", op, ranks, strings.Join(env, " "), err, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("%s of %d ranks with %s: %w: %s", op, l.ranks(), env, err, strings.TrimSpace(stderr.String()))
 	}
 	return measure.Times(stdout.String()), nil
 }
@@ -120,9 +113,7 @@ func (p *point) fastest() string {
 	return name
 }
 
-// slower is how many times as long algorithm a took as b: of the pairs of one round each the median, and the lower
-// end of its 95 % interval.
-func (p *point) slower(a, b string) (mid, low float64) {
-	mid, low, _ = measure.Median(measure.Ratios(p.us[a], p.us[b]))
-	return mid, low
+// slower is how many times as long variant a took as b: of the pairs of one round each the median, and its 95 % interval.
+func (p *point) slower(a, b string) (mid, low, high float64) {
+	return measure.Median(measure.Ratios(p.us[a], p.us[b]))
 }

@@ -78,7 +78,7 @@ func cost(points []*point, tab algo.Table, kind op.Kind) float64 {
 		if len(p.us[name]) == 0 {
 			continue
 		}
-		if _, low := p.slower(name, p.fastest()); low > 1 {
+		if _, low, _ := p.slower(name, p.fastest()); low > 1 {
 			sum += math.Log(low)
 		}
 	}
@@ -95,7 +95,7 @@ func printPoints(w io.Writer, points []*point) {
 		best := p.fastest()
 		us, _, _ := measure.Median(p.us[best])
 		now := algo.Choose(p.kind, int64(p.bytes), p.l.topology(), false, nil)
-		ratio, low := p.slower(now, best)
+		ratio, low, _ := p.slower(now, best)
 		mark := ""
 		if low > 1 {
 			mark = " *"
@@ -103,7 +103,7 @@ func printPoints(w io.Writer, points []*point) {
 		var others []string
 		for _, name := range algo.Names(p.kind) {
 			if name != best && name != now && len(p.us[name]) > 0 {
-				r, _ := p.slower(name, best)
+				r, _, _ := p.slower(name, best)
 				others = append(others, fmt.Sprintf("%s %.2f", name, r))
 			}
 		}

@@ -108,20 +108,20 @@ func TestSource(t *testing.T) {
 func TestFitWays(t *testing.T) {
 	present, err := presentWays()
 	require.NoError(t, err)
-	readings := func(op string, ratio func(bytes int) float64) (list []*reading) {
+	readings := func(k op.Kind, ratio func(bytes int) float64) (list []*point) {
 		for bytes := 16 << 10; bytes <= 16<<20; bytes *= 4 {
-			list = append(list, &reading{op: op, bytes: bytes, fetched: bytes, staged: []float64{1}, read: []float64{ratio(bytes)}})
+			list = append(list, &point{k, layout{1, 2}, bytes, map[string][]float64{staged: {1}, read: {ratio(bytes)}}})
 		}
 		return list
 	}
 	as := func(ratio float64) func(int) float64 { return func(int) float64 { return ratio } }
-	require.Equal(t, present["ReadFrom"], fitWays(readings("broadcast", as(1)), present)["ReadFrom"])
-	got := fitWays(append(readings("broadcast", func(n int) float64 {
+	require.Equal(t, present["ReadFrom"], fitWays(readings(op.Broadcast, as(1)), present)["ReadFrom"])
+	got := fitWays(append(readings(op.Broadcast, func(n int) float64 {
 		if n < 1<<20 {
 			return 2
 		}
 		return 0.5
-	}), readings("allreduce", func(n int) float64 {
+	}), readings(op.AllReduce, func(n int) float64 {
 		if n > 256<<10 {
 			return 2
 		}
@@ -129,6 +129,6 @@ func TestFitWays(t *testing.T) {
 	})...), present)
 	require.Equal(t, 1<<20, got["ReadFrom"])
 	require.Equal(t, 256<<10, got["ReadHalvesTo"])
-	got = fitWays(append(readings("broadcast", as(2)), readings("allreduce", as(2))...), present)
+	got = fitWays(append(readings(op.Broadcast, as(2)), readings(op.AllReduce, as(2))...), present)
 	require.Equal(t, map[string]int{"ReadFrom": math.MaxInt, "ReadHalvesTo": 0}, got)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -15,30 +14,33 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
-// A reading is one operation at one size on one host: how long it takes reading the other ranks' memory, over
-// staging, round by round.
-type reading struct {
-	op             string
-	bytes, fetched int // of the vector; those that a rank fetches from another
-	staged, read   []float64
+// The ways of one host are what GOCCL_SHM_READ says: to read the memory of the other ranks, or to stage.
+const (
+	staged = "0"
+	read   = "1"
+)
+
+// fetched is how many bytes a rank fetches from another.
+func (p *point) fetched() int {
+	if p.kind == op.AllGather || p.kind == op.AllToAll {
+		return p.bytes / p.l.ranks()
+	}
+	return p.bytes
 }
 
 // isStaged reports whether it is staged either way.
-func (r *reading) isStaged(present map[string]int) bool {
-	switch r.op {
-	case "allreduce":
-		return r.bytes < present["ReadTwoFrom"]
-	case "broadcast":
-		return r.fetched < present["ReadRootFrom"] || r.fetched > present["ReadRootTo"]
+func (p *point) isStaged(present map[string]int) bool {
+	switch p.kind {
+	case op.AllReduce:
+		return p.bytes < present["ReadTwoFrom"]
+	case op.Broadcast:
+		return p.fetched() < present["ReadRootFrom"] || p.fetched() > present["ReadRootTo"]
 	}
-	return r.fetched < present["ReadFrom"]
-}
-
-func (r *reading) ratio() (mid, low, high float64) {
-	return measure.Median(measure.Ratios(r.read, r.staged))
+	return p.fetched() < present["ReadFrom"]
 }
 
 // waysOfOneHost measures staging against reading the memory of other processes, two ranks on one host.
@@ -47,43 +49,23 @@ func (o *options) waysOfOneHost(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	const ranks = 2
-	var all []*reading
-	for _, op := range []string{"allreduce", "broadcast", "allgather", "alltoall"} {
-		at := map[int]*reading{}
-		err := o.inTurn(ranks, 0, op, 2, func(i int) []string {
-			return []string{"GOCCL_SHM_READ=" + strconv.Itoa(i)}
-		}, func(i, size int, us float64) {
-			r := at[size]
-			if r == nil {
-				r = &reading{op: op, bytes: size, fetched: size}
-				if op == "allgather" || op == "alltoall" {
-					r.fetched /= ranks
-				}
-				at[size] = r
-			}
-			if i == 0 {
-				r.staged = append(r.staged, us)
-			} else {
-				r.read = append(r.read, us)
-			}
-		})
+	var all []*point
+	for _, k := range []op.Kind{op.AllReduce, op.Broadcast, op.AllGather, op.AllToAll} {
+		points, err := o.inTurn(k, layout{1, 2}, []string{staged, read}, func(way string) string { return "GOCCL_SHM_READ=" + way })
 		if err != nil {
 			return err
 		}
-		for _, size := range slices.Sorted(maps.Keys(at)) {
-			all = append(all, at[size])
-		}
+		all = append(all, points...)
 	}
 	fmt.Fprintf(w, "\n%-12s %10s %12s %12s  %s\n", "one host", "bytes", "staged us", "read us", "ratio and its 95 % interval")
-	for _, r := range all {
-		if r.isStaged(present) {
+	for _, p := range all {
+		if p.isStaged(present) {
 			continue
 		}
-		s, _, _ := measure.Median(r.staged)
-		us, _, _ := measure.Median(r.read)
-		mid, low, high := r.ratio()
-		fmt.Fprintf(w, "%-12s %10d %12.2f %12.2f  %.2f %.2f..%.2f\n", r.op, r.bytes, s, us, mid, low, high)
+		s, _, _ := measure.Median(p.us[staged])
+		us, _, _ := measure.Median(p.us[read])
+		mid, low, high := p.slower(read, staged)
+		fmt.Fprintf(w, "%-12s %10d %12.2f %12.2f  %.2f %.2f..%.2f\n", operation(p.kind), p.bytes, s, us, mid, low, high)
 	}
 	proposed := fitWays(all, present)
 	fmt.Fprintln(w, "\nccl/internal/tuning/tuning.go:")
@@ -99,40 +81,39 @@ func (o *options) waysOfOneHost(w io.Writer) error {
 
 // fitWays are the bounds between which reading costs least. Only what GOCCL_SHM_READ turns on can be measured: a
 // bound moves within those of the present, and comes out as never or 0 where reading does not pay.
-func fitWays(all []*reading, present map[string]int) map[string]int {
-	var from, to []*reading
-	for _, r := range all {
+func fitWays(all []*point, present map[string]int) map[string]int {
+	var from, to []*point
+	for _, p := range all {
 		switch {
-		case r.isStaged(present):
-		case r.op != "allreduce":
-			from = append(from, r)
-		case r.bytes <= present["ReadHalvesTo"]:
-			to = append(to, r)
+		case p.isStaged(present):
+		case p.kind != op.AllReduce:
+			from = append(from, p)
+		case p.bytes <= present["ReadHalvesTo"]:
+			to = append(to, p)
 		}
 	}
-	slices.SortFunc(from, func(a, b *reading) int { return cmp.Compare(b.fetched, a.fetched) })
-	slices.SortFunc(to, func(a, b *reading) int { return cmp.Compare(a.bytes, b.bytes) })
-	proposed := map[string]int{
-		"ReadFrom":     best(from, present["ReadFrom"], math.MaxInt, func(r *reading) int { return r.fetched }),
-		"ReadHalvesTo": best(to, present["ReadHalvesTo"], 0, func(r *reading) int { return r.bytes }),
+	slices.SortFunc(from, func(a, b *point) int { return cmp.Compare(b.fetched(), a.fetched()) })
+	slices.SortFunc(to, func(a, b *point) int { return cmp.Compare(a.bytes, b.bytes) })
+	return map[string]int{
+		"ReadFrom":     best(from, present["ReadFrom"], math.MaxInt),
+		"ReadHalvesTo": best(to, present["ReadHalvesTo"], 0),
 	}
-	return proposed
 }
 
-// best is how far, from the first of list on, reading is to go so as to cost least, as bound tells: none if nowhere,
-// and present if all of it is as good, or there is nothing to tell by.
-func best(list []*reading, present, none int, bound func(*reading) int) int {
+// best is how far, from the first of list on, reading is to go so as to cost least, in bytes that a rank fetches: none if
+// nowhere, and present if all of it is as good, or there is nothing to tell by.
+func best(list []*point, present, none int) int {
 	if len(list) == 0 {
 		return present
 	}
 	sum, least, at := 0.0, 0.0, none
-	for i, r := range list {
-		mid, _, _ := r.ratio()
+	for i, p := range list {
+		mid, _, _ := p.slower(read, staged)
 		sum += math.Log(mid)
 		if last := i == len(list)-1; last && sum <= least+gain {
 			at = present
-		} else if (last || bound(list[i+1]) != bound(r)) && sum < least {
-			least, at = sum, bound(r)
+		} else if (last || list[i+1].fetched() != p.fetched()) && sum < least {
+			least, at = sum, p.fetched()
 		}
 	}
 	return at

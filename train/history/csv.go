@@ -27,7 +27,7 @@ func (h *History) CSV(w io.Writer, names ...string) error {
 		}
 	}
 	out := csv.NewWriter(w)
-	err = out.Write(head)
+	_ = out.Write(head)           // which Error tells, as of each line
 	at := make([]int, len(names)) // in each series
 	line := make([]string, len(head))
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
@@ -41,15 +41,10 @@ func (h *History) CSV(w io.Writer, names ...string) error {
 				at[i]++
 			}
 		}
-		if err == nil {
-			err = out.Write(line)
-		}
+		_ = out.Write(line)
 	}
 	out.Flush()
-	if err == nil {
-		err = out.Error()
-	}
-	if err != nil {
+	if err := out.Error(); err != nil {
 		return fmt.Errorf("history: CSV: %w", err)
 	}
 	return nil

@@ -68,13 +68,8 @@ func (h *History) event(step int, m []Metric, stats []Stat) error {
 
 // appendNumber writes x such that it reads back equal.
 func appendNumber(b []byte, x float64) []byte {
-	switch {
-	case math.IsNaN(x):
-		return append(b, `"NaN"`...)
-	case math.IsInf(x, 1):
-		return append(b, `"Inf"`...)
-	case math.IsInf(x, -1):
-		return append(b, `"-Inf"`...)
+	if !finite(x) { // JSON has no such number
+		return strconv.AppendQuote(b, cell(x))
 	}
 	return strconv.AppendFloat(b, x, 'g', -1, 64)
 }
@@ -84,17 +79,13 @@ type number float64
 
 // UnmarshalJSON reads a number, or one of three strings.
 func (n *number) UnmarshalJSON(b []byte) error {
-	switch string(b) {
-	case `"NaN"`:
-		*n = number(math.NaN())
-	case `"Inf"`:
-		*n = number(math.Inf(1))
-	case `"-Inf"`:
-		*n = number(math.Inf(-1))
-	default:
-		return json.Unmarshal(b, (*float64)(n))
+	switch s := string(b); s {
+	case `"NaN"`, `"Inf"`, `"-Inf"`:
+		x, err := strconv.ParseFloat(s[1:len(s)-1], 64)
+		*n = number(x)
+		return err
 	}
-	return nil
+	return json.Unmarshal(b, (*float64)(n))
 }
 
 // maxLine is the longest line that Read takes.

@@ -44,9 +44,12 @@ func (m *Mirror) Restore(ctx context.Context, c *ccl.Comm, fresh []int, bufs ...
 		return -1, err
 	}
 	m.at(c.Rank(), p.step, "decided")
-	if replicated(m.shards) {
+	switch {
+	case p.step < 0:
+		m.forget()
+	case replicated(m.shards):
 		err = m.give(ctx, c, p, bufs)
-	} else {
+	default:
 		err = m.fill(ctx, c, p, bufs)
 	}
 	if err != nil {
@@ -74,10 +77,6 @@ func (m *Mirror) Restore(ctx context.Context, c *ccl.Comm, fresh []int, bufs ...
 // give brings the furthest state to the ranks that are not at it. What a rank knows of its own
 // stays as it is until nothing can fail any more.
 func (m *Mirror) give(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) error {
-	if p.step < 0 {
-		m.forget()
-		return nil
-	}
 	var data []byte
 	err := move(ctx, c, p, &m.closing, func(s source) (_ []byte, err error) {
 		if s.rank == c.Rank() {
@@ -107,10 +106,6 @@ func (m *Mirror) give(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) 
 
 // fill brings its own part of the step to every rank, and copies it into bufs.
 func (m *Mirror) fill(ctx context.Context, c *ccl.Comm, p plan, bufs []ccl.Buf) error {
-	if p.step < 0 {
-		m.forget()
-		return nil
-	}
 	r := c.Rank()
 	mine := m.find(source{rank: r, owner: r}, p.step)
 	incoming := part{step: p.step, owner: r}

@@ -55,13 +55,7 @@ type Ring[T Float] struct {
 func NewRing[T Float](c *ccl.Comm, own []T) *Ring[T] { return NewRingOf(c, own, equal(c, len(own))) }
 
 // equal is lengths of blocks that are alike.
-func equal(c *ccl.Comm, n int) []int {
-	lens := make([]int, c.Size())
-	for i := range lens {
-		lens[i] = n
-	}
-	return lens
-}
+func equal(c *ccl.Comm, n int) []int { return slices.Repeat([]int{n}, c.Size()) }
 
 // NewRingOf is NewRing for blocks of several lengths: lens[r] is that of rank r's, the same on all ranks, as where the tokens
 // of a sequence do not divide. A block may be empty.

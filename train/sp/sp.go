@@ -87,16 +87,24 @@ func (s Shape) fit(rank, p, dst, src, scratch int, toHeads bool) error {
 // Part is which tokens [lo, hi) of a sequence a rank has, as data.Range says it: parts differ by one token at most.
 func Part(seq, rank, size int) (lo, hi int) { return data.Range(seq, rank, size) }
 
-// counts are how many elements this rank sends to each rank, or gets, in ToHeads, where tokens do not divide: its tokens of
-// each rank's heads, and each rank's tokens of its heads.
-func (s Shape) counts(rank, p int) (sent, got []int) {
+// exchange sends src and fills dst. In ToHeads, where tokens do not divide, this rank sends its tokens of each rank's heads, and
+// gets each rank's tokens of its heads; in ToSequence it is the other way round.
+func exchange[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, toHeads bool) error {
+	p := c.Size()
+	if s.Seq%p == 0 {
+		return ccl.AllToAll(ctx, c, dst, src)
+	}
 	k := s.Heads / p * s.Dim
-	lo, hi := Part(s.Seq, rank, p)
+	lo, hi := Part(s.Seq, c.Rank(), p)
+	var sent, got []int
 	for r := range p {
 		from, to := Part(s.Seq, r, p)
 		sent, got = append(sent, (hi-lo)*k), append(got, (to-from)*k)
 	}
-	return sent, got
+	if !toHeads {
+		sent, got = got, sent
+	}
+	return ccl.AllToAllV(ctx, c, dst, got, src, sent)
 }
 
 // ToHeads turns a rank's part of the sequence, src [Seq/P][Heads][Dim], into the whole sequence of its part of the
@@ -115,14 +123,7 @@ func ToHeads[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, src, 
 			at += copy(scratch[at:at+k], src[(i*p+r)*k:])
 		}
 	}
-	var err error
-	if s.Seq%p == 0 {
-		err = ccl.AllToAll(ctx, c, dst, scratch)
-	} else {
-		sent, got := s.counts(c.Rank(), p)
-		err = ccl.AllToAllV(ctx, c, dst, got, scratch, sent)
-	}
-	if err != nil {
+	if err := exchange(ctx, c, s, dst, scratch, true); err != nil {
 		return fmt.Errorf("sp: ToHeads: %w", err)
 	}
 	return nil
@@ -134,17 +135,10 @@ func ToSequence[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, sr
 	if err := check(c, s, dst, src, scratch, false); err != nil {
 		return err
 	}
-	p := c.Size()
-	var err error
-	if s.Seq%p == 0 {
-		err = ccl.AllToAll(ctx, c, scratch, src)
-	} else {
-		got, sent := s.counts(c.Rank(), p)
-		err = ccl.AllToAllV(ctx, c, scratch, got, src, sent)
-	}
-	if err != nil {
+	if err := exchange(ctx, c, s, scratch, src, false); err != nil {
 		return fmt.Errorf("sp: ToSequence: %w", err)
 	}
+	p := c.Size()
 	k := s.Heads / p * s.Dim
 	lo, hi := Part(s.Seq, c.Rank(), p)
 	at := 0

@@ -30,7 +30,7 @@ func BenchmarkVector(b *testing.B) {
 	const n = 4096
 	r := rand.New(rand.NewPCG(3, 4))
 	x, y, z, w := random(r, n), random(r, n), random(r, n), random(r, n)
-	h := NewAdamW(1e-3, .9, .95, 1e-8, .1, 3)
+	h := third
 	for i := range w {
 		w[i] *= w[i]
 	}

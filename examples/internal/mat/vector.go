@@ -97,29 +97,13 @@ func NormBack(xh, rs, dx, dw, dy, w []float32) {
 	}
 }
 
-// AdamW is the numbers of one step of package optim's AdamW, as its elements need them.
-type AdamW struct{ b1, a1, b2, a2, rate, root, eps, keep float32 }
-
-// NewAdamW makes those of a step, counted from 1.
-func NewAdamW(lr, beta1, beta2, eps, decay float64, step int) AdamW {
-	power := func(b float64) float64 { // math.Pow may be fused on some machines
-		x := 1.0
-		for n := step; n > 0; n >>= 1 {
-			if n&1 != 0 {
-				x *= b
-			}
-			b *= b
-		}
-		return x
-	}
-	b1, b2 := float32(beta1), float32(beta2)
-	return AdamW{b1: b1, a1: float32(1 - beta1), b2: b2, a2: float32(1 - beta2), rate: float32(lr / (1 - power(beta1))),
-		root: float32(1 / math.Sqrt(1-power(beta2))), eps: float32(eps), keep: float32(1 - float64(lr*decay))}
-}
+// AdamW is the numbers of one step, as AdamW.Factors of package optim has them.
+type AdamW struct{ Beta1, Alpha1, Beta2, Alpha2, Rate, Root, Keep, Eps float64 }
 
 // Apply updates parameters p by gradients g, with the bits of package optim. m and v are its state. All have one length.
 func (h *AdamW) Apply(p, g, m, v []float32) {
-	adamW(p, g, m, v, h.b1, h.a1, h.b2, h.a2, h.rate, h.root, h.eps, h.keep)
+	adamW(p, g, m, v, float32(h.Beta1), float32(h.Alpha1), float32(h.Beta2), float32(h.Alpha2),
+		float32(h.Rate), float32(h.Root), float32(h.Eps), float32(h.Keep))
 }
 
 // Sum adds up x: in 16 lanes, which are folded by halves, for each 65,536 elements; the last ones that are fewer than 16

@@ -17,6 +17,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,12 +80,7 @@ func run(out io.Writer, stretches string, rounds int, profile string) error {
 // table prints the rows of stretches of n calls, in nanoseconds a call, and what each is more than
 // the crossing that makes the same call.
 func table(out io.Writer, n int, rows []row) {
-	cgo := 0.0
-	for _, r := range rows {
-		if r.name == alone {
-			cgo = r.least()
-		}
-	}
+	cgo := rows[slices.IndexFunc(rows, func(r row) bool { return r.name == alone })].least()
 	fmt.Fprintf(out, "\n%d calls in a stretch, %d rounds, ns a call\n%-40s %9s %9s %9s %9s\n", n, len(rows[0].ns), "", "first", "least", "median", "over cgo")
 	for _, r := range rows {
 		fmt.Fprintf(out, "%-40s %9.1f %9.1f %9.1f %+9.1f\n", r.name, r.ns[0], r.least(), r.median(), r.least()-cgo)

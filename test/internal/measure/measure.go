@@ -78,11 +78,7 @@ func element(r, i int) float32 { return float32((i*3 + r*17 + 1) % 97) }
 
 func measureType[T ccl.Number](m *measurement, c *ccl.Comm, ops []string) error {
 	ctx := context.Background()
-	size := 4
-	switch any(*new(T)).(type) {
-	case ccl.BFloat16, ccl.Float16:
-		size = 2
-	}
+	size := ccl.TypeOf[T]().Size()
 	per := size
 	if m.counts == 1 {
 		per = 4

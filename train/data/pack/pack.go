@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // Ignored is the target of padding; tp.CrossEntropy leaves it out.
@@ -110,7 +111,7 @@ func (p *Packing) place(pieces []Span) {
 	for row, n := range count {
 		p.first[row+1] = p.first[row] + n
 	}
-	next := append([]int(nil), p.first...)
+	next := slices.Clone(p.first)
 	p.spans = make([]Span, len(pieces))
 	for i, s := range pieces {
 		p.spans[next[rows[i]]] = s
@@ -168,10 +169,7 @@ func (p *Packing) Fill(row int, r *Row, doc func(doc int) ([]int32, error)) erro
 		return fmt.Errorf("data/pack: row %d of %d", row, p.Rows())
 	}
 	for _, s := range []*[]int32{&r.Tokens, &r.Targets, &r.Positions, &r.Documents} {
-		if cap(*s) < p.context {
-			*s = make([]int32, p.context)
-		}
-		*s = (*s)[:p.context]
+		*s = slices.Grow((*s)[:0], p.context)[:p.context]
 	}
 	r.Ends = append(r.Ends[:0], 0)
 	at := 0

@@ -1,6 +1,10 @@
 package raw
 
-import "github.com/goccl/goccl/ccl"
+import (
+	"slices"
+
+	"github.com/goccl/goccl/ccl"
+)
 
 // Copier copies between the host and the memory of a device: a ckpt.Copier.
 type Copier interface {
@@ -43,7 +47,7 @@ func (v Views) Pack(room []byte, bufs []ccl.Buf) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room = Sized(room, n)
+	room = slices.Grow(room[:0], n)[:n]
 	at := 0
 	for _, b := range bufs {
 		if s, err := Bytes(b); err == nil {
@@ -75,8 +79,8 @@ func (v Views) Unpack(bufs []ccl.Buf, data []byte) error {
 	return nil
 }
 
-// squarer is a Copier that sums up squares where the memory is, in an order that follows from the length alone, as a device.Memory.
-type squarer interface {
+// Squarer sums up squares where the memory is, many at a time, in an order that follows from the length alone, as a device.Memory.
+type Squarer interface {
 	SumsOfSquares(sums []float64, src ...ccl.Buf) error
 }
 
@@ -93,7 +97,7 @@ func (v Views) Hash(bufs []ccl.Buf) (int64, error) {
 			far = append(far, b)
 		}
 	}
-	if s, ok := v.On.(squarer); ok && len(far) > 0 {
+	if s, ok := v.On.(Squarer); ok && len(far) > 0 {
 		sums := make([]float64, len(far))
 		if s.SumsOfSquares(sums, far...) == nil { // else of a type that it does not know
 			return Hash(append(parts, ccl.BufOf(sums)))

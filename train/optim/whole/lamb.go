@@ -37,10 +37,7 @@ func ApplyLAMB[T optim.Float](h LAMB, step int, t Tensor, p, g, m, v []T) error 
 		return fmt.Errorf("optim/whole: LAMB with Beta1 %v, Beta2 %v, Eps %v: the betas are from 0 to 1 and less than 1, Eps is not negative", h.Beta1, h.Beta2, h.Eps)
 	}
 	b1, b2, a1, a2 := T(h.Beta1), T(h.Beta2), T(1-h.Beta1), T(1-h.Beta2)
-	f, err := optim.AdamW{LR: 1, Beta1: h.Beta1, Beta2: h.Beta2, Eps: h.Eps}.Factors(step)
-	if err != nil {
-		return err
-	}
+	f, _ := optim.AdamW{LR: 1, Beta1: h.Beta1, Beta2: h.Beta2, Eps: h.Eps}.Factors(step) // which would find the same wrong
 	d := lambStep[T]{T(f.Rate), T(f.Root), T(h.Eps), T(h.Decay)}
 	sum := 0.
 	for i := range p {
