@@ -214,8 +214,8 @@ func (c *comm) alone() {
 	}
 }
 
-// childOf makes a Comm of one, and writes its handle.
-func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, error)) error {
+// makeChild makes a Comm of one, and writes its handle.
+func makeChild(h C.goccl_comm, child *C.goccl_comm, f func(*comm) (*ccl.Comm, error)) error {
 	if child == nil {
 		return wrong("there is no place for the new Comm")
 	}
@@ -224,13 +224,20 @@ func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, 
 	if err != nil {
 		return err
 	}
-	c.alone()
-	of, err := f(c.of.Load())
-	c.mu.Unlock()
+	of, err := f(c)
 	if err == nil && of != nil {
 		*child = handle(opened(of))
 	}
 	return err
+}
+
+// childOf is makeChild by a call that no other of the Comm's goes beside.
+func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, error)) error {
+	return makeChild(h, child, func(c *comm) (*ccl.Comm, error) {
+		c.alone()
+		defer c.mu.Unlock()
+		return f(c.of.Load())
+	})
 }
 
 // closeComm takes the handle away first: a call that comes later finds none.

@@ -89,34 +89,26 @@ func tellArrived(done C.goccl_arrived, ctx C.uintptr_t, from int, err error) {
 
 // subset is goccl_subset.
 func subset(h C.goccl_comm, ranks *C.int32_t, n, tag C.int32_t, timeout C.int64_t, child *C.goccl_comm) error {
-	if child == nil {
-		return wrong("there is no place for the new Comm")
-	}
-	*child = 0
-	c, err := ready(h)
-	switch {
-	case err != nil:
-		return err
-	case n < 1 || ranks == nil:
-		return wrong("a list of %d ranks", int32(n))
-	case int(n) > c.of.Load().Size():
-		return wrong("a list of %d ranks, in a Comm of %d", int32(n), c.of.Load().Size())
-	case timeout < 0:
-		return wrong("the timeout is %v; 0 is none", time.Duration(timeout))
-	}
-	list := make([]int, n)
-	for i, r := range unsafe.Slice((*int32)(unsafe.Pointer(ranks)), int(n)) {
-		list[i] = int(r)
-	}
-	ctx := background
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(timeout))
-		defer cancel()
-	}
-	of, err := ccl.Subset(ctx, c.of.Load(), list, int(tag))
-	if err == nil {
-		*child = handle(opened(of))
-	}
-	return err
+	return makeChild(h, child, func(c *comm) (*ccl.Comm, error) {
+		of := c.of.Load()
+		switch {
+		case n < 1 || ranks == nil:
+			return nil, wrong("a list of %d ranks", int32(n))
+		case int(n) > of.Size():
+			return nil, wrong("a list of %d ranks, in a Comm of %d", int32(n), of.Size())
+		case timeout < 0:
+			return nil, wrong("the timeout is %v; 0 is none", time.Duration(timeout))
+		}
+		list := make([]int, n)
+		for i, r := range unsafe.Slice((*int32)(unsafe.Pointer(ranks)), int(n)) {
+			list[i] = int(r)
+		}
+		ctx := background
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(timeout))
+			defer cancel()
+		}
+		return ccl.Subset(ctx, of, list, int(tag))
+	})
 }

@@ -101,15 +101,9 @@ func (o *Options) settled() (Options, error) {
 	if o != nil {
 		s = *o
 	}
-	if s.Timeout == 0 {
-		s.Timeout = defaultTimeout
-	}
-	if s.PeerTimeout == 0 {
-		s.PeerTimeout = defaultPeerTimeout
-	}
-	if s.Log == nil {
-		s.Log = defaultLog(environ.Log.Get())
-	}
+	s.Timeout = cmp.Or(s.Timeout, defaultTimeout)
+	s.PeerTimeout = cmp.Or(s.PeerTimeout, defaultPeerTimeout)
+	s.Log = cmp.Or(s.Log, defaultLog(environ.Log.Get()))
 	if err := checkBackend(s.Backend); err != nil {
 		return s, err
 	}
@@ -374,10 +368,7 @@ func (c *Comm) Abort(cause error) {
 	if c.isNil() || proc.Forked() {
 		return
 	}
-	if cause == nil {
-		cause = errors.New("no cause given")
-	}
-	cause = firstCause(cause)
+	cause = firstCause(cmp.Or(cause, errors.New("no cause given")))
 	c.eng.Fail(&call.Fault{Code: call.Aborted, Peer: c.Rank(), Err: cause})
 }
 

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -221,10 +222,7 @@ func (c *Comm) errorIn(ctx context.Context, f *call.Fault, r *call.Record) *Erro
 func failureIn(c *Comm, f *call.Fault, r *call.Record) *Error {
 	failure := c.life.failure.Load()
 	if failure == nil { // the goroutine that found it has not come to telling
-		if f == nil {
-			f = c.eng.Failure()
-		}
-		failure = errorOf(c, f)
+		failure = errorOf(c, cmp.Or(f, c.eng.Failure()))
 	}
 	in := *failure
 	c.named(&in) // SetName may have come since

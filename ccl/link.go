@@ -75,7 +75,7 @@ func (l Link) Send(src Buf) Message {
 	if e != nil {
 		return Message{err: e}
 	}
-	return Message{c: l.c, sent: a.Send(what, l.c.eng.World(l.peer))}
+	return Message{c: l.c, of: a.Send(what, l.c.eng.World(l.peer))}
 }
 
 // Recv receives to dst, all of it. It does not wait.
@@ -88,7 +88,7 @@ func (l Link) Recv(dst Buf) Message {
 	if l.peer != AnySource {
 		from = l.c.eng.World(l.peer)
 	}
-	return Message{c: l.c, received: a.Recv(what, from)}
+	return Message{c: l.c, of: a.Recv(what, from)}
 }
 
 // what is a message of b, and this rank's mail.
@@ -117,23 +117,17 @@ func (l *Link) what(name string, b *Buf) (mail.What, *mail.Account, *Error) {
 
 // Message is one message of a Link, on its way. The zero Message is complete.
 type Message struct {
-	c        *Comm
-	sent     *mail.Sending
-	received *mail.Receiving
-	err      *Error
+	c   *Comm
+	of  letter // a *mail.Sending or a *mail.Receiving
+	err *Error
 }
 
-// state is m as mail knows it.
-func (m Message) state() interface {
+// letter is a message as mail knows it.
+type letter interface {
 	Done() <-chan struct{}
 	Fault() *call.Fault
 	Then(func())
 	Cancel()
-} {
-	if m.sent != nil {
-		return m.sent
-	}
-	return m.received
 }
 
 // settled reports whether m was refused, or is no message.
@@ -141,7 +135,7 @@ func (m Message) settled() (bool, error) {
 	switch {
 	case m.err != nil:
 		return true, m.err
-	case m.sent == nil && m.received == nil:
+	case m.of == nil:
 		return true, nil
 	case proc.Forked():
 		return true, m.c.Err()
@@ -158,10 +152,9 @@ func (m Message) Wait(ctx context.Context) error {
 	if over, err := m.Test(); over {
 		return err
 	}
-	s := m.state()
 	select {
-	case <-s.Done():
-		return m.result(s.Fault())
+	case <-m.of.Done():
+		return m.result(m.of.Fault())
 	case <-ctx.Done():
 		return m.c.refuse(m.op(), Code(call.ContextFault(ctx.Err()).Code), ctx.Err())
 	}
@@ -172,10 +165,9 @@ func (m Message) Test() (done bool, err error) {
 	if over, err := m.settled(); over {
 		return true, err
 	}
-	s := m.state()
 	select {
-	case <-s.Done():
-		return true, m.result(s.Fault())
+	case <-m.of.Done():
+		return true, m.result(m.of.Fault())
 	default:
 		return false, nil
 	}
@@ -191,29 +183,29 @@ func (m Message) OnDone(f func(error)) {
 		f(err)
 		return
 	}
-	s := m.state()
-	s.Then(func() { f(m.result(s.Fault())) })
+	m.of.Then(func() { f(m.result(m.of.Fault())) })
 }
 
 // Cancel gives the message up. Unless it has been matched by then, it ends with ErrCanceled, and
 // neither rank notices it any more. If it has, it goes on and ends as it would have.
 func (m Message) Cancel() {
 	if over, _ := m.settled(); !over {
-		m.state().Cancel()
+		m.of.Cancel()
 	}
 }
 
 // From returns the rank whose message a receive has been given, -1 before that, and of a message that
 // is sent.
 func (m Message) From() int {
-	if m.received == nil {
+	r, ok := m.of.(*mail.Receiving)
+	if !ok {
 		return -1
 	}
-	return cpu.RankOf(m.c.eng, m.received.Source())
+	return cpu.RankOf(m.c.eng, r.Source())
 }
 
 func (m Message) op() string {
-	if m.sent != nil {
+	if _, ok := m.of.(*mail.Sending); ok {
 		return "Send"
 	}
 	return "Recv"

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -182,11 +183,7 @@ func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
 		}
 		return nil
 	}
-	f := faultOf(err)
-	if f == nil {
-		f = call.NewFault(call.Aborted, -1, "the meeting does not count: one of those that were to join was lost")
-	}
-	return f
+	return cmp.Or(faultOf(err), call.NewFault(call.Aborted, -1, "the meeting does not count: one of those that were to join was lost"))
 }
 
 // ask has the store say whether the meeting counts, on a rank that has not heard.

@@ -90,21 +90,15 @@ func (m *muster) someClosed(ranks int) bool {
 
 // accepted is the last generation that any rank knows to have had a majority.
 func (m *muster) accepted() int {
-	last := 0
-	for i := range m.rolls {
-		last = max(last, m.rolls[i].accepted)
-	}
-	return last
+	return slices.MaxFunc(m.rolls, func(a, b roll) int { return cmp.Compare(a.accepted, b.accepted) }).accepted
 }
 
 // backend is that of the workers' Comm, as those tell it that have had one.
-func (m *muster) backend() string {
+func (m *muster) backend() (name string) {
 	for i := range m.rolls {
-		if m.rolls[i].backend != "" {
-			return m.rolls[i].backend
-		}
+		name = cmp.Or(name, m.rolls[i].backend)
 	}
-	return ""
+	return name
 }
 
 // shrink reports whether the ranks that work have called Shrink. odd is one that has made another call than the first, -1 if there
@@ -298,9 +292,7 @@ func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster,
 		color, key = 0, r.number
 	}
 	opt := r.opt
-	if opt.Backend = m.backend(); opt.Backend == "" {
-		opt.Backend = r.opt.Backend
-	}
+	opt.Backend = cmp.Or(m.backend(), opt.Backend)
 	if r.lib.device != nil { // on which the program has its memory
 		opt.Device = r.lib.device
 	}

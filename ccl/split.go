@@ -76,16 +76,10 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 	fixed := func(name string) (Options, error) {
 		return o, fmt.Errorf("%s belongs to the whole job and cannot differ in a part of it", "Options."+name)
 	}
-	if o.PeerTimeout == 0 { // as NewComm reads it
-		o.PeerTimeout = defaultPeerTimeout
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout) // as NewComm reads it
+	o.PeerTimeout = cmp.Or(o.PeerTimeout, defaultPeerTimeout)
+	o.Log = cmp.Or(o.Log, slog.Default())
 	o.Wire = cmp.Or(o.Wire, c.opt.Wire)
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
 	switch {
 	case o.Backend != c.opt.Backend:
 		return fixed("Backend")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+
+	"github.com/goccl/goccl/ccl/internal/call"
 )
 
 // Stream orders work: a HostStream, or a device's stream where an engine for it is
@@ -233,11 +235,7 @@ func notRun(e *Error) *Error {
 }
 
 func waitError(err error) *Error {
-	code := ErrCanceled
-	if errors.Is(err, context.DeadlineExceeded) {
-		code = ErrTimeout
-	}
-	return &Error{Code: code, Op: "Wait", Rank: -1, Peer: -1, Err: err}
+	return &Error{Code: Code(call.ContextFault(err).Code), Op: "Wait", Rank: -1, Peer: -1, Err: err}
 }
 
 // Close lets what was issued end, and takes no more.

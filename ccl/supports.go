@@ -1,6 +1,8 @@
 package ccl
 
 import (
+	"cmp"
+
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -28,11 +30,7 @@ func SupportsHints(c *Comm, h Hints) error {
 	if c.isNil() {
 		return refuseNone(op)
 	}
-	err := h.check()
-	if err == nil {
-		err = h.takes(c.Backend(), c.lib.loaded)
-	}
-	if err != nil {
+	if err := cmp.Or(h.check(), h.takes(c.Backend(), c.lib.loaded)); err != nil {
 		return c.refuse(op, codeOf(err, ErrArgument), err)
 	}
 	return nil

@@ -159,27 +159,24 @@ func BroadcastValue[V any](ctx context.Context, c *Comm, v V, root int) (out V, 
 // torch.distributed's all_gather_object do. See BroadcastValue for what v may be. If a rank cannot encode its v, all
 // ranks get the same ErrArgument, which names it as Peer.
 func AllGatherValues[V any](ctx context.Context, c *Comm, v V) ([]V, error) {
-	x, err := beginValue(ctx, c, "AllGatherValues", 0)
-	if err != nil {
-		return nil, err
-	}
-	p := pack(v, MaxValue)
-	lengths, total, err := x.lengths(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]byte, total)
-	if err := AllGatherV(ctx, c, all, lengths, p.data); err != nil {
-		return nil, err
-	}
-	return unpackAll[V](x, all, lengths)
+	return gatherValues(ctx, c, "AllGatherValues", v, 0, true, func(all []byte, lengths []int, mine []byte) error {
+		return AllGatherV(ctx, c, all, lengths, mine)
+	})
 }
 
 // GatherValues gives the v of all ranks to root, in the order of the ranks, and nil to the others, as mpi4py's gather and
 // torch.distributed's gather_object do. See BroadcastValue for what v may be. If a rank cannot encode its v, all
 // ranks get the same ErrArgument, which names it as Peer.
 func GatherValues[V any](ctx context.Context, c *Comm, v V, root int) ([]V, error) {
-	x, err := beginValue(ctx, c, "GatherValues", root)
+	return gatherValues(ctx, c, "GatherValues", v, root, c.Rank() == root, func(all []byte, lengths []int, mine []byte) error {
+		return GatherV(ctx, c, all, lengths, mine, root)
+	})
+}
+
+// gatherValues is the v of all ranks, which gather gathers, encoded, on each rank that has here set.
+func gatherValues[V any](ctx context.Context, c *Comm, name string, v V, root int, here bool,
+	gather func(all []byte, lengths []int, mine []byte) error) ([]V, error) {
+	x, err := beginValue(ctx, c, name, root)
 	if err != nil {
 		return nil, err
 	}
@@ -188,11 +185,11 @@ func GatherValues[V any](ctx context.Context, c *Comm, v V, root int) ([]V, erro
 	if err != nil {
 		return nil, err
 	}
-	if c.Rank() != root {
-		return nil, GatherV(ctx, c, nil, lengths, p.data, root)
+	var all []byte
+	if here {
+		all = make([]byte, total)
 	}
-	all := make([]byte, total)
-	if err := GatherV(ctx, c, all, lengths, p.data, root); err != nil {
+	if err := gather(all, lengths, p.data); err != nil || !here {
 		return nil, err
 	}
 	return unpackAll[V](x, all, lengths)

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -32,10 +33,7 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 		return nil, err
 	}
 	w, err := memoryOf(c, "makes no windows; MakeSlice makes memory that the ranks of a host share", "makes no windows here")
-	if err == nil {
-		err = c.lib.loaded.Windows // the same on all ranks
-	}
-	if err != nil {
+	if err = cmp.Or(err, c.lib.loaded.Windows); err != nil { // Windows is the same on all ranks
 		return nil, c.refuse(op, ErrUnsupported, err)
 	}
 	x, wrong := c.lib.windowOf(b)

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -38,12 +39,7 @@ func (c *Comm) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
 
 // patient makes the collective k as a non-blocking one that is polled, whatever ctx is. All ranks call it so.
 func (c *Comm) patient(ctx context.Context, k *Call, err error) error {
-	if err == nil {
-		err = k.check(c.size)
-	}
-	if err == nil {
-		err = c.ready(k.Kind.String())
-	}
+	err = cmp.Or(err, k.check(c.size), c.ready(k.Kind.String()))
 	if err == nil && ctx.Err() != nil {
 		err = notBegun(k, ctx.Err())
 	}

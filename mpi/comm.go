@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -52,11 +53,7 @@ func (c *Comm) Abort(code int) error {
 	if process.phase.Load() != running {
 		return notRunning("Abort")
 	}
-	handle := c.handle
-	if handle == 0 {
-		handle = world.handle
-	}
-	abort(handle, code)
+	abort(cmp.Or(c.handle, world.handle), code)
 	return failed("Abort", ErrOther, "MPI_Abort returned")
 }
 

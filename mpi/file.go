@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,12 +125,7 @@ func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hin
 		return nil, err
 	}
 	packed, refusal := pack(name, hints)
-	if refusal == nil {
-		refusal = mode.check()
-	}
-	if refusal == nil {
-		refusal = noFiles()
-	}
+	refusal = cmp.Or(refusal, mode.check(), noFiles())
 	same := fnv.New64a()
 	fmt.Fprintf(same, "%d %s\x00%s", mode, name, packed)
 	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "names, modes or hints", func(int64, bool) (err error) {

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"sync"
@@ -29,20 +30,17 @@ type Request struct {
 
 // live are the requests that are not complete. It keeps them, and so the memory they pin, whatever
 // becomes of the caller's reference; of those that are lost the context ended.
-var live struct {
+var live = struct {
 	sync.Mutex
 	all   map[*Request]lost
 	apart []*apart // those that were given up
-}
+}{all: map[*Request]lost{}}
 
 type lost bool
 
 func (r *Request) keep() {
 	live.Lock()
 	defer live.Unlock()
-	if live.all == nil {
-		live.all = map[*Request]lost{}
-	}
 	live.all[r] = false
 }
 
@@ -145,9 +143,7 @@ func (r *Request) test(wait bool) (bool, Status, error) {
 		switch {
 		case err != nil:
 			retain(&r.call)
-			if r.err == nil {
-				r.err = err
-			}
+			r.err = cmp.Or(r.err, err)
 		case st.Source == cancelled:
 			r.err = &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "cancelled, nothing received", Err: r.cause}
 		case r.parts[0].receives():
@@ -248,10 +244,10 @@ func (r *Request) Abandon() {
 
 // retained is the memory of collectives that failed inside MPI: a library may leave receives into it posted, and
 // tells nobody when they are done. So it is kept for good.
-var retained struct {
+var retained = struct {
 	sync.Mutex
 	all map[unsafe.Pointer]struct{}
-}
+}{all: map[unsafe.Pointer]struct{}{}}
 
 // retain keeps the memory of k, which has failed. Of a message nothing is left under way.
 func retain(k *Call) {
@@ -260,9 +256,6 @@ func retain(k *Call) {
 	}
 	retained.Lock()
 	defer retained.Unlock()
-	if retained.all == nil {
-		retained.all = map[unsafe.Pointer]struct{}{}
-	}
 	for _, p := range k.memory() {
 		retained.all[p] = struct{}{}
 	}

@@ -1,6 +1,7 @@
 package xla
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -177,9 +178,7 @@ func (b *Buffer) Free() error {
 func FreeAll(list ...*Buffer) error {
 	var first error
 	for _, b := range slices.Backward(list) {
-		if err := b.Free(); err != nil && first == nil {
-			first = err
-		}
+		first = cmp.Or(first, b.Free())
 	}
 	return first
 }

@@ -19,10 +19,10 @@ type Plugin struct {
 }
 
 // plugins are those that this process has opened, by handle: a plugin wants to be initialised once.
-var plugins struct {
+var plugins = struct {
 	sync.Mutex
 	by map[uintptr]*Plugin
-}
+}{by: map[uintptr]*Plugin{}}
 
 // Available returns nil if this program can open plugins, and otherwise an *Unavailable with the reason. It does not look for one.
 func Available() error { return built() }
@@ -63,9 +63,6 @@ func Open(path string) (*Plugin, error) {
 		return nil, &Unavailable{Reason: err.Error(), Err: err}
 	}
 	p.major, p.minor = version(p.api)
-	if plugins.by == nil {
-		plugins.by = map[uintptr]*Plugin{}
-	}
 	plugins.by[so.Handle()] = p
 	return p, nil
 }

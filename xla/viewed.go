@@ -7,7 +7,7 @@ import (
 
 // viewed is the memory that views are of. A program may read it after its view was freed, and until it is done: then the plugin
 // sets the view's mark, on a thread of its own, and counts it.
-var viewed views
+var viewed = views{all: map[unsafe.Pointer]any{}}
 
 type views struct {
 	mu   sync.Mutex
@@ -18,9 +18,6 @@ type views struct {
 // add keeps what the view with this mark is of.
 func (v *views) add(mark unsafe.Pointer, keep any) {
 	v.mu.Lock()
-	if v.all == nil {
-		v.all = map[unsafe.Pointer]any{}
-	}
 	v.all[mark] = keep
 	v.mu.Unlock()
 	v.sweep()

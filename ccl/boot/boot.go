@@ -2,6 +2,7 @@ package boot
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -308,10 +309,7 @@ func limited(ctx context.Context, d time.Duration) (context.Context, context.Can
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
-	if d == 0 {
-		d = DefaultLimit
-	}
-	return context.WithTimeout(ctx, d)
+	return context.WithTimeout(ctx, cmp.Or(d, DefaultLimit))
 }
 
 // left is how many milliseconds rank 0 has to find a verdict in: a little less than

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -81,11 +82,19 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 			return nil, p, f.notFound(place, time.Since(began), last)
 		}
 		// The jitter keeps a thousand hosts from knocking all at once.
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, wait/2+rand.N(wait)) {
 			return nil, p, f.unreachable(ctx, place, time.Since(began), last)
-		case <-time.After(wait/2 + rand.N(wait)):
 		}
+	}
+}
+
+// pause waits for d, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 
@@ -112,9 +121,7 @@ func (f *dialer) unreachable(ctx context.Context, place string, after time.Durat
 
 // notFound is the error after that time, in which rank 0 was not found. Missing is rank 0 alone.
 func (f *dialer) notFound(place string, after time.Duration, last error) *Error {
-	if place == "" {
-		place = "its host"
-	}
+	place = cmp.Or(place, "its host")
 	var away *detour
 	if errors.As(last, &away) {
 		var op *net.OpError
@@ -256,42 +263,42 @@ func (f *dialer) reach(ctx context.Context, network, addr string, secret []byte)
 	if f.door != nil && network == "tcp" {
 		hello.Door, hello.Astray = f.door(conn.LocalAddr(), secret), f.astray.Load()
 	}
-	s, who, err := f.shake(ctx, conn, secret, hello)
+	s, reply, err := shake(ctx, conn, f.job, secret, hello.encode())
 	if err != nil {
 		if errors.Is(err, auth.ErrUntold) { // a rank, perhaps, which waits for this one until its timeout
 			f.untold.Do(func() {
 				slog.Warn("goccl: a process at the socket of this job is not taken for a rank: " + err.Error())
 			})
 		}
+		return found{made: true, err: err}
+	}
+	who, err := parseJoin(reply)
+	if err != nil {
 		conn.Close()
 		return found{made: true, err: err}
 	}
 	return found{conn: s, who: who, made: true}
 }
 
-// shake is the handshake on conn; it also returns who is at the other end.
-func (f *dialer) shake(ctx context.Context, conn net.Conn, secret []byte, hello join) (*auth.Stream, join, error) {
-	if err := auth.SameUser(conn, secret); err != nil {
-		return nil, join{}, err
-	}
+// shake is the client's handshake on conn, which it closes where that fails. reply is what the server says to hello.
+func shake(ctx context.Context, conn net.Conn, job string, secret, hello []byte) (s *auth.Stream, reply []byte, err error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
-	if ctx.Err() != nil { // it may have ended before the line above
-		return nil, join{}, ctx.Err()
+	if err = cmp.Or(auth.SameUser(conn, secret), ctx.Err()); err == nil { // ctx may have ended before the line above
+		s, reply, err = auth.Client(conn, job, secret, hello)
 	}
-	s, reply, err := auth.Client(conn, f.job, secret, hello.encode())
+	if err == nil && !stop() {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
 	if err != nil {
-		return nil, join{}, err
+		conn.Close()
+		return nil, nil, err
 	}
-	who, err := parseJoin(reply)
-	if err != nil {
-		return nil, join{}, err
-	}
-	if !stop() {
-		return nil, join{}, ctx.Err()
-	}
-	return s, who, conn.SetDeadline(time.Time{})
+	return s, reply, nil
 }
 
 // selfJoin is how this process introduces itself.

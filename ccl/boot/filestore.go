@@ -85,7 +85,7 @@ var errNone = errors.New("there is no value")
 
 // Set gives key a value.
 func (s *fileStore) Set(ctx context.Context, key string, value []byte) error {
-	if err := firstFault(noContext(ctx), checkKey(key, len(value))); err != nil {
+	if err := checkKey(ctx, key, len(value)); err != nil {
 		return err
 	}
 	if err := replaceFile(s.path(key, 0), append(s.proof(key, 0, value), value...)); err != nil {
@@ -101,7 +101,7 @@ const (
 
 // Get returns the value of key, and looks for it until there is one.
 func (s *fileStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := firstFault(noContext(ctx), checkKey(key, 0)); err != nil {
+	if err := checkKey(ctx, key, 0); err != nil {
 		return nil, err
 	}
 	for wait := firstLook; ; wait = min(wait*3/2, longLook) {
@@ -109,10 +109,8 @@ func (s *fileStore) Get(ctx context.Context, key string) ([]byte, error) {
 		if !errors.Is(err, errNone) {
 			return v, err
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, wait) {
 			return nil, ended(ctx.Err(), "the context ended before "+key+" had a value in the store")
-		case <-time.After(wait):
 		}
 	}
 }
@@ -122,7 +120,7 @@ func (s *fileStore) Wait(ctx context.Context, keys ...string) error { return wai
 
 // Add changes a number.
 func (s *fileStore) Add(ctx context.Context, key string, n int64) (int64, error) {
-	if err := firstFault(noContext(ctx), checkKey(key, 0)); err != nil {
+	if err := checkKey(ctx, key, 0); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
@@ -186,14 +184,4 @@ func claim(file, path string, link func(file, path string) error) (made bool, er
 		return err == nil && os.SameFile(ours, there), err
 	}
 	return err == nil, err
-}
-
-// firstFault is the first of errs that is one, as an error.
-func firstFault(errs ...*Error) error {
-	for _, e := range errs {
-		if e != nil {
-			return e
-		}
-	}
-	return nil
 }

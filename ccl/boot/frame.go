@@ -1,7 +1,6 @@
 package boot
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -82,10 +81,9 @@ func readFrame(r io.Reader, limit int) (frame, error) {
 		_, err := io.ReadFull(r, f.data)
 		return f, noEOF(err)
 	}
-	var b bytes.Buffer
-	_, err := io.CopyN(&b, r, n)
-	f.data = b.Bytes()
-	return f, noEOF(err)
+	data, err := readBytes(r, n)
+	f.data = data
+	return f, err
 }
 
 // noEOF tells an end within a frame from an end between two.

@@ -248,7 +248,7 @@ func newMemoryStore() memoryStore {
 
 // Set gives key a value.
 func (s memoryStore) Set(ctx context.Context, key string, value []byte) error {
-	if err := firstFault(noContext(ctx), checkKey(key, len(value))); err != nil {
+	if err := checkKey(ctx, key, len(value)); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -272,7 +272,7 @@ func (s memoryStore) Set(ctx context.Context, key string, value []byte) error {
 
 // Get returns the value of key, and waits until there is one.
 func (s memoryStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := firstFault(noContext(ctx), checkKey(key, 0)); err != nil {
+	if err := checkKey(ctx, key, 0); err != nil {
 		return nil, err
 	}
 	for {
@@ -301,7 +301,7 @@ func (s memoryStore) Wait(ctx context.Context, keys ...string) error { return wa
 
 // Add changes a number.
 func (s memoryStore) Add(ctx context.Context, key string, n int64) (int64, error) {
-	if err := firstFault(noContext(ctx), checkKey(key, 0)); err != nil {
+	if err := checkKey(ctx, key, 0); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()

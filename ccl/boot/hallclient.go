@@ -77,7 +77,7 @@ func (c *hallClient) Add(ctx context.Context, key string, n int64) (int64, error
 
 // ask sends q and returns what the hall says.
 func (c *hallClient) ask(ctx context.Context, q request) (r reply, err error) {
-	if err := firstFault(noContext(ctx), checkKey(q.key, len(q.value))); err != nil {
+	if err := checkKey(ctx, q.key, len(q.value)); err != nil {
 		return r, err
 	}
 	conn, err := c.connect(ctx)
@@ -152,10 +152,7 @@ func (c *hallClient) connect(ctx context.Context) (*auth.Stream, error) {
 		case !isEnding(err) && !errors.Is(err, syscall.ETIMEDOUT) || time.Now().After(over):
 			return nil, fault(Lost, "the hall at %s cannot be reached: %v; has the launcher ended?", c.addr, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		pause(ctx, wait)
 	}
 }
 
@@ -175,16 +172,8 @@ func (c *hallClient) dial(ctx context.Context) (*auth.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	conn.SetDeadline(time.Now().Add(handshakeLimit))
-	s, _, err := auth.Client(conn, hallJob, c.secret, nil)
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	conn.SetDeadline(time.Time{})
-	return s, nil
+	s, _, err := shake(ctx, conn, hallJob, c.secret, nil)
+	return s, err
 }
 
 // isOpen reports whether the other end has not closed conn, on which nothing is asked.

@@ -9,34 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dupFile duplicates an inherited descriptor, whose original is not ours to close, but is for
+// inherited is what of makes of an inherited descriptor, of which it gets a duplicate: the original is not ours to close, but is for
 // this process and not for those that it starts.
-func dupFile(fd int, name string) (*os.File, error) {
+func inherited[T any](fd int, of func(*os.File) (T, error)) (made T, err error) {
 	if fd < 3 {
-		return nil, errNoInherit
+		return made, errNoInherit
 	}
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
-		return nil, os.NewSyscallError("fcntl", err)
+		return made, os.NewSyscallError("fcntl", err)
 	}
 	unix.CloseOnExec(fd)
-	return os.NewFile(uintptr(dup), name), nil
+	f := os.NewFile(uintptr(dup), "inherited")
+	defer f.Close()
+	return of(f)
 }
 
-func inheritedListener(fd int) (net.Listener, error) {
-	f, err := dupFile(fd, "listener")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return net.FileListener(f)
-}
+func inheritedListener(fd int) (net.Listener, error) { return inherited(fd, net.FileListener) }
 
-func inheritedConn(fd int) (net.Conn, error) {
-	f, err := dupFile(fd, "conn")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return net.FileConn(f)
-}
+func inheritedConn(fd int) (net.Conn, error) { return inherited(fd, net.FileConn) }

@@ -109,10 +109,8 @@ func (m *joinConfig) enter(ctx context.Context, b *Boot) error {
 		if again, err = b.announce(ctx); !again {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, firstBackoff) {
 			return first
-		case <-time.After(firstBackoff):
 		}
 	}
 	return first
@@ -172,10 +170,7 @@ func (m *joinConfig) meet(ctx context.Context, f *dialer) (found, net.Listener, 
 		case !isEnding(r.err) || time.Now().After(over):
 			return found{}, nil, nil // a stranger has the name, or one whose secret differs: rank 0 will say
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		pause(ctx, wait)
 	}
 }
 

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -16,9 +17,7 @@ func listenHere(addrs ...string) (net.Listener, error) {
 		if err == nil {
 			return l, nil
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return nil, first
 }

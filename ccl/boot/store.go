@@ -65,8 +65,10 @@ func EnvStore() (Store, error) {
 }
 
 // checkKey says what is wrong with a key or the size of its value.
-func checkKey(key string, value int) *Error {
+func checkKey(ctx context.Context, key string, value int) error {
 	switch {
+	case ctx == nil:
+		return noContext(ctx)
 	case key == "" || len(key) > MaxKey:
 		return fault(Argument, "a key of %d bytes; a store takes from 1 to %d", len(key), MaxKey)
 	case value > MaxStored:

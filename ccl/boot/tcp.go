@@ -186,15 +186,13 @@ func waitForName(ctx context.Context, host string, lookup func(context.Context, 
 		if err == nil || !errors.As(err, &unknown) {
 			return on, err
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, wait) {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return "", ended(ctx.Err(), "canceled while rank 0 waited for the address of its own name, "+host)
 			}
 			e := fault(Timeout, "rank 0's own name %s did not resolve before the timeout: %v. Is it right, and does this host's resolver know it? An address needs no resolver", host, unknown.Err)
 			e.Err = unknown
 			return "", e.by(0)
-		case <-time.After(wait):
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package ccltest
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -86,9 +87,7 @@ func newWorld(n int, f func(testing.TB, *ccl.Comm), opts []Option) (*world, erro
 	case w.deadline <= 0:
 		return nil, fmt.Errorf("a deadline of %v; it must be more than 0", w.deadline)
 	}
-	if w.options.PeerTimeout == 0 {
-		w.options.PeerTimeout = max(w.deadline, time.Second) // the least that NewComm takes
-	}
+	w.options.PeerTimeout = cmp.Or(w.options.PeerTimeout, max(w.deadline, time.Second)) // a second is the least that NewComm takes
 	return w, nil
 }
 

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -38,10 +39,7 @@ func NewSecret() []byte {
 func FromEnv(getenv func(string) string) ([]byte, error) {
 	if path := environ.SecretFile.Text(getenv); path != "" {
 		secret, err := readSecret(path)
-		if err == nil {
-			err = weak(secret, path)
-		}
-		if err != nil {
+		if err = cmp.Or(err, weak(secret, path)); err != nil {
 			return nil, fmt.Errorf("%s: %w", environ.SecretFile.Name, err)
 		}
 		return secret, nil

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -166,12 +167,8 @@ func parseSeats(text []byte) (*Seats, error) {
 	if err := plain.Unmarshal(text, s); err != nil {
 		return nil, fmt.Errorf("the seats in the store cannot be read: %w", err)
 	}
-	for _, r := range append(s.Ranks, s.Fresh...) {
-		if r < -1 || r >= s.Size {
-			return nil, errors.New("the seats in the store are not those of a job")
-		}
-	}
-	if s.Spares < 0 || s.Spares >= max(s.Size, 1) || s.Limit < 0 {
+	none := func(r int) bool { return r < -1 || r >= s.Size }
+	if s.Spares < 0 || s.Spares >= max(s.Size, 1) || s.Limit < 0 || slices.ContainsFunc(append(s.Ranks, s.Fresh...), none) {
 		return nil, errors.New("the seats in the store are not those of a job")
 	}
 	return s, nil
@@ -179,7 +176,7 @@ func parseSeats(text []byte) (*Seats, error) {
 
 // Waiting is how many guests have announced themselves for the next generation, as far as the store knows.
 func Waiting(ctx context.Context, s Store) (int, error) {
-	g, err := s.Add(ctx, prefix+"generation", 0)
+	g, err := Current(ctx, s)
 	if err != nil {
 		return 0, err
 	}

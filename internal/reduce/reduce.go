@@ -45,20 +45,18 @@ type Func func(dst, a, b unsafe.Pointer, n int)
 
 // For is the best kernel for this CPU. It is nil where op.Reduces is false. Avg has the kernel of Sum:
 // Scale does the rest, once, at the end; for 16-bit floats MeanAll does all of it.
-func For(t op.Type, o op.Op) Func {
-	if t >= op.Types || o >= op.Ops {
-		return nil
-	}
-	return chosen.reduce[t][o]
-}
+func For(t op.Type, o op.Op) Func { return entry(&chosen.reduce, t, o) }
 
 // ForStream is For, with stores that go past the caches where that is worth
 // something: for results that are larger than the caches and not soon read.
-func ForStream(t op.Type, o op.Op) Func {
+func ForStream(t op.Type, o op.Op) Func { return entry(&chosen.stream, t, o) }
+
+// entry is what a table has for t and o, nil where those are no type and operator.
+func entry(table *[op.Types][op.Ops]Func, t op.Type, o op.Op) Func {
 	if t >= op.Types || o >= op.Ops {
 		return nil
 	}
-	return chosen.stream[t][o]
+	return table[t][o]
 }
 
 // Both is a reduction into two places: for i := range n { dst[i], other[i] = a[i] op b[i], a[i] op b[i] }.
@@ -74,12 +72,7 @@ func ForBoth(t op.Type, o op.Op) Both {
 }
 
 // Generic is the specification of For: the same function in plain Go.
-func Generic(t op.Type, o op.Op) Func {
-	if t >= op.Types || o >= op.Ops {
-		return nil
-	}
-	return generic.reduce[t][o]
-}
+func Generic(t op.Type, o op.Op) Func { return entry(&generic.reduce, t, o) }
 
 // Scale is the end of Avg: the function computes for i := range n { dst[i] /= ranks }.
 //

@@ -6,7 +6,7 @@ import (
 )
 
 // refusing are the functions that refuse a nil context, by one that stands before: what takes one calls one of them with it.
-var refusing = []string{"noContext", "callable", "block", "makeOwn", "beginValue", "split", "usable", "env", "Launched"}
+var refusing = []string{"noContext", "callable", "block", "makeOwn", "beginValue", "gatherValues", "split", "usable", "env", "Launched"}
 
 // A nil context is an error everywhere in the API: a function that takes one from a user asks, and so does each of refusing.
 var contexts = rule{

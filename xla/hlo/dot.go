@@ -52,13 +52,7 @@ func Dot(a, b *Value, contractA, contractB, batchA, batchB []int) *Value {
 // operands it takes the one whose axes come out in s.v's order, if there is one, so that nothing is transposed.
 func (s side) gradient(d *Value, o side, from int) *Value {
 	order := slices.Sorted(slices.Values(o.contract)) // o's contracted axes in the result: in order
-	count := func(from, n int) (x []int) {
-		for i := range n {
-			x = append(x, from+i)
-		}
-		return x
-	}
-	places := func(rest, contract int) []int { // by axis of s.v: which axis of the result it is
+	places := func(rest, contract int) []int {        // by axis of s.v: which axis of the result it is
 		at := make([]int, len(s.v.dims))
 		for i, k := range s.batch {
 			at[k] = i

@@ -78,6 +78,15 @@ func (v *Value) Len() int { return product(v.dims) }
 // Func returns the program that v is in.
 func (v *Value) Func() *Func { return v.f }
 
+// count is n numbers, from first on.
+func count(first, n int) []int {
+	x := make([]int, n)
+	for i := range x {
+		x[i] = first + i
+	}
+	return x
+}
+
 func product(dims []int) int {
 	n := 1
 	for _, d := range dims {

@@ -35,11 +35,7 @@ func (v *Value) Sum(axes ...int) *Value {
 
 // SumAll adds all elements, to a scalar.
 func (v *Value) SumAll() *Value {
-	axes := make([]int, len(v.dims))
-	for i := range axes {
-		axes[i] = i
-	}
-	return v.Sum(axes...)
+	return v.Sum(count(0, len(v.dims))...)
 }
 
 // SumLast adds over the last axis, which stays, with the length 1.

@@ -18,10 +18,7 @@ func (v *Value) Reshape(dims ...int) *Value {
 
 // Perm permutes axes: axis i of the result is perm[i] of v.
 func (v *Value) Perm(perm ...int) *Value {
-	ident := make([]int, len(v.dims))
-	for i := range ident {
-		ident[i] = i
-	}
+	ident := count(0, len(v.dims))
 	if !slices.Equal(slices.Sorted(slices.Values(perm)), ident) {
 		v.f.fail("Perm: %v is no order of the axes of %v", perm, v.dims)
 		return v

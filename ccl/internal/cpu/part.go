@@ -24,8 +24,8 @@ func partOf(c *Comm, ranks []int) part {
 	}
 	p := part{ranks: ranks, world: group.MembersOf(world), me: slices.Index(ranks, c.Rank())}
 	if p.me >= 0 {
-		nodeOf = group.Dense(nodeOf)
-		p.topo, p.node = group.Topology(nodeOf, 1+slices.Max(nodeOf)), nodeOf[p.me]
+		p.topo = algo.Placed(nodeOf)
+		p.node = p.topo.Node(p.me)
 	}
 	return p
 }

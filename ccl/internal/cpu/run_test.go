@@ -17,7 +17,7 @@ import (
 
 func TestDense(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 0, 2, 1}, group.Dense([]int{7, 3, 7, 0, 3}))
-	assert.Empty(t, group.Dense(nil))
+	assert.Empty(t, group.Dense[int](nil))
 }
 
 // Every Comm of a job has a number of its own, and none that of the world.

@@ -302,9 +302,7 @@ func (m *meeting) toAll(words []uint64, came []bool, late bool) (first *call.Fau
 		sent = append(sent, m.a.Send(m.what(of, grace), r))
 	}
 	for _, s := range sent {
-		if f := m.ended(s); f != nil && first == nil {
-			first = f
-		}
+		first = cmp.Or(first, m.ended(s))
 	}
 	return first
 }

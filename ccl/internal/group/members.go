@@ -1,5 +1,7 @@
 package group
 
+import "slices"
+
 // Members maps the ranks of a Comm to ranks of the world. What mesh-shaped jobs split into are rows of equally many, with one
 // stride from rank to rank and one from row to row: a mesh of up to four dimensions has no others. Other Comms have a list.
 type Members struct {
@@ -55,12 +57,7 @@ func (m *Members) World(rank int) int {
 // Rank is the inverse of World; -1 if w is no member. size is that of the Comm.
 func (m *Members) Rank(w, size int) int {
 	if m.list != nil {
-		for i, x := range m.list {
-			if int(x) == w {
-				return i
-			}
-		}
-		return -1
+		return slices.Index(m.list, int32(w))
 	}
 	each, rows := size, 1
 	if m.each > 0 {

@@ -15,10 +15,10 @@ func ChildID(parent, split uint64, color int) uint64 {
 	return (h | 1<<63) &^ tcp.Announced // never the world's
 }
 
-// Dense numbers hosts from 0 in the order in which they appear.
-func Dense(nodeOf []int) []int {
-	number := map[int]int{}
-	for i, h := range nodeOf {
+// Dense numbers the hosts of ranks, however they are named, from 0 in the order in which they appear.
+func Dense[K comparable](hosts []K) []int {
+	number, nodeOf := map[K]int{}, make([]int, len(hosts))
+	for i, h := range hosts {
 		if _, ok := number[h]; !ok {
 			number[h] = len(number)
 		}
@@ -27,19 +27,10 @@ func Dense(nodeOf []int) []int {
 	return nodeOf
 }
 
+// Topology places rank r on host nodeOf[r], one of so many. For one host, which most jobs have, it looks at no rank.
 func Topology(nodeOf []int, nodes int) algo.Topology {
-	n := len(nodeOf)
 	if nodes == 1 {
-		return algo.Flat(n)
-	}
-	if n%nodes == 0 {
-		regular := true
-		for r, h := range nodeOf {
-			regular = regular && h == r/(n/nodes)
-		}
-		if regular {
-			return algo.Blocks(nodes, n/nodes)
-		}
+		return algo.Flat(len(nodeOf))
 	}
 	return algo.Placed(nodeOf)
 }

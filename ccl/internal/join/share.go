@@ -87,26 +87,19 @@ func share(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.M
 // hostsOf numbers the hosts, in the order of their lowest ranks, and says which each
 // rank is on.
 func hostsOf(all [][]byte, apart []uint8) []int {
-	number := make(map[[16]byte]int)
-	nodeOf := make([]int, len(all))
+	keys := make([][16]byte, len(all))
 	for r := range all {
-		key := hello(all[r]).host()
+		keys[r] = hello(all[r]).host()
 		if apart != nil && apart[r] > 0 {
-			of := append(key[:], apart[r])
+			of := append(keys[r][:], apart[r])
 			if apart[r] >= alone {
 				of = append(of, hello(all[r]).process()...)
 			}
 			sum := sha256.Sum256(of)
-			key = [16]byte(sum[:])
+			keys[r] = [16]byte(sum[:])
 		}
-		h, ok := number[key]
-		if !ok {
-			h = len(number)
-			number[key] = h
-		}
-		nodeOf[r] = h
 	}
-	return nodeOf
+	return group.Dense(keys)
 }
 
 // anyShared reports whether some host has more than one process.
@@ -163,10 +156,7 @@ func (r *exchanges) whyApart(said [][]byte, before string) string {
 
 // begin sets up what the ranks of this process share, once per try: all of them must know the hosts before any goes on.
 func begin(j *plane.Job, r *exchanges, nodeOf []int) error {
-	nodes := 0
-	for _, h := range nodeOf {
-		nodes = max(nodes, h+1)
-	}
+	nodes := 1 + slices.Max(nodeOf)
 	j.World.Topo = group.Topology(nodeOf, nodes)
 	for _, s := range j.Sites() { // from an earlier try
 		s.Reset()

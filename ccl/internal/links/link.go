@@ -1,6 +1,7 @@
 package links
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -269,17 +270,15 @@ func (c *ends) reported(ctx context.Context, peer int, limit time.Duration) *cal
 // report of that, its own or its host's, which is waited for. It is nil if none has come, so that this rank must report it.
 func (c *ends) silenced(ctx context.Context, peer int) *call.Fault {
 	left := plane.LeftYet(c.rank.Site, c.rank.Group.World(peer))
-	f := plane.AwaitReport(ctx, c.rank, plane.NewsOf(c.rank.Site, c.rank.Group.World(peer)), func() bool { return c.rank.Share.HasLeft(peer) || left() })
+	gone := func() bool { return c.rank.Share.HasLeft(peer) || left() }
+	f := plane.AwaitReport(ctx, c.rank, plane.NewsOf(c.rank.Site, c.rank.Group.World(peer)), gone)
+	if f = cmp.Or(f, c.rank.Fate.Outlived()); f == nil && gone() {
+		f = call.NewFault(call.Closed, peer, "")
+	}
 	if f == nil {
-		f = c.rank.Fate.Outlived()
+		return nil
 	}
-	switch {
-	case f != nil:
-		return c.rank.Stop(f)
-	case c.rank.Share.HasLeft(peer) || left():
-		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
-	}
-	return nil
+	return c.rank.Stop(f)
 }
 
 // farewell is why peer leaves, if that is what h says.

@@ -30,8 +30,8 @@ func kernels(g *gen) []kernel {
 			row{"Uint64", raw(8), ops{2: ins(ctx.VPMINUQ), ins(ctx.VPMAXUQ)}})
 	} else {
 		rows = append(rows,
-			row{"Int64", raw(8), ops{ins(ctx.VPADDQ), prodInt64, int64s(least), int64s(greatest)}},
-			row{"Uint64", raw(8), ops{2: uint64s(least), uint64s(greatest)}})
+			row{"Int64", raw(8), ops{ins(ctx.VPADDQ), prodInt64, words(least), words(greatest)}},
+			row{"Uint64", raw(8), ops{2: words(least, 1<<63), words(greatest, 1<<63)}})
 	}
 
 	var ks []kernel

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/types"
 
@@ -48,10 +49,7 @@ var goTypes = map[string]types.Type{
 
 // emit writes k.
 func (g *gen) emit(k kernel) {
-	isa := k.isa
-	if isa == "" {
-		isa = g.name
-	}
+	isa := cmp.Or(k.isa, g.name)
 	step := k.elem.step(g)
 	lanes := step / k.elem.size()
 	divisor := "float32"

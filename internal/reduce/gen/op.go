@@ -117,29 +117,21 @@ var prodInt64 = op{do: func(g *gen, a, b, d operand.Op) {
 	g.VPADDQ(x, y, d)
 }}
 
-// int64s compares and blends: AVX2 has no minimum of 64 bits.
-func int64s(w which) op {
-	return op{do: func(g *gen, a, b, d operand.Op) {
+// words compares and blends: AVX2 has no minimum of 64 bits, and compares them only as signed integers. signs, if given, is
+// inverted in both first, for the order of unsigned ones.
+func words(w which, signs ...uint64) op {
+	return op{consts: signs, do: func(g *gen, a, b, d operand.Op) {
 		greater := g.vec()
-		g.VPCMPGTQ(b, a, greater)
+		x, y := a, b
+		for _, sign := range signs {
+			x, y = greater, g.vec()
+			g.VPXOR(a, g.constant(sign), x)
+			g.VPXOR(b, g.constant(sign), y)
+		}
+		g.VPCMPGTQ(y, x, greater)
 		if w == greatest {
 			a, b = b, a
 		}
 		g.VBLENDVPD(greater, b, a, d)
 	}}
-}
-
-// uint64s is int64s with the order of unsigned integers: signs inverted.
-func uint64s(w which) op {
-	const sign = 1 << 63
-	return op{do: func(g *gen, a, b, d operand.Op) {
-		x, y := g.vec(), g.vec()
-		g.VPXOR(a, g.constant(sign), x)
-		g.VPXOR(b, g.constant(sign), y)
-		g.VPCMPGTQ(y, x, x)
-		if w == greatest {
-			a, b = b, a
-		}
-		g.VBLENDVPD(x, b, a, d)
-	}, consts: []uint64{sign}}
 }
