@@ -35,8 +35,8 @@ func Save(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) 
 
 // orders are what rank 0 tells a rank to write, and where.
 type orders struct {
-	Tmp   string
-	Tasks []task
+	Tmp   string `json:"tmp"`
+	Tasks []task `json:"tasks"`
 }
 
 func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts []Tensor) (err error) {
@@ -64,15 +64,20 @@ func save(ctx context.Context, c *ccl.Comm, d *disk, dir string, state any, ts [
 	if err := same.Args(ctx, c, what, err); err != nil {
 		return err
 	}
-	my, err := ccl.ScatterValues(ctx, c, all, 0)
+	text, err := toEach(ctx, c, all)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	wrote, err := d.write(my, partName(c.Rank(), c.Size()), mine, data, own)
-	if err := same.Args(ctx, c, what, lost(my.Tmp, err)); err != nil {
+	my, err := decode[orders](text)
+	wrote := part{}
+	if err == nil {
+		wrote, err = d.write(my, partName(c.Rank(), c.Size()), mine, data, own)
+		err = lost(my.Tmp, err)
+	}
+	if err := same.Args(ctx, c, what, err); err != nil {
 		return err
 	}
-	parts, err := ccl.GatherValues(ctx, c, wrote, 0)
+	parts, err := toRoot(ctx, c, wrote)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

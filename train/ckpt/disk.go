@@ -206,9 +206,13 @@ func (d *disk) write(o orders, name string, mine []piece, data [][]byte, own []b
 }
 
 // finish writes the index, with what the ranks say of their parts, and gives tmp its name.
-func (d *disk) finish(dir, tmp string, ix *index, parts []part) error {
+func (d *disk) finish(dir, tmp string, ix *index, parts [][]byte) error {
 	at, own := make([]int64, len(parts)), make([]int64, len(parts))
-	for r, p := range parts {
+	for r, text := range parts {
+		p, err := decode[part](text)
+		if err != nil {
+			return err
+		}
 		ix.Files, at[r], own[r] = append(ix.Files, p.File), p.Header, p.Own
 	}
 	for i := range ix.Pieces { // which each rank has written in this order

@@ -54,9 +54,9 @@ type file struct {
 
 // part is what a rank says of its file.
 type part struct {
-	File   file
-	Header int64 // bytes, which the pieces follow
-	Own    int64 // bytes of the rank's state, which follows the pieces
+	File   file  `json:"file"`
+	Header int64 `json:"header"` // bytes, which the pieces follow
+	Own    int64 `json:"own"`    // bytes of the rank's state, which follows the pieces
 }
 
 // span is where the state of a rank is in its file.

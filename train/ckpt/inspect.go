@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 )
@@ -72,14 +73,16 @@ func inspect(dir string) (*Contents, *index, error) {
 		c.Tensors = append(c.Tensors, TensorInfo{name, o.Type, o.ints()})
 	}
 	slices.SortFunc(c.Tensors, func(a, b TensorInfo) int { return cmp.Compare(a.Name, b.Name) })
-	in := make([][]string, len(ix.Files))
+	in := make([]map[string]bool, len(ix.Files))
 	for _, p := range ix.Pieces {
-		in[p.File] = append(in[p.File], p.Name)
+		if in[p.File] == nil {
+			in[p.File] = map[string]bool{}
+		}
+		in[p.File][p.Name] = true
 	}
 	for i := range ix.Files {
 		f := &ix.Files[i]
-		slices.Sort(in[i])
-		c.Files = append(c.Files, FileInfo{f.Name, f.Size, slices.Compact(in[i]), f.present(dir)})
+		c.Files = append(c.Files, FileInfo{f.Name, f.Size, slices.Sorted(maps.Keys(in[i])), f.present(dir)})
 	}
 	return c, ix, nil
 }

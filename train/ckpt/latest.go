@@ -35,8 +35,13 @@ func Latest(ctx context.Context, c *ccl.Comm, dir string) (latest string, passed
 	if err := same.Args(ctx, c, what, err, "the directory "+dir); err != nil {
 		return "", nil, err
 	}
-	if found, err = ccl.BroadcastValue(ctx, c, found, 0); err != nil {
+	text, err := same.Give(ctx, c, encode(found), 0)
+	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", what, err)
+	}
+	found, err = decode[[]string](text)
+	if err := same.Args(ctx, c, what, err); err != nil {
+		return "", nil, err
 	}
 	passed = nil
 	for _, e := range found[1:] {

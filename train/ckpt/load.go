@@ -19,12 +19,11 @@ import (
 // [LoadWith] loads a part, into other types, or by other names. Load also loads model.safetensors, and the files that a model.safetensors.index.json beside them names, as Export and
 // Hugging Face write them. These have no checksums, and leave state as it is.
 func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
-	_, err := LoadWith(ctx, c, dir, state, ts, LoadOptions{})
+	_, err := load(ctx, c, dir, state, ts, LoadOptions{})
 	return err
 }
 
-// LoadWith is Load of a checkpoint that differs from what is wanted in what o allows. Without Partial the Report is empty.
-func LoadWith(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, o LoadOptions) (*Report, error) {
+func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, o LoadOptions) (*Report, error) {
 	dir = filepath.Clean(dir)
 	what := "ckpt: Load of " + dir
 	loaded := hosted(ts, nil, o.Partial)

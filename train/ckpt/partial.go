@@ -2,11 +2,13 @@ package ckpt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 // LoadOptions say in what a checkpoint may differ from what a program wants. All ranks pass the same.
@@ -34,6 +36,11 @@ type Report struct {
 	Missing []string
 	// Unused are the tensors of the checkpoint that no rank has asked for.
 	Unused []string
+}
+
+// LoadWith is Load of a checkpoint that differs from what is wanted in what o allows. Without Partial the Report is empty.
+func LoadWith(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, o LoadOptions) (*Report, error) {
+	return load(ctx, c, dir, state, ts, o)
 }
 
 // find gives what is wanted its names in ix, and leaves out what is missing there and may be.
@@ -78,12 +85,23 @@ func (ix *index) report(ctx context.Context, c *ccl.Comm, found []piece, missing
 		}
 	}
 	slices.Sort(missing)
-	list, err := ccl.GatherValues(ctx, c, slices.Compact(missing), 0)
+	list, err := toRoot(ctx, c, slices.Compact(missing))
 	if err != nil {
 		return nil, err
 	}
-	all := slices.Concat(list...)
+	var all []string
+	for _, text := range list {
+		some, bad := decode[[]string](text)
+		all, err = append(all, some...), errors.Join(err, bad)
+	}
+	if err := same.Args(ctx, c, "the names", err); err != nil {
+		return nil, err
+	}
 	slices.Sort(all)
-	r.Missing, err = ccl.BroadcastValue(ctx, c, slices.Compact(all), 0)
+	text, err := same.Give(ctx, c, encode(slices.Compact(all)), 0)
+	if err != nil {
+		return nil, err
+	}
+	r.Missing, err = decode[[]string](text)
 	return r, err
 }

@@ -10,8 +10,9 @@ import (
 
 // task is a range of a piece that a rank holds, for that rank to write.
 type task struct {
-	Of     int // the piece, among those of the rank
-	Lo, Hi int
+	Of int `json:"of"` // the piece, among those of the rank
+	Lo int `json:"lo"`
+	Hi int `json:"hi"`
 }
 
 // holder is a rank that has elements lo to hi of a box.

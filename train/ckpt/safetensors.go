@@ -208,14 +208,16 @@ func parseEntries(text []byte) (map[string]*foreignEntry, error) {
 
 // parseEntry reads a tensor's entry: an object, or its three fields in a list, which serde takes, too.
 func parseEntry(value []byte) (*foreignEntry, error) {
-	var fields [3]json.RawMessage
+	var fields [3][]byte
 	names := []string{"dtype", "shape", "data_offsets"}
 	if value[0] == '[' {
 		list, err := elements(value)
 		if err != nil || len(list) != len(fields) {
 			return nil, fmt.Errorf("a list with %d fields, not 3", len(list))
 		}
-		copy(fields[:], list)
+		for i := range fields {
+			fields[i] = list[i]
+		}
 	} else if err := members(value, func(name string, value []byte) error {
 		i := slices.Index(names, name)
 		switch {

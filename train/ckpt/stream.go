@@ -202,35 +202,45 @@ func readIndexFrom(r io.Reader) (*index, error) {
 	return ix, nil
 }
 
-// values takes each value of an object or a list, with its key.
-func values[V any](d *json.Decoder, delim json.Delim, s *summed, f func(key string, v V)) error {
-	return each(d, delim, func(key string) error {
-		var v V
-		err := d.Decode(&v)
-		f(key, v)
-		s.taken(d.InputOffset())
-		return err
-	})
-}
-
 // decode takes what an index has. Each name is there once, however many pieces have it.
 func (ix *index) decode(d *json.Decoder, s *summed) error {
 	ix.Tensors, ix.Others = map[string]tensor{}, map[string]other{}
-	known := interner{}
+	known := map[string]string{}
+	once := func(name string) string {
+		if k, ok := known[name]; ok {
+			return k
+		}
+		known[name] = name
+		return name
+	}
 	fields := map[string]any{"sequence": &ix.Sequence, "state": &ix.State, "files": &ix.Files, "own": &ix.Own, "from": &ix.From}
 	return object(d, func(key string) error {
 		switch key {
 		case "tensors":
-			return values(d, '{', s, func(name string, t tensor) {
-				t.Type = known.once(t.Type)
-				ix.Tensors[known.once(name)] = t
+			return each(d, '{', func(name string) error {
+				var t tensor
+				err := d.Decode(&t)
+				t.Type = once(t.Type)
+				ix.Tensors[once(name)] = t
+				s.taken(d.InputOffset())
+				return err
 			})
 		case "others":
-			return values(d, '{', s, func(name string, o other) { ix.Others[known.once(name)] = o })
+			return each(d, '{', func(name string) error {
+				var o other
+				err := d.Decode(&o)
+				ix.Others[once(name)] = o
+				s.taken(d.InputOffset())
+				return err
+			})
 		case "pieces":
-			return values(d, '[', s, func(_ string, p piece) {
-				p.Name, p.Type = known.once(p.Name), known.once(p.Type)
+			return each(d, '[', func(string) error {
+				var p piece
+				err := d.Decode(&p)
+				p.Name, p.Type = once(p.Name), once(p.Type)
 				ix.Pieces = append(ix.Pieces, p)
+				s.taken(d.InputOffset())
+				return err
 			})
 		}
 		return d.Decode(cmp.Or(fields[key], any(new(json.RawMessage))))

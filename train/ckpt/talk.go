@@ -9,9 +9,21 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
+// What ranks tell each other is decoded where an error becomes that of all of them.
+func decode[T any](text []byte) (v T, err error) {
+	err = json.Unmarshal(text, &v)
+	return v, err
+}
+
 func encode(v any) []byte {
 	text, _ := json.Marshal(v) // of types of this package that have no error
 	return text
+}
+
+// toRoot collects a value from each rank, at rank 0.
+func toRoot(ctx context.Context, c *ccl.Comm, v any) (list [][]byte, err error) {
+	list, _, err = textToRoot(ctx, c, encode(v), false)
+	return list, err
 }
 
 // textToRoot collects text from each rank, at rank 0. Whether any rank has more, all ranks hear.
@@ -45,26 +57,15 @@ func textToRoot(ctx context.Context, c *ccl.Comm, mine []byte, more bool) (list 
 // atOnce is about how much text of what all ranks hold, or of an index, is in memory at once.
 const atOnce = 4 << 20
 
-// interner has each string once, however many copies of it come.
-type interner map[string]string
-
-func (n interner) once(s string) string {
-	if k, ok := n[s]; ok {
-		return k
-	}
-	n[s] = s
-	return s
-}
-
 // collect brings the pieces of all ranks to rank 0, some at a time, so that it has each name once, however many ranks have it.
 // bad is what is wrong with what came, which rank 0 tells the others.
 func collect(ctx context.Context, c *ccl.Comm, mine []piece, limit int) (held [][]piece, bad, err error) {
-	known := interner{}
+	known := map[string]string{}
 	if c.Rank() == 0 {
 		held = make([][]piece, c.Size())
 		held[0] = mine
 		for i := range mine {
-			known.once(mine[i].Name)
+			known[mine[i].Name] = mine[i].Name
 		}
 		mine = nil // what is here is not sent
 	}
@@ -82,15 +83,37 @@ func collect(ctx context.Context, c *ccl.Comm, mine []piece, limit int) (held []
 		}
 		more = anyMore
 		for r, text := range list {
-			var ps []piece
-			bad = errors.Join(bad, json.Unmarshal(text, &ps)) // here, so that it becomes an error of all ranks
+			ps, err := decode[[]piece](text)
+			bad = errors.Join(bad, err)
 			for i := range ps {
-				ps[i].Name = known.once(ps[i].Name)
+				name, ok := known[ps[i].Name]
+				if !ok {
+					name = ps[i].Name
+					known[name] = name
+				}
+				ps[i].Name = name
 			}
 			held[r] = append(held[r], ps...)
 		}
 	}
 	return held, bad, nil
+}
+
+// toEach gives each rank its value of rank 0's list.
+func toEach[T any](ctx context.Context, c *ccl.Comm, list []T) ([]byte, error) {
+	counts := make([]int, c.Size())
+	var all []byte
+	if c.Rank() == 0 {
+		for r, v := range list {
+			text := encode(v)
+			counts[r], all = len(text), append(all, text...)
+		}
+	}
+	if err := ccl.Broadcast(ctx, c, counts, 0); err != nil {
+		return nil, err
+	}
+	mine := make([]byte, counts[c.Rank()])
+	return mine, ccl.ScatterV(ctx, c, mine, all, counts, 0)
 }
 
 // relay is a reader on all ranks of what rank 0 reads, a block at a time.

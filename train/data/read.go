@@ -16,7 +16,8 @@ func OnRoot[T ccl.Number](ctx context.Context, c *ccl.Comm, root int, f func() (
 	if root < 0 || root >= c.Size() {
 		bad = fmt.Errorf("OnRoot: root %d of %d ranks", root, c.Size())
 	}
-	if err := same.Args(ctx, c, "data", bad, fmt.Sprintf("OnRoot of %v with root %d", ccl.TypeOf[T](), root)); err != nil {
+	items := []string{fmt.Sprintf("OnRoot of %v with root %d", ccl.TypeOf[T](), root)}
+	if err := same.Args(ctx, c, "data", bad, items...); err != nil {
 		return nil, err
 	}
 	var out []T
@@ -26,23 +27,11 @@ func OnRoot[T ccl.Number](ctx context.Context, c *ccl.Comm, root int, f func() (
 	if err := same.Args(ctx, c, "data: OnRoot", bad); err != nil {
 		return nil, err
 	}
-	out, err := give(ctx, c, out, root)
+	out, err := same.Give(ctx, c, out, root)
 	if err != nil {
 		return nil, fmt.Errorf("data: OnRoot: %w", err)
 	}
 	return out, nil
-}
-
-// give gives all ranks root's x, of whatever length it is there.
-func give[T ccl.Number](ctx context.Context, c *ccl.Comm, x []T, root int) ([]T, error) {
-	n := []int{len(x)}
-	if err := ccl.Broadcast(ctx, c, n, root); err != nil {
-		return nil, err
-	}
-	if c.Rank() != root {
-		x = make([]T, n[0])
-	}
-	return x, ccl.Broadcast(ctx, c, x, root)
 }
 
 // Readers gives each rank its own data, which few ranks read: of k ranks that follow each other the first one reads,
@@ -56,7 +45,8 @@ func Readers[T ccl.Number](ctx context.Context, c *ccl.Comm, k int, read func(ra
 	if k < 1 {
 		bad = fmt.Errorf("Readers: one rank in %d reads", k)
 	}
-	if err := same.Args(ctx, c, "data", bad, fmt.Sprintf("Readers of %v, one in %d", ccl.TypeOf[T](), k)); err != nil {
+	items := []string{fmt.Sprintf("Readers of %v, one in %d", ccl.TypeOf[T](), k)}
+	if err := same.Args(ctx, c, "data", bad, items...); err != nil {
 		return nil, err
 	}
 	me := c.Rank()

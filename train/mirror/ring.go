@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/raw"
 )
 
 // errRestore is why an exchange ends that is under way when Restore begins.
@@ -86,7 +87,7 @@ func (m *Mirror) swap(ring *ccl.Comm, s, other *slot, send bool) error {
 	m.at(m.rank, s.own.step, "header")
 	gets, gives := in[1] >= 0, out[1] >= 0
 	if gets {
-		into.step, into.data = -1, slices.Grow(into.data[:0], int(in[1]))[:in[1]]
+		into.step, into.data = -1, raw.Sized(into.data, int(in[1]))
 	}
 	var err error
 	switch {

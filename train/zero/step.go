@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/train/internal/raw"
 )
 
 // ErrNotFinite is the cause of Step's error where the norm of the gradients is infinite or no number. The shards are as
@@ -235,7 +233,7 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, err error) {
 	for p := range m.owned {
 		if err := m.squaresOf(p); err != nil {
-			return 0, "", fmt.Errorf("zero: the norm of gradients: %w", err)
+			return 0, "", err
 		}
 		m.sums[0], m.sums[1] = 0, 0 // and the first unit that is not finite, from 1 on
 		next := 0
@@ -278,8 +276,13 @@ func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, e
 	return m.sums[0], where, nil
 }
 
+// summer is a Memory that computes many sums and waits once.
+type summer interface {
+	SumsOfSquares(sums []float64, src ...ccl.Buf) error
+}
+
 // squaresOf leaves the sums of squares of the pieces of part p that count in m.squared.
-func (m *Model[P, M]) squaresOf(p int) (err error) {
+func (m *Model[P, M]) squaresOf(p int) error {
 	m.counted = m.counted[:0]
 	for i := range m.units {
 		u := &m.units[i]
@@ -287,14 +290,22 @@ func (m *Model[P, M]) squaresOf(p int) (err error) {
 			m.counted = append(m.counted, u.gshard.From(x.At, x.At+x.Hi-x.Lo))
 		}
 	}
-	m.squared = slices.Grow(m.squared[:0], len(m.counted))[:len(m.counted)]
-	if s, ok := m.near.(raw.Squarer); ok {
-		return s.SumsOfSquares(m.squared, m.counted...)
+	if n := len(m.counted); cap(m.squared) < n {
+		m.squared = make([]float64, n)
+	}
+	m.squared = m.squared[:len(m.counted)]
+	if s, ok := m.near.(summer); ok {
+		if err := s.SumsOfSquares(m.squared, m.counted...); err != nil {
+			return fmt.Errorf("zero: the norm of gradients: %w", err)
+		}
+		return nil
 	}
 	for k, b := range m.counted {
-		if m.squared[k], err = m.near.SumSquares(b); err != nil {
-			return err
+		s, err := m.near.SumSquares(b)
+		if err != nil {
+			return fmt.Errorf("zero: the norm of gradients: %w", err)
 		}
+		m.squared[k] = s
 	}
 	return nil
 }

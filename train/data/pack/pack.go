@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // Ignored is the target of padding; tp.CrossEntropy leaves it out.
@@ -111,7 +110,7 @@ func (p *Packing) place(pieces []Span) {
 	for row, n := range count {
 		p.first[row+1] = p.first[row] + n
 	}
-	next := slices.Clone(p.first)
+	next := append([]int(nil), p.first...)
 	p.spans = make([]Span, len(pieces))
 	for i, s := range pieces {
 		p.spans[next[rows[i]]] = s
@@ -169,7 +168,10 @@ func (p *Packing) Fill(row int, r *Row, doc func(doc int) ([]int32, error)) erro
 		return fmt.Errorf("data/pack: row %d of %d", row, p.Rows())
 	}
 	for _, s := range []*[]int32{&r.Tokens, &r.Targets, &r.Positions, &r.Documents} {
-		*s = slices.Grow((*s)[:0], p.context)[:p.context]
+		if cap(*s) < p.context {
+			*s = make([]int32, p.context)
+		}
+		*s = (*s)[:p.context]
 	}
 	r.Ends = append(r.Ends[:0], 0)
 	at := 0

@@ -1,10 +1,6 @@
 package raw
 
-import (
-	"slices"
-
-	"github.com/goccl/goccl/ccl"
-)
+import "github.com/goccl/goccl/ccl"
 
 // Copier copies between the host and the memory of a device: a ckpt.Copier.
 type Copier interface {
@@ -47,7 +43,7 @@ func (v Views) Pack(room []byte, bufs []ccl.Buf) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room = slices.Grow(room[:0], n)[:n]
+	room = Sized(room, n)
 	at := 0
 	for _, b := range bufs {
 		if s, err := Bytes(b); err == nil {
@@ -79,8 +75,8 @@ func (v Views) Unpack(bufs []ccl.Buf, data []byte) error {
 	return nil
 }
 
-// Squarer sums up squares where the memory is, many at a time, in an order that follows from the length alone, as a device.Memory.
-type Squarer interface {
+// squarer is a Copier that sums up squares where the memory is, in an order that follows from the length alone, as a device.Memory.
+type squarer interface {
 	SumsOfSquares(sums []float64, src ...ccl.Buf) error
 }
 
@@ -97,7 +93,7 @@ func (v Views) Hash(bufs []ccl.Buf) (int64, error) {
 			far = append(far, b)
 		}
 	}
-	if s, ok := v.On.(Squarer); ok && len(far) > 0 {
+	if s, ok := v.On.(squarer); ok && len(far) > 0 {
 		sums := make([]float64, len(far))
 		if s.SumsOfSquares(sums, far...) == nil { // else of a type that it does not know
 			return Hash(append(parts, ccl.BufOf(sums)))

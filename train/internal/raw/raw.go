@@ -71,6 +71,14 @@ func kindOf(t ccl.Type) kind {
 	return kinds[t]
 }
 
+// Sized returns a slice of n bytes, which is room where that has as many.
+func Sized(room []byte, n int) []byte {
+	if cap(room) < n {
+		return make([]byte, n)
+	}
+	return room[:n]
+}
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) // which processors compute themselves
 
 // Hash hashes the bits of bufs, so that ranks and times can be compared.

@@ -3,6 +3,7 @@ package same
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -56,43 +57,38 @@ func (e *told) As(target any) bool {
 	return e.own != nil && errors.As(e.own, target)
 }
 
-// statement is what a rank tells the others: its items, or its error.
-type statement struct {
-	Items  []string
-	Bad    bool
-	Text   string // of the error
-	Kinds  []int  // which of sentinels it is
-	System string // whose Errnos they are: another system gives the numbers to other errors
-	Errnos []syscall.Errno
+// statementOf is what a rank says of its error: its kinds, and its text.
+func statementOf(err error) string {
+	var kinds []string
+	for i, s := range sentinels {
+		if errors.Is(err, s) {
+			kinds = append(kinds, strconv.Itoa(i))
+		}
+	}
+	for _, n := range errnos(err, nil) { // whose numbers another system gives to others
+		kinds = append(kinds, fmt.Sprintf("%s:%d", runtime.GOOS, n))
+	}
+	return strings.Join(kinds, ",") + separator + clean(err.Error())
 }
 
-// stated is the statement of a rank with these items, of which bad is what is wrong, or nil.
-func stated(bad error, items []string) statement {
-	if bad == nil {
-		return statement{Items: items}
-	}
-	s := statement{Bad: true, Text: clean(bad.Error()), System: runtime.GOOS, Errnos: errnos(bad, nil)}
-	for i, kind := range sentinels {
-		if errors.Is(bad, kind) {
-			s.Kinds = append(s.Kinds, i)
+// kindsOf reads what statementOf has written.
+func kindsOf(statement string) (kinds []error, text string) {
+	list, text, _ := strings.Cut(statement, separator)
+	for _, k := range strings.Split(list, ",") {
+		system, number, isErrno := strings.Cut(k, ":")
+		if !isErrno {
+			number = k
+		}
+		n, err := strconv.Atoi(number)
+		switch {
+		case err != nil || n < 0:
+		case isErrno && system == runtime.GOOS:
+			kinds = append(kinds, syscall.Errno(n))
+		case !isErrno && n < len(sentinels):
+			kinds = append(kinds, sentinels[n])
 		}
 	}
-	return s
-}
-
-// kinds are what errors.Is finds in the error on every rank.
-func (s statement) kinds() (list []error) {
-	for i, kind := range sentinels {
-		if slices.Contains(s.Kinds, i) {
-			list = append(list, kind)
-		}
-	}
-	if s.System == runtime.GOOS {
-		for _, n := range s.Errnos {
-			list = append(list, n)
-		}
-	}
-	return list
+	return kinds, text
 }
 
 // errnos adds the system's errors in err to list.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -56,30 +57,71 @@ func (f *Facts) Agree(ctx context.Context, c *ccl.Comm) error {
 	if f.most[0] == ^f.most[1] && f.most[2] == 0 {
 		return nil
 	}
-	said, err := ccl.AllGatherValues(ctx, c, stated(f.bad, f.items))
+	said, err := gather(ctx, c, f.bad, f.items)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.what, err)
 	}
 	return verdict(c.Rank(), f.what, f.bad, said)
 }
 
+// A rank's statement is its error, or its items.
+type statement struct {
+	bad   bool
+	text  string // of the error
+	kinds []error
+	items []string
+}
+
+const separator = "\x00"
+
+// gather is what each rank has to say.
+func gather(ctx context.Context, c *ccl.Comm, bad error, items []string) ([]statement, error) {
+	mine := separator + strings.Join(items, separator)
+	if bad != nil {
+		mine = "!" + statementOf(bad)
+	}
+	counts := make([]int, c.Size())
+	if err := ccl.AllGather(ctx, c, counts, []int{len(mine)}); err != nil {
+		return nil, err
+	}
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	all := make([]byte, total)
+	if err := ccl.AllGatherV(ctx, c, all, counts, []byte(mine)); err != nil {
+		return nil, err
+	}
+	said := make([]statement, len(counts))
+	for r, n := range counts {
+		if text, isBad := strings.CutPrefix(string(all[:n]), "!"); isBad {
+			said[r].bad = true
+			said[r].kinds, said[r].text = kindsOf(text)
+		} else {
+			said[r].items = strings.Split(string(all[1:n]), separator)
+		}
+		all = all[n:]
+	}
+	return said, nil
+}
+
 // verdict is the error of rank me.
 func verdict(me int, what string, bad error, said []statement) error {
-	wrong := slices.IndexFunc(said, func(s statement) bool { return s.Bad })
+	wrong := slices.IndexFunc(said, func(s statement) bool { return s.bad })
 	if wrong >= 0 {
 		w := said[wrong]
-		alike := !slices.ContainsFunc(said, func(s statement) bool { return !s.Bad || s.Text != w.Text })
+		alike := !slices.ContainsFunc(said, func(s statement) bool { return !s.bad || s.text != w.text })
 		if !alike {
 			what = fmt.Sprintf("%s: rank %d", what, wrong)
 			if wrong != me {
 				bad = nil
 			}
 		}
-		return &told{text: what + ": " + w.Text, kinds: w.kinds(), own: bad}
+		return &told{text: what + ": " + w.text, kinds: w.kinds, own: bad}
 	}
-	first, rank := len(said[0].Items)+1, 0
+	first, rank := len(said[0].items)+1, 0
 	for r, s := range said {
-		if i := firstDifference(said[0].Items, s.Items); i >= 0 && i < first {
+		if i := firstDifference(said[0].items, s.items); i >= 0 && i < first {
 			first, rank = i, r
 		}
 	}
@@ -87,7 +129,7 @@ func verdict(me int, what string, bad error, said []statement) error {
 		return errors.New(what + ": the ranks differ in their arguments")
 	}
 	return fmt.Errorf("%s: ranks differ: rank 0 has %s, rank %d has %s", what,
-		item(said[0].Items, first), rank, item(said[rank].Items, first))
+		item(said[0].items, first), rank, item(said[rank].items, first))
 }
 
 // firstDifference is where a and b begin to differ; -1 if nowhere.
