@@ -120,8 +120,8 @@ func newScenario(seed uint64) *scenario {
 	}
 	switch rnd.IntN(5) {
 	case 0:
-	case 1:
-		s.hosts = 1 + rnd.IntN(s.n)
+	case 1: // a process may not have as many files open as the streams of hundreds of ranks are
+		s.processes, s.hosts = s.n > 64, 1+rnd.IntN(s.n)
 	case 2:
 		s.processes = true
 	case 3:

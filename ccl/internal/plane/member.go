@@ -184,7 +184,7 @@ func (c *Member) Linger() {
 	c.Standing.note.Unlock()
 	if left, last := c.Site.Job.partFrom(c.Group.World(c.Group.Rank())); last {
 		time.Sleep(left)
-		c.Site.Job.awaitSnapshot()
+		awaitSnapshot(c.Site.Job)
 	}
 }
 

@@ -151,7 +151,7 @@ func (j *Job) reportSnapshot(now int64) {
 }
 
 // awaitSnapshot returns when the monitor has reported where all ranks stood, if it has to: it gets its turn late on a busy machine.
-func (j *Job) awaitSnapshot() {
+func awaitSnapshot(j *Job) {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(tick) {
 		j.mu.Lock()
 		reported := j.broken.at == 0
