@@ -104,12 +104,15 @@ func (l *Leaver) neverIn(out uint64) bool { return l.split && out == 0 }
 
 // count counts this rank out, and those that have ended and have no will.
 func (l *Leaver) count() {
-	if !l.takeWill() {
+	var ended []bool
+	if l.host.Shared() && (l.fails || l.site.Job.Losses() > 0) {
+		ended = endedOf(l.site, l.ranks)
+	}
+	if !l.takeWill() { // from here on nobody counts this rank if this process ends
 		return
 	}
 	n := uint64(1)
-	if l.host.Shared() && (l.fails || l.site.Job.Losses() > 0) {
-		ended := endedOf(l.site, l.ranks)
+	if ended != nil {
 		for r := range l.ranks {
 			s := l.local.Out(r).Load()
 			if r != l.me && ended[r] && !l.neverIn(s) && s != region.WillOut && s != region.IsOut && l.local.Out(r).CompareAndSwap(s, region.IsOut) {

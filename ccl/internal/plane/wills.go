@@ -37,12 +37,21 @@ func (w will) region() (off uint64, n, me int) {
 	return uint64(w>>(2*willBits)) * uint64(shm.Page), int(w >> willBits & most), int(w & most)
 }
 
-// carryOut counts out the rank of w, whose process has ended, and frees what made lists if it was the last of the host.
-func (w will) carryOut(h *shm.Host, made lister) error {
+// carryOut counts out the rank of the will at place, whose process has ended, and frees what made lists if it was the last of the host,
+// unless another process is the one to do that.
+func carryOut(place *atomic.Uint64, h *shm.Host, made lister) {
+	w := will(place.Load())
+	if w == 0 {
+		return
+	}
 	off, n, me := w.region()
-	mem, err := h.View(off, region.Bytes(n))
+	mem, err := h.View(off, region.Bytes(n)) // which is not looked at before the will is taken
 	if err != nil {
-		return err
+		return // there is no room to map it now
+	}
+	if !place.CompareAndSwap(uint64(w), 0) {
+		h.Drop(shm.PlaceAt(off, region.Bytes(n)))
+		return
 	}
 	g := region.New(off, mem, n)
 	g.Out(me).Store(region.IsOut)
@@ -54,7 +63,6 @@ func (w will) carryOut(h *shm.Host, made lister) error {
 	for _, at := range free {
 		h.Free(at.Off, int(at.Size))
 	}
-	return nil
 }
 
 // makeWill makes the will of l, which waits, if there is room for one.
@@ -111,10 +119,7 @@ func carryOutWills(s *Site) {
 	s.Job.mu.Unlock()
 	for _, wills := range ended {
 		for i := range wills {
-			w := will(wills[i].Load())
-			if w != 0 && wills[i].CompareAndSwap(uint64(w), 0) && w.carryOut(h, made) != nil {
-				wills[i].Store(uint64(w)) // there is no room to map it now
-			}
+			carryOut(&wills[i], h, made)
 		}
 	}
 }
