@@ -39,6 +39,49 @@ func holds(t testing.TB) (h heldMemory) {
 	return h
 }
 
+// heldWhere says which memory that is: the ranges that have been written to of each file, with what is mapped of it here, and which files
+// are open.
+func heldWhere(t testing.TB) string {
+	t.Helper()
+	var text strings.Builder
+	files, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, f := range files {
+		l, err := os.Readlink("/proc/self/fd/" + f.Name())
+		if err != nil {
+			continue
+		}
+		fmt.Fprintf(&text, "%s: %s", f.Name(), l)
+		if fd, _ := strconv.Atoi(f.Name()); strings.Contains(l, "memfd:goccl") {
+			var st syscall.Stat_t
+			require.NoError(t, syscall.Fstat(fd, &st))
+			fmt.Fprintf(&text, " %d KiB:", st.Blocks/2)
+			for to := int64(0); ; {
+				from, err := syscall.Seek(fd, to, seekData)
+				if err != nil {
+					break
+				}
+				if to, err = syscall.Seek(fd, from, seekHole); err != nil {
+					break
+				}
+				fmt.Fprintf(&text, " %#x+%#x", from, to-from)
+			}
+		}
+		text.WriteByte('\n')
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(maps)) {
+		if strings.Contains(line, "memfd:goccl") {
+			text.WriteString(line)
+		}
+	}
+	return text.String()
+}
+
+// What lseek(2) looks for.
+const seekData, seekHole = 3, 4
+
 // slicesMapped is how many bytes of slices this process has mapped: mappings beside each other may be one.
 func slicesMapped(t testing.TB) (bytes int) {
 	t.Helper()
@@ -93,6 +136,9 @@ func TestEstateProcess(t *testing.T) {
 					h := holds(t)
 					return h.kib <= first.kib+staged && h.maps <= first.maps+12 && h.files <= first.files+1
 				})
+				if t.Failed() {
+					fmt.Print(heldWhere(t))
+				}
 				fmt.Printf("round %d: %+v\n", round, holds(t))
 			})
 		}

@@ -97,7 +97,7 @@ func (c *Comm) Close() error {
 	c.shrink.Leave(c.shrink.Attempts+1, (*tcp.Node).Forget)
 	// From here on nobody in this process writes into the region: the last rank of the host that leaves frees it, and
 	// its memory may be another's at once.
-	leaver := plane.Leave(&c.rank, c.split, func() []shm.Place { return memoryOf(c.rank.Share.Host, c.rank.Share.Local) })
+	leaver := plane.Leave(&c.rank, c.split, memoryOf)
 	if leaver.Last() && c.rank.Fate.Cause() == nil {
 		c.rank.Standing.AnnounceClosed()
 	}

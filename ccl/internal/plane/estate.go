@@ -103,8 +103,7 @@ func hasParted(s *Site, ranks []int) bool {
 func (p *processes) allParted(row []atomic.Uint64) bool {
 	for i := range p.others {
 		l := p.others[i].local
-		q := &p.pulses[l]
-		if q.left.Load() == 0 && q.death.Load()&proc.OwnerDied == 0 && row[l/64].Load()&(1<<(l%64)) == 0 {
+		if !p.hasEnded(l) && row[l/64].Load()&(1<<(l%64)) == 0 {
 			return false
 		}
 	}

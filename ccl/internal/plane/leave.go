@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
@@ -16,7 +15,8 @@ import (
 // A rank whose process has ended, or has left the job, counts itself no more, so another does that for it. Region.Out says of each
 // rank whether it has been counted, and is changed by an exchange, so that each is counted once. Which ranks have ended may only be
 // known later. So a rank that closes a Comm that has failed says that it writes there no more, and counts itself when all others
-// have said so, or have ended. Until then the region is there, and with each beat the monitor looks again.
+// have said so, or have ended. Until then the region is there, and with each beat the monitor looks again. Should its process
+// end meanwhile, others count it: see wills.go.
 //
 // That a rank is believed to be lost does not count: its process may be stopped, and go on, in a call of that Comm. The abort word
 // then tells it what has become of that; in memory that is emptied, or another's, it would take what it reads for good. It leaves
@@ -30,19 +30,23 @@ type Leaver struct {
 	local *region.Region
 	place shm.Place
 	me    int
-	ranks []int              // of the world, by rank of the host
-	split bool               // the Comm is one of Split
-	made  func() []shm.Place // lists what is to be freed
+	ranks []int // of the world, by rank of the host
+	split bool  // the Comm is one of Split
+	made  lister
 
-	fails bool // the Comm has failed, or will: a rank is lost
-	waits bool // for others that may end
+	fails bool           // the Comm has failed, or will: a rank is lost
+	waits bool           // for others that may end
+	will  *atomic.Uint64 // of this process, while it waits; nil: there is none
 	last  bool
 	free  []shm.Place
 }
 
+// lister lists what the ranks of a host have made for the Comm of a region, which is to be freed with it.
+type lister func(*shm.Host, *region.Region) []shm.Place
+
 // Leave counts c out, which looks at nothing that the ranks share from here on. If it is the last, Free frees what made lists. Of a
 // Comm of Split it counts no rank that never had it: the last to leave the Comm that was split does (see orphaned of package cpu).
-func Leave(c *Member, split bool, made func() []shm.Place) *Leaver {
+func Leave(c *Member, split bool, made lister) *Leaver {
 	g := c.Share.Local
 	l := &Leaver{site: c.Site, host: c.Share.Host, local: g, me: c.Share.Me, split: split, made: made}
 	for _, r := range c.Share.Ranks {
@@ -54,11 +58,14 @@ func Leave(c *Member, split bool, made func() []shm.Place) *Leaver {
 		return l
 	}
 	l.place = shm.PlaceAt(g.Off, region.Bytes(g.N))
+	c.Site.leavers.knows(made)
 	if l.fails && l.host.Shared() {
 		g.Out(l.me).Store(region.WaitsOut)
 		l.waits = !l.isReady()
 	}
-	if !l.waits {
+	if l.waits {
+		l.makeWill()
+	} else {
 		l.count()
 	}
 	return l
@@ -84,7 +91,8 @@ func (l *Leaver) isReady() bool {
 	out := l.local.Left().Load() // first: a rank that is counted meanwhile is missed, and not taken for two
 	ended := endedOf(l.site, l.ranks)
 	for r := range l.ranks {
-		if s := l.local.Out(r).Load(); s == region.WaitsOut || s != region.IsOut && ended[r] && !l.neverIn(s) {
+		switch s := l.local.Out(r).Load(); {
+		case s == region.WaitsOut, s == region.WillOut, s != region.IsOut && ended[r] && !l.neverIn(s):
 			out++
 		}
 	}
@@ -94,20 +102,27 @@ func (l *Leaver) isReady() bool {
 // neverIn reports whether Region.Out says that a rank never had the Comm.
 func (l *Leaver) neverIn(out uint64) bool { return l.split && out == 0 }
 
-// count counts this rank out, and those that have ended.
+// count counts this rank out, and those that have ended and have no will.
 func (l *Leaver) count() {
-	n := uint64(1)
+	var ended []bool
 	if l.host.Shared() && (l.fails || l.site.Job.Losses() > 0) {
-		ended := endedOf(l.site, l.ranks)
+		ended = endedOf(l.site, l.ranks)
+	}
+	if !l.takeWill() { // from here on nobody counts this rank if this process ends
+		return
+	}
+	n := uint64(1)
+	if ended != nil {
 		for r := range l.ranks {
-			if r != l.me && ended[r] && !l.neverIn(l.local.Out(r).Load()) && l.local.Out(r).Swap(region.IsOut) != region.IsOut {
+			s := l.local.Out(r).Load()
+			if r != l.me && ended[r] && !l.neverIn(s) && s != region.WillOut && s != region.IsOut && l.local.Out(r).CompareAndSwap(s, region.IsOut) {
 				n++
 			}
 		}
 	}
 	l.local.Out(l.me).Store(region.IsOut)
 	if l.last = l.local.Left().Add(n) == uint64(l.local.N); l.last {
-		l.free = l.made()
+		l.free = l.made(l.host, l.local)
 	}
 }
 
@@ -125,17 +140,13 @@ func endedOf(s *Site, ranks []int) []bool {
 	ended := make([]bool, len(ranks))
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
-	topo, pulses := s.Job.World.Topo, s.Here.processes.pulses
-	if pulses == nil {
+	topo, p := s.Job.World.Topo, &s.Here.processes
+	if p.pulses == nil {
 		return ended
 	}
 	for i, w := range ranks {
 		first := s.Here.Procs[topo.Local(w)]
-		if first == s.Here.Mine {
-			continue
-		}
-		p := &pulses[topo.Local(first)]
-		ended[i] = p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0
+		ended[i] = first != s.Here.Mine && p.hasEnded(topo.Local(first))
 	}
 	return ended
 }
@@ -145,6 +156,14 @@ type leavers struct {
 	n    atomic.Int32
 	mu   sync.Mutex
 	list []*Leaver
+	made lister // of all of them; nil: there has been none
+}
+
+// knows notes what lists the memory of a Comm.
+func (s *leavers) knows(made lister) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made = made
 }
 
 func (s *leavers) add(l *Leaver) {
@@ -174,7 +193,8 @@ func (s *leavers) settle() {
 	s.n.Store(int32(len(rest)))
 }
 
-// giveUp forgets them, before this process says that it leaves the job: from then on the others do not wait for it.
+// giveUp forgets them, before this process says that it leaves the job: from then on the others do not wait for it, and carry out its
+// wills.
 func (s *leavers) giveUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

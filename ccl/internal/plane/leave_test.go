@@ -105,7 +105,7 @@ func TestLeave(t *testing.T) {
 			}
 			g.Abort().Store(7)
 			before, listed := unusedPages(h), 0
-			leaver := Leave(c, tc.split, func() []shm.Place {
+			leaver := Leave(c, tc.split, func(*shm.Host, *region.Region) []shm.Place {
 				listed++
 				return []shm.Place{shm.PlaceAt(g.Off, region.Bytes(3))}
 			})
@@ -134,7 +134,7 @@ func TestLeaverWaits(t *testing.T) {
 	require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
 	before := unusedPages(h)
 	place := shm.PlaceAt(g.Off, region.Bytes(3))
-	leaver := Leave(c, false, func() []shm.Place { return []shm.Place{place} })
+	leaver := Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
 	c.Share.Drop()
 	leaver.Free()
 	s.leavers.settle()
@@ -151,7 +151,7 @@ func TestLeaverWaits(t *testing.T) {
 	c = memberOf(t, s, group.WorldID, 0, Options{}) // a process that leaves the job waits no more
 	s.Here.processes.pulses[2].death.Store(0)
 	require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
-	leaver = Leave(c, false, func() []shm.Place { t.Error("it is not the last"); return nil })
+	leaver = Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { t.Error("it is not the last"); return nil })
 	c.Share.Drop()
 	leaver.Free()
 	require.EqualValues(t, 1, s.leavers.n.Load())
@@ -169,7 +169,7 @@ func TestLeaveWithoutLoss(t *testing.T) {
 	require.True(t, c.FailHere(call.NewFault(call.Timeout, 1, "on purpose")))
 	before := unusedPages(h)
 	place := shm.PlaceAt(g.Off, region.Bytes(3))
-	leaver := Leave(c, false, func() []shm.Place { return []shm.Place{place} })
+	leaver := Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
 	require.True(t, leaver.waits)
 	c.Share.Drop()
 	leaver.Free()
@@ -190,9 +190,9 @@ func TestLeaverThatIsLost(t *testing.T) {
 	before := unusedPages(h)
 	place := shm.PlaceAt(g.Off, region.Bytes(3))
 	s.Job.World.lose(0, false)
-	leaver := Leave(c, false, func() []shm.Place { return []shm.Place{place} })
+	leaver := Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
 	require.True(t, leaver.waits)
-	require.EqualValues(t, region.WaitsOut, g.Out(0).Load())
+	require.EqualValues(t, region.WillOut, g.Out(0).Load())
 	c.Share.Drop()
 	leaver.Free()
 	for r := 1; r < 3; r++ {

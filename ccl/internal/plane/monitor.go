@@ -59,6 +59,7 @@ func (j *Job) monitor() {
 			if beats {
 				s.near.beat()
 				s.leavers.settle()
+				carryOutWills(s)
 				settleEstates(s)
 			}
 		}

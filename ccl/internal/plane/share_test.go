@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestLook(t *testing.T) {
 	all := ranks(t, 2, Options{})
 	looked := 0
-	look, none := func() { looked++ }, func() []shm.Place { return nil }
+	look, none := func() { looked++ }, func(*shm.Host, *region.Region) []shm.Place { return nil }
 	require.True(t, all[0].Share.Look(look))
 	require.False(t, Leave(all[0], false, none).Last(), "another is there")
 	require.False(t, all[0].Share.Look(look))
