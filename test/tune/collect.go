@@ -87,7 +87,11 @@ func (o *options) time(l layout, op, env string) (map[measure.Key]float64, error
 	if err != nil {
 		return nil, err
 	}
-	c := measure.Job(self, l.ranks(), l.hosts, "-op", op, "-min", strconv.Itoa(o.min), "-max", strconv.Itoa(o.max),
+	hosts := l.hosts
+	if hosts == 1 {
+		hosts = 0 // this machine as it is
+	}
+	c := measure.Job(self, l.ranks(), hosts, "-op", op, "-min", strconv.Itoa(o.min), "-max", strconv.Itoa(o.max),
 		"-factor", strconv.Itoa(o.factor), "-repeats", "1", "-target_ms", strconv.FormatFloat(o.target, 'g', -1, 64))
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
