@@ -29,6 +29,7 @@ func TestStages(t *testing.T) {
 		{"a function fails", "f() { echo from f; return 3; }\nstage a f", true, []string{` a +FAILED `, "from f"}, ""},
 		{"out of time", "stage a sleep 20\nstage b true", true, []string{` a +OUT OF TIME `, ` b +NOT RUN `, ` total +FAILED `}, ""},
 		{"no time to spare", "spare 100 a false\nspare 1 b true", false, []string{` a +LEFT OUT `, ` b +ok `, ` total +ok `}, ""},
+		{"no time to spare in a lane", "later spare 100 a false\nlater stage b true\nlanes 2", false, []string{` a +LEFT OUT `, ` b +ok `, ` total +ok `}, ""},
 		{"lanes beside each other", "later stage a sleep 10\nlater stage c sleep 10\nlater stage b true\nlater stage d false\nlanes 2", true,
 			[]string{` a +ok +1\d s `, ` b +ok `, ` c +ok +1\d s `, ` d +FAILED `, ` total +FAILED +1\d s`}, ""},
 		{"what failed is told in short", "stage a echo '--- FAIL: TestX (0.1s)'", false, []string{`(?m)^a: --- FAIL: TestX`}, ""},
