@@ -42,7 +42,7 @@ test-all: test-go test-lab ## every suite: test-go and test-lab
 test-rest: test-long test-lab # what test leaves of test-all
 
 test-long: # the tests that -short skips or shortens
-	args=$$(go run ./test/long) && eval "set -- $$(printf '%q ' $$args)" && test/halves.sh -timeout 20m "$$@"
+	args=$$(go run ./test/long) && eval "set -- $$(printf '%q ' $$args)" && test/halves.sh -timeout 40m "$$@"
 
 test-go: ## the Go tests in full, and what they skipped
 	set -o pipefail; go test -json -timeout 20m ./... | go run ./test/skipreport
