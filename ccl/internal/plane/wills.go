@@ -14,9 +14,9 @@ import (
 // process waits. When the process has ended, or has left the job, any other process of the host carries out the will: it counts the
 // rank, and frees the region if that was the last.
 //
-// Whoever counts a rank that has a will takes the will first, by an exchange: the process itself, or one other. Until the rank is
-// counted its region stays, so it is there for the one that has taken the will. A rank says WillOut first, and then makes its will: what
-// is counted by way of Region.Out alone has none. Where a process has more ranks that wait than wills, the others say WaitsOut, and
+// A process that counts a rank that has a will, its own or another's, takes the will first, by an exchange. Until the rank is counted its
+// region stays, so it is there for the process that has taken the will. A rank says WillOut first, and then makes its will: what is
+// counted by way of Region.Out alone has none. Where a process has more ranks that wait than wills, the others say WaitsOut, and
 // are counted by ranks that wait as well.
 
 // willsEach is how many wills a process has.

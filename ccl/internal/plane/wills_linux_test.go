@@ -38,6 +38,17 @@ func asAnother(t *testing.T, c *Member) *Member {
 	return of
 }
 
+// failedBeside is a Comm of three processes that has failed: rank 0, whose process this is, and rank 1.
+func failedBeside(t *testing.T) (c, another *Member) {
+	t.Helper()
+	c = besideTwo(t)
+	another = asAnother(t, c)
+	for _, c := range []*Member{c, another} {
+		require.True(t, c.FailHere(call.NewFault(call.RankLost, 2, "on purpose")))
+	}
+	return c, another
+}
+
 // leaves has a rank close its Comm.
 func leaves(c *Member) *Leaver {
 	l := Leave(c, false, func(_ *shm.Host, g *region.Region) []shm.Place {
@@ -54,13 +65,9 @@ func TestWill(t *testing.T) {
 	for _, how := range []string{"it is killed", "it leaves the job"} {
 		for _, last := range []bool{true, false} {
 			t.Run(how+map[bool]string{true: ", the last", false: ", before another"}[last], func(t *testing.T) {
-				c := besideTwo(t)
+				c, another := failedBeside(t)
 				s, h, place := c.Site, c.Site.Here.Host, shm.PlaceAt(c.Share.Local.Off, region.Bytes(3))
 				pulses := s.Here.processes.pulses
-				another := asAnother(t, c)
-				for _, c := range []*Member{c, another} {
-					require.True(t, c.FailHere(call.NewFault(call.RankLost, 2, "on purpose")))
-				}
 				if last {
 					pulses[2].death.Store(proc.OwnerDied)
 				}
@@ -97,12 +104,8 @@ func TestWill(t *testing.T) {
 
 // A process that is there counts its rank itself, and leaves no will behind; nobody counts the rank twice.
 func TestWillOfTheLiving(t *testing.T) {
-	c := besideTwo(t)
+	c, another := failedBeside(t)
 	s, h, place := c.Site, c.Site.Here.Host, shm.PlaceAt(c.Share.Local.Off, region.Bytes(3))
-	another := asAnother(t, c)
-	for _, c := range []*Member{c, another} {
-		require.True(t, c.FailHere(call.NewFault(call.RankLost, 2, "on purpose")))
-	}
 	s.Here.processes.pulses[2].death.Store(proc.OwnerDied)
 	before := unusedPages(h)
 	require.True(t, leaves(another).waits)
@@ -119,12 +122,8 @@ func TestWillOfTheLiving(t *testing.T) {
 
 // Where a process has more ranks that wait than wills, those are counted by ranks that wait as well.
 func TestMoreWaitThanWills(t *testing.T) {
-	c := besideTwo(t)
+	c, another := failedBeside(t)
 	s, h, place := c.Site, c.Site.Here.Host, shm.PlaceAt(c.Share.Local.Off, region.Bytes(3))
-	another := asAnother(t, c)
-	for _, c := range []*Member{c, another} {
-		require.True(t, c.FailHere(call.NewFault(call.RankLost, 2, "on purpose")))
-	}
 	wills := another.Site.Here.ownWills()
 	for i := range wills {
 		wills[i].Store(uint64(willOf(another.Share.Local, 1)))

@@ -167,5 +167,5 @@ const (
 	IsIn     uint64 = 1 + iota // it has the Comm that was split off
 	WaitsOut                   // it writes here no more, and waits until all others have closed it or ended
 	IsOut                      // it is counted in Left, by itself or by another
-	WillOut                    // as WaitsOut, and only who takes its will counts it: see package plane
+	WillOut                    // as WaitsOut, and only a process that takes its will counts it: see package plane
 )
