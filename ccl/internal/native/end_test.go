@@ -172,7 +172,7 @@ func TestShrink(t *testing.T) {
 			s, err := seat(r.lib, g, e)
 			require.NoError(t, err)
 			defer s.stream.Close()
-			require.NoError(t, s.performAll(within(t), true))
+			require.NoError(t, s.performAll(t.Context(), true))
 			return s.Close()
 		})
 	})

@@ -30,8 +30,10 @@ const (
 
 func (p placement) String() string { return [...]string{"device", "in place", "host"}[p] }
 
-// perform makes a call and compares what it gives.
+// perform makes a call, which may take limit, and compares what it gives.
 func (r *rank) perform(ctx context.Context, e example, p placement) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	if p == onHost {
 		return r.performOnHost(ctx, e)
 	}
@@ -109,7 +111,7 @@ func TestCalls(t *testing.T) {
 		for _, n := range []int{1, 2, 3, 4} {
 			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
 				ranks := world(t, v, n)
-				each(t, n, func(i int) error { return ranks[i].performAll(within(t), testing.Short()) })
+				each(t, n, func(i int) error { return ranks[i].performAll(t.Context(), testing.Short()) })
 			})
 		}
 	})

@@ -70,7 +70,7 @@ func child() error {
 	}
 	switch os.Getenv(doVariable) {
 	case "calls":
-		if err := r.performAll(ctx, true); err != nil {
+		if err := r.performAll(context.Background(), true); err != nil {
 			return err
 		}
 		if os.Getenv("NATIVE_TEST_CONTEXTS") != "" {
