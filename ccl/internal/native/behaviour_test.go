@@ -212,7 +212,10 @@ func (r *rank) ownContext() error {
 		runtime.LockOSThread()
 		done <- r.issueOne(m)
 	}()
-	if err := errors.Join(<-done, r.wait(context.Background())); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := errors.Join(<-done, r.wait(ctx)); err != nil {
+		r.Abort()
 		return err
 	}
 	c, err := cside.Open(os.Getenv(r.lib.v.search.Env))

@@ -72,6 +72,7 @@ func (r *rank) perform(ctx context.Context, e example, p placement) error {
 		return err
 	}
 	if err := r.wait(ctx); err != nil {
+		r.Abort() // or m could not be freed: the device would wait for the call that uses it
 		return err
 	}
 	if err := m.Get(all); err != nil {
