@@ -57,7 +57,8 @@ func (c *Member) check(now int64) {
 		c.publishAtFailure(now)
 		return
 	}
-	if !n.asleep && c.Standing.Elsewhere.foreignSince() == 0 && n.heardAt == 0 {
+	reports := c.Standing.reports.Swap(false)
+	if !reports && !n.asleep && c.Standing.Elsewhere.foreignSince() == 0 && n.heardAt == 0 {
 		return
 	}
 	s, since, ok := c.Standing.status(now)
@@ -78,6 +79,11 @@ func (c *Member) check(now int64) {
 	after, every := publishes(c.Group.Size(), c.Group.Timeout(), c.Hooks.StallWarn)
 	if s.Doing == status.Waits && now-since < int64(after) {
 		s.Doing = status.AtWork
+	}
+	if reports {
+		r := s
+		r.Report = true
+		c.publish(r, now)
 	}
 	changed := !sameStanding(&s, &n.published) && now-n.publishedAt >= int64(every)
 	switch {
@@ -108,11 +114,15 @@ func sameStanding(a, b *status.Status) bool {
 	return a.Calls == b.Calls && a.Doing == b.Doing && a.Call.Seq == b.Call.Seq && a.Call.Kind == b.Call.Kind && a.Peer == b.Peer && a.Failed == b.Failed
 }
 
-// publish tells all ranks of the job where this one stands. c.note is locked.
+// publish tells all ranks of the job where this one stands, or only the one that reports it. c.note is locked.
 func (c *Member) publish(s status.Status, now int64) {
 	n := &c.Standing.note
 	s.Number, s.For = n.published.Number+1, c.Standing.awaited(&s)
-	n.published, n.publishedAt = s, now
+	if s.Report { // of which the others do not hear
+		n.published.Number = s.Number
+	} else {
+		n.published, n.publishedAt = s, now
+	}
 	s.SetName(c.Standing.Label.Name())
 	s.SetHost(c.Hooks.Host)
 	if s.Caller() == "" && c.Hooks.Caller != nil && s.Doing == status.Waits && !n.queued && c.Standing.Elsewhere.foreignSince() == 0 { // it knows of blocking calls that have slept
@@ -130,7 +140,7 @@ func (c *Standing) needsMonitor() bool {
 		return n.atEnd != nil
 	}
 	return n.asleep || n.heardAt != 0 || n.published.Doing == status.Waits || c.Bell.sleep.Load() || c.Elsewhere.foreignSince() != 0 || c.fate.wordSince != 0 ||
-		c.asked.Load() || c.fate.proposal.Load() != nil
+		c.asked.Load() || c.reports.Load() || c.fate.proposal.Load() != nil
 }
 
 // explainFor is how long a Comm whose abort word is set waits for the event that says why.

@@ -8,7 +8,9 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -107,21 +109,103 @@ func TestCheckWarnsOfAQueuedCall(t *testing.T) {
 	require.Empty(t, c.Site.Job.Statuses.Of(c.Group.ID())[0].Caller(), "nor to the other ranks")
 }
 
-// When a Comm fails each rank says, once, where it stood.
+// When a Comm fails each rank says, once, where it stood: after a loss to who reports that, and else to all.
 func TestCheckAfterFailure(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		code   call.Code
+		hosts  algo.Topology
+		told   status.Doing // by this rank, before
+		report bool
+	}{
+		{"a loss", call.RankLost, algo.Blocks(2, 1), status.AtWork, true},
+		{"all believe that this rank waits", call.RankLost, algo.Blocks(2, 1), status.Waits, false},
+		{"the host of who reports may be lost", call.RankLost, algo.Flat(2), status.AtWork, false},
+		{"others follow its wait", call.Timeout, algo.Blocks(2, 1), status.AtWork, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := ranks(t, 2, Options{})[0]
+			c.Site.Job.World.Topo = tc.hosts
+			enter(c, call.Barrier)
+			sleeps(c, call.Barrier, 1, 10)
+			c.Standing.note.published.Doing = tc.told
+			require.True(t, c.FailHere(&call.Fault{Code: tc.code, Peer: 1}))
+			require.False(t, c.FailHere(&call.Fault{Code: call.Aborted, Peer: 1}), "it has failed")
+			require.True(t, c.Standing.needsMonitor())
+			c.EndSleep()
+			c.check(100)
+			c.check(200)
+			all := c.Site.Job.Statuses.Of(group.WorldID)
+			require.Len(t, all, 1)
+			require.Equal(t, []any{uint32(1), status.Waits, true, tc.report, int32(1)}, []any{all[0].Number, all[0].Doing, all[0].Failed, all[0].Report, all[0].Peer})
+			require.False(t, c.Standing.needsMonitor())
+		})
+	}
+}
+
+// A Comm that is closed tells where its rank stood, also while it is just failing.
+func TestLingerWhileItFails(t *testing.T) {
+	s := ranks(t, 2, Options{})[0].Site
+	for id := range uint64(200) {
+		c := memberOf(t, s, 2+id, 0, Options{})
+		failed := make(chan bool)
+		go func() {
+			c.FailHere(&call.Fault{Code: call.RankLost, Peer: 1})
+			close(failed)
+		}()
+		for over := false; !over; {
+			select {
+			case <-failed:
+				over = true
+			default:
+			}
+			c.Standing.note.Lock() // as Linger does
+			c.publishAtFailure(1)
+			c.Standing.note.Unlock()
+		}
+		where, told := s.Job.Statuses.At(2+id, 0)
+		require.True(t, told && where.Failed)
+	}
+}
+
+// After a loss a rank whose Comm goes on says once where it stands, to who reports that: the others have not heard it.
+func TestCheckReports(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
+	c.Site.Job.World.Topo = algo.Blocks(8, 1)
 	enter(c, call.Barrier)
-	sleeps(c, call.Barrier, 1, 10)
-	require.True(t, c.FailHere(&call.Fault{Code: call.RankLost, Peer: 1}))
-	require.False(t, c.FailHere(&call.Fault{Code: call.Aborted, Peer: 1}), "it has failed")
-	require.True(t, c.Standing.needsMonitor())
-	c.EndSleep()
-	c.check(100)
-	c.check(200)
-	all := c.Site.Job.Statuses.Of(group.WorldID)
-	require.Len(t, all, 1)
-	require.Equal(t, []any{uint32(1), status.Waits, true, int32(1)}, []any{all[0].Number, all[0].Doing, all[0].Failed, all[0].Peer})
-	require.False(t, c.Standing.needsMonitor())
+	loss := event.New(0, call.RankLost, 7, -1, 0, nil)
+	c.Site.deliver(&loss)
+	for _, at := range []int64{10, 20} {
+		c.check(at)
+		require.Equal(t, map[int32][2]int{0: {1, int(status.Outside)}}, numbers(c))
+		require.True(t, c.Site.Job.Statuses.Of(group.WorldID)[0].Report)
+	}
+	c.Standing.note.heardAt = 30
+	c.check(30 + int64(publishEvery+2*perRank))
+	require.Equal(t, map[int32][2]int{0: {2, int(status.Outside)}}, numbers(c))
+	require.False(t, c.Site.Job.Statuses.Of(group.WorldID)[0].Report)
+}
+
+// What a failure asks of ranks whose Comms go on: to say where they stand, to who reports that or to all.
+func TestAlarms(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		event          event.Event
+		reports, asked bool
+	}{
+		{"a loss", event.New(0, call.RankLost, 7, -1, 0, nil), true, false},
+		{"a loss on the host of who reports", event.New(0, call.RankLost, 3, -1, 0, nil), false, true},
+		{"a loss as one Comm sees it", event.New(9, call.RankLost, 7, -1, 0, nil), false, true},
+		{"a timeout", event.New(9, call.Timeout, 7, -1, 0, nil), false, true},
+		{"an end that a program has asked for", event.New(9, call.Canceled, 7, -1, 0, nil), false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := ranks(t, 2, Options{})[0]
+			c.Site.Job.World.Topo = algo.Blocks(2, 4)
+			c.Site.deliver(&tc.event)
+			require.Equal(t, []bool{tc.reports, tc.asked}, []bool{c.Standing.reports.Load(), c.Standing.asked.Load()})
+		})
+	}
 }
 
 // What the monitor has to look at again soon.
@@ -130,6 +214,7 @@ func TestNeedsMonitor(t *testing.T) {
 		"nothing":                      func(*Member) {},
 		"a call sleeps":                func(c *Member) { c.noteSleep(&call.Call{}, &Waiter{}, 1) },
 		"another rank waits":           func(c *Member) { c.Standing.asked.Store(true) },
+		"a rank was lost":              func(c *Member) { c.Standing.reports.Store(true) },
 		"has waited":                   func(c *Member) { c.Standing.note.heardAt = 1 },
 		"others believe that it waits": func(c *Member) { c.Standing.note.published.Doing = status.Waits },
 		"it has set its bell":          func(c *Member) { c.Standing.Bell.sleep.Store(true) },

@@ -7,6 +7,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
@@ -112,7 +113,7 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	if c.Fate.cause.Load() == nil {
 		c.Standing.note.Lock()
 		if s, _, ok := c.Standing.status(c.Site.Job.Clock()); ok && c.Standing.note.atEnd == nil {
-			s.Failed = true
+			s.Failed, s.Report = true, isForReport(c, f)
 			c.Standing.note.atEnd = &s
 		}
 		c.Standing.note.Unlock()
@@ -144,6 +145,17 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	}
 	c.Fate.cancel()
 	return true
+}
+
+// isForReport reports whether only who reports where all ranks stood is to hear where this rank did when c failed with f. Of a loss
+// all hear anyway; but who was told that this rank waits is to hear that it does not any more. c.Standing.note is locked.
+func isForReport(c *Member, f *call.Fault) bool {
+	if f.Code != call.RankLost || f.Peer < 0 || c.Standing.note.published.Doing == status.Waits {
+		return false
+	}
+	c.Site.Job.mu.Lock()
+	defer c.Site.Job.mu.Unlock()
+	return c.Site.Job.World.reportsApart(c.Group.World(f.Peer))
 }
 
 // Enlist makes c known to the monitor: from now on it can fail.

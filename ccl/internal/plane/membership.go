@@ -107,6 +107,24 @@ func (m *membership) lowest(h int) bool {
 	return true
 }
 
+// lowestLeft is the lowest rank of the world that is not known to have gone; of those that all have it is the last.
+func (m *membership) lowestLeft() int {
+	last := m.Topo.Size() - 1
+	for w := range last {
+		if !m.isAway(w) && !m.hasLeft(w) {
+			return w
+		}
+	}
+	return last
+}
+
+// reportingHost is the host whose process reports where all ranks stood: that of the lowest rank left.
+func (m *membership) reportingHost() int { return m.Topo.Node(m.lowestLeft()) }
+
+// reportsApart reports whether that is another host than the one of rank w of the world, which is lost: the other ranks of w's may be
+// found to be lost in a moment, and with them who reports.
+func (m *membership) reportsApart(w int) bool { return m.Topo.Node(w) != m.reportingHost() }
+
 // beside lists the hosts that h has connections with: those of the tree, and, of those that are left, the nearest on the
 // ring. It is symmetric, while all know which have gone.
 func (m *membership) beside(node int) []int {

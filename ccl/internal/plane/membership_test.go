@@ -37,6 +37,27 @@ func TestLeadOfAHost(t *testing.T) {
 	}
 }
 
+// The lowest rank that is left reports where all stood.
+func TestLowestLeft(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		what       func(m *membership)
+		rank, host int
+	}{
+		{"all are there", func(*membership) {}, 0, 0},
+		{"some are lost", func(m *membership) { m.lose(0, true); m.lose(1, false) }, 2, 0},
+		{"one has left, the next are lost", func(m *membership) { m.leave([]int{0}); m.lose(1, true); m.lose(2, true) }, 3, 1},
+		{"a lead has left, and nobody took its place", func(m *membership) { m.leave([]int{0}); m.advance(0, leftHost) }, 3, 1},
+		{"all have gone", func(m *membership) { m.leave([]int{0, 1, 2, 3, 4, 5, 6, 7, 8}) }, 8, 2},
+	} {
+		m := newMembership()
+		m.Topo = algo.Blocks(3, 3)
+		tc.what(&m)
+		assert.Equal(t, []int{tc.rank, tc.host}, []int{m.lowestLeft(), m.reportingHost()}, tc.name)
+		assert.Equal(t, []bool{tc.host != 0, tc.host != 2}, []bool{m.reportsApart(1), m.reportsApart(7)}, tc.name)
+	}
+}
+
 // A loss is certain or suspected by the first word of it: one that was suspected may have gone on elsewhere before it ended.
 func TestFirstWordOfALossStands(t *testing.T) {
 	m := newMembership()

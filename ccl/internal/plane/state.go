@@ -19,12 +19,13 @@ type Standing struct {
 	Elsewhere Elsewhere
 	Label     Label
 
-	Site   *Site
-	Bell   bell // of the call under way
-	note   note
-	spread spread
-	late   time.Duration // by which sleeps in poll(2) ended later than they were to; the goroutine's that makes the calls
-	asked  atomic.Bool   // another rank was heard to wait
+	Site    *Site
+	Bell    bell // of the call under way
+	note    note
+	spread  spread
+	late    time.Duration // by which sleeps in poll(2) ended later than they were to; the goroutine's that makes the calls
+	asked   atomic.Bool   // another rank was heard to wait
+	reports atomic.Bool   // a rank was lost: where this one stands belongs to the report
 }
 
 // Elsewhere is the call whose data another engine moves.

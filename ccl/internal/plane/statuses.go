@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -27,7 +28,7 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 		return
 	}
 	s.Job.Time.Coarse.KeepAwake()
-	if aloud && s.Here.Host.Shared() {
+	if aloud && s.Here.Host.Shared() && (!st.Report || from == nil || reporterIsBeside(s)) {
 		board := &boardOf(s.Here.Host).status
 		before := board.Claimed() / boardPart
 		board.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
@@ -38,12 +39,7 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 		}
 	}
 	if s.Here.leads() {
-		all := s.Here.isBroken()
-		for _, c := range s.near.neighbors() {
-			if c != from && (all || c.InTree(s.Here.Node)) {
-				c.SendStatus(st)
-			}
-		}
+		passOn(s, st, from)
 	}
 	s.Job.Statuses.Keep(st, s.Job.Clock())
 	s.Job.mu.Lock()
@@ -56,6 +52,53 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 			c.Standing.asked.Store(true)
 		}
 	}
+}
+
+// passOn sends a status to the other hosts over the tree. One that is for the report alone goes to the host whose process gives
+// that: after a loss all ranks tell at once where they stood, and are to hear of it, and to go on, meanwhile.
+func passOn(s *Site, st *status.Status, from *control.Conn) {
+	all := s.Here.isBroken()
+	if st.Report {
+		c, here := s.near.towardsReport()
+		if c != nil && c != from {
+			c.SendStatus(st)
+		}
+		if c != nil || here {
+			return
+		}
+		all = true
+	}
+	for _, c := range s.near.neighbors() {
+		if c != from && (all || c.InTree(s.Here.Node)) {
+			c.SendStatus(st)
+		}
+	}
+}
+
+// towardsReport is the neighbor through which the report of where all ranks stood is reached: its host itself, or the next one in the
+// tree. It is nil where that is not known to be there, and where this host gives the report.
+func (s *neighborhood) towardsReport() (c *control.Conn, here bool) {
+	s.host.Job.mu.Lock()
+	defer s.host.Job.mu.Unlock()
+	w := &s.host.Job.World
+	to := w.reportingHost()
+	if to == s.host.Node {
+		return nil, true
+	}
+	for _, h := range []int{to, control.Towards(s.host.Node, to)} {
+		i := slices.IndexFunc(s.conns, func(c *control.Conn) bool { return c.Host == h && !w.isAway(c.First) && !w.fallen[c.First] })
+		if i >= 0 {
+			return s.conns[i], false
+		}
+	}
+	return nil, false
+}
+
+// reporterIsBeside reports whether another process of this host is the one to report where all ranks stood.
+func reporterIsBeside(s *Site) bool {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return s.Job.World.reportingHost() == s.Here.Node && s.Job.reporter() == nil
 }
 
 // isBroken reports whether a lead has gone: then the tree does not reach all.
@@ -108,13 +151,8 @@ func (c *Label) SetName(name string) { c.name.Store(&name) }
 // do so: that of the lowest rank of the world that has not gone. j.mu is held.
 func (j *Job) reporter() *Member {
 	m, lowest := j.comms.lowest()
-	if m == nil {
+	if m == nil || j.World.lowestLeft() < lowest {
 		return nil
-	}
-	for w := range lowest {
-		if !j.World.isAway(w) && !j.World.hasLeft(w) {
-			return nil
-		}
 	}
 	return m
 }

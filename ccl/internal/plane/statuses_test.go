@@ -83,6 +83,53 @@ func TestReceiveStatus(t *testing.T) {
 	all := s.Job.Statuses.Of(group.WorldID)
 	require.Len(t, all, 1)
 	require.EqualValues(t, 3, all[0].Number)
+
+	st.Report = true
+	j.World.first = map[int]int{}
+	for _, tc := range []struct {
+		name   string
+		host   int // which gives the report: those before it are away
+		fallen int // and this one is said to be
+		want   []string
+	}{
+		{"this host gives the report", 0, 9, nil},
+		{"one beside it does", 1, 9, []string{"1"}},
+		{"which is said to be lost: any way may lead there", 1, 1, []string{"1", "2", "3"}},
+		{"another beside it does", 3, 9, []string{"3"}},
+		{"one below a living host does", 4, 9, []string{"1"}},
+		{"one below a dead host does", 4, 1, []string{"1", "2", "3"}},
+	} {
+		j.World.dead, j.World.fallen = map[int]bool{}, map[int]bool{tc.fallen: true}
+		for w := range tc.host {
+			j.World.dead[w] = w != 1 || tc.host < 4
+		}
+		j.World.leavers = map[int]bool{}
+		st.Number++
+		require.ElementsMatch(t, tc.want, sent(nil), tc.name)
+		st.Number++
+		require.NotContains(t, sent(s.near.conns[0]), "1", "not where it came from")
+	}
+}
+
+// What other hosts tell for the report alone stands on the board of this host only if another of its processes gives the report.
+func TestReceiveReport(t *testing.T) {
+	s := besideAnother(t)
+	board := &boardOf(s.Here.Host).status
+	number := uint32(0)
+	stands := func(from *control.Conn) bool {
+		number++
+		before := board.Claimed()
+		s.receiveStatus(&status.Status{Comm: 9, Rank: 7, Size: 8, Peer: -1, For: -1, Number: number, Failed: true, Report: true}, from, true)
+		return board.Claimed() > before
+	}
+	require.True(t, stands(nil), "it is of this host")
+	require.True(t, stands(&control.Conn{}), "rank 0 is of another process of this host")
+	c := memberOf(t, s, 2, 0, Options{})
+	require.False(t, stands(&control.Conn{}), "rank 0 is of this process")
+	require.True(t, stands(nil), "it is of this host, whose ranks go by it")
+	s.Job.Remove(c)
+	s.Job.World.Topo, s.Job.World.dead = algo.Blocks(2, 2), map[int]bool{0: true, 1: true}
+	require.False(t, stands(&control.Conn{}), "the lowest rank that is left is of another host")
 }
 
 // The ranks of this process are told that another one waits, and compare their calls with its.

@@ -29,6 +29,18 @@ func (c *Conn) InTree(node int) bool {
 	return low == (high-1)/2
 }
 
+// Towards is the next host on the way through the tree from host h to host to, which is another.
+func Towards(h, to int) int {
+	for to > h {
+		up := (to - 1) / 2
+		if up == h {
+			return to
+		}
+		to = up
+	}
+	return (h - 1) / 2
+}
+
 // Send writes one frame, with the event if there is one. A failure to write shows at the
 // reading end.
 func (c *Conn) Send(kind byte, e *event.Event) {

@@ -16,6 +16,25 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
+// Each host of the tree sends what is for one host to a host beside it, from which that is nearer.
+func TestTowards(t *testing.T) {
+	for _, tc := range []struct{ h, to, want int }{{1, 0, 0}, {2, 0, 0}, {6, 0, 2}, {0, 1, 1}, {0, 6, 2}, {2, 6, 6}, {3, 6, 1}, {1, 8, 3}, {7, 8, 3}, {5, 1, 2}} {
+		assert.Equal(t, tc.want, Towards(tc.h, tc.to), "from %d to %d", tc.h, tc.to)
+	}
+	const hosts, deep = 100, 6
+	for h := range hosts {
+		for to := range hosts {
+			at, hops := h, 0
+			for ; at != to; hops++ {
+				next := Towards(at, to)
+				require.True(t, (&Conn{Host: next}).InTree(at), "from %d to %d: %d is not beside %d", h, to, next, at)
+				at = next
+			}
+			require.LessOrEqual(t, hops, 2*deep, "from %d to %d", h, to)
+		}
+	}
+}
+
 // What Send and Bye write, ReadFrame reads, one frame after the other.
 func TestSendFrames(t *testing.T) {
 	a, b := auth.Pipe()

@@ -30,6 +30,7 @@ type Status struct {
 	Several bool        // its call is one of several messages, of which Call is the first
 	Brief   bool        // sent for its order of calls alone, one for all ranks of a host
 	Failed  bool        // the Comm has failed
+	Report  bool        // only the host that reports where all ranks stood is to hear it
 	Call    call.Record // the call it is in, or was in last
 	name    short
 	caller  long
@@ -97,7 +98,7 @@ func (s *Status) Encode(b []byte) []byte {
 	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer), uint32(s.For), s.Number, s.Waited, s.Hash} {
 		le.PutUint32(b[16+4*i:], v)
 	}
-	b[52], b[53], b[54], b[55] = byte(s.Doing), flag(s.Brief), flag(s.Failed), flag(s.Several)
+	b[52], b[53], b[54], b[55] = byte(s.Doing), flag(s.Brief), flag(s.Failed)|flag(s.Report)<<1, flag(s.Several)
 	s.Call.Encode(b[56:])
 	at := 56 + call.RecordWire
 	b[at], b[at+24], b[at+48] = s.name.n, s.host.n, s.caller.n
@@ -126,7 +127,7 @@ func (s *Status) Decode(b []byte) error {
 		*p = int32(le.Uint32(b[16+4*i:]))
 	}
 	s.Number, s.Waited, s.Hash = le.Uint32(b[40:]), le.Uint32(b[44:]), le.Uint32(b[48:])
-	s.Doing, s.Brief, s.Failed, s.Several = Doing(b[52]), b[53] == 1, b[54] == 1, b[55] == 1
+	s.Doing, s.Brief, s.Failed, s.Report, s.Several = Doing(b[52]), b[53] == 1, b[54]&1 != 0, b[54]&2 != 0, b[55] == 1
 	s.To = int32(le.Uint32(b[Wire-4:]))
 	s.Call.Decode(b[56:])
 	at := 56 + call.RecordWire
@@ -134,7 +135,7 @@ func (s *Status) Decode(b []byte) error {
 	copy(s.name.b[:], b[at+1:])
 	copy(s.host.b[:], b[at+25:])
 	copy(s.caller.b[:], b[at+49:])
-	if s.Doing > Waits || b[53] > 1 || b[54] > 1 || b[55] > 1 || s.To < -1 || s.To >= s.Size || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
+	if s.Doing > Waits || b[53] > 1 || b[54] > 3 || b[55] > 1 || s.To < -1 || s.To >= s.Size || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
 		int(s.name.n) > len(s.name.b) || int(s.host.n) > len(s.host.b) || int(s.caller.n) > len(s.caller.b) {
 		return errors.New("control: a status that makes no sense")
 	}

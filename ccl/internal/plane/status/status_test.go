@@ -14,7 +14,7 @@ import (
 // aStatus has something in every field.
 func aStatus() Status {
 	s := Status{Comm: 0x1122334455667788, Calls: 41, Rank: 3, Size: 8, World: 7, Node: 2, Peer: 5, To: 2, For: 6, Number: 9, Waited: 1500, Hash: 0xcafe,
-		Doing: Waits, Failed: true, Several: true, Call: call.Record{Place: 41, Count: 1024, Root: -1, Hash: 0xcafe, Seq: 43, Kind: call.AllReduce, Type: 11, Op: 2, State: 1, Times: 0.25}}
+		Doing: Waits, Failed: true, Report: true, Several: true, Call: call.Record{Place: 41, Count: 1024, Root: -1, Hash: 0xcafe, Seq: 43, Kind: call.AllReduce, Type: 11, Op: 2, State: 1, Times: 0.25}}
 	s.name.set("tp")
 	s.host.set("n1")
 	s.caller.set("train.go:88")
