@@ -99,7 +99,7 @@ kernels-check: ## kernels.ptx is what NVRTC makes of kernels.cu, and ptxas takes
 
 xla: ## packages xla and xla/hlo, examples/gpt2, interop/gomlx, and gpjrt.h, on XLA's plugin for CPUs (a C compiler, pip: downloads 62 MB once)
 	@$(call need,cc,gcc libc6-dev); test/vendor/pjrt/fetch.sh cpu-0.11.2 >/dev/null && \
-	CGO_ENABLED=1 go test -timeout 10m -tags xla,nccl ./xla/... ./examples/gpt2 ./test/vendor/pjrt
+	CGO_ENABLED=1 go test -timeout 20m -tags xla,nccl ./xla/... ./examples/gpt2 ./test/vendor/pjrt
 	CGO_ENABLED=1 go test -C interop/gomlx -timeout 10m -tags xla,nccl -run '^TestOnXLA' .
 
 xla-h100: ## GPT-2 compiled for an H100 that is not there: its products, its attention, its memory (a C compiler, pip: downloads 400 MB once)

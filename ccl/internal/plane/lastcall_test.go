@@ -22,6 +22,7 @@ func oneOf(t *testing.T, hosts []int, busy *bool) *Member {
 	s.Here.Host = PrivateHost()
 	t.Cleanup(func() { s.Here.Host.Close() })
 	topo := algo.Placed(hosts)
+	j.World.Topo = topo
 	c := new(Member)
 	n := topo.Locals(0)
 	c.Init(s, 11, group.Members{Stride: 1}, topo, 0, region.New(0, shm.Aligned(region.Bytes(n)), n), Options{Hooks: Hooks{Busy: func() bool { return *busy }}})
