@@ -55,7 +55,12 @@ func (s *Stream[P]) of() *lent.Resource {
 func (s *Stream[P]) check(c rt.Code, call string) error { return s.rt.Check(c, call, s.Device()) }
 
 // Handle returns the cudaStream_t or hipStream_t; ok is false once s is closed. 0 is a valid handle.
-func (s *Stream[P]) Handle() (h uintptr, ok bool) { return s.of().Handle() }
+func (s *Stream[P]) Handle() (h uintptr, ok bool) {
+	if s == nil || s.lent == nil || s.lent.Gone.Load() != nil {
+		return 0, false
+	}
+	return s.lent.H, true
+}
 
 // Device returns the number of the device.
 func (s *Stream[P]) Device() int { return s.of().Device() }
