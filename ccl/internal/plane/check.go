@@ -16,9 +16,9 @@ import (
 const (
 	compareAfter = 5 * time.Millisecond
 	publishAfter = 500 * time.Millisecond
-	publishMost  = 5 * time.Second       // after which a rank of the largest Comm says so
+	publishMost  = 9 * time.Second       // after which a rank of the largest Comm says so
 	publishEvery = 50 * time.Millisecond // at most, and not as often as the least wait that is told
-	perRank      = 4 * time.Millisecond  // later and more seldom for each rank of the Comm: all hear of all
+	perRank      = 10 * time.Millisecond // later and more seldom for each rank of the Comm: all hear of all
 	follow       = 4 * time.Second       // for which changes are told after another rank was heard to wait
 	stuckAfter   = 3 * time.Second       // for which a message whose two ends are there may not move, before that is reported
 )

@@ -67,12 +67,12 @@ func TestPublishes(t *testing.T) {
 		n                           int
 		timeout, warn, after, every time.Duration
 	}{
-		{2, 0, 10 * time.Second, 508 * time.Millisecond, 58 * time.Millisecond},
+		{2, 0, 10 * time.Second, 520 * time.Millisecond, 70 * time.Millisecond},
 		{2, 100 * time.Millisecond, 0, 25 * time.Millisecond, 18750 * time.Microsecond},
 		{500, 4 * time.Second, 0, time.Second, 750 * time.Millisecond},
-		{1000, time.Minute, 0, 4500 * time.Millisecond, 3375 * time.Millisecond},
+		{1000, time.Minute, 0, 9 * time.Second, 6750 * time.Millisecond},
 		{1000, time.Minute, time.Second, time.Second, 750 * time.Millisecond},
-		{120_960, 0, 10 * time.Second, publishMost, 3750 * time.Millisecond},
+		{120_960, 0, 10 * time.Second, publishMost, 6750 * time.Millisecond},
 	} {
 		after, every := publishes(tc.n, tc.timeout, tc.warn)
 		require.Equal(t, []time.Duration{tc.after, tc.every}, []time.Duration{after, every}, "%d ranks", tc.n)
