@@ -114,11 +114,11 @@ func sameStanding(a, b *status.Status) bool {
 	return a.Calls == b.Calls && a.Doing == b.Doing && a.Call.Seq == b.Call.Seq && a.Call.Kind == b.Call.Kind && a.Peer == b.Peer && a.Failed == b.Failed
 }
 
-// publish tells all ranks of the job where this one stands, or only the one that reports it. c.note is locked.
+// publish tells all ranks of the job where this one stands, or only the reporting host. c.note is locked.
 func (c *Member) publish(s status.Status, now int64) {
 	n := &c.Standing.note
 	s.Number, s.For = n.published.Number+1, c.Standing.awaited(&s)
-	if s.Report { // of which the others do not hear
+	if s.Report { // the other hosts do not hear it
 		n.published.Number = s.Number
 	} else {
 		n.published, n.publishedAt = s, now

@@ -109,7 +109,7 @@ func TestCheckWarnsOfAQueuedCall(t *testing.T) {
 	require.Empty(t, c.Site.Job.Statuses.Of(c.Group.ID())[0].Caller(), "nor to the other ranks")
 }
 
-// When a Comm fails each rank says, once, where it stood: after a loss to who reports that, and else to all.
+// When a Comm fails each rank says, once, where it stood: after a loss to the host that reports that, and else to all.
 func TestCheckAfterFailure(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -120,7 +120,7 @@ func TestCheckAfterFailure(t *testing.T) {
 	}{
 		{"a loss", call.RankLost, algo.Blocks(2, 1), status.AtWork, true},
 		{"all believe that this rank waits", call.RankLost, algo.Blocks(2, 1), status.Waits, false},
-		{"the host of who reports may be lost", call.RankLost, algo.Flat(2), status.AtWork, false},
+		{"the reporting host has lost the rank, and may be lost", call.RankLost, algo.Flat(2), status.AtWork, false},
 		{"others follow its wait", call.Timeout, algo.Blocks(2, 1), status.AtWork, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestLingerWhileItFails(t *testing.T) {
 	}
 }
 
-// After a loss a rank whose Comm goes on says once where it stands, to who reports that: the others have not heard it.
+// After a loss a rank whose Comm goes on says once where it stands, to the reporting host: the others have not heard it.
 func TestCheckReports(t *testing.T) {
 	c := ranks(t, 2, Options{})[0]
 	c.Site.Job.World.Topo = algo.Blocks(8, 1)
@@ -186,7 +186,7 @@ func TestCheckReports(t *testing.T) {
 	require.False(t, c.Site.Job.Statuses.Of(group.WorldID)[0].Report)
 }
 
-// What a failure asks of ranks whose Comms go on: to say where they stand, to who reports that or to all.
+// A failure asks ranks whose Comms go on to say where they stand, to the reporting host or to all.
 func TestAlarms(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
@@ -194,7 +194,7 @@ func TestAlarms(t *testing.T) {
 		reports, asked bool
 	}{
 		{"a loss", event.New(0, call.RankLost, 7, -1, 0, nil), true, false},
-		{"a loss on the host of who reports", event.New(0, call.RankLost, 3, -1, 0, nil), false, true},
+		{"a loss on the reporting host", event.New(0, call.RankLost, 3, -1, 0, nil), false, true},
 		{"a loss as one Comm sees it", event.New(9, call.RankLost, 7, -1, 0, nil), false, true},
 		{"a timeout", event.New(9, call.Timeout, 7, -1, 0, nil), false, true},
 		{"an end that a program has asked for", event.New(9, call.Canceled, 7, -1, 0, nil), false, false},

@@ -147,8 +147,8 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	return true
 }
 
-// isForReport reports whether only who reports where all ranks stood is to hear where this rank did when c failed with f. Of a loss
-// all hear anyway; but who was told that this rank waits is to hear that it does not any more. c.Standing.note is locked.
+// isForReport reports whether only the reporting host needs to hear where this rank stood when c failed with f. A loss reaches all
+// ranks as an event. But ranks that were told of this one's wait must hear that it is over. c.Standing.note is locked.
 func isForReport(c *Member, f *call.Fault) bool {
 	if f.Code != call.RankLost || f.Peer < 0 || c.Standing.note.published.Doing == status.Waits {
 		return false

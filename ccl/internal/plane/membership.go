@@ -121,8 +121,8 @@ func (m *membership) lowestLeft() int {
 // reportingHost is the host whose process reports where all ranks stood: that of the lowest rank left.
 func (m *membership) reportingHost() int { return m.Topo.Node(m.lowestLeft()) }
 
-// reportsApart reports whether that is another host than the one of rank w of the world, which is lost: the other ranks of w's may be
-// found to be lost in a moment, and with them who reports.
+// reportsApart reports whether the reporting host is another one than that of rank w of the world, which is lost. If it is the same,
+// its other ranks may be found to be lost in a moment, and with them the rank that reports.
 func (m *membership) reportsApart(w int) bool { return m.Topo.Node(w) != m.reportingHost() }
 
 // beside lists the hosts that h has connections with: those of the tree, and, of those that are left, the nearest on the

@@ -184,7 +184,7 @@ func (s *Site) deliver(e *event.Event) {
 	if s.Job.broken.at == 0 && alarming(call.Code(e.Code)) {
 		s.Job.broken = broken{at: max(s.Job.Clock(), 1), code: call.Code(e.Code)}
 		apart := e.Comm == 0 && call.Code(e.Code) == call.RankLost && s.Job.World.reportsApart(int(e.Peer))
-		for _, c := range s.Job.comms.members(nil) { // all are to say where they stand
+		for _, c := range s.Job.comms.members(nil) { // all ranks say where they stand
 			if apart {
 				c.Standing.reports.Store(true)
 			} else {

@@ -86,24 +86,25 @@ func TestReceiveStatus(t *testing.T) {
 
 	st.Report = true
 	j.World.first = map[int]int{}
+	j.World.Topo = algo.Placed([]int{0, 1, 2, 3, 4, 1}) // rank 5 leads host 1 without rank 1
+	s.near.conns[0].First = 5
 	for _, tc := range []struct {
 		name   string
-		host   int // which gives the report: those before it are away
-		fallen int // and this one is said to be
+		host   int // which gives the report: the ranks before its first are lost
+		fallen int // a rank that is said to be lost
 		want   []string
 	}{
 		{"this host gives the report", 0, 9, nil},
 		{"one beside it does", 1, 9, []string{"1"}},
-		{"which is said to be lost: any way may lead there", 1, 1, []string{"1", "2", "3"}},
+		{"its lead is said to be lost: any way may lead there", 1, 5, []string{"1", "2", "3"}},
 		{"another beside it does", 3, 9, []string{"3"}},
 		{"one below a living host does", 4, 9, []string{"1"}},
-		{"one below a dead host does", 4, 1, []string{"1", "2", "3"}},
+		{"one below a host without a lead does", 4, 5, []string{"1", "2", "3"}},
 	} {
 		j.World.dead, j.World.fallen = map[int]bool{}, map[int]bool{tc.fallen: true}
 		for w := range tc.host {
-			j.World.dead[w] = w != 1 || tc.host < 4
+			j.World.dead[w] = true
 		}
-		j.World.leavers = map[int]bool{}
 		st.Number++
 		require.ElementsMatch(t, tc.want, sent(nil), tc.name)
 		st.Number++
