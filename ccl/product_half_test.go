@@ -186,3 +186,48 @@ func inRange[T ccl.Number](t testing.TB, c *ccl.Comm, values []float32, enc func
 		}
 	}
 }
+
+// A factor of 1 or more multiplies Sum's result, between hosts as on one: each 16-bit float of one rank, beside zeros, keeps
+// what Sum keeps of it. What is multiplied by less than 1 does not overflow on the way.
+func TestScaledKeepsWhatSumKeeps(t *testing.T) {
+	for _, tc := range []struct{ n, hosts int }{{3, 3}, {4, 4}, {5, 5}, {4, 2}, {5, 1}} {
+		t.Run(fmt.Sprintf("%d ranks on %d hosts", tc.n, tc.hosts), func(t *testing.T) {
+			ccltest.Run(t, tc.n, func(t testing.TB, c *ccl.Comm) {
+				keepsWhatSumKeeps(t, c, ccl.ToFloat16, ccl.Float16.Float32)
+				keepsWhatSumKeeps(t, c, ccl.ToBFloat16, ccl.BFloat16.Float32)
+				x := []ccl.Float16{ccl.ToFloat16(60000)}
+				third := ccl.ToFloat16(1. / 3).Float32()
+				require.NoError(t, ccl.AllReduce(t.Context(), c, x, x, c.Scaled(1/float64(tc.n))))
+				require.InEpsilon(t, 60000, x[0].Float32(), 1e-3)
+				x[0] = ccl.ToFloat16(60000)
+				if c.Rank() > 2 {
+					x[0] = 0
+				}
+				require.NoError(t, ccl.AllReduce(t.Context(), c, x, x, c.Scaled(1./3)))
+				require.InEpsilon(t, 180000*third, x[0].Float32(), 1e-3)
+			}, ccltest.Hosts(tc.hosts))
+		})
+	}
+}
+
+func keepsWhatSumKeeps[T ccl.Float16 | ccl.BFloat16](t testing.TB, c *ccl.Comm, enc func(float32) T, dec func(T) float32) {
+	ctx, me := t.Context(), c.Rank()
+	const all = 1 << 16
+	src, sum, got := make([]T, all), make([]T, all), make([]T, all)
+	for i := range src {
+		if i%c.Size() == me {
+			src[i] = T(i)
+		}
+	}
+	require.NoError(t, ccl.AllReduce(ctx, c, sum, src, ccl.Sum))
+	for _, factor := range []float64{1, -1, 1.5, 1024, math.Inf(1), .5, .25} {
+		require.NoError(t, ccl.AllReduce(ctx, c, got, src, c.Scaled(factor)))
+		for i, x := range got {
+			want := enc(dec(sum[i]) * float32(factor))
+			isNaN, vanished := dec(x) != dec(x), factor < 1 && dec(x) == 0 // and a zero that vanished may have lost its sign
+			if x != want && !(isNaN && dec(want) != dec(want)) && !(vanished && dec(want) == 0) {
+				require.FailNow(t, "wrong", "%v on %v: the sum is %g, times %g: %g, not %g", i, c, dec(sum[i]), factor, dec(x), dec(want))
+			}
+		}
+	}
+}

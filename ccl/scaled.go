@@ -93,7 +93,7 @@ func meanOf(t op.Type) weights {
 			reduce.MeanAll(t, dst, srcs[:], n)
 		},
 		func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int) { reduce.MeanAll(t, dst, srcs, n) },
-		sharesOf(t),
+		sharesOf(t, reduce.Unlimited),
 		func(p unsafe.Pointer, n, ranks int) { reduce.MeanOfShare(t, p, n/t.Size(), ranks) },
 	}
 }
@@ -105,14 +105,14 @@ func scaledBy(t op.Type, factor float32) *weights {
 			reduce.ScaledAll(t, dst, srcs[:], factor, n)
 		},
 		func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int) { reduce.ScaledAll(t, dst, srcs, factor, n) },
-		sharesOf(t),
+		sharesOf(t, reduce.MostOfShare(factor)),
 		func(p unsafe.Pointer, n, ranks int) { reduce.ScaledOfShare(t, p, factor, n/t.Size(), ranks) },
 	}
 }
 
-func sharesOf(t op.Type) func(to, a, b unsafe.Pointer, n int, na, nb int32) {
+func sharesOf(t op.Type, most int) func(to, a, b unsafe.Pointer, n int, na, nb int32) {
 	return func(to, a, b unsafe.Pointer, n int, na, nb int32) {
-		reduce.AddShares(t, to, a, b, n/t.Size(), na, nb)
+		reduce.AddShares(t, to, a, b, n/t.Size(), na, nb, most)
 	}
 }
 
