@@ -1,10 +1,10 @@
 package ccl
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/value"
 )
 
 // SetBackend compiles b in, in the place of the backend of its name, for one test.
@@ -39,12 +39,10 @@ func ValueSizes(h []uint64, limit int) (lengths []int, refused int, err error) {
 
 // EncodeValue and DecodeValue are what values go through.
 func EncodeValue[V any](v V) ([]byte, error) {
-	var b bytes.Buffer
-	err := encode(&b, v)
-	return b.Bytes(), err
+	return value.Encode(v, MaxValue)
 }
 
-func DecodeValue[V any](data []byte) (V, error) { return decode[V](data) }
+func DecodeValue[V any](data []byte) (V, error) { return value.Decode[V](data) }
 
 // FailPool fails what the ranks and the spares of c's job wait in, as the loss of a spare does.
 func FailPool(c *Comm, why error) { c.reserve.current().Abort(why) }

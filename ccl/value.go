@@ -1,22 +1,21 @@
 package ccl
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/goccl/goccl/internal/value"
 )
 
 // MaxValue is how many bytes the values of one call may take at most, encoded and taken together: those that root gives to
 // ScatterValues, or that all ranks give to GatherValues or AllGatherValues. Larger data are for the calls on slices.
 const MaxValue = 1 << 30
 
-// Values go through package encoding/gob, which keeps what JSON does not: NaN and the infinities, all bits of an int64 in an
-// interface, bytes as they are, keys of any type. A parcel is one value, encoded, or why there is none. Ranks first learn each
-// other's heads, of two words, so that all of them know the sizes, and whether a rank could not encode its value, before
-// any memory is allocated and before they choose what to do next.
+// Values go through package internal/value, which keeps them as they are, or refuses them. A parcel is one value, encoded, or why
+// there is none. Ranks first learn each other's heads, of two words, so that all of them know the sizes, and whether a rank
+// could not encode its value, before any memory is allocated and before they choose what to do next.
 
 // The first word of a head says what follows.
 const (
@@ -33,49 +32,20 @@ type parcel struct {
 	refuse bool // data is a reason
 }
 
-// boxed is what is encoded of a value: gob has no way to say that a pointer or an interface is nil but in a struct.
-type boxed[V any] struct{ Value V }
-
-// pack encodes v. A panic of the program's own encoder is a reason, too: the other ranks wait for an answer.
-func pack[V any](v V, limit int) (p parcel) {
-	var b bytes.Buffer
-	err := encode(&b, v)
-	if err == nil {
-		_, err = decode[V](b.Bytes()) // here, where it costs no Comm: a type may have half of an encoder
-	}
+// pack encodes v.
+func pack[V any](v V, limit int) parcel {
+	data, err := value.Encode(v, limit)
 	switch {
+	case errors.Is(err, value.ErrTooLarge):
+		return parcel{fmt.Appendf(nil, "a %T is too large: MaxValue is %d bytes, encoded", v, limit), true}
 	case err != nil:
 		text := fmt.Sprintf("a %T cannot be encoded: %v", v, err)
 		if len(text) > mostReason {
 			text = strings.ToValidUTF8(text[:mostReason], "")
 		}
 		return parcel{[]byte(text), true}
-	case b.Len() > limit:
-		return parcel{fmt.Appendf(nil, "a %T of %d bytes, encoded, is too large: MaxValue is %d", v, b.Len(), limit), true}
 	}
-	return parcel{data: b.Bytes()}
-}
-
-func encode[V any](b *bytes.Buffer, v V) (err error) {
-	defer func() {
-		if x := recover(); x != nil {
-			err = fmt.Errorf("its encoder panicked: %v", x)
-		}
-	}()
-	return gob.NewEncoder(b).Encode(boxed[V]{v})
-}
-
-func decode[V any](data []byte) (v V, err error) {
-	defer func() {
-		if x := recover(); x != nil {
-			err = fmt.Errorf("its decoder panicked: %v", x)
-		}
-	}()
-	var b boxed[V]
-	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {
-		return v, err
-	}
-	return b.Value, nil
+	return parcel{data: data}
 }
 
 // head is what other ranks learn of p before they get it.
@@ -115,14 +85,22 @@ func (h heads) sizes(limit int) (lengths []int, refused int, err error) {
 
 var errNoParcel = errors.New("what it has sent is no value: that rank makes another call, or is another program")
 
-// BroadcastValue gives v of root to every rank. v may be anything that package encoding/gob encodes: numbers, strings,
-// structs with exported fields, slices, maps, pointers; a value in an interface needs gob.Register. A value that leads back to
-// itself ends the process, for gob does not notice. It is mpi4py's bcast, torch.distributed's broadcast_object_list and
-// Horovod's broadcast_object.
+// BroadcastValue gives v of root to every rank: numbers, strings, structs, slices, maps, pointers, and what is in interfaces. It
+// is mpi4py's bcast, torch.distributed's broadcast_object_list and Horovod's broadcast_object.
 //
-// All ranks, root among them, get a copy that was decoded, so that all have the same: fields that are not exported are zero
-// in it, and an empty slice in it may be nil. If root cannot encode v, all ranks get the same ErrArgument, which
-// says why, and the Comm is good. If another rank cannot decode it as its V, that rank gets ErrMismatch and aborts the Comm.
+// What v is arrives, by reflect.DeepEqual, on all ranks, root among them: nil is told from empty, a pointer to zero from
+// nil, -0 from 0, and NaN keeps its bits. If some of it cannot travel, all ranks get the same ErrArgument, with the path to
+// it, such as "at .Next.Labels[3]", and the Comm is good. These cannot:
+//   - a field that is not exported, unless it is zero;
+//   - a function, a channel or an unsafe.Pointer, unless it is nil;
+//   - a value in an interface whose type gob.Register does not know; numbers, strings and slices of them need no registration;
+//   - what leads back to itself, or is nested more than 100,000 deep.
+//
+// Where two pointers lead to one value, each leads to its own copy afterwards. A type that has GobEncode and GobDecode, or
+// MarshalBinary and UnmarshalBinary, arrives as these make it, unless it only has them from what it embeds. A time.Time
+// loses its monotonic reading; its location comes back where the rank has it, else its offset does.
+//
+// V and its fields must be the same on all ranks. A rank whose V is another gets ErrMismatch and aborts the Comm.
 //
 // BroadcastValue and its relatives are for settings, names and results, not for arrays: they allocate, and make two
 // blocking calls each.
@@ -297,7 +275,7 @@ func packAll[V any](vs []V, n, limit int) (heads, []byte, parcel) {
 
 // unpack returns the value that rank from has sent.
 func unpack[V any](x valueCall, data []byte, from int) (V, error) {
-	v, err := decode[V](data)
+	v, err := value.Decode[V](data)
 	if err != nil {
 		return v, x.disagree(from, fmt.Errorf("what it has sent is no %T: %w", v, err))
 	}

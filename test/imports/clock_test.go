@@ -33,6 +33,8 @@ var monotonicTime = rule{
 		"ccl/internal/join/server.go Unix",  // a deadline that has passed
 		"ccl/internal/tcp/open.go Unix",     // the same
 		"ccl/trace.go UTC",                  // is printed
+		"internal/value/time.go UTC",        // a program's time, on its way to other ranks
+		"internal/value/time.go Unix",       // the same
 	},
 	planted: map[string]string{
 		"ccl/a.go":      "package a\nimport \"time\"\nfunc f(at int64) {\n\tat = time.Now().UnixNano()\n\ttime.Sleep(time.Second - time.Since(time.Unix(0, at)))\n}\n",

@@ -71,6 +71,11 @@ var rules = []struct {
 		why:     "arithmetic knows no Comm: the engines and the training packages share it",
 	},
 	{
+		who:     "internal/value",
+		allowed: []string{},
+		why:     "an encoding knows no Comm, and brings no module",
+	},
+	{
 		who:     "ccl/boot",
 		allowed: []string{module + "/internal/auth", module + "/internal/blame", module + "/internal/lobby", module + "/internal/subprocess", module + "/internal/environ", module + "/internal/plain", module + "/internal/slurm", "golang.org/x/..."},
 		why:     "the bootstrap is usable without the engines",
