@@ -122,13 +122,15 @@ static int NAME(init)(gmpi_call *c, int level, gmpi_start *start) {
 	if (!(code = M.Comm_create_errhandler(NAME(errors_return), &NAME(returns))) &&
 		!(code = M.Comm_set_errhandler((HANDLE)K.world, NAME(returns))))
 		code = M.Comm_set_errhandler((HANDLE)K.self, NAME(returns));
-	NAME(user) *own[GMPI_TYPES][GMPI_OPS] = { // by Type
-		[1] = {NAME(u8_sum), NULL, NULL, NULL},
-		[2] = {NAME(u8_sum), NULL, NAME(u8_min), NAME(u8_max)},
-		[3] = {NAME(u16_sum), NULL, NULL, NULL},
-		[4] = {NAME(u16_sum), NULL, NAME(u16_min), NAME(u16_max)},
-		[6] = {NULL, NULL, NAME(u32_min), NAME(u32_max)},
-		[8] = {NULL, NULL, NAME(u64_min), NAME(u64_max)},
+	// The operators that no library is asked for, by Type: sum, prod, min, max. What one version of one library gets wrong no
+	// other is asked for either: a version that nobody has tried may get it wrong, too. TestReductions of test/mpi compares.
+	NAME(user) *own[GMPI_TYPES][GMPI_OPS] = {
+		[1] = {NAME(u8_sum), NULL, NULL, NULL}, // the sum: SATURATES
+		[2] = {NAME(u8_sum), NULL, NAME(u8_min), NAME(u8_max)}, // the sum: SATURATES; the others: SIGNED
+		[3] = {NAME(u16_sum), NULL, NULL, NULL}, // the sum: SATURATES
+		[4] = {NAME(u16_sum), NULL, NAME(u16_min), NAME(u16_max)}, // the sum: SATURATES; the others: SIGNED
+		[6] = {NULL, NULL, NAME(u32_min), NAME(u32_max)}, // SIGNED
+		[8] = {NULL, NULL, NAME(u64_min), NAME(u64_max)}, // SIGNED
 		[GMPI_FLOAT16] = {NAME(f16_sum), NAME(f16_prod), NAME(f16_min), NAME(f16_max)},
 		[GMPI_BFLOAT16] = {NAME(bf16_sum), NAME(bf16_prod), NAME(bf16_min), NAME(bf16_max)},
 		[GMPI_PLACED] = {[GMPI_FIRST] = NAME(placed)},

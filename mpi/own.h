@@ -1,7 +1,9 @@
 // Reductions of our own. 16-bit floats, which MPI has not: in float32, then to nearest even; the bits
-// are those of ccl's CPU engine (internal/reduce), NaNs and signed zeros included. And the least
-// and greatest unsigned integers, which MPICH 4.0.2 compares as if they were signed, and the sums of
-// 8- and 16-bit integers, which Open MPI 4.1.4 saturates where it uses AVX.
+// are those of ccl's CPU engine (internal/reduce), NaNs and signed zeros included. And what a library
+// gets wrong, for all libraries:
+//
+//	SIGNED     MPICH 4.0.2 compares unsigned integers as if they were signed, MPICH 5.0.2 does not
+//	SATURATES  Open MPI 4.1.4 and 5.0.11 saturate sums of 8- and 16-bit integers where they use AVX
 #include <stdint.h>
 #include <string.h>
 
