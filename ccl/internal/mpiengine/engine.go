@@ -7,8 +7,8 @@
 // Package mpi writes each function once, over the types of handles, and includes it twice: with int
 // handles (MPICH and its kin) and with pointers (Open MPI, and the standard ABI of MPI 5). Three
 // tables hold the constants. What a library reduces wrongly it is not asked for: package mpi has
-// operators of its own there (own.h). A call that cannot be interrupted ends with its process: status 70
-// (ccl.ExitStuck) and the report.
+// operators of its own there (own.h). A call that cannot be interrupted ends with its process:
+// status 70 (ccl.ExitStuck) and the report.
 package mpiengine
 
 import (
