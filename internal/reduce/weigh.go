@@ -12,9 +12,9 @@ import (
 // is not. So operands are added and divided in float32, and nothing is rounded to the type but the result. What has to travel
 // in the type, between hosts, is a share: the sum of k operands, divided by a power of two.
 //
-// That power is the least that is at least k, so that no share overflows, but it is never larger than 1/factor. A share is
-// therefore at least half of what it becomes, and a factor of 1 or more leaves the plain sum: it may overflow, but only where
-// the result does or Sum would. The division is exact unless the share is below the least normal number. There each addition
+// That power is the least that is at least k, so that no share overflows, or the least that is at least 1/|factor|, if that is
+// less. A share is therefore at least half of what it becomes, and at most that. A factor of 1 or more leaves the plain sum: it
+// may overflow, but only where the result does or Sum would. The division is exact unless the share is below the least normal number. There each addition
 // is off by up to half a unit in the share's last place, which is less than one unit in the result's.
 
 // MeanAll computes: for i := range n { dst[i] = (srcs[0][i] + srcs[1][i] + ...) / len(srcs) } in float32, added in that order,
@@ -59,7 +59,7 @@ func ScaledOfShare(t op.Type, dst unsafe.Pointer, factor float32, n, ranks int) 
 // Unlimited is no limit to what a share is divided by, other than its number of operands: an average's.
 const Unlimited = math.MaxInt
 
-// MostOfShare is the exponent of the largest power of two that is at most 1/|factor|: 0 for a factor of 1 and more.
+// MostOfShare is the exponent of the least power of two that is at least 1/|factor|: 0 for a factor of 1 and more.
 func MostOfShare(factor float32) int {
 	switch f := math.Abs(float64(factor)); {
 	case f == 0:

@@ -179,7 +179,7 @@ func TestMeansOfEqualElements(t *testing.T) {
 	})
 }
 
-// The power of two that divides a share is at most 1/|factor|, and at least half of that.
+// The power of two that divides a share is at least 1/|factor|, and less than twice that.
 func TestMostOfShare(t *testing.T) {
 	for factor, want := range map[float32]int{
 		1: 0, 1.5: 0, 1024: 0, 0x1.fffffep127: 0, .75: 1, .5: 1, .49: 2, 1. / 3: 2, .25: 2, 0x1p-24: 24, 0x1.8p-24: 24, 0x1p-149: 149, 0: Unlimited,
