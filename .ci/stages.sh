@@ -5,7 +5,8 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-export GOCCL_REQUIRE=all GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false" DEBIAN_FRONTEND=noninteractive
+# -trimpath: what one clone has built and tested, another finds in the build cache.
+export GOCCL_REQUIRE=all GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false -trimpath" DEBIAN_FRONTEND=noninteractive
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 mkdir "$logs/out"
