@@ -56,6 +56,17 @@ func (e *ends) failed(g *group) {
 	}
 }
 
+// named is e, the failure of the Comm, as the first queued call returns it that has failed with it, if one has.
+func (b *backlog) named(e *Error) *Error {
+	b.mu.Lock()
+	at, k := b.ends.failedAt, b.ends.failedCall
+	b.mu.Unlock()
+	if at == 0 {
+		return e
+	}
+	return failureIn(b.c, nil, &k)
+}
+
 // how says how a queued call ended, if it has.
 type how struct {
 	done, failed bool
@@ -74,6 +85,23 @@ func (e *ends) of(ticket, ran uint64) how {
 	return how{done: ran >= ticket}
 }
 
+// rejected notes that the call with that ticket is one. It fails the Comm, so the program that is given its error has been given the
+// Comm's: unless that has failed before. b.mu is held.
+func (b *backlog) rejected(ticket uint64, why *Error) {
+	if b.ends.reject == nil {
+		if why.loss = b.c.life.lost; b.c.life.failure.Load() != nil {
+			why.loss = new(loss)
+		}
+	}
+	b.ends.rejected(ticket, why)
+}
+
+// failed notes that g has failed with the Comm. b.mu is held.
+func (b *backlog) failed(g *group) {
+	b.ends.failed(g)
+	b.c.life.lost.meet()
+}
+
 // add gives g its place. b.mu is held.
 func (b *backlog) add(g *group) {
 	b.issued++
@@ -86,7 +114,7 @@ func (b *backlog) add(g *group) {
 	b.tail = g
 	b.pending.Store(true)
 	if g.reject != nil {
-		b.ends.rejected(g.ticket, g.reject)
+		b.rejected(g.ticket, g.reject)
 	}
 }
 
@@ -161,7 +189,7 @@ func (b *backlog) end(g *group, f *call.Fault) {
 	}
 	b.mu.Lock()
 	if f != nil {
-		b.ends.failed(g)
+		b.failed(g)
 	}
 	b.executing = false
 	b.pop(state)
@@ -171,6 +199,7 @@ func (b *backlog) end(g *group, f *call.Fault) {
 	b.turn.ring()
 	if g.failure = g.reject; g.reject == nil && f != nil {
 		g.failure = errorOf(b.c, f)
+		g.failure.Op = g.kind().String()
 	}
 	ticket := g.ticket
 	owed, well := b.owed(g)
@@ -202,7 +231,7 @@ func (b *backlog) endAll() {
 		return
 	}
 	if b.head != nil {
-		b.ends.failed(b.head)
+		b.failed(b.head)
 	}
 	for g := b.head; g != nil; g = b.head {
 		b.pop(Failed)

@@ -29,6 +29,7 @@ type args struct {
 	root, to int // root or peer, or noRoot less a number; SendRecv's destination
 	dst, src area
 	dc, sc   []int
+	later    bool // its error is given by a Work, and not by the call
 }
 
 // area is memory of a call.
@@ -60,7 +61,7 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	if c.backlog.pending.Load() || c.devices.streams != nil {
 		if err := c.drain(ctx); err != nil {
 			k.Forget()
-			return endedBy(ctx, c, err, k.Record)
+			return a.fails(endedBy(ctx, c, err, k.Record))
 		}
 	}
 	r := c.rec.begin(k, nil, c.rec.clock.Now())
@@ -77,7 +78,16 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 	case isOwn(a.kind) && c.eng.Failure() == nil: // all ranks know that it comes to nothing
 		return c.refused(a.kind.String(), f)
 	}
-	return errorHere(ctx, c, f, r)
+	return a.fails(errorHere(ctx, c, f, r))
+}
+
+// fails is e as the call returns it.
+func (a *args) fails(e *Error) error {
+	if a.later {
+		e.loss.meet()
+		return e
+	}
+	return give(e)
 }
 
 // named is an operation that is no call in the order of all.
@@ -243,7 +253,7 @@ func (c *Comm) drain(ctx context.Context) error {
 }
 
 // endedBy fails c, since a call's context ended while queued calls were waited for.
-func endedBy(ctx context.Context, c *Comm, err error, r call.Record) error {
+func endedBy(ctx context.Context, c *Comm, err error, r call.Record) *Error {
 	f := closedHere
 	if c.life.enter() {
 		f = c.eng.Ended(call.ContextFault(err))

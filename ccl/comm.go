@@ -191,7 +191,7 @@ type Place struct {
 // which the first error already has.
 func newComm(o Options, tab algo.Table, host, name string, join func(plane.Options) (*cpu.Comm, *call.Fault),
 	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
-	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{}), parent: proc.Parent(), unwinding: unwinding() != nil}}
+	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{}), over: make(chan struct{}), lost: new(loss), parent: proc.Parent(), unwinding: unwinding() != nil}}
 	c.backlog.c = c
 	var eo plane.Options
 	eo.Agreed.Timeout, eo.Agreed.PeerTimeout = max(o.Timeout, 0), max(o.PeerTimeout, 0)
@@ -242,7 +242,7 @@ func newComm(o Options, tab algo.Table, host, name string, join func(plane.Optio
 
 // errorOf is f as an Error of this rank, outside any call.
 func errorOf(c *Comm, f *call.Fault) *Error {
-	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.rank, Peer: f.Peer, Missing: f.Missing, Certain: f.Certain, Err: f.Err}
+	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.rank, Peer: f.Peer, Missing: f.Missing, Certain: f.Certain, Err: f.Err, loss: c.life.lost}
 	if f.Own && f.Code == call.Canceled {
 		e.Peer = e.Rank // also where the call had not begun to wait for another rank
 	}

@@ -295,11 +295,13 @@ func (d *deviceStream) fails(err error) error {
 	if !d.c.life.closed.Load() {
 		vendorFails(d.c, err)
 	}
-	return d.ends(ErrBackend, err)
+	e := d.ends(ErrBackend, err)
+	e.loss = d.c.life.lost
+	return e
 }
 
 // ends makes err what everything on the stream ends with that is not known to be done. d.mu is held.
-func (d *deviceStream) ends(code Code, err error) error {
+func (d *deviceStream) ends(code Code, err error) *Error {
 	d.err = d.c.refuse("Group", code, err)
 	d.ended.Store(true)
 	return d.err

@@ -82,7 +82,8 @@ type Error struct {
 	Err error
 	// Comm is the name of the Comm. It is empty for the Comm of all ranks.
 	Comm    string
-	earlier bool // Mine is a call before the one that returns this
+	earlier bool  // Mine is a call before the one that returns this
+	loss    *loss // whether the program has been given it; nil where that does not matter
 	// World maps each rank of the Comm to its rank in the job. It is nil where the two are the
 	// same.
 	World []int

@@ -49,3 +49,25 @@ func FailPool(c *Comm, why error) { c.reserve.current().Abort(why) }
 
 // Die makes this rank one that is lost.
 func Die(c *Comm) { c.eng.Control().Die(nil) }
+
+// HasEnded reports whether m has ended, without asking how.
+func HasEnded(m Message) bool {
+	select {
+	case <-m.of.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// IsClosing reports whether c is closed, or a Close is under way; HasClosed whether that has returned.
+func IsClosing(c *Comm) bool { return c.life.closed.Load() }
+
+func HasClosed(c *Comm) bool {
+	select {
+	case <-c.life.over:
+		return true
+	default:
+		return false
+	}
+}

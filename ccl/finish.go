@@ -19,7 +19,7 @@ import (
 // If the function returns an error, or panics, Finish aborts c with that as the cause, so that the
 // other ranks learn why this one goes; then the panic goes on. It closes c, and joins the error of
 // Close to the function's: what only Close knows, such as a mismatch of the last call or a queued
-// call that was rejected, is not lost. Of several Comms, defer each after it is made.
+// call that has failed, is not lost. Of several Comms, defer each after it is made.
 func (c *Comm) Finish(err *error) {
 	p := recover()
 	switch {
@@ -34,7 +34,12 @@ func (c *Comm) Finish(err *error) {
 		panic(p)
 	}
 	var last *Error
-	if e == nil || err == nil || errors.As(e, &last) && errors.Is(*err, last.Code) { // the function has it already
+	switch {
+	case e == nil || err == nil:
+		return
+	case errors.As(e, &last) && errors.Is(*err, last.Code): // the function has it already
+		return
+	case *err != nil && last != nil && last.Code == ErrAborted && last.Peer == last.Rank: // by the function's own error
 		return
 	}
 	*err = errors.Join(*err, e)

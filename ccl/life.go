@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/backoff"
 )
@@ -38,6 +39,8 @@ type life struct {
 	failure   atomic.Pointer[Error]
 	told      atomic.Bool   // OnFailure has been called, or there is none
 	done      chan struct{} // closed once OnFailure has returned
+	over      chan struct{} // closed once Close has returned
+	lost      *loss         // that of failure
 	unwinding bool          // the Comm was made within a panic, or while its goroutine ended
 	letters   letters       // its messages beside its calls, which end with it
 }
@@ -56,12 +59,24 @@ const closeGrace = 500 * time.Millisecond
 // to the device, at most PeerTimeout. Where c has ranks on other hosts it waits for those of its
 // own host as long as PeerTimeout, since the library may still have something to send.
 // It may be called from any goroutine, and from OnFailure: a call, Split or Shrink under
-// way on another goroutine ends with ErrClosed, unless it has just succeeded. Closing
-// twice does nothing, nor does closing in a forked child.
+// way on another goroutine ends with ErrClosed, unless it has just succeeded. Where another
+// Close is under way, Close waits for it, at most PeerTimeout, unless it is called by OnFailure,
+// OnDone or OnCall, or in a function of HostStream.Do. In a forked child it does nothing.
+//
+// Its error is what has failed without the program being told: a queued call or a message of which no
+// Wait, Test or OnDone, nor another call, has returned the error, a message that was sent and that
+// nobody has received, or a mismatch. What has been returned before is not returned again.
 func (c *Comm) Close() error {
-	if c.isNil() || proc.Forked() || !c.life.closed.CompareAndSwap(false, true) {
+	switch {
+	case c.isNil() || proc.Forked():
+		return nil
+	case !c.life.closed.CompareAndSwap(false, true):
+		if !calledBack() {
+			plane.AwaitLived(c.eng.Control().Site.Job, c.opt.patience(), c.life.over)
+		}
 		return nil
 	}
+	defer close(c.life.over)
 	if cause := unwinding(); cause != nil && !c.life.unwinding { // else the others would learn only that this rank has closed c
 		c.Abort(cause)
 	}
@@ -78,7 +93,7 @@ func (c *Comm) Close() error {
 	c.backlog.turn.ring() // a call that waits for queued ones gives up
 	c.backlog.mu.Unlock()
 	if c.life.quiet(&c.backlog, until) {
-		return release(c)
+		return release(c, until)
 	}
 	if c.life.failure.Load() == nil {
 		c.eng.Ended(&call.Fault{Code: call.Closed, Peer: c.Rank(), Err: errors.New("closed with calls in progress")})
@@ -87,13 +102,14 @@ func (c *Comm) Close() error {
 		until = grace
 	}
 	if c.life.quiet(&c.backlog, until) {
-		return release(c)
+		return release(c, until)
 	}
 	go func() {
 		c.life.quiet(&c.backlog, time.Time{})
-		release(c)
+		release(c, until)
 	}()
-	return c.Err()
+	c.life.lost.meet() // what uses it still has not returned
+	return take(untoldOf(c)...)
 }
 
 // quiet waits until nobody uses the Comm and nothing is queued in b, at most until then, if that is not zero. For a
@@ -114,16 +130,18 @@ func (l *life) quiet(b *backlog, until time.Time) bool {
 	}
 }
 
-// release frees what c holds. Nobody uses it.
-func release(c *Comm) error {
+// release frees what c holds, and returns what has failed without being told. Nobody uses c. The functions of its own stream may take
+// until then.
+func release(c *Comm, until time.Time) error {
 	c.backlog.mu.Lock()
 	own, rejected := c.backlog.own, c.backlog.ends.reject
 	if t := c.backlog.overdue.timer; t != nil { // which would keep c, and the memory of its host, until it looks again
 		t.Stop()
 	}
 	c.backlog.mu.Unlock()
+	var functions []*Error
 	if own != nil {
-		own.Close()
+		functions = own.end(time.Until(until))
 	}
 	if c.life.failure.Load() == nil { // what a rank that waited for nobody has not heard of yet
 		if rejected != nil { // it is being decided
@@ -143,12 +161,12 @@ func release(c *Comm) error {
 	if c.life.failure.Load() == nil { // else it was written then
 		reporter{c}.writeTrace("exit", nil)
 	}
+	if f := c.eng.Failure(); f != nil { // its messages have failed, though OnFailure may not have returned
+		c.life.letters.end(f, false)
+	}
 	c.life.letters.end(closedHere, true)
 	c.eng.Close() // which has been done where it is the library
-	if e := c.life.failure.Load(); e != nil && e.Code == ErrMismatch {
-		return e
-	}
-	return nil
+	return take(append(untoldOf(c), functions...)...)
 }
 
 // failed makes f known to everybody who waits or asks. OnFailure has a goroutine of
@@ -175,7 +193,7 @@ func failed(c *Comm, f *call.Fault) {
 		tellFailed(c)
 		c.life.told.Store(true)
 		if c.opt.OnFailure != nil {
-			c.opt.OnFailure(e)
+			callBack(c.opt.OnFailure, e)
 		}
 	}()
 }

@@ -126,6 +126,7 @@ type Message struct {
 type letter interface {
 	Done() <-chan struct{}
 	Fault() *call.Fault
+	Told()
 	Then(func())
 	Cancel()
 }
@@ -180,10 +181,10 @@ func (m Message) OnDone(f func(error)) {
 		return
 	}
 	if over, err := m.settled(); over {
-		f(err)
+		callBack(f, err)
 		return
 	}
-	m.of.Then(func() { f(m.result(m.of.Fault())) })
+	m.of.Then(func() { callBack(f, m.result(m.of.Fault())) })
 }
 
 // Cancel gives the message up. Unless it has been matched by then, it ends with ErrCanceled, and
@@ -211,12 +212,13 @@ func (m Message) op() string {
 	return "Recv"
 }
 
-// result is f as an error.
+// result is f as an error, which the program is given.
 func (m Message) result(f *call.Fault) error {
 	if f == nil {
 		return nil
 	}
-	return m.c.life.letters.errorOf(m.c, m.op(), f)
+	m.of.Told()
+	return give(m.c.life.letters.errorOf(m.c, m.op(), f))
 }
 
 // letters are the mail of a Comm, once it has some.
@@ -253,6 +255,24 @@ func (l *letters) end(f *call.Fault, closed bool) {
 	if of != nil {
 		of.End(f, closed)
 	}
+}
+
+// untold are the errors of messages that have failed, and of which nobody has been told.
+func (l *letters) untold(c *Comm) (errs []*Error) {
+	l.mu.Lock()
+	of := l.of
+	l.mu.Unlock()
+	if of == nil {
+		return nil
+	}
+	of.Untold(func(sent bool, why *call.Fault) {
+		name := "Recv"
+		if sent {
+			name = "Send"
+		}
+		errs = append(errs, l.errorOf(c, name, why))
+	})
+	return errs
 }
 
 // errorOf is f, with which a message of c has ended. Where that is c's own failure, ranks in it are c's.

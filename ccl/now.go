@@ -18,6 +18,7 @@ func (nowStream) Handle() (uintptr, bool) { return 0, true }
 // callNow makes a call whose arguments are resolved.
 func (q *Queue) callNow(a *args) Work {
 	c := q.c
+	a.later = true
 	err := q.with.now(c, a)
 	if err == nil {
 		return Work{}

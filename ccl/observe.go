@@ -71,7 +71,7 @@ func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) 
 		if f != nil {
 			o.Call.State, o.Err = Failed, failureIn(c, f, &k.Record)
 		}
-		c.watchers.onCall(o)
+		callBack(c.watchers.onCall, o)
 	}
 	return f
 }

@@ -122,7 +122,7 @@ func (t *teller) run(onCall func(Observation)) {
 		o := t.queue[0]
 		t.queue = t.queue[1:]
 		t.mu.Unlock()
-		onCall(o)
+		callBack(onCall, o)
 	}
 }
 

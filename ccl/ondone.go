@@ -15,11 +15,11 @@ func (w Work) OnDone(f func(error)) {
 	switch {
 	case f == nil:
 	case w.err != nil:
-		f(w.err)
+		callBack(f, give(w.err))
 	case w.at != nil:
 		w.at.onDone(w.seq, f)
 	default:
-		f(nil)
+		callBack(f, nil)
 	}
 }
 
@@ -32,13 +32,13 @@ func (fs callbacks) run(err error) {
 		return
 	}
 	defer fs[1:].run(err)
-	fs[0](err)
+	callBack(fs[0], give(err))
 }
 
 // onDone has the end of the queued call with that ticket run f, or runs f at once.
 func (b *backlog) onDone(ticket uint64, f func(error)) {
 	if proc.Forked() {
-		f(b.c.Err())
+		callBack(f, b.c.Err())
 		return
 	}
 	b.mu.Lock()
@@ -55,7 +55,7 @@ func (b *backlog) onDone(ticket uint64, f func(error)) {
 		}
 	}
 	b.mu.Unlock()
-	f(b.wait(context.Background(), ticket))
+	callBack(f, give(b.wait(context.Background(), ticket)))
 }
 
 // owed are the functions that the end of g owes, which tell runs before g's memory serves another.
@@ -80,7 +80,7 @@ func (b *backlog) tell(fs callbacks, ticket uint64, well bool) {
 func (g *group) onDone(use uint64, f func(error)) {
 	ticket, err := g.issued(use)
 	if err != nil || ticket == 0 {
-		f(err)
+		callBack(f, give(err))
 		return
 	}
 	g.c.backlog.onDone(ticket, f)
@@ -98,7 +98,7 @@ func (s *HostStream) onDone(seq uint64, f func(error)) {
 	}
 	err := s.result(seq)
 	s.mu.Unlock()
-	f(err)
+	callBack(f, give(err))
 }
 
 // owed takes the functions that the end of task seq owes, with its error. s.mu is held.
@@ -111,5 +111,5 @@ func (s *HostStream) owed(seq uint64) (fs callbacks, err error) {
 }
 
 func (d *deviceStream) onDone(seq uint64, f func(error)) {
-	go func() { f(d.wait(context.Background(), seq)) }()
+	go func() { callBack(f, give(d.wait(context.Background(), seq))) }()
 }

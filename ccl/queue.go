@@ -276,7 +276,7 @@ func (q *Queue) push(g *group) Work {
 		// The stream is closed: nobody would run it. It keeps its place as rejected.
 		e := c.refuse("On", ErrClosed, errStreamClosed)
 		c.backlog.mu.Lock()
-		c.backlog.ends.rejected(g.ticket, e)
+		c.backlog.rejected(g.ticket, e)
 		g.reject, g.calls = e, nil
 		c.backlog.mu.Unlock()
 		go c.backlog.run(g)
@@ -420,7 +420,7 @@ var errGroupOver = errors.New("the Group has returned; its Queue is valid only i
 func (q *Queue) rejectedBy(e *Error) Work {
 	c := q.c
 	c.backlog.mu.Lock()
-	c.backlog.ends.rejected(c.backlog.issued+1, e)
+	c.backlog.rejected(c.backlog.issued+1, e)
 	c.backlog.mu.Unlock()
 	c.eng.Fail(rejection(c, e))
 	return Work{err: e}

@@ -203,6 +203,7 @@ func (q Queue) groupDevice(f func(Queue) error) Work {
 // which OnFailure may close.
 func (q *Queue) failedAs(r *call.Record) Work {
 	q.c.life.busy.Clear()
+	q.c.life.lost.meet()
 	w := Work{err: q.c.errorIn(context.Background(), nil, r)}
 	tellFailed(q.c) // of this call, if the Comm's failure was told before it was noted
 	return w

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // Stream orders work: a HostStream, or a device's stream where an engine for it is
@@ -32,7 +36,7 @@ type HostStream struct {
 	start  func() // work
 	issued uint64
 	ran    uint64
-	errs   map[uint64]error     // of Do
+	errs   map[uint64]*Error    // of Do
 	after  map[uint64]callbacks // of Work.OnDone of what Do runs
 	busy   bool                 // a goroutine works on tasks
 	rests  bool                 // but has none
@@ -174,9 +178,9 @@ func (s *HostStream) run(t task, skip bool) {
 		}
 		if t.f != nil && err != nil {
 			if s.errs == nil {
-				s.errs = map[uint64]error{}
+				s.errs = map[uint64]*Error{}
 			}
-			s.errs[s.ran] = err
+			s.errs[s.ran] = &Error{Code: ErrBackend, Op: "Do", Rank: -1, Peer: -1, Err: err, loss: new(loss)}
 		}
 		s.ended.ring()
 		owed, result := s.owed(s.ran)
@@ -223,14 +227,14 @@ func (s *HostStream) result(seq uint64) error {
 		return notRun(e)
 	}
 	if err := s.errs[seq]; err != nil {
-		return &Error{Code: ErrBackend, Op: "Do", Rank: -1, Peer: -1, Err: err}
+		return err
 	}
 	return nil
 }
 
 // notRun is the error of a function that did not run since a call before it on its stream failed with e.
 func notRun(e *Error) *Error {
-	return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World,
+	return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World, loss: e.loss,
 		Err: fmt.Errorf("the function did not run, because an earlier call on its stream failed: %w", brief{e})}
 }
 
@@ -238,13 +242,32 @@ func waitError(err error) *Error {
 	return &Error{Code: Code(call.ContextFault(err).Code), Op: "Wait", Rank: -1, Peer: -1, Err: err}
 }
 
-// Close lets what was issued end, and takes no more.
+// Close takes no more, and waits for what was issued to end, at most 5 seconds. What has not ended by
+// then runs all the same. Close does not wait where it is called by OnFailure, OnDone or OnCall, or in
+// a function of Do, nor in a forked child.
+//
+// Its error is what has failed on s without the program being told: a function whose Work nobody has
+// asked, or the first call that failed, if nothing has returned the failure of its Comm.
 func (s *HostStream) Close() error {
-	if s == nil {
+	if s == nil || proc.Forked() { // in a child its lock may be held for ever
 		return nil
+	}
+	return take(s.end(defaultPeerTimeout)...)
+}
+
+// end is Close within a limit. It returns all errors of s that may not have been given, in the order of what failed.
+func (s *HostStream) end(limit time.Duration) (errs []*Error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if limit <= 0 || calledBack() {
+		cancel()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	return nil
+	s.ended.wait(&s.mu, ctx.Done(), func() bool { return s.ran == s.issued })
+	for _, seq := range slices.Sorted(maps.Keys(s.errs)) {
+		errs = append(errs, s.errs[seq])
+	}
+	return append(errs, s.failed)
 }

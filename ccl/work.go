@@ -34,9 +34,9 @@ func (w Work) Wait(ctx context.Context) error {
 	}
 	switch {
 	case w.err != nil:
-		return w.err
+		return give(w.err)
 	case w.at != nil:
-		return w.at.wait(ctx, w.seq)
+		return give(w.at.wait(ctx, w.seq))
 	}
 	return nil
 }
@@ -45,9 +45,10 @@ func (w Work) Wait(ctx context.Context) error {
 func (w Work) Test() (done bool, err error) {
 	switch {
 	case w.err != nil:
-		return true, w.err
+		return true, give(w.err)
 	case w.at != nil:
-		return w.at.test(w.seq)
+		done, err := w.at.test(w.seq)
+		return done, give(err)
 	}
 	return true, nil
 }

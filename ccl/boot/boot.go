@@ -282,15 +282,11 @@ func asError(err error) *Error {
 
 // Close ends the bootstrap for this rank and releases all it holds. Everything that
 // AllGather has promised to others has been delivered by then: close when this rank
-// needs no more, without asking how far the others are.
+// needs no more, without asking how far the others are. A second Close waits as the first does.
 func (b *Boot) Close() error {
 	b.mu.Lock()
-	was := b.closed
 	b.closed = true
 	b.mu.Unlock()
-	if was {
-		return nil
-	}
 	b.hangUp()
 	return nil
 }

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ type Account struct {
 	mu       sync.Mutex
 	live     map[pending]bool
 	over     *call.Fault
+	closed   bool         // over is that the rank has closed the Comm
+	untold   []failed     // see Untold
 	gone     map[int]bool // ranks that have closed the Comm, and from which nothing more can come
 	watching bool
 }
@@ -114,6 +117,47 @@ func (a *Account) forget(m pending) {
 	delete(a.live, m)
 }
 
+// failed is a message that has failed, of which the program has not been told.
+type failed struct {
+	of   *message
+	sent bool
+	why  *call.Fault
+}
+
+// untoldMost is how many of them an Account keeps.
+const untoldMost = 64
+
+// keep keeps m, a user's message that ends with why, until the program is told: unless that is nil, or the program has given m up, by
+// Cancel, or by closing the Comm while it waited for a message.
+func (a *Account) keep(m *message, sent bool, why *call.Fault) {
+	if why == nil || m.path.Use != Links {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	givenUp := why.Code == call.Canceled && why != a.over || a.closed && why == a.over && !sent
+	if !givenUp && len(a.untold) < untoldMost {
+		a.untold = append(a.untold, failed{m, sent, why})
+	}
+}
+
+func (a *Account) drop(m *message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.untold = slices.DeleteFunc(a.untold, func(f failed) bool { return f.of == m })
+}
+
+// Untold calls f with each failed message, up to a number, of which the program has not been told: whether it was sent, and why it
+// has failed.
+func (a *Account) Untold(f func(sent bool, why *call.Fault)) {
+	a.mu.Lock()
+	untold := slices.Clone(a.untold)
+	a.mu.Unlock()
+	for _, m := range untold {
+		f(m.sent, m.why)
+	}
+}
+
 // goneFault is why nothing more comes from a rank, or from any; nil if something may.
 func (a *Account) goneFault(from int) *call.Fault {
 	a.mu.Lock()
@@ -156,7 +200,7 @@ func (a *Account) End(why *call.Fault, closed bool) {
 		a.mu.Unlock()
 		return
 	}
-	a.over = why
+	a.over, a.closed = why, closed
 	var live []pending
 	for m := range a.live {
 		live = append(live, m)

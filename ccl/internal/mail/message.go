@@ -51,6 +51,9 @@ func (m *message) Fault() *call.Fault {
 	return m.why
 }
 
+// Told notes that the program has been given the Fault: see Account.Untold.
+func (m *message) Told() { m.acct.drop(m) }
+
 // Then calls f when the message has ended, on the goroutine that ends it, or at once.
 func (m *message) Then(f func()) {
 	m.mu.Lock()
@@ -83,9 +86,8 @@ func (m *message) finish(why *call.Fault, before func()) bool {
 		m.mu.Unlock()
 		return false
 	}
-	if m.over, m.why, m.mem = true, why, nil; before != nil {
-		before()
-	}
+	m.over, m.why, m.mem = true, why, nil
+	before()
 	then := m.then
 	m.then = nil
 	close(m.done)
@@ -107,7 +109,10 @@ type Sending struct {
 
 // end ends s; first nobody can take what lies in its memory for the message any more.
 func (s *Sending) end(why *call.Fault) (first bool) {
-	if first = s.finish(why, func() { s.number.Store(0) }); first {
+	if first = s.finish(why, func() {
+		s.number.Store(0)
+		s.acct.keep(&s.message, true, why)
+	}); first {
 		s.acct.forget(s)
 	}
 	return first
@@ -147,7 +152,7 @@ type Receiving struct {
 }
 
 func (r *Receiving) end(why *call.Fault) {
-	if r.finish(why, nil) {
+	if r.finish(why, func() { r.acct.keep(&r.message, false, why) }) {
 		r.acct.forget(r)
 	}
 }

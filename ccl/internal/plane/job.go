@@ -207,6 +207,20 @@ func await(j *Job, d time.Duration, come func() bool) {
 	}
 }
 
+// AwaitLived waits until done is closed, at most until this process has lived for d. While it leaves j, which has limits of its own,
+// its time stands still.
+func AwaitLived(j *Job, d time.Duration, done <-chan struct{}) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for until := j.Time.Lived.Now() + d; j.Time.Lived.Now() < until; {
+		select {
+		case <-done:
+			return
+		case <-t.C:
+		}
+	}
+}
+
 func (j *Job) close() {
 	j.mu.Lock()
 	j.Life.leaving = true

@@ -25,6 +25,30 @@ func TestLived(t *testing.T) {
 	assert.Equal(t, 2*tick+2*lapMax, lap(tick))
 }
 
+// A wait ends when what it waits for has come, or once so much time was lived through: while the process stands still, or leaves its
+// job, none is.
+func TestAwaitLived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, done, never := &Job{}, make(chan struct{}), make(chan struct{})
+		j.Time.Lived.Lap(time.Now())
+		began := time.Now()
+		go func() {
+			time.Sleep(time.Hour) // in which nobody moves the clock on
+			for range 10 {
+				j.Time.Lived.Lap(time.Now()) // the first time it counts lapMax
+				time.Sleep(10 * tick)
+			}
+			close(done)
+		}()
+		AwaitLived(j, lapMax+20*tick, never)
+		assert.Equal(t, time.Hour+20*tick, time.Since(began).Round(10*tick))
+		AwaitLived(j, time.Hour, done)
+		assert.Less(t, time.Since(began), time.Hour+time.Second)
+		AwaitLived(j, time.Hour, done)
+		assert.Less(t, time.Since(began), time.Hour+time.Second)
+	})
+}
+
 // Of a lap that comes late little counts for short waits; of a sleep that was meant, all does.
 func TestBrief(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
