@@ -79,11 +79,22 @@ func countsOf(p *C.int64_t, n int) []int {
 	return r
 }
 
+// enter has this thread be the one that makes or queues calls of c, until it sets issues to false.
+func (c *comm) enter() error {
+	if !c.issues.CompareAndSwap(false, true) {
+		return wrong("another thread is making or queuing calls on this Comm: goccl_split, or one thread that makes its calls")
+	}
+	return nil
+}
+
 // makeCalls makes calls and waits for them: on this thread, unless calls are queued, whose
 // callbacks may want to make some before this one has ended.
 func makeCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t) error {
 	c, err := find(h)
 	if err != nil {
+		return err
+	}
+	if err := c.enter(); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -95,6 +106,7 @@ func makeCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64
 		}
 		return <-ended
 	}
+	defer c.issues.Store(false)
 	defer c.mu.Unlock()
 	a, err := readCalls(calls, n, timeout, c.size(), false)
 	if err != nil {
@@ -113,15 +125,22 @@ func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int6
 	if err != nil {
 		return err
 	}
+	if err := c.enter(); err != nil {
+		return err
+	}
 	return c.queue(calls, n, timeout, func(err error) { tell(done, ctx, err) })
 }
 
 // queue queues calls, and has done called when they have ended. If it returns an error, it does
-// not.
+// not. It ends what enter began.
 func (c *comm) queue(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done func(error)) error {
+	leave := func() {
+		c.mu.Unlock()
+		c.issues.Store(false)
+	}
 	c.mu.Lock()
 	if c.why != nil {
-		defer c.mu.Unlock()
+		defer leave()
 		return c.why
 	}
 	a, err := readCalls(calls, n, timeout, c.size(), c.later != nil)
@@ -129,14 +148,14 @@ func (c *comm) queue(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done f
 		if err == nil {
 			c.later.calls = append(c.later.calls, pending{a, done})
 		}
-		c.mu.Unlock()
+		leave()
 		return err
 	}
 	w, err := c.issue(nil, &a)
 	if err == nil {
 		c.queued.Add(1)
 	}
-	c.mu.Unlock() // before done, which may run at once, and may make calls
+	leave() // before done, which may run at once, and may make calls
 	if err == nil {
 		c.owe(w, done)
 	}

@@ -26,6 +26,7 @@ import (
 type comm struct {
 	of     atomic.Pointer[ccl.Comm] // nil until it is open
 	queued atomic.Int64             // calls that have not called back
+	issues atomic.Bool              // a thread makes or queues calls: any other is refused
 	mu     sync.Mutex               // held while a call is made or queued: a Comm is one goroutine's
 	why    error                    // it could not be opened, or was closed before it was
 	now    ccl.Queue                // where calls go that are waited for, once there was one

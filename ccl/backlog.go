@@ -16,6 +16,8 @@ import (
 type backlog struct {
 	c       *Comm
 	pending atomic.Bool // issued != ran
+	issuing uint64      // 1 while a goroutine issues a call: see Queue.issue
+	issues  uint64      // how many have been; of that goroutine
 
 	mu         sync.Mutex // guards what follows, and orders queued work
 	issued     uint64     // the last call's ticket; 0 if there was none

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"runtime/trace"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
@@ -59,7 +61,13 @@ func (c *Comm) block(ctx context.Context, a *args) error {
 		return c.refuse(a.kind.String(), codeOf(err, ErrArgument), err)
 	}
 	if c.backlog.pending.Load() || c.devices.streams != nil {
-		if err := c.drain(ctx); err != nil {
+		if !atomic.CompareAndSwapUint64(&c.backlog.issuing, 0, 1) {
+			k.Forget()
+			return c.refuse(a.kind.String(), ErrArgument, inUse(c))
+		}
+		err := c.drain(ctx)
+		ordered.Store(&c.backlog.issuing, 0)
+		if err != nil {
 			k.Forget()
 			return a.fails(endedBy(ctx, c, err, k.Record))
 		}

@@ -73,13 +73,6 @@ func (c *callers) fix(place *string) {
 	c.mu.Unlock()
 }
 
-// placed is queued for a call that says its place.
-func (c *callers) placed(seq uint64, place *string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.origin(seq, place)
-}
-
 // here is where the blocking call under way was made.
 func (c *callers) here() string {
 	c.mu.Lock()
@@ -94,12 +87,14 @@ func (c *callers) here() string {
 // queueFrames are above the program's in the stack of a call that is queued: Callers, queued, issue, and the method of Queue.
 const queueFrames = 4
 
-// queued keeps where call seq, which its goroutine is about to queue, is made. Two frames do, and take less time than all.
-func (c *callers) queued(seq uint64) {
+// queued keeps where call seq, which its goroutine is about to queue, is made: at that place, or where its stack says if that is nil.
+// Two frames do, and take less time than all.
+func (c *callers) queued(seq uint64, place *string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := c.origin(seq, nil)
-	clear(o.at[runtime.Callers(queueFrames, o.at[:2]):])
+	if o := c.origin(seq, place); place == nil {
+		clear(o.at[runtime.Callers(queueFrames, o.at[:2]):])
+	}
 }
 
 // last is where the call that slept last was made.

@@ -7,7 +7,7 @@
 // once.
 //
 // Every rank must make the same calls on a Comm in the same order ([Send] and
-// [Recv] are ordered per pair of ranks); a Comm is used by one goroutine at a
+// [Recv] are ordered per pair of ranks); a Comm and its Queues are used by one goroutine at a
 // time, a [Work] by any. Breaking the first rule is reported as [ErrMismatch] on all
 // ranks, most often in the call itself. A rank that receives nothing in a call need not
 // wait for the others there: it gets the error from a later call, Wait, Err or Close. Such

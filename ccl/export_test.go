@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/goccl/goccl/internal/engine"
@@ -71,3 +72,21 @@ func HasClosed(c *Comm) bool {
 		return false
 	}
 }
+
+// HoldIssue has c be as while a goroutine issues a call, and HoldPush s, until the function is called that they return.
+func HoldIssue(c *Comm) (release func()) {
+	atomic.StoreUint64(&c.backlog.issuing, 1)
+	return func() { atomic.StoreUint64(&c.backlog.issuing, 0) }
+}
+
+func HoldPush(s *HostStream) (release func()) {
+	s.mu.Lock()
+	atomic.StoreUint64(&s.pushing, 1)
+	return func() {
+		atomic.StoreUint64(&s.pushing, 0)
+		s.mu.Unlock()
+	}
+}
+
+// IsIssuing reports whether a goroutine issues a call on c, or waits in one for what is queued.
+func IsIssuing(c *Comm) bool { return atomic.LoadUint64(&c.backlog.issuing) != 0 }

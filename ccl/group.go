@@ -43,6 +43,14 @@ func (b *backlog) newGroup() *group {
 	return g
 }
 
+// groupOf is the group that q collects, or a new one for a call alone.
+func (b *backlog) groupOf(q *Queue) *group {
+	if q.group != nil {
+		return q.group
+	}
+	return b.newGroup()
+}
+
 // free gives back the memory of a group that nothing runs any more. What has failed is kept, since Works may ask for it.
 func (g *group) free() {
 	if g.failure != nil || g.reject != nil {

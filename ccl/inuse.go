@@ -11,18 +11,21 @@ import (
 // once that call has slept.
 const placeWait = 20 * time.Millisecond
 
-// usedElsewhere reports whether the call that is under way on c, which is busy, is a blocking one of another goroutine, as far as the
-// goroutine can tell that is about to make one; what is queued may begin at any moment. Two uses at once have one mark that c is in
+// usedElsewhere reports whether a blocking call of another goroutine is under way on c, as far as the goroutine can tell that is about
+// to make or queue one; what is queued may begin at any moment. Two uses at once have one mark that c is in
 // use: the first to leave takes it away, and Close would free what the other uses.
 func (c *Comm) usedElsewhere() bool {
 	l := &c.life
-	return !l.runs.Load() && !l.closed.Load() && l.failure.Load() == nil && !c.backlog.pending.Load() && c.eng.Control().Standing.InCall()
+	return l.busy.Load() && !l.runs.Load() && !l.closed.Load() && l.failure.Load() == nil && !c.backlog.pending.Load() && c.eng.Control().Standing.InCall()
 }
 
-// inUse is why a goroutine cannot make a call of c: another one is in a call. Not all are found: see InCall of package plane.
-// What finds all is the race detector.
+// inUse is why a goroutine cannot make or queue a call of c: another one is in a call, or issues one. Not all calls are found: see
+// InCall of package plane. What finds all is the race detector.
 func inUse(c *Comm) error {
-	text := "this Comm is in a call of another goroutine"
+	text := "another goroutine is issuing a call on this Comm"
+	if c.life.busy.Load() {
+		text = "this Comm is in a call of another goroutine"
+	}
 	for began := time.Now(); time.Since(began) < placeWait && c.life.busy.Load(); time.Sleep(time.Millisecond) {
 		if k, asleep := c.eng.Control().Standing.Sleeping(); asleep {
 			first := callOf(&k)
@@ -34,7 +37,7 @@ func inUse(c *Comm) error {
 	if at := here(); at != "" {
 		text += fmt.Sprintf("; this one is at %s", at)
 	}
-	return errors.New(text + ". One goroutine at a time may use a Comm: give each its own, by Split, or use a Queue")
+	return errors.New(text + ". One goroutine at a time may use a Comm and its Queues: Split, or one goroutine that owns the Queue")
 }
 
 // here is the place of the program that has called this package.

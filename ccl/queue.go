@@ -1,18 +1,27 @@
 package ccl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
+	"sync/atomic"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/op"
 )
 
 // Queue issues calls in order without waiting for them. Queues are values; all
 // queues of a Comm share its one order of calls, messages included: a Send behind a Recv
-// waits for it, though they are on two Streams. Messages that must not wait for each other,
+// waits for it, though they are on two Streams. So one goroutine issues the calls of a Comm, on
+// whatever Queues, or several take turns, in the same order on all ranks, with a mutex or a
+// channel between them. One that issues while another is doing so gets ErrArgument, as for any
+// call that the Queue rejects, and so it fails the Comm. Goroutines that take turns by chance are
+// not all found: their calls may be matched with those of others, and only the race detector tells.
+// What helps is Split, or one goroutine that owns the Queue. Messages that must not wait for each other,
 // as those of a pipeline, which go both ways, have a Comm for each link and direction, made
 // by Split. That serves a device, too, where a communicator has one order as well. The zero
 // Queue rejects every call.
@@ -37,7 +46,8 @@ type Queue struct {
 }
 
 // On returns the queue of c on s. If s is nil, that is c's own HostStream. The queue of a nil Comm
-// rejects every call.
+// rejects every call. All Queues of a Comm are for one goroutine at a time: where several have calls
+// to make, give each a Comm, by Split, or have one goroutine that owns the Queue.
 func (c *Comm) On(s Stream) Queue {
 	if c.isNil() {
 		return Queue{}
@@ -195,12 +205,19 @@ func (q Queue) Group(f func(g Queue) error) Work {
 		g.reject = q.c.refuse("Group", ErrArgument, err)
 	}
 	g.over = true
+	if !atomic.CompareAndSwapUint64(&q.c.backlog.issuing, 0, 1) {
+		g.reject = cmp.Or(g.reject, q.c.refuse("Group", ErrArgument, inUse(q.c)))
+		return q.push(g)
+	}
+	defer ordered.Store(&q.c.backlog.issuing, 0)
 	return q.push(g)
 }
 
-// issue checks a call and puts it in its place.
+// issue checks a call and puts it in its place. Meanwhile its goroutine holds issuing, and any other that issues is refused. Two that
+// begin one after the other are not found. So the first, second, fourth, eighth issue and so on gives way while it holds that: where
+// several goroutines use the Queue, one of them comes then.
 func (q *Queue) issue(a *args, dst, src *Buf) Work {
-	c := q.c
+	c, atOnce := q.c, q.now && q.group == nil // block looks for itself whether c is in use
 	if c == nil {
 		return zeroQueue(a.kind)
 	}
@@ -210,23 +227,27 @@ func (q *Queue) issue(a *args, dst, src *Buf) Work {
 		return q.rejected(a.kind, nil)
 	case q.group != nil && q.late():
 		return q.tooLate(a.kind)
+	case atOnce:
+	case !atomic.CompareAndSwapUint64(&c.backlog.issuing, 0, 1):
+		return q.rejected(a.kind, inUse(c))
+	default:
+		defer ordered.Store(&c.backlog.issuing, 0)
+		if c.backlog.issues++; c.backlog.issues&(c.backlog.issues-1) == 0 {
+			runtime.Gosched()
+		}
 	}
 	if err := q.resolve(a, dst, src); err != nil {
 		return q.rejected(a.kind, err)
 	}
-	if a.root == noRoot {
-		a.root -= q.number
-	}
 	switch {
 	case q.dev != nil:
 		return q.issueDevice(a)
-	case q.now && q.group == nil:
+	case atOnce:
 		return q.callNow(a)
+	case c.usedElsewhere():
+		return q.rejected(a.kind, inUse(c))
 	}
-	g := q.group
-	if g == nil {
-		g = c.backlog.newGroup()
-	}
+	g := c.backlog.groupOf(q)
 	k := g.add(a)
 	if _, err := describe(c, k, a, true); err != nil {
 		g.drop(q.group == nil)
@@ -235,22 +256,23 @@ func (q *Queue) issue(a *args, dst, src *Buf) Work {
 	k.Queued = true
 	c.backlog.mu.Lock()
 	c.rec.queue(k)
-	if q.with == nil || q.with.place == nil {
-		c.rec.callers.queued(k.Seq)
-	} else {
-		c.rec.callers.placed(k.Seq, q.with.place)
-	}
-	c.backlog.mu.Unlock()
+	c.rec.callers.queued(k.Seq, q.with.at())
 	if q.group != nil {
+		c.backlog.mu.Unlock()
 		return Work{at: g, seq: q.use}
 	}
-	return q.push(g)
+	return q.place(g)
 }
 
 // push hands a group to the stream.
 func (q *Queue) push(g *group) Work {
+	q.c.backlog.mu.Lock()
+	return q.place(g)
+}
+
+// place is push. The backlog is locked, until it returns.
+func (q *Queue) place(g *group) Work {
 	c := q.c
-	c.backlog.mu.Lock()
 	if c.life.closed.Load() { // since it was looked at: Close may have found nothing queued
 		w := q.shut(g.kind())
 		g.reject = w.err
@@ -272,9 +294,9 @@ func (q *Queue) push(g *group) Work {
 		g.free()
 		return w
 	}
-	if q.s.push(task{group: g}) == 0 {
-		// The stream is closed: nobody would run it. It keeps its place as rejected.
-		e := c.refuse("On", ErrClosed, errStreamClosed)
+	if _, err := q.s.push(task{group: g}); err != nil {
+		// The stream does not take it, and nobody would run it. It keeps its place as rejected.
+		e := c.refuse("On", streamCode(err), err)
 		c.backlog.mu.Lock()
 		c.backlog.rejected(g.ticket, e)
 		g.reject, g.calls = e, nil
@@ -285,8 +307,11 @@ func (q *Queue) push(g *group) Work {
 	return w // g may have run, and serve another
 }
 
-// resolve finds the memory of a call, which buffers describe.
+// resolve finds the memory of a call, which buffers describe, and gives it q's number.
 func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
+	if a.root == noRoot {
+		a.root -= q.number
+	}
 	if a.typ = dst.typ; a.typ == TypeNone {
 		a.typ = src.typ
 	}
@@ -391,7 +416,7 @@ func (q *Queue) rejected(k call.Kind, err error) Work {
 func (q *Queue) shut(k call.Kind) Work {
 	e := q.c.refuse(k.String(), ErrClosed, whyShut())
 	if q.s != nil && !proc.Forked() {
-		q.s.push(task{err: e})
+		_, _ = q.s.push(task{err: e})
 	}
 	return Work{err: e}
 }

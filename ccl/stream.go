@@ -8,9 +8,11 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
@@ -24,6 +26,9 @@ type Stream interface {
 // several Comms and functions run in the order in which they were issued. A program written for
 // device streams runs on it unchanged, on any machine. The zero HostStream is an empty queue, ready
 // to use.
+//
+// One goroutine at a time issues to it, calls and functions: another that comes meanwhile gets
+// ErrArgument.
 //
 // Functions rely on the calls before them. So after a call on the stream has failed, Do runs no
 // function any more: continue with another HostStream. Calls of other Comms still run, since other
@@ -42,6 +47,7 @@ type HostStream struct {
 	rests  bool                 // but has none
 	closed bool
 
+	pushing  uint64 // 1 while a goroutine is in push
 	failed   *Error // the first call that failed
 	failedAt uint64 // which task it was
 }
@@ -70,6 +76,7 @@ func (s *HostStream) Handle() (uintptr, bool) {
 
 var (
 	errStreamClosed = errors.New("the HostStream is closed")
+	errStreamInUse  = errors.New("another goroutine is issuing to the HostStream. One goroutine owns it, or several take turns")
 	errNilStream    = errors.New("the HostStream is nil; NewHostStream makes one")
 	errNilFunction  = errors.New("the function is nil")
 	errGoexit       = errors.New("the function has ended its goroutine (runtime.Goexit, as t.FailNow does)")
@@ -85,9 +92,9 @@ func (s *HostStream) Do(f func() error) Work {
 	case f == nil:
 		return refuseDo(ErrArgument, errNilFunction)
 	}
-	seq := s.push(task{f: f})
-	if seq == 0 {
-		return refuseDo(ErrClosed, errStreamClosed)
+	seq, err := s.push(task{f: f})
+	if err != nil {
+		return refuseDo(streamCode(err), err)
 	}
 	return Work{at: s, seq: seq}
 }
@@ -97,16 +104,30 @@ func refuseDo(code Code, err error) Work {
 	return Work{err: &Error{Code: code, Op: "Do", Rank: -1, Peer: -1, Err: err}}
 }
 
-// push adds a task, and returns its number; 0 if s is closed. It starts a goroutine for the tasks if there is none. With
-// one processor it gives way to that, which else would not begin before the caller blocks.
-func (s *HostStream) push(t task) uint64 {
-	s.mu.Lock()
+// streamCode is the code of why push does not take a task.
+func streamCode(err error) Code {
+	if err == errStreamClosed {
+		return ErrClosed
+	}
+	return ErrArgument
+}
+
+// push adds a task, and returns its number, unless s is closed or another goroutine is found in push. It starts a goroutine for the
+// tasks if there is none. With one processor it gives way to that, which else would not begin before the caller blocks.
+func (s *HostStream) push(t task) (seq uint64, err error) {
+	if !s.mu.TryLock() {
+		if t.err == nil && atomic.LoadUint64(&s.pushing) != 0 {
+			return 0, errStreamInUse
+		}
+		s.mu.Lock()
+	}
 	if s.closed {
 		s.mu.Unlock()
-		return 0
+		return 0, errStreamClosed
 	}
+	ordered.Store(&s.pushing, 1)
 	s.issued++
-	seq := s.issued
+	seq = s.issued
 	if s.first > cap(s.tasks)/2 && len(s.tasks) == cap(s.tasks) {
 		n := copy(s.tasks, s.tasks[s.first:])
 		clear(s.tasks[n:])
@@ -120,11 +141,12 @@ func (s *HostStream) push(t task) uint64 {
 		}
 		go s.start()
 	}
+	ordered.Store(&s.pushing, 0)
 	s.mu.Unlock()
 	if begins && runtime.GOMAXPROCS(0) == 1 {
 		runtime.Gosched()
 	}
-	return seq
+	return seq, nil
 }
 
 // work runs tasks until there are none. It looks a few times before it ends, since the next is often close behind, and

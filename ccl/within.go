@@ -52,6 +52,14 @@ func (q Queue) From(place string) Queue {
 // mostPlace is how long a place is at most that reports show.
 const mostPlace = 120
 
+// at is the place that w asks for.
+func (w *wishes) at() *string {
+	if w == nil {
+		return nil
+	}
+	return w.place
+}
+
 func (w *wishes) copy() *wishes {
 	if w == nil {
 		return new(wishes)

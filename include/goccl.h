@@ -5,8 +5,9 @@
 // makes. Numbers and structs here are an interface: they are only added to, and GOCCL_ABI is raised
 // when one is. docs/c.md says how to use it, capi/testdata/sum.c is a program.
 //
-//   - Any thread may call any function. Calls on one Comm from several threads are made one at a time, and all ranks must make
-//     them in the same order.
+//   - Any thread may call any function, but one at a time goccl_call on a Comm: all ranks must make its calls in the same order. A
+//     thread that comes while another is in goccl_call, until that has queued its calls or made them, gets GOCCL_ERR_ARGUMENT. Threads
+//     may take turns. Messages of goccl_message are no calls in that order.
 //   - Every function that can fail returns a code, 0 for none, and fills *err where that is not NULL.
 //   - Strings are UTF-8 and end with 0. What a caller passes in is not used after the return, except the memory of a call that
 //     is queued, and the ctx of its callback, until that callback is called.
@@ -196,7 +197,7 @@ int32_t goccl_subset(goccl_comm comm, const int32_t *ranks, int32_t n, int32_t t
 // goccl_shrink makes a Comm of the ranks that live, after a failure. All of these must call it.
 int32_t goccl_shrink(goccl_comm comm, goccl_comm *child, goccl_error *err);
 // goccl_close leaves a Comm, whose handle is then invalid. It waits for queued calls, at most the
-// peer timeout.
+// peer timeout. Its error is a failure of which no call and no callback has told.
 int32_t goccl_close(goccl_comm comm, goccl_error *err);
 // goccl_abort fails the Comm on all ranks.
 int32_t goccl_abort(goccl_comm comm, const char *why, goccl_error *err);

@@ -77,6 +77,13 @@ static void *queue_seven(void *ctx) {
 	return NULL;
 }
 
+// A call that another thread waits in.
+static struct { __typeof__(goccl_call) *call; goccl_comm comm; int32_t code; } waiter;
+static void *wait_in_call(void *barrier) {
+	waiter.code = waiter.call(waiter.comm, barrier, 1, 0, NULL, NULL, NULL);
+	return NULL;
+}
+
 static int run(int me, const char *library, const char *port) {
 	goccl_error err = { 0 };
 	alarm(60); // which ends a process that hangs
@@ -202,6 +209,29 @@ static int run(int me, const char *library, const char *port) {
 	CHECK(goccl_subset_(world, NULL, 2, 0, 0, &half, &err) == GOCCL_ERR_ARGUMENT);
 	if (me) {
 		CHECK(goccl_subset_(world, pair, 2, 9, 50000000, &half, &err) == GOCCL_ERR_TIMEOUT && err.missing_n == 1 && err.missing[0] == 0);
+	}
+	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == 0);
+
+	// A thread that comes while another is in a call is refused, whether it makes its call or queues it, and the Comm is good. Rank 1 comes
+	// to that call once rank 0 has seen it.
+	goccl_args seen = { .kind = me ? GOCCL_RECV : GOCCL_SEND, .type = GOCCL_INT64, .root = !me, .src = big, .src_n = 1, .dst = got, .dst_n = 1 };
+	if (me == 0) {
+		waiter.call = goccl_call_, waiter.comm = world;
+		pthread_create(&other, NULL, wait_in_call, &barrier);
+		goccl_args bad = { .kind = 77, .type = GOCCL_INT32 };
+		do {
+			usleep(1000);
+			CHECK(goccl_call_(world, &bad, 1, 0, NULL, NULL, &err) == GOCCL_ERR_ARGUMENT);
+		} while (!strstr(err.text, "another thread is making or queuing calls on this Comm"));
+		CHECK(goccl_call_(world, &bad, 1, 0, on_done, &ended, NULL) == 0 && ended == GOCCL_ERR_ARGUMENT);
+		ended = 0;
+	}
+	CHECK(goccl_message_(world, &seen, 5, 0, NULL, NULL, NULL, &err) == 0);
+	if (me == 0) {
+		pthread_join(other, NULL);
+		CHECK(waiter.code == 0);
+	} else {
+		CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == 0);
 	}
 	CHECK(goccl_call_(world, &barrier, 1, 0, NULL, NULL, &err) == 0);
 
