@@ -2,8 +2,8 @@
 // cause for all, and what is known of ranks that wait. It moves no data. Its parts:
 //
 //   - A [Job] is what the ranks of one job in this process have in common: how time passes (clock.go,
-//     lived.go), how other hosts are reached, which ranks have gone and which lead their hosts (membership.go), what is
-//     proposed and decided (event), where all ranks stand (status), the Comms (comms.go), and the monitor.
+//     package lived), how other hosts are reached, which ranks have gone and which lead their hosts
+//     (membership.go), what is proposed and decided (event), where all ranks stand (status), the Comms (comms.go), and the monitor.
 //   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go, hostlog.go), the processes
 //     beside this one (pulse.go), and the connections with other hosts (control, neighbors.go). A process has one, unless its
 //     ranks were told to act as several hosts.
@@ -75,7 +75,8 @@
 //	jobs                the jobs of the process, and how many Comms keep each
 //	ringer.mu           the addresses of other processes' ringers
 //	control.Conn.wmu    what is written to a neighbor; a write takes at most 20 ms, or 200 ms at the end
-//	Lived.mu            the time that this process has lived through
+//	lived.limit.mu      what is left of a limit; those that it is within come after it
+//	lived.Clock.mu      the time that this process has lived through
 //	event.Sequencer.mu  proposals that nobody has decided, votes, and what has been decided
 //	event.Seen.mu       which events have come before
 //	status.Table.mu     what is known of where ranks stand

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // Job is what the ranks of one job that live in this process have in common.
@@ -40,7 +41,7 @@ type Job struct {
 // timing is how time passes in this process.
 type timing struct {
 	Coarse   Clock
-	Lived    Lived
+	Lived    lived.Clock
 	naps     proc.Napper
 	Yielding yielding
 }
@@ -196,6 +197,19 @@ func (j *Job) deadline(d time.Duration) (over func() bool) {
 			return true
 		default:
 			return j.Time.Lived.Now() >= until
+		}
+	}
+}
+
+// briefly is deadline in the time that Brief counts, for waits of less than a second.
+func briefly(j *Job, d time.Duration) (over func() bool) {
+	until := j.Time.Lived.Brief() + d
+	return func() bool {
+		select {
+		case <-j.Life.StopCh:
+			return true
+		default:
+			return j.Time.Lived.Brief() >= until
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // someEvent is one of a Comm.
@@ -139,10 +140,10 @@ func TestAsksAgain(t *testing.T) {
 	s.Job.Time.Lived.Lap(at)
 	left, was := s.leftYet(4), s.numbers.Load()
 	for asks := range uint32(3) {
-		for range askAgain / lapMax {
+		for range askAgain / lived.LapMax {
 			require.False(t, left())
 			require.EqualValues(t, 1+asks, s.numbers.Load()-was)
-			at = at.Add(lapMax)
+			at = at.Add(lived.LapMax)
 			s.Job.Time.Lived.Lap(at)
 		}
 	}

@@ -1,17 +1,17 @@
-package plane
+package lived
 
 import (
 	"sync"
 	"time"
 )
 
-// Lived is the time that this process has lived through: it stands still while the process is stopped. Silence is
+// Clock is the time that this process has lived through: it stands still while the process is stopped. Silence is
 // counted in it. Otherwise a process that goes on after a pause would take the pause for the silence of the others,
 // although they were paused with it: by a signal to all, with their container, or with the virtual machine.
 //
-// The monitor moves it on, by at most lapMax more at a time than it meant to sleep: a gap of its own is no time in which it
+// A job's monitor moves the job's on, by at most LapMax more at a time than it meant to sleep: a gap of its own is no time in which it
 // could have heard.
-type Lived struct {
+type Clock struct {
 	mu    sync.Mutex // guards what follows; nothing is taken under it
 	total time.Duration
 	brief time.Duration // what of total counts for short waits
@@ -32,15 +32,15 @@ type gap struct {
 
 const gapsKept = 64
 
-// lapMax is far longer than the monitor sleeps, and short beside every limit that is counted in lived time.
-const lapMax = 100 * time.Millisecond
+// LapMax is far longer than the monitor sleeps, and short beside every limit that is counted in lived time.
+const LapMax = 100 * time.Millisecond
 
-// briefMax is the same for waits that are not long beside lapMax: on a machine so loaded that the monitor comes late, the processes
+// briefMax is the same for waits that are not long beside LapMax: on a machine so loaded that the monitor comes late, the processes
 // that are to say something come late as well.
-const briefMax = 2 * tick
+const briefMax = 10 * time.Millisecond
 
 // Lap moves the clock on.
-func (l *Lived) Lap(now time.Time) {
+func (l *Clock) Lap(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	long, missed := l.isLong(now), l.missed(now)
@@ -56,7 +56,7 @@ func (l *Lived) Lap(now time.Time) {
 }
 
 // Notice has Stood tell of pauses that are longer than that.
-func (l *Lived) Notice(long time.Duration) {
+func (l *Clock) Notice(long time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.long = long
@@ -64,7 +64,7 @@ func (l *Lived) Notice(long time.Duration) {
 
 // Stood reports whether the process has stood still for as long as Notice says, and when it went on, in time lived: now, if the
 // monitor has not looked at the clock since.
-func (l *Lived) Stood() (again time.Duration, ever bool) {
+func (l *Clock) Stood() (again time.Duration, ever bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := time.Now(); l.isLong(now) {
@@ -74,7 +74,7 @@ func (l *Lived) Stood() (again time.Duration, ever bool) {
 }
 
 // MissedSince is how much of the time since then this process has not lived through, as far as it remembers.
-func (l *Lived) MissedSince(then time.Time) time.Duration {
+func (l *Clock) MissedSince(then time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	missed := l.missed(time.Now())
@@ -87,7 +87,7 @@ func (l *Lived) MissedSince(then time.Time) time.Duration {
 }
 
 // missed is what of the time since the last lap has not been lived through. l.mu is held.
-func (l *Lived) missed(now time.Time) time.Duration {
+func (l *Clock) missed(now time.Time) time.Duration {
 	if l.at.IsZero() {
 		return 0
 	}
@@ -96,7 +96,7 @@ func (l *Lived) missed(now time.Time) time.Duration {
 
 // isLong reports whether the gap since the last lap is one to notice. Where the clock that counts on is one that stands still while
 // the machine sleeps, that on the wall tells. l.mu is held.
-func (l *Lived) isLong(now time.Time) bool {
+func (l *Clock) isLong(now time.Time) bool {
 	if l.long <= 0 || l.at.IsZero() {
 		return false
 	}
@@ -104,22 +104,22 @@ func (l *Lived) isLong(now time.Time) bool {
 }
 
 // SleepsFor says that the next lap comes after d. Until then now goes on by itself.
-func (l *Lived) SleepsFor(d time.Duration) {
+func (l *Clock) SleepsFor(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.slow = d
 }
 
 // gap is what has been lived through since the last lap. l.mu is held.
-func (l *Lived) gap(now time.Time) time.Duration {
+func (l *Clock) gap(now time.Time) time.Duration {
 	if l.at.IsZero() {
 		return 0
 	}
-	return min(max(now.Sub(l.at), 0), l.slow+lapMax)
+	return min(max(now.Sub(l.at), 0), l.slow+LapMax)
 }
 
 // Now is the time lived so far.
-func (l *Lived) Now() time.Duration {
+func (l *Clock) Now() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.slow > 0 {
@@ -130,24 +130,11 @@ func (l *Lived) Now() time.Duration {
 
 // Brief is the time lived so far in which this process could hear what others had to say, for waits of less than a second. It lags
 // behind Now on a loaded machine.
-func (l *Lived) Brief() time.Duration {
+func (l *Clock) Brief() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.slow > 0 {
 		return l.brief + min(l.gap(time.Now()), l.slow+briefMax)
 	}
 	return l.brief
-}
-
-// briefly returns a function that reports whether d of that time has passed, or this process is about to leave j.
-func briefly(j *Job, d time.Duration) (over func() bool) {
-	until := j.Time.Lived.Brief() + d
-	return func() bool {
-		select {
-		case <-j.Life.StopCh:
-			return true
-		default:
-			return j.Time.Lived.Brief() >= until
-		}
-	}
 }
