@@ -16,9 +16,11 @@ import (
 // goroutine may call it, and c may be in a call meanwhile. Of several Subsets that have ranks in
 // common, those that overlap in time have different tags. Tags are not negative.
 //
-// If a rank of the list does not come before ctx or Options.Timeout ends, the others get ErrTimeout,
-// and Missing names those that are missing; if one has another list, all that come to the lowest rank
-// of theirs get ErrMismatch. c goes on. If c fails, Subset fails with it.
+// All ranks get the Comm, or all an error, and c goes on. If a rank of the list does not come before ctx
+// or Options.Timeout ends, the others get ErrTimeout, and Missing names those that are missing; if the
+// context of one is canceled, all that have come get ErrCanceled at once, and Peer names it; if one has
+// another list, all that come to the lowest rank of theirs get ErrMismatch. Once all have come a
+// context that ends is heeded by all or by none. If c fails, Subset fails with it.
 //
 // The new Comm has c's Options and is to be closed like c.
 func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
@@ -57,15 +59,11 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, c.refused(name, call.ContextFault(err))
 	}
-	limit := remaining(ctx)
-	if limit > 0 && c.opt.Timeout > 0 {
-		limit = min(limit, c.opt.Timeout)
-	}
 	ranks = slices.Clone(ranks)
 	o := c.opt
 	o.Name = fmt.Sprintf("%s/subset %d", c.Name(), tag)
 	child, f := newComm(o, c.tab, c.host, o.Name, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		return cpu.Subset(ctx, c.eng, a, ranks, tag, limit, eo)
+		return cpu.Subset(ctx, c.eng, a, ranks, tag, eo)
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
 		anew := o
 		anew.Backend = c.lib.backend.Name

@@ -142,21 +142,31 @@ func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 	case joined == 0:
 		return []shm.Place{shm.PlaceAt(off, region.Bytes(n))}
 	}
+	all := make([]int, n)
+	for r := range all {
+		all[r] = r
+	}
+	return countOut(h, off, n, all)
+}
+
+// countOut counts those of ranks that are still in out of the memory of a Comm, which lies at off and is of n ranks of this host, and
+// lists what is to be freed if they are the last.
+func countOut(h *shm.Host, off uint64, n int, ranks []int) []shm.Place {
 	mem, err := h.View(off, region.Bytes(n))
 	if err != nil { // it stays until the job ends
 		return nil
 	}
 	defer h.Drop(shm.PlaceAt(off, region.Bytes(n)))
-	child, out := region.New(off, mem, n), uint64(0)
-	for r := range n { // those that have ended may have been counted out there
-		if child.Out(r).CompareAndSwap(0, region.IsOut) {
+	g, out := region.New(off, mem, n), uint64(0)
+	for _, r := range ranks {
+		if g.Out(r).CompareAndSwap(0, region.IsOut) { // those that have ended may have been counted out there
 			out++
 		}
 	}
-	if int(child.Left().Add(out)) < n {
+	if out == 0 || g.Left().Add(out) < uint64(n) {
 		return nil
 	}
-	return memoryOf(h, child)
+	return memoryOf(h, g)
 }
 
 // Join makes the Comm of all ranks of a job.

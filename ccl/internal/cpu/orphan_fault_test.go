@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,6 +42,27 @@ func TestRefusedSplitsLeaveNothing(t *testing.T) {
 	require.Equal(t, space, unusedBy(h))
 	require.Equal(t, memory, takenBy(t, h))
 	require.Equal(t, maps, mappings(t))
+}
+
+// A Subset that is refused, since a rank cannot map the memory, or make it, leaves nothing behind either.
+func TestRefusedSubsetsLeaveNothing(t *testing.T) {
+	c := twoOfAHost(t)
+	h := c[0].rank.Site.Here.Host
+	c[0].rank.Site.Job.StartMonitor()
+	mails := mailsOf(t, c)
+	space, memory := unusedBy(h), takenBy(t, h)
+	for i := range 100 {
+		require.NoError(t, inject.Plan([]string{"cpu.map:1:cut", "cpu.reserve:1:cut"}[i%2]))
+		each(t, c[:], func(c *Comm) error {
+			_, f := Subset(t.Context(), c, mails[c.Rank()], []int{1, 0}, 0, plane.Options{})
+			if f == nil || f.Code != call.Backend {
+				return fmt.Errorf("not refused: %v", f)
+			}
+			return nil
+		})
+		// It goes back aside, where the next fault might strike.
+		require.Eventually(t, func() bool { return unusedBy(h) >= space && takenBy(t, h) <= memory }, 20*time.Second, time.Millisecond)
+	}
 }
 
 // mappings counts this process's mappings of shared memory.

@@ -19,13 +19,15 @@ type Path struct {
 type Use uint8
 
 const (
-	Links  Use = iota // a user's
-	Subset            // between ranks that make a Comm
+	Links        Use = iota // a user's
+	Subset                  // between ranks that make a Comm: that one has come
+	SubsetOffers            // what one of them has only if it waits for it now
+	SubsetNews              // what one of them hears of the others
 	uses
 )
 
 // eager reports whether a message may be complete before it is received.
-func (u Use) eager() bool { return u == Links }
+func (u Use) eager() bool { return u == Links || u == SubsetNews }
 
 // kind is what a frame is.
 type kind uint8

@@ -137,6 +137,11 @@ func (s *Sending) waitsFor() (rank int) { return s.to }
 // Cancel gives s up, unless it is being received.
 func (s *Sending) Cancel() { s.acct.office.line(s.acct.self, s.to).cancel(s) }
 
+// IsCanceled reports whether f is that Cancel has taken the message back, so that the other rank never had it.
+func IsCanceled(f *call.Fault) bool {
+	return f != nil && f.Code == call.Canceled && f.Own && f.Err == nil
+}
+
 // newNumber is one that no memory has by chance.
 func newNumber() uint64 { return rand.Uint64() | 1 }
 
