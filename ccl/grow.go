@@ -274,13 +274,13 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 }
 
 // seatGuests gives those that have answered their ranks, after the workers that there are: spares of the job first, by their
-// number. Those that cannot come, as unmet says, get none. Size is 0 where too few have come, or nobody is needed; and where a spare
+// number. Those that are silent, or cannot come, as unmet says, get none. Size is 0 where too few have come, or nobody is needed; and where a spare
 // has not answered, of which so many wait: it is slow, and would be left behind, or lost, which will be known.
 func seatGuests(guests []lobby.Guest, unmet []string, workers, need, spares, waiting int) *lobby.Seats {
 	s := &lobby.Seats{Ranks: make([]int, len(guests)), Unmet: unmet}
 	order, came := make([]int, 0, len(guests)), 0
 	for k := range guests {
-		if s.Ranks[k] = -1; unmet != nil && unmet[k] != "" {
+		if s.Ranks[k] = -1; guests[k].Silent || unmet != nil && unmet[k] != "" {
 			continue
 		}
 		if order = append(order, k); guests[k].Spare == 0 {

@@ -12,6 +12,7 @@ import (
 // Who gets which rank: spares of the job by their number, then newcomers as they came; the first of all work.
 func TestSeatGuests(t *testing.T) {
 	spare, new := func(w int) lobby.Guest { return lobby.Guest{Spare: w + 1} }, lobby.Guest{}
+	silent := lobby.Guest{Silent: true}
 	for _, tc := range []struct {
 		name                           string
 		guests                         []lobby.Guest
@@ -27,6 +28,8 @@ func TestSeatGuests(t *testing.T) {
 		{"a spare comes first", []lobby.Guest{new, spare(5), spare(4)}, 4, 1, 2, 2, []int{6, 5, 4}, 7, 2, []int{4}},
 		{"nobody is needed, and nobody came", []lobby.Guest{spare(4)}, 4, 0, 2, 1, []int{-1}, 0, 0, nil},
 		{"a new spare", []lobby.Guest{new, spare(4)}, 4, 0, 2, 1, []int{5, 4}, 6, 2, nil},
+		{"one does not say who it is", []lobby.Guest{new, silent, new}, 2, 2, 0, 0, []int{2, -1, 3}, 4, 0, []int{2, 3}},
+		{"nobody says who it is", []lobby.Guest{silent}, 4, 0, 2, 0, []int{-1}, 0, 0, nil},
 		{"a spare has not answered", []lobby.Guest{new}, 4, 0, 2, 1, []int{-1}, 0, 0, nil},
 	} {
 		s := seatGuests(tc.guests, nil, tc.workers, tc.need, tc.spares, tc.waiting)

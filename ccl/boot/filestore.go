@@ -133,14 +133,17 @@ func (s *fileStore) Add(ctx context.Context, key string, n int64) (int64, error)
 		if err := ctx.Err(); err != nil {
 			return 0, ended(err, "the context ended before "+key+" was changed in the store")
 		}
-		text := binary.BigEndian.AppendUint64(nil, uint64(sum+n))
+		if sum, err = plus(key, sum, n); err != nil {
+			return 0, err
+		}
+		text := binary.BigEndian.AppendUint64(nil, uint64(sum))
 		made, err := createFile(s.path(key, nth+1), append(s.proof(key, nth+1, text), text...))
 		if err != nil {
 			return 0, orFault(err, "the store cannot change "+key)
 		}
 		if made {
 			s.last[key] = nth + 1
-			return sum + n, nil
+			return sum, nil
 		}
 	}
 }

@@ -310,14 +310,18 @@ func (s memoryStore) Add(ctx context.Context, key string, n int64) (int64, error
 	if n == 0 {
 		return old, nil
 	}
+	sum, err := plus(key, old, n)
+	if err != nil {
+		return 0, err
+	}
 	if !there {
 		if *s.held+len(key) > maxHeld {
 			return 0, fault(System, "the hall is full: it holds %d bytes, and takes at most %d", *s.held, maxHeld)
 		}
 		*s.held += len(key)
 	}
-	s.numbers[key] = old + n
-	return old + n, nil
+	s.numbers[key] = sum
+	return sum, nil
 }
 
 // has reports whether key has a value.

@@ -25,7 +25,7 @@ type Store interface {
 	// Wait waits until all of the keys have values, or ctx ends.
 	Wait(ctx context.Context, keys ...string) error
 	// Add adds n to the number that key has, 0 at first, and returns the sum, in one atomic step.
-	// With 0 it reads the number.
+	// With 0 it reads the number. A sum that no int64 has is an error, and the number stays.
 	Add(ctx context.Context, key string, n int64) (int64, error)
 }
 
@@ -62,6 +62,15 @@ func EnvStore() (Store, error) {
 		return nil, fault(Argument, "%s=%s: %v", environ.Hall.Name, place, err)
 	}
 	return s, nil
+}
+
+// plus is the sum of the number of key and n.
+func plus(key string, number, n int64) (int64, error) {
+	sum := number + n
+	if (sum > number) != (n > 0) {
+		return 0, fault(Argument, "%d cannot be added to the number %d of %s: the sum is no int64", n, number, key)
+	}
+	return sum, nil
 }
 
 // checkKey says what is wrong with a key or the size of its value.

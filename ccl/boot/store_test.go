@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -143,6 +144,23 @@ func TestStoresRefuse(t *testing.T) {
 			require.ErrorIs(t, s.Set(ctx, "x", make([]byte, MaxStored+1)), Argument)
 			_, err = s.Add(ctx, "", 1)
 			require.ErrorIs(t, err, Argument)
+			for _, end := range []int64{math.MaxInt64, math.MinInt64} {
+				key, one := fmt.Sprint(end), int64(1)
+				if end < 0 {
+					one = -1
+				}
+				n, err := s.Add(ctx, key, end)
+				require.NoError(t, err)
+				require.Equal(t, end, n)
+				for _, more := range []int64{one, end} {
+					_, err = s.Add(ctx, key, more)
+					require.ErrorIs(t, err, Argument)
+					require.ErrorContains(t, err, "no int64")
+				}
+				n, err = s.Add(ctx, key, -one)
+				require.NoError(t, err)
+				require.Equal(t, end-one, n, "it has stayed")
+			}
 			var none context.Context
 			require.ErrorIs(t, s.Set(none, "x", nil), Argument)
 			require.NoError(t, s.Set(ctx, "x", nil), "the store is good")

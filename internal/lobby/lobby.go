@@ -29,6 +29,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -73,6 +74,8 @@ type Guest struct {
 	Spare int    `json:"spare,omitempty"` // of a spare: 1 more than its rank in its job
 
 	Addrs []netip.Addr `json:"addrs,omitempty"` // of its host, the likeliest way there first
+
+	Silent bool `json:"-"` // it has come, and has not said who it is: it ended in between, say
 }
 
 // Seats is who is taken in, and where they meet.
@@ -140,7 +143,7 @@ func Answer(ctx context.Context, s Store, g int64, me Guest, limit time.Duration
 	if err := s.Set(ctx, key(fmt.Sprintf("here/%d", g), k), text); err != nil {
 		return nil, -1, err
 	}
-	short, cancel := context.WithTimeout(ctx, limit)
+	short, cancel := lived.Within(ctx, limit)
 	defer cancel()
 	text, err = s.Get(short, key("seats", g))
 	switch {
@@ -185,7 +188,7 @@ func Waiting(ctx context.Context, s Store) (int, error) {
 }
 
 // Call begins the next generation, and returns the guests that answer, until all are there that have announced themselves and so
-// many spares, or the time is over.
+// many spares, or the time is over. One that has come and does not say who it is keeps its place among them, and is Silent.
 func Call(ctx context.Context, s Store, spares int, limit time.Duration) (g int64, guests []Guest, err error) {
 	if g, err = s.Add(ctx, prefix+"generation", 1); err != nil {
 		return 0, nil, err
@@ -197,32 +200,57 @@ func Call(ctx context.Context, s Store, spares int, limit time.Duration) (g int6
 	if err != nil {
 		return g, nil, err
 	}
-	short, cancel := context.WithTimeout(ctx, limit)
+	short, cancel := lived.Within(ctx, limit)
 	defer cancel()
 	many := spares + int(max(came, 0))
+	here := func() (int, error) {
+		n, err := s.Add(ctx, key("here", g), 0)
+		return int(n), err
+	}
 	for k := 1; ; k++ {
 		if k > many { // has another come meanwhile?
-			n, err := s.Add(ctx, key("here", g), 0)
-			if err != nil {
+			if many, err = here(); err != nil {
 				return g, nil, err
 			}
-			if many = int(n); k > many {
+			if k > many {
 				return g, guests, nil
 			}
 		}
-		text, err := s.Get(short, key(fmt.Sprintf("here/%d", g), k))
-		if err != nil && short.Err() != nil && ctx.Err() == nil {
-			return g, guests, nil
+		one, err := guestAt(ctx, short, s, g, k)
+		if err == nil && one.Silent {
+			var n int
+			if n, err = here(); err == nil && k > n { // it has not come
+				return g, guests, nil
+			}
 		}
 		if err != nil {
 			return g, nil, err
 		}
-		var one Guest
-		if err := plain.Unmarshal(text, &one); err != nil {
-			return g, nil, fmt.Errorf("what guest %d says in the store cannot be read: %w", k, err)
-		}
 		guests = append(guests, one)
 	}
+}
+
+// lookFor is how long the lead looks whether a guest has said who it is, once the time for that is over.
+const lookFor = 200 * time.Millisecond
+
+// guestAt is the k-th that has come to generation g, which has until short ends to say who it is.
+func guestAt(ctx, short context.Context, s Store, g int64, k int) (one Guest, err error) {
+	if short.Err() != nil {
+		var cancel context.CancelFunc
+		short, cancel = lived.Within(ctx, lookFor)
+		defer cancel()
+	}
+	text, err := s.Get(short, key(fmt.Sprintf("here/%d", g), k))
+	switch {
+	case err != nil && short.Err() != nil && ctx.Err() == nil:
+		return Guest{Silent: true}, nil
+	case err != nil:
+		return one, err
+	}
+	if err := plain.Unmarshal(text, &one); err != nil {
+		return one, fmt.Errorf("what guest %d says in the store cannot be read: %w", k, err)
+	}
+	return one, nil
 }
 
 // Seat tells the guests of generation g where they meet.
@@ -275,7 +303,7 @@ func Decide(ctx context.Context, s Store, g int64, lead bool, limit time.Duratio
 	if counts, is := Judge(n); is {
 		return known(counts)
 	}
-	short, cancel := context.WithTimeout(ctx, limit)
+	short, cancel := lived.Within(ctx, limit)
 	defer cancel()
 	text, err := s.Get(short, word)
 	if err == nil && string(text) != "y" && string(text) != "n" {

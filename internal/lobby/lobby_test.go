@@ -131,6 +131,49 @@ func TestDeadGuest(t *testing.T) {
 	require.Zero(t, w)
 }
 
+// A guest that dies between saying that it has come and saying who it is hides nobody behind it; it keeps its place.
+func TestGuestDiesBetween(t *testing.T) {
+	for _, dies := range []int{1, 2, 3} {
+		ctx, s := t.Context(), newBoard()
+		seats := map[int]chan int{}
+		for k := 1; k <= 3; k++ {
+			if k == dies {
+				_, err := s.Add(ctx, key("here", 1), 1)
+				require.NoError(t, err)
+				continue
+			}
+			seats[k] = make(chan int, 1)
+			go func() {
+				_, mine, err := Answer(ctx, s, 1, Guest{PID: k}, long)
+				require.NoError(t, err)
+				seats[k] <- mine
+			}()
+			require.Eventually(t, func() bool { n, _ := s.Add(ctx, key("here", 1), 0); return n == int64(k) }, long, time.Millisecond)
+		}
+		for k := range seats {
+			_, err := s.Get(ctx, key("here/1", k))
+			require.NoError(t, err)
+		}
+		g, guests, err := Call(ctx, s, 0, 20*time.Millisecond)
+		require.NoError(t, err)
+		require.Equal(t, int64(1), g)
+		require.Len(t, guests, 3)
+		ranks := make([]int, 3)
+		for i, one := range guests {
+			require.Equal(t, i+1 == dies, one.Silent)
+			if ranks[i] = 10 + i; one.Silent {
+				ranks[i] = -1
+			} else {
+				require.Equal(t, i+1, one.PID)
+			}
+		}
+		require.NoError(t, Seat(ctx, s, g, &Seats{Ranks: ranks, Size: 20}))
+		for k, mine := range seats {
+			require.Equal(t, 9+k, <-mine)
+		}
+	}
+}
+
 // A lead is lost before it has called, or before it has seated: the guest is in the next generation.
 func TestLostLead(t *testing.T) {
 	for _, called := range []bool{false, true} {
