@@ -16,6 +16,7 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/lobby"
 	"github.com/goccl/goccl/internal/plain"
 )
@@ -75,16 +76,13 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		o.Device = &c.lib.device
 	}
 	m := &meeting{store: c.opt.asked.Store, g: p.G, seats: p.Seats, rank: c.Rank(), listener: p.listener, hostID: c.opt.hostID, from: c.eng.Control().Share.Host}
-	limited, cancel := context.WithCancel(ctx)
-	if t := c.opt.Timeout; t > 0 {
-		limited, cancel = context.WithTimeout(ctx, t)
-	}
+	within, cancel := limited(ctx, c.opt.Timeout)
 	defer cancel()
 	var pool <-chan struct{} // fails where a spare is lost
 	if r := reserveOf(c); r != nil {
 		pool = r.current().Done()
 	}
-	next, err := m.join(limited, o, c.Done(), pool, p.watchGuests(limited, m.store))
+	next, err := m.join(within, o, c.Done(), pool, p.watchGuests(within, m.store))
 	switch {
 	case err == nil:
 		inject.At("grow.made")
@@ -220,7 +218,7 @@ const answerLimit = time.Second
 func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
 	callers := ctx
-	ctx, cancel := context.WithTimeout(ctx, decideLimit) // so that a store that is silent is an error, and not a wait
+	ctx, cancel := lived.Within(ctx, decideLimit) // so that a store that is silent is an error, and not a wait
 	defer cancel()
 	fail := func(err error) {
 		e := storeError(callers, "Grow", 0, err)

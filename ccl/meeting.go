@@ -21,6 +21,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/lobby"
 	"github.com/goccl/goccl/internal/op"
 )
@@ -74,18 +75,14 @@ const (
 
 // join meets the others, until one of lost is closed, and returns the new Comm, on a spare once it is needed.
 func (m *meeting) join(ctx context.Context, o Options, lost ...<-chan struct{}) (*Comm, error) {
-	short, cancel := context.WithTimeout(ctx, m.seats.Limit)
+	short, cancel := lived.Within(ctx, m.seats.Limit)
 	defer cancel()
 	for _, gone := range lost {
 		go cancelOn(short, gone, cancel)
 	}
 	go func() { // the lead may have given up before this rank has found it
-		select {
-		case <-time.After(askAfter):
-			if lobby.Refused(short, m.store, m.g) {
-				cancel()
-			}
-		case <-short.Done():
+		if lived.Sleep(short, askAfter) && lobby.Refused(short, m.store, m.g) {
+			cancel()
 		}
 	}()
 	c, err := m.meet(short, ctx, o)
@@ -149,7 +146,7 @@ const decideLimit = 10 * time.Second
 
 // settle finds out, among the ranks of the new job's pool, whether the meeting counts.
 func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
-	ctx, cancel := context.WithTimeout(m.then, m.seats.Limit) // the new job hears of losses by itself
+	ctx, cancel := lived.Within(m.then, m.seats.Limit) // the new job hears of losses by itself
 	defer cancel()
 	inject.At("grow.pool")
 	t := vote{ctx, pool}
@@ -198,7 +195,7 @@ func (m *meeting) decide(ctx context.Context, lead bool) {
 
 // within does f with a context that outlives ctx, which may be why f is needed.
 func (m *meeting) within(ctx context.Context, f func(context.Context)) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideLimit)
+	ctx, cancel := lived.Within(context.WithoutCancel(ctx), decideLimit)
 	defer cancel()
 	f(ctx)
 }
@@ -361,9 +358,7 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 				r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows until the store answers", r), "error", err)
 			}
 			if err != nil { // it counts as one that waits, so it asks again
-				select {
-				case <-time.After(askAgain):
-				case <-ctx.Done():
+				if !lived.Sleep(ctx, askAgain) {
 					return
 				}
 			}

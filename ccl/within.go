@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -17,8 +18,8 @@ type wishes struct {
 }
 
 // Within returns q for calls that may each take at most d from when they begin, as a blocking call
-// with a deadline may. A call that takes longer fails the Comm with ErrTimeout, and Missing names
-// the late ranks. While a call waits behind others, Options.Timeout counts. A Group has the limit
+// with a deadline may; time for which the process is stopped does not count. A call that takes longer
+// fails the Comm with ErrTimeout, and Missing names the late ranks. While a call waits behind others, Options.Timeout counts. A Group has the limit
 // of the Queue whose Group it is. Ranks may give one call different limits. A d of 0 is no limit
 // but Options.Timeout; a negative one is refused, and so is a Queue on a device's stream.
 func (q Queue) Within(d time.Duration) Queue {
@@ -68,12 +69,12 @@ func (w *wishes) copy() *wishes {
 	return &c
 }
 
-// limited is ctx for what may take so long, if d is more than 0, and what ends it.
+// limited is ctx for what may take so long, if d is more than 0, in time lived, and what ends it.
 func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return ctx, noEnd
 	}
-	return context.WithTimeout(ctx, d)
+	return lived.Within(ctx, d)
 }
 
 func noEnd() {}

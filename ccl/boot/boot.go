@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 const (
@@ -300,22 +301,21 @@ func (b *Boot) hangUp() {
 	}
 }
 
-// limited gives ctx the deadline d if it has none.
+// limited gives ctx the limit d if it has none.
 func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
+	if _, ok := lived.Left(ctx); ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, cmp.Or(d, DefaultLimit))
+	return lived.Within(ctx, cmp.Or(d, DefaultLimit))
 }
 
 // left is how many milliseconds rank 0 has to find a verdict in: a little less than
 // ctx has, so that the verdict is here in time.
 func left(ctx context.Context) uint32 {
-	at, ok := ctx.Deadline()
+	d, ok := lived.Left(ctx)
 	if !ok {
 		return 0
 	}
-	d := time.Until(at)
 	return milliseconds(d - min(d/10, grace))
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/lived"
 )
 
 func TestAlone(t *testing.T) {
@@ -44,13 +46,19 @@ func TestCloseDuringAllGather(t *testing.T) {
 func TestLimited(t *testing.T) {
 	ctx, cancel := limited(context.Background(), time.Hour)
 	defer cancel()
-	at, ok := ctx.Deadline()
+	d, ok := lived.Left(ctx)
 	require.True(t, ok)
-	require.WithinDuration(t, time.Now().Add(time.Hour), at, time.Minute)
+	require.InDelta(t, time.Hour, d, float64(time.Minute))
 	again, cancel := limited(ctx, time.Second)
 	defer cancel()
-	same, _ := again.Deadline()
-	require.Equal(t, at, same)
+	same, _ := lived.Left(again)
+	require.InDelta(t, d, same, float64(time.Minute))
+	dated := within(t, time.Hour)
+	again, cancel = limited(dated, time.Second)
+	defer cancel()
+	at, _ := dated.Deadline()
+	until, _ := again.Deadline()
+	require.Equal(t, at, until)
 
 	require.Equal(t, uint32(0), left(context.Background()))
 	require.InDelta(t, 3600_000, left(ctx), 60_000)

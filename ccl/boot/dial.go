@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 const (
@@ -51,6 +52,11 @@ type dialer struct {
 // ends.
 func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 	began := time.Now()
+	reach, end := ctx, context.CancelFunc(func() {})
+	if f.limit > 0 {
+		reach, end = lived.Within(ctx, f.limit)
+	}
+	defer end()
 	var place string
 	last := errors.New("no attempt was made")
 	for wait := firstBackoff; ; wait = min(wait*3/2, maxBackoff) {
@@ -78,7 +84,7 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 		if until, ok := ctx.Deadline(); telling(err) == 3 || ctx.Err() == nil && !(ok && time.Now().After(until)) {
 			last = err
 		}
-		if f.limit > 0 && !f.made.Load() && time.Since(began) > f.limit {
+		if f.limit > 0 && !f.made.Load() && reach.Err() != nil {
 			return nil, p, f.notFound(place, time.Since(began), last)
 		}
 		// The jitter keeps a thousand hosts from knocking all at once.
@@ -89,14 +95,7 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 }
 
 // pause waits for d, and reports whether ctx has not ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
+func pause(ctx context.Context, d time.Duration) bool { return lived.Sleep(ctx, d) }
 
 // verdict is the code of an error after which it makes no sense to try again; else 0.
 func (f *dialer) verdict(err error) Code {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // hostRelay connects the ranks of a host to rank 0, which so has one connection per host at most. The ranks
@@ -52,8 +53,8 @@ type rootEvent struct {
 func startHostRelay(ctx context.Context, self join, job string, secret []byte, l net.Listener, dial dialUp) (*hostRelay, *auth.Stream) {
 	r := &hostRelay{hostServer: newHostServer(self, job), dial: dial, root: make(chan rootEvent)}
 	// Early enough for its verdict to be read in time by the ranks of this host.
-	at, _ := ctx.Deadline()
-	ctx, r.cancel = context.WithDeadline(ctx, at.Add(-min(time.Until(at)/10, grace)))
+	d, _ := lived.Left(ctx)
+	ctx, r.cancel = lived.Within(ctx, d-min(d/10, grace))
 	conn := r.attach()
 	if l != nil {
 		r.listen(l, secret)

@@ -28,8 +28,8 @@ type rootServer struct {
 
 	phase    phase
 	since    time.Time // when this phase or round began
-	deadline time.Time // the first of all ranks gives up then; zero: none does
-	leave    time.Time // failed: the local rank is told then, at the latest
+	deadline term      // the first of all ranks gives up then
+	leave    term      // failed: the local rank is told then, at the latest
 
 	ranks roster
 	round round
@@ -121,23 +121,20 @@ func (h *rootServer) start(l net.Listener, secret []byte) *auth.Stream {
 }
 
 func (h *rootServer) loop() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	defer h.deadline.clear()
+	defer h.leave.clear()
 	for {
-		next := h.deadline
+		over := h.deadline.over()
 		if h.phase == failed {
-			next = h.leave
-		}
-		if next.IsZero() || h.phase == failed && h.held == nil {
-			timer.Stop()
-		} else {
-			timer.Reset(time.Until(next))
+			if over = nil; h.held != nil {
+				over = h.leave.over()
+			}
 		}
 		select {
 		case e := <-h.events:
 			h.handle(e)
-		case now := <-timer.C:
-			h.expire(now)
+		case <-over:
+			h.expire()
 		case <-h.done:
 			return
 		}
@@ -246,7 +243,8 @@ func (h *rootServer) answer(ch *child, b []byte) {
 
 // admitAll ends the joining with success.
 func (h *rootServer) admitAll() {
-	h.phase, h.deadline = open, time.Time{}
+	h.phase = open
+	h.deadline.clear()
 	h.tree.end()
 	v := verdict{Peer: -1, Addr: h.address()}
 	h.broadcast(func(ch *child) []byte {
@@ -318,7 +316,7 @@ func (h *rootServer) broadcastTable() {
 	b := tableFrame(h.round.values)
 	h.broadcast(func(*child) []byte { return b })
 	h.round.over()
-	h.deadline = time.Time{}
+	h.deadline.clear()
 }
 
 // lost notes that a connection has ended, and with it the ranks behind it. The rank that made the
@@ -386,21 +384,22 @@ func (h *rootServer) hurry(left uint32) {
 	if left == 0 {
 		return
 	}
-	if at := time.Now().Add(time.Duration(left) * time.Millisecond); h.deadline.IsZero() || at.Before(h.deadline) {
-		h.deadline = at
+	d := time.Duration(left) * time.Millisecond
+	if before, ok := h.deadline.left(); !ok || d < before {
+		h.deadline.set(d)
 	}
 }
 
 // expire is called when a time has come.
-func (h *rootServer) expire(now time.Time) {
+func (h *rootServer) expire() {
 	switch h.phase {
 	case failed:
 		h.release()
 	case joining:
-		h.deadline = time.Time{}
+		h.deadline.clear()
 		h.failMissing("joined", func(r int) bool { return h.ranks.joined[r] == nil })
 	case open:
-		h.deadline = time.Time{}
+		h.deadline.clear()
 		if h.round.arrived > 0 {
 			h.failMissing("reached AllGather "+strconv.Itoa(h.round.number+1), func(r int) bool { return h.round.values[r] == nil })
 		}
@@ -466,14 +465,14 @@ func (h *rootServer) turnedAway() string {
 
 // fail gives all ranks the verdict e, and keeps it for those still to come.
 func (h *rootServer) fail(e *Error) {
-	now := time.Now()
-	h.leave = now.Add(confirmLimit)
+	leave := confirmLimit
 	if h.phase == joining && e.Code != Timeout && e.Code != Canceled {
-		h.leave = now.Add(lateLimit)
-		if !h.deadline.IsZero() && h.deadline.Before(h.leave) {
-			h.leave = h.deadline
+		leave = lateLimit
+		if before, ok := h.deadline.left(); ok {
+			leave = min(leave, before)
 		}
 	}
+	h.leave.set(leave)
 	if h.phase == open || e.Code == Timeout || e.Code == Canceled {
 		h.ranks.present = h.self.Size // nobody more is waited for
 	}

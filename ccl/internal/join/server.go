@@ -16,6 +16,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // A server is an abstract unix socket at which the maker of a host's memory hands it to the host's other processes, while
@@ -104,9 +105,10 @@ func (d *server) accept() {
 
 // serve gives the memory to the process at the other end of c, if that belongs to the job.
 func (d *server) serve(c *net.UnixConn) {
-	unguard := context.AfterFunc(d.ctx, func() { c.Close() })
+	limit, end := lived.Within(d.ctx, requestTime)
+	defer end()
+	unguard := context.AfterFunc(limit, func() { c.Close() })
 	defer unguard()
-	c.SetDeadline(time.Now().Add(requestTime))
 	var b [requestBytes]byte
 	if _, err := io.ReadFull(c, b[:]); err != nil {
 		c.Close()
@@ -148,15 +150,15 @@ func receiveMemory(ctx context.Context, s *plane.Site, key, secret []byte, from 
 
 // requestMemory connects with the server and returns the descriptors of the memory and of that of its slices, and the connection.
 func requestMemory(ctx context.Context, s *plane.Site, key, secret []byte) ([]int, *net.UnixConn, error) {
-	until := shareDeadline(ctx)
+	ctx, end := lived.Within(ctx, shareLimit(ctx))
+	defer end()
 	rank := uint32(s.Here.Mine)
-	c, err := dialServer(ctx, serverName(key), until)
+	c, err := dialServer(ctx, serverName(key))
 	if err != nil {
 		return nil, nil, err
 	}
 	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
 	if err = auth.SameUser(c, secret); err == nil {
-		c.SetDeadline(until)
 		_, err = c.Write(append(binary.LittleEndian.AppendUint32(nil, rank), proof(key, "knocks", rank)...))
 	}
 	if err == nil {
@@ -170,10 +172,10 @@ func requestMemory(ctx context.Context, s *plane.Site, key, secret []byte) ([]in
 }
 
 // dialServer connects with a server. One that too many have come to at once is tried again.
-func dialServer(ctx context.Context, name string, until time.Time) (*net.UnixConn, error) {
+func dialServer(ctx context.Context, name string) (*net.UnixConn, error) {
 	for {
 		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: "@" + name, Net: "unix"})
-		if err == nil || !errors.Is(err, syscall.EAGAIN) || ctx.Err() != nil || time.Now().After(until) {
+		if err == nil || !errors.Is(err, syscall.EAGAIN) || ctx.Err() != nil {
 			return c, err
 		}
 		time.Sleep(time.Millisecond)
@@ -192,13 +194,10 @@ func keepOrClose(s *plane.Site, c *net.UnixConn) {
 	s.WatchEnd(c, s.Job.World.Topo.Rank(s.Here.Node, 0), nil)
 }
 
-// shareDeadline is when to give up sharing: before ctx ends, so that there is time left to go on without.
-func shareDeadline(ctx context.Context) time.Time {
-	limit := time.Now().Add(time.Minute)
-	if d, ok := ctx.Deadline(); ok {
-		if half := time.Now().Add(time.Until(d) / 2); half.Before(limit) {
-			return half
-		}
+// shareLimit is after how long to give up sharing: before ctx ends, so that there is time left to go on without.
+func shareLimit(ctx context.Context) time.Duration {
+	if d, ok := lived.Left(ctx); ok {
+		return min(time.Minute, d/2)
 	}
-	return limit
+	return time.Minute
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -31,7 +32,7 @@ func serving(t *testing.T, silence time.Duration) (s *plane.Site, key []byte) {
 // knock asks for the memory as rank 1, by that proof, and leaves what it gets.
 func knock(t *testing.T, key, by []byte) error {
 	t.Helper()
-	c, err := dialServer(t.Context(), serverName(key), time.Now().Add(10*time.Second))
+	c, err := dialServer(t.Context(), serverName(key))
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	_, err = c.Write(append([]byte{1, 0, 0, 0}, by...))
@@ -80,15 +81,16 @@ func TestServerTurnsStrangersAway(t *testing.T) {
 		})
 	}
 	s.Reset()
-	_, err := dialServer(t.Context(), serverName(key), time.Now())
+	_, err := dialServer(t.Context(), serverName(key))
 	require.Error(t, err, "nobody serves what is given up")
 }
 
 // The time for sharing leaves half of the caller's time to go on without, and is a minute at most.
-func TestShareDeadline(t *testing.T) {
-	at := time.Now()
-	ctx, cancel := context.WithDeadline(t.Context(), at.Add(20*time.Second))
-	defer cancel()
-	require.WithinDuration(t, at.Add(10*time.Second), shareDeadline(ctx), time.Second)
-	require.WithinDuration(t, at.Add(time.Minute), shareDeadline(t.Context()), time.Second)
+func TestShareLimit(t *testing.T) {
+	for _, limited := range []func(context.Context, time.Duration) (context.Context, context.CancelFunc){context.WithTimeout, lived.Within} {
+		ctx, cancel := limited(t.Context(), 20*time.Second)
+		defer cancel()
+		require.InDelta(t, 10*time.Second, shareLimit(ctx), float64(time.Second))
+	}
+	require.Equal(t, time.Minute, shareLimit(t.Context()))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/agree"
 	"github.com/goccl/goccl/internal/backoff"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // The ranks agree on which of them are alive. Package agree has what they say to each other, and why that ends with one
@@ -32,15 +33,15 @@ type Agreement struct {
 	c       *Shrinker
 	Attempt uint32
 	Rank    int
-	began   time.Time
-	beaten  time.Time // when this rank last said that it is alive
+	limit   context.Context // ends with the time that it may take
+	beaten  time.Time       // when this rank last said that it is alive
 	lines   []*line
 	waits   waits
-	quit    map[int]time.Time // when a rank was first seen to have given up
-	came    bool              // the lead has said something
-	why     *call.Fault       // why another gave up
-	made    uint64            // the memory that this rank has made for the proposal
-	madeFor int               // ranks
+	quit    map[int]func() bool // that have given up: whether the lead has had the time to say why
+	came    bool                // the lead has said something
+	why     *call.Fault         // why another gave up
+	made    uint64              // the memory that this rank has made for the proposal
+	madeFor int                 // ranks
 }
 
 // Shrinker makes this rank's part in the Shrinks of its Comm.
@@ -58,12 +59,23 @@ func (c *Shrinker) Init(m *plane.Member, l *links.Links) { c.rank, c.links, c.fl
 // Agree agrees with the other ranks on which of them are alive.
 func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
-	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), began: time.Now(), lines: make([]*line, c.rank.Group.Size()), quit: map[int]time.Time{},
+	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), lines: make([]*line, c.rank.Group.Size()), quit: map[int]func() bool{},
 		waits: waits{heard: time.Now(), rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}}
 	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), agree.Asks{Make: a.make, HasEnded: a.hasEnded, HasLeft: a.hasLeft, Tree: c.tree()})
+	var end context.CancelFunc
+	a.limit, end = limited(context.Background(), c.rank.Group.Timeout())
+	defer end()
 	f := a.run(ctx)
 	a.end(f == nil)
 	return a, f
+}
+
+// limited is ctx for what may take so long, if d is more than 0.
+func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return lived.Within(ctx, d)
 }
 
 // run returns once all living ranks know the decision.
@@ -187,7 +199,7 @@ func (a *Agreement) trouble() *call.Fault {
 func (a *Agreement) IsLost(why error) {
 	w := a.c.rank.Group.World(a.Rank)
 	a.c.rank.Site.Lost(w, why)
-	for until := time.Now().Add(2 * plane.SettleFor); !a.c.rank.Site.Job.IsLost(w) && time.Now().Before(until); a.c.rank.Site.Scan() {
+	for over := lived.For(2 * plane.SettleFor); !a.c.rank.Site.Job.IsLost(w) && !over(); a.c.rank.Site.Scan() {
 		time.Sleep(agreeNapMax)
 	}
 }
@@ -328,9 +340,9 @@ func (a *Agreement) expired(ctx context.Context) *call.Fault {
 	if err := ctx.Err(); err != nil {
 		return call.CtxFault(err, a.Party.Missing())
 	}
-	if t := a.c.rank.Group.Timeout(); t > 0 && time.Since(a.began) > t {
-		f := call.CtxFault(context.DeadlineExceeded, a.Party.Missing())
-		f.Err = fmt.Errorf("not done after %v", t)
+	if err := a.limit.Err(); err != nil {
+		f := call.CtxFault(err, a.Party.Missing())
+		f.Err = fmt.Errorf("not done after %v", a.c.rank.Group.Timeout())
 		return f
 	}
 	return nil
@@ -342,7 +354,7 @@ const gaveUp = 1
 // quitted notes that rank r has given this agreement up. The lead gets a moment to say why.
 func (a *Agreement) quitted(r int) {
 	if _, ok := a.quit[r]; !ok {
-		a.quit[r] = time.Now()
+		a.quit[r] = lived.For(quitAfter)
 	}
 }
 

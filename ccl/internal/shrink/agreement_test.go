@@ -148,6 +148,7 @@ func TestGiven(t *testing.T) {
 func limit(a *Agreement, timeout time.Duration) {
 	g := &a.c.rank.Group
 	*g = group.New(g.ID(), group.Members{Stride: 1}, g.Topology(), g.Rank(), group.Agreed{Timeout: timeout})
+	a.limit, _ = limited(context.Background(), timeout)
 }
 
 // The time of a Shrink is over when its Comm closes, its context ends, or the timeout has passed.
@@ -162,18 +163,18 @@ func TestExpired(t *testing.T) {
 		text   string
 	}{
 		{"not yet", func(*Agreement) {}, t.Context(), 0, ""},
-		{"no timeout", func(a *Agreement) { a.began = time.Time{} }, t.Context(), 0, ""},
+		{"no timeout", func(a *Agreement) { limit(a, 0) }, t.Context(), 0, ""},
 		{"not so long", func(a *Agreement) { limit(a, time.Hour) }, t.Context(), 0, ""},
 		{"the timeout", func(a *Agreement) {
-			a.began = time.Now().Add(-1500 * time.Millisecond)
-			limit(a, time.Second)
-		}, t.Context(), call.Timeout, "not done after 1s"},
+			limit(a, time.Millisecond)
+			<-a.limit.Done()
+		}, t.Context(), call.Timeout, "not done after 1ms"},
 		{"its context", func(*Agreement) {}, ended, call.Canceled, "context canceled"},
 		{"its Comm closes", func(a *Agreement) { a.c.rank.Fate.Interrupt() }, ended, call.Closed, "code 11, rank 0"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := ranksOf(t, 2)[0]
-			a := &Agreement{c: c, Party: agree.New(0, 2, agree.Asks{}), began: time.Now()}
+			a := &Agreement{c: c, Party: agree.New(0, 2, agree.Asks{}), limit: t.Context()}
 			tc.change(a)
 			f := a.expired(tc.ctx)
 			if tc.code == 0 {

@@ -111,10 +111,7 @@ func (l *line) dial(probe bool) {
 	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.rank.Group.Rank()), uint32(l.peer))
 	w := l.c.rank.Group.World(l.peer)
 	addr, ended := l.c.rank.Site.Job.Net.Addrs.At(w), l.c.rank.Site.EndedYet(w)
-	ctx, cancel := context.WithCancel(context.Background())
-	if t := l.c.rank.Group.PeerTimeout(); t > 0 {
-		ctx, cancel = context.WithTimeout(context.Background(), t)
-	}
+	ctx, cancel := limited(context.Background(), l.c.rank.Group.PeerTimeout())
 	done := make(chan dialed, 1)
 	l.via.dialed, l.via.stop, l.via.probing = done, cancel, probe
 	node, me := l.c.rank.Site.Job.Net.TCP, uint32(l.c.rank.Group.Rank())

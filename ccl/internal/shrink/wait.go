@@ -114,8 +114,8 @@ func (a *Agreement) report() {
 
 // wait waits for the next word, or a moment, in which this rank says that it is alive.
 func (a *Agreement) wait(ctx context.Context) *call.Fault {
-	for r, at := range a.quit {
-		if time.Since(at) > quitAfter {
+	for r, over := range a.quit {
+		if over() {
 			if a.Party.Dropped(r); a.Party.End != agree.Open {
 				return nil
 			}

@@ -1,0 +1,44 @@
+package boot
+
+import (
+	"context"
+	"time"
+
+	"github.com/goccl/goccl/internal/lived"
+)
+
+// term is a time that comes, counted in what this process lives through. The zero term never does.
+type term struct {
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+// set has it come after d.
+func (t *term) set(d time.Duration) {
+	t.clear()
+	t.ctx, t.stop = lived.Within(context.Background(), d)
+}
+
+// clear has it never come.
+func (t *term) clear() {
+	if t.stop != nil {
+		t.stop()
+	}
+	*t = term{}
+}
+
+// over is closed when it has come, nil if it never does.
+func (t *term) over() <-chan struct{} {
+	if t.ctx == nil {
+		return nil
+	}
+	return t.ctx.Done()
+}
+
+// left is how long it is until then, if it comes.
+func (t *term) left() (d time.Duration, comes bool) {
+	if t.ctx == nil {
+		return 0, false
+	}
+	return lived.Left(t.ctx)
+}
