@@ -1,9 +1,12 @@
 package ccl
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // ExitStuck is the exit status of a process that ends itself because a call has failed that its library cannot
@@ -20,7 +23,9 @@ func (l *library) abandon(c *Comm, e *Error) {
 	if l.loaded.Interruptible {
 		return
 	}
-	time.AfterFunc(stuckAfter, func() {
+	over, end := lived.Within(context.Background(), stuckAfter)
+	context.AfterFunc(over, func() {
+		defer end()
 		if !l.end.Running() {
 			return
 		}
@@ -41,13 +46,10 @@ func (l *library) endJob() {
 		return
 	}
 	time.Sleep(readFor)
-	over := make(chan struct{})
+	limit, end := lived.Within(context.Background(), time.Second)
 	go func() {
-		defer close(over)
+		defer end()
 		l.loaded.EndJob(ExitStuck)
 	}()
-	select {
-	case <-over:
-	case <-time.After(time.Second):
-	}
+	<-limit.Done()
 }

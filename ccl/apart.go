@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/backoff"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // togetherWait is how long Close waits for the other ranks of the host, where the library wants all
@@ -33,16 +34,16 @@ func closeLibrary(c *Comm) error {
 		c.lib.end.Abort()
 		return c.lib.end.Close()
 	}
-	c.devices.settle(time.Now().Add(limit), failed)
+	c.devices.settle(lived.For(limit), failed)
 	return c.lib.end.CloseApart()
 }
 
-// settle waits until the streams have passed all that was issued, at most until then. What is being
+// settle waits until the streams have passed all that was issued, at most until over says so. What is being
 // captured runs later, if at all.
-func (ds *devices) settle(until time.Time, failed func() bool) {
+func (ds *devices) settle(over, failed func() bool) {
 	wait := backoff.Sleep{First: deviceNapMin, Most: deviceNapMax}
 	for _, d := range ds.all() {
-		for !d.idle() && !d.ended.Load() && !failed() && time.Now().Before(until) {
+		for !d.idle() && !d.ended.Load() && !failed() && !over() {
 			if d.look() != nil {
 				break
 			}

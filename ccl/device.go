@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/backoff"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // deviceStream is one stream of a device, as one Comm sees it. Its calls have the Comm's call numbers as
@@ -314,12 +315,12 @@ const graceOfCause = 250 * time.Millisecond
 
 // vendorFails makes err, the library's or the device's, the failure of c, if nothing else is that led to it.
 func vendorFails(c *Comm, err error) {
-	for until := time.Now().Add(graceOfCause); c.eng.Failure() == nil; time.Sleep(5 * time.Millisecond) {
+	for over := lived.For(graceOfCause); c.eng.Failure() == nil; time.Sleep(5 * time.Millisecond) {
 		if f := c.eng.Odd(); f != nil {
 			c.eng.Fail(f)
 			return
 		}
-		if c.Size() == 1 || time.Now().After(until) {
+		if c.Size() == 1 || over() {
 			c.eng.Fail(&call.Fault{Code: call.Backend, Peer: c.Rank(), Own: true, Err: vendorError(err)})
 			return
 		}

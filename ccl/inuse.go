@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // placeWait is how long a refused goroutine waits for the call of the other one to be one of which the place is known: it is,
@@ -26,7 +28,7 @@ func inUse(c *Comm) error {
 	if c.life.busy.Load() {
 		text = "this Comm is in a call of another goroutine"
 	}
-	for began := time.Now(); time.Since(began) < placeWait && c.life.busy.Load(); time.Sleep(time.Millisecond) {
+	for over := lived.For(placeWait); !over() && c.life.busy.Load(); time.Sleep(time.Millisecond) {
 		if k, asleep := c.eng.Control().Standing.Sleeping(); asleep {
 			first := callOf(&k)
 			first.Caller = c.rec.callers.of(k.Seq)

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // Stream orders work: a HostStream, or a device's stream where an engine for it is
@@ -279,7 +280,7 @@ func (s *HostStream) Close() error {
 
 // end is Close within a limit. It returns all errors of s that may not have been given, in the order of what failed.
 func (s *HostStream) end(limit time.Duration) (errs []*Error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := lived.Within(context.Background(), limit)
 	defer cancel()
 	if limit <= 0 || calledBack() {
 		cancel()

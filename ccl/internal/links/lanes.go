@@ -8,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // Large messages between hosts are spread over several connections, which are called lanes here. One connection carries at most
@@ -53,7 +54,7 @@ func (c *ends) LinkFor(ctx context.Context, peer int, cl class, bytes int) (*Lin
 	}
 	lanes := []*Link{l}
 	for n := lanesFor(l.conn.RoundTrip(), environ.Sockets.Get()); len(lanes) < n; {
-		limited, cancel := context.WithTimeout(ctx, laneWait)
+		limited, cancel := lived.Within(ctx, laneWait)
 		x, err := c.openLane(limited, l, len(lanes))
 		late := limited.Err() != nil && ctx.Err() == nil && c.rank.Fate.Cause() == nil
 		cancel()

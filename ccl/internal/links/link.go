@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // ends are a rank's links: pipes to the ranks of its host, connections with those of others.
@@ -124,13 +125,9 @@ const (
 // watchEnd calls cancel once the call under way has gone on for a second after the end of a process. The rank that is
 // dialed may have failed for that reason, and not answer.
 func (c *ends) watchEnd(ctx context.Context, cancel func()) {
-	t := time.NewTicker(endLook)
-	defer t.Stop()
 	for looks := 0; looks < endLooks; {
-		select {
-		case <-ctx.Done():
+		if !lived.Sleep(ctx, endLook) {
 			return
-		case <-t.C:
 		}
 		if looks++; c.rank.Fate.Outlived() == nil {
 			looks = 0
@@ -162,7 +159,7 @@ func (c *ends) within(ctx context.Context, limit time.Duration) (context.Context
 	go c.watchEnd(dctx, cancel)
 	end := func() {}
 	if limit > 0 {
-		dctx, end = context.WithTimeout(dctx, limit)
+		dctx, end = lived.Within(dctx, limit)
 	}
 	return dctx, func() { end(); stop(); cancel() }
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -144,7 +145,7 @@ func (c *pairs) fetchOffered(ctx context.Context, i *Incoming, e *cell) *call.Fa
 // gaveUp is why peer has left a call of which it had offered memory. The reason is on its way.
 func (c *pairs) gaveUp(ctx context.Context, peer int) *call.Fault {
 	w := plane.Waiter{Remote: true} // the peer may live and wait for this rank: nobody would ring
-	for began := time.Now(); time.Since(began) < gaveUpGrace; {
+	for over := lived.For(gaveUpGrace); !over(); {
 		if f := c.rank.Pause(ctx, &w, peer); f != nil {
 			return f
 		}

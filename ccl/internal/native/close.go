@@ -7,11 +7,14 @@ package native
 import "C"
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // Abort ends what is under way, on a goroutine of its own, since ncclCommAbort waits for it to end.
@@ -102,10 +105,12 @@ func (e *end) close(apart bool) error {
 		e.state.Or(closed)
 		c.waitsFor.Store(&forCalls)
 		done := make(chan error, 1)
+		limit, end := lived.Within(context.Background(), c.patience)
+		defer end()
 		go func() { done <- release(e, apart) }()
 		select {
 		case c.err = <-done:
-		case <-time.After(c.patience):
+		case <-limit.Done():
 			c.err = fmt.Errorf("%s: after %v, %s; its resources are not released before that", e.lib.Version(), c.patience, *c.waitsFor.Load())
 			if c.waitsFor.Load() == &forCalls {
 				e.Abort()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/internal/engine"
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -116,8 +117,8 @@ func (e *end) enter() error {
 // keeps others from beginning.
 func (e *end) returned(wait time.Duration) bool {
 	ordered.Heavy()
-	for until := time.Now().Add(wait); e.inside.Load(); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(until) {
+	for over := lived.For(wait); e.inside.Load(); time.Sleep(100 * time.Microsecond) {
+		if over() {
 			return false
 		}
 	}

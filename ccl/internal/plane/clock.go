@@ -35,6 +35,9 @@ func (c *Clock) Now() int64 {
 	return c.refresh()
 }
 
+// Exact is the time since the job began, as no look of the monitor has rounded it.
+func (c *Clock) Exact() time.Duration { return time.Since(c.Born) }
+
 // refresh sets the clock, which is late, and wakes the monitor. It stays late while the monitor dozes.
 func (c *Clock) refresh() int64 {
 	c.KeepAwake()

@@ -6,6 +6,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // What the log of a host has no room for. A writer keeps it until the slowest process of the host has read far enough, and
@@ -50,7 +51,7 @@ func (s *host) appendInOrder(h *shm.Host) {
 
 // drainKept appends what was kept before this process leaves, as far as the others read on.
 func (s *Site) drainKept() {
-	for until := time.Now().Add(2 * SettleFor); !s.Here.appendKept() && time.Now().Before(until); {
+	for over := lived.For(2 * SettleFor); !s.Here.appendKept() && !over(); {
 		s.Scan()
 		time.Sleep(time.Millisecond)
 	}

@@ -92,7 +92,7 @@ func (j *Job) partFrom(w int) (left time.Duration, last bool) {
 		return 0, false
 	}
 	delete(j.Life.open, w)
-	return j.Life.stay.left(time.Since(j.Time.Coarse.Born)), true
+	return j.Life.stay.left(j.Time.Coarse.Exact()), true
 }
 
 // Site returns this process's part in host node.

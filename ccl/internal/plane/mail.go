@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/mail"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // The mail of a job goes over streams that the control plane makes when the first message wants one: over TCP to other
@@ -205,7 +206,7 @@ func (p *postal) offered(key tcp.Key, self uint32) {
 	if from >= p.job.World.Topo.Size() || !p.Here(int(self)) || key != mailKey(from, int(self)) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), mailHandshake)
+	ctx, cancel := lived.Within(context.Background(), mailHandshake)
 	defer cancel()
 	if s, err := p.job.Net.TCP.OpenControl(ctx, key, self, p.job.Net.Addrs.At(from)); err == nil {
 		p.office.Accept(s, from, int(self))

@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its calls, and failing. Its parts lie
@@ -129,7 +130,7 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 		sleeping = c.Share.ClaimSleepers()
 		if first = c.Fate.cause.CompareAndSwap(nil, f); first {
 			c.Fate.proposal.CompareAndSwap(nil, f)
-			c.Fate.failedAt.Store(int64(time.Since(c.Site.Job.Time.Coarse.Born)))
+			c.Fate.failedAt.Store(int64(c.Site.Job.Time.Coarse.Exact()))
 		}
 	})
 	c.Ring(sleeping)
@@ -229,7 +230,7 @@ func (c *Member) Die(cause error) {
 		cause = errEnded
 	}
 	c.Site.Lost(c.Group.World(c.Group.Rank()), cause)
-	for end := time.Now().Add(time.Second); c.Fate.cause.Load() == nil && time.Now().Before(end); {
+	for over := lived.For(time.Second); c.Fate.cause.Load() == nil && !over(); {
 		time.Sleep(tick)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // The control plane joins the hosts of a job, independently of all data connections. Each host's first process
@@ -109,7 +110,7 @@ func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, e
 // offered takes the control connection that another process has dialed to rank self of this one: it has come to
 // speak for its host, and this process has not heard so, or it has heard before this process has that this one does.
 func (j *Job) offered(key tcp.Key, self uint32) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := lived.Within(context.Background(), time.Second)
 	defer cancel()
 	w := int(key.A ^ key.B ^ self)
 	for _, s := range j.Sites() {

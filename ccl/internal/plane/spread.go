@@ -2,7 +2,6 @@ package plane
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
@@ -50,7 +49,7 @@ func (s *spread) standOn(c *Standing) {
 	}
 	s.gap = max(s.gap/2, gapLeast)
 	var ranks [coresMost]uint16
-	if most := s.tooMany(c.share, c.share.Host.Processors(), &ranks); most > 0 && !c.Site.Job.Time.Yielding.late(time.Since(c.Site.Job.Time.Coarse.Born)) {
+	if most := s.tooMany(c.share, c.share.Host.Processors(), &ranks); most > 0 && !c.Site.Job.Time.Yielding.late(c.Site.Job.Time.Coarse.Exact()) {
 		to := proc.Elsewhere(func(core int) bool { return core < coresMost && int(ranks[core])+2 <= most })
 		if to >= 0 {
 			s.runsOn(c.share, to)

@@ -8,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // publishBrief tells the other hosts of a call that waits, one rank for all of this host.
@@ -190,7 +191,7 @@ func (j *Job) reportSnapshot(now int64) {
 
 // awaitSnapshot returns when the monitor has reported where all ranks stood, if it has to: it gets its turn late on a busy machine.
 func awaitSnapshot(j *Job) {
-	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(tick) {
+	for over := lived.For(time.Second); !over(); time.Sleep(tick) {
 		j.mu.Lock()
 		reported := j.broken.at == 0
 		j.mu.Unlock()

@@ -98,10 +98,9 @@ const ringAfter = 10 * time.Millisecond
 
 // closeRing joins the hosts that are beside this one now.
 func (s *Site) closeRing() {
-	select {
-	case <-s.Job.Life.StopCh:
+	time.Sleep(ringAfter)
+	if s.Here.ending() {
 		return
-	case <-time.After(ringAfter):
 	}
 	ctx, cancel := WithinLived(s.Job, max(s.Job.peer, time.Second))
 	defer cancel()

@@ -283,7 +283,7 @@ func (n *note) onStream(running *call.Call) bool {
 // compute on this rank's core. What comes over TCP rings nobody: the rank sleeps in poll(2) where it can, and else takes naps.
 func (c *Standing) Abrupt(w *Waiter, peer int) bool {
 	y := &c.Site.Job.Time.Yielding
-	if y.Until.Load() == 0 || y.yields(time.Since(c.Site.Job.Time.Coarse.Born)) { // no clock is asked where they have never ended
+	if y.Until.Load() == 0 || y.yields(c.Site.Job.Time.Coarse.Exact()) { // no clock is asked where they have never ended
 		return false
 	}
 	return (y.others.Load() || ringsPay(c.Site.Job.World.Topo.Locals(c.Site.Here.Node), c.share.Host.Processors())) &&

@@ -89,9 +89,9 @@ func (c *yielding) yielded(now, took time.Duration, spins int) bool {
 // yield gives way to other processes, and learns from it.
 func (c *Standing) yield() {
 	y := &c.Site.Job.Time.Yielding
-	began := time.Since(c.Site.Job.Time.Coarse.Born)
+	began := c.Site.Job.Time.Coarse.Exact()
 	proc.Yield()
-	now := time.Since(c.Site.Job.Time.Coarse.Born)
+	now := c.Site.Job.Time.Coarse.Exact()
 	if now-began < yieldAnswered {
 		return // nobody else wanted the core
 	}
@@ -112,11 +112,11 @@ func othersRun(runnable, awake, processors int) bool { return runnable >= awake+
 
 // drain lets more time pass than a store waits in its core's buffer.
 func (c *Standing) drain() {
-	began := time.Since(c.Site.Job.Time.Coarse.Born)
+	began := c.Site.Job.Time.Coarse.Exact()
 	if c.Site.Job.Time.Yielding.yields(began) {
 		c.yield()
 		return
 	}
-	for time.Since(c.Site.Job.Time.Coarse.Born)-began < time.Microsecond {
+	for c.Site.Job.Time.Coarse.Exact()-began < time.Microsecond {
 	}
 }

@@ -8,6 +8,7 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // Ranks of one process touch each other's memory by its address, and in inPlace.allReduce and gatherByWrite ranks of any
@@ -95,11 +96,11 @@ func (c *Reach) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 		}
 		return false
 	}
-	var began time.Time
+	var over func() bool
 	for lap := 1; busy(); lap++ {
-		if began.IsZero() {
-			began = time.Now()
-		} else if time.Since(began) >= longest {
+		if over == nil {
+			over = lived.For(longest)
+		} else if over() {
 			return false
 		}
 		if c.rank.GiveWay(lap); lap&1023 == 0 {

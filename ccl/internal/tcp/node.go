@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // handshakeTime is for a stranger to prove itself: as long as a process of the job may take where hundreds share a processor. Where
@@ -206,10 +207,7 @@ func (n *Node) accept(prove time.Duration) {
 			err = fmt.Errorf("tcp: cannot accept connections at %v: %w", n.addr, explain(err))
 			n.trouble.Store(&err)
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
-			select {
-			case <-time.After(delay):
-			case <-n.ctx.Done():
-			}
+			lived.Sleep(n.ctx, delay)
 			continue
 		}
 		delay = 0

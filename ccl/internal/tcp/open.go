@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // Open returns self's end of the stream named key, whose other end is a rank of the
@@ -105,15 +106,16 @@ func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPor
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
 
-	var last error        // why the last attempt failed
-	noFiles := 0          // attempts in a row that found too many files open
-	var refused time.Time // since when connections have been refused
+	var last error              // why the last attempt failed
+	noFiles := 0                // attempts in a row that found too many files open
+	var refused context.Context // ends once connections have been refused for refusedFor; nil: the last was not
+	accepted := func() {}
+	defer func() { accepted() }()
 	for attempt := 0; ; attempt++ {
 		conn, expected, woken := n.await(ctx, e)
 		if conn != nil {
 			return conn, nil
 		}
-		var pause <-chan time.Time // nil, for as long as it takes, if one is coming
 		if !expected {
 			conn, err := n.dial(woken, id, e, peer)
 			if err == nil {
@@ -127,12 +129,13 @@ func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPor
 			}
 			ended := false
 			if !errors.Is(err, syscall.ECONNREFUSED) {
-				refused = time.Time{}
+				accepted()
+				refused, accepted = nil, func() {}
 			} else {
-				if refused.IsZero() {
-					refused = time.Now()
+				if refused == nil {
+					refused, accepted = lived.Within(context.WithoutCancel(ctx), refusedFor)
 				}
-				ended = gone() || time.Since(refused) > refusedFor
+				ended = gone() || refused.Err() != nil
 			}
 			if (ended || isLeft(err)) && n.offered(e) {
 				continue // it had dialed before it closed: what it sent is there
@@ -145,11 +148,9 @@ func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPor
 			}
 			// 1, 2, 4, ... 256 ms: a Node that is about to listen is found at once, and
 			// one that takes its time is not flooded.
-			pause = time.After(time.Millisecond << min(attempt, 8))
-		}
-		select {
-		case <-woken.Done():
-		case <-pause:
+			lived.Sleep(woken, time.Millisecond<<min(attempt, 8))
+		} else { // one is coming: for as long as it takes
+			<-woken.Done()
 		}
 		if ctx.Err() != nil {
 			return nil, n.gaveUp(ctx, last)

@@ -1,30 +1,32 @@
 package tcp
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // Refuses reports whether the host at addr says, within d, that nobody listens there any more: the process that did has ended,
 // or left. That its host does not answer, or somebody listens there all that time, says nothing. A process that ends closes its
 // listener a little after its connections (Linux: last), so it is asked again.
 func Refuses(addr netip.AddrPort, d time.Duration) bool {
-	end := time.Now().Add(d)
+	ctx, end := lived.Within(context.Background(), d)
+	defer end()
 	for pause := time.Millisecond; ; pause *= 2 {
-		conn, err := net.DialTimeout("tcp", addr.String(), max(time.Until(end), time.Millisecond))
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr.String())
 		switch {
 		case err == nil:
 			conn.Close()
 		case !errors.Is(err, syscall.ECONNRESET): // which a listener does that is being closed
 			return errors.Is(err, syscall.ECONNREFUSED)
 		}
-		left := time.Until(end)
-		if left <= 0 {
+		if !lived.Sleep(ctx, pause) {
 			return false
 		}
-		time.Sleep(min(pause, left))
 	}
 }
