@@ -200,7 +200,7 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 			p.listener.Close()
 		}
 	}()
-	found, err := BroadcastValue(ctx, c, *p, 0)
+	found, err := BroadcastValue(ctx, c, growth{Code: p.Code, Why: p.Why, Renew: p.Renew, G: p.G, Seats: p.Seats}, 0) // the rest is the lead's
 	if err != nil {
 		return nil, err
 	}
