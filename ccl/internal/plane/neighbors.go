@@ -87,11 +87,7 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 	s.near.conns = append(s.near.conns[:len(s.near.conns):len(s.near.conns)], c)
 	s.Job.Life.Wg.Add(1)
 	s.Job.mu.Unlock()
-	old := s.Job.undecided.All()   // what comes from now on is sent to c as well
-	c.Send(control.FrameBeat, nil) // who has said something was there: see listenTo
-	for i := range old {
-		c.Send(control.FrameEvent, &old[i])
-	}
+	c.Greet(s.Job.undecided.All()) // what comes from now on is sent to c as well
 	go s.listenTo(c)
 	return nil
 }
@@ -247,15 +243,11 @@ func (s *Site) forward(e *event.Event, from *control.Conn) bool {
 	if s.Job.World.Topo.Nodes() == 1 {
 		return true
 	}
-	if !s.passed.First(e) {
-		return false
+	on, first := s.flood.Event(e)
+	if first {
+		on.To(s.near.neighbors(), from)
 	}
-	for _, c := range s.near.neighbors() {
-		if c != from {
-			c.Send(control.FrameEvent, e)
-		}
-	}
-	return true
+	return first
 }
 
 func (s *host) ending() bool {
@@ -278,7 +270,7 @@ func (s *neighborhood) drop(c *control.Conn) {
 // beat tells the neighbors that this host is alive.
 func (s *neighborhood) beat() {
 	for _, c := range s.neighbors() {
-		c.Send(control.FrameBeat, nil)
+		c.Beat()
 	}
 }
 
@@ -295,4 +287,19 @@ func (s *neighborhood) neighbors() []*control.Conn {
 	s.host.Job.mu.Lock()
 	defer s.host.Job.mu.Unlock()
 	return s.conns
+}
+
+// through are those of the neighbors that a frame is to go through; all, once a lead has gone, since the tree does not reach all then.
+func (s *neighborhood) through(way func(*control.Conn) bool) []*control.Conn {
+	all := s.neighbors()
+	if s.host.isBroken() {
+		return all
+	}
+	var some []*control.Conn
+	for _, c := range all {
+		if way(c) {
+			some = append(some, c)
+		}
+	}
+	return some
 }

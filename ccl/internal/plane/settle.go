@@ -36,7 +36,7 @@ func (s *Site) Post(e event.Event) {
 			return
 		}
 	}
-	e.Number = s.numbers.Add(1)
+	s.flood.NumberEvent(&e)
 	if s.Job.World.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
 		e.Stage = event.Proposed
 		s.proposals.Add(e, s.Job.Time.Lived.Brief()+SettleFor)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
-	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
@@ -18,10 +17,8 @@ type Site struct {
 	Job       *Job
 	Here      host            // the host
 	near      neighborhood    // its connections with others
-	numbers   atomic.Uint32   // of this process's events
-	proposals event.Proposals // those of them that wait for a decision
-	passed    event.Seen      // which events have come
-	seen      status.Seen     // which statuses have come
+	proposals event.Proposals // events of this process that wait for a decision
+	flood     control.Flood   // which events and statuses have come
 	leavers   leavers         // ranks of this process that leave the memory of Comms
 }
 
