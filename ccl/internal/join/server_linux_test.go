@@ -50,7 +50,7 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 
 	over := make(chan struct{})
 	go func() {
-		s.Reset()
+		plane.DropSites(s.Job)
 		close(over)
 	}()
 	select {
@@ -79,7 +79,7 @@ func TestServerTurnsStrangersAway(t *testing.T) {
 			require.Equal(t, tc.served, knock(t, key, proof(tc.key, tc.role, tc.rank)) == nil)
 		})
 	}
-	s.Reset()
+	plane.DropSites(s.Job)
 	_, err := dialServer(t.Context(), serverName(key), time.Now())
 	require.Error(t, err, "nobody serves what is given up")
 }

@@ -27,7 +27,7 @@ func (s *host) appendKept() bool {
 	s.Job.mu.Unlock()
 	s.log.kept.Lock()
 	defer s.log.kept.Unlock()
-	if h != nil && h.Shared() {
+	if h.Shared() {
 		s.appendInOrder(h)
 	}
 	return len(s.log.kept.events) == 0

@@ -52,7 +52,7 @@ func (s *Site) publish(e event.Event) {
 	s.Job.mu.Lock()
 	h := s.Here.Host // none yet, or no more, while this process joins the job
 	s.Job.mu.Unlock()
-	if h != nil && h.Shared() {
+	if h.Shared() {
 		s.Here.appendLog(h, e)
 		s.Scan()
 		return
@@ -67,7 +67,7 @@ func (s *Site) Scan() {
 	s.Job.mu.Lock()
 	h := s.Here.Host
 	s.Job.mu.Unlock()
-	if h == nil || !h.Shared() || boardOf(h).log.Claimed() == s.Here.log.scanned.Load() {
+	if !h.Shared() || boardOf(h).log.Claimed() == s.Here.log.scanned.Load() {
 		return
 	}
 	s.Job.Order.Lock()
@@ -117,8 +117,8 @@ func (s *Site) decide() {
 		if !ok {
 			return
 		}
-		if s.Here.Host.Shared() {
-			s.Here.appendLog(s.Here.Host, d) // the scan that is under way comes to it
+		if h := s.Here.Host; h.Shared() {
+			s.Here.appendLog(h, d) // the scan that is under way comes to it
 		} else {
 			s.handle(&d)
 		}

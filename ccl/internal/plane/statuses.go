@@ -30,8 +30,8 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 		return
 	}
 	s.Job.Time.Coarse.KeepAwake()
-	if aloud && s.Here.Host.Shared() && (!st.Report || from == nil || reporterIsBeside(s)) {
-		board := &boardOf(s.Here.Host).status
+	if h := s.Here.Host; aloud && h.Shared() && (!st.Report || from == nil || reporterIsBeside(s)) {
+		board := &boardOf(h).status
 		before := board.Claimed() / boardPart
 		board.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
 		if board.Claimed()/boardPart != before {
@@ -109,7 +109,7 @@ func (s *Site) readBoard() {
 	s.Job.mu.Lock()
 	h := s.Here.Host
 	s.Job.mu.Unlock()
-	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.Here.log.read {
+	if !h.Shared() || boardOf(h).status.Claimed() == s.Here.log.read {
 		return
 	}
 	boardOf(h).status.Unread(&s.Here.log.read, s.Here.writesNoMore, func(st status.Status) { s.receiveStatus(&st, nil, false) })
