@@ -13,9 +13,10 @@ import (
 
 // One cause for all. On a host, events are believed in the order in which they stand in its log.
 // Between hosts a rank proposes; the lead (see succession.go) of the lowest host that has one puts all
-// proposals in order, and what it has decided is believed everywhere in that order. While the
-// hosts can reach each other, every rank of a Comm so gets the same cause. A proposal that is not
-// decided in time, as in a partition, is believed by the ranks that receive it.
+// proposals in order, and what it has decided is believed everywhere in that order: each host passes
+// events on in the order in which it believes them, and connections keep that. While the hosts can
+// reach each other, every rank of a Comm so gets the same cause. A proposal that is not decided in
+// time, as in a partition, is believed by the ranks that receive it.
 
 const (
 	SettleFor = 150 * time.Millisecond // for a decision to come
@@ -87,13 +88,14 @@ func (s *Site) handle(e *event.Event) {
 		s.decide()
 		return
 	}
-	if s.isStale(e) {
+	on, first := s.flood.Event(e, nil)
+	if !first || s.isStale(e) {
 		s.decide()
 		return
 	}
 	s.Job.Time.Coarse.WakeMonitor()
-	s.Job.undecided.Remember(e) // before it is passed on, so that a host that connects meanwhile hears of it
-	s.forward(e, nil)
+	s.Job.undecided.Remember(e)
+	on.To(s.near.neighbors())
 	switch {
 	case call.Code(e.Code) == event.AskLeft:
 		s.answerLeft(int(e.Peer))

@@ -25,7 +25,7 @@ const boardPart = shm.RingSlots / 4
 // receiveStatus takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
 // host; aloud says that the other processes of this host have not heard it.
 func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) {
-	on, first := s.flood.Status(st)
+	on, first := s.flood.Status(st, from)
 	if !first {
 		return
 	}
@@ -41,7 +41,7 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 		}
 	}
 	if s.Here.leads() {
-		on.To(s.near.onward(st), from)
+		on.To(s.near.onward(st))
 	}
 	s.Job.Statuses.Keep(st, s.Job.Clock())
 	s.Job.mu.Lock()

@@ -52,8 +52,8 @@ func TestReceiveStatus(t *testing.T) {
 		marker := st
 		marker.Rank = 0
 		markers.NumberStatus(&marker)
-		on, _ := markers.Status(&marker)
-		on.To(s.near.conns, nil)
+		on, _ := markers.Status(&marker, nil)
+		on.To(s.near.conns)
 		s.near.flush()
 		for range len(s.near.conns) { // each neighbor has received all that was sent before
 			for {

@@ -117,12 +117,12 @@ func (s *Site) countVote(e *event.Event, from *control.Conn) {
 	if e.Peer < 0 || s.Job.undecided.IsDecided(e) {
 		return
 	}
-	on, first := s.flood.Event(e)
+	on, first := s.flood.Event(e, from)
 	if !first {
 		return
 	}
 	s.Job.undecided.Vote(e, s.Job.Time.Lived.Brief())
-	on.To(s.near.through(func(c *control.Conn) bool { return c.Host < s.Here.Node && c.InTree(s.Here.Node) }), from)
+	on.To(s.near.through(func(c *control.Conn) bool { return c.Host < s.Here.Node && c.InTree(s.Here.Node) }))
 }
 
 // reconsider decides what has become ripe.

@@ -160,7 +160,7 @@ func (f *flood) has(h int, e int32) bool { return f.here[e][h/64]>>(h%64)&1 != 0
 func (f *flood) receive(h, from int, e int32, now time.Duration) {
 	if !f.has(h, e) {
 		f.handle(h, from, e, now)
-	} else if _, first := f.hosts[h].passed.Event(&f.events[e]); first { // which agree
+	} else if _, first := f.hosts[h].passed.Event(&f.events[e], nil); first { // which agree
 		panic("an event had come and had not")
 	}
 }
@@ -168,7 +168,7 @@ func (f *flood) receive(h, from int, e int32, now time.Duration) {
 // handle is what a host does with an event that is new to it: it passes it on, notes who is gone,
 // and decides if it is the one.
 func (f *flood) handle(h, from int, e int32, now time.Duration) {
-	if _, first := f.hosts[h].passed.Event(&f.events[e]); !first {
+	if _, first := f.hosts[h].passed.Event(&f.events[e], nil); !first {
 		panic("an event that is new had come")
 	}
 	f.here[e][h/64] |= 1 << (h % 64)

@@ -19,6 +19,7 @@ type Flood struct {
 	mu    sync.Mutex // guards what follows; nothing is taken under it
 	begun map[source]uint64
 	heard map[source][]run
+	taken map[mark][]*Conn // events that came and have no place yet, and from where
 	said  briefs
 }
 
@@ -36,6 +37,12 @@ const (
 	ofStatuses way = way(event.Decided) + 1 + iota
 	ofBriefs
 )
+
+// mark is one frame.
+type mark struct {
+	source
+	number uint64
+}
 
 // run is those numbers, first and last among them.
 type run struct{ first, last uint64 }
@@ -72,28 +79,51 @@ func (f *Flood) next(from source) uint64 {
 type Passage struct {
 	event  *event.Event
 	status *status.Status
+	from   *Conn   // where it came from, nil for this host
+	has    []*Conn // where else
 }
 
-// Event takes in e, and reports whether it comes for the first time.
-func (f *Flood) Event(e *event.Event) (on Passage, first bool) {
+// Receive takes in e, which has come from a neighbor, and reports whether it comes for the first time. Then it is to be given its place
+// among what this host believes, where Event passes it on.
+func (f *Flood) Receive(e *event.Event, from *Conn) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Passage{event: e}, f.first(source{e.Origin, way(e.Stage)}, e.Number)
+	m := mark{source{e.Origin, way(e.Stage)}, e.Number}
+	if f.has(m) {
+		return false
+	}
+	before := f.taken[m]
+	if f.taken == nil {
+		f.taken = map[mark][]*Conn{}
+	}
+	f.taken[m] = append(before, from)
+	return len(before) == 0
+}
+
+// Event has e pass, and reports whether it does for the first time. A host calls it where it believes e, in the order in which it
+// does: so all others hear in its order of what one of them decides.
+func (f *Flood) Event(e *event.Event, from *Conn) (on Passage, first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := mark{source{e.Origin, way(e.Stage)}, e.Number}
+	on = Passage{event: e, from: from, has: f.taken[m]}
+	delete(f.taken, m)
+	return on, f.first(m)
 }
 
 // Status takes in s, and reports whether it comes for the first time. A brief whose place in the order of calls another host
 // has told of lately says nothing new either.
-func (f *Flood) Status(s *status.Status) (on Passage, first bool) {
+func (f *Flood) Status(s *status.Status, from *Conn) (on Passage, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Passage{status: s}, f.first(sourceOf(s), s.Number) && !(s.Brief && f.said.repeats(s))
+	return Passage{status: s, from: from}, f.first(mark{sourceOf(s), s.Number}) && !(s.Brief && f.said.repeats(s))
 }
 
-// To sends a frame on to those hosts, but not to where it came from.
-func (p Passage) To(all []*Conn, from *Conn) {
+// To sends a frame on to those of the neighbors from which it did not come.
+func (p Passage) To(all []*Conn) {
 	for _, c := range all {
 		switch {
-		case c == from:
+		case c == p.from, slices.Contains(p.has, c):
 		case p.event != nil:
 			c.sendEvent(p.event)
 		case p.status != nil:
@@ -102,17 +132,29 @@ func (p Passage) To(all []*Conn, from *Conn) {
 	}
 }
 
-// first notes a number of a source, and reports whether it comes for the first time. f.mu is held.
-func (f *Flood) first(from source, n uint64) bool {
-	runs := f.heard[from]
-	i := len(runs)
-	for i > 0 && runs[i-1].first > n {
+// at is the run of its source in which m lies, or before which it is to be inserted. f.mu is held.
+func (f *Flood) at(m mark) (i int, has bool) {
+	runs := f.heard[m.source]
+	i = len(runs)
+	for i > 0 && runs[i-1].first > m.number {
 		i--
 	}
-	if i > 0 && n <= runs[i-1].last {
+	return i, i > 0 && m.number <= runs[i-1].last
+}
+
+// has reports whether m has passed. f.mu is held.
+func (f *Flood) has(m mark) bool {
+	_, has := f.at(m)
+	return has
+}
+
+// first notes that m passes, and reports whether it does for the first time. f.mu is held.
+func (f *Flood) first(m mark) bool {
+	i, has := f.at(m)
+	if has {
 		return false
 	}
-	runs = slices.Insert(runs, i, run{n, n})
+	runs := slices.Insert(f.heard[m.source], i, run{m.number, m.number})
 	runs = joined(joined(runs, i), i-1)
 	if len(runs) > runsMost {
 		runs[1].first = runs[0].first
@@ -121,7 +163,7 @@ func (f *Flood) first(from source, n uint64) bool {
 	if f.heard == nil {
 		f.heard = map[source][]run{}
 	}
-	f.heard[from] = runs
+	f.heard[m.source] = runs
 	return true
 }
 

@@ -14,12 +14,12 @@ import (
 
 // hears and learns report whether a frame comes for the first time.
 func hears(f *Flood, e event.Event) bool {
-	_, first := f.Event(&e)
+	_, first := f.Event(&e, nil)
 	return first
 }
 
 func learns(f *Flood, s status.Status) bool {
-	_, first := f.Status(&s)
+	_, first := f.Status(&s, nil)
 	return first
 }
 
@@ -44,6 +44,34 @@ func TestFloodOfEvents(t *testing.T) {
 		assert.Equal(t, tc.want, hears(&f, tc.e), "the %d. event", i)
 	}
 	assert.Equal(t, map[source][]run{{1, way(event.Proposed)}: {{1, 2}}, {1, way(event.Decided)}: {{1, 1}}, {2, way(event.Proposed)}: {{1, 4}}}, f.heard)
+}
+
+// An event that comes from several neighbors gets one place in the order of this host, and passes there, to the others.
+func TestReceive(t *testing.T) {
+	var f Flood
+	var conns []*Conn
+	var there []*auth.Stream
+	for range 3 {
+		a, b := auth.Pipe()
+		defer a.Close()
+		defer b.Close()
+		conns, there = append(conns, &Conn{Stream: a}), append(there, b)
+	}
+	e := event.Event{Origin: 1, Number: 7, Stage: event.Decided, Code: uint8(event.NewLead)}
+	require.True(t, f.Receive(&e, conns[0]))
+	require.False(t, f.Receive(&e, conns[1]), "it waits for its place")
+	on, first := f.Event(&e, nil)
+	require.True(t, first)
+	go on.To(conns)
+	kind, _, err := ReadFrame(there[2], make([]byte, FrameMax))
+	require.NoError(t, err)
+	require.Equal(t, byte(FrameEvent), kind)
+	require.Zero(t, conns[0].Stream.Unsent()+conns[1].Stream.Unsent(), "they have it")
+	require.False(t, f.Receive(&e, conns[2]))
+	require.False(t, hears(&f, e))
+	require.Empty(t, f.taken)
+	e.Stage = event.Proposed
+	require.True(t, f.Receive(&e, conns[2]), "the proposal was another")
 }
 
 // A status is new by the number of its rank, whatever Comm it is of, and a brief unless another host has told the same lately.
@@ -197,9 +225,9 @@ func TestBriefsForASlowNeighbor(t *testing.T) {
 			for k := range uint64(20 * unsentMax / status.Wire) {
 				s := status.Status{World: 1, Size: 2, Calls: k, Brief: brief}
 				f.NumberStatus(&s)
-				on, first := f.Status(&s)
+				on, first := f.Status(&s, nil)
 				require.True(t, first)
-				on.To([]*Conn{c}, nil)
+				on.To([]*Conn{c})
 			}
 			require.Greater(t, c.Stream.Unsent(), unsentMax/2)
 			require.LessOrEqual(t, c.Stream.Unsent()+len(c.batch), unsentMax+2*batchMax+FrameMax)
