@@ -33,6 +33,13 @@ func (s *host) appendKept() bool {
 	return len(s.log.kept.events) == 0
 }
 
+// hasKept reports whether there are events that the log had no room for.
+func (s *host) hasKept() bool {
+	s.log.kept.Lock()
+	defer s.log.kept.Unlock()
+	return len(s.log.kept.events) > 0
+}
+
 // appendInOrder appends the first of what was kept, in its order. s.log.kept is held.
 func (s *host) appendInOrder(h *shm.Host) {
 	u := &s.log.kept

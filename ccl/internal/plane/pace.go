@@ -95,10 +95,7 @@ func (s *host) canIdle() bool {
 	if !h.Shared() {
 		return true
 	}
-	s.log.kept.Lock()
-	said := len(s.log.kept.events) == 0
-	s.log.kept.Unlock()
-	return said && guarded && s.Ends.Ringer.Load() != nil
+	return !s.hasKept() && guarded && s.Ends.Ringer.Load() != nil
 }
 
 // showSleep says in this process's pulse how its monitor sleeps, by which others know whether it is to be rung.

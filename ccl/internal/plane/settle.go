@@ -148,8 +148,7 @@ func (s *Site) isMoot(e *event.Event) bool {
 	switch {
 	case e.Comm == 0:
 		return s.Job.World.dead[int(e.Peer)]
-	case call.Code(e.Code) == call.Aborted, // which this process has believed at once
-		len(s.Job.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
+	case len(s.Job.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
 		return s.Job.undecided.IsDecided(e)
 	}
 	for _, c := range s.Job.comms[e.Comm] {
@@ -237,13 +236,14 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 		return
 	}
 	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Certain: e.Loss == event.Certain, Err: e.Cause()}
-	later := false
+	var first *call.Fault
 	if e.Loss != event.Suspected && c.Standing.outlive(f) {
-		later = c.Fate.Outlived() != f
+		first = c.Fate.Outlived()
 	} else {
-		later = !c.FailHere(f)
+		c.FailHere(f)
+		first = c.Fate.cause.Load()
 	}
-	if later && c.Hooks.OnFail != nil {
+	if first != f && c.Hooks.OnFail != nil {
 		c.Hooks.OnFail(f, true)
 	}
 }
