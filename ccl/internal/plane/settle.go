@@ -179,6 +179,9 @@ func (s *Site) deliver(e *event.Event) {
 	}
 	s.Job.mu.Lock()
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
+		if e.Loss != event.Certain && mayBeOut(s, int(e.Peer)) {
+			s.Job.World.doubted[int(e.Peer)] = true
+		}
 		s.Job.World.lose(int(e.Peer), e.Loss == event.Certain)
 		s.Here.noteOut(int(e.Peer))
 	}
