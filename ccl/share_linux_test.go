@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -61,7 +62,11 @@ func shares(ctx context.Context, t *testing.T, role string) {
 	}
 	sum := []int{1}
 	err = ccl.AllReduce(ctx, c, sum, sum, ccl.Sum)
-	fmt.Printf("rank %d: %s; %d hosts; sum %d %v; %s\n", c.Rank(), c.Transport(), c.Place().Nodes, sum[0], err, &log)
+	from := []int{-1}
+	in := ccl.LinkTo(c, (c.Rank()+c.Size()-1)%c.Size(), 5).Recv(ccl.BufOf(from))
+	out := ccl.LinkTo(c, (c.Rank()+1)%c.Size(), 5).Send(ccl.BufOf([]int{c.Rank()}))
+	messages := errors.Join(out.Wait(ctx), in.Wait(ctx))
+	fmt.Printf("rank %d: %s; %d hosts; sum %d %v; message of rank %d %v; %s\n", c.Rank(), c.Transport(), c.Place().Nodes, sum[0], err, from[0], messages, &log)
 	require.NoError(t, ccl.Barrier(ctx, c))
 	c.Close()
 }
@@ -192,7 +197,7 @@ func TestNoSharing(t *testing.T) {
 			lines := sharing(t, 4, tc.role)
 			require.Len(t, lines, 4)
 			for r, l := range lines {
-				assert.Regexp(t, fmt.Sprintf(`^rank %d: .*TCP.*; %d hosts; sum 4 <nil>`, r, tc.hosts), l)
+				assert.Regexp(t, fmt.Sprintf(`^rank %d: .*TCP.*; %d hosts; sum 4 <nil>; message of rank %d <nil>`, r, tc.hosts, (r+3)%4), l)
 				assert.Equal(t, r == 0, strings.Contains(l, "level=WARN"), "rank %d should tell once: %s", r, l)
 			}
 			assert.Regexp(t, "cannot share memory.*"+tc.why, lines[0])
@@ -288,7 +293,7 @@ func TestStrangersAtDoor(t *testing.T) {
 	wg.Wait()
 	require.Len(t, lines, 4)
 	for r, l := range lines {
-		assert.Equal(t, fmt.Sprintf("rank %d: shared memory; 1 hosts; sum 4 <nil>; \n", r), l)
+		assert.Equal(t, fmt.Sprintf("rank %d: shared memory; 1 hosts; sum 4 <nil>; message of rank %d <nil>; \n", r, (r+3)%4), l)
 	}
 	assert.Zero(t, given, "descriptors given to strangers")
 }

@@ -18,8 +18,9 @@ import (
 // All survivors get a Comm with the same ranks, or all an error. A rank that is lost while Shrink
 // runs is left out. If one is lost at the very end, the new Comm fails at once on all others, and
 // Shrink can be called on that. A rank that the others have given up always gets ErrRankLost with
-// itself as Peer, and should end. A rank that cannot connect to the others gets ErrBackend, and
-// they get a Comm without it. Each side of a partition gets a Comm of its own.
+// itself as Peer, and should end. So does one whose process stood still for so long that they may
+// have, and that finds most of them gone. A rank that cannot connect to the others gets ErrBackend,
+// and they get a Comm without it. Each side of a partition gets a Comm of its own.
 //
 // In a job with Options.Spares those that wait are no members. See [Comm.Replace].
 //

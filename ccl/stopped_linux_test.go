@@ -83,7 +83,7 @@ func keepCalling(ctx context.Context, c *ccl.Comm, enough func() bool) error {
 }
 
 func init() {
-	roles["stopped"], roles["paused"], roles["end while stopped"] = stoppedRank, pausedRank, endWhileStopped
+	roles["stopped"], roles["left behind"], roles["paused"], roles["end while stopped"] = stoppedRank, leftBehind, pausedRank, endWhileStopped
 }
 
 // stoppedRank is a rank of TestStoppedRankIsOut. The victim is stopped until the others have given it up. Those have Comms without it,
@@ -179,6 +179,49 @@ func TestStoppedRankIsOut(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// leftBehind is a rank of TestHostThatWasLeftBehind: the processes of host 1 are stopped until those of host 0 have given them up, gone
+// on and ended.
+func leftBehind(ctx context.Context, t *testing.T, _ string) {
+	world := joined(ctx, t, &ccl.Options{PeerTimeout: stoppedPeer, Log: slog.New(slog.DiscardHandler)})
+	me := world.Rank()
+	mark(t, fmt.Sprintf("pid.%d", me))
+	require.NoError(t, ccl.Barrier(ctx, world))
+	if me >= 2 {
+		others := pidsIn(t, os.Getenv("CCL_TEST_DIR"), 2)
+		goOn := fmt.Sprintf("(while kill -0 %d || kill -0 %d; do sleep 0.05; done; kill -CONT %d) >/dev/null 2>&1 &", others[0], others[1], os.Getpid())
+		require.NoError(t, exec.Command("sh", "-c", goOn).Run())
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+	}
+	var e *ccl.Error
+	require.ErrorAs(t, callOn(ctx, world), &e)
+	require.Equal(t, ccl.ErrRankLost, e.Code, "%v", e)
+	left, err := world.Shrink(ctx)
+	if me < 2 {
+		require.NoError(t, err)
+		defer left.Close()
+		require.NoError(t, ccl.Barrier(ctx, left))
+		fmt.Printf("rank %d: goes on with %d\n", me, left.Size())
+		return
+	}
+	for range 3 { // it stays so
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, ccl.ErrRankLost, e.Code, "%v", e)
+		require.Equal(t, me, e.Peer, "%v", e)
+		_, err = world.Shrink(ctx)
+	}
+	fmt.Printf("rank %d: has been given up\n", me)
+}
+
+// All ranks of a host that was stopped until it was given up are out, also where the others have come to their end meanwhile, so that
+// nobody is left who could say so to more than the host's first process.
+func TestHostThatWasLeftBehind(t *testing.T) {
+	t.Parallel()
+	out := processes(t, 4, 2, "left behind", "", "CCL_TEST_DIR="+t.TempDir())
+	for r, want := range []string{"goes on with 2", "goes on with 2", "has been given up", "has been given up"} {
+		require.Contains(t, out, fmt.Sprintf("rank %d: %s\n", r, want))
 	}
 }
 

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -10,6 +11,9 @@ import (
 )
 
 // What the ranks that have agreed make of it: memory on each host, and the Comm.
+
+// errLeftBehind is why a rank takes itself for one that was given up.
+var errLeftBehind = errors.New("its process stood still, and the others are gone: they have given it up")
 
 // Shrink makes the Comm of the ranks of c that are alive. All of them must call it.
 func Shrink(ctx context.Context, c *Comm, opt plane.Options) (*Comm, *call.Fault) {
@@ -20,6 +24,10 @@ func Shrink(ctx context.Context, c *Comm, opt plane.Options) (*Comm, *call.Fault
 	ranks := make([]int, len(a.Party.Ranks))
 	for i, r := range a.Party.Ranks {
 		ranks[i] = int(r)
+	}
+	if a.IsLeftBehind() {
+		a.IsLost(errLeftBehind)
+		return nil, call.NewFault(call.RankLost, c.Rank(), "%w", errLeftBehind)
 	}
 	p := partOf(c, ranks)
 	if p.me < 0 {

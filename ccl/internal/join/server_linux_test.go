@@ -51,7 +51,7 @@ func TestGiveUpWaitsForNoParting(t *testing.T) {
 
 	over := make(chan struct{})
 	go func() {
-		s.Reset()
+		plane.DropSites(s.Job)
 		close(over)
 	}()
 	select {
@@ -80,7 +80,7 @@ func TestServerTurnsStrangersAway(t *testing.T) {
 			require.Equal(t, tc.served, knock(t, key, proof(tc.key, tc.role, tc.rank)) == nil)
 		})
 	}
-	s.Reset()
+	plane.DropSites(s.Job)
 	_, err := dialServer(t.Context(), serverName(key))
 	require.Error(t, err, "nobody serves what is given up")
 }

@@ -158,9 +158,7 @@ func (r *exchanges) whyApart(said [][]byte, before string) string {
 func begin(j *plane.Job, r *exchanges, nodeOf []int) error {
 	nodes := 1 + slices.Max(nodeOf)
 	j.World.Topo = group.Topology(nodeOf, nodes)
-	for _, s := range j.Sites() { // from an earlier try
-		s.Reset()
-	}
+	plane.DropSites(j) // of an earlier try
 	if nodes > 1 && j.Net.TCP == nil {
 		return openTCP(j, r)
 	}

@@ -45,15 +45,46 @@ func IsCertain(s *Site, w int) bool {
 	if j.peer <= 0 { // nobody is given up for silence
 		return true
 	}
-	again, stood := j.Time.Lived.Stood()
 	now := j.Time.Lived.Now()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	h, ever := s.near.heard[j.World.Topo.Node(w)]
-	if stood && !h.since(again, unbroken(j)) {
+	if _, unheard := stoodStill(s, w); unheard {
 		return false
 	}
+	h, ever := s.near.heard[j.World.Topo.Node(w)]
 	return ever && now-h.last <= trusted(j) || len(j.World.dead) == len(j.World.ended)
+}
+
+// stoodStill reports whether this process has stood still, until again, for so long that others may have given it up, and has not heard
+// the host of rank w of the world since. Job.mu is held.
+func stoodStill(s *Site, w int) (again time.Duration, unheard bool) {
+	again, stood := s.Job.Time.Lived.Stood()
+	return again, stood && !s.near.heard[s.Job.World.Topo.Node(w)].since(again, unbroken(s.Job))
+}
+
+// mayBeOut reports whether rank w of the world, which is on another host and seems to be gone, may have given this process up before,
+// and gone on: this process has stood still, and finds w gone as it comes back. Job.mu is held.
+func mayBeOut(s *Site, w int) bool {
+	m := &s.Job.World
+	switch {
+	case s.Job.peer <= 0 || w < 0 || w >= m.Topo.Size() || m.Topo.Node(w) == s.Here.Node:
+		return false
+	case m.dead[w]: // the first word of that stands
+		return m.doubted[w]
+	}
+	again, unheard := stoodStill(s, w)
+	return unheard && s.Job.Time.Lived.Now()-again <= comesBack*max(s.Job.peer, time.Second)
+}
+
+// comesBack is for how many times PeerTimeout a process that has stood still is coming back: one host after the other is
+// dialed, waited for and asked about.
+const comesBack = 4
+
+// MayBeOut is mayBeOut.
+func MayBeOut(s *Site, w int) bool {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	return mayBeOut(s, w)
 }
 
 // trusted is how long a process may be silent, or have stood still, and others certainly have not given it up and gone on.

@@ -191,3 +191,73 @@ func TestIsCertain(t *testing.T) {
 		})
 	}
 }
+
+// A process that comes back after it stood still, and finds others gone, may be the one that was given up: not where they are heard
+// again first, nor where their end is certain, nor long after, and not by the ranks of its own host.
+func TestMayBeOut(t *testing.T) {
+	const peer = 4 * time.Second
+	loses := func(s *Site, w int, loss event.Loss) {
+		e := event.New(0, call.RankLost, w, -1, 0, nil)
+		e.Loss = loss
+		s.Job.Order.Lock()
+		defer s.Job.Order.Unlock()
+		s.deliver(&e)
+	}
+	for _, tc := range []struct {
+		name string
+		do   func(s *Site, lives func(d time.Duration, hears bool), stands func())
+		want bool
+	}{
+		{"it never stood still", func(s *Site, lives func(time.Duration, bool), _ func()) { lives(peer, false); loses(s, 0, event.Ended) }, false},
+		{"it comes back to one that seems to have left", func(_ *Site, _ func(time.Duration, bool), stands func()) { stands() }, true},
+		{"and to one that is lost", func(s *Site, _ func(time.Duration, bool), stands func()) { stands(); loses(s, 0, event.Ended) }, true},
+		{"which it finds late", func(s *Site, lives func(time.Duration, bool), stands func()) {
+			stands()
+			lives(2*peer, false)
+			loses(s, 0, event.Suspected)
+			lives(10*peer, false)
+		}, true},
+		{"one that has certainly ended", func(s *Site, _ func(time.Duration, bool), stands func()) { stands(); loses(s, 0, event.Certain) }, false},
+		{"one that was lost before", func(s *Site, _ func(time.Duration, bool), stands func()) {
+			loses(s, 0, event.Suspected)
+			stands()
+			loses(s, 0, event.Suspected)
+		}, false},
+		{"one that was heard again", func(s *Site, lives func(time.Duration, bool), stands func()) {
+			stands()
+			lives(peer, true)
+			loses(s, 0, event.Suspected)
+		}, false},
+		{"one that is lost long after", func(s *Site, lives func(time.Duration, bool), stands func()) {
+			stands()
+			lives(comesBack*peer+time.Second, false)
+			loses(s, 0, event.Suspected)
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := EnterJob(t.Name(), peer)
+				defer j.Leave()
+				j.World.Topo = algo.Placed([]int{0, 1, 1})
+				s := j.Site(1)
+				s.Here.Mine, s.Here.Procs = 1, []int{1, 2}
+				j.Time.Lived.Lap(time.Now())
+				tc.do(s, func(d time.Duration, hears bool) {
+					for range d / tick {
+						time.Sleep(tick)
+						j.Time.Lived.Lap(time.Now())
+						if hears {
+							s.near.hear(0)
+						}
+					}
+				}, func() {
+					time.Sleep(time.Hour)
+					j.Time.Lived.Lap(time.Now())
+				})
+				require.Equal(t, tc.want, MayBeOut(s, 0))
+				require.False(t, MayBeOut(s, 2), "it is on this host")
+				require.False(t, MayBeOut(s, -1))
+			})
+		})
+	}
+}

@@ -117,10 +117,9 @@ func sameStanding(a, b *status.Status) bool {
 // publish tells all ranks of the job where this one stands, or only the reporting host. c.note is locked.
 func (c *Member) publish(s status.Status, now int64) {
 	n := &c.Standing.note
-	s.Number, s.For = n.published.Number+1, c.Standing.awaited(&s)
-	if s.Report { // the other hosts do not hear it
-		n.published.Number = s.Number
-	} else {
+	c.Site.flood.NumberStatus(&s)
+	s.For = c.Standing.awaited(&s)
+	if !s.Report { // which the other hosts do not hear
 		n.published, n.publishedAt = s, now
 	}
 	s.SetName(c.Standing.Label.Name())

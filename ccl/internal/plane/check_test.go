@@ -137,7 +137,7 @@ func TestCheckAfterFailure(t *testing.T) {
 			c.check(200)
 			all := c.Site.Job.Statuses.Of(group.WorldID)
 			require.Len(t, all, 1)
-			require.Equal(t, []any{uint32(1), status.Waits, true, tc.report, int32(1)}, []any{all[0].Number, all[0].Doing, all[0].Failed, all[0].Report, all[0].Peer})
+			require.Equal(t, []any{uint64(1), status.Waits, true, tc.report, int32(1)}, []any{all[0].Number, all[0].Doing, all[0].Failed, all[0].Report, all[0].Peer})
 			require.False(t, c.Standing.needsMonitor())
 		})
 	}

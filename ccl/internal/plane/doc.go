@@ -42,10 +42,12 @@
 // it has failed.
 //
 // Between hosts events flood a tree and a ring of connections, at most seven per host, apart from
-// all data connections. A rank proposes its event. The leader of the lowest host puts the proposals
-// in order and commits them, so all ranks get the same cause. Before it commits a mismatch it
-// counts which ranks are on which side, since the odd rank may be the one that reports. A proposal
-// without a decision within 150 ms, as in a partition, is believed by the ranks that receive it.
+// all data connections. Each has a number of its origin, by which a host passes it on once: nothing
+// is passed on but by a control.Flood. A rank proposes its event. The leader of the lowest host puts
+// the proposals in order and commits them, so all ranks get the same cause. Before it commits a
+// mismatch it counts which ranks are on which side, since the odd rank may be the one that reports.
+// A proposal without a decision within 150 ms, as in a partition, is believed by the ranks that
+// receive it.
 //
 // Each host is led by its lowest surviving rank. This follows from what all ranks have heard, so a
 // successor needs no election: it dials the neighboring hosts, which accept it even if the news of
@@ -78,11 +80,10 @@
 //	lived.limit.mu      what is left of a limit; those that it is within come after it
 //	lived.Clock.mu      the time that this process has lived through
 //	event.Sequencer.mu  proposals that nobody has decided, votes, and what has been decided
-//	event.Seen.mu       which events have come before
 //	status.Table.mu     what is known of where ranks stand
-//	status.Seen.mu      which statuses have come before
+//	control.Flood.mu    which events and statuses have come before
 //
-// The last eight are leaves: nothing is taken under them.
+// The last seven are leaves: nothing is taken under them.
 //
 // # Choices
 //

@@ -28,10 +28,17 @@ func (s *host) appendKept() bool {
 	s.Job.mu.Unlock()
 	s.log.kept.Lock()
 	defer s.log.kept.Unlock()
-	if h != nil && h.Shared() {
+	if h.Shared() {
 		s.appendInOrder(h)
 	}
 	return len(s.log.kept.events) == 0
+}
+
+// hasKept reports whether there are events that the log had no room for.
+func (s *host) hasKept() bool {
+	s.log.kept.Lock()
+	defer s.log.kept.Unlock()
+	return len(s.log.kept.events) > 0
 }
 
 // appendInOrder appends the first of what was kept, in its order. s.log.kept is held.

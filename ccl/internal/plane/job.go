@@ -33,9 +33,8 @@ type Job struct {
 	mu     sync.Mutex // guards what follows
 	World  membership // which ranks of the world have gone
 	comms  comms
-	sites  map[int]*Site // of this process, by host
-	all    []*Site       // the same
-	broken broken        // the first failure since the last report of where all ranks stood
+	sites  sites  // of this process
+	broken broken // the first failure since the last report of where all ranks stood
 }
 
 // timing is how time passes in this process.
@@ -99,20 +98,19 @@ func (j *Job) partFrom(w int) (left time.Duration, last bool) {
 func (j *Job) Site(node int) *Site {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := j.sites[node]
+	s := j.sites.of(node)
 	if s == nil {
 		s = newSite(j, node)
-		j.sites[node] = s
-		j.all = append(j.all[:len(j.all):len(j.all)], s) // a new list: others hold the old one
+		j.sites = append(j.sites[:len(j.sites):len(j.sites)], s) // a new list: others hold the old one
 	}
 	return s
 }
 
-// Sites lists the sites of this process.
+// Sites lists the sites of this process: its parts in the hosts that it counts as on now.
 func (j *Job) Sites() []*Site {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.all
+	return j.sites
 }
 
 // jobs are the jobs this process takes part in: what a process has one of.
@@ -135,7 +133,7 @@ func EnterJob(id string, peer time.Duration) *Job {
 		if peer > 0 {
 			peer = max(peer, leastSilence)
 		}
-		j = &Job{id: id, peer: peer, World: newMembership(), comms: comms{}, sites: map[int]*Site{}}
+		j = &Job{id: id, peer: peer, World: newMembership(), comms: comms{}}
 		j.Life.StopCh, j.Life.steps = make(chan struct{}), map[string]*step{}
 		j.Time.Coarse.Start()
 		j.Time.Lived.Notice(trusted(j))

@@ -1,6 +1,9 @@
 package plane
 
 import (
+	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -8,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -61,6 +65,85 @@ func TestOutlive(t *testing.T) {
 			c.endLastCall(0)
 			require.Same(t, ended, c.Fate.Failure())
 			require.Zero(t, c.Share.Local.Abort().Load(), "other ranks of the host go on with theirs")
+		})
+	}
+}
+
+// What is decided after an end that the call under way has outlived is not the cause, whatever it is and whoever finds it: the ranks
+// that were in no call have failed by that end. A loss is told as a later one all the same.
+func TestFirstCauseStands(t *testing.T) {
+	fails := func(code call.Code, peer int) event.Event {
+		e := event.New(11, code, peer, 2, 0, errors.New("later"))
+		e.Stage = event.Decided
+		return e
+	}
+	suspected := event.New(0, call.RankLost, 2, -1, 0, errors.New("its host has been silent"))
+	own := event.New(0, call.RankLost, 0, -1, 0, errors.New("its process was silent"))
+	canceled, aborted, timeout := fails(call.Canceled, 2), fails(call.Aborted, 2), fails(call.Timeout, 1)
+	for _, tc := range []struct {
+		name  string
+		after func(c *Member)
+		later int // losses that are told beside the cause
+	}{
+		{"a canceled context of another rank", func(c *Member) { c.Site.Job.failMember(c, &canceled) }, 0},
+		{"an Abort of another rank", func(c *Member) { c.Site.Job.failMember(c, &aborted) }, 0},
+		{"a timeout", func(c *Member) { c.Site.Job.failMember(c, &timeout) }, 0},
+		{"a loss that is suspected", func(c *Member) { c.Site.Job.failMember(c, &suspected) }, 1},
+		{"its own loss", func(c *Member) { c.Site.Job.failMember(c, &own) }, 0},
+		{"its own canceled context, where nothing is decided", func(c *Member) { c.FailHere(&call.Fault{Code: call.Canceled}) }, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			busy, later := true, 0
+			c := oneOf(t, []int{0, 1, 2}, &busy)
+			c.Hooks.OnFail = func(f *call.Fault, after bool) {
+				if after {
+					require.Equal(t, 2, f.Peer)
+					later++
+				} else {
+					require.Equal(t, 1, f.Peer)
+				}
+			}
+			lost := event.New(0, call.RankLost, 1, -1, 1, errEnded)
+			lost.Loss = event.Certain
+			c.Site.Job.failMember(c, &lost)
+			ended := c.Fate.Outlived()
+			require.NotNil(t, ended)
+			require.Nil(t, c.Fate.Failure(), "its call goes on")
+			tc.after(c)
+			require.Same(t, ended, c.Fate.Failure())
+			require.Equal(t, tc.later, later)
+		})
+	}
+}
+
+// The rank that aborts takes what is decided, as all others do; its own cause only where nobody decides.
+func TestAbortTakesWhatIsDecided(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		decided bool
+		want    call.Code
+	}{{"another failure came first", true, call.Canceled}, {"nobody decides", false, call.Aborted}} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, next := leadOfThree(t)
+			lives(t, s.Job)
+			c := memberOf(t, s, 9, 2, Options{})
+			var all sync.WaitGroup
+			all.Go(func() { Abort(c, &call.Fault{Code: call.Aborted, Peer: 2, Err: errors.New("enough")}) })
+			require.Equal(t, fmt.Sprintf("code %d stage %d peer 2 node 1", call.Aborted, event.Proposed), next())
+			require.Nil(t, c.Fate.Failure(), "host 0 has not decided")
+			if tc.decided {
+				e := event.New(9, call.Canceled, 4, 4, 2, errors.New("first"))
+				e.Origin, e.Number, e.Stage = 4, 1, event.Decided
+				s.receiveEvent(&e, s.near.conns[0])
+			}
+			require.Eventually(t, func() bool {
+				s.expireProposals()
+				return c.Fate.Failure() != nil
+			}, 20*time.Second, time.Millisecond)
+			all.Wait()
+			require.Equal(t, tc.want, c.Fate.Failure().Code)
+			s.expireProposals()
+			require.False(t, s.proposals.Any(), "it is moot")
 		})
 	}
 }

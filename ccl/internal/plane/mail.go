@@ -43,10 +43,7 @@ func (j *Job) Mail() (*mail.Office, error) {
 		return nil, errors.New("the job has ended here")
 	}
 	p := &postal{job: j}
-	for _, s := range j.all {
-		if !s.Here.Host.Shared() {
-			continue
-		}
+	for s := range j.sites.sharing() {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + p.doorName(s.Here.Mine), Net: "unix"})
 		if err != nil {
 			return nil, fmt.Errorf("no socket for messages: %w", err)

@@ -88,11 +88,6 @@ func (c *Member) Fail(f *call.Fault) {
 		return
 	}
 	c.Site.Post(e)
-	// The caller of Abort need not wait for the others to agree. But they are told first: the call that this ends may be
-	// the last thing that the process has waited for.
-	if f.Code == call.Aborted {
-		c.FailHere(f)
-	}
 }
 
 // Ended fails the Comm because of a call that could not begin, and waits for the cause. On a Comm whose job is over in
@@ -105,12 +100,30 @@ func (c *Member) Ended(f *call.Fault) *call.Fault {
 	return c.Stop(f)
 }
 
+// Abort fails the Comm of c since the program asks for it, and waits until it is decided whether that is the cause. Where the log of
+// the host has no room for it, nobody decides soon: the other ranks of the host learn that the Comm has failed, and c need not wait.
+func Abort(c *Member, f *call.Fault) {
+	if c.Fate.closed.Load() || !c.Site.Job.TryHold() {
+		return
+	}
+	defer c.Site.Job.Leave()
+	if c.Fail(f); c.Site.Here.hasKept() {
+		c.FailHere(f)
+	} else {
+		c.Settle(f)
+	}
+}
+
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
 
-// failOn is FailHere of c. If aloud, the ranks of this host are told by the abort word of the Comm: not where this rank is in no
+// failOn is FailHere of c. What comes after the end of a process that the call under way has outlived is not the cause: ranks that
+// were in no call have failed by that end. If aloud, the ranks of this host are told by the abort word of the Comm: not where this rank is in no
 // call and those that are in one are to go on.
 func failOn(c *Member, f *call.Fault, aloud bool) bool {
+	if last := c.Fate.Outlived(); last != nil {
+		f = last
+	}
 	if c.Fate.cause.Load() == nil {
 		c.Standing.note.Lock()
 		if s, _, ok := c.Standing.status(c.Site.Job.Clock()); ok && c.Standing.note.atEnd == nil {

@@ -12,6 +12,7 @@ type membership struct {
 	Topo    algo.Topology
 	dead    map[int]bool    // ranks of the world that are known to be lost
 	ended   map[int]bool    // those of them whose loss is certain: see lose
+	doubted map[int]bool    // those of them that may have given this process up before: see mayBeOut
 	leavers map[int]bool    // ranks of the world that are known to have left in good order
 	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
 	first   map[int]int     // by host, which of its ranks leads it, where that is not the first
@@ -20,7 +21,7 @@ type membership struct {
 }
 
 func newMembership() membership {
-	return membership{dead: map[int]bool{}, ended: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{}}
+	return membership{dead: map[int]bool{}, ended: map[int]bool{}, doubted: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{}}
 }
 
 // absence says why a host has nobody on the control plane.

@@ -74,27 +74,31 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 		return nil
 	}
 	c, err := s.near.openControl(ctx, w)
+	switch {
+	case s.greet(c, w):
+		go s.listenTo(c)
+	case err == nil:
+		c.ByeAndClose()
+	}
+	return err
+}
+
+// greet makes c, the connection with the process of rank w of the world, one of this host's, and tells it what has happened so far: of
+// what is believed after that it hears later. It is false where there is no connection, or this process leaves.
+func (s *Site) greet(c *control.Conn, w int) bool {
+	s.Job.Order.Lock()
+	defer s.Job.Order.Unlock()
 	s.Job.mu.Lock()
 	delete(s.near.joining, w)
-	if err != nil {
+	if c == nil || s.Job.Life.leaving {
 		s.Job.mu.Unlock()
-		return err
-	}
-	if s.Job.Life.leaving {
-		s.Job.mu.Unlock()
-		c.ByeAndClose()
-		return nil
+		return false
 	}
 	s.near.conns = append(s.near.conns[:len(s.near.conns):len(s.near.conns)], c)
 	s.Job.Life.Wg.Add(1)
 	s.Job.mu.Unlock()
-	old := s.Job.undecided.All()   // what comes from now on is sent to c as well
-	c.Send(control.FrameBeat, nil) // who has said something was there: see listenTo
-	for i := range old {
-		c.Send(control.FrameEvent, &old[i])
-	}
-	go s.listenTo(c)
-	return nil
+	c.Greet(s.Job.undecided.All())
+	return true
 }
 
 // openControl opens a control connection with the process whose lowest rank is w.
@@ -227,36 +231,16 @@ func (s *neighborhood) awaitFrame(c *control.Conn, in *bufio.Reader, n int) erro
 // readAgain is how long a neighbor that seems to be silent is listened to once more.
 const readAgain = 100 * time.Millisecond
 
-// receiveEvent passes on an event that came from a neighbor.
+// receiveEvent puts an event that came from a neighbor in the order of this host, where it is passed on.
 func (s *Site) receiveEvent(e *event.Event, from *control.Conn) {
 	if call.Code(e.Code) == event.Voted {
 		s.countVote(e, from)
 		s.reconsider()
 		return
 	}
-	if s.isStale(e) {
-		return
-	}
-	if s.forward(e, from) {
+	if !s.isStale(e) && s.flood.Receive(e, from) {
 		s.publish(*e)
 	}
-}
-
-// forward sends e on to all neighbors but the one it came from, once. It is false where e has been here
-// before.
-func (s *Site) forward(e *event.Event, from *control.Conn) bool {
-	if s.Job.World.Topo.Nodes() == 1 {
-		return true
-	}
-	if !s.passed.First(e) {
-		return false
-	}
-	for _, c := range s.near.neighbors() {
-		if c != from {
-			c.Send(control.FrameEvent, e)
-		}
-	}
-	return true
 }
 
 func (s *host) ending() bool {
@@ -279,7 +263,7 @@ func (s *neighborhood) drop(c *control.Conn) {
 // beat tells the neighbors that this host is alive.
 func (s *neighborhood) beat() {
 	for _, c := range s.neighbors() {
-		c.Send(control.FrameBeat, nil)
+		c.Beat()
 	}
 }
 
@@ -296,4 +280,19 @@ func (s *neighborhood) neighbors() []*control.Conn {
 	s.host.Job.mu.Lock()
 	defer s.host.Job.mu.Unlock()
 	return s.conns
+}
+
+// through are those of the neighbors that a frame is to go through; all, once a lead has gone, since the tree does not reach all then.
+func (s *neighborhood) through(way func(*control.Conn) bool) []*control.Conn {
+	all := s.neighbors()
+	if s.host.isBroken() {
+		return all
+	}
+	var some []*control.Conn
+	for _, c := range all {
+		if way(c) {
+			some = append(some, c)
+		}
+	}
+	return some
 }

@@ -30,7 +30,7 @@ func (n nonsense) record() call.Record {
 }
 
 func (n nonsense) event(i int) event.Event {
-	e := event.Event{Comm: uint64(n.IntN(3)), Peer: n.number(), From: n.number(), Node: n.number(), Origin: n.number(), Number: uint32(i), Size: n.number(),
+	e := event.Event{Comm: uint64(n.IntN(3)), Peer: n.number(), From: n.number(), Node: n.number(), Origin: n.number(), Number: uint64(i), Size: n.number(),
 		Code: uint8(n.IntN(256)), Stage: event.Stage(n.IntN(4)), Bytes: uint8(n.IntN(256)), Call: n.record(), Theirs: n.record()}
 	if n.IntN(2) == 0 {
 		e.Code = uint8(1 + n.IntN(int(event.HostClosed)))
@@ -40,7 +40,7 @@ func (n nonsense) event(i int) event.Event {
 
 func (n nonsense) status() status.Status {
 	return status.Status{Comm: uint64(n.IntN(3)), Calls: n.Uint64() >> n.IntN(64), Rank: n.number(), Size: n.number(), World: n.number(), Node: n.number(), Peer: n.number(),
-		To: n.number(), For: n.number(), Number: n.Uint32(), Waited: n.Uint32(), Hash: n.Uint32(), Doing: status.Doing(n.IntN(256)), Several: n.IntN(2) == 0,
+		To: n.number(), For: n.number(), Number: n.Uint64() >> n.IntN(64), Waited: n.Uint32(), Hash: n.Uint32(), Doing: status.Doing(n.IntN(256)), Several: n.IntN(2) == 0,
 		Brief: n.IntN(2) == 0, Failed: n.IntN(2) == 0, Call: n.record()}
 }
 

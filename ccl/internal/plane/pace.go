@@ -23,12 +23,10 @@ const (
 // or so of its processors.
 func (j *Job) quickTick() time.Duration {
 	quick := tick
-	for _, s := range j.Sites() {
-		s.Job.mu.Lock()
-		if h := s.Here.Host; h != nil && h.Shared() {
-			quick = max(quick, time.Duration(1+len(s.Here.processes.others))*time.Second/time.Duration(2000*max(h.Processors(), 1)))
-		}
-		s.Job.mu.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for s, h := range j.sites.sharing() {
+		quick = max(quick, time.Duration(1+len(s.Here.processes.others))*time.Second/time.Duration(2000*max(h.Processors(), 1)))
 	}
 	return quick
 }
@@ -94,13 +92,10 @@ func (s *host) canIdle() bool {
 	s.Job.mu.Lock()
 	h, guarded := s.Host, s.processes.guarded
 	s.Job.mu.Unlock()
-	if h == nil || !h.Shared() {
+	if !h.Shared() {
 		return true
 	}
-	s.log.kept.Lock()
-	said := len(s.log.kept.events) == 0
-	s.log.kept.Unlock()
-	return said && guarded && s.Ends.Ringer.Load() != nil
+	return !s.hasKept() && guarded && s.Ends.Ringer.Load() != nil
 }
 
 // showSleep says in this process's pulse how its monitor sleeps, by which others know whether it is to be rung.
@@ -117,7 +112,7 @@ func (s *host) hasNews(how uint32) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	h := s.Host
-	if h == nil || !h.Shared() {
+	if !h.Shared() {
 		return false
 	}
 	told := boardOf(h).status.Claimed() - s.log.read

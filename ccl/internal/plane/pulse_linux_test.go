@@ -75,7 +75,7 @@ func TestStarvedIsNotLost(t *testing.T) {
 	schedule(starved, unix.SCHED_NORMAL) // it takes a turn to stop
 	require.NoError(t, starved.Signal(syscall.SIGSTOP))
 	assert.Eventually(t, check, time.Minute, 50*time.Millisecond, "it is stopped")
-	s.Reset()
+	s.reset()
 	s.Here.Host = PrivateHost()
 }
 
@@ -95,7 +95,7 @@ func TestEveryJobHasADeathWord(t *testing.T) {
 		s.Here.open(h)
 		require.NoError(t, s.Here.showPulse(h))
 		t.Cleanup(func() {
-			s.Reset()
+			s.reset()
 			s.Here.Host = PrivateHost()
 			j.Leave()
 		})

@@ -13,9 +13,10 @@ import (
 
 // One cause for all. On a host, events are believed in the order in which they stand in its log.
 // Between hosts a rank proposes; the lead (see succession.go) of the lowest host that has one puts all
-// proposals in order, and what it has decided is believed everywhere in that order. While the
-// hosts can reach each other, every rank of a Comm so gets the same cause. A proposal that is not
-// decided in time, as in a partition, is believed by the ranks that receive it.
+// proposals in order, and what it has decided is believed everywhere in that order: each host passes
+// events on in the order in which it believes them, and connections keep that. While the hosts can
+// reach each other, every rank of a Comm so gets the same cause. A proposal that is not decided in
+// time, as in a partition, is believed by the ranks that receive it.
 
 const (
 	SettleFor = 150 * time.Millisecond // for a decision to come
@@ -36,7 +37,7 @@ func (s *Site) Post(e event.Event) {
 			return
 		}
 	}
-	e.Number = s.numbers.Add(1)
+	s.flood.NumberEvent(&e)
 	if s.Job.World.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
 		e.Stage = event.Proposed
 		s.proposals.Add(e, s.Job.Time.Lived.Brief()+SettleFor)
@@ -52,7 +53,7 @@ func (s *Site) publish(e event.Event) {
 	s.Job.mu.Lock()
 	h := s.Here.Host // none yet, or no more, while this process joins the job
 	s.Job.mu.Unlock()
-	if h != nil && h.Shared() {
+	if h.Shared() {
 		s.Here.appendLog(h, e)
 		s.Scan()
 		return
@@ -67,7 +68,7 @@ func (s *Site) Scan() {
 	s.Job.mu.Lock()
 	h := s.Here.Host
 	s.Job.mu.Unlock()
-	if h == nil || !h.Shared() || boardOf(h).log.Claimed() == s.Here.log.scanned.Load() {
+	if !h.Shared() || boardOf(h).log.Claimed() == s.Here.log.scanned.Load() {
 		return
 	}
 	s.Job.Order.Lock()
@@ -87,13 +88,14 @@ func (s *Site) handle(e *event.Event) {
 		s.decide()
 		return
 	}
-	if s.isStale(e) {
+	on, first := s.flood.Event(e, nil)
+	if !first || s.isStale(e) {
 		s.decide()
 		return
 	}
 	s.Job.Time.Coarse.WakeMonitor()
-	s.Job.undecided.Remember(e) // before it is passed on, so that a host that connects meanwhile hears of it
-	s.forward(e, nil)
+	s.Job.undecided.Remember(e)
+	on.To(s.near.neighbors())
 	switch {
 	case call.Code(e.Code) == event.AskLeft:
 		s.answerLeft(int(e.Peer))
@@ -117,8 +119,8 @@ func (s *Site) decide() {
 		if !ok {
 			return
 		}
-		if s.Here.Host.Shared() {
-			s.Here.appendLog(s.Here.Host, d) // the scan that is under way comes to it
+		if h := s.Here.Host; h.Shared() {
+			s.Here.appendLog(h, d) // the scan that is under way comes to it
 		} else {
 			s.handle(&d)
 		}
@@ -146,8 +148,7 @@ func (s *Site) isMoot(e *event.Event) bool {
 	switch {
 	case e.Comm == 0:
 		return s.Job.World.dead[int(e.Peer)]
-	case call.Code(e.Code) == call.Aborted, // which this process has believed at once
-		len(s.Job.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
+	case len(s.Job.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
 		return s.Job.undecided.IsDecided(e)
 	}
 	for _, c := range s.Job.comms[e.Comm] {
@@ -178,6 +179,9 @@ func (s *Site) deliver(e *event.Event) {
 	}
 	s.Job.mu.Lock()
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
+		if e.Loss != event.Certain && mayBeOut(s, int(e.Peer)) {
+			s.Job.World.doubted[int(e.Peer)] = true
+		}
 		s.Job.World.lose(int(e.Peer), e.Loss == event.Certain)
 		s.Here.noteOut(int(e.Peer))
 	}
@@ -235,13 +239,14 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 		return
 	}
 	f := &call.Fault{Code: call.Code(e.Code), Peer: r, Certain: e.Loss == event.Certain, Err: e.Cause()}
-	later := false
+	var first *call.Fault
 	if e.Loss != event.Suspected && c.Standing.outlive(f) {
-		later = c.Fate.Outlived() != f
+		first = c.Fate.Outlived()
 	} else {
-		later = !c.FailHere(f)
+		c.FailHere(f)
+		first = c.Fate.cause.Load()
 	}
-	if later && c.Hooks.OnFail != nil {
+	if first != f && c.Hooks.OnFail != nil {
 		c.Hooks.OnFail(f, true)
 	}
 }

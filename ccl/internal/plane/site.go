@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"iter"
 	"net"
 	"runtime"
 	"sync"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
-	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
@@ -18,10 +18,8 @@ type Site struct {
 	Job       *Job
 	Here      host            // the host
 	near      neighborhood    // its connections with others
-	numbers   atomic.Uint32   // of this process's events
-	proposals event.Proposals // those of them that wait for a decision
-	passed    event.Seen      // which events have come
-	seen      status.Seen     // which statuses have come
+	proposals event.Proposals // events of this process that wait for a decision
+	flood     control.Flood   // which events and statuses have come
 	leavers   leavers         // ranks of this process that leave the memory of Comms
 }
 
@@ -67,6 +65,42 @@ type neighborhood struct {
 	heard   map[int]heard // by host: what has come from it
 }
 
+// sites are those of a process, which Job.mu guards: its parts in the hosts that it counts as on now.
+type sites []*Site
+
+// of is the Site of that host, nil if there is none.
+func (all sites) of(node int) *Site {
+	for _, s := range all {
+		if s.Here.Node == node {
+			return s
+		}
+	}
+	return nil
+}
+
+// sharing lists those where this process shares memory with others, and that memory.
+func (all sites) sharing() iter.Seq2[*Site, *shm.Host] {
+	return func(yield func(*Site, *shm.Host) bool) {
+		for _, s := range all {
+			if h := s.Here.Host; h.Shared() && !yield(s, h) {
+				return
+			}
+		}
+	}
+}
+
+// DropSites drops what an unsuccessful try to share memory has left, once nobody uses it. In the next try ranks may be on
+// other hosts, and a process has no Site of one that it has left.
+func DropSites(j *Job) {
+	j.mu.Lock()
+	all := j.sites
+	j.sites = nil
+	j.mu.Unlock()
+	for _, s := range all {
+		s.reset()
+	}
+}
+
 func newSite(j *Job, node int) *Site {
 	s := &Site{Job: j, Here: host{Job: j, Node: node}, near: neighborhood{joining: map[int]bool{}, heard: map[int]heard{}}}
 	s.near.host = &s.Here
@@ -88,8 +122,8 @@ func (s *host) spins() int {
 	return spinsAlone
 }
 
-// Reset drops what an unsuccessful try has left, once nobody uses it.
-func (s *Site) Reset() {
+// reset gives back what the site holds: see DropSites.
+func (s *Site) reset() {
 	s.Here.hidePulse()
 	s.Here.CloseRinger()
 	s.Job.mu.Lock()

@@ -9,7 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // A process has one Site for each host, which all its ranks share.
@@ -22,6 +26,60 @@ func TestSites(t *testing.T) {
 	require.NotSame(t, a, b)
 	require.Equal(t, []*Site{a, b}, j.Sites())
 	require.Equal(t, []int{3, 1}, []int{a.Here.Node, b.Here.Node})
+}
+
+// A rank that could not share the memory of what seemed to be its host is on another one in the next try. Its process has no Site of
+// the first any more: no walk comes by it, and messages to that host's ranks go over TCP.
+func TestDropSites(t *testing.T) {
+	s := besideAnother(t)
+	j := s.Job
+	shared := func() (all []*Site) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		for s, h := range j.sites.sharing() {
+			require.Same(t, s.Here.Host, h)
+			all = append(all, s)
+		}
+		return all
+	}
+	require.Equal(t, []*Site{s}, shared())
+	DropSites(j)
+	require.Nil(t, s.Here.Host)
+	require.Empty(t, j.Sites())
+	require.Empty(t, shared())
+
+	j.World.Topo = algo.Blocks(2, 1) // rank 0, which was beside this process's rank, is on a host of its own
+	own := j.Site(1)
+	own.Here.Mine, own.Here.Procs = 1, []int{1}
+	require.NoError(t, own.Here.MakeHost(false, nil))
+	require.NotSame(t, s, j.Site(1))
+	require.Equal(t, []*Site{own}, j.Sites())
+	require.Empty(t, shared())
+	_, err := j.Mail()
+	require.NoError(t, err)
+	p := j.Net.post
+	require.Nil(t, p.door, "no other process is on this host")
+	require.Equal(t, []bool{false, true}, []bool{p.Here(0), p.Here(1)})
+	require.Equal(t, []bool{false, true}, []bool{p.Reads(0), p.Reads(1)})
+}
+
+// While a process joins, it has no memory of its host yet, and nothing that looks at all Sites expects one.
+func TestSiteWithoutMemory(t *testing.T) {
+	j := EnterJob(t.Name(), 0)
+	defer j.Leave()
+	s := j.Site(0)
+	j.World.Topo, s.Here.Procs = algo.Flat(2), []int{0, 1}
+	require.True(t, j.rest(1000, idles))
+	s.receiveStatus(&status.Status{Rank: 1, Size: 2, World: 1, Number: 1}, nil, true)
+	s.readBoard()
+	e := event.New(0, call.RankLost, 1, -1, 0, nil)
+	e.Stage = event.Proposed
+	s.publish(e)
+	require.True(t, j.IsLost(1), "it is decided")
+	require.Equal(t, tick, j.quickTick())
+	require.True(t, s.Here.appendKept())
+	_, err := j.Mail()
+	require.NoError(t, err)
 }
 
 // Ranks that outnumber the processors, those of the host or those of Go, look only a few times before they give way.
@@ -92,7 +150,7 @@ func TestReset(t *testing.T) {
 	require.NoError(t, err)
 	s.WatchEnd(here.(*net.UnixConn), 0, e)
 	require.Len(t, s.Here.Ends.unix, 1)
-	s.Reset()
+	s.reset()
 	require.Equal(t, entrance{1, 1}, *e)
 	require.Nil(t, s.Here.Host)
 	require.Nil(t, s.Here.Ends.entrance)

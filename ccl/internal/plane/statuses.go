@@ -15,6 +15,7 @@ import (
 func (s *Site) publishBrief(st status.Status) {
 	st.Brief = true
 	if !s.Job.Statuses.HasBrief(&st) {
+		s.flood.NumberStatus(&st)
 		s.receiveStatus(&st, nil, true)
 	}
 }
@@ -25,12 +26,13 @@ const boardPart = shm.RingSlots / 4
 // receiveStatus takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
 // host; aloud says that the other processes of this host have not heard it.
 func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) {
-	if !s.seen.First(st) {
+	on, first := s.flood.Status(st, from)
+	if !first {
 		return
 	}
 	s.Job.Time.Coarse.KeepAwake()
-	if aloud && s.Here.Host.Shared() && (!st.Report || from == nil || reporterIsBeside(s)) {
-		board := &boardOf(s.Here.Host).status
+	if h := s.Here.Host; aloud && h.Shared() && (!st.Report || from == nil || reporterIsBeside(s)) {
+		board := &boardOf(h).status
 		before := board.Claimed() / boardPart
 		board.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
 		if board.Claimed()/boardPart != before {
@@ -40,7 +42,7 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 		}
 	}
 	if s.Here.leads() {
-		passOn(s, st, from)
+		on.To(s.near.onward(st))
 	}
 	s.Job.Statuses.Keep(st, s.Job.Clock())
 	s.Job.mu.Lock()
@@ -55,25 +57,19 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 	}
 }
 
-// passOn sends a status to the other hosts over the tree. One that is for the report alone goes to the host whose process gives
-// that: after a loss all ranks tell at once where they stood, and are to hear of it, and to go on, meanwhile.
-func passOn(s *Site, st *status.Status, from *control.Conn) {
-	all := s.Here.isBroken()
-	if st.Report {
-		c, here := s.near.towardsReport()
-		if c != nil && c != from {
-			c.SendStatus(st)
-		}
-		if c != nil || here {
-			return
-		}
-		all = true
+// onward is where a status goes from here: to the other hosts over the tree. One that is for the report alone goes to the host whose
+// process gives that: after a loss all ranks tell at once where they stood, and are to hear of it, and to go on, meanwhile.
+func (s *neighborhood) onward(st *status.Status) []*control.Conn {
+	if !st.Report {
+		return s.through(func(c *control.Conn) bool { return c.InTree(s.host.Node) })
 	}
-	for _, c := range s.near.neighbors() {
-		if c != from && (all || c.InTree(s.Here.Node)) {
-			c.SendStatus(st)
-		}
+	switch c, here := s.towardsReport(); {
+	case here:
+		return nil
+	case c != nil:
+		return []*control.Conn{c}
 	}
+	return s.neighbors()
 }
 
 // towardsReport is the neighbor through which the report of where all ranks stood is reached: its host itself, or the next one in the
@@ -114,7 +110,7 @@ func (s *Site) readBoard() {
 	s.Job.mu.Lock()
 	h := s.Here.Host
 	s.Job.mu.Unlock()
-	if h == nil || !h.Shared() || boardOf(h).status.Claimed() == s.Here.log.read {
+	if !h.Shared() || boardOf(h).status.Claimed() == s.Here.log.read {
 		return
 	}
 	boardOf(h).status.Unread(&s.Here.log.read, s.Here.writesNoMore, func(st status.Status) { s.receiveStatus(&st, nil, false) })

@@ -44,15 +44,16 @@ func TestReceiveStatus(t *testing.T) {
 	}
 	defer func() { s.near.conns = nil }()
 	st := status.Status{Comm: group.WorldID, Rank: 4, Size: 5, World: 4, Peer: -1, For: -1, Number: 1, Doing: status.Waits}
+	var markers control.Flood
 	sent := func(from *control.Conn) (hosts []string) {
 		t.Helper()
 		s.receiveStatus(&st, from, true)
 		s.near.flush()
 		marker := st
-		marker.Rank, marker.Number = 0, st.Number
-		for _, c := range s.near.conns {
-			c.SendStatus(&marker)
-		}
+		marker.Rank = 0
+		markers.NumberStatus(&marker)
+		on, _ := markers.Status(&marker, nil)
+		on.To(s.near.conns)
 		s.near.flush()
 		for range len(s.near.conns) { // each neighbor has received all that was sent before
 			for {
@@ -112,11 +113,66 @@ func TestReceiveStatus(t *testing.T) {
 	}
 }
 
+// What a host's first process has put on the board of the host, for the others there, is nothing new when it reads that itself, however
+// much has come since.
+func TestBoardIsNoCircle(t *testing.T) {
+	const calls = 100 // more than the board holds, and than any memory of the last ones
+	s := besideAnother(t)
+	s.Job.World.Topo = algo.Placed([]int{0, 0, 1, 2})
+	var conns []*control.Conn
+	told := make(chan uint64, 10*calls)
+	for h := 1; h <= 2; h++ {
+		a, b := auth.Pipe()
+		defer a.Close()
+		defer b.Close()
+		conns = append(conns, &control.Conn{Stream: a, Host: h, First: 1 + h})
+		go func() {
+			buf := make([]byte, control.FrameMax)
+			for {
+				kind, body, err := control.ReadFrame(b, buf)
+				if err != nil {
+					return
+				}
+				var st status.Status
+				if kind == control.FrameStatus && st.Decode(body) == nil {
+					told <- st.Calls
+				}
+			}
+		}()
+	}
+	s.near.conns = conns
+	defer func() { s.near.conns = nil }()
+	tells := func(k uint64) {
+		s.receiveStatus(&status.Status{Comm: group.WorldID, Rank: 3, Size: 4, World: 3, Peer: -1, For: -1, Calls: k, Number: k, Brief: true}, conns[1], true)
+	}
+	for k := range uint64(calls) {
+		tells(k + 1)
+		if k%10 == 9 {
+			s.readBoard()
+		}
+	}
+	tells(calls + 1)
+	for s.near.flush() { // a neighbor that takes them late gets some of them later
+		time.Sleep(time.Millisecond)
+	}
+	times := map[uint64]int{}
+	for range calls + 1 {
+		select {
+		case k := <-told:
+			times[k]++
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "one is not told")
+		}
+	}
+	require.Len(t, times, calls+1, "each is told once")
+	require.Empty(t, told, "none to where it came from")
+}
+
 // What other hosts tell for the report alone stands on the board of this host only if another of its processes gives the report.
 func TestReceiveReport(t *testing.T) {
 	s := besideAnother(t)
 	board := &boardOf(s.Here.Host).status
-	number := uint32(0)
+	number := uint64(0)
 	stands := func(from *control.Conn) bool {
 		number++
 		before := board.Claimed()
@@ -137,8 +193,8 @@ func TestReceiveReport(t *testing.T) {
 func TestReceiveStatusOfAMember(t *testing.T) {
 	all := ranks(t, 3, Options{})
 	s := all[0].Site
-	tells := func(rank, number int32, doing status.Doing, brief bool) {
-		s.receiveStatus(&status.Status{Comm: group.WorldID, Rank: rank, Size: 3, World: rank, Number: uint32(number), Doing: doing, Brief: brief}, nil, true)
+	tells := func(rank int32, number uint64, doing status.Doing, brief bool) {
+		s.receiveStatus(&status.Status{Comm: group.WorldID, Rank: rank, Size: 3, World: rank, Number: number, Doing: doing, Brief: brief}, nil, true)
 	}
 	asked := func() (list []bool) {
 		for _, c := range all {
@@ -172,7 +228,7 @@ func TestReadBoard(t *testing.T) {
 		boardOf(s.Here.Host).status.Append(&st, 1, nil)
 		s.readBoard()
 	}), "reading allocates")
-	require.Equal(t, uint32(12), s.Job.Statuses.Of(group.WorldID)[0].Number)
+	require.Equal(t, uint64(12), s.Job.Statuses.Of(group.WorldID)[0].Number)
 }
 
 // The process of the lowest rank that has not gone speaks for the job, and reports where all stood, once, a moment after

@@ -79,7 +79,7 @@ func (j *Job) updateLead(h int, why absence) {
 		return
 	}
 	var busy []*Site
-	for _, s := range j.all {
+	for _, s := range j.sites {
 		if s.near.inPlane {
 			busy = append(busy, s)
 		}

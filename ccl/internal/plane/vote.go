@@ -114,16 +114,15 @@ func (c *Member) sendVotes(place uint64) {
 
 // countVote counts a vote, and sends it on to those nearer to the host that decides.
 func (s *Site) countVote(e *event.Event, from *control.Conn) {
-	if e.Peer < 0 || s.Job.undecided.IsDecided(e) || !s.passed.First(e) {
+	if e.Peer < 0 || s.Job.undecided.IsDecided(e) {
+		return
+	}
+	on, first := s.flood.Event(e, from)
+	if !first {
 		return
 	}
 	s.Job.undecided.Vote(e, s.Job.Time.Lived.Brief())
-	broken := s.Here.isBroken()
-	for _, c := range s.near.neighbors() {
-		if c != from && (broken || c.Host < s.Here.Node && c.InTree(s.Here.Node)) {
-			c.Send(control.FrameEvent, e)
-		}
-	}
+	on.To(s.near.through(func(c *control.Conn) bool { return c.Host < s.Here.Node && c.InTree(s.Here.Node) }))
 }
 
 // reconsider decides what has become ripe.

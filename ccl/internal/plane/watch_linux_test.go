@@ -54,7 +54,7 @@ func TestGiveUpWaitsForTheWatch(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	over := make(chan struct{})
 	go func() {
-		s.Reset()
+		s.reset()
 		close(over)
 	}()
 	select { // without its wait, giveUp is done by then

@@ -34,10 +34,9 @@ type link struct {
 // host is what the process that leads a host holds.
 type host struct {
 	links    []link
-	seen     event.Seen
+	passed   control.Flood
 	free     time.Duration // when it has done with what has come
 	gone     map[int]bool  // hosts that are said to be lost
-	number   uint32        // of its events
 	proposed event.Proposals
 }
 
@@ -142,8 +141,7 @@ func (f *flood) lose(k int) outcome {
 func (f *flood) propose(h, o int, now time.Duration) {
 	e := event.New(0, call.RankLost, f.topo.Rank(o, 0), -1, h, errors.New("its process has ended, or its host cannot be reached"))
 	e.Origin, e.Stage, e.Loss = int32(f.topo.Rank(h, 0)), event.Proposed, event.Ended
-	f.hosts[h].number++
-	e.Number = f.hosts[h].number
+	f.hosts[h].passed.NumberEvent(&e)
 	f.hosts[h].proposed.Add(e, now+f.settle)
 	f.calendar.add(message{at: now + plane.SettleFor, to: int32(h), event: -3})
 	f.handle(h, -1, f.add(e), now)
@@ -162,16 +160,16 @@ func (f *flood) has(h int, e int32) bool { return f.here[e][h/64]>>(h%64)&1 != 0
 func (f *flood) receive(h, from int, e int32, now time.Duration) {
 	if !f.has(h, e) {
 		f.handle(h, from, e, now)
-	} else if f.hosts[h].seen.First(&f.events[e]) { // which agree
-		panic("an event was seen and was not")
+	} else if _, first := f.hosts[h].passed.Event(&f.events[e], nil); first { // which agree
+		panic("an event had come and had not")
 	}
 }
 
 // handle is what a host does with an event that is new to it: it passes it on, notes who is gone,
 // and decides if it is the one.
 func (f *flood) handle(h, from int, e int32, now time.Duration) {
-	if !f.hosts[h].seen.First(&f.events[e]) {
-		panic("an event that is new was seen")
+	if _, first := f.hosts[h].passed.Event(&f.events[e], nil); !first {
+		panic("an event that is new had come")
 	}
 	f.here[e][h/64] |= 1 << (h % 64)
 	if h < deciders {

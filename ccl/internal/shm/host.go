@@ -98,8 +98,8 @@ func (h *Host) Returned() uint64 { return h.own.space.gone.Load() }
 // Unused lists the ranges that no region lies in now, in no order.
 func (h *Host) Unused() []Range { return h.own.space.ranges() }
 
-// Shared reports whether other processes map the host's memory.
-func (h *Host) Shared() bool { return h.fd >= 0 }
+// Shared reports whether other processes map the host's memory. No Host shares none.
+func (h *Host) Shared() bool { return h != nil && h.fd >= 0 }
 
 // Processors counts the processors that the ranks of the host may run on, all together.
 func (h *Host) Processors() int {

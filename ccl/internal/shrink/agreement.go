@@ -449,6 +449,25 @@ func (a *Agreement) Memory() (off uint64, ok bool) {
 	return d.Off, d.Attempt == a.Attempt && d.Ballot == a.Party.Ballot() && d.Off != 0
 }
 
+// IsLeftBehind reports whether the ranks that have agreed seem to be those that the others have given up, and not the other way round:
+// this process has stood still, and has found others gone when it came back, which may have gone on without it, and ended; and of those
+// that may have done so too few are here. Others that still run say so themselves.
+func (a *Agreement) IsLeftBehind() bool {
+	var all, left, ended []int
+	for _, r := range a.Party.Ranks {
+		left = append(left, int(r))
+	}
+	for _, r := range a.Party.Ended {
+		ended = append(ended, int(r))
+	}
+	doubted := false
+	for r := range a.lines {
+		all = append(all, r)
+		doubted = doubted || !slices.Contains(left, r) && !slices.Contains(ended, r) && plane.MayBeOut(a.c.rank.Site, a.c.rank.Group.World(r))
+	}
+	return doubted && !agree.Majority(all, left, ended)
+}
+
 // drop frees the memory of a proposal that came to nothing.
 func (a *Agreement) drop() {
 	if a.made != 0 {

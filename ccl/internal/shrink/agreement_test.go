@@ -17,7 +17,9 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/agree"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // ranksOf are n ranks of this process on one host.
@@ -307,5 +309,40 @@ func TestAgreeIsWoken(t *testing.T) {
 			require.Equal(t, tc.want, faults[1].Code)
 			require.NotNil(t, faults[0], "rank 0 hears that rank 1 has given up")
 		})
+	}
+}
+
+// Ranks that stood still, and find all others gone, go on only as a majority of those that may live.
+func TestIsLeftBehind(t *testing.T) {
+	j := plane.EnterJob(t.Name(), 4*time.Second)
+	t.Cleanup(j.Leave)
+	j.World.Topo = algo.Blocks(4, 2)
+	s := j.Site(2)
+	s.Here.Mine, s.Here.Procs, s.Here.Host = 5, []int{4, 5}, plane.PrivateHost()
+	m := new(plane.Member)
+	m.Init(s, group.WorldID, group.Members{Stride: 1}, j.World.Topo, 5, region.New(0, shm.Aligned(region.Bytes(2)), 2), plane.Options{})
+	leftBehind := func(left, ended []int32) bool {
+		a := &Agreement{c: &Shrinker{rank: m}, Rank: 5, lines: make([]*line, 8), Party: &agree.Party{Ranks: left, Ended: ended}}
+		return a.IsLeftBehind()
+	}
+	at := time.Now()
+	j.Time.Lived.Lap(at)
+	require.False(t, leftBehind([]int32{5}, nil), "it has not stood still")
+	j.Time.Lived.Lap(at.Add(9 * time.Second))
+	for _, tc := range []struct {
+		left, ended []int32
+		want        bool
+	}{
+		{[]int32{5}, nil, true},
+		{[]int32{4, 5}, nil, true},
+		{[]int32{5, 7}, nil, true},
+		{[]int32{5}, []int32{0, 1, 2, 3, 6, 7}, false}, // rank 4 alone is not known, and on this host
+		{[]int32{5}, []int32{0, 1, 2, 3, 6}, true},
+		{[]int32{1, 2, 4, 5, 6}, nil, false},
+		{[]int32{0, 1, 4, 5}, nil, false}, // half of them, with the lowest
+		{[]int32{2, 3, 4, 5}, nil, true},
+		{[]int32{0, 1, 2, 3, 5, 6, 7}, nil, false},
+	} {
+		require.Equal(t, tc.want, leftBehind(tc.left, tc.ended), "%v of 8 are left, %v have ended", tc.left, tc.ended)
 	}
 }

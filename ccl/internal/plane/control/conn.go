@@ -41,24 +41,35 @@ func Towards(h, to int) int {
 	return (h - 1) / 2
 }
 
-// Send writes one frame, with the event if there is one. A failure to write shows at the
-// reading end.
-func (c *Conn) Send(kind byte, e *event.Event) {
-	c.wmu.Lock()
-	defer c.wmu.Unlock()
-	n := FrameHead
-	if e != nil {
-		n += len(e.Encode(c.out[FrameHead:]))
+// Greet says the first word on a new connection, by which the other end knows that somebody was there, and what has happened so
+// far.
+func (c *Conn) Greet(old []event.Event) {
+	c.Beat()
+	for i := range old {
+		c.sendEvent(&old[i])
 	}
-	c.write(kind, n)
 }
 
-// SendStatus sends at once what is told of the order of calls, and with the next flush what is told of
-// a rank: many do that at the same time.
-func (c *Conn) SendStatus(s *status.Status) {
+// Beat says that this host is alive. A failure to write, as of any frame, shows at the reading end.
+func (c *Conn) Beat() {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
-	if s.Brief {
+	c.write(FrameBeat, FrameHead)
+}
+
+// sendEvent sends e at once.
+func (c *Conn) sendEvent(e *event.Event) {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	c.write(FrameEvent, FrameHead+len(e.Encode(c.out[FrameHead:])))
+}
+
+// sendStatus sends at once what is told of the order of calls, unless the neighbor is slow. With the next flush it sends
+// what is told of a rank, since many do that at the same time.
+func (c *Conn) sendStatus(s *status.Status) {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	if s.Brief && c.Stream.Unsent() == 0 {
 		s.Encode(c.out[FrameHead:])
 		c.write(FrameStatus, FrameHead+status.Wire)
 		return
@@ -76,7 +87,7 @@ func (c *Conn) SendStatus(s *status.Status) {
 // batchMax is how much is kept for a flush.
 const batchMax = 4 << 10
 
-// Flush sends what SendStatus has kept, and reports whether some of it could not go yet.
+// Flush sends what sendStatus has kept, and reports whether some of it could not go yet.
 func (c *Conn) Flush() bool {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()

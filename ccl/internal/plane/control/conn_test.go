@@ -35,15 +35,15 @@ func TestTowards(t *testing.T) {
 	}
 }
 
-// What Send and Bye write, ReadFrame reads, one frame after the other.
+// What a Conn sends, ReadFrame reads, one frame after the other.
 func TestSendFrames(t *testing.T) {
 	a, b := auth.Pipe()
 	defer b.Close()
 	c := &Conn{Stream: a}
 	e := someEvent()
 	go func() {
-		c.Send(FrameBeat, nil)
-		c.Send(FrameEvent, &e)
+		c.Beat()
+		c.sendEvent(&e)
 		c.Bye()
 	}()
 	buf := make([]byte, FrameMax)
@@ -90,12 +90,12 @@ func slowNeighbor(t *testing.T, secret []byte) {
 
 	c := &Conn{Stream: <-served}
 	e := someEvent()
-	sent := uint32(0)
+	sent := uint64(0)
 	for c.Stream.Unsent() < 10*FrameMax {
 		e.Number = sent
 		sent++
-		c.Send(FrameEvent, &e)
-		c.Send(FrameBeat, nil)
+		c.sendEvent(&e)
+		c.Beat()
 	}
 	done, stop := make(chan struct{}), atomic.Bool{}
 	defer func() { stop.Store(true); <-done }()
@@ -107,7 +107,7 @@ func slowNeighbor(t *testing.T, secret []byte) {
 	}()
 	there.SetReadDeadline(time.Now().Add(30 * time.Second))
 	buf := make([]byte, FrameMax)
-	for next := uint32(0); next < sent; {
+	for next := uint64(0); next < sent; {
 		kind, body, err := ReadFrame(there, buf)
 		require.NoError(t, err, "after %d of %d events", next, sent)
 		if kind != FrameEvent {
@@ -128,9 +128,9 @@ func TestNothingIsKeptOnceSent(t *testing.T) {
 	c := &Conn{Stream: a}
 	s := status.Status{Rank: 1, Size: 2}
 	for c.Stream.Unsent() < unsentMax { // nobody reads
-		c.SendStatus(&s)
+		c.sendStatus(&s)
 	}
-	c.SendStatus(&s)
+	c.sendStatus(&s)
 	require.NotEmpty(t, c.batch)
 	go io.Copy(io.Discard, b)
 	for c.Flush() {
@@ -145,7 +145,7 @@ func TestByeAfterWhatIsUnsent(t *testing.T) {
 	defer b.Close()
 	c := &Conn{Stream: a}
 	e := someEvent()
-	c.Send(FrameEvent, &e) // nobody reads: a pipe holds nothing
+	c.sendEvent(&e) // nobody reads: a pipe holds nothing
 	require.NotZero(t, c.Stream.Unsent())
 	go func() {
 		time.Sleep(2 * sendFor)

@@ -19,7 +19,7 @@ const (
 	FrameStatus = 4 // where a rank stands
 
 	FrameHead    = 4
-	FrameVersion = 8
+	FrameVersion = 9
 	FrameMax     = FrameHead + max(event.Wire, status.Wire)
 )
 

@@ -44,8 +44,8 @@ func TestReadFrame(t *testing.T) {
 		{"end", nil, 0, nil, "EOF"},
 		{"end in the head", []byte{4, 0}, 0, nil, "unexpected EOF"},
 		{"end in the body", frameOf(FrameEvent, FrameVersion, event)[:20], 0, nil, "unexpected EOF"},
-		{"too short", []byte{3, 0, FrameBeat, FrameVersion}, 0, nil, "a frame of kind 1, version 8 and 3 bytes makes no sense"},
-		{"too long", frameOf(FrameBeat, FrameVersion, make([]byte, FrameMax-FrameHead+1)), 0, nil, "a frame of kind 1, version 8 and 283 bytes makes no sense"},
+		{"too short", []byte{3, 0, FrameBeat, FrameVersion}, 0, nil, "a frame of kind 1, version 9 and 3 bytes makes no sense"},
+		{"too long", frameOf(FrameBeat, FrameVersion, make([]byte, FrameMax-FrameHead+1)), 0, nil, "a frame of kind 1, version 9 and 287 bytes makes no sense"},
 		{"other version", frameOf(FrameBeat, 1, nil), 0, nil, "a frame of kind 1, version 1 and 4 bytes makes no sense"},
 		{"something else", []byte("GET / HTTP/1.1\r\n"), 0, nil, "a frame of kind 84, version 32 and 17735 bytes makes no sense"},
 	} {
@@ -108,5 +108,5 @@ func TestBytesOfTheVersion(t *testing.T) {
 	e.SetMissing([]int{3, 4})
 	st := status.Status{Comm: 8, Calls: 41, Rank: 3, Size: 8, World: 7, Node: 2, Peer: 5, To: -1, For: 6, Number: 9, Waited: 10, Hash: 11, Doing: status.Waits, Failed: true, Report: true}
 	sum := crc32.ChecksumIEEE(append(e.Encode(make([]byte, event.Wire)), st.Encode(make([]byte, status.Wire))...))
-	assert.Equal(t, []any{8, 3217532435, event.Certain}, []any{FrameVersion, int(sum), event.Loss(2)})
+	assert.Equal(t, []any{9, 920723196, event.Certain}, []any{FrameVersion, int(sum), event.Loss(2)})
 }

@@ -17,7 +17,7 @@ type Event struct {
 	From    int32  // the rank that reports it, likewise
 	Node    int32  // and its host
 	Origin  int32  // the process that reports it, by its lowest rank of the world,
-	Number  uint32 // and which of its events this is
+	Number  uint64 // and which of its events this is: see control.Flood
 	Size    int32  // ranks of a Comm that spans hosts, which are counted before a mismatch is decided; of Voted, those of Node, in the last of its first answer; else 0
 	Code    uint8
 	Stage   Stage

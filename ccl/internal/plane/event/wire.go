@@ -12,7 +12,7 @@ import (
 const Wire = callAt + 2*call.RecordWire
 
 const (
-	textAt    = 8 + 6*4 + 5
+	textAt    = 8 + 4*4 + 8 + 4 + 5
 	missingAt = textAt + 97
 	callAt    = missingAt + 4*MissingMost
 )
@@ -21,11 +21,13 @@ const (
 func (e *Event) Encode(b []byte) []byte {
 	le := binary.LittleEndian
 	le.PutUint64(b, e.Comm)
-	for i, v := range []int32{e.Peer, e.From, e.Node, e.Origin, int32(e.Number), e.Size} {
+	for i, v := range []int32{e.Peer, e.From, e.Node, e.Origin} {
 		le.PutUint32(b[8+4*i:], uint32(v))
 	}
-	b[32], b[33], b[34], b[35] = e.Code, byte(e.Stage), e.Bytes, byte(e.Loss)
-	b[36] = e.Missing.n
+	le.PutUint64(b[24:], e.Number)
+	le.PutUint32(b[32:], uint32(e.Size))
+	b[36], b[37], b[38], b[39] = e.Code, byte(e.Stage), e.Bytes, byte(e.Loss)
+	b[40] = e.Missing.n
 	copy(b[textAt:missingAt], e.Text[:])
 	for i, r := range e.Missing.list {
 		le.PutUint32(b[missingAt+4*i:], uint32(r))
@@ -45,9 +47,9 @@ func (e *Event) Decode(b []byte) error {
 	for i, p := range []*int32{&e.Peer, &e.From, &e.Node, &e.Origin} {
 		*p = int32(le.Uint32(b[8+4*i:]))
 	}
-	e.Number, e.Size = le.Uint32(b[24:]), int32(le.Uint32(b[28:]))
-	e.Code, e.Stage, e.Bytes, e.Loss = b[32], Stage(b[33]), b[34], Loss(b[35])
-	e.Missing.n = b[36]
+	e.Number, e.Size = le.Uint64(b[24:]), int32(le.Uint32(b[32:]))
+	e.Code, e.Stage, e.Bytes, e.Loss = b[36], Stage(b[37]), b[38], Loss(b[39])
+	e.Missing.n = b[40]
 	copy(e.Text[:], b[textAt:missingAt])
 	for i := range e.Missing.list {
 		e.Missing.list[i] = int32(le.Uint32(b[missingAt+4*i:]))
@@ -59,7 +61,7 @@ func (e *Event) Decode(b []byte) error {
 			return errors.New("control: an event that names no rank")
 		}
 	}
-	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || e.Loss >= lossEnd || b[36] > MissingMost || e.Size < 0 {
+	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || e.Loss >= lossEnd || b[40] > MissingMost || e.Size < 0 {
 		return errors.New("control: an event that makes no sense")
 	}
 	return nil

@@ -2,5 +2,5 @@
 // late ([WaitsIn], [LateIn]), and which ranks wait for each other ([Circle]).
 //
 // A rank publishes a [Status] once its call has waited for long, and when its Comm has failed. A process keeps what it has
-// received in a [Table]; [Seen] tells what has come before. Both may be used by any goroutine.
+// received in a [Table], which any goroutine may use.
 package status

@@ -23,9 +23,9 @@ type Status struct {
 	Peer    int32  // the rank that it waits for; -1: several, or none
 	To      int32  // the rank that its SendRecv sends to; -1: it is in no SendRecv
 	For     int32  // if it waits, a rank of the world that has not come; -1: not known
-	Number  uint32 // of this rank's statuses
 	Waited  uint32 // milliseconds
 	Hash    uint32 // of all collectives it has begun
+	Number  uint64 // by which a status that comes again is known: see control.Flood
 	Doing   Doing
 	Several bool        // its call is one of several messages, of which Call is the first
 	Brief   bool        // sent for its order of calls alone, one for all ranks of a host
@@ -88,19 +88,20 @@ func (s *Status) SetHost(host string) { s.host.set(host) }
 func (s *Status) Host() string { return s.host.String() }
 
 // Wire is the size of an encoded Status.
-const Wire = 2*8 + 9*4 + 4 + call.RecordWire + 2*24 + 48 + 4
+const Wire = 2*8 + 8*4 + 8 + 4 + call.RecordWire + 2*24 + 48 + 4
 
 // Encode writes s to b, which it returns as far as it is written.
 func (s *Status) Encode(b []byte) []byte {
 	le := binary.LittleEndian
 	le.PutUint64(b, s.Comm)
 	le.PutUint64(b[8:], s.Calls)
-	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer), uint32(s.For), s.Number, s.Waited, s.Hash} {
+	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer), uint32(s.For), s.Waited, s.Hash} {
 		le.PutUint32(b[16+4*i:], v)
 	}
-	b[52], b[53], b[54], b[55] = byte(s.Doing), flag(s.Brief), flag(s.Failed)|flag(s.Report)<<1, flag(s.Several)
-	s.Call.Encode(b[56:])
-	at := 56 + call.RecordWire
+	le.PutUint64(b[48:], s.Number)
+	b[56], b[57], b[58], b[59] = byte(s.Doing), flag(s.Brief), flag(s.Failed)|flag(s.Report)<<1, flag(s.Several)
+	s.Call.Encode(b[60:])
+	at := 60 + call.RecordWire
 	b[at], b[at+24], b[at+48] = s.name.n, s.host.n, s.caller.n
 	copy(b[at+1:], s.name.b[:])
 	copy(b[at+25:], s.host.b[:])
@@ -126,16 +127,16 @@ func (s *Status) Decode(b []byte) error {
 	for i, p := range []*int32{&s.Rank, &s.Size, &s.World, &s.Node, &s.Peer, &s.For} {
 		*p = int32(le.Uint32(b[16+4*i:]))
 	}
-	s.Number, s.Waited, s.Hash = le.Uint32(b[40:]), le.Uint32(b[44:]), le.Uint32(b[48:])
-	s.Doing, s.Brief, s.Failed, s.Report, s.Several = Doing(b[52]), b[53] == 1, b[54]&1 != 0, b[54]&2 != 0, b[55] == 1
+	s.Waited, s.Hash, s.Number = le.Uint32(b[40:]), le.Uint32(b[44:]), le.Uint64(b[48:])
+	s.Doing, s.Brief, s.Failed, s.Report, s.Several = Doing(b[56]), b[57] == 1, b[58]&1 != 0, b[58]&2 != 0, b[59] == 1
 	s.To = int32(le.Uint32(b[Wire-4:]))
-	s.Call.Decode(b[56:])
-	at := 56 + call.RecordWire
+	s.Call.Decode(b[60:])
+	at := 60 + call.RecordWire
 	s.name.n, s.host.n, s.caller.n = b[at], b[at+24], b[at+48]
 	copy(s.name.b[:], b[at+1:])
 	copy(s.host.b[:], b[at+25:])
 	copy(s.caller.b[:], b[at+49:])
-	if s.Doing > Waits || b[53] > 1 || b[54] > 3 || b[55] > 1 || s.To < -1 || s.To >= s.Size || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
+	if s.Doing > Waits || b[57] > 1 || b[58] > 3 || b[59] > 1 || s.To < -1 || s.To >= s.Size || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
 		int(s.name.n) > len(s.name.b) || int(s.host.n) > len(s.host.b) || int(s.caller.n) > len(s.caller.b) {
 		return errors.New("control: a status that makes no sense")
 	}

@@ -24,7 +24,7 @@ func aStatus() Status {
 func TestStatusWire(t *testing.T) {
 	s := aStatus()
 	var b [Wire]byte
-	require.Len(t, s.Encode(b[:]), 196)
+	require.Len(t, s.Encode(b[:]), 200)
 	var back Status
 	require.NoError(t, back.Decode(b[:]))
 	assert.Equal(t, s, back)
@@ -43,12 +43,12 @@ func TestStatusThatMakesNoSense(t *testing.T) {
 		"a negative rank":  func(b []byte) []byte { b[19] = 0x80; return b },
 		"a negative world": func(b []byte) []byte { b[27] = 0x80; return b },
 		"a peer beyond":    func(b []byte) []byte { b[32] = 8; return b },
-		"doing what":       func(b []byte) []byte { b[52] = 3; return b },
+		"doing what":       func(b []byte) []byte { b[56] = 3; return b },
 		"for whom":         func(b []byte) []byte { b[39] = 0x80; return b },
 		"sends beyond":     func(b []byte) []byte { b[Wire-4] = 8; return b },
-		"several of what":  func(b []byte) []byte { b[55] = 2; return b },
-		"a long name":      func(b []byte) []byte { b[56+call.RecordWire] = 24; return b },
-		"a long caller":    func(b []byte) []byte { b[56+call.RecordWire+48] = 48; return b },
+		"several of what":  func(b []byte) []byte { b[59] = 2; return b },
+		"a long name":      func(b []byte) []byte { b[60+call.RecordWire] = 24; return b },
+		"a long caller":    func(b []byte) []byte { b[60+call.RecordWire+48] = 48; return b },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := aStatus()

@@ -63,7 +63,10 @@ func (t *Table) Keep(s *Status, at int64) {
 		t.ranks = map[seat]*Status{}
 	}
 	known := t.ranks[seat{s.Comm, s.Rank}]
-	if known == nil {
+	switch {
+	case known != nil && s.Number < known.Number: // it came by a longer way
+		return
+	case known == nil:
 		known = new(Status)
 		t.ranks[seat{s.Comm, s.Rank}] = known
 	}
@@ -142,46 +145,4 @@ func (t *Table) MayCircle() bool {
 		}
 	}
 	return false
-}
-
-// Seen says which statuses have come before. Each reaches a host over several connections.
-type Seen struct {
-	mu     sync.Mutex // guards what follows; nothing is taken under it
-	last   map[seat]uint32
-	briefs map[uint64][4]order // by Comm, the last that came
-}
-
-// order is a place in the order of a Comm's collectives: how many, and which.
-type order struct {
-	calls uint64
-	hash  uint32
-}
-
-// First reports whether s comes for the first time.
-func (k *Seen) First(s *Status) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if s.Brief {
-		key := order{s.Calls, s.Hash}
-		last := k.briefs[s.Comm]
-		if slices.Contains(last[:], key) {
-			return false
-		}
-		copy(last[1:], last[:])
-		last[0] = key
-		if k.briefs == nil {
-			k.briefs = map[uint64][4]order{}
-		}
-		k.briefs[s.Comm] = last
-		return true
-	}
-	key := seat{s.Comm, s.Rank}
-	if last, ok := k.last[key]; ok && int32(s.Number-last) <= 0 {
-		return false
-	}
-	if k.last == nil {
-		k.last = map[seat]uint32{}
-	}
-	k.last[key] = s.Number
-	return true
 }

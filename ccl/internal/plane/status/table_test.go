@@ -15,13 +15,14 @@ func TestTable(t *testing.T) {
 		{Comm: 1<<63 | 2, Rank: 1, Calls: 4},
 		{Comm: 1, Rank: 2, Calls: 7},
 		{Comm: 1, Rank: 0, Calls: 8},
-		{Comm: 1, Rank: 2, Calls: 9, Doing: Waits},
+		{Comm: 1, Rank: 2, Calls: 9, Doing: Waits, Number: 2},
 		{Comm: 1, Rank: 5, Calls: 9, Hash: 3, Brief: true},
+		{Comm: 1, Rank: 2, Calls: 8, Number: 1}, // by a longer way
 	} {
 		table.Keep(&s, int64(s.Calls))
 	}
-	assert.Equal(t, []Status{{Comm: 1, Rank: 0, Calls: 8, heard: 8}, {Comm: 1, Rank: 2, Calls: 9, Doing: Waits, heard: 9}}, table.Of(1))
-	assert.Equal(t, []Status{{Comm: 1, Rank: 0, Calls: 8, heard: 8}, {Comm: 1, Rank: 2, Calls: 9, Doing: Waits, heard: 9},
+	assert.Equal(t, []Status{{Comm: 1, Rank: 0, Calls: 8, heard: 8}, {Comm: 1, Rank: 2, Calls: 9, Doing: Waits, Number: 2, heard: 9}}, table.Of(1))
+	assert.Equal(t, []Status{{Comm: 1, Rank: 0, Calls: 8, heard: 8}, {Comm: 1, Rank: 2, Calls: 9, Doing: Waits, Number: 2, heard: 9},
 		{Comm: 1<<63 | 2, Rank: 1, Calls: 4, heard: 4}}, table.Of(0))
 	assert.Empty(t, table.Of(7))
 	table.Forget(1)
@@ -79,36 +80,6 @@ func TestMayCircle(t *testing.T) {
 			table.Keep(&s, 0)
 		}
 		assert.Equal(t, tc.want, table.MayCircle(), tc.name)
-	}
-}
-
-// What comes over a second connection is not new; a number that began again at 0 is.
-func TestSeen(t *testing.T) {
-	var seen Seen
-	for i, tc := range []struct {
-		s    Status
-		want bool
-	}{
-		{Status{Comm: 1, Rank: 1, Number: 5}, true},
-		{Status{Comm: 1, Rank: 1, Number: 5}, false},
-		{Status{Comm: 1, Rank: 1, Number: 4}, false},
-		{Status{Comm: 1, Rank: 2, Number: 4}, true},
-		{Status{Comm: 2, Rank: 1, Number: 4}, true},
-		{Status{Comm: 1, Rank: 1, Number: 1<<32 - 1}, false}, // long before 5
-		{Status{Comm: 1, Rank: 1, Number: 6}, true},
-		{Status{Comm: 3, Rank: 1, Number: 1<<32 - 1}, true},
-		{Status{Comm: 3, Rank: 1, Number: 0}, true},
-		{Status{Comm: 1, Calls: 1, Hash: 7, Brief: true}, true},
-		{Status{Comm: 1, Calls: 1, Hash: 7, Brief: true, Rank: 3}, false},
-		{Status{Comm: 1, Calls: 1, Hash: 8, Brief: true}, true},
-		{Status{Comm: 1, Calls: 2, Hash: 7, Brief: true}, true},
-		{Status{Comm: 2, Calls: 1, Hash: 7, Brief: true}, true},
-		{Status{Comm: 1, Calls: 3, Hash: 7, Brief: true}, true},
-		{Status{Comm: 1, Calls: 1, Hash: 7, Brief: true}, false},
-		{Status{Comm: 1, Calls: 4, Hash: 7, Brief: true}, true},
-		{Status{Comm: 1, Calls: 1, Hash: 7, Brief: true}, true}, // four came after it: it is forgotten
-	} {
-		assert.Equal(t, tc.want, seen.First(&tc.s), "the %d. status", i)
 	}
 }
 
