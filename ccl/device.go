@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/backoff"
 	"github.com/goccl/goccl/internal/engine"
@@ -455,7 +456,7 @@ func watchDevice(c *Comm) {
 			standing := d.standing()
 			now := c.eng.Now()
 			if limit := c.opt.Timeout; limit > 0 && standing > limit && c.eng.Control().Standing.IsOverdue(now-int64(standing), now) {
-				c.eng.Fail(c.eng.Control().Standing.Late(fmt.Errorf("the stream has made no progress for %v", limit)))
+				c.eng.Fail(plane.UnfinishedElsewhere(c.eng.Control(), context.DeadlineExceeded, fmt.Errorf("the stream has made no progress for %v", limit)))
 			}
 			still = max(still, standing)
 		}

@@ -241,7 +241,7 @@ func (m *meeting) ended(x interface {
 			x.Cancel()
 			<-x.Done()
 			if f := x.Fault(); f != nil {
-				return call.ContextFault(err)
+				return call.CtxFault(err, m.self, nil)
 			}
 			return nil
 		}

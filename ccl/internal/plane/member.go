@@ -104,6 +104,15 @@ func (c *Member) Ended(f *call.Fault) *call.Fault {
 	return c.Stop(f)
 }
 
+// EndElsewhere fails c because the context of a call that another engine makes has ended with err, and waits for the cause.
+func EndElsewhere(c *Member, err error) {
+	if !c.Site.Job.TryHold() {
+		return
+	}
+	defer c.Site.Job.Leave()
+	c.Stop(UnfinishedElsewhere(c, err, err))
+}
+
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
 
@@ -274,7 +283,7 @@ func (c *Share) Apart() string { return c.apart }
 
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
-	e := event.New(c.Group.ID(), f.Code, c.Group.Blamed(f), c.Group.Rank(), c.Site.Here.Node, f.Err)
+	e := event.New(c.Group.ID(), f.Code, f.Peer, c.Group.Rank(), c.Site.Here.Node, f.Err)
 	e.SetMissing(f.Missing)
 	if f.Certain {
 		e.Loss = event.Certain

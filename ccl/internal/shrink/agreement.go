@@ -293,7 +293,7 @@ func (a *Agreement) outOfTime(l *line, f *call.Fault) *call.Fault {
 
 // giveUp tells the others that it came to nothing, and why.
 func (a *Agreement) giveUp(f *call.Fault) *call.Fault {
-	says := agree.Notice{Kind: agree.Quit, Ballot: uint64(a.c.rank.Group.Blamed(f) + 1), Ranks: numbers[int32](f.Missing)}
+	says := agree.Notice{Kind: agree.Quit, Ballot: uint64(f.Peer + 1), Ranks: numbers[int32](f.Missing)}
 	for _, l := range a.lines {
 		if l != nil {
 			a.say(l, notice{says: says, code: f.Code})
@@ -326,10 +326,10 @@ func (a *Agreement) expired(ctx context.Context) *call.Fault {
 		return call.NewFault(call.Closed, a.Rank, "")
 	}
 	if err := ctx.Err(); err != nil {
-		return call.CtxFault(err, a.Party.Missing())
+		return call.CtxFault(err, a.Rank, a.Party.Missing())
 	}
 	if t := a.c.rank.Group.Timeout(); t > 0 && time.Since(a.began) > t {
-		f := call.CtxFault(context.DeadlineExceeded, a.Party.Missing())
+		f := call.CtxFault(context.DeadlineExceeded, a.Rank, a.Party.Missing())
 		f.Err = fmt.Errorf("not done after %v", t)
 		return f
 	}
