@@ -456,7 +456,7 @@ func watchDevice(c *Comm) {
 			standing := d.standing()
 			now := c.eng.Now()
 			if limit := c.opt.Timeout; limit > 0 && standing > limit && c.eng.Control().Standing.IsOverdue(now-int64(standing), now) {
-				c.eng.Fail(plane.UnfinishedElsewhere(c.eng.Control(), context.DeadlineExceeded, fmt.Errorf("the stream has made no progress for %v", limit)))
+				plane.FailElsewhere(c.eng.Control(), fmt.Errorf("the stream has made no progress for %v", limit))
 			}
 			still = max(still, standing)
 		}

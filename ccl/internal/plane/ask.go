@@ -218,7 +218,7 @@ func (s *search) inquire() {
 	soon, over := briefly(j, event.HoldFar), briefly(j, event.HoldMost)
 	failed := func() bool { s.c.Site.Scan(); return s.c.Fate.cause.Load() != nil }
 	for round := 0; len(s.found.ask) > 0 && len(s.found.late) < event.MissingMost && !failed(); round++ {
-		if round == 1 && s.c.Group.Size() > fewRanks {
+		if s.c.Group.Size() > fewRanks && (round == 1 || len(s.peers) == 0) {
 			for late := briefly(j, othersTo); !late() && !failed(); {
 				time.Sleep(NapMin)
 			}
@@ -231,6 +231,8 @@ func (s *search) inquire() {
 		s.look()
 	}
 }
+
+var errUnasked = errors.New("there is nobody to ask")
 
 // put asks all that are to be asked, at once, and waits for their answers until it is over.
 func (s *search) put(over func() bool) {
@@ -248,6 +250,10 @@ func (s *search) put(over func() bool) {
 	for _, w := range s.found.ask {
 		if a, here := stands(c.Site.Job, w, &q); here {
 			replies <- reply{from: w, answer: a}
+			continue
+		}
+		if c.Site.Job.Net.TCP == nil || livesIn(c.Site.Job, int(w)) { // it has left its Comms
+			replies <- reply{from: w, err: errUnasked}
 			continue
 		}
 		c.Site.Job.Life.Wg.Go(func() {

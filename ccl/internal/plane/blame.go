@@ -36,10 +36,28 @@ func overdue(c *Member, peers ...int) *call.Fault {
 	return Unfinished(c, context.DeadlineExceeded, notDone(c), peers...)
 }
 
+// FailElsewhere fails c because of a call that another engine makes, which is not done in time, for a reason.
+func FailElsewhere(c *Member, why error) {
+	if !c.Site.Job.TryHold() {
+		return
+	}
+	defer c.Site.Job.Leave()
+	c.Fail(unfinishedElsewhere(c, context.DeadlineExceeded, why))
+}
+
+// EndElsewhere fails c because the context of a call that another engine makes has ended with err, and waits for the cause.
+func EndElsewhere(c *Member, err error) {
+	if !c.Site.Job.TryHold() {
+		return
+	}
+	defer c.Site.Job.Leave()
+	c.Stop(unfinishedElsewhere(c, err, err))
+}
+
 func notDone(c *Member) error { return fmt.Errorf("not done after %v", c.Group.Timeout()) }
 
-// UnfinishedElsewhere is Unfinished of a call that another engine makes. Any goroutine may ask.
-func UnfinishedElsewhere(c *Member, ended, why error) *call.Fault {
+// unfinishedElsewhere is Unfinished of a call that another engine makes. Any goroutine may ask.
+func unfinishedElsewhere(c *Member, ended, why error) *call.Fault {
 	s := search{c: c, since: int64(c.Standing.Elsewhere.foreignSince() & math.MaxInt64)}
 	return s.fault(ended, why)
 }
@@ -118,10 +136,11 @@ func (s *search) look() {
 	}
 	s.found.seen = map[int32]bool{int32(c.Group.World(c.Group.Rank())): true}
 	s.found.late, s.found.behind, s.found.ask, s.found.by = nil, nil, nil, nil
+	large := c.Group.Size() > fewRanks && len(s.peers) > 0
 	c.Share.Look(func() {
 		var from []int
 		if !s.pairwise {
-			from = c.Standing.lateRanks(s.ofComm)
+			from = c.Standing.lateRanks(s.ofComm, !large)
 		}
 		if len(from) == 0 && s.lockstep {
 			from = c.Standing.unposted()
@@ -129,7 +148,7 @@ func (s *search) look() {
 			s.found.late = append(s.found.late, from...)
 			return
 		}
-		if len(from) == 0 || c.Group.Size() > fewRanks || c.Standing.callsRoll() {
+		if len(from) == 0 || large || c.Standing.callsRoll() {
 			from = append(from, s.peers...)
 		}
 		for _, r := range from {

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -176,4 +177,49 @@ func FuzzAnswer(f *testing.F) {
 		}
 		a.fits(&g, 1, 4)
 	})
+}
+
+// Whom a rank asks first: in a large Comm those alone that it waits for, whatever has been told of others, and in any a few.
+func TestAsksFew(t *testing.T) {
+	const n = 1000
+	for _, tc := range []struct {
+		size  int
+		peers []int
+		want  []int32
+	}{
+		{n, []int{1, 512}, []int32{1, 512}},
+		{n, nil, []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+		{fewRanks, []int{1, 32}, []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+		{4, []int{1}, []int32{1, 2, 3}},
+	} {
+		j := EnterJob(t.Name(), 0)
+		j.World.Topo, j.Net.TCP = algo.Blocks(tc.size, 1), new(tcp.Node)
+		s := j.Site(0)
+		s.Here.Procs, s.Here.Host = make([]int, 1), PrivateHost()
+		c := &Member{}
+		c.Init(s, group.WorldID, group.Members{Stride: 1}, j.World.Topo, 0, regionOn(t, s, 1), Options{})
+		enter(c, call.Barrier)
+		for r := range int32(tc.size) {
+			j.Statuses.Keep(&status.Status{Comm: group.WorldID, Rank: r, World: r, Size: int32(tc.size), Peer: -1, To: -1, For: -1}, 0)
+		}
+		search := search{c: c, peers: tc.peers, asking: true}
+		search.look()
+		require.Equal(t, tc.want, search.found.ask, "of %d ranks, by one that waits for %v", tc.size, tc.peers)
+		require.Empty(t, search.found.late, "nobody has answered")
+		c.Fate.cancel()
+		j.Net.TCP = nil
+		j.Leave()
+	}
+}
+
+// A rank of this process that has left its Comms is not asked: the memory of the host says that it is late.
+func TestUnfinishedBesideOneThatHasLeft(t *testing.T) {
+	all := ranks(t, 3, Options{})
+	for _, r := range []int{0, 2} {
+		enter(all[r], call.Barrier)
+	}
+	all[0].Site.Job.Remove(all[1])
+	f := Unfinished(all[0], context.DeadlineExceeded, errors.New("too late"))
+	require.Equal(t, []any{1, []int{1}}, []any{f.Peer, f.Missing})
+	require.EqualError(t, f.Err, "too late")
 }

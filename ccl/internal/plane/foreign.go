@@ -1,7 +1,6 @@
 package plane
 
 import (
-	"context"
 	"math"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -54,11 +53,8 @@ func (c *Member) watchForeign(now int64) {
 			f = c.Share.closedLate()
 		}
 	})
-	if over && c.Standing.Elsewhere.gaveUp.CompareAndSwap(false, true) && c.Site.Job.TryHold() {
-		go func() { // it asks others, which takes a moment
-			defer c.Site.Job.Leave()
-			c.Fail(UnfinishedElsewhere(c, context.DeadlineExceeded, notDone(c)))
-		}()
+	if over && c.Standing.Elsewhere.gaveUp.CompareAndSwap(false, true) {
+		go FailElsewhere(c, notDone(c)) // which asks others
 	}
 	if f != nil {
 		go c.Fail(f) // whose part in the job may be the last: the job ends when the monitor has

@@ -82,17 +82,17 @@ func (c *Standing) IsOverdue(began, now int64) bool {
 // LateRanks lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
 // are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves. Of a roll
 // call it is all that are behind.
-func (c *Standing) LateRanks() []int { return c.lateRanks(nil) }
+func (c *Standing) LateRanks() []int { return c.lateRanks(nil, true) }
 
-// lateRanks is LateRanks. What ranks of other hosts have answered counts for more than what they told before.
-func (c *Standing) lateRanks(answered map[int]*status.Status) []int {
+// lateRanks is LateRanks. What ranks of other hosts have answered counts for more than what they told before, if that counts at all.
+func (c *Standing) lateRanks(answered map[int]*status.Status, told bool) []int {
 	mine := uint32(c.share.Local.Entered(c.share.Me).Load() >> 32)
 	late := laggards{all: c.callsRoll()}
 	for r := range c.share.N {
 		late.add(c.group.LocalRank(r), uint32(c.share.Local.Entered(r).Load()>>32)-mine, c.share.Local.Waits(r).Load() != 0)
 	}
 	c.Site.Job.Statuses.Each(c.group.ID(), func(s *status.Status) {
-		if !c.group.IsHere(int(s.Rank)) && answered[int(s.Rank)] == nil {
+		if told && !c.group.IsHere(int(s.Rank)) && answered[int(s.Rank)] == nil {
 			late.add(int(s.Rank), uint32(s.Calls)-mine, s.Doing == status.Waits)
 		}
 	})

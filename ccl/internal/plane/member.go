@@ -104,15 +104,6 @@ func (c *Member) Ended(f *call.Fault) *call.Fault {
 	return c.Stop(f)
 }
 
-// EndElsewhere fails c because the context of a call that another engine makes has ended with err, and waits for the cause.
-func EndElsewhere(c *Member, err error) {
-	if !c.Site.Job.TryHold() {
-		return
-	}
-	defer c.Site.Job.Leave()
-	c.Stop(UnfinishedElsewhere(c, err, err))
-}
-
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
 

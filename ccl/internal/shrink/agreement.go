@@ -308,12 +308,12 @@ func (a *Agreement) given(n notice, r int, missing []int) *call.Fault {
 	f := &call.Fault{Code: n.code, Peer: int(uint32(n.says.Ballot)) - 1, Missing: numbers[int](n.says.Ranks)}
 	if f.Code == call.Timeout && missing != nil {
 		f.Missing = slices.DeleteFunc(slices.Clone(missing), func(m int) bool { return m == r })
-		f.Peer = r
+		f.Peer = -1
 	}
 	if len(f.Missing) > 0 {
 		f.Peer = f.Missing[0]
 	}
-	if f.Peer < 0 || f.Peer >= len(a.lines) {
+	if f.Peer >= len(a.lines) || f.Peer < 0 && f.Code != call.Timeout {
 		f.Peer = r
 	}
 	f.Err = fmt.Errorf("rank %d gave up", r)
