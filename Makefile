@@ -237,7 +237,7 @@ resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameter
 	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident
 	go test ./examples/gpt -run '^TestLarge$$' -count=1 -v -args -large
 
-promises: ## measure R1 to R20 and write the table of docs/measured/promises.md
+promises: ## measure R1 to R21 and write the table of docs/measured/promises.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
 
 kills: ## R19: KILLS (1,000) ranks of training runs killed at random, in 20 layouts, and SECOND (200) jobs in which a second rank is killed within 200 ms: the losses of undisturbed runs, to the bit (an hour)

@@ -144,7 +144,7 @@ func (t vote) giveUp(err error) {
 	switch {
 	case errors.As(err, &f):
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		f = call.ContextFault(err)
+		f = call.CtxFault(err, t.eng.Rank(), nil)
 	default:
 		f = &call.Fault{Code: call.Code(codeOf(err, ErrBackend)), Peer: t.eng.Rank(), Own: true, Err: vendorError(err)}
 	}

@@ -227,7 +227,7 @@ func (c *Comm) run(ctx context.Context) *call.Fault {
 		return closedHere
 	}
 	if err := ctx.Err(); err != nil {
-		return c.eng.Ended(call.ContextFault(err))
+		return c.eng.Ended(call.CtxFault(err, c.rank, nil))
 	}
 	switch { // the rest is what carryOut does, with fewer functions in the way of a small call
 	case isOwn(c.calling.call.Kind):
@@ -264,7 +264,7 @@ func (c *Comm) drain(ctx context.Context) error {
 func endedBy(ctx context.Context, c *Comm, err error, r call.Record) *Error {
 	f := closedHere
 	if c.life.enter() {
-		f = c.eng.Ended(call.ContextFault(err))
+		f = c.eng.Ended(call.CtxFault(err, c.rank, nil))
 		c.life.busy.Clear()
 	}
 	r.Seq = c.rec.seq + 1

@@ -197,7 +197,7 @@ func newComm(o Options, tab algo.Table, host, name string, join func(plane.Optio
 	eo.Agreed.Timeout, eo.Agreed.PeerTimeout = max(o.Timeout, 0), max(o.PeerTimeout, 0)
 	eo.Agreed.Strict, eo.Agreed.Unchecked, eo.Agreed.RankOrder, eo.Agreed.Table = o.Check == CheckStrict, o.Check == CheckOff, o.RankOrder, tab
 	eo.OnSleep = func(k *call.Call) {
-		if k == &c.calling.call {
+		if k == &c.calling.call || k.Inside != 0 { // or within that
 			c.rec.callers.note(k.Seq)
 		}
 	}
@@ -243,9 +243,6 @@ func newComm(o Options, tab algo.Table, host, name string, join func(plane.Optio
 // errorOf is f as an Error of this rank, outside any call.
 func errorOf(c *Comm, f *call.Fault) *Error {
 	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.rank, Peer: f.Peer, Missing: f.Missing, Certain: f.Certain, Err: f.Err, loss: c.life.lost}
-	if f.Own && f.Code == call.Canceled {
-		e.Peer = e.Rank // also where the call had not begun to wait for another rank
-	}
 	if f.Theirs != nil {
 		e.Theirs = callOf(f.Theirs)
 		if f.Mine != nil {

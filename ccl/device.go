@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/backoff"
 	"github.com/goccl/goccl/internal/engine"
@@ -456,7 +457,7 @@ func watchDevice(c *Comm) {
 			standing := d.standing()
 			now := c.eng.Now()
 			if limit := c.opt.Timeout; limit > 0 && standing > limit && c.eng.Control().Standing.IsOverdue(now-int64(standing), now) {
-				c.eng.Fail(c.eng.Control().Standing.Late(fmt.Errorf("the stream has made no progress for %v", limit)))
+				plane.FailElsewhere(c.eng.Control(), fmt.Errorf("the stream has made no progress for %v", limit))
 			}
 			still = max(still, standing)
 		}

@@ -67,10 +67,12 @@ type Error struct {
 	Code Code
 	// Op is the operation that failed: "AllReduce", "NewComm", ...
 	Op string
-	// Rank is this rank in the Comm. Peer is the rank at fault, or -1 if none is known.
+	// Rank is this rank in the Comm. Peer is the rank at fault, or -1 if none is known: the same on all
+	// ranks, but for ErrMismatch, where it is a rank with another call. With ErrTimeout it is the first
+	// of Missing, with ErrCanceled the rank whose context was canceled.
 	Rank, Peer int
 	// Missing lists the ranks that have not joined or not arrived, where they are known: up to 16 in
-	// the failure of a Comm, the same on all ranks.
+	// the failure of a Comm, the same on all ranks. A rank that waits in the call is not among them.
 	Missing []int
 	// Certain says, with ErrRankLost, that Peer's process has ended. Otherwise it is silent or cannot be reached: it may be
 	// stopped, or live on the other side of a partition, and go on.

@@ -157,7 +157,7 @@ func (m Message) Wait(ctx context.Context) error {
 	case <-m.of.Done():
 		return m.result(m.of.Fault())
 	case <-ctx.Done():
-		return m.c.refuse(m.op(), Code(call.ContextFault(ctx.Err()).Code), ctx.Err())
+		return m.c.refuse(m.op(), Code(call.CtxCode(ctx.Err())), ctx.Err())
 	}
 }
 

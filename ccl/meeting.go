@@ -288,7 +288,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		case context.Cause(waits) == errJobEnded:
 			return nil, &Error{Code: ErrUnused, Op: "Join", Rank: -1, Peer: -1, Err: errJobEnded}
 		case ctx.Err() != nil:
-			return nil, &Error{Code: Code(call.ContextFault(ctx.Err()).Code), Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("a process that came late waits for Grow: %w", ctx.Err())}
+			return nil, &Error{Code: Code(call.CtxCode(ctx.Err())), Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("a process that came late waits for Grow: %w", ctx.Err())}
 		case err != nil && e == nil:
 			return nil, storeError(ctx, "Join", -1, err)
 		}

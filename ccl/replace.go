@@ -45,7 +45,7 @@ func meetInPool(ctx context.Context, c *Comm, op string) (*Comm, error) {
 		return nil, refuse(ErrUnsupported, whyNoSpares(c))
 	}
 	if err := c.drain(ctx); err != nil {
-		return nil, refuse(Code(call.ContextFault(err).Code), err)
+		return nil, refuse(Code(call.CtxCode(err)), err)
 	}
 	if !c.life.enter() {
 		return nil, refuse(ErrClosed, nil)

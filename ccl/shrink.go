@@ -36,7 +36,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 		return meetInPool(ctx, c, op)
 	}
 	if err := c.drain(ctx); err != nil {
-		return nil, c.refused(op, call.ContextFault(err))
+		return nil, c.refused(op, call.CtxFault(err, c.rank, nil))
 	}
 	if !c.life.enter() {
 		return nil, c.refused(op, closedHere)

@@ -147,8 +147,7 @@ func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
 			continue
 		case <-ctx.Done():
 		}
-		f = call.ContextFault(ctx.Err())
-		f.Err = fmt.Errorf("%v: %w", r, f.Err)
+		f = &call.Fault{Code: call.CtxCode(ctx.Err()), Peer: -1, Own: true, Err: fmt.Errorf("%v: %w", r, ctx.Err())}
 		break
 	}
 	if c != nil {

@@ -262,7 +262,7 @@ func notRun(e *Error) *Error {
 }
 
 func waitError(err error) *Error {
-	return &Error{Code: Code(call.ContextFault(err).Code), Op: "Wait", Rank: -1, Peer: -1, Err: err}
+	return &Error{Code: Code(call.CtxCode(err)), Op: "Wait", Rank: -1, Peer: -1, Err: err}
 }
 
 // Close takes no more, and waits for what was issued to end, at most 5 seconds. What has not ended by

@@ -57,7 +57,7 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 		return nil, c.refused(name, call.NewFault(call.Backend, -1, "%w", err))
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, c.refused(name, call.ContextFault(err))
+		return nil, c.refused(name, call.CtxFault(err, c.rank, nil))
 	}
 	ranks = slices.Clone(ranks)
 	o := c.opt

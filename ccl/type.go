@@ -135,6 +135,7 @@ const (
 	KindGroup
 	KindWindow
 	KindGraph // a launch of a graph that was captured from calls
+	KindMonitoredBarrier
 	kindEnd
 )
 

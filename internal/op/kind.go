@@ -35,12 +35,14 @@ const (
 	Group  // several calls as one
 	Window // memory becomes a symmetric window of a Comm
 	Graph  // the launch of a graph that was captured from calls
-	Kinds  // what is no kind begins here
+	MonitoredBarrier
+	Kinds // what is no kind begins here
 )
 
 var kinds = [Kinds]string{
 	"unknown", "AllReduce", "Reduce", "ReduceScatter", "ReduceScatterV", "Broadcast", "AllGather", "AllGatherV", "Gather", "GatherV",
 	"Scatter", "ScatterV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Barrier", "Split", "Group", "Window", "Graph",
+	"MonitoredBarrier",
 }
 
 // String returns the name of the function that makes such calls.
@@ -60,7 +62,7 @@ const (
 	blocks    = 1<<ReduceScatter | 1<<AllGather | 1<<Gather | 1<<Scatter | 1<<AllToAll
 	exchanges = 1<<AllToAll | 1<<AllToAllV | 1<<SendRecv
 	counted   = 1<<ReduceScatterV | 1<<AllGatherV | 1<<GatherV | 1<<ScatterV
-	dataless  = 1<<Barrier | 1<<Split | 1<<Group | 1<<Window | 1<<Graph
+	dataless  = 1<<Barrier | 1<<Split | 1<<Group | 1<<Window | 1<<Graph | 1<<MonitoredBarrier
 )
 
 // Valid reports whether k is a kind.

@@ -37,6 +37,7 @@ func TestKinds(t *testing.T) {
 		{"Group", "group", no, no, no, no, no, yes, Group},
 		{"Window", "window", no, no, no, no, no, yes, Window},
 		{"Graph", "graph", no, no, no, no, no, yes, Graph},
+		{"MonitoredBarrier", "monitoredbarrier", no, no, no, no, no, yes, MonitoredBarrier},
 		{"unknown", "unknown", no, no, no, no, no, no, Kinds},
 	} {
 		k := Kind(i)

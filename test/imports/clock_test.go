@@ -76,6 +76,7 @@ var oneClock = rule{
 		"ccl/internal/plane/wait.go time.Now", "ccl/internal/plane/wait.go time.Since", "ccl/internal/tcp/pump.go time.AfterFunc",
 		"ccl/internal/tcp/waits_unix.go time.Now", "ccl/internal/tcp/waits_unix.go time.Until",
 		// How often a loop looks around.
+		"ccl/internal/plane/ask.go time.After",
 		"ccl/device.go time.NewTicker", "ccl/internal/native/connect.go time.NewTicker", "ccl/internal/native/oneccl/library.go time.NewTicker",
 		"ccl/internal/native/start.go time.NewTicker", "ccl/internal/shrink/agreement.go time.Now", "ccl/internal/shrink/agreement.go time.Since",
 		"ccl/internal/shrink/wait.go time.Now", "ccl/internal/shrink/wait.go time.Since", "internal/lobby/lobby.go context.WithTimeout",
@@ -86,10 +87,10 @@ var oneClock = rule{
 		"ccl/observe_device.go time.Now", "ccl/trace.go time.Now", "ccl/internal/native/cside/cside.go time.Now",
 		"ccl/internal/native/cside/cside.go time.Since", "ccl/internal/shm/cgroup_linux.go time.Now", "ccl/internal/shm/cgroup_linux.go time.Since",
 		// The kernel ends a handshake, which the other end begins anew, a write to a neighbor, or what is left of a stream that is closed.
-		"ccl/internal/plane/control/conn.go time.Now", "ccl/internal/plane/mail.go time.Now", "ccl/internal/tcp/node.go time.Now",
+		"ccl/internal/plane/ask.go time.Now", "ccl/internal/plane/control/conn.go time.Now", "ccl/internal/plane/mail.go time.Now", "ccl/internal/tcp/node.go time.Now",
 		"ccl/internal/tcp/pump.go time.Now",
 		// The deadline of a context that the program has made.
-		"ccl/monitored.go time.Until",
+		"ccl/within.go time.Until",
 		// Close waits for what is under way. A pause makes it wait for less.
 		"ccl/life.go time.NewTimer", "ccl/life.go time.Now", "ccl/life.go time.Until",
 		// Messages.

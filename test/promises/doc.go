@@ -1,4 +1,4 @@
-// Package promises holds the project to what docs/measured/promises.md promises, R1 to R20. Each
+// Package promises holds the project to what docs/measured/promises.md promises, R1 to R21. Each
 // promise is a test with its number in its name, which fails at ten times the number, since
 // machines are shared and noisy:
 //

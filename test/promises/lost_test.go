@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 func init() {
 	parts["killed"] = func(ctx context.Context, c *ccl.Comm) { lose(ctx, c, syscall.SIGKILL) }
 	parts["stopped"] = func(ctx context.Context, c *ccl.Comm) { lose(ctx, c, syscall.SIGSTOP) }
+	parts["shrinks"] = shrinks
 }
 
 // lose has the victim end by a signal; the argument is how many MiB it has touched. Of the
@@ -119,4 +121,51 @@ func TestR2StoppedRankIsNamed(t *testing.T) {
 		record(t, 2, "R2", tc.what, "≤ PeerTimeout + "+tc.promise.String(), "PeerTimeout %+dms, at most %+dms (%d trials)", middle.Milliseconds(), largest.Milliseconds(), trials)
 		asserted(t, tc.what, largest, tc.promise)
 	}
+}
+
+// shrinks has the processes of the second host end. The others print how long their Shrink takes, whose Comm has no rank of that host.
+func shrinks(ctx context.Context, c *ccl.Comm) {
+	if c.Place().Node == 1 {
+		if err := ccl.Barrier(ctx, c); err == nil {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		select {}
+	}
+	if err := ccl.Barrier(ctx, c); err != nil {
+		return
+	}
+	callOn(ctx, c)
+	began := time.Now()
+	next, err := c.Shrink(ctx)
+	took := time.Since(began)
+	if err != nil {
+		say("shrunk", c, err)
+		return
+	}
+	defer next.Close()
+	fmt.Printf("shrunk to %d ranks of %d hosts in %d ns\n", next.Size(), next.Place().Nodes, took)
+}
+
+// Two ranks of one host are killed at once: the Shrink of the others is not held up by the second, for which no connection of the
+// control plane has ended.
+func TestR21ShrinkAfterAHost(t *testing.T) {
+	const promise = 50 * time.Millisecond
+	what := "Shrink, after the 2 ranks of one of 3 hosts were killed"
+	trials := times(3, 20)
+	var took []time.Duration
+	for range trials {
+		_, text := processes(t, 6, 3, "shrinks", "")
+		all := regexp.MustCompile(`shrunk to 4 ranks of 2 hosts in (\d+) ns`).FindAllStringSubmatch(text, -1)
+		require.Len(t, all, 4, text)
+		slowest := time.Duration(0)
+		for _, m := range all {
+			ns, err := strconv.ParseInt(m[1], 10, 64)
+			require.NoError(t, err)
+			slowest = max(slowest, time.Duration(ns))
+		}
+		took = append(took, slowest)
+	}
+	middle, largest := spread(took)
+	record(t, 21, "R21", what, "median ≤ "+promise.String(), "median %v, max %v (%d trials)", round(middle), round(largest), trials)
+	asserted(t, what, middle, promise)
 }

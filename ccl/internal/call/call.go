@@ -13,26 +13,27 @@ type (
 
 // The kinds of calls.
 const (
-	AllReduce      = op.AllReduce
-	Reduce         = op.Reduce
-	ReduceScatter  = op.ReduceScatter
-	ReduceScatterV = op.ReduceScatterV
-	Broadcast      = op.Broadcast
-	AllGather      = op.AllGather
-	AllGatherV     = op.AllGatherV
-	Gather         = op.Gather
-	GatherV        = op.GatherV
-	Scatter        = op.Scatter
-	ScatterV       = op.ScatterV
-	AllToAll       = op.AllToAll
-	AllToAllV      = op.AllToAllV
-	Send           = op.Send
-	Recv           = op.Recv
-	SendRecv       = op.SendRecv
-	Barrier        = op.Barrier
-	Split          = op.Split
-	Group          = op.Group
-	Window         = op.Window
+	AllReduce        = op.AllReduce
+	Reduce           = op.Reduce
+	ReduceScatter    = op.ReduceScatter
+	ReduceScatterV   = op.ReduceScatterV
+	Broadcast        = op.Broadcast
+	AllGather        = op.AllGather
+	AllGatherV       = op.AllGatherV
+	Gather           = op.Gather
+	GatherV          = op.GatherV
+	Scatter          = op.Scatter
+	ScatterV         = op.ScatterV
+	AllToAll         = op.AllToAll
+	AllToAllV        = op.AllToAllV
+	Send             = op.Send
+	Recv             = op.Recv
+	SendRecv         = op.SendRecv
+	Barrier          = op.Barrier
+	Split            = op.Split
+	Group            = op.Group
+	Window           = op.Window
+	MonitoredBarrier = op.MonitoredBarrier
 )
 
 // RecordWire is the size of an encoded record.

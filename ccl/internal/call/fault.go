@@ -28,9 +28,9 @@ const (
 // Fault is why a Comm failed, or why it could not be made.
 type Fault struct {
 	Code    Code
-	Peer    int // the rank of the Comm at fault, or -1
+	Peer    int // the rank of the Comm at fault, or -1: the same on all ranks, but for Mismatch
 	Missing []int
-	Own     bool    // this rank gave up: to the others it is the one at fault
+	Own     bool    // this rank gave up
 	Certain bool    // for RankLost: Peer's process has ended; else it is only silent, or out of reach
 	Mine    *Record // for Mismatch: this rank's call, if not the one that failed
 	Theirs  *Record // and Peer's
@@ -74,18 +74,25 @@ func NewFault(c Code, peer int, format string, a ...any) *Fault {
 	return f
 }
 
-// CtxFault returns the fault of a call whose context has ended with err, while the ranks in missing had not come.
-func CtxFault(err error, missing []int) *Fault {
-	code := Canceled
+// CtxCode is the code of a context that has ended with err.
+func CtxCode(err error) Code {
 	if errors.Is(err, context.DeadlineExceeded) {
-		code = Timeout
+		return Timeout
 	}
-	peer := -1
-	if len(missing) > 0 {
-		peer = missing[0]
-	}
-	return &Fault{Code: code, Peer: peer, Missing: missing, Own: true, Err: err}
+	return Canceled
 }
 
-// ContextFault is the fault of a call whose context has ended.
-func ContextFault(err error) *Fault { return CtxFault(err, nil) }
+// CtxFault returns the fault of a call of rank me whose context has ended with err, while the ranks in missing, as is known, had not
+// come. A rank that is canceled is at fault itself. Of a timeout it is the first that is missing; where none is known, the cause
+// says whose limit it was.
+func CtxFault(err error, me int, missing []int) *Fault {
+	f := &Fault{Code: CtxCode(err), Peer: me, Missing: missing, Own: true, Err: err}
+	switch {
+	case f.Code == Canceled:
+	case len(missing) > 0:
+		f.Peer = missing[0]
+	default:
+		f.Peer, f.Err = -1, fmt.Errorf("on rank %d: %w", me, err)
+	}
+	return f
+}

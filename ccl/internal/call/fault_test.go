@@ -33,21 +33,26 @@ func TestFaultTells(t *testing.T) {
 	assert.NoError(t, NewFault(Aborted, 3, "").Unwrap())
 }
 
-// A context that ended by its deadline is a timeout, and another one a cancellation, of this rank's own; the first rank that
-// is missing is the one named.
+// A context that ended by its deadline is a timeout, whose fault is the first rank that is missing, if one is known. That of any other is
+// the rank itself.
 func TestFaultOfContext(t *testing.T) {
+	late := fmt.Errorf("after a while: %w", context.DeadlineExceeded)
 	for _, tc := range []struct {
 		err     error
 		missing []int
 		code    Code
 		peer    int
+		said    string
 	}{
-		{context.Canceled, nil, Canceled, -1},
-		{context.Canceled, []int{3, 5}, Canceled, 3},
-		{context.DeadlineExceeded, []int{7}, Timeout, 7},
-		{fmt.Errorf("after a while: %w", context.DeadlineExceeded), nil, Timeout, -1},
+		{context.Canceled, nil, Canceled, 2, "context canceled"},
+		{context.Canceled, []int{3, 5}, Canceled, 2, "context canceled"},
+		{context.DeadlineExceeded, []int{7, 8}, Timeout, 7, "context deadline exceeded"},
+		{late, nil, Timeout, -1, "on rank 2: after a while: context deadline exceeded"},
 	} {
-		assert.Equal(t, &Fault{Code: tc.code, Peer: tc.peer, Missing: tc.missing, Own: true, Err: tc.err}, CtxFault(tc.err, tc.missing))
+		f := CtxFault(tc.err, 2, tc.missing)
+		assert.Equal(t, &Fault{Code: tc.code, Peer: tc.peer, Missing: tc.missing, Own: true, Err: f.Err}, f)
+		assert.EqualError(t, f.Err, tc.said)
+		assert.ErrorIs(t, f.Err, tc.err)
+		assert.Equal(t, tc.code, CtxCode(tc.err))
 	}
-	assert.Equal(t, CtxFault(context.Canceled, nil), ContextFault(context.Canceled))
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/op"
 )
@@ -81,7 +82,7 @@ func (b *Beside) until(ctx context.Context) (stop func() bool) {
 	if ctx.Done() == nil {
 		return func() bool { return false }
 	}
-	return context.AfterFunc(ctx, func() { b.comm.Ended(call.ContextFault(ctx.Err())) })
+	return context.AfterFunc(ctx, func() { plane.EndElsewhere(&b.comm.rank, ctx.Err()) })
 }
 
 // What messages there have been with a rank.
@@ -130,7 +131,7 @@ func (b *Beside) begin(ctx context.Context, k *call.Call, meet bool) *call.Fault
 		return f
 	}
 	if err := ctx.Err(); err != nil {
-		return c.rank.Stop(call.CtxFault(err, nil))
+		return c.rank.Stop(call.CtxFault(err, c.Rank(), nil))
 	}
 	c.rank.Current.Begin(nil, c.rank.Clock.Now(), false)
 	if k.Kind.Pairwise() {
@@ -160,7 +161,7 @@ func (b *Beside) end(k *call.Call, err error) *call.Fault {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return c.rank.Stop(call.CtxFault(err, c.rank.Standing.LateRanks()))
+		return c.rank.Stop(plane.Unfinished(&c.rank, err, err))
 	}
 	return c.rank.Stop(&call.Fault{Code: call.Backend, Peer: c.Rank(), Own: true, Err: err})
 }

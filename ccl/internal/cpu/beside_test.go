@@ -55,7 +55,7 @@ func TestEndTells(t *testing.T) {
 	}{
 		{"done", nil, nil, 0, 0},
 		{"an error of the library", nil, broken, call.Backend, 0},
-		{"the context has ended", nil, context.Canceled, call.Canceled, 1},
+		{"the context has ended", nil, context.Canceled, call.Canceled, 0},
 		{"its time is over", nil, fmt.Errorf("the call: %w", context.DeadlineExceeded), call.Timeout, 1},
 		{"a consequence", lost, broken, call.RankLost, 1},
 		{"done before the failure", lost, nil, 0, 0},

@@ -53,6 +53,6 @@ func TestControl(t *testing.T) {
 	require.Nil(t, c.Odd())
 	f := call.NewFault(call.Aborted, 0, "no")
 	c.Fail(f)
-	require.Same(t, f, c.Failure())
+	require.Equal(t, f, c.Failure())
 	require.NotNil(t, all[0].Failure(), "ranks of one process hear at once")
 }

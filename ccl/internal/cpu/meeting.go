@@ -83,7 +83,7 @@ func (m *meeting) next(ctx context.Context) (n *note, w int, f *call.Fault) {
 				m.box.post(l.use, l.from)
 			}
 		case <-ctx.Done():
-			return nil, -1, call.ContextFault(ctx.Err())
+			return nil, -1, call.CtxFault(ctx.Err(), m.self, nil)
 		}
 	}
 }

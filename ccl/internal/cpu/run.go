@@ -204,6 +204,14 @@ func (c *Comm) Exchange(ctx context.Context, k *call.Call, mine, all []byte) *ca
 	return c.one(ctx, &g)
 }
 
+// RollCall is a Barrier in which rank 0 hears from each of the others itself, within the call k, under whose name others see it.
+func RollCall(ctx context.Context, c *Comm, k *call.Call) *call.Fault {
+	b := call.Call{Head: op.Head{Record: k.Record}, Inside: k.Kind}
+	b.Kind = call.Barrier
+	b.Seal()
+	return c.one(ctx, &b)
+}
+
 // Split makes of c, in its call k, the Comms of the ranks that give the same color, in the order of
 // their keys. A negative color takes part and gets none.
 func Split(ctx context.Context, c *Comm, k *call.Call, color, key int, opt plane.Options) (*Comm, *call.Fault) {
@@ -309,7 +317,7 @@ func regionFor(c *Comm, p *part) (off uint64, err error) {
 // f. It names the rank at fault as c does, if that is one of the members. Else it is this rank that leaves them, and
 // the cause says which rank of the world made it.
 func neverSplit(c *plane.Member, id uint64, f *call.Fault, members []int, me int) event.Event {
-	culprit := c.Group.Blamed(f)
+	culprit := f.Peer
 	code, peer, cause := f.Code, slices.Index(members, culprit), f.Err
 	if peer < 0 || code == call.Mismatch { // of the calls of another Comm
 		code, peer = call.Aborted, me

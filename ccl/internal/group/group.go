@@ -6,7 +6,6 @@ package group
 import (
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -75,11 +74,3 @@ func (g *Group) RankOrder() bool { return g.agreed.RankOrder }
 
 // Table is the table of choices of algorithms between hosts.
 func (g *Group) Table() algo.Table { return g.agreed.Table }
-
-// Blamed is the rank at fault as the other ranks see it.
-func (g *Group) Blamed(f *call.Fault) int {
-	if f.Own && (f.Code == call.Canceled || f.Peer < 0) {
-		return g.rank
-	}
-	return f.Peer
-}

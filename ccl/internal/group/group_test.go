@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -24,24 +23,5 @@ func TestGroup(t *testing.T) {
 	of := reflect.TypeFor[Group]()
 	for i := range of.NumField() {
 		assert.False(t, of.Field(i).IsExported(), of.Field(i).Name)
-	}
-}
-
-// Whom the other ranks are told of, by rank 3 of a Comm.
-func TestBlamed(t *testing.T) {
-	c := New(1, Members{Stride: 1}, algo.Flat(4), 3, Agreed{})
-	for _, tc := range []struct {
-		name string
-		f    call.Fault
-		want int
-	}{
-		{"what another did", call.Fault{Code: call.Aborted, Peer: 1}, 1},
-		{"its own context, while it waited for 2", call.Fault{Code: call.Canceled, Peer: 2, Own: true}, 3},
-		{"its own deadline, while it waited for 2", call.Fault{Code: call.Timeout, Peer: 2, Own: true}, 2},
-		{"its own deadline, while it waited for several", call.Fault{Code: call.Timeout, Peer: -1, Own: true}, 3},
-		{"another's deadline", call.Fault{Code: call.Timeout, Peer: 2}, 2},
-		{"lost", call.Fault{Code: call.RankLost, Peer: 0}, 0},
-	} {
-		assert.Equal(t, tc.want, c.Blamed(&tc.f), tc.name)
 	}
 }

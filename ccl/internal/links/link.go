@@ -171,7 +171,7 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 		return f
 	}
 	if e := ctx.Err(); e != nil {
-		return c.rank.Stop(call.CtxFault(e, []int{peer}))
+		return c.rank.Stop(plane.Unfinished(c.rank, e, e, peer))
 	}
 	if f := c.rank.Fate.Outlived(); f != nil {
 		return c.rank.Stop(f)
@@ -187,7 +187,7 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Certain: certain, Err: tcp.ErrRefused})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: peer, Missing: []int{peer}, Err: err})
+		return c.rank.Stop(plane.Unfinished(c.rank, context.DeadlineExceeded, err, peer))
 	}
 	if tcp.IsOwnTrouble(err) {
 		return c.ownTrouble(peer, err)
@@ -355,7 +355,7 @@ func (c *ends) SayBye() {
 		h.record = c.rank.Order.Entered(0)
 	}
 	if f := c.rank.Fate.Cause(); f != nil {
-		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(c.rank.Group.Blamed(f))
+		h.kind, h.step, h.record.Root = messageFailed, uint32(f.Code), int32(f.Peer)
 	}
 	var b [HeadBytes]byte
 	h.encode(b[:])

@@ -2,6 +2,7 @@ package links
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -93,7 +94,7 @@ func (c *messages) Move(ctx context.Context) *call.Fault {
 		if w.wait.Looks < c.looks(remote) {
 			continue
 		}
-		w.wait.Looks, w.wait.Several, w.wait.Remote, w.wait.Arrivals = 0, left > 1, remote, nil
+		w.wait.Looks, w.wait.Several, w.wait.Remote, w.wait.Arrivals, w.wait.Awaited = 0, left > 1, remote, nil, c
 		if only {
 			w.wait.Arrivals = c
 		}
@@ -148,6 +149,21 @@ func (w *patience) moved(ctx context.Context, c *ends) *call.Fault {
 		return c.rank.Interrupted(ctx)
 	}
 	return nil
+}
+
+// Peers appends to list the ranks that messages wait for, until it is full. A rank of this host of which something has come is in its call.
+func (c *messages) Peers(list []int32) []int32 {
+	for _, r := range c.rx {
+		if !r.done && (r.l.conn != nil || r.in == 0) && !slices.Contains(list, int32(r.l.peer)) && len(list) < cap(list) {
+			list = append(list, int32(r.l.peer))
+		}
+	}
+	for _, s := range c.tx {
+		if !s.done && (s.l.conn != nil || s.moved() == 0) && !slices.Contains(list, int32(s.l.peer)) && len(list) < cap(list) {
+			list = append(list, int32(s.l.peer))
+		}
+	}
+	return list
 }
 
 // unfinished calls f for each message that is not done, what is received first, until it returns false.

@@ -42,7 +42,24 @@ func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
 	case call.AllToAll:
 		return c.remoteAllToAll(ctx, k, s)
 	}
+	if k.Inside == call.MonitoredBarrier {
+		return c.callRoll(ctx, k)
+	}
 	return c.run(ctx, k, s, call.Vector{}, call.Vector{}, 0) // Barrier
+}
+
+// callRoll has rank 0 hear from each of the others, and then tell each of them: whatever a call ends for, rank 0 knows which have come.
+func (c *Links) callRoll(ctx context.Context, k *call.Call) *call.Fault {
+	for i, kind := range [...]op.Kind{op.Gather, op.Broadcast} {
+		s, err := algo.Build("direct", kind, c.rank.Group.Topology(), c.rank.Group.Rank(), 0)
+		if err != nil {
+			return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
+		}
+		if f := c.run(ctx, k, s, call.Vector{}, call.Vector{}, i); f != nil {
+			return f
+		}
+	}
+	return nil
 }
 
 // scale ends an Avg: b holds sums, or shares if k Weighs.

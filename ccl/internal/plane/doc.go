@@ -58,6 +58,9 @@
 // in which the kernel sets a bit at once. A stopped process does not die; its pulse, a counter in
 // shared memory, stands still. Both are read by the monitor and cost a call nothing.
 //
+// When a limit ends, the late ranks are found by following the waits from host to host: each rank that
+// the fault would go by is asked where it stands, over a connection of its own (blame.go, ask.go).
+//
 // Shrink runs the agreement of internal/agree over these connections.
 //
 // Between hosts a call under way outlives the end of a process, for as long as what that has sent

@@ -42,17 +42,20 @@ func (c *Member) watchForeign(now int64) {
 		return
 	}
 	var f *call.Fault
+	over := false
 	c.Share.Look(func() {
 		place, _ := c.Share.Local.Collective(c.Share.Me)
-		switch t, since := int64(c.Group.Timeout()), int64(began&math.MaxInt64); {
-		case t > 0 && now-since > t && c.Standing.IsOverdue(since, now):
-			f = c.Standing.overdue(c.Standing.LateRanks())
-		default:
-			if f = c.Share.OtherCallAt(place); f == nil {
-				f = c.Share.closedLate()
-			}
+		t, since := int64(c.Group.Timeout()), int64(began&math.MaxInt64)
+		if over = t > 0 && now-since > t && c.Standing.IsOverdue(since, now); over {
+			return
+		}
+		if f = c.Share.OtherCallAt(place); f == nil {
+			f = c.Share.closedLate()
 		}
 	})
+	if over && c.Standing.Elsewhere.gaveUp.CompareAndSwap(false, true) {
+		go FailElsewhere(c, notDone(c)) // which asks others
+	}
 	if f != nil {
 		go c.Fail(f) // whose part in the job may be the last: the job ends when the monitor has
 	}

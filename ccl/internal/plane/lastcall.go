@@ -76,7 +76,7 @@ func (c *Member) endLastCall(now int64) {
 	}
 	c.Standing.note.Lock()
 	still := now - max(c.Standing.note.since, o.since)
-	asleep, peer := c.Standing.note.asleep, int(c.Standing.note.peer)
+	asleep, peer := c.Standing.note.asleep, int(c.Standing.note.on.peer)
 	c.Standing.note.Unlock()
 	if asleep && (still > int64(lastCallFor) || still > int64(2*tick) && c.Standing.empty(peer)) {
 		go c.Fail(o.fault) // which takes locks of its own

@@ -163,7 +163,7 @@ func TestOutliveWhoFailed(t *testing.T) {
 	lost := &call.Fault{Code: call.RankLost, Peer: 2, Err: errEnded}
 	c.Fate.outlived.Store(&outlived{lost, 1})
 	c.Fate.proposal.Store(lost)
-	c.Standing.note.asleep, c.Standing.note.peer, c.Standing.note.since = true, 1, 1
+	c.Standing.note.asleep, c.Standing.note.on.peer, c.Standing.note.since = true, 1, 1
 	require.False(t, c.Standing.empty(1))
 	failed(c, 1)
 	require.True(t, c.Standing.empty(1))

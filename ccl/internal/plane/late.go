@@ -1,7 +1,6 @@
 package plane
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -30,46 +29,6 @@ func (c *Standing) awaited(s *status.Status) int32 {
 		return -1
 	}
 	return int32(c.group.World(int(s.Peer)))
-}
-
-// Unfinished is the fault of a call that ends unfinished as of ended, for a reason. missing are the ranks of c that it waits for.
-func (c *Standing) Unfinished(ended, why error, missing []int) *call.Fault {
-	f := call.CtxFault(ended, missing)
-	f.Err = why
-	all := c.Site.Job.Statuses.Of(0)
-	if text := circleOf(all, c.group.ID(), int32(c.group.Rank())); text != "" {
-		f.Peer, f.Missing, f.Own, f.Err = -1, nil, false, fmt.Errorf("%s: %w", text, why)
-		return f
-	}
-	if len(missing) == 0 {
-		return f
-	}
-	ws, me := status.WaitsIn(all, c.Site.Job.Clock(), max(c.group.Timeout()/2, time.Second)), int32(c.group.World(c.group.Rank()))
-	var here []int // ranks of c that wait for nobody
-	other, by := int32(-1), (*status.Status)(nil)
-	for _, r := range missing {
-		w := int32(c.group.World(r))
-		end, last := ws.LateBehind(w, me)
-		if end < 0 {
-			continue
-		}
-		if r := c.group.RankOf(int(end)); r >= 0 {
-			if !slices.Contains(here, r) {
-				here = append(here, r)
-			}
-		} else if other < 0 {
-			other, by = end, last
-		}
-	}
-	switch {
-	case len(here) > 0:
-		slices.Sort(here)
-		f.Peer, f.Missing = here[0], here
-	case other >= 0: // not this rank's, nor one of c, is the fault
-		f.Peer, f.Own = -1, false
-		f.Err = fmt.Errorf("world rank %d is late in %s: %w", other, by.Name(), why)
-	}
-	return f
 }
 
 // circleOf names the deadlock of which rank me of a Comm is a part, if it is in one. It reads like:
@@ -120,33 +79,37 @@ func (c *Standing) IsOverdue(began, now int64) bool {
 	return time.Duration(now-began)-missed > c.group.Timeout()
 }
 
-// overdue is the fault of a call that has taken Options.Timeout.
-func (c *Standing) overdue(missing []int) *call.Fault {
-	return c.Unfinished(context.DeadlineExceeded, fmt.Errorf("not done after %v", c.group.Timeout()), missing)
-}
-
-// Late is a timeout whose cause is err, with the ranks of this host that have not come to this rank's last collective.
-func (c *Standing) Late(err error) *call.Fault {
-	var late []int
-	c.share.Look(func() { late = c.LateRanks() })
-	return c.Unfinished(context.DeadlineExceeded, err, late)
-}
-
 // LateRanks lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
-// are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves.
-func (c *Standing) LateRanks() []int {
+// are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves. Of a roll
+// call it is all that are behind.
+func (c *Standing) LateRanks() []int { return c.lateRanks(nil, true) }
+
+// lateRanks is LateRanks. What ranks of other hosts have answered counts for more than what they told before, if that counts at all.
+func (c *Standing) lateRanks(answered map[int]*status.Status, told bool) []int {
 	mine := uint32(c.share.Local.Entered(c.share.Me).Load() >> 32)
-	var late laggards
+	late := laggards{all: c.callsRoll()}
 	for r := range c.share.N {
 		late.add(c.group.LocalRank(r), uint32(c.share.Local.Entered(r).Load()>>32)-mine, c.share.Local.Waits(r).Load() != 0)
 	}
 	c.Site.Job.Statuses.Each(c.group.ID(), func(s *status.Status) {
-		if !c.group.IsHere(int(s.Rank)) {
+		if told && !c.group.IsHere(int(s.Rank)) && answered[int(s.Rank)] == nil {
 			late.add(int(s.Rank), uint32(s.Calls)-mine, s.Doing == status.Waits)
 		}
 	})
+	for r, s := range answered {
+		if !c.group.IsHere(r) {
+			late.add(r, uint32(s.Calls)-mine, s.Doing == status.Waits)
+		}
+	}
 	slices.Sort(late.ranks)
 	return late.ranks
+}
+
+// callsRoll reports whether this rank's last collective is to name all ranks that have not come.
+func (c *Standing) callsRoll() bool {
+	calls, _ := c.share.Local.Collective(c.share.Me)
+	last, ok := c.share.Local.Made(c.share.Me, calls)
+	return ok && last.Kind == call.MonitoredBarrier
 }
 
 // unposted lists the other ranks of this host that have not posted this rank's round, as LateRanks.
@@ -160,19 +123,22 @@ func (c *Standing) unposted() []int {
 	return late.ranks
 }
 
-// laggards are the ranks that are furthest behind this one, and of those the ones that do not wait themselves.
+// laggards are the ranks that are furthest behind this one, and of those the ones that do not wait themselves; or all that are behind.
 type laggards struct {
 	ranks []int
 	ahead int32 // of this rank
 	waits bool
+	all   bool
 }
 
 // add adds a rank if it is one of them. ahead counts modulo 2^32.
 func (l *laggards) add(rank int, ahead uint32, waits bool) {
 	switch a := int32(ahead); {
 	case a >= 0:
+	case l.all:
+		l.ranks = append(l.ranks, rank)
 	case l.ranks == nil || a < l.ahead || a == l.ahead && l.waits && !waits:
-		*l = laggards{[]int{rank}, a, waits}
+		*l = laggards{ranks: []int{rank}, ahead: a, waits: waits}
 	case a == l.ahead && waits == l.waits:
 		l.ranks = append(l.ranks, rank)
 	}

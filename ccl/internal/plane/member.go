@@ -288,7 +288,7 @@ func (c *Share) Apart() string { return c.apart }
 
 // eventOf is f, which this rank reports.
 func eventOf(c *Member, f *call.Fault) event.Event {
-	e := event.New(c.Group.ID(), f.Code, c.Group.Blamed(f), c.Group.Rank(), c.Site.Here.Node, f.Err)
+	e := event.New(c.Group.ID(), f.Code, f.Peer, c.Group.Rank(), c.Site.Here.Node, f.Err)
 	e.SetMissing(f.Missing)
 	if f.Certain {
 		e.Loss = event.Certain

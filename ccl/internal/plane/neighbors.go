@@ -48,6 +48,7 @@ func (s *Site) JoinNeighbors(ctx context.Context) error {
 		}
 	}
 	s.Job.Net.TCP.OnOffer(controlStream, s.Job.offered)
+	answersAsked(s.Job)
 	return nil
 }
 

@@ -76,7 +76,7 @@ func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func(
 		return c.Fate.Cause() != nil || ctx.Err() != nil || over() || c.Fate.Outlived() != nil || soon() && isOverdue(c)
 	})
 	if err := ctx.Err(); err != nil && c.Fate.Cause() == nil {
-		return c.Stop(call.CtxFault(err, nil))
+		return c.Stop(Unfinished(c, err, err))
 	}
 	return c.Fate.Cause()
 }

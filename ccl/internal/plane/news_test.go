@@ -93,7 +93,7 @@ func TestAwaitReport(t *testing.T) {
 			return func() bool { return time.Since(began) >= limit/2 }
 		}, nil, false},
 		{"the call outlives a process", func(c *Member, _ func()) { c.Fate.outlived.Store(&outlived{fault: cause}) }, nil, nil, false},
-		{"the context ends", func(_ *Member, cancel func()) { cancel() }, nil, call.CtxFault(context.Canceled, nil), false},
+		{"the context ends", func(_ *Member, cancel func()) { cancel() }, nil, call.CtxFault(context.Canceled, 0, nil), false},
 		{"the call takes Options.Timeout", func(c *Member, _ func()) { c.Site.Job.Time.Coarse.Stamp(time.Now(), false) }, nil, nil, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

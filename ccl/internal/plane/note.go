@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
@@ -15,7 +16,7 @@ type note struct {
 	queued bool // it is made on the goroutine of a Stream
 	call   call.Record
 	calls  uint64
-	peer   int32
+	on     waitedFor
 	pair   pairNote
 	since  int64 // coarse, as all times here
 
@@ -26,6 +27,13 @@ type note struct {
 	heardAt     int64 // when another rank was last heard to wait; 0: never
 	warned      int64 // 1 + the beginning of the call that was warned of
 	atEnd       *status.Status
+}
+
+// waitedFor is which ranks a call waits for.
+type waitedFor struct {
+	peer   int32 // one of them; -1: several, or none is known
+	awaits [event.MissingMost]int32
+	n      int // of awaits; 0 where they cannot be listed
 }
 
 // pairNote is what a note says of a call between two ranks.
@@ -46,7 +54,8 @@ func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
 	case k.Kind.Pairwise():
 		n.pair.several = w.Several && !c.Group.Strict() // else the other message is the confirmation
 	}
-	n.asleep, n.call, n.queued, n.calls, n.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer), c.Current.began
+	n.asleep, n.call, n.queued, n.calls, n.on.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer), c.Current.began
+	n.on.list(w)
 	n.Unlock()
 }
 
@@ -87,8 +96,16 @@ func (c *Member) NoteProgress() {
 func (c *Member) noteAgain(w *Waiter, peer int) {
 	n := &c.Standing.note
 	n.Lock()
-	n.peer, n.pair.moved = int32(peer), w.moved()
+	n.on.peer, n.pair.moved = int32(peer), w.moved()
+	n.on.list(w)
 	n.Unlock()
+}
+
+// list notes which ranks w is for, where these can be listed.
+func (o *waitedFor) list(w *Waiter) {
+	if o.n = 0; w.Awaited != nil {
+		o.n = len(w.Awaited.Peers(o.awaits[:0]))
+	}
 }
 
 // status is where this rank stands now. c.note is locked; it is false once the Comm's memory is gone.
@@ -110,7 +127,7 @@ func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 	case began != 0:
 		s.Doing, since = status.Waits, int64(began&^ForeignCall)
 	case n.asleep && n.calls == s.Calls:
-		s.Doing, s.Peer, since = status.Waits, n.peer, n.since
+		s.Doing, s.Peer, since = status.Waits, n.on.peer, n.since
 		if n.call.Kind.Pairwise() {
 			s.Call, s.To, s.Several = n.call, n.pair.to, n.pair.several
 		}

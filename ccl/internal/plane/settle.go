@@ -215,8 +215,8 @@ func (s *Site) deliver(e *event.Event) {
 func (j *Job) failMember(c *Member, e *event.Event) {
 	if e.Comm == c.Group.ID() {
 		f := e.Fault(c.Group.Rank(), c.Share.contradicts)
-		if own := c.Fate.proposal.Load(); own != nil && int(e.From) == c.Group.Rank() && uint8(own.Code) == e.Code && (own.Code != call.Mismatch || own.Peer == f.Peer) {
-			f = own
+		if own := c.Fate.proposal.Load(); own != nil && int(e.From) == c.Group.Rank() && uint8(own.Code) == e.Code {
+			f.Own, f.Err = own.Own, own.Err // which the event has as text; all else is what all ranks are told
 		}
 		c.FailHere(f)
 		return

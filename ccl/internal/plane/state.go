@@ -32,6 +32,7 @@ type Standing struct {
 type Elsewhere struct {
 	Foreign atomic.Uint64 // ForeignCall | when the call under way began; 0 if there is none
 	stands  atomic.Uint64 // the same of a device that does not move
+	gaveUp  atomic.Bool   // such a call has taken Options.Timeout, and the Comm is about to fail
 }
 
 // Begin notes that such a call has begun.

@@ -2,12 +2,11 @@ package plane
 
 import (
 	"context"
-	"math"
 	"runtime"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
@@ -30,6 +29,28 @@ type Waiter struct {
 	Several  bool     // ranks may end the wait
 	Remote   bool     // a rank of another host may
 	Arrivals Arrivals // if only ranks of other hosts may, and the wait can sleep until they do
+	Awaited  Awaited  // the ranks that may, where these can be listed
+}
+
+// Awaited are the ranks that a wait is for.
+type Awaited interface {
+	// Peers appends to list those of whom nothing has come yet, until it is full.
+	Peers(list []int32) []int32
+}
+
+// peers are the ranks that the wait is for, as far as is known: peer is one of them, -1 if none is known.
+func (w *Waiter) peers(peer int) (list []int) {
+	if w.Awaited != nil {
+		var few [event.MissingMost]int32
+		for _, r := range w.Awaited.Peers(few[:0]) {
+			list = append(list, int(r))
+		}
+		return list
+	}
+	if peer >= 0 {
+		list = append(list, peer)
+	}
+	return list
 }
 
 // Arrivals are what a wait is for, where that comes from other hosts.
@@ -102,10 +123,10 @@ func pauseLong(ctx context.Context, c *Member, w *Waiter, peer int) *call.Fault 
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return c.Stop(c.Standing.Unfinished(err, err, c.Standing.missing(peer)))
+		return c.Stop(Unfinished(c, err, err, w.peers(peer)...))
 	}
 	if isOverdue(c) {
-		return c.Stop(c.Standing.overdue(c.Standing.missing(peer)))
+		return c.Stop(overdue(c, w.peers(peer)...))
 	}
 	now := time.Now()
 	if w.began.IsZero() {
@@ -245,10 +266,10 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 		return f
 	}
 	if err := ctx.Err(); err != nil {
-		return c.Stop(call.CtxFault(err, nil))
+		return c.Stop(Unfinished(c, err, err))
 	}
 	if isOverdue(c) {
-		return c.Stop(c.Standing.overdue(c.Standing.missing(-1)))
+		return c.Stop(overdue(c))
 	}
 	return nil
 }
@@ -340,58 +361,4 @@ func (c *Share) closedPeer(peer int) *call.Fault {
 		}
 	}
 	return nil
-}
-
-// missing lists who has not arrived: the ranks that have not come to the collective that this one is in, as far as
-// they have told. Else it is the rank waited for, or, if that waits itself, the one it waits for: on this host, and
-// where this call is point-to-point in whatever call, on any host.
-func (c *Standing) missing(peer int) []int {
-	c.note.Lock()
-	pairwise := c.note.asleep && c.note.call.Kind.Pairwise()
-	c.note.Unlock()
-	var m []int
-	if !pairwise {
-		if m = c.LateRanks(); len(m) > 0 {
-			return m
-		}
-	}
-	if c.current.lockstep {
-		m = c.unposted()
-	}
-	if len(m) > 0 || peer < 0 {
-		return m
-	}
-	first := peer
-	for range c.group.Size() {
-		if c.group.Topology().Node(peer) != c.group.Topology().Node(c.group.Rank()) {
-			next := c.peerOf(peer)
-			if !pairwise || next < 0 {
-				return []int{peer}
-			}
-			peer = next
-			continue
-		}
-		r := c.group.Topology().Local(peer)
-		w := c.share.Local.Waits(r).Load()
-		next := int(w&math.MaxUint32) - 1 // -1: it does not wait, or for several
-		if pairwise && next < 0 || !pairwise && int32(uint32(c.share.Local.Entered(r).Load()>>32)-uint32(c.order.Calls)) < 0 {
-			return []int{peer}
-		}
-		if next < 0 || !pairwise && w>>32 != c.order.Calls&math.MaxUint32 {
-			return nil // it is in this call, and at work
-		}
-		peer = next
-	}
-	if c.group.Topology().Node(first) != c.group.Topology().Node(c.group.Rank()) {
-		return []int{first}
-	}
-	return nil // they wait for each other
-}
-
-// peerOf is the rank that rank r of another host has said that it waits for, -1 if none.
-func (c *Standing) peerOf(r int) int {
-	if s, ok := c.Site.Job.Statuses.At(c.group.ID(), int32(r)); ok && s.Doing == status.Waits {
-		return int(s.Peer)
-	}
-	return -1
 }

@@ -33,8 +33,8 @@ func TestPauseEnds(t *testing.T) {
 	}{
 		{"the Comm has failed", func(all []*Member) { all[0].Fate.cause.Store(&call.Fault{Code: call.RankLost, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.RankLost, Peer: 2}, 0},
 		{"another rank fails the Comm", func(all []*Member) { all[2].Fail(&call.Fault{Code: call.Aborted, Peer: 2}) }, t.Context(), 1, call.Fault{Code: call.Aborted, Peer: 2}, 0},
-		{"the context has ended", func([]*Member) {}, canceled, 1, call.Fault{Code: call.Canceled, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
-		{"one has come", func(all []*Member) { enter(all[1], call.Barrier) }, canceled, 1, call.Fault{Code: call.Canceled, Peer: 2, Missing: []int{2}, Own: true}, lapsAwake - 1},
+		{"the context has ended", func([]*Member) {}, canceled, 1, call.Fault{Code: call.Canceled, Peer: 0, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
+		{"one has come", func(all []*Member) { enter(all[1], call.Barrier) }, canceled, 1, call.Fault{Code: call.Canceled, Peer: 0, Missing: []int{2}, Own: true}, lapsAwake - 1},
 		{"the time is over", func(all []*Member) {
 			all[0].Site.Job.Time.Coarse.Stamp(all[0].Site.Job.Time.Coarse.Born.Add(time.Minute+2), false)
 		}, t.Context(), 1, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{1, 2}, Own: true}, lapsAwake - 1},
@@ -251,43 +251,38 @@ func TestAwaitIfNobodyWantsTheProcessor(t *testing.T) {
 func TestMissing(t *testing.T) {
 	all := ranks(t, 4, Options{})
 	c := all[0]
-	require.Nil(t, c.Standing.missing(1), "none is late: no rank has made a call")
+	c.Site.Here.Mine = 9 // the others live in other processes
+	missing := func(peers ...int) []int {
+		return Unfinished(c, context.DeadlineExceeded, context.DeadlineExceeded, peers...).Missing
+	}
+	require.Nil(t, missing(1), "none is late: no rank has made a call")
 	for _, r := range []int{0, 1, 3} {
 		enter(all[r], call.Barrier)
 	}
-	require.Equal(t, []int{2}, c.Standing.missing(1), "late in the collective")
+	require.Equal(t, []int{2}, missing(1), "late in the collective")
 	enter(all[2], call.Barrier)
-	require.Nil(t, c.Standing.missing(1), "all have come: it is at work")
+	require.Nil(t, missing(1), "all have come: it is at work")
 	c.Share.Local.Waits(1).Store(1<<32 | 4)
-	require.Nil(t, c.Standing.missing(1))
-	require.Nil(t, c.Standing.missing(-1))
+	require.Nil(t, missing(1))
+	require.Nil(t, missing())
 	c.Current.lockstep, c.Order.Round = true, 1
 	*c.Share.Local.Flag(3, 1) = 1<<32 | 1
-	require.Equal(t, []int{2}, c.Standing.missing(-1), "of those that have not posted this round, the one that does not wait")
+	require.Equal(t, []int{2}, missing(), "of those that have not posted this round, the one that does not wait")
 	c.Share.Local.Waits(1).Store(0)
-	require.Equal(t, []int{1, 2}, c.Standing.missing(-1), "those that have not posted this round")
+	require.Equal(t, []int{1, 2}, missing(), "those that have not posted this round")
 	c.Order.Round = 2
 	*c.Share.Local.Flag(1, 1), *c.Share.Local.Flag(3, 2) = 1<<32|1, 2<<32|1
-	require.Equal(t, []int{2}, c.Standing.missing(-1), "the one that is furthest behind")
+	require.Equal(t, []int{2}, missing(), "the one that is furthest behind")
 	c.Order.Round = 1
 
 	sleeps(c, call.Recv, 1, 0)
 	c.Current.lockstep = false
 	c.Share.Local.Waits(1).Store(3) // for rank 2
-	require.Equal(t, []int{2}, c.Standing.missing(1), "its peer waits for that one")
+	require.Equal(t, []int{2}, missing(1), "its peer waits for that one")
+	require.Equal(t, []int{2, 3}, missing(1, 3), "and another does not come")
 	c.Share.Local.Waits(2).Store(1) // for rank 0
 	c.Share.Local.Waits(0).Store(2) // for rank 1
-	require.Nil(t, c.Standing.missing(1), "they wait for each other")
-}
-
-// What another rank has said that it waits for.
-func TestPeerOf(t *testing.T) {
-	c := ranks(t, 2, Options{})[0]
-	require.Equal(t, -1, c.Standing.peerOf(1))
-	c.Site.Job.Statuses.Keep(&status.Status{Comm: group.WorldID, Rank: 1, Peer: 0, Doing: status.AtWork}, 0)
-	require.Equal(t, -1, c.Standing.peerOf(1))
-	c.Site.Job.Statuses.Keep(&status.Status{Comm: group.WorldID, Rank: 1, Peer: 0, Doing: status.Waits}, 0)
-	require.Equal(t, 0, c.Standing.peerOf(1))
+	require.Nil(t, missing(1), "they wait for each other")
 }
 
 // A pause of the process is no time that a call has taken: after it, those it waits for have as much as they had before, and the late
@@ -328,7 +323,7 @@ func TestInterrupted(t *testing.T) {
 	c.Site.Job.Time.Coarse.Stamp(c.Site.Job.Time.Coarse.Born.Add(time.Second+2), false)
 	f := c.Interrupted(t.Context())
 	require.Equal(t, []any{call.Timeout, -1}, []any{f.Code, f.Peer})
-	require.EqualError(t, f.Err, "not done after 1s")
+	require.EqualError(t, f.Err, "on rank 0: not done after 1s")
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Same(t, f, c.Interrupted(canceled), "the first cause stays")

@@ -305,7 +305,7 @@ func (a *Agreement) outOfTime(l *line, f *call.Fault) *call.Fault {
 
 // giveUp tells the others that it came to nothing, and why.
 func (a *Agreement) giveUp(f *call.Fault) *call.Fault {
-	says := agree.Notice{Kind: agree.Quit, Ballot: uint64(a.c.rank.Group.Blamed(f) + 1), Ranks: numbers[int32](f.Missing)}
+	says := agree.Notice{Kind: agree.Quit, Ballot: uint64(f.Peer + 1), Ranks: numbers[int32](f.Missing)}
 	for _, l := range a.lines {
 		if l != nil {
 			a.say(l, notice{says: says, code: f.Code})
@@ -320,12 +320,12 @@ func (a *Agreement) given(n notice, r int, missing []int) *call.Fault {
 	f := &call.Fault{Code: n.code, Peer: int(uint32(n.says.Ballot)) - 1, Missing: numbers[int](n.says.Ranks)}
 	if f.Code == call.Timeout && missing != nil {
 		f.Missing = slices.DeleteFunc(slices.Clone(missing), func(m int) bool { return m == r })
-		f.Peer = r
+		f.Peer = -1
 	}
 	if len(f.Missing) > 0 {
 		f.Peer = f.Missing[0]
 	}
-	if f.Peer < 0 || f.Peer >= len(a.lines) {
+	if f.Peer >= len(a.lines) || f.Peer < 0 && f.Code != call.Timeout {
 		f.Peer = r
 	}
 	f.Err = fmt.Errorf("rank %d gave up", r)
@@ -338,10 +338,10 @@ func (a *Agreement) expired(ctx context.Context) *call.Fault {
 		return call.NewFault(call.Closed, a.Rank, "")
 	}
 	if err := ctx.Err(); err != nil {
-		return call.CtxFault(err, a.Party.Missing())
+		return call.CtxFault(err, a.Rank, a.Party.Missing())
 	}
 	if err := a.limit.Err(); err != nil {
-		f := call.CtxFault(err, a.Party.Missing())
+		f := call.CtxFault(err, a.Rank, a.Party.Missing())
 		f.Err = fmt.Errorf("not done after %v", a.c.rank.Group.Timeout())
 		return f
 	}

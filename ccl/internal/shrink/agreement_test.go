@@ -123,7 +123,8 @@ func TestAgreeInVain(t *testing.T) {
 	}
 }
 
-// A fault of an agreement that another has given up names the rank that is missing; with none told, the one that gave up.
+// A fault of an agreement that another has given up names the rank that is missing; with none told, the one that gave up, unless that
+// ran out of time.
 func TestGiven(t *testing.T) {
 	a := &Agreement{lines: make([]*line, 4)}
 	for _, tc := range []struct {
@@ -137,7 +138,7 @@ func TestGiven(t *testing.T) {
 		{"by a rank that is none", notice{says: agree.Notice{Ballot: 9}, code: call.Canceled}, nil, call.Fault{Code: call.Canceled, Peer: 1}},
 		{"out of time, as the lead says", notice{says: agree.Notice{Ballot: 1, Ranks: []int32{3, 2}}, code: call.Timeout}, nil, call.Fault{Code: call.Timeout, Peer: 3, Missing: []int{3, 2}}},
 		{"out of time, as the lead hears", notice{says: agree.Notice{Ballot: 2, Ranks: []int32{0}}, code: call.Timeout}, []int{1, 3}, call.Fault{Code: call.Timeout, Peer: 3, Missing: []int{3}}},
-		{"out of time, and nobody else is missing", notice{says: agree.Notice{Ballot: 1}, code: call.Timeout}, []int{1}, call.Fault{Code: call.Timeout, Peer: 1, Missing: []int{}}},
+		{"out of time, and nobody else is missing", notice{says: agree.Notice{Ballot: 1}, code: call.Timeout}, []int{1}, call.Fault{Code: call.Timeout, Peer: -1, Missing: []int{}}},
 	} {
 		got := a.given(tc.n, 1, tc.missing)
 		tc.want.Err = got.Err

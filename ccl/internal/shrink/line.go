@@ -110,16 +110,20 @@ func (l *line) dial(probe bool) {
 	}
 	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.rank.Group.Rank()), uint32(l.peer))
 	w := l.c.rank.Group.World(l.peer)
-	addr, ended := l.c.rank.Site.Job.Net.Addrs.At(w), l.c.rank.Site.EndedYet(w)
+	addr := l.c.rank.Site.Job.Net.Addrs.At(w)
 	ctx, cancel := limited(context.Background(), l.c.rank.Group.PeerTimeout())
 	done := make(chan dialed, 1)
 	l.via.dialed, l.via.stop, l.via.probing = done, cancel, probe
 	node, me := l.c.rank.Site.Job.Net.TCP, uint32(l.c.rank.Group.Rank())
 	go func() {
-		conn, err := node.OpenNotices(ctx, key, me, addr, ended)
+		conn, err := node.OpenNotices(ctx, key, me, addr, isOut)
 		done <- dialed{conn, err}
 	}()
 }
+
+// isOut says that a rank whose process no longer listens takes no part: it has ended, or has left in good order, and which of the two
+// changes nothing here. So nobody is asked, and the first refusal is the last: a process listens before others know its address.
+func isOut() bool { return true }
 
 // settle takes note of a dial that has ended.
 func (l *line) settle() {

@@ -72,7 +72,7 @@ func FuzzStatus(f *testing.F) {
 			t.Fatalf("%x was read as %+v, which is %x", in, s, again)
 		}
 		Circle([]Status{s, aStatus()})
-		WaitsIn([]Status{s, aStatus()}, 0, 0).LateBehind(s.World, s.For)
+		s.StillWaits(0, 0)
 	})
 }
 
