@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -37,7 +38,7 @@ func (c *Standing) Unfinished(ended, why error, missing []int) *call.Fault {
 	f := call.CtxFault(ended, missing)
 	f.Err = why
 	all := c.Site.Job.Statuses.Of(0)
-	if text := circleOf(all, c.group.ID(), int32(c.group.Rank())); text != "" {
+	if text := cmp.Or(c.waitsForItself(), circleOf(all, c.group.ID(), int32(c.group.Rank()))); text != "" {
 		f.Peer, f.Missing, f.Own, f.Err = -1, nil, false, fmt.Errorf("%s: %w", text, why)
 		return f
 	}
@@ -72,8 +73,24 @@ func (c *Standing) Unfinished(ended, why error, missing []int) *call.Fault {
 	return f
 }
 
+// waitsForItself names the circle of one that this rank is in, if it is: nobody need have been told yet.
+func (c *Standing) waitsForItself() string {
+	c.note.Lock()
+	defer c.note.Unlock()
+	n := &c.note
+	if !n.asleep || !n.call.Kind.Pairwise() {
+		return ""
+	}
+	s := status.Status{Comm: c.group.ID(), Rank: int32(c.group.Rank()), World: int32(c.group.World(c.group.Rank())), Doing: status.Waits,
+		Peer: n.peer, To: n.pair.to, Several: n.pair.several, Call: n.call}
+	s.SetName(c.Label.Name())
+	return circleOf([]status.Status{s}, s.Comm, s.Rank)
+}
+
 // circleOf names the deadlock of which rank me of a Comm is a part, if it is in one. It reads like:
 // deadlock: rank 0 waits for 1 in tp #5, 1 for 0 in dp #7
+// A circle of one reads like:
+// deadlock: rank 0 waits for itself in tp #5, in Send
 func circleOf(all []status.Status, comm uint64, me int32) string {
 	circle := status.Circle(all)
 	if !slices.ContainsFunc(circle, func(w status.Wait) bool { return w.Comm == comm && w.Rank == me }) {
@@ -84,6 +101,10 @@ func circleOf(all []status.Status, comm uint64, me int32) string {
 		if w.World < circle[first].World {
 			first = i
 		}
+	}
+	if len(circle) == 1 {
+		w := circle[0]
+		return fmt.Sprintf("deadlock: rank %d waits for itself in %s #%d, in %v", w.World, w.Name(), w.Call.Seq, w.Call.Kind)
 	}
 	text, format := "deadlock: rank", " %d waits for %d in %s #%d"
 	for i := range circle {
