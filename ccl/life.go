@@ -143,7 +143,7 @@ func release(c *Comm) error {
 	if c.life.failure.Load() == nil { // else it was written then
 		reporter{c}.writeTrace("exit", nil)
 	}
-	c.life.letters.end(closedHere, true)
+	c.life.letters.end(c, closedHere, true)
 	c.eng.Close() // which has been done where it is the library
 	if e := c.life.failure.Load(); e != nil && e.Code == ErrMismatch {
 		return e
@@ -163,7 +163,7 @@ func failed(c *Comm, f *call.Fault) {
 	c.lib.abandon(c, e)
 	go func() { // as for calls, after OnFailure
 		c.life.awaitTold(context.Background(), c.opt.Timeout)
-		c.life.letters.end(f, false)
+		c.life.letters.end(c, f, false)
 	}()
 	go func() {
 		defer close(c.life.done)
