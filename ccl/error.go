@@ -29,7 +29,7 @@ const (
 	ErrRankLost
 	// ErrTimeout reports that Options.Timeout or a deadline passed. Missing lists the late ranks.
 	ErrTimeout
-	// ErrCanceled reports that a context was canceled.
+	// ErrCanceled reports that a context was canceled, or that a message of a Link was given up, by rank Peer if that is not -1.
 	ErrCanceled
 	// ErrAborted reports that rank Peer called Abort.
 	ErrAborted
@@ -86,6 +86,7 @@ type Error struct {
 	Comm    string
 	earlier bool  // Mine is a call before the one that returns this
 	loss    *loss // whether the program has been given it; nil where that does not matter
+	told    bool  // Err says what the ranks in Missing have not done
 	// World maps each rank of the Comm to its rank in the job. It is nil where the two are the
 	// same.
 	World []int
@@ -203,7 +204,7 @@ func (e *Error) what() string {
 	default:
 		b.WriteString(e.Code.Error())
 	}
-	if len(e.Missing) > 0 {
+	if len(e.Missing) > 0 && !e.told {
 		fmt.Fprintf(&b, "; no response from: rank%s %s", plural(len(e.Missing)), ranks(e.Missing))
 		if e.World != nil {
 			b.WriteString(worldRanks(e.World, e.Missing))

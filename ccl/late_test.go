@@ -27,6 +27,40 @@ func TestMissingIsTheSame(t *testing.T) {
 	})
 }
 
+// A rank whose one half of a message to itself can never meet the other gets an error that says so, as do the others: none of them is
+// late. However short the limit is, this is known.
+func TestDeadlockWithItself(t *testing.T) {
+	large := make([]float32, 3_000_000)
+	for name, tc := range map[string]struct {
+		in    string
+		check ccl.Check
+		call  func(ctx context.Context, c *ccl.Comm) error
+	}{
+		"a large Send": {"Send", 0, func(ctx context.Context, c *ccl.Comm) error { return ccl.Send(ctx, c, large, c.Rank()) }},
+		"a Recv":       {"Recv", 0, func(ctx context.Context, c *ccl.Comm) error { return ccl.Recv(ctx, c, large[:1], c.Rank()) }},
+		"a small Send that is confirmed": {"Send", ccl.CheckStrict, func(ctx context.Context, c *ccl.Comm) error {
+			return ccl.Send(ctx, c, large[:1], c.Rank())
+		}},
+		"a queued Send": {"Send", 0, func(ctx context.Context, c *ccl.Comm) error {
+			return c.On(nil).Send(ccl.BufOf(large), c.Rank()).Wait(ctx)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, 2, &ccl.Options{Timeout: 200 * time.Millisecond, Check: tc.check}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+				if c.Rank() == 0 {
+					tc.call(ctx, c)
+				}
+				<-c.Done()
+				e := wants(t, c.Err(), ccl.ErrTimeout)
+				_, said, _ := strings.Cut(e.Error(), "timed out: ")
+				assert.Equal(t, "deadlock: rank 0 waits for itself in world #1, in "+tc.in+": not done after 200ms", said, "%v", e)
+				assert.Equal(t, -1, e.Peer)
+				assert.Empty(t, e.Missing)
+			})
+		})
+	}
+}
+
 // Ranks that receive from each other get an error that says deadlock, with the circle, the same on all.
 func TestDeadlockIsSaid(t *testing.T) {
 	everywhere(t, 2, &ccl.Options{Timeout: 2 * time.Second}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {

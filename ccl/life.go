@@ -162,9 +162,9 @@ func release(c *Comm, until time.Time) error {
 		reporter{c}.writeTrace("exit", nil)
 	}
 	if f := c.eng.Failure(); f != nil { // its messages have failed, though OnFailure may not have returned
-		c.life.letters.end(f, false)
+		c.life.letters.end(c, f, false)
 	}
-	c.life.letters.end(closedHere, true)
+	c.life.letters.end(c, closedHere, true)
 	c.eng.Close() // which has been done where it is the library
 	return take(append(untoldOf(c), functions...)...)
 }
@@ -181,7 +181,7 @@ func failed(c *Comm, f *call.Fault) {
 	c.lib.abandon(c, e)
 	go func() { // as for calls, after OnFailure
 		c.life.awaitTold(context.Background(), c.opt.Timeout)
-		c.life.letters.end(f, false)
+		c.life.letters.end(c, f, false)
 	}()
 	go func() {
 		defer close(c.life.done)

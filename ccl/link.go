@@ -30,11 +30,18 @@ const AnySource = -1
 // A message of at most 16 KiB is complete for its sender once it is on its way, unless a MiB of them waits for the
 // receiver already. Any other is complete once it has been received. Its memory is the message's until then.
 //
-// A message has Options.Timeout, or what Within says. If it takes longer it ends with ErrTimeout, and
-// c goes on. All messages fail with c, as when a rank is lost, which is then named. After a rank has
-// closed c, what it has sent can still be received; any other message to or from it ends with
-// ErrClosed and the rank in Peer. A message of another type or count ends with ErrMismatch, at both
-// ends if its sender still waits.
+// A message has Options.Timeout, or what Within says, in time for which the process is not stopped. If
+// it takes longer it ends with ErrTimeout, and c goes on. A receive that ends so has taken no message,
+// unless that was being received: then its sender gets ErrCanceled, and the receiver in Peer. A message
+// whose sender gives it up while it is received leaves its receive waiting as before; but if a later
+// message was received meanwhile that the receive could have had, it ends with ErrCanceled, and the
+// sender in Peer.
+//
+// All messages fail with c, as when a rank is lost, which is then named. c fails, with ErrBackend, if
+// the connection for messages between two ranks breaks although both live, and a message of c may be
+// lost. After a rank has closed c, what it has sent can still be received; any other message to or from
+// it ends with ErrClosed and the rank in Peer. A message of another type or count ends with ErrMismatch,
+// at both ends if its sender still waits.
 type Link struct {
 	c         *Comm
 	peer, tag int
@@ -175,7 +182,8 @@ func (m Message) Test() (done bool, err error) {
 }
 
 // OnDone calls f once, with what Wait would return, when the message is complete or has failed. The
-// goroutine that ends it runs f, which must be short and may send and receive.
+// functions of a Comm's messages run one after the other, in the order in which the messages end, on a
+// goroutine of their own. So f must be short; it may send and receive.
 func (m Message) OnDone(f func(error)) {
 	if f == nil {
 		return
@@ -245,7 +253,7 @@ func (l *letters) open(c *Comm) (*mail.Account, error) {
 }
 
 // end ends all messages of c, which has failed or, if closed is set, is closed here.
-func (l *letters) end(f *call.Fault, closed bool) {
+func (l *letters) end(c *Comm, f *call.Fault, closed bool) {
 	l.mu.Lock()
 	if l.failed == nil {
 		l.failed = f
@@ -254,6 +262,8 @@ func (l *letters) end(f *call.Fault, closed bool) {
 	l.mu.Unlock()
 	if of != nil {
 		of.End(f, closed)
+	} else {
+		cpu.ShutMail(c.eng, closed)
 	}
 }
 
@@ -292,5 +302,6 @@ func (l *letters) errorOf(c *Comm, name string, f *call.Fault) *Error {
 	for _, w := range f.Missing {
 		e.Missing = append(e.Missing, cpu.RankOf(c.eng, w))
 	}
+	e.told = f.Own // the limit of a message: what waits for it has nothing to answer
 	return c.named(e)
 }

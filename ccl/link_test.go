@@ -2,6 +2,7 @@ package ccl_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -112,6 +113,9 @@ func TestLinkEnds(t *testing.T) {
 		e := wants(t, ccl.LinkTo(c, peer, 7).Within(30*time.Millisecond).Recv(one).Wait(ctx), ccl.ErrTimeout)
 		assert.Equal(t, []int{peer}, e.Missing)
 		assert.Equal(t, "Recv", e.Op)
+		assert.ErrorContains(t, e, fmt.Sprintf("timed out at rank %d: it has sent no such message within 30ms", peer))
+		unmet := ccl.LinkTo(c, peer, 6).Within(30 * time.Millisecond).Send(ccl.BufOf(make([]float32, 1<<16)))
+		assert.ErrorContains(t, unmet.Wait(ctx), fmt.Sprintf("timed out at rank %d: it has not received the message within 30ms", peer))
 		wants(t, ccl.LinkTo(c, ccl.AnySource, 7).Within(30*time.Millisecond).Recv(one).Wait(ctx), ccl.ErrTimeout)
 		m := ccl.LinkTo(c, peer, 8).Recv(one)
 		done, err := m.Test()
@@ -194,6 +198,79 @@ func TestLinkRefuses(t *testing.T) {
 			m.Cancel()
 		}
 		assert.NoError(t, ccl.Message{}.Wait(ctx))
+		works(ctx, t, c)
+	})
+}
+
+// A message that its receiver gives up while it comes tells its sender so, and c goes on; no limit takes a message from the next receive
+// with it, unless its sender is told.
+func TestLinkIsGivenUp(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		for i := range 5 {
+			const n = 4 << 20
+			if c.Rank() == 0 {
+				for ended := false; !ended; {
+					err := ccl.LinkTo(c, 1, 0).Send(ccl.BufOf(ramp(n, i))).Wait(ctx)
+					if ended = err == nil; !ended {
+						e := wants(t, err, ccl.ErrCanceled)
+						assert.Equal(t, 1, e.Peer)
+						assert.ErrorContains(t, err, "canceled at rank 1: its receive ended before the message had come whole")
+					}
+				}
+			} else {
+				got := make([]int32, n)
+				if err := ccl.LinkTo(c, 0, 0).Within(time.Millisecond).Recv(ccl.BufOf(got)).Wait(ctx); err != nil {
+					wants(t, err, ccl.ErrTimeout)
+					require.NoError(t, ccl.LinkTo(c, 0, 0).Recv(ccl.BufOf(got)).Wait(ctx))
+				}
+				require.Equal(t, ramp(n, i), got)
+			}
+		}
+		works(ctx, t, c)
+	})
+}
+
+// What waited on Comms that are closed by now, for a rank that used no Link of them, does not count any more: a small message is complete
+// before it is received.
+func TestLinkCredit(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		small := make([]byte, 8)
+		for range 70 {
+			sub, err := c.Split(ctx, 0, c.Rank())
+			require.NoError(t, err)
+			if c.Rank() == 0 {
+				require.NoError(t, ccl.LinkTo(sub, 1, 3).Within(20*time.Second).Send(ccl.BufOf(make([]byte, 16<<10))).Wait(ctx))
+			}
+			require.NoError(t, ccl.Barrier(ctx, sub))
+			require.NoError(t, sub.Close())
+		}
+		if c.Rank() == 0 {
+			require.NoError(t, ccl.LinkTo(c, 1, 9).Within(20*time.Second).Send(ccl.BufOf(small)).Wait(ctx))
+		}
+		meet(ctx)
+		if c.Rank() == 1 {
+			require.NoError(t, ccl.LinkTo(c, 0, 9).Recv(ccl.BufOf(small)).Wait(ctx))
+		}
+		works(ctx, t, c)
+	})
+}
+
+// OnDone of a message may send and receive for as long as it likes.
+func TestLinkOnDoneGoesOn(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		l, done, x := ccl.LinkTo(c, c.Rank(), 1), make(chan error, 1), make([]int64, 1)
+		var next func(error)
+		next = func(err error) {
+			if err != nil || x[0] == 2000 {
+				done <- err
+				return
+			}
+			sent := []int64{x[0] + 1}
+			l.Recv(ccl.BufOf(x)).OnDone(next)
+			l.Send(ccl.BufOf(sent))
+		}
+		next(nil)
+		require.NoError(t, <-done)
 		works(ctx, t, c)
 	})
 }

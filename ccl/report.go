@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -68,6 +69,8 @@ func callIn(s *status.Status) string {
 func (r reporter) lateText(l *status.Late) string {
 	text := fmt.Sprintf("ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
 	switch {
+	case l.Waits.ForItself():
+		return text + " it waits for itself"
 	case l.Stuck != nil:
 		return text + stuckText(l)
 	case len(l.Late) == 0 && len(l.Unheard) == 0:
@@ -135,12 +138,18 @@ func roundedMillis(ms uint32) time.Duration {
 // circleText reads like: ccl: deadlock: rank 0 in tp #5 waits for 1; rank 1 in dp #7 waits for 0
 func circleText(circle []status.Wait) string {
 	text := "ccl: deadlock:" + joined(circle, ";", func(w status.Wait) string {
-		return fmt.Sprintf(" rank %d in %s #%d waits for %d", w.World, w.Name(), callOf(&w.Call).Seq, w.On)
+		on := strconv.Itoa(int(w.On))
+		if w.On == w.World {
+			on = "itself"
+		}
+		return fmt.Sprintf(" rank %d in %s #%d waits for %s", w.World, w.Name(), callOf(&w.Call).Seq, on)
 	}) + "."
 	inAll := func(k Kind) bool {
 		return !slices.ContainsFunc(circle, func(w status.Wait) bool { return Kind(w.Call.Kind) != k })
 	}
 	switch {
+	case len(circle) == 1:
+		text += " A rank sends to itself, and receives that, by SendRecv, or by both calls in one Group."
 	case inAll(KindSend):
 		text += " All of them are in Send, and none in Recv: let one receive first, or use SendRecv."
 	case inAll(KindRecv):

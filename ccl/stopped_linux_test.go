@@ -237,6 +237,17 @@ func pausedRank(ctx context.Context, t *testing.T, in string) {
 		require.Eventually(t, over, long, time.Millisecond, "the pause is over")
 	case "a call":
 		require.NoError(t, keepCalling(ctx, c, over))
+	case "a message":
+		// Each waits for the next, with a limit that is shorter than the pause, until it has seen that that is over.
+		got := make([]int, 1)
+		from := ccl.LinkTo(c, (me+1)%c.Size(), 0).Within(stoppedFor - 200*time.Millisecond).Recv(ccl.BufOf(got))
+		for last := time.Now(); time.Since(last) < stoppedFor/2; time.Sleep(time.Millisecond) {
+			last = time.Now()
+		}
+		time.Sleep(100 * time.Millisecond) // in which a limit that had ended would be found
+		require.NoError(t, ccl.LinkTo(c, (me+c.Size()-1)%c.Size(), 0).Send(ccl.BufOf([]int{me})).Wait(ctx))
+		require.NoError(t, from.Wait(ctx))
+		require.Equal(t, (me+1)%c.Size(), got[0])
 	case "Shrink":
 		if me == 0 {
 			require.Eventually(t, func() bool { return isMarked("pid.1") && isMarked("pid.2") && isMarked("pid.3") }, long, time.Millisecond, "all are there")
@@ -261,7 +272,7 @@ func pausedRank(ctx context.Context, t *testing.T, in string) {
 func TestPausedJobGoesOn(t *testing.T) {
 	const n = 4
 	for _, hosts := range []int{0, 2, 4} {
-		for _, in := range []string{"no call", "a call", "Shrink"} {
+		for _, in := range []string{"no call", "a call", "a message", "Shrink"} {
 			if testing.Short() && (hosts != 2 || in != "a call") {
 				continue
 			}

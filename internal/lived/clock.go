@@ -128,6 +128,13 @@ func (l *Clock) Now() time.Duration {
 	return l.total
 }
 
+// Exact is the time lived up to this moment, for limits that are not to end early: Now may lag by as much as the monitor does.
+func (l *Clock) Exact() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total + l.gap(time.Now())
+}
+
 // Brief is the time lived so far in which this process could hear what others had to say, for waits of less than a second. It lags
 // behind Now on a loaded machine.
 func (l *Clock) Brief() time.Duration {

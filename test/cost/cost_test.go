@@ -62,6 +62,9 @@ func rank(role string) error {
 	if role == "calls" {
 		return calls(ctx, c)
 	}
+	if how, ok := strings.CutPrefix(role, "messages "); ok {
+		return messages(ctx, c, how)
+	}
 	if d, ok := strings.CutPrefix(role, "idle "); ok {
 		return idleFor(ctx, c, d)
 	}

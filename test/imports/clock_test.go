@@ -84,7 +84,7 @@ var oneClock = rule{
 		"ccl/backlog.go time.AfterFunc",
 		// How long something took, for the user; and how old a number is that is read anew.
 		"ccl/device.go time.Now", "ccl/device.go time.Since", "ccl/launch.go time.Since", "ccl/observe.go time.Now", "ccl/observe.go time.Since",
-		"ccl/observe_device.go time.Now", "ccl/trace.go time.Now", "ccl/internal/native/cside/cside.go time.Now",
+		"ccl/internal/plane/ask.go time.Since", "ccl/observe_device.go time.Now", "ccl/trace.go time.Now", "ccl/internal/native/cside/cside.go time.Now",
 		"ccl/internal/native/cside/cside.go time.Since", "ccl/internal/shm/cgroup_linux.go time.Now", "ccl/internal/shm/cgroup_linux.go time.Since",
 		// The kernel ends a handshake, which the other end begins anew, a write to a neighbor, or what is left of a stream that is closed.
 		"ccl/internal/plane/ask.go time.Now", "ccl/internal/plane/control/conn.go time.Now", "ccl/internal/plane/mail.go time.Now", "ccl/internal/tcp/node.go time.Now",
@@ -93,10 +93,8 @@ var oneClock = rule{
 		"ccl/within.go time.Until",
 		// Close waits for what is under way. A pause makes it wait for less.
 		"ccl/life.go time.NewTimer", "ccl/life.go time.Now", "ccl/life.go time.Until",
-		// Messages.
-		"ccl/internal/mail/account.go time.NewTicker", "ccl/internal/mail/account.go time.Now", "ccl/internal/mail/inlet.go time.AfterFunc",
-		"ccl/internal/mail/line.go context.WithTimeout", "ccl/internal/mail/line.go time.AfterFunc", "ccl/internal/mail/message.go time.Now",
-		"ccl/internal/mail/office.go time.NewTimer", "ccl/internal/mail/office.go time.Now", "ccl/internal/mail/office.go time.Until",
+		// How often messages are looked at.
+		"ccl/internal/mail/account.go time.NewTicker", "ccl/internal/mail/office.go time.NewTicker",
 	},
 	planted: map[string]string{
 		"ccl/a.go":                 "package a\nfunc f(ctx context.Context, d time.Duration) {\n\tctx, end := context.WithTimeout(ctx, d)\n\tdefer end()\n\tfor until := time.Now().Add(d); time.Now().Before(until); time.Sleep(d) {\n\t}\n}\n",

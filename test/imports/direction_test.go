@@ -25,7 +25,7 @@ var inside = []struct {
 	{"tcp", "fault", "connections know no ranks' calls"},
 	{"shm", "fault", "memory knows neither ranks nor calls"},
 	{"call", "shm", "a call is described without regard to how it is made"},
-	{"mail", "call shm", "messages know neither Comms nor how a stream is made"},
+	{"mail", "call fault ordered shm", "messages know neither Comms nor how a stream is made"},
 	{"group", "call tcp", "what all ranks agreed on, whatever they do with it"},
 	{"region", "call ordered tuning", "a layout knows not who waits for what it holds"},
 	{"plane/event", "call shm", "news and their order, however they travel"},

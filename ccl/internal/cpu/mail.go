@@ -1,24 +1,60 @@
 package cpu
 
 import (
+	"context"
+	"errors"
+
+	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/mail"
+	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
 // OpenMail returns this rank's mail in c. Faults in it name ranks of the world.
 func OpenMail(c *Comm) (*mail.Account, error) {
-	office, err := c.rank.Site.Job.Mail()
+	office, err := c.rank.Site.Job.Net.Post.Open()
 	if err != nil {
 		return nil, err
 	}
-	var others []int
+	in := mail.Membership{Comm: c.ID(), Self: c.World(c.Rank()), Limit: c.rank.Group.Timeout()}
 	for r := range c.Size() {
 		if r != c.Rank() {
-			others = append(others, c.World(r))
+			in.Others = append(in.Others, c.World(r))
 		}
 	}
-	return office.Open(c.ID(), c.World(c.Rank()), others, c.rank.Group.Timeout(), func(w int) bool {
+	in.Left = func(w int) bool {
 		return c.rank.Share.HasLeft(c.rank.Group.RankOf(w)) || c.rank.Site.KnownLeft(w)
-	}), nil
+	}
+	in.Severed = func(ctx context.Context, w int, why error) bool { return severed(ctx, c, w, why) }
+	return office.Open(in), nil
+}
+
+// ShutMail refuses what comes for this rank in c, which it has closed or which has failed, where it has no
+// mail there.
+func ShutMail(c *Comm, closed bool) {
+	c.rank.Site.Job.Net.Post.Office.Shut(c.ID(), c.World(c.Rank()), closed)
+}
+
+// severed finds what became of rank w of the world, since a connection for messages with it broke, as links
+// does for a call's. It is true if w has closed c. Else c fails: with the report of w's loss, if there is
+// one, and for that reason if w lives.
+func severed(ctx context.Context, c *Comm, w int, why error) (left bool) {
+	r, yet := c.rank.Group.RankOf(w), plane.LeftYet(c.rank.Site, w)
+	gone := func() bool { return c.rank.Share.HasLeft(r) || yet() }
+	over := func() bool { return ctx.Err() != nil || gone() }
+	failed := plane.AwaitNews(&c.rank, plane.SoonFor, over)
+	if !failed && !over() {
+		switch answer := c.links.Ends.Ask(ctx, r); {
+		case errors.Is(answer, tcp.ErrGone):
+			return true
+		case errors.Is(answer, tcp.ErrFailed), errors.Is(answer, tcp.ErrRefused):
+			failed = plane.AwaitNews(&c.rank, plane.NewsOf(c.rank.Site, w), over)
+		}
+	}
+	if !failed && !over() {
+		c.rank.Fail(call.NewFault(call.Backend, r, "%w", why))
+	}
+	return !failed && ctx.Err() == nil && gone()
 }
 
 // RankOf is the rank in c of rank w of the world, -1 if it is none.

@@ -88,7 +88,7 @@ const (
 	PointToPoint
 	confirmations // of point-to-point calls, under CheckStrict
 	Agreements    // of Shrink
-	classes       // from here on: see ends.ask
+	classes       // from here on: see ends.Ask
 )
 
 type linkKey struct {
@@ -239,7 +239,7 @@ func (c *ends) broken(ctx context.Context, peer int, err error) *call.Fault {
 	if f := c.rank.Fate.Outlived(); f != nil {
 		return c.rank.Stop(f)
 	}
-	switch answer := c.ask(ctx, peer); {
+	switch answer := c.Ask(ctx, peer); {
 	case c.rank.Share.HasLeft(peer), errors.Is(answer, tcp.ErrGone):
 		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
 	case tcp.IsOwnTrouble(answer):
@@ -318,10 +318,10 @@ func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *c
 	return call.NewFault(call.Backend, peer, "it left the call for a failure of rank %d that no rank has reported", blamed)
 }
 
-// ask asks the process of a rank of another host whether the rank still has the Comm. It is nil if so, tcp.ErrGone if the rank has
+// Ask asks the process of a rank of another host whether the rank still has the Comm. It is nil if so, tcp.ErrGone if the rank has
 // closed it, tcp.ErrFailed if it has failed there, and tcp.ErrRefused if the process has ended. Any other error says that the process
 // does not answer, within what one that is not lost may take, while this one lives.
-func (c *ends) ask(ctx context.Context, peer int) error {
+func (c *ends) Ask(ctx context.Context, peer int) error {
 	if c.rank.Group.IsHere(peer) {
 		return nil
 	}

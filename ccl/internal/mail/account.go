@@ -1,6 +1,8 @@
 package mail
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,11 +16,11 @@ import (
 type Account struct {
 	office *Office
 	box    *Box
-	comm   uint64
-	self   int // rank of the world
-	limit  time.Duration
-	others []int // the other ranks of the Comm, as ranks of the world
-	left   func(w int) bool
+	in     Membership
+	calls  teller
+	ctx    context.Context // ends with the Account
+	stop   context.CancelFunc
+	cuts   sync.WaitGroup // see severed
 
 	mu       sync.Mutex
 	live     map[pending]bool
@@ -29,22 +31,38 @@ type Account struct {
 	watching bool
 }
 
+// Membership is a rank in a Comm, as its mail knows it. Ranks are those of the world.
+type Membership struct {
+	Comm   uint64
+	Self   int
+	Others []int         // the other ranks of the Comm
+	Limit  time.Duration // how long a message may take, 0 for any time
+	// Left reports whether a rank is known to have closed the Comm.
+	Left func(w int) bool
+	// Severed is told why messages from rank w, or to it, may be lost, and reports whether w has closed the
+	// Comm. If not, it has the Comm fail: for that reason, where there is no better one. It may take a
+	// while, unless ctx ends.
+	Severed func(ctx context.Context, w int, why error) (left bool)
+}
+
 // pending is a Sending or a Receiving that has not ended.
 type pending interface {
 	expire(why *call.Fault)
 	forsake(why *call.Fault)
+	of() *Account
 	deadline() term
 	waitsFor() int
+	lacks() string // what a rank has not done while the message had time
 }
 
-// Open returns the mail of rank self of the world in a Comm, which others are members of, too. A
-// message may take at most limit, if that is not 0. left reports whether a rank is known to have
-// closed the Comm.
-func (o *Office) Open(comm uint64, self int, others []int, limit time.Duration, left func(w int) bool) *Account {
-	a := &Account{office: o, box: o.box(self), comm: comm, self: self, limit: limit, others: others, left: left, live: map[pending]bool{}, gone: map[int]bool{}}
+// Open returns the mail of a rank of this process in a Comm.
+func (o *Office) Open(in Membership) *Account {
+	a := &Account{office: o, box: o.box(in.Self), in: in}
+	a.live, a.gone = map[pending]bool{}, map[int]bool{}
+	a.ctx, a.stop = context.WithCancel(o.ctx)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.accounts[member{comm, self}] = a
+	o.accounts[member{in.Comm, in.Self}] = a
 	return a
 }
 
@@ -68,28 +86,32 @@ func (a *Account) Send(w What, to int) *Sending {
 		s.end(why)
 		return s
 	}
-	a.office.line(a.self, to).send(s)
+	s.line().send(s)
 	return s
 }
 
 // Recv receives w, which rank from of the world sends, or any.
 func (a *Account) Recv(w What, from int) *Receiving {
-	r := &Receiving{from: from, source: -1}
+	r := &Receiving{from: from, got: intake{source: -1}}
 	r.begin(a, w)
 	if why := a.take(r, Any); why != nil {
 		r.end(why)
 		return r
 	}
-	a.post(r, false)
+	a.box.post(r)
+	a.posted(r)
 	return r
 }
 
-// post has r wait for its message; first is whether it was the first to wait before.
-func (a *Account) post(r *Receiving, first bool) {
-	a.box.post(r, first)
-	// What had come from a rank before it closed the Comm is here.
-	if why := a.goneFault(r.from); why != nil && a.box.withdraw(r) {
-		r.end(why)
+// posted ends r, which may wait in the box now, if nothing can come for it any more: what ended the Comm,
+// or had a rank leave it, may have looked at the box before r was there. What had come before that is
+// there.
+func (a *Account) posted(r *Receiving) {
+	a.mu.Lock()
+	why := cmp.Or(a.over, a.goneWhy(r.from))
+	a.mu.Unlock()
+	if why != nil {
+		r.giveUp(why, false)
 	}
 }
 
@@ -135,7 +157,7 @@ func (a *Account) keep(m *message, sent bool, why *call.Fault) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	givenUp := why.Code == call.Canceled && why != a.over || a.closed && why == a.over && !sent
+	givenUp := IsCanceled(why) || a.closed && why == a.over && !sent
 	if !givenUp && len(a.untold) < untoldMost {
 		a.untold = append(a.untold, failed{m, sent, why})
 	}
@@ -158,19 +180,12 @@ func (a *Account) Untold(f func(sent bool, why *call.Fault)) {
 	}
 }
 
-// goneFault is why nothing more comes from a rank, or from any; nil if something may.
-func (a *Account) goneFault(from int) *call.Fault {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.goneWhy(from)
-}
-
-// goneWhy is goneFault. a.mu is held.
+// goneWhy is why nothing more comes from a rank, or from any; nil if something may. a.mu is held.
 func (a *Account) goneWhy(from int) *call.Fault {
 	switch {
 	case from != Any && a.gone[from]:
 		return call.NewFault(call.Closed, from, "")
-	case from == Any && len(a.gone) > 0 && len(a.gone) == len(a.others):
+	case from == Any && len(a.gone) > 0 && len(a.gone) == len(a.in.Others):
 		return call.NewFault(call.Closed, -1, "all other ranks have closed the Comm")
 	}
 	return nil
@@ -206,15 +221,47 @@ func (a *Account) End(why *call.Fault, closed bool) {
 		live = append(live, m)
 	}
 	a.mu.Unlock()
+	a.stop()
 	for _, m := range live {
 		m.expire(why)
 	}
-	if !closed {
-		a.box.shut(a.comm, takenFailed)
+	a.office.Shut(a.in.Comm, a.in.Self, closed)
+	if closed {
+		a.office.bye(a)
+		a.cuts.Wait()
+	}
+}
+
+// severed ends those messages to or from rank w, since a connection with it broke, for that reason: they
+// may be lost, or ones before them. If w has closed the Comm they were to end. Else nothing else would make
+// the loss known, and the Comm fails for it.
+func (a *Account) severed(ms []pending, w int, why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over != nil {
 		return
 	}
-	a.box.shut(a.comm, takenClosed)
-	a.office.bye(a)
+	a.cuts.Go(func() {
+		if !a.in.Severed(a.ctx, w, why) {
+			return
+		}
+		for _, m := range ms {
+			m.expire(call.NewFault(call.Closed, w, ""))
+		}
+	})
+}
+
+// refusal is what the sender of a message is told that is not received although it was matched.
+func (a *Account) refusal() uint8 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.over == nil:
+		return takenLeft
+	case a.over.Code == call.Closed:
+		return takenClosed
+	}
+	return takenFailed
 }
 
 // How often an Account that waits looks at deadlines and at who has left. A rank that the control plane
@@ -225,45 +272,57 @@ const (
 	leftGrace  = time.Second
 )
 
-// watch looks after the messages that wait, while there are any and a little longer.
+// dueSoon is for how long before a message's deadline a pause of the process counts as little as the clock
+// can have it.
+const dueSoon = 2 * time.Second
+
+// watch looks after the messages that wait, while there are any and a little longer. Limits are counted in
+// time lived.
 func (a *Account) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	busy, since := time.Now(), map[int]time.Time{}
-	for now := range tick.C {
+	busy, since := a.office.way.Lived(), map[int]time.Duration{}
+	for range tick.C {
 		if !a.office.isOpen() {
 			a.End(call.NewFault(call.Closed, -1, "the job has ended here"), false)
 		}
+		now := a.office.way.Lived()
 		a.mu.Lock()
 		if len(a.live) > 0 {
 			busy = now
-		} else if a.over != nil || now.Sub(busy) > watchIdle {
+		} else if a.over != nil || now-busy > watchIdle {
 			a.watching = false
 			a.mu.Unlock()
 			return
 		}
 		var late []pending
+		soon := false
 		asks := map[int]bool{}
 		for m := range a.live {
-			if t := m.deadline(); t.limit > 0 && now.After(t.until) {
+			t := m.deadline()
+			if t.limit > 0 && now > t.until {
 				late = append(late, m)
 			}
+			soon = soon || t.limit > 0 && now > t.until-dueSoon
 			asks[m.waitsFor()] = true
 		}
 		a.mu.Unlock()
-		for _, m := range late {
-			m.expire(a.late(m.waitsFor(), m.deadline().limit))
+		if soon {
+			a.office.way.Attend()
 		}
-		for _, w := range a.others {
+		for _, m := range late {
+			m.expire(a.late(m))
+		}
+		for _, w := range a.in.Others {
 			if !asks[w] && !asks[Any] {
 				continue
 			}
 			switch first, seen := since[w]; {
-			case !a.left(w):
+			case !a.in.Left(w):
 				delete(since, w)
 			case !seen:
 				since[w] = now
-			case now.Sub(first) > leftGrace:
+			case now-first > leftGrace:
 				a.peerLeft(w)
 			}
 		}
@@ -271,11 +330,12 @@ func (a *Account) watch() {
 }
 
 // late is the fault of a message that has taken too long.
-func (a *Account) late(w int, limit time.Duration) *call.Fault {
-	f := &call.Fault{Code: call.Timeout, Peer: w, Own: true, Err: fmt.Errorf("not done after %v", limit)}
+func (a *Account) late(m pending) *call.Fault {
+	w, limit := m.waitsFor(), m.deadline().limit
+	f := &call.Fault{Code: call.Timeout, Peer: w, Own: true, Err: fmt.Errorf("%s within %v", m.lacks(), limit)}
 	if w != Any {
 		f.Missing = []int{w}
-		if err := a.office.unreached(a.self, w); err != nil {
+		if err := a.office.unreached(a.in.Self, w); err != nil {
 			f.Err = fmt.Errorf("%w: %w", f.Err, err)
 		}
 	}

@@ -8,19 +8,39 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Box is where one rank's messages wait for receives, and its receives for messages.
+// Box is where one rank's messages wait for receives, and its receives for messages. All that is matched is
+// matched here, and whatever undoes a match undoes it here.
 type Box struct {
 	mu     sync.Mutex
 	slots  map[Path]*slot
+	posts  uint64           // how many receives there have been
 	closed map[uint64]uint8 // Comms that the rank has closed, or that have failed: what senders are told
 	list   []uint64         // the same, oldest first from next on
 	next   int
 }
 
-// slot is what waits on one path: at most one of the two lists has entries that match.
+// slot is what waits on one path: of the first two lists at most one has entries that match.
 type slot struct {
-	posted  []*Receiving
+	posted  []*Receiving // in the order in which they were posted
 	arrived []*arrival
+	moving  *Receiving // the first of those whose payload is on its way: see stay
+}
+
+// stay removes from the list of what moves all but those that keep their place by is.
+func (s *slot) stay(is func(*Receiving) bool) {
+	for at := &s.moving; *at != nil; {
+		if r := *at; is(r) {
+			at = &r.at.behind
+		} else {
+			*at, r.at.behind = r.at.behind, nil
+		}
+	}
+}
+
+// leave removes r from that list, and reports whether it was there.
+func (s *slot) leave(r *Receiving) (was bool) {
+	s.stay(func(m *Receiving) bool { was = was || m == r; return m != r })
+	return was
 }
 
 // arrival is a message that has come, at least its head.
@@ -34,12 +54,8 @@ type arrival struct {
 	answer func(code uint8, typ op.Type, count uint64) // tells the sender
 }
 
-// refuse tells the sender that the Comm is closed here. Where it has failed the sender learns that by itself, with the reason.
-func (a *arrival) refuse(code uint8) {
-	if code == takenClosed {
-		a.answer(code, 0, 0)
-	}
-}
+// isHere reports whether nothing of the payload is still to come.
+func (a *arrival) isHere() bool { return a.body != nil || a.count == 0 }
 
 func newBox() *Box { return &Box{slots: map[Path]*slot{}, closed: map[uint64]uint8{}} }
 
@@ -55,7 +71,7 @@ func (b *Box) at(p Path) *slot {
 
 // tidy forgets the slot of p where nothing waits. b.mu is held.
 func (b *Box) tidy(p Path, s *slot) {
-	if len(s.posted) == 0 && len(s.arrived) == 0 {
+	if len(s.posted) == 0 && len(s.arrived) == 0 && s.moving == nil {
 		delete(b.slots, p)
 	}
 }
@@ -71,28 +87,33 @@ func take[T any](list *[]T, is func(T) bool) (x T, found bool) {
 	return x, true
 }
 
-// post gives r the first message that matches, or has it wait for that. One that has ended by now does
-// not wait: who ended it has looked for it here, or will.
-func (b *Box) post(r *Receiving, first bool) {
+// post gives r, which is new, the first message that matches, or has it wait for that.
+func (b *Box) post(r *Receiving) {
 	b.mu.Lock()
-	s := b.at(r.path)
-	var a *arrival
-	here := false
-	if !r.isOver() {
-		a, here = take(&s.arrived, func(a *arrival) bool { return r.from == Any || r.from == a.from })
-		switch {
-		case here:
-		case first:
-			s.posted = slices.Insert(s.posted, 0, r)
-		default:
-			s.posted = append(s.posted, r)
-		}
-	}
-	b.tidy(r.path, s)
+	b.posts++
+	r.at.nth = b.posts
+	a := b.wait(r)
 	b.mu.Unlock()
-	if here {
+	if a != nil {
 		match(r, a)
 	}
+}
+
+// wait gives r the first message that matches, or puts it where it belongs among those that wait. b.mu is held.
+func (b *Box) wait(r *Receiving) *arrival {
+	s := b.at(r.path)
+	defer b.tidy(r.path, s)
+	a, here := take(&s.arrived, func(a *arrival) bool { return r.takes(a.from) })
+	if here {
+		s.matched(r, a)
+		return a
+	}
+	i := len(s.posted)
+	for i > 0 && s.posted[i-1].at.nth > r.at.nth {
+		i--
+	}
+	s.posted = slices.Insert(s.posted, i, r)
+	return nil
 }
 
 // deliver gives a to the first receive that it matches, or keeps it.
@@ -100,12 +121,14 @@ func (b *Box) deliver(p Path, a *arrival) {
 	b.mu.Lock()
 	if code := b.closed[p.Comm]; code != 0 {
 		b.mu.Unlock()
-		a.refuse(code)
+		a.answer(code, 0, 0)
 		return
 	}
 	s := b.at(p)
-	r, waits := take(&s.posted, func(r *Receiving) bool { return (r.from == Any || r.from == a.from) && !r.isOver() })
-	if !waits {
+	r, waits := take(&s.posted, func(r *Receiving) bool { return r.takes(a.from) })
+	if waits {
+		s.matched(r, a)
+	} else {
 		s.arrived = append(s.arrived, a)
 	}
 	b.tidy(p, s)
@@ -115,47 +138,95 @@ func (b *Box) deliver(p Path, a *arrival) {
 	}
 }
 
-// match moves a into r. Here and elsewhere r ends before the sender is told: that one may then close the Comm, which ends what
-// still waits for it.
-func match(r *Receiving, a *arrival) {
+// matched notes that r is given a: whatever moves, and would have been given a if it had still waited, has
+// lost its place. The Box's lock is held.
+func (s *slot) matched(r *Receiving, a *arrival) {
+	s.stay(func(m *Receiving) bool { return !m.takes(a.from) })
+	moves := r.like(a) && !a.isHere()
+	if moves {
+		s.moving, r.at.behind = r, s.moving
+	}
 	r.mu.Lock()
-	r.source = a.from
+	r.got.source, r.got.moves = a.from, moves
 	r.mu.Unlock()
+}
+
+// match moves a into r. Here and elsewhere r ends before the sender is told: that one may then close the
+// Comm, which ends what still waits for it.
+func match(r *Receiving, a *arrival) {
 	switch {
-	case r.typ != a.typ || r.count != a.count:
-		a.answer(takenNot, r.typ, r.count)
+	case !r.like(a):
 		r.end(differs("it has sent", a.from, a.typ, a.count, "here", r.typ, r.count))
-	case a.body != nil || a.count == 0:
-		if r.copyIn(a.body) {
-			r.end(nil)
-			a.answer(takenWell, 0, 0)
-		} else {
-			a.answer(takenFailed, 0, 0)
-		}
+		a.answer(takenNot, r.typ, r.count)
+	case a.isHere():
+		a.answer(r.received(r.copyIn(a.body)), 0, 0)
 	default:
 		a.fetch(r)
 	}
 }
 
+// like reports whether r is of a's type and count.
+func (r *Receiving) like(a *arrival) bool { return r.typ == a.typ && r.count == a.count }
+
 func differs(did string, peer int, typ op.Type, count uint64, here string, mine op.Type, n uint64) *call.Fault {
 	return call.NewFault(call.Mismatch, peer, "%s %v x %d; %s it is %v x %d", did, typ, count, here, mine, n)
 }
 
-// withdraw takes r out, and reports whether no message had been matched with it.
-func (b *Box) withdraw(r *Receiving) bool {
+// withdraw takes r out, and reports whether it waited; with moving, also whether its payload was on the way.
+func (b *Box) withdraw(r *Receiving, moving bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.at(r.path)
+	s := b.slots[r.path]
+	if s == nil {
+		return moving && r.got.moves
+	}
 	defer b.tidy(r.path, s)
 	_, waited := take(&s.posted, func(p *Receiving) bool { return p == r })
-	return waited
+	if waited || !moving {
+		return waited
+	}
+	s.leave(r)
+	return r.got.moves
+}
+
+// landed notes that the payload of r is on its way no more.
+func (b *Box) landed(r *Receiving) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.slots[r.path]; s != nil {
+		s.leave(r)
+		b.tidy(r.path, s)
+	}
+}
+
+// undo has r wait again where it did before it was matched with a message that its sender has given up. It
+// is false if r has lost its place to a message that was matched since, and would have been r's.
+func (b *Box) undo(r *Receiving) bool {
+	b.mu.Lock()
+	var a *arrival
+	s := b.slots[r.path]
+	kept := s != nil && s.leave(r)
+	if kept {
+		r.mu.Lock()
+		r.got = intake{source: -1}
+		r.mu.Unlock()
+		a = b.wait(r)
+	}
+	b.mu.Unlock()
+	if a != nil {
+		match(r, a)
+	}
+	return kept
 }
 
 // revoke takes a sender's message out, and reports whether it had not been matched.
 func (b *Box) revoke(p Path, from int, seq uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.at(p)
+	s := b.slots[p]
+	if s == nil {
+		return false
+	}
 	defer b.tidy(p, s)
 	_, waited := take(&s.arrived, func(a *arrival) bool { return a.from == from && a.seq == seq })
 	return waited
@@ -188,6 +259,6 @@ func (b *Box) shut(comm uint64, code uint8) {
 	}
 	b.mu.Unlock()
 	for _, a := range refused {
-		a.refuse(code)
+		a.answer(code, 0, 0)
 	}
 }

@@ -40,6 +40,7 @@ const (
 	frameRevoke
 	frameRevoked
 	frameBye
+	frameBegin
 	kinds
 )
 
@@ -49,6 +50,7 @@ const (
 	takenNot          // the receive is of another type or count, which the frame has
 	takenClosed       // the receiver has closed the Comm
 	takenFailed       // the Comm has failed on the receiver
+	takenLeft         // the receive has ended before all of it had come
 	takenCodes
 )
 
@@ -69,6 +71,9 @@ const (
 //
 //	kind 1 | use 1 | type 1 | code 1 | n 4, of the bytes that follow | seq 8 | comm 8 | tag 8 | count 8 |
 //	pid 8 | at 8, of the payload | word 8, where number lies | number 8
+//
+// Of a frameBegin seq is the number of the next message, count that of the first which may not have come by
+// the streams before, and number that of the stream.
 type frame struct {
 	kind                  kind
 	path                  Path

@@ -3,12 +3,13 @@ package mail
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"sync"
-	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/op"
@@ -20,6 +21,9 @@ type inlet struct {
 	from, to int
 	box      *Box
 	stream   *auth.Stream
+	nth      uint64        // among the streams of the two, 0 before it has begun; Office.mu guards it
+	last     uint64        // the number of the last message that has come; the reader's, until over
+	over     chan struct{} // closed when nothing more is read
 
 	mu      sync.Mutex
 	moving  map[uint64]*Receiving // whose payload has been asked for
@@ -35,14 +39,50 @@ func (in *inlet) read() {
 	in.office.unkeep(in.stream)
 	in.mu.Lock()
 	in.ended = true
-	moving := in.moving
+	var moving []pending
+	for _, r := range in.moving {
+		moving = append(moving, r)
+	}
 	in.moving = nil
 	in.mu.Unlock()
-	for _, r := range moving {
-		time.AfterFunc(lostGrace, func() { r.end(lostWith(in.from, err)) })
+	close(in.over)
+	if errors.Is(err, errLost) {
+		in.office.distrust(in.to, in.from, in.broke(err))
 	}
+	cutOff(moving, in.from, in.broke(err))
 }
 
+// broke says that the stream has ended.
+func (in *inlet) broke(err error) error { return brokeWith(in.from, in.to, err) }
+
+// errLost says that not all messages have come.
+var errLost = errors.New("messages are missing")
+
+// begin makes in the inlet of what comes from now on, in the place of an earlier one.
+func (in *inlet) begin(f *frame) error {
+	o, of := in.office, [2]int{in.from, in.to}
+	o.mu.Lock()
+	old := o.inlets[of]
+	if f.number == 0 || old != nil && old.nth >= f.number {
+		o.mu.Unlock()
+		return errFrame // such as one that was broken, and given up by its sender, before it was read
+	}
+	in.nth, o.inlets[of] = f.number, in
+	o.mu.Unlock()
+	if old != nil {
+		old.stream.Close()
+		<-old.over
+		in.last = old.last
+	}
+	// The sender has failed the Comms of what lies between. The rest must have come.
+	if f.count > in.last+1 || f.seq <= in.last {
+		return fmt.Errorf("%w: %d follows %d, and all before %d were answered", errLost, f.seq, in.last, f.count)
+	}
+	in.last = f.seq - 1
+	return nil
+}
+
+// frames reads until the stream ends.
 func (in *inlet) frames() error {
 	r, buf := bufio.NewReaderSize(in.stream, 64<<10), make([]byte, max(frameBytes, pieceMost))
 	for {
@@ -57,11 +97,24 @@ func (in *inlet) frames() error {
 				return err
 			}
 		}
+		if begins := in.nth == 0; begins != (f.kind == frameBegin) {
+			return errFrame
+		}
 		switch f.kind {
+		case frameBegin:
+			if err := in.begin(&f); err != nil {
+				return err
+			}
 		case frameHead:
+			if f.seq != in.last+1 {
+				return fmt.Errorf("%w: %d follows %d", errLost, f.seq, in.last)
+			}
+			in.last++
 			in.arrive(f, body)
 		case frameData:
-			in.piece(f.seq, body)
+			if err := in.piece(f.seq, body); err != nil {
+				return err
+			}
 		case frameRevoke:
 			in.revoke(&f)
 		case frameBye:
@@ -107,32 +160,30 @@ func (in *inlet) ask(r *Receiving, seq uint64) {
 	}
 	in.mu.Unlock()
 	if ended {
-		time.AfterFunc(lostGrace, func() { r.end(lostWith(in.from, io.EOF)) })
+		cutOff([]pending{r}, in.from, in.broke(io.EOF))
 	}
 }
 
 // piece takes a piece of a payload.
-func (in *inlet) piece(seq uint64, body []byte) {
+func (in *inlet) piece(seq uint64, body []byte) error {
 	in.mu.Lock()
 	r := in.moving[seq]
 	in.mu.Unlock()
 	if r == nil {
-		return // given up
+		return nil // given up
 	}
 	well := r.copyIn(body)
-	if well && !r.whole() {
-		return
+	switch {
+	case well && !r.whole():
+		return nil
+	case !well && !r.isOver(): // more than was said
+		return errFrame
 	}
 	in.mu.Lock()
 	delete(in.moving, seq)
 	in.mu.Unlock()
-	if !well { // given up here, or more has come than was said
-		in.taken(seq, takenFailed, 0, 0)
-		r.end(lostWith(in.from, errFrame))
-		return
-	}
-	r.end(nil)
-	in.taken(seq, takenWell, 0, 0)
+	in.taken(seq, r.received(well), 0, 0)
+	return nil
 }
 
 // revoke gives up a message, unless it has been matched; if its sender cannot wait for that, even then.
@@ -168,15 +219,14 @@ func (in *inlet) pull(r *Receiving, f *frame) {
 			return read
 		})
 		if read && !wanted {
-			in.taken(f.seq, takenFailed, 0, 0)
+			in.taken(f.seq, r.received(false), 0, 0)
 			return
 		}
 		left, at = left-n, at+uint64(n)
 	}
 	switch {
 	case read && in.owned(f):
-		r.end(nil)
-		in.taken(f.seq, takenWell, 0, 0)
+		in.taken(f.seq, r.received(true), 0, 0)
 	case in.owned(f): // the kernel reads some of its memory, but not this
 		r.rewind()
 		in.ask(r, f.seq)
@@ -189,11 +239,13 @@ func (in *inlet) pull(r *Receiving, f *frame) {
 func (r *Receiving) rewind() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.filled = 0
+	r.got.filled = 0
 }
 
-// owned reports whether the memory of the message can be read, and is still the message's.
+// owned reports whether the memory of the message can be read, and is still the message's. What has been
+// read of it before was the message's then: no processor may load the number first.
 func (in *inlet) owned(f *frame) bool {
+	ordered.Loaded()
 	var b [8]byte
 	return f.pid <= 1<<31-1 && f.number != 0 && shm.ReadMemory(int32(f.pid), b[:], f.word) == nil && *(*uint64)(unsafe.Pointer(&b)) == f.number
 }
@@ -240,10 +292,14 @@ func (in *inlet) write() {
 	}
 }
 
-// lostWith is the fault of a message to or from rank w, the stream with which has ended.
-func lostWith(w int, err error) *call.Fault {
-	if errors.Is(err, io.EOF) {
-		return call.NewFault(call.RankLost, w, "the stream of messages has ended")
+// brokeWith says that the stream of messages from one rank to another has ended.
+func brokeWith(from, to int, err error) error {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, io.EOF):
+		err = errors.New("it was closed")
+	case errors.As(err, &op): // the news of a failure have room for little more
+		err = op.Err
 	}
-	return call.NewFault(call.RankLost, w, "the stream of messages has ended: %w", err)
+	return fmt.Errorf("the connection for messages from world rank %d to %d broke: %w", from, to, err)
 }

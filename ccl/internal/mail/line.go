@@ -2,13 +2,15 @@ package mail
 
 import (
 	"bufio"
-	"context"
+	"cmp"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/backoff"
 	"github.com/goccl/goccl/internal/op"
@@ -21,14 +23,22 @@ type line struct {
 	box      *Box // of a rank of this process; else there is a stream
 
 	mu      sync.Mutex
-	next    uint64
-	out     map[uint64]*Sending // which the receiver has not answered
+	last    uint64              // the number of the last message that the receiver has been told of
+	out     map[uint64]*Sending // those of them that it has not answered
 	credit  int                 // bytes that it keeps
-	stream  *auth.Stream        // nil: not connected
-	dialing bool
-	err     error // why it is not connected
+	streams streams
+	cut     map[*Account]bool // of whose messages some may be lost: no later one may come in their place
 	queue   []outgoing
 	writing bool
+}
+
+// streams are what a line is connected by, one after the other. The line's lock guards them.
+type streams struct {
+	now     *auth.Stream // nil: not connected
+	n       uint64       // how many there have been
+	unsure  uint64       // the first message that may not have come by those before; 0 if all have, as far as was answered
+	dialing bool
+	err     error // why it is not connected
 }
 
 // outgoing is a frame to write: of a Sending its head, and then one piece after the other; else as it is.
@@ -41,24 +51,29 @@ type outgoing struct {
 // send takes s, whose memory is its own until it ends.
 func (l *line) send(s *Sending) {
 	l.mu.Lock()
-	if s.isOver() { // before it had a number, by which it could be taken back
+	if s.isOver() || l.cut[s.acct] { // it ends with the Comm
 		l.mu.Unlock()
 		return
 	}
-	l.next++
-	s.seq = l.next
 	if n := s.bytes(); s.path.Use.eager() && n <= eagerMost && l.credit+n <= creditMost {
 		s.eager = true
 		l.credit += n
 	}
-	l.out[s.seq] = s
 	if l.box != nil {
+		l.number(s)
 		l.mu.Unlock()
 		l.handOver(s)
 		return
 	}
-	l.put(outgoing{f: frame{kind: frameHead, path: s.path, typ: s.typ, seq: s.seq, count: s.count}, s: s})
+	l.put(outgoing{f: frame{kind: frameHead, path: s.path, typ: s.typ, count: s.count}, s: s})
 	l.mu.Unlock()
+}
+
+// number gives s, which the receiver is told of next, its number. Each follows the one before. l.mu is held.
+func (l *line) number(s *Sending) {
+	l.last++
+	s.seq = l.last
+	l.out[s.seq] = s
 }
 
 // handOver delivers s to a rank of this process.
@@ -85,7 +100,7 @@ func (l *line) handOver(s *Sending) {
 		return
 	}
 	l.box.deliver(s.path, a)
-	s.end(nil) // not before, since what that calls may send the next message
+	s.end(nil) // not before: whoever waits for that may send the next message
 }
 
 // copyOver copies what s has to where r wants it.
@@ -94,16 +109,12 @@ func (l *line) copyOver(s *Sending, r *Receiving) {
 	there := !s.over
 	well := there && r.copyIn(s.mem)
 	s.mu.Unlock()
-	switch {
-	case !there:
+	if !there {
 		l.drop(s.seq)
 		r.again()
-	case !well:
-		l.answered(s.seq, takenFailed, 0, 0)
-	default:
-		r.end(nil)
-		l.answered(s.seq, takenWell, 0, 0)
+		return
 	}
+	l.answered(s.seq, r.received(well), 0, 0)
 }
 
 // bytes is how large the message is.
@@ -122,9 +133,9 @@ func (l *line) answered(seq uint64, code uint8, typ op.Type, count uint64) {
 		s.end(differs("it wants", l.to, typ, count, "here", s.typ, s.count))
 	case takenClosed:
 		s.end(call.NewFault(call.Closed, l.to, ""))
-	default:
-		s.end(call.NewFault(call.Aborted, l.to, "the receiver has given the message up"))
-	}
+	case takenLeft:
+		s.end(call.NewFault(call.Canceled, l.to, "its receive ended before the message had come whole"))
+	} // else the Comm has failed there, and s ends with it
 }
 
 // drop forgets the message with that number, nil if there is none.
@@ -141,6 +152,11 @@ func (l *line) drop(seq uint64) *Sending {
 // settle forgets s. l.mu is held.
 func (l *line) settle(s *Sending) {
 	delete(l.out, s.seq)
+	l.release(s)
+}
+
+// release gives back what of the credit s has, whose payload the receiver does not keep. l.mu is held.
+func (l *line) release(s *Sending) {
 	if s.eager {
 		l.credit -= s.bytes()
 	}
@@ -156,8 +172,8 @@ func (l *line) cancel(s *Sending) {
 // revoke tells the receiver that s, which has ended, does not come.
 func (l *line) revoke(s *Sending) { l.takeBack(s, takenFailed) }
 
-// takeBack takes s back if it is still here, or waits in the box of a rank of this process. Else it asks the receiver, which cannot
-// refuse where the code is takenFailed.
+// takeBack takes s back if it is still here, or waits in the box of a rank of this process. Else it asks
+// the receiver, which cannot refuse where the code is takenFailed.
 func (l *line) takeBack(s *Sending, code uint8) bool {
 	if l.box != nil {
 		seq := l.numberOf(s)
@@ -170,10 +186,12 @@ func (l *line) takeBack(s *Sending, code uint8) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.out[s.seq] != s:
 	case l.unsent(s):
-		l.settle(s)
+		l.release(s)
 		return true
+	case s.seq == 0: // cut off
+		return true
+	case l.out[s.seq] != s:
 	case code == takenFailed || !s.eager: // else it is on its way, and complete soon
 		l.put(outgoing{f: frame{kind: frameRevoke, path: s.path, seq: s.seq, code: code}})
 	}
@@ -198,48 +216,56 @@ func (l *line) unsent(s *Sending) bool {
 	return false
 }
 
-// answers reports whether the receiver answers what it is sent.
-func (l *line) answers() bool {
+// answers reports whether the receiver is there to answer s.
+func (l *line) answers(s *Sending) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.box != nil || l.stream != nil
+	return l.box != nil || l.streams.now != nil && !l.cut[s.acct]
 }
 
 // put queues a frame. l.mu is held.
 func (l *line) put(out outgoing) {
 	l.queue = append(l.queue, out)
-	switch {
-	case l.stream == nil && !l.dialing:
-		l.dialing = true
+	l.start()
+}
+
+// start has what is queued written. l.mu is held.
+func (l *line) start() {
+	switch c := &l.streams; {
+	case c.now == nil && !c.dialing:
+		c.dialing = true
 		l.office.run(l.dial)
-	case l.stream != nil && !l.writing:
+	case c.now != nil && !l.writing:
 		l.writing = true
-		l.office.run(l.write)
+		s := c.now
+		l.office.run(func() { l.write(s) })
 	}
 }
 
 // dial connects the line. It tries until it has, or nothing is to be sent any more.
 func (l *line) dial() {
 	wait := backoff.Sleep{First: 200 * time.Microsecond, Most: 20 * time.Millisecond}
+	l.mu.Lock()
+	broke := l.streams.unsure != 0
+	l.mu.Unlock()
+	if broke { // the next one may, too
+		wait.Next()
+	}
 	for {
-		ctx, cancel := context.WithTimeout(l.office.ctx, dialTime)
-		s, err := l.office.way.Dial(ctx, l.from, l.to)
-		cancel()
+		s, err := l.office.way.Dial(l.office.ctx, l.from, l.to)
 		if err == nil && !l.office.keep(s, nil) {
 			s.Close()
 			err = errOfficeClosed
 		}
 		l.mu.Lock()
-		l.err = err
-		if err == nil {
-			l.stream, l.dialing, l.writing = s, false, true
-			l.office.run(func() { l.read(s) })
+		if l.streams.err = err; err == nil {
+			l.begin(s)
 			l.mu.Unlock()
-			l.write()
+			l.write(s)
 			return
 		}
 		if l.queue = l.wanted(); len(l.queue) == 0 || l.office.ctx.Err() != nil {
-			l.dialing = false
+			l.streams.dialing = false
 			l.mu.Unlock()
 			return
 		}
@@ -248,8 +274,16 @@ func (l *line) dial() {
 	}
 }
 
-// dialTime is how long one attempt to connect may take.
-const dialTime = 10 * time.Second
+// begin makes s the line's stream. What it says first has the receiver find what did not come by those
+// before. l.mu is held.
+func (l *line) begin(s *auth.Stream) {
+	c := &l.streams
+	c.now, c.dialing, l.writing = s, false, true
+	c.n++
+	first := frame{kind: frameBegin, seq: l.last + 1, count: cmp.Or(c.unsure, l.last+1), number: c.n}
+	l.queue = slices.Insert(l.queue, 0, outgoing{f: first})
+	l.office.run(func() { l.read(s) })
+}
 
 var errOfficeClosed = errors.New("the job has ended here")
 
@@ -257,27 +291,29 @@ var errOfficeClosed = errors.New("the job has ended here")
 // more. l.mu is held.
 func (l *line) wanted() (queue []outgoing) {
 	for _, o := range l.queue {
-		if o.s == nil {
-			continue
-		}
-		if !o.s.isOver() {
+		switch {
+		case o.s == nil || o.f.kind != frameHead:
+		case o.s.isOver() || l.cut[o.s.acct]:
+			l.release(o.s)
+		default:
 			queue = append(queue, o)
-			continue
-		}
-		if l.out[o.s.seq] == o.s {
-			l.settle(o.s)
 		}
 	}
 	return queue
 }
 
-// write writes what is queued.
-func (l *line) write() {
-	buf := make([]byte, frameBytes+pieceMost)
+// write writes what is queued, as long as s is the line's stream.
+func (l *line) write(s *auth.Stream) {
+	mem := l.office.pieces.Get().(*[frameBytes + pieceMost]byte)
+	defer l.office.pieces.Put(mem)
+	buf := mem[:]
 	for {
 		l.mu.Lock()
-		stream := l.stream
-		if len(l.queue) == 0 || stream == nil {
+		if l.streams.now != s {
+			l.mu.Unlock()
+			return
+		}
+		if len(l.queue) == 0 {
 			l.writing = false
 			l.mu.Unlock()
 			return
@@ -285,22 +321,22 @@ func (l *line) write() {
 		out := l.queue[0]
 		l.queue[0] = outgoing{}
 		l.queue = l.queue[1:]
-		l.mu.Unlock()
 		n, more := l.encode(&out, buf)
 		if n == 0 {
-			if out.f.kind == frameHead { // the receiver has not heard of it
-				l.drop(out.s.seq)
-			}
 			continue
 		}
-		if _, err := stream.Write(buf[:n]); err != nil {
-			l.lost(stream, err)
-			continue
+		if inject.Cut("mail.send") { // the kernel takes it, and then the connection is reset
+			s.Close()
+		} else if _, err := s.Write(buf[:n]); err != nil {
+			l.lost(s, err)
+			return
 		}
 		switch {
 		case more: // behind what else there is
 			l.mu.Lock()
-			l.queue = append(l.queue, out)
+			if l.streams.now == s {
+				l.queue = append(l.queue, out)
+			}
 			l.mu.Unlock()
 		case out.f.kind == frameHead && out.s.eager:
 			out.s.end(nil)
@@ -309,19 +345,29 @@ func (l *line) write() {
 }
 
 // encode writes out to buf, or one piece of it: then there is more. What nobody waits for any more is
-// nothing.
+// nothing. l.mu is held, until it is known what out is: a head that has its number is written.
 func (l *line) encode(out *outgoing, buf []byte) (n int, more bool) {
 	f, s := &out.f, out.s
 	if s == nil {
+		l.mu.Unlock()
 		f.encode(buf)
 		return frameBytes, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	head := f.kind == frameHead
+	switch {
+	case s.over && head: // the receiver has not heard of it
+		l.release(s)
+	case head:
+		l.number(s)
+		f.seq = s.seq
+	}
+	l.mu.Unlock()
 	switch {
 	case s.over:
 		return 0, false
-	case f.kind == frameData:
+	case !head:
 		n = copy(buf[frameBytes:], s.mem[out.at:])
 		out.at += n
 	case s.eager:
@@ -332,17 +378,24 @@ func (l *line) encode(out *outgoing, buf []byte) (n int, more bool) {
 	}
 	f.n = uint32(n)
 	f.encode(buf)
-	return frameBytes + n, f.kind == frameData && out.at < len(s.mem)
+	return frameBytes + n, !head && out.at < len(s.mem)
 }
 
 // read takes the receiver's answers. It waits for nothing else: see the package comment.
 func (l *line) read(s *auth.Stream) {
 	in, buf := bufio.NewReader(s), make([]byte, frameBytes)
 	var f frame
-	for {
+	for first := true; ; first = false {
 		if err := readFrame(in, buf, &f); err != nil {
 			l.lost(s, err)
 			return
+		}
+		if first { // the receiver has found nothing missing as s began
+			l.mu.Lock()
+			if l.streams.now == s {
+				l.streams.unsure = 0
+			}
+			l.mu.Unlock()
 		}
 		switch f.kind {
 		case frameTaken:
@@ -366,19 +419,33 @@ func (l *line) read(s *auth.Stream) {
 	}
 }
 
-// lost ends what the receiver has not answered, since the stream to it has ended.
+// lost ends s, the stream to the receiver. What has not been answered may be lost, also if its sender has
+// had success by now: from here on nothing of its Comm is sent, and the Comm fails. The rest, with which
+// nothing is wrong, goes by another stream.
 func (l *line) lost(s *auth.Stream, err error) {
 	s.Close()
 	l.office.unkeep(s)
 	l.mu.Lock()
-	if l.stream != s {
+	if l.streams.now != s {
 		l.mu.Unlock()
 		return
 	}
-	ended := l.out
-	l.stream, l.out, l.queue, l.credit = nil, map[uint64]*Sending{}, nil, 0
-	l.mu.Unlock()
-	for _, m := range ended {
-		time.AfterFunc(lostGrace, func() { m.end(lostWith(l.to, err)) })
+	l.streams.now = nil
+	if l.streams.unsure == 0 {
+		l.streams.unsure = l.last + 1
 	}
+	var ended []pending
+	for seq, m := range l.out {
+		if l.streams.unsure = min(l.streams.unsure, seq); l.cut == nil {
+			l.cut = map[*Account]bool{}
+		}
+		l.cut[m.acct] = true
+		l.settle(m)
+		ended = append(ended, m)
+	}
+	if l.queue = l.wanted(); len(l.queue) > 0 {
+		l.start()
+	}
+	l.mu.Unlock()
+	cutOff(ended, l.to, brokeWith(l.from, l.to, err))
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,11 +25,16 @@ type town struct {
 	process []int // by rank
 	reads   bool  // one process may read the memory of another
 	offices []*Office
-	left    sync.Map // ranks that the control plane knows to have left
-	deaf    sync.Map // processes that cannot be reached
+	left    sync.Map                      // ranks that the control plane knows to have left
+	deaf    sync.Map                      // processes that cannot be reached
+	frozen  atomic.Pointer[time.Duration] // what the clock shows while it stands still
+	abyss   sync.Map                      // those that get nothing of what is sent to them
+	looks   atomic.Int64                  // at the clock
 
-	mu      sync.Mutex
-	streams []*auth.Stream
+	mu       sync.Mutex
+	streams  []*auth.Stream
+	accounts []*Account
+	held     sync.RWMutex // while it is locked, no Comm fails
 }
 
 type way struct {
@@ -37,6 +44,17 @@ type way struct {
 
 func (w way) Here(rank int) bool  { return w.process[rank] == w.me }
 func (w way) Reads(rank int) bool { return w.reads }
+func (w way) Attend()             {}
+
+var born = time.Now()
+
+func (w way) Lived() time.Duration {
+	w.looks.Add(1)
+	if at := w.frozen.Load(); at != nil {
+		return *at
+	}
+	return time.Since(born)
+}
 
 func (w way) Dial(_ context.Context, from, to int) (*auth.Stream, error) {
 	if _, deaf := w.deaf.Load(w.process[to]); deaf {
@@ -46,6 +64,10 @@ func (w way) Dial(_ context.Context, from, to int) (*auth.Stream, error) {
 	w.mu.Lock()
 	w.streams = append(w.streams, a)
 	w.mu.Unlock()
+	if _, lost := w.abyss.Load(w.process[to]); lost {
+		go drain(b)
+		return a, nil
+	}
 	w.offices[w.process[to]].Accept(b, from, to)
 	return a, nil
 }
@@ -79,7 +101,36 @@ func (w *town) open(rank int, limit time.Duration) *Account {
 			others = append(others, r)
 		}
 	}
-	return w.offices[w.process[rank]].Open(1, rank, others, limit, func(r int) bool { _, left := w.left.Load(r); return left })
+	left := func(r int) bool { _, left := w.left.Load(r); return left }
+	a := w.offices[w.process[rank]].Open(Membership{Comm: 1, Self: rank, Others: others, Limit: limit, Left: left, Severed: w.severed(left)})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.accounts = append(w.accounts, a)
+	return a
+}
+
+// holdSevered has no Comm fail until the function that it returns is called.
+func (w *town) holdSevered() (release func()) {
+	w.held.Lock()
+	return w.held.Unlock
+}
+
+// severed fails the Comm on all ranks, as the control plane does, unless the rank has left.
+func (w *town) severed(left func(int) bool) func(context.Context, int, error) bool {
+	return func(_ context.Context, r int, why error) bool {
+		if left != nil && left(r) {
+			return true
+		}
+		w.held.RLock()
+		defer w.held.RUnlock()
+		w.mu.Lock()
+		all := slices.Clone(w.accounts)
+		w.mu.Unlock()
+		for _, a := range all {
+			a.End(call.NewFault(call.Backend, -1, "%w", why), false)
+		}
+		return false
+	}
 }
 
 func bytesOf(b []byte, tag int64) What {
@@ -217,7 +268,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A message to a rank that has closed the Comm, or one that waits for it, says so; what was sent before arrives.
+// A message to a rank that has closed the Comm, or one that waits for it, says so; what was sent before
+// arrives.
 func TestClosed(t *testing.T) {
 	inTowns(t, func(t *testing.T, w *town) {
 		a, b := w.open(0, 0), w.open(1, 0)
@@ -252,7 +304,8 @@ func TestFailed(t *testing.T) {
 	})
 }
 
-// A message that nobody meets ends with the limit, and names who has not come; so does one whose rank cannot be reached.
+// A message that nobody meets ends with the limit, and names who has not come; so does one whose rank
+// cannot be reached.
 func TestLimit(t *testing.T) {
 	w := newTown(t, false, 0, 1)
 	a, b := w.open(0, 50*time.Millisecond), w.open(1, 0)
@@ -287,9 +340,10 @@ func TestStreamEnds(t *testing.T) {
 	s := a.Send(bytesOf(make([]byte, 2*eagerMost), 0), 1)
 	require.Nil(t, await(t, a.Send(bytesOf(nil, 1), 1)))
 	require.Nil(t, await(t, b.Recv(bytesOf(nil, 1), 0)), "the head has come")
+	w.left.Store(1, true)
 	w.offices[1].Close()
 	f := await(t, s)
-	require.Contains(t, []call.Code{call.RankLost, call.Closed}, f.Code)
+	require.Equal(t, call.Closed, f.Code)
 	require.Equal(t, 1, f.Peer)
 }
 

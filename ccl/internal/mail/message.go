@@ -27,17 +27,15 @@ type message struct {
 	then []func()
 }
 
-// term is how long a message may take, and until when that is: 0 without a limit.
-type term struct {
-	limit time.Duration
-	until time.Time
-}
+// term is how long a message may take, 0 without a limit, and until when that is, in time lived.
+type term struct{ limit, until time.Duration }
 
 // begin makes m one of a's.
 func (m *message) begin(a *Account, w What) {
-	m.acct, m.path, m.typ, m.count, m.mem, m.done = a, Path{a.comm, w.Use, w.Tag}, w.Type, uint64(w.Count), w.Mem, make(chan struct{})
-	if limit := cmp.Or(w.Within, a.limit); limit > 0 {
-		m.term = term{limit, time.Now().Add(limit)}
+	m.acct, m.path, m.done = a, Path{a.in.Comm, w.Use, w.Tag}, make(chan struct{})
+	m.typ, m.count, m.mem = w.Type, uint64(w.Count), w.Mem
+	if limit := cmp.Or(w.Within, a.in.Limit); limit > 0 {
+		m.term = term{limit, a.office.way.Lived() + limit}
 	}
 }
 
@@ -54,16 +52,17 @@ func (m *message) Fault() *call.Fault {
 // Told notes that the program has been given the Fault: see Account.Untold.
 func (m *message) Told() { m.acct.drop(m) }
 
-// Then calls f when the message has ended, on the goroutine that ends it, or at once.
+// Then has the Account's teller call f when the message has ended.
 func (m *message) Then(f func()) {
 	m.mu.Lock()
-	if !m.over {
+	over := m.over
+	if !over {
 		m.then = append(m.then, f)
-		m.mu.Unlock()
-		return
 	}
 	m.mu.Unlock()
-	f()
+	if over {
+		m.acct.calls.tell(f)
+	}
 }
 
 // isOver reports whether m has ended.
@@ -73,9 +72,7 @@ func (m *message) isOver() bool {
 	return m.over
 }
 
-// lostGrace is how long what a stream has cut off waits for the reason: that the Comm has failed, since a rank is lost, or
-// that the other rank has closed it.
-const lostGrace = time.Second
+func (m *message) of() *Account { return m.acct }
 
 func (m *message) deadline() term { return m.term }
 
@@ -92,17 +89,15 @@ func (m *message) finish(why *call.Fault, before func()) bool {
 	m.then = nil
 	close(m.done)
 	m.mu.Unlock()
-	for _, f := range then {
-		f()
-	}
+	m.acct.calls.tell(then...)
 	return true
 }
 
 // Sending is a message on its way out.
 type Sending struct {
 	message
-	to     int // ranks of the world
-	seq    uint64
+	to     int           // rank of the world
+	seq    uint64        // among the messages to that rank; 0 before the receiver is told of it
 	eager  bool          // the receiver keeps its payload: it is complete once that is on its way
 	number atomic.Uint64 // tells the message from all others while its memory is its own
 }
@@ -121,21 +116,25 @@ func (s *Sending) end(why *call.Fault) (first bool) {
 // expire ends s because of something that has happened to the Account, or to the receiver.
 func (s *Sending) expire(why *call.Fault) {
 	if s.end(why) {
-		s.acct.office.line(s.acct.self, s.to).revoke(s)
+		s.line().revoke(s)
 	}
 }
 
 // forsake is expire because the receiver has closed the Comm: unless it is there to answer.
 func (s *Sending) forsake(why *call.Fault) {
-	if !s.acct.office.line(s.acct.self, s.to).answers() {
+	if !s.line().answers(s) {
 		s.expire(why)
 	}
 }
 
+func (s *Sending) line() *line { return s.acct.office.line(s.acct.in.Self, s.to) }
+
 func (s *Sending) waitsFor() (rank int) { return s.to }
 
+func (s *Sending) lacks() string { return "it has not received the message" }
+
 // Cancel gives s up, unless it is being received.
-func (s *Sending) Cancel() { s.acct.office.line(s.acct.self, s.to).cancel(s) }
+func (s *Sending) Cancel() { s.line().cancel(s) }
 
 // IsCanceled reports whether f is that Cancel has taken the message back, so that the other rank never had it.
 func IsCanceled(f *call.Fault) bool {
@@ -148,65 +147,108 @@ func newNumber() uint64 { return rand.Uint64() | 1 }
 // Any is the sender of a Receiving that takes what comes from any rank.
 const Any = -1
 
-// Receiving is a message that is waited for.
+// Receiving is a message that is waited for. It ends in one of two ways: by what has been matched with it,
+// or by giveUp.
 type Receiving struct {
 	message
-	from   int // rank of the world, or Any
-	source int // whose message it is, once it is matched
-	filled int
+	from int // rank of the world, or Any
+	at   place
+	got  intake
 }
 
-func (r *Receiving) end(why *call.Fault) {
-	if r.finish(why, func() { r.acct.keep(&r.message, false, why) }) {
+// place is where a Receiving is in its Box, whose lock guards it.
+type place struct {
+	nth    uint64     // of all its receives
+	behind *Receiving // see slot
+}
+
+// intake is what a Receiving has got. Its lock guards it.
+type intake struct {
+	source int  // whose message it is, -1 before it is matched
+	moves  bool // it is matched, and its payload is on the way; the Box's lock guards this as well
+	filled int  // so much of that is here
+}
+
+// takes reports whether a message of that rank is for r.
+func (r *Receiving) takes(from int) bool { return r.from == Any || r.from == from }
+
+// end ends r, for which no message can come any more: it has one, or was withdrawn.
+func (r *Receiving) end(why *call.Fault) (first bool) {
+	moved := false
+	if first = r.finish(why, func() { moved = r.got.moves; r.acct.keep(&r.message, false, why) }); first {
+		if moved {
+			r.acct.box.landed(r)
+		}
 		r.acct.forget(r)
 	}
+	return first
 }
 
-// expire ends r, and takes it out of the box then: see Box.post.
-func (r *Receiving) expire(why *call.Fault) {
-	r.end(why)
-	r.acct.box.withdraw(r)
+// received ends r, all of which is there, unless it is given up by now: well says that it was not when the
+// last of it came. It returns what the sender is told.
+func (r *Receiving) received(well bool) (code uint8) {
+	if well && r.end(nil) {
+		return takenWell
+	}
+	return r.acct.refusal()
 }
 
-// forsake is expire because the sender has closed the Comm: unless its message is here.
-func (r *Receiving) forsake(why *call.Fault) {
-	if r.acct.box.withdraw(r) {
+// giveUp withdraws r and, if it has, ends it: no message whose sender takes it for received goes with it.
+// One that is being received goes on, unless moving is set: its sender hears of that, and has no success.
+func (r *Receiving) giveUp(why *call.Fault, moving bool) {
+	if r.acct.box.withdraw(r, moving) {
 		r.end(why)
 	}
 }
 
-func (r *Receiving) waitsFor() (rank int) { return r.from }
+// expire gives r up because of something that has happened to the Account, or because of its limit.
+func (r *Receiving) expire(why *call.Fault) { r.giveUp(why, true) }
+
+// forsake gives r up because the sender has closed the Comm.
+func (r *Receiving) forsake(why *call.Fault) { r.giveUp(why, false) }
 
 // Cancel gives r up, unless a message has been matched with it.
-func (r *Receiving) Cancel() {
-	if r.acct.box.withdraw(r) {
-		r.end(&call.Fault{Code: call.Canceled, Peer: -1, Own: true})
+func (r *Receiving) Cancel() { r.giveUp(&call.Fault{Code: call.Canceled, Peer: -1, Own: true}, false) }
+
+func (r *Receiving) waitsFor() (rank int) { return r.from }
+
+func (r *Receiving) lacks() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.got.moves:
+		return "its message has not come whole"
+	case r.from == Any:
+		return "no rank has sent such a message"
 	}
+	return "it has sent no such message"
 }
 
 // again has r wait as before it was matched, since the sender has given the message up.
 func (r *Receiving) again() {
-	r.mu.Lock()
-	r.filled, r.source = 0, -1
-	r.mu.Unlock()
-	r.acct.post(r, true)
+	if r.acct.box.undo(r) {
+		r.acct.posted(r)
+		return
+	}
+	const why = "the sender gave the message up while it came, and a later one has been received"
+	r.end(call.NewFault(call.Canceled, r.Source(), why))
 }
 
 // Source is the rank of the world whose message it is, -1 while none has come.
 func (r *Receiving) Source() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.source
+	return r.got.source
 }
 
 // fill puts the next n bytes in place, by put. It reports whether somebody still wants them.
 func (r *Receiving) fill(n int, put func(dst []byte) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over || n > len(r.mem)-r.filled || !put(r.mem[r.filled:r.filled+n]) {
+	if r.over || n > len(r.mem)-r.got.filled || !put(r.mem[r.got.filled:r.got.filled+n]) {
 		return false
 	}
-	r.filled += n
+	r.got.filled += n
 	return true
 }
 
@@ -219,5 +261,5 @@ func (r *Receiving) copyIn(b []byte) bool {
 func (r *Receiving) whole() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.over || r.filled == len(r.mem)
+	return r.over || r.got.filled == len(r.mem)
 }

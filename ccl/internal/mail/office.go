@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,12 +11,17 @@ import (
 	"github.com/goccl/goccl/internal/backoff"
 )
 
-// Way is how the ranks of a process reach others. Ranks are those of the world.
+// Way is how the ranks of a process reach others, and what time it is for them. Ranks are those of the world.
 type Way interface {
+	// Lived is the time that this process has lived through.
+	Lived() time.Duration
+	// Attend has what is not lived through from now on, since the process is stopped, count as little as it
+	// can: something is due soon.
+	Attend()
 	// Here reports whether a rank lives in this process.
 	Here(rank int) bool
 	// Dial makes the stream of what from, a rank of this process, sends to rank to. The Office
-	// of that rank is given the other end, by Accept.
+	// of that rank is given the other end, by Accept. It takes no longer than one attempt should.
 	Dial(ctx context.Context, from, to int) (*auth.Stream, error)
 	// Reads reports whether the memory of a rank may be read: it is on this host.
 	Reads(rank int) bool
@@ -28,6 +34,7 @@ type Office struct {
 	ctx  context.Context
 	stop context.CancelFunc
 
+	pieces  sync.Pool // memory of frames that are written
 	running sync.WaitGroup
 	starts  sync.Mutex // guards ending, and is taken with anything else held
 	ending  bool       // no goroutine begins any more
@@ -36,6 +43,7 @@ type Office struct {
 	boxes    map[int]*Box
 	lines    map[[2]int]*line // by from and to
 	accounts map[member]*Account
+	inlets   map[[2]int]*inlet       // by from and to: those of the last stream that has begun
 	streams  map[*auth.Stream]*inlet // nil: of a line
 	closed   bool
 }
@@ -48,7 +56,9 @@ type member struct {
 
 // NewOffice makes the Office of a process.
 func NewOffice(way Way) *Office {
-	o := &Office{way: way, pid: uint64(os.Getpid()), boxes: map[int]*Box{}, lines: map[[2]int]*line{}, accounts: map[member]*Account{}, streams: map[*auth.Stream]*inlet{}}
+	o := &Office{way: way, pid: uint64(os.Getpid()), boxes: map[int]*Box{}, lines: map[[2]int]*line{}}
+	o.accounts, o.inlets, o.streams = map[member]*Account{}, map[[2]int]*inlet{}, map[*auth.Stream]*inlet{}
+	o.pieces.New = func() any { return new([frameBytes + pieceMost]byte) }
 	o.ctx, o.stop = context.WithCancel(context.Background())
 	return o
 }
@@ -56,7 +66,8 @@ func NewOffice(way Way) *Office {
 // Accept takes the stream that another Office has dialed, of what its rank from sends to rank to, which
 // lives here.
 func (o *Office) Accept(s *auth.Stream, from, to int) {
-	in := &inlet{office: o, from: from, to: to, box: o.box(to), stream: s, moving: map[uint64]*Receiving{}}
+	in := &inlet{office: o, from: from, to: to, box: o.box(to), stream: s}
+	in.moving, in.over = map[uint64]*Receiving{}, make(chan struct{})
 	if !o.keep(s, in) {
 		s.Close()
 		return
@@ -70,6 +81,29 @@ func (o *Office) run(f func()) {
 	defer o.starts.Unlock()
 	if !o.ending {
 		o.running.Go(f)
+	}
+}
+
+// cutOff is Account.severed for messages of several Comms.
+func cutOff(ms []pending, w int, why error) {
+	of := map[*Account][]pending{}
+	for _, m := range ms {
+		of[m.of()] = append(of[m.of()], m)
+	}
+	for a, ms := range of {
+		a.severed(ms, w, why)
+	}
+}
+
+// distrust fails all Comms of rank self of this process that rank w is in, too: not all that w has sent has
+// come.
+func (o *Office) distrust(self, w int, why error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for of, a := range o.accounts {
+		if of.rank == self && slices.Contains(a.in.Others, w) {
+			a.severed(nil, w, why)
+		}
 	}
 }
 
@@ -141,24 +175,36 @@ func (o *Office) linesOf(from int) (list []*line) {
 
 // bye closes an Account, which other ranks that this one has written to are told.
 func (o *Office) bye(a *Account) {
-	for _, l := range o.linesOf(a.self) {
+	for _, l := range o.linesOf(a.in.Self) {
 		l.mu.Lock()
+		delete(l.cut, a)
 		switch {
-		case l.box == nil && (l.stream != nil || l.dialing):
-			l.put(outgoing{f: frame{kind: frameBye, path: Path{Comm: a.comm}}})
+		case l.box == nil && (l.streams.now != nil || l.streams.dialing):
+			l.put(outgoing{f: frame{kind: frameBye, path: Path{Comm: a.in.Comm}}})
 			l.mu.Unlock()
 		case l.box != nil:
 			l.mu.Unlock()
-			o.left(member{a.comm, l.to}, a.self)
+			o.left(member{a.in.Comm, l.to}, a.in.Self)
 		default:
 			l.mu.Unlock()
 		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.accounts[member{a.comm, a.self}] == a {
-		delete(o.accounts, member{a.comm, a.self})
+	if o.accounts[member{a.in.Comm, a.in.Self}] == a {
+		delete(o.accounts, member{a.in.Comm, a.in.Self})
 	}
+}
+
+// Shut refuses what has come and will come for a rank of this process in a Comm that it has closed, or that
+// has failed, whether or not it has had an Account there: what nobody will receive gives its sender's
+// credit back.
+func (o *Office) Shut(comm uint64, self int, closed bool) {
+	code := takenFailed
+	if closed {
+		code = takenClosed
+	}
+	o.box(self).shut(comm, code)
 }
 
 // left tells an Account here that rank w has closed the Comm.
@@ -179,7 +225,7 @@ func (o *Office) unreached(from, to int) error {
 	l := o.line(from, to)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.err
+	return l.streams.err
 }
 
 // closeTime is how long Close waits for what is being sent to be taken.
@@ -188,9 +234,9 @@ const closeTime = time.Second
 // Close ends the Office. What has been sent is on its way, and ends well: a stream is closed once the
 // other end has read it, or does not.
 func (o *Office) Close() {
-	until := time.Now().Add(closeTime)
+	until := o.way.Lived() + closeTime
 	wait := backoff.Sleep{First: 50 * time.Microsecond, Most: 5 * time.Millisecond}
-	for !o.written() && time.Now().Before(until) {
+	for !o.written() && o.way.Lived() < until {
 		wait.Next()
 	}
 	o.stop()
@@ -200,8 +246,7 @@ func (o *Office) Close() {
 	o.streams = map[*auth.Stream]*inlet{}
 	o.mu.Unlock()
 	for s := range streams {
-		_ = s.SetReadDeadline(until) // what the other end still says is read, or it might lose what it has not read
-		_ = s.CloseWrite()
+		_ = s.CloseWrite() // what the other end still says is read, or it might lose what it has not read
 	}
 	o.starts.Lock()
 	o.ending = true
@@ -211,16 +256,19 @@ func (o *Office) Close() {
 		o.running.Wait()
 		close(over)
 	}()
-	timer := time.NewTimer(max(time.Until(until), 0))
-	defer timer.Stop()
-	select {
-	case <-over:
-	case <-timer.C:
-		for s := range streams {
-			s.Close()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for o.way.Lived() < until {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
 		}
-		<-over
 	}
+	for s := range streams {
+		s.Close()
+	}
+	<-over
 }
 
 // written reports whether all has been written that is to be: messages and answers.
@@ -234,7 +282,7 @@ func (o *Office) written() bool {
 	}
 	for _, l := range o.lines {
 		l.mu.Lock()
-		busy := l.stream != nil && (l.writing || len(l.queue) > 0)
+		busy := l.streams.now != nil && (l.writing || len(l.queue) > 0)
 		l.mu.Unlock()
 		if busy {
 			return false

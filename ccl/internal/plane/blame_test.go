@@ -154,7 +154,7 @@ func TestAnswer(t *testing.T) {
 		"a negative rank": func(b []byte) []byte { b[5] = 0x80; return b },
 		"cut":             func(b []byte) []byte { return b[:len(b)-1] },
 		"nothing":         func(b []byte) []byte { return nil },
-		"a bad status":    func(b []byte) []byte { b[2+8+52] = 3; return b },
+		"a bad status":    func(b []byte) []byte { b[2+8+56] = 3; return b },
 	} {
 		a := anAnswer()
 		_, err := answerOf(bytes.NewReader(spoil(a.encode())))

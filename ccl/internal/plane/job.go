@@ -51,8 +51,8 @@ type network struct {
 	TCP   *tcp.Node
 	iface string // that it listens at
 
-	Secret []byte  // the job's, nil if it has none
-	post   *postal // under Job.mu: nil until somebody has mail
+	Secret []byte // the job's, nil if it has none
+	Post   *postal
 }
 
 // lifetime is how long the job lasts in this process.
@@ -134,7 +134,7 @@ func EnterJob(id string, peer time.Duration) *Job {
 			peer = max(peer, leastSilence)
 		}
 		j = &Job{id: id, peer: peer, World: newMembership(), comms: comms{}}
-		j.Life.StopCh, j.Life.steps = make(chan struct{}), map[string]*step{}
+		j.Life.StopCh, j.Life.steps, j.Net.Post = make(chan struct{}), map[string]*step{}, newPostal(j)
 		j.Time.Coarse.Start()
 		j.Time.Lived.Notice(trusted(j))
 		j.Time.naps.Open()
@@ -237,7 +237,9 @@ func (j *Job) close() {
 	j.mu.Lock()
 	j.Life.leaving = true
 	j.mu.Unlock()
-	j.closeMail()
+	if j.Net.Post != nil {
+		j.Net.Post.close()
+	}
 	for _, s := range j.Sites() {
 		s.drainKept()
 	}

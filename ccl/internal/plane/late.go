@@ -33,6 +33,8 @@ func (c *Standing) awaited(s *status.Status) int32 {
 
 // circleOf names the deadlock of which rank me of a Comm is a part, if it is in one. It reads like:
 // deadlock: rank 0 waits for 1 in tp #5, 1 for 0 in dp #7
+// A circle of one reads like:
+// deadlock: rank 0 waits for itself in tp #5, in Send
 func circleOf(all []status.Status, comm uint64, me int32) string {
 	circle := status.Circle(all)
 	if !slices.ContainsFunc(circle, func(w status.Wait) bool { return w.Comm == comm && w.Rank == me }) {
@@ -43,6 +45,10 @@ func circleOf(all []status.Status, comm uint64, me int32) string {
 		if w.World < circle[first].World {
 			first = i
 		}
+	}
+	if len(circle) == 1 {
+		w := circle[0]
+		return fmt.Sprintf("deadlock: rank %d waits for itself in %s #%d, in %v", w.World, w.Name(), w.Call.Seq, w.Call.Kind)
 	}
 	text, format := "deadlock: rank", " %d waits for %d in %s #%d"
 	for i := range circle {

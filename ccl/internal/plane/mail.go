@@ -17,32 +17,42 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// The mail of a job goes over streams that the control plane makes when the first message wants one: over TCP to other
-// hosts, by the port that all of the process's streams have, and over an abstract socket to other processes of this one.
-// A process opens that socket with its Office, so a stream to one that has no mail yet is tried until it has.
+// The mail of a job goes over streams that the control plane makes when the first message wants one: over
+// TCP to other hosts, by the port that all of the process's streams have, and over an abstract socket to
+// other processes of this one. A process opens that socket with its Office, so a stream to one that has no
+// mail yet is tried until it has.
 
-// mailStream is the stream number, of no Comm, of what the lower of two ranks of the world sends; the next one that of the other.
+// mailStream is the stream number, of no Comm, of what the lower of two ranks of the world sends; the next
+// one that of the other.
 const mailStream = 0xc1
 
 // postal is how the ranks of a process reach others: it is the mail.Way of a Job.
 type postal struct {
+	Office    *mail.Office
 	job       *Job
-	office    *mail.Office
+	open      bool              // others can connect; under Job.mu
 	door      *net.UnixListener // nil: this process is alone on its hosts
 	strangers *auth.Strangers
 }
 
-// Mail is the Office of this process, which the first that asks opens.
-func (j *Job) Mail() (*mail.Office, error) {
+// newPostal is the mail of a process, which nobody can reach yet.
+func newPostal(j *Job) *postal {
+	p := &postal{job: j}
+	p.Office = mail.NewOffice(p)
+	return p
+}
+
+// Open has the Office reached by others, from when the first asks for it.
+func (p *postal) Open() (*mail.Office, error) {
+	j := p.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
-	case j.Net.post != nil:
-		return j.Net.post.office, nil
+	case p.open:
+		return p.Office, nil
 	case j.Life.leaving:
 		return nil, errors.New("the job has ended here")
 	}
-	p := &postal{job: j}
 	for s := range j.sites.sharing() {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + p.doorName(s.Here.Mine), Net: "unix"})
 		if err != nil {
@@ -51,8 +61,7 @@ func (j *Job) Mail() (*mail.Office, error) {
 		p.door = l
 		break
 	}
-	p.office = mail.NewOffice(p)
-	j.Net.post = p
+	p.open = true
 	if p.door != nil {
 		p.strangers = auth.NewStrangers(p.door.Addr())
 		j.Life.Wg.Add(1)
@@ -63,25 +72,23 @@ func (j *Job) Mail() (*mail.Office, error) {
 			j.Net.TCP.OnOffer(mailStream+i, p.offered)
 		}
 	}
-	return p.office, nil
+	return p.Office, nil
 }
 
-// closeMail ends the mail of this process.
-func (j *Job) closeMail() {
-	j.mu.Lock()
-	p := j.Net.post
-	j.mu.Unlock()
-	if p == nil {
-		return
-	}
-	if p.door != nil {
-		p.door.Close()
+// close ends the mail of this process, which leaves its job.
+func (p *postal) close() {
+	p.job.mu.Lock()
+	door := p.door
+	p.job.mu.Unlock()
+	if door != nil {
+		door.Close()
 		p.strangers.Close()
 	}
-	p.office.Close()
+	p.Office.Close()
 }
 
-// doorName is what only ranks of the job can tell: that of the socket of the process whose lowest rank, on the host that it shares, is first.
+// doorName is what only ranks of the job can tell: that of the socket of the process whose lowest rank, on
+// the host that it shares, is first.
 func (p *postal) doorName(first int) string {
 	h := hmac.New(sha256.New, p.job.Net.Secret)
 	fmt.Fprintf(h, "mail %s %d", p.job.id, first)
@@ -107,8 +114,22 @@ func (p *postal) Here(w int) bool {
 // Reads reports whether a rank is on a host of this process.
 func (p *postal) Reads(w int) bool { return p.site(w) != nil }
 
+// Lived is the time that this process has lived through.
+func (p *postal) Lived() time.Duration { return p.job.Time.Lived.Exact() }
+
+// Attend keeps the monitor awake: a pause counts as long as it meant to sleep, and a little more.
+func (p *postal) Attend() { p.job.Time.Coarse.KeepAwake() }
+
+// dialTime is how long one attempt to connect may take.
+const dialTime = 10 * time.Second
+
 // Dial makes the stream of what rank from of this process sends to rank to.
 func (p *postal) Dial(ctx context.Context, from, to int) (*auth.Stream, error) {
+	lived, over := WithinLived(p.job, dialTime)
+	defer over()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(lived, cancel)()
 	if s := p.site(to); s != nil && p.job.World.Topo.Node(from) == s.Here.Node {
 		return p.knock(ctx, from, to, s.Here.Procs[p.job.World.Topo.Local(to)])
 	}
@@ -194,7 +215,7 @@ func (p *postal) welcome(c *net.UnixConn, stranger *auth.Stranger) {
 		return
 	}
 	c.SetDeadline(time.Time{})
-	p.office.Accept(s, from, to)
+	p.Office.Accept(s, from, to)
 }
 
 // offered takes the stream that another host's rank has dialed to rank self of this process.
@@ -206,6 +227,6 @@ func (p *postal) offered(key tcp.Key, self uint32) {
 	ctx, cancel := lived.Within(context.Background(), mailHandshake)
 	defer cancel()
 	if s, err := p.job.Net.TCP.OpenControl(ctx, key, self, p.job.Net.Addrs.At(from)); err == nil {
-		p.office.Accept(s, from, int(self))
+		p.Office.Accept(s, from, int(self))
 	}
 }

@@ -71,14 +71,21 @@ func allRefuse(s *Site, h int) bool {
 // limits are time lived.
 func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func() bool) *call.Fault {
 	soon := briefly(c.Site.Job, SoonFor) // as proposals wait
-	await(c.Site.Job, limit, func() bool {
-		c.Site.Scan()
-		return c.Fate.Cause() != nil || ctx.Err() != nil || over() || c.Fate.Outlived() != nil || soon() && isOverdue(c)
-	})
+	AwaitNews(c, limit, func() bool { return ctx.Err() != nil || over() || soon() && isOverdue(c) })
 	if err := ctx.Err(); err != nil && c.Fate.Cause() == nil {
 		return c.Stop(Unfinished(c, err, err))
 	}
 	return c.Fate.Cause()
+}
+
+// AwaitNews is AwaitReport beside the calls of c. It reports whether c has failed, or is to fail after the call under way.
+func AwaitNews(c *Member, limit time.Duration, over func() bool) bool {
+	failed := func() bool { return c.Fate.Cause() != nil || c.Fate.Outlived() != nil }
+	await(c.Site.Job, limit, func() bool {
+		c.Site.Scan()
+		return failed() || over()
+	})
+	return failed()
 }
 
 // LeftYet is the question whether the process of rank w of the world is known to have left in good order. A process that asks for the

@@ -55,9 +55,9 @@ func TestDropSites(t *testing.T) {
 	require.NotSame(t, s, j.Site(1))
 	require.Equal(t, []*Site{own}, j.Sites())
 	require.Empty(t, shared())
-	_, err := j.Mail()
+	_, err := j.Net.Post.Open()
 	require.NoError(t, err)
-	p := j.Net.post
+	p := j.Net.Post
 	require.Nil(t, p.door, "no other process is on this host")
 	require.Equal(t, []bool{false, true}, []bool{p.Here(0), p.Here(1)})
 	require.Equal(t, []bool{false, true}, []bool{p.Reads(0), p.Reads(1)})
@@ -78,7 +78,7 @@ func TestSiteWithoutMemory(t *testing.T) {
 	require.True(t, j.IsLost(1), "it is decided")
 	require.Equal(t, tick, j.quickTick())
 	require.True(t, s.Here.appendKept())
-	_, err := j.Mail()
+	_, err := j.Net.Post.Open()
 	require.NoError(t, err)
 }
 

@@ -14,7 +14,8 @@ type Wait struct {
 
 // Circle finds ranks of the world that wait for each other, each in a call that the next has not
 // come to: the commonest hang where a job has several Comms. A rank waits for those of a collective's Comm that
-// have not begun it, and for the other end of a point-to-point call, unless that is in the call that matches it.
+// have not begun it, and for the other end of a point-to-point call, unless that is in the call that matches it. A circle of one is a
+// rank that waits for itself, in one half of a message of which it can make the other half only later.
 func Circle(all []Status) []Wait {
 	members := map[uint64][]Status{}
 	for _, s := range all {
@@ -27,7 +28,7 @@ func Circle(all []Status) []Wait {
 		}
 		for _, o := range members[s.Comm] {
 			switch {
-			case o.Rank == s.Rank:
+			case o.Rank == s.Rank && !s.ForItself():
 			case Pair(&s, &o): // data are on their way, however slowly
 			case s.Call.Kind.Pairwise() && o.Rank == s.Peer, !s.Call.Kind.Pairwise() && o.Calls < s.Calls:
 				edges[s.World] = append(edges[s.World], Wait{s, o.World})
@@ -96,6 +97,11 @@ func Meets(a, b *Status) bool {
 		return false
 	}
 	return a.Several || b.Several || a.sendsTo(b.Rank) && b.takesFrom(a.Rank) || b.sendsTo(a.Rank) && a.takesFrom(b.Rank)
+}
+
+// ForItself reports whether what the rank waits for is the other half of a message to itself, or from itself.
+func (s *Status) ForItself() bool {
+	return s.Doing == Waits && s.Call.Kind.Pairwise() && s.Peer == s.Rank
 }
 
 func (s *Status) sendsTo(r int32) bool {

@@ -69,6 +69,11 @@ func TestCircle(t *testing.T) {
 		{"grouped sends to each other, whose receives follow", []Status{grouped(send(0, 1)), grouped(send(1, 0))}, ""},
 		{"a send whose receive is in another Comm", []Status{send(0, 1), outside(1, 1, 1, 0), outside(2, 0, 0, 0),
 			func() Status { s := recv(1, 0); s.Comm = 2; return s }()}, "0>1 1>0"},
+		{"a send to itself", []Status{send(0, 0), outside(1, 1, 1, 0)}, "0>0"},
+		{"a receive from itself", []Status{outside(1, 0, 0, 0), recv(1, 1)}, "1>1"},
+		{"an exchange with itself", []Status{sendRecv(0, 0, 0, 0)}, ""},
+		{"an exchange of which one half is with itself", []Status{sendRecv(0, 0, 1, 0), outside(1, 1, 1, 0)}, "0>0"},
+		{"a group with messages to itself", []Status{grouped(send(0, 0)), grouped(recv(1, 1))}, ""},
 		{"receives in a row", []Status{recv(0, 1), recv(1, 2), outside(1, 2, 2, 0)}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
