@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // hallClient is the Store of a Hall in another process. A connection carries one request at a time;
@@ -168,7 +169,7 @@ func endedBy(ctx context.Context) error {
 func (c *hallClient) dial(ctx context.Context) (*auth.Stream, error) {
 	limited, cancel := context.WithTimeout(ctx, handshakeLimit)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(limited, "tcp", c.addr)
+	conn, err := inet.Dial(limited, "tcp", c.addr, 0)
 	if err != nil {
 		return nil, err
 	}

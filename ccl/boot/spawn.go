@@ -140,9 +140,9 @@ func spawnAt(ctx context.Context, c Command, p tempo) error {
 	if c.Env, err = auth.Provide(environ.Without(c.Env, ownVars)); err != nil {
 		return fault(Argument, "the job's secret is refused: %v", err)
 	}
-	root, err := listenHere("127.0.0.1:0", "[::1]:0")
+	root, err := listenHere(environ.Lookup(c.Env), "127.0.0.1:0", "[::1]:0")
 	if err != nil {
-		return fault(System, "no free port: %v", err)
+		return cannotListen(err, "no free port")
 	}
 	defer root.Close()
 	if err := reachHere(root); err != nil {

@@ -280,9 +280,10 @@ func (p *Plan) passed() (names []string) {
 
 // rootAt is an address for rank 0, which a launcher that says nothing puts on the
 // first host: a port by chance out of those that boot chooses from, too.
-func rootAt(hosts []string) string {
+func rootAt(hosts []string, ports environ.PortRange) string {
 	if len(hosts) == 0 {
 		return ""
 	}
-	return net.JoinHostPort(hosts[0], strconv.Itoa(32768+rand.IntN(4096)))
+	among := ports.Meeting()
+	return net.JoinHostPort(hosts[0], strconv.Itoa(among.From+rand.IntN(among.Size())))
 }
