@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
@@ -174,7 +175,12 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 		return f
 	}
 	if e := ctx.Err(); e != nil {
-		return c.rank.Stop(call.CtxFault(e, []int{peer}))
+		f := call.CtxFault(e, []int{peer})
+		var u *tcp.Unmade
+		if errors.As(err, &u) {
+			f.Err = fmt.Errorf("%w; %w", e, u)
+		}
+		return c.rank.Stop(f)
 	}
 	if f := c.rank.Fate.Outlived(); f != nil {
 		return c.rank.Stop(f)
@@ -189,11 +195,11 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 		}
 		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Certain: certain, Err: tcp.ErrRefused})
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: peer, Missing: []int{peer}, Err: err})
-	}
 	if tcp.IsOwnTrouble(err) {
 		return c.ownTrouble(peer, err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return c.rank.Stop(&call.Fault{Code: call.Timeout, Peer: peer, Missing: []int{peer}, Err: err})
 	}
 	return c.rank.Stop(call.NewFault(call.Backend, peer, "cannot reach rank %d at %v: %w", peer, c.rank.Site.Job.Net.Addrs.At(w), err))
 }

@@ -1,11 +1,13 @@
 package tcp
 
 import (
+	"context"
 	"errors"
-	"net"
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // Refuses reports whether the host at addr says, within d, that nobody listens there any more: the process that did has ended,
@@ -14,7 +16,7 @@ import (
 func Refuses(addr netip.AddrPort, d time.Duration) bool {
 	end := time.Now().Add(d)
 	for pause := time.Millisecond; ; pause *= 2 {
-		conn, err := net.DialTimeout("tcp", addr.String(), max(time.Until(end), time.Millisecond))
+		conn, err := inet.Dial(context.Background(), "tcp", addr.String(), max(time.Until(end), time.Millisecond))
 		switch {
 		case err == nil:
 			conn.Close()
