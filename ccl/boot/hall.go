@@ -29,6 +29,7 @@ const hallJob = "goccl hall"
 
 // ListenHall returns a Hall that listens at addr, host:port; port 0 takes a free one, of GOCCL_PORTS
 // where that is set. The secret is known to all processes of the job; with nil anybody may come.
+// Hex digits stand for their bytes, as they do in GOCCL_SECRET.
 func ListenHall(addr string, secret []byte) (*Hall, error) {
 	return listenHall(os.Getenv, addr, secret)
 }
@@ -44,7 +45,7 @@ func listenHall(getenv func(string) string, addr string, secret []byte) (*Hall, 
 	if err != nil {
 		return nil, cannotListen(err, "the hall cannot listen at %s", addr)
 	}
-	return serveHall(l, secret), nil
+	return serveHall(l, auth.Bytes(secret)), nil
 }
 
 func serveHall(l net.Listener, secret []byte) *Hall {

@@ -32,7 +32,7 @@ const (
 )
 
 // DialHall returns the store of the [Hall] at addr, host:port, which is asked when it is used. The
-// secret is the job's. A request whose connection breaks is an error; then it may have been carried
+// secret is the job's; hex digits stand for their bytes. A request whose connection breaks is an error; then it may have been carried
 // out or not.
 func DialHall(addr string, secret []byte) (Store, error) {
 	host, port, err := net.SplitHostPort(addr)
@@ -45,7 +45,7 @@ func DialHall(addr string, secret []byte) (Store, error) {
 			return nil, fault(Unauthorized, "%v", err)
 		}
 	}
-	return &hallClient{addr: addr, secret: secret, patience: hallPatience}, nil
+	return &hallClient{addr: addr, secret: auth.Bytes(secret), patience: hallPatience}, nil
 }
 
 // Set gives key a value.

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/inet"
 )
@@ -24,7 +25,7 @@ type TCPOptions struct {
 	// Job tells apart jobs that might meet at one port. It is the same on all ranks.
 	Job string
 	// Secret is known to all ranks and to nobody else. With nil, anybody may join. It is the same
-	// on all ranks.
+	// on all ranks. Hex digits stand for their bytes, as they do in GOCCL_SECRET.
 	Secret []byte
 	// HostID decides which ranks share a host: those with the same value. With "", those that find
 	// each other there.
@@ -52,7 +53,7 @@ func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot
 	if o == nil {
 		o = &TCPOptions{}
 	}
-	m := &joinConfig{job: o.Job, rank: rank, size: size, secret: o.Secret, hostID: o.HostID, reach: o.Reach}
+	m := &joinConfig{job: o.Job, rank: rank, size: size, secret: auth.Bytes(o.Secret), hostID: o.HostID, reach: o.Reach}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
