@@ -46,8 +46,8 @@ func listening(t testing.TB) (ports []int) {
 	return ports
 }
 
-// TestPortsProcess is not a test of its own: it is what the processes of TestPortsOfAJob run. A spare takes the place of number 1, which is killed, and is
-// started again to be a spare.
+// TestPortsProcess is not a test of its own: it is what the processes of TestPortsOfAJob run. A spare takes
+// the place of number 1, which is killed, and is started again to be a spare.
 func TestPortsProcess(t *testing.T) {
 	if os.Getenv("CCL_TEST_PORTS") == "" {
 		return
@@ -80,7 +80,8 @@ func TestPortsProcess(t *testing.T) {
 	fmt.Printf("number %d of %v\n", c.Rank(), members(t, c, c.Rank()))
 }
 
-// All that a job listens at, also where it grows and has spares, is of the range that GOCCL_PORTS names; and so many ports are enough.
+// All that a job listens at, also where it grows and has spares, is of the range that GOCCL_PORTS names; and
+// so many ports are enough.
 func TestPortsOfAJob(t *testing.T) {
 	const size, spares = 3, 1
 	for from := 15000; ; from += 100 {

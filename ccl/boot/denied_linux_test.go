@@ -101,7 +101,8 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// A rank's own attempts to find rank 0 do not keep that from its port, and where this host has no port for them the error says so.
+// A rank's own attempts to find rank 0 do not keep that from its port, and where this host has no port for
+// them the error says so.
 func TestFewPorts(t *testing.T) {
 	for role, want := range map[string]string{
 		"few ports": "<nil> <nil>\n",

@@ -32,8 +32,8 @@ const (
 )
 
 // DialHall returns the store of the [Hall] at addr, host:port, which is asked when it is used. The
-// secret is the job's; hex digits stand for their bytes. A request whose connection breaks is an error; then it may have been carried
-// out or not.
+// secret is the job's; hex digits stand for their bytes. A request whose connection breaks is an error; then
+// it may have been carried out or not.
 func DialHall(addr string, secret []byte) (Store, error) {
 	host, port, err := net.SplitHostPort(addr)
 	n, perr := strconv.Atoi(port)

@@ -33,8 +33,8 @@ func freeRange(t *testing.T, n int) (from int, ports string) {
 	return 0, ""
 }
 
-// Where no port is named, all that listens takes one of the range: a hall, rank 0 that publishes its address, and one that ranks find by the job's name. A
-// range that is used up is an error, and so is one that is none.
+// Where no port is named, all that listens takes one of the range: a hall, rank 0 that publishes its address,
+// and one that ranks find by the job's name. A range that is used up is an error, and so is one that is none.
 func TestPorts(t *testing.T) {
 	noLeaks(t)
 	from, ports := freeRange(t, 3)

@@ -162,9 +162,9 @@ type ground struct {
 	note string // what may keep others from coming, "" if nothing does
 }
 
-// interfaceOf returns the ground for host. A name does not choose an interface: this host may have another address for it than the others have, such as
-// Debian's loopback address, or that of its back end. An address does, unless this host does not have it: one that is translated on the way
-// leads here by any of them.
+// interfaceOf returns the ground for host. A name does not choose an interface: this host may have another
+// address for it than the others have, such as Debian's loopback address, or that of its back end. An address
+// does, unless this host does not have it: one that is translated on the way leads here by any of them.
 func interfaceOf(ctx context.Context, host string) (ground, error) {
 	if host == "" || host == "localhost" {
 		return ground{on: map[string]string{"": "", "localhost": "127.0.0.1"}[host]}, nil
@@ -213,7 +213,8 @@ func waitForName(ctx context.Context, host string, lookup func(context.Context, 
 	}
 }
 
-// portTaken is the fault of rank 0's port that another socket has. Where nobody listens there, it is a connection, which was given it by chance.
+// portTaken is the fault of rank 0's port that another socket has. Where nobody listens there, it is a
+// connection, which was given it by chance.
 func portTaken(ctx context.Context, port, to string) *Error {
 	for _, a := range inet.Ours() {
 		conn, err := inet.Dial(ctx, "tcp", net.JoinHostPort(a.String(), port), leastDial)

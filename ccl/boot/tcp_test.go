@@ -140,8 +140,8 @@ func TestInterfaceOf(t *testing.T) {
 	}
 }
 
-// An address that is none of rank 0's host, and leads to it all the same, is a root like any other. Where nobody comes, all that rank 0 knows of the reason is
-// in the error.
+// An address that is none of rank 0's host, and leads to it all the same, is a root like any other. Where
+// nobody comes, all that rank 0 knows of the reason is in the error.
 func TestTranslatedRoot(t *testing.T) {
 	noLeaks(t)
 	const translated = "192.0.2.1"

@@ -136,8 +136,9 @@ func readSecret(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Bytes returns what a secret stands for, wherever it is given: hex digits for their bytes, whatever white space is around them, and anything
-// else for itself. So a secret has one meaning in a variable, a file and an argument. What it returns stands for itself.
+// Bytes returns what a secret stands for, wherever it is given: hex digits for their bytes, whatever white
+// space is around them, and anything else for itself. So a secret has one meaning in a variable, a file and
+// an argument. What it returns stands for itself.
 func Bytes(secret []byte) []byte {
 	for {
 		text := bytes.TrimSpace(secret)

@@ -143,8 +143,8 @@ type PortRange struct{ From, To int }
 // Size is how many ports there are in r.
 func (r PortRange) Size() int { return r.To - r.From + 1 }
 
-// Meeting is where rank 0 may be found at a port that nobody has named: r, or where Linux begins to take ports for connections, rarely so
-// low.
+// Meeting is where rank 0 may be found at a port that nobody has named: r, or where Linux begins to take
+// ports for connections, rarely so low.
 func (r PortRange) Meeting() PortRange {
 	if r == (PortRange{}) {
 		return PortRange{32768, 36863}

@@ -32,11 +32,12 @@ func Of(err error) (t *Trouble) {
 	return t
 }
 
-// downLook is after how long without an answer Dial asks whether the address is this host's own, and its loopback interface is down.
+// downLook is after how long without an answer Dial asks whether the address is this host's own, and its
+// loopback interface is down.
 const downLook = 100 * time.Millisecond
 
-// Dial connects to addr over network, tcp or unix, within limit, unless that is 0, and until ctx ends. The connection's own port is
-// no obstacle to a listener: rank 0's may be bound to it afterwards.
+// Dial connects to addr over network, tcp or unix, within limit, unless that is 0, and until ctx ends. The
+// connection's own port is no obstacle to a listener: rank 0's may be bound to it afterwards.
 func Dial(ctx context.Context, network, addr string, limit time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -107,13 +108,15 @@ func CutOff(err error) bool {
 	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETDOWN)
 }
 
-// IsTimeout reports whether err says that nothing has come back in time: the kernel's, the dialer's, or that of a deadline.
+// IsTimeout reports whether err says that nothing has come back in time: the kernel's, the dialer's, or that
+// of a deadline.
 func IsTimeout(err error) bool {
 	var ran net.Error
 	return errors.As(err, &ran) && ran.Timeout()
 }
 
-// denied reports whether the kernel does not let this process make connections. To a path another user may have forbidden it.
+// denied reports whether the kernel does not let this process make connections. To a path another user may
+// have forbidden it.
 func denied(err error, network string) bool {
 	var call *os.SyscallError
 	if !errors.As(err, &call) || network == "unix" && call.Syscall == "connect" {

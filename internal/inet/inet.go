@@ -1,8 +1,9 @@
-// Package inet binds and dials the TCP sockets of goccl, by one function each, and knows this host's end of the network.
+// Package inet binds and dials the TCP sockets of goccl, by one function each, and knows this host's end of
+// the network.
 //
-// [Listen] binds every listener, so the range of ports that GOCCL_PORTS names holds for all of them (test/imports says so). [Dial]
-// makes every connection. Its error tells what keeps this host, or this process, from connecting, a [Trouble], from what the
-// other end does.
+// [Listen] binds every listener, so the range of ports that GOCCL_PORTS names holds for all of them
+// (test/imports says so). [Dial] makes every connection. Its error tells what keeps this host, or this
+// process, from connecting, a [Trouble], from what the other end does.
 package inet
 
 import (
@@ -42,8 +43,8 @@ func Here(addr string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// loopbackDown reports whether this host has a loopback interface, and it is not up. Then nothing reaches any of the host's own
-// addresses: where the interface was up before, what is sent there vanishes.
+// loopbackDown reports whether this host has a loopback interface, and it is not up. Then nothing reaches any
+// of the host's own addresses: where the interface was up before, what is sent there vanishes.
 func loopbackDown() bool {
 	all, err := net.Interfaces()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // ErrRange is what Listen returns where GOCCL_PORTS names no range of ports.
 var ErrRange = errors.New("no range of ports")
 
-// Listen listens at addr, host:port, where no host stands for all addresses of this one. Port 0 takes a free port: one of
-// GOCCL_PORTS where that is set.
+// Listen listens at addr, host:port, where no host stands for all addresses of this one. Port 0 takes a free
+// port: one of GOCCL_PORTS where that is set.
 func Listen(addr string) (*net.TCPListener, error) { return ListenAs(os.Getenv, addr) }
 
 // ListenAs is Listen in another environment than this process has, such as that of ranks to come.
@@ -31,7 +31,8 @@ func ListenAs(getenv func(name string) string, addr string) (*net.TCPListener, e
 	if err != nil || port != "0" || ports == (environ.PortRange{}) {
 		return listen(addr)
 	}
-	// Not from the first on: a port is not to be another process's as soon as its own has ended, for which those still look there.
+	// Not from the first on: a port is not to be another process's as soon as its own has ended, for which
+	// those still look there.
 	n := ports.Size()
 	for i, start := 0, rand.IntN(n); i < n; i++ {
 		l, err := listen(net.JoinHostPort(host, strconv.Itoa(ports.From+(start+i)%n)))
@@ -47,7 +48,8 @@ func ListenAs(getenv func(name string) string, addr string) (*net.TCPListener, e
 		environ.Ports.Set(ports.String()), syscall.EADDRINUSE, n, at)
 }
 
-// listen binds a port. Not by MPTCP, which Go's listeners speak by default: its sockets ignore TCP_CONGESTION and cost more per call.
+// listen binds a port. Not by MPTCP, which Go's listeners speak by default: its sockets ignore TCP_CONGESTION
+// and cost more per call.
 func listen(addr string) (*net.TCPListener, error) {
 	var lc net.ListenConfig
 	lc.SetMultipathTCP(false)

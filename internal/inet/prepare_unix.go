@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepare asks a socket that is not connected yet what the dialer asks it later. Where a sandbox denies that, the dialer takes the connection
-// for one that is still being made, until its limit. And it lets others bind the port that the connection takes.
+// prepare asks a socket that is not connected yet what the dialer asks it later. Where a sandbox denies that,
+// the dialer takes the connection for one that is still being made, until its limit. And it lets others bind
+// the port that the connection takes.
 func prepare(fd uintptr, network string) error {
 	if _, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR); err != nil {
 		return os.NewSyscallError("getsockopt", err)

@@ -12,8 +12,9 @@ import (
 var binds = []string{"Listen", "ListenConfig", "ListenTCP", "ListenPacket", "ListenUDP", "ListenIP", "ListenMulticastUDP",
 	"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "Dialer"}
 
-// One function binds every listener of the library, in the range that GOCCL_PORTS names, and one makes its connections, whose errors tell this host's
-// trouble from the other's. Sockets that never leave a host are none of theirs.
+// One function binds every listener of the library, in the range that GOCCL_PORTS names, and one makes its
+// connections, whose errors tell this host's trouble from the other's. Sockets that never leave a host are
+// none of theirs.
 var ownSockets = rule{
 	name: "inet binds and dials", dirs: []string{"."},
 	finds: func(src *source, bad func(string)) {

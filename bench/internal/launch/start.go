@@ -114,7 +114,8 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	return fmt.Errorf("starting %s: %w", p.starter.path, err)
 }
 
-// relay passes on to a launcher what somebody asks the ranks for, until stop is called. What asks for the end ends its context.
+// relay passes on to a launcher what somebody asks the ranks for, until stop is called. What asks for the end
+// ends its context.
 func relay(to *os.Process) (stop func()) {
 	asked, over := make(chan os.Signal, 8), make(chan struct{})
 	for _, sig := range subprocess.Wishes {

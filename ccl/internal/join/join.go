@@ -158,8 +158,8 @@ func whileAll(ctx context.Context, b Bootstrap) (context.Context, context.Cancel
 // forVerdict is how long before the end of the next AllGather, at most, what a rank has to say in it is to be known.
 const forVerdict = 5 * time.Second
 
-// beforeVerdict is ctx for what the next AllGather tells: it ends early enough for all to hear why it has failed, before they hear that the time is
-// over.
+// beforeVerdict is ctx for what the next AllGather tells: it ends early enough for all to hear why it has
+// failed, before they hear that the time is over.
 func beforeVerdict(ctx context.Context, b Bootstrap) (context.Context, context.CancelFunc) {
 	left := time.Duration(0)
 	if at, ok := ctx.Deadline(); ok {
@@ -201,8 +201,9 @@ func learn(j *plane.Job, all, said [][]byte) error {
 	return nil
 }
 
-// oneEach returns an error if two hosts give one address, as those do of which each has a bridge of containers: what either sends there stays on
-// the host, and may find a rank that it was not meant for. Hosts that GOCCL_HOSTID has named may be one.
+// oneEach returns an error if two hosts give one address, as those do of which each has a bridge of
+// containers: what either sends there stays on the host, and may find a rank that it was not meant for. Hosts
+// that GOCCL_HOSTID has named may be one.
 func oneEach(all [][]byte, addrs []netip.AddrPort) error {
 	first := map[netip.Addr]int{}
 	for r, at := range addrs {

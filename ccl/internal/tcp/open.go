@@ -72,10 +72,12 @@ func takeConn(s *auth.Stream, wire auth.Wire) (*Conn, error) {
 // nobody says so: it listened before anybody knew its address.
 const refusedFor = time.Second
 
-// unreachedFor is how long there may be no way to a peer where Bear has not said: its host, or a router, may be about to come back.
+// unreachedFor is how long there may be no way to a peer where Bear has not said: its host, or a router, may
+// be about to come back.
 const unreachedFor = 5 * time.Second
 
-// Bear has the Node bear it for d that there is no way to a peer, 0: for as long as an Open may take. It is called before all Opens.
+// Bear has the Node bear it for d that there is no way to a peer, 0: for as long as an Open may take. It is
+// called before all Opens.
 func (n *Node) Bear(d time.Duration) { n.bears = d }
 
 // ErrRefused says that nobody listens any more where the peer's Node did.

@@ -14,8 +14,8 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// Where there is no way to a peer, an Open ends with that, long before its context, with both addresses. One that ends with its context says so
-// as well, and so does one that bears it for as long as it takes.
+// Where there is no way to a peer, an Open ends with that, long before its context, with both addresses. One
+// that ends with its context says so as well, and so does one that bears it for as long as it takes.
 func TestUnreached(t *testing.T) {
 	t.Parallel()           // on a goroutine of its own
 	runtime.LockOSThread() // for good: nothing else is to run in this network, which has no way to anywhere
