@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lobby"
 )
 
@@ -83,9 +84,9 @@ func addrsText(all []netip.Addr) string {
 
 // listenAt listens at a port of address at.
 func listenAt(at netip.Addr) (net.Listener, error) {
-	l, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
+	l, err := inet.Listen(netip.AddrPortFrom(at, 0).String())
 	if err != nil && at.IsLoopback() && at.Is4() { // a host with IPv6 alone
-		l, err = net.Listen("tcp", "[::1]:0")
+		l, err = inet.Listen("[::1]:0")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("rank 0 cannot listen for those that are to join: %w", err)

@@ -28,6 +28,7 @@ import (
 //	Secret() []byte         // known only to the ranks of the job: protects data connections
 //	Addr() netip.Addr       // of the interface that reaches the other hosts
 //	HostID() string         // ranks with different values count as on different hosts
+//	Limit() time.Duration   // of an AllGather whose context has no deadline
 //	Watch() <-chan struct{} // closed if a rank is lost before the next AllGather
 //	Refuse(why error)       // tells the other ranks why this one cannot take part
 type Bootstrap interface {

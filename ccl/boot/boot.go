@@ -63,6 +63,9 @@ func (b *Boot) Secret() []byte { return slices.Clone(b.secret) }
 // the zero Addr if it is not known.
 func (b *Boot) Addr() netip.Addr { return b.addr }
 
+// Limit returns how long each AllGather may take where its context has no deadline.
+func (b *Boot) Limit() time.Duration { return cmp.Or(b.limit, DefaultLimit) }
+
 // HostID returns a value that ranks of one host share, or "" if the ranks are to find out
 // themselves.
 func (b *Boot) HostID() string { return b.hostID }

@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
 )
 
@@ -74,10 +77,8 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 			if code := f.verdict(err); code != 0 {
 				return nil, p, fault(code, "rank 0 at %s turned this rank away: %v", place, err)
 			}
-			if f.fixed && p.network == "tcp" && here(place) && cutOff(err) {
-				e := fault(System, "rank 0 at %s cannot be reached: %s", place, downText)
-				e.Err = err
-				return nil, p, e
+			if t := inet.Of(err); t != nil && t.Lasting {
+				return nil, p, fault(System, "rank 0 at %s cannot be reached: %v", place, t).by(f.self.Rank)
 			}
 		}
 		// What the deadline cut off says nothing of why; connections have it to the nanosecond, ctx a little later.
@@ -131,10 +132,15 @@ func (f *dialer) notFound(place string, after time.Duration, last error) *Error 
 		return fault(Timeout, "rank %d (%v), through which this rank is to reach rank 0, was not reached at %v within %v: %v. Can the hosts of the job connect with each other?",
 			away.to.Rank, away.to, away.to.Addr, after.Round(time.Millisecond), why).by(away.to.Rank)
 	}
+	if t := inet.Of(last); t != nil {
+		return fault(Timeout, "rank 0 was not looked for at %s within %v: %v", place, after.Round(time.Millisecond), t).by(f.self.Rank)
+	}
 	var unknown *net.DNSError
 	foreign := f.stranger.Load()
 	advice := "Is it running, and is its port open?"
 	switch {
+	case refusedHere(last):
+		advice = "The address is this host's own: is it running here?"
 	case errors.Is(last, auth.ErrUntold):
 		advice = "A secret tells ranks from strangers, whatever containers they are in"
 	case errors.As(last, &unknown):
@@ -150,6 +156,16 @@ func (f *dialer) notFound(place string, after time.Duration, last error) *Error 
 		place, after.Round(time.Millisecond), last, advice)
 	e.Peer, e.Missing = 0, []int{0}
 	return e
+}
+
+// refusedHere reports whether this host itself has refused the connection.
+func refusedHere(err error) bool {
+	var op *net.OpError
+	if !errors.Is(err, syscall.ECONNREFUSED) || !errors.As(err, &op) || op.Addr == nil {
+		return false
+	}
+	at, err := netip.ParseAddrPort(op.Addr.String())
+	return err == nil && inet.LeadsHere(at.Addr())
 }
 
 // found is what came of one address.
@@ -207,6 +223,8 @@ func telling(err error) int {
 	var away *detour
 	switch {
 	case err == nil:
+		return -2
+	case inet.Of(err) != nil && inet.Of(err).Lasting: // it may hold for this address alone
 		return -1
 	case errors.As(err, &away):
 		return 3
@@ -247,11 +265,11 @@ func (f *dialer) try(ctx context.Context, p point, addr string) found {
 
 // reach connects to one address.
 func (f *dialer) reach(ctx context.Context, network, addr string, secret []byte) found {
-	d := net.Dialer{Timeout: dialLimit}
+	limit := dialLimit
 	if f.limit > 0 && !f.made.Load() {
-		d.Timeout = min(d.Timeout, max(f.limit, leastDial))
+		limit = min(limit, max(f.limit, leastDial))
 	}
-	conn, err := d.DialContext(ctx, network, addr)
+	conn, err := inet.Dial(ctx, network, addr, limit)
 	if err != nil {
 		return found{err: err}
 	}

@@ -32,7 +32,7 @@
 //	a pod of an Indexed Job, JobSet  at the pod with index 0 of the same headless service, port from the job's name there
 //	Open MPI, on several hosts       not at all: set GOCCL_ROOT or GOCCL_STORE
 //
-// "Port from" means eight ports from 32768 to 36863 by a hash: rank 0 takes the first
+// "Port from" means eight ports of GOCCL_PORTS, else from 32768 to 36863, by a hash: rank 0 takes the first
 // that is free, and the others find out by the handshake whom they have met.
 //
 // # Which launcher counts
@@ -58,6 +58,7 @@
 //	variable              meaning
 //	GOCCL_LAUNCHER        the launcher that counts: goccl, torchrun, openmpi, pmi, pals, slurm, env (RANK and WORLD_SIZE), pet, kubernetes, none (run alone)
 //	GOCCL_ROOT            host:port where rank 0 listens; ":port" for all its interfaces. Goes before GOCCL_STORE
+//	GOCCL_PORTS           from-to, such as 20000-20099: the ports to listen at where no port is named. The same on all ranks
 //	GOCCL_STORE           a directory that all ranks share, to find rank 0 by
 //	GOCCL_HALL            a store in which a process that starts late finds the job that runs (package ccl asks it): host:port of a Hall, or a directory
 //	GOCCL_NEWCOMER        set by Spawn for a rank that it starts again: it comes late

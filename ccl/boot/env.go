@@ -129,7 +129,7 @@ func (m *joinConfig) locate(ctx context.Context, v *vars, l Launch) error {
 		return m.inStep(v, l)
 	case "pals":
 		hosts, where := palsHosts(v)
-		m.where = where
+		m.absent.where = where
 		if l.Nodes == 1 {
 			return m.alike(v, l)
 		}

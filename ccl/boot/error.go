@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // Code classifies an Error. It is an error itself: errors.Is(err, boot.Timeout).
@@ -95,6 +96,18 @@ func orFault(err error, what string) *Error {
 		return e
 	}
 	return fault(System, "%s: %v", what, err)
+}
+
+// cannotListen is the fault of a listener that could not be bound, which what says.
+func cannotListen(err error, what string, args ...any) *Error {
+	if t := inet.Of(err); t != nil {
+		return fault(System, "%v", t)
+	}
+	code := System
+	if errors.Is(err, inet.ErrRange) {
+		code = Argument
+	}
+	return fault(code, what+": %v", append(args, err)...)
 }
 
 // changed is the error for what one sent to the other and somebody on the way has changed.

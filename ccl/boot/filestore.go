@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // fileStore is a Store in a directory: a file for each key, written in one atomic step. A number is a
@@ -27,8 +29,9 @@ type fileStore struct {
 
 // FileStore returns the store in a directory that all processes share. Its files are readable by
 // their owner alone. Each carries a proof that a process with the secret has written it for this key:
-// what another job has left there, or a stranger, is an error. Files stay until the directory is
-// removed, so jobs need directories of their own.
+// what another job has left there, or a stranger, is an error. Hex digits of the secret stand for
+// their bytes, as they do in GOCCL_SECRET. Files stay until the directory is removed, so jobs need
+// directories of their own.
 func FileStore(dir string, secret []byte) (Store, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fault(Argument, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
@@ -39,7 +42,7 @@ func FileStore(dir string, secret []byte) (Store, error) {
 	if err != nil {
 		return nil, fault(System, "this host cannot write to the shared directory: %v", err)
 	}
-	return &fileStore{dir: in, secret: secret, last: map[string]uint64{}}, nil
+	return &fileStore{dir: in, secret: auth.Bytes(secret), last: map[string]uint64{}}, nil
 }
 
 // path is where key is, nth says which of a number; 0 is a value.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // Hall is a Store in the memory of one process, such as a launcher, which others reach by TCP as
@@ -25,19 +27,25 @@ type Hall struct {
 // hallJob is the job of a hall's handshakes, so that it takes nobody for one of a bootstrap.
 const hallJob = "goccl hall"
 
-// ListenHall returns a Hall that listens at addr, host:port; port 0 takes a free one. The secret is
-// known to all processes of the job; with nil anybody may come.
+// ListenHall returns a Hall that listens at addr, host:port; port 0 takes a free one, of GOCCL_PORTS
+// where that is set. The secret is known to all processes of the job; with nil anybody may come.
+// Hex digits stand for their bytes, as they do in GOCCL_SECRET.
 func ListenHall(addr string, secret []byte) (*Hall, error) {
+	return listenHall(os.Getenv, addr, secret)
+}
+
+// listenHall is ListenHall in the environment of the processes that will come.
+func listenHall(getenv func(string) string, addr string, secret []byte) (*Hall, error) {
 	if secret != nil {
 		if err := auth.Usable(); err != nil {
 			return nil, fault(Unauthorized, "%v", err)
 		}
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := inet.ListenAs(getenv, addr)
 	if err != nil {
-		return nil, fault(System, "the hall cannot listen at %s: %v", addr, err)
+		return nil, cannotListen(err, "the hall cannot listen at %s", addr)
 	}
-	return serveHall(l, secret), nil
+	return serveHall(l, auth.Bytes(secret)), nil
 }
 
 func serveHall(l net.Listener, secret []byte) *Hall {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // hallClient is the Store of a Hall in another process. A connection carries one request at a time;
@@ -31,8 +32,8 @@ const (
 )
 
 // DialHall returns the store of the [Hall] at addr, host:port, which is asked when it is used. The
-// secret is the job's. A request whose connection breaks is an error; then it may have been carried
-// out or not.
+// secret is the job's; hex digits stand for their bytes. A request whose connection breaks is an error; then
+// it may have been carried out or not.
 func DialHall(addr string, secret []byte) (Store, error) {
 	host, port, err := net.SplitHostPort(addr)
 	n, perr := strconv.Atoi(port)
@@ -44,7 +45,7 @@ func DialHall(addr string, secret []byte) (Store, error) {
 			return nil, fault(Unauthorized, "%v", err)
 		}
 	}
-	return &hallClient{addr: addr, secret: secret, patience: hallPatience}, nil
+	return &hallClient{addr: addr, secret: auth.Bytes(secret), patience: hallPatience}, nil
 }
 
 // Set gives key a value.
@@ -168,7 +169,7 @@ func endedBy(ctx context.Context) error {
 func (c *hallClient) dial(ctx context.Context) (*auth.Stream, error) {
 	limited, cancel := context.WithTimeout(ctx, handshakeLimit)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(limited, "tcp", c.addr)
+	conn, err := inet.Dial(limited, "tcp", c.addr, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
 )
 
@@ -74,7 +75,7 @@ func (r *hostRelay) door(on net.Addr, secret []byte) (port uint16) {
 	if port = r.doors.portOn(ip); port != 0 {
 		return port
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
+	l, err := inet.Listen(net.JoinHostPort(ip.String(), "0"))
 	if err != nil {
 		return 0
 	}

@@ -31,7 +31,7 @@ type joinConfig struct {
 	listen func(context.Context) (net.Listener, []byte, error) // rank 0: its listener, and the secret that others need
 	direct bool                                                // all ranks are on one host: rank 0 serves them itself
 	host   string                                              // else names the socket where the ranks of a host meet; "": each goes its own way
-	where  func(rank int) string                               // where the launcher put a rank, if it tells
+	absent absence                                             // rank 0: of ranks that do not come
 	made   bool                                                // a secret is made at the meeting
 	met    func()                                              // rank 0: the joining is over
 }
@@ -81,7 +81,7 @@ func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
 		b.secret = auth.NewSecret()
 	}
 	h := newRootServer(selfJoin(0, m.size), m.job)
-	h.where, h.give = m.where, b.secret
+	h.absent, h.give = m.absent, b.secret
 	b.server = h
 	b.use(h.start(l, secret), h.self)
 	_, err = b.announce(ctx)
@@ -209,7 +209,7 @@ func (m *joinConfig) here(getenv func(string) string, what ...string) {
 		return point{network: "unix", addrs: append(names[:tries:tries], private.paths()...), secret: m.secret}, nil
 	}
 	m.listen = func(context.Context) (net.Listener, []byte, error) {
-		l, err := listenFirst("unix", names)
+		l, err := listenFirst(func(name string) (net.Listener, error) { return net.Listen("unix", name) }, names)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			if p := private.listen(); p != nil {
 				return p, m.secret, nil
@@ -225,10 +225,10 @@ func (m *joinConfig) here(getenv func(string) string, what ...string) {
 const tries = 8
 
 // listenFirst listens at the first address that is free.
-func listenFirst(network string, addrs []string) (net.Listener, error) {
+func listenFirst(listen func(addr string) (net.Listener, error), addrs []string) (net.Listener, error) {
 	var last error
 	for _, a := range addrs {
-		l, err := net.Listen(network, a)
+		l, err := listen(a)
 		if err == nil {
 			return l, nil
 		}

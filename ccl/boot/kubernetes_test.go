@@ -154,17 +154,17 @@ func TestMasterListens(t *testing.T) {
 
 // Rank 0 waits for its own name, and a name that never comes is an error that has it.
 func TestOwnNameIsWaitedFor(t *testing.T) {
-	own := ourAddrs()[0]
+	const own = "10.0.0.7"
 	var asked atomic.Int32
-	lookup := func(context.Context, string) (string, error) {
+	lookup := func(context.Context, string) (ground, error) {
 		if asked.Add(1) < 3 {
-			return "", fault(Argument, "no address: %v", &net.DNSError{Err: "no such host", Name: "pod-0.mesh", IsNotFound: true})
+			return ground{}, fault(Argument, "no address: %v", &net.DNSError{Err: "no such host", Name: "pod-0.mesh", IsNotFound: true})
 		}
-		return own.String(), nil
+		return ground{on: own}, nil
 	}
-	on, err := waitForName(within(t, long), "pod-0.mesh", lookup)
+	at, err := waitForName(within(t, long), "pod-0.mesh", lookup)
 	require.NoError(t, err)
-	require.Equal(t, own.String(), on)
+	require.Equal(t, ground{on: own}, at)
 
 	asked.Store(-1 << 30)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
@@ -174,8 +174,8 @@ func TestOwnNameIsWaitedFor(t *testing.T) {
 	require.NotErrorIs(t, err, Argument)
 	require.ErrorContains(t, err, "rank 0's own name pod-0.mesh")
 
-	_, err = waitForName(t.Context(), "other", func(context.Context, string) (string, error) { return "", notOurs("other", "") })
-	require.ErrorIs(t, err, Argument, "the name of another host will not become this one's")
+	_, err = waitForName(t.Context(), "other", func(context.Context, string) (ground, error) { return ground{}, fault(Argument, "no name") })
+	require.ErrorIs(t, err, Argument, "what is no question of time is not waited for")
 }
 
 // Whatever a pod's hosts file and variables hold, its ranks meet at a host, or it is said why not.

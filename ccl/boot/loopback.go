@@ -2,18 +2,19 @@ package boot
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"net"
-	"net/netip"
-	"syscall"
 	"time"
+
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // listenHere listens at the first of addrs, this host's own, that it has: there may be no IPv4.
-func listenHere(addrs ...string) (net.Listener, error) {
+// The environment says at which ports.
+func listenHere(getenv func(string) string, addrs ...string) (net.Listener, error) {
 	var first error
 	for _, a := range addrs {
-		l, err := net.Listen("tcp", a)
+		l, err := inet.ListenAs(getenv, a)
 		if err == nil {
 			return l, nil
 		}
@@ -26,11 +27,11 @@ func listenHere(addrs ...string) (net.Listener, error) {
 // whose loopback interface is down: nobody ever would, and all would look for it until the timeout.
 func reachHere(l net.Listener) error {
 	const limit = time.Second
-	conn, err := net.DialTimeout("tcp", l.Addr().String(), limit)
+	conn, err := inet.Dial(context.Background(), "tcp", l.Addr().String(), limit)
+	if t := inet.Of(err); t != nil && t.Lasting {
+		return fault(System, "%v", t)
+	}
 	if err != nil {
-		if cutOff(err) {
-			return fault(System, "%s", downText)
-		}
 		return nil // a full queue, say: the ranks try for longer
 	}
 	conn.Close()
@@ -42,21 +43,4 @@ func reachHere(l net.Listener) error {
 		t.SetDeadline(time.Time{})
 	}
 	return nil
-}
-
-const downText = "this host does not reach itself: its loopback interface is down (ip link set lo up brings it up)"
-
-// cutOff reports whether err says that there is no way to an address, now or later.
-func cutOff(err error) bool {
-	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETDOWN)
-}
-
-// here reports whether addr, host:port, is on the loopback interface whatever the resolver says.
-func here(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	a, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && a.IsLoopback()
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -50,9 +51,9 @@ func (m *joinConfig) announceAt(ctx context.Context, oneHost bool) (net.Listener
 	if oneHost {
 		on = loopback.String()
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(on, "0"))
+	l, err := inet.Listen(net.JoinHostPort(on, "0"))
 	if err != nil {
-		return nil, rootAddr{}, fault(System, "rank 0 cannot listen: %v", err)
+		return nil, rootAddr{}, cannotListen(err, "rank 0 cannot listen")
 	}
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	var n rootAddr
@@ -71,7 +72,7 @@ func reachable(ctx context.Context, oneHost bool) []netip.Addr {
 	if oneHost {
 		return []netip.Addr{loopback}
 	}
-	ours := slices.DeleteFunc(ourAddrs(), func(a netip.Addr) bool { return !a.IsGlobalUnicast() })
+	ours := slices.DeleteFunc(inet.Ours(), func(a netip.Addr) bool { return !a.IsGlobalUnicast() })
 	var named []netip.Addr
 	if host, err := os.Hostname(); err == nil {
 		addrs, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)

@@ -53,18 +53,19 @@ func newRestarts(c *Command, p tempo) (*restarts, error) {
 	for i := range r.slots {
 		r.slots[i].since = time.Now()
 	}
-	secret, err := auth.In(c.Env)
+	getenv := environ.Lookup(c.Env)
+	secret, err := auth.FromEnv(getenv)
 	if err != nil {
 		return nil, fault(Argument, "the job's secret is refused: %v", err)
 	}
 	if c.Hall != "" {
-		if r.hall, err = ListenHall(c.Hall, secret); err != nil {
+		if r.hall, err = listenHall(getenv, c.Hall, secret); err != nil {
 			return nil, err
 		}
 	} else {
-		l, err := listenHere("127.0.0.1:0", "[::1]:0")
+		l, err := listenHere(getenv, "127.0.0.1:0", "[::1]:0")
 		if err != nil {
-			return nil, fault(System, "no free port: %v", err)
+			return nil, cannotListen(err, "no free port")
 		}
 		r.hall = serveHall(l, secret)
 	}

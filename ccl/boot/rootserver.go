@@ -22,9 +22,9 @@ const lateLimit = 2 * time.Second
 // decides; see loop.
 type rootServer struct {
 	hostServer
-	where func(rank int) string // where a rank was expected, if the launcher tells
-	addr  netip.Addr            // the address listened on, if it is one
-	give  []byte                // the job's secret, for ranks that came by a socket of this host
+	absent absence
+	addr   netip.Addr // the address listened on, if it is one
+	give   []byte     // the job's secret, for ranks that came by a socket of this host
 
 	phase    phase
 	since    time.Time // when this phase or round began
@@ -417,8 +417,12 @@ func (h *rootServer) failMissing(what string, isMissing func(int) bool) {
 	if via != nil {
 		common = fmt.Sprintf(" All of them reach rank 0 through rank %d (%v).", via.Rank, via)
 	}
-	e := fault(Timeout, "%s after %v: %s.%s%s%s", absent(missing, what), time.Since(h.since).Round(time.Millisecond),
-		listRanks(missing), common, h.expected(missing), h.turnedAway())
+	why := ""
+	if h.phase == joining {
+		why = h.absent.why(missing) + h.turnedAway()
+	}
+	e := fault(Timeout, "%s after %v: %s.%s%s", absent(missing, what), time.Since(h.since).Round(time.Millisecond),
+		listRanks(missing), common, why)
 	e.Missing = missing
 	switch {
 	case via != nil:
@@ -429,14 +433,24 @@ func (h *rootServer) failMissing(what string, isMissing func(int) bool) {
 	h.fail(e)
 }
 
-// expected says where missing ranks should have been.
-func (h *rootServer) expected(missing []int) string {
-	if h.where == nil || h.phase != joining {
-		return ""
+// absence is what is known of ranks that have not joined.
+type absence struct {
+	where func(rank int) string // where the launcher put a rank, if it tells
+	note  string                // see ground
+}
+
+// why says where missing ranks should have been, and what may keep them from coming.
+func (a absence) why(missing []int) string {
+	note := ""
+	if a.note != "" {
+		note = " " + a.note + "."
+	}
+	if a.where == nil {
+		return note
 	}
 	var places []string
 	for _, r := range missing {
-		if p := h.where(r); p != "" && !slices.Contains(places, p) {
+		if p := a.where(r); p != "" && !slices.Contains(places, p) {
 			places = append(places, p)
 		}
 		if len(places) == 4 {
@@ -446,17 +460,17 @@ func (h *rootServer) expected(missing []int) string {
 	}
 	switch {
 	case places == nil:
-		return ""
+		return note
 	case len(missing) == 1:
-		return " It was expected from host " + places[0] + "."
+		return " It was expected from host " + places[0] + "." + note
 	}
-	return " They were expected from " + strings.Join(places, ", ") + "."
+	return " They were expected from " + strings.Join(places, ", ") + "." + note
 }
 
 // turnedAway says whether somebody knocked in vain: the missing ranks, perhaps.
 func (h *rootServer) turnedAway() string {
 	n := h.doors.refused()
-	if n == 0 || h.phase != joining {
+	if n == 0 {
 		return ""
 	}
 	return " Connections turned away because they did not know the job's secret: " + strconv.Itoa(n) +

@@ -87,7 +87,7 @@ func TestMissingRoot(t *testing.T) {
 		for _, r := range []int{1, 2} {
 			e := wantError(t, errs[r], Timeout, r, 0)
 			require.Equal(t, []int{0}, e.Missing)
-			require.Regexp(t, fmt.Sprintf(`^boot: rank %d of 3: rank 0 was not found at 127\.0\.0\.1:\d+ within [\d.]+m?s: (connect: connection refused|i/o timeout)\. Is it running, and is its port open\?$`, r), e.Error())
+			require.Regexp(t, fmt.Sprintf(`^boot: rank %d of 3: rank 0 was not found at 127\.0\.0\.1:\d+ within [\d.]+m?s: (connect: connection refused|i/o timeout)\. (Is it running, and is its port open|The address is this host's own: is it running here)\?$`, r), e.Error())
 		}
 	})
 }
@@ -387,8 +387,10 @@ func TestExpected(t *testing.T) {
 		{[]int{2, 3, 4}, " They were expected from x1 (PALS), x2 (PALS)."},
 		{[]int{0, 2, 4, 6, 8}, " They were expected from x0 (PALS), x1 (PALS), x2 (PALS), x3 (PALS), ...."},
 	} {
-		h := &rootServer{where: func(r int) string { return fmt.Sprintf("x%d (PALS)", r/2) }}
-		require.Equal(t, tc.text, h.expected(tc.missing))
+		a := absence{where: func(r int) string { return fmt.Sprintf("x%d (PALS)", r/2) }}
+		require.Equal(t, tc.text, a.why(tc.missing))
+		a.note = "Rank 0 listens at one address"
+		require.Equal(t, tc.text+" Rank 0 listens at one address.", a.why(tc.missing))
 	}
 }
 

@@ -6,21 +6,27 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
+
+	"github.com/goccl/goccl/internal/subprocess"
 )
 
 // forwarded are the signals that Spawn passes on to its ranks.
-var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1}
+var forwarded = append([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}, subprocess.Wishes...)
 
 var terminate os.Signal = syscall.SIGTERM
 
 // endsRanks tells signals that ask for the end from those that ask for something else.
-func endsRanks(sig os.Signal) bool { return sig != syscall.SIGUSR1 }
+func endsRanks(sig os.Signal) bool { return !slices.Contains(subprocess.Wishes, sig) }
 
 // signalGroup signals a rank and what it has started: each has a process group of
 // its own, which also keeps a terminal's Ctrl-C from coming twice.
 func signalGroup(cmd *exec.Cmd, sig os.Signal) {
 	if s, ok := sig.(syscall.Signal); ok {
+		if s == syscall.SIGTSTP { // no rank is to miss it, and none has a terminal
+			s = syscall.SIGSTOP
+		}
 		syscall.Kill(-cmd.Process.Pid, s)
 	}
 }

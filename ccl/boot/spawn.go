@@ -101,9 +101,10 @@ const maxSpawn = 16384
 
 // Spawn runs a command as N ranks on this host and waits until all have ended. Each rank finds the
 // others with [Env]. Interrupts and similar signals are passed on to the ranks, which then have
-// Grace to end. If a rank fails, the others are ended, unless KeepGoing is set. The error is an
-// *ExitError for the rank at fault; the others may have failed only as a consequence. Whatever ends
-// this process ends the ranks and what they have started, on Unix systems with a shell.
+// Grace to end; so are SIGUSR1, SIGUSR2 and SIGCONT, and SIGTSTP stops the ranks and this process. If a rank
+// fails, the others are ended, unless KeepGoing is set. The error is an *ExitError for the rank at fault; the
+// others may have failed only as a consequence. Whatever ends this process ends the ranks and what they have
+// started, on Unix systems with a shell.
 //
 // A secret that Env has stays the job's; one that could be guessed is an error. Otherwise Spawn makes
 // one, which passes through the environment, where only the user's own processes can read it. Spawn
@@ -140,9 +141,9 @@ func spawnAt(ctx context.Context, c Command, p tempo) error {
 	if c.Env, err = auth.Provide(environ.Without(c.Env, ownVars)); err != nil {
 		return fault(Argument, "the job's secret is refused: %v", err)
 	}
-	root, err := listenHere("127.0.0.1:0", "[::1]:0")
+	root, err := listenHere(environ.Lookup(c.Env), "127.0.0.1:0", "[::1]:0")
 	if err != nil {
-		return fault(System, "no free port: %v", err)
+		return cannotListen(err, "no free port")
 	}
 	defer root.Close()
 	if err := reachHere(root); err != nil {
@@ -239,7 +240,7 @@ func (s *spawn) run(ctx context.Context) error {
 			if endsRanks(sig) {
 				end(sig)
 			} else {
-				s.signal(sig)
+				subprocess.PassOn(sig, s.signal)
 			}
 		case <-done:
 			done = nil

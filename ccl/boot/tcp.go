@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -12,6 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // TCPOptions tune [TCP].
@@ -19,7 +25,7 @@ type TCPOptions struct {
 	// Job tells apart jobs that might meet at one port. It is the same on all ranks.
 	Job string
 	// Secret is known to all ranks and to nobody else. With nil, anybody may join. It is the same
-	// on all ranks.
+	// on all ranks. Hex digits stand for their bytes, as they do in GOCCL_SECRET.
 	Secret []byte
 	// HostID decides which ranks share a host: those with the same value. With "", those that find
 	// each other there.
@@ -33,9 +39,10 @@ type TCPOptions struct {
 }
 
 // TCP returns the bootstrap of size ranks that know where rank 0 is: root is its host:port. Rank 0
-// listens there, on the interface of that host. If the host is empty or unspecified (":29500"), it
-// listens on all interfaces, and the other ranks look for it on their own host. They try until ctx
-// ends, or for DefaultLimit if it has no deadline. All ranks get one verdict.
+// listens there: on the interface that has the address, or on all where the host is a name, or an
+// address that is translated on the way. If the host is empty or unspecified (":29500"), it listens
+// on all interfaces, and the other ranks look for it on their own host. They try until ctx ends, or
+// for DefaultLimit if it has no deadline. All ranks get one verdict.
 //
 // On Linux the ranks of a host meet at a socket of their own, so that rank 0 holds one connection
 // per host.
@@ -46,7 +53,7 @@ func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot
 	if o == nil {
 		o = &TCPOptions{}
 	}
-	m := &joinConfig{job: o.Job, rank: rank, size: size, secret: o.Secret, hostID: o.HostID, reach: o.Reach}
+	m := &joinConfig{job: o.Job, rank: rank, size: size, secret: auth.Bytes(o.Secret), hostID: o.HostID, reach: o.Reach}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -83,17 +90,20 @@ func (m *joinConfig) at(root string) error {
 	m.host = hostSocket(m.job, root, m.hostID)
 	m.find = func() (point, error) { return point{network: "tcp", addrs: addrs, secret: m.secret}, nil }
 	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
-		on, err := waitForName(ctx, host, interfaceOf)
+		at, err := waitForName(ctx, host, interfaceOf)
 		if err != nil {
 			return nil, nil, err
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort(on, port))
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, nil, fault(System, "port %s of %s is in use by another job, or by the remains of an earlier one; choose another root", port, to)
-		} else if err != nil {
-			return nil, nil, fault(System, "rank 0 cannot listen at %s: %v", root, err)
+		if m.absent.note = at.note; at.note != "" && at.on == "" {
+			slog.Warn("goccl: " + at.note)
 		}
-		if here(addrs[0]) {
+		l, err := inet.Listen(net.JoinHostPort(at.on, port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, nil, portTaken(ctx, port, to)
+		} else if err != nil {
+			return nil, nil, cannotListen(err, "rank 0 cannot listen at %s", root)
+		}
+		if inet.Here(addrs[0]) {
 			if err := reachHere(l); err != nil {
 				l.Close()
 				return nil, nil, err
@@ -117,105 +127,103 @@ func (m *joinConfig) derived(hosts []string, avoid int) {
 	m.host = hostSocket(m.job, strings.Join(addrs, " "), m.hostID)
 	m.find = func() (point, error) { return point{network: "tcp", addrs: addrs, secret: m.secret}, nil }
 	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
-		// The launcher's name for a host need not lead to its interface: then all of them.
 		on, err := interfaceOf(ctx, hosts[0])
-		if err != nil || len(hosts) > 1 {
-			on = ""
+		if err != nil || len(hosts) > 1 { // the launcher's name for a host need not lead to it
+			on = ground{}
 		}
 		var at []string
 		for _, p := range ports {
-			at = append(at, net.JoinHostPort(on, strconv.Itoa(p)))
+			at = append(at, net.JoinHostPort(on.on, strconv.Itoa(p)))
 		}
-		l, err := listenFirst("tcp", at)
+		l, err := listenFirst(listenTCP, at)
 		return l, m.secret, err
 	}
 }
 
-const (
-	firstPort = 32768 // where Linux begins to take ports for connections, rarely so low
-	portRange = 4096
-)
+func listenTCP(addr string) (net.Listener, error) { return inet.Listen(addr) }
 
-// derivePorts returns the ports at which a job may meet, the same on all its ranks.
+// derivePorts returns the ports at which a job may meet, the same on all its ranks: of GOCCL_PORTS where that is set.
 func derivePorts(job string, avoid int) []int {
+	among := environ.Ports.Get().Meeting() // what is wrong with it rank 0 says, which listens
 	sum := sha256.Sum256([]byte("goccl port " + job))
+	start := int(binary.BigEndian.Uint32(sum[:]) % uint32(among.Size()))
 	var ports []int
-	for i := 0; len(ports) < tries && i+1 < len(sum); i += 2 {
-		p := firstPort + int(binary.BigEndian.Uint16(sum[i:]))%portRange
-		if p != avoid && !slices.Contains(ports, p) {
+	for i := 0; len(ports) < tries && i < among.Size(); i++ {
+		if p := among.From + (start+i)%among.Size(); p != avoid {
 			ports = append(ports, p)
 		}
 	}
 	return ports
 }
 
-// interfaceOf returns the address to listen on so that others reach this host by
-// the name host: "" for all. Debian's hosts lead their own name to a loopback
-// address, which says nothing about where others look for it.
-func interfaceOf(ctx context.Context, host string) (string, error) {
+// ground is where rank 0 is to listen so that others reach this host by the name that they have for it.
+type ground struct {
+	on   string // an address, or "" for all
+	note string // what may keep others from coming, "" if nothing does
+}
+
+// interfaceOf returns the ground for host. A name does not choose an interface: this host may have another
+// address for it than the others have, such as Debian's loopback address, or that of its back end. An address
+// does, unless this host does not have it: one that is translated on the way leads here by any of them.
+func interfaceOf(ctx context.Context, host string) (ground, error) {
 	if host == "" || host == "localhost" {
-		return map[string]string{"": "", "localhost": "127.0.0.1"}[host], nil
+		return ground{on: map[string]string{"": "", "localhost": "127.0.0.1"}[host]}, nil
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
-		if a.IsLoopback() || a.IsUnspecified() || isOurs(a) {
-			return host, nil
+		switch {
+		case !inet.LeadsHere(a):
+			return ground{note: notOurs(host)}, nil
+		case a.IsLoopback() || a.IsUnspecified():
+			return ground{on: host}, nil
 		}
-		return "", notOurs(host, "")
+		return ground{on: host, note: "Rank 0 listens at " + host + " alone; a root without a host, :PORT, has it listen at all of its addresses"}, nil
 	}
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return "", fault(Argument, "the root's host %s has no address: %v", host, err)
+		return ground{}, fault(Argument, "the root's host %s has no address: %v", host, err)
 	}
-	for _, a := range addrs {
-		switch a = a.Unmap(); {
-		case a.IsLoopback():
-			return "", nil
-		case isOurs(a):
-			return a.String(), nil
-		}
+	if !slices.ContainsFunc(addrs, inet.LeadsHere) {
+		return ground{note: notOurs(host + " (" + addrs[0].Unmap().String() + ")")}, nil
 	}
-	return "", notOurs(host, " ("+addrs[0].Unmap().String()+")")
+	return ground{}, nil
+}
+
+func notOurs(host string) string {
+	return fmt.Sprintf("The root's host %s is not this host, %s: rank 0 listens at all addresses here, and is found only if that one leads to one of them; else run rank 0 there",
+		host, selfJoin(0, 1).Host)
 }
 
 // waitForName is lookup once host has an address: rank 0 waits for its own name as the others do, since a cluster
 // may give a pod its name only after it has started.
-func waitForName(ctx context.Context, host string, lookup func(context.Context, string) (string, error)) (string, error) {
+func waitForName(ctx context.Context, host string, lookup func(context.Context, string) (ground, error)) (ground, error) {
 	for wait := firstBackoff; ; wait = min(wait*3/2, maxBackoff) {
-		on, err := lookup(ctx, host)
+		at, err := lookup(ctx, host)
 		var unknown *net.DNSError
 		if err == nil || !errors.As(err, &unknown) {
-			return on, err
+			return at, err
 		}
 		if !pause(ctx, wait) {
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return "", ended(ctx.Err(), "canceled while rank 0 waited for the address of its own name, "+host)
+				return at, ended(ctx.Err(), "canceled while rank 0 waited for the address of its own name, "+host)
 			}
 			e := fault(Timeout, "rank 0's own name %s did not resolve before the timeout: %v. Is it right, and does this host's resolver know it? An address needs no resolver", host, unknown.Err)
 			e.Err = unknown
-			return "", e.by(0)
+			return at, e.by(0)
 		}
 	}
 }
 
-func notOurs(host, addr string) *Error {
-	return fault(Argument, "the root's host %s%s is not this host, %s; run rank 0 there, or let the root name rank 0's host",
-		host, addr, selfJoin(0, 1).Host)
-}
-
-// isOurs reports whether a is an address of this host.
-func isOurs(a netip.Addr) bool { return slices.Contains(ourAddrs(), a.WithZone("")) }
-
-// ourAddrs are the addresses of this host's interfaces.
-func ourAddrs() []netip.Addr {
-	nets, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var addrs []netip.Addr
-	for _, n := range nets {
-		if p, err := netip.ParsePrefix(n.String()); err == nil {
-			addrs = append(addrs, p.Addr().Unmap())
+// portTaken is the fault of rank 0's port that another socket has. Where nobody listens there, it is a
+// connection, which was given it by chance.
+func portTaken(ctx context.Context, port, to string) *Error {
+	for _, a := range inet.Ours() {
+		conn, err := inet.Dial(ctx, "tcp", net.JoinHostPort(a.String(), port), leastDial)
+		if err == nil {
+			conn.Close()
+		}
+		if err == nil || inet.IsTimeout(err) {
+			return fault(System, "port %s of %s is in use by another job, or by the remains of an earlier one; choose another root", port, to)
 		}
 	}
-	return addrs
+	return fault(System, "port %s of %s is that of a connection, to which this host has given it by chance; choose a root whose port it gives to none (Linux: outside net.ipv4.ip_local_port_range)", port, to)
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/inet"
 )
 
 func TestTCP(t *testing.T) {
@@ -95,33 +96,68 @@ func TestTCPPortInUse(t *testing.T) {
 	wantError(t, err, System, 0, -1)
 }
 
+// A port that is a connection's is none of another job: the error says what it is.
+func TestTCPPortOfConnection(t *testing.T) {
+	noLeaks(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String()) // of another program, which lets nobody have its port
+	require.NoError(t, err)
+	defer conn.Close()
+	_, port, _ := net.SplitHostPort(conn.LocalAddr().String())
+	_, err = TCP(within(t, long), "127.0.0.1:"+port, 0, 2, nil)
+	require.EqualError(t, err, "boot: rank 0 of 2: port "+port+" of 127.0.0.1 is that of a connection, to which this host has given it by chance; choose a root whose port it gives to none (Linux: outside net.ipv4.ip_local_port_range)")
+	wantError(t, err, System, 0, -1)
+}
+
+// Where the address of rank 0 is the own host's, and nobody listens there, the error says whose it is.
+func TestRootLeadsHere(t *testing.T) {
+	noLeaks(t)
+	_, err := TCP(within(t, 100*time.Millisecond), freeRoot(t), 1, 2, nil)
+	require.ErrorContains(t, err, "connection refused. The address is this host's own: is it running here?")
+}
+
 func TestInterfaceOf(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	for _, tc := range []struct{ host, on, text string }{
-		{"", "", ""},
-		{"localhost", "127.0.0.1", ""},
-		{"127.0.0.1", "127.0.0.1", ""},
-		{"::1", "::1", ""},
-		{"0.0.0.0", "0.0.0.0", ""},
-		{"192.0.2.1", "", "boot: the root's host 192.0.2.1 is not this host, " + host + "; run rank 0 there, or let the root name rank 0's host"},
+	const translated = "192.0.2.1" // TEST-NET-1, RFC 5737
+	for name, want := range map[string]ground{
+		"": {}, "localhost": {on: "127.0.0.1"}, "127.0.0.1": {on: "127.0.0.1"}, "::1": {on: "::1"}, "0.0.0.0": {on: "0.0.0.0"},
+		translated: {note: "The root's host 192.0.2.1 is not this host, " + host + ": rank 0 listens at all addresses here, and is found only if that one leads to one of them; else run rank 0 there"},
+		host:       {},
 	} {
-		on, err := interfaceOf(t.Context(), tc.host)
-		require.Equal(t, tc.on, on)
-		if tc.text == "" {
-			require.NoError(t, err)
-		} else {
-			require.EqualError(t, err, tc.text)
-		}
+		at, err := interfaceOf(t.Context(), name)
+		require.NoError(t, err)
+		require.Equal(t, want, at, name)
 	}
-	for _, a := range ourAddrs() {
+	for _, a := range inet.Ours() {
 		if a.Is4() && !a.IsLoopback() {
-			on, err := interfaceOf(t.Context(), a.String())
+			at, err := interfaceOf(t.Context(), a.String())
 			require.NoError(t, err)
-			require.Equal(t, a.String(), on)
+			require.Equal(t, ground{a.String(), "Rank 0 listens at " + a.String() + " alone; a root without a host, :PORT, has it listen at all of its addresses"}, at)
 		}
 	}
-	require.True(t, isOurs(netip.MustParseAddr("127.0.0.1")))
+}
+
+// An address that is none of rank 0's host, and leads to it all the same, is a root like any other. Where
+// nobody comes, all that rank 0 knows of the reason is in the error.
+func TestTranslatedRoot(t *testing.T) {
+	noLeaks(t)
+	const translated = "192.0.2.1"
+	_, port, _ := net.SplitHostPort(freeRoot(t))
+	boots := joined(t, 2, func(r int) (*Boot, error) {
+		root := net.JoinHostPort(translated, port)
+		if r > 0 {
+			root = net.JoinHostPort("127.0.0.1", port) // where the network leads what is sent there
+		}
+		return TCP(within(t, long), root, r, 2, nil)
+	})
+	swap(t, boots)
+	closeAll(boots)
+	_, err := TCP(within(t, 100*time.Millisecond), net.JoinHostPort(translated, port), 0, 2, nil)
+	e := wantError(t, err, Timeout, 0, 1)
+	require.Regexp(t, `^1 rank has not joined after .*: 1\. The root's host 192\.0\.2\.1 is not this host, .*: rank 0 listens at all addresses here`, e.Text)
 }
 
 func TestDerivePorts(t *testing.T) {
@@ -131,9 +167,12 @@ func TestDerivePorts(t *testing.T) {
 	require.NotEqual(t, ports, derivePorts("1.1", 0))
 	require.NotContains(t, derivePorts("1.0", ports[0]), ports[0])
 	for _, p := range ports {
-		require.GreaterOrEqual(t, p, firstPort)
-		require.Less(t, p, firstPort+portRange)
+		require.GreaterOrEqual(t, p, 32768)
+		require.Less(t, p, 32768+4096)
 	}
+	t.Setenv("GOCCL_PORTS", "20000-20002")
+	require.ElementsMatch(t, []int{20000, 20001, 20002}, derivePorts("1.0", 0))
+	require.ElementsMatch(t, []int{20000, 20002}, derivePorts("1.0", 20001))
 }
 
 // jobWithPort returns a job, and a listener at its first choice of ports.

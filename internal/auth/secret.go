@@ -38,32 +38,25 @@ func NewSecret() []byte {
 // hex stands for its bytes, any other text for itself. A secret that could be guessed is refused.
 func FromEnv(getenv func(string) string) ([]byte, error) {
 	if path := environ.SecretFile.Text(getenv); path != "" {
-		secret, err := readSecret(path)
-		if err = cmp.Or(err, weak(secret, path)); err != nil {
+		text, err := readSecret(path)
+		if err = cmp.Or(err, weak(text, path)); err != nil {
 			return nil, fmt.Errorf("%s: %w", environ.SecretFile.Name, err)
 		}
-		return secret, nil
+		return Bytes(text), nil
 	}
-	secret := parseSecret([]byte(environ.SecretText.Text(getenv)))
-	if secret == nil {
+	text := bytes.TrimSpace([]byte(environ.SecretText.Text(getenv)))
+	if len(text) == 0 {
 		return nil, nil
 	}
-	if err := weak(secret, "it"); err != nil {
+	if err := weak(text, "it"); err != nil {
 		return nil, fmt.Errorf("%s: %w", environ.SecretText.Name, err)
 	}
-	return secret, nil
+	return Bytes(text), nil
 }
 
 // In is FromEnv of an environment that is a list of NAME=VALUE.
 func In(env []string) ([]byte, error) {
-	return FromEnv(func(name string) string {
-		for _, e := range slices.Backward(env) { // the last of several counts
-			if value, ok := strings.CutPrefix(e, name+"="); ok {
-				return value
-			}
-		}
-		return ""
-	})
+	return FromEnv(environ.Lookup(env))
 }
 
 // Provide returns an environment, a list of NAME=VALUE, in which a job has a secret: that of env, or a
@@ -93,18 +86,22 @@ func Blank(env []string) string {
 	return ""
 }
 
-// weak is the error for a secret that could be guessed.
-func weak(secret []byte, where string) error {
+// weak is the error for a text of a secret that could be guessed.
+func weak(text []byte, where string) error {
+	secret, read := Bytes(text), ""
+	if len(secret) < len(text) {
+		read = fmt.Sprintf(" (%d hex digits, which stand for bytes)", len(text))
+	}
 	switch {
 	case bytes.HasPrefix(bytes.ToUpper(secret), []byte(placeholder)):
 		return fmt.Errorf("%s still holds the placeholder %s: put a secret there, such as openssl rand -hex 32 prints", where, placeholder)
 	case len(secret) < minSecret:
-		return fmt.Errorf("%s holds %d bytes, and fewer than %d can be guessed: take what openssl rand -hex 32 prints", where, len(secret), minSecret)
+		return fmt.Errorf("%s holds %d bytes%s, and fewer than %d can be guessed: take what openssl rand -hex 32 prints", where, len(secret), read, minSecret)
 	}
 	return nil
 }
 
-// readSecret reads a secret's file. The permissions checked are those of the open
+// readSecret reads the text of a secret's file. The permissions checked are those of the open
 // file, so that it cannot be swapped in between.
 func readSecret(path string) ([]byte, error) {
 	// Opening a pipe would block until somebody writes to it.
@@ -133,22 +130,22 @@ func readSecret(path string) ([]byte, error) {
 	if len(text) > maxSecret {
 		return nil, fmt.Errorf("%s is too long for a secret: at most %d bytes", path, maxSecret)
 	}
-	secret := parseSecret(text)
-	if secret == nil {
+	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil, errors.New(path + " is empty")
 	}
-	return secret, nil
+	return text, nil
 }
 
-// parseSecret returns nil for nothing but white space.
-func parseSecret(text []byte) []byte {
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 {
-		return nil
+// Bytes returns what a secret stands for, wherever it is given: hex digits for their bytes, whatever white
+// space is around them, and anything else for itself. So a secret has one meaning in a variable, a file and
+// an argument. What it returns stands for itself.
+func Bytes(secret []byte) []byte {
+	for {
+		text := bytes.TrimSpace(secret)
+		decoded := make([]byte, hex.DecodedLen(len(text)))
+		if _, err := hex.Decode(decoded, text); err != nil || len(text) == 0 {
+			return secret
+		}
+		secret = decoded
 	}
-	secret := make([]byte, hex.DecodedLen(len(text)))
-	if _, err := hex.Decode(secret, text); err == nil {
-		return secret
-	}
-	return text
 }

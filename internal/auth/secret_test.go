@@ -41,6 +41,8 @@ func TestFromEnv(t *testing.T) {
 		{name: "read-only file", vars: map[string]string{environ.SecretFile.Name: file("ro", strings.Repeat("0102", 8), 0o400)}, want: strings.Repeat("\x01\x02", 8)},
 		{name: "file before value", vars: map[string]string{environ.SecretFile.Name: file("both", "what the file holds", 0o600), environ.SecretText.Name: "a"}, want: "what the file holds"},
 		{name: "15 bytes", vars: map[string]string{environ.SecretText.Name: strings.Repeat("x", 15)}, errors: []string{"GOCCL_SECRET: it holds 15 bytes, and fewer than 16 can be guessed", "openssl rand"}},
+		{name: "letters that are hex digits", vars: map[string]string{environ.SecretText.Name: strings.Repeat("a", 20)},
+			errors: []string{"GOCCL_SECRET: it holds 10 bytes (20 hex digits, which stand for bytes), and fewer than 16 can be guessed"}},
 		{name: "15 bytes of hex", vars: map[string]string{environ.SecretText.Name: strings.Repeat("0f", 15)}, errors: []string{"holds 15 bytes"}},
 		{name: "short file", vars: map[string]string{environ.SecretFile.Name: file("short", "a", 0o600)}, errors: []string{"GOCCL_SECRET_FILE: " + filepath.Join(dir, "short") + " holds 1 bytes"}},
 		{name: "placeholder", vars: map[string]string{environ.SecretText.Name: "REPLACE-ME"}, errors: []string{"GOCCL_SECRET: it still holds the placeholder REPLACE-ME"}},

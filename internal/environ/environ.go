@@ -137,6 +137,34 @@ func sockets(s string) (int, error) {
 	return n, err
 }
 
+// PortRange is a range of ports; the zero value is none.
+type PortRange struct{ From, To int }
+
+// Size is how many ports there are in r.
+func (r PortRange) Size() int { return r.To - r.From + 1 }
+
+// Meeting is where rank 0 may be found at a port that nobody has named: r, or where Linux begins to take
+// ports for connections, rarely so low.
+func (r PortRange) Meeting() PortRange {
+	if r == (PortRange{}) {
+		return PortRange{32768, 36863}
+	}
+	return r
+}
+
+func (r PortRange) String() string { return fmt.Sprintf("%d-%d", r.From, r.To) }
+
+// portRange reads from-to.
+func portRange(s string) (r PortRange, err error) {
+	from, to, _ := strings.Cut(s, "-")
+	a, err := strconv.ParseUint(from, 10, 16)
+	b, berr := strconv.ParseUint(to, 10, 16)
+	if err != nil || berr != nil || a == 0 || a > b {
+		return r, errTakes
+	}
+	return PortRange{int(a), int(b)}, nil
+}
+
 // span reads a duration of Go, or a number of seconds.
 func span(s string) (time.Duration, error) {
 	const most = 1e9 // seconds: a duration holds nine times as many

@@ -18,6 +18,9 @@ var (
 		Help: "where rank 0 listens. `boot.Spawn` sets it"})
 	BlameFD = text(Var{Name: "GOCCL_BLAME_FD", Group: Job, By: "ccl", Takes: "a descriptor and an inode", Default: "none",
 		Help: "a pipe into which a rank writes which rank its failure names, and a spare that it was not needed. `boot.Spawn` sets it"})
+	Ports = add(Var{Name: "GOCCL_PORTS", Group: Job, By: "boot, ccl, bench", Vital: true, Default: "any free port",
+		Help: "the ports at which ranks listen, for firewalls: for data, control, halls, and where rank 0 waits at a port that nobody has named. The ports in `GOCCL_ROOT` and `GOCCL_HALL` need not be of the range. It must be the same on all ranks"},
+		"from-to, such as 20000-20099", PortRange{}, portRange)
 	Store = text(Var{Name: "GOCCL_STORE", Group: Job, By: "boot", Takes: "a directory", Default: "none",
 		Help: "a directory that all ranks share, in which rank 0 says where it is"})
 	Hall = text(Var{Name: "GOCCL_HALL", Group: Job, By: "boot, ccl", Takes: "host:port or a directory", Default: "none; `bench launch -restart` sets it",

@@ -3,11 +3,14 @@
 package onpath
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
 	"net/netip"
 	"sync"
+
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // Piece is what has come from one end of a connection.
@@ -30,7 +33,7 @@ type Path struct {
 // To begins to listen in the place of the address to. Of each piece that goes by after a handshake, change says what is
 // passed on; it is called by several goroutines.
 func To(to string, change func(Piece) []byte) (*Path, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := inet.Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +73,7 @@ func (p *Path) pass(dialed net.Conn) {
 	to := p.to
 	p.conns = append(p.conns, dialed)
 	p.mu.Unlock()
-	served, err := net.Dial("tcp", to)
+	served, err := inet.Dial(context.Background(), "tcp", to, 0)
 	if err != nil {
 		return
 	}

@@ -82,9 +82,9 @@ var oneClock = rule{
 		"ccl/internal/shrink/wait.go time.Now", "ccl/internal/shrink/wait.go time.Since", "internal/lobby/lobby.go context.WithTimeout",
 		// A limit that is counted in such looks, of which a pause is one.
 		"ccl/backlog.go time.AfterFunc",
-		// How long something took, for the user; and how old a number is that is read anew.
+		// How long something took, for the user, or for what an error says; and how old a number is that is read anew.
 		"ccl/device.go time.Now", "ccl/device.go time.Since", "ccl/launch.go time.Since", "ccl/observe.go time.Now", "ccl/observe.go time.Since",
-		"ccl/internal/plane/ask.go time.Since", "ccl/observe_device.go time.Now", "ccl/trace.go time.Now", "ccl/internal/native/cside/cside.go time.Now",
+		"ccl/internal/plane/ask.go time.Since", "ccl/internal/tcp/open.go time.Now", "ccl/internal/tcp/open.go time.Since", "ccl/observe_device.go time.Now", "ccl/trace.go time.Now", "ccl/internal/native/cside/cside.go time.Now",
 		"ccl/internal/native/cside/cside.go time.Since", "ccl/internal/shm/cgroup_linux.go time.Now", "ccl/internal/shm/cgroup_linux.go time.Since",
 		// The kernel ends a handshake, which the other end begins anew, a write to a neighbor, or what is left of a stream that is closed.
 		"ccl/internal/plane/ask.go time.Now", "ccl/internal/plane/control/conn.go time.Now", "ccl/internal/plane/mail.go time.Now", "ccl/internal/tcp/node.go time.Now",

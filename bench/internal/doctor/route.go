@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // meeting is where a host's first rank can be reached while routes are tried.
@@ -38,7 +40,7 @@ const (
 // listen opens the port at which others try to reach this host. Whoever comes is let
 // go at once.
 func listen() (port string, done func(), err error) {
-	l, err := net.Listen("tcp", ":0")
+	l, err := inet.Listen(":0")
 	if err != nil {
 		return "", func() {}, err
 	}
@@ -68,8 +70,7 @@ func try(ctx context.Context, self meeting, all []meeting) []route {
 				defer func() { <-limit }()
 				r := route{From: self.Host, To: m.Host, Addr: addr}
 				start := time.Now()
-				d := net.Dialer{Timeout: dialing}
-				c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(addr, m.Port))
+				c, err := inet.Dial(ctx, "tcp", net.JoinHostPort(addr, m.Port), dialing)
 				r.Took = time.Since(start)
 				if err != nil {
 					r.Error = cause(err)

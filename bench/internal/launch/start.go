@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,7 +85,13 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	cmd.Cancel = func() error { return terminate(cmd.Process) }
 	cmd.WaitDelay = parting
-	err = subprocess.Locked(cmd.Run)
+	err = subprocess.Locked(func() error {
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		defer relay(cmd.Process)()
+		return cmd.Wait()
+	})
 	if p.spread != "" && (err != nil || !p.Self) { // otherwise the ranks have done it
 		p.unspread(env)
 	}
@@ -105,6 +112,31 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		return &Exit{Launcher: p.starter.path, Code: 1, Said: true}
 	}
 	return fmt.Errorf("starting %s: %w", p.starter.path, err)
+}
+
+// relay passes on to a launcher what somebody asks the ranks for, until stop is called. What asks for the end
+// ends its context.
+func relay(to *os.Process) (stop func()) {
+	asked, over := make(chan os.Signal, 8), make(chan struct{})
+	for _, sig := range subprocess.Wishes {
+		if !signal.Ignored(sig) {
+			signal.Notify(asked, sig)
+		}
+	}
+	go func() {
+		for {
+			select {
+			case sig := <-asked:
+				subprocess.PassOn(sig, func(sig os.Signal) { to.Signal(sig) })
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(asked)
+		close(over)
+	}
 }
 
 // terminal reports whether f is one, or another device that is read as it is typed.
@@ -249,9 +281,10 @@ func (p *Plan) passed() (names []string) {
 
 // rootAt is an address for rank 0, which a launcher that says nothing puts on the
 // first host: a port by chance out of those that boot chooses from, too.
-func rootAt(hosts []string) string {
+func rootAt(hosts []string, ports environ.PortRange) string {
 	if len(hosts) == 0 {
 		return ""
 	}
-	return net.JoinHostPort(hosts[0], strconv.Itoa(32768+rand.IntN(4096)))
+	among := ports.Meeting()
+	return net.JoinHostPort(hosts[0], strconv.Itoa(among.From+rand.IntN(among.Size())))
 }

@@ -44,22 +44,27 @@ func (h hello) valid(r int) bool {
 
 func (h hello) options() []byte { return h[8:16] }
 func (h hello) host() [16]byte  { return [16]byte(h[16:32]) }
+func (h hello) named() bool     { return h[31]&1 != 0 } // GOCCL_HOSTID says which host it is
 func (h hello) process() []byte { return h[32:48] }
 func (h hello) seed() []byte    { return h[helloBytes:] }
 
 // newHello is rank r's, of this process.
 func newHello(settings, hostID string, r int) hello {
-	if hostID == "" {
-		hostID = shm.HostIdentity()
-	} else {
+	named := hostID != ""
+	if named {
 		hostID = "named " + hostID
+	} else {
+		hostID = shm.HostIdentity()
 	}
 	key := sha256.Sum256([]byte(hostID))
 	if !shm.CanShare {
 		key = sha256.Sum256(process[:])
-		if strings.HasPrefix(hostID, "named ") {
+		if named {
 			key = sha256.Sum256(append(process[:], hostID...))
 		}
+	}
+	if key[15] &^= 1; named || !shm.CanShare {
+		key[15] |= 1
 	}
 	return HelloOf(settings, [16]byte(key[:16]), process, r)
 }

@@ -16,6 +16,7 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/plain"
@@ -79,11 +80,13 @@ func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Me
 	}
 	_ = j.Once("monitor", func() error { j.StartMonitor(); return nil })
 	if j.World.Topo.Nodes() > 1 {
-		err := j.Once("addresses", func() error { return learn(j, said) })
+		err := j.Once("addresses", func() error { return learn(j, r.all, said) })
 		if err == nil {
 			err = c.Site.Job.Once(fmt.Sprint("neighbors ", c.Site.Here.Node), func() error {
 				together, stop := whileAll(ctx, r.boot)
 				defer stop()
+				together, end := beforeVerdict(together, r.boot)
+				defer end()
 				return c.Site.JoinNeighbors(together)
 			})
 		}
@@ -153,6 +156,22 @@ func whileAll(ctx context.Context, b Bootstrap) (context.Context, context.Cancel
 	return ctx, cancel
 }
 
+// forVerdict is how long before the end of the next AllGather, at most, what a rank has to say in it is to be known.
+const forVerdict = 5 * time.Second
+
+// beforeVerdict is ctx for what the next AllGather tells: it ends early enough for all to hear why it has
+// failed, before they hear that the time is over.
+func beforeVerdict(ctx context.Context, b Bootstrap) (context.Context, context.CancelFunc) {
+	left, limited := lived.Left(ctx)
+	if l, ok := b.(interface{ Limit() time.Duration }); ok && !limited {
+		left = l.Limit()
+	}
+	if left <= 0 {
+		return ctx, func() {}
+	}
+	return lived.Within(ctx, left-min(left/4, forVerdict))
+}
+
 // openTCP begins to listen at the interface that reaches the other hosts.
 func openTCP(j *plane.Job, r *exchanges) error {
 	var toward netip.Addr
@@ -167,14 +186,36 @@ func openTCP(j *plane.Job, r *exchanges) error {
 }
 
 // learn keeps the addresses at which ranks of other hosts are reached.
-func learn(j *plane.Job, said [][]byte) error {
+func learn(j *plane.Job, all, said [][]byte) error {
 	addrs := make([]netip.AddrPort, len(said))
 	for r, m := range said {
 		if err := addrs[r].UnmarshalBinary(m[1:]); err != nil {
 			return fmt.Errorf("rank %d gave no address: %w", r, err)
 		}
 	}
+	if err := oneEach(all, addrs); err != nil {
+		return err
+	}
 	j.Net.Addrs = group.BookOf(j.World.Topo, addrs...)
+	return nil
+}
+
+// oneEach returns an error if two hosts give one address, as those do of which each has a bridge of
+// containers: what either sends there stays on the host, and may find a rank that it was not meant for. Hosts
+// that GOCCL_HOSTID has named may be one.
+func oneEach(all [][]byte, addrs []netip.AddrPort) error {
+	first := map[netip.Addr]int{}
+	for r, at := range addrs {
+		o, known := first[at.Addr()]
+		if !known {
+			first[at.Addr()] = r
+			continue
+		}
+		if a, b := hello(all[o]), hello(all[r]); a.host() != b.host() && !a.named() && !b.named() {
+			return fmt.Errorf("the hosts of ranks %d and %d have one address, %v, so neither reaches the other there: select an interface whose address no other host has with %s",
+				o, r, at.Addr(), environ.SocketIfname.Name)
+		}
+	}
 	return nil
 }
 

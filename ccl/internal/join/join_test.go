@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -78,6 +81,64 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// Two hosts that give one address do not reach each other there, unless they are one host under two names.
+func TestOneEach(t *testing.T) {
+	at := func(host byte, named bool, r int) []byte {
+		h := [16]byte{host}
+		if named {
+			h[15] = 1
+		}
+		return HelloOf("", h, process, r)
+	}
+	a, b := netip.MustParseAddrPort("172.17.0.1:20000"), netip.MustParseAddrPort("172.17.0.1:20001")
+	other := netip.MustParseAddrPort("10.0.0.2:20000")
+	for _, tc := range []struct {
+		name  string
+		all   [][]byte
+		addrs []netip.AddrPort
+		err   string
+	}{
+		{"two", [][]byte{at(1, false, 0), at(2, false, 1)}, []netip.AddrPort{a, other}, ""},
+		{"one host", [][]byte{at(1, false, 0), at(1, false, 1)}, []netip.AddrPort{a, b}, ""},
+		{"one under two names", [][]byte{at(1, true, 0), at(2, true, 1)}, []netip.AddrPort{a, b}, ""},
+		{"one has a name", [][]byte{at(1, false, 0), at(2, true, 1)}, []netip.AddrPort{a, b}, ""},
+		{"one address", [][]byte{at(1, false, 0), at(1, false, 1), at(2, false, 2)}, []netip.AddrPort{a, b, b},
+			"the hosts of ranks 0 and 2 have one address, 172.17.0.1, so neither reaches the other there: select an interface whose address no other host has with GOCCL_SOCKET_IFNAME"},
+	} {
+		err := oneEach(tc.all, tc.addrs)
+		if tc.err == "" {
+			require.NoError(t, err, tc.name)
+		} else {
+			require.EqualError(t, err, tc.err, tc.name)
+		}
+	}
+	require.True(t, hello(newHello("", "a name", 0)).named())
+	require.Equal(t, !shm.CanShare, hello(newHello("", "", 0)).named())
+}
+
+// What a rank finds out for the next AllGather it finds out before that is over.
+func TestBeforeVerdict(t *testing.T) {
+	left := func(ctx context.Context, b Bootstrap) time.Duration {
+		ctx, cancel := beforeVerdict(ctx, b)
+		defer cancel()
+		at, ok := ctx.Deadline()
+		if !ok {
+			return 0
+		}
+		return time.Until(at)
+	}
+	limited, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	require.Less(t, left(limited, withSecret{}), time.Hour-forVerdict+time.Millisecond)
+	require.Zero(t, left(t.Context(), withSecret{}), "the bootstrap does not say how long it may take")
+	require.LessOrEqual(t, left(t.Context(), withLimit{}), 6*time.Second)
+	require.Greater(t, left(t.Context(), withLimit{}), time.Second)
+}
+
+type withLimit struct{ Bootstrap }
+
+func (withLimit) Limit() time.Duration { return 8 * time.Second }
+
 // Where a rank is reached is what it says: that is an address or an error.
 func FuzzAddresses(f *testing.F) {
 	for _, a := range []string{"10.0.0.1:7", "[fe80::1%eth0]:9", "[::1]:1"} {
@@ -91,7 +152,7 @@ func FuzzAddresses(f *testing.F) {
 		}
 		j := new(plane.Job)
 		j.World.Topo = algo.Flat(1)
-		if learn(j, [][]byte{said}) == nil && j.Net.Addrs.Len() != 1 {
+		if learn(j, nil, [][]byte{said}) == nil && j.Net.Addrs.Len() != 1 {
 			t.Fatal(j.Net.Addrs)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/plain"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -233,7 +234,7 @@ func hostKey(s *plane.Site, r *exchanges, try int) []byte {
 // secret is the job's, nil if it has none.
 func (r *exchanges) secret() []byte {
 	if b, ok := r.boot.(interface{ Secret() []byte }); ok {
-		return b.Secret()
+		return auth.Bytes(b.Secret())
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
@@ -171,7 +172,11 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 		return f
 	}
 	if e := ctx.Err(); e != nil {
-		return c.rank.Stop(plane.Unfinished(c.rank, e, e, peer))
+		why := e
+		if u := (*tcp.Unmade)(nil); errors.As(err, &u) {
+			why = fmt.Errorf("%w; %w", e, u)
+		}
+		return c.rank.Stop(plane.Unfinished(c.rank, e, why, peer))
 	}
 	if f := c.rank.Fate.Outlived(); f != nil {
 		return c.rank.Stop(f)
@@ -186,11 +191,11 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 		}
 		return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Certain: certain, Err: tcp.ErrRefused})
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return c.rank.Stop(plane.Unfinished(c.rank, context.DeadlineExceeded, err, peer))
-	}
 	if tcp.IsOwnTrouble(err) {
 		return c.ownTrouble(peer, err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return c.rank.Stop(plane.Unfinished(c.rank, context.DeadlineExceeded, err, peer))
 	}
 	return c.rank.Stop(call.NewFault(call.Backend, peer, "cannot reach rank %d at %v: %w", peer, c.rank.Site.Job.Net.Addrs.At(w), err))
 }

@@ -352,7 +352,9 @@ func (j *Job) checkMembers(now int64) (waits, fails bool) {
 // Options.Wire.
 func (j *Job) Listen(iface string, addr netip.Addr, secret []byte, wire auth.Wire) (err error) {
 	j.Net.iface = iface
-	j.Net.TCP, err = tcp.Listen(j.id, secret, wire, addr)
+	if j.Net.TCP, err = tcp.Listen(j.id, secret, wire, addr); err == nil {
+		j.Net.TCP.Bear(max(j.peer, 0))
+	}
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/mail"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
 )
 
@@ -146,8 +147,7 @@ func mailKey(from, to int) tcp.Key {
 
 // knock connects with the process of this host whose lowest rank is first.
 func (p *postal) knock(ctx context.Context, from, to, first int) (*auth.Stream, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", "@"+p.doorName(first))
+	c, err := inet.Dial(ctx, "unix", "@"+p.doorName(first), 0)
 	if err != nil {
 		return nil, err
 	}

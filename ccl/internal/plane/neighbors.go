@@ -107,7 +107,11 @@ func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, e
 	key := tcp.MakeKey(0, controlStream, uint32(s.host.Mine), uint32(w))
 	conn, err := s.host.Job.Net.TCP.OpenControl(ctx, key, uint32(s.host.Mine), s.host.Job.Net.Addrs.At(w))
 	if err != nil {
-		return nil, fmt.Errorf("control connection to rank %d (%v): %w", w, s.host.Job.Net.Addrs.At(w), err)
+		var u *tcp.Unmade
+		if errors.As(err, &u) {
+			err = fmt.Errorf("%w. The hosts of a job must reach each other: GOCCL_SOCKET_IFNAME selects interfaces, and bench doctor tries all ways", u)
+		}
+		return nil, fmt.Errorf("no control connection to rank %d: %w", w, err)
 	}
 	return &control.Conn{Stream: conn, Host: s.host.Job.World.Topo.Node(w), First: w}, nil
 }

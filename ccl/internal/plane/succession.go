@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -174,6 +175,10 @@ func (s *Site) checkCutShort(w int) {
 // that are lost.
 func (s *Site) reportUnreachable(w int, err error) {
 	why := errors.New("its host cannot be reached")
+	var u *tcp.Unmade
+	if errors.As(err, &u) {
+		why = fmt.Errorf("%w: %w", why, u)
+	}
 	gone := s.Here.alongWith(w)
 	if errors.Is(err, tcp.ErrRefused) {
 		why = endOf(s, w, true) // as of now: while it is waited for what others say, that host is not heard

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"syscall"
 	"testing"
@@ -81,7 +82,7 @@ func TestAcceptOutOfFiles(t *testing.T) {
 	require.ErrorContains(t, err, "ulimit -n")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorContains(t, b.gaveUp(ended, nil), "not connected: context canceled; here: tcp: cannot accept")
+	require.ErrorContains(t, b.gaveUp(ended, netip.AddrPort{}, nil), "not connected: context canceled; here: tcp: cannot accept")
 
 	raise()
 	c, err := b.Open(soon(t), MakeKey(1, 0, 0, 1), 0, b.Addr())

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
 )
 
@@ -49,14 +50,14 @@ const goAhead = 'g'
 // ranks of the process.
 type Node struct {
 	terms
-	l    *net.TCPListener
-	addr netip.AddrPort
+	l *net.TCPListener
 
 	ctx       context.Context // ends with Close
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 	strangers *auth.Strangers
 	trouble   atomic.Pointer[error]
+	bears     time.Duration // see Bear
 
 	mu   sync.Mutex
 	ends map[endID]*end
@@ -113,18 +114,14 @@ func listenAt(addr netip.Addr, on terms, prove time.Duration) (*Node, error) {
 	if on.wire != auth.Plain && len(on.secret) == 0 {
 		return nil, fmt.Errorf("Wire (GOCCL_WIRE)=%v, but %w", on.wire, auth.ErrNoSecret)
 	}
-	// Not MPTCP, which Go's listeners speak by default: its sockets ignore
-	// TCP_CONGESTION and cost more per call.
-	var lc net.ListenConfig
-	lc.SetMultipathTCP(false)
-	l, err := lc.Listen(context.Background(), "tcp", netip.AddrPortFrom(addr.Unmap(), 0).String())
+	l, err := inet.Listen(netip.AddrPortFrom(addr.Unmap(), 0).String())
 	if err != nil {
 		return nil, fmt.Errorf("tcp: cannot listen on %v: %w", addr, explain(err))
 	}
 	n := &Node{
-		terms: on, l: l.(*net.TCPListener),
-		addr:      netip.AddrPortFrom(addr.Unmap(), uint16(l.Addr().(*net.TCPAddr).Port)),
+		terms: on, l: l,
 		strangers: auth.NewStrangers(l.Addr()),
+		bears:     unreachedFor,
 		ends:      map[endID]*end{},
 		live:      map[member]bool{},
 	}
@@ -134,7 +131,10 @@ func listenAt(addr netip.Addr, on terms, prove time.Duration) (*Node, error) {
 }
 
 // Addr is where the Node listens: what its peers pass to Open.
-func (n *Node) Addr() netip.AddrPort { return n.addr }
+func (n *Node) Addr() netip.AddrPort {
+	at := n.l.Addr().(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+}
 
 // Wire is how data travel.
 func (n *Node) Wire() auth.Wire { return n.wire }
@@ -204,7 +204,7 @@ func (n *Node) accept(prove time.Duration) {
 		}
 		if err != nil {
 			// Out of files or memory, or the peer was gone already: none lasts.
-			err = fmt.Errorf("tcp: cannot accept connections at %v: %w", n.addr, explain(err))
+			err = fmt.Errorf("tcp: cannot accept connections at %v: %w", n.Addr(), explain(err))
 			n.trouble.Store(&err)
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			lived.Sleep(n.ctx, delay)

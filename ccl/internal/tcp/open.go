@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
 )
 
@@ -71,6 +73,14 @@ func takeConn(s *auth.Stream, wire auth.Wire) (*Conn, error) {
 // nobody says so: it listened before anybody knew its address.
 const refusedFor = time.Second
 
+// unreachedFor is how long there may be no way to a peer where Bear has not said: its host, or a router, may
+// be about to come back.
+const unreachedFor = 5 * time.Second
+
+// Bear has the Node bear it for d that there is no way to a peer, 0: for as long as an Open may take. It is
+// called before all Opens.
+func (n *Node) Bear(d time.Duration) { n.bears = d }
+
 // ErrRefused says that nobody listens any more where the peer's Node did.
 var ErrRefused = errors.New("its process no longer listens")
 
@@ -106,11 +116,9 @@ func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPor
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
 
-	var last error              // why the last attempt failed
-	noFiles := 0                // attempts in a row that found too many files open
-	var refused context.Context // ends once connections have been refused for refusedFor; nil: the last was not
-	accepted := func() {}
-	defer func() { accepted() }()
+	var last error               // why the last attempt failed
+	noFiles := 0                 // attempts in a row that found too many files open
+	var refused, unreached spell // of attempts that found nobody listening, and no way
 	for attempt := 0; ; attempt++ {
 		conn, expected, woken := n.await(ctx, e)
 		if conn != nil {
@@ -121,27 +129,24 @@ func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPor
 			if err == nil {
 				return conn, nil
 			}
-			if woken.Err() == nil { // else it was interrupted, and says nothing
+			switch ended := woken.Err() != nil || inet.IsTimeout(err); {
+			case !ended:
 				last = err
+			case errors.Is(err, errSilent): // it was interrupted: by the end, perhaps, and nothing has ever come back
+				last = cmp.Or(last, err)
 			}
 			if noFiles++; !outOfFiles(err) {
 				noFiles = 0
 			}
-			ended := false
-			if !errors.Is(err, syscall.ECONNREFUSED) {
-				accepted()
-				refused, accepted = nil, func() {}
-			} else {
-				if refused == nil {
-					refused, accepted = lived.Within(context.WithoutCancel(ctx), refusedFor)
-				}
-				ended = gone() || refused.Err() != nil
-			}
+			ended := refused.lasts(errors.Is(err, syscall.ECONNREFUSED), refusedFor) || refused.over != nil && gone()
 			if (ended || isLeft(err)) && n.offered(e) {
 				continue // it had dialed before it closed: what it sent is there
 			}
 			if ended {
 				return nil, ErrRefused
+			}
+			if t := inet.Of(err); unreached.lasts(inet.CutOff(err), n.bears) && n.bears > 0 || t != nil && t.Lasting {
+				return nil, &Unmade{n.Addr().Addr(), peer, inet.Reason(err)}
 			}
 			if final(err) || noFiles == 8 || errors.Is(err, ErrFailed) && known() {
 				return nil, explain(err)
@@ -153,9 +158,25 @@ func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPor
 			<-woken.Done()
 		}
 		if ctx.Err() != nil {
-			return nil, n.gaveUp(ctx, last)
+			return nil, n.gaveUp(ctx, peer, last)
 		}
 	}
+}
+
+// spell is a time in which each attempt has the same answer.
+type spell struct{ over func() bool } // nil: there is none
+
+// lasts notes whether an attempt has had that answer, and reports whether all have had it for longer than limit.
+func (s *spell) lasts(is bool, limit time.Duration) bool {
+	switch {
+	case !is:
+		s.over = nil
+	case s.over == nil:
+		s.over = lived.For(limit)
+	default:
+		return s.over()
+	}
+	return false
 }
 
 // Offered reports whether the peer's connection for self's end of a stream that nobody has
@@ -245,13 +266,22 @@ func (n *Node) withdraw(e *end) {
 	e.committed = false
 }
 
+// silentFor is how long a host may take to answer a dial: its first packet may be lost, and comes again after a second.
+const silentFor = 1500 * time.Millisecond
+
+// errSilent is for a peer's host that has not answered for longer.
+var errSilent = errors.New("no answer: it is down, or a firewall drops what is sent to it")
+
 var errCrossed = errors.New("both ends dialed, but the other's connection has not arrived")
 
 // dial makes one attempt at the connection. It gives up when ctx ends.
 func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) (*auth.Stream, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", peer.String())
+	began := time.Now()
+	conn, err := inet.Dial(ctx, "tcp", peer.String(), 0)
 	if err != nil {
+		if inet.Of(err) == nil && (inet.IsTimeout(err) || ctx.Err() != nil) && time.Since(began) > silentFor {
+			err = errSilent
+		}
 		return nil, err
 	}
 	// Until here nothing is decided, so that a rank whose dials get lost on the way
@@ -308,20 +338,32 @@ func final(err error) bool {
 }
 
 // gaveUp says why an Open ended with its context: when, and what went wrong before.
-func (n *Node) gaveUp(ctx context.Context, last error) error {
+func (n *Node) gaveUp(ctx context.Context, peer netip.AddrPort, last error) error {
 	why := context.Cause(ctx)
 	if n.ctx.Err() != nil {
 		why = net.ErrClosed
 	}
 	err := fmt.Errorf("not connected: %w", why)
 	if last != nil {
-		err = fmt.Errorf("%w; the last attempt: %w", err, explain(last))
+		err = fmt.Errorf("%w; the last attempt: %w", err, &Unmade{n.Addr().Addr(), peer, inet.Reason(explain(last))})
 	}
 	if t := n.trouble.Load(); t != nil {
 		err = fmt.Errorf("%w; here: %w", err, *t)
 	}
 	return err
 }
+
+// Unmade is a connection that could not be made, from one address to another.
+type Unmade struct {
+	From netip.Addr
+	To   netip.AddrPort
+	Err  error
+}
+
+func (u *Unmade) Error() string {
+	return fmt.Sprintf("%v does not reach %v: %v", u.From, u.To, u.Err)
+}
+func (u *Unmade) Unwrap() error { return u.Err }
 
 func outOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)

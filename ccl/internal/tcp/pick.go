@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/inet"
 )
 
 // Pick chooses the address of this host that the other hosts shall use.
@@ -25,7 +26,7 @@ func Pick(sel string, toward netip.Addr) (addr netip.Addr, ifname string, err er
 	if err != nil {
 		return netip.Addr{}, "", fmt.Errorf("tcp: cannot list the network interfaces: %w", err)
 	}
-	return pick(sel, toward, ifs, route)
+	return pick(sel, toward, ifs, inet.Route)
 }
 
 // maxReachable is how many addresses Reachable lists.
@@ -53,7 +54,7 @@ func reachable(sel string, ifs []iface) (list []netip.Addr) {
 
 // Toward is Pick where toward is to be reached: it is an error that this host has no way there.
 func Toward(sel string, toward netip.Addr) (netip.Addr, error) {
-	if _, err := route(toward); err != nil {
+	if _, err := inet.Route(toward); err != nil {
 		return netip.Addr{}, err
 	}
 	addr, _, err := Pick(sel, toward)
@@ -93,18 +94,6 @@ func interfaces() ([]iface, error) {
 		}
 	}
 	return ifs, nil
-}
-
-// route asks the kernel for the address of this host that it would send from. To
-// connect a UDP socket sends nothing.
-func route(toward netip.Addr) (netip.Addr, error) {
-	const discard = 9 // RFC 863; any port would do
-	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(toward, discard)))
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
 // pick is Pick on the interfaces ifs, with the kernel's routing table as a function.

@@ -3,11 +3,11 @@ package tcp
 import (
 	"context"
 	"errors"
-	"net"
 	"net/netip"
 	"syscall"
 	"time"
 
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
 )
 
@@ -18,7 +18,7 @@ func Refuses(addr netip.AddrPort, d time.Duration) bool {
 	ctx, end := lived.Within(context.Background(), d)
 	defer end()
 	for pause := time.Millisecond; ; pause *= 2 {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr.String())
+		conn, err := inet.Dial(ctx, "tcp", addr.String(), 0)
 		switch {
 		case err == nil:
 			conn.Close()
