@@ -3,8 +3,6 @@ package ccl
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -41,6 +39,7 @@ type meeting struct {
 	listener net.Listener // the lead's
 	hostID   string
 	from     *shm.Host       // the memory of this rank's host in the old job, nil for a newcomer
+	open     bool            // other hosts could reach a port of the old job
 	guest    string          // the ID of a newcomer, if a launcher has started it
 	then     context.Context // of what follows the meeting
 	moved    func()          // is called once it counts, unless it is nil
@@ -53,6 +52,8 @@ type meeting struct {
 // arrival is how a rank comes into a job that has grown.
 type arrival struct {
 	g      int64
+	secret auth.Secret
+	open   bool                             // see meeting
 	from   *shm.Host                        // see meeting
 	fresh  []int                            // ranks that work, and have not the state
 	settle func(pool *cpu.Comm) *call.Fault // nil if the meeting counts
@@ -111,14 +112,14 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 		if m.listener != nil {
 			m.listener.Close()
 		}
-		return nil, bootError(err)
+		return nil, &Error{Code: secretCode(err), Op: "Grow", Rank: m.rank, Peer: -1, Err: err}
 	}
 	reach := time.Duration(0)
 	if m.from == nil { // a newcomer; the others have reached the lead before
 		reach = reachLimit
 	}
 	b, err := boot.TCP(short, m.seats.Addr, m.rank, m.seats.Size, &boot.TCPOptions{
-		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret, HostID: m.hostID, Reach: reach, Listener: m.listener})
+		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret.Bytes(), HostID: m.hostID, Reach: reach, Listener: m.listener})
 	if err != nil {
 		if m.listener != nil { // it may not have come so far
 			m.listener.Close()
@@ -128,20 +129,17 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 	defer b.Close()
 	inject.At("grow.met")
 	m.then = ctx
-	return newWorld(short, b, &o, func() { b.Close() }, &arrival{g: m.g, from: m.from, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
+	return newWorld(short, b, &o, func() { b.Close() }, &arrival{g: m.g, secret: secret, open: m.open, from: m.from, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
 }
 
-// secret is that of the new job: known to those that were told where it meets, and that know the one of the environment, if there is
-// one.
-func (m *meeting) secret() ([]byte, error) {
-	given, err := auth.FromEnv(os.Getenv)
+// secret is that of the new job: known to those that were told where it meets, and that know the one of the store or of the environment. Where
+// there is neither, it is as open as the store is.
+func (m *meeting) secret() (auth.Secret, error) {
+	given, err := settleSecret(m.store)
 	if err != nil {
-		return nil, err
+		return given, err
 	}
-	h := hmac.New(sha256.New, given)
-	fmt.Fprintf(h, "goccl generation %d ", m.g)
-	h.Write(m.seats.Secret)
-	return h.Sum(nil), nil
+	return given.Derive(fmt.Sprintf("goccl generation %d ", m.g), m.seats.Secret), nil
 }
 
 // decideLimit is how long the store may take to say who waits, and whether a meeting counts.

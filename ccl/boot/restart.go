@@ -6,7 +6,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/lobby"
 )
@@ -53,12 +52,12 @@ func newRestarts(c *Command, p tempo) (*restarts, error) {
 	for i := range r.slots {
 		r.slots[i].since = time.Now()
 	}
-	secret, err := auth.In(c.Env)
+	hall, err := ofJob(nil, c.Env)
 	if err != nil {
-		return nil, fault(Argument, "the job's secret is refused: %v", err)
+		return nil, err
 	}
 	if c.Hall != "" {
-		if r.hall, err = ListenHall(c.Hall, secret); err != nil {
+		if r.hall, err = listenHall(c.Hall, hall); err != nil {
 			return nil, err
 		}
 	} else {
@@ -66,7 +65,7 @@ func newRestarts(c *Command, p tempo) (*restarts, error) {
 		if err != nil {
 			return nil, fault(System, "no free port: %v", err)
 		}
-		r.hall = serveHall(l, secret)
+		r.hall = serveHall(l, hall)
 	}
 	place := r.hall.Addr()
 	if host, port, _ := net.SplitHostPort(place); net.ParseIP(host).IsUnspecified() {

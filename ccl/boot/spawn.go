@@ -346,7 +346,7 @@ func place(c *Command, r int) []string {
 
 // ownVars are the variables that Spawn sets, or that would contradict them.
 var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Root.Name, environ.RootFD.Name, environ.BlameFD.Name,
-	environ.Store.Name, environ.JobName.Name, environ.HostID.Name, environ.Launcher.Name, environ.Hall.Name, environ.Newcomer.Name}
+	environ.Store.Name, environ.HostID.Name, environ.Launcher.Name, environ.Hall.Name, environ.Newcomer.Name}
 
 // note takes down one rank's end; true if it failed.
 func (s *spawn) note(rank int) bool {

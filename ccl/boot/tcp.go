@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -12,14 +13,17 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // TCPOptions tune [TCP].
 type TCPOptions struct {
 	// Job tells apart jobs that might meet at one port. It is the same on all ranks.
 	Job string
-	// Secret is known to all ranks and to nobody else. With nil, anybody may join. It is the same
-	// on all ranks.
+	// Secret is known to all ranks and to nobody else, and has at least 16 bytes. nil takes what
+	// GOCCL_SECRET_FILE or GOCCL_SECRET says; where that is nothing, anybody may join, unless
+	// GOCCL_REQUIRE_SECRET refuses that. It is the same on all ranks.
 	Secret []byte
 	// HostID decides which ranks share a host: those with the same value. With "", those that find
 	// each other there.
@@ -46,15 +50,15 @@ func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot
 	if o == nil {
 		o = &TCPOptions{}
 	}
-	m := &joinConfig{job: o.Job, rank: rank, size: size, secret: o.Secret, hostID: o.HostID, reach: o.Reach}
+	m := &joinConfig{job: o.Job, rank: rank, size: size, hostID: o.HostID, reach: o.Reach}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	if err := m.at(root); err != nil {
+	if err := cmp.Or(m.settle(o.Secret), m.at(root)); err != nil {
 		return nil, asError(err).of(rank, size)
 	}
 	if l := o.Listener; l != nil && rank == 0 {
-		m.listen = func(context.Context) (net.Listener, []byte, error) { return l, m.secret, nil }
+		m.listen = func(context.Context) (net.Listener, auth.Secret, error) { return l, m.secret, nil }
 	}
 	return m.join(ctx)
 }
@@ -82,21 +86,21 @@ func (m *joinConfig) at(root string) error {
 	m.fixed = true
 	m.host = hostSocket(m.job, root, m.hostID)
 	m.find = func() (point, error) { return point{network: "tcp", addrs: addrs, secret: m.secret}, nil }
-	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+	m.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
 		on, err := waitForName(ctx, host, interfaceOf)
 		if err != nil {
-			return nil, nil, err
+			return nil, auth.Secret{}, err
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort(on, port))
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, nil, fault(System, "port %s of %s is in use by another job, or by the remains of an earlier one; choose another root", port, to)
+			return nil, auth.Secret{}, fault(System, "port %s of %s is in use by another job, or by the remains of an earlier one; choose another root", port, to)
 		} else if err != nil {
-			return nil, nil, fault(System, "rank 0 cannot listen at %s: %v", root, err)
+			return nil, auth.Secret{}, fault(System, "rank 0 cannot listen at %s: %v", root, err)
 		}
 		if here(addrs[0]) {
 			if err := reachHere(l); err != nil {
 				l.Close()
-				return nil, nil, err
+				return nil, auth.Secret{}, err
 			}
 		}
 		return l, m.secret, nil
@@ -116,7 +120,7 @@ func (m *joinConfig) derived(hosts []string, avoid int) {
 	}
 	m.host = hostSocket(m.job, strings.Join(addrs, " "), m.hostID)
 	m.find = func() (point, error) { return point{network: "tcp", addrs: addrs, secret: m.secret}, nil }
-	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+	m.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
 		// The launcher's name for a host need not lead to its interface: then all of them.
 		on, err := interfaceOf(ctx, hosts[0])
 		if err != nil || len(hosts) > 1 {

@@ -22,7 +22,7 @@ import (
 )
 
 // Bootstrap is what a launcher supplies. It is ccl.Bootstrap; the other methods of
-// boot.Boot (Secret, Addr, HostID, Watch) are used where there.
+// boot.Boot (Addr, HostID, Watch) are used where there.
 type Bootstrap interface {
 	Rank() int
 	Size() int
@@ -34,8 +34,9 @@ type maker func(at *plane.Site, topo algo.Topology, rank int, off uint64) (*plan
 
 // Terms are what the ranks of a job agree on.
 type Terms struct {
-	Settings string    // the version and the options that must agree, as name=value pairs separated by semicolons
-	Wire     auth.Wire // one of these: how data travel between hosts
+	Settings string      // the version and the options that must agree, as name=value pairs separated by semicolons
+	Wire     auth.Wire   // one of these: how data travel between hosts
+	Secret   auth.Secret // the job's: it differs only by mistake
 
 	From *shm.Host // the memory of this rank's host in the job that this one grows out of, nil if there is none; it may differ
 }
@@ -45,6 +46,9 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 	rank, size := b.Rank(), b.Size()
 	if size < 1 || rank < 0 || rank >= size {
 		return call.NewFault(call.Argument, -1, "the bootstrap says rank %d of %d", rank, size)
+	}
+	if terms.Secret.IsZero() {
+		return call.NewFault(call.Backend, -1, "the job's secret is not settled")
 	}
 	id := ""
 	if s, ok := b.(interface{ HostID() string }); ok {
@@ -61,8 +65,8 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 		return differ(ctx, b, odd, terms.Settings)
 	}
 	j := plane.EnterJob(hex.EncodeToString(hello(all[0]).seed()), peer)
-	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, from: terms.From}
-	_ = j.Once("secret", func() error { j.Net.Secret = r.secret(); return nil })
+	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, secret: terms.Secret, from: terms.From}
+	_ = j.Once("secret", func() error { j.Net.Secret = r.secret; return nil })
 	_, f := join(ctx, j, r, end)
 	if f != nil {
 		j.Leave()
@@ -98,11 +102,12 @@ func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Me
 
 // exchanges are those of a joining rank with all others.
 type exchanges struct {
-	boot Bootstrap
-	all  [][]byte // the hellos
-	rank int
-	wire auth.Wire
-	from *shm.Host
+	boot   Bootstrap
+	all    [][]byte // the hellos
+	rank   int
+	wire   auth.Wire
+	secret auth.Secret
+	from   *shm.Host
 }
 
 // What a verdict's first byte says. Text follows, but after well.
@@ -163,7 +168,7 @@ func openTCP(j *plane.Job, r *exchanges) error {
 	if err != nil {
 		return err
 	}
-	return j.Listen(name, addr, r.secret(), r.wire)
+	return j.Listen(name, addr, r.secret, r.wire)
 }
 
 // learn keeps the addresses at which ranks of other hosts are reached.

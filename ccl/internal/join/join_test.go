@@ -14,18 +14,16 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// withSecret is a bootstrap with a secret, whose allgather returns what it is told to.
-type withSecret struct {
-	secret string
-	said   [][]byte
-	err    error
-	sent   *[]byte
+// gathered is a bootstrap whose allgather returns what it is told to.
+type gathered struct {
+	said [][]byte
+	err  error
+	sent *[]byte
 }
 
-func (b withSecret) Rank() int      { return 0 }
-func (b withSecret) Size() int      { return len(b.said) }
-func (b withSecret) Secret() []byte { return []byte(b.secret) }
-func (b withSecret) AllGather(_ context.Context, mine []byte) ([][]byte, error) {
+func (b gathered) Rank() int { return 0 }
+func (b gathered) Size() int { return len(b.said) }
+func (b gathered) AllGather(_ context.Context, mine []byte) ([][]byte, error) {
 	*b.sent = mine
 	return b.said, b.err
 }
@@ -61,7 +59,7 @@ func TestVerdict(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var sent []byte
-			r := &exchanges{boot: withSecret{said: tc.said, err: tc.err, sent: &sent}, all: make([][]byte, 2)}
+			r := &exchanges{boot: gathered{said: tc.said, err: tc.err, sent: &sent}, all: make([][]byte, 2)}
 			said, f := r.verdict(t.Context(), tc.mine, []byte(tc.more))
 			assert.Equal(t, tc.sent, string(sent))
 			if tc.want == nil {
