@@ -100,7 +100,12 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	}
 	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
 	defer done()
-	return newWorld(ctx, b, &own, done, nil)
+	c, err := newWorld(ctx, b, &own, done, nil)
+	if errors.Is(err, join.ErrBegun) && own.Store != nil { // another job has begun in the store, at the same time
+		done()
+		return enter(ctx, own, "")
+	}
+	return c, err
 }
 
 // NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or
@@ -171,6 +176,8 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 		terms := join.Terms{Settings: s.agreed(algorithms, secret), Wire: wire, Secret: secret}
 		if in != nil {
 			terms.From = in.from
+		} else if s.Store != nil {
+			terms.Found = s.found
 		}
 		c, f := cpu.Join(ctx, b, terms, eo)
 		if f == nil {
@@ -179,7 +186,7 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 		return c, f
 	}
 	if s.Spares > 0 || in != nil {
-		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, func() { met(); s.begun(ctx, b.Rank(), in) }, in)
+		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, func() { met(); s.begun(in) }, in)
 		if f != nil {
 			return nil, newCommError(b.Rank(), f)
 		}
@@ -192,7 +199,7 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 		return nil, newCommError(b.Rank(), f)
 	}
 	tellApart(c)
-	s.begun(ctx, c.Rank(), nil)
+	s.begun(in)
 	return c, nil
 }
 

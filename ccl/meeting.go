@@ -15,6 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
@@ -221,17 +222,26 @@ func (o *Options) comesLate(ctx context.Context) (bool, error) {
 // started is whether this process was in the job when it began.
 var started atomic.Bool
 
-// begun tells the store that the job runs. Rank 0 does, of the first job.
-func (o *Options) begun(ctx context.Context, rank int, in *arrival) {
-	if o.Store == nil || in != nil {
-		return
+// begun notes that this process is in the job that it was started with.
+func (o *Options) begun(in *arrival) {
+	if o.Store != nil && in == nil {
+		started.Store(true)
 	}
-	if started.Store(true); rank != 0 {
-		return
-	}
-	if err := lobby.Begin(ctx, o.Store); err != nil {
+}
+
+// thisProcess tells this process from all others that may found a job.
+var thisProcess = auth.NewSecret()
+
+// found tells the store that the job runs, on rank 0 of the first job. It is join.ErrBegun where another job was first there.
+func (o *Options) found(ctx context.Context) error {
+	first, err := lobby.Begin(ctx, o.Store, thisProcess)
+	switch {
+	case err != nil:
 		o.Log.Warn("ccl: the store cannot be told that the job has begun, so no process that starts late finds it", "error", err)
+	case !first:
+		return join.ErrBegun
 	}
+	return nil
 }
 
 // self is this process as a guest.

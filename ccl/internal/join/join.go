@@ -38,6 +38,8 @@ type Terms struct {
 	Wire     auth.Wire   // one of these: how data travel between hosts
 	Secret   auth.Secret // the job's: it differs only by mistake
 
+	Found func(context.Context) error // of rank 0, where the job is the first in a store: ErrBegun if another was; nil: it asks no store
+
 	From *shm.Host // the memory of this rank's host in the job that this one grows out of, nil if there is none; it may differ
 }
 
@@ -54,7 +56,7 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 	if s, ok := b.(interface{ HostID() string }); ok {
 		id = s.HostID()
 	}
-	all, err := b.AllGather(ctx, newHello(terms.Settings, id, rank))
+	all, err := b.AllGather(ctx, newHello(terms.Settings, id, rank, terms.Found != nil))
 	if err != nil {
 		return bootFault(err)
 	}
@@ -65,7 +67,7 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 		return differ(ctx, b, odd, terms.Settings)
 	}
 	j := plane.EnterJob(hex.EncodeToString(hello(all[0]).seed()), peer)
-	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, secret: terms.Secret, from: terms.From}
+	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, secret: terms.Secret, found: terms.Found, from: terms.From}
 	_ = j.Once("secret", func() error { j.Net.Secret = r.secret; return nil })
 	_, f := join(ctx, j, r, end)
 	if f != nil {
@@ -96,9 +98,26 @@ func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Me
 			return nil, f
 		}
 	}
+	if hello(r.all[0]).founds() {
+		var err error
+		if r.rank == 0 {
+			err = r.found(ctx)
+		}
+		said, f := r.verdict(ctx, err, nil)
+		if f == nil && said[0][0] == begun {
+			f = call.NewFault(call.Argument, -1, "%w", ErrBegun)
+		}
+		if f != nil {
+			c.Abandon()
+			return nil, f
+		}
+	}
 	c.Enlist()
 	return c, nil
 }
+
+// ErrBegun is the error on all ranks of a job that is to be the first in its store, and is not.
+var ErrBegun = errors.New("another job has begun in this store; a process that comes later waits for its Grow, in Join")
 
 // exchanges are those of a joining rank with all others.
 type exchanges struct {
@@ -107,6 +126,7 @@ type exchanges struct {
 	rank   int
 	wire   auth.Wire
 	secret auth.Secret
+	found  func(context.Context) error
 	from   *shm.Host
 }
 
@@ -115,6 +135,7 @@ const (
 	well byte = iota
 	failed
 	unshared // this process cannot share memory with its host: see ErrCannotShare
+	begun    // of rank 0: see ErrBegun
 )
 
 // verdict tells all ranks err, or more where that is nil, and returns what they have told.
@@ -125,6 +146,8 @@ func (r *exchanges) verdict(ctx context.Context, err error, more []byte) ([][]by
 		msg = append([]byte{failed}, err.Error()...)
 		if errors.Is(err, plane.ErrCannotShare) {
 			msg[0] = unshared
+		} else if errors.Is(err, ErrBegun) {
+			msg[0] = begun
 		}
 	}
 	said, err2 := r.boot.AllGather(ctx, msg)
