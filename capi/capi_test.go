@@ -97,6 +97,41 @@ func TestSum(t *testing.T) {
 	}
 }
 
+// A job that C starts has the secret of the environment, with goccl_open and goccl_open_later alike: its two ranks, as of two hosts, encrypt
+// their data with it. Without one they are refused where one is required, and by GOCCL_WIRE; else there is one warning.
+func TestSecret(t *testing.T) {
+	lib := library(t)
+	flags := []string{lib, "-Wl,-rpath," + filepath.Dir(lib), `-DHOST=(me ? "h1" : "h0")`}
+	progs := map[string]string{"goccl_open": compile(t, "sum.c", flags...), "goccl_open_later": compile(t, "sum.c", append(flags, "-Dgoccl_open=goccl_open_later")...)}
+	const secret, required = "GOCCL_SECRET=a secret of this test alone", "GOCCL_REQUIRE_SECRET=1"
+	for _, tc := range []struct {
+		name string
+		env  []string
+		says string
+		fine bool
+	}{
+		{"with a secret", []string{secret, required, "GOCCL_WIRE=encrypt"}, "", true},
+		{"without, on loopback", []string{"GOCCL_SECRET=", "GOCCL_SOCKET_IFNAME=lo"}, "", true},
+		{"required", []string{"GOCCL_SECRET=", required}, "GOCCL_REQUIRE_SECRET=1, but the job has no secret", false},
+		{"without, encrypted", []string{"GOCCL_SECRET=", "GOCCL_WIRE=encrypt"}, "GOCCL_WIRE)=encrypt, but the job has no secret", false},
+		{"a weak one", []string{"GOCCL_SECRET=short"}, "GOCCL_SECRET: it holds 5 bytes", false},
+	} {
+		for how, prog := range progs {
+			t.Run(how+", "+tc.name, func(t *testing.T) {
+				cmd := exec.CommandContext(t.Context(), prog)
+				cmd.Env = clean(tc.env...)
+				out, err := cmd.CombinedOutput()
+				require.Equal(t, tc.fine, err == nil, "%s", out)
+				assert.Contains(t, string(out), tc.says)
+				if tc.fine {
+					assert.Contains(t, string(out), "rank 0: 2 4 6 1, and 1 from the other\n")
+					assert.NotContains(t, string(out), "no secret")
+				}
+			})
+		}
+	}
+}
+
 // A host program that loads the library late: its environment, its signals, its mistakes, its failures.
 func TestHost(t *testing.T) {
 	lib := library(t)

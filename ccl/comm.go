@@ -137,13 +137,13 @@ func errCheck(k Check) error {
 }
 
 // agreed lists what must agree on all ranks, as name=value pairs.
-func (o *Options) agreed(algorithms string) string {
+func (o *Options) agreed(algorithms string, secret auth.Secret) string {
 	built := "" // what is chosen from where nothing is named: programs built with other tags would choose otherwise
 	if o.Backend == "" {
 		built = strings.Join(Backends(), ",")
 	}
-	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;Wire (GOCCL_WIRE)=%q;Hints=%q;GOCCL_ALGO=%q;Spares (GOCCL_SPARES)=%d",
-		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Wire, o.Hints.String(), algorithms, o.Spares)
+	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;Wire (GOCCL_WIRE)=%q;Hints=%q;GOCCL_ALGO=%q;Spares (GOCCL_SPARES)=%d;secret (GOCCL_SECRET_FILE)=%s",
+		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Wire, o.Hints.String(), algorithms, o.Spares, hasSecret(secret))
 }
 
 // Comm is this rank's membership in an ordered set of ranks.

@@ -1,9 +1,12 @@
 package ccl
 
 import (
+	"net/netip"
 	"sync/atomic"
 	"testing"
 
+	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/value"
 )
@@ -22,7 +25,19 @@ func EngineOf(c *Comm) engine.Engine { return c.lib.end.Engine }
 func SetEngine(c *Comm, e engine.Engine) { c.lib.end.Engine = e }
 
 // Agreed is what must be the same on all ranks.
-func Agreed(o Options) string { return o.agreed("") }
+func Agreed(o Options) string { return o.agreed("", auth.ByKernel()) }
+
+// HasSecret reports whether the job of c has one.
+func HasSecret(c *Comm) bool { return c.eng.Control().Site.Job.Net.Secret.Known() }
+
+// DataPort is where a stranger would come.
+func DataPort(c *Comm) netip.AddrPort { return c.eng.Control().Site.Job.Net.TCP.Addr() }
+
+// OtherInterface reports whether other hosts can reach this one.
+func OtherInterface() bool {
+	at, _, err := tcp.Pick("", netip.Addr{})
+	return err == nil && !at.IsLoopback()
+}
 
 // UnmadeInJob is how a Comm that is still being made names ranks that did not answer.
 func UnmadeInJob(of ...int) string { return reporter{new(Comm)}.inJob(1, of) }

@@ -75,7 +75,7 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 	if c.lib.device >= 0 { // on which the program has its memory
 		o.Device = &c.lib.device
 	}
-	m := &meeting{store: c.opt.asked.Store, g: p.G, seats: p.Seats, rank: c.Rank(), listener: p.listener, hostID: c.opt.hostID, from: c.eng.Control().Share.Host}
+	m := &meeting{store: c.opt.asked.Store, g: p.G, seats: p.Seats, rank: c.Rank(), listener: p.listener, hostID: c.opt.hostID, open: isOpen(c.eng), from: c.eng.Control().Share.Host}
 	within, cancel := limited(ctx, c.opt.Timeout)
 	defer cancel()
 	var pool <-chan struct{} // fails where a spare is lost
@@ -217,6 +217,10 @@ const answerLimit = time.Second
 // find is what the lead does: it looks in the store which processes wait, calls them, and seats them. failed says that the pool has.
 func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
+	if _, err := settleSecret(store); err != nil { // of the job that this one would become
+		p.Code, p.Why = secretCode(err), err.Error()
+		return
+	}
 	callers := ctx
 	ctx, cancel := lived.Within(ctx, decideLimit) // so that a store that is silent is an error, and not a wait
 	defer cancel()

@@ -25,7 +25,7 @@ import (
 // and boot.Env return one, and any type with these three methods is one. NewComm also uses these
 // methods if they exist:
 //
-//	Secret() []byte         // known only to the ranks of the job: protects data connections
+//	Secret() []byte         // known only to the ranks of the job; nil takes that of the environment
 //	Addr() netip.Addr       // of the interface that reaches the other hosts
 //	HostID() string         // ranks with different values count as on different hosts
 //	Limit() time.Duration   // of an AllGather whose context has no deadline
@@ -101,12 +101,21 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	}
 	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
 	defer done()
-	return newWorld(ctx, b, &own, done, nil)
+	c, err := newWorld(ctx, b, &own, done, nil)
+	if errors.Is(err, join.ErrBegun) && own.Store != nil { // another job has begun in the store, at the same time
+		done()
+		return enter(ctx, own, "")
+	}
+	return c, err
 }
 
 // NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or
 // an error on all ranks. If a rank fails after that was decided, the Comm has already failed when
 // NewComm returns it.
+//
+// What the ranks say to each other over TCP is protected by the job's secret: that of b, or else of
+// GOCCL_SECRET_FILE or GOCCL_SECRET. A job that other hosts can reach and that has none warns once;
+// GOCCL_REQUIRE_SECRET=1 refuses it. See docs/secret.md.
 //
 // In a job with Options.Spares the Comm is that of the workers, and a spare waits here until it has
 // the number of a rank that was lost, for as long as ctx lets it. ErrUnused says that the job ended
@@ -159,16 +168,26 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 	if h, ok := b.(interface{ HostID() string }); ok {
 		s.hostID = h.HostID()
 	}
+	secret, err := jobSecret(b, in)
+	if err != nil {
+		return nil, refuse(secretCode(err), err)
+	}
 	wire, _ := auth.ParseWire(s.Wire) // which is settled
 	world := func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		terms := join.Terms{Settings: s.agreed(algorithms), Wire: wire}
+		terms := join.Terms{Settings: s.agreed(algorithms, secret), Wire: wire, Secret: secret}
 		if in != nil {
 			terms.From = in.from
+		} else if s.Store != nil {
+			terms.Found = s.found
 		}
-		return cpu.Join(ctx, b, terms, eo)
+		c, f := cpu.Join(ctx, b, terms, eo)
+		if f == nil {
+			tellOpen(c, &s, b, secret, in)
+		}
+		return c, f
 	}
 	if s.Spares > 0 || in != nil {
-		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, func() { met(); s.begun(ctx, b.Rank(), in) }, in)
+		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, func() { met(); s.begun(in) }, in)
 		if f != nil {
 			return nil, newCommError(b.Rank(), f)
 		}
@@ -181,7 +200,7 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 		return nil, newCommError(b.Rank(), f)
 	}
 	tellApart(c)
-	s.begun(ctx, c.Rank(), nil)
+	s.begun(in)
 	return c, nil
 }
 

@@ -3,8 +3,6 @@ package ccl
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
@@ -42,6 +41,7 @@ type meeting struct {
 	listener net.Listener // the lead's
 	hostID   string
 	from     *shm.Host       // the memory of this rank's host in the old job, nil for a newcomer
+	open     bool            // other hosts could reach a port of the old job
 	guest    string          // the ID of a newcomer, if a launcher has started it
 	then     context.Context // of what follows the meeting
 	moved    func()          // is called once it counts, unless it is nil
@@ -54,6 +54,8 @@ type meeting struct {
 // arrival is how a rank comes into a job that has grown.
 type arrival struct {
 	g      int64
+	secret auth.Secret
+	open   bool                             // see meeting
 	from   *shm.Host                        // see meeting
 	fresh  []int                            // ranks that work, and have not the state
 	settle func(pool *cpu.Comm) *call.Fault // nil if the meeting counts
@@ -108,14 +110,14 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 		if m.listener != nil {
 			m.listener.Close()
 		}
-		return nil, bootError(err)
+		return nil, &Error{Code: secretCode(err), Op: "Grow", Rank: m.rank, Peer: -1, Err: err}
 	}
 	reach := time.Duration(0)
 	if m.from == nil { // a newcomer; the others have reached the lead before
 		reach = reachLimit
 	}
 	b, err := boot.TCP(short, m.seats.Addr, m.rank, m.seats.Size, &boot.TCPOptions{
-		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret, HostID: m.hostID, Reach: reach, Listener: m.listener})
+		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret.Bytes(), HostID: m.hostID, Reach: reach, Listener: m.listener})
 	if err != nil {
 		if m.listener != nil { // it may not have come so far
 			m.listener.Close()
@@ -125,20 +127,17 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 	defer b.Close()
 	inject.At("grow.met")
 	m.then = ctx
-	return newWorld(short, b, &o, func() { b.Close() }, &arrival{g: m.g, from: m.from, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
+	return newWorld(short, b, &o, func() { b.Close() }, &arrival{g: m.g, secret: secret, open: m.open, from: m.from, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
 }
 
-// secret is that of the new job: known to those that were told where it meets, and that know the one of the environment, if there is
-// one.
-func (m *meeting) secret() ([]byte, error) {
-	given, err := auth.FromEnv(os.Getenv)
+// secret is that of the new job: known to those that were told where it meets, and that know the one of the store or of the environment. Where
+// there is neither, it is as open as the store is.
+func (m *meeting) secret() (auth.Secret, error) {
+	given, err := settleSecret(m.store)
 	if err != nil {
-		return nil, err
+		return given, err
 	}
-	h := hmac.New(sha256.New, given)
-	fmt.Fprintf(h, "goccl generation %d ", m.g)
-	h.Write(m.seats.Secret)
-	return h.Sum(nil), nil
+	return given.Derive(fmt.Sprintf("goccl generation %d ", m.g), m.seats.Secret), nil
 }
 
 // decideLimit is how long the store may take to say who waits, and whether a meeting counts.
@@ -220,17 +219,26 @@ func (o *Options) comesLate(ctx context.Context) (bool, error) {
 // started is whether this process was in the job when it began.
 var started atomic.Bool
 
-// begun tells the store that the job runs. Rank 0 does, of the first job.
-func (o *Options) begun(ctx context.Context, rank int, in *arrival) {
-	if o.Store == nil || in != nil {
-		return
+// begun notes that this process is in the job that it was started with.
+func (o *Options) begun(in *arrival) {
+	if o.Store != nil && in == nil {
+		started.Store(true)
 	}
-	if started.Store(true); rank != 0 {
-		return
-	}
-	if err := lobby.Begin(ctx, o.Store); err != nil {
+}
+
+// thisProcess tells this process from all others that may found a job.
+var thisProcess = auth.NewSecret()
+
+// found tells the store that the job runs, on rank 0 of the first job. It is join.ErrBegun where another job was first there.
+func (o *Options) found(ctx context.Context) error {
+	first, err := lobby.Begin(ctx, o.Store, thisProcess)
+	switch {
+	case err != nil:
 		o.Log.Warn("ccl: the store cannot be told that the job has begun, so no process that starts late finds it", "error", err)
+	case !first:
+		return join.ErrBegun
 	}
+	return nil
 }
 
 // self is this process as a guest.

@@ -47,7 +47,7 @@ func TestMeetingSecret(t *testing.T) {
 	secret := func(g int64, of string) string {
 		s, err := (&meeting{g: g, seats: &lobby.Seats{Secret: []byte(of)}}).secret()
 		require.NoError(t, err)
-		return string(s)
+		return string(s.Bytes())
 	}
 	all := []string{secret(1, "a"), secret(2, "a"), secret(1, "b")}
 	require.Equal(t, all[0], secret(1, "a"))

@@ -11,6 +11,10 @@
 
 #include "goccl.h"
 
+#ifndef HOST
+#define HOST NULL // where rank me runs; NULL: the library finds out
+#endif
+
 static struct { char *key; void *value; uint64_t n; } kept[64];
 static int keys;
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
@@ -60,7 +64,7 @@ static void *rank(void *arg) {
 	goccl_error err;
 	goccl_comm comm;
 	int me = (int)(intptr_t)arg;
-	goccl_options o = { .size = sizeof o, .rank = me, .ranks = 2, .prefix = "sum", .store = { NULL, set, get } };
+	goccl_options o = { .size = sizeof o, .rank = me, .ranks = 2, .host = HOST, .prefix = "sum", .store = { NULL, set, get } };
 	must(goccl_open(&o, &comm, &err), &err);
 
 	float x[4] = { 1, 2, 3, (float)me };

@@ -28,7 +28,7 @@ func newAcceptor(few int) acceptor {
 
 // listen has greet called, on a goroutine of its own, for each connection that comes to l, until
 // close or deafen. greet sees to it that the connection is forgotten.
-func (d *acceptor) listen(l net.Listener, secret []byte, greet func(net.Conn, *door, *auth.Stranger)) {
+func (d *acceptor) listen(l net.Listener, secret auth.Secret, greet func(net.Conn, *door, *auth.Stranger)) {
 	o := d.doors.open(l, secret)
 	if o == nil {
 		return

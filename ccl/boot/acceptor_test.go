@@ -12,7 +12,7 @@ func TestDoorShut(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	d := newAcceptor(0)
-	d.doors.open(l, nil)
+	d.doors.open(l, noSecret)
 	first, here := net.Pipe()
 	forgotten, gone := net.Pipe()
 	late, tooLate := net.Pipe()

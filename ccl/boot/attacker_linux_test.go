@@ -147,7 +147,7 @@ func TestAllNamesTaken(t *testing.T) {
 				return map[string]string{"XDG_RUNTIME_DIR": tc.runtime, "HOME": tc.home}[name]
 			}
 			start := func(ctx context.Context, r int) (*Boot, error) {
-				m := &joinConfig{job: job, rank: r, size: 3}
+				m := &joinConfig{job: job, rank: r, size: 3, secret: noSecret}
 				m.here(getenv, "test")
 				return m.join(ctx)
 			}
@@ -303,7 +303,7 @@ func TestGuessesAreCounted(t *testing.T) {
 	h, root, _ := rootFor(t, 2, "job", "a secret of sixteen")
 	f := &dialer{job: "job", self: selfJoin(1, 2)}
 	for i := range 5 {
-		r := f.sweep(within(t, long), point{network: "tcp", addrs: []string{root}, secret: fmt.Append(nil, "a secret of guess ", i)})
+		r := f.sweep(within(t, long), point{network: "tcp", addrs: []string{root}, secret: secretOf(fmt.Sprint("a secret of guess ", i))})
 		require.ErrorIs(t, r.err, auth.ErrUnauthorized)
 	}
 	require.Eventually(t, func() bool { return h.doors.refused() == 5 }, long, time.Millisecond)

@@ -32,7 +32,7 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 type Boot struct {
 	rank, size int
 	limit      time.Duration
-	secret     []byte
+	secret     auth.Secret
 	addr       netip.Addr
 	hostID     string
 
@@ -56,7 +56,7 @@ func (b *Boot) Size() int { return b.size }
 
 // Secret returns what all ranks of the job know and nobody else does, for connections made later.
 // It is nil if there is none.
-func (b *Boot) Secret() []byte { return slices.Clone(b.secret) }
+func (b *Boot) Secret() []byte { return b.secret.Bytes() }
 
 // Addr returns the local address of the interface by which this host reaches rank 0, or in a large
 // job the relay through which it does. On rank 0 it is the address by which others reached it. It is
@@ -162,7 +162,7 @@ func (b *Boot) announce(ctx context.Context) (again bool, err error) {
 	}
 	b.addr = v.Addr
 	if v.Secret != nil {
-		b.secret = v.Secret
+		b.secret = auth.Given(v.Secret)
 	}
 	return false, nil
 }
@@ -323,7 +323,7 @@ func left(ctx context.Context) uint32 {
 }
 
 // alone is a job of one rank.
-func alone(secret []byte, hostID string) *Boot {
+func alone(secret auth.Secret, hostID string) *Boot {
 	b := &Boot{size: 1, secret: secret, hostID: hostID, addr: loopback}
 	b.gather = func(ctx context.Context, mine []byte) ([][]byte, error) {
 		if err := ctx.Err(); err != nil {

@@ -14,14 +14,14 @@ import (
 )
 
 func TestAlone(t *testing.T) {
-	b := alone([]byte("s"), "h")
+	b := alone(secretOf(sesame), "h")
 	require.Equal(t, 0, b.Rank())
 	require.Equal(t, 1, b.Size())
 	require.Equal(t, "h", b.HostID())
 	swap(t, []*Boot{b})
 	secret := b.Secret()
 	secret[0] = 'x' // a copy
-	require.Equal(t, []byte("s"), b.Secret())
+	require.Equal(t, []byte(sesame), b.Secret())
 	require.NoError(t, b.Close())
 	require.NoError(t, b.Close())
 	_, err := b.AllGather(t.Context(), nil)

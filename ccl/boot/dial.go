@@ -32,7 +32,7 @@ const (
 type point struct {
 	network string   // tcp or unix
 	addrs   []string // the likeliest first; it listens at one of them
-	secret  []byte
+	secret  auth.Secret
 	who     join // who was found there
 }
 
@@ -264,7 +264,7 @@ func (f *dialer) try(ctx context.Context, p point, addr string) found {
 }
 
 // reach connects to one address.
-func (f *dialer) reach(ctx context.Context, network, addr string, secret []byte) found {
+func (f *dialer) reach(ctx context.Context, network, addr string, secret auth.Secret) found {
 	limit := dialLimit
 	if f.limit > 0 && !f.made.Load() {
 		limit = min(limit, max(f.limit, leastDial))
@@ -298,7 +298,7 @@ func (f *dialer) reach(ctx context.Context, network, addr string, secret []byte)
 }
 
 // shake is the client's handshake on conn, which it closes where that fails. reply is what the server says to hello.
-func shake(ctx context.Context, conn net.Conn, job string, secret, hello []byte) (s *auth.Stream, reply []byte, err error) {
+func shake(ctx context.Context, conn net.Conn, job string, secret auth.Secret, hello []byte) (s *auth.Stream, reply []byte, err error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	conn.SetDeadline(time.Now().Add(handshakeLimit))

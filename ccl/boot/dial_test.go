@@ -29,7 +29,7 @@ func hubAt(t *testing.T, job, secret string) string {
 }
 
 func TestDial(t *testing.T) {
-	right := hubAt(t, "job", "s")
+	right := hubAt(t, "job", sesame)
 	for _, tc := range []struct {
 		name  string
 		addrs []string
@@ -37,12 +37,12 @@ func TestDial(t *testing.T) {
 		{"the first", []string{right}},
 		{"behind one that is closed", []string{freeRoot(t), right}},
 		{"behind one that is silent", []string{silent(t), right}},
-		{"behind another job", []string{hubAt(t, "other", "s"), right}},
+		{"behind another job", []string{hubAt(t, "other", sesame), right}},
 		{"behind another secret", []string{hubAt(t, "job", "x"), right}},
-		{"behind all of them", []string{freeRoot(t), silent(t), hubAt(t, "other", "s"), hubAt(t, "job", "x"), right}},
+		{"behind all of them", []string{freeRoot(t), silent(t), hubAt(t, "other", sesame), hubAt(t, "job", "x"), right}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			conn, p, err := dialerTo(1, 2, "job", "s", tc.addrs...).dial(within(t, long))
+			conn, p, err := dialerTo(1, 2, "job", sesame, tc.addrs...).dial(within(t, long))
 			require.NoError(t, err)
 			require.Equal(t, right, conn.RemoteAddr().String())
 			require.Equal(t, selfJoin(0, 2), p.who)
@@ -109,7 +109,7 @@ func TestDialFails(t *testing.T) {
 		{"nobody", []string{closed}, true, Timeout, refused},
 		{"another secret", []string{hubAt(t, "job", "x")}, true, Unauthorized, "the job's secret differs"},
 		{"another secret at a derived port", []string{hubAt(t, "job", "x"), closed}, false, Timeout, "the job's secret differs"},
-		{"another job", []string{hubAt(t, "other", "s")}, true, Timeout, "a goccl peer of another job"},
+		{"another job", []string{hubAt(t, "other", sesame)}, true, Timeout, "a goccl peer of another job"},
 		{"another service", []string{web(t)}, true, Timeout, "A service other than goccl accepts connections at"},
 		{"a name without an address", []string{"no-such-host.invalid:1"}, true, Timeout, "set GOCCL_ROOT=ADDRESS:PORT on all ranks, with an address of rank 0's host"},
 	} {
@@ -118,7 +118,7 @@ func TestDialFails(t *testing.T) {
 			ctx := &untilAgain{Context: context.Background(), passed: make(chan struct{})}
 			f := &dialer{job: "job", self: selfJoin(1, 2), fixed: tc.fixed, find: func() (point, error) {
 				ctx.again()
-				return point{network: "tcp", addrs: tc.addrs, secret: []byte("s")}, nil
+				return point{network: "tcp", addrs: tc.addrs, secret: secretOf(sesame)}, nil
 			}}
 			_, _, err := f.dial(ctx)
 			require.ErrorIs(t, err, tc.code)
@@ -141,7 +141,7 @@ func TestDialLimit(t *testing.T) {
 		f := &dialer{job: "job", self: selfJoin(1, 2), fixed: true, limit: 1, find: func() (point, error) {
 			n++
 			ctx.again()
-			return point{network: "tcp", addrs: []string{addr}, secret: []byte("s")}, nil
+			return point{network: "tcp", addrs: []string{addr}, secret: secretOf(sesame)}, nil
 		}}
 		_, _, err := f.dial(ctx)
 		require.ErrorIs(t, err, Timeout)
@@ -167,10 +167,10 @@ func TestCutOffDialMeetsNobody(t *testing.T) {
 func TestStrangeDoorIsNoStranger(t *testing.T) {
 	branching(t, 1)
 	noLeaks(t)
-	root := hubAt(t, "", "s")
+	root := hubAt(t, "", sesame)
 	relayAt(t, root, 1, 2, portOf(t, web(t)))
 	f := &dialer{self: selfJoin(2, 2)}
-	r := f.try(within(t, long), point{network: "tcp", secret: []byte("s")}, root)
+	r := f.try(within(t, long), point{network: "tcp", secret: secretOf(sesame)}, root)
 	var away *detour
 	require.ErrorAs(t, r.err, &away)
 	require.Nil(t, f.stranger.Load())

@@ -50,8 +50,9 @@
 // what rank 0 has made and published over PMI or in GOCCL_STORE, or handed out on
 // its host; what it has made and left in a file for its owner alone, named by the job and its step, in the user's home
 // or where the job was submitted, if that is on a file system known to be shared (NFS, Lustre, GPFS,
-// BeeGFS, Ceph, PanFS, AFS, SMB). If there is none the job runs, and rank 0 logs one warning;
-// GOCCL_REQUIRE_SECRET=1 refuses. No secret is ever an argument of a command.
+// BeeGFS, Ceph, PanFS, AFS, SMB). If there is none the job runs, and ccl.NewComm warns once unless all of
+// it is on this host; GOCCL_REQUIRE_SECRET=1 refuses. TCP, File, NewStore, halls and stores in directories
+// take the environment's as well, where the program gives none. No secret is ever an argument of a command.
 //
 // # Every variable this package reads
 //
@@ -62,7 +63,7 @@
 //	GOCCL_STORE           a directory that all ranks share, to find rank 0 by
 //	GOCCL_HALL            a store in which a process that starts late finds the job that runs (package ccl asks it): host:port of a Hall, or a directory
 //	GOCCL_NEWCOMER        set by Spawn for a rank that it starts again: it comes late
-//	GOCCL_JOB             a name that tells jobs apart that share a GOCCL_STORE or a port, under GOCCL_RANK or RANK
+//	GOCCL_JOB             a name that tells jobs apart that share a GOCCL_STORE or a port, under GOCCL_RANK or RANK, or a GOCCL_HALL
 //	GOCCL_HOSTID          which ranks share a host: those with the same; default: those that can
 //	GOCCL_SECRET_FILE     a file with the job's secret, which only its owner can read
 //	GOCCL_SECRET          the job's secret

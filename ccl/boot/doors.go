@@ -13,7 +13,7 @@ import (
 type door struct {
 	net.Listener
 	strangers *auth.Strangers
-	secret    []byte
+	secret    auth.Secret
 }
 
 // doors are those of a server: rank 0 has one, and a relay one for its host and, in a large job,
@@ -27,7 +27,7 @@ type doors struct {
 }
 
 // open notes a listener, which deafen closes. It returns nil, and has closed l, if that has been.
-func (d *doors) open(l net.Listener, secret []byte) *door {
+func (d *doors) open(l net.Listener, secret auth.Secret) *door {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.deaf {

@@ -16,7 +16,7 @@ func TestDoorDeafens(t *testing.T) {
 	require.NoError(t, err)
 	d := new(doors)
 	require.Zero(t, d.refused())
-	o := d.open(l, nil)
+	o := d.open(l, noSecret)
 	end, here := net.Pipe()
 	late, tooLate := net.Pipe()
 	require.NotNil(t, o.strangers.Admit(here))
@@ -31,7 +31,7 @@ func TestDoorDeafens(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	second, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.Nil(t, d.open(second, nil))
+	require.Nil(t, d.open(second, noSecret))
 	_, err = second.Accept()
 	require.ErrorIs(t, err, net.ErrClosed, "who is deaf opens nothing more")
 }
@@ -46,7 +46,7 @@ func TestDoors(t *testing.T) {
 			break // no IPv6 here
 		}
 		require.NoError(t, err)
-		d.open(l, nil)
+		d.open(l, noSecret)
 		require.EqualValues(t, l.Addr().(*net.TCPAddr).Port, d.portOn(netip.MustParseAddr(ip)))
 	}
 	require.Zero(t, d.portOn(netip.MustParseAddr("127.0.0.3")))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -52,45 +51,55 @@ func (m *joinConfig) prepare(ctx context.Context, v *vars, l Launch) (err error)
 	} else if m.limit == 0 {
 		m.limit = DefaultLimit
 	}
-	if m.secret, err = auth.FromEnv(v.getenv); err != nil {
-		return fault(Argument, "the job's secret is refused: %v", err)
+	given, err := auth.FromEnv(v.getenv)
+	if err != nil {
+		return secretFault(err)
 	}
-	if m.size == 1 {
+	if m.secret = auth.Given(given); m.size == 1 {
 		return nil
 	}
-	if m.secret == nil {
-		m.secret = craySecret(v, l)
+	if m.secret.IsZero() {
+		m.secret = auth.Given(craySecret(v, l))
 	}
 	if err := m.locate(ctx, v, l); err != nil {
 		return err
 	}
-	if m.secret != nil || m.made {
+	if !m.secret.IsZero() || m.made {
 		return nil
 	}
 	if dir := secretDir(v); dir != "" && m.job != "" {
 		m.keepSecretIn(dir)
 		return nil
 	}
-	required, err := environ.RequireSecret.From(v.getenv)
-	switch {
-	case err != nil:
-		return fault(Argument, "%v", err)
-	case required:
-		return fault(Unauthorized, "%s=%s, but the job has no secret%s: give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read",
-			environ.RequireSecret.Name, environ.RequireSecret.Text(v.getenv), v.emptySecret())
-	case m.rank == 0:
-		slog.Warn("goccl: this job has no secret"+v.emptySecret()+": anyone who can reach its ports can join it. Give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read.",
-			"launcher", l.Launcher)
-	}
-	return nil
+	m.secret, err = auth.None(v.environ)
+	return secretFault(err)
 }
 
-// emptySecret says so where a variable for the secret is set and holds nothing.
-func (v *vars) emptySecret() string {
-	if name := auth.Blank(v.environ); name != "" {
-		return " (" + name + " is set, but empty, which is none)"
+// settle completes the secret of a job that was not started by Env: own, else what the environment has, else none, unless one is made where
+// the ranks meet. A job of one rank opens no port.
+func (m *joinConfig) settle(own []byte) (err error) {
+	if m.size == 1 {
+		m.secret = auth.Given(own)
+		return nil
 	}
-	return ""
+	if m.made {
+		own, err = auth.In(os.Environ())
+		m.secret = auth.Given(own)
+	} else {
+		m.secret, err = auth.Settle(own, os.Environ())
+	}
+	return secretFault(err)
+}
+
+// secretFault is what is wrong with the job's secret, nil for nil.
+func secretFault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, auth.ErrRequired):
+		return fault(Unauthorized, "%v", err)
+	}
+	return fault(Argument, "the job's secret is refused: %v", err)
 }
 
 // craySecret makes the job's secret of the one that Cray's PMI gives to an application.
@@ -186,7 +195,7 @@ var nothingToGoBy = map[string]string{
 // alike is the meeting on one host of a job whose ranks know nothing but its name.
 func (m *joinConfig) alike(v *vars, l Launch) error {
 	if meetLocally {
-		if err := auth.Nameless(); err != nil && m.secret == nil {
+		if err := auth.Nameless(); err != nil && !m.secret.Known() {
 			return fault(Unauthorized, "this job has no secret, and its ranks cannot be told from strangers: %v", err)
 		}
 		m.made = true
@@ -222,7 +231,7 @@ func (m *joinConfig) inherit(fd, root string) {
 		return
 	}
 	open := m.listen
-	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+	m.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
 		l, err := inheritedListener(n)
 		if err == nil && l.Addr().String() == root {
 			return l, m.secret, nil

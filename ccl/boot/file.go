@@ -10,10 +10,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // File returns the bootstrap of size ranks that share a directory. Rank 0 writes a file there in
-// one atomic step, readable by its owner only: where it listens, and a secret made for this job.
+// one atomic step, readable by its owner only: where it listens, and a secret made for this job, unless the environment has one.
 // Everything else goes over TCP, as with [TCP]. The file is removed when all have joined.
 //
 // A job that died may have left its file behind. Such a file leads nowhere, or to a process that
@@ -31,6 +33,9 @@ func File(ctx context.Context, dir, job string, rank, size int) (*Boot, error) {
 		return nil, err
 	}
 	m.store(dir, Launch{Job: job, Nodes: -1})
+	if err := m.settle(nil); err != nil {
+		return nil, asError(err).of(rank, size)
+	}
 	return m.join(ctx)
 }
 
@@ -46,34 +51,34 @@ func (m *joinConfig) store(dir string, l Launch) {
 			return point{}, err
 		}
 		p := point{network: "tcp", addrs: n.Addrs, secret: m.secret}
-		if p.secret == nil {
-			p.secret = n.Secret
+		if p.secret.IsZero() {
+			p.secret = auth.Given(n.Secret)
 		}
 		return p, nil
 	}
-	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+	m.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
 		in, err := makeStoreDir(dir)
 		if err != nil {
-			return nil, nil, fault(System, "rank 0 cannot write to the shared directory: %v", err)
+			return nil, auth.Secret{}, fault(System, "rank 0 cannot write to the shared directory: %v", err)
 		}
 		path := filepath.Join(in, name)
 		listener, n, err := m.announceAt(ctx, l.Nodes == 1)
 		if err != nil {
-			return nil, nil, err
+			return nil, auth.Secret{}, err
 		}
 		if err := replaceFile(path, n.encode()); err != nil {
 			listener.Close()
-			return nil, nil, fault(System, "rank 0 cannot write to the shared directory: %v", err)
+			return nil, auth.Secret{}, fault(System, "rank 0 cannot write to the shared directory: %v", err)
 		}
 		m.met = func() {
 			if now, err := readRootAddr(path); err == nil && string(now.encode()) == string(n.encode()) {
 				os.Remove(path)
 			}
 		}
-		if m.secret != nil {
-			return listener, m.secret, nil
+		if m.secret.IsZero() {
+			return listener, auth.Given(n.Secret), nil
 		}
-		return listener, n.Secret, nil
+		return listener, m.secret, nil
 	}
 }
 

@@ -39,12 +39,12 @@ func TestFileStale(t *testing.T) {
 		{"leads nowhere", string(rootAddr{Addrs: []string{dead}, Secret: []byte("old")}.encode()), 0o600},
 		{"leads to another job", string(rootAddr{Addrs: []string{alive}, Secret: []byte("old")}.encode()), 0o600},
 		{"is garbled", "{", 0o600},
-		{"is for all eyes", string(rootAddr{Addrs: []string{alive}, Secret: []byte("other")}.encode()), 0o644},
+		{"is for all eyes", string(rootAddr{Addrs: []string{alive}, Secret: []byte("another secret of some length")}.encode()), 0o644},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			noLeaks(t)
 			other := joined(t, 2, func(r int) (*Boot, error) {
-				return TCP(within(t, long), alive, r, 2, &TCPOptions{Job: "job", Secret: []byte("other")})
+				return TCP(within(t, long), alive, r, 2, &TCPOptions{Job: "job", Secret: []byte("another secret of some length")})
 			})
 			dir := t.TempDir()
 			path := filepath.Join(dir, pathOf(t, dir))

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -20,29 +21,60 @@ import (
 // fileStore is a Store in a directory: a file for each key, written in one atomic step. A number is a
 // file for each time that it was changed, the next of which one process alone can make.
 type fileStore struct {
-	dir    string
-	secret []byte
+	dir string
+	party
 
 	mu   sync.Mutex
 	last map[string]uint64 // how often a number has been changed, as far as it is known
 }
 
 // FileStore returns the store in a directory that all processes share. Its files are readable by
-// their owner alone. Each carries a proof that a process with the secret has written it for this key:
-// what another job has left there, or a stranger, is an error. Hex digits of the secret stand for
-// their bytes, as they do in GOCCL_SECRET. Files stay until the directory is removed, so jobs need
-// directories of their own.
+// their owner alone. Each carries a proof that a process with the secret has written it for this key
+// and for the job that GOCCL_JOB names: what another job has left there, or a stranger, is an error.
+// Hex digits of the secret stand for their bytes, as they do in GOCCL_SECRET.
+// A nil secret is that of the environment, or one that the first process makes, in a file as private.
+// Files stay until the directory is removed, so jobs need directories of their own.
+//
+// In a directory where all users may write, and none may remove what is another's, as /tmp, the store
+// is the subdirectory goccl-UID of its user. It is an error if that is somebody else's.
 func FileStore(dir string, secret []byte) (Store, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, fault(Argument, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
 	} else if !info.IsDir() {
 		return nil, fault(Argument, "%s is not a directory", dir)
 	}
-	in, err := makeStoreDir(dir)
+	in, err := oneStoreDir(dir)
 	if err != nil {
-		return nil, fault(System, "this host cannot write to the shared directory: %v", err)
+		return nil, orFault(err, "this host cannot write to the shared directory")
 	}
-	return &fileStore{dir: in, secret: auth.Bytes(secret), last: map[string]uint64{}}, nil
+	s := &fileStore{dir: in, last: map[string]uint64{}}
+	if len(secret) == 0 {
+		if secret, err = auth.In(os.Environ()); err != nil {
+			return nil, secretFault(err)
+		}
+	}
+	if s.secret = auth.Given(secret); s.secret.IsZero() {
+		err = s.makeSecret()
+	}
+	if err := cmp.Or(err, s.named(os.Environ())); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// makeSecret makes the secret of a job that has none, or takes that of the process which came first.
+func (s *fileStore) makeSecret() error {
+	path, secret := filepath.Join(s.dir, "goccl-store-secret"), auth.NewSecret()
+	made, err := createFile(path, []byte(hex.EncodeToString(secret)))
+	switch {
+	case err != nil:
+		return orFault(err, "this host cannot write to the shared directory")
+	case made:
+		s.secret = auth.Given(secret)
+		return nil
+	}
+	s.secret, err = readSecretFile(path)
+	return err
 }
 
 // path is where key is, nth says which of a number; 0 is a value.
@@ -55,21 +87,47 @@ func (s *fileStore) path(key string, nth uint64) string {
 	return filepath.Join(s.dir, name)
 }
 
-// proof is that value was written for key.
-func (s *fileStore) proof(key string, nth uint64, value []byte) []byte {
-	h := hmac.New(sha256.New, s.secret)
+// file is what the file of a value holds: a proof that it was written for key, 32 bytes; the length of the job's name, 2; that, and the
+// value.
+func (s *fileStore) file(key string, nth uint64, value []byte) []byte {
+	text := binary.BigEndian.AppendUint16(make([]byte, sha256.Size), uint16(len(s.job)))
+	text = append(append(text, s.job...), value...)
+	copy(text, s.proof(key, nth, text[sha256.Size:]))
+	return text
+}
+
+// parse returns the value in what path holds, the file of key.
+func (s *fileStore) parse(key string, nth uint64, path string, text []byte) ([]byte, error) {
+	if len(text) < fileHead || !hmac.Equal(text[:sha256.Size], s.proof(key, nth, text[sha256.Size:])) {
+		return nil, fault(Unauthorized, "the store's value of %s, in %s, is not of this job: it is damaged, or was written with another secret. Use another directory for each job", key, path)
+	}
+	n := fileHead + int(binary.BigEndian.Uint16(text[sha256.Size:]))
+	if n > len(text) {
+		return nil, fault(System, "the store's value of %s, in %s, is cut off", key, path)
+	}
+	if job := string(text[fileHead:n]); job != s.job {
+		return nil, fault(Argument, "the store in %s: %s", s.dir, otherJob(job, s.job))
+	}
+	return text[n:], nil
+}
+
+const fileHead = sha256.Size + 2
+
+// proof is that said was written for key.
+func (s *fileStore) proof(key string, nth uint64, said []byte) []byte {
+	h := hmac.New(sha256.New, s.secret.Bytes())
 	h.Write([]byte("goccl store\x00"))
 	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(key))))
 	h.Write([]byte(key))
 	h.Write(binary.BigEndian.AppendUint64(nil, nth))
-	h.Write(value)
+	h.Write(said)
 	return h.Sum(nil)
 }
 
 // read returns what is in the file of key, errNone if there is no such file.
 func (s *fileStore) read(key string, nth uint64) ([]byte, error) {
 	path := s.path(key, nth)
-	b, err := readPrivate(path, MaxStored+sha256.Size+1)
+	b, err := readPrivate(path, MaxStored+fileHead+mostName+1)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Stat(s.dir); err != nil {
@@ -78,10 +136,8 @@ func (s *fileStore) read(key string, nth uint64) ([]byte, error) {
 		return nil, errNone
 	case err != nil:
 		return nil, orFault(err, "the store cannot read "+key)
-	case len(b) < sha256.Size || !hmac.Equal(b[:sha256.Size], s.proof(key, nth, b[sha256.Size:])):
-		return nil, fault(Unauthorized, "the store's value of %s, in %s, is not of this job: it is damaged, or was written with another secret. Use another directory for each job", key, path)
 	}
-	return b[sha256.Size:], nil
+	return s.parse(key, nth, path, b)
 }
 
 var errNone = errors.New("there is no value")
@@ -91,7 +147,7 @@ func (s *fileStore) Set(ctx context.Context, key string, value []byte) error {
 	if err := checkKey(ctx, key, len(value)); err != nil {
 		return err
 	}
-	if err := replaceFile(s.path(key, 0), append(s.proof(key, 0, value), value...)); err != nil {
+	if err := replaceFile(s.path(key, 0), s.file(key, 0, value)); err != nil {
 		return orFault(err, "the store cannot set "+key)
 	}
 	return nil
@@ -140,7 +196,7 @@ func (s *fileStore) Add(ctx context.Context, key string, n int64) (int64, error)
 			return 0, err
 		}
 		text := binary.BigEndian.AppendUint64(nil, uint64(sum))
-		made, err := createFile(s.path(key, nth+1), append(s.proof(key, nth+1, text), text...))
+		made, err := createFile(s.path(key, nth+1), s.file(key, nth+1, text))
 		if err != nil {
 			return 0, orFault(err, "the store cannot change "+key)
 		}

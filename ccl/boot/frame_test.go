@@ -74,7 +74,7 @@ func TestJoin(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	v := verdict{Code: Timeout, Peer: 2, Missing: []int{2, 3}, Text: "late", Addr: netip.MustParseAddr("10.0.0.1"), Secret: []byte("s"), Taken: 1}
+	v := verdict{Code: Timeout, Peer: 2, Missing: []int{2, 3}, Text: "late", Addr: netip.MustParseAddr("10.0.0.1"), Secret: []byte(sesame), Taken: 1}
 	f, err := readFrame(bytes.NewReader(v.frame()), maxVerdict)
 	require.NoError(t, err)
 	got, err := parseVerdict(f.data)

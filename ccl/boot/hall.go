@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -21,38 +23,46 @@ import (
 type Hall struct {
 	memoryStore
 	acceptor
-	addr string
+	addr   string
+	secret auth.Secret
+	job    string // see party
 }
 
 // hallJob is the job of a hall's handshakes, so that it takes nobody for one of a bootstrap.
 const hallJob = "goccl hall"
 
 // ListenHall returns a Hall that listens at addr, host:port; port 0 takes a free one, of GOCCL_PORTS
-// where that is set. The secret is known to all processes of the job; with nil anybody may come.
-// Hex digits stand for their bytes, as they do in GOCCL_SECRET.
+// where that is set. The secret is known to all processes of the job; nil takes that of the environment. Where that has none, anybody
+// may come, unless GOCCL_REQUIRE_SECRET refuses that; a hall that other hosts reach so warns.
+// Hex digits of it stand for their bytes, as they do in GOCCL_SECRET. The hall is that of the job that GOCCL_JOB names, and refuses processes of another.
 func ListenHall(addr string, secret []byte) (*Hall, error) {
-	return listenHall(os.Getenv, addr, secret)
+	p, err := ofJob(secret, os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	return listenHall(os.Getenv, addr, p)
 }
 
 // listenHall is ListenHall in the environment of the processes that will come.
-func listenHall(getenv func(string) string, addr string, secret []byte) (*Hall, error) {
-	if secret != nil {
-		if err := auth.Usable(); err != nil {
-			return nil, fault(Unauthorized, "%v", err)
-		}
-	}
+func listenHall(getenv func(string) string, addr string, p party) (*Hall, error) {
 	l, err := inet.ListenAs(getenv, addr)
 	if err != nil {
 		return nil, cannotListen(err, "the hall cannot listen at %s", addr)
 	}
-	return serveHall(l, auth.Bytes(secret)), nil
+	if a := addrOf(l.Addr()); !p.secret.Known() && !a.IsLoopback() {
+		slog.Warn("goccl: "+auth.Warning(os.Environ()), "hall", l.Addr().String())
+	}
+	return serveHall(l, p), nil
 }
 
-func serveHall(l net.Listener, secret []byte) *Hall {
-	h := &Hall{newMemoryStore(), newAcceptor(0), l.Addr().String()}
-	h.listen(l, secret, h.greet)
+func serveHall(l net.Listener, p party) *Hall {
+	h := &Hall{newMemoryStore(), newAcceptor(0), l.Addr().String(), p.secret, p.job}
+	h.listen(l, p.secret, h.greet)
 	return h
 }
+
+// Secret is the job's, nil if it has none.
+func (h *Hall) Secret() []byte { return h.secret.Bytes() }
 
 // Addr returns where h listens, as host:port.
 func (h *Hall) Addr() string { return h.addr }
@@ -80,7 +90,10 @@ func (h *Hall) drain(limit time.Duration) {
 func (h *Hall) greet(conn net.Conn, d *door, stranger *auth.Stranger) {
 	defer h.forget(conn)
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
-	s, _, err := auth.Server(conn, hallJob, d.secret, func([]byte) ([]byte, error) {
+	s, _, err := auth.Server(conn, hallJob, d.secret, func(job []byte) ([]byte, error) {
+		if other := string(job); other != h.job {
+			return nil, errors.New(otherJob(h.job, other))
+		}
 		if !stranger.Leave() { // what is let in must not be dropped to make room
 			return nil, net.ErrClosed
 		}

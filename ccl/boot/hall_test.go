@@ -88,21 +88,21 @@ func TestNotAHall(t *testing.T) {
 		"a web server": func(conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\nthis is some text that is long enough to be read as an answer of a hall\r\n")
 		},
-		"hangs up after the handshake": func(conn net.Conn) { auth.Server(conn, hallJob, nil, anyone) },
+		"hangs up after the handshake": func(conn net.Conn) { auth.Server(conn, hallJob, noSecret, anyone) },
 		"breaks off in the answer": func(conn net.Conn) {
-			if s, _, err := auth.Server(conn, hallJob, nil, anyone); err == nil {
+			if s, _, err := auth.Server(conn, hallJob, noSecret, anyone); err == nil {
 				readRequest(s)
 				s.Write(reply{value: []byte("value")}.append(nil)[:replyHead+2])
 			}
 		},
 		"says that it sends 4 GiB": func(conn net.Conn) {
-			if s, _, err := auth.Server(conn, hallJob, nil, anyone); err == nil {
+			if s, _, err := auth.Server(conn, hallJob, noSecret, anyone); err == nil {
 				readRequest(s)
 				s.Write(append(make([]byte, 9), 0xff, 0xff, 0xff, 0xff))
 			}
 		},
 		"has a code that is none": func(conn net.Conn) {
-			if s, _, err := auth.Server(conn, hallJob, nil, anyone); err == nil {
+			if s, _, err := auth.Server(conn, hallJob, noSecret, anyone); err == nil {
 				readRequest(s)
 				s.Write(append([]byte{200}, make([]byte, 12)...))
 			}
@@ -141,7 +141,7 @@ func TestHallDropsGarbage(t *testing.T) {
 		conn, err := net.Dial("tcp", h.Addr())
 		require.NoError(t, err)
 		defer conn.Close()
-		s, _, err := auth.Client(conn, hallJob, nil, nil)
+		s, _, err := auth.Client(conn, hallJob, noSecret, nil)
 		require.NoError(t, err)
 		_, err = s.Write(text)
 		require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"syscall"
@@ -11,13 +12,14 @@ import (
 
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/inet"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // hallClient is the Store of a Hall in another process. A connection carries one request at a time;
 // requests at the same time have one each.
 type hallClient struct {
-	addr   string
-	secret []byte
+	addr string
+	party
 
 	mu       sync.Mutex
 	idle     []*auth.Stream
@@ -32,20 +34,20 @@ const (
 )
 
 // DialHall returns the store of the [Hall] at addr, host:port, which is asked when it is used. The
-// secret is the job's; hex digits stand for their bytes. A request whose connection breaks is an error; then
-// it may have been carried out or not.
+// secret is the job's; hex digits stand for their bytes, and nil takes that of the environment. A request whose connection breaks is an
+// error; then it may have been carried out or not. The hall refuses a process of another job than its
+// own, as GOCCL_JOB names it.
 func DialHall(addr string, secret []byte) (Store, error) {
 	host, port, err := net.SplitHostPort(addr)
 	n, perr := strconv.Atoi(port)
 	if err != nil || perr != nil || host == "" || n < 1 || n > 65535 {
 		return nil, fault(Argument, "%q is no place of a hall: host:port, with a port from 1 to 65535, or a directory, /dir", addr)
 	}
-	if secret != nil {
-		if err := auth.Usable(); err != nil {
-			return nil, fault(Unauthorized, "%v", err)
-		}
+	p, err := ofJob(secret, os.Environ())
+	if err != nil {
+		return nil, err
 	}
-	return &hallClient{addr: addr, secret: auth.Bytes(secret), patience: hallPatience}, nil
+	return &hallClient{addr: addr, party: p, patience: hallPatience}, nil
 }
 
 // Set gives key a value.
@@ -136,12 +138,15 @@ func (c *hallClient) connect(ctx context.Context) (*auth.Stream, error) {
 	c.mu.Unlock()
 	for wait := firstBackoff; ; wait = min(wait*3/2, maxBackoff) {
 		conn, err := c.dial(ctx)
+		var refused *auth.Refused
 		switch {
 		case err == nil:
 			c.mu.Lock()
 			c.patience = 0
 			c.mu.Unlock()
 			return conn, nil
+		case errors.As(err, &refused):
+			return nil, fault(Argument, "the hall at %s: %s", c.addr, plain.Text(refused.Text))
 		case endedBy(ctx) != nil:
 			return nil, ended(endedBy(ctx), "the context ended before the hall at "+c.addr+" was reached")
 		case errors.Is(err, auth.ErrUnauthorized), errors.Is(err, auth.ErrCipher):
@@ -173,7 +178,7 @@ func (c *hallClient) dial(ctx context.Context) (*auth.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, _, err := shake(ctx, conn, hallJob, c.secret, nil)
+	s, _, err := shake(ctx, conn, hallJob, c.secret, []byte(c.job))
 	return s, err
 }
 

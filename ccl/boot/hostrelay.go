@@ -25,7 +25,7 @@ type hostRelay struct {
 	root    chan rootEvent
 	up      *auth.Stream // nil until dial has succeeded
 	out     []byte       // frames for up
-	secret  []byte
+	secret  auth.Secret
 	addr    netip.Addr
 	settled bool     // the verdict is here: nobody more is let in
 	busy    bool     // something went up whose answer is due
@@ -39,7 +39,7 @@ type hostRelay struct {
 // that has that address.
 type dialUp func(ctx context.Context, door openDoor) (*auth.Stream, point, error)
 
-type openDoor func(on net.Addr, secret []byte) (port uint16)
+type openDoor func(on net.Addr, secret auth.Secret) (port uint16)
 
 // rootEvent is something that came from rank 0's direction.
 type rootEvent struct {
@@ -51,7 +51,7 @@ type rootEvent struct {
 
 // startHostRelay serves this host on l, which may be nil where its ranks cannot meet,
 // and returns the connection of this process's rank.
-func startHostRelay(ctx context.Context, self join, job string, secret []byte, l net.Listener, dial dialUp) (*hostRelay, *auth.Stream) {
+func startHostRelay(ctx context.Context, self join, job string, secret auth.Secret, l net.Listener, dial dialUp) (*hostRelay, *auth.Stream) {
 	r := &hostRelay{hostServer: newHostServer(self, job), dial: dial, root: make(chan rootEvent)}
 	// Early enough for its verdict to be read in time by the ranks of this host.
 	d, _ := lived.Left(ctx)
@@ -67,7 +67,7 @@ func startHostRelay(ctx context.Context, self join, job string, secret []byte, l
 
 // door lets in relays of other hosts, where the job is so large that they may be sent here. Without one this relay has no
 // branches.
-func (r *hostRelay) door(on net.Addr, secret []byte) (port uint16) {
+func (r *hostRelay) door(on net.Addr, secret auth.Secret) (port uint16) {
 	ip := addrOf(on)
 	if r.tree.most == 0 || !ip.IsValid() {
 		return 0
@@ -292,7 +292,7 @@ func (r *hostRelay) conclude(b []byte) {
 		ch.taken++
 	}
 	here := v
-	here.Secret = r.secret
+	here.Secret = r.secret.Bytes()
 	// Rank 0's own host may reach it by loopback; then rank 0 knows better.
 	if !v.Addr.IsValid() || !r.addr.IsLoopback() {
 		here.Addr = r.addr

@@ -16,9 +16,9 @@ import (
 // it, the other end, and the connection of rank 1.
 func relayOf(t *testing.T, size int) (r *hostRelay, root, rank *auth.Stream) {
 	up, root := auth.Pipe()
-	r, rank = startHostRelay(within(t, long), selfJoin(1, size), "job", []byte("s"), nil,
+	r, rank = startHostRelay(within(t, long), selfJoin(1, size), "job", secretOf(sesame), nil,
 		func(context.Context, openDoor) (*auth.Stream, point, error) {
-			return up, point{secret: []byte("s"), who: selfJoin(0, size)}, nil
+			return up, point{secret: secretOf(sesame), who: selfJoin(0, size)}, nil
 		})
 	t.Cleanup(r.close)
 	t.Cleanup(func() { root.Close() })
@@ -70,7 +70,7 @@ func TestRelay(t *testing.T) {
 	write(t, root, verdict{Peer: -1, Taken: 1}.frame())
 	require.Equal(t, frameAck, read(t, root).kind) // rank 0 first: this rank's process may end now
 	v := readVerdict(t, rank)
-	require.Equal(t, verdict{Peer: -1, Taken: 1, Secret: []byte("s")}, v)
+	require.Equal(t, verdict{Peer: -1, Taken: 1, Secret: []byte(sesame)}, v)
 
 	value := frame{kind: frameValue, rank: 1, data: []byte("\x00\x00\x00\x00value")}
 	write(t, rank, value.encode())
@@ -102,7 +102,7 @@ func TestRelayCrossed(t *testing.T) {
 
 func TestRelayFindsNobody(t *testing.T) {
 	noLeaks(t)
-	r, rank := startHostRelay(within(t, long), selfJoin(1, 2), "job", nil, nil,
+	r, rank := startHostRelay(within(t, long), selfJoin(1, 2), "job", noSecret, nil,
 		func(context.Context, openDoor) (*auth.Stream, point, error) {
 			return nil, point{}, errors.New("no way")
 		})
@@ -122,7 +122,7 @@ func TestRelayEndsAfterRoot(t *testing.T) {
 	noLeaks(t)
 	root := freeRoot(t)
 	boots := joined(t, 4, func(r int) (*Boot, error) {
-		return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte("s")})
+		return TCP(within(t, long), root, r, 4, &TCPOptions{Secret: []byte("a secret of sixteen")})
 	})
 	swap(t, boots)
 	boots[0].Close()

@@ -97,7 +97,9 @@ func (c *hostServer) attach() *auth.Stream {
 }
 
 // listen lets in what connects to l and knows the secret, until close or deafen.
-func (c *hostServer) listen(l net.Listener, secret []byte) { c.acceptor.listen(l, secret, c.greet) }
+func (c *hostServer) listen(l net.Listener, secret auth.Secret) {
+	c.acceptor.listen(l, secret, c.greet)
+}
 
 // reached notes at which address of this host one of the job's has reached it.
 func (c *hostServer) reached(conn net.Conn) {

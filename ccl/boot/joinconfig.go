@@ -21,19 +21,19 @@ import (
 type joinConfig struct {
 	job        string
 	rank, size int
-	secret     []byte // known beforehand; nil: none, or found with rank 0
+	secret     auth.Secret // zero where it is made at the meeting: see made
 	hostID     string
 	limit      time.Duration
 	reach      time.Duration // see dialer
 
-	find   func() (point, error)                               // where rank 0 is
-	fixed  bool                                                // see dialer
-	listen func(context.Context) (net.Listener, []byte, error) // rank 0: its listener, and the secret that others need
-	direct bool                                                // all ranks are on one host: rank 0 serves them itself
-	host   string                                              // else names the socket where the ranks of a host meet; "": each goes its own way
-	absent absence                                             // rank 0: of ranks that do not come
-	made   bool                                                // a secret is made at the meeting
-	met    func()                                              // rank 0: the joining is over
+	find   func() (point, error)                                    // where rank 0 is
+	fixed  bool                                                     // see dialer
+	listen func(context.Context) (net.Listener, auth.Secret, error) // rank 0: its listener, and the secret that others need
+	direct bool                                                     // all ranks are on one host: rank 0 serves them itself
+	host   string                                                   // else names the socket where the ranks of a host meet; "": each goes its own way
+	absent absence                                                  // rank 0: of ranks that do not come
+	made   bool                                                     // a secret is made at the meeting
+	met    func()                                                   // rank 0: the joining is over
 }
 
 // join joins the job: rank 0 as root server, the first rank of a host as its relay, the other ranks
@@ -49,7 +49,9 @@ func (m *joinConfig) join(ctx context.Context) (*Boot, error) {
 	switch {
 	case ctx.Err() != nil:
 		err = ended(ctx.Err(), "the context ended before joining began")
-	case m.secret != nil && auth.Usable() != nil:
+	case m.secret.IsZero() && !m.made:
+		err = errors.New("the job's secret was not settled")
+	case m.secret.Keyed() && auth.Usable() != nil:
 		err = auth.Usable()
 	case m.rank == 0:
 		err = m.serve(ctx, b)
@@ -69,19 +71,19 @@ func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
 	if err != nil {
 		return err
 	}
-	if secret != nil { // found only now, perhaps
+	if secret.Keyed() { // found only now, perhaps
 		if err := auth.Usable(); err != nil {
 			l.Close()
 			return err
 		}
 	}
 	b.secret = secret
-	if l.Addr().Network() == "unix" && secret == nil {
+	if l.Addr().Network() == "unix" && !secret.Keyed() {
 		// The kernel tells the user of each peer, so the secret can be given to all peers of this user.
-		b.secret = auth.NewSecret()
+		b.secret = auth.Given(auth.NewSecret())
 	}
 	h := newRootServer(selfJoin(0, m.size), m.job)
-	h.absent, h.give = m.absent, b.secret
+	h.absent, h.give = m.absent, b.secret.Bytes()
 	b.server = h
 	b.use(h.start(l, secret), h.self)
 	_, err = b.announce(ctx)
@@ -133,7 +135,7 @@ func (m *joinConfig) connect(ctx context.Context, b *Boot, f *dialer) error {
 		b.use(r.conn, r.who)
 		return nil
 	}
-	relay, conn := startHostRelay(ctx, f.self, m.job, m.secret, l, func(ctx context.Context, door openDoor) (*auth.Stream, point, error) {
+	relay, conn := startHostRelay(ctx, f.self, m.job, m.onHost(), l, func(ctx context.Context, door openDoor) (*auth.Stream, point, error) {
 		f.door = door
 		return f.dial(ctx)
 	})
@@ -161,7 +163,7 @@ func (m *joinConfig) meet(ctx context.Context, f *dialer) (found, net.Listener, 
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return found{}, l, nil // serving, or unable to: then for itself alone
 		}
-		r := f.try(ctx, point{network: "unix", secret: m.secret}, m.host)
+		r := f.try(ctx, point{network: "unix", secret: m.onHost()}, m.host)
 		switch {
 		case r.err == nil:
 			return r, nil, nil
@@ -206,17 +208,25 @@ func (m *joinConfig) here(getenv func(string) string, what ...string) {
 	private := privatePlaces{name: "." + localName(append(what, m.job, host)...)[1:], getenv: getenv}
 	m.direct = true
 	m.find = func() (point, error) {
-		return point{network: "unix", addrs: append(names[:tries:tries], private.paths()...), secret: m.secret}, nil
+		return point{network: "unix", addrs: append(names[:tries:tries], private.paths()...), secret: m.onHost()}, nil
 	}
-	m.listen = func(context.Context) (net.Listener, []byte, error) {
+	m.listen = func(context.Context) (net.Listener, auth.Secret, error) {
 		l, err := listenFirst(func(name string) (net.Listener, error) { return net.Listen("unix", name) }, names)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			if p := private.listen(); p != nil {
-				return p, m.secret, nil
+				return p, m.onHost(), nil
 			}
 		}
-		return l, m.secret, err
+		return l, m.onHost(), err
 	}
+}
+
+// onHost is the secret at a Unix socket, where the kernel says who comes.
+func (m *joinConfig) onHost() auth.Secret {
+	if m.secret.IsZero() {
+		return auth.ByKernel()
+	}
+	return m.secret
 }
 
 // tries is how many ports, or names, a job has to choose from. All ranks derive

@@ -17,7 +17,7 @@ func Local(n int, hosts ...string) []*Boot {
 		return nil
 	}
 	w := &world{values: make([][]byte, n), left: make([]chan struct{}, n), done: make(chan struct{})}
-	secret := auth.NewSecret()
+	secret := auth.Given(auth.NewSecret())
 	boots := make([]*Boot, n)
 	for r := range boots {
 		w.left[r] = make(chan struct{})

@@ -18,6 +18,20 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
+// noSecret is that of a job which has none, and secretOf that of one which has it.
+var noSecret = secretOf("")
+
+func secretOf(s string) auth.Secret {
+	if s == "" {
+		none, err := auth.None(nil)
+		if err != nil {
+			panic(err)
+		}
+		return none
+	}
+	return auth.Given([]byte(s))
+}
+
 // TestMain lets the test binary be a rank that Spawn starts; see spawn_test.go.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("BOOT_TEST_ROLE"); role != "" {
@@ -91,7 +105,7 @@ func rootFor(t testing.TB, size int, job, secret string) (h *rootServer, addr st
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	h = newRootServer(selfJoin(0, size), job)
-	local = h.start(l, []byte(secret))
+	local = h.start(l, secretOf(secret))
 	t.Cleanup(h.close)
 	return h, l.Addr().String(), local
 }
@@ -99,7 +113,7 @@ func rootFor(t testing.TB, size int, job, secret string) (h *rootServer, addr st
 // dialerTo looks for rank 0 at addrs, as rank of size ranks.
 func dialerTo(rank, size int, job, secret string, addrs ...string) *dialer {
 	return &dialer{job: job, self: selfJoin(rank, size), find: func() (point, error) {
-		return point{network: "tcp", addrs: addrs, secret: []byte(secret)}, nil
+		return point{network: "tcp", addrs: addrs, secret: secretOf(secret)}, nil
 	}}
 }
 

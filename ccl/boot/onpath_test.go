@@ -50,7 +50,7 @@ func TestChangedOnTheWay(t *testing.T) {
 				if r == 1 {
 					at = path.Addr().String()
 				}
-				return TCP(within(t, long), at, r, 2, &TCPOptions{Job: "j", Secret: []byte("s"), HostID: fmt.Sprint(r)})
+				return TCP(within(t, long), at, r, 2, &TCPOptions{Job: "j", Secret: []byte(sesame), HostID: fmt.Sprint(r)})
 			})
 			values := make([][][]byte, 2)
 			errs := make([]error, 2)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -195,12 +196,12 @@ func (m *joinConfig) throughPMI(ctx context.Context, conn net.Conn, oneHost bool
 	if err != nil {
 		return err
 	}
-	if m.secret == nil {
-		m.secret = n.Secret
+	if m.secret.IsZero() {
+		m.secret = auth.Given(n.Secret)
 	}
 	m.job = p.kvs
 	m.host = hostSocket(m.job, strings.Join(n.Addrs, " "), m.hostID)
 	m.find = func() (point, error) { return point{network: "tcp", addrs: n.Addrs, secret: m.secret}, nil }
-	m.listen = func(context.Context) (net.Listener, []byte, error) { return listener, m.secret, nil }
+	m.listen = func(context.Context) (net.Listener, auth.Secret, error) { return listener, m.secret, nil }
 	return nil
 }

@@ -57,7 +57,7 @@ func (m *joinConfig) announceAt(ctx context.Context, oneHost bool) (net.Listener
 	}
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	var n rootAddr
-	if m.secret == nil {
+	if m.secret.IsZero() {
 		n.Secret = auth.NewSecret()
 	}
 	for _, a := range reachable(ctx, oneHost) {

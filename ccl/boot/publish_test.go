@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 func TestRootAddr(t *testing.T) {
-	n := rootAddr{Addrs: []string{"10.0.0.1:1", "[::1]:1"}, Secret: []byte("s")}
+	n := rootAddr{Addrs: []string{"10.0.0.1:1", "[::1]:1"}, Secret: []byte(sesame)}
 	got, err := parseRootAddr(n.encode())
 	require.NoError(t, err)
 	require.Equal(t, n, got)
@@ -45,11 +47,11 @@ func FuzzRootAddr(f *testing.F) {
 
 func TestAnnounceAt(t *testing.T) {
 	for _, oneHost := range []bool{true, false} {
-		for _, secret := range [][]byte{nil, []byte("s")} {
+		for _, secret := range []auth.Secret{{}, secretOf(sesame)} {
 			m := &joinConfig{secret: secret}
 			l, n, err := m.announceAt(t.Context(), oneHost)
 			require.NoError(t, err)
-			require.Equal(t, secret == nil, n.Secret != nil) // one that all have is not written down
+			require.Equal(t, secret.IsZero(), n.Secret != nil) // one that all have is not written down
 			require.NotEmpty(t, n.Addrs)
 			for _, a := range n.Addrs {
 				c, err := net.Dial("tcp", a)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/lobby"
 )
@@ -53,13 +52,13 @@ func newRestarts(c *Command, p tempo) (*restarts, error) {
 	for i := range r.slots {
 		r.slots[i].since = time.Now()
 	}
-	getenv := environ.Lookup(c.Env)
-	secret, err := auth.FromEnv(getenv)
+	getenv := environ.Of(c.Env)
+	hall, err := ofJob(nil, c.Env)
 	if err != nil {
-		return nil, fault(Argument, "the job's secret is refused: %v", err)
+		return nil, err
 	}
 	if c.Hall != "" {
-		if r.hall, err = listenHall(getenv, c.Hall, secret); err != nil {
+		if r.hall, err = listenHall(getenv, c.Hall, hall); err != nil {
 			return nil, err
 		}
 	} else {
@@ -67,7 +66,7 @@ func newRestarts(c *Command, p tempo) (*restarts, error) {
 		if err != nil {
 			return nil, cannotListen(err, "no free port")
 		}
-		r.hall = serveHall(l, secret)
+		r.hall = serveHall(l, hall)
 	}
 	place := r.hall.Addr()
 	if host, port, _ := net.SplitHostPort(place); net.ParseIP(host).IsUnspecified() {

@@ -96,12 +96,12 @@ func TestRootSends(t *testing.T) {
 			root := freeRoot(t)
 			var m meter
 			boots := joined(t, tc.n, func(r int) (*Boot, error) {
-				c := &joinConfig{rank: r, size: tc.n, secret: []byte("secret"), hostID: fmt.Sprint(r), limit: long}
+				c := &joinConfig{rank: r, size: tc.n, secret: secretOf("secret"), hostID: fmt.Sprint(r), limit: long}
 				if err := c.at(root); err != nil {
 					return nil, err
 				}
 				listen := c.listen
-				c.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+				c.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
 					l, secret, err := listen(ctx)
 					m.Listener = l
 					return &m, secret, err

@@ -110,7 +110,7 @@ func newRootServer(self join, job string) *rootServer {
 }
 
 // start lets in those that come to l and know the secret, connects this process's rank, and lets the root server decide.
-func (h *rootServer) start(l net.Listener, secret []byte) *auth.Stream {
+func (h *rootServer) start(l net.Listener, secret auth.Secret) *auth.Stream {
 	if a := addrOf(l.Addr()); !a.IsUnspecified() {
 		h.addr = a
 	}

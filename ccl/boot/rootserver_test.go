@@ -48,7 +48,7 @@ func inShapesAt(t *testing.T, at func(*testing.T) string, f func(t *testing.T, s
 			noLeaks(t)
 			root := at(t)
 			f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
-				return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte("s"), HostID: s.host(rank)})
+				return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(sesame), HostID: s.host(rank)})
 			})
 		})
 	}
@@ -154,9 +154,9 @@ func TestWrongSecret(t *testing.T) {
 			noLeaks(t)
 			root := freeRoot(t)
 			_, errs := all(3, func(r int) (*Boot, error) {
-				ctx, secret := within(t, time.Second), "right"
+				ctx, secret := within(t, time.Second), sesame
 				if r == 2 {
-					ctx, secret = within(t, long), "wrong"
+					ctx, secret = within(t, long), "another of sixteen bytes"
 				}
 				return TCP(ctx, root, r, 3, &TCPOptions{Secret: []byte(secret), HostID: s.host(r)})
 			})

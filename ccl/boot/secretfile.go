@@ -46,17 +46,17 @@ func (m *joinConfig) keepSecretIn(dir string) {
 		}
 		return p, err
 	}
-	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+	m.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
 		// Before rank 0 can be found: a rank that finds it finds the secret, too.
 		secret := auth.NewSecret()
 		if err := replaceFile(path, []byte(hex.EncodeToString(secret))); err != nil {
-			return nil, nil, fault(System, "rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
+			return nil, auth.Secret{}, fault(System, "rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
 		}
 		l, _, err := listen(ctx)
 		if err != nil {
 			os.Remove(path)
 		}
-		return l, secret, err
+		return l, auth.Given(secret), err
 	}
 	m.met = func() {
 		if met != nil {
@@ -67,16 +67,16 @@ func (m *joinConfig) keepSecretIn(dir string) {
 }
 
 // readSecretFile reads the secret at path, if it is this user's alone.
-func readSecretFile(path string) ([]byte, error) {
+func readSecretFile(path string) (none auth.Secret, err error) {
 	text, err := readPrivate(path, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault(System, "rank 0 has not written the job's secret to %s yet", path)
+		return none, fault(System, "rank 0 has not written the job's secret to %s yet", path)
 	} else if err != nil {
-		return nil, orFault(err, "the job's secret cannot be read")
+		return none, orFault(err, "the job's secret cannot be read")
 	}
 	secret, err := hex.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(secret) < 16 {
-		return nil, fault(System, "%s holds no secret: %d bytes", path, len(text))
+		return none, fault(System, "%s holds no secret: %d bytes", path, len(text))
 	}
-	return secret, nil
+	return auth.Given(secret), nil
 }

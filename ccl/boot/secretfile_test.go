@@ -102,7 +102,7 @@ func TestR8OrderOfSecrets(t *testing.T) {
 			for _, s := range tc.set {
 				env = with(env, s)
 			}
-			v := &vars{getenv: func(n string) string { return env[n] }, readFile: os.ReadFile,
+			v := &vars{getenv: func(n string) string { return env[n] }, environ: tc.set, readFile: os.ReadFile,
 				shared: func(dir string) bool { return tc.shared && dir == shared }}
 			l, err := detect(v)
 			require.NoError(t, err)
@@ -115,9 +115,9 @@ func TestR8OrderOfSecrets(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tc.made, m.made)
 			if tc.secret != "" || tc.made || tc.name == "then none" {
-				require.Equal(t, tc.secret, string(m.secret))
+				require.Equal(t, tc.secret, string(m.secret.Bytes()))
 			} else {
-				require.Len(t, m.secret, 32)
+				require.Len(t, m.secret.Bytes(), 32)
 			}
 		})
 	}
@@ -132,8 +132,8 @@ func FuzzSecretFile(f *testing.F) {
 			t.Skip()
 		}
 		secret, err := readSecretFile(path)
-		if (err == nil) != (secret != nil) || len(secret) > 1<<10 {
-			t.Fatalf("%d bytes, %v", len(secret), err)
+		if n := len(secret.Bytes()); (err == nil) != secret.Known() || n > 1<<10 {
+			t.Fatalf("%d bytes, %v", n, err)
 		}
 	})
 }

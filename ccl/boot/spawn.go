@@ -141,7 +141,7 @@ func spawnAt(ctx context.Context, c Command, p tempo) error {
 	if c.Env, err = auth.Provide(environ.Without(c.Env, ownVars)); err != nil {
 		return fault(Argument, "the job's secret is refused: %v", err)
 	}
-	root, err := listenHere(environ.Lookup(c.Env), "127.0.0.1:0", "[::1]:0")
+	root, err := listenHere(environ.Of(c.Env), "127.0.0.1:0", "[::1]:0")
 	if err != nil {
 		return cannotListen(err, "no free port")
 	}
@@ -347,7 +347,7 @@ func place(c *Command, r int) []string {
 
 // ownVars are the variables that Spawn sets, or that would contradict them.
 var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Root.Name, environ.RootFD.Name, environ.BlameFD.Name,
-	environ.Store.Name, environ.JobName.Name, environ.HostID.Name, environ.Launcher.Name, environ.Hall.Name, environ.Newcomer.Name}
+	environ.Store.Name, environ.HostID.Name, environ.Launcher.Name, environ.Hall.Name, environ.Newcomer.Name}
 
 // note takes down one rank's end; true if it failed.
 func (s *spawn) note(rank int) bool {

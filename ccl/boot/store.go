@@ -2,8 +2,10 @@ package boot
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/goccl/goccl/internal/auth"
@@ -37,8 +39,8 @@ const (
 )
 
 // OpenStore returns the store at a place, in the words of GOCCL_HALL: the [Hall] at host:port, or a
-// directory that all processes share, /dir. The secret is the job's, nil if it has none. It asks the
-// store nothing yet.
+// directory that all processes share, /dir. The secret is the job's; nil takes that of the
+// environment. It asks the store nothing yet.
 func OpenStore(place string, secret []byte) (Store, error) {
 	if strings.ContainsRune(place, os.PathSeparator) || filepath.IsAbs(place) {
 		return FileStore(place, secret)
@@ -53,13 +55,10 @@ func EnvStore() (Store, error) {
 	if place == "" {
 		return nil, nil
 	}
-	secret, err := auth.FromEnv(os.Getenv)
+	s, err := OpenStore(place, nil)
 	if err != nil {
-		return nil, fault(Argument, "the job's secret is refused: %v", err)
-	}
-	s, err := OpenStore(place, secret)
-	if err != nil {
-		return nil, fault(Argument, "%s=%s: %v", environ.Hall.Name, place, err)
+		e := asError(err)
+		return nil, fault(e.Code, "%s=%s: %s", environ.Hall.Name, place, e.Text)
 	}
 	return s, nil
 }
@@ -71,6 +70,50 @@ func plus(key string, number, n int64) (int64, error) {
 		return 0, fault(Argument, "%d cannot be added to the number %d of %s: the sum is no int64", n, number, key)
 	}
 	return sum, nil
+}
+
+// party is how a process comes to a hall, or to a store in a directory: with its job's secret, and the job's name.
+type party struct {
+	secret auth.Secret
+	job    string
+}
+
+// mostName is the most bytes of a job's name.
+const mostName = 1 << 10
+
+// ofJob is the party of a process in that environment, whose job has that secret; nil where the environment says.
+func ofJob(secret []byte, env []string) (p party, err error) {
+	if p.secret, err = auth.Settle(secret, env); err != nil {
+		return p, secretFault(err)
+	}
+	return p, p.named(env)
+}
+
+// named gives p the name of its job.
+func (p *party) named(env []string) error {
+	if p.job = environ.JobName.Text(environ.Of(env)); len(p.job) > mostName {
+		return fault(Argument, "%s has %d bytes; a hall takes at most %d", environ.JobName.Name, len(p.job), mostName)
+	}
+	if err := auth.Usable(); err != nil && p.secret.Keyed() {
+		return fault(Unauthorized, "%v", err)
+	}
+	return nil
+}
+
+// Secret is the job's, nil if it has none.
+func (p *party) Secret() []byte { return p.secret.Bytes() }
+
+// otherJob is what a process hears that came to the store of a job as one of another job.
+func otherJob(store, process string) string {
+	return fmt.Sprintf("it belongs to %s, and this process to %s, as %s says: start it with the name of its own job, or send it to another store",
+		jobName(store), jobName(process), environ.JobName.Name)
+}
+
+func jobName(job string) string {
+	if job == "" {
+		return "a job without a name"
+	}
+	return "the job " + strconv.QuoteToGraphic(job[:min(len(job), 64)])
 }
 
 // checkKey says what is wrong with a key or the size of its value.

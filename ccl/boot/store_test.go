@@ -225,7 +225,7 @@ func TestFileStoreDamaged(t *testing.T) {
 		"changed": func(_ *fileStore, b []byte) []byte { b[len(b)-1] ^= 1; return b },
 		"of another key": func(s *fileStore, _ []byte) []byte {
 			v := []byte("value")
-			return append(s.proof("y", 0, v), v...)
+			return s.file("y", 0, v)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,9 @@ const (
 
 // NewStore returns the bootstrap of rank of size ranks that meet in s. They give the same prefix,
 // which no other job in s has had: their keys begin with it. It uses Set and Get alone, and trusts
-// what s says as far as it can be read. The limit of AllGather is that of ctx, or DefaultLimit, even if
+// what s says as far as it can be read: whoever can write there can keep the job from starting. The
+// job's secret, which keeps strangers out, is that of s or of the environment. PyTorch's TCPStore, for
+// one, asks nobody who he is, so the secret must not lie in it. The limit of AllGather is that of ctx, or DefaultLimit, even if
 // a method of s does not return then; where rank 0 fails it tells the others why.
 func NewStore(s Store, prefix string, rank, size int) (*Stored, error) {
 	switch {
@@ -46,6 +48,19 @@ func (b *Stored) Rank() int { return b.rank }
 
 // Size returns the number of ranks.
 func (b *Stored) Size() int { return b.size }
+
+// Secret returns that of the store, if it is a [Hall], or one that OpenStore returns; else nil.
+func (b *Stored) Secret() []byte {
+	switch s := b.s.(type) { // by type: a program's own store may embed this Stored
+	case *Hall:
+		return s.Secret()
+	case *hallClient:
+		return s.Secret()
+	case *fileStore:
+		return s.Secret()
+	}
+	return nil
+}
 
 // AllGather returns every rank's mine, indexed by rank. Rank 0 collects them, so that a rank more
 // costs the store four requests, and not one for each pair.

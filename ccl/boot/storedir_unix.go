@@ -3,6 +3,7 @@
 package boot
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,6 +36,23 @@ func storeDirs(dir string) []string {
 		}
 	}
 	return own
+}
+
+// oneStoreDir is the one in which all processes of a job write. It is never one of each process's own: where somebody else has made
+// that of its name, there is none.
+func oneStoreDir(dir string) (string, error) {
+	if !sticky(dir) {
+		return dir, nil
+	}
+	own := filepath.Join(dir, ofUser("goccl"))
+	if err := os.Mkdir(own, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(own)
+	if err == nil && !isOwn(info) {
+		err = fault(Unauthorized, "%s, the store of this user in a directory of all users, was made by somebody else, or others can write there: choose a directory of your own", own)
+	}
+	return own, err
 }
 
 // makeStoreDir is the one in which rank 0 writes.

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -24,8 +25,10 @@ import (
 type TCPOptions struct {
 	// Job tells apart jobs that might meet at one port. It is the same on all ranks.
 	Job string
-	// Secret is known to all ranks and to nobody else. With nil, anybody may join. It is the same
-	// on all ranks. Hex digits stand for their bytes, as they do in GOCCL_SECRET.
+	// Secret is known to all ranks and to nobody else, and has at least 16 bytes. Hex digits
+	// stand for their bytes, as they do in GOCCL_SECRET. nil takes what
+	// GOCCL_SECRET_FILE or GOCCL_SECRET says; where that is nothing, anybody may join, unless
+	// GOCCL_REQUIRE_SECRET refuses that. It is the same on all ranks.
 	Secret []byte
 	// HostID decides which ranks share a host: those with the same value. With "", those that find
 	// each other there.
@@ -53,15 +56,15 @@ func TCP(ctx context.Context, root string, rank, size int, o *TCPOptions) (*Boot
 	if o == nil {
 		o = &TCPOptions{}
 	}
-	m := &joinConfig{job: o.Job, rank: rank, size: size, secret: auth.Bytes(o.Secret), hostID: o.HostID, reach: o.Reach}
+	m := &joinConfig{job: o.Job, rank: rank, size: size, hostID: o.HostID, reach: o.Reach}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	if err := m.at(root); err != nil {
+	if err := cmp.Or(m.settle(o.Secret), m.at(root)); err != nil {
 		return nil, asError(err).of(rank, size)
 	}
 	if l := o.Listener; l != nil && rank == 0 {
-		m.listen = func(context.Context) (net.Listener, []byte, error) { return l, m.secret, nil }
+		m.listen = func(context.Context) (net.Listener, auth.Secret, error) { return l, m.secret, nil }
 	}
 	return m.join(ctx)
 }
@@ -89,24 +92,24 @@ func (m *joinConfig) at(root string) error {
 	m.fixed = true
 	m.host = hostSocket(m.job, root, m.hostID)
 	m.find = func() (point, error) { return point{network: "tcp", addrs: addrs, secret: m.secret}, nil }
-	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+	m.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
 		at, err := waitForName(ctx, host, interfaceOf)
 		if err != nil {
-			return nil, nil, err
+			return nil, auth.Secret{}, err
 		}
 		if m.absent.note = at.note; at.note != "" && at.on == "" {
 			slog.Warn("goccl: " + at.note)
 		}
 		l, err := inet.Listen(net.JoinHostPort(at.on, port))
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, nil, portTaken(ctx, port, to)
+			return nil, auth.Secret{}, portTaken(ctx, port, to)
 		} else if err != nil {
-			return nil, nil, cannotListen(err, "rank 0 cannot listen at %s", root)
+			return nil, auth.Secret{}, cannotListen(err, "rank 0 cannot listen at %s", root)
 		}
 		if inet.Here(addrs[0]) {
 			if err := reachHere(l); err != nil {
 				l.Close()
-				return nil, nil, err
+				return nil, auth.Secret{}, err
 			}
 		}
 		return l, m.secret, nil
@@ -126,7 +129,7 @@ func (m *joinConfig) derived(hosts []string, avoid int) {
 	}
 	m.host = hostSocket(m.job, strings.Join(addrs, " "), m.hostID)
 	m.find = func() (point, error) { return point{network: "tcp", addrs: addrs, secret: m.secret}, nil }
-	m.listen = func(ctx context.Context) (net.Listener, []byte, error) {
+	m.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
 		on, err := interfaceOf(ctx, hosts[0])
 		if err != nil || len(hosts) > 1 { // the launcher's name for a host need not lead to it
 			on = ground{}

@@ -19,7 +19,7 @@ func TestTCP(t *testing.T) {
 		for _, hosts := range []int{1, 2, 5} {
 			t.Run(fmt.Sprintf("%dranks%dhosts", n, hosts), func(t *testing.T) {
 				noLeaks(t)
-				root, secret := freeRoot(t), []byte("secret")
+				root, secret := freeRoot(t), []byte("a secret of sixteen")
 				boots := joined(t, n, func(r int) (*Boot, error) {
 					return TCP(within(t, long), root, r, n, &TCPOptions{Secret: secret, HostID: fmt.Sprint("host-", r*hosts/n)})
 				})
@@ -41,7 +41,7 @@ func TestTCPWithoutMeeting(t *testing.T) {
 	noLeaks(t)
 	root := freeRoot(t)
 	boots := joined(t, 5, func(r int) (*Boot, error) {
-		m := &joinConfig{rank: r, size: 5, secret: []byte("secret")}
+		m := &joinConfig{rank: r, size: 5, secret: secretOf("secret")}
 		if err := m.at(root); err != nil {
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func TestDerivedCollisions(t *testing.T) {
 		}},
 		{"another job", func(t *testing.T, l net.Listener) {
 			h := newRootServer(selfJoin(0, 2), "another job")
-			h.start(l, nil)
+			h.start(l, noSecret)
 			t.Cleanup(h.close)
 		}},
 	} {
@@ -212,7 +212,7 @@ func TestDerivedCollisions(t *testing.T) {
 			job, taken := jobWithPort(t)
 			tc.take(t, taken)
 			boots := joined(t, 3, func(r int) (*Boot, error) {
-				m := &joinConfig{job: job, rank: r, size: 3}
+				m := &joinConfig{job: job, rank: r, size: 3, secret: noSecret}
 				m.derived([]string{"127.0.0.1"}, 0)
 				return m.join(within(t, long))
 			})
@@ -231,7 +231,7 @@ func TestHere(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	boots := joined(t, 4, func(r int) (*Boot, error) {
-		m := &joinConfig{job: job, rank: r, size: 4}
+		m := &joinConfig{job: job, rank: r, size: 4, secret: noSecret}
 		m.here(os.Getenv, "test")
 		return m.join(within(t, long))
 	})

@@ -86,10 +86,10 @@ func TestOwnDoor(t *testing.T) {
 	require.NoError(t, err)
 	c := newHostServer(selfJoin(1, 99), "job")
 	defer c.close()
-	c.listen(l, []byte("s"))
+	c.listen(l, secretOf(sesame))
 	for rank, want := range []error{nil, errSelf} {
 		f := &dialer{job: "job", self: selfJoin(rank, 99)}
-		r := f.reach(within(t, long), "tcp", l.Addr().String(), []byte("s"))
+		r := f.reach(within(t, long), "tcp", l.Addr().String(), secretOf(sesame))
 		if want == nil {
 			require.NoError(t, r.err)
 			r.conn.Close()
@@ -119,8 +119,8 @@ func takenBy(h *rootServer) []branch {
 
 // relayAt joins as a relay, rank of size, which tells that it takes others at that port.
 func relayAt(t *testing.T, root string, rank, size int, port int) *auth.Stream {
-	f := dialerTo(rank, size, "", "s", root)
-	f.door = func(net.Addr, []byte) uint16 { return uint16(port) }
+	f := dialerTo(rank, size, "", sesame, root)
+	f.door = func(net.Addr, auth.Secret) uint16 { return uint16(port) }
 	conn, _, err := f.dial(within(t, long))
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
@@ -133,11 +133,11 @@ func relayAt(t *testing.T, root string, rank, size int, port int) *auth.Stream {
 func TestRelayLostWhileJoining(t *testing.T) {
 	branching(t, 1)
 	noLeaks(t)
-	h, root, mine := rootFor(t, 4, "", "s")
+	h, root, mine := rootFor(t, 4, "", sesame)
 	relay := relayAt(t, root, 1, 4, portOf(t, closedPort(t)))
 	joins := make(chan error, 1)
 	go func() {
-		_, err := TCP(within(t, long), root, 2, 4, &TCPOptions{Secret: []byte("s"), HostID: "2"})
+		_, err := TCP(within(t, long), root, 2, 4, &TCPOptions{Secret: []byte(sesame), HostID: "2"})
 		joins <- err
 	}()
 	require.Eventually(t, func() bool { // rank 3 is missing
@@ -157,7 +157,7 @@ func TestAstray(t *testing.T) {
 	root := freeRoot(t)
 	first := make(chan *Boot, 1)
 	go func() {
-		b, err := TCP(within(t, long), root, 0, 4, &TCPOptions{Secret: []byte("s"), HostID: "0"})
+		b, err := TCP(within(t, long), root, 0, 4, &TCPOptions{Secret: []byte(sesame), HostID: "0"})
 		if err != nil {
 			b = nil
 		}
@@ -165,7 +165,7 @@ func TestAstray(t *testing.T) {
 	}()
 	relay := relayAt(t, root, 1, 4, portOf(t, closedPort(t)))
 	boots, errs := all(2, func(i int) (*Boot, error) {
-		return TCP(within(t, long), root, 2+i, 4, &TCPOptions{Secret: []byte("s"), HostID: fmt.Sprint(2 + i)})
+		return TCP(within(t, long), root, 2+i, 4, &TCPOptions{Secret: []byte(sesame), HostID: fmt.Sprint(2 + i)})
 	})
 	require.Equal(t, make([]error, 2), errs)
 	require.Equal(t, 1, readVerdict(t, relay).Taken)
@@ -185,7 +185,7 @@ func TestRelayLost(t *testing.T) {
 			root := freeRoot(t)
 			const n = 5
 			boots := joined(t, n, func(r int) (*Boot, error) {
-				return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte("s"), HostID: fmt.Sprint(r)})
+				return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte(sesame), HostID: fmt.Sprint(r)})
 			})
 			swap(t, boots)
 			lost := takenBy(boots[0].server.(*rootServer))[0].way.Rank
@@ -220,7 +220,7 @@ func TestRelayHoldsUp(t *testing.T) {
 	root := freeRoot(t)
 	const n = 5
 	boots := joined(t, n, func(r int) (*Boot, error) {
-		return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte("s"), HostID: fmt.Sprint(r)})
+		return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte(sesame), HostID: fmt.Sprint(r)})
 	})
 	first := takenBy(boots[0].server.(*rootServer))[0].way.Rank
 	// Rank 0 has little time, and reads for as long as the verdict takes through all relays.
@@ -276,10 +276,10 @@ func TestDeepTree(t *testing.T) {
 			root := freeRoot(t)
 			const n = 12
 			boots := joined(t, n, func(r int) (*Boot, error) {
-				return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte("secret"), HostID: fmt.Sprint(r)})
+				return TCP(within(t, long), root, r, n, &TCPOptions{Secret: []byte("a secret of sixteen"), HostID: fmt.Sprint(r)})
 			})
 			for _, b := range boots {
-				require.Equal(t, []byte("secret"), b.Secret())
+				require.Equal(t, []byte("a secret of sixteen"), b.Secret())
 				require.Equal(t, loopback, b.Addr())
 			}
 			require.Eventually(t, func() bool {

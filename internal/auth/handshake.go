@@ -94,7 +94,11 @@ const hasSecret = 1
 // Client runs the handshake as the end that dialed conn, sends hello (at most
 // MaxHello bytes), and returns the stream and the server's reply to it. It reads no byte beyond
 // the handshake. The caller sets conn's deadline, and closes conn on an error.
-func Client(conn net.Conn, job string, secret, hello []byte) (s *Stream, reply []byte, err error) {
+func Client(conn net.Conn, job string, by Secret, hello []byte) (s *Stream, reply []byte, err error) {
+	secret, err := by.begins(conn)
+	if err != nil {
+		return nil, nil, err
+	}
 	if len(hello) > MaxHello {
 		return nil, nil, fmt.Errorf("auth: a hello of %d bytes; at most %d fit", len(hello), MaxHello)
 	}
@@ -189,7 +193,11 @@ func readReply(conn net.Conn, secret, said []byte) ([]byte, error) {
 // an error of accept goes back as text, and both Client (as *Refused) and Server
 // return it. It reads no byte beyond the handshake. The caller sets conn's
 // deadline, and closes conn on an error.
-func Server(conn net.Conn, job string, secret []byte, accept func(hello []byte) (reply []byte, err error)) (s *Stream, hello []byte, err error) {
+func Server(conn net.Conn, job string, by Secret, accept func(hello []byte) (reply []byte, err error)) (s *Stream, hello []byte, err error) {
+	secret, err := by.begins(conn)
+	if err != nil {
+		return nil, nil, err
+	}
 	greeting := make([]byte, greetingLen)
 	if err := readMagic(conn, greeting); err != nil {
 		return nil, nil, err

@@ -42,7 +42,7 @@ func shake(t *testing.T, c, s end, hello []byte, accept func([]byte) ([]byte, er
 		defer close(done)
 		defer sc.Close()
 		var st *Stream
-		st, o.hello, o.server = Server(sc, s.job, s.secret, accept)
+		st, o.hello, o.server = Server(sc, s.job, secretOf(s.secret), accept)
 		if (o.server == nil) != (st != nil) {
 			t.Errorf("a stream %v with error %v", st, o.server)
 		}
@@ -51,7 +51,7 @@ func shake(t *testing.T, c, s end, hello []byte, accept func([]byte) ([]byte, er
 		}
 	}()
 	var st *Stream
-	st, o.reply, o.client = Client(cc, c.job, c.secret, hello)
+	st, o.reply, o.client = Client(cc, c.job, secretOf(c.secret), hello)
 	require.Equal(t, o.client == nil, st != nil)
 	if o.client == nil {
 		_, err := st.Write([]byte("after"))
@@ -131,7 +131,7 @@ func TestHandshake(t *testing.T) {
 }
 
 func TestClientHelloTooLong(t *testing.T) {
-	_, _, err := Client(nil, "j", nil, make([]byte, MaxHello+1))
+	_, _, err := Client(nil, "j", secretOf(nil), make([]byte, MaxHello+1))
 	require.EqualError(t, err, "auth: a hello of 4097 bytes; at most 4096 fit")
 }
 
@@ -184,7 +184,7 @@ func TestEveryByteIsProtected(t *testing.T) {
 			}
 			served := make(chan error, 1)
 			go func() {
-				_, got, err := Server(s, "j", secret, echo)
+				_, got, err := Server(s, "j", secretOf(secret), echo)
 				if err == nil && string(got) != "hello" {
 					t.Errorf("%s byte %d: the server believed %q", tc.side, at, got)
 				}
@@ -192,7 +192,7 @@ func TestEveryByteIsProtected(t *testing.T) {
 				served <- err
 			}()
 			cc.SetDeadline(time.Now().Add(10 * time.Second))
-			_, reply, err := Client(c, "j", secret, hello)
+			_, reply, err := Client(c, "j", secretOf(secret), hello)
 			cc.Close()
 			require.Falsef(t, <-served == nil && err == nil, "%s byte %d was changed, and nobody saw it", tc.side, at)
 			if err == nil {
@@ -233,10 +233,10 @@ func TestStrangers(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := says(tc.said)
-			_, _, err := Client(c, "j", nil, nil)
+			_, _, err := Client(c, "j", secretOf(nil), nil)
 			require.ErrorIs(t, err, tc.client)
 			s := says(tc.said)
-			_, _, err = Server(s, "j", nil, echo)
+			_, _, err = Server(s, "j", secretOf(nil), echo)
 			require.ErrorIs(t, err, tc.server)
 			if tc.read >= 0 {
 				require.Equal(t, tc.read, len(tc.said)-c.said.Len())
@@ -250,11 +250,11 @@ func TestVersionReachesBothEnds(t *testing.T) {
 	greeting := greet("j", nil)
 	greeting[len(magic)+1] = version + 1
 	s := says(string(greeting))
-	_, _, err := Server(s, "j", nil, echo)
+	_, _, err := Server(s, "j", secretOf(nil), echo)
 	require.EqualError(t, err, "auth: a different version of goccl's protocol: version 3 here, 4 there; run one build of the program on all ranks")
 
 	s.sent.Bytes()[len(magic)+1] = version + 1 // as a server of the next version would answer
-	_, _, err = Client(says(s.sent.String()), "j", nil, nil)
+	_, _, err = Client(says(s.sent.String()), "j", secretOf(nil), nil)
 	require.ErrorIs(t, err, ErrVersion)
 }
 
@@ -265,7 +265,7 @@ func TestServerReadsLittleOfStrangers(t *testing.T) {
 	proof[1], proof[2] = 0xff, 0xff
 	s := says(string(greet("j", nil)), string(proof))
 	size := s.said.Len()
-	_, _, err := Server(s, "j", []byte("secret"), echo)
+	_, _, err := Server(s, "j", secretOf([]byte("secret")), echo)
 	require.ErrorIs(t, err, ErrUnauthorized)
 	require.Equal(t, greetingLen+proofLen, size-s.said.Len())
 }
@@ -277,7 +277,7 @@ func TestAuthenticatedLengthIsBounded(t *testing.T) {
 	defer cc.Close()
 	served := make(chan error, 1)
 	go func() {
-		_, _, err := Server(sc, "j", nil, echo)
+		_, _, err := Server(sc, "j", secretOf(nil), echo)
 		sc.Close()
 		served <- err
 	}()
@@ -304,7 +304,7 @@ func TestServerGivesNothingAway(t *testing.T) {
 	answers := map[string]bool{}
 	for _, secret := range []string{"weak", "strong"} {
 		s := says(string(greet("j", []byte("guess"))), string(proof))
-		_, _, err := Server(s, "j", []byte(secret), echo)
+		_, _, err := Server(s, "j", secretOf([]byte(secret)), echo)
 		require.ErrorIs(t, err, ErrUnauthorized)
 		said := s.sent.Bytes()
 		require.Len(t, said, answerLen+nonceLen+openingLen)
@@ -319,7 +319,7 @@ func TestClientAsksForProof(t *testing.T) {
 	answer := greet("j", []byte("s"))[:len(magic)+2]
 	answer = append(answer, ok, hasSecret)
 	answer = append(answer, make([]byte, nonceLen)...)
-	_, _, err := Client(says(string(answer), string(make([]byte, openingLen+replyLen))), "j", []byte("s"), []byte("hello"))
+	_, _, err := Client(says(string(answer), string(make([]byte, openingLen+replyLen))), "j", secretOf([]byte("s")), []byte("hello"))
 	require.ErrorIs(t, err, ErrUnauthorized)
 }
 
@@ -333,10 +333,10 @@ func recorded(f *testing.F) (client, server []byte) {
 	c, s := &recorder{Conn: cc}, &recorder{Conn: sc}
 	done := make(chan error, 1)
 	go func() {
-		_, _, err := Server(s, "j", []byte("s"), echo)
+		_, _, err := Server(s, "j", secretOf([]byte("s")), echo)
 		done <- err
 	}()
-	_, _, err := Client(c, "j", []byte("s"), []byte("hello"))
+	_, _, err := Client(c, "j", secretOf([]byte("s")), []byte("hello"))
 	require.NoError(f, err)
 	require.NoError(f, <-done)
 	return c.sent.Bytes(), s.sent.Bytes()
@@ -361,7 +361,7 @@ func FuzzServer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said []byte) {
 		s := says(string(said))
 		// Fresh nonces: nothing made up or replayed can be believed.
-		_, hello, err := Server(s, "j", []byte("s"), echo)
+		_, hello, err := Server(s, "j", secretOf([]byte("s")), echo)
 		require.Error(t, err)
 		require.Nil(t, hello)
 		require.LessOrEqual(t, len(said)-s.said.Len(), greetingLen+proofLen, "what the server reads of a stranger")
@@ -376,7 +376,7 @@ func FuzzClient(f *testing.F) {
 	f.Add([]byte("SSH-2.0-x\r\n"))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		c := says(string(said))
-		_, reply, err := Client(c, "j", []byte("s"), []byte("hello"))
+		_, reply, err := Client(c, "j", secretOf([]byte("s")), []byte("hello"))
 		require.Error(t, err)
 		require.Nil(t, reply)
 		require.NotContains(t, c.sent.String(), "hello", "the client tells a stranger nothing")

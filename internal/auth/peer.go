@@ -18,13 +18,13 @@ var (
 //
 // Where the kernel cannot tell, as between containers, only a secret can, which the two ends are about to prove: then the
 // answer is nil if there is one. It is nil as well for what is no Unix socket, where the handshake alone counts.
-func SameUser(conn net.Conn, secret []byte) error {
+func SameUser(conn net.Conn, secret Secret) error {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
 		return nil
 	}
 	err := sameUser(c)
-	if errors.Is(err, ErrUntold) && len(secret) > 0 {
+	if errors.Is(err, ErrUntold) && secret.Known() {
 		return nil
 	}
 	return err

@@ -29,12 +29,12 @@ func peers(t *testing.T) (a, b *net.UnixConn) {
 
 func TestSameUser(t *testing.T) {
 	a, b := peers(t)
-	require.NoError(t, SameUser(a, nil))
-	require.NoError(t, SameUser(b, nil))
+	require.NoError(t, SameUser(a, secretOf(nil)))
+	require.NoError(t, SameUser(b, secretOf(nil)))
 	c, d := net.Pipe()
 	defer c.Close()
 	defer d.Close()
-	require.NoError(t, SameUser(c, nil))
+	require.NoError(t, SameUser(c, secretOf(nil)))
 }
 
 // What the kernel's answer means. An unknown user is not told from another by a number.
@@ -111,9 +111,9 @@ func TestOverflowUserIsNobody(t *testing.T) {
 	a, b := peers(t)
 	switch os.Getenv("AUTH_TEST_ROLE") {
 	case "nobody":
-		require.ErrorIs(t, SameUser(a, nil), ErrUntold)
+		require.ErrorIs(t, SameUser(a, secretOf(nil)), ErrUntold)
 		require.ErrorIs(t, Nameless(), ErrUntold)
-		require.NoError(t, SameUser(a, []byte("a secret of some length")))
+		require.NoError(t, SameUser(a, secretOf([]byte("a secret of some length"))))
 	default:
 		require.NoError(t, Nameless())
 		out := inNamespaces(t, t.Name(), "nobody", asNobody())
@@ -128,8 +128,8 @@ func TestContainerBeside(t *testing.T) {
 	if os.Getenv("AUTH_TEST_ROLE") == "inside" {
 		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: name, Net: "unix"})
 		require.NoError(t, err)
-		require.ErrorIs(t, SameUser(c, nil), ErrUntold) // who listens has no number in here
-		require.NoError(t, SameUser(c, []byte("a secret of some length")))
+		require.ErrorIs(t, SameUser(c, secretOf(nil)), ErrUntold) // who listens has no number in here
+		require.NoError(t, SameUser(c, secretOf([]byte("a secret of some length"))))
 		require.NoError(t, c.Close())
 		return
 	}
@@ -146,5 +146,5 @@ func TestContainerBeside(t *testing.T) {
 	c, err := l.AcceptUnix()
 	require.NoError(t, err)
 	defer c.Close()
-	require.NoError(t, SameUser(c, nil), "what this process can see is in no container beside it")
+	require.NoError(t, SameUser(c, secretOf(nil)), "what this process can see is in no container beside it")
 }

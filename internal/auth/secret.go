@@ -55,9 +55,7 @@ func FromEnv(getenv func(string) string) ([]byte, error) {
 }
 
 // In is FromEnv of an environment that is a list of NAME=VALUE.
-func In(env []string) ([]byte, error) {
-	return FromEnv(environ.Lookup(env))
-}
+func In(env []string) ([]byte, error) { return FromEnv(environ.Of(env)) }
 
 // Provide returns an environment, a list of NAME=VALUE, in which a job has a secret: that of env, or a
 // new one. Variables for it that hold nothing are left out. The error is for a secret that is refused.

@@ -19,10 +19,10 @@ func streams(t testing.TB, secret string) (client, server *Stream) {
 	served := make(chan error, 1)
 	go func() {
 		var err error
-		server, _, err = Server(sc, "j", []byte(secret), echo)
+		server, _, err = Server(sc, "j", secretOf([]byte(secret)), echo)
 		served <- err
 	}()
-	client, _, err := Client(cc, "j", []byte(secret), nil)
+	client, _, err := Client(cc, "j", secretOf([]byte(secret)), nil)
 	require.NoError(t, err)
 	require.NoError(t, <-served)
 	return client, server

@@ -143,18 +143,6 @@ func Match(patterns []string, name string) bool {
 	})
 }
 
-// Lookup looks up names in an environment that is a list of NAME=VALUE: the last of several counts.
-func Lookup(environ []string) func(name string) string {
-	return func(name string) string {
-		for _, kv := range slices.Backward(environ) {
-			if value, ok := strings.CutPrefix(kv, name+"="); ok {
-				return value
-			}
-		}
-		return ""
-	}
-}
-
 // Without is an environment without the variables whose names match patterns.
 func Without(environ, patterns []string) (kept []string) {
 	for _, kv := range environ {

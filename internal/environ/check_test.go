@@ -90,7 +90,7 @@ func TestMatch(t *testing.T) {
 	require.Equal(t, []string{"PATH=/bin", "X"}, Without([]string{"RANK=1", "PATH=/bin", "PMI_FD=3", "RANK", "X"}, patterns))
 }
 
-func TestLookup(t *testing.T) {
-	get := Lookup([]string{"A=1", "AB=2", "A=3=4"})
+func TestOf(t *testing.T) {
+	get := Of([]string{"A=1", "AB=2", "A=3=4"})
 	require.Equal(t, []string{"3=4", "2", ""}, []string{get("A"), get("AB"), get("B")})
 }

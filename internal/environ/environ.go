@@ -60,6 +60,18 @@ func (v *Var) Set(value string) string { return v.Name + "=" + value }
 // Text returns the variable's value as getenv has it, "" if it is not set.
 func (v *Var) Text(getenv func(string) string) string { return getenv(v.Name) }
 
+// Of is os.Getenv for env, a list of NAME=VALUE of which the last one counts.
+func Of(env []string) func(name string) string {
+	return func(name string) string {
+		for _, e := range slices.Backward(env) {
+			if value, ok := strings.CutPrefix(e, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
 // Value is a variable whose values are read as a T.
 type Value[T any] struct {
 	Var

@@ -28,7 +28,7 @@ var (
 	Newcomer = text(Var{Name: "GOCCL_NEWCOMER", Group: Job, By: "boot, ccl", Takes: "a name", Default: "none",
 		Help: "this process is started while the job runs. `boot.Spawn` sets it for a rank that it starts again"})
 	JobName = text(Var{Name: "GOCCL_JOB", Group: Job, By: "boot", Takes: "a name", Default: "none",
-		Help: "tells jobs apart that share a store or a port, with `GOCCL_RANK` or `RANK`"})
+		Help: "tells jobs apart that share a store, a hall or a port, with `GOCCL_RANK` or `RANK`; the same for all processes of a job"})
 	Launcher = choice(Var{Name: "GOCCL_LAUNCHER", Group: Job, By: "boot, mpi", Default: "the first in the table of launchers below",
 		Help: "the launcher that counts: `env` for `RANK` and `WORLD_SIZE`, `none` to run alone"},
 		"goccl", "torchrun", "openmpi", "pmi", "pals", "slurm", "env", "pet", "kubernetes", "none")
@@ -40,12 +40,12 @@ var (
 
 // The variables of the job's secret.
 var (
-	SecretFile = text(Var{Name: "GOCCL_SECRET_FILE", Group: Secret, By: "boot", Vital: true, Takes: "a file", Default: "none",
+	SecretFile = text(Var{Name: "GOCCL_SECRET_FILE", Group: Secret, By: "boot, ccl", Vital: true, Takes: "a file", Default: "none",
 		Help: "a file with the secret, which only its owner can read (mode 0600). It takes precedence over `GOCCL_SECRET`, under `bench launch` too"})
-	SecretText = text(Var{Name: "GOCCL_SECRET", Group: Secret, By: "boot", Vital: true, Takes: "hex or text, of 16 bytes at least", Default: "none; `boot.Spawn` and `bench` make one",
+	SecretText = text(Var{Name: "GOCCL_SECRET", Group: Secret, By: "boot, ccl", Vital: true, Takes: "hex or text, of 16 bytes at least", Default: "none; `boot.Spawn` and `bench` make one",
 		Help: "the secret itself"})
-	RequireSecret = off(Var{Name: "GOCCL_REQUIRE_SECRET", Group: Secret, By: "boot", Vital: true, Default: "warn and run",
-		Help: "`1` to fail rather than run without a secret"})
+	RequireSecret = off(Var{Name: "GOCCL_REQUIRE_SECRET", Group: Secret, By: "boot, ccl", Vital: true, Default: "warn and run",
+		Help: "`1` to fail rather than run several ranks without a secret, however they meet"})
 )
 
 // The variables of the engine.

@@ -13,13 +13,15 @@
 //	seats/g     set by the lead: who is taken in, and where they meet
 //	decide/g    number: see Decide
 //	decided/g   set by whoever knows what the number says
-//	begun       number: the job has started, so a process that starts now is late
+//	begun       number: the job has started, so a process that starts now is late; whose is 1 has founded it
+//	founder     set by rank 0 of the job that was founded: its process
 //	over        set by the launcher: the job has ended
 //	gone/ID     set by the launcher: the guest's process has ended
 //	taken/ID    set by the guest: it is a rank now
 package lobby
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,10 +55,23 @@ func Gone(id string) string { return key("gone", id) }
 // Taken is set once the guest with that ID is a rank.
 func Taken(id string) string { return key("taken", id) }
 
-// Begin says that the job has started.
-func Begin(ctx context.Context, s Store) error {
-	_, err := s.Add(ctx, prefix+"begun", 1)
-	return err
+// Begin says that the job has started, and reports whether it is the first to say so: of jobs that start at once the sum of one Add
+// decides. mine tells the process that says so from all others: it may begin its job again.
+func Begin(ctx context.Context, s Store, mine []byte) (first bool, err error) {
+	n, err := s.Add(ctx, prefix+"begun", 1)
+	if err != nil {
+		return false, err
+	}
+	if n == 1 {
+		return true, s.Set(ctx, prefix+"founder", mine)
+	}
+	short, cancel := context.WithTimeout(ctx, awhile)
+	defer cancel()
+	founder, err := s.Get(short, prefix+"founder")
+	if err != nil && ctx.Err() == nil && short.Err() != nil { // it was lost before it had said who it is
+		return false, nil
+	}
+	return err == nil && bytes.Equal(founder, mine), err
 }
 
 // Begun reports whether the job has started.

@@ -322,3 +322,26 @@ func FuzzParseSeats(f *testing.F) {
 		}
 	})
 }
+
+// Of those that begin at once one is first, and it alone may begin again.
+func TestBegin(t *testing.T) {
+	s := newBoard()
+	firsts := make(chan int, 8)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			first, err := Begin(t.Context(), s, []byte{byte(i)})
+			if err == nil && first {
+				firsts <- i
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, firsts, 1)
+	founder := <-firsts
+	for i := range 8 {
+		first, err := Begin(t.Context(), s, []byte{byte(i)})
+		require.NoError(t, err)
+		require.Equal(t, i == founder, first)
+	}
+}

@@ -12,6 +12,9 @@ import (
 	"github.com/goccl/goccl/internal/onpath"
 )
 
+// noSecret is that of a job which has none.
+var noSecret, _ = auth.None(nil)
+
 // What goes by without a secret is changed, in the direction that was asked for; the handshake is passed on.
 func TestPath(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,7 +28,7 @@ func TestPath(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		s, _, err := auth.Server(c, "job", nil, func([]byte) ([]byte, error) { return []byte("welcome"), nil })
+		s, _, err := auth.Server(c, "job", noSecret, func([]byte) ([]byte, error) { return []byte("welcome"), nil })
 		if err == nil {
 			_, err = io.Copy(s, struct{ io.Reader }{s})
 		}
@@ -42,7 +45,7 @@ func TestPath(t *testing.T) {
 	c, err := net.Dial("tcp", p.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()
-	s, reply, err := auth.Client(c, "job", nil, []byte("hello"))
+	s, reply, err := auth.Client(c, "job", noSecret, []byte("hello"))
 	require.NoError(t, err)
 	require.Equal(t, "welcome", string(reply))
 	_, err = s.Write([]byte("again"))

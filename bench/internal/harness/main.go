@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,8 +28,10 @@ import (
 const (
 	// joining is how long the ranks may take to find each other.
 	joining = time.Minute
-	// parting is how long an interrupted rank may take to end in good order.
+	// parting is how long an interrupted command, or rank, may take to end in good order.
 	parting = 700 * time.Millisecond
+	// leaving is the same for a command that ends other processes first, which takes ten seconds at most.
+	leaving = 15 * time.Second
 	// calledAs, before a name of nccl-tests, tells a rank what the program was called by: a rank is started by the file's name.
 	calledAs = "_as"
 )
@@ -37,6 +40,8 @@ const (
 func Main(argv []string) int {
 	ctx, stop := untilSignalled()
 	defer stop()
+	patient, done := endsAnyway(ctx, os.Exit)
+	defer done()
 
 	name, theirs, err := option.Program(argv[0])
 	args := argv[1:]
@@ -51,10 +56,12 @@ func Main(argv []string) int {
 		case "version", "-version", "--version":
 			return version(args[1:])
 		case "launch":
+			patient()
 			return launch.Command(ctx, args[1:], os.Stdout, os.Stderr)
 		case "doctor":
 			return doctor.Command(ctx, args[1:], os.Stdout, os.Stderr)
 		case "ab":
+			patient()
 			return compare.AB(ctx, args[1:], os.Stdout, os.Stderr)
 		case "compare":
 			return compare.Stored(args[1:], os.Stdout, os.Stderr, doctor.Differences)
@@ -115,14 +122,25 @@ func Main(argv []string) int {
 		return complain(option.BadUsage, err)
 	}
 	if !p.launched && (p.NP > 1 || p.DryRun || !p.start.Local) {
+		patient()
 		defer brokenPipes()()
 		return p.spawn(ctx, args)
 	}
-	defer context.AfterFunc(ctx, func() {
-		time.Sleep(parting)
-		os.Exit(option.Failed)
-	})()
 	return p.run(ctx, args)
+}
+
+// endsAnyway ends the process, by exit, once a signal has come and the command has had parting to end in good order: whatever it waits for, a
+// file without an end or a pipe that nobody writes to. A command that has other processes to end calls patient: it gets leaving. done
+// is called when the command has ended.
+func endsAnyway(ctx context.Context, exit func(int)) (patient func(), done func() bool) {
+	limit := new(atomic.Int64)
+	limit.Store(int64(parting))
+	done = context.AfterFunc(ctx, func() {
+		time.Sleep(time.Duration(limit.Load()))
+		fmt.Fprintln(os.Stderr, "bench: interrupted")
+		exit(option.Failed)
+	})
+	return func() { limit.Store(int64(leaving)) }, done
 }
 
 // untilSignalled is a context that a signal ends. A signal that is ignored stays so: nohup wants it of SIGHUP, a shell

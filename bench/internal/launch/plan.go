@@ -256,7 +256,7 @@ func (p *Plan) place(getenv func(string) string) {
 	}
 	p.settings = p.machine.Settings(getenv, p.Nodes)
 	if p.starter.kind == "openmpi" && p.Nodes > 1 && environ.Root.Text(getenv) == "" && environ.Store.Text(getenv) == "" {
-		ports, _ := environ.Ports.From(environ.Lookup(append([]string{environ.Ports.Set(environ.Ports.Text(getenv))}, p.Env...))) // which Check has looked at
+		ports, _ := environ.Ports.From(environ.Of(append([]string{environ.Ports.Set(environ.Ports.Text(getenv))}, p.Env...))) // which Check has looked at
 		p.root = rootAt(p.hosts, ports)
 	}
 }

@@ -6,7 +6,7 @@
 //
 //  1. Allgather of a hello: a hash of the version and the options that must agree, a random process
 //     id, what identifies the host, and from rank 0 a seed, which names the job. Each rank
-//     contributes 48 bytes. After a difference comes one allgather more, in which rank 0 and the
+//     contributes 48 bytes, rank 0 a byte more: whether it has a store. After a difference comes one allgather more, in which rank 0 and the
 //     first rank that differs say their options as text: the error names the rank and the option.
 //  2. Hosts are numbered in the order of their lowest ranks. In a host with several processes, the
 //     one with the lowest rank makes a memfd and opens an abstract Unix socket whose name only the
@@ -21,7 +21,8 @@
 //  5. The control plane: the leader of host h connects to those of hosts (h-1)/2, 2h+1 and 2h+2,
 //     and to two on either side of a ring. A rank that waits here tells rank 0, which reports a
 //     lost rank at once.
-//  6. With several hosts, allgather of the last verdict. All ranks get a Comm, or all an error.
+//  6. With several hosts, allgather of a verdict. All ranks get a Comm, or all an error.
+//  7. Where rank 0 has a store, it asks there whether its job is the first, and an allgather tells all.
 //
 // Split is three allgathers over the parent (16, 8 and 8 bytes a rank), the last one a verdict, and
 // one new region per host and color. SplitWith begins with one more, of 48 bytes. Neither makes a

@@ -21,7 +21,7 @@ var process = func() (t [16]byte) {
 
 // hello is what ranks tell each other first:
 //
-//	8 bytes magic | 8 hash of version and options | 16 host | 16 process | of rank 0: 16 seed of the job's id
+//	8 bytes magic | 8 hash of version and options | 16 host | 16 process | of rank 0: 16 seed of the job's id, 1 whether it founds a job in a store
 //
 // What ranks have in common comes first, which the bootstrap's table of all hellos has once: in a job of many hosts a rank adds its
 // process alone. The options as text follow only where they differ: see differ.
@@ -29,6 +29,7 @@ const (
 	helloMagic = "goccl\x00\x00\x03"
 	helloBytes = 8 + 8 + 16 + 16
 	seedBytes  = 16
+	rootBytes  = seedBytes + 1
 )
 
 type hello []byte
@@ -37,7 +38,7 @@ type hello []byte
 func (h hello) valid(r int) bool {
 	n := helloBytes
 	if r == 0 {
-		n += seedBytes
+		n += rootBytes
 	}
 	return len(h) == n && string(h[:8]) == helloMagic
 }
@@ -46,10 +47,11 @@ func (h hello) options() []byte { return h[8:16] }
 func (h hello) host() [16]byte  { return [16]byte(h[16:32]) }
 func (h hello) named() bool     { return h[31]&1 != 0 } // GOCCL_HOSTID says which host it is
 func (h hello) process() []byte { return h[32:48] }
-func (h hello) seed() []byte    { return h[helloBytes:] }
+func (h hello) seed() []byte    { return h[helloBytes : helloBytes+seedBytes] }
+func (h hello) founds() bool    { return h[helloBytes+seedBytes] != 0 }
 
 // newHello is rank r's, of this process.
-func newHello(settings, hostID string, r int) hello {
+func newHello(settings, hostID string, r int, founds bool) hello {
 	named := hostID != ""
 	if named {
 		hostID = "named " + hostID
@@ -66,12 +68,16 @@ func newHello(settings, hostID string, r int) hello {
 	if key[15] &^= 1; named || !shm.CanShare {
 		key[15] |= 1
 	}
-	return HelloOf(settings, [16]byte(key[:16]), process, r)
+	h := HelloOf(settings, [16]byte(key[:16]), process, r)
+	if founds && r == 0 {
+		h[helloBytes+seedBytes] = 1
+	}
+	return h
 }
 
 // HelloOf is the hello of rank r, which is in that process on that host.
 func HelloOf(settings string, host, process [16]byte, r int) []byte {
-	h := make([]byte, 0, helloBytes+seedBytes)
+	h := make([]byte, 0, helloBytes+rootBytes)
 	h = append(h, helloMagic...)
 	sum := sha256.Sum256([]byte(settings))
 	h = append(h, sum[:8]...)
@@ -80,7 +86,7 @@ func HelloOf(settings string, host, process [16]byte, r int) []byte {
 	if r == 0 {
 		var seed [seedBytes]byte
 		rand.Read(seed[:])
-		h = append(h, seed[:]...)
+		h = append(append(h, seed[:]...), 0)
 	}
 	return h
 }

@@ -16,14 +16,14 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
-	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/plain"
 )
 
 // Bootstrap is what a launcher supplies. It is ccl.Bootstrap; the other methods of
-// boot.Boot (Secret, Addr, HostID, Watch) are used where there.
+// boot.Boot (Addr, HostID, Watch) are used where there.
 type Bootstrap interface {
 	Rank() int
 	Size() int
@@ -35,8 +35,11 @@ type maker func(at *plane.Site, topo algo.Topology, rank int, off uint64) (*plan
 
 // Terms are what the ranks of a job agree on.
 type Terms struct {
-	Settings string    // the version and the options that must agree, as name=value pairs separated by semicolons
-	Wire     auth.Wire // one of these: how data travel between hosts
+	Settings string      // the version and the options that must agree, as name=value pairs separated by semicolons
+	Wire     auth.Wire   // one of these: how data travel between hosts
+	Secret   auth.Secret // the job's: it differs only by mistake
+
+	Found func(context.Context) error // of rank 0, where the job is the first in a store: ErrBegun if another was; nil: it asks no store
 
 	From *shm.Host // the memory of this rank's host in the job that this one grows out of, nil if there is none; it may differ
 }
@@ -47,11 +50,14 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 	if size < 1 || rank < 0 || rank >= size {
 		return call.NewFault(call.Argument, -1, "the bootstrap says rank %d of %d", rank, size)
 	}
+	if terms.Secret.IsZero() {
+		return call.NewFault(call.Backend, -1, "the job's secret is not settled")
+	}
 	id := ""
 	if s, ok := b.(interface{ HostID() string }); ok {
 		id = s.HostID()
 	}
-	all, err := b.AllGather(ctx, newHello(terms.Settings, id, rank))
+	all, err := b.AllGather(ctx, newHello(terms.Settings, id, rank, terms.Found != nil))
 	if err != nil {
 		return bootFault(err)
 	}
@@ -62,8 +68,8 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 		return differ(ctx, b, odd, terms.Settings)
 	}
 	j := plane.EnterJob(hex.EncodeToString(hello(all[0]).seed()), peer)
-	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, from: terms.From}
-	_ = j.Once("secret", func() error { j.Net.Secret = r.secret(); return nil })
+	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, secret: terms.Secret, found: terms.Found, from: terms.From}
+	_ = j.Once("secret", func() error { j.Net.Secret = r.secret; return nil })
 	_, f := join(ctx, j, r, end)
 	if f != nil {
 		j.Leave()
@@ -95,17 +101,36 @@ func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Me
 			return nil, f
 		}
 	}
+	if hello(r.all[0]).founds() {
+		var err error
+		if r.rank == 0 {
+			err = r.found(ctx)
+		}
+		said, f := r.verdict(ctx, err, nil)
+		if f == nil && said[0][0] == begun {
+			f = call.NewFault(call.Argument, -1, "%w", ErrBegun)
+		}
+		if f != nil {
+			c.Abandon()
+			return nil, f
+		}
+	}
 	c.Enlist()
 	return c, nil
 }
 
+// ErrBegun is the error on all ranks of a job that is to be the first in its store, and is not.
+var ErrBegun = errors.New("another job has begun in this store; a process that comes later waits for its Grow, in Join")
+
 // exchanges are those of a joining rank with all others.
 type exchanges struct {
-	boot Bootstrap
-	all  [][]byte // the hellos
-	rank int
-	wire auth.Wire
-	from *shm.Host
+	boot   Bootstrap
+	all    [][]byte // the hellos
+	rank   int
+	wire   auth.Wire
+	secret auth.Secret
+	found  func(context.Context) error
+	from   *shm.Host
 }
 
 // What a verdict's first byte says. Text follows, but after well.
@@ -113,6 +138,7 @@ const (
 	well byte = iota
 	failed
 	unshared // this process cannot share memory with its host: see ErrCannotShare
+	begun    // of rank 0: see ErrBegun
 )
 
 // verdict tells all ranks err, or more where that is nil, and returns what they have told.
@@ -123,6 +149,8 @@ func (r *exchanges) verdict(ctx context.Context, err error, more []byte) ([][]by
 		msg = append([]byte{failed}, err.Error()...)
 		if errors.Is(err, plane.ErrCannotShare) {
 			msg[0] = unshared
+		} else if errors.Is(err, ErrBegun) {
+			msg[0] = begun
 		}
 	}
 	said, err2 := r.boot.AllGather(ctx, msg)
@@ -164,9 +192,9 @@ const forVerdict = 5 * time.Second
 func beforeVerdict(ctx context.Context, b Bootstrap) (context.Context, context.CancelFunc) {
 	left, limited := lived.Left(ctx)
 	if l, ok := b.(interface{ Limit() time.Duration }); ok && !limited {
-		left = l.Limit()
+		left, limited = l.Limit(), true
 	}
-	if left <= 0 {
+	if !limited || left <= 0 {
 		return ctx, func() {}
 	}
 	return lived.Within(ctx, left-min(left/4, forVerdict))
@@ -182,7 +210,7 @@ func openTCP(j *plane.Job, r *exchanges) error {
 	if err != nil {
 		return err
 	}
-	return j.Listen(name, addr, r.secret(), r.wire)
+	return j.Listen(name, addr, r.secret, r.wire)
 }
 
 // learn keeps the addresses at which ranks of other hosts are reached.

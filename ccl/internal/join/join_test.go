@@ -15,20 +15,19 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/lived"
 )
 
-// withSecret is a bootstrap with a secret, whose allgather returns what it is told to.
-type withSecret struct {
-	secret string
-	said   [][]byte
-	err    error
-	sent   *[]byte
+// gathered is a bootstrap whose allgather returns what it is told to.
+type gathered struct {
+	said [][]byte
+	err  error
+	sent *[]byte
 }
 
-func (b withSecret) Rank() int      { return 0 }
-func (b withSecret) Size() int      { return len(b.said) }
-func (b withSecret) Secret() []byte { return []byte(b.secret) }
-func (b withSecret) AllGather(_ context.Context, mine []byte) ([][]byte, error) {
+func (b gathered) Rank() int { return 0 }
+func (b gathered) Size() int { return len(b.said) }
+func (b gathered) AllGather(_ context.Context, mine []byte) ([][]byte, error) {
 	*b.sent = mine
 	return b.said, b.err
 }
@@ -64,7 +63,7 @@ func TestVerdict(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var sent []byte
-			r := &exchanges{boot: withSecret{said: tc.said, err: tc.err, sent: &sent}, all: make([][]byte, 2)}
+			r := &exchanges{boot: gathered{said: tc.said, err: tc.err, sent: &sent}, all: make([][]byte, 2)}
 			said, f := r.verdict(t.Context(), tc.mine, []byte(tc.more))
 			assert.Equal(t, tc.sent, string(sent))
 			if tc.want == nil {
@@ -112,8 +111,8 @@ func TestOneEach(t *testing.T) {
 			require.EqualError(t, err, tc.err, tc.name)
 		}
 	}
-	require.True(t, hello(newHello("", "a name", 0)).named())
-	require.Equal(t, !shm.CanShare, hello(newHello("", "", 0)).named())
+	require.True(t, hello(newHello("", "a name", 0, false)).named())
+	require.Equal(t, !shm.CanShare, hello(newHello("", "", 0, false)).named())
 }
 
 // What a rank finds out for the next AllGather it finds out before that is over.
@@ -121,19 +120,20 @@ func TestBeforeVerdict(t *testing.T) {
 	left := func(ctx context.Context, b Bootstrap) time.Duration {
 		ctx, cancel := beforeVerdict(ctx, b)
 		defer cancel()
-		at, ok := ctx.Deadline()
-		if !ok {
-			return 0
+		if left, limited := lived.Left(ctx); limited {
+			return left
 		}
-		return time.Until(at)
+		return 0
 	}
 	limited, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	require.Less(t, left(limited, withSecret{}), time.Hour-forVerdict+time.Millisecond)
-	require.Zero(t, left(t.Context(), withSecret{}), "the bootstrap does not say how long it may take")
+	require.Less(t, left(limited, unlimited{}), time.Hour-forVerdict+time.Millisecond)
+	require.Zero(t, left(t.Context(), unlimited{}), "the bootstrap does not say how long it may take")
 	require.LessOrEqual(t, left(t.Context(), withLimit{}), 6*time.Second)
 	require.Greater(t, left(t.Context(), withLimit{}), time.Second)
 }
+
+type unlimited struct{ Bootstrap }
 
 type withLimit struct{ Bootstrap }
 

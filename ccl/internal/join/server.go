@@ -30,7 +30,7 @@ type server struct {
 	s       *plane.Site
 	h       *shm.Host // the memory
 	key     []byte
-	secret  []byte // of the job, which key proves as well
+	secret  auth.Secret // of the job, which key proves as well
 	l       *net.UnixListener
 	ctx     context.Context // ends when the server is shut
 	stop    context.CancelFunc
@@ -64,7 +64,7 @@ func socketName(key []byte, role string, rank uint32) string {
 func serverName(key []byte) string { return socketName(key, "door", 0) }
 
 // serveMemory begins to hand out this host's memory.
-func serveMemory(s *plane.Site, key, secret []byte) error {
+func serveMemory(s *plane.Site, key []byte, secret auth.Secret) error {
 	l, err := shm.Listen(serverName(key))
 	if err != nil {
 		return plane.ShareError(err)
@@ -130,7 +130,7 @@ func (d *server) serve(c *net.UnixConn) {
 
 // receiveMemory takes the memory from the host's maker, which has begun to serve it before: if it is not there, it is on another host.
 // Its slices lie where those of from do, if that is the same memory.
-func receiveMemory(ctx context.Context, s *plane.Site, key, secret []byte, from *shm.Host) (*shm.Host, *net.UnixConn, error) {
+func receiveMemory(ctx context.Context, s *plane.Site, key []byte, secret auth.Secret, from *shm.Host) (*shm.Host, *net.UnixConn, error) {
 	fds, c, err := requestMemory(ctx, s, key, secret)
 	if err != nil {
 		return nil, nil, plane.ShareError(err)
@@ -149,7 +149,7 @@ func receiveMemory(ctx context.Context, s *plane.Site, key, secret []byte, from 
 }
 
 // requestMemory connects with the server and returns the descriptors of the memory and of that of its slices, and the connection.
-func requestMemory(ctx context.Context, s *plane.Site, key, secret []byte) ([]int, *net.UnixConn, error) {
+func requestMemory(ctx context.Context, s *plane.Site, key []byte, secret auth.Secret) ([]int, *net.UnixConn, error) {
 	ctx, end := lived.Within(ctx, shareLimit(ctx))
 	defer end()
 	rank := uint32(s.Here.Mine)

@@ -8,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/lived"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -25,7 +26,7 @@ func serving(t *testing.T, silence time.Duration) (s *plane.Site, key []byte) {
 	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0}, 1), []int{0, 1}
 	require.NoError(t, s.Here.MakeHost(true, nil))
 	key = []byte(t.Name())
-	require.NoError(t, serveMemory(s, key, nil))
+	require.NoError(t, serveMemory(s, key, auth.ByKernel()))
 	return s, key
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/plain"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
@@ -189,7 +188,7 @@ func offerHost(s *plane.Site, r *exchanges, try int) error {
 		return err
 	}
 	openRinger(s, hostKey(s, r, try))
-	return serveMemory(s, hostKey(s, r, try), r.secret())
+	return serveMemory(s, hostKey(s, r, try), r.secret)
 }
 
 // makes reports whether this process has the host's lowest rank, and so makes its memory.
@@ -204,7 +203,7 @@ func openRinger(s *plane.Site, key []byte) {
 func takeHost(ctx context.Context, s *plane.Site, r *exchanges, try int) error {
 	if !makes(s) {
 		key := hostKey(s, r, try)
-		h, c, err := receiveMemory(ctx, s, key, r.secret(), r.from)
+		h, c, err := receiveMemory(ctx, s, key, r.secret, r.from)
 		if err != nil {
 			return err
 		}
@@ -221,7 +220,7 @@ func takeHost(ctx context.Context, s *plane.Site, r *exchanges, try int) error {
 // hostKey is what only ranks of this job can know of its host's memory in this try: it is made of what all ranks have
 // said in the first exchange. It proves who connects, and names the socket, so that nobody can take the name first.
 func hostKey(s *plane.Site, r *exchanges, try int) []byte {
-	k := hmac.New(sha256.New, r.secret())
+	k := hmac.New(sha256.New, r.secret.Bytes())
 	k.Write(hello(r.all[0]).seed())
 	for _, h := range r.all {
 		k.Write(hello(h).process())
@@ -229,12 +228,4 @@ func hostKey(s *plane.Site, r *exchanges, try int) []byte {
 	k.Write(binary.LittleEndian.AppendUint64(nil, uint64(s.Here.Node)))
 	k.Write([]byte{byte(try)})
 	return k.Sum(nil)
-}
-
-// secret is the job's, nil if it has none.
-func (r *exchanges) secret() []byte {
-	if b, ok := r.boot.(interface{ Secret() []byte }); ok {
-		return auth.Bytes(b.Secret())
-	}
-	return nil
 }

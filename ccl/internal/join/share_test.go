@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // helloOf is rank r's, of a process on a host, each named by a byte.
 func helloOf(r int, host, process byte) []byte {
-	b := newHello("", "", r)
+	b := newHello("", "", r, false)
 	for i := range 16 {
 		b[16+i], b[32+i] = host, process
 	}
@@ -96,7 +98,7 @@ func TestHostKeys(t *testing.T) {
 			for try := range shareTries {
 				for _, secret := range []string{"", "s"} {
 					at := fmt.Sprintf("node %d, try %d, secret %q", node, try, secret)
-					r := &exchanges{boot: withSecret{secret: secret}, all: job}
+					r := &exchanges{secret: auth.Given([]byte(secret)), all: job}
 					key := string(hostKey(siteOf(node), r, try))
 					assert.Equal(t, key, string(hostKey(siteOf(node), r, try)), at)
 					assert.Empty(t, seen[key], at)

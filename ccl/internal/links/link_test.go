@@ -107,6 +107,9 @@ func TestFarewellBeforeTheReport(t *testing.T) {
 	}
 }
 
+// noSecret is that of a job which has none.
+var noSecret, _ = auth.None(nil)
+
 // far is rank 0 of a Comm of two hosts, as it sees rank 1, whose process is said to listen at addr.
 func far(t *testing.T, addr netip.AddrPort) *Links { return farOf(t, addr, time.Minute) }
 
@@ -116,7 +119,7 @@ func farOf(t *testing.T, addr netip.AddrPort, silence time.Duration) *Links {
 	j := plane.EnterJob(t.Name(), silence)
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Host, s.Here.Procs = group.Topology([]int{0, 1}, 2), plane.PrivateHost(), []int{0}
-	require.NoError(t, j.Listen("lo", netip.MustParseAddr("127.0.0.1"), nil, auth.Plain))
+	require.NoError(t, j.Listen("lo", netip.MustParseAddr("127.0.0.1"), noSecret, auth.Plain))
 	j.Net.Addrs = group.BookOf(s.Job.World.Topo, j.Net.TCP.Addr(), addr)
 	off, err := s.Here.Host.Alloc(region.Bytes(1))
 	require.NoError(t, err)
@@ -192,7 +195,7 @@ func TestBrokenConnection(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			n, err := tcp.Listen(t.Name(), nil, auth.Plain, netip.MustParseAddr("127.0.0.1"))
+			n, err := tcp.Listen(t.Name(), noSecret, auth.Plain, netip.MustParseAddr("127.0.0.1"))
 			require.NoError(t, err)
 			defer n.Close()
 			addr := n.Addr()

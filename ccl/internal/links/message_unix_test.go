@@ -23,7 +23,7 @@ import (
 func connected(t *testing.T) (a, b *tcp.Conn) {
 	t.Helper()
 	listen := func() *tcp.Node {
-		n, err := tcp.Listen(t.Name(), []byte("secret"), auth.Plain, netip.MustParseAddr("127.0.0.1"))
+		n, err := tcp.Listen(t.Name(), auth.Given([]byte("secret")), auth.Plain, netip.MustParseAddr("127.0.0.1"))
 		require.NoError(t, err)
 		t.Cleanup(func() { n.Close() })
 		return n

@@ -51,7 +51,7 @@ type network struct {
 	TCP   *tcp.Node
 	iface string // that it listens at
 
-	Secret []byte // the job's, nil if it has none
+	Secret auth.Secret // the job's
 	Post   *postal
 }
 
@@ -350,7 +350,7 @@ func (j *Job) checkMembers(now int64) (waits, fails bool) {
 
 // Listen begins to listen for other hosts at addr, which is that of an interface. secret is the job's, nil if it has none; wire is
 // Options.Wire.
-func (j *Job) Listen(iface string, addr netip.Addr, secret []byte, wire auth.Wire) (err error) {
+func (j *Job) Listen(iface string, addr netip.Addr, secret auth.Secret, wire auth.Wire) (err error) {
 	j.Net.iface = iface
 	if j.Net.TCP, err = tcp.Listen(j.id, secret, wire, addr); err == nil {
 		j.Net.TCP.Bear(max(j.peer, 0))

@@ -91,7 +91,7 @@ func (p *postal) close() {
 // doorName is what only ranks of the job can tell: that of the socket of the process whose lowest rank, on
 // the host that it shares, is first.
 func (p *postal) doorName(first int) string {
-	h := hmac.New(sha256.New, p.job.Net.Secret)
+	h := hmac.New(sha256.New, p.job.Net.Secret.Bytes())
 	fmt.Fprintf(h, "mail %s %d", p.job.id, first)
 	return "goccl-" + hex.EncodeToString(h.Sum(nil)[:16])
 }

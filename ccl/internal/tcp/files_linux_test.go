@@ -51,7 +51,7 @@ func TestTooManyFiles(t *testing.T) {
 	raise := limitFiles(t)
 
 	for _, open := range []func() error{
-		func() error { _, err := Listen("job", nil, auth.Plain, loopback); return err },
+		func() error { _, err := Listen("job", noSecret, auth.Plain, loopback); return err },
 		func() error { _, err := a.Open(soon(t), MakeKey(1, 0, 0, 1), 0, b.Addr()); return err },
 	} {
 		err := open()

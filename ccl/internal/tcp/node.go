@@ -69,7 +69,7 @@ type Node struct {
 // terms are what all Nodes of a job have in common.
 type terms struct {
 	job    string
-	secret []byte
+	secret auth.Secret
 	wire   auth.Wire // how data travel
 }
 
@@ -102,7 +102,7 @@ func (e *end) close() {
 
 // Listen makes the Node of this process. It listens on addr, an address of this
 // host that the other processes of the job can reach; see Pick. Data travel as wire says, which is the same in all of them.
-func Listen(job string, secret []byte, wire auth.Wire, addr netip.Addr) (*Node, error) {
+func Listen(job string, secret auth.Secret, wire auth.Wire, addr netip.Addr) (*Node, error) {
 	return listenAt(addr, terms{job, secret, wire}, handshakeTime)
 }
 
@@ -111,7 +111,7 @@ func listenAt(addr netip.Addr, on terms, prove time.Duration) (*Node, error) {
 	if !addr.IsValid() {
 		return nil, errors.New("tcp: no address to listen on")
 	}
-	if on.wire != auth.Plain && len(on.secret) == 0 {
+	if on.wire != auth.Plain && !on.secret.Known() {
 		return nil, fmt.Errorf("Wire (GOCCL_WIRE)=%v, but %w", on.wire, auth.ErrNoSecret)
 	}
 	l, err := inet.Listen(netip.AddrPortFrom(addr.Unmap(), 0).String())

@@ -15,8 +15,21 @@ import (
 
 var (
 	loopback = netip.MustParseAddr("127.0.0.1")
-	secret   = []byte("secret")
+	secret   = secretOf("secret")
+	noSecret = secretOf("")
 )
+
+// secretOf is that of a job, or that it has none.
+func secretOf(s string) auth.Secret {
+	if s == "" {
+		none, err := auth.None(nil)
+		if err != nil {
+			panic(err)
+		}
+		return none
+	}
+	return auth.Given([]byte(s))
+}
 
 func listen(t testing.TB) *Node {
 	n, err := Listen("job", secret, auth.Plain, loopback)
@@ -90,16 +103,16 @@ func streams(t testing.TB) (a, b *auth.Stream) {
 
 func TestListen(t *testing.T) {
 	checkLeaks(t)
-	n, err := Listen("job", nil, auth.Plain, netip.MustParseAddr("::ffff:127.0.0.1"))
+	n, err := Listen("job", noSecret, auth.Plain, netip.MustParseAddr("::ffff:127.0.0.1"))
 	require.NoError(t, err)
 	require.Equal(t, loopback, n.Addr().Addr())
 	require.NotZero(t, n.Addr().Port())
 	require.NoError(t, n.Close())
 	require.NoError(t, n.Close())
 
-	_, err = Listen("job", nil, auth.Plain, netip.Addr{})
+	_, err = Listen("job", noSecret, auth.Plain, netip.Addr{})
 	require.EqualError(t, err, "tcp: no address to listen on")
-	_, err = Listen("job", nil, auth.Plain, netip.MustParseAddr("192.0.2.1")) // nobody's, by RFC 5737
+	_, err = Listen("job", noSecret, auth.Plain, netip.MustParseAddr("192.0.2.1")) // nobody's, by RFC 5737
 	require.ErrorContains(t, err, "tcp: cannot listen on 192.0.2.1: ")
 }
 

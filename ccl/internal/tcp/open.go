@@ -36,7 +36,7 @@ func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.
 // stream choose alike.
 func (n *Node) OpenNotices(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*Conn, error) {
 	wire := n.wire
-	if wire == auth.Plain && len(n.secret) > 0 {
+	if wire == auth.Plain && n.secret.Keyed() {
 		wire = auth.Auth
 	}
 	return n.openConn(ctx, key, self, peer, gone, never, wire)

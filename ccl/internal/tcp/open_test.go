@@ -264,7 +264,7 @@ func TestOpenRetries(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	checkLeaks(t)
 	other := func(job, secret string) netip.AddrPort {
-		n, err := Listen(job, []byte(secret), auth.Plain, loopback)
+		n, err := Listen(job, secretOf(secret), auth.Plain, loopback)
 		require.NoError(t, err)
 		t.Cleanup(func() { n.Close() })
 		return n.Addr()

@@ -123,7 +123,7 @@ func TestPick(t *testing.T) {
 
 	addr, _, err = Pick("", netip.Addr{})
 	require.NoError(t, err)
-	n, err := Listen("j", nil, auth.Plain, addr)
+	n, err := Listen("j", noSecret, auth.Plain, addr)
 	require.NoError(t, err, "Pick's address can be listened on")
 	require.NoError(t, n.Close())
 

@@ -204,7 +204,7 @@ func TestHoldsARecord(t *testing.T) {
 // A Node that is to protect its data has a secret.
 func TestListenWithoutSecret(t *testing.T) {
 	for _, w := range protected {
-		_, err := Listen("job", nil, w, loopback)
+		_, err := Listen("job", noSecret, w, loopback)
 		require.ErrorIs(t, err, auth.ErrNoSecret)
 		require.ErrorContains(t, err, "Wire (GOCCL_WIRE)="+w.String()+", but the job has no secret")
 	}
@@ -223,7 +223,7 @@ func TestOpenNotices(t *testing.T) {
 	} {
 		var nodes [2]*Node
 		for i := range nodes {
-			n, err := Listen("job", []byte(tc.secret), tc.wire, loopback)
+			n, err := Listen("job", secretOf(tc.secret), tc.wire, loopback)
 			require.NoError(t, err)
 			defer n.Close()
 			nodes[i] = n

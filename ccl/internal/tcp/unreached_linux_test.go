@@ -19,7 +19,7 @@ import (
 func TestUnreached(t *testing.T) {
 	t.Parallel()           // on a goroutine of its own
 	runtime.LockOSThread() // for good: nothing else is to run in this network, which has no way to anywhere
-	n, err := Listen("job", nil, auth.Plain, loopback)
+	n, err := Listen("job", noSecret, auth.Plain, loopback)
 	require.NoError(t, err)
 	defer n.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -57,7 +57,7 @@ func TestSilent(t *testing.T) {
 	defer unix.Close(full)
 	require.NoError(t, unix.Connect(full, at))
 
-	n, err := Listen("job", nil, auth.Plain, loopback)
+	n, err := Listen("job", noSecret, auth.Plain, loopback)
 	require.NoError(t, err)
 	defer n.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*silentFor)

@@ -3,8 +3,8 @@
 //
 //	go run -C internal/tools ./release [-shallow]
 //
-// It compares the exported API with that of the last release, and plays the user of the new one: from an empty module,
-// it gets goccl, the nested modules and bench out of a module proxy that is made of the tree.
+// It compares the exported API with that of the last release, and looks for requirements with known holes. Then it plays the user of the
+// new one: from an empty module, it gets goccl, the nested modules and bench out of a module proxy that is made of the tree.
 package main
 
 import (
@@ -55,6 +55,11 @@ func check(root, work string, shallow bool) error {
 		return err
 	}
 	fmt.Printf("release: version %s, last release %s: ccl.Version, CHANGELOG.md and the nested modules agree\n", v.says, v.number)
+	modules, err := noHoles(root)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("release: %d go.mod files: none requires a version with a known hole\n", modules)
 	if _, err := output(root, "git", "cat-file", "-e", last); err != nil && shallow {
 		fmt.Printf("release: API: NOT COMPARED: %s is not in this clone\n", last)
 	} else {

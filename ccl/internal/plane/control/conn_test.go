@@ -63,12 +63,12 @@ func TestSendFrames(t *testing.T) {
 // A neighbor that reads nothing for a while gets every frame after that, whole and in order: what a deadline cuts off a
 // frame must come before the next.
 func TestSlowNeighborGetsWholeFrames(t *testing.T) {
-	for name, secret := range map[string][]byte{"secret": []byte("s"), "none": nil} {
+	for name, secret := range map[string]auth.Secret{"secret": auth.Given([]byte("s")), "none": auth.ByKernel()} {
 		t.Run(name, func(t *testing.T) { slowNeighbor(t, secret) })
 	}
 }
 
-func slowNeighbor(t *testing.T, secret []byte) {
+func slowNeighbor(t *testing.T, secret auth.Secret) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s")) // TCP opens a window of this size slowly
 	require.NoError(t, err)
 	defer l.Close()
