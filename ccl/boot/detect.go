@@ -2,12 +2,12 @@ package boot
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -96,8 +96,11 @@ var families = []family{
 // getenv; under PALS also the files that PALS_APINFO and PBS_NODEFILE name, and in a pod its hosts
 // file. Under no launcher the process is rank 0 of 1.
 func Detect(getenv func(string) string) (Launch, error) {
-	return detect(&vars{getenv: getenv, readFile: os.ReadFile})
+	return detect(&vars{getenv: getenv, readFile: readFile})
 }
+
+// readFile reads what a variable of a launcher names.
+func readFile(name string) ([]byte, error) { return files.Read(name, 64<<20) }
 
 func detect(v *vars) (Launch, error) {
 	f, err := v.which()

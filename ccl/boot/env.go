@@ -17,7 +17,7 @@ import (
 // and then finds rank 0 in the way that this launcher offers; the package's table lists the
 // variables. Under no launcher the job has one rank.
 func Env(ctx context.Context) (*Boot, error) {
-	return env(ctx, &vars{getenv: os.Getenv, environ: os.Environ(), readFile: os.ReadFile})
+	return env(ctx, &vars{getenv: os.Getenv, environ: os.Environ(), readFile: readFile})
 }
 
 func env(ctx context.Context, v *vars) (*Boot, error) {

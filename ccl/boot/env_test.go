@@ -137,7 +137,7 @@ func TestEnvRejects(t *testing.T) {
 		{"a root that is none", with(goccl, "GOCCL_ROOT=h"), Argument,
 			`boot: rank 1 of 2: root "h": rank 0's address is host:port, with a port from 1 to 65535, such as c1:29500`},
 		{"a secret that is none", with(goccl, "GOCCL_SECRET_FILE=/nonexistent/secret"), Argument,
-			"boot: rank 1 of 2: the job's secret is refused: GOCCL_SECRET_FILE: stat /nonexistent/secret: no such file or directory"},
+			"boot: rank 1 of 2: the job's secret is refused: GOCCL_SECRET_FILE: open /nonexistent/secret: no such file or directory"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := env(within(t, long), varsOf(tc.env, nil))

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/files"
 )
 
 // File returns the bootstrap of size ranks that share a directory. Rank 0 writes a file there in
@@ -136,18 +137,21 @@ func readRootAddr(path string) (rootAddr, error) {
 	return parseRootAddr(b)
 }
 
-// readPrivate reads the file at path, if it is this user's alone, up to limit bytes. Others may be able to leave something
+// readPrivate reads the file at path, if it is this user's alone and has at most limit bytes. Others may be able to leave something
 // else there: no pipe holds it up.
 func readPrivate(path string, limit int64) ([]byte, error) {
-	f, err := openFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, _, err := files.OpenIn(filepath.Dir(path), filepath.Base(path), limit)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		// NFS remembers for half a minute that a file is not there, unless its directory is looked at.
-		if d, err := os.Open(filepath.Dir(path)); err == nil {
+		if d, err := files.OpenDir(filepath.Dir(path)); err == nil {
 			d.Readdirnames(1)
 			d.Close()
 		}
 		return nil, err
-	} else if err != nil {
+	case errors.Is(err, files.ErrNotRegular):
+		return nil, fault(Unauthorized, "%s is not a regular file; remove it", path)
+	case err != nil:
 		return nil, err
 	}
 	defer f.Close()

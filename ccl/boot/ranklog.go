@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // rankLog is the file that has what one rank writes, both outputs, as they come.
@@ -23,7 +25,7 @@ func (s *spawn) openLogs() error {
 		return fault(System, "the directory for the ranks' logs cannot be made: %v", err)
 	}
 	for r := range s.logs {
-		f, err := os.OpenFile(filepath.Join(s.Logs, fmt.Sprintf("rank-%d.log", r)), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o666)
+		f, err := files.Create(filepath.Join(s.Logs, fmt.Sprintf("rank-%d.log", r)))
 		if err != nil {
 			s.closeLogs()
 			return fault(System, "the log of rank %d cannot be made: %v", r, err)

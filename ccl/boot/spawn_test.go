@@ -211,7 +211,7 @@ func TestSpawnKeepsTheSecret(t *testing.T) {
 	for set, text := range map[string]string{
 		"GOCCL_SECRET=a":                 "the job's secret is refused: GOCCL_SECRET: it holds 1 bytes",
 		"GOCCL_SECRET=REPLACE-ME":        "still holds the placeholder",
-		"GOCCL_SECRET_FILE=/nonexistent": "the job's secret is refused: GOCCL_SECRET_FILE: stat /nonexistent: no such file",
+		"GOCCL_SECRET_FILE=/nonexistent": "the job's secret is refused: GOCCL_SECRET_FILE: open /nonexistent: no such file",
 	} {
 		c, out := troupe(t, 2, "join", set)
 		err := Spawn(within(t, long), c)

@@ -5,11 +5,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/mpi"
 	"github.com/goccl/goccl/train/data"
 )
@@ -27,7 +29,7 @@ func (j job) sideBySide(ctx context.Context, world *mpi.Comm, f *mpi.File, out i
 		return err
 	}
 	defer c.Close()
-	file, err := os.Open(j.file)
+	file, _, err := files.Open(j.file, math.MaxInt64)
 	if err != nil {
 		return err
 	}

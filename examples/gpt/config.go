@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/examples/internal/job"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/internal/gpt"
 )
 
@@ -123,7 +123,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 		return nil, flag.ErrHelp
 	}
 	if *file != "" {
-		text, err := os.ReadFile(*file)
+		text, err := files.Read(*file, 1<<20)
 		if err != nil {
 			return nil, fmt.Errorf("-config: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/examples/internal/mat"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/data"
 	"github.com/goccl/goccl/train/history"
 )
@@ -64,14 +65,14 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	}
 	o := &history.Options{}
 	if c.json != "" && first {
-		flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+		open := files.Create
 		resumed := c.resume || r.lost != nil || len(world.Fresh()) > 0
 		if resumed { // whose steps replace those that were lost
-			flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+			open = files.Append
 		}
-		f, err := os.OpenFile(c.json, flags, 0o666)
+		f, err := open(c.json)
 		if err == nil && resumed {
-			err = endLine(c.json)
+			err = endLine(f)
 		}
 		if err != nil {
 			world.Abort(err)

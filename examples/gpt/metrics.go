@@ -3,46 +3,43 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"io"
 	"os"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // A file of metrics, -json's, has a line for each step. A run that goes on continues it.
 
-// regular reports whether a file has lines that can be taken away: a pipe has none.
-func regular(name string) (bool, error) {
-	info, err := os.Stat(name)
-	return err == nil && info.Mode().IsRegular(), err
-}
-
 // endLine ends a line that a killed run has left without its end: what is not whole of it goes.
-func endLine(name string) error {
-	if is, err := regular(name); !is {
-		return err
-	}
-	text, err := os.ReadFile(name)
+func endLine(f *os.File) error {
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return err
 	}
 	whole := bytes.LastIndexByte(text, '\n') + 1
-	if !json.Valid(text[whole:]) {
-		return os.Truncate(name, int64(whole))
+	switch {
+	case whole == len(text):
+	case json.Valid(text[whole:]): // only its end is missing
+		_, err = f.WriteString("\n")
+	default:
+		err = f.Truncate(int64(whole))
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0) // only its end is missing
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString("\n")
-	return errors.Join(err, f.Close())
+	return err
 }
 
 // cutAfter removes from the end the lines of steps after step, which are made again, and returns the last step that is left; 0 if
-// there is none.
+// there is none. The null device has no lines.
 func cutAfter(name string, step int) (last int, err error) {
-	if is, err := regular(name); !is {
-		return step, err
+	if name == os.DevNull {
+		return step, nil
 	}
-	text, err := os.ReadFile(name)
+	f, err := files.Append(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return 0, err
 	}
@@ -58,5 +55,5 @@ func cutAfter(name string, step int) (last int, err error) {
 		}
 		text = text[:at]
 	}
-	return last, os.Truncate(name, int64(len(text)))
+	return last, f.Truncate(int64(len(text)))
 }

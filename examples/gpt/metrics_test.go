@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // The metrics of a resumed run go on behind whole lines.
@@ -13,13 +16,16 @@ func TestMetricsAfterAKill(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "m.json")
 	for text, want := range map[string]string{"": "", "{\"step\":1}\n": "{\"step\":1}\n", "{\"step\":1}\n{\"st": "{\"step\":1}\n", "{\"step\":1}": "{\"step\":1}\n", "{\"st": ""} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
-		require.NoError(t, endLine(name))
+		f, err := files.Append(name)
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(endLine(f), f.Close()))
 		got, err := os.ReadFile(name)
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
-	require.NoError(t, endLine(os.DevNull))
-	require.Error(t, endLine(filepath.Join(name, "x")))
+	null, err := files.Append(os.DevNull)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(endLine(null), null.Close()))
 }
 
 // The lines of steps that are made again are gone from a file, and no others.

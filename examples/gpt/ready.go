@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/ckpt"
 )
 
@@ -42,7 +43,7 @@ func (c *config) ready(ctx context.Context) error {
 		if name == "" {
 			continue
 		}
-		if err := writable(name); err != nil {
+		if err := files.Writable(name); err != nil {
 			return err
 		}
 	}
@@ -50,29 +51,11 @@ func (c *config) ready(ctx context.Context) error {
 		if err := os.MkdirAll(c.events, 0o777); err != nil {
 			return fmt.Errorf("-events: %w", err)
 		}
-		if err := writable(filepath.Join(c.events, "writable")); err != nil {
+		if err := files.Writable(filepath.Join(c.events, "writable")); err != nil {
 			return fmt.Errorf("-events: %w", err)
 		}
 	}
 	return lookup(ctx, c)
-}
-
-// writable says whether a file can be written, and leaves it as it was. The reader of a pipe would see its end: that is
-// taken to be writable.
-func writable(name string) error {
-	info, missing := os.Stat(name)
-	if missing == nil && info.Mode()&(os.ModeNamedPipe|os.ModeSocket|os.ModeDevice) != 0 {
-		return nil
-	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		return err
-	}
-	err = f.Close()
-	if missing != nil {
-		err = errors.Join(err, os.Remove(name))
-	}
-	return err
 }
 
 // lookup says whether the directory of checkpoints is as the flags expect it, and makes it.
@@ -104,7 +87,7 @@ func lookup(ctx context.Context, c *config) error {
 	if err := os.MkdirAll(c.save, 0o777); err != nil {
 		return fmt.Errorf("-save: %w", err)
 	}
-	return writable(filepath.Join(c.save, "writable"))
+	return files.Writable(filepath.Join(c.save, "writable"))
 }
 
 // memory is how many bytes a rank holds at least: parameters, gradients and the state of AdamW, and activations.

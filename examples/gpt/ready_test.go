@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -47,22 +45,6 @@ func TestRoom(t *testing.T) {
 		require.Greater(t, installed(), resident())
 		require.Greater(t, resident(), 1e6)
 	}
-}
-
-// What a file holds stays, and none is left behind.
-func TestWritable(t *testing.T) {
-	dir := t.TempDir()
-	name := filepath.Join(dir, "loss.svg")
-	require.NoError(t, writable(name))
-	require.NoFileExists(t, name)
-	require.NoError(t, os.WriteFile(name, []byte("kept"), 0o600))
-	require.NoError(t, writable(name))
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	require.Equal(t, "kept", string(text))
-	require.Error(t, writable(dir))
-	require.ErrorIs(t, writable(filepath.Join(dir, "no", "loss.svg")), os.ErrNotExist)
-	require.NoError(t, writable(os.DevNull))
 }
 
 func TestAdopt(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/history"
 )
 
@@ -17,7 +17,7 @@ const validation = "validation"
 
 // picture writes the curve of the loss, and below it that of the validation if there is one.
 func picture(h *history.History, name string) error {
-	f, err := os.Create(name)
+	f, err := files.Create(name)
 	if err != nil {
 		return err
 	}

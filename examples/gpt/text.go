@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/data"
 )
 
@@ -45,10 +46,13 @@ func source(name string) string {
 	return name
 }
 
+// mostData is how many bytes the data may have.
+const mostData = 1 << 36
+
 // read returns the bytes of the data. Without a file they are sums, which a model can learn to make.
 func read(name string) ([]byte, error) {
 	if name != "" {
-		return os.ReadFile(name)
+		return files.Read(name, mostData)
 	}
 	var b strings.Builder
 	r := rand.New(rand.NewPCG(1, 2))

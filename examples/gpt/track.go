@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/history"
 	"github.com/goccl/goccl/train/history/events"
 	"github.com/goccl/goccl/train/history/grads"
@@ -48,7 +49,7 @@ func (t *tracking) open(world *ccl.Comm, o *history.Options) (finish func(h *his
 		if t.csv == "" || err != nil || len(h.Names()) == 0 {
 			return err
 		}
-		out, err := os.Create(t.csv)
+		out, err := files.Create(t.csv)
 		if err != nil {
 			return err
 		}

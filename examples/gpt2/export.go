@@ -4,13 +4,14 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"os"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // export writes the initial parameters, float32, and the tokens of all steps, int32, row after row: what another program needs
 // to train the same.
 func export(c *config, rows *source) error {
-	f, err := os.Create(c.export)
+	f, err := files.Create(c.export)
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/ckpt"
 )
 
@@ -34,7 +34,7 @@ type described struct {
 // describe reads the shape of the model in a directory of Hugging Face's.
 func describe(dir string) (s shape, err error) {
 	name := filepath.Join(dir, "config.json")
-	text, err := os.ReadFile(name)
+	text, err := files.ReadIn(dir, "config.json", 1<<20)
 	if err != nil {
 		return s, err
 	}

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/history"
 	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/xla"
@@ -103,11 +103,11 @@ func (c *config) rate(step int) float64 {
 func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows *source, out io.Writer) (err error) {
 	o := &history.Options{}
 	if c.json != "" && m.world.Rank() == 0 {
-		how := os.O_TRUNC
+		open := files.Create
 		if r.again { // the lines of what is done once more replace those before
-			how = os.O_APPEND
+			open = files.Append
 		}
-		f, err := os.OpenFile(c.json, os.O_WRONLY|os.O_CREATE|how, 0o666)
+		f, err := open(c.json)
 		if err != nil {
 			m.world.Abort(err)
 			return err
@@ -189,7 +189,7 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 		fmt.Fprintf(out, "at most %.2f GiB on the device\n", float64(memory.Peak)/(1<<30))
 	}
 	if c.svg != "" && m.world.Rank() == 0 {
-		f, err := os.Create(c.svg)
+		f, err := files.Create(c.svg)
 		if err != nil {
 			return err
 		}

@@ -4,8 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // source is where rows of tokens come from. A row depends on the step and its number alone, so any number of ranks trains on the same
@@ -15,12 +16,15 @@ type source struct {
 	tokens []uint16 // none: made up
 }
 
+// mostData is how many bytes the data may have.
+const mostData = 1 << 36
+
 func newSource(c *config) (*source, error) {
 	s := &source{c: c}
 	if c.data == "" {
 		return s, nil
 	}
-	raw, err := os.ReadFile(c.data)
+	raw, err := files.Read(c.data, mostData)
 	if err != nil {
 		return nil, err
 	}

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/files"
 )
 
 const (
@@ -102,13 +102,7 @@ func weak(text []byte, where string) error {
 // readSecret reads the text of a secret's file. The permissions checked are those of the open
 // file, so that it cannot be swapped in between.
 func readSecret(path string) ([]byte, error) {
-	// Opening a pipe would block until somebody writes to it.
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
+	f, _, err := files.Open(path, maxSecret)
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +115,9 @@ func readSecret(path string) ([]byte, error) {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("%s has mode %04o: others can read the secret; run chmod 600 %[1]s", path, mode)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret))
 	if err != nil {
 		return nil, err
-	}
-	if len(text) > maxSecret {
-		return nil, fmt.Errorf("%s is too long for a secret: at most %d bytes", path, maxSecret)
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil, errors.New(path + " is empty")

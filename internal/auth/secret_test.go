@@ -54,7 +54,7 @@ func TestFromEnv(t *testing.T) {
 		{name: "missing", vars: map[string]string{environ.SecretFile.Name: filepath.Join(dir, "missing")},
 			errors: []string{"GOCCL_SECRET_FILE", filepath.Join(dir, "missing")}},
 		{name: "empty", vars: map[string]string{environ.SecretFile.Name: file("empty", " \n", 0o600)}, errors: []string{"is empty"}},
-		{name: "too long", vars: map[string]string{environ.SecretFile.Name: file("long", strings.Repeat("x", 4097), 0o600)}, errors: []string{"at most 4096 bytes"}},
+		{name: "too long", vars: map[string]string{environ.SecretFile.Name: file("long", strings.Repeat("x", 4097), 0o600)}, errors: []string{"it has 4097 bytes, more than the 4096 that are read"}},
 		{name: "directory", vars: map[string]string{environ.SecretFile.Name: dir}, errors: []string{"is not a regular file"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -61,6 +61,11 @@ var rules = []struct {
 		why:     "the registry of variables is for every package",
 	},
 	{
+		who:     "internal/files",
+		allowed: []string{},
+		why:     "what opens files is for every package",
+	},
+	{
 		who:     "internal/engine",
 		allowed: []string{module + "/internal/environ", module + "/internal/op"},
 		why:     "the seam between package ccl and what moves data knows neither, and bench reads it",
@@ -77,7 +82,7 @@ var rules = []struct {
 	},
 	{
 		who:     "ccl/boot",
-		allowed: []string{module + "/internal/auth", module + "/internal/blame", module + "/internal/inet", module + "/internal/lived", module + "/internal/lobby", module + "/internal/subprocess", module + "/internal/environ", module + "/internal/plain", module + "/internal/slurm", "golang.org/x/..."},
+		allowed: []string{module + "/internal/auth", module + "/internal/blame", module + "/internal/inet", module + "/internal/lived", module + "/internal/lobby", module + "/internal/subprocess", module + "/internal/environ", module + "/internal/files", module + "/internal/plain", module + "/internal/slurm", "golang.org/x/..."},
 		why:     "the bootstrap is usable without the engines",
 	},
 	{
@@ -105,7 +110,8 @@ var rules = []struct {
 		allowed: []string{module + "/ccl", module + "/ccl/boot", module + "/cuda", module + "/rocm", module + "/gpu", module + "/mpi", module + "/train/...",
 			module + "/xla", module + "/xla/hlo",
 			module + "/examples/internal/job", module + "/examples/internal/mat", module + "/examples/internal/perceptron", "golang.org/x/sys/cpu",
-			module + "/internal/gpt"}, // the model, which the tests of train have, too
+			module + "/internal/files", // one way to open what a user names, for all programs of this module
+			module + "/internal/gpt"},  // the model, which the tests of train have, too
 		why: "an example shows what a user's program can do",
 	},
 	{
@@ -127,7 +133,7 @@ var rules = []struct {
 		who:     "train/...",
 		but:     "train/device",
 		direct:  true,
-		allowed: []string{module + "/ccl", module + "/internal/op", module + "/internal/reduce", module + "/train/..."},
+		allowed: []string{module + "/ccl", module + "/internal/files", module + "/internal/op", module + "/internal/reduce", module + "/train/..."},
 		never:   []string{"testing"},
 		why:     "training is built on what any program can use",
 	},

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"syscall"
 	"unsafe"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // block is what has one checksum.
@@ -95,21 +97,10 @@ func (s *summer) put(b []byte) error {
 	}
 	n, err := s.f.Write(b)
 	if s.buf != nil && n == 0 && errors.Is(err, syscall.EINVAL) { // a file system that opens the file, and cannot
-		if err = s.plain(); err == nil {
+		if err = notDirect(s.f); err == nil {
 			_, err = s.f.Write(b)
 		}
 	}
-	return err
-}
-
-// plain ends direct writes, which the end of a file does not fit.
-func (s *summer) plain() error {
-	f, err := os.OpenFile(s.f.Name(), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	err = s.f.Close()
-	s.f = f
 	return err
 }
 
@@ -119,7 +110,7 @@ func (s *summer) rest() error {
 	if s.buf == nil || k == 0 {
 		return nil
 	}
-	if err := s.plain(); err != nil {
+	if err := notDirect(s.f); err != nil {
 		return err
 	}
 	return s.put(s.buf[:k])
@@ -127,10 +118,9 @@ func (s *summer) rest() error {
 
 // create writes a file by f, and syncs it.
 func (d *disk) create(name string, f func(io.Writer) error) (_ *summer, err error) {
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	s := &summer{d: d}
 	if d.direct && direct != 0 {
-		s.f, err = os.OpenFile(name, flags|direct, 0o666)
+		s.f, err = files.New(name, os.O_WRONLY|direct, 0o666)
 		switch {
 		case err == nil:
 			const page = 4096
@@ -143,7 +133,7 @@ func (d *disk) create(name string, f func(io.Writer) error) (_ *summer, err erro
 		}
 	}
 	if s.buf == nil {
-		if s.f, err = os.OpenFile(name, flags, 0o666); err != nil {
+		if s.f, err = files.New(name, os.O_WRONLY, 0o666); err != nil {
 			return nil, err
 		}
 	}
@@ -236,7 +226,7 @@ func (d *disk) syncDir(dir string) error {
 	if err := d.ask("sync", dir); err != nil || runtime.GOOS == "windows" {
 		return err
 	}
-	f, err := os.Open(dir)
+	f, err := files.OpenDir(dir)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // foreign is the index of the tensors that another program has written to dir, or nil if there are none.
 func foreign(dir string) (*index, error) {
 	ix := &index{Tensors: map[string]tensor{}, Others: map[string]other{}, From: modelIndexName}
-	f, size, err := openRegular(filepath.Join(dir, modelIndexName), maxIndex)
+	f, size, err := files.OpenIn(dir, modelIndexName, maxIndex)
 	var where struct {
 		Files map[string]string `json:"weight_map"`
 	}
@@ -81,7 +83,7 @@ func foreignFile(dir, name string) (f file, ps []piece, others map[string]other,
 	if !plain(name) {
 		return f, nil, nil, fmt.Errorf("%s names the file %q, which is not beside it", filepath.Join(dir, modelIndexName), name)
 	}
-	o, size, err := openRegular(filepath.Join(dir, name), math.MaxInt64)
+	o, size, err := files.OpenIn(dir, name, math.MaxInt64)
 	if err != nil {
 		return f, nil, nil, err
 	}

@@ -9,11 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 const (
@@ -86,32 +87,10 @@ func (ix *index) name(dir string) string {
 // maxIndex is more than an index of a million tensors has.
 const maxIndex = 1 << 30
 
-// openRegular opens a file to read it, and says how long it is: no device, which may never end, no pipe, whose opening may never
-// end, and none of more than so many bytes.
-func openRegular(name string, most int64) (f *os.File, size int64, err error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is not a regular file", name)
-	}
-	if f, err = os.Open(name); err != nil {
-		return nil, 0, err
-	}
-	if info, err = f.Stat(); err == nil && info.Size() > most {
-		err = fmt.Errorf("%s has %d bytes: more than the %d that are read", name, info.Size(), most)
-	}
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return f, info.Size(), nil
-}
-
 // readerOf is what the index of dir is read from, and how much that is: its own, else one of what another program has written
 // there.
 func readerOf(dir string) (r io.ReadCloser, size int64, err error) {
-	f, size, err := openRegular(filepath.Join(dir, indexName), maxIndex)
+	f, size, err := files.OpenIn(dir, indexName, maxIndex)
 	if err == nil {
 		return f, size, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -110,7 +112,7 @@ var begins = regexp.MustCompile(`^\{"format":"goccl-ckpt/1","crc32c":\d+,"index"
 
 // sequenceOf is the place of a checkpoint in time, read without the rest of its index. 0 if it is not known.
 func sequenceOf(dir string) int64 {
-	f, _, err := openRegular(filepath.Join(dir, indexName), maxIndex)
+	f, _, err := files.OpenIn(dir, indexName, maxIndex)
 	if err != nil {
 		return 0
 	}
@@ -170,21 +172,30 @@ func (ix *index) look(dir string) (bad, good []string) {
 
 // present is an error unless the file is in dir, in its size.
 func (f *file) present(dir string) error {
+	o, err := f.open(dir)
+	if err != nil {
+		return err
+	}
+	return o.Close()
+}
+
+// open opens the file, if it is in dir, in its size.
+func (f *file) open(dir string) (*os.File, error) {
 	name := filepath.Join(dir, f.Name)
-	info, err := os.Stat(name)
+	o, size, err := files.OpenIn(dir, f.Name, math.MaxInt64)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s is missing", name) // which is damage: the checkpoint exists
+		return nil, fmt.Errorf("%s is missing", name) // which is damage: the checkpoint exists
 	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", name)
-	case info.Size() < f.Size:
-		return fmt.Errorf("%s is truncated: it has %d bytes of %d", name, info.Size(), f.Size)
-	case info.Size() > f.Size:
-		return fmt.Errorf("%s has %d bytes, but should have %d", name, info.Size(), f.Size)
+		return nil, err
+	case size < f.Size:
+		err = fmt.Errorf("%s is truncated: it has %d bytes of %d", name, size, f.Size)
+	case size > f.Size:
+		err = fmt.Errorf("%s has %d bytes, but should have %d", name, size, f.Size)
+	default:
+		return o, nil
 	}
-	return nil
+	return nil, errors.Join(err, o.Close())
 }
 
 // some lists the first names, and counts the rest.

@@ -18,6 +18,9 @@ import (
 //
 // [LoadWith] loads a part, into other types, or by other names. Load also loads model.safetensors, and the files that a model.safetensors.index.json beside them names, as Export and
 // Hugging Face write them. These have no checksums, and leave state as it is.
+//
+// A file of dir may be a link to another one in dir. Where dir is a snapshot in Hugging Face's cache, models--NAME/snapshots/REVISION, its links
+// may lead anywhere in models--NAME. What leads out of there is refused: whoever has made a checkpoint could name any file of the user's.
 func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
 	_, err := load(ctx, c, dir, state, ts, LoadOptions{})
 	return err

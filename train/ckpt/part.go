@@ -6,7 +6,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 )
 
 // partFile is a part that is read, a block at a time.
@@ -20,10 +19,7 @@ type partFile struct {
 
 // openPart opens a part that has its size.
 func openPart(dir string, f *file) (*partFile, error) {
-	if err := f.present(dir); err != nil {
-		return nil, err
-	}
-	o, err := os.Open(filepath.Join(dir, f.Name))
+	o, err := f.open(dir)
 	if err != nil {
 		return nil, err
 	}

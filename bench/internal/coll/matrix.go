@@ -4,14 +4,15 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/prose"
+	"github.com/goccl/goccl/internal/files"
 )
 
 // Matrix says what alltoallv sends: what rank i sends to rank j, relative to what the
@@ -26,6 +27,9 @@ type Matrix struct {
 // most is how many ranks a matrix in a file may have.
 const mostRows = 1 << 14
 
+// mostMatrix is how many bytes such a file may have.
+const mostMatrix = 4 << 30
+
 // ReadMatrix reads a matrix: a file with a line of numbers for each rank, or spread:F,
 // which draws each weight from 1-F to 1+F, 0 <= F < 1, alike on all ranks.
 func ReadMatrix(name string) (*Matrix, error) {
@@ -36,13 +40,13 @@ func ReadMatrix(name string) (*Matrix, error) {
 		}
 		return &Matrix{Name: name, spread: spread}, nil
 	}
-	file, err := os.Open(name)
+	file, size, err := files.Open(name, mostMatrix)
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", prose.Cause(err))
 	}
 	defer file.Close()
 	m := &Matrix{Name: name}
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(io.LimitReader(file, size))
 	lines.Buffer(nil, 1<<24)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())

@@ -125,5 +125,5 @@ func TestLaunchEnvironment(t *testing.T) {
 	require.Equal(t, "bench: GOCCL_SECRET is set, but empty, which is no secret\n", errs)
 	status, _, errs = ran(t, "echo started", "-np", "1", "-x", "GOCCL_SECRET_FILE=/nonexistent")
 	require.Equal(t, 1, status)
-	require.Contains(t, errs, "the job's secret is refused: GOCCL_SECRET_FILE: stat /nonexistent: no such file or directory")
+	require.Contains(t, errs, "the job's secret is refused: GOCCL_SECRET_FILE: open /nonexistent: no such file or directory")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/internal/slurm"
 )
 
@@ -77,7 +78,7 @@ func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, err
 	if o.Hostfile != "" {
 		p.alloc, err = readHosts(o.Hostfile)
 	} else {
-		p.alloc, err = Find(getenv, os.ReadFile)
+		p.alloc, err = Find(getenv, readFile)
 	}
 	if err != nil {
 		return nil, err
@@ -143,8 +144,11 @@ func (o Order) refuseNodes(why string) error {
 	return nil
 }
 
+// readFile reads a list of nodes.
+func readFile(name string) ([]byte, error) { return files.Read(name, 64<<20) }
+
 func readHosts(file string) (*Allocation, error) {
-	text, err := os.ReadFile(file)
+	text, err := readFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("-hostfile %s: %w", file, prose.Cause(err))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/files"
 )
 
 // Joined removes this node's copy of the program, if srun has made one: once all ranks
@@ -72,14 +73,17 @@ func share(program string, dirs []string) (copied string, remove func(), err err
 	return "", nil, fmt.Errorf("copying %s to where all nodes see it: %w; name a directory with -share DIR", program, err)
 }
 
+// mostProgram is how many bytes a program may have.
+const mostProgram = 4 << 30
+
 // copyFile copies a program, and has it on the disk before any other node looks.
 func copyFile(to, from string) error {
-	in, err := os.Open(from)
+	in, _, err := files.Open(from, mostProgram)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	out, err := files.New(to, os.O_WRONLY, 0o755)
 	if err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func copyFile(to, from string) error {
 
 // sum is the SHA-256 of a file.
 func sum(file string) (string, error) {
-	f, err := os.Open(file)
+	f, _, err := files.Open(file, mostProgram)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/prose"
+	"github.com/goccl/goccl/internal/files"
 )
 
 // figureStyle has the colours, of the page and of each figure that is a file.
@@ -96,30 +97,34 @@ func (f *File) SaveFigures(flag, dir string, render func(from, to string, wide, 
 	if len(figures) == 0 {
 		return fmt.Errorf("-%s %s: there is no figure to write", flag, dir)
 	}
-	svgs := dir
+	drawn := "" // what render is given, where nobody else may write
 	if render != nil {
 		temporary, err := os.MkdirTemp("", "bench-figure-")
 		if err != nil {
 			return fmt.Errorf("-%s %s: %w", flag, dir, err)
 		}
 		defer os.RemoveAll(temporary)
-		svgs = temporary
+		drawn = temporary
 	}
 	for _, g := range figures {
 		text, high := g.File()
-		path, to := filepath.Join(svgs, g.name+".svg"), filepath.Join(dir, g.name+".png")
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		b, as := []byte(text), g.name+".svg"
+		if render != nil {
+			from, to := filepath.Join(drawn, as), filepath.Join(drawn, g.name+".png")
+			err := files.Write(from, b)
+			if err == nil {
+				err = render(from, to, int(width), int(high)+1)
+			}
+			if err != nil {
+				return fmt.Errorf("-%s %s: %w", flag, dir, err)
+			}
+			if b, err = files.Read(to, mostLoaded); err != nil {
+				return fmt.Errorf("-%s %s: nothing was drawn: %w", flag, dir, err)
+			}
+			as = g.name + ".png"
+		}
+		if err := files.Write(filepath.Join(dir, as), b); err != nil {
 			return fmt.Errorf("-%s %s: the figures could not be written: %w", flag, dir, prose.Cause(err))
-		}
-		if render == nil {
-			continue
-		}
-		os.Remove(to)
-		if err := render(path, to, int(width), int(high)+1); err != nil {
-			return fmt.Errorf("-%s %s: %w", flag, dir, err)
-		}
-		if _, err := os.Stat(to); err != nil {
-			return fmt.Errorf("-%s %s: nothing was drawn: %w", flag, dir, err)
 		}
 	}
 	return nil

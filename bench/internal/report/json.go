@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -205,7 +205,7 @@ func (f *File) Save(flag, path string, write func(f *File, w io.Writer) error) e
 	case path == option.Stdout:
 		_, err = os.Stdout.Write(b.Bytes())
 	default:
-		err = os.WriteFile(path, b.Bytes(), 0o666)
+		err = files.Write(path, b.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("-%s %s: the results could not be written: %w", flag, path, prose.Cause(err))
@@ -220,9 +220,12 @@ func (f *File) JSON(w io.Writer) error {
 	return e.Encode(f.theirs())
 }
 
+// mostLoaded is more than a file of results has.
+const mostLoaded = 256 << 20
+
 // Load reads a file that JSON has written, or nccl-tests. sum is of the file's contents.
 func Load(path string) (f *File, sum [sha256.Size]byte, err error) {
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path, mostLoaded)
 	if err != nil {
 		return nil, sum, fmt.Errorf("%s: it cannot be read: %w", path, prose.Cause(err))
 	}
@@ -257,14 +260,8 @@ func Writable(flag, path string) error {
 	if path == option.Stdout {
 		return nil
 	}
-	_, before := os.Lstat(path)
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
+	if err := files.Writable(path); err != nil {
 		return fmt.Errorf("-%s %s: it cannot be written: %w", flag, path, prose.Cause(err))
-	}
-	file.Close()
-	if errors.Is(before, os.ErrNotExist) {
-		os.Remove(path)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -85,6 +86,7 @@ func (c *call) pairwise() bool { return c.Kind == "Send" || c.Kind == "Recv" || 
 
 const (
 	version  = 1
+	mostRead = 1 << 30 // of a file
 	maxLine  = 1 << 20
 	maxRanks = 1 << 24
 	maxCalls = 1 << 10
@@ -160,12 +162,12 @@ func readDir(dir string, complain func(string)) ([]*line, error) {
 	slices.Sort(names)
 	var lines []*line
 	for _, name := range names {
-		f, err := os.Open(name)
+		f, size, err := files.Open(name, mostRead)
 		if err != nil {
 			complain(plain.Text(err.Error()))
 			continue
 		}
-		lines = append(lines, read(plain.Text(filepath.Base(name)), f, complain)...)
+		lines = append(lines, read(plain.Text(filepath.Base(name)), io.LimitReader(f, size), complain)...)
 		f.Close()
 	}
 	return lines, nil

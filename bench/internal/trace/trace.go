@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/internal/files"
 )
 
 const about = `bench trace reads what the processes of a job wrote into DIR, which GOCCL_TRACE named, and
@@ -53,7 +53,7 @@ func Command(args []string, stdout, stderr io.Writer) int {
 
 // save writes a timeline to a file.
 func save(name string, t *timeline) error {
-	f, err := os.Create(name)
+	f, err := files.Create(name)
 	if err != nil {
 		return err
 	}

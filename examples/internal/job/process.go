@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/files"
 )
 
 // doneEnv names the file that Done makes.
@@ -59,7 +60,7 @@ func Spawn(n int, lossy bool, env ...string) (code int, err error) {
 // Done says that all work is done, whatever becomes of the ranks.
 func Done() error {
 	if file := os.Getenv(doneEnv); file != "" {
-		return os.WriteFile(file, nil, 0o600)
+		return files.Write(file, nil)
 	}
 	return nil
 }

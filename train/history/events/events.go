@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // Scalar is a value under a tag. TensorBoard groups tags by what is before the first "/".
@@ -45,7 +47,7 @@ func Create(dir string) (*os.File, error) {
 		host = "localhost"
 	}
 	name := fileName(time.Now(), host, os.Getpid())
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := files.New(filepath.Join(dir, name), os.O_WRONLY, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("events: %w", err)
 	}
