@@ -267,8 +267,6 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		bad = fmt.Errorf("gradients cannot be clipped to a norm of %v", o.Clip)
 	case ccl.TypeOf[M]().Size() < ccl.TypeOf[P]().Size():
 		bad = fmt.Errorf("master copies of %v are narrower than parameters of %v", ccl.TypeOf[M](), ccl.TypeOf[P]())
-	case len(units) == 0:
-		bad = errors.New("a model without units")
 	case o.Offload:
 		bad = noOffload(o.Memory)
 	}

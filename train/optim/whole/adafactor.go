@@ -49,6 +49,9 @@ func ApplyAdafactor[T optim.Float](h Adafactor, step int, t Tensor, p, g, row, c
 	case !(h.LR >= 0 && h.Power > 0 && h.Floor >= 0 && h.Clip > 0):
 		return fmt.Errorf("optim/whole: Adafactor with LR %v, Power %v, Floor %v, Clip %v: none is negative", h.LR, h.Power, h.Floor, h.Clip)
 	}
+	if len(p) == 0 { // which has no mean
+		return nil
+	}
 	share := root(step, h.Power) // of this step in the averages
 	n := len(p)
 	rate := max(h.Floor, rms(squares(p), n)) * min(h.LR, 1/math.Sqrt(float64(step)))
