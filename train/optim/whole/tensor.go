@@ -57,6 +57,17 @@ func (t Tensor) check(what, why string, lens ...int) error {
 	return nil
 }
 
+// or is x, or what 0 stands for; optim.Zero is 0.
+func or(x, usual float64) float64 {
+	switch x {
+	case 0:
+		return usual
+	case optim.Zero:
+		return 0
+	}
+	return x
+}
+
 // squares is the sum of the squares of x.
 func squares[T optim.Float](x []T) (sum float64) {
 	for _, e := range x {
