@@ -8,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/examples/internal/mat"
 	"github.com/goccl/goccl/train/ddp"
+	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 )
 
@@ -156,9 +157,8 @@ func (r *replicas) Step(ctx context.Context, u zero.Update[float32]) error {
 		if math.IsNaN(norm) || math.IsInf(norm, 0) {
 			return fmt.Errorf("%w: %v", zero.ErrNotFinite, norm)
 		}
-		if r.norm = norm; norm > r.o.Clip {
-			scale *= r.o.Clip / norm
-		}
+		r.norm = norm
+		scale *= optim.ClipFactor(norm, r.o.Clip)
 	}
 	if scale != 1 {
 		mat.Scale(r.all, float32(scale))

@@ -136,3 +136,10 @@ func TestCosine(t *testing.T) {
 		require.InDelta(t, .5+.5*math.Cos(math.Pi*x), optim.Cosine(i, 0, 1000, 1, 0), 2e-15, "%v", x)
 	}
 }
+
+// PyTorch's clip_grad_norm_: the norm gets 1e-6 more, and what is below stays as it is, to the bit.
+func TestClipFactor(t *testing.T) {
+	for _, tc := range [][3]float64{{2, 4, 1}, {4, 4, 4 / (4 + 1e-6)}, {8, 2, 2 / (8 + 1e-6)}, {0, 1, 1}, {0, 1e-7, .1}, {3, 0, 0}} {
+		require.InDelta(t, tc[2], optim.ClipFactor(tc[0], tc[1]), 1e-16)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/optim"
 )
 
 // ErrNotFinite is the cause of Step's error where the norm of the gradients is infinite or no number. The shards are as
@@ -217,14 +218,15 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 	if m.norm = math.Sqrt(sum); math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
 		return fmt.Errorf("zero: Step: %s: %w", where, ErrNotFinite)
 	}
-	if m.o.Clip <= 0 || m.norm <= m.o.Clip {
+	by := optim.ClipFactor(m.norm, m.o.Clip)
+	if m.o.Clip <= 0 || by == 1 {
 		return nil
 	}
 	for i := range m.units {
 		if m.units[i].frozen {
 			continue
 		}
-		if err := m.near.Scale(m.units[i].gshard, m.o.Clip/m.norm); err != nil {
+		if err := m.near.Scale(m.units[i].gshard, by); err != nil {
 			return fmt.Errorf("zero: unit %d: %w", i, err)
 		}
 	}

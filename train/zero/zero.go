@@ -60,7 +60,7 @@ type Options struct {
 	Ahead int
 	// Micro is the number of micro batches: calls of Reduce for each unit before a Step; default 1.
 	Micro int
-	// Clip scales gradients down to this global norm; 0 does not.
+	// Clip scales gradients down to this global norm, by optim.ClipFactor; 0 does not.
 	Clip float64
 	// Unchecked spares a Step without Clip the norm of the gradients: Norm is 0, and what is not finite is applied. Step
 	// then need not read all gradients before it updates the first unit.
