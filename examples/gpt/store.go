@@ -143,10 +143,12 @@ func (r *replicas) Step(ctx context.Context, u zero.Update[float32]) error {
 		squares := []float64{0}
 		for i := range r.grads {
 			for j, g := range r.grads[i] {
-				if r.o.NormOf(i, j) {
-					for _, x := range g {
-						squares[0] += float64(x) * float64(x)
-					}
+				sum := 0.
+				for _, x := range g {
+					sum += float64(x) * float64(x)
+				}
+				if r.o.NormOf(i, j) || math.IsNaN(sum) || math.IsInf(sum, 0) {
+					squares[0] += sum
 				}
 			}
 		}
