@@ -73,7 +73,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.dp, "dp", 0, "data-parallel `ranks`; 0: as many as the other dimensions leave")
 	f.IntVar(&c.pp, "pp", 1, "pipeline `stages`")
 	f.IntVar(&c.tp, "tp", 1, "`ranks` that share each layer")
-	f.StringVar(&c.sp, "sp", "", "split the sequence; `how`: megatron, over the ranks of -tp; ulysses=N or ring=N, over N ranks")
+	f.StringVar(&c.sp, "sp", "", "split the sequence; `how`: megatron, over the ranks of -tp; ulysses=N or ring=N, over N ranks beside them")
 	f.IntVar(&c.stage, "zero", 0, "ZeRO `stage`: 1 shards optimizer state, 2 gradients too, 3 parameters too")
 	f.IntVar(&c.micro, "micro", 1, "micro `batches` per rank and step")
 	f.StringVar(&c.schedule, "schedule", "1f1b", "`schedule` of the pipeline: 1f1b or gpipe")
@@ -251,12 +251,10 @@ func (c *config) sequence() error {
 	}
 	if k, err := strconv.Atoi(n); how != "ulysses" && how != "ring" || !several || err != nil || k < 1 {
 		return fmt.Errorf("-sp %s: give megatron, ulysses=N or ring=N, with N ranks for each sequence", c.sp)
-	} else if c.tp > 1 {
-		return fmt.Errorf("-sp %s splits no layers: leave -tp out", c.sp)
 	} else if c.Context%k != 0 {
 		return fmt.Errorf("-sp %s does not divide -context %d; %s=%d does", c.sp, c.Context, how, nearest(c.Context, k))
-	} else if how == "ulysses" && c.Heads%k != 0 {
-		return fmt.Errorf("-sp %s does not divide %d heads; ulysses=%d does, and ring=%d splits no heads", c.sp, c.Heads, nearest(c.Heads, k), k)
+	} else if h := c.Heads / c.tp; how == "ulysses" && h > 0 && h%k != 0 {
+		return fmt.Errorf("-sp %s does not divide the %s of a rank; ulysses=%d does, and ring=%d splits no heads", c.sp, count(h, "head", "s"), nearest(h, k), k)
 	} else {
 		c.sp, c.across = how, k
 	}

@@ -118,7 +118,11 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if r.peak == 0 {
 		r.peak = mat.Peak()
 	}
-	peak := r.peak * float64(world.Size())
+	busy, err := cores(ctx, world)
+	if err != nil {
+		return err
+	}
+	peak := r.peak * float64(busy)
 	if !replaced {
 		tr.greet(out, flops, peak)
 	}

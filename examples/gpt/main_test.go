@@ -139,6 +139,7 @@ func TestLayouts(t *testing.T) {
 		{2, "-sp ulysses=2"}, {4, "-sp ring=2 -zero 3"}, {4, "-sp ring=4 -micro 2"}, {4, "-pp 2 -sp ulysses=2 -micro 2 -zero 2"},
 		{8, "-pp 2 -tp 2 -micro 2 -zero 3 -sp megatron"}, {8, "-pp 2 -tp 2 -micro 2 -zero 0"},
 		{4, "-tp 4"}, {4, "-tp 2"}, {4, "-tp 2 -sp megatron"}, {4, "-pp 2 -micro 2"},
+		{4, "-tp 2 -sp ring=2"}, {4, "-tp 2 -sp ulysses=2 -recompute"}, {8, "-tp 2 -pp 2 -sp ring=2"}, {16, "-dp 2 -tp 2 -pp 2 -sp ring=2 -micro 2 -zero 2"},
 	} {
 		t.Run(fmt.Sprintf("%d ranks %s", tc.n, tc.layout), func(t *testing.T) {
 			got := losses(t, tc.n, steps, tc.layout)
@@ -150,7 +151,7 @@ func TestLayouts(t *testing.T) {
 	tied := losses(t, 1, steps, "-tied")
 	require.NotEqual(t, want, tied)
 	for _, layout := range []string{"-np 2 -zero 0", "-np 2 -zero 3 -micro 2", "-np 2 -pp 2 -micro 4", "-np 4 -pp 4 -micro 2 -zero 3",
-		"-np 4 -tp 2 -sp megatron -zero 2", "-np 8 -pp 2 -tp 2 -sp megatron -micro 2 -zero 2"} {
+		"-np 4 -tp 2 -sp megatron -zero 2", "-np 8 -tp 2 -pp 2 -sp ring=2 -micro 2", "-np 8 -pp 2 -tp 2 -sp megatron -micro 2 -zero 2"} {
 		t.Run("tied "+layout, func(t *testing.T) {
 			require.InDeltaSlice(t, tied, losses(t, int(layout[4]-'0'), steps, "-tied "+layout), 1e-5)
 		})
@@ -187,7 +188,7 @@ func TestFlags(t *testing.T) {
 		"-tp 3":       "-tp 3 does not divide 4 heads; -tp 2 does",
 		"-zero 4":     "the stages are 0 to 3",
 		"-np 3 -dp 2": "-dp 3 fits",
-		"-np 3 -tp 2": "start 2, or 4", "-sp ulysses=3": "ulysses=2", "-sp ring=3": "ring=2", "-sp ring=2 -tp 2": "leave -tp out",
+		"-np 3 -tp 2": "start 2, or 4", "-sp ulysses=3": "ulysses=2", "-sp ring=3": "ring=2", "-sp ulysses=4 -tp 2": "-sp ulysses=4 does not divide the 2 heads of a rank; ulysses=2 does",
 		"-resume": "need -save", "-save x -recover": "-every",
 		"-topk 3": "-topk is about a sample: give -sample", "-sample a -topk -1": "-topk -1: it must be at least 0", "-sample a -tokens 0": "at least 1",
 		"-sample a -temperature -1": "-temperature -1: give 0", "-sample a -temperature NaN": "give 0", "-sample a -temperature 1e-9": "at least 0.001",

@@ -38,7 +38,7 @@ func TestSample(t *testing.T) {
 		for _, tc := range []struct {
 			n      int
 			layout string
-		}{{2, "-tp 2 -sp megatron"}, {4, "-pp 4 -micro 2"}, {2, "-sp ulysses=2"}, {4, "-sp ring=2 -pp 2 -zero 3"}} {
+		}{{2, "-tp 2 -sp megatron"}, {4, "-pp 4 -micro 2"}, {2, "-sp ulysses=2"}, {4, "-sp ring=2 -pp 2 -zero 3"}, {8, "-tp 2 -pp 2 -sp ring=2"}} {
 			require.Equal(t, want, last(trained(t, tc.n, args+head+" "+tc.layout)), tc.layout)
 		}
 	}

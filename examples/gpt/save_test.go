@@ -32,6 +32,17 @@ func trained(t *testing.T, n int, args string) string {
 
 var lastLoss = regexp.MustCompile(`step=6 loss=([0-9.]+)`)
 
+// A run that is resumed after its last step has nothing to draw, which is no error.
+func TestResumeAtTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	args := small + "2 -save " + filepath.Join(dir, "c")
+	trained(t, 2, args)
+	picture := filepath.Join(dir, "loss.svg")
+	out := trained(t, 2, args+" -resume -csv "+filepath.Join(dir, "all.csv")+" -svg "+picture)
+	require.Contains(t, out, "0 steps, 0 tokens")
+	require.NoFileExists(t, picture)
+}
+
 // A checkpoint goes on in any other layout, on the losses of a run that never stopped.
 func TestResume(t *testing.T) {
 	for _, head := range []string{"", " -tied"} {

@@ -17,6 +17,9 @@ const validation = "validation"
 
 // picture writes the curve of the loss, and below it that of the validation if there is one.
 func picture(h *history.History, name string) error {
+	if len(h.Names()) == 0 { // the run had come to its end before
+		return nil
+	}
 	f, err := files.Create(name)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 type sequences struct {
 	split *split // whose context the exchanges have
 	c     *ccl.Comm
-	cfg   gpt.Config
+	cfg   gpt.Config // with the heads and the width that this rank of tp has
 	rows  int
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/examples/internal/mat"
 	"github.com/goccl/goccl/train/ddp"
+	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 )
 
@@ -142,10 +143,12 @@ func (r *replicas) Step(ctx context.Context, u zero.Update[float32]) error {
 		squares := []float64{0}
 		for i := range r.grads {
 			for j, g := range r.grads[i] {
-				if r.o.NormOf(i, j) {
-					for _, x := range g {
-						squares[0] += float64(x) * float64(x)
-					}
+				sum := 0.
+				for _, x := range g {
+					sum += float64(x) * float64(x)
+				}
+				if r.o.NormOf(i, j) || math.IsNaN(sum) || math.IsInf(sum, 0) {
+					squares[0] += sum
 				}
 			}
 		}
@@ -156,9 +159,8 @@ func (r *replicas) Step(ctx context.Context, u zero.Update[float32]) error {
 		if math.IsNaN(norm) || math.IsInf(norm, 0) {
 			return fmt.Errorf("%w: %v", zero.ErrNotFinite, norm)
 		}
-		if r.norm = norm; norm > r.o.Clip {
-			scale *= r.o.Clip / norm
-		}
+		r.norm = norm
+		scale *= optim.ClipFactor(norm, r.o.Clip)
 	}
 	if scale != 1 {
 		mat.Scale(r.all, float32(scale))

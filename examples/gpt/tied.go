@@ -84,10 +84,12 @@ func (tr *trainer) joinEnds(ctx context.Context) error {
 	return nil
 }
 
-// spread gives attention its exchanges, where sequences are split over ranks.
+// spread gives attention its exchanges, where sequences are split over ranks: of the heads that this rank of tp has.
 func (tr *trainer) spread() {
 	c, comm := tr.cfg, tr.mesh.Comm("sp")
-	s := sequences{tr.split, comm, c.Config, c.rows / c.dp / c.micro}
+	own := c.Config
+	own.Heads, own.Width = own.Heads/c.tp, own.Width/c.tp
+	s := sequences{tr.split, comm, own, c.rows / c.dp / c.micro}
 	switch {
 	case c.across == 1:
 	case c.sp == "ulysses":

@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/train/history"
 	"github.com/goccl/goccl/train/history/events"
 	"github.com/goccl/goccl/train/history/grads"
+	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 )
 
@@ -118,8 +119,8 @@ func (tr *trainer) metrics(ctx context.Context) ([]history.Metric, error) {
 		return nil, err
 	}
 	back := 1. // what clipping has scaled them by
-	if m, ok := tr.model.(interface{ Norm() float64 }); ok && c.clip > 0 && m.Norm() > c.clip {
-		back = m.Norm() / c.clip
+	if m, ok := tr.model.(interface{ Norm() float64 }); ok && c.clip > 0 {
+		back = 1 / optim.ClipFactor(m.Norm(), c.clip)
 	}
 	o.list = o.list[:0]
 	whole := 0.

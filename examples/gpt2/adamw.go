@@ -1,6 +1,9 @@
 package main
 
-import "github.com/goccl/goccl/xla/hlo"
+import (
+	"github.com/goccl/goccl/train/optim"
+	"github.com/goccl/goccl/xla/hlo"
+)
 
 // AdamW's numbers, as nanoGPT has them.
 const (
@@ -32,7 +35,7 @@ func (h hyper) adamw(p, m, v, g value, decays bool) (_, _, _ value) {
 	return p.Sub(m.Div(h.bias1).Div(v.Div(h.bias2).Sqrt().AddC(epsilon)).Mul(h.lr)), m, v
 }
 
-// clipped are gradients scaled to a norm that is at most limit, and the norm. 0 is no limit.
+// clipped are gradients scaled as optim.ClipFactor says, to a norm that is at most limit, and the norm. 0 is no limit.
 func clipped(g []value, limit float64) ([]value, value) {
 	f := g[0].Func()
 	sum := f.Const(hlo.F32, 0)
@@ -44,7 +47,7 @@ func clipped(g []value, limit float64) ([]value, value) {
 	if limit <= 0 {
 		return g, norm
 	}
-	by := f.Const(hlo.F32, 1).Min(f.Const(hlo.F32, limit).Div(norm.AddC(1e-6)))
+	by := f.Const(hlo.F32, 1).Min(f.Const(hlo.F32, limit).Div(norm.AddC(optim.ClipEps)))
 	out := make([]value, len(g))
 	for i, x := range g {
 		out[i] = x.Mul(by.As(x.Type()))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/same"
+	"github.com/goccl/goccl/train/optim"
 )
 
 // Options of a Scaler. New compares them between ranks.
@@ -91,8 +92,8 @@ func (s *Scaler) Scale() float64 { return s.state.Scale }
 // not 0. norm is that of the gradients as they are, as zero's Norm and ddp's say it.
 func (s *Scaler) Factor(clip, norm float64) float64 {
 	by := 1 / s.state.Scale
-	if clip > 0 && norm*by > clip {
-		by *= clip / (norm * by)
+	if clip > 0 {
+		by *= optim.ClipFactor(norm*by, clip)
 	}
 	return by
 }

@@ -83,10 +83,7 @@ func TestTraining(t *testing.T) {
 				scale, good = scale/2, 0
 				continue
 			}
-			by := 1 / scale
-			if norm := math.Sqrt(sum) / scale; norm > clip {
-				by *= clip / norm
-			}
+			by := min(1, clip/(math.Sqrt(sum)/scale+1e-6)) / scale
 			for i := range g {
 				w[i] -= rate * float32(g[i]*by)
 			}

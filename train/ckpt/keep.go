@@ -15,7 +15,8 @@ import (
 
 // Keep removes from dir all but the n whole checkpoints that were saved last, of those whose names Step has made, and what a
 // Save has left unfinished that began before the one before the last. Rank 0 removes; all ranks get its error. A checkpoint that is to
-// go is renamed first, so that no half of one is taken for a whole. What is damaged stays, and does not count.
+// go is renamed first, so that no half of one is taken for a whole. What is damaged stays, and does not count. A directory that is
+// not there, or not yet, as before a Saver has made the first checkpoint of a run, has nothing to remove.
 func Keep(ctx context.Context, c *ccl.Comm, dir string, n int) error {
 	what := fmt.Sprintf("ckpt: Keep %d in %s", n, dir)
 	var bad error
@@ -40,6 +41,9 @@ func onRoot(ctx context.Context, c *ccl.Comm, what string, bad error, f func() e
 // keep is Keep on rank 0.
 func (d *disk) keep(dir string, n int) error {
 	steps, err := listSteps(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -269,9 +269,6 @@ func TestErrorsAreAlike(t *testing.T) {
 		"Load of a damaged one": {damaged, func(t testing.TB, c *ccl.Comm, dir string) error {
 			return Load(t.Context(), c, Step(dir, 1), nil, vector(c.Rank(), 3, 1))
 		}, nil, fs.ErrNotExist},
-		"Keep in no directory": {nil, func(t testing.TB, c *ccl.Comm, dir string) error {
-			return Keep(t.Context(), c, filepath.Join(dir, "none"), 1)
-		}, fs.ErrNotExist, nil},
 		"Forget after nothing": {nil, func(t testing.TB, c *ccl.Comm, dir string) error {
 			return Forget(t.Context(), c, dir, 7)
 		}, fs.ErrNotExist, nil},

@@ -16,7 +16,7 @@ type LoadOptions struct {
 	// Rename gives the name that a tensor of the program has in the checkpoint. Nil: the same.
 	Rename func(name string) string
 	// Convert reads numbers of floating point, of 16, 32 or 64 bits or bfloat16, of another type than that of Data. What
-	// does not fit is rounded to nearest even.
+	// does not fit is rounded to nearest even, once.
 	Convert bool
 	// Partial leaves the Data of a tensor as it is if the checkpoint has none of its name, as PyTorch's strict=False. One of
 	// another shape stays an error.

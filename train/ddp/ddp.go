@@ -4,6 +4,10 @@
 // It knows no tensor library: gradients are [ccl.Buf] views of whatever memory the program has, host or device, and the
 // program says when each is final. Where the memory belongs to goccl, package zero does all of this at its stage 0.
 //
+// A parameter that a step does not use has a gradient of zeros, by which an update still moves it: it decays, and goes on along its
+// moments. PyTorch's optimizers leave out a parameter whose gradient is None, that of one which no rank has used. A program
+// that wants the same leaves it out of its update, on all ranks alike.
+//
 // Gradient accumulation (PyTorch's no_sync) needs no mode: add up micro batches, and call Ready in the last one only.
 //
 // In a step each of n ranks sends 2(n-1)/n of the gradients' bytes, with the Hook BFloat16 half of that. New
@@ -41,6 +45,9 @@ type Options struct {
 	Stream func(bucket int) ccl.Stream
 	// Hook reduces a bucket in the place of an all-reduce.
 	Hook Hook
+	// Names are what the gradients are called, one each, so that New finds gradients of one length that come in another order
+	// on some rank, as a range over a map gives them. Nil: lengths and types alone are compared.
+	Names []string
 }
 
 // Reducer averages one set of gradients over the ranks of a Comm, once per step. It is used by one goroutine at a time.
@@ -85,8 +92,9 @@ type Stats struct {
 }
 
 // New returns a Reducer of grads. It is collective, and fails on every rank, naming the first gradient that differs,
-// unless all ranks pass the same lengths, types and options. Gradients are reduced where they lie, without a copy. A bucket
-// is one call if its gradients lie side by side in memory; else it is a group with a call for each piece.
+// unless all ranks pass the same lengths, types and options; Options.Names tell gradients of one length apart. Gradients are
+// reduced where they lie, without a copy. A bucket is one call if its gradients lie side by side in memory; else it is a group
+// with a call for each piece.
 func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reducer, error) {
 	r := &Reducer{c: c, grads: slices.Clone(grads), host: ccl.NewHostStream(), op: ccl.Avg}
 	if o != nil {
@@ -100,13 +108,20 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 	items := []string{fmt.Sprintf("FirstBytes %d", r.o.FirstBytes), fmt.Sprintf("Bytes %d", r.o.Bytes), fmt.Sprintf("Sum %v", r.o.Sum),
 		fmt.Sprintf("Order %d", r.o.Order), fmt.Sprintf("Hook %v", r.o.Hook != nil)}
 	for i, g := range grads {
-		items = append(items, fmt.Sprintf("gradient %d: %d x %v", i, g.Len(), g.Type()))
+		item := fmt.Sprintf("gradient %d: %d x %v", i, g.Len(), g.Type())
+		if i < len(r.o.Names) {
+			item += fmt.Sprintf(" of %q", r.o.Names[i])
+		}
+		items = append(items, item)
 		if _, within := g.Join(g.From(0, 0)); bad == nil && !within { // nor a part of one
 			bad = fmt.Errorf("gradient %d is not a buffer, or was cut out of one beyond its end", i)
 		}
 	}
 	if bad == nil {
 		bad = overlap(grads)
+	}
+	if r.o.Names != nil && len(r.o.Names) != len(grads) {
+		bad = fmt.Errorf("%d Names of %d gradients", len(r.o.Names), len(grads))
 	}
 	if r.o.FirstBytes < 0 || r.o.Bytes < 0 {
 		bad = fmt.Errorf("buckets of %d and %d bytes", r.o.FirstBytes, r.o.Bytes)

@@ -130,3 +130,23 @@ func TestNeverReady(t *testing.T) {
 		require.ErrorContains(t, r.Wait(t.Context()), "ddp: gradients [0] never became Ready in this step")
 	})
 }
+
+// Gradients of one length that come in another order on a rank, as from a range over a map, are found by their names.
+func TestNames(t *testing.T) {
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		a, b := []float32{1}, []float32{100}
+		grads, names := []ccl.Buf{ccl.BufOf(a), ccl.BufOf(b)}, []string{"wte", "head"}
+		r, err := ddp.New(t.Context(), c, grads, &ddp.Options{Names: names})
+		require.NoError(t, err)
+		require.NoError(t, r.All(t.Context()))
+		require.NoError(t, r.Close())
+		require.Equal(t, []float32{1, 100}, []float32{a[0], b[0]})
+		if c.Rank() == 1 {
+			grads, names = []ccl.Buf{grads[1], grads[0]}, []string{"head", "wte"}
+		}
+		_, err = ddp.New(t.Context(), c, grads, &ddp.Options{Names: names})
+		require.EqualError(t, err, `ddp: ranks differ: rank 0 has gradient 0: 1 x float of "wte", rank 1 has gradient 0: 1 x float of "head"`)
+		_, err = ddp.New(t.Context(), c, grads, &ddp.Options{Names: []string{"wte"}})
+		require.EqualError(t, err, "ddp: 1 Names of 2 gradients")
+	})
+}

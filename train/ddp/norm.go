@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/train/internal/vec"
+	"github.com/goccl/goccl/train/optim"
 )
 
 // ErrNotFinite is the cause of an error of Norm and Clip where a gradient is infinite or no number. All ranks get it, for all
@@ -39,18 +40,19 @@ func (r *Reducer) Norm() (float64, error) {
 	return norm, nil
 }
 
-// Clip is Norm, and scales the gradients down to the norm most where theirs is larger. It returns theirs. After an error they
+// Clip is Norm, and scales the gradients by optim.ClipFactor, down to the norm most where theirs is larger. It returns theirs. After an error they
 // are as they were.
 func (r *Reducer) Clip(most float64) (float64, error) {
 	if math.IsNaN(most) || most < 0 {
 		return 0, fmt.Errorf("ddp: gradients cannot be clipped to a norm of %v", most)
 	}
 	norm, err := r.Norm()
-	if err != nil || norm <= most {
+	by := optim.ClipFactor(norm, most)
+	if err != nil || by == 1 {
 		return norm, err
 	}
 	for _, g := range r.grads {
-		vec.Scale(g, most/norm)
+		vec.Scale(g, by)
 	}
 	return norm, nil
 }

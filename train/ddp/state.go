@@ -3,7 +3,7 @@ package ddp
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
+	"hash/crc32"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/raw"
@@ -35,16 +35,26 @@ func Broadcast(ctx context.Context, c *ccl.Comm, bufs []ccl.Buf, root int) error
 	return nil
 }
 
-// Hash hashes the bits of s: FNV-1a of its bytes. Equal parameters hash equal on every little-endian machine, however
-// they are cut into slices.
+// Hash hashes the bits of s: the CRC-32C of its bytes, and above it their CRC-32, which together are a CRC of 64 bits. Processors
+// compute both, at about the speed of memory. Equal parameters hash equal on every little-endian machine, however they are cut
+// into slices.
 func Hash[T ccl.Number](s ...[]T) uint64 {
-	h := fnv.New64a()
+	low, high := uint32(0), uint32(0)
 	for _, x := range s {
 		b, _ := raw.Bytes(ccl.BufOf(x))
-		h.Write(b)
+		for len(b) > 0 { // by parts that stay in the cache for the second
+			n := min(len(b), hashed)
+			low, high = crc32.Update(low, castagnoli, b[:n]), crc32.Update(high, crc32.IEEETable, b[:n])
+			b = b[n:]
+		}
 	}
-	return h.Sum64()
+	return uint64(high)<<32 | uint64(low)
 }
+
+// hashed is how many bytes Hash takes at once.
+const hashed = 16 << 10
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Same returns an error, on all ranks, that lists the ranks whose h is not the most common one. It is collective.
 func Same(ctx context.Context, c *ccl.Comm, h uint64) error {

@@ -22,9 +22,37 @@ func TestBroadcastAndSame(t *testing.T) {
 }
 
 func TestHash(t *testing.T) {
-	require.Equal(t, uint64(0xaf63dc4c8601ec8c), ddp.Hash([]uint8("a")), "FNV-1a")
+	require.Equal(t, uint64(0xcbf43926e3069283), ddp.Hash([]uint8("123456789")), "CRC-32 and CRC-32C, by their published checks")
 	require.Equal(t, ddp.Hash([]float32{1, 2, 3}), ddp.Hash([]float32{1}, nil, []float32{2, 3}))
 	require.NotEqual(t, ddp.Hash([]float32{0}), ddp.Hash([]float32{float32(negative * 0)}))
+}
+
+// Each bit counts, wherever it is; where a slice is cut does not.
+func TestHashFindsABit(t *testing.T) {
+	s := make([]uint8, 3*16<<10+5)
+	whole, seen := ddp.Hash(s), map[uint64]bool{}
+	for _, cut := range []int{1, 16<<10 - 1, 16 << 10, 16<<10 + 1, len(s)} {
+		require.Equal(t, whole, ddp.Hash(s[:cut], s[cut:]))
+		require.False(t, cut < len(s) && ddp.Hash(s[:cut]) == whole, "zeros at the end count")
+	}
+	seen[whole] = true
+	for at := 0; at < len(s); at += 101 {
+		for bit := range 8 {
+			s[at] ^= 1 << bit
+			h := ddp.Hash(s)
+			require.False(t, seen[h] || uint32(h) == uint32(whole) || h>>32 == whole>>32, "bit %d of byte %d", bit, at)
+			seen[h] = true
+			s[at] ^= 1 << bit
+		}
+	}
+}
+
+func BenchmarkHash(b *testing.B) {
+	s := make([]float32, 16<<20)
+	b.SetBytes(int64(4 * len(s)))
+	for b.Loop() {
+		ddp.Hash(s)
+	}
 }
 
 var negative = -1.0

@@ -29,7 +29,8 @@ type column struct {
 
 // SVG writes a plot of metrics, of all of them if none is named: below each other, over the steps, the mean as a line in
 // a band from the minimum to the maximum of the ranks. The file needs nothing else. Values that are not finite leave a
-// gap. The axes have round numbers. Where steps outnumber pixels the line is their mean, and the band holds them all.
+// gap. The axes have round numbers. Where steps outnumber pixels the line is their mean, and the band holds them all. Of a run
+// that has logged nothing the plot is empty.
 func (h *History) SVG(w io.Writer, names ...string) error {
 	names, err := h.named("SVG", names)
 	if err != nil {
@@ -37,7 +38,7 @@ func (h *History) SVG(w io.Writer, names ...string) error {
 	}
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
-		plotWidth, panelHeight*len(names))
+		plotWidth, panelHeight*max(len(names), 1))
 	fmt.Fprintf(b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n")
 	for i, name := range names {
 		fmt.Fprintf(b, `<g transform="translate(0,%d)">`+"\n", i*panelHeight)

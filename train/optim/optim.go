@@ -15,7 +15,6 @@
 package optim
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 )
@@ -23,14 +22,29 @@ import (
 // Float is what parameters and state are kept in.
 type Float interface{ ~float32 | ~float64 }
 
+// Zero says 0 in a field whose 0 stands for a usual value, as AdamW{Beta1: Zero} is Adam without momentum. It is the least number
+// above 0, so max(lr, Zero) is a learning rate that may end at 0.
+const Zero = math.SmallestNonzeroFloat64
+
+// or is x, or what 0 stands for.
+func or(x, usual float64) float64 {
+	switch x {
+	case 0:
+		return usual
+	case Zero:
+		return 0
+	}
+	return x
+}
+
 // AdamW is Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2), as torch.optim.AdamW.
 type AdamW struct {
 	// LR is the learning rate of this step.
 	LR float64
 	// Beta1 and Beta2 are how much of the averages of gradients and of their squares is kept: from 0 to 1, and less than
-	// 1; 0 is .9 and .999.
+	// 1; 0 is .9 and .999, and Zero is 0.
 	Beta1, Beta2 float64
-	// Eps is added to the square root; 0 is 1e-8.
+	// Eps is added to the square root; 0 is 1e-8. Zero is 0, with which a parameter becomes NaN whose gradients have all been 0.
 	Eps float64
 	// Decay is the weight decay, times LR.
 	Decay float64
@@ -68,7 +82,7 @@ type Factors struct{ Beta1, Alpha1, Beta2, Alpha2, Rate, Root, Keep, Eps float64
 
 // Factors returns those of step number step, counted from 1.
 func (h AdamW) Factors(step int) (Factors, error) {
-	h.Beta1, h.Beta2, h.Eps = cmp.Or(h.Beta1, .9), cmp.Or(h.Beta2, .999), cmp.Or(h.Eps, 1e-8)
+	h.Beta1, h.Beta2, h.Eps = or(h.Beta1, .9), or(h.Beta2, .999), or(h.Eps, 1e-8)
 	switch {
 	case step < 1:
 		return Factors{}, fmt.Errorf("optim: step %d; steps are counted from 1", step)

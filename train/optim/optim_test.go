@@ -73,7 +73,7 @@ func TestSGD(t *testing.T) {
 
 // A parameter that is cut into pieces gets the same bits, and the bits are those of every machine.
 func TestBits(t *testing.T) {
-	const n, golden = 1001, "7d14a18d9009af53"
+	const n, golden = 1001, "3c68c0b7dc70beb6"
 	whole, cut := newState(n), newState(n)
 	h := optim.AdamW{LR: 3e-4, Beta1: .9, Beta2: .95, Eps: 1e-8, Decay: .1}
 	s := optim.SGD{LR: 1e-3, Momentum: .9, Decay: .01, Nesterov: true}
@@ -134,5 +134,12 @@ func TestCosine(t *testing.T) {
 	for i := range 1001 {
 		x := float64(i) / 1000
 		require.InDelta(t, .5+.5*math.Cos(math.Pi*x), optim.Cosine(i, 0, 1000, 1, 0), 2e-15, "%v", x)
+	}
+}
+
+// PyTorch's clip_grad_norm_: the norm gets 1e-6 more, and what is below stays as it is, to the bit.
+func TestClipFactor(t *testing.T) {
+	for _, tc := range [][3]float64{{2, 4, 1}, {4, 4, 4 / (4 + 1e-6)}, {8, 2, 2 / (8 + 1e-6)}, {0, 1, 1}, {0, 1e-7, .1}, {3, 0, 0}} {
+		require.InDelta(t, tc[2], optim.ClipFactor(tc[0], tc[1]), 1e-16)
 	}
 }

@@ -135,9 +135,9 @@ func TestRandomPipelines(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(run), 1))
 		stages, chunks, micros := 1+r.IntN(4), 1, 1+r.IntN(9)
 		s := []pp.Schedule{nil, pp.GPipe, pp.OneFOneB}[r.IntN(3)]
-		if stages > 1 && r.IntN(3) == 0 {
+		if r.IntN(3) == 0 {
 			chunks = 2
-			s, micros = pp.Interleaved(2), stages*(1+r.IntN(3))
+			s = pp.Interleaved(2)
 		}
 		parts := stages * chunks
 		model := layers(r, parts+r.IntN(5))

@@ -63,21 +63,24 @@ type lane struct {
 	ins               []int
 	posted, got, sent int
 	recvs, sends      [2]ccl.Work
+
+	// Of one stage with several chunks: where its own messages wait for each other, and how many have gone over.
+	alone   bool
+	in, out [2]ccl.Buf
+	handed  int
 }
 
 // New makes the links among the ranks of c, of which rank 0 is the first stage. It is collective over c, and costs one
-// Split for each direction and class of links: 4, with interleaving 6.
+// Split for each direction and class of links: 4, with interleaving 6. One stage with several chunks passes messages on to itself,
+// by a copy.
 func New(ctx context.Context, c *ccl.Comm, o *Options) (*Pipeline, error) {
 	if o == nil {
 		o = &Options{}
 	}
 	p := &Pipeline{c: c, chunks: cmp.Or(o.Chunks, 1), proven: map[uint64]bool{}, untie: func() {}}
 	var bad error
-	switch {
-	case p.chunks < 0:
+	if p.chunks < 0 {
 		bad = fmt.Errorf("pp: %d chunks: there must be at least one", p.chunks)
-	case p.chunks > 1 && c.Size() == 1:
-		bad = fmt.Errorf("pp: %d chunks of one stage: interleaving needs at least two stages", p.chunks)
 	}
 	if err := same.Args(ctx, c, "pp", bad, fmt.Sprintf("%d chunks", p.chunks)); err != nil {
 		return nil, err
@@ -104,9 +107,10 @@ func (p *Pipeline) connect(ctx context.Context, direction int, stream func() ccl
 	if p.chunks > 1 { // from the last stage to the next chunk of the first
 		classes = append(classes, func(e int) bool { return e == n-1 })
 	}
-	if n == 1 {
+	if n == 1 && p.chunks == 1 {
 		return nil
 	}
+	p.lanes[direction].alone = n == 1
 	for _, has := range classes {
 		color, mine, peer := -1, 0, 0
 		if before := (r + n - 1) % n; has(r) {
@@ -128,7 +132,7 @@ func (p *Pipeline) connect(ctx context.Context, direction int, stream func() ccl
 			s = stream()
 		}
 		l := &p.lanes[direction]
-		if sends := (mine == 0) == (direction == 0); sends {
+		if sends := (mine == 0) == (direction == 0); sends || n == 1 {
 			l.send, l.to = link.On(s), peer
 		} else {
 			l.recv, l.from = link.On(s), peer
@@ -278,7 +282,7 @@ func (p *Pipeline) lay(s Schedule, micros int) {
 func (p *Pipeline) run(ctx context.Context, st Stage, stats *Stats) error {
 	for d := range p.lanes {
 		l := &p.lanes[d]
-		l.ins, l.posted, l.got, l.sent = l.ins[:0], 0, 0, 0
+		l.ins, l.posted, l.got, l.sent, l.handed = l.ins[:0], 0, 0, 0, 0
 	}
 	for i, s := range p.steps {
 		if in, _ := p.ends(s); in {
@@ -324,8 +328,13 @@ func (p *Pipeline) run(ctx context.Context, st Stage, stats *Stats) error {
 		}
 		if out {
 			b := st.Out(s)
-			l.sends[s.Out] = l.send.Send(b, l.to)
+			if l.alone {
+				l.out[s.Out] = b
+			} else {
+				l.sends[s.Out] = l.send.Send(b, l.to)
+			}
 			l.sent++
+			l.hand()
 			stats.Bytes += int64(b.Len()) * int64(b.Type().Size())
 		}
 	}
@@ -339,8 +348,23 @@ func (p *Pipeline) post(st Stage, l *lane) {
 	}
 	s := p.steps[l.ins[l.posted]]
 	s.In = l.posted % 2
-	l.recvs[s.In] = l.recv.Recv(st.In(s), l.from)
+	if l.alone {
+		l.in[s.In] = st.In(s)
+	} else {
+		l.recvs[s.In] = l.recv.Recv(st.In(s), l.from)
+	}
 	l.posted++
+	l.hand()
+}
+
+// hand copies what a stage that is alone has sent to itself and asked for. Both of a Comm with one rank, send and receive,
+// would wait for each other; a gather over it is the copy, on a device, too.
+func (l *lane) hand() {
+	for ; l.alone && l.handed < min(l.sent, l.posted); l.handed++ {
+		k := l.handed % 2
+		w := l.send.AllGather(l.in[k], l.out[k])
+		l.recvs[k], l.sends[k] = w, w
+	}
 }
 
 // ends says whether a step takes input from another stage, and whether it gives output to one.

@@ -51,20 +51,24 @@ func OneFOneB(stages, stage, micros int) iter.Seq[Step] {
 }
 
 // Interleaved (Narayanan et al. 2021) is OneFOneB with v model chunks a rank: a bubble about v times smaller, for v times
-// the messages. The micro batches must divide by the stages; else it yields nothing, and Check says so.
+// the messages. Micro batches go through the chunks in groups of as many as there are stages. Where they do not divide, groups
+// are as equal as can be and have fewer than twice as many, so that stages hold more of them.
 func Interleaved(v int) Schedule {
 	return func(stages, stage, micros int) iter.Seq[Step] {
-		if v < 1 || stages < 1 || micros%stages != 0 {
+		if v < 1 || stages < 1 || micros < 1 {
 			return func(func(Step) bool) {}
 		}
-		total := micros * v
-		return alternate(min((stages-stage-1)*2+(v-1)*stages, total), total, func(k int, backward bool) Step {
-			round, in := k/(stages*v), k%(stages*v)
-			chunk := in / stages
+		total, groups := micros*v, max(micros/stages, 1)
+		largest := (micros + groups - 1) / groups
+		return alternate(min((stages-stage-1)*2+(v-1)*largest, total), total, func(k int, backward bool) Step {
+			g := ((k/v+1)*groups - 1) / micros // which begins with the micro batch lo
+			lo, hi := g*micros/groups, (g+1)*micros/groups
+			in := k - lo*v
+			chunk := in / (hi - lo)
 			if backward {
 				chunk = v - 1 - chunk
 			}
-			return Step{Backward: backward, Micro: round*stages + in%stages, Chunk: chunk}
+			return Step{Backward: backward, Micro: lo + in%(hi-lo), Chunk: chunk}
 		})
 	}
 }
@@ -130,8 +134,8 @@ func Check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 
 // check is Check of a schedule that is not nil.
 func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
-	if stages < 1 || micros < 1 || chunks < 1 {
-		return nil, fmt.Errorf("%d stages, %d micro batches and %d chunks: there must be at least one of each", stages, micros, chunks)
+	if stages < 1 || micros < 0 || chunks < 1 {
+		return nil, fmt.Errorf("%d stages, %d micro batches and %d chunks: there must be a stage and a chunk, and no number is negative", stages, micros, chunks)
 	}
 	m := &model{p: stages, v: chunks, todo: make([][]Step, stages)}
 	backward := 0
@@ -154,8 +158,7 @@ func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 	}
 	for r := range stages {
 		if len(m.todo[r]) != want {
-			return nil, fmt.Errorf("stage %d has %d steps, not the %d of %d micro batches in %d chunks (an interleaved schedule needs a number of micro batches that is a multiple of the %d stages)",
-				r, len(m.todo[r]), want, micros, chunks, stages)
+			return nil, fmt.Errorf("stage %d has %d steps, not the %d of %d micro batches in %d chunks", r, len(m.todo[r]), want, micros, chunks)
 		}
 	}
 	held, _, err = m.run(1, 2)

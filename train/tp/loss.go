@@ -32,7 +32,8 @@ type LossOptions struct {
 // CrossEntropy returns the mean loss over rows of logits whose vocabulary is split over g, and sets dlogits, which may be
 // logits, to its gradient: Megatron's vocabulary-parallel loss, PyTorch's loss_parallel. Each row of logits is this
 // rank's part of the vocabulary, which begins with the entry first. targets, a row each, count in the whole vocabulary.
-// A row whose target is Ignored does not count, and has no gradient.
+// A row whose target is Ignored does not count, and has no gradient. The loss of no rows is 0, as of a rank that has no more in
+// a ddp.Join: then no rank of g has any.
 //
 // It makes two all-reduces, of one number a row and of three, and never moves the logits. A target that is in no rank's part,
 // or in that of several, is an error on all ranks, as are targets that differ between ranks; dlogits is then undefined.
@@ -47,7 +48,7 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 	}
 	rows := len(targets)
 	switch {
-	case rows == 0 || len(logits)%rows != 0 || len(dlogits) != len(logits) || first < 0:
+	case len(logits)%max(rows, 1) != 0 || rows == 0 && len(logits) != 0 || len(dlogits) != len(logits) || first < 0:
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d logits, %d gradients and %d targets, from entry %d: each target needs a row of logits and one of gradients",
 			len(logits), len(dlogits), rows, first))
 	case o.Weights != nil && len(o.Weights) != rows || o.Losses != nil && len(o.Losses) != rows:
@@ -57,7 +58,7 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 	case o.Words < 0:
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: a vocabulary of %d words", o.Words))
 	}
-	width := len(logits) / rows // of a row
+	width := len(logits) / max(rows, 1) // of a row
 	words := o.within(first, width)
 	g.scratch = slices.Grow(g.scratch[:0], 4*rows+1)[:4*rows+1]
 	most, sums, own, found := g.scratch[:rows], g.scratch[rows:2*rows], g.scratch[2*rows:3*rows], g.scratch[3*rows:]

@@ -98,9 +98,7 @@ func (x *replica) run(t testing.TB, ranks, micro int, clip float64) (norms []flo
 		for i := range x.p {
 			for j, g := range x.g[i] {
 				for k := range g {
-					if norm > clip {
-						g[k] *= clip / norm
-					}
+					g[k] *= min(1, clip/(norm+1e-6))
 				}
 				require.NoError(t, optim.Apply(campaignAdam(adam), adam, x.p[i][j], g, x.m[i][j], x.v[i][j]))
 			}

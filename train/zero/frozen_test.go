@@ -3,6 +3,7 @@ package zero_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -188,7 +189,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// A frozen unit is saved and loaded in the type that it has, without states, and frozen for all or none.
+// A frozen unit is saved and loaded in the type that it has, with the states that are given of it, and frozen for all or none.
 func TestFrozenTensors(t *testing.T) {
 	dir := t.TempDir()
 	for step, at := range [][2]int{{2, 3}, {3, 0}, {1, 2}} {
@@ -197,10 +198,15 @@ func TestFrozenTensors(t *testing.T) {
 			m := newModel[ccl.BFloat16, float32](t, c, loraUnits, &zero.Options{Stage: at[1], Frozen: loraFrozen})
 			defer m.Close()
 			momenta := zero.State[float32]{Prefix: "m.", Of: shards(m, len(loraUnits))}
-			momenta.Of[3] = nil // of a frozen unit
+			momenta.Of[3] = nil // of a frozen unit, as that of unit 0 is
 			if step == 0 {
 				for i, lens := range loraUnits {
 					require.NoError(t, m.Load(ctx, i, whole(lens, func(e int) float32 { return float32(e%200) + float32(i) }), 0))
+					for _, p := range m.Pieces(i) {
+						for e := p.Lo; e < p.Hi && i != 3; e++ {
+							momenta.Of[i][p.At+e-p.Lo] = float32(e + 1)
+						}
+					}
 				}
 			}
 			ts, err := m.Tensors(nil, momenta)
@@ -208,6 +214,11 @@ func TestFrozenTensors(t *testing.T) {
 			if step > 0 {
 				require.NoError(t, ckpt.Load(ctx, c, ckpt.Step(dir, step-1), nil, ts))
 				require.NoError(t, m.Loaded(ctx))
+			}
+			for _, p := range m.Pieces(0) {
+				for e := p.Lo; e < p.Hi; e++ {
+					require.Equal(t, float32(e+1), momenta.Of[0][p.At+e-p.Lo])
+				}
 			}
 			for i, lens := range loraUnits {
 				w := paramsOf(t, m, i)
@@ -222,7 +233,7 @@ func TestFrozenTensors(t *testing.T) {
 			if c.Rank() == 0 {
 				in, err := ckpt.Inspect(ckpt.Step(dir, step))
 				require.NoError(t, err)
-				require.Equal(t, "[{0.0 BF16 [960]} {1.0 F32 [40]} {1.1 F32 [3]} {3.0 BF16 [500]} {3.1 BF16 [7]} {4.0 F32 [64]} {m.1.0 F32 [40]} {m.1.1 F32 [3]} {m.4.0 F32 [64]}]",
+				require.Equal(t, "[{0.0 BF16 [960]} {1.0 F32 [40]} {1.1 F32 [3]} {3.0 BF16 [500]} {3.1 BF16 [7]} {4.0 F32 [64]} {m.0.0 F32 [960]} {m.1.0 F32 [40]} {m.1.1 F32 [3]} {m.4.0 F32 [64]}]",
 					fmt.Sprint(in.Tensors))
 			}
 		})
@@ -240,6 +251,109 @@ func TestFrozenTensors(t *testing.T) {
 			require.NoError(t, m.Close())
 			require.NoError(t, own.Close())
 		}
+	})
+}
+
+// A unit is frozen for a part of the training, and thawed again with the state that it had: gradual unfreezing.
+func TestThawed(t *testing.T) {
+	dir, units := t.TempDir(), [][]int{{40}, {24}}
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		for phase, frozen := range []func(int) bool{nil, func(unit int) bool { return unit == 0 }, nil} {
+			m := newModel[ccl.BFloat16, float32](t, c, units, &zero.Options{Stage: 1 + phase%2, Frozen: frozen})
+			moments := zero.State[float32]{Prefix: "adamw.m.", Of: shards(m, len(units))}
+			ts, err := m.Tensors(nil, moments)
+			require.NoError(t, err)
+			if phase == 0 {
+				for _, p := range m.Pieces(0) {
+					for e := p.Lo; e < p.Hi; e++ {
+						moments.Of[0][p.At+e-p.Lo] = float32(e)
+					}
+				}
+			} else {
+				_, err := ckpt.LoadWith(t.Context(), c, ckpt.Step(dir, phase-1), nil, ts, ckpt.LoadOptions{Convert: true})
+				require.NoError(t, err)
+				require.NoError(t, m.Loaded(t.Context()))
+				for _, p := range m.Pieces(0) {
+					require.Equal(t, float32(p.Lo), moments.Of[0][p.At])
+				}
+			}
+			require.NoError(t, ckpt.Save(t.Context(), c, ckpt.Step(dir, phase), nil, ts))
+			moments.Of[0] = moments.Of[0][:1] // which is not all of it
+			_, err = m.Tensors(nil, moments)
+			require.ErrorContains(t, err, `state "adamw.m." has 1 elements of unit 0`)
+			require.NoError(t, m.Close())
+		}
+	})
+}
+
+// A parameter that is frozen keeps its bits beside others of its unit, which have the numbers of a plain loop. Its gradient may be
+// anything. Where all parameters of a unit are frozen, the unit is.
+func TestFrozenParam(t *testing.T) {
+	units := [][]int{{40, 3, 17}, {500, 7}, {64}}
+	still := func(unit, param int) bool { return unit == 0 && param == 1 || unit == 1 }
+	for stage := range 4 {
+		t.Run(fmt.Sprintf("stage %d", stage), func(t *testing.T) {
+			ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+				ctx := t.Context()
+				m := newModel[ccl.BFloat16, float32](t, c, units, &zero.Options{Stage: stage, FrozenParam: still})
+				defer m.Close()
+				require.Equal(t, []bool{false, true, false}, []bool{m.Frozen(0), m.Frozen(1), m.Frozen(2)})
+				for i, lens := range units {
+					require.NoError(t, m.Load(ctx, i, whole(lens, func(e int) float32 { return float32(e) }), 0))
+				}
+				averages := shards(m, len(units))
+				averages[1] = nil
+				const steps = 2
+				for range steps {
+					for _, i := range []int{2, 0} {
+						for j, g := range gradsOf(t, m, i) {
+							for e := range g {
+								if g[e] = ccl.ToBFloat16(1); still(i, j) {
+									g[e] = ccl.ToBFloat16(float32(math.NaN()))
+								}
+							}
+						}
+						require.NoError(t, m.Reduce(i))
+					}
+					require.NoError(t, m.Step(ctx, func(p zero.Piece, w, g []float32) error {
+						if still(p.Unit, p.Param) {
+							return fmt.Errorf("parameter %d of unit %d is frozen", p.Param, p.Unit)
+						}
+						for k := range w {
+							w[k] -= g[k]
+							averages[p.Unit][p.At+k] = 7
+						}
+						return nil
+					}))
+					require.InDelta(t, 11, m.Norm(), 1e-12, "of 40+17+64 gradients of 1")
+				}
+				for _, swapped := range []bool{false, true} {
+					if swapped {
+						require.NoError(t, m.Swap(ctx, averages))
+					}
+					for i, lens := range units {
+						w := paramsOf(t, m, i)
+						for j, n := range lens {
+							for e := range n {
+								want := float32(e - steps)
+								switch {
+								case still(i, j):
+									want = float32(e)
+								case swapped:
+									want = 7
+								}
+								require.Equal(t, ccl.ToBFloat16(want), w[j][e], "%d.%d", i, j)
+							}
+						}
+						m.Release(i)
+					}
+				}
+			})
+		})
+	}
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		_, err := zero.New[float32, float32](t.Context(), c, units, &zero.Options{FrozenParam: func(unit, param int) bool { return unit == 0 && param == c.Rank() }})
+		require.ErrorContains(t, err, "rank 0 has unit 0 with parameters of [40 3 17], frozen: [true false false], rank 1 has unit 0 with parameters of [40 3 17], frozen: [false true false]")
 	})
 }
 

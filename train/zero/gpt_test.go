@@ -106,9 +106,9 @@ func reference(t testing.TB, micros int, clip float64) (w [][][]float32, losses 
 		for u := range w {
 			at := 0
 			for j := range w[u] {
-				if clip > 0 && norm > clip {
+				if by := clip / (norm + 1e-6); clip > 0 && by < 1 { // as PyTorch has it
 					for i := range sum[u][j] {
-						sum[u][j][i] *= float32(clip / norm)
+						sum[u][j][i] *= float32(by)
 					}
 				}
 				require.NoError(t, opt.update(step, u, j, at, w[u][j], sum[u][j]))

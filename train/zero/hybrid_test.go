@@ -89,6 +89,24 @@ func TestNormOver(t *testing.T) {
 				return nil
 			}))
 			require.InDelta(t, norm, z.Norm(), 1e-12)
+			// A gradient that is no number in what one rank leaves out is heard of by all: no rank applies it.
+			for _, odd := range []float64{math.NaN(), math.Inf(-1)} {
+				backward(t, z, 2, func(unit int, g [][]float32) {
+					if unit == 1 && m.Coord("tp") == 1 && m.Coord("dp") == 0 {
+						g[0][2] = float32(odd)
+					}
+				})
+				err := z.Step(ctx, func(zero.Piece, []float32, []float32) error {
+					t.Error("a step with gradients that are not finite")
+					return nil
+				})
+				require.ErrorIs(t, err, zero.ErrNotFinite)
+				if tp == 1 {
+					require.ErrorContains(t, err, "unit 1, part ")
+				} else {
+					require.ErrorContains(t, err, "units of other ranks of NormOver")
+				}
+			}
 			require.NoError(t, z.Close())
 		}
 	})

@@ -17,7 +17,8 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 	trained, widest := 0, 0 // of those that are updated
 	pad := align / ccl.TypeOf[P]().Size()
 	for i, lens := range units {
-		u := unit[P]{lens: lens, slot: -1, gslot: -1, frozen: m.o.Frozen != nil && m.o.Frozen(i)}
+		u := unit[P]{lens: lens, slot: -1, gslot: -1}
+		u.still, u.frozen = m.o.still(i, len(lens))
 		n := 0
 		for _, l := range lens {
 			n += l
@@ -25,11 +26,11 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 		u.k = ((n+N-1)/N + pad - 1) &^ (pad - 1)
 		u.pieces = pieces(i, lens, m.part*u.k, m.owned*u.k)
 		for p := range m.owned {
-			u.counts = append(u.counts, nil)
+			u.seen = append(u.seen, nil)
 			for _, x := range pieces(i, lens, (m.part+p)*u.k, u.k) {
-				if !u.frozen && (m.o.NormOf == nil || m.o.NormOf(i, x.Param)) {
+				if !u.still[x.Param] {
 					x.At += p * u.k
-					u.counts[p] = append(u.counts[p], x)
+					u.seen[p] = append(u.seen[p], watched{x, m.o.NormOf == nil || m.o.NormOf(i, x.Param)})
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/optim"
 )
 
 // ErrNotFinite is the cause of Step's error where the norm of the gradients is infinite or no number. The shards are as
@@ -136,6 +137,9 @@ func (m *Model[P, M]) update(i int, u func(p Piece, w, g ccl.Buf) error) error {
 		}
 	}
 	for _, p := range x.pieces {
+		if x.still[p.Param] {
+			continue
+		}
 		n := p.At + p.Hi - p.Lo
 		if err := u(p, x.master.From(p.At, n), g.From(p.At, n)); err != nil {
 			return fmt.Errorf("zero: the update of parameter %d of unit %d: %w", p.Param, i, err)
@@ -214,14 +218,15 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 	if m.norm = math.Sqrt(sum); math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
 		return fmt.Errorf("zero: Step: %s: %w", where, ErrNotFinite)
 	}
-	if m.o.Clip <= 0 || m.norm <= m.o.Clip {
+	by := optim.ClipFactor(m.norm, m.o.Clip)
+	if m.o.Clip <= 0 || by == 1 {
 		return nil
 	}
 	for i := range m.units {
 		if m.units[i].frozen {
 			continue
 		}
-		if err := m.near.Scale(m.units[i].gshard, m.o.Clip/m.norm); err != nil {
+		if err := m.near.Scale(m.units[i].gshard, by); err != nil {
 			return fmt.Errorf("zero: unit %d: %w", i, err)
 		}
 	}
@@ -238,9 +243,13 @@ func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, e
 		m.sums[0], m.sums[1] = 0, 0 // and the first unit that is not finite, from 1 on
 		next := 0
 		for i := range m.units {
-			for range m.units[i].counts[p] {
+			for _, x := range m.units[i].seen[p] {
 				s := m.squared[next]
-				if m.sums[0] += s; m.sums[1] == 0 && (math.IsNaN(s) || math.IsInf(s, 0)) {
+				odd := math.IsNaN(s) || math.IsInf(s, 0)
+				if x.counts || odd { // and then so is the norm, on all ranks
+					m.sums[0] += s
+				}
+				if odd && m.sums[1] == 0 {
 					m.sums[1] = float64(i + 1)
 				}
 				next++
@@ -281,12 +290,12 @@ type summer interface {
 	SumsOfSquares(sums []float64, src ...ccl.Buf) error
 }
 
-// squaresOf leaves the sums of squares of the pieces of part p that count in m.squared.
+// squaresOf leaves the sums of squares of the pieces of part p that are updated in m.squared.
 func (m *Model[P, M]) squaresOf(p int) error {
 	m.counted = m.counted[:0]
 	for i := range m.units {
 		u := &m.units[i]
-		for _, x := range u.counts[p] {
+		for _, x := range u.seen[p] {
 			m.counted = append(m.counted, u.gshard.From(x.At, x.At+x.Hi-x.Lo))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // Swap exchanges the parameters of this rank's shards with of, a slice for each unit that is laid out as Shard is, and makes
 // the parameters what the shards then say: as to evaluate with a moving average of them. A second Swap exchanges them back. A
-// unit whose slice is nil on all ranks stays. It is collective, and for host memory, between two steps.
+// unit whose slice is nil on all ranks stays, and so does a frozen parameter. It is collective, and for host memory, between two steps.
 func (m *Model[P, M]) Swap(ctx context.Context, of [][]M) error {
 	if m.closed {
 		return errClosed
@@ -43,9 +43,14 @@ func (m *Model[P, M]) Swap(ctx context.Context, of [][]M) error {
 		if x == nil {
 			continue
 		}
-		w := m.Shard(i)
-		for k := range m.units[i].length() {
-			w[k], x[k] = x[k], w[k]
+		w, u := m.Shard(i), &m.units[i]
+		for _, p := range u.pieces {
+			if u.still[p.Param] { // of which there is no other
+				continue
+			}
+			for k := p.At; k < p.At+p.Hi-p.Lo; k++ {
+				w[k], x[k] = x[k], w[k]
+			}
 		}
 	}
 	return m.Loaded(ctx)

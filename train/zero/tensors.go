@@ -13,7 +13,8 @@ import (
 type State[M Float] struct {
 	// Prefix comes before the names of the parameters, such as "adamw.m.".
 	Prefix string
-	// Of is by unit, each laid out as Shard of the unit is, with or without the padding. That of a frozen unit may be nil.
+	// Of is by unit, each laid out as Shard of the unit is, with or without the padding. That of a frozen unit may be nil or
+	// empty; what is given is saved, as of a unit that is frozen for a part of the training.
 	Of [][]M
 	// Bufs is Of in the Memory of Options, which a device's needs.
 	Bufs []ccl.Buf
@@ -58,12 +59,14 @@ func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor, state
 	for i := range m.units {
 		prefixes, own := []string{""}, []ccl.Buf{m.ShardBuf(i)}
 		for _, s := range states {
-			switch {
-			case m.units[i].frozen: // which has none
-			case len(s.Bufs) > 0:
-				prefixes, own = append(prefixes, s.Prefix), append(own, s.Bufs[i])
-			default:
-				prefixes, own = append(prefixes, s.Prefix), append(own, ccl.BufOf(s.Of[i]))
+			var of ccl.Buf
+			if len(s.Bufs) > 0 {
+				of = s.Bufs[i]
+			} else {
+				of = ccl.BufOf(s.Of[i])
+			}
+			if of.Len() > 0 || !m.units[i].frozen {
+				prefixes, own = append(prefixes, s.Prefix), append(own, of)
 			}
 		}
 		for _, p := range m.units[i].pieces {

@@ -38,6 +38,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -59,7 +60,7 @@ type Options struct {
 	Ahead int
 	// Micro is the number of micro batches: calls of Reduce for each unit before a Step; default 1.
 	Micro int
-	// Clip scales gradients down to this global norm; 0 does not.
+	// Clip scales gradients down to this global norm, by optim.ClipFactor; 0 does not.
 	Clip float64
 	// Unchecked spares a Step without Clip the norm of the gradients: Norm is 0, and what is not finite is applied. Step
 	// then need not read all gradients before it updates the first unit.
@@ -70,10 +71,14 @@ type Options struct {
 	// Frozen says which units are never updated, such as the weights under a LoRA: they have no gradients, no master copy, and
 	// nothing is reduced for them. Nil: none.
 	Frozen func(unit int) bool
+	// FrozenParam says which parameters are never updated, such as the norms in a layer whose matrices are trained. A unit of
+	// which all parameters are frozen is a frozen unit. In others a frozen parameter keeps its bits, and whatever is in the
+	// place of its gradient counts nowhere; memory and reductions stay those of the unit. Nil: none.
+	FrozenParam func(unit, param int) bool
 	// NormOver has the ranks over whose gradients the norm goes, too: those with other tp and pp coordinates.
 	NormOver *ccl.Comm
 	// NormOf says which parameters this rank counts in the norm; nil: all. What several ranks of NormOver hold
-	// whole, such as a norm's weights under tp, counts on one of them only.
+	// whole, such as a norm's weights under tp, counts on one of them only. What is not finite is found in all.
 	NormOf func(unit, param int) bool
 	// Replicas makes hybrid sharding (HSDP): shards are also averaged over this Comm, whose ranks have the same shards.
 	Replicas *ccl.Comm
@@ -177,7 +182,8 @@ type Model[P, M Float] struct {
 // unit is what is gathered and reduced in one go.
 type unit[P Float] struct {
 	lens   []int
-	frozen bool    // it has no gshard, sum or grads, and shard is its master
+	frozen bool // it has no gshard, sum or grads, and shard is its master; still has its parameters that are
+	still  []bool
 	k      int     // elements of a part
 	shard  ccl.Buf // this rank's parameters, as P
 	master ccl.Buf // and as M, which may be the same memory
@@ -186,13 +192,19 @@ type unit[P Float] struct {
 	whole  ccl.Buf // all parameters; none if they are not here
 	grads  ccl.Buf // all gradients of this micro batch; likewise
 	pieces []Piece
-	counts [][]Piece // those that count in the norm, by part
+	seen   [][]watched // those whose gradients must be finite, by part
 
 	views, gviews     [][][]P     // of whole and grads, by slab
 	bufs, gbufs       [][]ccl.Buf // likewise
 	slot, gslot       int         // the slab; -1: none
 	gathered, reduced ccl.Work
 	micro, uses       int
+}
+
+// watched is a piece that is updated, and whether the norm has it.
+type watched struct {
+	Piece
+	counts bool
 }
 
 // slab is memory that units take turns in.
@@ -267,8 +279,6 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		bad = fmt.Errorf("gradients cannot be clipped to a norm of %v", o.Clip)
 	case ccl.TypeOf[M]().Size() < ccl.TypeOf[P]().Size():
 		bad = fmt.Errorf("master copies of %v are narrower than parameters of %v", ccl.TypeOf[M](), ccl.TypeOf[P]())
-	case len(units) == 0:
-		bad = errors.New("a model without units")
 	case o.Offload:
 		bad = noOffload(o.Memory)
 	}
@@ -278,8 +288,10 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		fmt.Sprintf("parameters of %v", ccl.TypeOf[P]()), fmt.Sprintf("masters of %v", ccl.TypeOf[M]())}
 	for i, lens := range units {
 		item := fmt.Sprintf("unit %d with parameters of %d", i, lens)
-		if o.Frozen != nil && o.Frozen(i) {
+		if still, frozen := o.still(i, len(lens)); frozen {
 			item += ", frozen"
+		} else if slices.Contains(still, true) {
+			item += fmt.Sprintf(", frozen: %v", still)
 		}
 		items = append(items, item)
 		for j, n := range lens {
@@ -324,6 +336,16 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 	return err
 }
 
+// still says which of n parameters of a unit are never updated, and whether that is all of the unit.
+func (o *Options) still(unit, n int) (params []bool, all bool) {
+	all = o.Frozen != nil && o.Frozen(unit)
+	params = make([]bool, n)
+	for j := range params {
+		params[j] = all || o.FrozenParam != nil && o.FrozenParam(unit, j)
+	}
+	return params, all || n > 0 && !slices.Contains(params, false)
+}
+
 // tell fails the other Comms with err: their ranks wait for this one.
 func (m *Model[P, M]) tell(err error) {
 	for _, c := range []*ccl.Comm{m.o.NormOver, m.o.Replicas} {
@@ -355,7 +377,7 @@ func (m *Model[P, M]) ShardBuf(i int) ccl.Buf {
 	return m.units[i].master
 }
 
-// Frozen reports whether unit i is never updated, and has no gradients.
+// Frozen reports whether no parameter of unit i is ever updated: it has no gradients.
 func (m *Model[P, M]) Frozen(i int) bool { return i >= 0 && i < len(m.units) && m.units[i].frozen }
 
 // Norm is the global gradient norm of the last Step, before clipping; 0 if Options.Unchecked leaves it out.

@@ -1,7 +1,6 @@
 package whole
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -13,11 +12,11 @@ import (
 // state is 2,000 numbers. A vector has a square for each element.
 type Adafactor struct {
 	// LR is the most that a step changes a tensor, relative to its root mean square; it is 1/sqrt(step) where that is
-	// less. 0 is .01.
+	// less. 0 is .01, and optim.Zero is 0: give max(lr, optim.Zero) of a schedule that comes to 0.
 	LR float64
 	// Power is how fast the averages become long: they keep 1 - step^-Power; 0 is .8.
 	Power float64
-	// Floor is the least root mean square that a tensor counts with, so that one of zeros moves; 0 is 1e-3.
+	// Floor is the least root mean square that a tensor counts with, so that one of zeros moves; 0 is 1e-3, and optim.Zero is 0.
 	Floor float64
 	// Clip is the most root mean square of a step before LR; 0 is 1.
 	Clip float64
@@ -36,7 +35,7 @@ func (t Tensor) State() (rows, cols int) {
 // ApplyAdafactor makes step number step, counted from 1, on all of t: the parameters p with the gradients g. row and col are
 // the state, zero at first, of the lengths that State says. With an error nothing is changed.
 func ApplyAdafactor[T optim.Float](h Adafactor, step int, t Tensor, p, g, row, col []T) error {
-	h.LR, h.Power, h.Floor, h.Clip = cmp.Or(h.LR, .01), cmp.Or(h.Power, .8), cmp.Or(h.Floor, 1e-3), cmp.Or(h.Clip, 1)
+	h.LR, h.Power, h.Floor, h.Clip = or(h.LR, .01), or(h.Power, .8), or(h.Floor, 1e-3), or(h.Clip, 1)
 	if err := t.check("Adafactor", "its columns and its step's length go over all rows", len(p), len(g)); err != nil {
 		return err
 	}
@@ -48,6 +47,9 @@ func ApplyAdafactor[T optim.Float](h Adafactor, step int, t Tensor, p, g, row, c
 		return fmt.Errorf("optim/whole: step %d; steps are counted from 1", step)
 	case !(h.LR >= 0 && h.Power > 0 && h.Floor >= 0 && h.Clip > 0):
 		return fmt.Errorf("optim/whole: Adafactor with LR %v, Power %v, Floor %v, Clip %v: none is negative", h.LR, h.Power, h.Floor, h.Clip)
+	}
+	if len(p) == 0 { // which has no mean
+		return nil
 	}
 	share := root(step, h.Power) // of this step in the averages
 	n := len(p)

@@ -13,9 +13,9 @@ import (
 type LAMB struct {
 	// LR is the learning rate of this step.
 	LR float64
-	// Beta1 and Beta2 are as in optim.AdamW; 0 is .9 and .999.
+	// Beta1 and Beta2 are as in optim.AdamW; 0 is .9 and .999, and optim.Zero is 0.
 	Beta1, Beta2 float64
-	// Eps is added to the square root; 0 is 1e-6, as in the paper's code.
+	// Eps is added to the square root; 0 is 1e-6, as in the paper's code, and optim.Zero is 0.
 	Eps float64
 	// Decay is the weight decay. It is a part of the step that is made as long as the tensor; for norms and biases it is 0.
 	Decay float64
@@ -26,7 +26,8 @@ type LAMB struct {
 // ApplyLAMB makes step number step, counted from 1, on all of t: the parameters p with the gradients g. m and v are the
 // state, zero at first. With an error nothing is changed.
 func ApplyLAMB[T optim.Float](h LAMB, step int, t Tensor, p, g, m, v []T) error {
-	h.Beta1, h.Beta2, h.Eps = cmp.Or(h.Beta1, .9), cmp.Or(h.Beta2, .999), cmp.Or(h.Eps, 1e-6)
+	adam := optim.AdamW{LR: 1, Beta1: h.Beta1, Beta2: h.Beta2, Eps: cmp.Or(h.Eps, 1e-6)}
+	h.Beta1, h.Beta2, h.Eps = or(h.Beta1, .9), or(h.Beta2, .999), or(h.Eps, 1e-6)
 	if err := t.check("LAMB", "its step is as long as the tensor", len(p), len(g), len(m), len(v)); err != nil {
 		return err
 	}
@@ -36,9 +37,9 @@ func ApplyLAMB[T optim.Float](h LAMB, step int, t Tensor, p, g, m, v []T) error 
 	case !(h.Beta1 >= 0 && h.Beta1 < 1 && h.Beta2 >= 0 && h.Beta2 < 1 && h.Eps >= 0):
 		return fmt.Errorf("optim/whole: LAMB with Beta1 %v, Beta2 %v, Eps %v: the betas are from 0 to 1 and less than 1, Eps is not negative", h.Beta1, h.Beta2, h.Eps)
 	}
-	b1, b2, a1, a2 := T(h.Beta1), T(h.Beta2), T(1-h.Beta1), T(1-h.Beta2)
-	f, _ := optim.AdamW{LR: 1, Beta1: h.Beta1, Beta2: h.Beta2, Eps: h.Eps}.Factors(step) // which would find the same wrong
-	d := lambStep[T]{T(f.Rate), T(f.Root), T(h.Eps), T(h.Decay)}
+	f, _ := adam.Factors(step) // which would find the same wrong
+	b1, b2, a1, a2 := T(f.Beta1), T(f.Beta2), T(f.Alpha1), T(f.Alpha2)
+	d := lambStep[T]{T(f.Rate), T(f.Root), T(f.Eps), T(h.Decay)}
 	sum := 0.
 	for i := range p {
 		m[i] = T(b1*m[i]) + T(a1*g[i])

@@ -13,7 +13,7 @@ import (
 type Muon struct {
 	// LR is the learning rate of this step.
 	LR float64
-	// Momentum is how much of the average of gradients is kept; 0 is .95.
+	// Momentum is how much of the average of gradients is kept; 0 is .95, and optim.Zero is 0.
 	Momentum float64
 	// Plain leaves out Nesterov's look ahead, by the momentum, from the average.
 	Plain bool
@@ -52,7 +52,7 @@ const linear, third, fifth = 3.4445, -4.7750, 2.0315
 // ApplyMuon makes a step on all of t: the parameters p with the gradients g. m is the state, zero at first. With an error
 // nothing is changed.
 func ApplyMuon[T optim.Float](h Muon, t Tensor, p, g, m []T, w *Workspace[T]) error {
-	h.Momentum, h.Iterations = cmp.Or(h.Momentum, .95), cmp.Or(h.Iterations, 5)
+	h.Momentum, h.Iterations = or(h.Momentum, .95), cmp.Or(h.Iterations, 5)
 	if err := t.check("Muon", "an orthogonal step mixes all of its rows", len(p), len(g), len(m)); err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ import (
 type Tensor struct {
 	// Name is for errors.
 	Name string
-	// Rows and Cols are the shape of all of it, row by row. Of more dimensions, make the first one Rows.
+	// Rows and Cols are the shape of all of it, row by row. Of more dimensions, make the first one Rows. A tensor without
+	// elements, such as the part of an expert that a rank does not have, is as it was after a step.
 	Rows, Cols int
 	// Lo and Hi are the elements that the slice has, as zero.Piece has them; both 0: all.
 	Lo, Hi int
@@ -41,7 +42,7 @@ func (t Tensor) vector() bool { return t.Rows == 1 || t.Cols == 1 }
 func (t Tensor) check(what, why string, lens ...int) error {
 	n := t.Rows * t.Cols
 	switch {
-	case t.Rows < 1 || t.Cols < 1 || n/t.Cols != t.Rows:
+	case t.Rows < 0 || t.Cols < 0 || t.Cols > 0 && n/t.Cols != t.Rows:
 		return fmt.Errorf("optim/whole: tensor %q is %d x %d", t.Name, t.Rows, t.Cols)
 	case (t.Lo != 0 || t.Hi != 0) && (t.Lo != 0 || t.Hi != n):
 		return fmt.Errorf("optim/whole: %s needs all of %q, %d x %d, because %s, and this shard has elements %d to %d of %d: "+
@@ -54,6 +55,17 @@ func (t Tensor) check(what, why string, lens ...int) error {
 		}
 	}
 	return nil
+}
+
+// or is x, or what 0 stands for; optim.Zero is 0.
+func or(x, usual float64) float64 {
+	switch x {
+	case 0:
+		return usual
+	case optim.Zero:
+		return 0
+	}
+	return x
 }
 
 // squares is the sum of the squares of x.
