@@ -146,6 +146,21 @@ func TestHost(t *testing.T) {
 	}
 }
 
+// A program that was started alone prints its own line and no warning: the library sees what the
+// program has set. And *err is of this call, and of none before.
+func TestAlone(t *testing.T) {
+	lib := library(t)
+	for _, way := range checked {
+		t.Run(way.name, func(t *testing.T) {
+			cmd := exec.Command(compile(t, "alone.c", append(way.flags, lib, "-Wl,-rpath,"+filepath.Dir(lib))...))
+			cmd.Env = clean(way.env...)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			assert.Regexp(t, `^rank 0 of 1 \(.*\)\n$`, string(out))
+		})
+	}
+}
+
 // freePort is a port of this host that is free, below those that the kernel gives to programs that ask for any (32768 and more on
 // Linux): one of these would soon be somebody else's.
 func freePort(t *testing.T) string {

@@ -26,6 +26,13 @@ static int32_t refused(goccl_error *err) {
 	return GOCCL_ERR_CLOSED;
 }
 
+// told is the return of a call whose error its callback has.
+static int32_t told(goccl_error *err) {
+	if (err)
+		err->code = GOCCL_OK, err->peer = -1, err->missing_n = 0, err->text[0] = 0;
+	return GOCCL_OK;
+}
+
 static int32_t no_comm(goccl_comm *comm, goccl_error *err) {
 	if (comm)
 		*comm = 0;
@@ -91,7 +98,7 @@ int32_t goccl_call(goccl_comm comm, const goccl_args *calls, int32_t n, int64_t 
 		return refused(err);
 	refused(&e);
 	done(ctx, &e);
-	return GOCCL_OK;
+	return told(err);
 }
 
 int32_t goccl_message(goccl_comm comm, const goccl_args *m, int32_t tag, int64_t timeout, goccl_arrived done, void *ctx, int32_t *from, goccl_error *err) {
@@ -105,7 +112,7 @@ int32_t goccl_message(goccl_comm comm, const goccl_args *m, int32_t tag, int64_t
 	}
 	refused(&e);
 	done(ctx, -1, &e);
-	return GOCCL_OK;
+	return told(err);
 }
 
 int32_t goccl_alloc(goccl_comm comm, uint64_t bytes, void **memory, goccl_error *err) {

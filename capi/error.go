@@ -38,15 +38,19 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// report is the code of err, which it writes to e where there is one.
+// report is the code of err, which it writes to e where there is one. Success is written, too: e may
+// still have the error of another call.
 func report(e *C.goccl_error, err error) C.int32_t {
-	if err == nil {
+	switch {
+	case err == nil && e == nil:
 		return C.GOCCL_OK
-	}
-	if e == nil {
+	case err == nil:
+		e.code, e.peer, e.missing_n, e.text[0] = C.GOCCL_OK, -1, 0, 0
+	case e == nil:
 		return C.int32_t(codeOf(err))
+	default:
+		fill(e, err)
 	}
-	fill(e, err)
 	return e.code
 }
 

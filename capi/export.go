@@ -123,7 +123,7 @@ func gocclgo_call(comm C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C
 		if e := guarded(func() error { return queueCalls(comm, calls, n, timeout, done, ctx) }); e != nil {
 			tell(done, ctx, e)
 		}
-		return 0
+		return report(err, nil)
 	}
 	return report(err, guarded(func() error { return makeCalls(comm, calls, n, timeout) }))
 }
@@ -134,7 +134,7 @@ func gocclgo_message(comm C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout 
 		if e := guarded(func() error { return postMessage(comm, m, tag, timeout, done, ctx) }); e != nil {
 			tellArrived(done, ctx, -1, e)
 		}
-		return 0
+		return report(err, nil)
 	}
 	return report(err, guarded(func() error { return passMessage(comm, m, tag, timeout, from) }))
 }

@@ -8,7 +8,8 @@
 //   - Any thread may call any function, but one at a time goccl_call on a Comm: all ranks must make its calls in the same order. A
 //     thread that comes while another is in goccl_call, until that has queued its calls or made them, gets GOCCL_ERR_ARGUMENT. Threads
 //     may take turns. Messages of goccl_message are no calls in that order.
-//   - Every function that can fail returns a code, 0 for none, and fills *err where that is not NULL.
+//   - Every function that can fail returns a code, and fills *err where that is not NULL: on success with
+//     code 0, peer -1 and an empty text. A call with a callback returns 0; the callback has its error.
 //   - Strings are UTF-8 and end with 0. What a caller passes in is not used after the return, except the memory of a call that
 //     is queued, and the ctx of its callback, until that callback is called.
 //   - goccl_open and goccl_join read the environment as the program has it then, and not as it was started. No other thread may
