@@ -23,7 +23,8 @@
 // blocking call or Split fails the Comm, on all ranks: the call was under way, and
 // others count on it. One that ends during [Work.Wait] ends the waiting alone: the call goes
 // on, and its slices stay in use. So a program that wants to end everything early calls
-// [Comm.Abort], and cancels its contexts for its own goroutines.
+// [Comm.Abort], and cancels its contexts for its own goroutines. The context of a request
+// belongs in no call: docs/service.md has a server.
 //
 // The function that makes a Comm defers [Comm.Finish], which closes it and, after an error or a
 // panic, tells the other ranks why.

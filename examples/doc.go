@@ -6,6 +6,7 @@
 //   - recover: a job that loses a rank to SIGKILL and trains on
 //   - tpsum: a matrix product whose weights are split over 3 ranks, in three ways
 //   - multigpu: one program for NVIDIA, AMD and the CPU
+//   - service: an HTTP server whose ranks answer each request together
 //   - batchfile: ranks that read their batches from one file by MPI-IO
 //   - gpt: a small GPT that trains in any layout of data, tensor, sequence and pipeline parallelism
 //   - gpt2: GPT-2 on GPUs, compiled by XLA
