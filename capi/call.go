@@ -13,70 +13,40 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/op"
 )
 
 // mostCalls is how many calls one goccl_call makes at most: more is a number that somebody has
 // forgotten to set.
 const mostCalls = 1 << 20
 
-// asked are the calls of one goccl_call, in Go's memory where they outlive it.
+// asked are the calls of one goccl_call.
 type asked struct {
-	calls  []C.goccl_args
-	places []string
-	counts [][2][]int
-	limit  time.Duration
+	calls []args
+	one   [1]args // most often all of them
+	limit time.Duration
 }
 
-// readCalls looks at what is asked for. keep copies what C may use again once goccl_call has
-// returned.
-func readCalls(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, size int, keep bool) (a asked, err error) {
+// readCalls looks at what is asked for: what is wrong with it on all ranks alike, or on this one, is an
+// error before the Comm hears of it, which would then fail, since the other ranks may wait for this one.
+func (a *asked) readCalls(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, rank, size int) error {
 	switch {
 	case n < 1 || n > mostCalls:
-		return a, wrong("goccl_call of %d calls", int32(n))
+		return wrong("goccl_call of %d calls", int32(n))
 	case calls == nil:
-		return a, wrong("the calls are NULL")
+		return wrong("the calls are NULL")
 	case timeout < 0:
-		return a, wrong("the timeout is %v; 0 is none", time.Duration(timeout))
+		return wrong("the timeout is %v; 0 is none", time.Duration(timeout))
 	}
-	a.calls, a.limit = unsafe.Slice(calls, int(n)), time.Duration(timeout)
-	if keep {
-		a.calls = append([]C.goccl_args{}, a.calls...)
+	a.calls, a.limit = a.one[:], time.Duration(timeout)
+	if n > 1 {
+		a.calls = make([]args, n)
 	}
 	for i := range a.calls {
-		k := &a.calls[i]
-		if k.dst_n > 1<<56 || k.src_n > 1<<56 || k.dst_n > 0 && none(&k.dst) || k.src_n > 0 && k.flags&C.GOCCL_IN_PLACE == 0 && none(&k.src) {
-			return a, wrong("call %d: dst is %d elements at %#x, src %d at %#x", i, uint64(k.dst_n), address(&k.dst), uint64(k.src_n), address(&k.src))
-		}
-		if k.place != nil || a.places != nil {
-			if a.places == nil {
-				a.places = make([]string, n)
-			}
-			a.places[i] = text(k.place)
-		}
-		if keep && (k.dst_counts != nil || k.src_counts != nil) {
-			if a.counts == nil {
-				a.counts = make([][2][]int, n)
-			}
-			a.counts[i] = [2][]int{countsOf(k.dst_counts, size), countsOf(k.src_counts, size)}
+		if err := a.calls[i].read(&unsafe.Slice(calls, int(n))[i], rank, size); err != nil {
+			return wrong("call %d: %w", i, err)
 		}
 	}
-	return a, nil
-}
-
-// countsOf are counts of C's.
-func countsOf(p *C.int64_t, n int) []int {
-	if p == nil {
-		return nil
-	}
-	r := make([]int, n)
-	for i, x := range unsafe.Slice((*int64)(unsafe.Pointer(p)), n) {
-		r[i] = int(x)
-		if int64(r[i]) != x { // of a machine with words of 32 bits
-			r[i] = -1
-		}
-	}
-	return r
+	return nil
 }
 
 // enter has this thread be the one that makes or queues calls of c, until it sets issues to false.
@@ -94,6 +64,9 @@ func makeCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64
 	if err != nil {
 		return err
 	}
+	if err := c.mayWait(); err != nil {
+		return err
+	}
 	if err := c.enter(); err != nil {
 		return err
 	}
@@ -108,8 +81,8 @@ func makeCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64
 	}
 	defer c.issues.Store(false)
 	defer c.mu.Unlock()
-	a, err := readCalls(calls, n, timeout, c.size(), false)
-	if err != nil {
+	var a asked
+	if err := a.readCalls(calls, n, timeout, c.rank(), c.size()); err != nil {
 		return err
 	}
 	w, err := c.issue(ccl.Now, &a)
@@ -128,38 +101,39 @@ func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int6
 	if err := c.enter(); err != nil {
 		return err
 	}
-	return c.queue(calls, n, timeout, func(err error) { tell(done, ctx, err) })
+	return c.queue(calls, n, timeout, func(err error) { tellOf(c, done, ctx, err) })
 }
 
 // queue queues calls, and has done called when they have ended. If it returns an error, it does
 // not. It ends what enter began.
 func (c *comm) queue(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done func(error)) error {
-	leave := func() {
-		c.mu.Unlock()
-		c.issues.Store(false)
-	}
-	c.mu.Lock()
-	if c.why != nil {
-		defer leave()
-		return c.why
-	}
-	a, err := readCalls(calls, n, timeout, c.size(), c.later != nil)
-	if err != nil || c.later != nil {
-		if err == nil {
-			c.later.calls = append(c.later.calls, pending{a, done})
-		}
-		leave()
-		return err
-	}
-	w, err := c.issue(nil, &a)
-	if err == nil {
-		c.queued.Add(1)
-	}
-	leave() // before done, which may run at once, and may make calls
-	if err == nil {
-		c.owe(w, done)
+	w, later, err := c.put(calls, n, timeout, done)
+	if err == nil && !later {
+		c.owe(w, done) // without the lock: done may run at once, and may make calls
 	}
 	return err
+}
+
+// put issues calls, or keeps them for later.
+func (c *comm) put(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done func(error)) (w ccl.Work, later bool, err error) {
+	c.mu.Lock()
+	defer c.issues.Store(false)
+	defer c.mu.Unlock()
+	if c.why != nil {
+		return w, false, c.why
+	}
+	a := new(asked)
+	if err := a.readCalls(calls, n, timeout, c.rank(), c.size()); err != nil {
+		return w, false, err
+	}
+	if c.later != nil {
+		c.later.calls = append(c.later.calls, pending{a, done})
+		return w, true, nil
+	}
+	if w, err = c.issue(nil, a); err == nil {
+		c.queued.Add(1)
+	}
+	return w, false, err
 }
 
 // owe has done called when w has ended.
@@ -172,7 +146,7 @@ func (c *comm) owe(w ccl.Work, done func(error)) {
 
 // pending are calls that wait for their Comm to be opened.
 type pending struct {
-	asked
+	*asked
 	done func(error)
 }
 
@@ -191,7 +165,7 @@ func (c *comm) begin(of *ccl.Comm, why error) (closed bool) {
 	works, errs := make([]ccl.Work, len(calls)), make([]error, len(calls))
 	for i := range calls {
 		if errs[i] = why; why == nil {
-			works[i], errs[i] = c.issue(nil, &calls[i].asked)
+			works[i], errs[i] = c.issue(nil, calls[i].asked)
 		}
 		if errs[i] == nil {
 			c.queued.Add(1)
@@ -206,27 +180,6 @@ func (c *comm) begin(of *ccl.Comm, why error) (closed bool) {
 		}
 	}
 	return closed
-}
-
-// check is what is wrong with call i on all ranks alike, or on this one. The Comm would refuse it, too,
-// and then fail, since the other ranks may wait for this one in it.
-func (c *comm) check(i int, k *C.goccl_args) error {
-	n, kind := c.of.Load().Size(), op.Kind(k.kind)
-	switch {
-	case k.kind < C.GOCCL_ALL_REDUCE || k.kind > C.GOCCL_BARRIER:
-		return wrong("call %d: there is no kind %d", i, int32(k.kind))
-	case k._type < 0 || k._type > C.GOCCL_COMPLEX128 || k._type == C.GOCCL_NONE && !kind.Dataless():
-		return wrong("call %d: there is no type %d", i, int32(k._type))
-	case (kind.Rooted() || kind.Pairwise()) && (k.root < 0 || int(k.root) >= n):
-		return wrong("call %d: %w", i, op.NoRank(kind, int(k.root), n))
-	case kind == op.SendRecv && (k.to < 0 || int(k.to) >= n):
-		return wrong("call %d: %w", i, op.NoRank(kind, int(k.to), n))
-	}
-	o, err := c.operator(k)
-	if err != nil {
-		return err
-	}
-	return c.of.Load().Supports(ccl.Kind(k.kind), ccl.Type(k._type), o)
 }
 
 // on is the queue on s, ccl.Now or nil. It has no place, since the line of Go that makes a call is
@@ -245,7 +198,8 @@ func (c *comm) on(s ccl.Stream) ccl.Queue {
 // issue makes calls on a stream.
 func (c *comm) issue(s ccl.Stream, a *asked) (ccl.Work, error) {
 	for i := range a.calls {
-		if err := c.check(i, &a.calls[i]); err != nil {
+		k := &a.calls[i]
+		if err := c.of.Load().Supports(ccl.Kind(k.kind), ccl.Type(k.typ), c.operator(k.op, k.factor)); err != nil {
 			return ccl.Work{}, err
 		}
 	}
@@ -254,11 +208,11 @@ func (c *comm) issue(s ccl.Stream, a *asked) (ccl.Work, error) {
 		q = q.Within(a.limit)
 	}
 	if len(a.calls) == 1 {
-		return c.one(q, a, 0)
+		return c.one(q, &a.calls[0])
 	}
 	return q.Group(func(g ccl.Queue) error {
 		for i := range a.calls {
-			if _, err := c.one(g, a, i); err != nil {
+			if _, err := c.one(g, &a.calls[i]); err != nil {
 				return err
 			}
 		}
@@ -266,22 +220,16 @@ func (c *comm) issue(s ccl.Stream, a *asked) (ccl.Work, error) {
 	}), nil
 }
 
-// one issues call i of a on q.
-func (c *comm) one(q ccl.Queue, a *asked, i int) (ccl.Work, error) {
-	k := &a.calls[i]
-	if a.places != nil && a.places[i] != "" {
-		q = q.From(a.places[i])
+// one issues a call on q.
+func (c *comm) one(q ccl.Queue, k *args) (ccl.Work, error) {
+	if k.place != "" {
+		q = q.From(k.place)
 	}
-	dst, src := view(k._type, &k.dst, k.dst_n), ccl.InPlace()
-	if k.flags&C.GOCCL_IN_PLACE == 0 {
-		src = view(k._type, &k.src, k.src_n)
+	dst, src := view(k.typ, k.dst, k.dstN), ccl.InPlace()
+	if !k.inPlace {
+		src = view(k.typ, k.src, k.srcN)
 	}
-	dc, sc := c.countsOf(a, i)
-	root := int(k.root)
-	op, err := c.operator(k)
-	if err != nil {
-		return ccl.Work{}, err
-	}
+	root, op := k.root, c.operator(k.op, k.factor)
 	switch k.kind {
 	case C.GOCCL_ALL_REDUCE:
 		return q.AllReduce(dst, src, op), nil
@@ -290,72 +238,56 @@ func (c *comm) one(q ccl.Queue, a *asked, i int) (ccl.Work, error) {
 	case C.GOCCL_REDUCE_SCATTER:
 		return q.ReduceScatter(dst, src, op), nil
 	case C.GOCCL_REDUCE_SCATTER_V:
-		return q.ReduceScatterV(dst, src, sc, op), nil
+		return q.ReduceScatterV(dst, src, k.sc, op), nil
 	case C.GOCCL_BROADCAST:
 		return q.Broadcast(dst, root), nil
 	case C.GOCCL_ALL_GATHER:
 		return q.AllGather(dst, src), nil
 	case C.GOCCL_ALL_GATHER_V:
-		return q.AllGatherV(dst, dc, src), nil
+		return q.AllGatherV(dst, k.dc, src), nil
 	case C.GOCCL_GATHER:
 		return q.Gather(dst, src, root), nil
 	case C.GOCCL_GATHER_V:
-		return q.GatherV(dst, dc, src, root), nil
+		return q.GatherV(dst, k.dc, src, root), nil
 	case C.GOCCL_SCATTER:
 		return q.Scatter(dst, src, root), nil
 	case C.GOCCL_SCATTER_V:
-		return q.ScatterV(dst, src, sc, root), nil
+		return q.ScatterV(dst, src, k.sc, root), nil
 	case C.GOCCL_ALL_TO_ALL:
 		return q.AllToAll(dst, src), nil
 	case C.GOCCL_ALL_TO_ALL_V:
-		return q.AllToAllV(dst, dc, src, sc), nil
+		return q.AllToAllV(dst, k.dc, src, k.sc), nil
 	case C.GOCCL_SEND:
 		return q.Send(src, root), nil
 	case C.GOCCL_RECV:
 		return q.Recv(dst, root), nil
 	case C.GOCCL_SEND_RECV:
-		return q.SendRecv(dst, root, src, int(k.to)), nil
+		return q.SendRecv(dst, root, src, k.to), nil
 	case C.GOCCL_BARRIER:
 		return q.Barrier(), nil
 	}
-	return ccl.Work{}, wrong("call %d: there is no kind %d", i, int32(k.kind))
+	return ccl.Work{}, wrong("there is no kind %d", k.kind)
 }
 
-// countsOf are the counts by rank of call i.
-func (c *comm) countsOf(a *asked, i int) (dc, sc []int) {
-	if a.counts != nil {
-		return a.counts[i][0], a.counts[i][1]
+// operator is an operator that there is.
+func (c *comm) operator(o C.int32_t, factor float64) ccl.Op {
+	if o == C.GOCCL_MULSUM {
+		return c.of.Load().Scaled(factor)
 	}
-	k := &a.calls[i]
-	if k.dst_counts == nil && k.src_counts == nil {
-		return nil, nil
-	}
-	return countsOf(k.dst_counts, c.size()), countsOf(k.src_counts, c.size())
-}
-
-// operator is the operator of a call.
-func (c *comm) operator(k *C.goccl_args) (ccl.Op, error) {
-	switch {
-	case k.op == C.GOCCL_MULSUM:
-		return c.of.Load().Scaled(float64(k.factor)), nil
-	case k.op < 0 || k.op > C.GOCCL_BXOR:
-		return 0, wrong("there is no operator %d", int32(k.op))
-	}
-	return ccl.Op(k.op), nil
+	return ccl.Op(o)
 }
 
 // supports is why such calls cannot be made, or nil.
 func (c *comm) supports(kind, typ, op C.int32_t) error {
-	if kind < C.GOCCL_ALL_REDUCE || kind > C.GOCCL_BARRIER || typ < 0 || typ > C.GOCCL_COMPLEX128 {
+	switch {
+	case !isKind(kind) || typ < 0 || typ > C.GOCCL_COMPLEX128:
 		return wrong("there is no kind %d of type %d", int32(kind), int32(typ))
+	case !isOp(op):
+		return wrong("there is no operator %d", int32(op))
 	}
 	if op == C.GOCCL_MULSUM { // which makes an operator
 		c.mu.Lock()
 		defer c.mu.Unlock()
 	}
-	o, err := c.operator(&C.goccl_args{op: op, factor: 1})
-	if err != nil {
-		return err
-	}
-	return c.of.Load().Supports(ccl.Kind(kind), ccl.Type(typ), o)
+	return c.of.Load().Supports(ccl.Kind(kind), ccl.Type(typ), c.operator(op, 1))
 }

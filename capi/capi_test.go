@@ -161,6 +161,33 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// pair runs a program as two ranks, which print what is wrong.
+func pair(t *testing.T, source string) {
+	lib := library(t)
+	for _, way := range checked {
+		t.Run(way.name, func(t *testing.T) {
+			prog, dir := compile(t, source, append(way.flags, lib, "-Wl,-rpath,"+filepath.Dir(lib))...), t.TempDir()
+			var both sync.WaitGroup
+			for _, rank := range []string{"0", "1"} {
+				both.Go(func() {
+					cmd := exec.CommandContext(t.Context(), prog)
+					cmd.Env = clean(append(way.env, "GOCCL_RANK="+rank, "GOCCL_SIZE=2", "GOCCL_STORE="+dir, "GOCCL_LOG=quiet")...)
+					out, err := cmd.CombinedOutput()
+					assert.NoError(t, err, "rank %s", rank)
+					assert.Empty(t, string(out))
+				})
+			}
+			both.Wait()
+		})
+	}
+}
+
+// Garbage in the fields of goccl_args that have no meaning for a kind changes nothing.
+func TestIgnored(t *testing.T) { pair(t, "ignored.c") }
+
+// What is misused is refused at once, and the Comm is good afterwards.
+func TestMisuse(t *testing.T) { pair(t, "misuse.c") }
+
 // freePort is a port of this host that is free, below those that the kernel gives to programs that ask for any (32768 and more on
 // Linux): one of these would soon be somebody else's.
 func freePort(t *testing.T) string {

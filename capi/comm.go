@@ -36,11 +36,11 @@ type comm struct {
 
 // later is a Comm that is being opened, and what is to be queued on it then.
 type later struct {
-	size   int
-	cancel context.CancelFunc
-	calls  []pending
-	closed bool
-	over   chan struct{} // closed when the store is not used any more, and calls has called back
+	rank, size int
+	cancel     context.CancelFunc
+	calls      []pending
+	closed     bool
+	over       chan struct{} // closed when the store is not used any more, and calls has called back
 }
 
 // opened is a comm that is open.
@@ -56,6 +56,14 @@ func (c *comm) size() int {
 		return c.later.size
 	}
 	return c.of.Load().Size()
+}
+
+// rank is which of them this is. c.mu is held.
+func (c *comm) rank() int {
+	if c.later != nil {
+		return c.later.rank
+	}
+	return c.of.Load().Rank()
 }
 
 var (
@@ -122,6 +130,8 @@ func read(o *C.goccl_options, join bool) (s settings, err error) {
 		return s, wrong("the options are NULL")
 	case o != nil && (o.size < C.sizeof_goccl_options || o.size > 1<<16):
 		return s, wrong("goccl_options.size is %d; it is sizeof(goccl_options), at least %d", uint32(o.size), int(C.sizeof_goccl_options))
+	case o != nil && o.open_timeout < 0:
+		return s, wrong("goccl_options.open_timeout is %v; 0 is a minute", time.Duration(o.open_timeout))
 	case o == nil:
 		o = new(C.goccl_options)
 	}
@@ -137,7 +147,7 @@ func read(o *C.goccl_options, join bool) (s settings, err error) {
 	if o.store.set == nil || o.store.get == nil {
 		return s, wrong("the store has no set or no get")
 	}
-	s.store = &store{set: o.store.set, look: o.store.get, ctx: C.uintptr_t(address(&o.store.ctx)), host: cmp.Or(text(o.host), environ.HostID.Get())}
+	s.store = &store{set: o.store.set, look: o.store.get, ctx: *(*C.uintptr_t)(unsafe.Pointer(&o.store.ctx)), host: cmp.Or(text(o.host), environ.HostID.Get())}
 	s.store.Stored, err = boot.NewStore(s.store, text(o.prefix), int(o.rank), int(o.ranks))
 	if err != nil {
 		return s, wrong("%w", err)
@@ -193,7 +203,7 @@ func openLater(o *C.goccl_options) (*comm, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(background, s.open)
-	l := &later{cancel: cancel, size: s.store.Size(), over: make(chan struct{})}
+	l := &later{cancel: cancel, rank: s.store.Rank(), size: s.store.Size(), over: make(chan struct{})}
 	c := &comm{later: l}
 	go func() {
 		defer close(l.over)
@@ -206,13 +216,26 @@ func openLater(o *C.goccl_options) (*comm, error) {
 	return c, nil
 }
 
+// mayWait is why this thread may not wait for calls of c: it is in a callback of c's own, which they
+// come after.
+func (c *comm) mayWait() error {
+	if calledBack(c) {
+		return wrong("this thread is in a callback of the same Comm, and would wait for itself: queue the call, or make it when the callback has returned")
+	}
+	return nil
+}
+
 // alone locks c.mu while nothing is queued: what waits for all queued calls with the lock held would
 // wait for ever for a callback that queues one.
-func (c *comm) alone() {
+func (c *comm) alone() error {
+	if err := c.mayWait(); err != nil {
+		return err
+	}
 	for c.mu.Lock(); c.queued.Load() > 0; c.mu.Lock() {
 		c.mu.Unlock()
 		time.Sleep(100 * time.Microsecond)
 	}
+	return nil
 }
 
 // makeChild makes a Comm of one, and writes its handle.
@@ -235,7 +258,9 @@ func makeChild(h C.goccl_comm, child *C.goccl_comm, f func(*comm) (*ccl.Comm, er
 // childOf is makeChild by a call that no other of the Comm's goes beside.
 func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, error)) error {
 	return makeChild(h, child, func(c *comm) (*ccl.Comm, error) {
-		c.alone()
+		if err := c.alone(); err != nil {
+			return nil, err
+		}
 		defer c.mu.Unlock()
 		return f(c.of.Load())
 	})

@@ -6,7 +6,23 @@ package main
 #define GOCCL_TYPES_ONLY
 #include <stdlib.h>
 #include "goccl.h"
-static void call_done(goccl_done f, uintptr_t ctx, const goccl_error *e) { f((void *)ctx, e); }
+
+// The callbacks that this thread is in, and whose they are.
+static _Thread_local struct frame { uintptr_t comm; struct frame *up; } *frames;
+
+static void call_done(uintptr_t comm, goccl_done f, uintptr_t ctx, const goccl_error *e) {
+	struct frame this = { comm, frames };
+	frames = &this;
+	f((void *)ctx, e);
+	frames = this.up;
+}
+
+static int called_back(uintptr_t comm) {
+	for (struct frame *f = frames; f; f = f->up)
+		if (f->comm == comm)
+			return 1;
+	return 0;
+}
 */
 import "C"
 
@@ -14,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
@@ -78,13 +95,17 @@ func fill(e *C.goccl_error, err error) {
 	writeText(unsafe.Pointer(&e.text[0]), C.uint64_t(len(e.text)), err.Error())
 }
 
-// writeText writes s to room bytes, cut so that its 0 fits.
+// writeText writes s to room bytes, cut between two characters so that its 0 fits.
 func writeText(to unsafe.Pointer, room C.uint64_t, s string) {
 	if to == nil || room == 0 {
 		return
 	}
 	b := unsafe.Slice((*byte)(to), int(min(room, 1<<20)))
-	b[copy(b[:len(b)-1], s)] = 0
+	n := copy(b[:len(b)-1], s)
+	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	b[n] = 0
 }
 
 // text is a string of C's.
@@ -95,15 +116,23 @@ func text(s *C.char) string {
 	return C.GoString(s)
 }
 
-// tell calls back how a call has ended. The caller's ctx may be any number: Go must never take it for
-// a pointer, and ends the process where one cannot be.
-func tell(done C.goccl_done, ctx C.uintptr_t, err error) {
-	if err == nil {
-		C.call_done(done, ctx, nil)
-		return
+// tell calls back that a call was refused. Nothing waits for that callback.
+func tell(done C.goccl_done, ctx C.uintptr_t, err error) { tellOf(nil, done, ctx, err) }
+
+// tellOf calls back how a queued call of c has ended. The caller's ctx may be any number: Go must never
+// take it for a pointer, and ends the process where one cannot be.
+func tellOf(c *comm, done C.goccl_done, ctx C.uintptr_t, err error) {
+	var e *C.goccl_error
+	if err != nil {
+		e = (*C.goccl_error)(C.malloc(C.sizeof_goccl_error)) // C's, since Go's stack may move while C has it
+		defer C.free(unsafe.Pointer(e))
+		fill(e, err)
 	}
-	e := (*C.goccl_error)(C.malloc(C.sizeof_goccl_error)) // C's, since Go's stack may move while C has it
-	defer C.free(unsafe.Pointer(e))
-	fill(e, err)
-	C.call_done(done, ctx, e)
+	C.call_done(identity(c), done, ctx, e)
 }
+
+// calledBack reports whether this thread is in a callback of a queued call of c.
+func calledBack(c *comm) bool { return C.called_back(identity(c)) != 0 }
+
+// identity is c for C, which only compares it.
+func identity(c *comm) C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(c))) }

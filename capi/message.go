@@ -40,16 +40,17 @@ func message(h C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t) 
 	case m.kind == C.GOCCL_SEND && m.root == C.GOCCL_ANY_SOURCE:
 		return ccl.Message{}, wrong("%w", op.NoRank(op.Send, int(m.root), of.Size()))
 	}
-	at, n := &m.dst, m.dst_n
-	if m.kind == C.GOCCL_SEND {
-		at, n = (*unsafe.Pointer)(unsafe.Pointer(&m.src)), m.src_n
-	}
-	if n > 1<<56 || n > 0 && none(at) {
-		return ccl.Message{}, wrong("a message of %d elements at %#x", uint64(n), address(at))
-	}
 	l := ccl.LinkTo(of, int(m.root), int(tag)).Within(time.Duration(timeout))
 	if m.kind == C.GOCCL_SEND {
+		at, n, err := memory("src", m._type, (*unsafe.Pointer)(unsafe.Pointer(&m.src)), m.src_n)
+		if err != nil {
+			return ccl.Message{}, wrong("%w", err)
+		}
 		return l.Send(view(m._type, at, n)), nil
+	}
+	at, n, err := memory("dst", m._type, &m.dst, m.dst_n)
+	if err != nil {
+		return ccl.Message{}, wrong("%w", err)
 	}
 	return l.Recv(view(m._type, at, n)), nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // views make a view of n elements of each type.
-var views = [...]func(at *unsafe.Pointer, n int) ccl.Buf{
+var views = [...]func(at unsafe.Pointer, n int) ccl.Buf{
 	C.GOCCL_INT8: viewOf[int8], C.GOCCL_UINT8: viewOf[uint8], C.GOCCL_INT16: viewOf[int16], C.GOCCL_UINT16: viewOf[uint16],
 	C.GOCCL_INT32: viewOf[int32], C.GOCCL_UINT32: viewOf[uint32], C.GOCCL_INT64: viewOf[int64], C.GOCCL_UINT64: viewOf[uint64],
 	C.GOCCL_FLOAT16: viewOf[ccl.Float16], C.GOCCL_BFLOAT16: viewOf[ccl.BFloat16], C.GOCCL_FLOAT32: viewOf[float32], C.GOCCL_FLOAT64: viewOf[float64],
@@ -23,24 +23,14 @@ var views = [...]func(at *unsafe.Pointer, n int) ccl.Buf{
 	C.GOCCL_BOOL: viewOf[bool], C.GOCCL_COMPLEX64: viewOf[complex64], C.GOCCL_COMPLEX128: viewOf[complex128],
 }
 
-func viewOf[T ccl.Element](at *unsafe.Pointer, n int) ccl.Buf {
-	if n == 0 {
-		return ccl.BufOf([]T(nil))
-	}
-	return ccl.BufOf(unsafe.Slice((*T)(*at), n))
+func viewOf[T ccl.Element](at unsafe.Pointer, n int) ccl.Buf {
+	return ccl.BufOf(unsafe.Slice((*T)(at), n))
 }
 
-// address is what is in *at, which may be none: as a pointer, Go would look at it.
-func address(at *unsafe.Pointer) uintptr { return *(*uintptr)(unsafe.Pointer(at)) }
-
-// none reports whether nothing can lie at the address in *at: on the first page.
-func none(at *unsafe.Pointer) bool { return address(at) < 4096 }
-
-// view is n elements at *at, of a type that there is. Of no elements it does not look at the address,
-// which may be any number.
-func view(typ C.int32_t, at *unsafe.Pointer, n C.uint64_t) ccl.Buf {
+// view is n elements at an address, of a type that there is.
+func view(typ C.int32_t, at unsafe.Pointer, n int) ccl.Buf {
 	if typ == C.GOCCL_NONE {
 		return ccl.Buf{}
 	}
-	return views[typ](at, int(n))
+	return views[typ](at, n)
 }

@@ -141,7 +141,9 @@ typedef struct goccl_options {
 
 enum { GOCCL_IN_PLACE = 1 }; // goccl_args.flags: src is what lies in dst
 
-// goccl_args is one call. Counts are elements. What has no meaning for a kind is ignored.
+// goccl_args is one call. Counts are elements. What has no meaning for a kind is ignored, whatever it
+// holds: such as op where nothing is reduced, dst of GOCCL_REDUCE and GOCCL_GATHER off the root, src of
+// GOCCL_SCATTER there, unless GOCCL_IN_PLACE says that src lies in dst.
 typedef struct goccl_args {
 	int32_t kind, type, op;
 	int32_t root; // or the peer of a message; of GOCCL_SEND_RECV, from which
@@ -156,8 +158,9 @@ typedef struct goccl_args {
 } goccl_args;
 
 // goccl_done is called once when a queued call has ended, however; err is NULL if all is well, and
-// valid until it returns. A thread of the library calls it, or goccl_call itself. It must be short,
-// must not wait for calls on the same Comm, and may queue others.
+// valid until it returns. A thread of the library calls it, or goccl_call itself. It must be short. It
+// may queue calls, but must not wait for calls on the same Comm: a blocking goccl_call, goccl_split and
+// goccl_shrink return GOCCL_ERR_ARGUMENT there, at once.
 typedef void (*goccl_done)(void *ctx, const goccl_error *err);
 
 // GOCCL_ANY_SOURCE is the peer of a message of goccl_message that may come from any rank.
