@@ -76,6 +76,9 @@ func pack(name string, hints []Hint) (string, *Error) {
 // ranks return an error if one of them has one. Ranks that make different calls all get ErrNotSame, which names two of them,
 // and none of the calls is made. A rank that does not come, or does not wait, costs the others the File (ErrAbandoned).
 // ReadAt, WriteAt and Size are one rank's own, at any time and from any goroutine; a transfer that has begun goes to its end.
+//
+// There are no views, MPI_File_set_view: a rank moves one range of bytes in a call. Parts that lie interleaved, such as the
+// columns of a matrix, take a call for each piece, or an AllToAll first, after which each rank has a range.
 type File struct {
 	name    string
 	mode    Mode

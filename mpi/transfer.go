@@ -29,7 +29,9 @@ func ReadAtAll[T Number](ctx context.Context, f *File, dst []T, offset int64) (i
 	return whole(ctx, f, transfer{op: "ReadAtAll", all: true}, dst, offset)
 }
 
-// WriteAtAll is WriteAt as a collective call, in which the library writes for all ranks as one.
+// WriteAtAll is WriteAt as a collective call, in which the library writes for all ranks as one. What no rank
+// writes stays as it was, but a gap beyond the end of the file holds anything: some libraries write their
+// buffers there, with bytes of the process's memory. [File.SetSize] first gives zeros.
 func WriteAtAll[T Number](ctx context.Context, f *File, src []T, offset int64) (int, error) {
 	return whole(ctx, f, transfer{op: "WriteAtAll", write: true, all: true}, src, offset)
 }

@@ -96,7 +96,11 @@ func (s Search) Open() (*Library, error) {
 				file = abs
 			}
 		}
-		handle, path, err := open(file, s.Global)
+		var handle uintptr
+		path, err := "", openable(file)
+		if err == nil {
+			handle, path, err = open(file, s.Global)
+		}
 		if err == nil {
 			return &Library{name: name, path: path, handle: handle}, nil
 		}
@@ -106,4 +110,16 @@ func (s Search) Open() (*Library, error) {
 		}
 	}
 	return nil, failed
+}
+
+// openable is why a library cannot be opened by that name, where the loader would do something else: cut
+// it at a zero byte, take "" for this program, or wait for a pipe. What is not there is for the loader to say.
+func openable(file string) error {
+	if file == "" || strings.ContainsRune(file, 0) {
+		return fmt.Errorf("%q is no name of a file", file)
+	}
+	if info, err := os.Stat(file); err == nil && strings.ContainsRune(file, filepath.Separator) && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: it is no regular file (%s)", file, info.Mode().Type())
+	}
+	return nil
 }

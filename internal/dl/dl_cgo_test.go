@@ -5,6 +5,7 @@ package dl_test
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,24 @@ func TestOpenSaysWhatWasTried(t *testing.T) {
 	require.Equal(t, "libnone.so.1", failed.Attempts[0].Name)
 	require.Contains(t, failed.Attempts[0].Text, "No such file")
 	require.Contains(t, failed.Attempts[1].Text, "file too short")
+}
+
+// The loader would open another file than is named, or wait.
+func TestOpenable(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe.so")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for name, want := range map[string]string{
+		"":                    `"" is no name of a file`,
+		"libc.so.6\x00.txt":   `"libc.so.6\x00.txt" is no name of a file`,
+		dir:                   "it is no regular file",
+		pipe:                  "it is no regular file",
+		"/dev/zero":           "it is no regular file",
+		"/proc/self/cwd\x00/": "is no name of a file",
+	} {
+		_, err := dl.Search{What: "X", Names: []string{name}}.Open()
+		require.ErrorContains(t, err, want)
+	}
 }
 
 func TestOpenVariableAlone(t *testing.T) {
