@@ -156,7 +156,7 @@ c10::intrusive_ptr<c10d::Work> gather(std::vector<Tensors>& outs, Tensors& ins, 
     return go(work(OpType::GATHER, "gather", {}, {in}), call, o.asyncOp, o.timeout);
   }
   TORCH_CHECK(outs.size() == 1 && (int)outs[0].size() == getSize(), "requires a single-element output list containing a list with ", getSize(), " tensors");
-  sameType(outs[0], in);
+  parts(outs[0], in);
   Tensor flat;
   auto w = gathered(OpType::GATHER, "gather", outs[0], in, flat, m.width);
   return go(w, call.to(flat, m.width), o.asyncOp, o.timeout);
@@ -167,7 +167,7 @@ c10::intrusive_ptr<c10d::Work> gather_into_tensor(Tensor& out, Tensor& in0, cons
   Moved m(in);
   Call call = Call(GOCCL_GATHER, m.type).rooted(o.rootRank).from(in, m.width);
   bool root = getRank() == o.rootRank;
-  if (root) contiguous(out), call.to(out, m.width);
+  if (root) contiguous(out), sameType({out}, in), call.to(out, m.width);
   return go(work(OpType::GATHER, "gather", root ? Tensors{out} : Tensors{}, {in}), call, o.asyncOp, o.timeout);
 }
 
@@ -180,7 +180,7 @@ c10::intrusive_ptr<c10d::Work> scatter(Tensors& outs, std::vector<Tensors>& ins,
     return go(work(OpType::SCATTER, "scatter", outs, {}), call, o.asyncOp, o.timeout);
   }
   TORCH_CHECK(ins.size() == 1 && (int)ins[0].size() == getSize(), "requires a single-element input list containing a list with ", getSize(), " tensors");
-  sameType(ins[0], outs[0]);
+  parts(ins[0], outs[0]);
   auto flat = flatCopy(ins[0]);
   return go(work(OpType::SCATTER, "scatter", outs, ins[0], {flat}), call.from(flat, m.width), o.asyncOp, o.timeout);
 }

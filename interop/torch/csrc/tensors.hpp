@@ -30,11 +30,15 @@ inline int typeOf(const Tensor& t) {
   }
 }
 
+// onHost asks for memory that the library can reach. Each call makes a Moved or a Reduced, which ask.
+inline void onHost(const Tensor& t) { TORCH_CHECK(t.device().is_cpu(), "goccl: only CPU tensors, got one on ", t.device()); }
+
 // Moved is how elements are moved: as they are, or as bytes, of which each has so many.
 struct Moved {
   int type;
   int64_t width;
   explicit Moved(const Tensor& t) : type(typeOf(t)), width(1) {
+    onHost(t);
     if (type == GOCCL_NONE) type = GOCCL_UINT8, width = t.element_size();
   }
 };
@@ -44,6 +48,7 @@ struct Reduced {
   int type, op = GOCCL_SUM;
   double factor = 1;
   Reduced(const Tensor& t, const c10d::ReduceOp& r) : type(typeOf(t)) {
+    onHost(t);
     TORCH_CHECK(type != GOCCL_NONE, "goccl: Invalid scalar type: it cannot reduce ", t.scalar_type());
     bool truth = type == GOCCL_BOOL;
     switch (r.op_) {
@@ -68,7 +73,7 @@ struct Reduced {
 
 inline void one(const Tensors& ts) {
   TORCH_CHECK(ts.size() == 1, "goccl: requires a single-element tensor list, got ", ts.size());
-  TORCH_CHECK(ts[0].device().is_cpu(), "goccl: only CPU tensors, got one on ", ts[0].device());
+  onHost(ts[0]);
 }
 
 // dense asks for a tensor whose memory is its elements and nothing else, in whatever order.
@@ -80,7 +85,16 @@ inline void dense(const Tensor& t) {
 inline void contiguous(const Tensor& t) { TORCH_CHECK(t.is_contiguous(), "goccl: the output tensor must be contiguous"); }
 
 inline void sameType(const Tensors& ts, const Tensor& as) {
-  for (auto& t : ts) TORCH_CHECK(t.scalar_type() == as.scalar_type(), "goccl: invalid tensor type ", t.scalar_type(), " beside ", as.scalar_type());
+  for (auto& t : ts) {
+    TORCH_CHECK(t.scalar_type() == as.scalar_type(), "goccl: invalid tensor type ", t.scalar_type(), " beside ", as.scalar_type());
+    TORCH_CHECK(t.device() == as.device(), "goccl: a tensor on ", t.device(), " beside one on ", as.device());
+  }
+}
+
+// parts asks for tensors that are equal parts of one memory, each as large as the part of this rank.
+inline void parts(const Tensors& ts, const Tensor& part) {
+  sameType(ts, part);
+  for (auto& t : ts) TORCH_CHECK(t.numel() == part.numel(), "goccl: invalid tensor size: ", t.numel(), " elements beside ", part.numel());
 }
 
 inline bool sameSize(const Tensors& ts) {

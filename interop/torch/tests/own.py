@@ -107,6 +107,23 @@ def elements(rank, n, ours):
         same(out, torch.full((rank + 1,), 10 * r + rank, dtype=torch.int16), "all_to_all of lists")
 
 
+def refused(rank, n, ours):
+    """What does not fit is refused before anything is sent: no rank waits, and the group is good afterwards."""
+    if rank == 0 and n > 1:
+        x = torch.ones(4)
+        uneven = [torch.zeros(3), torch.zeros(5)] + [torch.zeros(4) for _ in range(n - 2)]
+        for call in (dist.gather, dist.scatter):
+            try:
+                call(x, uneven, 0, group=ours)
+            except RuntimeError as e:
+                assert "invalid tensor size" in str(e), e
+            else:
+                raise AssertionError(f"{call.__name__} takes parts that are not those of the ranks")
+    y = torch.ones(1)
+    dist.all_reduce(y, group=ours)
+    same(y, torch.full((1,), float(n)), "the sum after what was refused")
+
+
 def groups(rank, n):
     """Groups of some ranks that these alone make, messages that cross in any order, and many groups, one after the other."""
     # PyTorch counts the groups that each rank has made, and names those that follow by the count, which now differs.
@@ -376,6 +393,7 @@ def run(rank, n, store):
     ours, theirs = dist.group.WORLD, dist.new_group(backend="gloo")
     random_calls(rank, n, ours, theirs, 150)
     elements(rank, n, ours)
+    refused(rank, n, ours)
     nested(rank, n, ours)
     if n > 1:
         lined(rank, n, ours, dist.FileStore(store + ".lined", n))
