@@ -26,12 +26,15 @@ if [ ! -e "$dir/ready" ]; then
 		/ Name: .* Flags: / { sub(/.* Name: /, ""); version[file] = $1 }
 		END { for (f in need) if (f ~ /^lib(cu|nv|nccl)/) print f, version[f] }' >"$tmp/needed"
 	readelf --dyn-syms -W "$lib"/*.so* >"$tmp/symbols"
-	while read -r name version; do # 100 is what CUDA's functions return where there is no device
+	# 100 is what CUDA's functions return where there is no device; those that say what a code means return text.
+	while read -r name version; do
 		[ ! -e "$lib/$name" ] || continue
 		echo "$version { global: *; };" >"$tmp/version"
 		of='(cu|nv|nccl)[A-Za-z0-9_]*'
 		[ -z "$version" ] || of="[A-Za-z0-9_]*@$version"
-		grep -oE " UND $of( |\$)" "$tmp/symbols" | sort -u | sed 's/ UND \([A-Za-z0-9_]*\).*/long \1(void) { return 100; }/' |
+		grep -oE " UND $of( |\$)" "$tmp/symbols" | sort -u |
+			sed -E 's/ UND ([A-Za-z]+Get(Error|Status)(String|Name)|ncclGetLastError)[^A-Za-z0-9_].*/const char *\1(void) { return "a stub"; }/
+				s/ UND ([A-Za-z0-9_]*).*/long \1(void) { return 100; }/' |
 			cc -w -shared -fPIC -fno-builtin -o "$tmp/site/stubs/$name" -Wl,-soname,"$name" ${version:+-Wl,--version-script,"$tmp/version"} -x c -
 	done <"$tmp/needed"
 	LD_LIBRARY_PATH=$tmp/site/stubs PYTHONPATH=$tmp/site python3 -W ignore -c 'import torch, safetensors.torch; assert torch.distributed.is_gloo_available()' >&2
