@@ -219,7 +219,7 @@ func openLater(o *C.goccl_options) (*comm, error) {
 // mayWait is why this thread may not wait for calls of c: it is in a callback of c's own, which they
 // come after.
 func (c *comm) mayWait() error {
-	if calledBack(c) {
+	if c.queued.Load() > 0 && calledBack(c) { // a call counts as queued until its callback has returned
 		return wrong("this thread is in a callback of the same Comm, and would wait for itself: queue the call, or make it when the callback has returned")
 	}
 	return nil
