@@ -65,7 +65,7 @@ test-faults: ## delay, loss and partition between three hosts, and between five 
 
 # Tests of kernels, of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by
 # side but what others run, too.
-unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSumAllIsItsSpecification|TestSimulatedMachine|TestR13NothingGrows
+unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestPagesInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSumAllIsItsSpecification|TestSimulatedMachine|TestR13NothingGrows
 
 COVER ?= ./ccl/... ./bench/... ./train/... ./internal/... ./mpi ./xla/...
 cover: ## how much of each package the sample of its tests runs, and of all (COVER: packages)

@@ -32,6 +32,8 @@ type Var struct {
 	By string
 	// Help says what it is for.
 	Help string
+	// Own says that each process has a value of its own, which a launcher sets: it tells nothing of a job.
+	Own bool
 	// Group is the table that it belongs to.
 	Group Group
 	// Vital is set where a misspelt name would start another job than was meant, or one without the

@@ -68,6 +68,13 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	for _, d := range differences(settings(&sides[0].files[0].Config), settings(&sides[1].files[0].Config)) {
 		fmt.Fprintln(both, "differs:", d)
 	}
+	for i, s := range sides {
+		for k, f := range s.files {
+			if f.Busy != "" {
+				fmt.Fprintf(both, "%s, run %d: %s\n", sub.Operands[i], k+1, f.Busy)
+			}
+		}
+	}
 	outcome, err := write(both, sides[0], sides[1], threshold/100, differs)
 	if err == nil {
 		all := lines(sides[0], sides[1], threshold/100)

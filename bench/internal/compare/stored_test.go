@@ -76,6 +76,9 @@ func TestCommand(t *testing.T) {
 	strange := save("strange.json", other)
 	copied, linked := save("copied.json", stored(1, 1, 0)), filepath.Join(dir, "linked.json")
 	require.NoError(t, os.Symlink(a, linked))
+	busy := stored(1, 1, 0)
+	busy.Goccl, busy.Schema, busy.Busy = "x", report.Schema, "busy: the process of rank 0 on vm waits"
+	laden := save("busy.json", busy)
 	empty := filepath.Join(dir, "empty.json")
 	require.NoError(t, os.WriteFile(empty, []byte(`{"version":3}`), 0o666))
 	for _, tc := range []struct {
@@ -84,6 +87,7 @@ func TestCommand(t *testing.T) {
 		want   string
 	}{
 		{[]string{a, b}, 0, "cannot tell; the smallest change that 1 run against 1 run can detect is "},
+		{[]string{laden, b}, 0, laden + ", run 1: busy: the process of rank 0 on vm waits"},
 		{[]string{"-strict", a, b}, 4, "cannot tell; "},
 		{[]string{"-strict", "-threshold", "1000", a, b}, 0, "no change; "},
 		{[]string{"-strict", a, twice}, 3, "slower"},
