@@ -49,6 +49,9 @@ func TestOneWarningAHost(t *testing.T) {
 		{0, "", 1, false},
 		{2, "", 2, false},
 		{0, "quiet", 0, false},
+		{0, "error", 0, false},
+		{0, "info", 1, false},
+		{0, "debug", 1, true},
 		{0, "all", 1, true},
 	} {
 		t.Run(tc.log, func(t *testing.T) {

@@ -10,6 +10,7 @@ package environ
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -258,6 +259,18 @@ func choice(v Var, words ...string) *Value[string] {
 		}
 		return s, nil
 	})
+}
+
+// logWords are the values of GOCCL_LOG.
+var logWords = []string{"all", "debug", "info", "warn", "error", "quiet"}
+
+// level reads the least level that is logged.
+func level(s string) (*slog.Level, error) {
+	levels := []slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError, slog.LevelError}
+	if i := slices.Index(logWords, s); i >= 0 {
+		return &levels[i], nil
+	}
+	return nil, errTakes
 }
 
 // All returns the registry, in the order of its tables.

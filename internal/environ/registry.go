@@ -1,6 +1,9 @@
 package environ
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The variables of a job: which rank a process is, and how the ranks find each other.
 var (
@@ -64,16 +67,17 @@ var (
 		Help: "`1` to check a CRC32C of all payloads over TCP. It must be the same on all ranks"})
 	Wire = choice(Var{Name: "GOCCL_WIRE", Group: Engine, By: "ccl", Vital: true, Default: "`plain`",
 		Help: "how data travel between hosts where `Options.Wire` is empty: `auth` finds out if they were changed on the way, `encrypt` also hides them. It must be the same on all ranks, and needs a secret"}, "plain", "auth", "encrypt")
-	Spares = count(Var{Name: "GOCCL_SPARES", Group: Engine, By: "ccl", Vital: true, Default: "none",
-		Help: "how many ranks, the last ones, wait in `ccl.Join` to take the place of one that is lost, where `Options.Spares` is 0. It must be the same on all ranks"})
+	Spares = count(Var{Name: "GOCCL_SPARES", Group: Engine, By: "ccl, bench launch", Vital: true, Default: "none",
+		Help: "how many ranks, the last ones, wait in `ccl.Join` to take the place of one that is lost, where `Options.Spares` is 0. It must be the same on all ranks. To `bench launch` it is what `-spares` is"})
 	StallWarn = add(Var{Name: "GOCCL_STALL_WARN", Group: Engine, By: "ccl", Default: "`10s`",
 		Help: "how long a call waits before the log names the late rank"}, "a duration such as 30s, or a number of seconds; 0 means never", 10*time.Second, span)
 	Trace = text(Var{Name: "GOCCL_TRACE", Group: Engine, By: "ccl", Takes: "a directory", Default: "none",
 		Help: "each rank writes its last calls there, as JSON lines, at a failure and at its end; `bench trace DIR` reads them"})
 	PProf = off(Var{Name: "GOCCL_PPROF", Group: Engine, By: "ccl", Default: "`0`",
 		Help: "`1` for runtime/trace regions and pprof labels around calls"})
-	Log = choice(Var{Name: "GOCCL_LOG", Group: Engine, By: "ccl, bench", Default: "warnings; in `bench`, rank 0 logs more",
-		Help: "what is logged where `Options.Log` is nil: `all` for everything, `quiet` for errors alone"}, "all", "quiet")
+	Log = add(Var{Name: "GOCCL_LOG", Group: Engine, By: "ccl, bench", Default: "warnings; in `bench`, rank 0 logs more",
+		Help: "what is logged where `Options.Log` is nil: from which level on. `all` is everything, as `debug` is, and `quiet` errors alone, as `error`"},
+		"one of "+strings.Join(logWords, ", "), nil, level)
 	Fault = text(Var{Name: "GOCCL_FAULT", Group: Engine, By: "builds with the tag `fault`", Takes: "[rank@]point:hit:action[:arg], with commas between", Default: "none",
 		Help: "faults to inject"})
 )

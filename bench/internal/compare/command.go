@@ -152,7 +152,7 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var env []string
 	sub := option.NewSub("ab", abUsage, abEnd, stdout, stderr)
 	rounds, budget := 80, defaultBudget
-	sub.Count(&rounds, "rounds", "at most N rounds; each runs both (80)", 10000)
+	sub.Count(&rounds, "rounds", "at most N rounds; each runs both (80)", 1, 10000)
 	sub.Time(&budget, "budget", "start no round after this time (50s)")
 	threshold := 5.0
 	sub.Percent(&threshold, "threshold", "tolerate slowdowns of up to this many percent (5)")

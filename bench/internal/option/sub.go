@@ -90,7 +90,7 @@ func (s *Sub) Job(j *Job) {
 func (s *Sub) Ranks(to *int, given *bool) {
 	s.Func("np", "N", "ranks (on this machine: the cores, at least 2, at most 8)", into(to, func(value string) (int, error) {
 		*given = true
-		return count(value, MaxProcesses)
+		return count(value, 1, MaxProcesses)
 	}))
 }
 
@@ -99,15 +99,15 @@ func NoOperands(rest []string) error {
 	return fmt.Errorf("%s: an argument without a flag (-h lists the flags)", rest[0])
 }
 
-// Count adds a flag that is a whole number from 1 to most.
-func (s *Sub) Count(to *int, name, help string, most int) {
-	s.Func(name, "N", help, into(to, func(value string) (int, error) { return count(value, most) }))
+// Count adds a flag that is a whole number from least to most.
+func (s *Sub) Count(to *int, name, help string, least, most int) {
+	s.Func(name, "N", help, into(to, func(value string) (int, error) { return count(value, least, most) }))
 }
 
-// count reads a whole number from 1 to most.
-func count(value string, most int) (n int, err error) {
-	if n, err = whole(value, 1); err != nil || n > most {
-		err = fmt.Errorf("it must be a whole number from 1 to %d", most)
+// count reads a whole number from least to most.
+func count(value string, least, most int) (n int, err error) {
+	if n, err = whole(value, least); err != nil || n > most {
+		err = fmt.Errorf("it must be a whole number from %d to %d", least, most)
 	}
 	return n, err
 }
