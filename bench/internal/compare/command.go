@@ -58,7 +58,7 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 		case errors.Is(err, errBothSides):
 			return sub.Complain(option.BadUsage, err)
 		case err != nil:
-			return sub.Complain(option.Failed, err)
+			return sub.Complain(option.BadUsage, err)
 		}
 		sides[i] = newSide(files)
 	}
@@ -151,6 +151,7 @@ Exit status: 0 good, 1 failed, 2 bad usage, 3 slower by more than -threshold; wi
 func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var env []string
 	sub := option.NewSub("ab", abUsage, abEnd, stdout, stderr)
+	sub.Further = "bench ab OLD NEW --"
 	rounds, budget := 80, defaultBudget
 	sub.Count(&rounds, "rounds", "at most N rounds; each runs both (80)", 1, 10000)
 	sub.Time(&budget, "budget", "start no round after this time (50s)")

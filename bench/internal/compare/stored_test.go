@@ -103,9 +103,9 @@ func TestCommand(t *testing.T) {
 		{[]string{a}, 2, "it compares two sides, old and new: bench compare old.json new.json"},
 		{[]string{a, b, twice}, 2, "3 files are given: join those of a side by commas, or quote their pattern: bench compare 'old*.json' 'new*.json'"},
 		{[]string{"-treshold", "2", a, b}, 2, "-treshold: no such flag; did you mean -threshold?"},
-		{[]string{a, filepath.Join(dir, "none.json")}, 1, "cannot be read"},
+		{[]string{a, filepath.Join(dir, "none.json")}, 2, "cannot be read"},
 		{[]string{a, strange}, 1, "no line in common"},
-		{[]string{a, empty}, 1, "no results"},
+		{[]string{a, empty}, 2, "no results"},
 		{[]string{"-h"}, 0, "-threshold PERCENT"},
 	} {
 		var out, errs bytes.Buffer
@@ -126,6 +126,7 @@ func TestABRefuses(t *testing.T) {
 		{[]string{"-", "/no/such/program"}, "no such program"},
 		{[]string{"-", "-op allredcue"}, "did you mean allreduce?"},
 		{[]string{"-round", "30", "-", "-"}, "did you mean -rounds?"},
+		{[]string{"-", "-", "-op", "allreduce"}, "bench ab: -op: a flag of the benchmark comes after --: bench ab OLD NEW -- -op allreduce\n"},
 	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, AB(t.Context(), tc.args, &out, &errs), tc.args)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"regexp"
 	"slices"
@@ -172,6 +173,8 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case errors.Is(err, errLink):
 		return sub.Complain(option.BadUsage, fmt.Errorf("%s %w", flag, err))
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+		return sub.Complain(option.BadUsage, err)
 	case err != nil:
 		return sub.Complain(option.Failed, err)
 	}

@@ -161,6 +161,8 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return rank.Code
 	case errors.As(err, &launcher) && launcher.Code > 0:
 		return launcher.Code
+	case errors.Is(err, boot.Argument):
+		return option.BadUsage
 	}
 	return 1
 }

@@ -30,6 +30,9 @@ type Sub struct {
 	// Stray, if there is one, says what is wrong with arguments that begin with an operand.
 	Stray func(rest []string) error
 
+	// Further, if there is one, is a command line that ends where flags of the benchmark may follow.
+	Further string
+
 	name           string
 	flags          []flag
 	about, end     string
@@ -146,6 +149,8 @@ func (s *Sub) parse(args []string) (err error) {
 			continue
 		case name == "h" || name == "help":
 			return errHelp
+		case f == nil && s.Further != "" && find(flags(new(Options)), name) != nil:
+			return fmt.Errorf("%s: a flag of the benchmark comes after --: %s %s", arg, s.Further, strings.Join(args, " "))
 		case f == nil:
 			return unknown("-", name, "flag", flagNames(s.flags), "-h lists them")
 		}
