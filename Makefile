@@ -34,6 +34,9 @@ help: ## list the targets
 test: ## a sample of every suite, in five minutes
 	test/halves.sh -short -timeout 20m -- ./...
 
+numbers: ## what README says of make test, how many tests and how long, from a run of it (a quiet machine; 5 minutes)
+	test/halves.sh -readme README.md -short -timeout 20m -- ./...
+
 nightly: ## what CI leaves out because it takes long, with CI's table (Debian, root; 10 hours; NIGHTLY=minutes)
 	.ci/nightly
 
