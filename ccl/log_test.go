@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,6 +58,11 @@ func TestOneWarningAHost(t *testing.T) {
 		t.Run(tc.log, func(t *testing.T) {
 			out := processes(t, 8, tc.hosts, "loss log", "", "GOCCL_LOG="+tc.log)
 			warns, debugs := 0, 0
+			for line := range strings.Lines(out) {
+				if strings.Contains(line, "WARN ccl: ") {
+					assert.LessOrEqual(t, len(strings.TrimSpace(line)), 120, line)
+				}
+			}
 			for _, m := range warning.FindAllStringSubmatch(out, -1) {
 				if m[1] == "WARN" {
 					warns++
