@@ -34,6 +34,9 @@ help: ## list the targets
 test: ## a sample of every suite, in five minutes
 	test/halves.sh -short -timeout 20m -- ./...
 
+numbers: ## what README says of make test, how many tests and how long, from a run of it (a quiet machine; 5 minutes)
+	test/halves.sh -readme README.md -short -timeout 20m -- ./...
+
 nightly: ## what CI leaves out because it takes long, with CI's table (Debian, root; 10 hours; NIGHTLY=minutes)
 	.ci/nightly
 
@@ -65,7 +68,7 @@ test-faults: ## delay, loss and partition between three hosts, and between five 
 
 # Tests of kernels, of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by
 # side but what others run, too.
-unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSumAllIsItsSpecification|TestSimulatedMachine|TestR13NothingGrows
+unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestPagesInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSumAllIsItsSpecification|TestSimulatedMachine|TestR13NothingGrows
 
 COVER ?= ./ccl/... ./bench/... ./train/... ./internal/... ./mpi ./xla/...
 cover: ## how much of each package the sample of its tests runs, and of all (COVER: packages)

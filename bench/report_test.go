@@ -210,7 +210,7 @@ func TestHTMLInABrowser(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &dom, &log
 	require.NoError(t, cmd.Run(), log.String())
 	require.NotContains(t, log.String(), "CONSOLE")
-	require.Equal(t, 10, strings.Count(dom.String(), "<polyline "), "two curves and three, twice")
+	require.Equal(t, 12, strings.Count(dom.String(), "<polyline "), "two curves and three, twice, and one of each together")
 	// The figures are there as files as well, drawn on white at twice the size, with something on them.
 	for _, name := range []string{"allreduce-float-sum-busbw", "allreduce-float-sum-time", "allreduce-float-sum-ranks", "broadcast-float-root-0-busbw"} {
 		require.FileExists(t, filepath.Join(dir, "figures", name+".svg"))

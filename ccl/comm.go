@@ -61,7 +61,8 @@ type Options struct {
 	// itself: each launch of the graph is. Of launches under way at once only the last 16 are told.
 	OnCall func(Observation)
 	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default(), or what
-	// GOCCL_LOG says: only errors with "quiet", and everything with "all".
+	// has at least the level that GOCCL_LOG names: only errors with "error" or "quiet", and everything
+	// with "debug" or "all".
 	Log *slog.Logger
 	// Wire says how the CPU engine's data travel between hosts: "plain"; "auth", which finds out
 	// if they were changed on the way; or "encrypt", which also hides them. "" takes what

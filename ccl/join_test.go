@@ -83,7 +83,7 @@ func TestNewCommRefuses(t *testing.T) {
 		"checksum":  {nil, [2]string{"GOCCL_CHECKSUM", "maybe"}, "GOCCL_CHECKSUM=maybe: it takes 1 or 0"},
 		"wire":      {&Options{Wire: "tls"}, [2]string{}, `Options.Wire is "tls"; it is plain, auth or encrypt`},
 		"wires":     {nil, [2]string{"GOCCL_WIRE", "tls"}, "GOCCL_WIRE=tls: it takes one of plain, auth, encrypt"},
-		"log":       {nil, [2]string{"GOCCL_LOG", "loud"}, "GOCCL_LOG=loud: it takes all or quiet"},
+		"log":       {nil, [2]string{"GOCCL_LOG", "loud"}, "GOCCL_LOG=loud: it takes one of all, debug, info, warn, error, quiet"},
 		"misspelt":  {nil, [2]string{"GOCCL_CHEKSUM", "1"}, "GOCCL_CHEKSUM is not a variable of goccl; did you mean GOCCL_CHECKSUM?"},
 		"silence":   {&Options{PeerTimeout: time.Second - 1}, [2]string{}, "Options.PeerTimeout is 999.999999ms; it is at least 1s, 0 for 5s, or negative for never"},
 		"algorithm": {nil, [2]string{"GOCCL_ALGO", "nonsense"}, "GOCCL_ALGO"},

@@ -5,15 +5,12 @@ import (
 	"log/slog"
 )
 
-// defaultLog is slog.Default, of which how, the value of GOCCL_LOG, says what it takes.
-func defaultLog(how string) *slog.Logger {
-	switch how {
-	case "quiet":
-		return slog.New(from{slog.Default().Handler(), slog.LevelError})
-	case "all":
-		return slog.New(from{slog.Default().Handler(), slog.LevelDebug})
+// defaultLog is slog.Default, or takes what has the level least, the value of GOCCL_LOG, or a higher one.
+func defaultLog(least *slog.Level) *slog.Logger {
+	if least == nil {
+		return slog.Default()
 	}
-	return slog.Default()
+	return slog.New(from{slog.Default().Handler(), *least})
 }
 
 // from is a handler that takes what has that level or a higher one, whatever the one below it would.

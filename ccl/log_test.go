@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -49,11 +50,19 @@ func TestOneWarningAHost(t *testing.T) {
 		{0, "", 1, false},
 		{2, "", 2, false},
 		{0, "quiet", 0, false},
+		{0, "error", 0, false},
+		{0, "info", 1, false},
+		{0, "debug", 1, true},
 		{0, "all", 1, true},
 	} {
 		t.Run(tc.log, func(t *testing.T) {
 			out := processes(t, 8, tc.hosts, "loss log", "", "GOCCL_LOG="+tc.log)
 			warns, debugs := 0, 0
+			for line := range strings.Lines(out) {
+				if strings.Contains(line, "WARN ccl: ") {
+					assert.LessOrEqual(t, len(strings.TrimSpace(line)), 120, line)
+				}
+			}
 			for _, m := range warning.FindAllStringSubmatch(out, -1) {
 				if m[1] == "WARN" {
 					warns++

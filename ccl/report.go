@@ -32,14 +32,10 @@ func (r reporter) watch(o *plane.Options) {
 	o.OnCircle = func(w []status.Wait) {
 		c.opt.Log.Warn(circleText(w), r.attrs()...)
 	}
-	o.OnPicture = func(code call.Code, s []status.Status) {
-		level := slog.LevelWarn
-		if Code(code) == ErrRankLost { // one warning is enough, which a rank of each host gives
-			level = slog.LevelDebug
-		}
-		if c.opt.Log.Enabled(context.Background(), level) {
+	o.OnPicture = func(_ call.Code, s []status.Status) {
+		if c.opt.Log.Enabled(context.Background(), slog.LevelDebug) {
 			for _, line := range r.pictureText(s) {
-				c.opt.Log.Log(context.Background(), level, line, r.attrs()[:2]...)
+				c.opt.Log.Debug(line, r.attrs()[:2]...)
 			}
 		}
 		r.writePicture(s)
@@ -208,18 +204,29 @@ func (r reporter) pictureText(all []status.Status) []string {
 	return lines
 }
 
-// failure logs this rank's last calls, and writes them where GOCCL_TRACE says.
+// warned is how many letters of a failure are a warning: with the time and the level before it, a line of 120. The call that
+// failed returns all of it, and so does the line of its last calls, at level Debug.
+const warned = 94
+
+// headline is the beginning of a text that is longer.
+func headline(text string) string {
+	if letters := []rune(text); len(letters) > warned {
+		return string(letters[:warned-3]) + "..."
+	}
+	return text
+}
+
+// failure logs that this rank's Comm has failed, and its last calls, and writes these where GOCCL_TRACE says.
 func (r reporter) failure(e *Error) {
 	c := r.c
 	if c.opt.pool != nil {
 		return
 	}
-	level := slog.LevelWarn
-	if !alarming(e.Code) || e.Code == ErrRankLost && !c.eng.Control().Standing.TellsOf(e.Peer) { // a program did it on purpose, or another rank tells
-		level = slog.LevelDebug
+	if alarming(e.Code) && (e.Code != ErrRankLost || c.eng.Control().Standing.TellsOf(e.Peer)) { // else a program did it on purpose, or another rank tells
+		c.opt.Log.Warn(headline(e.Error()))
 	}
-	if c.opt.Log.Enabled(context.Background(), level) {
-		c.opt.Log.Log(context.Background(), level, fmt.Sprintf("%v; last calls of %s %s on host %s: %s", e, c.Name(), r.inJob(c.eng.ID(), []int{c.Rank()}), c.host, callsText(c.rec.kept(&c.backlog, shownCalls))))
+	if c.opt.Log.Enabled(context.Background(), slog.LevelDebug) {
+		c.opt.Log.Debug(fmt.Sprintf("%v; last calls of %s %s on host %s: %s", e, c.Name(), r.inJob(c.eng.ID(), []int{c.Rank()}), c.host, callsText(c.rec.kept(&c.backlog, shownCalls))))
 	}
 	r.writeTrace("failure", e)
 }

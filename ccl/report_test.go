@@ -38,10 +38,15 @@ func (l *logs) options(timeout time.Duration) *ccl.Options {
 	return &ccl.Options{Timeout: timeout, Log: slog.New(slog.NewTextHandler(l, nil))}
 }
 
+// everything is options, with what is logged at level Debug.
+func (l *logs) everything(timeout time.Duration) *ccl.Options {
+	return &ccl.Options{Timeout: timeout, Log: slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+}
+
 // Reports of a part of the world name it, and give ranks of the world.
 func TestReportsOfAPart(t *testing.T) {
 	var l logs
-	world(t, 4, nil, func(int) *ccl.Options { return l.options(200 * time.Millisecond) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	world(t, 4, nil, func(int) *ccl.Options { return l.everything(200 * time.Millisecond) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		part, err := c.Split(ctx, c.Rank()%2, 0)
 		require.NoError(t, err)
 		defer part.Close()
@@ -188,7 +193,7 @@ func TestFailureIsPictured(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			var l logs
 			hosts := p.hosts(3)
-			world(t, 3, hosts, func(int) *ccl.Options { return l.options(3 * time.Second) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			world(t, 3, hosts, func(int) *ccl.Options { return l.everything(3 * time.Second) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				part, err := c.Split(ctx, 0, 0)
 				require.NoError(t, err)
 				defer part.Close()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # go test, where package ccl takes as long as all others together and waits for most of that: its tests run as two
 # processes beside the others'.
-#   test/halves.sh [-skip NAMES] FLAGS.. -- PACKAGES..    NAMES and FLAGS are those of go test
+#   test/halves.sh [-readme FILE] [-skip NAMES] FLAGS.. -- PACKAGES..    NAMES and FLAGS are those of go test
 # Prints what test/skipreport does, a line as soon as a package is done. The exit status is 1 if a test failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -9,6 +9,7 @@ skip='' flags=() report=()
 while [ "$1" != -- ]; do
 	case $1 in
 	-skip) skip="$2|" && shift ;;
+	-readme) report+=("$1" "$2") && shift ;;
 	-short | -race) report+=("$1") && flags+=("$1") ;;
 	*) flags+=("$1") ;;
 	esac
@@ -18,6 +19,10 @@ shift
 packages=$(go list "$@") || exit 1
 others=$(grep -vE '^[^/]+/[^/]+/[^/]+/ccl$' <<<"$packages")
 ccl=$(grep -E '^[^/]+/[^/]+/[^/]+/ccl$' <<<"$packages")
+
+count=$(($(wc -l <<<"$packages") + (${#ccl} > 0))) # package ccl ends twice
+report+=(-packages "$count")
+echo "$count packages to test; at first they are compiled"
 
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT

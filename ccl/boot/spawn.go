@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -310,6 +311,9 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 		o.pipe.Started()
 	}
 	if err != nil {
+		if errors.Is(err, syscall.EMFILE) {
+			return fault(System, "rank %d cannot be started: %v: %d ranks need some %d: raise the limit, ulimit -n", r, err, s.N, 24+3*s.N)
+		}
 		return fault(System, "rank %d cannot be started: %v", r, err)
 	}
 	if feed != nil {

@@ -10,6 +10,7 @@ package environ
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -32,6 +33,8 @@ type Var struct {
 	By string
 	// Help says what it is for.
 	Help string
+	// Own says that each process has a value of its own, which a launcher sets: it tells nothing of a job.
+	Own bool
 	// Group is the table that it belongs to.
 	Group Group
 	// Vital is set where a misspelt name would start another job than was meant, or one without the
@@ -256,6 +259,18 @@ func choice(v Var, words ...string) *Value[string] {
 		}
 		return s, nil
 	})
+}
+
+// logWords are the values of GOCCL_LOG.
+var logWords = []string{"all", "debug", "info", "warn", "error", "quiet"}
+
+// level reads the least level that is logged.
+func level(s string) (*slog.Level, error) {
+	levels := []slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError, slog.LevelError}
+	if i := slices.Index(logWords, s); i >= 0 {
+		return &levels[i], nil
+	}
+	return nil, errTakes
 }
 
 // All returns the registry, in the order of its tables.

@@ -72,7 +72,7 @@ func TestWrongValues(t *testing.T) {
 		{"GOCCL_RANK=-1", "GOCCL_RANK=-1: it takes a whole number of at least 0"},
 		{"GOCCL_RANK=3000000000", "GOCCL_RANK=3000000000: it takes a whole number of at least 0"},
 		{"GOCCL_SHM_READ=maybe", "GOCCL_SHM_READ=maybe: it takes 1 or 0"},
-		{"GOCCL_LOG=loud", "GOCCL_LOG=loud: it takes all or quiet"},
+		{"GOCCL_LOG=loud", "GOCCL_LOG=loud: it takes one of all, debug, info, warn, error, quiet"},
 		{"GOCCL_BOOT_TIMEOUT=0", "GOCCL_BOOT_TIMEOUT=0: it takes a duration such as 30s or 5m, or a number of seconds"},
 		{"GOCCL_BOOT_TIMEOUT=1 s", `GOCCL_BOOT_TIMEOUT="1 s": it takes`},
 		{"GOCCL_STALL_WARN=-3s", "GOCCL_STALL_WARN=-3s: it takes a duration such as 30s, or a number of seconds; 0 means never"},
@@ -88,7 +88,7 @@ func TestWrongValues(t *testing.T) {
 	t.Setenv("GOCCL_HUGE_PAGES", "perhaps")
 	require.True(t, HugePages.Get())
 	_, err := Check([]string{"GOCCL_LOG=loud", "GOCCL_CHECKSUM=yess", "GOCCL_RANK=0"})
-	require.EqualError(t, err, "GOCCL_CHECKSUM=yess: it takes 1 or 0; GOCCL_LOG=loud: it takes all or quiet")
+	require.EqualError(t, err, "GOCCL_CHECKSUM=yess: it takes 1 or 0; GOCCL_LOG=loud: it takes one of all, debug, info, warn, error, quiet")
 	_, err = Check([]string{"GOCCL_LOG=loud"}, Job, Secret)
 	require.NoError(t, err, "of other groups")
 }

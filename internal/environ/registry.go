@@ -1,22 +1,25 @@
 package environ
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The variables of a job: which rank a process is, and how the ranks find each other.
 var (
-	Rank = count(Var{Name: "GOCCL_RANK", Group: Job, By: "boot, mpi", Vital: true, Default: "what the launcher says",
+	Rank = count(Var{Name: "GOCCL_RANK", Group: Job, Own: true, By: "boot, mpi", Vital: true, Default: "what the launcher says",
 		Help: "this process's rank. `boot.Spawn`, `bench` and `bench launch` set it; you can set it by hand"})
 	Size = count(Var{Name: "GOCCL_SIZE", Group: Job, By: "boot", Vital: true, Default: "what the launcher says",
 		Help: "the number of ranks, set as `GOCCL_RANK` is. Alone it says how many there are under PALS and in the pods of a Kubernetes Job; without a launcher that is an error"})
-	LocalRank = count(Var{Name: "GOCCL_LOCAL_RANK", Group: Job, By: "boot", Default: "unknown",
+	LocalRank = count(Var{Name: "GOCCL_LOCAL_RANK", Group: Job, Own: true, By: "boot", Default: "unknown",
 		Help: "this rank's number on its host. `boot.Spawn` sets it"})
-	LocalSize = count(Var{Name: "GOCCL_LOCAL_SIZE", Group: Job, By: "boot", Default: "unknown",
+	LocalSize = count(Var{Name: "GOCCL_LOCAL_SIZE", Group: Job, Own: true, By: "boot", Default: "unknown",
 		Help: "the number of ranks on this host. `boot.Spawn` sets it"})
 	Root = text(Var{Name: "GOCCL_ROOT", Group: Job, By: "boot", Takes: "host:port", Default: "what the launcher offers",
 		Help: "where rank 0 listens; `:port` for all its interfaces. It takes precedence over `GOCCL_STORE`"})
-	RootFD = count(Var{Name: "GOCCL_ROOT_FD", Group: Job, By: "boot", Takes: "a descriptor", Default: "none",
+	RootFD = count(Var{Name: "GOCCL_ROOT_FD", Group: Job, Own: true, By: "boot", Takes: "a descriptor", Default: "none",
 		Help: "where rank 0 listens. `boot.Spawn` sets it"})
-	BlameFD = text(Var{Name: "GOCCL_BLAME_FD", Group: Job, By: "ccl", Takes: "a descriptor and an inode", Default: "none",
+	BlameFD = text(Var{Name: "GOCCL_BLAME_FD", Group: Job, Own: true, By: "ccl", Takes: "a descriptor and an inode", Default: "none",
 		Help: "a pipe into which a rank writes which rank its failure names, and a spare that it was not needed. `boot.Spawn` sets it"})
 	Ports = add(Var{Name: "GOCCL_PORTS", Group: Job, By: "boot, ccl, bench", Vital: true, Default: "any free port",
 		Help: "the ports at which ranks listen, for firewalls: for data, control, halls, and where rank 0 waits at a port that nobody has named. The ports in `GOCCL_ROOT` and `GOCCL_HALL` need not be of the range. It must be the same on all ranks"},
@@ -25,7 +28,7 @@ var (
 		Help: "a directory that all ranks share, in which rank 0 says where it is"})
 	Hall = text(Var{Name: "GOCCL_HALL", Group: Job, By: "boot, ccl", Takes: "host:port or a directory", Default: "none; `bench launch -restart` sets it",
 		Help: "a store in which a process that starts late finds the job that runs, for `ccl.Grow`. `boot.Spawn` listens at the address that is set for it. A directory is one that all ranks share, and this job's alone"})
-	Newcomer = text(Var{Name: "GOCCL_NEWCOMER", Group: Job, By: "boot, ccl", Takes: "a name", Default: "none",
+	Newcomer = text(Var{Name: "GOCCL_NEWCOMER", Group: Job, Own: true, By: "boot, ccl", Takes: "a name", Default: "none",
 		Help: "this process is started while the job runs. `boot.Spawn` sets it for a rank that it starts again"})
 	JobName = text(Var{Name: "GOCCL_JOB", Group: Job, By: "boot", Takes: "a name", Default: "none",
 		Help: "tells jobs apart that share a store, a hall or a port, with `GOCCL_RANK` or `RANK`; the same for all processes of a job"})
@@ -64,16 +67,17 @@ var (
 		Help: "`1` to check a CRC32C of all payloads over TCP. It must be the same on all ranks"})
 	Wire = choice(Var{Name: "GOCCL_WIRE", Group: Engine, By: "ccl", Vital: true, Default: "`plain`",
 		Help: "how data travel between hosts where `Options.Wire` is empty: `auth` finds out if they were changed on the way, `encrypt` also hides them. It must be the same on all ranks, and needs a secret"}, "plain", "auth", "encrypt")
-	Spares = count(Var{Name: "GOCCL_SPARES", Group: Engine, By: "ccl", Vital: true, Default: "none",
-		Help: "how many ranks, the last ones, wait in `ccl.Join` to take the place of one that is lost, where `Options.Spares` is 0. It must be the same on all ranks"})
+	Spares = count(Var{Name: "GOCCL_SPARES", Group: Engine, By: "ccl, bench launch", Vital: true, Default: "none",
+		Help: "how many ranks, the last ones, wait in `ccl.Join` to take the place of one that is lost, where `Options.Spares` is 0. It must be the same on all ranks. To `bench launch` it is what `-spares` is"})
 	StallWarn = add(Var{Name: "GOCCL_STALL_WARN", Group: Engine, By: "ccl", Default: "`10s`",
 		Help: "how long a call waits before the log names the late rank"}, "a duration such as 30s, or a number of seconds; 0 means never", 10*time.Second, span)
 	Trace = text(Var{Name: "GOCCL_TRACE", Group: Engine, By: "ccl", Takes: "a directory", Default: "none",
 		Help: "each rank writes its last calls there, as JSON lines, at a failure and at its end; `bench trace DIR` reads them"})
 	PProf = off(Var{Name: "GOCCL_PPROF", Group: Engine, By: "ccl", Default: "`0`",
 		Help: "`1` for runtime/trace regions and pprof labels around calls"})
-	Log = choice(Var{Name: "GOCCL_LOG", Group: Engine, By: "ccl, bench", Default: "warnings; in `bench`, rank 0 logs more",
-		Help: "what is logged where `Options.Log` is nil: `all` for everything, `quiet` for errors alone"}, "all", "quiet")
+	Log = add(Var{Name: "GOCCL_LOG", Group: Engine, By: "ccl, bench", Default: "warnings; in `bench`, rank 0 logs more",
+		Help: "what is logged where `Options.Log` is nil: from which level on. `all` is everything, as `debug` is, and `quiet` errors alone, as `error`"},
+		"one of "+strings.Join(logWords, ", "), nil, level)
 	Fault = text(Var{Name: "GOCCL_FAULT", Group: Engine, By: "builds with the tag `fault`", Takes: "[rank@]point:hit:action[:arg], with commas between", Default: "none",
 		Help: "faults to inject"})
 )
@@ -104,13 +108,13 @@ var (
 
 // The variables that bench sets for the ranks that it starts.
 var (
-	BenchParent = text(Var{Name: "GOCCL_BENCH_PARENT", Group: Bench, By: "bench", Default: "none",
+	BenchParent = text(Var{Name: "GOCCL_BENCH_PARENT", Group: Bench, Own: true, By: "bench", Default: "none",
 		Help: "who started the rank; `bench` sets it for its ranks, as it does the three below"})
-	BenchSum = text(Var{Name: "GOCCL_BENCH_SUM", Group: Bench, By: "bench", Takes: "a SHA-256", Default: "none",
+	BenchSum = text(Var{Name: "GOCCL_BENCH_SUM", Group: Bench, Own: true, By: "bench", Takes: "a SHA-256", Default: "none",
 		Help: "that of the program that was started"})
-	BenchSpread = text(Var{Name: "GOCCL_BENCH_SPREAD", Group: Bench, By: "bench", Takes: "a file", Default: "none",
+	BenchSpread = text(Var{Name: "GOCCL_BENCH_SPREAD", Group: Bench, Own: true, By: "bench", Takes: "a file", Default: "none",
 		Help: "the copy of the program on the node, to be removed"})
-	BenchBind = choice(Var{Name: "GOCCL_BENCH_BIND", Group: Bench, By: "bench", Default: "none",
+	BenchBind = choice(Var{Name: "GOCCL_BENCH_BIND", Group: Bench, Own: true, By: "bench", Default: "none",
 		Help: "how to bind the rank"}, "rank", "local")
 )
 

@@ -5,6 +5,9 @@
 //	go test -json ./... | go run ./test/skipreport
 //	skipreport <(go test -json ./a) <(go test -json ./b) # at the same time
 //
+// With -packages N, where nothing is printed for 10 seconds, it says how many of the N are left. With -readme FILE it
+// writes what README says of the tests, how many and how long, from this run.
+//
 // The exit status is 1 if a test failed, if there was no test at all, or if GOCCL_REQUIRE is "all"
 // and a test was skipped for another reason than the hardware. Such a skip says so at its start:
 // t.Skip("hardware: no AVX-512"). With -short, what go test -short skips for no other reason is allowed too:
@@ -18,23 +21,79 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"regexp"
+	"runtime"
 	"strings"
 	"sync"
+	"time"
 )
 
 func main() {
 	r := reporter{out: os.Stdout, logs: map[test]*strings.Builder{}}
 	flag.BoolVar(&r.short, "short", false, "the tests ran with -short")
 	flag.BoolVar(&r.race, "race", false, "the tests ran with -race")
+	flag.IntVar(&r.left, "packages", 0, "how many packages there are to test")
+	readme := flag.String("readme", "", "a file in which to write how many tests there were, and how long they took")
 	flag.Parse()
-	if err := r.readAll(flag.Args()); err != nil {
+	begin := time.Now()
+	reminder := time.NewTicker(10 * time.Second)
+	go func() {
+		for range reminder.C {
+			r.remind()
+		}
+	}()
+	err := r.readAll(flag.Args())
+	reminder.Stop()
+	if err == nil && !r.verdict(os.Getenv("GOCCL_REQUIRE") == "all") {
+		os.Exit(1)
+	}
+	if err == nil && *readme != "" {
+		err = rewrite(*readme, r.sum(), time.Since(begin), runtime.NumCPU())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "skipreport:", err)
 		os.Exit(1)
 	}
-	if !r.verdict(os.Getenv("GOCCL_REQUIRE") == "all") {
-		os.Exit(1)
+}
+
+// remind says how far the tests are, if they say nothing themselves.
+func (r *reporter) remind() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left > 0 && !r.said {
+		fmt.Fprintf(r.out, "%s left, %d tests passed\n", packages(r.left), r.passed)
 	}
+	r.said = false
+}
+
+func packages(n int) string {
+	if n == 1 {
+		return "1 package"
+	}
+	return fmt.Sprintf("%d packages", n)
+}
+
+// What README says of a run of all tests.
+var (
+	sumLine  = regexp.MustCompile(`(?m)^    \d+ tests passed, .*$`)
+	duration = regexp.MustCompile(`\bIt takes \d+ minutes? on \d+ cores?`)
+)
+
+// rewrite has a file say what a run has shown.
+func rewrite(name, sum string, took time.Duration, cores int) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if len(sumLine.FindAll(text, -1)) != 1 || len(duration.FindAll(text, -1)) != 1 {
+		return fmt.Errorf("%s: it has not one line as %q and one sentence as %q", name, "    9 tests passed, 0 failed", "It takes 9 minutes on 2 cores")
+	}
+	text = sumLine.ReplaceAllLiteral(text, []byte("    "+sum))
+	minutes := max(int(math.Ceil(took.Minutes())), 2)
+	text = duration.ReplaceAllLiteral(text, fmt.Appendf(nil, "It takes %d minutes on %d cores", minutes, cores))
+	return os.WriteFile(name, text, 0o666)
 }
 
 // event is a line of `go test -json`: see `go doc test2json`.
@@ -54,6 +113,8 @@ type reporter struct {
 	mu      sync.Mutex // guards what follows
 	out     io.Writer
 	logs    map[test]*strings.Builder // of the tests that run now
+	left    int                       // packages that have not ended; 0 where nobody has said how many there are
+	said    bool                      // something was printed since the last reminder
 	passed  int
 	later   int // skipped for -short or -race
 	failed  int
@@ -114,6 +175,9 @@ func (r *reporter) line(number int, line []byte) {
 
 func (r *reporter) event(number int, e event) {
 	id := test{number, e.Package, e.Test}
+	if e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
+		r.left = max(r.left-1, 0)
+	}
 	switch {
 	case e.Action == "output" && e.Test != "":
 		if strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT, NAME: -json implies -v
@@ -126,6 +190,7 @@ func (r *reporter) event(number int, e event) {
 	case e.Action == "output" || e.Action == "build-output":
 		if e.Output != "PASS\n" { // of -v as well
 			io.WriteString(r.out, e.Output)
+			r.said = true
 		}
 	case e.Action == "fail" && e.Test == "":
 		r.failed++
@@ -178,17 +243,21 @@ func (r *reporter) skip(id test) {
 	}
 }
 
+// sum is the last line.
+func (r *reporter) sum() string {
+	later := ""
+	if r.short || r.race {
+		later = fmt.Sprintf(", %d for -short or -race", r.later)
+	}
+	return fmt.Sprintf("%d tests passed, %d failed, %d skipped, %d for want of hardware%s", r.passed, r.failed, len(r.skipped), len(r.waived), later)
+}
+
 // verdict prints the sum and reports whether all is well.
 func (r *reporter) verdict(requireAll bool) bool {
 	for _, line := range append(r.skipped, r.waived...) {
 		fmt.Fprintln(r.out, "skipped:", line)
 	}
-	later := ""
-	if r.short || r.race {
-		later = fmt.Sprintf(", %d for -short or -race", r.later)
-	}
-	fmt.Fprintf(r.out, "%d tests passed, %d failed, %d skipped, %d for want of hardware%s\n",
-		r.passed, r.failed, len(r.skipped), len(r.waived), later)
+	fmt.Fprintln(r.out, r.sum())
 	switch {
 	case r.failed > 0:
 		return false

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -113,4 +114,41 @@ func TestReadAll(t *testing.T) {
 	require.False(t, r.verdict(false))
 	require.Equal(t, "panic: no\n1 tests passed, 1 failed, 0 skipped, 0 for want of hardware\n", out.String())
 	require.ErrorIs(t, r.readAll([]string{filepath.Join(dir, "c")}), os.ErrNotExist)
+}
+
+// A run that says nothing for a while is told how many packages are left; one that has printed something is not.
+func TestReminders(t *testing.T) {
+	var out strings.Builder
+	r := reporter{out: &out, logs: map[test]*strings.Builder{}, left: 3}
+	r.remind()
+	require.Equal(t, "3 packages left, 0 tests passed\n", out.String())
+	out.Reset()
+	require.NoError(t, r.read(0, strings.NewReader(`{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Output":"ok p\n"}
+{"Action":"pass","Package":"p"}
+{"Action":"skip","Package":"q"}
+`)))
+	r.remind()
+	require.Equal(t, "ok p\n", out.String())
+	r.remind()
+	require.Equal(t, "ok p\n1 package left, 1 tests passed\n", out.String())
+	require.NoError(t, r.read(0, strings.NewReader(`{"Action":"fail","Package":"r"}`)))
+	r.remind()
+	require.Equal(t, "ok p\n1 package left, 1 tests passed\n", out.String(), "none is left")
+}
+
+// README's numbers are those of a run; a README that has no place for them is refused.
+func TestRewrite(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "README.md")
+	require.NoError(t, os.WriteFile(name, []byte("It takes 9 minutes on 4 cores.\n\n    12 tests passed, 0 failed\n"), 0o666))
+	require.NoError(t, rewrite(name, "34 tests passed, 0 failed, 1 skipped", 250*time.Second, 2))
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, "It takes 5 minutes on 2 cores.\n\n    34 tests passed, 0 failed, 1 skipped\n", string(text))
+	require.NoError(t, os.WriteFile(name, []byte("It takes long.\n"), 0o666))
+	require.ErrorContains(t, rewrite(name, "34 tests passed", time.Minute, 2), "It takes 9 minutes on 2 cores")
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	require.Len(t, sumLine.FindAll(readme, -1), 1)
+	require.Len(t, duration.FindAll(readme, -1), 1)
 }

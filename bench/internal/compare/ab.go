@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/stat"
@@ -100,11 +101,14 @@ func (r *result) add(sides [2]run, keys []key, leeway float64) {
 // them stays as rare.
 func (r *result) decided() (half float64) {
 	for _, p := range r.parts {
-		p.decide = stat.Shift(p.logs, 1-(1-decides)/float64(len(r.parts)))
+		p.decide = stat.Shift(p.logs, r.confidence())
 		half = max(half, p.least())
 	}
 	return half
 }
+
+// confidence is that of the intervals which decide.
+func (r *result) confidence() float64 { return 1 - (1-decides)/float64(len(r.parts)) }
 
 // The verdicts.
 const (
@@ -146,10 +150,13 @@ func (r *result) String() string {
 	for _, p := range r.parts {
 		widest = max(widest, p.least())
 		if len(r.parts) > 1 {
-			text += p.String()
+			text += strings.TrimSuffix(p.String(), "\n") + p.untold(r.confidence()) + "\n"
 		}
 	}
 	text += fmt.Sprintf("%s: %s, %d rounds of %d lines", r.verdict(), span(r.all), r.rounds, r.lines)
+	if len(r.parts) == 1 {
+		text += r.parts[0].untold(r.confidence())
+	}
 	if v := r.verdict(); v == noChange || v == cannotTell {
 		text += fmt.Sprintf("; less than %.1f %% could not be detected", 100*math.Expm1(widest))
 	}

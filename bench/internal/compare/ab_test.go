@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/bench/internal/stat"
 )
 
 // machine simulates launches on a noisy machine: each has a level of its own, which is
@@ -130,6 +132,15 @@ func TestTrialFails(t *testing.T) {
 	trial.start = func(_ context.Context, side int) (run, error) { return run{{size: side}: 1}, nil }
 	_, err = trial.run(t.Context())
 	require.EqualError(t, err, "the two have no line in common")
+}
+
+// Where the interval that is shown excludes no change, and nothing can be told, the one that decides is shown.
+func TestDecidingInterval(t *testing.T) {
+	r := &result{rounds: 12, lines: 1, all: stat.Interval{Estimate: .11, Low: .02, High: .22}}
+	r.parts = []*part{{change: change{apart: true, shown: r.all, decide: stat.Interval{Estimate: .11, Low: -.01, High: .25}}}}
+	require.Contains(t, r.String(), "cannot tell: time +11.6 % (95 % interval +2.0 % to +24.6 %), 12 rounds of 1 lines; what decides is the 99 % interval, -1.0 % to +28.4 %; less than ")
+	r.parts[0].decide.Low = .01
+	require.NotContains(t, r.String(), "what decides", "it is told")
 }
 
 // A headline contradicts no interval: "no change" stands where the interval lies within the threshold, else it cannot be told.

@@ -58,7 +58,7 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 		case errors.Is(err, errBothSides):
 			return sub.Complain(option.BadUsage, err)
 		case err != nil:
-			return sub.Complain(option.Failed, err)
+			return sub.Complain(option.BadUsage, err)
 		}
 		sides[i] = newSide(files)
 	}
@@ -67,6 +67,13 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	both := io.MultiWriter(stdout, &said)
 	for _, d := range differences(settings(&sides[0].files[0].Config), settings(&sides[1].files[0].Config)) {
 		fmt.Fprintln(both, "differs:", d)
+	}
+	for i, s := range sides {
+		for k, f := range s.files {
+			if f.Busy != "" {
+				fmt.Fprintf(both, "%s, run %d: %s\n", sub.Operands[i], k+1, f.Busy)
+			}
+		}
 	}
 	outcome, err := write(both, sides[0], sides[1], threshold/100, differs)
 	if err == nil {
@@ -144,8 +151,9 @@ Exit status: 0 good, 1 failed, 2 bad usage, 3 slower by more than -threshold; wi
 func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var env []string
 	sub := option.NewSub("ab", abUsage, abEnd, stdout, stderr)
+	sub.Further = "bench ab OLD NEW --"
 	rounds, budget := 80, defaultBudget
-	sub.Count(&rounds, "rounds", "at most N rounds; each runs both (80)", 10000)
+	sub.Count(&rounds, "rounds", "at most N rounds; each runs both (80)", 1, 10000)
 	sub.Time(&budget, "budget", "start no round after this time (50s)")
 	threshold := 5.0
 	sub.Percent(&threshold, "threshold", "tolerate slowdowns of up to this many percent (5)")

@@ -79,6 +79,14 @@ func (c change) String() string {
 	return fmt.Sprintf("%s: %s: %s, %d lines\n", c.name, c.verdict(), span(c.shown), len(c.keys))
 }
 
+// untold says by which interval nothing is told, "" if something is: one that is shown may exclude 0 all the same.
+func (c change) untold(confidence float64) string {
+	if c.told() || !c.shown.Excludes(0) {
+		return ""
+	}
+	return fmt.Sprintf("; what decides is the %.4g %% interval, %s to %s", 100*confidence, percent(c.decide.Low), percent(c.decide.High))
+}
+
 // told reports whether the runs tell a change.
 func (c change) told() bool { return c.decide.Excludes(0) && c.apart }
 

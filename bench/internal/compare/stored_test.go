@@ -76,6 +76,9 @@ func TestCommand(t *testing.T) {
 	strange := save("strange.json", other)
 	copied, linked := save("copied.json", stored(1, 1, 0)), filepath.Join(dir, "linked.json")
 	require.NoError(t, os.Symlink(a, linked))
+	busy := stored(1, 1, 0)
+	busy.Goccl, busy.Schema, busy.Busy = "x", report.Schema, "busy: the process of rank 0 on vm waits"
+	laden := save("busy.json", busy)
 	empty := filepath.Join(dir, "empty.json")
 	require.NoError(t, os.WriteFile(empty, []byte(`{"version":3}`), 0o666))
 	for _, tc := range []struct {
@@ -84,6 +87,7 @@ func TestCommand(t *testing.T) {
 		want   string
 	}{
 		{[]string{a, b}, 0, "cannot tell; the smallest change that 1 run against 1 run can detect is "},
+		{[]string{laden, b}, 0, laden + ", run 1: busy: the process of rank 0 on vm waits"},
 		{[]string{"-strict", a, b}, 4, "cannot tell; "},
 		{[]string{"-strict", "-threshold", "1000", a, b}, 0, "no change; "},
 		{[]string{"-strict", a, twice}, 3, "slower"},
@@ -99,9 +103,9 @@ func TestCommand(t *testing.T) {
 		{[]string{a}, 2, "it compares two sides, old and new: bench compare old.json new.json"},
 		{[]string{a, b, twice}, 2, "3 files are given: join those of a side by commas, or quote their pattern: bench compare 'old*.json' 'new*.json'"},
 		{[]string{"-treshold", "2", a, b}, 2, "-treshold: no such flag; did you mean -threshold?"},
-		{[]string{a, filepath.Join(dir, "none.json")}, 1, "cannot be read"},
+		{[]string{a, filepath.Join(dir, "none.json")}, 2, "cannot be read"},
 		{[]string{a, strange}, 1, "no line in common"},
-		{[]string{a, empty}, 1, "no results"},
+		{[]string{a, empty}, 2, "no results"},
 		{[]string{"-h"}, 0, "-threshold PERCENT"},
 	} {
 		var out, errs bytes.Buffer
@@ -122,6 +126,7 @@ func TestABRefuses(t *testing.T) {
 		{[]string{"-", "/no/such/program"}, "no such program"},
 		{[]string{"-", "-op allredcue"}, "did you mean allreduce?"},
 		{[]string{"-round", "30", "-", "-"}, "did you mean -rounds?"},
+		{[]string{"-", "-", "-op", "allreduce"}, "bench ab: -op: a flag of the benchmark comes after --: bench ab OLD NEW -- -op allreduce\n"},
 	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, AB(t.Context(), tc.args, &out, &errs), tc.args)

@@ -29,7 +29,7 @@ func harms() []engine.Harm {
 	return append(all,
 		engine.Harm{Name: "FI_PROVIDER", Values: []string{"tcp", "sockets", "tcp;ofi_rxm"}, Why: "libfabric goes over TCP", Remedy: "unset FI_PROVIDER"},
 		engine.Harm{Name: "GODEBUG", Why: "changes Go's runtime", Remedy: "unset GODEBUG"},
-		engine.Harm{Name: environ.Log.Name, Values: []string{"all"}, Why: "ranks log while they are measured", Remedy: "unset GOCCL_LOG"},
+		engine.Harm{Name: environ.Log.Name, Values: []string{"all", "debug"}, Why: "ranks log while they are measured", Remedy: "unset GOCCL_LOG"},
 		engine.Harm{Name: environ.Algo.Name, Why: "one algorithm for all sizes", Remedy: "unset GOCCL_ALGO, except to compare"})
 }
 

@@ -41,7 +41,7 @@ func Command(args []string, stdout, stderr io.Writer) int {
 	}
 	f, _, err := report.Load(sub.Operands[0])
 	if err != nil {
-		return sub.Complain(option.Failed, err)
+		return sub.Complain(option.BadUsage, err)
 	}
 	status := option.Good
 	for _, op := range operations(f, *only) {

@@ -39,7 +39,7 @@ func TestCommand(t *testing.T) {
 		{[]string{run, "-extrapolte", "1024"}, 2, "did you mean -extrapolate?"},
 		{[]string{save(t, local), "-extrapolate", "64"}, 1, "whose messages are not known"},
 		{nil, 2, "it fits one file"},
-		{[]string{"/no/such"}, 1, "cannot be read"},
+		{[]string{"/no/such"}, 2, "cannot be read"},
 		{[]string{"-h"}, 0, "-extrapolate LIST"},
 	} {
 		var out, errs bytes.Buffer
@@ -82,7 +82,7 @@ func TestPlan(t *testing.T) {
 		{"-inside x,y -nodes 1", 2, "-inside x,y: a link is its latency"},
 		{"-inside 1 -between 5,25", 2, "-inside 1: a link is its latency in microseconds and its bandwidth in GB/s, such as 5,25"},
 		{"-inside 1,5 -between 1.5/100", 2, "-between 1.5/100: a link is its latency"},
-		{"-inside 1,5 -between none.json", 1, "none.json: it cannot be read"},
+		{"-inside 1,5 -between none.json", 2, "none.json: it cannot be read"},
 		{"-inside 1,1 -nodes 0", 2, "-nodes 0: it must be a whole number from 1 to 1048576"},
 		{"-inside 1,1 -ppn x", 2, "-ppn x: it must be a whole number from 1 to 4096"},
 		{"run.json", 2, "run.json: an argument without a flag"},

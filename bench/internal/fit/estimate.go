@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"regexp"
 	"slices"
@@ -138,10 +139,10 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	sub := option.NewSub("plan", planUsage, planEnd, stdout, stderr)
 	name := sub.String("model", "NAME", "gpt2-85m", "NAME of the model: "+strings.Join(model.Names(), " ")+" (gpt2-85m)")
 	nodes, ppn := 2, 4
-	sub.Count(&nodes, "nodes", "number of nodes (2)", 1<<20)
-	sub.Count(&ppn, "ppn", "ranks per node (4)", 1<<12)
+	sub.Count(&nodes, "nodes", "number of nodes (2)", 1, 1<<20)
+	sub.Count(&ppn, "ppn", "ranks per node (4)", 1, 1<<12)
 	elem := 2
-	sub.Count(&elem, "bytes", "bytes of a parameter, a gradient or an activation: 2 or 4 (2)", 4)
+	sub.Count(&elem, "bytes", "bytes of a parameter, a gradient or an activation: 2 or 4 (2)", 1, 4)
 	inside := sub.String("inside", "LINK", "", "the LINK between ranks of a node: US,GB/S such as 1.5,100, or a run")
 	between := sub.String("between", "LINK", "", "the LINK between nodes: US,GB/S such as 5,25, or a run")
 	sub.Stray = option.NoOperands
@@ -172,6 +173,8 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case errors.Is(err, errLink):
 		return sub.Complain(option.BadUsage, fmt.Errorf("%s %w", flag, err))
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+		return sub.Complain(option.BadUsage, err)
 	case err != nil:
 		return sub.Complain(option.Failed, err)
 	}

@@ -53,10 +53,16 @@ func (p *plan) end(ctx context.Context, err error) int {
 	switch {
 	case !p.speaks(err):
 		return option.Failed
-	case errors.Is(err, boot.Argument):
-		return complain(option.BadUsage, err) // the environment is wrong
+	case refused(err):
+		return complain(option.BadUsage, err)
 	}
 	return complain(option.Failed, err)
+}
+
+// refused reports whether err says that the environment is wrong, before there is a job.
+func refused(err error) bool {
+	var e *ccl.Error
+	return errors.Is(err, boot.Argument) || errors.As(err, &e) && e.Op == "NewComm" && e.Code == ccl.ErrArgument
 }
 
 // patience is how long a rank waits to be ended before it reports err itself.

@@ -20,10 +20,10 @@ func (s *session) memoryReport(stage string) error {
 	}
 	bytes, err := s.library()
 	if bytes > 0 {
-		s.out.comment("Memory %-14s : at most %.1f MiB of a device for the library", stage, float64(bytes)/(1<<20))
+		s.out.note("Memory %-14s : at most %.1f MiB of a device for the library", stage, float64(bytes)/(1<<20))
 	}
 	ranks := stat.Of(all)
-	s.out.comment("Memory %-14s : %.1f MiB a rank, from %.1f to %.1f", stage, ranks.Avg, ranks.Min, ranks.Max)
+	s.out.note("Memory %-14s : %.1f MiB a rank, from %.1f to %.1f", stage, ranks.Avg, ranks.Min, ranks.Max)
 	return err
 }
 

@@ -106,7 +106,10 @@ func (o *output) row(r *report.Row) error {
 		shown.Algorithm = strings.TrimSpace(fmt.Sprintf("%d x %s %s", r.Calls, r.Op, shown.Algorithm))
 	}
 	for _, text := range r.Remarks() {
-		o.below("# " + text + "\n")
+		o.comment("%s", text)
+	}
+	if r.Overlap != nil {
+		o.below("# " + r.Overlapped() + "\n")
 	}
 	o.write(o.layout().Line(&shown))
 	return o.failed
@@ -138,8 +141,15 @@ func (o *output) tail() {
 	o.after, o.dropped = nil, 0
 }
 
-// comment is a line that is no row.
+// comment is a line that nobody asked for: -q leaves it out.
 func (o *output) comment(format string, args ...any) {
+	if o != nil && !o.opts.Quiet {
+		o.note(format, args...)
+	}
+}
+
+// note is a line that is no row.
+func (o *output) note(format string, args ...any) {
 	if o == nil {
 		return
 	}

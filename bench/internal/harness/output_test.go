@@ -66,3 +66,24 @@ func TestNoOutput(t *testing.T) {
 	require.NoError(t, o.row(nil))
 	require.NoError(t, o.header())
 }
+
+// With -q what nobody asked for is not there: remarks, and that the machine is busy. What a flag asks for is.
+func TestQuietHasNoComments(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		o, out, _ := newOutput()
+		o.opts.Quiet = quiet
+		o.comment("a comment")
+		o.busy(500, 0)
+		row := &report.Row{Op: "allreduce", Type: "float", Redop: "sum", Root: -1, Size: 8, Overlap: report.NewOverlap(1, 1, 1)}
+		row.OutOfPlace.Slowest = &report.Straggler{Rank: 1, Host: "h", Late: 9}
+		require.NoError(t, o.row(row))
+		o.note("a note")
+		o.tail()
+		for _, text := range []string{"a comment", "busy: ", "late at the barrier"} {
+			require.Equal(t, !quiet, strings.Contains(out.String(), text), text)
+		}
+		require.Contains(t, out.String(), "overlap: ")
+		require.Contains(t, out.String(), "a note")
+		require.NotEmpty(t, o.file.Busy, "the files have it")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
@@ -131,18 +133,35 @@ func (p *plan) fitsMemory(memory int) error {
 	case p.start != nil && !p.start.Local:
 		here = p.start.PerNode
 	}
-	largest, ranks := p.Largest(p.processes()*p.Threads), here*p.Threads
-	room := memory / 2 / ranks / p.Rotate
+	ranks := here * p.Threads
+	needs := func(largest, off, sets int) bool { // which flags make larger, each by itself
+		return mulOver(mulOver(2*ranks, sets), stride(largest, off)) > memory
+	}
+	largest := p.Largest(p.processes() * p.Threads)
+	flag, remedy := "", ""
+	power := func(room int) string { return option.FormatSize(1 << (bits.Len(uint(max(room, 1))) - 1)) } // of two
 	switch {
-	case memory == 0 || largest <= room:
+	case memory == 0 || !needs(largest, p.Misalign, p.Rotate):
 		return nil
-	case p.Plan != "":
-		return fmt.Errorf("-plan %s: %d ranks with two buffers of %d MiB each need more than this machine's %d MiB of memory; try fewer ranks, -d bf16 or another -model", p.Plan, ranks, largest>>20, memory>>20)
+	case needs(largest, 0, 1) && p.Plan != "":
+		flag, remedy = "-plan "+p.Plan, "try fewer ranks, -d bf16 or another -model"
+	case needs(largest, 0, 1) && len(p.Lengths) > 0:
+		flag, remedy = "-sizes", "leave the largest out"
+	case needs(largest, 0, 1):
+		flag, remedy = "-e "+option.FormatSize(p.Max), "try -e "+power(memory/4/ranks)
+	case needs(largest, p.Misalign, 1):
+		flag, remedy = fmt.Sprintf("-u %d", p.Misalign), "try a smaller one: 1 is off any alignment"
+	default:
+		flag, remedy = fmt.Sprintf("-rotate %d", p.Rotate), fmt.Sprintf("try -rotate %d", max(memory/2/ranks/stride(largest, p.Misalign), 1))
 	}
-	if len(p.Lengths) > 0 {
-		return fmt.Errorf("-sizes: %d ranks with two buffers of %d MiB each need more than this machine's %d MiB of memory; leave the largest out", ranks, largest>>20, memory>>20)
+	return fmt.Errorf("%s: %s with two buffers of %d MiB each need more than this machine's %d MiB of memory; %s",
+		flag, prose.Count(ranks, "rank"), mulOver(stride(largest, p.Misalign), p.Rotate)>>20, memory>>20, remedy)
+}
+
+// stride is how much memory one buffer takes, of so many bytes, and so many elements off its alignment.
+func stride(bytes, off int) int {
+	if off > (math.MaxInt-bytes)/16 {
+		return math.MaxInt
 	}
-	power := 1 << (bits.Len(uint(max(memory/4/ranks/p.Rotate, 1))) - 1) // of two
-	return fmt.Errorf("-e %s: %d ranks with two buffers each need more than this machine's %d MiB of memory; try -e %s",
-		option.FormatSize(p.Max), ranks, memory>>20, option.FormatSize(power))
+	return (bytes+off*8+63)/64*64 + 64
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,8 +50,17 @@ func TestFitsMemory(t *testing.T) {
 	p := plan{Options: option.Default(), where: boot.Launch{Launcher: "none"}}
 	p.NP, p.Threads = 4, 2
 	require.NoError(t, p.fitsMemory(0))
-	require.NoError(t, p.fitsMemory(1<<30))
-	require.EqualError(t, p.fitsMemory(1<<29), "-e 64M: 8 ranks with two buffers each need more than this machine's 512 MiB of memory; try -e 16M")
+	require.NoError(t, p.fitsMemory(1<<30+1<<20), "and what lies between buffers")
+	require.EqualError(t, p.fitsMemory(1<<29), "-e 64M: 8 ranks with two buffers of 64 MiB each need more than this machine's 512 MiB of memory; try -e 16M")
+	p.Max, p.Misalign = 1<<20, 1e9
+	require.EqualError(t, p.fitsMemory(1<<29), "-u 1000000000: 8 ranks with two buffers of 7630 MiB each need more than this machine's 512 MiB of memory; try a smaller one: 1 is off any alignment")
+	p.Misalign = math.MaxInt
+	require.ErrorContains(t, p.fitsMemory(1<<29), "-u 9223372036854775807: ")
+	p.Misalign, p.Rotate = 0, 100
+	require.EqualError(t, p.fitsMemory(1<<29), "-rotate 100: 8 ranks with two buffers of 100 MiB each need more than this machine's 512 MiB of memory; try -rotate 31")
+	p.Rotate = 31
+	require.NoError(t, p.fitsMemory(1<<29))
+	p.Rotate = 1
 	p.Max = 900 << 20 // as it was given, whatever the last line would be
 	require.ErrorContains(t, p.fitsMemory(1<<29), "-e 900M: ")
 	p.Lengths = []option.Length{{Bytes: 8}, {Bytes: 1 << 30}}

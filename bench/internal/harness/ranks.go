@@ -102,7 +102,7 @@ func (p *plan) rank(ctx context.Context, b ccl.Bootstrap, joined time.Duration, 
 		s.out.write(s.summary.Foot(report.Program(&p.Options)))
 	}
 	if text := s.out.file.BelowMean(); text != "" {
-		s.out.below("# " + text + "\n")
+		s.out.comment("%s", text)
 	}
 	s.out.tail()
 	return s.out.finish(p, &s.summary, cmp.Or(err, s.out.failed))

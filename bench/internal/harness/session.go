@@ -110,7 +110,7 @@ func (s *session) prepare() error {
 	if err := s.memoryReport("Initialization"); err != nil {
 		return err
 	}
-	s.stride = (s.o.Largest(s.groups.shown())+s.o.Misalign*8+63)/64*64 + 64
+	s.stride = stride(s.o.Largest(s.groups.shown()), s.o.Misalign)
 	var err error
 	if s.a, err = s.allocate(s.stride * s.o.Rotate); err != nil {
 		return err

@@ -128,7 +128,7 @@ func (o *output) busy(share, rank int) {
 	if o == nil || share < busyShare {
 		return
 	}
-	o.file.Busy = fmt.Sprintf("%s is busy: the process of rank %d waits for a processor %d %% of the time, so times are longer, and vary",
-		cmp.Or(o.hostOf(rank), "this machine"), rank, share/10)
+	o.file.Busy = fmt.Sprintf("busy: the process of rank %d on %s waits for a processor %d %% of the time, so times are longer, and vary",
+		rank, cmp.Or(o.hostOf(rank), "this machine"), share/10)
 	o.comment("%s", o.file.Busy)
 }

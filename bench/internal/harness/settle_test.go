@@ -54,6 +54,6 @@ func TestBusy(t *testing.T) {
 		s.out.busy(340, 0)
 		return nil
 	}).ok(t)
-	require.Equal(t, "# this machine is busy: the process of rank 0 waits for a processor 34 % of the time, so times are longer, and vary\n", j.out.String())
+	require.Equal(t, "# busy: the process of rank 0 on this machine waits for a processor 34 % of the time, so times are longer, and vary\n", j.out.String())
 	require.Equal(t, strings.TrimSuffix(j.out.String(), "\n"), "# "+j.file.Busy)
 }

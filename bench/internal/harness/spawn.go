@@ -139,6 +139,9 @@ func ended(ctx context.Context, err error, heard bool) int {
 		}
 		return option.Failed // of ranks that others took with them: PALS returns the highest code
 	}
+	if errors.Is(err, boot.Argument) {
+		return complain(option.BadUsage, err)
+	}
 	return complain(option.Failed, err)
 }
 

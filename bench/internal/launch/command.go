@@ -37,13 +37,13 @@ bad usage.`
 
 // parse reads what follows "launch". Without an order the command is over, with that status.
 func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
-	o = &Order{Job: option.DefaultJob(), NP: option.Default().NP, ActAs: 1, Prefix: true}
+	o = &Order{Job: option.DefaultJob(), NP: option.Default().NP, ActAs: 1, Prefix: true, Spares: unsaid}
 	sub := option.NewSub("launch", about, end, stdout, stderr)
 	sub.Ranks(&o.NP, &o.NPGiven)
-	sub.Count(&o.ActAs, "hosts", "on this machine: act as N hosts, with TCP between them (1)", option.MaxProcesses)
+	sub.Count(&o.ActAs, "hosts", "on this machine: act as N hosts, with TCP between them (1)", 1, option.MaxProcesses)
 	keepGoing := sub.Bool("keep-going", "keep the other ranks running when one fails")
-	sub.Count(&o.Spares, "spares", "start N more ranks, which wait to take the place of one that is lost (0); implies -keep-going", option.MaxProcesses)
-	sub.Count(&o.Restart, "restart", "start a rank that dies again, at most N times in a row (0); it waits in ccl.Join until the others call ccl.Grow; implies -keep-going (on this machine)", option.MaxProcesses)
+	sub.Count(&o.Spares, "spares", "start N more ranks, which wait to take the place of one that is lost (what GOCCL_SPARES says, else 0); implies -keep-going", 0, option.MaxProcesses)
+	sub.Count(&o.Restart, "restart", "start a rank that dies again, at most N times in a row (0); it waits in ccl.Join until the others call ccl.Grow; implies -keep-going (on this machine)", 0, option.MaxProcesses)
 	sub.Func("hall", "HOST:PORT", "listen at HOST:PORT for processes that start late (with -restart: a free port; on this machine)", func(addr string) error {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			return errors.New("it takes host:port, such as 127.0.0.1:29800, or :29800 for all interfaces")
@@ -69,9 +69,8 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	if len(o.Program) == 0 {
 		return nil, sub.Complain(option.BadUsage, fmt.Errorf("it needs a program: bench launch -np %d -- ./train -epochs 3", o.NP))
 	}
-	if o.Spares > 0 {
-		o.NP += o.Spares
-		o.Env = append(o.Env, environ.Spares.Set(strconv.Itoa(o.Spares)))
+	if err := o.spare(); err != nil {
+		return nil, sub.Complain(option.BadUsage, err)
 	}
 	o.KeepGoing = *keepGoing || o.Spares > 0 || o.Restart > 0
 	if err := option.FitsHosts(o.ActAs, o.NP, "process", "processes"); err != nil {
@@ -83,6 +82,36 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	}
 	o.Program = append([]string{path}, o.Program[1:]...)
 	return o, option.Good
+}
+
+// unsaid is the number of spares of an Order whose command line names none.
+const unsaid = -1
+
+// spare settles how many ranks wait: as the variable that the ranks read says, unless a flag does. Either way the launcher
+// knows of them, and the ranks agree with it.
+func (o *Order) spare() error {
+	set := func(name string) string { // as the ranks will have it
+		for _, e := range slices.Backward(o.Env) {
+			if n, value, _ := strings.Cut(e, "="); n == name {
+				return value
+			}
+		}
+		return os.Getenv(name)
+	}
+	if o.Spares == unsaid {
+		n, err := environ.Spares.From(set)
+		if err != nil {
+			return err
+		}
+		if o.Spares = max(n, 0); o.Spares > option.MaxProcesses {
+			return fmt.Errorf("%s: it must be at most %d", environ.Spares.Set(strconv.Itoa(n)), option.MaxProcesses)
+		}
+	}
+	if o.Spares > 0 || environ.Spares.Text(set) != "" {
+		o.Env = append(o.Env, environ.Spares.Set(strconv.Itoa(o.Spares)))
+	}
+	o.NP += o.Spares
+	return nil
 }
 
 // set takes the value of -x.
@@ -132,6 +161,8 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return rank.Code
 	case errors.As(err, &launcher) && launcher.Code > 0:
 		return launcher.Code
+	case errors.Is(err, boot.Argument):
+		return option.BadUsage
 	}
 	return 1
 }

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,10 +24,34 @@ func TestParse(t *testing.T) {
 	require.Equal(t, []int{6, 2}, []int{j.NP, j.Spares})
 	require.True(t, j.KeepGoing)
 	require.Equal(t, []string{"GOCCL_SPARES=2"}, j.Env)
+	require.Zero(t, ordered(t, strings.Fields("-np 4 -spares 0 -restart 0 -- go")).Spares)
 
 	j = ordered(t, []string{"--", "go"})
 	require.Equal(t, option.Default().NP, j.NP)
 	require.False(t, j.NPGiven)
+}
+
+// A variable that makes spares of ranks is what -spares is to the launcher, in its environment and by -x; the flag counts.
+func TestSparesByVariable(t *testing.T) {
+	for _, tc := range []struct {
+		env, args string
+		np, most  int
+	}{
+		{"2", "-np 4 -- go", 6, 2}, {"2", "-np 4 -x GOCCL_SPARES=3 -- go", 7, 3}, {"2", "-np 4 -spares 1 -- go", 5, 1},
+		{"2", "-np 4 -spares 0 -- go", 4, 0}, {"", "-np 4 -- go", 4, 0}, {"", "-x GOCCL_SPARES=1 -np 4 -- go", 5, 1},
+	} {
+		t.Setenv("GOCCL_SPARES", tc.env)
+		o := ordered(t, strings.Fields(tc.args))
+		require.Equal(t, []int{tc.np, tc.most}, []int{o.NP, o.Spares}, tc)
+		require.Equal(t, tc.most > 0, o.KeepGoing, tc)
+		if tc.env != "" || tc.most > 0 {
+			require.Equal(t, "GOCCL_SPARES="+strconv.Itoa(tc.most), o.Env[len(o.Env)-1], tc)
+		}
+	}
+	t.Setenv("GOCCL_SPARES", "two")
+	var out, errs bytes.Buffer
+	require.Equal(t, option.BadUsage, Command(t.Context(), strings.Fields("-np 2 -- go"), &out, &errs))
+	require.Equal(t, "bench launch: GOCCL_SPARES=two: it takes a whole number of at least 0\n", errs.String())
 }
 
 func ordered(t *testing.T, args []string) *Order {
@@ -43,7 +68,7 @@ func TestCommandRefuses(t *testing.T) {
 		"-np 0 -- go":             "-np 0: it must be a whole number from 1 to 1024",
 		"-np":                     "-np needs a value: ranks (on this machine: the cores, at least 2, at most 8)",
 		"-np 2":                   "it needs a program: bench launch -np 2 -- ./train -epochs 3",
-		"-np 2 -spares x -- go":   "-spares x: it must be a whole number from 1 to 1024",
+		"-np 2 -spares x -- go":   "-spares x: it must be a whole number from 0 to 1024",
 		"-np 2 -hosts 3 -- go":    "-hosts 3: there are only 2 processes to spread over them; give -np 3 or more",
 		"-x NAME -- go":           "-x NAME: it takes NAME=VALUE, such as OMP_NUM_THREADS=1",
 		"-x =1 -- go":             "-x =1: it takes NAME=VALUE, such as OMP_NUM_THREADS=1",

@@ -124,6 +124,6 @@ func TestLaunchEnvironment(t *testing.T) {
 	require.Equal(t, "[0] 64\n", out)
 	require.Equal(t, "bench: GOCCL_SECRET is set, but empty, which is no secret\n", errs)
 	status, _, errs = ran(t, "echo started", "-np", "1", "-x", "GOCCL_SECRET_FILE=/nonexistent")
-	require.Equal(t, 1, status)
+	require.Equal(t, 2, status)
 	require.Contains(t, errs, "the job's secret is refused: GOCCL_SECRET_FILE: open /nonexistent: no such file or directory")
 }

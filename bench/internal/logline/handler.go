@@ -1,5 +1,5 @@
 // Package logline writes what the library logs as single lines that say which rank, on
-// which host, said it. Rank 0 tells; the others only warn, unless GOCCL_LOG=all.
+// which host, said it. Rank 0 tells; the others only warn, unless GOCCL_LOG says from which level on.
 package logline
 
 import (
@@ -25,15 +25,12 @@ type Handler struct {
 	group string
 }
 
-// New makes the handler of a rank. The value of GOCCL_LOG opens it: all (every rank
-// tells everything), or quiet (errors alone).
-func New(w io.Writer, rank int, host, level string) *Handler {
+// New makes the handler of a rank, which tells what has the level least, the value of GOCCL_LOG, or a higher one.
+func New(w io.Writer, rank int, host string, least *slog.Level) *Handler {
 	h := &Handler{w: w, mu: new(sync.Mutex), from: fmt.Sprintf("rank %d on %s", rank, host), least: slog.LevelWarn}
 	switch {
-	case level == "all":
-		h.least = slog.LevelDebug
-	case level == "quiet":
-		h.least = slog.LevelError
+	case least != nil:
+		h.least = *least
 	case rank == 0:
 		h.least = slog.LevelInfo
 	}

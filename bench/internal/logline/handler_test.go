@@ -8,17 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func at(l slog.Level) *slog.Level { return &l }
+
 func TestHandler(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		rank  int
-		level string
+		level *slog.Level
 		want  string
 	}{
-		{"rank 0 tells", 0, "", "bench: rank 0 on h1: info: b\nbench: rank 0 on h1: warn: c\nbench: rank 0 on h1: error: d\n"},
-		{"others warn", 3, "", "bench: rank 3 on h1: warn: c\nbench: rank 3 on h1: error: d\n"},
-		{"all", 3, "all", "bench: rank 3 on h1: debug: a\nbench: rank 3 on h1: info: b\nbench: rank 3 on h1: warn: c\nbench: rank 3 on h1: error: d\n"},
-		{"quiet", 0, "quiet", "bench: rank 0 on h1: error: d\n"},
+		{"rank 0 tells", 0, nil, "bench: rank 0 on h1: info: b\nbench: rank 0 on h1: warn: c\nbench: rank 0 on h1: error: d\n"},
+		{"others warn", 3, nil, "bench: rank 3 on h1: warn: c\nbench: rank 3 on h1: error: d\n"},
+		{"all", 3, at(slog.LevelDebug), "bench: rank 3 on h1: debug: a\nbench: rank 3 on h1: info: b\nbench: rank 3 on h1: warn: c\nbench: rank 3 on h1: error: d\n"},
+		{"a level for all", 3, at(slog.LevelInfo), "bench: rank 3 on h1: info: b\nbench: rank 3 on h1: warn: c\nbench: rank 3 on h1: error: d\n"},
+		{"quiet", 0, at(slog.LevelError), "bench: rank 0 on h1: error: d\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out strings.Builder
@@ -34,14 +37,14 @@ func TestHandler(t *testing.T) {
 
 func TestAttributes(t *testing.T) {
 	var out strings.Builder
-	l := slog.New(New(&out, 1, "h2", "all")).With("job", "7").WithGroup("peer").With("rank", 2)
+	l := slog.New(New(&out, 1, "h2", at(slog.LevelDebug))).With("job", "7").WithGroup("peer").With("rank", 2)
 	l.Warn("two\nlines", "why", "it is so", "took", 3)
 	require.Equal(t, "bench: rank 1 on h2: warn: two; lines job=7 peer.rank=2 peer.why=\"it is so\" peer.took=3\n", out.String())
 }
 
 func TestMuted(t *testing.T) {
 	var out strings.Builder
-	h, muted := New(&out, 0, "h1", ""), false
+	h, muted := New(&out, 0, "h1", nil), false
 	h.Muted = func() bool { return muted }
 	l := slog.New(h).With("a", 1)
 	l.Warn("one")

@@ -30,6 +30,9 @@ type Sub struct {
 	// Stray, if there is one, says what is wrong with arguments that begin with an operand.
 	Stray func(rest []string) error
 
+	// Further, if there is one, is a command line that ends where flags of the benchmark may follow.
+	Further string
+
 	name           string
 	flags          []flag
 	about, end     string
@@ -90,7 +93,7 @@ func (s *Sub) Job(j *Job) {
 func (s *Sub) Ranks(to *int, given *bool) {
 	s.Func("np", "N", "ranks (on this machine: the cores, at least 2, at most 8)", into(to, func(value string) (int, error) {
 		*given = true
-		return count(value, MaxProcesses)
+		return count(value, 1, MaxProcesses)
 	}))
 }
 
@@ -99,15 +102,15 @@ func NoOperands(rest []string) error {
 	return fmt.Errorf("%s: an argument without a flag (-h lists the flags)", rest[0])
 }
 
-// Count adds a flag that is a whole number from 1 to most.
-func (s *Sub) Count(to *int, name, help string, most int) {
-	s.Func(name, "N", help, into(to, func(value string) (int, error) { return count(value, most) }))
+// Count adds a flag that is a whole number from least to most.
+func (s *Sub) Count(to *int, name, help string, least, most int) {
+	s.Func(name, "N", help, into(to, func(value string) (int, error) { return count(value, least, most) }))
 }
 
-// count reads a whole number from 1 to most.
-func count(value string, most int) (n int, err error) {
-	if n, err = whole(value, 1); err != nil || n > most {
-		err = fmt.Errorf("it must be a whole number from 1 to %d", most)
+// count reads a whole number from least to most.
+func count(value string, least, most int) (n int, err error) {
+	if n, err = whole(value, least); err != nil || n > most {
+		err = fmt.Errorf("it must be a whole number from %d to %d", least, most)
 	}
 	return n, err
 }
@@ -146,6 +149,8 @@ func (s *Sub) parse(args []string) (err error) {
 			continue
 		case name == "h" || name == "help":
 			return errHelp
+		case f == nil && s.Further != "" && find(flags(new(Options)), name) != nil:
+			return fmt.Errorf("%s: a flag of the benchmark comes after --: %s %s", arg, s.Further, strings.Join(args, " "))
 		case f == nil:
 			return unknown("-", name, "flag", flagNames(s.flags), "-h lists them")
 		}

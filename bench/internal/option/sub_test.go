@@ -29,7 +29,7 @@ func newExample() *example {
 	e.Percent(&e.x, "x", "more or less")
 	e.Time(&e.limit, "limit", "not after")
 	e.Func("force", "", "anyway", on(&e.force))
-	e.Count(&e.count, "count", "so many", 10)
+	e.Count(&e.count, "count", "so many", 1, 10)
 	e.Ranks(&e.ranks, &e.given)
 	e.Job(&e.job)
 	return e

@@ -16,6 +16,7 @@ type figure struct {
 	name    string // of the file
 	title   string
 	caption string
+	note    string // what the caption also says where the figure stands without the page
 	shapes  string // the inside of its svg element
 	class   string // the attribute of that element, after a blank, if it has one
 	height  float64
@@ -43,23 +44,39 @@ type plot struct {
 	ceiling     float64 // 0: none
 }
 
+// mostSizes are the steps between the sizes that an axis names: letters are larger where the window is narrow.
+const mostSizes = 6
+
 // The picture's size, and its margins.
 const (
-	width, height            = 720.0, 364.0
-	left, right, top, bottom = 76.0, 12.0, 30.0, 58.0
+	width, height            = 720.0, 374.0
+	left, right, top, bottom = 76.0, 12.0, 32.0, 66.0
 )
 
-// figure draws p.
-func (p *plot) figure(name, caption string) *figure {
-	f := &figure{name: name, title: p.title, caption: caption, height: height}
+// mostTogether are the lines of one figure: six colours, each drawn through and dashed.
+const mostTogether = 12
+
+// curveClass is how the line of a colour is drawn: beyond the last colour they begin anew, dashed.
+func curveClass(color int) string {
+	class := fmt.Sprintf("curve c%d", color%6)
+	if color >= 6 {
+		class += " again"
+	}
+	return class
+}
+
+// figure draws p: curves over sizes, or bars of a single size.
+func (p *plot) figure(name, caption, note string) *figure {
+	f := &figure{name: name, title: p.title, caption: caption, note: note, height: height}
 	xlow, xhigh, ylow, yhigh := p.ranges()
 	if f.nothing = !(xhigh > 0) || !(yhigh > 0); f.nothing {
 		return f
 	}
+	if p.single() {
+		p.bars(f)
+		return f
+	}
 	X := func(x float64) float64 {
-		if xhigh == xlow {
-			return (left + width - right) / 2
-		}
 		return left + (width-left-right)*(math.Log2(x)-math.Log2(xlow))/(math.Log2(xhigh)-math.Log2(xlow))
 	}
 	Y := func(y float64) float64 {
@@ -75,7 +92,7 @@ func (p *plot) figure(name, caption string) *figure {
 			left, width-right, Y(y), Y(y), left-6, Y(y)+4, label(y))
 	}
 	lowest, highest := int(math.Log2(xlow)), int(math.Log2(xhigh))
-	for k := lowest; k <= highest; k += max((highest-lowest)/6, 1) {
+	for k := lowest; k <= highest; k += max((highest-lowest+mostSizes-1)/mostSizes, 1) {
 		x := math.Exp2(float64(k))
 		if x < xlow {
 			continue
@@ -85,10 +102,10 @@ func (p *plot) figure(name, caption string) *figure {
 			at, anchor = width, "end" // it would be cut off
 		}
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="%s">%s</text>`,
-			X(x), X(x), top, height-bottom, at, height-bottom+20, anchor, sizeOf(x))
+			X(x), X(x), top, height-bottom, at, height-bottom+28, anchor, sizeOf(x))
 	}
-	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="18">%s (%s)</text>`, left, width-right, height-bottom, height-bottom, left, p.axis, p.unit)
-	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="middle">size of the data (bytes)</text>`, (left+width-right)/2, height-bottom+46)
+	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="22">%s (%s)</text>`, left, width-right, height-bottom, height-bottom, left, p.axis, p.unit)
+	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="middle">size of the data (bytes)</text>`, (left+width-right)/2, height-bottom+56)
 	if p.ceiling > 0 {
 		fmt.Fprintf(&b, `<line class="ceiling" x1="%g" x2="%g" y1="%.1f" y2="%.1f"><title>%s GB/s</title></line>`, left, width-right, Y(p.ceiling), Y(p.ceiling), label(p.ceiling))
 	}
@@ -96,7 +113,7 @@ func (p *plot) figure(name, caption string) *figure {
 		if len(s.x) == 0 {
 			continue
 		}
-		class := fmt.Sprintf("curve c%d", s.color)
+		class := curveClass(s.color)
 		if s.dotted {
 			class += " in"
 		}
@@ -111,7 +128,7 @@ func (p *plot) figure(name, caption string) *figure {
 			for i := range s.x {
 				if s.y[i] > 0 || !p.log {
 					fmt.Fprintf(&b, `<circle class="d%d" cx="%.1f" cy="%.1f" r="3"><title>%s, %s: %s %s</title></circle>`,
-						s.color, X(s.x[i]), Y(s.y[i]), template.HTMLEscapeString(s.name), sizeOf(s.x[i]), label(s.y[i]), p.unit)
+						s.color%6, X(s.x[i]), Y(s.y[i]), template.HTMLEscapeString(s.name), sizeOf(s.x[i]), label(s.y[i]), p.unit)
 				}
 			}
 		}
@@ -202,7 +219,7 @@ const (
 )
 
 // heatOf draws each rank's times of r, iteration by iteration.
-func heatOf(name, title string, r *Row) *figure {
+func heatOf(name, title string, r *Row, note string) *figure {
 	field := shrink(r.OutOfPlaceIter.Ranks, mostRows, mostColumns)
 	var all []float64
 	for _, row := range field {
@@ -216,22 +233,25 @@ func heatOf(name, title string, r *Row) *figure {
 		h = 24
 	}
 	wide := (width - left - right) / columns
+	const begin, letters = 38.0, 26.0 // where the fields begin, and how high a letter is at most
+	named := int(math.Ceil(letters / h))
 	var b strings.Builder
+	fmt.Fprintf(&b, `<text x="%g" y="22" text-anchor="end">rank</text>`, left-6)
 	for i, row := range field {
-		if i%max(len(field)/16, 1) == 0 {
-			fmt.Fprintf(&b, `<text x="%g" y="%.1f" text-anchor="end">rank %d</text>`, left-6, h*float64(i)+h*0.75, i*len(r.OutOfPlaceIter.Ranks)/len(field))
+		if i%named == 0 {
+			fmt.Fprintf(&b, `<text x="%g" y="%.1f" text-anchor="end">%d</text>`, left-6, begin+h*float64(i)+(h+9)/2, i*len(r.OutOfPlaceIter.Ranks)/len(field))
 		}
 		for k, us := range row {
 			shade := 0.08
 			if high > low {
 				shade += 0.92 * min(max((us-low)/(high-low), 0), 1)
 			}
-			fmt.Fprintf(&b, `<rect x="%.2f" y="%.1f" width="%.2f" height="%g" fill-opacity="%.2f"/>`, left+float64(k)*wide, h*float64(i), wide+0.3, h-1, shade)
+			fmt.Fprintf(&b, `<rect x="%.2f" y="%.1f" width="%.2f" height="%g" fill-opacity="%.2f"/>`, left+float64(k)*wide, begin+h*float64(i), wide+0.3, h-1, shade)
 		}
 	}
 	fmt.Fprintf(&b, `<text x="%g" y="%.1f">iteration 0</text><text x="%g" y="%.1f" text-anchor="end">%d</text>`,
-		left, h*float64(len(field))+19, width-right, h*float64(len(field))+19, len(r.OutOfPlaceIter.Ranks[0])-1)
-	return &figure{name: name, title: "time of each rank by iteration, " + title, shapes: b.String(), height: h*float64(len(field)) + 28, class: ` class="heat"`,
+		left, begin+h*float64(len(field))+22, width-right, begin+h*float64(len(field))+22, len(r.OutOfPlaceIter.Ranks[0])-1)
+	return &figure{name: name, title: "time of each rank by iteration, " + title, shapes: b.String(), height: begin + h*float64(len(field)) + 30, note: note, class: ` class="heat"`,
 		caption: fmt.Sprintf("Each rank's time, iteration by iteration, at %s out of place: the stronger, the longer, from %s to %s.", sizeOf(float64(r.Size)), micros(low), micros(high))}
 }
 

@@ -74,7 +74,7 @@ func (f *figure) File() (text string, high float64) {
 		y += 8
 	}
 	var caption strings.Builder
-	for _, line := range prose.Wrap(f.caption, perLine) {
+	for _, line := range prose.Wrap(strings.TrimSpace(f.caption+" "+f.note), perLine) {
 		fmt.Fprintf(&caption, `<text x="%g" y="%g">%s</text>`, left, y, template.HTMLEscapeString(line))
 		y += lineHigh
 	}
@@ -132,8 +132,8 @@ func (f *File) SaveFigures(flag, dir string, render func(from, to string, wide, 
 
 // figures are all that the page has.
 func (f *File) figures() (all []*figure) {
-	for _, c := range f.curves() {
-		for _, g := range f.chart(c).Figures {
+	for _, c := range f.charts() {
+		for _, g := range c.Figures {
 			if !g.nothing {
 				all = append(all, g)
 			}

@@ -6,11 +6,13 @@ import (
 	"html/template"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/prose"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 //go:embed report.html
@@ -23,7 +25,8 @@ type sheet struct {
 	File    *File
 	Title   string
 	Command string
-	Words   []Word
+	Words   []Word // the first few, and
+	More    []Word // the others
 	Charts  []chart
 	Rows    [][]string
 	Facts   []fact
@@ -39,18 +42,23 @@ type chart struct {
 	Figures []*figure
 }
 
-// mostShown are the ranks that the page lists.
-const mostShown = 256
+// mostShown are the ranks that the page lists, and firstWords the remarks that stand above its figures.
+const (
+	mostShown  = 256
+	firstWords = 5
+)
 
 // HTML writes f as a page that needs nothing else: no network, no scripts.
 func (f *File) HTML(w io.Writer) error {
-	s := sheet{Style: template.CSS(figureStyle), File: f, Command: strings.Join(f.Args, " "), Words: f.Words(), Facts: f.facts(), Places: f.Config.Devices[:min(len(f.Config.Devices), mostShown)]}
+	words := f.Words()
+	first := min(len(words), firstWords)
+	s := sheet{Style: template.CSS(figureStyle), File: f, Command: strings.Join(f.Args, " "), Words: words[:first], More: words[first:],
+		Charts: f.charts(), Facts: f.facts(), Places: f.Config.Devices[:min(len(f.Config.Devices), mostShown)]}
 	var ops []string
 	for _, c := range f.curves() {
 		if !slices.Contains(ops, c.op) {
 			ops = append(ops, c.op)
 		}
-		s.Charts = append(s.Charts, f.chart(c))
 	}
 	hosts := "one host"
 	if f.Config.Hosts > 1 {
@@ -139,6 +147,66 @@ func (f *File) lanes(c *curve) (lanes []lane) {
 	return lanes
 }
 
+// charts are the pictures of all curves, each by itself, after one that has all of them, if there are several.
+func (f *File) charts() (all []chart) {
+	curves := f.curves()
+	if len(curves) > 1 {
+		all = append(all, f.overview(curves))
+	}
+	for _, c := range curves {
+		all = append(all, f.chart(c))
+	}
+	return all
+}
+
+// overview is the bus bandwidth of all curves in one picture, of each size the larger of both halves.
+func (f *File) overview(curves []*curve) chart {
+	p := plot{title: "bus bandwidth of all operations", axis: "bus bandwidth", unit: "GB/s"}
+	for _, c := range curves {
+		for _, l := range f.lanes(c) {
+			s := series{name: strings.TrimSpace(c.title() + " " + l.name), color: len(p.series)}
+			for i := range l.rows {
+				best := math.Inf(-1)
+				for _, h := range l.rows[i].Halves() {
+					if h.BusBW != nil {
+						best = max(best, *h.BusBW)
+					}
+				}
+				if l.rows[i].Size > 0 && !math.IsInf(best, 0) {
+					s.x, s.y = append(s.x, float64(l.rows[i].Size)), append(s.y, best)
+				}
+			}
+			if len(s.x) > 0 {
+				p.series = append(p.series, s)
+			}
+		}
+	}
+	caption := "Bus bandwidth by size, of each size the larger of both halves, out of place and in place."
+	if p.single() {
+		caption = "Bus bandwidth, the larger of both halves, out of place and in place."
+	}
+	if more := len(p.series) - mostTogether; more > 0 {
+		p.series = p.series[:mostTogether]
+		caption += fmt.Sprintf(" %s for this figure; the others follow.", tooMany(more))
+	}
+	return chart{Title: "All operations", Figures: []*figure{p.figure("all-busbw", caption, f.qualified())}}
+}
+
+func tooMany(n int) string {
+	if n == 1 {
+		return "One line is too many"
+	}
+	return fmt.Sprintf("%d lines are too many", n)
+}
+
+// qualified is what a figure says that is shown without the page.
+func (f *File) qualified() string {
+	if f.Busy == "" {
+		return ""
+	}
+	return sentence(f.Busy) + "."
+}
+
 func (f *File) chart(c *curve) chart {
 	ch := chart{Title: c.title()}
 	var bus, time []series
@@ -147,7 +215,7 @@ func (f *File) chart(c *curve) chart {
 		name := func(what string) string { return strings.TrimSpace(l.name + " " + what) }
 		color := 2 * b % 6
 		out, in := series{name: name("out of place"), color: color}, series{name: name("in place"), color: color + 1}
-		outTime, inTime, tail := out, in, series{name: name("99th percentile"), color: color, dotted: true}
+		outTime, inTime, tail := out, in, series{name: name("99th percentile, out of place"), color: color, dotted: true}
 		for _, r := range l.rows {
 			if r.Size == 0 {
 				continue
@@ -170,6 +238,9 @@ func (f *File) chart(c *curve) chart {
 	}
 	p := plot{title: "bus bandwidth of " + ch.Title, axis: "bus bandwidth", unit: "GB/s", series: bus}
 	caption := "Bus bandwidth by size."
+	if p.single() {
+		caption = "Bus bandwidth."
+	}
 	if f.Config.Ceiling != nil && c.op != "barrier" {
 		beyond := 0.0
 		for _, s := range bus {
@@ -177,21 +248,24 @@ func (f *File) chart(c *curve) chart {
 		}
 		if f.Config.Ceiling.Bandwidth >= beyond {
 			p.ceiling = f.Config.Ceiling.Bandwidth
-			caption += " Dashed: " + f.Config.Ceiling.What + "."
+			caption += " Dashed, the ceiling: " + f.Config.Ceiling.What + "."
 		} else {
 			caption += fmt.Sprintf(" No ceiling is drawn: %.4g GB/s were measured, more than the estimate of %s.", beyond, f.Config.Ceiling.What)
 		}
 	}
-	timeCaption := "Time of a call by size, both axes logarithmic."
+	times := plot{title: "time of " + ch.Title, axis: "time of a call", unit: "us", log: true, series: time}
+	timeCaption, tail := "Time of a call by size, both axes logarithmic.", "Dotted"
+	if times.single() {
+		timeCaption, tail = "Time of a call.", "Pale"
+	}
 	if spread {
-		timeCaption += " Dotted: the 99th percentile of single iterations. They are timed in a pass of their own, so it may lie below the mean."
+		timeCaption += " " + tail + ": the 99th percentile of single iterations out of place. They are timed in a pass of their own, so it may lie below the mean."
 	}
 	name := strings.ReplaceAll(ch.Title, " ", "-")
-	ch.Figures = append(ch.Figures, p.figure(name+"-busbw", caption),
-		(&plot{title: "time of " + ch.Title, axis: "time of a call", unit: "us", log: true, series: time}).figure(name+"-time", timeCaption))
+	ch.Figures = append(ch.Figures, p.figure(name+"-busbw", caption, f.qualified()), times.figure(name+"-time", timeCaption, f.qualified()))
 	for _, r := range slices.Backward(c.rows) {
 		if r.OutOfPlaceIter != nil && len(r.OutOfPlaceIter.Ranks) > 1 {
-			ch.Figures = append(ch.Figures, heatOf(name+"-ranks", ch.Title, &r))
+			ch.Figures = append(ch.Figures, heatOf(name+"-ranks", ch.Title, &r, f.qualified()))
 			break
 		}
 	}
@@ -231,6 +305,9 @@ func (f *File) facts() []fact {
 	}
 	for _, e := range f.Env {
 		name, value, _ := strings.Cut(e, "=")
+		if v := environ.Known(name); v != nil && v.Own {
+			continue
+		}
 		facts = append(facts, fact{"$" + name, value})
 	}
 	return facts

@@ -132,6 +132,118 @@ func TestHTMLLanes(t *testing.T) {
 	require.NotContains(t, b.String(), `class="ceiling"`, "it lies below what was measured")
 }
 
+// What is said of a run is true of the half that it names, and the larger of both is what counts.
+func TestWordsNameTheHalf(t *testing.T) {
+	row := func(size int, out, in float64) Row {
+		r := Row{Op: "allreduce", Type: "float", Redop: "sum", Root: -1, Size: size, OutOfPlace: NewResult(size, out, 1), InPlace: NewResult(size, in, 1)}
+		r.OutOfPlaceIter, r.InPlaceIter = &PerIter{P50: out, P99: out}, &PerIter{P50: in, P99: in}
+		return r
+	}
+	f := sampleFile(1)
+	f.Config.Ceiling = &Ceiling{20, "20 GB/s, found out"}
+	f.Results = []Row{row(1000, 2, 1), row(8000, 40, 4), row(80000, 20, 8), row(90000, 20, 11)}
+	f.Results[1].InPlaceIter.P99 = 60
+	reached, odd := f.remarks()
+	require.Equal(t, []remark{{10, "allreduce float sum: the most is 10 GB/s, at 78.12 KiB in place, 50 % of the ceiling; the shortest call takes 1 us, at 1000 B in place."}}, reached)
+	require.Equal(t, []remark{
+		{15, "allreduce float sum: uneven in 1 of 8 half lines; at 7.812 KiB in place the 99th percentile is 60 us, the median 4 us."},
+		{2, "allreduce float sum: 7.812 KiB takes 40 us out of place, longer than 78.12 KiB (20 us)."}}, odd)
+
+	// The other half is larger: that one is told.
+	for i := range f.Results {
+		r := &f.Results[i]
+		r.OutOfPlace, r.InPlace = r.InPlace, r.OutOfPlace
+		r.OutOfPlaceIter, r.InPlaceIter = r.InPlaceIter, r.OutOfPlaceIter
+	}
+	reached, odd = f.remarks()
+	require.Contains(t, reached[0].text, "the most is 10 GB/s, at 78.12 KiB out of place, 50 % of the ceiling; the shortest call takes 1 us, at 1000 B out of place.")
+	require.Contains(t, odd[0].text, "at 7.812 KiB out of place")
+	require.Contains(t, odd[1].text, "40 us in place")
+}
+
+// What qualifies all numbers travels with them: in the page, and in each figure that is saved.
+func TestBusyTravels(t *testing.T) {
+	f := sampleFile(2)
+	f.Busy = "busy: the process of rank 1 on vm waits for a processor 40 % of the time, so times are longer, and vary"
+	require.Equal(t, Word{"Busy: the process of rank 1 on vm waits for a processor 40 % of the time, so times are longer, and vary.", true}, f.Words()[0])
+	for _, g := range f.figures() {
+		text, _ := g.File()
+		require.Contains(t, text, " Busy: ", g.name)
+	}
+}
+
+var item = regexp.MustCompile(`<li[ >]`)
+
+// Five remarks stand on top, all others below them; what a launcher sets for a single process is not shown.
+func TestPageIsShort(t *testing.T) {
+	f := operations(9)
+	f.Env = []string{"GOCCL_ALGO=ring", "GOCCL_BLAME_FD=5:77", "GOCCL_RANK=0", "GOCCL_ROOT_FD=4"}
+	var b bytes.Buffer
+	require.NoError(t, f.HTML(&b))
+	top, rest, ok := strings.Cut(b.String(), "<details>")
+	require.True(t, ok)
+	require.Len(t, item.FindAllString(top, -1), firstWords)
+	require.Len(t, item.FindAllString(rest, -1), len(f.Words())-firstWords)
+	require.Contains(t, rest, "$GOCCL_ALGO")
+	require.NotContains(t, rest, "_FD")
+	require.NotContains(t, rest, "GOCCL_RANK")
+}
+
+// Several operations have a figure together, of the larger halves; what is too many for it is counted.
+func TestOverview(t *testing.T) {
+	f := operations(9)
+	g := f.charts()[0].Figures[0]
+	require.Equal(t, "all-busbw", g.name)
+	require.Equal(t, 9, strings.Count(g.shapes, "<polyline"))
+	require.Len(t, g.entries, 9)
+	seen := map[string]bool{}
+	for _, e := range g.entries {
+		require.False(t, seen[e.class], e.class)
+		seen[e.class] = true
+	}
+	require.Contains(t, g.caption, "the larger of both halves")
+	g = operations(14).charts()[0].Figures[0]
+	require.Equal(t, mostTogether, strings.Count(g.shapes, "<polyline"))
+	require.Contains(t, g.caption, "2 lines are too many")
+	require.Len(t, sampleFile(1).charts(), 1, "one operation needs none")
+}
+
+// A single size has bars, each with its value, and no curves.
+func TestBars(t *testing.T) {
+	f := sampleFile(2)
+	f.Results = f.Results[3:4]
+	for _, g := range f.chart(f.curves()[0]).Figures[:2] {
+		require.NotContains(t, g.shapes, "<polyline")
+		require.Contains(t, g.shapes, "at 512 B</text>")
+		require.Contains(t, g.shapes, ">out of place</text>")
+		require.Contains(t, g.shapes, ">in place</text>")
+		require.NotContains(t, g.caption, "by size")
+	}
+	time := f.chart(f.curves()[0]).Figures[1]
+	require.Contains(t, time.shapes, ">2.102 us</text>")
+	require.Contains(t, time.shapes, ">2.313 us</text>", "in place")
+	require.Equal(t, 3, strings.Count(time.shapes, "<rect"))
+}
+
+// operations is a run of so many.
+func operations(n int) *File {
+	f := sampleFile(2)
+	one := f.Results
+	f.Results = nil
+	for i := range n {
+		for _, r := range one {
+			r.Op, r.Root = []string{"allreduce", "reducescatter", "allgather", "broadcast", "reduce", "alltoall", "gather", "scatter", "sendrecv"}[i%9], i/9-1
+			us := r.OutOfPlace.Time * (1 + float64(i)/7)
+			r.OutOfPlace, r.InPlace = NewResult(r.Size, us, 1), NewResult(r.Size, us*1.1, 1)
+			iter := *r.OutOfPlaceIter
+			iter.P99 = 9 * iter.P50 * float64(i+1)
+			r.OutOfPlaceIter = &iter
+			f.Results = append(f.Results, r)
+		}
+	}
+	return f
+}
+
 // The worst is told first, and not without an end.
 func TestWordsAreFew(t *testing.T) {
 	f := sampleFile(1)
@@ -145,13 +257,13 @@ func TestWordsAreFew(t *testing.T) {
 	}
 	words := f.Words()
 	require.Len(t, words, 3)
-	require.Equal(t, "allreduce float sum: 30 sizes take longer than the next larger one; the worst: 472 B takes 158 us, longer than 480 B (10 us).", words[2].Text)
+	require.Equal(t, "allreduce float sum: 60 half lines take longer than the next larger size; the worst: 472 B takes 158 us out of place, longer than 480 B (10 us).", words[2].Text)
 
 	for i := range f.Results {
 		f.Results[i].Root = i / 4 % 20 // a curve each, of which mostCurves are looked at
 	}
 	words = f.Words()
-	require.Equal(t, "And 7 more remarks of that kind: see the curves.", words[len(words)-1].Text)
+	require.Contains(t, words, Word{"And 7 more remarks of that kind: see the curves.", true})
 }
 
 func TestTicks(t *testing.T) {

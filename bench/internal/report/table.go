@@ -100,6 +100,24 @@ func (l Layout) half(r *Result, p *PerIter) string {
 
 // Remarks say what stands out in r; there are none as a rule.
 func (r *Row) Remarks() (all []string) {
+	for _, half := range r.Halves() {
+		if s := half.Slowest; s != nil {
+			all = append(all, fmt.Sprintf("%s, %s: rank %d on %s arrives %s us late at the barrier, the next %s us",
+				r.named(), half.Where, s.Rank, s.Host, fit(s.Late, 7), fit(s.Rest, 7)))
+		}
+	}
+	return all
+}
+
+// Overlapped says how much of r's call is hidden behind compute.
+func (r *Row) Overlapped() string {
+	o := r.Overlap
+	return fmt.Sprintf("%s, overlap: alone %s us, compute %s us, together %s us: %s us exposed, %.0f %% hidden, comm:comp %.2f",
+		r.named(), fit(o.Comm, 7), fit(o.Compute, 7), fit(o.Together, 7), fit(o.Exposed, 7), o.Hidden, o.Ratio)
+}
+
+// named is which row r is.
+func (r *Row) named() string {
 	row := fmt.Sprintf("%s %s", r.Op, r.Type)
 	if r.Redop != "none" {
 		row += " " + r.Redop
@@ -111,17 +129,7 @@ func (r *Row) Remarks() (all []string) {
 	if r.Cycle > 0 {
 		row += fmt.Sprintf(", cycle %d", r.Cycle)
 	}
-	for _, half := range r.Halves() {
-		if s := half.Slowest; s != nil {
-			all = append(all, fmt.Sprintf("%s, %s: rank %d on %s arrives %s us late at the barrier, the next %s us",
-				row, half.Where, s.Rank, s.Host, fit(s.Late, 7), fit(s.Rest, 7)))
-		}
-	}
-	if o := r.Overlap; o != nil {
-		all = append(all, fmt.Sprintf("%s, overlap: alone %s us, compute %s us, together %s us: %s us exposed, %.0f %% hidden, comm:comp %.2f",
-			row, fit(o.Comm, 7), fit(o.Compute, 7), fit(o.Together, 7), fit(o.Exposed, 7), o.Hidden, o.Ratio))
-	}
-	return all
+	return row
 }
 
 func (h *Result) half(zero bool) string {

@@ -14,7 +14,7 @@ type Word struct {
 	Bad  bool
 }
 
-// Words say what stands out in f, the worst first.
+// Words say what stands out in f: what is wrong, what qualifies all of it, what is reached; the rest comes after.
 func (f *File) Words() (words []Word) {
 	bad := func(format string, args ...any) { words = append(words, Word{fmt.Sprintf(format, args...), true}) }
 	good := func(format string, args ...any) { words = append(words, Word{fmt.Sprintf(format, args...), false}) }
@@ -24,23 +24,19 @@ func (f *File) Words() (words []Word) {
 	for _, l := range f.Limits {
 		bad("Missed: %s", l)
 	}
+	if f.Busy != "" {
+		bad("%s.", sentence(f.Busy))
+	}
 	if len(f.Errors) == 0 && f.OutOfBounds.OK {
 		good("All checked results are correct.")
 	}
-	var odd []oddity
-	for _, c := range f.curves() {
-		for _, l := range f.lanes(c) {
-			title := c.title()
-			if l.name != "" {
-				title += " (" + l.name + ")"
-			}
-			if text := f.most(title, l.rows); text != "" {
-				good("%s", text)
-			}
-			odd = append(odd, oddities(title, l.rows)...)
-		}
+	if s := f.Step; s != nil {
+		good("A step of %s with %s takes %.4g ms for its %d calls of %.4g MB in all.", s.Model, s.Scheme, s.Time/1e3, s.Calls, float64(s.Bytes)/1e6)
 	}
-	slices.SortStableFunc(odd, func(a, b oddity) int { return cmp.Compare(b.ratio, a.ratio) })
+	reached, odd := f.remarks()
+	for _, r := range reached[:min(len(reached), 1)] {
+		good("%s", r.text)
+	}
 	for _, o := range odd[:min(len(odd), mostOdd)] {
 		bad("%s", o.text)
 	}
@@ -53,8 +49,8 @@ func (f *File) Words() (words []Word) {
 	if text := f.BelowMean(); text != "" {
 		bad("%s.", sentence(text))
 	}
-	if s := f.Step; s != nil {
-		good("A step of %s with %s takes %.4g ms for its %d calls of %.4g MB in all.", s.Model, s.Scheme, s.Time/1e3, s.Calls, float64(s.Bytes)/1e6)
+	for _, r := range reached[min(len(reached), 1):] {
+		good("%s", r.text)
 	}
 	if len(f.Skipped) > 0 {
 		good("Not supported and left out: %d combinations.", len(f.Skipped))
@@ -62,67 +58,106 @@ func (f *File) Words() (words []Word) {
 	return words
 }
 
-// most is what a lane reaches.
-func (f *File) most(title string, rows []Row) string {
-	best, least := (*Row)(nil), rows[0].OutOfPlace.Time
-	for i := range rows {
-		r := &rows[i]
-		if r.OutOfPlace.BusBW != nil && (best == nil || *r.OutOfPlace.BusBW > *best.OutOfPlace.BusBW) {
-			best = r
-		}
-		least = min(least, r.OutOfPlace.Time)
-	}
-	if best == nil || best.Size == 0 {
-		return ""
-	}
-	share := ""
-	if c := f.Config.Ceiling; c != nil && *best.OutOfPlace.BusBW <= c.Bandwidth {
-		share = fmt.Sprintf(", %.0f %% of the ceiling", 100**best.OutOfPlace.BusBW/c.Bandwidth)
-	}
-	return fmt.Sprintf("%s: the most is %.4g GB/s at %s%s; the shortest call takes %s.", title, *best.OutOfPlace.BusBW, sizeOf(float64(best.Size)), share, micros(least))
-}
-
-// oddity is where a lane is not what one would expect, and by how much.
-type oddity struct {
-	ratio float64
-	text  string
+// remark is a sentence about one lane, and how much it matters among those of its kind.
+type remark struct {
+	weight float64
+	text   string
 }
 
 // mostOdd are told.
 const mostOdd = 8
 
-func oddities(title string, rows []Row) (odd []oddity) {
-	// Sizes that are slower than a larger one: an algorithm is chosen too late or too early.
-	var slow []oddity
-	for i := range rows[1:] {
-		a, b := &rows[i], &rows[i+1]
-		if b.Size > a.Size && a.OutOfPlace.Time > 1.3*b.OutOfPlace.Time+2 {
-			slow = append(slow, oddity{a.OutOfPlace.Time / b.OutOfPlace.Time, fmt.Sprintf("%s takes %s, longer than %s (%s)",
-				sizeOf(float64(a.Size)), micros(a.OutOfPlace.Time), sizeOf(float64(b.Size)), micros(b.OutOfPlace.Time))})
+// remarks are what the lanes reach, and where they are not what one would expect; of each kind the weightiest first.
+func (f *File) remarks() (reached, odd []remark) {
+	for _, c := range f.curves() {
+		for _, l := range f.lanes(c) {
+			title := c.title()
+			if l.name != "" {
+				title += " (" + l.name + ")"
+			}
+			reached = append(reached, f.most(title, l.rows)...)
+			odd = append(odd, slower(title, l.rows)...)
+			odd = append(odd, uneven(title, l.rows)...)
 		}
 	}
-	if n := len(slow); n > 0 {
-		worst := slices.MaxFunc(slow, func(a, b oddity) int { return cmp.Compare(a.ratio, b.ratio) })
-		text := fmt.Sprintf("%s: %s.", title, worst.text)
-		if n > 1 {
-			text = fmt.Sprintf("%s: %d sizes take longer than the next larger one; the worst: %s.", title, n, worst.text)
-		}
-		odd = append(odd, oddity{worst.ratio, text})
+	for _, list := range [][]remark{reached, odd} {
+		slices.SortStableFunc(list, func(a, b remark) int { return cmp.Compare(b.weight, a.weight) })
 	}
-	uneven, ratio, worst := 0, 0.0, 0
+	return reached, odd
+}
+
+// most is what a lane reaches, in either half.
+func (f *File) most(title string, rows []Row) []remark {
+	type spot struct {
+		Half
+		size int
+	}
+	var best, short spot
 	for i := range rows {
-		if it := rows[i].OutOfPlaceIter; it != nil && it.P50 > 0 && it.P99 > 5*it.P50 {
-			if uneven++; it.P99/it.P50 > ratio {
-				ratio, worst = it.P99/it.P50, i
+		for _, h := range rows[i].Halves() {
+			if h.BusBW != nil && (best.Result == nil || *h.BusBW > *best.BusBW) {
+				best = spot{h, rows[i].Size}
+			}
+			if h.Time > 0 && (short.Result == nil || h.Time < short.Time) {
+				short = spot{h, rows[i].Size}
 			}
 		}
 	}
-	if uneven > 0 {
-		it := rows[worst].OutOfPlaceIter
-		odd = append(odd, oddity{ratio, fmt.Sprintf("%s: uneven at %d of %s; at %s the 99th percentile is %s, the median %s.",
-			title, uneven, prose.Count(len(rows), "size"), sizeOf(float64(rows[worst].Size)), micros(it.P99), micros(it.P50))})
+	if best.Result == nil || short.Result == nil || best.size == 0 {
+		return nil
 	}
-	return odd
+	share := ""
+	if c := f.Config.Ceiling; c != nil && *best.BusBW <= c.Bandwidth {
+		share = fmt.Sprintf(", %.0f %% of the ceiling", 100**best.BusBW/c.Bandwidth)
+	}
+	return []remark{{*best.BusBW, fmt.Sprintf("%s: the most is %.4g GB/s, at %s %s%s; the shortest call takes %s, at %s %s.",
+		title, *best.BusBW, sizeOf(float64(best.size)), best.Where, share, micros(short.Time), sizeOf(float64(short.size)), short.Where)}}
+}
+
+// slower finds sizes that take longer than a larger one in the same half: an algorithm is chosen too late or too early.
+func slower(title string, rows []Row) []remark {
+	var found []remark
+	for i := range rows[1:] {
+		larger := rows[i+1].Halves()
+		for k, h := range rows[i].Halves() {
+			if next := larger[k]; rows[i+1].Size > rows[i].Size && next.Time > 0 && h.Time > 1.3*next.Time+2 {
+				found = append(found, remark{h.Time / next.Time, fmt.Sprintf("%s takes %s %s, longer than %s (%s)",
+					sizeOf(float64(rows[i].Size)), micros(h.Time), h.Where, sizeOf(float64(rows[i+1].Size)), micros(next.Time))})
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	worst := slices.MaxFunc(found, func(a, b remark) int { return cmp.Compare(a.weight, b.weight) })
+	if n := len(found); n > 1 {
+		worst.text = fmt.Sprintf("%s take longer than the next larger size; the worst: %s", prose.Count(n, "half line"), worst.text)
+	}
+	return []remark{{worst.weight, title + ": " + worst.text + "."}}
+}
+
+// uneven finds sizes of which some iterations take much longer than others.
+func uneven(title string, rows []Row) []remark {
+	n, all, worst := 0, 0, remark{}
+	for i := range rows {
+		for _, h := range rows[i].Halves() {
+			if h.Iter == nil || h.Iter.P50 <= 0 {
+				continue
+			}
+			all++
+			ratio := h.Iter.P99 / h.Iter.P50
+			if ratio <= 5 {
+				continue
+			}
+			if n++; ratio > worst.weight {
+				worst = remark{ratio, fmt.Sprintf("at %s %s the 99th percentile is %s, the median %s", sizeOf(float64(rows[i].Size)), h.Where, micros(h.Iter.P99), micros(h.Iter.P50))}
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []remark{{worst.weight, fmt.Sprintf("%s: uneven in %d of %s; %s.", title, n, prose.Count(all, "half line"), worst.text)}}
 }
 
 // BelowMean says where a 99th percentile lies below the mean, which no sample's does: they come from two passes. It is ""

@@ -142,7 +142,7 @@ func TestPerfettoFlag(t *testing.T) {
 	require.Equal(t, 4., *found[lane{0, 1}][0].Took, "microseconds")
 	require.Zero(t, found[lane{0, 1}][0].Time, "the first")
 	require.NotContains(t, found[lane{0, 1}][0].Args, "time")
-	require.Equal(t, 1, Command([]string{"-perfetto", filepath.Join(dir, "no", "t.json"), dir}, &out, &errs))
+	require.Equal(t, 2, Command([]string{"-perfetto", filepath.Join(dir, "no", "t.json"), dir}, &out, &errs))
 	require.Contains(t, errs.String(), "bench trace: -perfetto: open ")
 }
 

@@ -37,12 +37,12 @@ func Command(args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("the files in %s contain no trace", dir)
 	}
 	if err != nil {
-		return sub.Complain(option.Failed, err)
+		return sub.Complain(option.BadUsage, err)
 	}
 	jobs := group(lines)
 	if *to != "" {
 		if err := save(*to, picture(jobs)); err != nil {
-			return sub.Complain(option.Failed, fmt.Errorf("-perfetto: %w", err))
+			return sub.Complain(option.BadUsage, fmt.Errorf("-perfetto: %w", err))
 		}
 	}
 	for _, j := range jobs {

@@ -82,9 +82,9 @@ func TestCommandSaysWhatWentWrong(t *testing.T) {
 func TestCommandComplains(t *testing.T) {
 	dir := t.TempDir()
 	var out, errs bytes.Buffer
-	assert.Equal(t, 1, Command([]string{dir}, &out, &errs))
+	assert.Equal(t, 2, Command([]string{dir}, &out, &errs))
 	assert.Contains(t, errs.String(), "has no trace files")
-	assert.Equal(t, 1, Command([]string{filepath.Join(dir, "none")}, &out, &errs))
+	assert.Equal(t, 2, Command([]string{filepath.Join(dir, "none")}, &out, &errs))
 	assert.Equal(t, 2, Command(nil, &out, &errs))
 	errs.Reset()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.jsonl"), []byte("{\"goccl_trace\":1,\"job\":\"j\",\"size\":1,\"why\":\"exit\"}\n{\"goccl_tr"), 0o600))
