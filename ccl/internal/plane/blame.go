@@ -124,7 +124,9 @@ func (s *search) fault(ended, why error) *call.Fault {
 // look follows the waits, from the ranks that are behind in the collective, or else from those that the call waits for.
 func (s *search) look() {
 	c := s.c
-	s.found.told = c.Site.Job.Statuses.Of(0)
+	s.found.told = slices.DeleteFunc(c.Site.Job.Statuses.Of(0), func(o status.Status) bool {
+		return o.Doing == status.Waits && o.For >= 0 && c.Site.Job.IsLost(int(o.For)) // nobody waits for a rank that is lost any more
+	})
 	if len(s.answers) > 0 {
 		s.found.told = slices.DeleteFunc(s.found.told, func(o status.Status) bool { return s.answers[o.World] != nil })
 		for _, a := range s.answers {

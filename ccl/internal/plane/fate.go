@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -48,15 +49,18 @@ func (c *Fate) Failure() *call.Fault {
 }
 
 // Side is f as it is in the collective of that place, with that hash, of which this rank knew nothing yet when the ranks
-// that disagree failed the Comm: of the two, the other is the one whose call is not this one.
+// that disagree failed the Comm: of the two, the other is the one whose call is not this one. What the first call has been told
+// stands for all that follow.
 func (c *Fate) Side(f *call.Fault, place uint64, hash uint32) *call.Fault {
-	if f.Other == nil || f.Theirs.Place != place || f.Theirs.Hash != hash {
-		return f
+	if told := c.sided.Load(); told != nil || f.Other == nil {
+		return cmp.Or(told, f)
 	}
 	g := *f
-	g.Peer, g.Theirs, g.Other = f.OtherPeer, f.Other, nil
+	if f.Theirs.Place == place && f.Theirs.Hash == hash {
+		g.Peer, g.Theirs, g.Other = f.OtherPeer, f.Other, nil
+	}
 	c.sided.CompareAndSwap(nil, &g)
-	return &g
+	return c.sided.Load()
 }
 
 // Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank is bound to wait for

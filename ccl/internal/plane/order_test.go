@@ -47,17 +47,26 @@ func TestEnterUnchecked(t *testing.T) {
 
 // Of a mismatch a rank knows its own side only when it comes to the call: then the other is the one at fault.
 func TestSide(t *testing.T) {
-	c := ranks(t, 3, Options{})[0]
 	theirs, other := call.Record{Place: 3, Hash: 7}, call.Record{Place: 3, Hash: 9}
 	f := &call.Fault{Code: call.Mismatch, Peer: 1, Theirs: &theirs, OtherPeer: 2, Other: &other}
-	require.Same(t, f, c.Fate.Side(f, 2, 7), "another collective")
-	require.Same(t, f, c.Fate.Side(f, 3, 9), "its call is that of the other")
-	require.Nil(t, c.Fate.Failure())
-	g := c.Fate.Side(f, 3, 7)
-	require.Equal(t, &call.Fault{Code: call.Mismatch, Peer: 2, Theirs: &other, OtherPeer: 2}, g)
-	require.Same(t, g, c.Fate.Failure())
+	g := &call.Fault{Code: call.Mismatch, Peer: 2, Theirs: &other, OtherPeer: 2}
+	for _, tc := range []struct {
+		name  string
+		place uint64
+		hash  uint32
+		want  *call.Fault
+	}{
+		{"another collective", 2, 7, f},
+		{"its call is that of the other", 3, 9, f},
+		{"its call is that of the one named", 3, 7, g},
+	} {
+		c := ranks(t, 3, Options{})[0]
+		require.Equal(t, tc.want, c.Fate.Side(f, tc.place, tc.hash), tc.name)
+		require.Equal(t, tc.want, c.Fate.Failure(), tc.name)
+		require.Equal(t, tc.want, c.Fate.Side(f, 3, 7), "what the first call was told stands: %s", tc.name)
+	}
 	lost := &call.Fault{Code: call.RankLost, Peer: 1}
-	require.Same(t, lost, c.Fate.Side(lost, 3, 7))
+	require.Same(t, lost, ranks(t, 3, Options{})[0].Fate.Side(lost, 3, 7))
 }
 
 // A Comm whose counters begin elsewhere has posted all rounds before that, and no calls.

@@ -42,7 +42,11 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 		}
 	}
 	if s.Here.leads() {
-		on.To(s.near.onward(st))
+		if all, tree := s.near.onward(st); tree {
+			on.ToTree(all, s.Here.Node)
+		} else {
+			on.To(all)
+		}
 	}
 	s.Job.Statuses.Keep(st, s.Job.Clock())
 	s.Job.mu.Lock()
@@ -57,19 +61,20 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 	}
 }
 
-// onward is where a status goes from here: to the other hosts over the tree. One that is for the report alone goes to the host whose
-// process gives that: after a loss all ranks tell at once where they stood, and are to hear of it, and to go on, meanwhile.
-func (s *neighborhood) onward(st *status.Status) []*control.Conn {
+// onward is where a status goes from here: to the other hosts over the tree, or to all neighbors once a lead has gone, since the tree
+// does not reach all then. One that is for the report alone goes to the host whose process gives that: after a loss all ranks tell at
+// once where they stood, and are to hear of it, and to go on, meanwhile.
+func (s *neighborhood) onward(st *status.Status) (to []*control.Conn, tree bool) {
 	if !st.Report {
-		return s.through(func(c *control.Conn) bool { return c.InTree(s.host.Node) })
+		return s.neighbors(), !s.host.isBroken()
 	}
 	switch c, here := s.towardsReport(); {
 	case here:
-		return nil
+		return nil, false
 	case c != nil:
-		return []*control.Conn{c}
+		return []*control.Conn{c}, false
 	}
-	return s.neighbors()
+	return s.neighbors(), false
 }
 
 // towardsReport is the neighbor through which the report of where all ranks stood is reached: its host itself, or the next one in the

@@ -120,10 +120,15 @@ func (f *Flood) Status(s *status.Status, from *Conn) (on Passage, first bool) {
 }
 
 // To sends a frame on to those of the neighbors from which it did not come.
-func (p Passage) To(all []*Conn) {
+func (p Passage) To(all []*Conn) { p.toTree(all, -1) }
+
+// ToTree sends a frame on as To does, to those of the neighbors that are beside host in the tree.
+func (p Passage) ToTree(all []*Conn, host int) { p.toTree(all, host) }
+
+func (p Passage) toTree(all []*Conn, host int) {
 	for _, c := range all {
 		switch {
-		case c == p.from, slices.Contains(p.has, c):
+		case c == p.from, slices.Contains(p.has, c), host >= 0 && !c.InTree(host):
 		case p.event != nil:
 			c.sendEvent(p.event)
 		case p.status != nil:

@@ -121,10 +121,10 @@ func (e *Event) Fault(me int, differs func(*call.Record) bool) *call.Fault {
 			f.Mine = &theirs
 		}
 	case theirs.Kind != 0:
-		f.Theirs = &theirs
-		f.OtherPeer, f.Other = int(e.From), &call
-		if int(e.From) == me {
+		if f.Theirs = &theirs; int(e.From) == me { // which knows its side
 			f.Mine = &call
+		} else {
+			f.OtherPeer, f.Other = int(e.From), &call
 		}
 	}
 	return f
