@@ -16,7 +16,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
-	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -118,7 +117,7 @@ func TestBrokenRankIsBlamed(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
 			const rank = 2
-			all := commsOf(t, []string{"a", "b", "c", "d"}, join.Terms{Settings: "test"}, plane.Options{Agreed: group.Agreed{PeerTimeout: time.Second}})
+			all := commsOf(t, []string{"a", "b", "c", "d"}, testTerms(), plane.Options{Agreed: group.Agreed{PeerTimeout: time.Second}})
 			faults := make([]*call.Fault, len(all))
 			var wg, good sync.WaitGroup
 			good.Add(len(all))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/group"
-	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
@@ -17,7 +16,7 @@ import (
 func TestJobEndsWhileTheMonitorFails(t *testing.T) {
 	b := boot.Local(1)[0]
 	defer b.Close()
-	c, f := Join(t.Context(), b, join.Terms{Settings: "test"}, plane.Options{Agreed: group.Agreed{Timeout: time.Millisecond}})
+	c, f := Join(t.Context(), b, testTerms(), plane.Options{Agreed: group.Agreed{Timeout: time.Millisecond}})
 	require.Nil(t, f)
 	s := c.rank.Site
 	s.Job.Order.Lock() // what is reported waits for this test

@@ -59,7 +59,7 @@ func TestLanes(t *testing.T) {
 			if testing.Short() && tc.wire != auth.Plain {
 				t.Skip("-short: an emulator takes a minute to protect so much")
 			}
-			all := commsOf(t, tc.hosts, join.Terms{Settings: "test", Wire: tc.wire}, tc.opt)
+			all := commsOf(t, tc.hosts, join.Terms{Settings: "test", Wire: tc.wire, Secret: auth.Given(auth.NewSecret())}, tc.opt)
 			n := len(all)
 			sum := make([]int32, largeCount)
 			for r := range n {

@@ -38,7 +38,7 @@ func TestJoinLooksForRoom(t *testing.T) {
 		for _, b := range boot.Local(ranks) {
 			all.Go(func() {
 				defer b.Close()
-				c, f := Join(t.Context(), b, join.Terms{Settings: "test"}, plane.Options{})
+				c, f := Join(t.Context(), b, testTerms(), plane.Options{})
 				if tc.want == "" {
 					assert.Nil(t, f)
 					c.Close()

@@ -13,13 +13,23 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/op"
 )
 
 // comms are the Comms of a job whose ranks are goroutines, on those hosts.
 func comms(t *testing.T, hosts []string) []*Comm {
 	t.Helper()
-	return commsOf(t, hosts, join.Terms{Settings: "test"}, plane.Options{})
+	return commsOf(t, hosts, testTerms(), plane.Options{})
+}
+
+// testTerms are those of a job without a secret.
+func testTerms() join.Terms {
+	none, err := auth.None(nil)
+	if err != nil {
+		panic(err)
+	}
+	return join.Terms{Settings: "test", Secret: none}
 }
 
 // commsOf are the same on those terms and with those options.
