@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/goccl/goccl/test/internal/leftover"
 )
 
 // starve takes from this process the right to open more files than it has; undo gives it back.
@@ -22,7 +24,7 @@ func starve() (undo func()) {
 		panic(err)
 	}
 	now := was
-	now.Cur = uint64(openFiles())
+	now.Cur = uint64(leftover.Files())
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
 		panic(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/test/internal/leftover"
 )
 
 // bound is how long a whole case may take.
@@ -200,34 +201,6 @@ func (s *scenario) goOn(ctx context.Context, failed *ccl.Comm, say says) {
 	say.printf("broken", "Shrink and Shrink, and no end")
 }
 
-// leaks says what this process has left behind, after all its ranks have ended.
-func leaks(goroutines, files int) string {
-	var text string
-	for range 200 {
-		text = ""
-		if n := runtime.NumGoroutine(); n > goroutines+1 { // the one that bears the flag stays
-			stacks := make([]byte, 64<<10)
-			text += fmt.Sprintf("%d goroutines, %d before: %s", n, goroutines, stacks[:runtime.Stack(stacks, true)])
-		}
-		if n := openFiles(); n > files {
-			text += fmt.Sprintf("%d files, %d before", n, files)
-		}
-		if maps, _ := os.ReadFile("/proc/self/maps"); strings.Contains(string(maps), "memfd:goccl") {
-			text += "shared memory is still mapped"
-		}
-		if text == "" {
-			return ""
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return text
-}
-
-func openFiles() int {
-	list, _ := os.ReadDir("/proc/self/fd")
-	return len(list)
-}
-
 // TestChaosRank is not a test of its own: it is what the processes of a case run.
 func TestChaosRank(t *testing.T) {
 	seed, err := strconv.ParseUint(os.Getenv("CHAOS_SEED"), 10, 64)
@@ -246,13 +219,13 @@ func asRanks(t *testing.T, processes bool, n, hosts int, live func(b *boot.Boot)
 		if err != nil {
 			t.Fatal(err)
 		}
-		goroutines, files := runtime.NumGoroutine(), openFiles()
+		before := leftover.Now()
 		live(b)
 		b.Close()
-		tellLeaks(b.Rank(), goroutines, files)
+		tellLeaks(b.Rank(), before)
 		return
 	}
-	goroutines, files := runtime.NumGoroutine(), openFiles()
+	before := leftover.Now()
 	var names []string
 	for r := range n * min(hosts, 1) {
 		names = append(names, fmt.Sprintf("host-%d", r*hosts/n))
@@ -265,11 +238,11 @@ func asRanks(t *testing.T, processes bool, n, hosts int, live func(b *boot.Boot)
 		})
 	}
 	all.Wait()
-	tellLeaks(0, goroutines, files)
+	tellLeaks(0, before)
 }
 
-func tellLeaks(rank, goroutines, files int) {
-	if text := leaks(goroutines, files); text != "" {
+func tellLeaks(rank int, before leftover.Count) {
+	if text := before.Beyond(); text != "" {
 		says{os.Stdout, rank}.printf("broken", "%s", text)
 	}
 }

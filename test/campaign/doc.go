@@ -1,0 +1,20 @@
+// Package campaign makes random jobs of a seed, and checks every byte and every error that their ranks get.
+//
+//	make campaign SEEDS=1-1000                                        a thousand jobs
+//	go test ./test/campaign -v -run Campaign -args -case 123          one of them, again
+//	go test ./test/campaign -v -run Campaign -args -case 123/keep=2,5/hosts=1   less of it
+//
+// A job is a function of its seed: how many ranks in how many processes on how many hosts, over which wire, with spares and
+// late processes; then steps, each a function of the seed and the number of the step. A step makes blocking calls, queued
+// calls, groups, messages, values, calls that must be refused; it makes Comms of Split and Subset and does the same on
+// them, also on several at once; it has a Comm fail in one of nine ways; it kills a process, and goes on with Shrink or
+// Replace; it takes in late processes by Grow.
+//
+// Every rank knows what each call must give. It compares dst, the bytes beside it, and src, and says what is wrong in a line
+// of its own. The judge compares what the ranks say of a failure: all that were in the Comm have the same Code, Peer and
+// Missing, the rank at fault is the one that did it, nobody waited for longer than ten times the promise, and every rank
+// that was not killed came to its end.
+//
+// A job that fails is made smaller: steps are left out, the hosts become one, the processes goroutines, for as long as it
+// still fails. Its name says how to run what is left.
+package campaign
