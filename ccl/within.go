@@ -90,12 +90,3 @@ func (w *wishes) now(c *Comm, a *args) error {
 	defer c.rec.callers.fix(nil)
 	return c.block(ctx, a)
 }
-
-// remaining is how long ctx lasts yet, 0 if it has no deadline.
-func remaining(ctx context.Context) time.Duration {
-	until, ok := ctx.Deadline()
-	if !ok {
-		return 0
-	}
-	return max(time.Until(until), 1)
-}

@@ -1,7 +1,6 @@
 package campaign
 
 import (
-	"context"
 	"math"
 	"unsafe"
 
@@ -184,6 +183,3 @@ func (a arithmetic[T]) folded(k call, n, i int) T {
 	}
 	return x
 }
-
-// background is for what needs no end of its own.
-var background = context.Background()

@@ -89,8 +89,6 @@ var oneClock = rule{
 		// The kernel ends a handshake, which the other end begins anew, a write to a neighbor, or what is left of a stream that is closed.
 		"ccl/internal/plane/ask.go time.Now", "ccl/internal/plane/control/conn.go time.Now", "ccl/internal/plane/mail.go time.Now", "ccl/internal/tcp/node.go time.Now",
 		"ccl/internal/tcp/pump.go time.Now",
-		// The deadline of a context that the program has made.
-		"ccl/within.go time.Until",
 		// Close waits for what is under way. A pause makes it wait for less.
 		"ccl/life.go time.NewTimer", "ccl/life.go time.Now", "ccl/life.go time.Until",
 		// How often messages are looked at.
