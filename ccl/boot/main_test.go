@@ -50,12 +50,17 @@ func noLeaks(t testing.TB) {
 	t.Cleanup(func() {
 		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
 			if time.Now().After(end) {
-				stacks := make([]byte, 1<<20)
-				t.Fatalf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
+				t.Fatalf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), stacks())
 			}
 			time.Sleep(time.Millisecond)
 		}
 	})
+}
+
+// stacks are those of all goroutines.
+func stacks() []byte {
+	b := make([]byte, 1<<20)
+	return b[:runtime.Stack(b, true)]
 }
 
 // freeRoot returns a host:port of this host that is free. It lies below the ports that the kernel gives to programs that ask
@@ -156,7 +161,9 @@ func swap(t testing.TB, boots []*Boot) {
 	for r := range want {
 		want[r] = fmt.Appendf(nil, "of rank %d", r)
 	}
-	got, errs := gather(context.Background(), boots, want)
+	late := time.AfterFunc(long/2, func() { t.Logf("half of the time for an AllGather is over:\n%s", stacks()) })
+	defer late.Stop()
+	got, errs := gather(within(t, long), boots, want)
 	for r := range boots {
 		require.NoError(t, errs[r])
 		require.Equal(t, want, got[r])
