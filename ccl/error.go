@@ -68,7 +68,7 @@ type Error struct {
 	// Op is the operation that failed: "AllReduce", "NewComm", ...
 	Op string
 	// Rank is this rank in the Comm. Peer is the rank at fault, or -1 if none is known: the same on all
-	// ranks, but for ErrMismatch, where it is a rank with another call. With ErrTimeout it is the first
+	// ranks, except with ErrMismatch, where it is a rank with another call. With ErrTimeout it is the first
 	// of Missing, with ErrCanceled the rank whose context was canceled.
 	Rank, Peer int
 	// Missing lists the ranks that have not joined or not arrived, where they are known: up to 16 in

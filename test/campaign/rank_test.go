@@ -269,7 +269,7 @@ func (r *rank) become(s *scene, next *ccl.Comm, i int) error {
 	return err
 }
 
-// meet tells newcomers where the job is, and all who has which rank.
+// meet tells newcomers where the job is, and all of them which process has which rank.
 func (r *rank) meet(ctx context.Context, at int) (next int, err error) {
 	root, fresh := 0, r.world.Fresh()
 	for slices.Contains(fresh, root) {

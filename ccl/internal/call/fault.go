@@ -28,7 +28,7 @@ const (
 // Fault is why a Comm failed, or why it could not be made.
 type Fault struct {
 	Code    Code
-	Peer    int // the rank of the Comm at fault, or -1: the same on all ranks, but for Mismatch
+	Peer    int // the rank of the Comm at fault, or -1: the same on all ranks, except with Mismatch
 	Missing []int
 	Own     bool    // this rank gave up
 	Certain bool    // for RankLost: Peer's process has ended; else it is only silent, or out of reach

@@ -149,8 +149,8 @@ func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 	return countOut(h, off, n, all)
 }
 
-// countOut counts those of ranks that are still in out of the memory of a Comm, which lies at off and is of n ranks of this host, and
-// lists what is to be freed if they are the last.
+// countOut marks these ranks as out of the memory of a Comm, which n ranks of this host share and which lies at off. If they
+// are the last, it returns what is to be freed.
 func countOut(h *shm.Host, off uint64, n int, ranks []int) []shm.Place {
 	mem, err := h.View(off, region.Bytes(n))
 	if err != nil { // it stays until the job ends

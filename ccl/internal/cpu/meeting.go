@@ -30,7 +30,7 @@ type meeting struct {
 	list, number uint64
 	id           uint64         // of the Comm: 0 until all have come
 	known        map[int]uint64 // the hub's: the attempts of those that have come
-	gone         map[int]*note  // the hub's: who has left, of those that it has not read the hello of
+	gone         map[int]*note  // the hub's: the ranks that left before it read their hello
 	made         int            // the hub's: how many others have made their end
 	outcome      *call.Fault    // why it came to nothing, once another rank has said so
 	memory       *note          // that was offered
@@ -349,7 +349,7 @@ func isDone(s *mail.Sending) bool {
 	}
 }
 
-// verdict is what the hub says to a rank whose time has ended: it knows who is missing.
+// verdict is what the hub says to a rank whose time has ended: it knows which ranks are missing.
 func (m *meeting) verdict(f *call.Fault) *call.Fault {
 	limit, cancel := lived.Within(context.WithoutCancel(m.ctx), verdictGrace)
 	defer cancel()

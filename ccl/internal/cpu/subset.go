@@ -19,7 +19,7 @@ import (
 //
 //	1  each tells the hub that it has come, and with which list     the hub: all have come, and this is the number of the Comm
 //	2  the first of them on each host makes memory, and offers it   each: I have the Comm, or why not
-//	   to the others there                                          the hub: all have it, or who has not, and why
+//	   to the others there                                          the hub: all have it, or which ranks have not, and why
 //
 // In the first part a rank may leave at any time, and tells the others: see meeting. From then on all of them are there, and none
 // leaves before the hub has said how it came out. So all ranks have the Comm, or none, unless c fails meanwhile.

@@ -88,7 +88,7 @@ func TestUndo(t *testing.T) {
 				}
 				assert.Equal(t, tc.want[i], got, "receive %d", i)
 			}
-			assert.Equal(t, none, code, "who gives a message up need not be told that it did")
+			assert.Equal(t, none, code, "a rank that gives a message up need not be told that it did")
 			assert.Empty(t, a.box.slots)
 		})
 	}

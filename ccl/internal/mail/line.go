@@ -357,7 +357,7 @@ func (l *line) encode(out *outgoing, buf []byte) (n int, more bool) {
 	defer s.mu.Unlock()
 	head := f.kind == frameHead
 	switch {
-	case s.over && head: // the receiver has not heard of it
+	case s.over && head: // the receiver knows nothing of it
 		l.release(s)
 	case head:
 		l.number(s)

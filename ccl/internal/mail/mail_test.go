@@ -304,7 +304,7 @@ func TestFailed(t *testing.T) {
 	})
 }
 
-// A message that nobody meets ends with the limit, and names who has not come; so does one whose rank
+// A message that nobody meets ends with the limit, and names the rank that has not come; so does one whose rank
 // cannot be reached.
 func TestLimit(t *testing.T) {
 	w := newTown(t, false, 0, 1)

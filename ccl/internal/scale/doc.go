@@ -4,7 +4,7 @@
 // job. How a job of that size begins is simulated in ccl/boot, beside the code that it runs.
 //
 // What decides is the engine's own code: the places of hosts in tree and ring ([plane.Beside]),
-// what a host has seen of an event and passes on ([control.Flood]), who decides what
+// what a host has seen of an event and passes on ([control.Flood]), which host decides
 // ([event.Sequencer]), and the agreement of Shrink ([agree.Party]). What is simulated is the rest:
 // links with latency and bandwidth, connections that keep the order of what they carry, a process
 // that handles one frame after the other, hosts that end, and messages that are late.
