@@ -294,7 +294,7 @@ func (c *Comm) String() string {
 	text := fmt.Sprintf("rank %d of %d (%d host%s, %s, %s", c.Rank(), c.Size(),
 		c.eng.Topology().Nodes(), plural(c.eng.Topology().Nodes()), c.Backend(), c.eng.Transport())
 	if r := reserveOf(c); r != nil {
-		text += fmt.Sprintf(", %d of %d spares wait", c.Waiting(), r.spares)
+		text += fmt.Sprintf(", %d of %d spares wait", c.Waiting(), r.opt.Spares)
 	}
 	return text + ")"
 }

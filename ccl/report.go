@@ -222,8 +222,13 @@ func (r reporter) failure(e *Error) {
 	if c.opt.pool != nil {
 		return
 	}
-	if alarming(e.Code) && (e.Code != ErrRankLost || c.eng.Control().Standing.TellsOf(e.Peer)) { // else a program did it on purpose, or another rank tells
-		c.opt.Log.Warn(headline(e.Error()))
+	warn := func() { c.opt.Log.Warn(headline(e.Error())) }
+	switch {
+	case !alarming(e.Code): // a program did it on purpose
+	case e.Code == ErrRankLost:
+		c.eng.Control().Standing.Tell(e.Peer, warn)
+	default:
+		warn()
 	}
 	if c.opt.Log.Enabled(context.Background(), slog.LevelDebug) {
 		c.opt.Log.Debug(fmt.Sprintf("%v; last calls of %s %s on host %s: %s", e, c.Name(), r.inJob(c.eng.ID(), []int{c.Rank()}), c.host, callsText(c.rec.kept(&c.backlog, shownCalls))))

@@ -274,7 +274,9 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call, shrinks 
 	case shrink:
 		return r.make(ctx, pool, k, m, r.number >= 0 && (r.world < r.workers || r.of != nil))
 	}
-	if out, f := r.judge(m, &s); out != seated {
+	out, f := r.judge(m, &s)
+	r.tellLost() // of what was heard before this rank knew who waits
+	if out != seated {
 		return nil, out, f
 	}
 	r.take(pool, m, &s)
@@ -371,10 +373,10 @@ func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	works := slices.ContainsFunc(m.rolls, func(w roll) bool { return w.works })
-	if !works && m.someClosed(r.workers+r.spares) { // whatever became of others
+	if !works && m.someClosed(r.workers+r.opt.Spares) { // whatever became of others
 		return over, call.NewFault(call.Closed, -1, "no rank works any more")
 	}
-	for w := range r.workers + r.spares {
+	for w := range r.workers + r.opt.Spares {
 		if !works && !slices.Contains(m.here, w) && !r.past.gone[w] { // whatever the majority: spares have not heard how far the others came
 			return minority, call.NewFault(call.RankLost, -1, "rank %d of the job may go on, with all that work: only spares are here", w)
 		}

@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 		{"one is out of reach, the others were killed", []int{3, 4}, nil, []int{0, 2}, []int{0, 1, 2}, minority, "rank 1 of the job may go on"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := &reserve{workers: 3, spares: 2, seats: seats{of: []int{0, 1, 2}}}
+			r := &reserve{workers: 3, opt: Options{Spares: 2}, seats: seats{of: []int{0, 1, 2}}}
 			r.past.begin([]int{0, 1, 2, 3, 4})
 			r.past.add(tc.here, tc.ended)
 			m := mustered(tc.here...)
@@ -139,7 +139,7 @@ func TestJudge(t *testing.T) {
 // Spares that are the majority of the job, and reach no rank that works, do not begin anew beside those.
 func TestSparesAlone(t *testing.T) {
 	for _, ended := range [][]int{nil, {0}, {0, 1}} {
-		r := &reserve{workers: 2, spares: 3, seats: seats{of: []int{0, 1}}}
+		r := &reserve{workers: 2, opt: Options{Spares: 3}, seats: seats{of: []int{0, 1}}}
 		r.past.begin([]int{0, 1, 2, 3, 4})
 		r.past.add([]int{2, 3, 4}, ended)
 		m := mustered(2, 3, 4)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/engine"
@@ -24,10 +26,10 @@ import (
 
 // reserve is a rank's part in a job with spares. It belongs to one Comm at a time, the last that NewComm or Replace has made.
 type reserve struct {
-	workers, spares int
-	world           int           // this rank of the job
-	opt             Options       // of the workers' Comm
-	topo            algo.Topology // of the job
+	workers int
+	world   int           // this rank of the job
+	opt     Options       // of the workers' Comm
+	topo    algo.Topology // of the job
 
 	closing sync.WaitGroup // of pools that have failed
 
@@ -35,11 +37,12 @@ type reserve struct {
 	of     *Comm // whose it is; nil: this rank waits, or has left
 	left   bool
 	pool   *Comm
-	past   generations // of the pool
-	number int         // of this rank among the workers; -1: it waits
-	fresh  bool        // it has not the state yet
-	seats  seats       // as they were given out last
-	lib    choice      // of the workers' Comm
+	past   generations   // of the pool
+	number int           // of this rank among the workers; -1: it waits
+	fresh  bool          // it has not the state yet
+	seats  seats         // as they were given out last
+	lib    choice        // of the workers' Comm
+	untold map[int]error // why spares are lost, by rank of the job, until this rank knows that people are told
 }
 
 // choice is which library a Comm has, once there was one.
@@ -53,7 +56,7 @@ const poolName = "pool"
 
 // String reads like: spare 1 of 2, waits
 func (r *reserve) String() string {
-	return fmt.Sprintf("spare %d of %d, waits", r.world-r.workers+1, r.spares)
+	return fmt.Sprintf("spare %d of %d, waits", r.world-r.workers+1, r.opt.Spares)
 }
 
 // checkSpares says what is wrong with Options.Spares in a job of size ranks.
@@ -78,7 +81,7 @@ func errUninterruptible(title string) error {
 // newReserve joins the job that world makes the pool of, and waits for this rank's Comm.
 func newReserve(ctx context.Context, o Options, tab algo.Table, host string, rank, size int,
 	world func(plane.Options) (*cpu.Comm, *call.Fault), met func(), in *arrival) (*Comm, *call.Fault) {
-	r := &reserve{workers: size - o.Spares, spares: o.Spares, world: rank, opt: o, number: -1}
+	r := &reserve{workers: size - o.Spares, world: rank, opt: o, number: -1}
 	po := o
 	po.Backend, po.Device, po.Staged, po.Hints, po.RankOrder = "cpu", nil, false, Hints{}, false
 	po.Timeout = -1 // a spare waits for as long as it takes; Replace has a limit of its own
@@ -156,7 +159,7 @@ func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
 	}
 	if out == over {
 		r.sayUnused()
-		f = &call.Fault{Code: unusedHere, Peer: -1, Err: fmt.Errorf("spare %d of %d was not needed: the job has ended", r.world-r.workers+1, r.spares)}
+		f = &call.Fault{Code: unusedHere, Peer: -1, Err: fmt.Errorf("spare %d of %d was not needed: the job has ended", r.world-r.workers+1, r.opt.Spares)}
 	}
 	r.leave(nil, f)
 	return nil, f
@@ -243,16 +246,37 @@ func (r *reserve) poolFailed(e *Error) {
 	r.lost(w, e.Err)
 }
 
-// lost tells people that rank w of the job is lost, if that is a spare that waits, which fails no call: one rank of each host does.
+// lost hears that rank w of the job is lost.
 func (r *reserve) lost(w int, why error) {
+	inject.At("spare.lost")
 	r.mu.Lock()
-	pool, waits := r.pool, slices.Contains(r.seats.waiting, w)
-	r.mu.Unlock()
-	if !waits || !pool.eng.Control().Standing.TellsOfWorld(w) {
-		return
+	if r.untold == nil {
+		r.untold = map[int]error{}
 	}
-	left := r.waiting()
-	r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it", w-r.workers+1, r.spares, w, why, left, plural(left)))
+	r.untold[w] = why
+	r.mu.Unlock()
+	r.tellLost()
+}
+
+// tellLost tells people which spares are lost that waited, which fails no call: one rank of each host does. Each loss has it look at
+// all that it has not seen told: the rank that was to tell may be lost itself.
+func (r *reserve) tellLost() {
+	r.mu.Lock()
+	pool, untold := r.pool, maps.Clone(r.untold)
+	maps.DeleteFunc(untold, func(w int, _ error) bool { return !slices.Contains(r.seats.waiting, w) })
+	r.mu.Unlock()
+	for w, why := range untold {
+		told := pool.eng.Control().Standing.TellOfWorld(w, func() {
+			inject.At("spare.tells")
+			left := r.waiting()
+			r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it", w-r.workers+1, r.opt.Spares, w, why, left, plural(left)))
+		})
+		if told {
+			r.mu.Lock()
+			delete(r.untold, w)
+			r.mu.Unlock()
+		}
+	}
 }
 
 // Fresh lists the ranks of c that came as spares and have not the state of the others yet, in

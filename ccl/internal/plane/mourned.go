@@ -2,38 +2,66 @@ package plane
 
 import "sync/atomic"
 
-// mourned are the last ranks whose loss a process of the host has told people of: 1 + the rank of the world each, 0 for none.
-// One of them tells, though all ranks of all Comms hear.
+// mourned are the last ranks whose loss a process of the host tells people of. Each is 1 + the rank of the world, 0 for none. Above
+// that, in the upper half, is 1 + the rank whose process tells, until it has told: where that is lost meanwhile, another tells, at worst once more.
 type mourned [8]atomic.Uint64
 
-// first reports whether nobody has told of rank w of the world yet. From now on somebody has.
-func (m *mourned) first(w int) bool {
+// claim reports whether process me is to tell of rank w of the world, and, where it is not, whether another has told. isLost reports
+// whether a process is lost.
+func (m *mourned) claim(w, me int, isLost func(int) bool) (tells, told bool) {
+	mine := (uint64(me)+1)<<32 | (uint64(w) + 1)
 	for i := range m {
 		for {
 			v := m[i].Load()
-			if v == uint64(w)+1 {
-				return false
+			teller := int(v>>32) - 1
+			switch {
+			case v != 0 && uint32(v) != uint32(w)+1: // of another rank
+			case v != 0 && teller < 0:
+				return false, true
+			case v != 0 && !isLost(teller):
+				return false, false
+			case m[i].CompareAndSwap(v, mine):
+				return true, false
+			default: // another process was faster
+				continue
 			}
-			if v != 0 {
-				break
-			}
-			if m[i].CompareAndSwap(0, uint64(w)+1) {
-				return true
-			}
+			break
 		}
 	}
-	m[w%len(m)].Store(uint64(w) + 1) // many are lost: one of them may be told of again
-	return true
+	m[w%len(m)].Store(mine) // many are lost: one of them may be told of again
+	return true, false
 }
 
-// TellsOf reports whether this rank is the one of its host to tell people that rank r of the Comm is lost.
-func (c *Standing) TellsOf(r int) bool { return r < 0 || c.TellsOfWorld(c.group.World(r)) }
+// tell notes that process me has told of rank w.
+func (m *mourned) tell(w, me int) {
+	for i := range m {
+		m[i].CompareAndSwap((uint64(me)+1)<<32|(uint64(w)+1), uint64(w)+1)
+	}
+}
 
-// TellsOfWorld is TellsOf for rank w of the world.
-func (c *Standing) TellsOfWorld(w int) bool {
-	if !c.Site.Job.TryHold() { // the job is over: others may have gone before they told
+// Tell calls say if this rank is the one of its host to tell people that rank r of the Comm is lost; all ranks of all Comms hear of it.
+func (c *Standing) Tell(r int, say func()) {
+	if r < 0 {
+		say()
+		return
+	}
+	c.TellOfWorld(c.group.World(r), say)
+}
+
+// TellOfWorld is Tell for rank w of the world. It reports whether people have been told: it is false while another process is at it,
+// and if that is lost, whoever hears of this asks again.
+func (c *Standing) TellOfWorld(w int, say func()) bool {
+	job := c.Site.Job
+	if !job.TryHold() { // the job is over: others may have gone before they told
+		say()
 		return true
 	}
-	defer c.Site.Job.Leave()
-	return boardOf(c.Site.Here.Host).told.first(w)
+	defer job.Leave()
+	m, me := &boardOf(c.Site.Here.Host).told, c.Site.Here.Mine
+	tells, told := m.claim(w, me, job.IsLost)
+	if tells {
+		say()
+		m.tell(w, me)
+	}
+	return tells || told
 }

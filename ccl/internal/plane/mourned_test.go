@@ -16,7 +16,7 @@ func TestMourned(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for w := range told {
-				if m.first(w) {
+				if tells, _ := m.claim(w, 0, living); tells {
 					told[w].Add(1)
 				}
 			}
@@ -26,6 +26,29 @@ func TestMourned(t *testing.T) {
 	for w := range told {
 		require.EqualValues(t, 1, told[w].Load(), "rank %d", w)
 	}
-	require.True(t, m.first(100))
-	require.False(t, m.first(100))
+	tells, _ := m.claim(100, 0, living)
+	require.True(t, tells)
+	tells, _ = m.claim(100, 0, living)
+	require.False(t, tells)
+}
+
+// living is where no rank is lost.
+func living(int) bool { return false }
+
+// Where the process that is to tell of a loss is lost before it has told, another tells; where it has told, none does again.
+func TestMournedByALostProcess(t *testing.T) {
+	var m mourned
+	isLost := func(w int) bool { return w == 5 }
+	both := func(tells, told bool) [2]bool { return [2]bool{tells, told} }
+	require.Equal(t, [2]bool{true, false}, both(m.claim(4, 5, living)))
+	require.Equal(t, [2]bool{false, false}, both(m.claim(4, 0, living)), "rank 5 is at it")
+	require.Equal(t, [2]bool{true, false}, both(m.claim(4, 0, isLost)), "rank 5 is lost")
+	require.Equal(t, [2]bool{false, false}, both(m.claim(4, 1, isLost)), "rank 0 is at it")
+	m.tell(4, 5) // too late
+	require.Equal(t, [2]bool{false, false}, both(m.claim(4, 1, isLost)))
+	m.tell(4, 0)
+	require.Equal(t, [2]bool{false, true}, both(m.claim(4, 1, isLost)))
+	require.Equal(t, [2]bool{true, false}, both(m.claim(6, 5, living)))
+	m.tell(6, 5)
+	require.Equal(t, [2]bool{false, true}, both(m.claim(6, 1, isLost)), "rank 5 has told before it was lost")
 }
