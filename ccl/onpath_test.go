@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/onpath"
 )
 
@@ -123,6 +125,76 @@ func TestControlChangedOnTheWay(t *testing.T) {
 		}
 	})
 	require.True(t, changed)
+}
+
+// TestJoinChangedOnTheWay changes one byte of what rank 0 and rank 1 tell each other as they join: each piece in turn, to the last,
+// with which one of them has its Comm. Every rank, the one on a host that nobody changes anything for too, gets an error that
+// says so: of NewComm, or of the first call of its Comm.
+func TestJoinChangedOnTheWay(t *testing.T) {
+	for _, up := range []bool{true, false} {
+		t.Run(map[bool]string{true: "to rank 0", false: "from rank 0"}[up], func(t *testing.T) {
+			t.Parallel()
+			nth := 1
+			for ; joinChanged(t, up, nth) && !t.Failed(); nth++ {
+			}
+			assert.Greater(t, nth, 4, "what ends the joining, and three allgathers")
+		})
+	}
+}
+
+// joinChanged has three ranks, of a host each, join with the nth piece that goes by on the way between ranks 0 and 1 changed. It is
+// false if there was none: all have joined.
+func joinChanged(t *testing.T, up bool, nth int) bool {
+	l, err := inet.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	var pieces atomic.Int32
+	way := func(change func(onpath.Piece) []byte) string {
+		p, err := onpath.To(l.Addr().String(), change)
+		require.NoError(t, err)
+		t.Cleanup(p.Close)
+		return p.Addr().String()
+	}
+	roots := []string{l.Addr().String(), way(func(p onpath.Piece) []byte {
+		if p.Up == up && int(pieces.Add(1)) == nth {
+			p.Bytes[len(p.Bytes)-1] ^= 0x40
+		}
+		return p.Bytes
+	}), way(func(p onpath.Piece) []byte { return p.Bytes })}
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	errs := make([]error, 3)
+	var all sync.WaitGroup
+	for r := range errs {
+		all.Go(func() {
+			o := &boot.TCPOptions{Secret: []byte(oneSecret), HostID: fmt.Sprint(r)}
+			if r == 0 {
+				o.Listener = l
+			}
+			b, err := boot.TCP(ctx, roots[r], r, 3, o)
+			if err != nil {
+				errs[r] = err
+				return
+			}
+			c, err := ccl.NewComm(ctx, b, &ccl.Options{Backend: "cpu"})
+			b.Close()
+			if err == nil {
+				err = ccl.Barrier(ctx, c)
+				c.Close()
+			}
+			errs[r] = err
+		})
+	}
+	all.Wait()
+	if int(pieces.Load()) < nth {
+		for r, err := range errs {
+			assert.NoError(t, err, "rank %d", r)
+		}
+		return false
+	}
+	for r, err := range errs {
+		assert.ErrorContains(t, err, "bytes were changed on the way from rank ", "rank %d, piece %d", r, nth)
+	}
+	return true
 }
 
 // TestDataChangedOnTheWay changes one byte of a payload. In the open the sum is wrong on a rank, and nobody knows; this is what

@@ -240,6 +240,13 @@ func (c *hostServer) broadcast(of func(*child) []byte) {
 	c.held = append(c.held, of(c.local))
 }
 
+// broadcastFailure sends the verdict b to all. The local rank does not get what it has not been given: of a table that
+// another rank could not read it makes no use.
+func (c *hostServer) broadcastFailure(b []byte) {
+	c.held = nil
+	c.broadcast(func(*child) []byte { return b })
+}
+
 // send queues a frame for one child that is not the local one.
 func (c *hostServer) send(ch *child, b []byte) {
 	ch.told = true

@@ -52,22 +52,15 @@ func TestChangedOnTheWay(t *testing.T) {
 				}
 				return TCP(within(t, long), at, r, 2, &TCPOptions{Job: "j", Secret: []byte(sesame), HostID: fmt.Sprint(r)})
 			})
-			values := make([][][]byte, 2)
 			errs := make([]error, 2)
 			_, _ = all(2, func(r int) (*Boot, error) {
-				if values[r], errs[r] = boots[r].AllGather(t.Context(), value); errs[r] != nil {
+				if _, errs[r] = boots[r].AllGather(t.Context(), value); errs[r] != nil {
 					boots[r].Close() // so that rank 0 need not wait for it to confirm
 				}
 				return nil, nil
 			})
 			require.EqualValues(t, 1, changed.Load())
-			require.Error(t, errs[1])
 			for r, err := range errs {
-				if err == nil { // rank 0 has had all that it needs
-					require.Equal(t, [][]byte{value, value}, values[r])
-					require.False(t, tc.up)
-					continue
-				}
 				peer := 1 // which has sent what was changed, or says what has come so
 				if r == tc.to {
 					peer = tc.from

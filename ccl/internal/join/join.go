@@ -97,7 +97,7 @@ func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Me
 			})
 		}
 		if _, f := r.verdict(ctx, err, nil); f != nil {
-			c.Abandon()
+			giveUp(c, f)
 			return nil, f
 		}
 	}
@@ -107,16 +107,26 @@ func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Me
 			err = r.found(ctx)
 		}
 		said, f := r.verdict(ctx, err, nil)
-		if f == nil && said[0][0] == begun {
-			f = call.NewFault(call.Argument, -1, "%w", ErrBegun)
-		}
-		if f != nil {
-			c.Abandon()
+		switch {
+		case f != nil:
+			giveUp(c, f)
 			return nil, f
+		case said[0][0] == begun:
+			c.Abandon()
+			return nil, call.NewFault(call.Argument, -1, "%w", ErrBegun)
 		}
 	}
 	c.Enlist()
 	return c, nil
+}
+
+// giveUp drops c, which is not to begin, since a verdict has failed with f. Where the bootstrap has failed under it, and no rank has
+// said so in the verdict itself, others may have got it whole, and have a Comm: that fails with f.
+func giveUp(c *plane.Member, f *call.Fault) {
+	if f.Peer < 0 {
+		c.Fail(f)
+	}
+	c.Abandon()
 }
 
 // ErrBegun is the error on all ranks of a job that is to be the first in its store, and is not.
