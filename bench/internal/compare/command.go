@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -195,7 +196,11 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	t.tell = func(round int, log float64) { fmt.Fprintf(stdout, "# round %d: time %s\n", round, percent(log)) }
 	r, err := t.run(ctx)
 	if err != nil {
-		return sub.Complain(option.Failed, err)
+		status := option.Failed
+		if side := (*exec.ExitError)(nil); errors.As(err, &side) && side.ExitCode() == option.BadUsage {
+			status = option.BadUsage // which a side has refused
+		}
+		return sub.Complain(status, err)
 	}
 	fmt.Fprintln(stdout, r)
 	return r.outcome().status(*strict)
