@@ -148,8 +148,8 @@ Exit status: 0 good, 1 failed, 2 bad usage, 3 slower by more than -threshold; wi
 4 where it cannot be told.
 `
 
-// AB is bench ab.
-func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// AB is bench ab. It calls begins when there will be processes to end.
+func AB(ctx context.Context, begins func(), args []string, stdout, stderr io.Writer) int {
 	var env []string
 	sub := option.NewSub("ab", abUsage, abEnd, stdout, stderr)
 	sub.Further = "bench ab OLD NEW --"
@@ -194,6 +194,7 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	t := newTrial(rounds, budget, threshold/100, programs)
 	t.tell = func(round int, log float64) { fmt.Fprintf(stdout, "# round %d: time %s\n", round, percent(log)) }
+	begins()
 	r, err := t.run(ctx)
 	if err != nil {
 		status := option.Failed
