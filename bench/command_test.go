@@ -57,10 +57,6 @@ func TestAB(t *testing.T) {
 	out := well(t, nil, "ab", "-env", "GOCCL_TEST_NOTHING=1", "-rounds", "10", "-threshold", "100000", "--", "-np", "2", "-b", "64", "-e", "64", "-n", "20")
 	require.Equal(t, 11, strings.Count(out, "\n"), out)
 	require.Contains(t, out, "10 rounds of 2 lines")
-
-	_, errs, status := bench(t, nil, "ab", "-", "-", "--", "-np", "1", "-r", "3", "-op", "reduce")
-	require.Equal(t, 1, status)
-	require.Contains(t, errs, "-r 3: there is 1 rank")
 }
 
 // The version by each of its names, and the help of each command.

@@ -58,6 +58,9 @@ func (m *joinConfig) store(dir string, l Launch) {
 		return p, nil
 	}
 	m.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
+		if err := sharedDir(dir); err != nil {
+			return nil, auth.Secret{}, err
+		}
 		in, err := makeStoreDir(dir)
 		if err != nil {
 			return nil, auth.Secret{}, fault(System, "rank 0 cannot write to the shared directory: %v", err)
@@ -81,6 +84,16 @@ func (m *joinConfig) store(dir string, l Launch) {
 		}
 		return listener, m.secret, nil
 	}
+}
+
+// sharedDir refuses a directory that is not there, or is none.
+func sharedDir(dir string) error {
+	if info, err := os.Stat(dir); err != nil {
+		return fault(Argument, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
+	} else if !info.IsDir() {
+		return fault(Argument, "%s is not a directory", dir)
+	}
+	return nil
 }
 
 // replaceFile replaces the file at path in one step, by one of this user's alone: an earlier job

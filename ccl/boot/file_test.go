@@ -91,7 +91,7 @@ func TestFileMissing(t *testing.T) {
 	require.Regexp(t, `^rank 0 was not found at its host within [\d.]+m?s: rank 0 has not written .*goccl-[0-9a-f]{16} yet\. Is it running, and is its port open\?$`, e.Text)
 
 	_, err = File(within(t, long), filepath.Join(dir, "none"), "job", 0, 2)
-	e = wantError(t, err, System, 0, -1)
+	e = wantError(t, err, Argument, 0, -1)
 	require.ErrorIs(t, e, os.ErrNotExist)
 	_, err = File(within(t, long), dir, "job", 2, 2)
 	require.ErrorIs(t, err, Argument)

@@ -38,10 +38,8 @@ type fileStore struct {
 // In a directory where all users may write, and none may remove what is another's, as /tmp, the store
 // is the subdirectory goccl-UID of its user. It is an error if that is somebody else's.
 func FileStore(dir string, secret []byte) (Store, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, fault(Argument, "the shared directory does not exist on host %s: %v", selfJoin(0, 1).Host, err)
-	} else if !info.IsDir() {
-		return nil, fault(Argument, "%s is not a directory", dir)
+	if err := sharedDir(dir); err != nil {
+		return nil, err
 	}
 	in, err := oneStoreDir(dir)
 	if err != nil {

@@ -22,13 +22,13 @@ func (s *spawn) openLogs() error {
 		return nil
 	}
 	if err := os.MkdirAll(s.Logs, 0o777); err != nil {
-		return fault(System, "the directory for the ranks' logs cannot be made: %v", err)
+		return fault(Argument, "the directory for the ranks' logs cannot be made: %v", err)
 	}
 	for r := range s.logs {
 		f, err := files.Create(filepath.Join(s.Logs, fmt.Sprintf("rank-%d.log", r)))
 		if err != nil {
 			s.closeLogs()
-			return fault(System, "the log of rank %d cannot be made: %v", r, err)
+			return fault(Argument, "the log of rank %d cannot be made: %v", r, err)
 		}
 		s.logs[r] = &rankLog{f: f}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -147,8 +148,8 @@ Exit status: 0 good, 1 failed, 2 bad usage, 3 slower by more than -threshold; wi
 4 where it cannot be told.
 `
 
-// AB is bench ab.
-func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// AB is bench ab. It calls begins when there will be processes to end.
+func AB(ctx context.Context, begins func(), args []string, stdout, stderr io.Writer) int {
 	var env []string
 	sub := option.NewSub("ab", abUsage, abEnd, stdout, stderr)
 	sub.Further = "bench ab OLD NEW --"
@@ -193,9 +194,14 @@ func AB(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	t := newTrial(rounds, budget, threshold/100, programs)
 	t.tell = func(round int, log float64) { fmt.Fprintf(stdout, "# round %d: time %s\n", round, percent(log)) }
+	begins()
 	r, err := t.run(ctx)
 	if err != nil {
-		return sub.Complain(option.Failed, err)
+		status := option.Failed
+		if side := (*exec.ExitError)(nil); errors.As(err, &side) && side.ExitCode() == option.BadUsage {
+			status = option.BadUsage // which a side has refused
+		}
+		return sub.Complain(status, err)
 	}
 	fmt.Fprintln(stdout, r)
 	return r.outcome().status(*strict)

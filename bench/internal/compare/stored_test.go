@@ -129,11 +129,11 @@ func TestABRefuses(t *testing.T) {
 		{[]string{"-", "-", "-op", "allreduce"}, "bench ab: -op: a flag of the benchmark comes after --: bench ab OLD NEW -- -op allreduce\n"},
 	} {
 		var out, errs bytes.Buffer
-		require.Equal(t, 2, AB(t.Context(), tc.args, &out, &errs), tc.args)
+		require.Equal(t, 2, AB(t.Context(), func() {}, tc.args, &out, &errs), tc.args)
 		require.Contains(t, errs.String(), tc.want)
 	}
 	var out, errs bytes.Buffer
-	require.Zero(t, AB(t.Context(), []string{"-h"}, &out, &errs))
+	require.Zero(t, AB(t.Context(), func() {}, []string{"-h"}, &out, &errs))
 	require.Contains(t, out.String(), "-env NAME=VALUE")
 }
 

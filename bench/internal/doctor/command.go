@@ -80,7 +80,11 @@ func start(ctx context.Context, sub *option.Sub, o launch.Order, args []string, 
 	case errors.As(err, &launcher) && launcher.Code == option.Failed:
 		return option.Failed // rank 0 has told of errors
 	}
-	return sub.Complain(option.Failed, fmt.Errorf("the ranks could not be started, so nothing was checked: %w", err))
+	status := option.Failed
+	if errors.Is(err, boot.Argument) {
+		status = option.BadUsage
+	}
+	return sub.Complain(status, fmt.Errorf("the ranks could not be started, so nothing was checked: %w", err))
 }
 
 // joining is how long ranks may take to meet, and to try all routes.

@@ -60,7 +60,7 @@ func Command(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if len(operations(f, *only)) == 0 {
-		return sub.Complain(option.Failed, fmt.Errorf("%s has no results of %s", sub.Operands[0], *only))
+		return sub.Complain(option.BadUsage, fmt.Errorf("-op %[2]s: %[1]s has no results of it", sub.Operands[0], *only))
 	}
 	return status
 }

@@ -35,7 +35,7 @@ func TestCommand(t *testing.T) {
 		{[]string{run, "-extrapolate", "38400"}, 1, "more than 16 times the 64 ranks"},
 		{[]string{run, "-extrapolate", "38400,120960", "-force"}, 0, "# EXTRAPOLATED from 64 to 120960 ranks"},
 		{[]string{run, "-extrapolate", "many"}, 2, `"many" is not a number of ranks`},
-		{[]string{run, "-op", "broadcast"}, 1, "no results of broadcast"},
+		{[]string{run, "-op", "broadcast"}, 2, "-op broadcast: "},
 		{[]string{run, "-extrapolte", "1024"}, 2, "did you mean -extrapolate?"},
 		{[]string{save(t, local), "-extrapolate", "64"}, 1, "whose messages are not known"},
 		{nil, 2, "it fits one file"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"regexp"
 	"slices"
@@ -173,7 +172,7 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case errors.Is(err, errLink):
 		return sub.Complain(option.BadUsage, fmt.Errorf("%s %w", flag, err))
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+	case errors.As(err, new(noRun)):
 		return sub.Complain(option.BadUsage, err)
 	case err != nil:
 		return sub.Complain(option.Failed, err)
@@ -181,6 +180,9 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	j.write(stdout)
 	return option.Good
 }
+
+// noRun is the error for a file that is none, or not of a run.
+type noRun struct{ error }
 
 var errLink = errors.New("a link is its latency in microseconds and its bandwidth in GB/s, such as 5,25, or the file of a run")
 
@@ -203,7 +205,7 @@ func readLink(s string) (link, error) {
 	case err != nil && numeric.MatchString(s):
 		return link{}, fmt.Errorf("%s: %w", s, errLink)
 	case err != nil:
-		return link{}, err
+		return link{}, noRun{err}
 	}
 	ops := operations(f, "")
 	if len(ops) == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // weight orders errors by how near they are to the cause: what a rank met itself
@@ -62,7 +63,7 @@ func (p *plan) end(ctx context.Context, err error) int {
 // refused reports whether err says that the environment is wrong, before there is a job.
 func refused(err error) bool {
 	var e *ccl.Error
-	return errors.Is(err, boot.Argument) || errors.As(err, &e) && e.Op == "NewComm" && e.Code == ccl.ErrArgument
+	return errors.Is(err, boot.Argument) || errors.Is(err, auth.ErrRequired) || errors.As(err, &e) && e.Op == "NewComm" && e.Code == ccl.ErrArgument
 }
 
 // patience is how long a rank waits to be ended before it reports err itself.

@@ -56,13 +56,11 @@ func Main(argv []string) int {
 		case "version", "-version", "--version":
 			return version(args[1:])
 		case "launch":
-			patient()
-			return launch.Command(ctx, args[1:], os.Stdout, os.Stderr)
+			return launch.Command(ctx, patient, args[1:], os.Stdout, os.Stderr)
 		case "doctor":
 			return doctor.Command(ctx, args[1:], os.Stdout, os.Stderr)
 		case "ab":
-			patient()
-			return compare.AB(ctx, args[1:], os.Stdout, os.Stderr)
+			return compare.AB(ctx, patient, args[1:], os.Stdout, os.Stderr)
 		case "compare":
 			return compare.Stored(args[1:], os.Stdout, os.Stderr, doctor.Differences)
 		case "fit":
@@ -137,7 +135,9 @@ func endsAnyway(ctx context.Context, exit func(int)) (patient func(), done func(
 	limit.Store(int64(parting))
 	done = context.AfterFunc(ctx, func() {
 		time.Sleep(time.Duration(limit.Load()))
-		fmt.Fprintln(os.Stderr, "bench: interrupted")
+		if environ.BenchParent.Get() == "" { // else that says so
+			fmt.Fprintln(os.Stderr, "bench: interrupted")
+		}
 		exit(option.Failed)
 	})
 	return func() { limit.Store(int64(leaving)) }, done

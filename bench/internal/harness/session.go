@@ -82,6 +82,7 @@ func (s *session) run() (err error) {
 		s.a.free()
 		s.b.free()
 	}()
+	s.hush()
 	if err := s.settle(); err != nil {
 		return err
 	}

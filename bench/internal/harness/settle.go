@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/goccl/goccl/bench/internal/coll"
+	"github.com/goccl/goccl/bench/internal/logline"
 	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/ccl"
@@ -77,18 +79,28 @@ func (t *test[T]) settle() error {
 func limited(s *session, title string, bytes int, body func(ctx context.Context) error) error {
 	ctx, cancel := s.ctx, context.CancelFunc(func() {})
 	if s.o.Timeout > 0 {
+		s.hush()
 		ctx, cancel = context.WithTimeout(s.ctx, s.o.Timeout)
 	}
 	defer cancel()
 	err := body(ctx)
 	switch {
 	case err == nil:
+		s.hush()
 		return nil
 	// The limit may have passed here or, a moment before, on another rank, which has then aborted the call.
 	case s.ctx.Err() == nil && (ctx.Err() != nil || errors.Is(err, ccl.ErrAborted) && endsWithin(ctx, s.o.Timeout/10) || s.o.Timeout > 0 && errors.Is(err, ccl.ErrTimeout)):
 		return fmt.Errorf("%s, %s bytes: longer than -T %v: %w", title, option.FormatSize(bytes), s.o.Timeout, err)
 	}
 	return fmt.Errorf("%s, %s bytes: %w", title, option.FormatSize(bytes), err)
+}
+
+// hush leaves to limited what there is to say of calls that end by -T: this rank's next ends later than half of that from now, and so
+// do those of the others, which have come as far.
+func (s *session) hush() {
+	if h, ours := slog.Default().Handler().(*logline.Handler); ours && s.o.Timeout > 0 {
+		h.Until(time.Now().Add(s.o.Timeout / 2))
+	}
 }
 
 // endsWithin waits for the end of ctx, and reports whether it came in that time.

@@ -127,8 +127,8 @@ func (o *Order) set(assignment string) error {
 	return nil
 }
 
-// Command is bench launch: it returns the exit status.
-func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// Command is bench launch: it returns the exit status. It calls begins when there will be processes to end.
+func Command(ctx context.Context, begins func(), args []string, stdout, stderr io.Writer) int {
 	o, status := parse(args, stdout, stderr)
 	if o == nil {
 		return status
@@ -138,6 +138,7 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return option.BadUsage
 	}
 	o.Stdin = os.Stdin
+	begins()
 	p, err := o.Plan(ctx, os.Getenv)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench launch:", err)

@@ -50,7 +50,7 @@ func TestSparesByVariable(t *testing.T) {
 	}
 	t.Setenv("GOCCL_SPARES", "two")
 	var out, errs bytes.Buffer
-	require.Equal(t, option.BadUsage, Command(t.Context(), strings.Fields("-np 2 -- go"), &out, &errs))
+	require.Equal(t, option.BadUsage, Command(t.Context(), func() {}, strings.Fields("-np 2 -- go"), &out, &errs))
 	require.Equal(t, "bench launch: GOCCL_SPARES=two: it takes a whole number of at least 0\n", errs.String())
 }
 
@@ -81,7 +81,7 @@ func TestCommandRefuses(t *testing.T) {
 		"-- ./command_test.go":    "./command_test.go is not executable: chmod +x ./command_test.go",
 	} {
 		var out, err bytes.Buffer
-		require.Equal(t, 2, Command(t.Context(), strings.Fields(args), &out, &err), args)
+		require.Equal(t, 2, Command(t.Context(), func() {}, strings.Fields(args), &out, &err), args)
 		require.Equal(t, "bench launch: "+want+"\n", err.String())
 		require.Empty(t, out.String())
 	}
@@ -89,7 +89,7 @@ func TestCommandRefuses(t *testing.T) {
 
 func TestCommandHelp(t *testing.T) {
 	var out, err bytes.Buffer
-	require.Equal(t, 0, Command(t.Context(), []string{"-h"}, &out, &err))
+	require.Equal(t, 0, Command(t.Context(), func() {}, []string{"-h"}, &out, &err))
 	require.True(t, strings.HasPrefix(out.String(), about))
 	require.Contains(t, out.String(), "-hostfile FILE")
 	require.Empty(t, err.String())

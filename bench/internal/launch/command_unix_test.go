@@ -19,7 +19,7 @@ func ran(t *testing.T, script string, flags ...string) (status int, out, errs st
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	args := append([]string{"-launcher", "local", "-bind", "none"}, flags...)
-	status = Command(t.Context(), append(args, "--", "sh", "-c", script), &stdout, &stderr)
+	status = Command(t.Context(), func() {}, append(args, "--", "sh", "-c", script), &stdout, &stderr)
 	lines := slices.Sorted(strings.Lines(stdout.String()))
 	return status, strings.Join(lines, ""), stderr.String()
 }

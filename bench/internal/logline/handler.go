@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Handler is the slog.Handler of one process.
@@ -21,13 +23,15 @@ type Handler struct {
 	mu    *sync.Mutex
 	from  string // rank 3 on h2
 	least slog.Level
-	attrs string // of With, written already
+	asked bool          // for all from least on
+	until *atomic.Int64 // see Until; in nanoseconds since 1970, 0 for ever
+	attrs string        // of With, written already
 	group string
 }
 
 // New makes the handler of a rank, which tells what has the level least, the value of GOCCL_LOG, or a higher one.
 func New(w io.Writer, rank int, host string, least *slog.Level) *Handler {
-	h := &Handler{w: w, mu: new(sync.Mutex), from: fmt.Sprintf("rank %d on %s", rank, host), least: slog.LevelWarn}
+	h := &Handler{w: w, mu: new(sync.Mutex), from: fmt.Sprintf("rank %d on %s", rank, host), least: slog.LevelWarn, asked: least != nil, until: new(atomic.Int64)}
 	switch {
 	case least != nil:
 		h.least = *least
@@ -39,8 +43,12 @@ func New(w io.Writer, rank int, host string, least *slog.Level) *Handler {
 
 // Enabled reports whether lines of that level are written.
 func (h *Handler) Enabled(_ context.Context, l slog.Level) bool {
-	return l >= h.least && (h.Muted == nil || !h.Muted())
+	until := h.until.Load()
+	return l >= h.least && (h.Muted == nil || !h.Muted()) && (h.asked || until == 0 || time.Now().UnixNano() < until)
 }
+
+// Until leaves out what is logged from t on, since somebody says by then what there is to say, unless GOCCL_LOG asks for it.
+func (h *Handler) Until(t time.Time) { h.until.Store(t.UnixNano()) }
 
 // Handle writes one line.
 func (h *Handler) Handle(_ context.Context, r slog.Record) error {

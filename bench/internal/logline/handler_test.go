@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -51,4 +52,21 @@ func TestMuted(t *testing.T) {
 	muted = true
 	l.Warn("two")
 	require.Equal(t, "bench: rank 0 on h1: warn: one a=1\n", out.String())
+}
+
+func TestUntil(t *testing.T) {
+	for _, asked := range []*slog.Level{nil, at(slog.LevelWarn)} {
+		var out strings.Builder
+		h := New(&out, 0, "h1", asked)
+		l := slog.New(h).With("a", 1)
+		h.Until(time.Now().Add(time.Hour))
+		l.Warn("one")
+		h.Until(time.Now())
+		l.Warn("two")
+		want := "bench: rank 0 on h1: warn: one a=1\n"
+		if asked != nil {
+			want += "bench: rank 0 on h1: warn: two a=1\n"
+		}
+		require.Equal(t, want, out.String())
+	}
 }

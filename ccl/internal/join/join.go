@@ -149,6 +149,7 @@ const (
 	failed
 	unshared // this process cannot share memory with its host: see ErrCannotShare
 	begun    // of rank 0: see ErrBegun
+	refused  // as failed, for what the environment of this process says
 )
 
 // verdict tells all ranks err, or more where that is nil, and returns what they have told.
@@ -157,10 +158,13 @@ func (r *exchanges) verdict(ctx context.Context, err error, more []byte) ([][]by
 	msg := append([]byte{well}, more...)
 	if err != nil {
 		msg = append([]byte{failed}, err.Error()...)
-		if errors.Is(err, plane.ErrCannotShare) {
+		switch {
+		case errors.Is(err, plane.ErrCannotShare):
 			msg[0] = unshared
-		} else if errors.Is(err, ErrBegun) {
+		case errors.Is(err, ErrBegun):
 			msg[0] = begun
+		case errors.Is(err, tcp.ErrSelection):
+			msg[0] = refused
 		}
 	}
 	said, err2 := r.boot.AllGather(ctx, msg)
@@ -171,8 +175,12 @@ func (r *exchanges) verdict(ctx context.Context, err error, more []byte) ([][]by
 		return nil, call.NewFault(call.Backend, -1, "the bootstrap gathered %d values from %d ranks", len(said), len(r.all))
 	}
 	for o, m := range said {
-		if len(m) == 0 || m[0] == failed {
-			return nil, call.NewFault(call.Backend, o, "rank %d: %s", o, plain.Text(string(m[min(1, len(m)):])))
+		if len(m) == 0 || m[0] == failed || m[0] == refused {
+			code := call.Backend
+			if len(m) > 0 && m[0] == refused {
+				code = call.Argument
+			}
+			return nil, call.NewFault(code, o, "rank %d: %s", o, plain.Text(string(m[min(1, len(m)):])))
 		}
 	}
 	return said, nil

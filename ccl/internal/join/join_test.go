@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/shm"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/lived"
 )
@@ -54,6 +55,8 @@ func TestVerdict(t *testing.T) {
 		{"all are well", nil, "addr", [][]byte{ok, ok}, nil, "\x00addr", nil},
 		{"some cannot share", fmt.Errorf("%w: x", plane.ErrCannotShare), "addr", [][]byte{{unshared}, ok}, nil, "\x02" + plane.ErrCannotShare.Error() + ": x", nil},
 		{"this rank fails", errors.New("full"), "", [][]byte{no, ok}, nil, "\x01full", call.NewFault(call.Backend, 0, "rank 0: disk full")},
+		{"this rank's variable is refused", fmt.Errorf("tcp: %w=x", tcp.ErrSelection), "", [][]byte{append([]byte{refused}, "tcp: x"...), ok}, nil,
+			"\x04tcp: GOCCL_SOCKET_IFNAME=x", call.NewFault(call.Argument, 0, "rank 0: tcp: x")},
 		{"another fails", nil, "", [][]byte{ok, no}, nil, "\x00", call.NewFault(call.Backend, 1, "rank 1: disk full")},
 		{"one says nothing", nil, "", [][]byte{ok, {}}, nil, "\x00", call.NewFault(call.Backend, 1, "rank 1: ")},
 		{"too few", nil, "", [][]byte{ok}, nil, "\x00", call.NewFault(call.Backend, -1, "the bootstrap gathered 1 values from 2 ranks")},

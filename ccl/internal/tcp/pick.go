@@ -96,6 +96,9 @@ func interfaces() ([]iface, error) {
 	return ifs, nil
 }
 
+// ErrSelection is the error for a GOCCL_SOCKET_IFNAME that selects nothing.
+var ErrSelection = errors.New(environ.SocketIfname.Name)
+
 // pick is Pick on the interfaces ifs, with the kernel's routing table as a function.
 func pick(sel string, toward netip.Addr, ifs []iface, route func(netip.Addr) (netip.Addr, error)) (netip.Addr, string, error) {
 	var from netip.Addr
@@ -105,13 +108,13 @@ func pick(sel string, toward netip.Addr, ifs []iface, route func(netip.Addr) (ne
 	all, err := choices(sel, ifs, from, toward)
 	switch {
 	case err != nil:
-		return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s: %w", environ.SocketIfname.Name, sel, err)
+		return netip.Addr{}, "", fmt.Errorf("tcp: %w=%s: %w", ErrSelection, sel, err)
 	case len(all) > 0:
 		return all[0].addr, all[0].name, nil
 	case sel == "":
 		return netip.Addr{}, "", fmt.Errorf("tcp: no network interface is up and has an address, not even loopback; there are: %s", describe(ifs))
 	}
-	return netip.Addr{}, "", fmt.Errorf("tcp: %s=%s matches no interface that is up and has an address; there are: %s", environ.SocketIfname.Name, sel, describe(ifs))
+	return netip.Addr{}, "", fmt.Errorf("tcp: %w=%s matches no interface that is up and has an address; there are: %s", ErrSelection, sel, describe(ifs))
 }
 
 // choice is an address that may be the one.

@@ -1,0 +1,102 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/environ"
+)
+
+// What is refused before there is a job, a flag, a file or a variable, is status 2; what fails afterwards is 1.
+func TestStatus(t *testing.T) {
+	dir := t.TempDir()
+	junk, run := filepath.Join(dir, "junk"), filepath.Join(dir, "run.json")
+	require.NoError(t, os.WriteFile(junk, []byte("junk of lines\n"), 0o666))
+	well(t, nil, "-np", "2", "-e", "64", "-op", "allreduce", "-J", run)
+	under := filepath.Join(junk, "x") // in a file that is no directory
+
+	byHand := []string{"GOCCL_RANK=0", "GOCCL_SIZE=2", "GOCCL_BOOT_TIMEOUT=1s"}
+	for _, tc := range []struct {
+		args string
+		env  []string
+		want int
+		says string
+	}{
+		{"-np 2 -e 8", []string{"GOCCL_ALGO=x"}, 2, "GOCCL_ALGO"},
+		{"-np 2 -e 8", []string{"GOCCL_SECRET=short"}, 2, "GOCCL_SECRET"},
+		{"-np 2 -e 8", []string{"GOCCL_SECRET_FILE=" + under}, 2, "GOCCL_SECRET_FILE"},
+		{"-np 2 -e 8 -hosts 2", []string{"GOCCL_SOCKET_IFNAME=none"}, 2, "GOCCL_SOCKET_IFNAME=none"},
+		{"-np 2 -e 8 -hosts 2 -t 2", []string{"GOCCL_SOCKET_IFNAME=^"}, 2, "GOCCL_SOCKET_IFNAME=^"},
+		{"-np 2 -e 8 -hosts 2", []string{"GOCCL_BENCH_SUM=00"}, 2, "SHA-256"},
+		{"-e 8", append(byHand, "GOCCL_ROOT=nowhere"), 2, "host:port"},
+		{"-e 8", append(byHand, "GOCCL_STORE="+under), 2, "the shared directory"},
+		{"-e 8", append(byHand, "GOCCL_STORE="+junk), 2, "is not a directory"},
+		{"-e 8", append(byHand, "GOCCL_ROOT=127.0.0.1:0"), 2, "host:port"},
+		{"-e 8", append(byHand, "GOCCL_NEWCOMER=x"), 2, "GOCCL_NEWCOMER"},
+		{"-e 8", append(byHand, "GOCCL_ROOT=127.0.0.1:1", "GOCCL_REQUIRE_SECRET=1"), 2, "GOCCL_REQUIRE_SECRET"},
+		{"doctor", []string{"GOCCL_SECRET=short"}, 2, "GOCCL_SECRET"},
+		{"doctor", []string{"GOCCL_PORTS=x"}, 2, "GOCCL_PORTS"},
+		{"launch -np 2 -- " + program + " -e 8", []string{"GOCCL_SPARES=x"}, 2, "GOCCL_SPARES"},
+		{"launch -np 2 -- " + program + " -e 8", []string{"GOCCL_ALGO=x"}, 2, "GOCCL_ALGO"},
+		{"launch -np 2 -hosts 2 -- " + program + " -e 8", []string{"GOCCL_SOCKET_IFNAME=none"}, 2, "GOCCL_SOCKET_IFNAME"},
+		{"ab -env A=1 -- -np 2 -e 8", []string{"GOCCL_WIRE=x"}, 2, "GOCCL_WIRE"},
+		{"ab - - -- -np 1 -r 3 -op reduce", nil, 2, "-r 3: there is 1 rank"},
+
+		{"-J " + under, nil, 2, "-J "},
+		{"-csv " + under, nil, 2, "-csv "},
+		{"-html " + dir, nil, 2, "-html "},
+		{"-op alltoallv -matrix " + junk, nil, 2, "-matrix "},
+		{"-hostfile " + under, nil, 2, "-hostfile "},
+		{"doctor -hostfile " + dir, nil, 2, "-hostfile "},
+		{"launch -hostfile " + under + " -- " + hello, nil, 2, "-hostfile "},
+		{"launch -logs " + under + " -- " + hello, nil, 2, "the directory for the ranks' logs"},
+		{"launch -- " + under, nil, 2, "no such program"},
+		{"compare " + junk + " " + run, nil, 2, "it is not a file that -J writes"},
+		{"compare -html " + under + " " + run + " " + run, nil, 2, "-html "},
+		{"fit " + junk, nil, 2, "it is not a file that -J writes"},
+		{"fit -op reduce " + run, nil, 2, "-op reduce: "},
+		{"plan -nodes 1 -inside " + junk, nil, 2, "it is not a file that -J writes"},
+		{"plan -inside 1,100 -between " + dir, nil, 2, "it cannot be read"},
+		{"trace " + junk, nil, 2, "no trace files"},
+		{"trace " + dir, nil, 2, "no trace files"},
+
+		{"-e 8", append(byHand, "GOCCL_ROOT=127.0.0.1:1", "GOCCL_RANK=1"), 1, "rank 0 was not found"},
+		{"-np 2 -b 256M -e 256M -T 1us", nil, 1, "longer than -T 1"},
+		{"-np 2 -d f8e4m3 -e 64", nil, 1, "nothing was measured"},
+		{"launch -np 2 -- " + program + " -T 1us -b 256M -e 256M", nil, 1, "exited with code 1"},
+		{"fit -extrapolate 4 " + run, nil, 1, "messages are not known"},
+	} {
+		t.Run(tc.args+" "+strings.Join(tc.env, " "), func(t *testing.T) {
+			t.Parallel()
+			_, errs, status := bench(t, tc.env, strings.Fields(tc.args)...)
+			require.Equal(t, tc.want, status, errs)
+			require.Contains(t, errs, tc.says)
+		})
+	}
+}
+
+// A variable whose value is checked is refused by its name, whichever it is.
+func TestStatusOfVariables(t *testing.T) {
+	refused := 0
+	for _, v := range environ.All() {
+		wrong := v.Set("no such value")
+		if _, err := environ.Check([]string{wrong}); err == nil || v.Group == environ.Test {
+			continue
+		}
+		refused++
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, args := range []string{"-np 2 -e 8", "launch -- " + hello} {
+				_, errs, status := bench(t, []string{wrong}, strings.Fields(args)...)
+				require.Equal(t, 2, status, errs)
+				require.Contains(t, errs, v.Name)
+				require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+			}
+		})
+	}
+	require.Greater(t, refused, 20)
+}
