@@ -2,6 +2,7 @@ package value
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/big"
 	"net/url"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -431,5 +433,39 @@ func TestShortInputTakesLittle(t *testing.T) {
 			}
 		})
 		require.LessOrEqual(t, allocs, 1., "%T", v)
+	}
+}
+
+// Nor do the parts of what promises much, each of which has the same few bytes before it.
+func TestNestedInputTakesInProportion(t *testing.T) {
+	type wide struct {
+		Next *wide
+		List []wide
+		Rest [1 << 16]byte
+	}
+	const n = 1 << 17
+	lists := make([]byte, 0, n+4)
+	for len(lists) < n {
+		lists = binary.AppendUvarint(lists, uint64(n-len(lists)-4)) // as many as there are bytes
+	}
+	maps := append(bytes.Repeat([]byte{0x80, 0x20, 0}, n/6), make([]byte, n/2)...) // 4096 with the key ""
+	for _, tc := range []struct {
+		typ reflect.Type
+		in  []byte
+	}{
+		{reflect.TypeFor[self](), lists},
+		{reflect.TypeFor[deep](), maps},
+		{reflect.TypeFor[*wide](), bytes.Repeat([]byte{1}, n)},
+		{reflect.TypeFor[[]wide](), bytes.Repeat([]byte{2, 0}, n/2)},
+		{reflect.TypeFor[[]map[string][1 << 16]byte](), append([]byte{0xff, 0xff, 3}, bytes.Repeat([]byte{1}, n)...)},
+	} {
+		t.Run(tc.typ.String(), func(t *testing.T) {
+			c := coderOf(tc.typ)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_ = c.dec(&decoder{in: tc.in}, reflect.New(tc.typ).UnsafePointer())
+			runtime.ReadMemStats(&after)
+			require.Less(t, (after.TotalAlloc-before.TotalAlloc)/n, uint64(200))
+		})
 	}
 }
