@@ -192,7 +192,7 @@ func (c *coder) slice(elem *coder) {
 		n, at := v.Len(), v.UnsafePointer()
 		e.uint(uint64(n) + 1)
 		switch {
-		case n == 0 || elem.size == 0:
+		case n == 0 || elem.least == 0:
 			return nil
 		case elem.plain:
 			return e.copy(at, n*elem.size)
@@ -211,7 +211,7 @@ func (c *coder) slice(elem *coder) {
 		v := reflect.MakeSlice(c.typ, n, n)
 		c.at(p).Set(v)
 		switch {
-		case n == 0 || elem.size == 0:
+		case n == 0 || elem.least == 0:
 			return nil
 		case elem.plain:
 			return d.copy(v.UnsafePointer(), n*elem.size)
@@ -236,7 +236,7 @@ func (c *coder) array(elem *coder) {
 	c.least = n * elem.least
 	c.enc = func(e *encoder, p unsafe.Pointer) *refusal { return elem.encAll(e, p, n) }
 	c.dec = func(d *decoder, p unsafe.Pointer) *refusal { return elem.decAll(d, p, n) }
-	if c.size == 0 {
+	if c.least == 0 {
 		c.enc = func(*encoder, unsafe.Pointer) *refusal { return nil }
 		c.dec = func(*decoder, unsafe.Pointer) *refusal { return nil }
 	}

@@ -101,6 +101,7 @@ type (
 	opaque struct{ x int }
 	broken struct{ X int }
 	onlyTo struct{ X int }
+	sign   struct{} // says something by its type alone
 )
 
 func (f *failure) Error() string { return f.Text }
@@ -111,6 +112,8 @@ func (s stamped) GobEncode() ([]byte, error)      { return []byte(s.name), nil }
 func (s *stamped) GobDecode(b []byte) error       { s.name = string(b); return nil }
 func (o *opaque) MarshalBinary() ([]byte, error)  { return []byte{byte(o.x)}, nil }
 func (o *opaque) UnmarshalBinary(b []byte) error  { o.x = int(b[0]); return nil }
+func (sign) MarshalBinary() ([]byte, error)       { return []byte{1}, nil }
+func (*sign) UnmarshalBinary([]byte) error        { return nil }
 func (broken) GobEncode() ([]byte, error)         { return []byte{1}, nil }
 func (*broken) GobDecode([]byte) error            { panic("no way back") }
 func (onlyTo) MarshalBinary() (data []byte, err error) {
@@ -146,6 +149,9 @@ func TestWhatIsGivenArrives(t *testing.T) {
 	same(t, map[empty]empty{})
 	same(t, make([]empty, 1<<30))
 	same(t, [1000]empty{})
+	same(t, make([]sign, 3))
+	same(t, make([][2]sign, 3))
+	same(t, map[sign][]sign{{}: {{}}})
 	same(t, make([]secrets, 3))
 	same(t, make([][0]int, 5))
 	same(t, [][]int{nil, {}, {1}})
