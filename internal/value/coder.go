@@ -324,6 +324,9 @@ func (c *coder) mapping(key, elem *coder) {
 			}
 			v.SetMapIndex(k.Elem(), x.Elem())
 		}
+		if v.Len() != n {
+			return refuse("of the %d keys of a %v some have become the same", n, c.typ)
+		}
 		return nil
 	}
 }

@@ -335,6 +335,13 @@ func TestOtherTypes(t *testing.T) {
 	}
 }
 
+// A map has all of its keys, or is refused: two of a type with its own way may have become one.
+func TestKeysThatBecomeTheSame(t *testing.T) {
+	m := new(map[bool]int8)
+	r := coderOf(reflect.TypeOf(*m)).dec(&decoder{in: []byte{3, 1, 1, 1, 2}}, unsafe.Pointer(m))
+	require.EqualError(t, r, "of the 2 keys of a map[bool]int8 some have become the same")
+}
+
 // Types are made ready by several goroutines at once, parts of themselves among them.
 func TestTypesTogether(t *testing.T) {
 	type (
