@@ -85,6 +85,7 @@ type encoder struct {
 	first []place              // what is entered now: to the depth mostFirst,
 	open  map[place]bool       // and from there on
 	types map[reflect.Type]int // that have been named in interfaces, in order
+	zone  zone
 }
 
 // place is what a pointer, a slice or a map leads to.
@@ -157,6 +158,7 @@ type decoder struct {
 	held  int    // how much of it parts take at least that have memory, and whose turn has not come: no others may count on it
 	depth int
 	types []reflect.Type
+	zone  zone
 }
 
 func (d *decoder) enter() *refusal {

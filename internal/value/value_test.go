@@ -204,6 +204,12 @@ func TestTimes(t *testing.T) {
 		same(t, at.In(l))
 		same(t, at.AddDate(0, 6, 0).In(l))
 		same(t, []*time.Time{pointer(at.In(l))})
+
+		// The location of a process that has loaded it when another rule held, as in winter.
+		winter := *l
+		held := reflect.ValueOf(&winter).Elem().FieldByName("cacheEnd")
+		reflect.NewAt(held.Type(), held.Addr().UnsafePointer()).Elem().SetInt(1)
+		require.Equal(t, l.String(), roundTrip(t, at.In(&winter)).Location().String())
 	}
 	now := time.Now()
 	require.True(t, reflect.DeepEqual(now.Round(0), roundTrip(t, now)))
