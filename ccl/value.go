@@ -32,12 +32,16 @@ type parcel struct {
 	refuse bool // data is a reason
 }
 
-// pack encodes v.
-func pack[V any](v V, limit int) parcel {
-	data, err := value.Encode(v, limit)
+// pack encodes v, where other values of the call take some of the limit.
+func pack[V any](v V, limit, taken int) parcel {
+	data, err := value.Encode(v, limit-taken)
 	switch {
 	case errors.Is(err, value.ErrTooLarge):
-		return parcel{fmt.Appendf(nil, "a %T is too large: MaxValue is %d bytes, encoded", v, limit), true}
+		text := fmt.Appendf(nil, "a %T is too large: MaxValue is %d bytes, encoded", v, limit)
+		if taken > 0 {
+			text = fmt.Appendf(text, ", of which the values before it take %d", taken)
+		}
+		return parcel{text, true}
 	case err != nil:
 		text := fmt.Sprintf("a %T cannot be encoded: %v", v, err)
 		if len(text) > mostReason {
@@ -96,9 +100,10 @@ var errNoParcel = errors.New("what it has sent is no value: that rank makes anot
 //   - a value in an interface whose type gob.Register does not know; numbers, strings and slices of them need no registration;
 //   - what leads back to itself, or is nested more than 100,000 deep.
 //
-// Where two pointers lead to one value, each leads to its own copy afterwards. A type that has GobEncode and GobDecode, or
-// MarshalBinary and UnmarshalBinary, arrives as these make it, unless it only has them from what it embeds. A time.Time
-// loses its monotonic reading; its location comes back where the rank has it, else its offset does.
+// Where two pointers lead to one value, each leads to its own copy afterwards; so does a pointer that is a key of a map. A type
+// that has GobEncode and GobDecode, or MarshalBinary and UnmarshalBinary, arrives as these make it, unless it only has them
+// from what it embeds. A time.Time loses its monotonic reading; its location comes back where the rank has it, else its
+// offset does.
 //
 // V and its fields must be the same on all ranks. A rank whose V is another gets ErrMismatch and aborts the Comm.
 //
@@ -111,7 +116,7 @@ func BroadcastValue[V any](ctx context.Context, c *Comm, v V, root int) (out V, 
 	}
 	var p parcel
 	if c.Rank() == root {
-		p = pack(v, MaxValue)
+		p = pack(v, MaxValue, 0)
 	}
 	h := p.head()
 	if err := Broadcast(ctx, c, h[:], root); err != nil {
@@ -158,7 +163,7 @@ func gatherValues[V any](ctx context.Context, c *Comm, name string, v V, root in
 	if err != nil {
 		return nil, err
 	}
-	p := pack(v, MaxValue)
+	p := pack(v, MaxValue, 0)
 	lengths, total, err := x.lengths(ctx, p)
 	if err != nil {
 		return nil, err
@@ -209,7 +214,7 @@ func SendValue[V any](ctx context.Context, c *Comm, v V, peer int) error {
 	if err != nil {
 		return err
 	}
-	p := pack(v, MaxValue)
+	p := pack(v, MaxValue, 0)
 	h := p.head()
 	if err := Send(ctx, c, h[:], peer); err != nil {
 		return err
@@ -262,7 +267,7 @@ func packAll[V any](vs []V, n, limit int) (heads, []byte, parcel) {
 		return fail(fmt.Sprintf("%d values for %d ranks", len(vs), n))
 	}
 	for r, v := range vs {
-		p := pack(v, limit-len(all))
+		p := pack(v, limit, len(all))
 		if p.refuse {
 			return fail(string(p.data))
 		}

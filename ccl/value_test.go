@@ -319,7 +319,9 @@ func TestValueSizes(t *testing.T) {
 	require.Empty(t, reason)
 	value, length := heads[0], heads[1]
 	_, reason = ccl.PackText([]string{"a", "bc"}, 2, int(length))
-	require.Contains(t, reason, "is too large: MaxValue is 0")
+	require.Equal(t, fmt.Sprintf("a string is too large: MaxValue is %d bytes, encoded, of which the values before it take %[1]d", length), reason)
+	_, reason = ccl.PackText([]string{"abcd", "bc"}, 2, int(length))
+	require.Equal(t, fmt.Sprintf("a string is too large: MaxValue is %d bytes, encoded", length), reason)
 	_, reason = ccl.PackText([]string{"a"}, 2, ccl.MaxValue)
 	require.Equal(t, "1 values for 2 ranks", reason)
 	heads, _ = ccl.PackText(nil, 1, ccl.MaxValue)

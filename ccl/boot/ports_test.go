@@ -66,6 +66,12 @@ func TestPorts(t *testing.T) {
 	_, _, err = m.listen(t.Context())
 	require.ErrorContains(t, err, "boot: rank 0 cannot listen at any of ")
 
+	t.Setenv("GOCCL_PORTS", fmt.Sprintf("%d-%[1]d", from)) // which a launcher has already
+	m.derived([]string{"127.0.0.1"}, from)
+	_, _, err = m.listen(t.Context())
+	require.ErrorContains(t, err, fmt.Sprintf("boot: rank 0 cannot listen at any of 127.0.0.1:%d: ", from))
+	require.ErrorContains(t, err, "address already in use")
+
 	t.Setenv("GOCCL_PORTS", "1000")
 	const why = "GOCCL_PORTS=1000: it takes from-to, such as 20000-20099"
 	_, err = ListenHall("127.0.0.1:0", nil)

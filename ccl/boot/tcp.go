@@ -152,7 +152,7 @@ func derivePorts(job string, avoid int) []int {
 	start := int(binary.BigEndian.Uint32(sum[:]) % uint32(among.Size()))
 	var ports []int
 	for i := 0; len(ports) < tries && i < among.Size(); i++ {
-		if p := among.From + (start+i)%among.Size(); p != avoid {
+		if p := among.From + (start+i)%among.Size(); p != avoid || among.Size() == 1 { // where there is no other, rank 0 says that it is taken
 			ports = append(ports, p)
 		}
 	}

@@ -3,6 +3,7 @@ package value
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -165,6 +166,9 @@ func (c *coder) pointer(to *coder) {
 			return r
 		}
 		defer d.leave()
+		if !d.has(to.least) {
+			return cutShort
+		}
 		at := reflect.New(to.typ).UnsafePointer()
 		*(*unsafe.Pointer)(p) = at
 		return to.dec(d, at)
@@ -188,7 +192,7 @@ func (c *coder) slice(elem *coder) {
 		n, at := v.Len(), v.UnsafePointer()
 		e.uint(uint64(n) + 1)
 		switch {
-		case n == 0 || elem.size == 0:
+		case n == 0 || elem.least == 0:
 			return nil
 		case elem.plain:
 			return e.copy(at, n*elem.size)
@@ -207,7 +211,7 @@ func (c *coder) slice(elem *coder) {
 		v := reflect.MakeSlice(c.typ, n, n)
 		c.at(p).Set(v)
 		switch {
-		case n == 0 || elem.size == 0:
+		case n == 0 || elem.least == 0:
 			return nil
 		case elem.plain:
 			return d.copy(v.UnsafePointer(), n*elem.size)
@@ -232,7 +236,7 @@ func (c *coder) array(elem *coder) {
 	c.least = n * elem.least
 	c.enc = func(e *encoder, p unsafe.Pointer) *refusal { return elem.encAll(e, p, n) }
 	c.dec = func(d *decoder, p unsafe.Pointer) *refusal { return elem.decAll(d, p, n) }
-	if c.size == 0 {
+	if c.least == 0 {
 		c.enc = func(*encoder, unsafe.Pointer) *refusal { return nil }
 		c.dec = func(*decoder, unsafe.Pointer) *refusal { return nil }
 	}
@@ -249,7 +253,9 @@ func (c *coder) encAll(e *encoder, p unsafe.Pointer, n int) *refusal {
 }
 
 func (c *coder) decAll(d *decoder, p unsafe.Pointer, n int) *refusal {
+	d.held += n * c.least
 	for i := range n {
+		d.held -= c.least
 		if r := c.dec(d, unsafe.Add(p, i*c.size)); r != nil {
 			return r.in(fmt.Sprintf("[%d]", i))
 		}
@@ -286,18 +292,24 @@ func (c *coder) mapping(key, elem *coder) {
 		return nil
 	}
 	c.dec = func(d *decoder, p unsafe.Pointer) *refusal {
-		n, ok := d.count(key.least+elem.least, 1)
+		least := key.least + elem.least
+		n, ok := d.count(least, 1)
 		if n < 0 || !ok {
 			return cutIf(!ok)
+		}
+		v := reflect.MakeMapWithSize(c.typ, min(n, 1<<12))
+		c.at(p).Set(v)
+		if n == 0 {
+			return nil
 		}
 		if r := d.enter(); r != nil {
 			return r
 		}
 		defer d.leave()
-		v := reflect.MakeMapWithSize(c.typ, min(n, 1<<12))
-		c.at(p).Set(v)
 		k, x := reflect.New(key.typ), reflect.New(elem.typ)
+		d.held += n * least
 		for range n {
+			d.held -= key.least
 			k.Elem().SetZero()
 			x.Elem().SetZero()
 			if r := key.dec(d, k.UnsafePointer()); r != nil {
@@ -306,10 +318,14 @@ func (c *coder) mapping(key, elem *coder) {
 			if !k.Elem().Comparable() {
 				return cutShort
 			}
+			d.held -= elem.least
 			if r := elem.dec(d, x.UnsafePointer()); r != nil {
 				return r
 			}
 			v.SetMapIndex(k.Elem(), x.Elem())
+		}
+		if v.Len() != n {
+			return refuse("of the %d keys of a %v some have become the same", n, c.typ)
 		}
 		return nil
 	}
@@ -335,6 +351,7 @@ type field struct {
 	name   string
 	at     uintptr
 	of     *coder
+	rest   int          // what the fields after it take at least
 	hidden reflect.Type // of one that is not exported: it is not sent, and must be zero
 }
 
@@ -356,6 +373,13 @@ func (c *coder) structure(b builder) {
 		}
 		of := b.coder(f.Type)
 		fields[i].of, plain, least, sent = of, plain && of.plain, least+of.least, sent+of.size
+	}
+	rest := 0
+	for i := range slices.Backward(fields) {
+		if f := &fields[i]; f.of != nil {
+			f.rest = rest
+			rest += f.of.least
+		}
 	}
 	if plain && sent == c.size && sent > 0 { // else there are gaps
 		c.bytes()
@@ -394,9 +418,11 @@ func (c *coder) structure(b builder) {
 			if f.hidden != nil {
 				continue
 			}
+			d.held += f.rest
 			if r := f.of.dec(d, unsafe.Add(p, f.at)); r != nil {
 				return r.in("." + f.name)
 			}
+			d.held -= f.rest
 		}
 		return nil
 	}

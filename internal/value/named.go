@@ -133,8 +133,12 @@ func (c *coder) decInterface(d *decoder, p unsafe.Pointer) *refusal {
 		return r
 	}
 	defer d.leave()
+	of := coderOf(t)
+	if !d.has(of.least) {
+		return cutShort
+	}
 	v := reflect.New(t)
-	if r := coderOf(t).dec(d, v.UnsafePointer()); r != nil {
+	if r := of.dec(d, v.UnsafePointer()); r != nil {
 		return r.in(fmt.Sprintf(".(%v)", t))
 	}
 	c.at(p).Set(v.Elem())

@@ -14,7 +14,7 @@ var timeType = reflect.TypeFor[time.Time]()
 func (c *coder) time() {
 	c.least = 5
 	c.enc = func(e *encoder, p unsafe.Pointer) *refusal {
-		w := momentOf(*(*time.Time)(p))
+		w := e.zone.momentOf(*(*time.Time)(p))
 		e.out = append(e.out, w.kind)
 		for _, n := range [...]int64{w.sec, w.nsec, w.offset} {
 			e.out = binary.AppendVarint(e.out, n)
@@ -39,7 +39,7 @@ func (c *coder) time() {
 			return cutShort
 		}
 		w.name = string(name)
-		*(*time.Time)(p) = w.time()
+		*(*time.Time)(p) = d.zone.time(w)
 		return nil
 	}
 }
@@ -60,28 +60,45 @@ const (
 	unnamed  // of an offset
 )
 
+// zone is the last one that was looked for in the database, whose files are read each time. Many times most often have one zone.
+type zone struct {
+	name string
+	of   *time.Location // nil if there is none
+}
+
+func (z *zone) find(name string) *time.Location {
+	if name != z.name {
+		z.name = name
+		z.of, _ = time.LoadLocation(name)
+	}
+	return z.of
+}
+
 // momentOf is the moment that is t again, or else the same instant at the same offset.
-func momentOf(t time.Time) moment {
+func (z *zone) momentOf(t time.Time) moment {
 	t = t.Round(0)
-	zone, offset := t.Zone()
+	name, offset := t.Zone()
 	m := moment{kind: utc, sec: t.Unix(), nsec: int64(t.Nanosecond()), offset: int64(offset)}
-	if m.time() == t {
+	if z.time(m) == t {
 		return m
 	}
-	if m.kind = local; m.time() == t {
+	if m.kind = local; z.time(m) == t {
 		return m
 	}
-	if m.kind, m.name = fixed, zone; reflect.DeepEqual(m.time(), t) {
+	if m.kind, m.name = fixed, name; reflect.DeepEqual(z.time(m), t) {
 		return m
 	}
-	if m.kind, m.name = database, t.Location().String(); reflect.DeepEqual(m.time(), t) {
-		return m
+	m.kind, m.name = database, t.Location().String()
+	if l := z.find(m.name); l != nil { // not DeepEqual: a Location also knows which rule held when it was loaded
+		if n, o := t.In(l).Zone(); n == name && o == offset {
+			return m
+		}
 	}
 	m.kind, m.name = unnamed, ""
 	return m
 }
 
-func (m moment) time() time.Time {
+func (z *zone) time(m moment) time.Time {
 	t := time.Unix(m.sec, m.nsec).UTC()
 	switch m.kind {
 	case utc:
@@ -93,7 +110,7 @@ func (m moment) time() time.Time {
 	case fixed:
 		return t.In(time.FixedZone(m.name, int(m.offset)))
 	case database:
-		if l, err := time.LoadLocation(m.name); err == nil {
+		if l := z.find(m.name); l != nil {
 			return t.In(l)
 		}
 	}

@@ -85,6 +85,7 @@ type encoder struct {
 	first []place              // what is entered now: to the depth mostFirst,
 	open  map[place]bool       // and from there on
 	types map[reflect.Type]int // that have been named in interfaces, in order
+	zone  zone
 }
 
 // place is what a pointer, a slice or a map leads to.
@@ -154,8 +155,10 @@ func (e *encoder) bytes(s string) *refusal {
 // decoder reads a value.
 type decoder struct {
 	in    []byte // what is left
+	held  int    // how much of it parts take at least that have memory, and whose turn has not come: no others may count on it
 	depth int
 	types []reflect.Type
+	zone  zone
 }
 
 func (d *decoder) enter() *refusal {
@@ -176,6 +179,9 @@ func (d *decoder) take(n int) ([]byte, bool) {
 	d.in = d.in[n:]
 	return b, true
 }
+
+// has reports whether n bytes are left for what is to have memory now.
+func (d *decoder) has(n int) bool { return n <= len(d.in)-d.held }
 
 // flag is a byte that is 0 or 1.
 func (d *decoder) flag() (set, ok bool) {
@@ -206,7 +212,7 @@ func (d *decoder) bytes() ([]byte, bool) {
 func (d *decoder) count(least int, most uint64) (int, bool) {
 	n, ok := d.uint()
 	if least > 0 {
-		most = uint64(len(d.in) / least)
+		most = uint64(max(len(d.in)-d.held, 0) / least)
 	}
 	if !ok || n > 0 && n-1 > most {
 		return 0, false

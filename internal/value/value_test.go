@@ -2,6 +2,7 @@ package value
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/big"
 	"net/url"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +101,7 @@ type (
 	opaque struct{ x int }
 	broken struct{ X int }
 	onlyTo struct{ X int }
+	sign   struct{} // says something by its type alone
 )
 
 func (f *failure) Error() string { return f.Text }
@@ -109,6 +112,8 @@ func (s stamped) GobEncode() ([]byte, error)      { return []byte(s.name), nil }
 func (s *stamped) GobDecode(b []byte) error       { s.name = string(b); return nil }
 func (o *opaque) MarshalBinary() ([]byte, error)  { return []byte{byte(o.x)}, nil }
 func (o *opaque) UnmarshalBinary(b []byte) error  { o.x = int(b[0]); return nil }
+func (sign) MarshalBinary() ([]byte, error)       { return []byte{1}, nil }
+func (*sign) UnmarshalBinary([]byte) error        { return nil }
 func (broken) GobEncode() ([]byte, error)         { return []byte{1}, nil }
 func (*broken) GobDecode([]byte) error            { panic("no way back") }
 func (onlyTo) MarshalBinary() (data []byte, err error) {
@@ -144,6 +149,9 @@ func TestWhatIsGivenArrives(t *testing.T) {
 	same(t, map[empty]empty{})
 	same(t, make([]empty, 1<<30))
 	same(t, [1000]empty{})
+	same(t, make([]sign, 3))
+	same(t, make([][2]sign, 3))
+	same(t, map[sign][]sign{{}: {{}}})
 	same(t, make([]secrets, 3))
 	same(t, make([][0]int, 5))
 	same(t, [][]int{nil, {}, {1}})
@@ -196,6 +204,12 @@ func TestTimes(t *testing.T) {
 		same(t, at.In(l))
 		same(t, at.AddDate(0, 6, 0).In(l))
 		same(t, []*time.Time{pointer(at.In(l))})
+
+		// The location of a process that has loaded it when another rule held, as in winter.
+		winter := *l
+		held := reflect.ValueOf(&winter).Elem().FieldByName("cacheEnd")
+		reflect.NewAt(held.Type(), held.Addr().UnsafePointer()).Elem().SetInt(1)
+		require.Equal(t, l.String(), roundTrip(t, at.In(&winter)).Location().String())
 	}
 	now := time.Now()
 	require.True(t, reflect.DeepEqual(now.Round(0), roundTrip(t, now)))
@@ -327,6 +341,13 @@ func TestOtherTypes(t *testing.T) {
 	}
 }
 
+// A map has all of its keys, or is refused: two of a type with its own way may have become one.
+func TestKeysThatBecomeTheSame(t *testing.T) {
+	m := new(map[bool]int8)
+	r := coderOf(reflect.TypeOf(*m)).dec(&decoder{in: []byte{3, 1, 1, 1, 2}}, unsafe.Pointer(m))
+	require.EqualError(t, r, "of the 2 keys of a map[bool]int8 some have become the same")
+}
+
 // Types are made ready by several goroutines at once, parts of themselves among them.
 func TestTypesTogether(t *testing.T) {
 	type (
@@ -431,5 +452,39 @@ func TestShortInputTakesLittle(t *testing.T) {
 			}
 		})
 		require.LessOrEqual(t, allocs, 1., "%T", v)
+	}
+}
+
+// Nor do the parts of what promises much, each of which has the same few bytes before it.
+func TestNestedInputTakesInProportion(t *testing.T) {
+	type wide struct {
+		Next *wide
+		List []wide
+		Rest [1 << 16]byte
+	}
+	const n = 1 << 17
+	lists := make([]byte, 0, n+4)
+	for len(lists) < n {
+		lists = binary.AppendUvarint(lists, uint64(n-len(lists)-4)) // as many as there are bytes
+	}
+	maps := append(bytes.Repeat([]byte{0x80, 0x20, 0}, n/6), make([]byte, n/2)...) // 4096 with the key ""
+	for _, tc := range []struct {
+		typ reflect.Type
+		in  []byte
+	}{
+		{reflect.TypeFor[self](), lists},
+		{reflect.TypeFor[deep](), maps},
+		{reflect.TypeFor[*wide](), bytes.Repeat([]byte{1}, n)},
+		{reflect.TypeFor[[]wide](), bytes.Repeat([]byte{2, 0}, n/2)},
+		{reflect.TypeFor[[]map[string][1 << 16]byte](), append([]byte{0xff, 0xff, 3}, bytes.Repeat([]byte{1}, n)...)},
+	} {
+		t.Run(tc.typ.String(), func(t *testing.T) {
+			c := coderOf(tc.typ)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_ = c.dec(&decoder{in: tc.in}, reflect.New(tc.typ).UnsafePointer())
+			runtime.ReadMemStats(&after)
+			require.Less(t, (after.TotalAlloc-before.TotalAlloc)/n, uint64(200))
+		})
 	}
 }

@@ -52,7 +52,8 @@ func OneFOneB(stages, stage, micros int) iter.Seq[Step] {
 
 // Interleaved (Narayanan et al. 2021) is OneFOneB with v model chunks a rank: a bubble about v times smaller, for v times
 // the messages. Micro batches go through the chunks in groups of as many as there are stages. Where they do not divide, groups
-// are as equal as can be and have fewer than twice as many, so that stages hold more of them.
+// are as equal as can be and have fewer than twice as many, so that stages hold more of them. If several groups would have more
+// than 3 more, for which it takes 8 stages, all forward passes come first, as in GPipe.
 func Interleaved(v int) Schedule {
 	return func(stages, stage, micros int) iter.Seq[Step] {
 		if v < 1 || stages < 1 || micros < 1 {
@@ -60,7 +61,11 @@ func Interleaved(v int) Schedule {
 		}
 		total, groups := micros*v, max(micros/stages, 1)
 		largest := (micros + groups - 1) / groups
-		return alternate(min((stages-stage-1)*2+(v-1)*largest, total), total, func(k int, backward bool) Step {
+		warm := min((stages-stage-1)*2+(v-1)*largest, total)
+		if groups > 1 && largest > stages+2*buffers-1 { // what is on its way to the next chunk fills the link, and forward waits for backward
+			warm = total
+		}
+		return alternate(warm, total, func(k int, backward bool) Step {
 			g := ((k/v+1)*groups - 1) / micros // which begins with the micro batch lo
 			lo, hi := g*micros/groups, (g+1)*micros/groups
 			in := k - lo*v

@@ -47,6 +47,24 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
+// Nor does an interleaved schedule end where micro batches do not divide, however many groups of them there are.
+func TestInterleavedOfAnyNumber(t *testing.T) {
+	for p := 7; p <= 20; p++ {
+		for m := 1; m <= 4*p+1; m++ {
+			for v := 2; v <= 3; v++ {
+				held, err := Check(Interleaved(v), p, m, v)
+				require.NoError(t, err, "%d stages, %d micro batches, %d chunks", p, m, v)
+				if p == 7 && m >= 2*p {
+					require.Less(t, held[0], m*v)
+				}
+			}
+		}
+	}
+	held, err := Check(Interleaved(2), 8, 23, 2)
+	require.NoError(t, err)
+	require.Equal(t, 46, held[0])
+}
+
 func TestCheckFinds(t *testing.T) {
 	of := func(stages ...[]Step) Schedule {
 		return func(_, stage, _ int) iter.Seq[Step] { return slices.Values(stages[stage]) }
