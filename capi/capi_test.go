@@ -97,12 +97,24 @@ func TestSum(t *testing.T) {
 	}
 }
 
+// outside is an interface of this host by which others reach it, "" if there is none.
+func outside() string {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if addrs, _ := i.Addrs(); i.Flags&(net.FlagUp|net.FlagLoopback) == net.FlagUp && len(addrs) > 0 {
+			return "=" + i.Name
+		}
+	}
+	return ""
+}
+
 // A job that C starts has the secret of the environment, with goccl_open and goccl_open_later alike: its two ranks, as of two hosts, encrypt
 // their data with it. Without one they are refused where one is required, and by GOCCL_WIRE; else there is one warning.
 func TestSecret(t *testing.T) {
 	lib := library(t)
 	flags := []string{lib, "-Wl,-rpath," + filepath.Dir(lib), `-DHOST=(me ? "h1" : "h0")`}
 	progs := map[string]string{"goccl_open": compile(t, "sum.c", flags...), "goccl_open_later": compile(t, "sum.c", append(flags, "-Dgoccl_open=goccl_open_later")...)}
+	const open = "this job has no secret"
 	const secret, required = "GOCCL_SECRET=a secret of this test alone", "GOCCL_REQUIRE_SECRET=1"
 	for _, tc := range []struct {
 		name string
@@ -112,12 +124,16 @@ func TestSecret(t *testing.T) {
 	}{
 		{"with a secret", []string{secret, required, "GOCCL_WIRE=encrypt"}, "", true},
 		{"without, on loopback", []string{"GOCCL_SECRET=", "GOCCL_SOCKET_IFNAME=lo"}, "", true},
+		{"without", []string{"GOCCL_SECRET=", "GOCCL_SOCKET_IFNAME=" + outside()}, open, outside() != ""},
 		{"required", []string{"GOCCL_SECRET=", required}, "GOCCL_REQUIRE_SECRET=1, but the job has no secret", false},
 		{"without, encrypted", []string{"GOCCL_SECRET=", "GOCCL_WIRE=encrypt"}, "GOCCL_WIRE)=encrypt, but the job has no secret", false},
 		{"a weak one", []string{"GOCCL_SECRET=short"}, "GOCCL_SECRET: it holds 5 bytes", false},
 	} {
 		for how, prog := range progs {
 			t.Run(how+", "+tc.name, func(t *testing.T) {
+				if tc.name == "without" && !tc.fine {
+					t.Skip("no other host reaches this one")
+				}
 				cmd := exec.CommandContext(t.Context(), prog)
 				cmd.Env = clean(tc.env...)
 				out, err := cmd.CombinedOutput()
@@ -125,9 +141,44 @@ func TestSecret(t *testing.T) {
 				assert.Contains(t, string(out), tc.says)
 				if tc.fine {
 					assert.Contains(t, string(out), "rank 0: 2 4 6 1, and 1 from the other\n")
-					assert.NotContains(t, string(out), "no secret")
+					assert.Equal(t, tc.says != "", strings.Contains(string(out), open), "%s", out)
 				}
 			})
+		}
+	}
+}
+
+// Two processes with a secret each do not become one job, on two hosts or one, with goccl_open and goccl_open_later alike.
+func TestAnotherSecret(t *testing.T) {
+	lib := library(t)
+	for _, how := range []string{"goccl_open", "goccl_open_later"} {
+		for _, host := range []string{`(me ? "h1" : "h0")`, `"h0"`} {
+			prog := compile(t, "rank.c", lib, "-Wl,-rpath,"+filepath.Dir(lib), "-Dgoccl_open="+how, "-DHOST="+host)
+			for _, other := range []string{"a secret of somebody else", "a secret of this test alone"} {
+				t.Run(how+", "+host+", "+other, func(t *testing.T) {
+					dir := t.TempDir()
+					var out [2][]byte
+					var errs [2]error
+					var both sync.WaitGroup
+					for r, secret := range []string{"a secret of this test alone", other} {
+						both.Go(func() {
+							cmd := exec.CommandContext(t.Context(), prog, dir, strconv.Itoa(r))
+							cmd.Env = clean("GOCCL_SECRET="+secret, "GOCCL_LOG=quiet")
+							out[r], errs[r] = cmd.CombinedOutput()
+						})
+					}
+					both.Wait()
+					for r := range out {
+						if other == "a secret of this test alone" {
+							assert.NoError(t, errs[r], "%s", out[r])
+							assert.Equal(t, "2\n", string(out[r]))
+							continue
+						}
+						assert.Error(t, errs[r])
+						assert.Contains(t, string(out[r]), "the job's secret differs; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE")
+					}
+				})
+			}
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strings"
@@ -199,6 +201,56 @@ func TestSecretOfAnyBootstrap(t *testing.T) {
 				require.ErrorIs(t, err, ccl.ErrArgument)
 				require.ErrorContains(t, err, "it holds 5 bytes, and fewer than 16 can be guessed")
 			}
+		})
+	}
+}
+
+// Ranks that boot.Env and boot.TCP have started are told by rank 0, whichever of them started that, that the job has no secret.
+func TestOpenStartsWarn(t *testing.T) {
+	if !ccl.OtherInterface() {
+		t.Skip("no other host reaches this one")
+	}
+	t.Setenv("GOCCL_SECRET", "")
+	t.Setenv("GOCCL_JOB", "open")
+	t.Setenv("GOCCL_SIZE", "2")
+	for env := range 2 {
+		t.Run(fmt.Sprint("rank ", env, " by Env"), func(t *testing.T) {
+			root := ""
+			for root == "" { // below the ports that the kernel gives to other tests
+				at := fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(15_000))
+				if l, err := net.Listen("tcp", at); err == nil {
+					root = at
+					l.Close()
+				}
+			}
+			t.Setenv("GOCCL_ROOT", root)
+			t.Setenv("GOCCL_RANK", fmt.Sprint(env))
+			t.Setenv("GOCCL_HOSTID", string(rune('a'+env)))
+			var all [2]ccl.Bootstrap
+			var both sync.WaitGroup
+			for r := range all {
+				both.Go(func() {
+					var b *boot.Boot
+					var err error
+					if r == env {
+						b, err = boot.Env(t.Context())
+					} else {
+						b, err = boot.TCP(t.Context(), root, r, 2, &boot.TCPOptions{Job: "open", HostID: string(rune('a' + r))})
+					}
+					if assert.NoError(t, err) {
+						all[r] = b
+					}
+				})
+			}
+			both.Wait()
+			require.False(t, t.Failed())
+			errs, known, logged := startTwo(t, all, ccl.Options{}, true)
+			for _, b := range all {
+				b.(*boot.Boot).Close()
+			}
+			require.Equal(t, [2]error{}, errs)
+			require.False(t, known)
+			require.Equal(t, 1, strings.Count(logged, openJob), logged)
 		})
 	}
 }
