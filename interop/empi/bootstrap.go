@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
 )
 
 // Comm is what a Bootstrap needs of a communicator. *mpi.Comm of github.com/emer/empi has it.
@@ -77,7 +78,7 @@ func allGather(c Comm, mine []byte) ([][]byte, error) {
 	if err := c.AllGatherInt(lengths, []int{len(mine)}); err != nil {
 		return nil, fmt.Errorf("empi: AllGather: %w", err)
 	}
-	if slices.Min(lengths) < 0 || lengths[c.Rank()] != len(mine) {
+	if slices.Min(lengths) < 0 || slices.Max(lengths) > boot.MaxValue || lengths[c.Rank()] != len(mine) {
 		return nil, fmt.Errorf("empi: AllGather: the lengths of the ranks' blocks came as %v, and rank %d has %d bytes", lengths, c.Rank(), len(mine))
 	}
 	width := max(1, slices.Max(lengths)) // empi panics on an empty slice

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -149,4 +150,23 @@ func TestIdle(t *testing.T) {
 	require.NoError(t, c.Close())
 	_, err = empi.Bootstrap(idle{2}).AllGather(t.Context(), []byte("mine"))
 	require.EqualError(t, err, "empi: AllGather: the lengths of the ranks' blocks came as [0 0], and rank 0 has 4 bytes")
+}
+
+// broken is a rank whose MPI says of the lengths of others what makes no sense.
+type broken struct {
+	idle
+	length int
+}
+
+func (c broken) AllGatherInt(dest, orig []int) error {
+	dest[0], dest[1] = orig[0], c.length
+	return nil
+}
+
+// A length that no rank has is an error, whatever memory it would take.
+func TestLengths(t *testing.T) {
+	for _, n := range []int{-1, boot.MaxValue + 1, 1 << 40, math.MaxInt} {
+		_, err := empi.Bootstrap(broken{idle{2}, n}).AllGather(t.Context(), []byte("mine"))
+		require.ErrorContains(t, err, fmt.Sprintf("the lengths of the ranks' blocks came as [4 %d]", n))
+	}
 }

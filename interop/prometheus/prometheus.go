@@ -21,6 +21,7 @@ package prometheus
 
 import (
 	"errors"
+	"strings"
 	"sync"
 
 	client "github.com/prometheus/client_golang/prometheus"
@@ -101,7 +102,7 @@ func (m *Metrics) called(call ccl.Observation) {
 	c.bytes.Add(float64(call.Bytes))
 	c.device.Add(call.OnDevice.Seconds())
 	if call.Err != nil {
-		m.errors.WithLabelValues(call.Comm, call.Call.Kind.String(), codeOf(call.Err)).Inc()
+		m.errors.WithLabelValues(label(call.Comm), call.Call.Kind.String(), codeOf(call.Err)).Inc()
 	}
 }
 
@@ -113,8 +114,8 @@ func (m *Metrics) of(k key) counters {
 	if has {
 		return c
 	}
-	call := k.kind.String()
-	c = counters{m.seconds.WithLabelValues(k.comm, call), m.bytes.WithLabelValues(k.comm, call), m.device.WithLabelValues(k.comm, call)}
+	comm, call := label(k.comm), k.kind.String()
+	c = counters{m.seconds.WithLabelValues(comm, call), m.bytes.WithLabelValues(comm, call), m.device.WithLabelValues(comm, call)}
 	m.mu.Lock()
 	m.known[k] = c
 	m.mu.Unlock()
@@ -123,7 +124,7 @@ func (m *Metrics) of(k key) counters {
 
 // failed counts the failure of a Comm.
 func (m *Metrics) failed(e *ccl.Error) {
-	comm := e.Comm
+	comm := label(e.Comm)
 	if comm == "" { // of all ranks
 		comm = "world"
 	}
@@ -132,6 +133,9 @@ func (m *Metrics) failed(e *ccl.Error) {
 		m.lost.WithLabelValues(comm).Inc()
 	}
 }
+
+// label is the name of a Comm as Prometheus takes it, whose package panics at bytes that are no text.
+func label(comm string) string { return strings.ToValidUTF8(comm, "\uFFFD") }
 
 // codeOf is the kind of an error.
 func codeOf(err error) string {

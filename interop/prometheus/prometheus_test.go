@@ -147,3 +147,16 @@ func Example() {
 	// goccl_call_seconds 1
 	// <nil>
 }
+
+// A Comm's name of any bytes, which a program may have from elsewhere, is counted, and ends no program.
+func TestOddNames(t *testing.T) {
+	m := metrics.New()
+	o := m.Watch(nil)
+	o.OnCall(ccl.Observation{Comm: "\xff\n\"}", Err: errors.New("of somebody's")})
+	o.OnFailure(&ccl.Error{Code: ccl.ErrRankLost, Comm: "\xff\n\"}"})
+	got := gathered(t, m)
+	for _, name := range []string{"goccl_call_seconds{call=unknown,comm=%s}", "goccl_call_errors_total{call=unknown,comm=%s,error=other}",
+		"goccl_comm_failures_total{comm=%s,error=rank lost}", "goccl_ranks_lost_total{comm=%s}"} {
+		require.Equal(t, 1., got[fmt.Sprintf(name, "\uFFFD\n\"}")], "%v", got)
+	}
+}
