@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"math"
 	"math/bits"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,6 +68,17 @@ func pack(name string, hints []Hint) (string, *Error) {
 		return "", failed("", ErrBadFile, "a name needs at least one byte, and no zero byte")
 	}
 	return b.String(), nil
+}
+
+// openable is why a file is not opened by that name: MPI waits for ever at a pipe, and says of a folder that it has MaxInt64 bytes.
+func openable(name string) *Error {
+	_, path, _ := strings.Cut(name, ":") // ROMIO takes the kind of the file system before the path
+	for _, at := range []string{name, path} {
+		if info, err := os.Stat(at); err == nil && info.Mode()&(fs.ModeDir|fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+			return failed("", ErrBadFile, "it is no file (%s)", info.Mode().Type())
+		}
+	}
+	return nil
 }
 
 // File is a file that all ranks of a communicator have open: MPI-IO. Offsets are in bytes from its beginning, and elements are
@@ -128,7 +141,7 @@ func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hin
 		return nil, err
 	}
 	packed, refusal := pack(name, hints)
-	refusal = cmp.Or(refusal, mode.check(), noFiles())
+	refusal = cmp.Or(refusal, mode.check(), noFiles(), openable(name))
 	same := fnv.New64a()
 	fmt.Fprintf(same, "%d %s\x00%s", mode, name, packed)
 	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "names, modes or hints", func(int64, bool) (err error) {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +80,12 @@ func TestFileErrors(t *testing.T) {
 	closed := opened(mpi.ReadWrite | mpi.Create)
 	require.NoError(t, closed.Close())
 	reads, writes := opened(mpi.ReadOnly), opened(mpi.WriteOnly)
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	if me == 0 {
+		require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+		require.NoError(t, os.Symlink(pipe, link))
+	}
+	require.NoError(t, mpi.Barrier(ctx, c))
 	buf := []float32{1, 2}
 	open := func(name string, mode mpi.Mode, hints ...mpi.Hint) func() error {
 		return func() error {
@@ -114,6 +121,11 @@ func TestFileErrors(t *testing.T) {
 	}{
 		{"missing", open(filepath.Join(dir, "none"), mpi.ReadOnly), mpi.ErrNoSuchFile, fs.ErrNotExist, "mpi: OpenFile " + filepath.Join(dir, "none") + ": "},
 		{"missing folder", open(filepath.Join(dir, "none", "file"), mpi.ReadWrite|mpi.Create), mpi.ErrNoSuchFile, fs.ErrNotExist, "(MPI_ERR_NO_SUCH_FILE)"},
+		{"pipe", open(pipe, mpi.ReadOnly), mpi.ErrBadFile, nil, "mpi: OpenFile " + pipe + ": it is no file (p---------) (MPI_ERR_BAD_FILE)"},
+		{"pipe to write", open(pipe, mpi.WriteOnly|mpi.Create), mpi.ErrBadFile, nil, "it is no file (p---------)"},
+		{"link to a pipe", open(link, mpi.ReadWrite), mpi.ErrBadFile, nil, "it is no file (p---------)"},
+		{"pipe, by ROMIO", open("ufs:"+pipe, mpi.ReadOnly), mpi.ErrBadFile, nil, "it is no file (p---------)"},
+		{"folder", open(dir, mpi.ReadOnly), mpi.ErrBadFile, nil, "it is no file (d---------)"},
 		{"exists", open(file, mpi.ReadWrite|mpi.Create|mpi.Excl), mpi.ErrFileExists, fs.ErrExist, "(MPI_ERR_FILE_EXISTS)"},
 		{"no way", open(file, mpi.Create), mpi.ErrAmode, nil, "mpi: OpenFile " + file + ": a mode needs one of ReadOnly, WriteOnly and ReadWrite (MPI_ERR_AMODE)"},
 		{"two ways", open(file, mpi.ReadOnly|mpi.ReadWrite), mpi.ErrAmode, nil, "a mode needs one of"},
