@@ -57,6 +57,25 @@ func TestOpenable(t *testing.T) {
 	}
 }
 
+// A name without a folder is looked for where the loader looks, and not where the program was started: what lies there may be anybody's.
+func TestNotFromHere(t *testing.T) {
+	libc, err := dl.Search{What: "C", Names: []string{"libc.so.6"}}.Open()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(libc.Path(), filepath.Join(dir, "libplanted.so")))
+	t.Chdir(dir)
+	t.Setenv("LD_LIBRARY_PATH", "")
+	for _, name := range []string{"libplanted.so", "~/libplanted.so", "$ORIGIN/libplanted.so"} {
+		_, err = dl.Search{What: "X", Names: []string{name}}.Open()
+		require.Error(t, err, name)
+		t.Setenv(env, name)
+		_, err = dl.Search{What: "X", Env: env}.Open()
+		require.Error(t, err, name)
+	}
+	_, err = dl.Search{What: "X", Names: []string{"./libplanted.so"}}.Open() // as the user says
+	require.NoError(t, err)
+}
+
 func TestOpenVariableAlone(t *testing.T) {
 	t.Setenv(env, "/no/such/lib.so")
 	_, err := dl.Search{What: "C", Env: env, Names: []string{"libc.so.6"}}.Open()
