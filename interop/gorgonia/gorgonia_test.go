@@ -151,6 +151,13 @@ func TestRefused(t *testing.T) {
 			require.ErrorContains(t, err, "rank 0")
 		})
 	})
+	t.Run("value", func(t *testing.T) { // of a parameter that has none yet
+		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+			d := gorgonia.New(c, G.Nodes{G.NewMatrix(G.NewGraph(), tensor.Float32, G.WithShape(2, 2), G.WithName("late"))})
+			require.ErrorContains(t, d.Broadcast(t.Context(), 0), `parameter "late": it is a <nil>, not a tensor`)
+			require.Equal(t, d.Hash(), d.Hash())
+		})
+	})
 	t.Run("type", func(t *testing.T) {
 		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 			n := G.NewMatrix(G.NewGraph(), tensor.Int, G.WithShape(2, 2), G.WithName("count"), G.WithValue(tensor.New(tensor.WithBacking([]int{1, 2, 3, 4}), tensor.WithShape(2, 2))))

@@ -175,12 +175,12 @@ func FuzzHeader(f *testing.F) {
 	f.Add(seed.Bytes(), 26)
 	f.Add([]byte("\x02\x00\x00\x00\x00\x00\x00\x00{}"), 0)
 	f.Fuzz(func(t *testing.T, head []byte, data int) {
-		b := slices.Concat(head, make([]byte, max(0, min(data, 1<<16))))
-		ps, _, err := parseHeader(bytes.NewReader(b), int64(len(b)))
+		size := int64(len(head)) + int64(max(0, min(data, 1<<16))) // with data that nobody reads
+		ps, _, err := parseHeader(bytes.NewReader(head), size)
 		if err != nil {
 			return
 		}
-		ix := &index{Tensors: map[string]tensor{}, Files: []file{{Name: "x", Size: int64(len(b))}}, Pieces: ps}
+		ix := &index{Tensors: map[string]tensor{}, Files: []file{{Name: "x", Size: size}}, Pieces: ps}
 		for _, p := range ps {
 			ix.Tensors[p.Name] = tensor{p.Type, p.Shape}
 		}
