@@ -285,7 +285,7 @@ func (r *hostRelay) conclude(b []byte) {
 	v, err := parseVerdict(b[frameHead:])
 	if err != nil || v.Code != 0 {
 		r.final = b
-		r.broadcastFailure(b)
+		broadcastFailure(&r.hostServer, b)
 		return
 	}
 	for _, ch := range r.joins[:min(max(v.Taken, 0), len(r.joins))] {
@@ -312,7 +312,7 @@ func (r *hostRelay) fail(e *Error) {
 	r.settled = true
 	r.doors.deafen()
 	r.final = verdictOf(e).frame()
-	r.broadcastFailure(r.final)
+	broadcastFailure(&r.hostServer, r.final)
 }
 
 func (r *hostRelay) close() {

@@ -240,9 +240,9 @@ func (c *hostServer) broadcast(of func(*child) []byte) {
 	c.held = append(c.held, of(c.local))
 }
 
-// broadcastFailure sends the verdict b to all. The local rank does not get what it has not been given: of a table that
+// broadcastFailure has c send the verdict b to all. The local rank does not get what it has not been given: of a table that
 // another rank could not read it makes no use.
-func (c *hostServer) broadcastFailure(b []byte) {
+func broadcastFailure(c *hostServer, b []byte) {
 	c.held = nil
 	c.broadcast(func(*child) []byte { return b })
 }

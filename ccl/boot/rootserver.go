@@ -493,5 +493,5 @@ func (h *rootServer) fail(e *Error) {
 	h.phase = failed
 	h.tree.end()
 	h.final = verdictOf(e).frame()
-	h.broadcastFailure(h.final)
+	broadcastFailure(&h.hostServer, h.final)
 }
