@@ -50,7 +50,7 @@ func (p *plan) choose(ctx context.Context, args []string) error {
 	p.start, err = launch.Order{
 		Job: p.Job, NP: p.NP, NPGiven: p.NPGiven, ActAs: p.Hosts, Program: append([]string{self}, args...), Self: true,
 	}.Plan(ctx, os.Getenv)
-	if err == nil && !p.start.Local {
+	if err == nil {
 		p.NP = p.start.Ranks
 	}
 	return err
