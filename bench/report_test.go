@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"image/png"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/goccl/goccl/bench/internal/browser"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 )
@@ -191,26 +191,12 @@ func TestLimits(t *testing.T) {
 // The page of a real run, in a real browser: no message on its console, hence nothing
 // that its policy (no request to anywhere) had to stop, and the curves are there.
 func TestHTMLInABrowser(t *testing.T) {
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
-		}
-	}
-	if browser == "" {
-		t.Skip("no chromium here (Debian: apt-get install chromium)")
-	}
 	dir := t.TempDir()
 	page := filepath.Join(dir, "report.html")
 	well(t, nil, "-np", "2", "-op", "allreduce,broadcast", "-e", "1M", "-html", page, "-svg", filepath.Join(dir, "figures"), "-png", filepath.Join(dir, "figures"))
-	var dom, log bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-		"--user-data-dir="+filepath.Join(dir, "profile"), "--enable-logging=stderr", "--v=0", "--window-size=400,800", "--dump-dom", "file://"+page)
-	cmd.Stdout, cmd.Stderr = &dom, &log
-	require.NoError(t, cmd.Run(), log.String())
-	require.NotContains(t, log.String(), "CONSOLE")
-	require.Equal(t, 12, strings.Count(dom.String(), "<polyline "), "two curves and three, twice, and one of each together")
+	dom, log := browser.Page(t, page, 400, "--enable-logging=stderr", "--v=0")
+	require.NotContains(t, log, "CONSOLE")
+	require.Equal(t, 12, strings.Count(dom, "<polyline "), "two curves and three, twice, and one of each together")
 	// The figures are there as files as well, drawn on white at twice the size, with something on them.
 	for _, name := range []string{"allreduce-float-sum-busbw", "allreduce-float-sum-time", "allreduce-float-sum-ranks", "broadcast-float-root-0-busbw"} {
 		require.FileExists(t, filepath.Join(dir, "figures", name+".svg"))
@@ -233,18 +219,14 @@ func TestHTMLInABrowser(t *testing.T) {
 		}
 		require.Greater(t, other, 4000, name)
 	}
-	require.Equal(t, 2, strings.Count(dom.String(), `class="heat"`))
-	require.NotRegexp(t, `(?i)(https?:|src=|href="[^d]|@import)`, dom.String())
+	require.Equal(t, 2, strings.Count(dom, `class="heat"`))
+	require.NotRegexp(t, `(?i)(https?:|src=|href="[^d]|@import)`, dom)
 
 	// The policy does work: a page that asks for something is stopped, and told.
 	b, err := os.ReadFile(page)
 	require.NoError(t, err)
 	bad := filepath.Join(dir, "bad.html")
 	require.NoError(t, os.WriteFile(bad, regexp.MustCompile(`</body>`).ReplaceAll(b, []byte(`<img src="http://127.0.0.1:9/x.png"></body>`)), 0o666))
-	cmd.Args[len(cmd.Args)-1] = "file://" + bad
-	again := exec.CommandContext(t.Context(), browser, cmd.Args[1:]...)
-	log.Reset()
-	again.Stderr = &log
-	require.NoError(t, again.Run())
-	require.Contains(t, log.String(), "CONSOLE")
+	_, log = browser.Page(t, bad, 400, "--enable-logging=stderr", "--v=0")
+	require.Contains(t, log, "CONSOLE")
 }

@@ -3,6 +3,8 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -76,6 +78,60 @@ func TestStatus(t *testing.T) {
 			require.Equal(t, tc.want, status, errs)
 			require.Contains(t, errs, tc.says)
 		})
+	}
+}
+
+// tried is a file that was to be made, of a name of its own.
+var tried = regexp.MustCompile(`(mkdir|open) \S+: `)
+
+// A dry run refuses what the run refuses, in the same words.
+func TestDryRunRefuses(t *testing.T) {
+	junk, hosts := filepath.Join(t.TempDir(), "junk"), filepath.Join(t.TempDir(), "hosts")
+	require.NoError(t, os.WriteFile(junk, nil, 0o666))
+	require.NoError(t, os.WriteFile(hosts, []byte("no-such-host.invalid\n"), 0o666))
+	mpiexec := filepath.Join(t.TempDir(), "mpiexec")
+	require.NoError(t, os.WriteFile(mpiexec, []byte("#!/bin/sh\necho HYDRA\n"), 0o777))
+	for _, tc := range []struct{ command, args, env string }{
+		{"", "-np 2 -e 8", "GOCCL_SECRET=short"},
+		{"", "-np 2 -e 8", "GOCCL_ALGO=x"},
+		{"", "-np 2 -e 8", "GOCCL_WIRE=x"},
+		{"", "-np 2 -e 8 -nodes 2", ""},
+		{"", "-np 2 -e 8 -J " + junk + "/x", ""},
+		{"", "-e 99999G", ""},
+		{"", "-hostfile " + junk, ""},
+		{"", "-hostfile " + hosts + " -launcher " + mpiexec + " -share " + junk, ""},
+		{"launch", "-hostfile " + hosts + " -launcher " + junk + " -- " + hello, ""},
+		{"launch", "-hostfile " + hosts + " -launcher " + mpiexec + " -share " + junk + " -- " + hello, ""},
+		{"launch", "-np 2 -- " + hello, "GOCCL_SECRET=short"},
+		{"launch", "-logs " + junk + "/x -- " + hello, ""},
+		{"doctor", "-hostfile " + junk, ""},
+	} {
+		t.Run(tc.command+" "+tc.args+" "+tc.env, func(t *testing.T) {
+			if runtime.GOOS == "windows" && strings.Contains(tc.args, mpiexec) {
+				t.Skip("it is a script of sh")
+			}
+			t.Parallel()
+			var said [2]string
+			for i, dry := range []string{"", "-dry-run"} {
+				out, errs, status := bench(t, []string{tc.env}, strings.Fields(tc.command+" "+dry+" "+tc.args)...)
+				require.Equal(t, 2, status, errs)
+				require.Empty(t, out)
+				said[i] = tried.ReplaceAllString(errs, "")
+			}
+			require.Equal(t, said[0], said[1])
+		})
+	}
+}
+
+// A host file of this machine alone needs neither an mpiexec nor a directory that others see.
+func TestHostFileOfThisMachine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hosts")
+	for _, text := range []string{"localhost slots=2\n", "localhost\n127.0.0.1\n", "localhost\nlocalhost\n"} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o666))
+		env := []string{"PATH=" + t.TempDir(), "HOME=" + t.TempDir()}
+		require.Contains(t, well(t, env, "-hostfile", file, "-e", "8"), "# ranks: 2  processes: 2 (started here)")
+		require.Equal(t, 2, strings.Count(well(t, env, "launch", "-hostfile", file, "--", hello), " of 2"), text)
+		require.Equal(t, "# 2 ranks on this machine, started by bench itself: the host file names no other\n", well(t, env, "-hostfile", file, "-dry-run"))
 	}
 }
 

@@ -178,7 +178,7 @@ type calling struct {
 
 // Place says where a rank runs.
 type Place struct {
-	// Host is the name of the rank's host.
+	// Host is the name of the rank's host: what GOCCL_HOSTID says, else the system's.
 	Host string
 	// The host is number Node of Nodes. On it, the rank is number Local of Locals.
 	Node, Nodes, Local, Locals int

@@ -32,7 +32,7 @@ func TestPlace(t *testing.T) {
 			world(t, len(tc.hosts), tc.hosts, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				p := c.Place()
 				got[c.Rank()] = fmt.Sprintf("%d/%d %d/%d", p.Node, p.Nodes, p.Local, p.Locals)
-				assert.NotEmpty(t, p.Host)
+				assert.Equal(t, tc.hosts[c.Rank()], p.Host)
 				assert.Equal(t, len(tc.hosts), c.Size())
 				if c.Rank() == 0 {
 					want := tc.text

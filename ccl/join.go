@@ -156,17 +156,16 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 	if err != nil {
 		return nil, refuse(ErrArgument, err)
 	}
-	host, _ := os.Hostname()
-	host, _, _ = strings.Cut(host, ".")
+	if h, ok := b.(interface{ HostID() string }); ok {
+		s.hostID = h.HostID()
+	}
+	host := hostName(s.hostID)
 	if code, err := s.checkSpares(b.Size()); err != nil {
 		return nil, refuse(code, err)
 	}
 	if s.asked == nil {
 		asked := s
 		s.asked = &asked
-	}
-	if h, ok := b.(interface{ HostID() string }); ok {
-		s.hostID = h.HostID()
 	}
 	secret, err := jobSecret(b, in)
 	if err != nil {
@@ -209,6 +208,16 @@ func tellApart(c *Comm) {
 	if why := c.eng.Control().Share.Apart(); why != "" {
 		c.opt.Log.Warn(fmt.Sprintf("ccl: rank %d: ranks that appear to be on this host cannot share memory, and use TCP: %s", c.Rank(), why))
 	}
+}
+
+// hostName is what this rank's host is called: by its id, where it has been given one, as those have that one machine acts as.
+func hostName(id string) string {
+	if id != "" {
+		return id
+	}
+	name, _ := os.Hostname()
+	name, _, _ = strings.Cut(name, ".")
+	return name
 }
 
 // newCommError is f, which kept a Comm from being made.

@@ -243,9 +243,8 @@ func (o *Options) found(ctx context.Context) error {
 
 // self is this process as a guest.
 func self(id string) lobby.Guest {
-	host, _ := os.Hostname()
 	n := ourWays()
-	return lobby.Guest{ID: id, Host: host, At: []byte(n.identity), PID: os.Getpid(), Addrs: n.ours}
+	return lobby.Guest{ID: id, Host: hostName(environ.HostID.Get()), At: []byte(n.identity), PID: os.Getpid(), Addrs: n.ours}
 }
 
 // enter is Join of a process that comes late: it waits in the store until a job takes it in.

@@ -21,6 +21,7 @@ import (
 )
 
 const (
+	nameLimit    = 5 * time.Second        // after which a host without an address is told of
 	dialLimit    = 3 * time.Second        // for one connection, at one address
 	leastDial    = 100 * time.Millisecond // for one, however short the limit of all
 	dialStagger  = 100 * time.Millisecond // before the next address is tried beside one that is silent
@@ -34,6 +35,7 @@ type point struct {
 	addrs   []string // the likeliest first; it listens at one of them
 	secret  auth.Secret
 	who     join // who was found there
+	final   bool // a host without an address gets none while the job starts, as it may in Kubernetes
 }
 
 // dialer finds rank 0.
@@ -44,10 +46,12 @@ type dialer struct {
 	fixed bool                  // the user gave the address: a refusal there is final
 	limit time.Duration         // after which it gives up where no connection was made; 0: when ctx ends
 	door  openDoor              // of a relay
+	named time.Duration         // for which rank 0's host may have no address before this rank says so
 
 	made     atomic.Bool            // a connection was
 	astray   atomic.Bool            // the relay to which rank 0 sent this rank was not reached
 	stranger atomic.Pointer[string] // an address that takes connections, but does not answer as goccl
+	unnamed  sync.Once              // rank 0's host has no address: see named
 	untold   sync.Once              // a peer answered whose process the kernel does not tell
 }
 
@@ -59,6 +63,8 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 	if f.limit > 0 {
 		reach, end = lived.Within(ctx, f.limit)
 	}
+	defer end()
+	naming, end := lived.Within(ctx, f.named)
 	defer end()
 	var place string
 	last := errors.New("no attempt was made")
@@ -84,6 +90,13 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 		// What the deadline cut off says nothing of why; connections have it to the nanosecond, ctx a little later.
 		if until, ok := ctx.Deadline(); telling(err) == 3 || ctx.Err() == nil && !(ok && time.Now().After(until)) {
 			last = err
+		}
+		if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) && unknown.IsNotFound && naming.Err() != nil && ctx.Err() == nil {
+			none := f.notFound(place, time.Since(began), err)
+			if p.final {
+				return nil, p, none
+			}
+			f.unnamed.Do(func() { slog.Warn("goccl: so far " + none.Text) })
 		}
 		if f.limit > 0 && !f.made.Load() && reach.Err() != nil {
 			return nil, p, f.notFound(place, time.Since(began), last)

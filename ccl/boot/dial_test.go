@@ -1,11 +1,14 @@
 package boot
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,6 +135,33 @@ func TestDialFails(t *testing.T) {
 	_, _, err := f.dial(ctx)
 	require.ErrorIs(t, err, Canceled)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A host without an address is told of after a while: as the end where it gets none, as under Slurm, else as a warning, once.
+func TestDialUnnamed(t *testing.T) {
+	for _, final := range []bool{true, false} {
+		ctx, n := &untilAgain{Context: context.Background(), passed: make(chan struct{})}, 0
+		f := &dialer{job: "job", self: selfJoin(1, 2), find: func() (point, error) {
+			n++
+			if !final {
+				ctx.again()
+			}
+			return point{network: "tcp", addrs: []string{"no-such-host.invalid:1"}, secret: secretOf(sesame), final: final}, nil
+		}}
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		_, _, err := f.dial(ctx)
+		slog.SetDefault(before)
+		require.ErrorIs(t, err, Timeout)
+		require.ErrorContains(t, err, "under Slurm, NodeAddr in scontrol show node")
+		if final {
+			require.Equal(t, 1, n)
+			require.Empty(t, log.String())
+		} else {
+			require.Equal(t, 1, strings.Count(log.String(), "so far rank 0 was not found at no-such-host.invalid:1"), log.String())
+		}
+	}
 }
 
 // A rank with a limit gives up after it where it makes no connection, and looks on where it makes one.

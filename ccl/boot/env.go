@@ -220,6 +220,12 @@ func (m *joinConfig) inStep(v *vars, l Launch) error {
 		return fault(Argument, "SLURM_STEP_NODELIST is empty; set GOCCL_ROOT=host:port or GOCCL_STORE=/dir for all ranks")
 	}
 	m.derived(hosts[:1], 0)
+	find := m.find
+	m.find = func() (point, error) {
+		p, err := find()
+		p.final = true
+		return p, err
+	}
 	return nil
 }
 

@@ -95,7 +95,7 @@ func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
 
 // enter is join on the other ranks.
 func (m *joinConfig) enter(ctx context.Context, b *Boot) error {
-	f := &dialer{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed, limit: m.reach}
+	f := &dialer{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed, limit: m.reach, named: nameLimit}
 	if err := m.connect(ctx, b, f); err != nil {
 		return err
 	}

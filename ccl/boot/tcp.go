@@ -19,6 +19,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/inet"
+	"github.com/goccl/goccl/internal/lived"
 )
 
 // TCPOptions tune [TCP].
@@ -199,11 +200,18 @@ func notOurs(host string) string {
 // waitForName is lookup once host has an address: rank 0 waits for its own name as the others do, since a cluster
 // may give a pod its name only after it has started.
 func waitForName(ctx context.Context, host string, lookup func(context.Context, string) (ground, error)) (ground, error) {
+	naming, end := lived.Within(ctx, nameLimit)
+	defer end()
+	told := false
 	for wait := firstBackoff; ; wait = min(wait*3/2, maxBackoff) {
 		at, err := lookup(ctx, host)
 		var unknown *net.DNSError
 		if err == nil || !errors.As(err, &unknown) {
 			return at, err
+		}
+		if !told && naming.Err() != nil && ctx.Err() == nil {
+			told = true
+			slog.Warn("goccl: rank 0 waits for its own name, as the others do: " + unknown.Error())
 		}
 		if !pause(ctx, wait) {
 			if errors.Is(ctx.Err(), context.Canceled) {

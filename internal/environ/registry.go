@@ -36,7 +36,7 @@ var (
 		Help: "the launcher that counts: `env` for `RANK` and `WORLD_SIZE`, `none` to run alone"},
 		"goccl", "torchrun", "openmpi", "pmi", "pals", "slurm", "env", "pet", "kubernetes", "none")
 	HostID = text(Var{Name: "GOCCL_HOSTID", Group: Job, By: "boot, ccl", Takes: "a name", Default: "what the system says; on Linux the kernel's boot and the network namespace",
-		Help: "ranks with the same value share a host, and ranks with different values do not"})
+		Help: "ranks with the same value share a host, which is called so, and ranks with different values do not"})
 	BootTimeout = add(Var{Name: "GOCCL_BOOT_TIMEOUT", Group: Job, By: "boot, bench", Default: "`5m`; in `bench` a minute",
 		Help: "how long joining may take when the context has no deadline"}, "a duration such as 30s or 5m, or a number of seconds", time.Duration(0), some)
 )

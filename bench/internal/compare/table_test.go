@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/bench/internal/browser"
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/bench/internal/stat"
 )
@@ -78,6 +80,12 @@ func TestComparePage(t *testing.T) {
 	require.Equal(t, 16, strings.Count(string(b), `<tr class="bad">`))
 	require.Contains(t, string(b), "<li>allreduce up to 4 KiB: slower: ")
 	require.Equal(t, 16, strings.Count(string(b), `<path class="interval" d="M`), "a picture of each interval")
+
+	for _, wide := range []int{1100, 500} {
+		for _, dark := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d wide, dark %v", wide, dark), func(t *testing.T) { require.Empty(t, browser.Look(t, string(b), wide, dark)) })
+		}
+	}
 
 	out.Reset()
 	require.Equal(t, 2, Stored([]string{"-html", filepath.Join(dir, "no", "c.html"), old, new}, &out, &errs, none))

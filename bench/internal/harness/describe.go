@@ -73,7 +73,7 @@ func (s *session) transport() string {
 // starter says who started the ranks.
 func (p *plan) starter() string {
 	if p.ours || !p.launched {
-		return "started here"
+		return report.Here
 	}
 	return "started by " + p.where.Launcher
 }

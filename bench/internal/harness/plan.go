@@ -16,6 +16,7 @@ import (
 	"github.com/goccl/goccl/bench/internal/report"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/environ"
 )
 
@@ -62,6 +63,9 @@ func (p *plan) check() error {
 		}
 	}
 	if err := p.Fits(p.processes() * p.Threads); err != nil {
+		return err
+	}
+	if _, err := algo.ParseOverride(environ.Algo.Get()); err != nil {
 		return err
 	}
 	if err := p.fitsMemory(machine.Memory("/")); err != nil {

@@ -50,7 +50,7 @@ func (p *plan) choose(ctx context.Context, args []string) error {
 	p.start, err = launch.Order{
 		Job: p.Job, NP: p.NP, NPGiven: p.NPGiven, ActAs: p.Hosts, Program: append([]string{self}, args...), Self: true,
 	}.Plan(ctx, os.Getenv)
-	if err == nil && !p.start.Local {
+	if err == nil {
 		p.NP = p.start.Ranks
 	}
 	return err
@@ -150,7 +150,10 @@ func known(code int) bool { return code >= option.Failed && code <= option.Misse
 
 // tell makes what is logged say which rank it comes from.
 func tell(ctx context.Context, l boot.Launch, w io.Writer) {
-	host, _ := os.Hostname()
+	host := environ.HostID.Get()
+	if host == "" {
+		host, _ = os.Hostname()
+	}
 	h := logline.New(w, l.Rank, host, environ.Log.Get())
 	h.Muted = func() bool { return ctx.Err() != nil }
 	slog.SetDefault(slog.New(h))

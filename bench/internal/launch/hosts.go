@@ -10,7 +10,7 @@ func Hosts(n, hosts int) []string {
 	}
 	ids := make([]string, n)
 	for r := range ids {
-		ids[r] = "host" + strconv.Itoa(r*hosts/n)
+		ids[r] = "host-" + strconv.Itoa(r*hosts/n)
 	}
 	return ids
 }

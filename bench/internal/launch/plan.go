@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -92,6 +93,11 @@ func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, err
 		}
 		p.alloc = &Allocation{Nodes: 1}
 	}
+	if o.Hostfile != "" && o.Launcher == "auto" && allHere(p.alloc.Hosts) {
+		p.machine = &profile.Profile{}
+		p.alloc = &Allocation{Scheduler: "hostfile", Nodes: 1, PerNode: p.alloc.Nodes * p.alloc.PerNode} // under however many names
+		return p, p.shape(getenv)
+	}
 	p.Local = false
 	if o.Logs != "" {
 		return nil, fmt.Errorf("-logs %s: a log for each rank is for ranks on this machine (-launcher local); elsewhere the launcher writes them: srun --output, mpiexec -outfile-pattern or --output-filename", o.Logs)
@@ -109,10 +115,7 @@ func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, err
 		return nil, err
 	}
 	p.place(getenv)
-	if err := p.refuseAddresses(); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return p, cmp.Or(p.refuseAddresses(), p.refuseShare())
 }
 
 // refuseAddresses is the error for IPv6 addresses as hosts of a launcher that cuts each host at its first colon, as
@@ -271,7 +274,7 @@ func (p *Plan) carry(getenv func(string) string) {
 	switch {
 	case p.Share != "":
 		p.shared = []string{p.Share}
-	case !local(p.Program[0]):
+	case !local(p.Program[0]), p.hosts != nil && allHere(p.hosts):
 	case p.starter.kind == "srun":
 		p.spread = "/tmp/goccl-bench-" + hex.EncodeToString(auth.NewSecret()[:8])
 	default:
@@ -316,7 +319,11 @@ func (p *Plan) Say(w io.Writer) error {
 		if !p.DryRun {
 			return nil
 		}
-		_, err := fmt.Fprintf(w, "# %d processes on this machine, started by bench itself: there is no allocation\n", p.Ranks)
+		why := "there is no allocation"
+		if p.Hostfile != "" {
+			why = "the host file names no other"
+		}
+		_, err := fmt.Fprintf(w, "# %s on this machine, started by bench itself: %s\n", prose.Count(p.Ranks, "rank"), why)
 		return err
 	}
 	var b strings.Builder

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccl/goccl/ccl/boot"
@@ -52,9 +54,24 @@ func places(getenv func(string) string) (dirs []string) {
 	return dirs
 }
 
-// share copies a program into the first directory that takes it. The copy has a
+// allHere reports whether all of these hosts are this machine, by its name or its addresses.
+func allHere(hosts []string) bool {
+	return !slices.ContainsFunc(hosts, func(h string) bool { return !isHere(h) })
+}
+
+func isHere(host string) bool {
+	if ip := net.ParseIP(host); ip != nil {
+		own, _ := net.InterfaceAddrs()
+		return ip.IsLoopback() || slices.ContainsFunc(own, func(a net.Addr) bool { n, is := a.(*net.IPNet); return is && n.IP.Equal(ip) })
+	}
+	self, _ := os.Hostname()
+	short, _, _ := strings.Cut(self, ".")
+	return host == "localhost" || host == self || host == short || strings.HasPrefix(host, self+".")
+}
+
+// share copies a program, by copy, into the first directory that takes it. The copy has a
 // directory of its own, which only its owner can write.
-func share(program string, dirs []string) (copied string, remove func(), err error) {
+func share(program string, dirs []string, copy func(to, from string) error) (copied string, remove func(), err error) {
 	if len(dirs) == 0 {
 		return "", nil, fmt.Errorf("only this node sees %s, this directory and $HOME; name a directory that all nodes see with -share DIR", program)
 	}
@@ -65,12 +82,24 @@ func share(program string, dirs []string) (copied string, remove func(), err err
 		}
 		remove = func() { os.RemoveAll(own) }
 		copied = filepath.Join(own, filepath.Base(program))
-		if err = copyFile(copied, program); err == nil {
+		if err = copy(copied, program); err == nil {
 			return copied, remove, nil
 		}
 		remove()
 	}
 	return "", nil, fmt.Errorf("copying %s to where all nodes see it: %w; name a directory with -share DIR", program, err)
+}
+
+// refuseShare is the error where no directory takes the copy of the program that all nodes are to see.
+func (p *Plan) refuseShare() error {
+	if p.shared == nil {
+		return nil
+	}
+	_, remove, err := share(p.Program[0], p.shared, func(string, string) error { return nil })
+	if err == nil {
+		remove()
+	}
+	return err
 }
 
 // mostProgram is how many bytes a program may have.

@@ -37,7 +37,7 @@ func TestShare(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "bench")
 	require.NoError(t, os.WriteFile(program, []byte("program"), 0o755))
 	dir := t.TempDir()
-	copied, remove, err := share(program, []string{filepath.Join(dir, "no", "such"), dir})
+	copied, remove, err := share(program, []string{filepath.Join(dir, "no", "such"), dir}, copyFile)
 	require.NoError(t, err)
 	text, err := os.ReadFile(copied)
 	require.NoError(t, err)
@@ -52,9 +52,9 @@ func TestShare(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 
-	_, _, err = share(program, nil)
+	_, _, err = share(program, nil, copyFile)
 	require.ErrorContains(t, err, "-share DIR")
-	_, _, err = share(program, []string{filepath.Join(dir, "no", "such")})
+	_, _, err = share(program, []string{filepath.Join(dir, "no", "such")}, copyFile)
 	require.ErrorContains(t, err, "-share DIR")
 }
 

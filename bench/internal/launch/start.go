@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +24,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/internal/subprocess"
 )
 
@@ -47,6 +50,9 @@ const parting = 10 * time.Second
 // where they ran on this machine, an *Exit where a launcher had started them.
 func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if p.DryRun {
+		if err := p.refuseStart(); err != nil {
+			return err
+		}
 		return p.Say(stdout)
 	}
 	if name := auth.Blank(append(os.Environ(), p.Env...)); name != "" {
@@ -112,6 +118,30 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer) error {
 		return &Exit{Launcher: p.starter.path, Code: 1, Said: true}
 	}
 	return fmt.Errorf("starting %s: %w", p.starter.path, err)
+}
+
+// refuseStart is what boot.Spawn would refuse of the secret and of -logs.
+func (p *Plan) refuseStart() error {
+	if !p.Local {
+		return nil
+	}
+	refused := func(what string, err error) error {
+		return &boot.Error{Code: boot.Argument, Rank: -1, Size: -1, Peer: -1, Text: fmt.Sprintf("%s: %v", what, err), Err: err}
+	}
+	if _, err := auth.Provide(append(os.Environ(), p.Env...)); err != nil {
+		return refused("the job's secret is refused", err)
+	}
+	if p.Logs == "" {
+		return nil
+	}
+	there := p.Logs
+	for _, err := os.Stat(there); errors.Is(err, fs.ErrNotExist) && there != filepath.Dir(there); _, err = os.Stat(there) {
+		there = filepath.Dir(there)
+	}
+	if err := files.Writable(filepath.Join(there, ".goccl-bench-logs")); err != nil {
+		return refused("the directory for the ranks' logs cannot be made", err)
+	}
+	return nil
 }
 
 // relay passes on to a launcher what somebody asks the ranks for, until stop is called. What asks for the end
@@ -187,7 +217,7 @@ func (p *Plan) provide() (remove func(), sumOf string, err error) {
 	}
 	var bench string
 	var removeProgram, removeBench func()
-	if p.program[0], removeProgram, err = share(path, p.shared); err != nil || p.Self {
+	if p.program[0], removeProgram, err = share(path, p.shared, copyFile); err != nil || p.Self {
 		return removeProgram, sumOf, err
 	}
 	// Another program does not look whether it is the right one: bench does, there, and
@@ -197,7 +227,7 @@ func (p *Plan) provide() (remove func(), sumOf string, err error) {
 		sumOf, err = sum(path)
 	}
 	if err == nil {
-		bench, removeBench, err = share(self, p.shared)
+		bench, removeBench, err = share(self, p.shared, copyFile)
 	}
 	if err != nil {
 		removeProgram()

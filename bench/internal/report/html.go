@@ -285,6 +285,12 @@ func cells(r *Row) []string {
 	return append(cells, strings.TrimSpace(r.Backend+" "+r.Algorithm))
 }
 
+// Here says of a run that bench has started its ranks itself.
+const Here = "started here"
+
+// placed are the variables that say to such ranks where they are.
+var placed = []string{environ.Root.Name, environ.Size.Name, environ.HostID.Name}
+
 // facts are the lines of the page's environment.
 func (f *File) facts() []fact {
 	c := &f.Config
@@ -305,7 +311,7 @@ func (f *File) facts() []fact {
 	}
 	for _, e := range f.Env {
 		name, value, _ := strings.Cut(e, "=")
-		if v := environ.Known(name); v != nil && v.Own {
+		if v := environ.Known(name); v != nil && (v.Own || c.Launcher == Here && slices.Contains(placed, name)) {
 			continue
 		}
 		facts = append(facts, fact{"$" + name, value})
