@@ -76,6 +76,12 @@ func HasEnded(m Message) bool {
 	}
 }
 
+// OpenMail opens the mail of c, as a message does that has found c open.
+func OpenMail(c *Comm) error {
+	_, err := c.life.letters.open(c)
+	return err
+}
+
 // IsClosing reports whether c is closed, or a Close is under way; HasClosed whether that has returned.
 func IsClosing(c *Comm) bool { return c.life.closed.Load() }
 

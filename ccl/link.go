@@ -234,6 +234,7 @@ type letters struct {
 	mu     sync.Mutex
 	of     *mail.Account
 	failed *call.Fault // with which all messages end
+	closed bool        // since the Comm is closed here
 }
 
 // open is this rank's mail in c.
@@ -245,8 +246,8 @@ func (l *letters) open(c *Comm) (*mail.Account, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.of = a; l.failed != nil {
-			a.End(l.failed, false)
+		if l.of = a; l.failed != nil { // a message has come while c was being closed, say
+			a.End(l.failed, l.closed)
 		}
 	}
 	return l.of, nil
@@ -258,6 +259,7 @@ func (l *letters) end(c *Comm, f *call.Fault, closed bool) {
 	if l.failed == nil {
 		l.failed = f
 	}
+	l.closed = l.closed || closed
 	of := l.of
 	l.mu.Unlock()
 	if of != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +16,7 @@ import (
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
-func init() { roles["linkbreaks"] = linkBreaks }
+func init() { roles["linkbreaks"], roles["linkbreakslast"] = linkBreaks, linkBreaksLast }
 
 // linkBreaks: the connection for messages from rank 0 to rank 1 is reset with a small message on it, whose Send has returned nil.
 // Another Comm has nothing on its way.
@@ -68,5 +69,37 @@ func TestLinkBreaks(t *testing.T) {
 			want := fmt.Sprintf("rank %d: 0; ccl: rank %d: Comm: the connection for messages from world rank 0 to 1 broke: ", r, r)
 			require.Equal(t, 1, strings.Count(text, want), "%s in\n%s", want, text)
 		}
+	}
+}
+
+// linkBreaksLast: the connection for messages of rank 1 breaks as that closes its last Comm. It looks for the reason when the job has
+// ended there.
+func linkBreaksLast(ctx context.Context, t *testing.T, _ string) {
+	c, err := ccl.Join(ctx, &ccl.Options{Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	l, x := ccl.LinkTo(c, 1-c.Rank(), 0), []int{0}
+	if c.Rank() == 0 {
+		require.NoError(t, l.Recv(ccl.BufOf(x)).Wait(ctx))
+		wants(t, ccl.LinkTo(c, 1, 1).Recv(ccl.BufOf(x)).Wait(ctx), ccl.ErrClosed)
+		require.NoError(t, c.Close())
+		return
+	}
+	require.NoError(t, l.Send(ccl.BufOf(x)).Wait(ctx))
+	severed := make(chan struct{})
+	inject.Set("abort", func() {
+		close(severed)
+		time.Sleep(300 * time.Millisecond)
+	})
+	require.NoError(t, inject.Plan("mail.send:1:cut,mail.severed:1:abort"))
+	require.NoError(t, l.Send(ccl.BufOf(x)).Wait(ctx))
+	<-severed
+	require.NoError(t, c.Close())
+	fmt.Println("closed well")
+}
+
+// What is done about a broken connection uses nothing that Close has given back.
+func TestLinkBreaksAsTheJobEnds(t *testing.T) {
+	for _, hosts := range []int{0, 2} {
+		require.Contains(t, processes(t, 2, hosts, "linkbreakslast", ""), "closed well")
 	}
 }

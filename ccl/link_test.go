@@ -274,3 +274,22 @@ func TestLinkOnDoneGoesOn(t *testing.T) {
 		works(ctx, t, c)
 	})
 }
+
+// A message that has found c open and opens its mail when c is closed does not keep others from hearing that it is.
+func TestLinkOpensAsTheCommCloses(t *testing.T) {
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		sub, err := c.Split(ctx, 0, c.Rank())
+		require.NoError(t, err)
+		if c.Rank() == 1 {
+			assert.NoError(t, sub.Close())
+			assert.NoError(t, ccl.OpenMail(sub))
+		}
+		meet(ctx)
+		if c.Rank() == 0 {
+			e := wants(t, ccl.LinkTo(sub, 1, 3).Within(5*time.Second).Send(ccl.BufOf(make([]byte, 1<<20))).Wait(ctx), ccl.ErrClosed)
+			assert.Equal(t, 1, e.Peer)
+			assert.NoError(t, sub.Close())
+		}
+		works(ctx, t, c)
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/mail"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -39,6 +40,11 @@ func ShutMail(c *Comm, closed bool) {
 // does for a call's. It is true if w has closed c. Else c fails: with the report of w's loss, if there is
 // one, and for that reason if w lives.
 func severed(ctx context.Context, c *Comm, w int, why error) (left bool) {
+	inject.At("mail.severed")
+	if !c.rank.Site.Job.TryHold() { // c is being closed, and was the last
+		return false
+	}
+	defer c.rank.Site.Job.Leave()
 	r, yet := c.rank.Group.RankOf(w), plane.LeftYet(c.rank.Site, w)
 	gone := func() bool { return c.rank.Share.HasLeft(r) || yet() }
 	over := func() bool { return ctx.Err() != nil || gone() }
