@@ -153,7 +153,7 @@ typedef struct goccl_args {
 	const void *src;
 	uint64_t dst_n, src_n;
 	const int64_t *dst_counts, *src_counts; // by rank, of the kinds that end in V: those of what is cut, of both for ALL_TO_ALL_V
-	double factor;                          // of GOCCL_MULSUM
+	double factor;                          // of GOCCL_MULSUM; a Comm has room for 239 different ones
 	const char *place;                      // what errors say of where the call is made, such as "train.py:88"; or NULL
 } goccl_args;
 

@@ -263,7 +263,7 @@ func TestRefusals(t *testing.T) {
 		require.ErrorContains(t, err, tc.err)
 		require.Less(t, len(err.Error()), 1000)
 	}
-	_, err := Encode(make([]int, 100), 799)
+	_, err := Encode(make([]int64, 100), 799)
 	require.ErrorIs(t, err, ErrTooLarge)
 	_, err = Encode("long", 1)
 	require.ErrorIs(t, err, ErrTooLarge)
