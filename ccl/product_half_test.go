@@ -187,8 +187,8 @@ func inRange[T ccl.Number](t testing.TB, c *ccl.Comm, values []float32, enc func
 	}
 }
 
-// A factor of 1 or more multiplies Sum's result, between hosts as on one: each 16-bit float of one rank, beside zeros, keeps
-// what Sum keeps of it. What is multiplied by less than 1 does not overflow on the way.
+// Scaled multiplies Sum's result, between hosts as on one: each 16-bit float of one rank, beside zeros, keeps what Sum keeps of it, down
+// to the least there is, and by whatever factor. What is multiplied by less than 1 does not overflow on the way.
 func TestScaledKeepsWhatSumKeeps(t *testing.T) {
 	for _, tc := range []struct{ n, hosts int }{{3, 3}, {4, 4}, {5, 5}, {4, 2}, {5, 1}} {
 		t.Run(fmt.Sprintf("%d ranks on %d hosts", tc.n, tc.hosts), func(t *testing.T) {
@@ -211,23 +211,46 @@ func TestScaledKeepsWhatSumKeeps(t *testing.T) {
 }
 
 func keepsWhatSumKeeps[T ccl.Float16 | ccl.BFloat16](t testing.TB, c *ccl.Comm, enc func(float32) T, dec func(T) float32) {
-	ctx, me := t.Context(), c.Rank()
-	const all = 1 << 16
+	ctx, n, me := t.Context(), c.Size(), c.Rank()
+	all := (1<<16 + n - 1) / n * n // and some once more
 	src, sum, got := make([]T, all), make([]T, all), make([]T, all)
-	for i := range src {
-		if i%c.Size() == me {
+	fill := func() {
+		clear(src)
+		for i := me; i < all; i += n {
 			src[i] = T(i)
 		}
 	}
+	counts := slices.Repeat([]int{all / n}, n)
+	counts[0], counts[n-1] = 1, counts[n-1]+counts[0]-1
+	at := 0
+	for _, k := range counts[:me] {
+		at += k
+	}
+	fill()
 	require.NoError(t, ccl.AllReduce(ctx, c, sum, src, ccl.Sum))
-	for _, factor := range []float64{1, -1, 1.5, 1024, math.Inf(1), .5, .25} {
-		require.NoError(t, ccl.AllReduce(ctx, c, got, src, c.Scaled(factor)))
-		for i, x := range got {
-			want := enc(dec(sum[i]) * float32(factor))
-			isNaN, vanished := dec(x) != dec(x), factor < 1 && dec(x) == 0 // and a zero that vanished may have lost its sign
-			if x != want && !(isNaN && dec(want) != dec(want)) && !(vanished && dec(want) == 0) {
-				require.FailNow(t, "wrong", "%v on %v: the sum is %g, times %g: %g, not %g", i, c, dec(sum[i]), factor, dec(x), dec(want))
+	for _, factor := range []float64{1, -1, 1.5, 1024, math.Inf(1), .5, .25, 1. / 3, -1. / 3, .1, 0x1p-10, 0} {
+		op, times := c.Scaled(factor), dec(enc(float32(factor)))
+		is := func(got []T, from int, what string) {
+			for i, x := range got {
+				want := enc(dec(sum[from+i]) * times)
+				if x != want && !(dec(x) != dec(x) && dec(want) != dec(want)) {
+					require.FailNow(t, "wrong", "%s: %v on %v: the sum is %g, times %g: %g, not %g", what, from+i, c, dec(sum[from+i]), factor, dec(x), dec(want))
+				}
 			}
 		}
+		fill()
+		require.NoError(t, ccl.AllReduce(ctx, c, got, src, op))
+		is(got, 0, "AllReduce")
+		require.NoError(t, ccl.AllReduce(ctx, c, src, src, op))
+		is(src, 0, "AllReduce in place")
+		fill()
+		require.NoError(t, ccl.Reduce(ctx, c, got, src, op, n-1))
+		if me == n-1 {
+			is(got, 0, "Reduce")
+		}
+		require.NoError(t, ccl.ReduceScatter(ctx, c, got[:all/n], src, op))
+		is(got[:all/n], me*all/n, "ReduceScatter")
+		require.NoError(t, ccl.ReduceScatterV(ctx, c, got[:counts[me]], src, counts, op))
+		is(got[:counts[me]], at, "ReduceScatterV")
 	}
 }

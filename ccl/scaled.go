@@ -73,7 +73,7 @@ func weigh(k *call.Call) {
 		w = scaledBy(k.Type, rounded(k.Type, k.Factor))
 	}
 	k.Weighs, k.Scale, k.Both = true, nil, nil
-	k.Fold, k.Stream, k.All, k.Share, k.Last = w.fold, w.fold, w.all, w.share, w.last
+	k.Fold, k.Stream, k.All, k.Share, k.Last, k.Wide = w.fold, w.fold, w.all, w.share, w.last, w.wide
 }
 
 // weights are how an average or a scaled sum of 16-bit floats is computed: of two operands, of all, and by shares, see op.Call.
@@ -82,6 +82,7 @@ type weights struct {
 	all   func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int)
 	share func(to, a, b unsafe.Pointer, n int, na, nb int32)
 	last  func(p unsafe.Pointer, n, ranks int)
+	wide  *op.Wide
 }
 
 var means = [op.Types]weights{op.Float16: meanOf(op.Float16), op.BFloat16: meanOf(op.BFloat16)}
@@ -93,27 +94,35 @@ func meanOf(t op.Type) weights {
 			reduce.MeanAll(t, dst, srcs[:], n)
 		},
 		func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int) { reduce.MeanAll(t, dst, srcs, n) },
-		sharesOf(t, reduce.Unlimited),
+		func(to, a, b unsafe.Pointer, n int, na, nb int32) { reduce.AddShares(t, to, a, b, n/t.Size(), na, nb) },
 		func(p unsafe.Pointer, n, ranks int) { reduce.MeanOfShare(t, p, n/t.Size(), ranks) },
+		nil,
 	}
 }
 
 func scaledBy(t op.Type, factor float32) *weights {
-	return &weights{
+	sum, size := reduce.For(t, op.Sum), t.Size()
+	w := &weights{
 		func(dst, a, b unsafe.Pointer, n int) {
 			srcs := [2]unsafe.Pointer{a, b}
 			reduce.ScaledAll(t, dst, srcs[:], factor, n)
 		},
 		func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int) { reduce.ScaledAll(t, dst, srcs, factor, n) },
-		sharesOf(t, reduce.MostOfShare(factor)),
-		func(p unsafe.Pointer, n, ranks int) { reduce.ScaledOfShare(t, p, factor, n/t.Size(), ranks) },
+		func(to, a, b unsafe.Pointer, n int, _, _ int32) { sum(to, a, b, n/size) },
+		func(p unsafe.Pointer, n, _ int) {
+			srcs := [1]unsafe.Pointer{p}
+			reduce.ScaledAll(t, p, srcs[:], factor, n/size)
+		},
+		nil,
 	}
-}
-
-func sharesOf(t op.Type, most int) func(to, a, b unsafe.Pointer, n int, na, nb int32) {
-	return func(to, a, b unsafe.Pointer, n int, na, nb int32) {
-		reduce.AddShares(t, to, a, b, n/t.Size(), na, nb, most)
+	if -1 < factor && factor < 1 {
+		w.wide = &op.Wide{
+			Fold: reduce.For(op.Float32, op.Sum),
+			From: func(dst, src unsafe.Pointer, n, ranks int) { reduce.Widen(t, dst, src, n, ranks) },
+			To:   func(dst, sums unsafe.Pointer, n, ranks int) { reduce.Narrow(t, dst, sums, factor, n, ranks) },
+		}
 	}
+	return w
 }
 
 // rounded is factor as the 16-bit float t holds it.

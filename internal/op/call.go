@@ -41,12 +41,20 @@ type Call struct {
 	Weighs bool
 	Share  func(to, a, b unsafe.Pointer, n int, na, nb int32)
 	Last   func(p unsafe.Pointer, n, ranks int)
+	Wide   *Wide // how the call is made between hosts in the place of Share and Last; nil for most
 
 	// What the CPU engine keeps.
 	Own     uint32 // the call's hash alone; Hash becomes that of all calls so far
 	Offsets []int  // of the blocks of DC, in bytes
 	Inside  Kind   // the call that this one is made in, if any
 	Queued  bool   // it is made on the goroutine of a HostStream
+}
+
+// Wide makes a call of 16-bit elements with those of 32 bits.
+type Wide struct {
+	Fold func(dst, a, b unsafe.Pointer, n int)        // of 32 bits
+	From func(dst, src unsafe.Pointer, n, ranks int)  // has n elements of 32 bits at dst for those at src
+	To   func(dst, sums unsafe.Pointer, n, ranks int) // ends n sums
 }
 
 // Address says where Dst and Src begin. Slices that a call holds are on the heap, which does not
@@ -136,7 +144,7 @@ func (c *Call) Piece(v []byte, r, at, length int) []byte {
 }
 
 // A call that Weighs has no Scale: All, or Fold and Stream for the two operands of two ranks, end
-// what they compute. Between hosts partial results are shares, which Share adds and Last ends.
+// what they compute. Between hosts partial results are shares, which Share adds and Last ends, or Wide.
 
 // SumsAll reports whether the operands of n ranks are added at once.
 func (c *Call) SumsAll(n int) bool { return n > 2 && c.All != nil }

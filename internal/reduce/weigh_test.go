@@ -120,25 +120,24 @@ func TestMeansAreRoundedOnce(t *testing.T) {
 					near(got[i], exact(i)/1024, 1, "ScaledAll", i)
 				}
 				// One after another, as a ring does it.
-				add := func(most int) {
-					got = x[0]
-					for k := 1; k < count; k++ {
-						AddShares(typ, p, p, srcs[k], n, int32(k), 1, most)
-					}
+				got = x[0]
+				for k := 1; k < count; k++ {
+					AddShares(typ, p, p, srcs[k], n, int32(k), 1)
 				}
-				add(Unlimited)
 				MeanOfShare(typ, p, n, count)
 				for i := range n {
 					if i%4 < 3 {
 						near(got[i], exact(i)/float64(count), 2, "MeanOfShare", i)
 					}
 				}
-				add(MostOfShare(1. / 1024))
-				ScaledOfShare(typ, p, 1./1024, n, count)
+				sum, one := make([]float32, n), make([]float32, n)
+				for k := range x {
+					Widen(typ, unsafe.Pointer(&one[0]), srcs[k], n, count)
+					Add(op.Float32, sum, one)
+				}
+				Narrow(typ, p, unsafe.Pointer(&sum[0]), 1./1024, n, count)
 				for i := range n {
-					if i%4 == 0 || i%4 == 2 {
-						near(got[i], exact(i)/1024, 2, "ScaledOfShare", i)
-					}
+					near(got[i], exact(i)/1024, 1, "Narrow", i)
 				}
 			}
 		}
@@ -170,7 +169,7 @@ func TestMeansOfEqualElements(t *testing.T) {
 				require.Equal(t, all, out, "%v, %d ranks", typ, count)
 			}
 			for count := 1; count < 1<<20; count *= 2 { // shares of powers of two are exact
-				AddShares(typ, to, p, p, n, int32(count), int32(count), Unlimited)
+				AddShares(typ, to, p, p, n, int32(count), int32(count))
 				require.Equal(t, all, out, "%v, two shares of %d", typ, count)
 				MeanOfShare(typ, to, n, 2*count)
 				require.Equal(t, all, out, "%v, the mean of two shares of %d", typ, count)
@@ -179,62 +178,32 @@ func TestMeansOfEqualElements(t *testing.T) {
 	})
 }
 
-// The power of two that divides a share is at least 1/|factor|, and less than twice that.
-func TestMostOfShare(t *testing.T) {
-	for factor, want := range map[float32]int{
-		1: 0, 1.5: 0, 1024: 0, 0x1.fffffep127: 0, .75: 1, .5: 1, .49: 2, 1. / 3: 2, .25: 2, 0x1p-24: 24, 0x1.8p-24: 24, 0x1p-149: 149, 0: Unlimited,
-		float32(math.Inf(1)): 0,
-	} {
-		require.Equal(t, want, MostOfShare(factor), "%g", factor)
-		require.Equal(t, want, MostOfShare(-factor), "%g", -factor)
-	}
-	require.Zero(t, MostOfShare(float32(math.NaN())))
-}
-
-// One number beside zeros, multiplied by a factor of 1 or more, is that number times the factor, rounded once: each number,
-// by any grouping. By a factor below 1 it is, too, unless the result is below twice the least normal number: there each
-// division of a share, of which 9 ranks have at most four, may put it off by less than a unit.
-func TestScaledSharesOfOneNumber(t *testing.T) {
-	eachLevel(t, func(t *testing.T) {
-		for _, typ := range halves {
-			from, to, least := F16ToF32, F32ToF16, 0x1p-24
-			if typ == op.BFloat16 {
-				from, to, least = BF16ToF32, F32ToBF16, 0x1p-133
-			}
-			const n = 1 << 16
-			all, zeros, got := make([]uint16, n), make([]uint16, n), make([]uint16, n)
-			for i := range all {
-				all[i] = uint16(i)
-			}
-			p, zero := unsafe.Pointer(&got[0]), unsafe.Pointer(&zeros[0])
-			for _, factor := range []float32{1, -1, 1.5, 2, 1024, 65504, float32(math.Inf(1)), .5, .75, -.75, .25, 1. / 3, 1. / 1024, 0x1p-14, 0x1p-24, 0} {
-				for _, ranks := range []int{2, 3, 4, 5, 9} {
-					most := MostOfShare(factor)
-					copy(got, all)
-					for k := 1; k < ranks; { // as doubling does it, and then a ring
-						other := min(k, 2, ranks-k)
-						AddShares(typ, p, p, zero, n, int32(k), int32(other), most)
-						k += other
-					}
-					ScaledOfShare(typ, p, factor, n, ranks)
-					for i, x := range got {
-						exact := from(uint16(i)) * factor
-						if x == to(exact+0) || from(x) != from(x) && exact != exact || from(x) == 0 && exact == 0 {
-							continue
-						}
-						off := math.Abs(float64(from(x)) - float64(exact))
-						small := math.Abs(float64(exact)) < 1<<11*least
-						if typ == op.BFloat16 {
-							small = math.Abs(float64(exact)) < 1<<8*least
-						}
-						if abs := math.Abs(float64(factor)); abs >= 1 || !small || off > 4.5*least {
-							require.FailNow(t, "wrong", "%v: %g times %g, %d ranks: %g", typ, from(uint16(i)), factor, ranks, from(x))
-						}
+// One number beside zeros, multiplied by a factor below 1, is that number times the factor: each number, among any number of ranks.
+func TestWideSumsOfOneNumber(t *testing.T) {
+	for _, typ := range halves {
+		from, to := F16ToF32, F32ToF16
+		if typ == op.BFloat16 {
+			from, to = BF16ToF32, F32ToBF16
+		}
+		const n = 1 << 16
+		all, got, wide := make([]uint16, n), make([]uint16, n), make([]float32, n)
+		for i := range all {
+			all[i] = uint16(i)
+		}
+		for _, factor := range []float32{.75, -.75, .5, .25, 1. / 3, .1, 1. / 1024, 0x1p-14, 0x1p-24, 0} {
+			factor = from(to(factor))
+			for _, ranks := range []int{2, 3, 4, 5, 9, 1 << 16} {
+				Widen(typ, unsafe.Pointer(&wide[0]), unsafe.Pointer(&all[0]), n, ranks)
+				Narrow(typ, unsafe.Pointer(&got[0]), unsafe.Pointer(&wide[0]), factor, n, ranks)
+				for i, x := range got {
+					exact := from(uint16(i)) * factor
+					if x != to(exact) && !(from(x) != from(x) && exact != exact) {
+						require.FailNow(t, "wrong", "%v: %g times %g, %d ranks: %g", typ, from(uint16(i)), factor, ranks, from(x))
 					}
 				}
 			}
 		}
-	})
+	}
 }
 
 func TestWeighAllocatesNothing(t *testing.T) {
@@ -242,7 +211,7 @@ func TestWeighAllocatesNothing(t *testing.T) {
 		var x [3][300]uint16
 		got := testing.AllocsPerRun(100, func() {
 			a, b, dst := unsafe.Pointer(&x[1]), unsafe.Pointer(&x[2]), unsafe.Pointer(&x[0])
-			AddShares(op.Float16, dst, a, b, 300, 3, 1, Unlimited)
+			AddShares(op.Float16, dst, a, b, 300, 3, 1)
 			MeanOfShare(op.BFloat16, dst, 300, 3)
 		})
 		require.Zero(t, got)

@@ -31,6 +31,7 @@ type Links struct {
 	shares []int32   // of how many operands each part is the share, where a call Weighs
 	plans  map[plan]algo.Schedule
 	from   operand
+	wide   call.Call // the one under way, with elements of 32 bits
 }
 
 // Init readies the links of a rank, which gets at the memory of its host by r.
@@ -57,8 +58,12 @@ type plan struct {
 // Algorithm names the schedule for a call that spans hosts.
 func (c *Links) Algorithm(k *call.Call) string {
 	g := &c.rank.Group
-	name := algo.Choose(k.Kind.Equal(), k.Bytes(g.Size()), g.Topology(), g.RankOrder(), g.Table())
-	if k.Weighs {
+	bytes := k.Bytes(g.Size())
+	if k.Wide != nil {
+		bytes *= widening
+	}
+	name := algo.Choose(k.Kind.Equal(), bytes, g.Topology(), g.RankOrder(), g.Table())
+	if k.Weighs && k.Wide == nil {
 		return algo.Even(name, k.Kind.Equal())
 	}
 	return name

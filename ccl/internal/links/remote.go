@@ -20,6 +20,9 @@ func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
 	}
 	switch k.Kind {
 	case call.AllReduce:
+		if k.Wide != nil {
+			return c.remoteReduce(ctx, k, s)
+		}
 		if f := c.runFrom(ctx, k, s, k.Src, call.Even(k.Dst, s.Parts), 0); f != nil {
 			return f
 		}
@@ -78,21 +81,46 @@ func (c *Links) scale(k *call.Call, b []byte) {
 	}
 }
 
-// remoteReduce reduces a slice at a time, since ranks other than the root need
-// memory to reduce into.
+// widening is by how much the elements of a call that is Wide grow.
+const widening = 2
+
+// inside is k as its schedule makes it: with elements of 32 bits where it is Wide.
+func (c *Links) inside(k *call.Call) *call.Call {
+	if k.Wide == nil {
+		return k
+	}
+	c.wide = call.Call{Head: k.Head, Elem: widening * k.Elem, Fold: k.Wide.Fold}
+	return &c.wide
+}
+
+// remoteReduce reduces a slice at a time: ranks other than the root, and all ranks of a call that is Wide, need memory to reduce into.
 func (c *Links) remoteReduce(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
-	for i := range call.Pieces(len(k.Src), tuning.SlicePiece) {
-		src := k.Src[i*tuning.SlicePiece : min((i+1)*tuning.SlicePiece, len(k.Src))]
-		var mem []byte
-		if c.rank.Group.Rank() == int(k.Root) {
-			mem = k.Dst[i*tuning.SlicePiece:][:len(src)]
-		} else {
+	ends, n, length := k.Kind == call.AllReduce || c.rank.Group.Rank() == int(k.Root), c.rank.Group.Size(), tuning.SlicePiece
+	if k.Wide != nil {
+		length /= widening
+	}
+	for i := range call.Pieces(len(k.Src), length) {
+		src := k.Src[i*length : min((i+1)*length, len(k.Src))]
+		var dst []byte
+		if ends {
+			dst = k.Dst[i*length:][:len(src)]
+		}
+		mem := dst
+		switch {
+		case k.Wide != nil:
+			mem = c.Pairs.work.Scratch(widening * len(src))
+			k.Wide.From(op.Ptr(mem), op.Ptr(src), len(src)/k.Elem, n)
+			src = mem
+		case !ends:
 			mem = c.Pairs.work.Scratch(len(src))
 		}
-		if f := c.runFrom(ctx, k, s, src, call.Even(mem, s.Parts), i); f != nil {
+		if f := c.runFrom(ctx, c.inside(k), s, src, call.Even(mem, s.Parts), i); f != nil {
 			return f
 		}
-		if c.rank.Group.Rank() == int(k.Root) {
+		switch {
+		case ends && k.Wide != nil:
+			k.Wide.To(op.Ptr(dst), op.Ptr(mem), len(dst)/k.Elem, n)
+		case ends:
 			c.scale(k, mem)
 		}
 	}
@@ -110,19 +138,31 @@ func (c *Links) remoteBlocks(ctx context.Context, k *call.Call, s algo.Schedule)
 		case call.ReduceScatter, call.ReduceScatterV:
 			v := c.sliceOf(k, at, length)
 			src := v.Mem
-			if largest <= length {
+			switch {
+			case k.Wide != nil:
+				v = c.widened(v)
+				src = v.Mem
+				for r := range n {
+					to := v.Parts(r, r+1)
+					k.Wide.From(op.Ptr(to), op.Ptr(k.Piece(k.Src, r, at, length)), len(to)/(widening*k.Elem), n)
+				}
+			case largest <= length:
 				src = k.Src[:len(v.Mem)]
-			} else {
+			default:
 				for r := range n {
 					copy(v.Parts(r, r+1), k.Piece(k.Src, r, at, length))
 				}
 			}
-			if f := c.runFrom(ctx, k, s, src, v, i); f != nil {
+			if f := c.runFrom(ctx, c.inside(k), s, src, v, i); f != nil {
 				return f
 			}
-			mine := v.Parts(c.rank.Group.Rank(), c.rank.Group.Rank()+1)
+			mine, dst := v.Parts(c.rank.Group.Rank(), c.rank.Group.Rank()+1), k.Dst[min(at, len(k.Dst)):]
+			if k.Wide != nil {
+				k.Wide.To(op.Ptr(dst), op.Ptr(mine), len(mine)/(widening*k.Elem), n)
+				break
+			}
 			c.scale(k, mine)
-			copy(k.Dst[min(at, len(k.Dst)):], mine)
+			copy(dst, mine)
 		case call.Scatter, call.ScatterV:
 			if f := c.scatterSlice(ctx, k, s, i, at, length); f != nil {
 				return f
@@ -219,6 +259,16 @@ func (c *Links) sliceOf(k *call.Call, at, length int) call.Vector {
 	}
 	c.slice = offs
 	return call.Vector{Mem: c.Pairs.work.Scratch(offs[n]), Offsets: offs}
+}
+
+// widened is scratch memory for v, what sliceOf has given, with elements of 32 bits.
+func (c *Links) widened(v call.Vector) call.Vector {
+	for r := range v.Offsets { // those in c.slice
+		v.Offsets[r] *= widening
+	}
+	v.Size *= widening
+	v.Mem = c.Pairs.work.Scratch(widening * len(v.Mem))
+	return v
 }
 
 // remoteAllToAll goes in slices of every block, which are set aside first where dst
