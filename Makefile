@@ -37,6 +37,9 @@ test: ## a sample of every suite, in five minutes
 numbers: ## what README says of make test, how many tests and how long, from a run of it (a quiet machine; 5 minutes)
 	test/halves.sh -readme README.md -short -timeout 20m -- ./...
 
+minutes: ## docs/measured/ci.md: where CI's minutes go, from a run of it (Debian, root; a quiet machine; 45 minutes)
+	MINUTES=docs/measured/ci.md .ci/run
+
 nightly: ## what CI leaves out because it takes long, with CI's table (Debian, root; 10 hours; NIGHTLY=minutes)
 	.ci/nightly
 
@@ -66,19 +69,23 @@ streams: ## what large messages carry over TCP beside a program in C and iperf3,
 test-faults: ## delay, loss and partition between three hosts, and between five with spares (root)
 	@if test/lab/need netlab delay; then test/lab/faults.sh && test/lab/spares.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
-# Tests of kernels, of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by
-# side but what others run, too.
-unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestPagesInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSumAllIsItsSpecification|TestSimulatedMachine|TestR13NothingGrows
+# Tests of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by side but what
+# others run, too. unraced has them.
+unraced = TestBoth|TestHTMLInABrowser|TestPagesInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSimulatedMachine|TestR13NothingGrows
 
 COVER ?= ./ccl/... ./bench/... ./train/... ./internal/... ./mpi ./xla/...
 cover: ## how much of each package the sample of its tests runs, and of all (COVER: packages)
 	@f=$$(mktemp) && trap 'rm -f "$$f"' EXIT && go test -short -timeout 30m -coverprofile "$$f" $(COVER) && go tool cover -func "$$f" | tail -1
 
-race: ## the sample under the race detector (a C compiler)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- ./...
+race: ## the sample under the race detector: the packages whose tests run anything side by side (a C compiler)
+	@$(call need,cc,gcc libc6-dev); packages=$$(go run ./test/long -raced) && CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- $$packages
 
-race-long: ## every test under the race detector (a C compiler; an hour)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -skip '^($(unraced))$$' -timeout 2h -- ./...
+unraced: ## the sample of what race leaves out: packages that run nothing side by side, and tests that the detector would change
+	@packages=$$(go run ./test/long -single) && tests=$$(go run ./test/long -unraced '$(unraced)') && eval "set -- $$(printf '%q ' $$tests)" && \
+		{ bad=; test/halves.sh -short -timeout 20m "$$@" || bad=1; test/halves.sh -short -timeout 20m -- $$packages && [ -z "$$bad" ]; }
+
+race-long: ## every test of race's packages under the race detector (a C compiler; an hour)
+	@$(call need,cc,gcc libc6-dev); packages=$$(go run ./test/long -raced) && CGO_ENABLED=1 test/halves.sh -race -skip '^($(unraced))$$' -timeout 2h -- $$packages
 
 model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks; and with spares, in partitions
 	go test -timeout 60m -run '^Test(Shrink|Replace)$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
@@ -126,8 +133,8 @@ native-asan: ## the engines and the fake library under AddressSanitizer; not wha
 
 test-mpi: test-mpi-go test-mpi-lab ## one binary under seven MPIs, and on two hosts (a C compiler, mpich, openmpi-bin, pip; GOCCL_TEST_LARGE=1: 9 GB, counts above 2^31)
 
-test-mpi-go: # one binary under seven MPIs
-	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi
+test-mpi-go: # one binary under seven MPIs, or under MPI alone, by its name
+	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && GOCCL_TEST_MPI='$(MPI)' CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi
 
 test-mpi-lab: # the same on two hosts
 	@if test/lab/need netlab mpich openmpi; then test/mpi/lab.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
@@ -308,8 +315,10 @@ wire: ## what GOCCL_WIRE=auth and encrypt cost beside plain data, in turns, and 
 first: ## bench's first rows put to the proof: defaults against -time 15ms, 15 times (a quiet machine; 2 minutes)
 	go test -count=1 -v -timeout 10m -run '^TestFirstRows$$' ./bench -args -first 15
 
-lint: format vet staticcheck shell workflows generated ## all static checks, the documents' links and names, and that generated files are up to date
+lint: static ## all static checks, the documents' links and names, and that generated files are up to date
 	go test ./test/imports ./test/docs
+
+static: format vet staticcheck shell workflows generated # lint without the tests that unraced has
 
 format: # gofmt
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "gofmt -w these: $$files"; exit 1; }

@@ -218,9 +218,14 @@ func builtWith(t *testing.T, env []string, args ...string) string {
 	return file
 }
 
-// underEach runs f for each MPI that is here.
+// underEach runs f for each MPI that is here, or for the one that GOCCL_TEST_MPI names.
 func underEach(t *testing.T, f func(t *testing.T, m install)) {
-	for _, m := range installs() {
+	all, one := installs(), os.Getenv("GOCCL_TEST_MPI")
+	require.True(t, one == "" || slices.ContainsFunc(all, func(m install) bool { return m.name == one }), "GOCCL_TEST_MPI=%s is none of them", one)
+	for _, m := range all {
+		if one != "" && m.name != one {
+			continue
+		}
 		t.Run(m.name, func(t *testing.T) {
 			m.here(t)
 			f(t, m)
