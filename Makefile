@@ -323,9 +323,11 @@ static: format vet staticcheck shell workflows generated # lint without the test
 format: # gofmt
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "gofmt -w these: $$files"; exit 1; }
 
-vet: # go vet of each file on every platform and with the tags that change its package; and of the nested modules
+vet: # go vet of each file on a platform and with tags that compile it; and of the nested modules, as interop tests them
 	@$(call platforms,go vet)
-	@for m in $(MODULES); do echo "go vet in $$m"; go vet -C $$m ./... || exit 1; done; go vet ./test/vendor/...
+	@for m in $(MODULES); do echo "go vet in $$m"; flags=; export CGO_ENABLED=0; \
+		if command -v cc >/dev/null; then case $$m in */cu) CGO_ENABLED=1 ;; */gomlx | */gorgonia) CGO_ENABLED=1 flags=-race ;; esac; fi; \
+		go vet -C $$m $$flags ./... || exit 1; done; go vet ./test/vendor/...
 
 staticcheck: # the same files; pinned in internal/tools
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && \

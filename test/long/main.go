@@ -71,7 +71,7 @@ func read(root string) (*tree, error) {
 		case err != nil:
 			return err
 		case d.IsDir() && name != root:
-			if strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || isModule(name) {
+			if strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "vendor" || isModule(name) {
 				return filepath.SkipDir
 			}
 		case strings.HasSuffix(name, ".go"):

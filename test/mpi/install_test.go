@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,12 +37,12 @@ type install struct {
 
 // wheel is the folder of a wheel that fetch.sh unpacked.
 func wheel(nameVersion string) string {
-	cache := os.Getenv("GOCCL_CACHE")
-	if cache == "" {
+	dir := os.Getenv("GOCCL_CACHE")
+	if dir == "" {
 		user, _ := os.UserCacheDir()
-		cache = filepath.Join(user, "goccl")
+		dir = filepath.Join(user, "goccl")
 	}
-	return filepath.Join(cache, "mpi", nameVersion, nameVersion+".data", "data")
+	return filepath.Join(dir, "mpi", nameVersion, nameVersion+".data", "data")
 }
 
 // installs are the seven: two of Debian's, and five libraries of three wheels.
@@ -203,6 +204,7 @@ func builtWith(t *testing.T, env []string, args ...string) string {
 		binaries.dir = dir
 	}
 	file := filepath.Join(binaries.dir, strconv.Itoa(len(binaries.files)))
+	cache.Whole()
 	cmd := exec.Command("go", args[0], "-tags", "mpi", "-o", file)
 	if args[0] == "test" {
 		cmd.Args = append(cmd.Args, "-c")

@@ -46,7 +46,7 @@ func TestStages(t *testing.T) {
 			[]string{` install +ok `, ` a +ok `, ` c +IN TURN `}, " [bde] "},
 		{"a name that is no stage", "a x", "stage a true", true, []string{` a +ok `, "no stage x", ` total +FAILED `}, ""},
 		{"a page", "", "MINUTES=/dev/stdout\nturn=7\nstage a true\nlater 10 spare 100 b false\nin_turn 0/3 10 stage c true\nlanes 1", false,
-			[]string{`(?m)^\| a \| ok \| 0 \| \d \| \d \|$`, `(?m)^\| b \| (LEFT OUT|FAILED) \| `, `(?m)^\| c \| IN TURN \| \d \| 0 \| 0 \|$`, `(?m)^\| sum \| \| \| `}, ""},
+			[]string{`(?m)^\| a \| ok \| \d \| \d \| \d \|$`, `(?m)^\| b \| (LEFT OUT|FAILED) \| `, `(?m)^\| c \| IN TURN \| \d \| 0 \| 0 \|$`, `(?m)^\| sum \| \| \| `}, ""},
 		{"nothing was run", "", "true", true, []string{` total +FAILED `}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -71,4 +71,49 @@ func TestStages(t *testing.T) {
 			require.Empty(t, left)
 		})
 	}
+}
+
+// Two clones of a commit have files of the same age, so that what go test has kept of one holds in the other; a file with another
+// content has another, and so has its folder.
+func TestSettle(t *testing.T) {
+	script, err := filepath.Abs("../../.ci/stages.sh")
+	require.NoError(t, err)
+	for _, name := range []string{"git", "bash"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("hardware: no %s here", name)
+		}
+	}
+	dir := t.TempDir()
+	bash := func(in, text string) {
+		t.Helper()
+		cmd := exec.Command("bash", "-euc", text, script)
+		cmd.Dir = in
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	settle := `mkdir .ci && cp "$0" .ci && limit=1 && . .ci/stages.sh && settle`
+	age := func(path string) int64 {
+		info, err := os.Stat(filepath.Join(dir, path))
+		require.NoError(t, err)
+		return info.ModTime().UnixNano()
+	}
+	bash(dir, `git init -q a && cd a && mkdir -p d/e f && echo 1 >d/e/x && echo 2 >f/y && git add . && git commit -qm 1`)
+	bash(dir, `git clone -q a b && sleep 0.01 && git clone -q a c`)
+	bash(filepath.Join(dir, "b"), settle)
+	bash(filepath.Join(dir, "c"), settle)
+	for _, path := range []string{"d", "d/e", "d/e/x", "f", "f/y"} {
+		require.Equal(t, age("b/"+path), age("c/"+path), path)
+	}
+	bash(filepath.Join(dir, "a"), `echo 3 >d/e/x && git commit -qam 2`)
+	bash(dir, `git clone -q a e`)
+	bash(filepath.Join(dir, "e"), settle)
+	for _, path := range []string{"d", "d/e", "d/e/x"} {
+		require.NotEqual(t, age("b/"+path), age("e/"+path), path)
+	}
+	require.Equal(t, age("b/f/y"), age("e/f/y"))
+	// Where the tree is not its commit, the files keep their ages.
+	before := age("c/f/y")
+	bash(filepath.Join(dir, "c"), `echo 4 >d/e/x && touch f/y && rm -r .ci && `+settle)
+	require.NotEqual(t, before, age("c/f/y"))
 }
