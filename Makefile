@@ -47,8 +47,8 @@ test-all: test-go test-lab ## every suite: test-go and test-lab
 
 test-rest: test-long test-lab # what test leaves of test-all
 
-test-long: # the tests that -short skips or shortens
-	args=$$(go run ./test/long) && eval "set -- $$(printf '%q ' $$args)" && test/halves.sh -timeout 40m "$$@"
+test-long: # the tests that -short skips or shortens; with PART=I/N those of one package in N
+	args=$$(go run ./test/long -part '$(PART)') && eval "set -- $$(printf '%q ' $$args)" && test/halves.sh -timeout 40m "$$@"
 
 test-go: ## the Go tests in full, and what they skipped
 	set -o pipefail; go test -json -timeout 20m ./... | go run ./test/skipreport
@@ -90,11 +90,16 @@ race-long: ## every test of race's packages under the race detector (a C compile
 model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks; and with spares, in partitions
 	go test -timeout 60m -run '^Test(Shrink|Replace)$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
 
-tags: ## build with every tag, alone and together, and with all vendors together without cgo (a C compiler)
-	@$(call need,cc,gcc libc6-dev); for build in 1:{nccl,rccl,oneccl,mpi,xla} {1,0}:nccl,rccl,oneccl,mpi,xla 0:{fault,nocheck}; do t=$${build#*:} c=$${build%%:*}; \
-		echo "build -tags $$t, CGO_ENABLED=$$c"; ( export CGO_ENABLED=$$c GOFLAGS="$$GOFLAGS -tags=$$t"; $(compiled) ) || exit 1; done
-	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags nccl,rccl,oneccl,mpi,xla,fault ./... || exit 1; done
+# Builds are what make tags builds: whether with cgo, and the tags.
+BUILDS ?= 1:nccl 1:rccl 1:oneccl 1:mpi 1:xla 1:$(ENGINES) 0:$(ENGINES) 0:fault 0:nocheck
+ENGINES = nccl,rccl,oneccl,mpi,xla
+tags: builds ## build with every tag, alone and together, and with all vendors together without cgo (a C compiler)
+	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags $(ENGINES),fault ./... || exit 1; done
 	@echo "vet -tags nvml"; CGO_ENABLED=1 CGO_CFLAGS=-w go vet -tags nvml ./bench/...
+
+builds: # the builds of tags, or BUILDS
+	@$(call need,cc,gcc libc6-dev); for build in $(BUILDS); do t=$${build#*:} c=$${build%%:*}; \
+		echo "build -tags $$t, CGO_ENABLED=$$c"; ( export CGO_ENABLED=$$c GOFLAGS="$$GOFLAGS -tags=$$t"; $(compiled) ) || exit 1; done
 
 gpu: ## packages gpu, cuda, rocm and train/device, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./gpu ./cuda ./rocm ./train/device ./examples/multigpu ./test/gpu/...

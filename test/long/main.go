@@ -1,6 +1,6 @@
 // Long prints tests and packages, as arguments of test/halves.sh.
 //
-//	go run ./test/long                the tests that -short skips or shortens
+//	go run ./test/long                the tests that -short skips or shortens; with -part I/N those of each N-th package, from the I-th
 //	go run ./test/long -raced         the packages that make race tests: those that run anything side by side
 //	go run ./test/long -single        the others
 //	go run ./test/long -unraced 'A|B' tests of -raced's packages that make race does not run, or not in full: A and B, and those that ask
@@ -14,6 +14,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -25,6 +26,7 @@ func main() {
 	raced := flag.Bool("raced", false, "packages that run something side by side")
 	single := flag.Bool("single", false, "packages that do not")
 	unraced := flag.String("unraced", "", "tests that the race detector does not see, or not in full: these, and those that ask for it")
+	part := flag.String("part", "", "of the tests that -short shortens, those of package `I/N` and each N-th after it")
 	flag.Parse()
 	t, err := read(".")
 	var args []string
@@ -37,7 +39,7 @@ func main() {
 		case *unraced != "":
 			args, err = t.unraced(strings.Split(*unraced, "|"))
 		default:
-			args, err = t.long()
+			args, err = t.long(*part)
 		}
 	}
 	if err != nil {
@@ -90,20 +92,30 @@ func read(root string) (*tree, error) {
 
 // long returns the arguments of go test that run the tests which -short skips or shortens: those whose package has
 // testing.Short in them, or in a function or variable that they use, directly or not.
-func (t *tree) long() ([]string, error) {
+func (t *tree) long(part string) ([]string, error) {
 	asks := func(_ file, n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok { // flag.Lookup
 			return lit.Value == `"test.short"`
 		}
 		return isSelector(n, "testing", "Short")
 	}
+	first, each := 0, 1
+	if part != "" {
+		if n, err := fmt.Sscanf(part, "%d/%d", &first, &each); n != 2 || first < 0 || first >= each {
+			return nil, fmt.Errorf("-part %s is not as 0/2: %v", part, err)
+		}
+	}
 	var names, packages []string
-	for dir, files := range t.dirs {
-		tests := dependent(files, asks)
+	number := -1
+	for _, dir := range slices.Sorted(maps.Keys(t.dirs)) {
+		tests := dependent(t.dirs[dir], asks)
 		if slices.Contains(tests, "TestMain") || slices.Contains(tests, "init") {
 			tests = []string{"Test.*", "Example.*", "Fuzz.*"}
 		}
-		if len(tests) > 0 {
+		if len(tests) == 0 {
+			continue
+		}
+		if number++; number%each == first {
 			names = append(names, tests...)
 			packages = append(packages, pattern(dir))
 		}

@@ -49,11 +49,24 @@ func TestLong(t *testing.T) {
 		"e/go.mod":             "module e\n",
 		"e/e_test.go":          "package e\nimport \"testing\"\nfunc TestOther(t *testing.T) { testing.Short() }\n",
 	})
-	args, err := parsed(t, root).long()
+	args, err := parsed(t, root).long("")
 	require.NoError(t, err)
 	require.Equal(t, []string{"-run", "^(TestItself|TestMethod|TestThrough)$", "--", "./a", "./b"}, args)
 
-	_, err = parsed(t, write(t, map[string]string{"go.mod": "module m\n", "a_test.go": "package a\n"})).long()
+	for part, want := range map[string][]string{
+		"0/2": {"-run", "^(TestItself|TestThrough)$", "--", "./a"},
+		"1/2": {"-run", "^(TestMethod)$", "--", "./b"},
+	} {
+		args, err := parsed(t, root).long(part)
+		require.NoError(t, err)
+		require.Equal(t, want, args)
+	}
+	for _, part := range []string{"2/2", "x", "1"} {
+		_, err = parsed(t, root).long(part)
+		require.ErrorContains(t, err, "-part "+part)
+	}
+
+	_, err = parsed(t, write(t, map[string]string{"go.mod": "module m\n", "a_test.go": "package a\n"})).long("")
 	require.ErrorContains(t, err, "no test")
 	_, err = read(write(t, map[string]string{"go.mod": "module m\n", "a_test.go": "package"}))
 	require.Error(t, err)
@@ -63,7 +76,7 @@ func TestLong(t *testing.T) {
 
 // A package whose TestMain asks runs all its tests again.
 func TestLongMain(t *testing.T) {
-	args, err := parsed(t, write(t, map[string]string{"go.mod": "module m\n", "a_test.go": "package a\nimport \"testing\"\nfunc TestMain(m *testing.M) { testing.Short() }\n"})).long()
+	args, err := parsed(t, write(t, map[string]string{"go.mod": "module m\n", "a_test.go": "package a\nimport \"testing\"\nfunc TestMain(m *testing.M) { testing.Short() }\n"})).long("")
 	require.NoError(t, err)
 	require.Equal(t, []string{"-run", "^(Example.*|Fuzz.*|Test.*)$", "--", "./."}, args)
 }
