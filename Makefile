@@ -37,6 +37,9 @@ test: ## a sample of every suite, in five minutes
 numbers: ## what README says of make test, how many tests and how long, from a run of it (a quiet machine; 5 minutes)
 	test/halves.sh -readme README.md -short -timeout 20m -- ./...
 
+minutes: ## docs/measured/ci.md: where CI's minutes go, from a run of it (Debian, root; a quiet machine; 45 minutes)
+	MINUTES=docs/measured/ci.md .ci/run
+
 nightly: ## what CI leaves out because it takes long, with CI's table (Debian, root; 10 hours; NIGHTLY=minutes)
 	.ci/nightly
 
@@ -44,8 +47,8 @@ test-all: test-go test-lab ## every suite: test-go and test-lab
 
 test-rest: test-long test-lab # what test leaves of test-all
 
-test-long: # the tests that -short skips or shortens
-	args=$$(go run ./test/long) && eval "set -- $$(printf '%q ' $$args)" && test/halves.sh -timeout 40m "$$@"
+test-long: # the tests that -short skips or shortens; with PART=I/N those of one package in N
+	args=$$(go run ./test/long -part '$(PART)') && eval "set -- $$(printf '%q ' $$args)" && test/halves.sh -timeout 40m "$$@"
 
 test-go: ## the Go tests in full, and what they skipped
 	set -o pipefail; go test -json -timeout 20m ./... | go run ./test/skipreport
@@ -66,28 +69,37 @@ streams: ## what large messages carry over TCP beside a program in C and iperf3,
 test-faults: ## delay, loss and partition between three hosts, and between five with spares (root)
 	@if test/lab/need netlab delay; then test/lab/faults.sh && test/lab/spares.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
-# Tests of kernels, of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by
-# side but what others run, too.
-unraced = TestFuncIsItsSpecification|TestScaleIsItsSpecification|TestBoth|TestEveryHalf|TestHTMLInABrowser|TestPagesInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSumAllIsItsSpecification|TestSimulatedMachine|TestR13NothingGrows
+# Tests of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by side but what
+# others run, too. unraced has them.
+unraced = TestBoth|TestHTMLInABrowser|TestPagesInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSimulatedMachine|TestR13NothingGrows
 
 COVER ?= ./ccl/... ./bench/... ./train/... ./internal/... ./mpi ./xla/...
 cover: ## how much of each package the sample of its tests runs, and of all (COVER: packages)
 	@f=$$(mktemp) && trap 'rm -f "$$f"' EXIT && go test -short -timeout 30m -coverprofile "$$f" $(COVER) && go tool cover -func "$$f" | tail -1
 
-race: ## the sample under the race detector (a C compiler)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- ./...
+race: ## the sample under the race detector: the packages whose tests run anything side by side (a C compiler)
+	@$(call need,cc,gcc libc6-dev); packages=$$(go run ./test/long -raced) && CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- $$packages
 
-race-long: ## every test under the race detector (a C compiler; an hour)
-	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 test/halves.sh -race -skip '^($(unraced))$$' -timeout 2h -- ./...
+unraced: ## the sample of what race leaves out: packages that run nothing side by side, and tests that the detector would change
+	@packages=$$(go run ./test/long -single) && tests=$$(go run ./test/long -unraced '$(unraced)') && eval "set -- $$(printf '%q ' $$tests)" && \
+		{ bad=; test/halves.sh -short -timeout 20m "$$@" || bad=1; test/halves.sh -short -timeout 20m -- $$packages && [ -z "$$bad" ]; }
+
+race-long: ## every test of race's packages under the race detector (a C compiler; an hour)
+	@$(call need,cc,gcc libc6-dev); packages=$$(go run ./test/long -raced) && CGO_ENABLED=1 test/halves.sh -race -skip '^($(unraced))$$' -timeout 2h -- $$packages
 
 model: ## the agreement of Shrink, explored for 4 ranks: 2 that are lost, 1 that gives up, no connection that breaks; and with spares, in partitions
 	go test -timeout 60m -run '^Test(Shrink|Replace)$$' -v ./test/model -args -ranks 4 -crashes 2 -breaks 0 -quits 1
 
-tags: ## build with every tag, alone and together, and with all vendors together without cgo (a C compiler)
-	@$(call need,cc,gcc libc6-dev); for build in 1:{nccl,rccl,oneccl,mpi,xla} {1,0}:nccl,rccl,oneccl,mpi,xla 0:{fault,nocheck}; do t=$${build#*:} c=$${build%%:*}; \
-		echo "build -tags $$t, CGO_ENABLED=$$c"; ( export CGO_ENABLED=$$c GOFLAGS="$$GOFLAGS -tags=$$t"; $(compiled) ) || exit 1; done
-	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags nccl,rccl,oneccl,mpi,xla,fault ./... || exit 1; done
+# Builds are what make tags builds: whether with cgo, and the tags.
+BUILDS ?= 1:nccl 1:rccl 1:oneccl 1:mpi 1:xla 1:$(ENGINES) 0:$(ENGINES) 0:fault 0:nocheck
+ENGINES = nccl,rccl,oneccl,mpi,xla
+tags: builds ## build with every tag, alone and together, and with all vendors together without cgo (a C compiler)
+	@for c in 1 0; do echo "vet -directive with all tags, CGO_ENABLED=$$c"; CGO_ENABLED=$$c go vet -directive -tags $(ENGINES),fault ./... || exit 1; done
 	@echo "vet -tags nvml"; CGO_ENABLED=1 CGO_CFLAGS=-w go vet -tags nvml ./bench/...
+
+builds: # the builds of tags, or BUILDS
+	@$(call need,cc,gcc libc6-dev); for build in $(BUILDS); do t=$${build#*:} c=$${build%%:*}; \
+		echo "build -tags $$t, CGO_ENABLED=$$c"; ( export CGO_ENABLED=$$c GOFLAGS="$$GOFLAGS -tags=$$t"; $(compiled) ) || exit 1; done
 
 gpu: ## packages gpu, cuda, rocm and train/device, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./gpu ./cuda ./rocm ./train/device ./examples/multigpu ./test/gpu/...
@@ -126,8 +138,8 @@ native-asan: ## the engines and the fake library under AddressSanitizer; not wha
 
 test-mpi: test-mpi-go test-mpi-lab ## one binary under seven MPIs, and on two hosts (a C compiler, mpich, openmpi-bin, pip; GOCCL_TEST_LARGE=1: 9 GB, counts above 2^31)
 
-test-mpi-go: # one binary under seven MPIs
-	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi
+test-mpi-go: # one binary under seven MPIs, or under MPI alone, by its name
+	@$(call need,cc,gcc libc6-dev); test/mpi/fetch.sh && GOCCL_TEST_MPI='$(MPI)' CGO_ENABLED=1 go test -tags mpi -count 1 -timeout 30m ./mpi ./ccl/internal/mpiengine ./test/mpi
 
 test-mpi-lab: # the same on two hosts
 	@if test/lab/need netlab mpich openmpi; then test/mpi/lab.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
@@ -308,15 +320,19 @@ wire: ## what GOCCL_WIRE=auth and encrypt cost beside plain data, in turns, and 
 first: ## bench's first rows put to the proof: defaults against -time 15ms, 15 times (a quiet machine; 2 minutes)
 	go test -count=1 -v -timeout 10m -run '^TestFirstRows$$' ./bench -args -first 15
 
-lint: format vet staticcheck shell workflows generated ## all static checks, the documents' links and names, and that generated files are up to date
+lint: static ## all static checks, the documents' links and names, and that generated files are up to date
 	go test ./test/imports ./test/docs
+
+static: format vet staticcheck shell workflows generated # lint without the tests that unraced has
 
 format: # gofmt
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "gofmt -w these: $$files"; exit 1; }
 
-vet: # go vet of each file on every platform and with the tags that change its package; and of the nested modules
+vet: # go vet of each file on a platform and with tags that compile it; and of the nested modules, as interop tests them
 	@$(call platforms,go vet)
-	@for m in $(MODULES); do echo "go vet in $$m"; go vet -C $$m ./... || exit 1; done; go vet ./test/vendor/...
+	@for m in $(MODULES); do echo "go vet in $$m"; flags=; export CGO_ENABLED=0; \
+		if command -v cc >/dev/null; then case $$m in */cu) CGO_ENABLED=1 ;; */gomlx | */gorgonia) CGO_ENABLED=1 flags=-race ;; esac; fi; \
+		go vet -C $$m $$flags ./... || exit 1; done; go vet ./test/vendor/...
 
 staticcheck: # the same files; pinned in internal/tools
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && \

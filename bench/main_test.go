@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -43,6 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 func build(out, pkg string) bool {
+	cache.Whole()
 	b, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "go build %s: %v\n%s", pkg, err, b)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -20,6 +21,7 @@ func TestMixedBuilds(t *testing.T) {
 		t.Skip("-short: builds a second bench")
 	}
 	other := filepath.Join(t.TempDir(), "noasm"+filepath.Ext(program))
+	cache.Whole()
 	text, err := exec.Command("go", "build", "-tags", "noasm", "-o", other, ".").CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	for _, of := range [][]string{{program, other}, {other, program}, {program, program, other}, {other, program, program}} {

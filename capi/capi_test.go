@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -44,6 +45,7 @@ func library(t *testing.T) string {
 		if built.dir, built.err = os.MkdirTemp("", "goccl-capi-"); built.err != nil {
 			return
 		}
+		cache.Whole()
 		cmd := exec.Command("go", "build", "-buildmode=c-shared", "-o", filepath.Join(built.dir, "libgoccl.so"), ".")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 		built.out, built.err = cmd.CombinedOutput()

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -51,6 +52,7 @@ func TestBuilds(t *testing.T) {
 		{"one without cgo", "rccl", "0", noCUDA + noCUDA + noCUDA + noCgoHIP},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			cache.Whole()
 			cmd := exec.Command("go", "run", "-tags", tc.tags, "./"+dir)
 			cmd.Env = append(os.Environ(), "CGO_ENABLED="+tc.cgo)
 			out, err := cmd.CombinedOutput()

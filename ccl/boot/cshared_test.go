@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -47,6 +48,7 @@ func TestLibraryForC(t *testing.T) {
 	if err != nil {
 		t.Skip("needs a C compiler")
 	}
+	cache.Whole()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		at := filepath.Join(dir, name)

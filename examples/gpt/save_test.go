@@ -21,6 +21,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/test/cache"
 )
 
 // trained runs the whole of n ranks and returns what rank 0 said.
@@ -205,6 +206,7 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	builtIn = dir
 	file := filepath.Join(dir, "gpt.exe")
+	cache.Whole()
 	if b, err := exec.Command("go", "build", "-o", file, ".").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, b)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -118,6 +119,7 @@ func TestTutorial(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: links seven programs")
 	}
+	cache.Whole()
 	before, all := steps(t)
 	dir := t.TempDir()
 	run := func(in string, c command) {

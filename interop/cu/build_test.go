@@ -56,6 +56,7 @@ func TestBuild(t *testing.T) {
 		{"vet", "-tags", "cu", "."},
 		{"test", "-tags", "cu", "-c", "-o", binary, "."},
 	} {
+		os.Getenv("GOCCL_TEST_TREE") // what it builds, go test does not see: see Whole of test/cache
 		cmd := exec.Command("go", args...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=-w -I"+include, "CGO_LDFLAGS=-L"+dir)
 		said, err := cmd.CombinedOutput()

@@ -84,6 +84,7 @@ func needOpenMPI(t *testing.T) {
 // run runs a command to its end, in a directory.
 func run(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
+	os.Getenv("GOCCL_TEST_TREE") // what it builds, go test does not see: see Whole of test/cache
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()

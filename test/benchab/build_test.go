@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
 // The programs are slower by what they are told, and as fast as ever where they are told nothing: the shortest of many calls, in one
 // of several turns. Each turn is compared with itself, since how fast the processors are changes from one to the next.
 func TestPrograms(t *testing.T) {
+	cache.Whole()
 	sides, err := programs(t.TempDir())
 	require.NoError(t, err)
 	least := func(program, slowdown string) float64 {

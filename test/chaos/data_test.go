@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/goccl/goccl/test/cache"
 )
 
 var buildsFlag = flag.String("builds", "noasm", "what other builds the ranks of TestR6Data are of: noasm, v3, race, with commas between")
@@ -138,6 +140,7 @@ func buildAll(t *testing.T) (names []string) {
 			t.Fatalf("-builds %s: there are noasm, v3 and race", name)
 		}
 		path := filepath.Join(t.TempDir(), "chaos-"+name)
+		cache.Whole()
 		cmd := exec.CommandContext(t.Context(), "go", append([]string{"test", "-c", "-tags", tags, "-o", path}, append(more, ".")...)...)
 		cmd.Env = append(os.Environ(), env)
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -13,6 +13,8 @@ import (
 )
 
 var (
+	stageOf      = regexp.MustCompile(`(?m)^(?:\w+=\w+ |later \d+ |in_turn \S+ \d+ )?(?:stage|spare \d+) ([a-z0-9-]+) `)
+	matrixStages = regexp.MustCompile(`(?m)^ +- stages: (?:>-\n)?((?:.|\n {14})*)$`)
 	matrixTarget = regexp.MustCompile(`(?m)^ +- target: (.*)$`)
 	ruleOf       = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
 	generatedBy  = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
@@ -34,19 +36,32 @@ func noRule(workflow, makefile string) (bad []string) {
 	return bad
 }
 
-// The workflows make targets of the Makefile; the forms for bugs ask for what bench doctor prints.
+// CI's machines run the stages of .ci/run, each on one of six, but for install, which is part of each.
+func TestMatrixIsCI(t *testing.T) {
+	run, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
+	require.NoError(t, err)
+	workflow, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "ci.yml"))
+	require.NoError(t, err)
+	var stages, machines []string
+	for _, m := range stageOf.FindAllStringSubmatch(string(run), -1) {
+		stages = append(stages, m[1])
+	}
+	lists := matrixStages.FindAllStringSubmatch(string(workflow), -1)
+	require.Len(t, lists, 6)
+	for _, m := range lists {
+		machines = append(machines, strings.Fields(m[1])...)
+	}
+	require.ElementsMatch(t, stages, append(machines, "install"))
+}
+
+// The nightly workflow makes targets of the Makefile; the forms for bugs ask for what bench doctor prints.
 func TestGitHub(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
-	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	text, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "nightly.yml"))
 	require.NoError(t, err)
-	require.Len(t, workflows, 2)
-	for _, name := range workflows {
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
-		require.Regexp(t, matrixTarget, string(text))
-		require.Empty(t, noRule(string(text), string(makefile)), name)
-	}
+	require.Regexp(t, matrixTarget, string(text))
+	require.Empty(t, noRule(string(text), string(makefile)))
 	require.Equal(t, []string{"x-y"}, noRule("  - target: test x-y\n", "test: ## all\n\tgo test\n"))
 	for _, form := range []string{"bug.yml", "slow.yml", "question.yml", "wish.yml"} {
 		text, err := os.ReadFile(filepath.Join(root, ".github", "ISSUE_TEMPLATE", form))

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -199,6 +200,7 @@ func matchAny(patterns []string, path string) bool {
 // list returns every package of the module and all that they import, as built with env.
 func list(t *testing.T, env ...string) map[string]pkg {
 	t.Helper()
+	cache.Whole()
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", module+"/...")
 	cmd.Env = append(os.Environ(), env...)
 	var stderr strings.Builder

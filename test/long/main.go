@@ -1,14 +1,20 @@
-// Long prints the tests that -short skips or shortens, as arguments of test/halves.sh.
+// Long prints tests and packages, as arguments of test/halves.sh.
 //
-//	go run ./test/long
+//	go run ./test/long                the tests that -short skips or shortens; with -part I/N those of each N-th package, from the I-th
+//	go run ./test/long -raced         the packages that make race tests: those that run anything side by side
+//	go run ./test/long -single        the others
+//	go run ./test/long -unraced 'A|B' tests of -raced's packages that make race does not run, or not in full: A and B, and those that ask
+//	                                  whether the race detector is there
 package main
 
 import (
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,7 +23,25 @@ import (
 )
 
 func main() {
-	args, err := long(".")
+	raced := flag.Bool("raced", false, "packages that run something side by side")
+	single := flag.Bool("single", false, "packages that do not")
+	unraced := flag.String("unraced", "", "tests that the race detector does not see, or not in full: these, and those that ask for it")
+	part := flag.String("part", "", "of the tests that -short shortens, those of package `I/N` and each N-th after it")
+	flag.Parse()
+	t, err := read(".")
+	var args []string
+	if err == nil {
+		switch {
+		case *raced:
+			args, _ = t.raced()
+		case *single:
+			_, args = t.raced()
+		case *unraced != "":
+			args, err = t.unraced(strings.Split(*unraced, "|"))
+		default:
+			args, err = t.long(*part)
+		}
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "long:", err)
 		os.Exit(1)
@@ -25,44 +49,99 @@ func main() {
 	fmt.Println(strings.Join(args, "\n"))
 }
 
-// long returns the arguments of go test that run the tests in the module at root which -short skips or shortens:
-// those whose package has testing.Short in them, or in a function or variable that they use, directly or not.
-func long(root string) ([]string, error) {
-	dirs := map[string][]*ast.File{}
-	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && file != root:
-			if strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || isModule(file) {
-				return filepath.SkipDir
-			}
-		case strings.HasSuffix(file, ".go"):
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			rel, _ := filepath.Rel(root, filepath.Dir(file))
-			dirs[filepath.ToSlash(rel)] = append(dirs[filepath.ToSlash(rel)], parsed)
-		}
-		return nil
-	})
+// tree is the parsed files of a module, by the package's folder.
+type tree struct {
+	root, module string
+	dirs         map[string][]file
+}
+
+type file struct {
+	*ast.File
+	name string
+}
+
+// read parses the module at root.
+func read(root string) (*tree, error) {
+	t := &tree{root: root, dirs: map[string][]file{}}
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		return nil, err
 	}
-	var names, packages []string
-	for dir, files := range dirs {
-		if tests := shortened(files); len(tests) > 0 {
-			names = append(names, tests...)
-			packages = append(packages, "./"+path.Clean(dir))
+	t.module = strings.Fields(string(mod))[1]
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != root:
+			if strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "vendor" || isModule(name) {
+				return filepath.SkipDir
+			}
+		case strings.HasSuffix(name, ".go"):
+			parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
+			if err != nil {
+				return err
+			}
+			rel, _ := filepath.Rel(root, filepath.Dir(name))
+			rel = filepath.ToSlash(rel)
+			t.dirs[rel] = append(t.dirs[rel], file{parsed, d.Name()})
+		}
+		return nil
+	})
+	return t, err
+}
+
+// long returns the arguments of go test that run the tests which -short skips or shortens: those whose package has
+// testing.Short in them, or in a function or variable that they use, directly or not.
+func (t *tree) long(part string) ([]string, error) {
+	asks := func(_ file, n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok { // flag.Lookup
+			return lit.Value == `"test.short"`
+		}
+		return isSelector(n, "testing", "Short")
+	}
+	first, each := 0, 1
+	if part != "" {
+		if n, err := fmt.Sscanf(part, "%d/%d", &first, &each); n != 2 || first < 0 || first >= each {
+			return nil, fmt.Errorf("-part %s is not as 0/2: %v", part, err)
 		}
 	}
+	var names, packages []string
+	number := -1
+	for _, dir := range slices.Sorted(maps.Keys(t.dirs)) {
+		tests := dependent(t.dirs[dir], asks)
+		if slices.Contains(tests, "TestMain") || slices.Contains(tests, "init") {
+			tests = []string{"Test.*", "Example.*", "Fuzz.*"}
+		}
+		if len(tests) == 0 {
+			continue
+		}
+		if number++; number%each == first {
+			names = append(names, tests...)
+			packages = append(packages, pattern(dir))
+		}
+	}
+	return arguments(names, packages, "no test asks for testing.Short")
+}
+
+func pattern(dir string) string { return "./" + path.Clean(dir) }
+
+// arguments are -run NAMES -- PACKAGES.
+func arguments(names, packages []string, none string) ([]string, error) {
 	if len(names) == 0 {
-		return nil, fmt.Errorf("no test below %s asks for testing.Short", root)
+		return nil, fmt.Errorf("%s", none)
 	}
 	slices.Sort(names)
 	slices.Sort(packages)
 	return append([]string{"-run", "^(" + strings.Join(slices.Compact(names), "|") + ")$", "--"}, packages...), nil
+}
+
+func isSelector(n ast.Node, pkg, name string) bool {
+	sel, ok := n.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := sel.X.(*ast.Ident)
+	return ok && x.Name == pkg && sel.Sel.Name == name
 }
 
 // isModule reports whether a directory is a module of its own.
@@ -71,30 +150,24 @@ func isModule(dir string) bool {
 	return len(found) > 0
 }
 
-// shortened are the tests of a package that depend on testing.Short. What a declaration uses is taken by name alone,
+// dependent are the tests of a package that depend on a node that asks finds. What a declaration uses is taken by name alone,
 // so a method counts for all of its name: that can only make the list longer.
-func shortened(files []*ast.File) (tests []string) {
+func dependent(files []file, asks func(file, ast.Node) bool) (tests []string) {
 	uses := map[string][]string{} // declared name: the names in it
 	depends := map[string]bool{}
-	add := func(name string, n ast.Node) {
-		ast.Inspect(n, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.SelectorExpr:
-				if x, ok := n.X.(*ast.Ident); ok && x.Name == "testing" && n.Sel.Name == "Short" {
+	for _, f := range files {
+		add := func(name string, n ast.Node) {
+			ast.Inspect(n, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					uses[name] = append(uses[name], id.Name)
+				}
+				if asks(f, n) {
 					depends[name] = true
 				}
-			case *ast.Ident:
-				uses[name] = append(uses[name], n.Name)
-			case *ast.BasicLit:
-				if n.Value == `"test.short"` { // flag.Lookup
-					depends[name] = true
-				}
-			}
-			return true
-		})
-	}
-	for _, file := range files {
-		ast.Inspect(file, func(n ast.Node) bool {
+				return true
+			})
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
 			switch d := n.(type) {
 			case *ast.FuncDecl:
 				add(d.Name.Name, d)
@@ -116,13 +189,14 @@ func shortened(files []*ast.File) (tests []string) {
 			}
 		}
 	}
-	if depends["TestMain"] || depends["init"] {
-		return []string{"Test.*", "Example.*", "Fuzz.*"}
-	}
 	for name := range depends {
-		if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") || strings.HasPrefix(name, "Example") {
+		if isTest(name) || name == "init" {
 			tests = append(tests, name)
 		}
 	}
 	return tests
+}
+
+func isTest(name string) bool {
+	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") || strings.HasPrefix(name, "Example")
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"go/ast"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +23,13 @@ func write(t *testing.T, files map[string]string) string {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	return root
+}
+
+func parsed(t *testing.T, root string) *tree {
+	t.Helper()
+	m, err := read(root)
+	require.NoError(t, err)
+	return m
 }
 
 func TestLong(t *testing.T) {
@@ -39,19 +49,34 @@ func TestLong(t *testing.T) {
 		"e/go.mod":             "module e\n",
 		"e/e_test.go":          "package e\nimport \"testing\"\nfunc TestOther(t *testing.T) { testing.Short() }\n",
 	})
-	args, err := long(root)
+	args, err := parsed(t, root).long("")
 	require.NoError(t, err)
 	require.Equal(t, []string{"-run", "^(TestItself|TestMethod|TestThrough)$", "--", "./a", "./b"}, args)
 
-	_, err = long(write(t, map[string]string{"a_test.go": "package a\n"}))
+	for part, want := range map[string][]string{
+		"0/2": {"-run", "^(TestItself|TestThrough)$", "--", "./a"},
+		"1/2": {"-run", "^(TestMethod)$", "--", "./b"},
+	} {
+		args, err := parsed(t, root).long(part)
+		require.NoError(t, err)
+		require.Equal(t, want, args)
+	}
+	for _, part := range []string{"2/2", "x", "1"} {
+		_, err = parsed(t, root).long(part)
+		require.ErrorContains(t, err, "-part "+part)
+	}
+
+	_, err = parsed(t, write(t, map[string]string{"go.mod": "module m\n", "a_test.go": "package a\n"})).long("")
 	require.ErrorContains(t, err, "no test")
-	_, err = long(write(t, map[string]string{"a_test.go": "package"}))
+	_, err = read(write(t, map[string]string{"go.mod": "module m\n", "a_test.go": "package"}))
+	require.Error(t, err)
+	_, err = read(write(t, nil))
 	require.Error(t, err)
 }
 
 // A package whose TestMain asks runs all its tests again.
 func TestLongMain(t *testing.T) {
-	args, err := long(write(t, map[string]string{"a_test.go": "package a\nimport \"testing\"\nfunc TestMain(m *testing.M) { testing.Short() }\n"}))
+	args, err := parsed(t, write(t, map[string]string{"go.mod": "module m\n", "a_test.go": "package a\nimport \"testing\"\nfunc TestMain(m *testing.M) { testing.Short() }\n"})).long("")
 	require.NoError(t, err)
 	require.Equal(t, []string{"-run", "^(Example.*|Fuzz.*|Test.*)$", "--", "./."}, args)
 }
@@ -81,4 +106,64 @@ func TestPlatforms(t *testing.T) {
 	}
 	require.False(t, looked["darwin arm64 0 - "+module+"internal/algo"], "it has the same files everywhere")
 	require.Less(t, len(looked), 3*strings.Count(lines[0], " "))
+}
+
+// A package whose tests' programs start no goroutine has nothing to race; a test that the race detector changes runs without it.
+func TestRaced(t *testing.T) {
+	m := parsed(t, write(t, map[string]string{
+		"go.mod":      "module m\n",
+		"go/go.go":    "package g\nfunc F() { go func() {}() }\n",
+		"at/at.go":    "package at\nimport \"m/go\"\nvar _ = g.F\n",
+		"a/a_test.go": "package a\nimport _ \"m/at\"\nfunc TestA() {}\n",
+		"b/b.go":      "package b\n",
+		"b/b_test.go": "package b\nimport _ \"m/b\"\nfunc TestB() { var t T; t.Go() }\n",
+		"c/c_test.go": "package c\nfunc TestC(t *testing.T) { t.Parallel() }\nfunc TestUnraced() {}\nfunc TestAsks() { f() }\nfunc f() { _ = race.Enabled }\n",
+		"c/d_test.go": "//go:build linux && !race\n\npackage c\nfunc TestD() {}\n",
+		"d/d_test.go": "//go:build race\n\npackage d\nfunc TestRace() {}\n",
+	}))
+	raced, single := m.raced()
+	require.Equal(t, []string{"./a", "./c", "./d"}, raced)
+	require.Equal(t, []string{"./b"}, single)
+	args, err := m.unraced([]string{"TestUnraced", "TestB"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"-run", "^(TestAsks|TestD|TestUnraced)$", "--", "./c"}, args)
+}
+
+// What make race does not run, make unraced does: each package that has tests is one's or the other's, and each test that is
+// skipped, or not compiled, under the race detector is one of those that run without it.
+func TestRaceAndUnracedAreAll(t *testing.T) {
+	m := parsed(t, "../..")
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	_, list, _ := strings.Cut(string(makefile), "\nunraced = ")
+	list, _, _ = strings.Cut(list, "\n")
+	skipped := strings.Split(list, "|")
+	raced, single := m.raced()
+	args, err := m.unraced(skipped)
+	require.NoError(t, err)
+	run := regexp.MustCompile(args[1])
+	for dir, files := range m.dirs {
+		for _, f := range files {
+			if !f.isTest() {
+				continue
+			}
+			for _, d := range f.Decls {
+				d, ok := d.(*ast.FuncDecl)
+				if !ok || d.Recv != nil || !isTest(d.Name.Name) || d.Name.Name == "TestMain" {
+					continue
+				}
+				where := pattern(dir)
+				underRace := slices.Contains(raced, where) && !slices.Contains(skipped, d.Name.Name) && !f.forRace(false)
+				without := slices.Contains(single, where) && !f.forRace(true) || slices.Contains(args[3:], where) && run.MatchString(d.Name.Name)
+				require.True(t, underRace || without, "%s of %s", d.Name.Name, where)
+			}
+		}
+	}
+	for _, name := range skipped {
+		require.Regexp(t, run, name, "a test that is not there")
+	}
+	require.Contains(t, raced, "./ccl")
+	require.Contains(t, single, "./internal/reduce")
+	require.Regexp(t, run, "TestAllocs")
+	require.NotRegexp(t, run, "TestAbort")
 }

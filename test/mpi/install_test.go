@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,12 +37,12 @@ type install struct {
 
 // wheel is the folder of a wheel that fetch.sh unpacked.
 func wheel(nameVersion string) string {
-	cache := os.Getenv("GOCCL_CACHE")
-	if cache == "" {
+	dir := os.Getenv("GOCCL_CACHE")
+	if dir == "" {
 		user, _ := os.UserCacheDir()
-		cache = filepath.Join(user, "goccl")
+		dir = filepath.Join(user, "goccl")
 	}
-	return filepath.Join(cache, "mpi", nameVersion, nameVersion+".data", "data")
+	return filepath.Join(dir, "mpi", nameVersion, nameVersion+".data", "data")
 }
 
 // installs are the seven: two of Debian's, and five libraries of three wheels.
@@ -203,6 +204,7 @@ func builtWith(t *testing.T, env []string, args ...string) string {
 		binaries.dir = dir
 	}
 	file := filepath.Join(binaries.dir, strconv.Itoa(len(binaries.files)))
+	cache.Whole()
 	cmd := exec.Command("go", args[0], "-tags", "mpi", "-o", file)
 	if args[0] == "test" {
 		cmd.Args = append(cmd.Args, "-c")
@@ -218,9 +220,14 @@ func builtWith(t *testing.T, env []string, args ...string) string {
 	return file
 }
 
-// underEach runs f for each MPI that is here.
+// underEach runs f for each MPI that is here, or for the one that GOCCL_TEST_MPI names.
 func underEach(t *testing.T, f func(t *testing.T, m install)) {
-	for _, m := range installs() {
+	all, one := installs(), os.Getenv("GOCCL_TEST_MPI")
+	require.True(t, one == "" || slices.ContainsFunc(all, func(m install) bool { return m.name == one }), "GOCCL_TEST_MPI=%s is none of them", one)
+	for _, m := range all {
+		if one != "" && m.name != one {
+			continue
+		}
 		t.Run(m.name, func(t *testing.T) {
 			m.here(t)
 			f(t, m)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -29,6 +30,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
+	cache.Whole()
 	made := exec.Command("make", "-C", "../..", "nccl-tests", "DIR="+dir)
 	made.Env = append(os.Environ(), "MAKEFLAGS=") // of the make that runs this test, perhaps
 	if b, err := made.CombinedOutput(); err != nil {

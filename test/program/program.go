@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/test/cache"
 )
 
 // Build builds the program of the working directory, which is the package's in tests, with these tags, and with cgo if there
 // are any. It returns the program's path.
 func Build(tb testing.TB, tags ...string) string {
 	tb.Helper()
+	cache.Whole()
 	path := filepath.Join(tb.TempDir(), "program.exe")
 	cmd := exec.Command("go", "build", "-tags", strings.Join(tags, ","), "-o", path, ".")
 	if len(tags) > 0 {

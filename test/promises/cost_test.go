@@ -20,6 +20,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/test/cache"
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
@@ -57,6 +58,7 @@ func TestR16ChecksCostNothing(t *testing.T) {
 		pairs = 60
 	}
 	without := filepath.Join(t.TempDir(), "nocheck.test")
+	cache.Whole()
 	out, err := exec.Command("go", "test", "-c", "-tags", "nocheck", "-o", without, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	latency := func(program string) float64 {

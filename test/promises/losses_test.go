@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -211,6 +212,7 @@ func TestR19SameLosses(t *testing.T) {
 	}
 	j := &lossJobs{t: t, dir: t.TempDir(), layouts: layouts[:few], plain: map[int]gptJob{}}
 	j.program = filepath.Join(j.dir, "gpt")
+	cache.Whole()
 	out, err := exec.Command("go", "build", "-o", j.program, "../../examples/gpt").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	seed := *killsFrom

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/goccl/goccl/test/program"
 )
 
@@ -51,6 +52,7 @@ func TestWays(t *testing.T) {
 // build builds this program with counters in all packages of the module.
 func build(t *testing.T, flags ...string) string {
 	path := filepath.Join(t.TempDir(), "ways.exe")
+	cache.Whole()
 	cmd := exec.Command("go", append([]string{"build", "-cover", "-covermode", "atomic", "-coverpkg", module + "...", "-o", path}, append(flags, ".")...)...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%v\n%s", cmd, out)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/goccl/goccl/test/fake"
 )
 
@@ -24,6 +25,7 @@ func TestBundle(t *testing.T) {
 		t.Skip("-short: six programs are built")
 	}
 	dir := filepath.Join(t.TempDir(), "bundle")
+	cache.Whole()
 	build := exec.CommandContext(t.Context(), "../bundle.sh", dir)
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/require"
 )
 
@@ -40,6 +41,7 @@ func TestRealLibrary(t *testing.T) {
 	defer os.RemoveAll(dir)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o644))
 	binary := filepath.Join(t.TempDir(), "real")
+	cache.Whole()
 	build := exec.Command("go", "build", "-tags", "nccl", "-o", binary, "./"+dir)
 	build.Env = append(os.Environ(), "CGO_ENABLED=1")
 	out, err := build.CombinedOutput()

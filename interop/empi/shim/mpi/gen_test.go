@@ -13,6 +13,7 @@ import (
 func TestGenerated(t *testing.T) {
 	gen, err := filepath.Abs("gen.go")
 	require.NoError(t, err)
+	os.Getenv("GOCCL_TEST_TREE") // what it builds, go test does not see: see Whole of test/cache
 	cmd := exec.Command("go", "run", gen)
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()
