@@ -33,6 +33,7 @@ type meeting struct {
 	gone         map[int]*note  // the hub's: the ranks that left before it read their hello
 	made         int            // the hub's: how many others have made their end
 	outcome      *call.Fault    // why it came to nothing, once another rank has said so
+	over         *note          // the hub's: what it has told the others when it ended the attempt
 	memory       *note          // that was offered
 }
 
@@ -208,33 +209,31 @@ func (m *meeting) end(f *call.Fault) *call.Fault {
 		return f
 	}
 	over := m.told(f)
+	m.over = &over
 	for l := range m.box.open {
 		if l.use == mail.Subset {
 			l.in.Cancel()
 		}
 	}
-	var sent []*mail.Sending
-	tell := func(w int) {
-		use := mail.SubsetOffers
-		if m.known[w] != 0 {
-			use = mail.SubsetNews
-		}
-		n := over
-		sent = append(sent, m.send(use, w, &n))
-	}
-	for _, known := range []bool{true, false} { // those that may not be there last
-		for _, w := range m.ranks {
-			if w != m.self && (m.known[w] != 0) == known {
-				tell(w)
-			}
+	var news, offers []*mail.Sending
+	for _, w := range m.ranks {
+		switch n := over; {
+		case w == m.self:
+		case m.known[w] != 0:
+			news = append(news, m.send(mail.SubsetNews, w, &n))
+		default: // it may not be there
+			offers = append(offers, m.send(mail.SubsetOffers, w, &n))
 		}
 	}
-	m.flush(sent, func(w int, n *note) *mail.Sending { // it has come just now
-		m.known[w] = n.from
-		last := over
-		return m.send(mail.SubsetNews, w, &last)
-	})
+	m.flush(news, offers)
 	return f
+}
+
+// refuse tells rank w, whose hello has come after the end, of that.
+func (m *meeting) refuse(w int, hello *note) *mail.Sending {
+	m.known[w] = hello.from
+	over := *m.over
+	return m.send(mail.SubsetNews, w, &over)
 }
 
 // told is what the others hear if this rank leaves with f.
@@ -246,11 +245,12 @@ func (m *meeting) told(f *call.Fault) note {
 	return *(&note{what: noteOver, id: m.id}).blame(&g)
 }
 
-// flush waits until what was sent is on its way, or taken, for tellFor at most, and takes back what nobody takes. hello answers a rank
-// that comes meanwhile.
-func (m *meeting) flush(sent []*mail.Sending, hello func(w int, n *note) *mail.Sending) {
+// flush waits until the news are on their way and the offers are taken, for tellFor at most, and takes back offers that nobody takes.
+// News that are late stay on their way: other ranks wait for them, perhaps without a limit.
+func (m *meeting) flush(news, offers []*mail.Sending) {
 	limit, cancel := lived.Within(context.WithoutCancel(m.ctx), tellFor)
 	defer cancel()
+	sent := slices.Concat(news, offers)
 	for i := 0; i < len(sent); {
 		select {
 		case <-sent[i].Done():
@@ -259,11 +259,11 @@ func (m *meeting) flush(sent []*mail.Sending, hello func(w int, n *note) *mail.S
 			if m.box.took(l) != nil || l.out != nil {
 				break
 			}
-			if n := m.read(l); n != nil && n.what == noteHello && hello != nil {
-				sent = append(sent, hello(l.in.Source(), n))
+			if n := m.read(l); n != nil && n.what == noteHello {
+				sent = append(sent, m.refuse(l.in.Source(), n))
 			}
 		case <-limit.Done():
-			m.takeBack(sent[i:])
+			m.takeBack(offers)
 			return
 		}
 	}
@@ -314,20 +314,21 @@ func (m *meeting) leave(hello *mail.Sending, f *call.Fault, own bool) *call.Faul
 		return f
 	}
 	m.takeBack([]*mail.Sending{hello})
-	taken := isDone(hello) && hello.Fault() == nil
+	ended := isDone(hello)
+	taken, back := ended && hello.Fault() == nil, ended && hello.Fault() != nil // else the hub may have it later
 	late := own && f.Code == call.Timeout
 	if late && !taken {
 		f = &call.Fault{Code: call.Timeout, Peer: m.hub, Missing: []int{m.hub}, Own: true, Err: errAbsent}
 	}
 	over := m.told(f)
-	if taken {
-		m.flush([]*mail.Sending{m.send(mail.SubsetNews, m.hub, &over)}, nil)
-		if late {
-			return m.verdict(f)
-		}
-		return f
+	if !back {
+		told := over
+		m.flush([]*mail.Sending{m.send(mail.SubsetNews, m.hub, &told)}, nil)
 	}
-	if own {
+	switch {
+	case !back && late:
+		return m.verdict(f)
+	case !taken && own:
 		var sent []*mail.Sending
 		for _, w := range m.ranks {
 			if w != m.self {
@@ -335,7 +336,7 @@ func (m *meeting) leave(hello *mail.Sending, f *call.Fault, own bool) *call.Faul
 				sent = append(sent, m.send(mail.SubsetOffers, w, &n))
 			}
 		}
-		m.flush(sent, nil)
+		m.flush(nil, sent)
 	}
 	return f
 }
@@ -396,7 +397,12 @@ func (m *meeting) conclude(f *call.Fault) *call.Fault {
 	for w := range m.known {
 		sent = append(sent, m.send(mail.SubsetNews, w, &note{what: noteDone, id: m.id}))
 	}
-	m.flush(sent, nil)
+	for _, s := range sent { // if that takes longer than this rank has, they are on their way all the same
+		select {
+		case <-s.Done():
+		case <-m.ctx.Done():
+		}
+	}
 	return nil
 }
 
@@ -427,7 +433,8 @@ func (m *meeting) hear(f *call.Fault) *call.Fault {
 	return m.outcome
 }
 
-// close ends the attempt. Memory that has been taken by then, and that nobody wants, is given back.
+// close ends the attempt. Memory that has been taken by then, and that nobody wants, is given back; a rank whose hello has been taken is
+// answered.
 func (m *meeting) close() {
 	b := &m.box
 	for l := range b.open {
@@ -444,8 +451,12 @@ func (m *meeting) close() {
 		defer job.Leave()
 		for len(b.open) > 0 {
 			l := <-b.came
-			if f := b.took(l); f == nil && l.out == nil && l.note.what == noteMemory {
+			switch f := b.took(l); {
+			case f != nil || l.out != nil:
+			case l.note.what == noteMemory:
 				m.keep(&l.note)
+			case l.note.what == noteHello && m.over != nil: // its payload took longer than the hub has waited
+				m.refuse(l.in.Source(), &l.note)
 			}
 		}
 		m.keep(nil)
