@@ -100,7 +100,10 @@ func (t *test[T]) call(st *set[T]) error {
 	if t.s.o.Agg == 1 {
 		return t.Run(t.ctx, t.c, t.shape, st.slots[0].dst, st.slots[0].src, t.op)
 	}
-	return t.queue.Group(st.issue).Wait(t.ctx)
+	if t.s.o.Timeout > 0 { // which ends no call on Now
+		return t.queue.Group(st.issue).Wait(t.ctx)
+	}
+	return t.c.On(ccl.Now).Group(st.issue).Wait(t.ctx)
 }
 
 // put issues the calls of one iteration and does not wait.
