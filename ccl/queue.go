@@ -170,7 +170,9 @@ func (q Queue) Barrier() Work {
 
 // Group issues the calls f makes on g as one, as ncclGroupStart and End: a send and
 // the receive that crosses it do not block each other, and small calls of one kind
-// are fused into one exchange. So its calls must not depend on each other. On the CPU all
+// are fused into one exchange. So its calls must not depend on each other. The exchange that
+// this saves is worth more than the Group between hosts, and less between ranks of one host,
+// where two small calls by themselves are quicker. On the CPU all
 // messages of a Group move first, wherever they stand in it, and its collectives follow in
 // their order. So all ranks must put the same collectives into a Group, while each may have
 // other messages there; and a rank whose peers do not group them must not put a message
