@@ -127,7 +127,11 @@ func (d *DDP) Average(ctx context.Context) error {
 func (d *DDP) Hash() uint64 {
 	h := make([]uint64, len(d.params))
 	for i, n := range d.params {
-		switch s := n.Value().Data().(type) {
+		v := n.Value()
+		if v == nil { // it has none yet
+			continue
+		}
+		switch s := v.Data().(type) {
 		case []float32:
 			h[i] = ddp.Hash(s)
 		case []float64:
