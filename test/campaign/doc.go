@@ -7,8 +7,8 @@
 // A job is a function of its seed: how many ranks in how many processes on how many hosts, over which wire, with spares and
 // late processes; then steps, each a function of the seed and the number of the step. A step makes blocking calls, queued
 // calls, groups, messages, values, calls that must be refused; it makes Comms of Split and Subset and does the same on
-// them, also on several at once; it has a Comm fail in one of nine ways; it kills a process, and goes on with Shrink or
-// Replace; it takes in late processes by Grow.
+// them, also on several at once; it has a Comm fail in one of ten ways, such as a connection that is reset under
+// messages; it kills a process, and goes on with Shrink or Replace; it takes in late processes by Grow.
 //
 // Every rank knows what each call must give. It compares dst, the bytes beside it, and src, and says what is wrong in a line
 // of its own. The judge compares what the ranks say of a failure: all that were in the Comm have the same Code, Peer and

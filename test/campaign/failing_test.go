@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
@@ -24,11 +25,12 @@ const (
 	late                     // a rank is late for longer than Options.Timeout
 	monitored                // ranks are late for a MonitoredBarrier
 	mismatch                 // a rank makes another call
+	resets                   // a connection breaks under messages
 	troubles
 	killed // its process is: no trouble of a Comm made for it
 )
 
-var troubleNames = []string{"abort", "abort over a queue", "abort unheard", "cancel", "close", "deadline", "late", "late for a MonitoredBarrier", "mismatch", "", "kill"}
+var troubleNames = []string{"abort", "abort over a queue", "abort unheard", "cancel", "close", "deadline", "late", "late for a MonitoredBarrier", "mismatch", "reset", "", "kill"}
 
 func (t trouble) String() string { return troubleNames[t] }
 
@@ -161,6 +163,8 @@ func (x *failure) run(mine bool) error {
 		return x.beLate(mine)
 	case mismatch:
 		return x.differ(mine)
+	case resets:
+		return x.breakUnder(mine)
 	}
 	return x.untilError(ctx)
 }
@@ -296,9 +300,12 @@ func judgeEnds(ends []end) (text string, misnamed bool) {
 	if len(ends) != first.Of {
 		return fail(first, "%d ranks of %d say how it ended", len(ends), first.Of)
 	}
-	code := map[trouble]ccl.Code{aborts: ccl.ErrAborted, queuesOn: ccl.ErrAborted, unheard: ccl.ErrAborted, cancels: ccl.ErrCanceled, closes: ccl.ErrClosed,
+	code := map[trouble]ccl.Code{aborts: ccl.ErrAborted, queuesOn: ccl.ErrAborted, resets: ccl.ErrAborted, unheard: ccl.ErrAborted, cancels: ccl.ErrCanceled, closes: ccl.ErrClosed,
 		deadline: ccl.ErrTimeout, late: ccl.ErrTimeout, monitored: ccl.ErrTimeout, mismatch: ccl.ErrMismatch, killed: ccl.ErrRankLost}[first.Trouble]
 	others := slices.DeleteFunc(slices.Clone(ends), func(e end) bool { return first.Trouble == mismatch && slices.Contains(e.Culprits, e.Seat) })
+	if first.Trouble == resets && first.Code == ccl.ErrBackend && strings.Contains(first.Text, "broke: ") {
+		code = ccl.ErrBackend
+	}
 	for _, e := range ends {
 		switch {
 		case e.Code != code:
@@ -314,6 +321,7 @@ func judgeEnds(ends []end) (text string, misnamed bool) {
 			return fail(e, "another peer, or others missing, than at seat %d", others[0].Seat)
 		case e.Trouble == mismatch:
 			misnamed = misnamed || !known && e.Of > 2
+		case e.Trouble == resets:
 		case e.Trouble == deadline && e.Peer == -1 && len(e.Missing) == 0:
 		case !known:
 			return fail(e, "it names seat %d", e.Peer)
