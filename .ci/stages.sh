@@ -32,7 +32,7 @@ again() { timeout 600 "$@" || { sleep 5 && timeout 600 "$@"; } || { sleep 20 && 
 
 # settle has what go test keeps of another clone's tests hold here where it may. A result holds while the files that the test has
 # opened are as old, so each gets a time that follows from what is in it. It does not know of files that a test has a compiler
-# read: the sum of all that are not Go is in each binary; nor of Go files that a test builds: such a test asks for the tree's sum.
+# read: the sum of all that are not Go is the build ID of each binary; nor of Go files that a test builds: such a test asks for the tree's sum.
 settle() {
 	git diff --quiet HEAD || { echo 'the tree differs from its commit'; return 0; }
 	local sum name
@@ -43,7 +43,7 @@ settle() {
 export GOCCL_TEST_TREE
 GOCCL_TEST_TREE=$(git rev-parse 'HEAD^{tree}' 2>/dev/null) || GOCCL_TEST_TREE=none
 others=$(git ls-tree -r HEAD 2>/dev/null | grep -vE '\.(go|md|svg)$' | sha256sum)
-GOFLAGS+=" -ldflags=-X=main.others=${others%% *}"
+GOFLAGS+=" -ldflags=-B=0x${others:0:32}"
 
 install() {
 	settle || return
