@@ -31,8 +31,9 @@ packages=(
 again() { timeout 600 "$@" || { sleep 5 && timeout 600 "$@"; } || { sleep 20 && timeout 600 "$@"; }; }
 
 # settle has what go test keeps of another clone's tests hold here where it may. A result holds while the files that the test has
-# opened are as old, so each gets a time that follows from what is in it. It does not know of files that a test has a compiler
-# read: the sum of all that are not Go is the build ID of each binary; nor of Go files that a test builds: such a test asks for the tree's sum.
+# opened are as old, so each gets a time that follows from what is in it. go test does not know of files that a test has a
+# compiler read, so the sum of all that are not Go is the build ID of each binary; nor of Go files that a test builds: such a test
+# asks for the tree's sum.
 settle() {
 	git diff --quiet HEAD || { echo 'the tree differs from its commit'; return 0; }
 	local sum name
