@@ -1,8 +1,8 @@
 #!/bin/bash
-# stages.sh is read by .ci/run and .ci/nightly, which run stages: commands that check something, each once, whatever has
-# become of the others. Lanes work off a queue of stages beside each other, by the processors that each takes: most wait for a
-# part of their time. The exit status of the whole is 1 if a stage failed, or if one did not run because the time was used up.
-# With arguments only the stages with these names run, and install.
+# stages.sh is read by .ci/run and .ci/nightly, which run stages: commands that check something, each once, whatever
+# has become of the others. Lanes work off a queue of stages beside each other, by the processors that each takes:
+# most wait for a part of their time. The exit status of the whole is 1 if a stage failed, or if one did not run
+# because the time was used up. With arguments only the stages with these names run, and install.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -30,9 +30,10 @@ packages=(
 # again COMMAND..: three attempts, for what comes over the network.
 again() { timeout 600 "$@" || { sleep 5 && timeout 600 "$@"; } || { sleep 20 && timeout 600 "$@"; }; }
 
-# settle has what go test keeps of another clone's tests hold here where it may. A result holds while the files that the test has
-# opened are as old, so each gets a time that follows from what is in it. It does not know of files that a test has a compiler
-# read: the sum of all that are not Go is in each binary; nor of Go files that a test builds: such a test asks for the tree's sum.
+# settle has what go test keeps of another clone's tests hold here where it may. A result holds while the files that
+# the test has opened are as old, so each gets a time that follows from what is in it. go test does not know of files
+# that a test has a compiler read, so the sum of all that are not Go is the build ID of each binary; nor of Go files
+# that a test builds: such a test asks for the tree's sum.
 settle() {
 	git diff --quiet HEAD || { echo 'the tree differs from its commit'; return 0; }
 	local sum name
@@ -43,7 +44,7 @@ settle() {
 export GOCCL_TEST_TREE
 GOCCL_TEST_TREE=$(git rev-parse 'HEAD^{tree}' 2>/dev/null) || GOCCL_TEST_TREE=none
 others=$(git ls-tree -r HEAD 2>/dev/null | grep -vE '\.(go|md|svg)$' | sha256sum)
-GOFLAGS+=" -ldflags=-X=main.others=${others%% *}"
+GOFLAGS+=" -ldflags=-B=0x${others:0:32}"
 
 install() {
 	settle || return
@@ -121,7 +122,8 @@ later() {
 	queue+=("$(printf '%q ' "$@")")
 }
 
-# in_turn I/N SHARE STAGE..: later, at each landing whose number of commits is I modulo N. The table names it at the others.
+# in_turn I/N SHARE STAGE..: later, at each landing whose number of commits is I modulo N. The table names it at the
+# others.
 turn=$(git rev-list --count HEAD 2>/dev/null) || turn=0
 in_turn() {
 	local place=$1 name
@@ -134,8 +136,8 @@ in_turn() {
 	fi
 }
 
-# take sets next to the first stage of the queue whose share of the processors is free, or to the first if nothing runs; to
-# "wait" if there is none now, and to "" if the queue is empty.
+# take sets next to the first stage of the queue whose share of the processors is free, or to the first if nothing
+# runs; to "wait" if there is none now, and to "" if the queue is empty.
 take() {
 	local busy i
 	next=''

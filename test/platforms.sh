@@ -1,10 +1,11 @@
 #!/bin/bash
-# Which packages each platform and set of tags adds files to, so that static checks look at every file, and at few packages twice.
+# Which packages each platform and set of tags adds files to, so that static checks look at every file, and at few
+# packages twice.
 #   test/platforms.sh [all]    a line each: GOOS GOARCH CGO_ENABLED TAGS PACKAGE..; TAGS is "-" where there are none
-# A package is in a line if it has a file there that it has in no line before. What all platforms have in common is looked at
-# once: where a platform lacks a file, and has none of its own for it, the most that is missed is a function that only that file
-# used. That it compiles, make cross finds. Each line costs the checks what a package needs, for that platform anew. The line
-# with cgo is for a machine with a C compiler; all prints it in any case.
+# A package is in a line if it has a file there that it has in no line before. What all platforms have in common is
+# looked at once: where a platform lacks a file, and has none of its own for it, the most that is missed is a function
+# that only that file used. That it compiles, make cross finds. Each line costs the checks what a package needs, for
+# that platform anew. The line with cgo is for a machine with a C compiler; all prints it in any case.
 set -eu -o pipefail
 engines=nccl,rccl,oneccl,mpi,xla
 variants() {

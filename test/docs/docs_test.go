@@ -95,7 +95,8 @@ func TestLinks(t *testing.T) {
 	require.Empty(t, broken(readme, "[x](README.md#two-commands) [y](https://go.dev) ```\n[z](none)\n```", all))
 }
 
-// wide lists the lines of a page that have more than 100 columns. Rows of tables, code, output and badges cannot be wrapped.
+// wide lists the lines of a page that have more than 100 columns. Rows of tables, code, output and badges cannot be
+// wrapped.
 func wide(text string) (bad []string) {
 	for _, line := range strings.Split(fence.ReplaceAllString(text, ""), "\n") {
 		if utf8.RuneCountInString(line) > 100 && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "![") && !strings.HasPrefix(line, "[![") {
@@ -156,7 +157,8 @@ func TestWhereIs(t *testing.T) {
 	require.Equal(t, [][2]string{{"Where is x?", "a b"}}, whereIs("## Where is\n| question | file |\n|---|---|\n| Where is x? | [y](a) [z](b) |\n\n## Next\n| Where? | [y](c) |"))
 }
 
-// CI runs README's two commands in README's words: the second each night, since race and unraced run its tests at each landing.
+// CI runs README's two commands in README's words: the second each night, since race and unraced run its tests at
+// each landing.
 func TestTwoCommands(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

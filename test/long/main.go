@@ -1,10 +1,11 @@
 // Long prints tests and packages, as arguments of test/halves.sh.
 //
-//	go run ./test/long                the tests that -short skips or shortens; with -part I/N those of each N-th package, from the I-th
+//	go run ./test/long                the tests that -short skips or shortens; with -part I/N those of each
+//	                                  N-th package, from the I-th
 //	go run ./test/long -raced         the packages that make race tests: those that run anything side by side
 //	go run ./test/long -single        the others
-//	go run ./test/long -unraced 'A|B' tests of -raced's packages that make race does not run, or not in full: A and B, and those that ask
-//	                                  whether the race detector is there
+//	go run ./test/long -unraced 'A|B' tests of -raced's packages that make race does not run, or not in full: A
+//	                                  and B, and those that ask whether the race detector is there
 package main
 
 import (
@@ -25,7 +26,7 @@ import (
 func main() {
 	raced := flag.Bool("raced", false, "packages that run something side by side")
 	single := flag.Bool("single", false, "packages that do not")
-	unraced := flag.String("unraced", "", "tests that the race detector does not see, or not in full: these, and those that ask for it")
+	unraced := flag.String("unraced", "", "tests that race leaves out: these, and those that ask for the race detector")
 	part := flag.String("part", "", "of the tests that -short shortens, those of package `I/N` and each N-th after it")
 	flag.Parse()
 	t, err := read(".")
@@ -150,8 +151,8 @@ func isModule(dir string) bool {
 	return len(found) > 0
 }
 
-// dependent are the tests of a package that depend on a node that asks finds. What a declaration uses is taken by name alone,
-// so a method counts for all of its name: that can only make the list longer.
+// dependent are the tests of a package that depend on a node that asks finds. What a declaration uses is taken by
+// name alone, so a method counts for all of its name: that can only make the list longer.
 func dependent(files []file, asks func(file, ast.Node) bool) (tests []string) {
 	uses := map[string][]string{} // declared name: the names in it
 	depends := map[string]bool{}

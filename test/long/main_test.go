@@ -81,8 +81,8 @@ func TestLongMain(t *testing.T) {
 	require.Equal(t, []string{"-run", "^(Example.*|Fuzz.*|Test.*)$", "--", "./."}, args)
 }
 
-// Each file of this module that can be compiled for a platform that the checks know is in one line of test/platforms.sh: so a
-// file with a vet error that only one platform compiles is found there.
+// Each file of this module that can be compiled for a platform that the checks know is in one line of
+// test/platforms.sh: so a file with a vet error that only one platform compiles is found there.
 func TestPlatforms(t *testing.T) {
 	cmd := exec.Command("bash", "test/platforms.sh", "all")
 	cmd.Dir = "../.."
@@ -108,7 +108,8 @@ func TestPlatforms(t *testing.T) {
 	require.Less(t, len(looked), 3*strings.Count(lines[0], " "))
 }
 
-// A package whose tests' programs start no goroutine has nothing to race; a test that the race detector changes runs without it.
+// A package whose tests' programs start no goroutine has nothing to race; a test that the race detector changes runs
+// without it.
 func TestRaced(t *testing.T) {
 	m := parsed(t, write(t, map[string]string{
 		"go.mod":      "module m\n",
@@ -129,8 +130,8 @@ func TestRaced(t *testing.T) {
 	require.Equal(t, []string{"-run", "^(TestAsks|TestD|TestUnraced)$", "--", "./c"}, args)
 }
 
-// What make race does not run, make unraced does: each package that has tests is one's or the other's, and each test that is
-// skipped, or not compiled, under the race detector is one of those that run without it.
+// What make race does not run, make unraced does: each package that has tests is one's or the other's, and each test
+// that is skipped, or not compiled, under the race detector is one of those that run without it.
 func TestRaceAndUnracedAreAll(t *testing.T) {
 	m := parsed(t, "../..")
 	makefile, err := os.ReadFile("../../Makefile")

@@ -13,7 +13,8 @@ var alone = map[string]bool{
 	"test/model": true, // explores one order of events after another; of package lived it uses no timer
 }
 
-// raced divides the packages with tests: by whether a test's program starts a goroutine, which has nothing to race with else.
+// raced divides the packages with tests: by whether a test's program starts a goroutine, which has nothing to race
+// with else.
 func (t *tree) raced() (raced, single []string) {
 	starts := map[string]bool{}
 	for dir, files := range t.dirs {
@@ -99,8 +100,8 @@ func (f file) forRace(with bool) bool {
 	return false
 }
 
-// unraced returns the arguments of go test that run what make race does not, or not in full, of the packages that it tests: the tests
-// that are named, those in files that are not for the race detector, and those that ask for it.
+// unraced returns the arguments of go test that run what make race does not, or not in full, of the packages that it
+// tests: the tests that are named, those in files that are not for the race detector, and those that ask for it.
 func (t *tree) unraced(named []string) ([]string, error) {
 	var names, packages []string
 	raced, _ := t.raced()
@@ -109,7 +110,8 @@ func (t *tree) unraced(named []string) ([]string, error) {
 			continue
 		}
 		// In tests alone: what is not a test works in one way, and its names are those of many methods.
-		tests := dependent(slices.DeleteFunc(slices.Clone(files), func(f file) bool { return !f.isTest() }), func(f file, n ast.Node) bool {
+		own := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return !f.isTest() })
+		tests := dependent(own, func(f file, n ast.Node) bool {
 			if d, ok := n.(*ast.FuncDecl); ok && slices.Contains(named, d.Name.Name) {
 				return true
 			}

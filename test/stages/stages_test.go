@@ -73,8 +73,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// Two clones of a commit have files of the same age, so that what go test has kept of one holds in the other; a file with another
-// content has another, and so has its folder.
+// Two clones of a commit have files of the same age, so that what go test has kept of one holds in the other; a file
+// with another content has another, and so has its folder.
 func TestSettle(t *testing.T) {
 	script, err := filepath.Abs("../../.ci/stages.sh")
 	require.NoError(t, err)

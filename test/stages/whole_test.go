@@ -19,7 +19,8 @@ func unseen(text string) bool {
 	return builds.MatchString(text) && !strings.Contains(text, "cache.Whole()") && !strings.Contains(text, `os.Getenv("GOCCL_TEST_TREE")`)
 }
 
-// CI runs with a build cache that holds results of tests. A test that builds a program, whose files go test does not know, says so.
+// CI runs with a build cache that holds results of tests. A test that builds a program, whose files go test does not
+// know, says so.
 func TestBuildersSayIt(t *testing.T) {
 	require.True(t, unseen(`exec.Command("go", "build")`))
 	require.True(t, unseen(`exec.CommandContext(ctx, "../bundle.sh", dir)`))
