@@ -119,7 +119,7 @@ func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, e
 // offered takes the control connection that another process has dialed to rank self of this one: it has come to
 // speak for its host, and this process has not heard so, or it has heard before this process has that this one does.
 func (j *Job) offered(key tcp.Key, self uint32) {
-	ctx, cancel := lived.Within(context.Background(), time.Second)
+	ctx, cancel := lived.Within(j.Background(), time.Second)
 	defer cancel()
 	w := int(key.A ^ key.B ^ self)
 	for _, s := range j.Sites() {
@@ -186,7 +186,7 @@ func (s *Site) listenTo(c *control.Conn) {
 			s.checkCutShort(c.First)
 		default:
 			s.near.drop(c)
-			s.lostNeighbor(c, endOf(s, c.First, tcp.Refuses(s.Job.Net.Addrs.At(c.First), refusesWithin)))
+			s.lostNeighbor(c, endOf(s, c.First, tcp.Refuses(s.Job.Net.At, s.Job.Net.Addrs.At(c.First), refusesWithin)))
 		}
 		return
 	}
