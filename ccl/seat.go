@@ -264,7 +264,13 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call, shrinks 
 	if err != nil {
 		return nil, unsettled, call.NewFault(call.Backend, -1, "%w", err)
 	}
-	switch shrink, odd := m.shrink(); {
+	shrink, odd := m.shrink()
+	if len(s.missing) > 0 && (odd >= 0 || !shrink) {
+		// What all have told each must have heard before one acts on it: to call Shrink, as those do that have heard that there
+		// are too few spares, fails the pool.
+		_ = cpu.RollCall(ctx, pool.eng, k)
+	}
+	switch {
 	case odd >= 0 && len(s.missing) == 0:
 		return nil, unsettled, call.NewFault(call.Mismatch, odd, "some ranks call Shrink, and others Replace")
 	case odd >= 0 && shrinks: // the others have not heard that there are too few spares; they hear it now, and come again

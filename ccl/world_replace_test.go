@@ -1,0 +1,41 @@
+package ccl_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/ccl/ccltest/simnet"
+)
+
+// Where there are too few spares, all hear it soon, however long their words take: those that have heard it and call
+// Shrink do not keep it from the others.
+func TestTooFewSparesOnFarHosts(t *testing.T) {
+	for seed := range uint64(20) {
+		ccltest.Run(t, 5, func(t testing.TB, c *ccl.Comm) {
+			for ccl.Barrier(t.Context(), c) == nil {
+				time.Sleep(time.Millisecond)
+			}
+			if c.Rank() == 2 || c.Rank() == 3 {
+				return
+			}
+			began := time.Now()
+			_, err := c.Replace(t.Context())
+			require.ErrorContains(t, err, "spares left: 1, ranks lost: 2; Shrink goes on without them")
+			less, err := c.Shrink(t.Context())
+			require.NoError(t, err)
+			defer less.Close()
+			require.Equal(t, 3, less.Size())
+			require.Less(t, time.Since(began), 3*time.Second)
+		}, ccltest.Spares(1), ccltest.Hosts(3), ccltest.With(ccl.Options{Timeout: 10 * time.Second, PeerTimeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler)}),
+			ccltest.World(seed, simnet.Link{Delay: 5 * time.Millisecond, Jitter: 3 * time.Millisecond}, func(_ context.Context, n *simnet.Net) {
+				time.Sleep(time.Second)
+				n.Host(1).Kill(false)
+			}))
+	}
+}
