@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -41,15 +42,37 @@ func (s *Site) JoinNeighbors(ctx context.Context) error {
 	s.near.inPlane = true
 	s.Job.mu.Unlock()
 	if s.Here.leads() {
-		for _, h := range s.Here.beside() {
-			if err := s.joinRank(ctx, s.Job.leadOf(h)); err != nil {
-				return err
-			}
+		if err := s.joinAll(ctx, s.Here.beside()); err != nil {
+			return err
 		}
 	}
 	s.Job.Net.TCP.OnOffer(controlStream, s.Job.offered)
 	answersAsked(s.Job)
 	return nil
+}
+
+// joinAll connects this host with those, all at once: one that cannot be reached for a while keeps none of the others waiting,
+// which would take this host for silent.
+func (s *Site) joinAll(ctx context.Context, hosts []int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, len(hosts))
+	var all sync.WaitGroup
+	for _, h := range hosts {
+		all.Go(func() {
+			if err := s.joinRank(ctx, s.Job.leadOf(h)); err != nil {
+				failed <- err // the first is why the others end
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
 }
 
 // beside lists the hosts that this one has connections with.

@@ -13,6 +13,20 @@ import (
 	"github.com/goccl/goccl/ccl/ccltest/simnet"
 )
 
+var quietly = slog.New(slog.DiscardHandler)
+
+// A host that is cut off while the job begins keeps its neighbors waiting. None of these is taken for silent meanwhile.
+func TestNewCommWaitsForACut(t *testing.T) {
+	ccltest.Run(t, 5, func(t testing.TB, c *ccl.Comm) {
+		require.NoError(t, ccl.Barrier(t.Context(), c))
+	}, ccltest.Hosts(5), ccltest.With(ccl.Options{PeerTimeout: 2 * time.Second, Log: quietly}),
+		ccltest.World(1, simnet.Link{Delay: time.Millisecond}, func(_ context.Context, n *simnet.Net) {
+			n.CutOff(4, true)
+			time.Sleep(8 * time.Second)
+			n.CutOff(4, false)
+		}))
+}
+
 // Where there are too few spares, all hear it soon, however long their words take: those that have heard it and call
 // Shrink do not keep it from the others.
 func TestTooFewSparesOnFarHosts(t *testing.T) {
@@ -32,7 +46,7 @@ func TestTooFewSparesOnFarHosts(t *testing.T) {
 			defer less.Close()
 			require.Equal(t, 3, less.Size())
 			require.Less(t, time.Since(began), 3*time.Second)
-		}, ccltest.Spares(1), ccltest.Hosts(3), ccltest.With(ccl.Options{Timeout: 10 * time.Second, PeerTimeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler)}),
+		}, ccltest.Spares(1), ccltest.Hosts(3), ccltest.With(ccl.Options{Timeout: 10 * time.Second, PeerTimeout: 2 * time.Second, Log: quietly}),
 			ccltest.World(seed, simnet.Link{Delay: 5 * time.Millisecond, Jitter: 3 * time.Millisecond}, func(_ context.Context, n *simnet.Net) {
 				time.Sleep(time.Second)
 				n.Host(1).Kill(false)
