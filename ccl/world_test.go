@@ -2,7 +2,10 @@ package ccl_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,5 +54,34 @@ func TestTooFewSparesOnFarHosts(t *testing.T) {
 				time.Sleep(time.Second)
 				n.Host(1).Kill(false)
 			}))
+	}
+}
+
+// A connection between two living hosts is reset, whichever it is: where no call was to use it nothing fails, and else all
+// ranks have the same cause.
+func TestResetBetweenLivingHosts(t *testing.T) {
+	for seed := range uint64(12) {
+		var mu sync.Mutex
+		causes := map[string][]int{}
+		ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
+			for range 200 { // five seconds
+				x := []int{1}
+				if ccl.AllReduce(t.Context(), c, x, x, ccl.Sum) != nil {
+					break
+				}
+			}
+			text := fmt.Sprint(c.Err())
+			if err := c.Err(); err != nil {
+				_, text, _ = strings.Cut(text, "Comm: ")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			causes[text] = append(causes[text], c.Rank())
+		}, ccltest.Hosts(4), ccltest.With(ccl.Options{PeerTimeout: 2 * time.Second, Log: quietly}),
+			ccltest.World(seed, simnet.Link{Delay: 5 * time.Millisecond, Jitter: 2 * time.Millisecond}, func(_ context.Context, n *simnet.Net) {
+				time.Sleep(time.Second)
+				n.Reset(0, 2, int(seed))
+			}))
+		require.Len(t, causes, 1, "seed %d: %v", seed, causes)
 	}
 }

@@ -209,11 +209,33 @@ func (s *Site) listenTo(c *control.Conn) {
 			s.checkCutShort(c.First)
 		default:
 			s.near.drop(c)
-			s.lostNeighbor(c, endOf(s, c.First, tcp.Refuses(s.Job.Net.At, s.Job.Net.Addrs.At(c.First), refusesWithin)))
+			refused := tcp.Refuses(s.Job.Net.At, s.Job.Net.Addrs.At(c.First), refusesWithin)
+			if refused || !s.rejoin(c.First) {
+				s.lostNeighbor(c, endOf(s, c.First, refused))
+			}
 		}
 		return
 	}
 }
+
+// rejoin connects once more with the process of rank w of the world, whose connection has ended without a word, though somebody still
+// listens there. Where it was reset on the way the process lives, and has heard the same: both then tell each other all that has
+// happened so far.
+func (s *Site) rejoin(w int) bool {
+	ctx, cancel := lived.Within(s.Job.Background(), rejoinFor)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Job.Life.StopCh:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return s.joinRank(ctx, w) == nil
+}
+
+// rejoinFor is how long that may take.
+const rejoinFor = time.Second
 
 // refusesWithin is how long a host may take to refuse a connection whose process has ended there.
 const refusesWithin = 250 * time.Millisecond
