@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -43,11 +44,12 @@ func (f *found) Write(b []byte) (int, error) {
 // boxed is a rank of a box.
 type boxed struct {
 	rank
-	b    *box
-	f    *found
-	net  *simnet.Net
-	host *simnet.Host
-	all  *job
+	b     *box
+	f     *found
+	net   *simnet.Net
+	began time.Time // of the job
+	host  *simnet.Host
+	all   *job
 }
 
 // job is what the ranks of a box have in common.
@@ -102,7 +104,7 @@ func (b *box) inside(o *outcome) {
 	done := make([]chan struct{}, len(b.host))
 	for seat, boot := range boot.Local(len(b.host), ids...) {
 		h := n.Host(b.host[seat])
-		r := &boxed{rank: rank{p: &b.plan, seat: seat, out: o}, b: b, f: &o.found, net: n, host: h, all: all}
+		r := &boxed{rank: rank{p: &b.plan, seat: seat, out: o}, b: b, f: &o.found, net: n, began: began, host: h, all: all}
 		done[seat] = make(chan struct{})
 		go func() {
 			defer close(done[seat])
@@ -237,8 +239,8 @@ func (r *boxed) steps(ctx context.Context, i int) (int, error) {
 		began := time.Now()
 		var err error
 		if i == len(r.b.steps) {
-			if r.b.fault.kind == "pauseall" { // a process that ends soon after a pause may have been given up: see plane/certain.go
-				time.Sleep(3 * time.Second)
+			if f := &r.b.fault; f.kind == "pauseall" { // a process that ends soon after a pause may have been given up: see plane/certain.go
+				time.Sleep(time.Until(r.began.Add(f.at + f.last + 3*time.Second)))
 			}
 			err = ccl.Barrier(ctx, r.world)
 		} else {
@@ -326,6 +328,8 @@ func (r *boxed) recover(ctx context.Context, i int) (next int, err error) {
 	return r.meet(ctx, i+1)
 }
 
+var firstFlag = flag.Bool("first", false, "end with the first job that fails")
+
 // TestWorld runs random jobs in virtual time.
 func TestWorld(t *testing.T) {
 	first, last := uint64(1), uint64(60)
@@ -359,13 +363,17 @@ func TestWorld(t *testing.T) {
 					o := b.run(t)
 					mu.Lock()
 					jobs, steps, virtual = jobs+1, steps+o.calls, virtual+o.virtual
-					enough := bad >= 10
+					enough := bad >= 10 || bad > 0 && *firstFlag
 					if len(o.list) > 0 {
 						bad++
 					}
 					mu.Unlock()
 					if len(o.list) > 0 && !enough {
-						b, o = b.shrunk(t, o)
+						if *firstFlag {
+							fmt.Printf("first: job %d: %.200s\n", b.seed, o.list[0])
+						} else {
+							b, o = b.shrunk(t, o)
+						}
 						t.Errorf("%v\n%s\nagain: go test ./test/campaign -v -run TestWorld -args -case %s\n%s", b, strings.Join(o.list, "\n"), b.name, strings.Join(o.transcript, "\n"))
 					}
 					if enough || *caseFlag != "" {

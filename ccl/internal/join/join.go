@@ -243,6 +243,9 @@ func learn(j *plane.Job, all, said [][]byte) error {
 			return fmt.Errorf("rank %d gave no address: %w", r, err)
 		}
 	}
+	if last := len(addrs) - 1; inject.Wrong("join.learn") {
+		addrs[last] = addrs[0]
+	}
 	if err := oneEach(all, addrs); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
@@ -222,6 +223,9 @@ func (s *Site) listenTo(c *control.Conn) {
 // listens there. Where it was reset on the way the process lives, and has heard the same: both then tell each other all that has
 // happened so far.
 func (s *Site) rejoin(w int) bool {
+	if inject.Wrong("plane.rejoin") {
+		return false
+	}
 	ctx, cancel := lived.Within(s.Job.Background(), rejoinFor)
 	defer cancel()
 	go func() {

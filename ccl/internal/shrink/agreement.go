@@ -133,6 +133,7 @@ func (a *Agreement) look() []bool {
 		case r == a.Rank:
 			gone[r] = false // see below
 		case lost:
+			gone[r] = !inject.Wrong("shrink.lost")
 		case c.rank.Group.IsHere(r):
 			l := c.rank.Group.Topology().Local(r)
 			closed := c.rank.Share.Local.State(l).Load() != region.StateOpen // looked at before what it has done

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
@@ -258,7 +259,7 @@ func (n *Node) commit(e *end) bool {
 func (n *Node) settle(id endID, e *end) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return id.self == id.A || !e.expects()
+	return id.self == id.A || !e.expects() || inject.Wrong("tcp.settle")
 }
 
 func (n *Node) withdraw(e *end) {
