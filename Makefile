@@ -228,6 +228,9 @@ chaos: ## CHAOS (10,000) random faults in random jobs, CORNERS (as many) jobs of
 campaign: ## random jobs of the seeds SEEDS (1-300): every byte and every error compared; one that fails is made smaller
 	go test -timeout 0 ./test/campaign -run '^TestCampaign$$' -v -args -seeds $(or $(SEEDS),1-300)
 
+world: ## random jobs of the seeds SEEDS (1-1000) and faults of hosts and networks, in virtual time
+	go test -timeout 0 ./test/campaign -run '^TestWorld$$' -v -args -seeds $(or $(SEEDS),1-1000)
+
 chaos-many: ## MANY (50) of these faults in jobs of RANKS (200) processes (4 GB)
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6RandomFaults$$' -v -args -cases $(MANY) -workers 1 -ranks $(or $(RANKS),200)
 

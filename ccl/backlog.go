@@ -145,7 +145,7 @@ func (b *backlog) run(g *group) {
 		f = rejection(c, g.reject)
 		c.eng.Fail(f)
 	} else {
-		ctx, end := limited(context.Background(), g.limit)
+		ctx, end := limited(c.eng.Control().Site.Job.Background(), g.limit)
 		f = c.carryOut(ctx, g.calls)
 		end()
 		if f != nil && len(g.calls) > 1 {

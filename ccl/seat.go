@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/op"
@@ -264,7 +265,13 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call, shrinks 
 	if err != nil {
 		return nil, unsettled, call.NewFault(call.Backend, -1, "%w", err)
 	}
-	switch shrink, odd := m.shrink(); {
+	shrink, odd := m.shrink()
+	if len(s.missing) > 0 && (odd >= 0 || !shrink) && !inject.Wrong("ccl.seat") {
+		// What all have told each must have heard before one acts on it: to call Shrink, as those do that have heard that there
+		// are too few spares, fails the pool.
+		_ = cpu.RollCall(ctx, pool.eng, k)
+	}
+	switch {
 	case odd >= 0 && len(s.missing) == 0:
 		return nil, unsettled, call.NewFault(call.Mismatch, odd, "some ranks call Shrink, and others Replace")
 	case odd >= 0 && shrinks: // the others have not heard that there are too few spares; they hear it now, and come again

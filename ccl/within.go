@@ -84,7 +84,7 @@ func (w *wishes) now(c *Comm, a *args) error {
 	if w == nil {
 		return c.block(context.Background(), a)
 	}
-	ctx, end := limited(context.Background(), w.limit)
+	ctx, end := limited(c.eng.Control().Site.Job.Background(), w.limit)
 	defer end()
 	c.rec.callers.fix(w.place)
 	defer c.rec.callers.fix(nil)

@@ -19,4 +19,7 @@
 // [Kill], [Stall] and [Partition] make a rank fail as it is about to make a given call, so that
 // a test sees what a program makes of that. With [VirtualTime] no such test takes longer than
 // what it computes.
+//
+// [World] connects the hosts by a network in memory, in virtual time too: it delays, cuts and resets connections, and
+// stops and kills hosts. Package simnet is that network.
 package ccltest

@@ -93,8 +93,8 @@ func (w *world) checkFaults(t testing.TB) error {
 	if _, ok := t.(*testing.T); !ok {
 		return fmt.Errorf("VirtualTime needs a *testing.T, not a %T", t)
 	}
-	if w.processes != nil || w.hosts > 1 {
-		return errors.New("VirtualTime needs ranks that are goroutines on one host: network I/O takes real time")
+	if w.processes != nil || w.hosts > 1 && w.sim == nil {
+		return errors.New("VirtualTime needs ranks that are goroutines on one host, or a World: network I/O takes real time")
 	}
 	return nil
 }
@@ -106,7 +106,12 @@ func (w *world) inVirtualTime(t testing.TB, f func(testing.TB)) {
 		f(t)
 		return
 	}
-	synctest.Test(t.(*testing.T), func(t *testing.T) { f(t) })
+	synctest.Test(t.(*testing.T), func(t *testing.T) {
+		if w.sim != nil {
+			defer w.sim.begin(t, max(w.hosts, 1))()
+		}
+		f(t)
+	})
 }
 
 // disturbed is b, if its rank is to go wrong such that it does.

@@ -121,7 +121,7 @@ func TestFaultArguments(t *testing.T) {
 	}{
 		{[]Option{Kill(2, 1)}, "ccltest: a fault for rank 2; the ranks are 0 to 1"},
 		{[]Option{Stall(0, 0, 1)}, "ccltest: a fault at call 0; calls are counted from 1"},
-		{[]Option{VirtualTime(), Hosts(2)}, "ccltest: VirtualTime needs ranks that are goroutines on one host: network I/O takes real time"},
+		{[]Option{VirtualTime(), Hosts(2)}, "ccltest: VirtualTime needs ranks that are goroutines on one host, or a World: network I/O takes real time"},
 	} {
 		require.Error(t, newAndCheck(t, tc.opts))
 		require.EqualError(t, newAndCheck(t, tc.opts), tc.text[len("ccltest: "):])

@@ -61,6 +61,7 @@ type world struct {
 	deadline  time.Duration
 
 	virtual      bool
+	sim          *simulated // nil: the kernel's network
 	disturbances []disturbance
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest/simnet"
 )
 
 // rank is one rank's testing.TB: the test's, but for what must concern this rank
@@ -20,6 +21,7 @@ type rank struct {
 	testing.TB // what is common to all
 	log        *log
 	number     int
+	host       *simnet.Host // nil: this one
 	ctx        context.Context
 	cancel     context.CancelFunc
 
@@ -29,13 +31,14 @@ type rank struct {
 	hasSkip  atomic.Bool
 	killed   atomic.Bool // by Kill: what it reports is of no interest
 	ended    atomic.Bool
+	left     chan struct{} // closed with ended
 	mu       sync.Mutex
 	cleanups []func()
 }
 
-func newRank(l *log, number int) *rank {
-	r := &rank{TB: l.TB, log: l, number: number}
-	r.ctx, r.cancel = context.WithCancel(l.Context())
+func newRank(l *log, number int, host *simnet.Host) *rank {
+	r := &rank{TB: l.TB, log: l, number: number, host: host, left: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(at(l.Context(), host))
 	return r
 }
 
@@ -45,6 +48,7 @@ const mark = "ccltest: "
 // live is a rank's life.
 func (r *rank) live(w *world, b ccl.Bootstrap) {
 	r.TB.Helper()
+	defer close(r.left)
 	defer r.ended.Store(true)
 	defer r.cancel()
 	c, err := w.join(r.ctx, b, r)
@@ -162,7 +166,7 @@ func (r *rank) outcome() outcome {
 // report takes down a failure, and prints it unless it follows from another rank's.
 func (r *rank) report(format string, args ...any) {
 	r.TB.Helper()
-	if r.killed.Load() {
+	if r.killed.Load() || r.host != nil && r.host.Ended() {
 		return
 	}
 	r.hasFail.Store(true)

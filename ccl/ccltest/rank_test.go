@@ -32,7 +32,7 @@ func TestRankTB(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rec := &recorder{TB: t}
-			r := newRank(&log{TB: rec}, 7)
+			r := newRank(&log{TB: rec}, 7, nil)
 			defer r.cancel()
 			r.guard(func() { tc.f(r) })
 			require.Equal(t, tc.errors, rec.errors)
@@ -47,7 +47,7 @@ func TestRankTB(t *testing.T) {
 // Cleanups run last first, those too that a cleanup adds, and each though one before it ends its goroutine.
 func TestRankCleanup(t *testing.T) {
 	rec := &recorder{TB: t}
-	r := newRank(&log{TB: rec}, 0)
+	r := newRank(&log{TB: rec}, 0, nil)
 	defer r.cancel()
 	var order []int
 	r.Cleanup(func() { order = append(order, 1) })
@@ -62,7 +62,7 @@ func TestRankCleanup(t *testing.T) {
 // A rank that Kill has ended reports nothing.
 func TestRankKilled(t *testing.T) {
 	rec := &recorder{TB: t}
-	r := newRank(&log{TB: rec}, 0)
+	r := newRank(&log{TB: rec}, 0, nil)
 	r.killed.Store(true)
 	r.Error("of no interest")
 	require.Empty(t, rec.errors)

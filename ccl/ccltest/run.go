@@ -77,12 +77,15 @@ func (w *world) run(t testing.TB, seats []ccl.Bootstrap) outcome {
 	ranks := make([]*rank, len(seats))
 	var all sync.WaitGroup
 	for i, b := range seats {
-		r := newRank(l, b.Rank())
+		r := newRank(l, b.Rank(), w.host(b.Rank()))
 		ranks[i] = r
 		all.Go(func() { r.live(w, b) })
 	}
 	done := make(chan struct{})
 	go func() {
+		if w.sim != nil {
+			w.sim.beside(t.Context(), ranks)
+		}
 		all.Wait()
 		close(done)
 	}()

@@ -9,7 +9,8 @@ import (
 	"net"
 	"os"
 	"slices"
-	"sync"
+
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // Wire says how data travel between hosts.
@@ -52,7 +53,7 @@ type Stream struct {
 	plain  []byte // what has not been read of the last one
 	broken error  // nothing more is read
 
-	mu     sync.Mutex // guards what follows: what goes out
+	mu     simhost.Mutex // guards what follows: what goes out
 	out    *Direction
 	unsent []byte // what the connection has not taken, from within a record on
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // Trouble is why this host, or this process, cannot connect or listen, whoever is at the other end.
@@ -39,6 +41,14 @@ const downLook = 100 * time.Millisecond
 // Dial connects to addr over network, tcp or unix, within limit, unless that is 0, and until ctx ends. The
 // connection's own port is no obstacle to a listener: rank 0's may be bound to it afterwards.
 func Dial(ctx context.Context, network, addr string, limit time.Duration) (net.Conn, error) {
+	if h := simhost.Of(ctx); h != nil {
+		if limit > 0 {
+			short, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			ctx = short
+		}
+		return h.Dial(ctx, addr)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // ErrRange is what Listen returns where GOCCL_PORTS names no range of ports.
@@ -20,6 +21,14 @@ var ErrRange = errors.New("no range of ports")
 // Listen listens at addr, host:port, where no host stands for all addresses of this one. Port 0 takes a free
 // port: one of GOCCL_PORTS where that is set.
 func Listen(addr string) (*net.TCPListener, error) { return ListenAs(os.Getenv, addr) }
+
+// ListenAt is Listen of the process of h, which may be nil.
+func ListenAt(h simhost.Host, addr string) (net.Listener, error) {
+	if h != nil {
+		return h.Listen(addr)
+	}
+	return Listen(addr)
+}
 
 // ListenAs is Listen in another environment than this process has, such as that of ranks to come.
 func ListenAs(getenv func(name string) string, addr string) (*net.TCPListener, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // How a limit is counted: in steps of an eighth of what is left, a second at most. A pause counts as the step that it is in and LapMax
@@ -58,6 +60,7 @@ func stepOf(left time.Duration) time.Duration {
 
 // lap counts what has passed since the last.
 func (l *limit) lap() {
+	simhost.Live(simhost.Of(l.Context))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -151,6 +154,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	case <-t.C:
+		simhost.Live(simhost.Of(ctx))
 		return true
 	}
 }

@@ -138,6 +138,9 @@ func (s *scene) several() error {
 		members := s.rnd.Perm(n)
 		c, err := s.c.Split(s.ctx, 0, slices.Index(members, s.c.Rank()))
 		if err != nil {
+			for _, inner := range scenes[1:] {
+				inner.c.Close()
+			}
 			return fmt.Errorf("step %d: Split: %w", s.step, err)
 		}
 		scenes = append(scenes, s.r.newScene(s.ctx, c, s.seatsOf(members), s.step, 2, s.rnd.Uint64()))

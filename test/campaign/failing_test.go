@@ -47,6 +47,7 @@ type end struct {
 	Certain    bool
 	Took       time.Duration
 	Text       string
+	Far        bool `json:",omitempty"` // the hosts are, so that a short limit may end before anything is known
 }
 
 // failing has a Comm fail that is made for it, on all ranks, and looks at what they are told. The scene's Comm goes on.
@@ -67,6 +68,7 @@ func (s *scene) failing() error {
 	}
 	inner := s.r.newScene(s.ctx, c, s.seatsOf(members), s.step, s.depth+1, id)
 	if err := ccl.Barrier(s.ctx, s.c); err != nil { // all have it when it fails
+		c.Close()
 		return fmt.Errorf("step %d: Barrier: %w", s.step, err)
 	}
 	x := failure{scene: inner, t: t, culprit: inner.rnd.IntN(n), other: inner.rnd.IntN(n - 1), delay: time.Duration(inner.rnd.IntN(4000)) * time.Microsecond, id: id,
@@ -130,7 +132,7 @@ func (s *scene) say(err error, t trouble, culprits []int, of int, id uint64, too
 	if !errors.As(err, &e) {
 		return s.wrongf("%v: nothing failed on rank %d of %v: %v", t, s.c.Rank(), s.c, err)
 	}
-	x := end{s.r.seat, s.step, id, t, culprits, of, e.Code, -1, s.seatsOf(e.Missing), e.Certain, took, err.Error()}
+	x := end{s.r.seat, s.step, id, t, culprits, of, e.Code, -1, s.seatsOf(e.Missing), e.Certain, took, err.Error(), s.r.p.far}
 	if e.Peer >= 0 {
 		x.Peer = s.seats[e.Peer]
 	}
@@ -322,7 +324,7 @@ func judgeEnds(ends []end) (text string, misnamed bool) {
 		case e.Trouble == mismatch:
 			misnamed = misnamed || !known && e.Of > 2
 		case e.Trouble == resets:
-		case e.Trouble == deadline && e.Peer == -1 && len(e.Missing) == 0:
+		case (e.Trouble == deadline || e.Trouble == monitored && e.Far) && e.Peer == -1 && len(e.Missing) == 0:
 		case !known:
 			return fail(e, "it names seat %d", e.Peer)
 		case e.Trouble == late || e.Trouble == monitored || e.Trouble == deadline:

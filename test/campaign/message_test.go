@@ -141,7 +141,9 @@ func (s *scene) cancelled() (finish func() error) {
 	return func() error {
 		for _, m := range []ccl.Message{in, out} {
 			m.Cancel()
-			if err := m.Wait(s.ctx); !errors.Is(err, ccl.ErrCanceled) {
+			if err := m.Wait(s.ctx); s.c.Err() != nil {
+				return err
+			} else if !errors.Is(err, ccl.ErrCanceled) {
 				return s.wrongf("a message that was canceled ends with %v", err)
 			}
 		}
@@ -177,7 +179,7 @@ func (s *scene) racing() error {
 					return s.wrongf("message %d of %d, which races with a limit: %s", i, count, text)
 				}
 				i++
-			case !errors.Is(err, ccl.ErrTimeout) || s.ctx.Err() != nil:
+			case !errors.Is(err, ccl.ErrTimeout) || s.ctx.Err() != nil || s.c.Err() != nil:
 				return fmt.Errorf("step %d: message %d of %d, after %d tries: %w", s.step, i, count, tries, err)
 			}
 		}

@@ -22,7 +22,8 @@ type plan struct {
 	strict       bool
 	rankOrder    bool
 	steps        []step
-	bytes        int // the most of a buffer
+	bytes        int  // the most of a buffer
+	far          bool // hosts are milliseconds apart, or stand still
 }
 
 // A step is one thing that the ranks do together.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -145,6 +146,7 @@ func (s *scene) wait(w ccl.Work) error {
 			} else if !errors.Is(err, ccl.ErrCanceled) {
 				return err
 			}
+			time.Sleep(50 * time.Microsecond) // time may stand still until all sleep: testing/synctest
 		}
 	case 2:
 		if err := w.Wait(ended); err != nil && !errors.Is(err, ccl.ErrCanceled) {

@@ -74,7 +74,7 @@ var oneClock = rule{
 		// How long a wait gives way before it sleeps, how long it sleeps, and by how much it wakes late.
 		"ccl/internal/plane/doorbell.go time.NewTimer", "ccl/internal/plane/doorbell.go time.Now", "ccl/internal/plane/doorbell.go time.Since",
 		"ccl/internal/plane/wait.go time.Now", "ccl/internal/plane/wait.go time.Since", "ccl/internal/tcp/pump.go time.AfterFunc",
-		"ccl/internal/tcp/waits_unix.go time.Now", "ccl/internal/tcp/waits_unix.go time.Until",
+		"ccl/internal/tcp/polled_unix.go time.NewTimer", "ccl/internal/tcp/waits_unix.go time.Now", "ccl/internal/tcp/waits_unix.go time.Until",
 		// How often a loop looks around.
 		"ccl/internal/plane/ask.go time.After",
 		"ccl/device.go time.NewTicker", "ccl/internal/native/connect.go time.NewTicker", "ccl/internal/native/oneccl/library.go time.NewTicker",

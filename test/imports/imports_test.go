@@ -83,7 +83,7 @@ var rules = []struct {
 	},
 	{
 		who:     "ccl/boot",
-		allowed: []string{module + "/internal/auth", module + "/internal/blame", module + "/internal/inet", module + "/internal/lived", module + "/internal/lobby", module + "/internal/subprocess", module + "/internal/environ", module + "/internal/files", module + "/internal/plain", module + "/internal/slurm", "golang.org/x/..."},
+		allowed: []string{module + "/internal/auth", module + "/internal/blame", module + "/internal/inet", module + "/internal/lived", module + "/internal/lobby", module + "/internal/subprocess", module + "/internal/environ", module + "/internal/files", module + "/internal/plain", module + "/internal/simhost", module + "/internal/slurm", "golang.org/x/..."},
 		why:     "the bootstrap is usable without the engines",
 	},
 	{

@@ -19,7 +19,9 @@ var orderedLocks = []string{"call", "region", "plane/control", "plane/event", "p
 
 // locks lists the mutexes of a package below ccl/internal, as type.field; an embedded one has its type's or variable's name.
 func locks(files fs.FS, dir string) (list []string, err error) {
-	isMutex := func(t ast.Expr) bool { return isOf(t, "sync", "Mutex") || isOf(t, "sync", "RWMutex") }
+	isMutex := func(t ast.Expr) bool {
+		return isOf(t, "sync", "Mutex") || isOf(t, "sync", "RWMutex") || isOf(t, "simhost", "Mutex")
+	}
 	var within func(name string, t ast.Expr)
 	within = func(name string, t ast.Expr) {
 		s, ok := t.(*ast.StructType)
@@ -100,11 +102,11 @@ func TestLocks(t *testing.T) {
 
 func TestLocksFinds(t *testing.T) {
 	files := fstest.MapFS{
-		"ccl/internal/a/a.go":   {Data: []byte("package a\nimport \"sync\"\ntype T struct{ x int; mu, other sync.Mutex; in struct{ sync.RWMutex } }\ntype u struct{ sync.Mutex }\nvar g = struct{ sync.Mutex }{}\nvar v sync.Mutex\n")},
+		"ccl/internal/a/a.go":   {Data: []byte("package a\nimport \"sync\"\ntype T struct{ x int; mu, other sync.Mutex; in struct{ sync.RWMutex } }\ntype u struct{ sync.Mutex }\nvar g = struct{ sync.Mutex }{}\nvar v sync.Mutex\nvar w simhost.Mutex\n")},
 		"ccl/internal/a/b/b.go": {Data: []byte("package b\nimport \"sync\"\nvar w sync.Mutex\n")},
 	}
 	list, err := locks(files, "ccl/internal/a")
 	require.NoError(t, err)
-	require.Equal(t, []string{"T.in", "T.mu", "T.other", "g", "u", "v"}, list)
+	require.Equal(t, []string{"T.in", "T.mu", "T.other", "g", "u", "v", "w"}, list)
 	require.Equal(t, []string{"T.mu", "u"}, inOrder("// # The order of locks\n//\n// One:\n//\n//\tT.mu  what\n//\tu     it is\n//\n// # Else\n//\n//\tv  no\n"))
 }

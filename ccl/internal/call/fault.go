@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
 // Code classifies a Fault. The values are those of ccl.Code.
@@ -76,7 +78,7 @@ func NewFault(c Code, peer int, format string, a ...any) *Fault {
 
 // CtxCode is the code of a context that has ended with err.
 func CtxCode(err error) Code {
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) && !inject.Wrong("call.code") {
 		return Timeout
 	}
 	return Canceled

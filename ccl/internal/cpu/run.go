@@ -229,6 +229,9 @@ func Split(ctx context.Context, c *Comm, k *call.Call, color, key int, opt plane
 		}
 	}
 	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
+	if inject.Wrong("cpu.split") {
+		slices.Sort(ranks)
+	}
 	p := partOf(c, ranks)
 	off, err := regionFor(c, &p)
 	offs := make([]int64, n)

@@ -20,5 +20,6 @@
 //	flip            one bit of the bytes changes (points that carry bytes)
 //	drop            what was to be sent is lost (points of the control plane)
 //	cancel, abort   a function that the test has set is called (see [Set])
+//	wrong           the program makes this mistake, at every pass (points of mistakes)
 //	from:4294967280 counters begin there, at every pass (points of counters)
 package fault

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/internal/environ"
@@ -68,6 +69,13 @@ func Plan(text string) error {
 	faults.Lock()
 	defer faults.Unlock()
 	faults.plans, faults.hits = plans, map[string]int{}
+	mistake := ""
+	for _, p := range plans {
+		if p.action == "wrong" {
+			mistake = p.point
+		}
+	}
+	wrong.Store(&mistake)
 	return nil
 }
 
@@ -129,6 +137,12 @@ func Bytes(point string, b []byte) []byte {
 	}
 	return b
 }
+
+// wrong is the mistake that is planted: "" for none. It is apart from the others, since it stands where none is to be waited for.
+var wrong atomic.Pointer[string]
+
+// Wrong reports whether the mistake of that name is planted.
+func Wrong(mistake string) bool { return *wrong.Load() == mistake }
 
 // From is where the counters of a named point begin: at 0, unless a fault says otherwise.
 func From(point string) uint32 {

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/plain"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // process tells the processes of a job apart.
@@ -50,29 +51,38 @@ func (h hello) process() []byte { return h[32:48] }
 func (h hello) seed() []byte    { return h[helloBytes : helloBytes+seedBytes] }
 func (h hello) founds() bool    { return h[helloBytes+seedBytes] != 0 }
 
-// newHello is rank r's, of this process.
-func newHello(settings, hostID string, r int, founds bool) hello {
+// processOf is the process of h, which may be nil.
+func processOf(h simhost.Host) [16]byte {
+	if h == nil {
+		return process
+	}
+	return h.ID()
+}
+
+// newHello is rank r's, of the process of h.
+func newHello(h simhost.Host, settings, hostID string, r int, founds bool) hello {
 	named := hostID != ""
 	if named {
 		hostID = "named " + hostID
 	} else {
 		hostID = shm.HostIdentity()
 	}
+	self := processOf(h)
 	key := sha256.Sum256([]byte(hostID))
 	if !shm.CanShare {
-		key = sha256.Sum256(process[:])
+		key = sha256.Sum256(self[:])
 		if named {
-			key = sha256.Sum256(append(process[:], hostID...))
+			key = sha256.Sum256(append(self[:], hostID...))
 		}
 	}
 	if key[15] &^= 1; named || !shm.CanShare {
 		key[15] |= 1
 	}
-	h := HelloOf(settings, [16]byte(key[:16]), process, r)
+	said := HelloOf(settings, [16]byte(key[:16]), self, r)
 	if founds && r == 0 {
-		h[helloBytes+seedBytes] = 1
+		said[helloBytes+seedBytes] = 1
 	}
-	return h
+	return said
 }
 
 // HelloOf is the hello of rank r, which is in that process on that host.

@@ -13,7 +13,7 @@ import (
 const someSettings = "version 1;Check=async;Timeout=1s"
 
 func TestHello(t *testing.T) {
-	a, b := newHello(someSettings, "x", 0, false), newHello(someSettings, "x", 0, false)
+	a, b := newHello(nil, someSettings, "x", 0, false), newHello(nil, someSettings, "x", 0, false)
 	for _, h := range []hello{a, b} {
 		assert.True(t, h.valid(0))
 		assert.False(t, h.valid(1))
@@ -24,16 +24,16 @@ func TestHello(t *testing.T) {
 	assert.NotEqual(t, a.seed(), b.seed())
 	assert.Equal(t, a.host(), b.host())
 	assert.Equal(t, a.process(), b.process())
-	assert.Equal(t, a[:helloBytes], newHello(someSettings, "x", 1, false), "ranks of one process on one host say the same")
-	assert.True(t, newHello(someSettings, "x", 1, false).valid(7))
-	assert.NotEqual(t, a.host(), newHello(someSettings, "y", 1, false).host())
-	assert.NotEqual(t, a.host(), newHello(someSettings, "", 1, false).host())
-	assert.NotEqual(t, a.options(), newHello("other", "x", 1, false).options())
+	assert.Equal(t, a[:helloBytes], newHello(nil, someSettings, "x", 1, false), "ranks of one process on one host say the same")
+	assert.True(t, newHello(nil, someSettings, "x", 1, false).valid(7))
+	assert.NotEqual(t, a.host(), newHello(nil, someSettings, "y", 1, false).host())
+	assert.NotEqual(t, a.host(), newHello(nil, someSettings, "", 1, false).host())
+	assert.NotEqual(t, a.options(), newHello(nil, "other", "x", 1, false).options())
 }
 
 func TestCompare(t *testing.T) {
-	first := []byte(newHello(someSettings, "", 0, false))
-	good, other := []byte(newHello(someSettings, "", 1, false)), []byte(newHello("other", "", 1, false))
+	first := []byte(newHello(nil, someSettings, "", 0, false))
+	good, other := []byte(newHello(nil, someSettings, "", 1, false)), []byte(newHello(nil, "other", "", 1, false))
 	old := bytes.Clone(good)
 	old[7]++
 	oldFirst := bytes.Clone(first)
@@ -119,9 +119,9 @@ func TestDiffer(t *testing.T) {
 }
 
 func FuzzHello(f *testing.F) {
-	first, good := []byte(newHello(someSettings, "", 0, false)), []byte(newHello(someSettings, "", 1, false))
+	first, good := []byte(newHello(nil, someSettings, "", 0, false)), []byte(newHello(nil, someSettings, "", 1, false))
 	f.Add(first, good)
-	f.Add(first, []byte(newHello("version 2", "", 1, false)))
+	f.Add(first, []byte(newHello(nil, "version 2", "", 1, false)))
 	f.Add(first, good[:helloBytes-1])
 	f.Add(good, first)
 	f.Add([]byte("GET / HTTP/1.1\r\n"), []byte{})

@@ -20,6 +20,7 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/plain"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // Bootstrap is what a launcher supplies. It is ccl.Bootstrap; the other methods of
@@ -57,7 +58,7 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 	if s, ok := b.(interface{ HostID() string }); ok {
 		id = s.HostID()
 	}
-	all, err := b.AllGather(ctx, newHello(terms.Settings, id, rank, terms.Found != nil))
+	all, err := b.AllGather(ctx, newHello(simhost.Of(ctx), terms.Settings, id, rank, terms.Found != nil))
 	if err != nil {
 		return bootFault(err)
 	}
@@ -67,7 +68,7 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 	case odd >= 0:
 		return differ(ctx, b, odd, terms.Settings)
 	}
-	j := plane.EnterJob(hex.EncodeToString(hello(all[0]).seed()), peer)
+	j := plane.EnterJobAt(simhost.Of(ctx), hex.EncodeToString(hello(all[0]).seed()), peer)
 	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, secret: terms.Secret, found: terms.Found, from: terms.From}
 	_ = j.Once("secret", func() error { j.Net.Secret = r.secret; return nil })
 	_, f := join(ctx, j, r, end)
@@ -220,6 +221,9 @@ func beforeVerdict(ctx context.Context, b Bootstrap) (context.Context, context.C
 
 // openTCP begins to listen at the interface that reaches the other hosts.
 func openTCP(j *plane.Job, r *exchanges) error {
+	if at := j.Net.At; at != nil {
+		return j.Listen("", at.Addr(), r.secret, r.wire)
+	}
 	var toward netip.Addr
 	if s, ok := r.boot.(interface{ Addr() netip.Addr }); ok {
 		toward = s.Addr()
@@ -238,6 +242,9 @@ func learn(j *plane.Job, all, said [][]byte) error {
 		if err := addrs[r].UnmarshalBinary(m[1:]); err != nil {
 			return fmt.Errorf("rank %d gave no address: %w", r, err)
 		}
+	}
+	if last := len(addrs) - 1; inject.Wrong("join.learn") {
+		addrs[last] = addrs[0]
 	}
 	if err := oneEach(all, addrs); err != nil {
 		return err

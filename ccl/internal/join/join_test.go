@@ -114,8 +114,8 @@ func TestOneEach(t *testing.T) {
 			require.EqualError(t, err, tc.err, tc.name)
 		}
 	}
-	require.True(t, hello(newHello("", "a name", 0, false)).named())
-	require.Equal(t, !shm.CanShare, hello(newHello("", "", 0, false)).named())
+	require.True(t, hello(newHello(nil, "", "a name", 0, false)).named())
+	require.Equal(t, !shm.CanShare, hello(newHello(nil, "", "", 0, false)).named())
 }
 
 // What a rank finds out for the next AllGather it finds out before that is over.

@@ -179,7 +179,8 @@ func offerHost(s *plane.Site, r *exchanges, try int) error {
 		}
 		procs[l] = first[p]
 	}
-	s.Here.Procs, s.Here.Mine = procs, first[string(process[:])]
+	self := processOf(s.Job.Net.At)
+	s.Here.Procs, s.Here.Mine = procs, first[string(self[:])]
 	if !makes(s) {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 
 // helloOf is rank r's, of a process on a host, each named by a byte.
 func helloOf(r int, host, process byte) []byte {
-	b := newHello("", "", r, false)
+	b := newHello(nil, "", "", r, false)
 	for i := range 16 {
 		b[16+i], b[32+i] = host, process
 	}

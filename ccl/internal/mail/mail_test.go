@@ -76,7 +76,7 @@ func newTown(t *testing.T, reads bool, process ...int) *town {
 	w := &town{process: process, reads: reads}
 	for _, p := range process {
 		for len(w.offices) <= p {
-			w.offices = append(w.offices, NewOffice(way{w, len(w.offices)}))
+			w.offices = append(w.offices, NewOffice(context.Background(), way{w, len(w.offices)}))
 		}
 	}
 	t.Cleanup(func() {

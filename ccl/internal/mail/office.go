@@ -54,12 +54,12 @@ type member struct {
 	rank int
 }
 
-// NewOffice makes the Office of a process.
-func NewOffice(way Way) *Office {
+// NewOffice makes the Office of a process, which ends with ctx at the latest.
+func NewOffice(ctx context.Context, way Way) *Office {
 	o := &Office{way: way, pid: uint64(os.Getpid()), boxes: map[int]*Box{}, lines: map[[2]int]*line{}}
 	o.accounts, o.inlets, o.streams = map[member]*Account{}, map[[2]int]*inlet{}, map[*auth.Stream]*inlet{}
 	o.pieces.New = func() any { return new([frameBytes + pieceMost]byte) }
-	o.ctx, o.stop = context.WithCancel(context.Background())
+	o.ctx, o.stop = context.WithCancel(ctx)
 	return o
 }
 

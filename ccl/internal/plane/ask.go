@@ -246,7 +246,7 @@ func (s *search) put(over func() bool) {
 		err error
 	}
 	replies := make(chan reply, len(s.found.ask))
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(c.Site.Job.Background())
 	defer cancel()
 	for _, w := range s.found.ask {
 		if a, here := stands(c.Site.Job, w, &q); here {
@@ -334,7 +334,7 @@ func answerAsked(j *Job, key tcp.Key, self uint32) {
 	if int(from) >= j.World.Topo.Size() || int(self) >= j.World.Topo.Size() {
 		return
 	}
-	ctx, cancel := lived.Within(context.Background(), askedFor)
+	ctx, cancel := lived.Within(j.Background(), askedFor)
 	defer cancel()
 	conn, err := j.Net.TCP.OpenControl(ctx, key, self, j.Net.Addrs.At(int(from)))
 	if err != nil {

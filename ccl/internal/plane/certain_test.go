@@ -76,6 +76,7 @@ func TestEndOfAConnectionIsAskedFor(t *testing.T) {
 			j.Net.Addrs = group.BookOf(j.World.Topo, netip.MustParseAddrPort(l.Addr().String()), netip.AddrPort{})
 			s := j.Site(1)
 			s.Here.Host, s.Here.Mine, s.Here.Procs = PrivateHost(), 1, []int{1}
+			require.NoError(t, j.Listen("lo", netip.MustParseAddr("127.0.0.1"), auth.Secret{}, auth.Plain)) // it tries to connect anew
 			a, b := auth.Pipe()
 			c := &control.Conn{Stream: a, Host: 0, First: 0}
 			s.near.conns = append(s.near.conns, c)

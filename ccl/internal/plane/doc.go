@@ -69,7 +69,9 @@
 // # The order of locks
 //
 // A goroutine that holds a lock takes only locks that are below it here. No lock is held while a call waits for another rank.
+// Those that are held over a read, a write or a dial are of type simhost.Mutex.
 //
+//	step.mu             one step of joining; held while it is made, which may wait for other hosts
 //	Job.Order           the order in which this process believes events; held while one is handled
 //	hostLog.kept        events that the host's log has no room for yet
 //	note                what a Member tells the monitor of the call under way

@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/lived"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // Job is what the ranks of one job that live in this process have in common.
@@ -25,7 +27,7 @@ type Job struct {
 	Net  network       // how other hosts are reached
 	Life lifetime      // how long the job lasts here
 
-	Order     sync.Mutex      // of what is believed
+	Order     simhost.Mutex   // of what is believed
 	undecided event.Sequencer // what is not decided yet
 	Statuses  status.Table    // where all ranks stand
 	watch     monitored       // what the monitor keeps
@@ -49,7 +51,8 @@ type timing struct {
 type network struct {
 	Addrs group.Book // by rank; empty on a single host
 	TCP   *tcp.Node
-	iface string // that it listens at
+	At    simhost.Host // nil: over the kernel's network
+	iface string       // that it listens at
 
 	Secret auth.Secret // the job's
 	Post   *postal
@@ -116,34 +119,49 @@ func (j *Job) Sites() []*Site {
 // jobs are the jobs this process takes part in: what a process has one of.
 var jobs = struct {
 	sync.Mutex
-	m map[string]*Job
-}{m: map[string]*Job{}}
+	m map[jobKey]*Job
+}{m: map[jobKey]*Job{}}
+
+// jobKey tells jobs apart. Several simulated processes may be in one job.
+type jobKey struct {
+	id string
+	at simhost.Host
+}
 
 // leastSilence is the shortest silence that makes a process or a host lost, whatever Options.PeerTimeout: four beats, since
 // one may be late on a busy machine.
 const leastSilence = 4 * BeatEvery
 
-// EnterJob returns the job of that id, with one more rank in it. Silence of peer, at least leastSilence if there is a limit
-// at all, makes a process or a host lost.
-func EnterJob(id string, peer time.Duration) *Job {
+// EnterJob is EnterJobAt in this process.
+func EnterJob(id string, peer time.Duration) *Job { return EnterJobAt(nil, id, peer) }
+
+// EnterJobAt returns the job of that id, of the process of h, which may be nil, with one more rank in it. Silence of peer, at least leastSilence
+// if there is a limit at all, makes a process or a host lost.
+func EnterJobAt(h simhost.Host, id string, peer time.Duration) *Job {
 	jobs.Lock()
 	defer jobs.Unlock()
-	j := jobs.m[id]
+	j := jobs.m[jobKey{id, h}]
 	if j == nil {
 		if peer > 0 {
 			peer = max(peer, leastSilence)
 		}
 		j = &Job{id: id, peer: peer, World: newMembership(), comms: comms{}}
+		j.Net.At = h
 		j.Life.StopCh, j.Life.steps, j.Net.Post = make(chan struct{}), map[string]*step{}, newPostal(j)
 		j.Time.Coarse.Start()
 		j.Time.Lived.Notice(trusted(j))
-		j.Time.naps.Open()
-		jobs.m[id] = j
+		if h == nil {
+			j.Time.naps.Open()
+		}
+		jobs.m[jobKey{id, h}] = j
 	}
 	j.Life.refs++
 	j.Life.here.Add(1)
 	return j
 }
+
+// Background is a context that never ends, of this process: see simhost.
+func (j *Job) Background() context.Context { return simhost.With(context.Background(), j.Net.At) }
 
 // Hold adds a Comm to what keeps the job alive.
 func (j *Job) Hold() {
@@ -176,7 +194,7 @@ func (j *Job) Leave() {
 	j.Life.refs--
 	last := j.Life.refs == 0
 	if last {
-		delete(jobs.m, j.id)
+		delete(jobs.m, jobKey{j.id, j.Net.At})
 	}
 	jobs.Unlock()
 	if last {
@@ -352,7 +370,7 @@ func (j *Job) checkMembers(now int64) (waits, fails bool) {
 // Options.Wire.
 func (j *Job) Listen(iface string, addr netip.Addr, secret auth.Secret, wire auth.Wire) (err error) {
 	j.Net.iface = iface
-	if j.Net.TCP, err = tcp.Listen(j.id, secret, wire, addr); err == nil {
+	if j.Net.TCP, err = tcp.ListenAt(j.Net.At, j.id, secret, wire, addr); err == nil {
 		j.Net.TCP.Bear(max(j.peer, 0))
 	}
 	return err

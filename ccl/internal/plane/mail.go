@@ -39,7 +39,7 @@ type postal struct {
 // newPostal is the mail of a process, which nobody can reach yet.
 func newPostal(j *Job) *postal {
 	p := &postal{job: j}
-	p.Office = mail.NewOffice(p)
+	p.Office = mail.NewOffice(p.job.Background(), p)
 	return p
 }
 
@@ -224,7 +224,7 @@ func (p *postal) offered(key tcp.Key, self uint32) {
 	if from >= p.job.World.Topo.Size() || !p.Here(int(self)) || key != mailKey(from, int(self)) {
 		return
 	}
-	ctx, cancel := lived.Within(context.Background(), mailHandshake)
+	ctx, cancel := lived.Within(p.job.Background(), mailHandshake)
 	defer cancel()
 	if s, err := p.job.Net.TCP.OpenControl(ctx, key, self, p.job.Net.Addrs.At(from)); err == nil {
 		p.Office.Accept(s, from, int(self))

@@ -43,7 +43,7 @@ func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topolo
 	}
 	c.Share.Host, c.Share.views = at.Here.Host, []shm.Place{shm.PlaceAt(local.Off, region.Bytes(local.N))}
 	c.Standing.Bell = bell{rung: make(chan struct{}, 1)}
-	c.Fate.ctx, c.Fate.cancel = context.WithCancel(context.Background())
+	c.Fate.ctx, c.Fate.cancel = context.WithCancel(at.Job.Background())
 	join(c)
 	c.Order.BeginAt(firstNumber())
 }

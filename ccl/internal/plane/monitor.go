@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/proc"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 const (
@@ -37,6 +38,7 @@ func (j *Job) monitor() {
 		case <-t.C:
 		}
 		proc.HaltFork()
+		simhost.Live(j.Net.At)
 		now := time.Now()
 		if j.Time.Coarse.Look() {
 			active = now

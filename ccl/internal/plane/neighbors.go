@@ -9,9 +9,11 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
@@ -41,15 +43,37 @@ func (s *Site) JoinNeighbors(ctx context.Context) error {
 	s.near.inPlane = true
 	s.Job.mu.Unlock()
 	if s.Here.leads() {
-		for _, h := range s.Here.beside() {
-			if err := s.joinRank(ctx, s.Job.leadOf(h)); err != nil {
-				return err
-			}
+		if err := s.joinAll(ctx, s.Here.beside()); err != nil {
+			return err
 		}
 	}
 	s.Job.Net.TCP.OnOffer(controlStream, s.Job.offered)
 	answersAsked(s.Job)
 	return nil
+}
+
+// joinAll connects this host with those, all at once: one that cannot be reached for a while keeps none of the others waiting,
+// which would take this host for silent.
+func (s *Site) joinAll(ctx context.Context, hosts []int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, len(hosts))
+	var all sync.WaitGroup
+	for _, h := range hosts {
+		all.Go(func() {
+			if err := s.joinRank(ctx, s.Job.leadOf(h)); err != nil {
+				failed <- err // the first is why the others end
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
 }
 
 // beside lists the hosts that this one has connections with.
@@ -119,7 +143,7 @@ func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, e
 // offered takes the control connection that another process has dialed to rank self of this one: it has come to
 // speak for its host, and this process has not heard so, or it has heard before this process has that this one does.
 func (j *Job) offered(key tcp.Key, self uint32) {
-	ctx, cancel := lived.Within(context.Background(), time.Second)
+	ctx, cancel := lived.Within(j.Background(), time.Second)
 	defer cancel()
 	w := int(key.A ^ key.B ^ self)
 	for _, s := range j.Sites() {
@@ -186,11 +210,36 @@ func (s *Site) listenTo(c *control.Conn) {
 			s.checkCutShort(c.First)
 		default:
 			s.near.drop(c)
-			s.lostNeighbor(c, endOf(s, c.First, tcp.Refuses(s.Job.Net.Addrs.At(c.First), refusesWithin)))
+			refused := tcp.Refuses(s.Job.Net.At, s.Job.Net.Addrs.At(c.First), refusesWithin)
+			if refused || !s.rejoin(c.First) {
+				s.lostNeighbor(c, endOf(s, c.First, refused))
+			}
 		}
 		return
 	}
 }
+
+// rejoin connects once more with the process of rank w of the world, whose connection has ended without a word, though somebody still
+// listens there. Where it was reset on the way the process lives, and has heard the same: both then tell each other all that has
+// happened so far.
+func (s *Site) rejoin(w int) bool {
+	if inject.Wrong("plane.rejoin") {
+		return false
+	}
+	ctx, cancel := lived.Within(s.Job.Background(), rejoinFor)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Job.Life.StopCh:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return s.joinRank(ctx, w) == nil
+}
+
+// rejoinFor is how long that may take.
+const rejoinFor = time.Second
 
 // refusesWithin is how long a host may take to refuse a connection whose process has ended there.
 const refusesWithin = 250 * time.Millisecond

@@ -56,7 +56,7 @@ func allRefuse(s *Site, h int) bool {
 	var last netip.AddrPort
 	for l := range s.Job.World.Topo.Locals(h) {
 		addr := s.Job.Net.Addrs.At(s.Job.World.Topo.Rank(h, l))
-		if addr != last && !tcp.Refuses(addr, refusesWithin) {
+		if addr != last && !tcp.Refuses(s.Job.Net.At, addr, refusesWithin) {
 			return false
 		}
 		last = addr

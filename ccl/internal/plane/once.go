@@ -1,11 +1,12 @@
 package plane
 
-import "sync"
+import "github.com/goccl/goccl/internal/simhost"
 
 // step is what one rank of this process does for all.
 type step struct {
-	sync.Once
-	err error
+	mu   simhost.Mutex
+	done bool
+	err  error
 }
 
 // Once runs f for the first rank of this process that comes to the step of that name, and returns its error to all.
@@ -17,6 +18,10 @@ func (j *Job) Once(name string, f func() error) error {
 		j.Life.steps[name] = s
 	}
 	j.mu.Unlock()
-	s.Do(func() { s.err = f() })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.done {
+		s.err, s.done = f(), true
+	}
 	return s.err
 }

@@ -125,7 +125,7 @@ func (s *Site) closeRing() {
 // WithinLived is for connecting with another host: it ends once this process has lived for d, or leaves its job. One that gets no
 // turn on a processor would else take the other host for one that cannot be reached.
 func WithinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(j.Background())
 	over := j.deadline(d)
 	go func() {
 		defer cancel()

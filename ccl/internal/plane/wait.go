@@ -9,6 +9,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // A Waiter is one wait: what to do when the looks have been fruitless. Every wait
@@ -87,6 +88,14 @@ const (
 	hastyMost = 8 // sleeps of a wait that ended at once, and in vain, after which it takes naps
 )
 
+// lapsMost is lapsMax, or less in a simulation, whose time stands still until all sleep.
+func lapsMost(j *Job) int {
+	if j.Net.At != nil {
+		return lapsAwake + 4
+	}
+	return lapsMax
+}
+
 // Pause gives way to others, at first for a moment, later by sleeping, unless the call must end. peer is the rank waited for,
 // -1 if there are several.
 func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
@@ -142,12 +151,13 @@ func pauseLong(ctx context.Context, c *Member, w *Waiter, peer int) *call.Fault 
 		}
 	}
 	// Where ranks get their turn late, nothing arrives within a moment: to give way only takes the turns of others.
-	if waited := now.Sub(w.began); waited < awake && w.laps < lapsMax && (w.Arrivals == nil || c.Standing.late < tick) {
+	if waited := now.Sub(w.began); waited < awake && w.laps < lapsMost(c.Site.Job) && (w.Arrivals == nil || c.Standing.late < tick) {
 		pauseAwake(ctx, c, w, peer, awake-waited)
 	} else {
 		pauseAsleep(ctx, c, w, peer, waited)
 	}
 	proc.HaltFork()
+	simhost.Live(c.Site.Job.Net.At)
 	return nil
 }
 
@@ -210,6 +220,9 @@ func (w *Waiter) lapsAbrupt() int {
 func (c *Standing) await(w *Waiter, d time.Duration) bool {
 	if w.Arrivals == nil || c.note.onStream(c.current.running) || processorWanted() {
 		return false
+	}
+	if c.Site.Job.Net.At != nil {
+		return w.Arrivals.Await(d)
 	}
 	if !w.await(d) {
 		return false
@@ -278,6 +291,10 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 // other processes; not at first where none of the job's has anything to do on this processor (spread.go).
 func (c *Member) GiveWay(lap int) {
 	if c.Share.Spins == SpinsCrowded && c.staysOn(lap) {
+		return
+	}
+	if c.Site.Job.Net.At != nil {
+		runtime.Gosched()
 		return
 	}
 	if int(c.Site.Job.Life.here.Load()) > 1 || c.Standing.note.onStream(c.Current.running) {

@@ -63,7 +63,7 @@ func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 		waits: waits{heard: time.Now(), rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}}
 	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), agree.Asks{Make: a.make, HasEnded: a.hasEnded, HasLeft: a.hasLeft, Tree: c.tree()})
 	var end context.CancelFunc
-	a.limit, end = limited(context.Background(), c.rank.Group.Timeout())
+	a.limit, end = limited(c.rank.Site.Job.Background(), c.rank.Group.Timeout())
 	defer end()
 	f := a.run(ctx)
 	a.end(f == nil)
@@ -133,6 +133,7 @@ func (a *Agreement) look() []bool {
 		case r == a.Rank:
 			gone[r] = false // see below
 		case lost:
+			gone[r] = !inject.Wrong("shrink.lost")
 		case c.rank.Group.IsHere(r):
 			l := c.rank.Group.Topology().Local(r)
 			closed := c.rank.Share.Local.State(l).Load() != region.StateOpen // looked at before what it has done

@@ -111,7 +111,7 @@ func (l *line) dial(probe bool) {
 	key := tcp.MakeKey(l.c.agreementID(l.attempt), stream, uint32(l.c.rank.Group.Rank()), uint32(l.peer))
 	w := l.c.rank.Group.World(l.peer)
 	addr := l.c.rank.Site.Job.Net.Addrs.At(w)
-	ctx, cancel := limited(context.Background(), l.c.rank.Group.PeerTimeout())
+	ctx, cancel := limited(l.c.rank.Site.Job.Background(), l.c.rank.Group.PeerTimeout())
 	done := make(chan dialed, 1)
 	l.via.dialed, l.via.stop, l.via.probing = done, cancel, probe
 	node, me := l.c.rank.Site.Job.Net.TCP, uint32(l.c.rank.Group.Rank())

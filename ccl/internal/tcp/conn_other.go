@@ -14,7 +14,7 @@ type Conn struct {
 	sealed *sealed // nil: data travel as they are
 }
 
-func newConn(tc *net.TCPConn) (*Conn, error) { return &Conn{pump: newPump(tc)}, nil }
+func newConn(conn net.Conn) (*Conn, error) { return &Conn{pump: newPump(conn.(duplex))}, nil }
 
 // sendNow sends a and then b, which may be nil, as they are, and receiveNow receives into them.
 func (c *Conn) sendNow(a, b []byte) (int, error)    { return c.pump.TrySendBoth(a, b) }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // Conn is one end of a stream, for callers that poll: no call blocks; see Waits. One
@@ -28,11 +29,16 @@ type Conn struct {
 	// another file's under a call.
 	users  atomic.Int32
 	ahead  ahead
-	sealed *sealed // nil: data travel as they are
+	sealed *sealed        // nil: data travel as they are
+	polled simhost.Polled // in the place of fd; nil: a socket
 }
 
-// newConn takes tc over.
-func newConn(tc *net.TCPConn) (*Conn, error) {
+// newConn takes conn over, a *net.TCPConn or a simhost.Polled.
+func newConn(conn net.Conn) (*Conn, error) {
+	if p, ok := conn.(simhost.Polled); ok {
+		return &Conn{fd: -1, peer: p.RemoteAddr(), polled: p}, nil
+	}
+	tc := conn.(*net.TCPConn)
 	defer tc.Close()
 	raw, err := tc.SyscallConn()
 	if err != nil {
@@ -90,8 +96,11 @@ const quantum = 512 << 10
 
 // sendNow sends a and then b, which may be nil, as they are: see TrySend and TrySendBoth.
 func (c *Conn) sendNow(a, b []byte) (n int, err error) {
-	if len(a) == 0 {
+	switch {
+	case len(a) == 0:
 		return 0, nil
+	case c.polled != nil:
+		return eachOfBoth(a, b, c.polled.TryWrite)
 	}
 	if !c.use() {
 		return 0, net.ErrClosed
@@ -115,8 +124,11 @@ func (c *Conn) sendNow(a, b []byte) (n int, err error) {
 // receiveNow receives into a and then b, which may be nil, what is as it was sent: see TryRecv and
 // TryRecvBoth.
 func (c *Conn) receiveNow(a, b []byte) (n int, err error) {
-	if len(a) == 0 {
+	switch {
+	case len(a) == 0:
 		return 0, nil
+	case c.polled != nil:
+		return eachOfBoth(a, b, c.polled.TryRead)
 	}
 	if !c.use() {
 		return 0, net.ErrClosed
@@ -193,6 +205,9 @@ func (c *Conn) failure(what string, errno syscall.Errno) error {
 // Close ends the stream. What was sent is still delivered. It wakes Waits for what it receives;
 // a second Close, or one after Abort, does nothing.
 func (c *Conn) Close() error {
+	if c.polled != nil {
+		return c.closePolled()
+	}
 	if c.shut() {
 		unix.Shutdown(c.fd, unix.SHUT_RDWR)
 		c.drain()
@@ -204,6 +219,11 @@ func (c *Conn) Close() error {
 // Abort ends the stream at once: what was sent may be lost, and the peer sees the
 // connection reset. It wakes Waits for what it receives. After Close it does nothing.
 func (c *Conn) Abort() {
+	if c.polled != nil {
+		c.users.Or(closedBit)
+		c.polled.Abort()
+		return
+	}
 	if c.shut() {
 		unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 		// This side only: the other is to see a reset, not an orderly end.
@@ -214,6 +234,9 @@ func (c *Conn) Abort() {
 
 // RoundTrip is how long a packet to the peer and back takes at least, 0 where that is not known.
 func (c *Conn) RoundTrip() time.Duration {
+	if c.polled != nil {
+		return c.polled.RoundTrip()
+	}
 	if !c.use() {
 		return 0
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // handshakeTime is for a stranger to prove itself: as long as a process of the job may take where hundreds share a processor. Where
@@ -50,9 +51,9 @@ const goAhead = 'g'
 // ranks of the process.
 type Node struct {
 	terms
-	l *net.TCPListener
+	l net.Listener
 
-	ctx       context.Context // ends with Close
+	ctx       context.Context // ends with Close, and has the simhost.Host of the process
 	stop      context.CancelFunc
 	wg        sync.WaitGroup
 	strangers *auth.Strangers
@@ -103,18 +104,23 @@ func (e *end) close() {
 // Listen makes the Node of this process. It listens on addr, an address of this
 // host that the other processes of the job can reach; see Pick. Data travel as wire says, which is the same in all of them.
 func Listen(job string, secret auth.Secret, wire auth.Wire, addr netip.Addr) (*Node, error) {
-	return listenAt(addr, terms{job, secret, wire}, handshakeTime)
+	return ListenAt(nil, job, secret, wire, addr)
 }
 
-// listenAt is Listen on those terms. A stranger has that time to prove itself.
-func listenAt(addr netip.Addr, on terms, prove time.Duration) (*Node, error) {
+// ListenAt is Listen of the process of h, which may be nil.
+func ListenAt(h simhost.Host, job string, secret auth.Secret, wire auth.Wire, addr netip.Addr) (*Node, error) {
+	return newNode(h, addr, terms{job, secret, wire}, handshakeTime)
+}
+
+// newNode is ListenAt on those terms. A stranger has that time to prove itself.
+func newNode(h simhost.Host, addr netip.Addr, on terms, prove time.Duration) (*Node, error) {
 	if !addr.IsValid() {
 		return nil, errors.New("tcp: no address to listen on")
 	}
 	if on.wire != auth.Plain && !on.secret.Known() {
 		return nil, fmt.Errorf("Wire (GOCCL_WIRE)=%v, but %w", on.wire, auth.ErrNoSecret)
 	}
-	l, err := inet.Listen(netip.AddrPortFrom(addr.Unmap(), 0).String())
+	l, err := inet.ListenAt(h, netip.AddrPortFrom(addr.Unmap(), 0).String())
 	if err != nil {
 		return nil, fmt.Errorf("tcp: cannot listen on %v: %w", addr, explain(err))
 	}
@@ -125,7 +131,7 @@ func listenAt(addr netip.Addr, on terms, prove time.Duration) (*Node, error) {
 		ends:      map[endID]*end{},
 		live:      map[member]bool{},
 	}
-	n.ctx, n.stop = context.WithCancel(context.Background())
+	n.ctx, n.stop = context.WithCancel(simhost.With(context.Background(), h))
 	n.wg.Go(func() { n.accept(prove) })
 	return n, nil
 }
@@ -195,7 +201,7 @@ func (n *Node) drop(id endID, e *end) {
 // own for the handshake: a silent one keeps nobody waiting.
 func (n *Node) accept(prove time.Duration) {
 	for delay := time.Duration(0); ; {
-		conn, err := n.l.AcceptTCP()
+		conn, err := n.l.Accept()
 		if n.ctx.Err() != nil {
 			if err == nil {
 				conn.Close()
@@ -219,7 +225,7 @@ func (n *Node) accept(prove time.Duration) {
 }
 
 // serve runs the handshake with a connection that came in, and files it.
-func (n *Node) serve(conn *net.TCPConn, stranger *auth.Stranger, prove time.Duration) {
+func (n *Node) serve(conn net.Conn, stranger *auth.Stranger, prove time.Duration) {
 	unguard := context.AfterFunc(n.ctx, func() { conn.Close() })
 	defer unguard()
 	conn.SetDeadline(time.Now().Add(prove))

@@ -299,7 +299,7 @@ func TestNoGoAhead(t *testing.T) {
 func TestGoComesLate(t *testing.T) {
 	t.Parallel() // it waits
 	const prove = 2 * time.Second
-	n, err := listenAt(loopback, terms{"job", secret, auth.Plain}, prove)
+	n, err := newNode(nil, loopback, terms{"job", secret, auth.Plain}, prove)
 	require.NoError(t, err)
 	defer n.Close()
 	key := MakeKey(1, 0, 0, 1)

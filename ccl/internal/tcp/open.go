@@ -10,9 +10,11 @@ import (
 	"syscall"
 	"time"
 
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // Open returns self's end of the stream named key, whose other end is a rank of the
@@ -62,7 +64,7 @@ func takeConn(s *auth.Stream, wire auth.Wire) (*Conn, error) {
 		s.Close()
 		return nil, err
 	}
-	c, err := newConn(tc.(*net.TCPConn))
+	c, err := newConn(tc)
 	if err == nil && out != nil {
 		c.sealed = &sealed{out: out, in: in}
 	}
@@ -257,7 +259,7 @@ func (n *Node) commit(e *end) bool {
 func (n *Node) settle(id endID, e *end) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return id.self == id.A || !e.expects()
+	return id.self == id.A || !e.expects() || inject.Wrong("tcp.settle")
 }
 
 func (n *Node) withdraw(e *end) {
@@ -277,7 +279,7 @@ var errCrossed = errors.New("both ends dialed, but the other's connection has no
 // dial makes one attempt at the connection. It gives up when ctx ends.
 func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) (*auth.Stream, error) {
 	began := time.Now()
-	conn, err := inet.Dial(ctx, "tcp", peer.String(), 0)
+	conn, err := inet.Dial(simhost.With(ctx, simhost.Of(n.ctx)), "tcp", peer.String(), 0)
 	if err != nil {
 		if inet.Of(err) == nil && (inet.IsTimeout(err) || ctx.Err() != nil) && time.Since(began) > silentFor {
 			err = errSilent

@@ -12,7 +12,7 @@ import (
 // bytes between a blocking connection and two bounded buffers. It serves Windows and
 // others, and is tested everywhere.
 type pump struct {
-	conn    *net.TCPConn
+	conn    duplex
 	flushed chan struct{} // nothing more goes out
 
 	sending, receiving idler // each of the goroutine that does it
@@ -44,7 +44,14 @@ func (i *idler) rest(moved bool) {
 	}
 }
 
-func newPump(tc *net.TCPConn) *pump {
+// duplex is a connection each direction of which ends by itself: a *net.TCPConn, or that of a simhost.Host.
+type duplex interface {
+	net.Conn
+	CloseWrite() error
+	SetLinger(sec int) error
+}
+
+func newPump(tc duplex) *pump {
 	p := &pump{conn: tc, in: newRing(pumpBytes), out: newRing(pumpBytes), flushed: make(chan struct{})}
 	p.moved.L = &p.mu
 	go p.pumpOut()

@@ -10,13 +10,19 @@ import (
 
 // Waits are streams that one goroutine waits for together. It allocates nothing once it has been used.
 type Waits struct {
-	conns []*Conn
-	fds   []unix.PollFd
-	ready bool // one of them need not be waited for
+	conns  []*Conn
+	fds    []unix.PollFd
+	ready  bool // one of them need not be waited for
+	polled polledWaits
 }
 
 // Add adds c, for the next Wait: for what c receives, or with write for room to send.
 func (w *Waits) Add(c *Conn, write bool) {
+	if c.polled != nil {
+		w.polled.conns = append(w.polled.conns, polledWait{c.polled, write})
+		w.ready = w.ready || !write && c.sealed.holds()
+		return
+	}
 	if !c.use() {
 		w.ready = true // it has ended
 		return
@@ -34,6 +40,10 @@ func (w *Waits) Add(c *Conn, write bool) {
 // no longer than d, and removes them. It returns false, at once, if it cannot wait for these streams.
 func (w *Waits) Wait(d time.Duration) bool {
 	defer w.reset()
+	if len(w.polled.conns) > 0 && !w.ready {
+		w.polled.wait(d)
+		return true
+	}
 	if w.ready {
 		return true
 	}
@@ -53,6 +63,7 @@ func (w *Waits) Wait(d time.Duration) bool {
 }
 
 func (w *Waits) reset() {
+	w.polled.conns = w.polled.conns[:0]
 	for _, c := range w.conns {
 		c.done()
 	}

@@ -3,13 +3,13 @@ package control
 import (
 	"encoding/binary"
 	"io"
-	"sync"
 	"time"
 
 	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // Conn is a connection with the process that leads another host. What is written may wait for a slow neighbor; nothing
@@ -18,7 +18,7 @@ type Conn struct {
 	Stream *auth.Stream
 	Host   int // at the other end
 	First  int // and the lowest rank of the process there
-	wmu    sync.Mutex
+	wmu    simhost.Mutex
 	out    [FrameMax]byte // under wmu: what is written, so that a beat allocates nothing
 	batch  []byte         // under wmu: frames for the next flush
 }

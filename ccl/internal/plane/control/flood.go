@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
@@ -128,7 +129,7 @@ func (p Passage) ToTree(all []*Conn, host int) { p.toTree(all, host) }
 func (p Passage) toTree(all []*Conn, host int) {
 	for _, c := range all {
 		switch {
-		case c == p.from, slices.Contains(p.has, c), host >= 0 && !c.InTree(host):
+		case c == p.from, slices.Contains(p.has, c), host >= 0 && !c.InTree(host), p.from != nil && inject.Wrong("control.flood"):
 		case p.event != nil:
 			c.sendEvent(p.event)
 		case p.status != nil:
