@@ -70,7 +70,7 @@ test-faults: ## delay, loss and partition between three hosts, and between five 
 	@if test/lab/need netlab delay; then test/lab/faults.sh && test/lab/spares.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
 # Tests of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by side but what
-# others run, too. unraced has them.
+# others run, too: make test has them.
 unraced = TestBoth|TestHTMLInABrowser|TestPagesInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSimulatedMachine|TestR13NothingGrows
 
 COVER ?= ./ccl/... ./bench/... ./train/... ./internal/... ./mpi ./xla/...
@@ -79,10 +79,6 @@ cover: ## how much of each package the sample of its tests runs, and of all (COV
 
 race: ## the sample under the race detector: the packages whose tests run anything side by side (a C compiler)
 	@$(call need,cc,gcc libc6-dev); packages=$$(go run ./test/long -raced) && CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- $$packages
-
-unraced: ## the sample of what race leaves out: packages that run nothing side by side, and tests that the detector would change
-	@packages=$$(go run ./test/long -single) && tests=$$(go run ./test/long -unraced '$(unraced)') && eval "set -- $$(printf '%q ' $$tests)" && \
-		{ bad=; test/halves.sh -short -timeout 20m "$$@" || bad=1; test/halves.sh -short -timeout 20m -- $$packages && [ -z "$$bad" ]; }
 
 race-long: ## every test of race's packages under the race detector (a C compiler; an hour)
 	@$(call need,cc,gcc libc6-dev); packages=$$(go run ./test/long -raced) && CGO_ENABLED=1 test/halves.sh -race -skip '^($(unraced))$$' -timeout 2h -- $$packages
@@ -326,7 +322,7 @@ first: ## bench's first rows put to the proof: defaults against -time 15ms, 15 t
 lint: static ## all static checks, the documents' links and names, and that generated files are up to date
 	go test ./test/imports ./test/docs
 
-static: format vet staticcheck shell workflows generated # lint without the tests that unraced has
+static: format vet staticcheck shell workflows generated # lint without its tests, which make test has
 
 format: # gofmt
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "gofmt -w these: $$files"; exit 1; }

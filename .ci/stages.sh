@@ -146,7 +146,7 @@ take() {
 		busy=$(<"$logs/busy")
 		for i in "${!queue[@]}"; do
 			[ ! -e "$logs/taken.$i" ] || continue
-			next=wait
+			next='wait'
 			if [ "$busy" -eq 0 ] || [ $((busy + shares[i])) -le $(($(nproc) * 100)) ]; then
 				: >"$logs/taken.$i"
 				echo $((busy + shares[i])) >"$logs/busy"

@@ -3,9 +3,6 @@
 //	go run ./test/long                the tests that -short skips or shortens; with -part I/N those of each
 //	                                  N-th package, from the I-th
 //	go run ./test/long -raced         the packages that make race tests: those that run anything side by side
-//	go run ./test/long -single        the others
-//	go run ./test/long -unraced 'A|B' tests of -raced's packages that make race does not run, or not in full: A
-//	                                  and B, and those that ask whether the race detector is there
 package main
 
 import (
@@ -25,21 +22,14 @@ import (
 
 func main() {
 	raced := flag.Bool("raced", false, "packages that run something side by side")
-	single := flag.Bool("single", false, "packages that do not")
-	unraced := flag.String("unraced", "", "tests that race leaves out: these, and those that ask for the race detector")
 	part := flag.String("part", "", "of the tests that -short shortens, those of package `I/N` and each N-th after it")
 	flag.Parse()
 	t, err := read(".")
 	var args []string
 	if err == nil {
-		switch {
-		case *raced:
-			args, _ = t.raced()
-		case *single:
-			_, args = t.raced()
-		case *unraced != "":
-			args, err = t.unraced(strings.Split(*unraced, "|"))
-		default:
+		if *raced {
+			args = t.raced()
+		} else {
 			args, err = t.long(*part)
 		}
 	}

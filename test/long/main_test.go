@@ -1,12 +1,9 @@
 package main
 
 import (
-	"go/ast"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -108,8 +105,7 @@ func TestPlatforms(t *testing.T) {
 	require.Less(t, len(looked), 3*strings.Count(lines[0], " "))
 }
 
-// A package whose tests' programs start no goroutine has nothing to race; a test that the race detector changes runs
-// without it.
+// A package whose tests' programs start no goroutine has nothing to race.
 func TestRaced(t *testing.T) {
 	m := parsed(t, write(t, map[string]string{
 		"go.mod":      "module m\n",
@@ -122,49 +118,12 @@ func TestRaced(t *testing.T) {
 		"c/d_test.go": "//go:build linux && !race\n\npackage c\nfunc TestD() {}\n",
 		"d/d_test.go": "//go:build race\n\npackage d\nfunc TestRace() {}\n",
 	}))
-	raced, single := m.raced()
-	require.Equal(t, []string{"./a", "./c", "./d"}, raced)
-	require.Equal(t, []string{"./b"}, single)
-	args, err := m.unraced([]string{"TestUnraced", "TestB"})
-	require.NoError(t, err)
-	require.Equal(t, []string{"-run", "^(TestAsks|TestD|TestUnraced)$", "--", "./c"}, args)
+	require.Equal(t, []string{"./a", "./c", "./d"}, m.raced())
 }
 
-// What make race does not run, make unraced does: each package that has tests is one's or the other's, and each test
-// that is skipped, or not compiled, under the race detector is one of those that run without it.
-func TestRaceAndUnracedAreAll(t *testing.T) {
-	m := parsed(t, "../..")
-	makefile, err := os.ReadFile("../../Makefile")
-	require.NoError(t, err)
-	_, list, _ := strings.Cut(string(makefile), "\nunraced = ")
-	list, _, _ = strings.Cut(list, "\n")
-	skipped := strings.Split(list, "|")
-	raced, single := m.raced()
-	args, err := m.unraced(skipped)
-	require.NoError(t, err)
-	run := regexp.MustCompile(args[1])
-	for dir, files := range m.dirs {
-		for _, f := range files {
-			if !f.isTest() {
-				continue
-			}
-			for _, d := range f.Decls {
-				d, ok := d.(*ast.FuncDecl)
-				if !ok || d.Recv != nil || !isTest(d.Name.Name) || d.Name.Name == "TestMain" {
-					continue
-				}
-				where := pattern(dir)
-				underRace := slices.Contains(raced, where) && !slices.Contains(skipped, d.Name.Name) && !f.forRace(false)
-				without := slices.Contains(single, where) && !f.forRace(true) || slices.Contains(args[3:], where) && run.MatchString(d.Name.Name)
-				require.True(t, underRace || without, "%s of %s", d.Name.Name, where)
-			}
-		}
-	}
-	for _, name := range skipped {
-		require.Regexp(t, run, name, "a test that is not there")
-	}
+// Package ccl races; the kernels do not.
+func TestRacedHere(t *testing.T) {
+	raced := parsed(t, "../..").raced()
 	require.Contains(t, raced, "./ccl")
-	require.Contains(t, single, "./internal/reduce")
-	require.Regexp(t, run, "TestAllocs")
-	require.NotRegexp(t, run, "TestAbort")
+	require.NotContains(t, raced, "./internal/reduce")
 }

@@ -13,9 +13,8 @@ var alone = map[string]bool{
 	"test/model": true, // explores one order of events after another; of package lived it uses no timer
 }
 
-// raced divides the packages with tests: by whether a test's program starts a goroutine, which has nothing to race
-// with else.
-func (t *tree) raced() (raced, single []string) {
+// raced lists the packages whose tests start a goroutine: what else is there has nothing to race with.
+func (t *tree) raced() (raced []string) {
 	starts := map[string]bool{}
 	for dir, files := range t.dirs {
 		starts[dir] = slices.ContainsFunc(files, func(f file) bool { return !f.isTest() && f.starts() })
@@ -24,20 +23,17 @@ func (t *tree) raced() (raced, single []string) {
 		if !slices.ContainsFunc(files, file.isTest) {
 			continue
 		}
-		side := starts[dir] || slices.ContainsFunc(files, func(f file) bool { return f.isTest() && (f.starts() || f.forRace(true)) })
+		side := starts[dir] || slices.ContainsFunc(files, func(f file) bool { return f.isTest() && (f.starts() || f.forRace()) })
 		seen := map[string]bool{}
 		for _, f := range files {
 			side = side || t.reaches(f, starts, seen)
 		}
 		if side && !alone[dir] {
 			raced = append(raced, pattern(dir))
-		} else {
-			single = append(single, pattern(dir))
 		}
 	}
 	slices.Sort(raced)
-	slices.Sort(single)
-	return raced, single
+	return raced
 }
 
 // reaches reports whether what f imports of the module, directly or not, starts a goroutine.
@@ -85,44 +81,17 @@ func (f file) starts() bool {
 	return found
 }
 
-// forRace reports whether a file is compiled with the race detector alone, or without it alone.
-func (f file) forRace(with bool) bool {
+// forRace reports whether a file is compiled with the race detector alone.
+func (f file) forRace() bool {
 	for _, group := range f.Comments {
 		for _, c := range group.List {
 			if e, err := constraint.Parse(c.Text); err == nil && group.Pos() < f.Package {
 				all := func(race bool) bool {
 					return e.Eval(func(tag string) bool { return tag != "race" && tag != "noasm" || tag == "race" && race })
 				}
-				return all(with) && !all(!with)
+				return all(true) && !all(false)
 			}
 		}
 	}
 	return false
-}
-
-// unraced returns the arguments of go test that run what make race does not, or not in full, of the packages that it
-// tests: the tests that are named, those in files that are not for the race detector, and those that ask for it.
-func (t *tree) unraced(named []string) ([]string, error) {
-	var names, packages []string
-	raced, _ := t.raced()
-	for dir, files := range t.dirs {
-		if !slices.Contains(raced, pattern(dir)) {
-			continue
-		}
-		// In tests alone: what is not a test works in one way, and its names are those of many methods.
-		own := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return !f.isTest() })
-		tests := dependent(own, func(f file, n ast.Node) bool {
-			if d, ok := n.(*ast.FuncDecl); ok && slices.Contains(named, d.Name.Name) {
-				return true
-			}
-			return f.forRace(false) || isSelector(n, "race", "Enabled")
-		})
-		// A TestMain that starts the ranks of tests depends on all of them, and tests nothing itself.
-		tests = slices.DeleteFunc(tests, func(name string) bool { return name == "TestMain" || name == "init" })
-		if len(tests) > 0 {
-			names = append(names, tests...)
-			packages = append(packages, pattern(dir))
-		}
-	}
-	return arguments(names, packages, "no test asks for the race detector")
 }
