@@ -59,7 +59,7 @@ func slowMail(t *testing.T) (ways [2]slowWay, attempt [2]func(ctx context.Contex
 	c.rank.Site = j.Site(0)
 	for r := range offices {
 		ways[r] = slowWay{r, offices, make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)}
-		offices[r] = mail.NewOffice(ways[r])
+		offices[r] = mail.NewOffice(t.Context(), ways[r])
 		t.Cleanup(offices[r].Close)
 	}
 	for r := range offices {
