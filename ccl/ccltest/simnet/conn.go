@@ -104,9 +104,9 @@ func (c *conn) send(b []byte, fin bool) {
 	h.flying = append(h.flying, segment{slices.Clone(b), at, fin})
 	h.bytes += len(b)
 	if fin {
-		c.net.note("fin %v", c)
+		c.net.sent("fin", c, 0)
 	} else {
-		c.net.note("send %v %d", c, len(b))
+		c.net.sent("send", c, len(b))
 	}
 	c.net.after(time.Until(at), h.deliver)
 }
@@ -173,7 +173,7 @@ func (c *conn) end() {
 
 // resetPeer sends a reset.
 func (c *conn) resetPeer() {
-	c.net.note("rst %v", c)
+	c.net.sent("rst", c, 0)
 	c.net.after(c.net.link.trip(c.rng), func() {
 		if !c.net.cut[way{c.host.number, c.peer.host.number}] {
 			c.peer.reset()

@@ -58,7 +58,7 @@ func (h *Host) Live() {
 func (h *Host) Stop() {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
-	h.net.note("stop %d", h.number)
+	h.net.tell("stop %d", h.number)
 	h.stop()
 }
 
@@ -73,7 +73,7 @@ func (h *Host) Go() {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
 	if !h.ended {
-		h.net.note("go %d", h.number)
+		h.net.tell("go %d", h.number)
 		h.goOn()
 	}
 }
@@ -91,7 +91,7 @@ func (h *Host) Kill(silent bool) {
 	n := h.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.note("kill %d, silent %v", h.number, silent)
+	n.tell("kill %d, silent %v", h.number, silent)
 	h.ended, h.silent = true, silent
 	h.stop()
 	if silent {
@@ -123,7 +123,7 @@ func (h *Host) Ended() bool {
 func (h *Host) Bury() {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
-	h.net.note("bury %d", h.number)
+	h.net.tell("bury %d", h.number)
 	for _, c := range h.net.conns {
 		if c.host == h || c.peer.host == h {
 			c.reset()
@@ -262,7 +262,7 @@ func (h *Host) connect(to netip.AddrPort, name uint64) (*conn, error) {
 	}
 	l := p.listeners[to.Port()]
 	if l == nil || len(l.came) == backlog {
-		n.note("refused %d>%d", h.number, p.number)
+		n.tell("refused %d>%d", h.number, p.number)
 		return nil, syscall.ECONNREFUSED
 	}
 	n.port++
@@ -270,7 +270,7 @@ func (h *Host) connect(to netip.AddrPort, name uint64) (*conn, error) {
 	a, b := newConn(h, from, to, n.random(name)), newConn(p, to, from, n.random(name+1))
 	a.peer, b.peer = b, a
 	n.conns = append(n.conns, a)
-	n.note("connect %v", a)
+	n.sent("connect", a, 0)
 	l.came <- b
 	return a, nil
 }

@@ -5,10 +5,8 @@ package simnet
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -40,7 +38,7 @@ type Net struct {
 	conns []*conn      // one of each pair, in the order in which they were made
 	port  uint16
 	told  []string // by Note, and what befell hosts and connections
-	log   []string // the last events, of n
+	log   []event  // the last events, of n
 	n     int
 	sum   uint64 // of all
 }
@@ -69,19 +67,47 @@ func (n *Net) Host(i int) *Host { return n.hosts[i] }
 // Size is how many hosts there are.
 func (n *Net) Size() int { return len(n.hosts) }
 
-// note adds an event to the transcript. n.mu is held.
-func (n *Net) note(format string, args ...any) {
-	line := fmt.Sprintf("%12v "+format, append([]any{time.Since(n.began)}, args...)...)
-	h := fnv.New64a()
-	fmt.Fprint(h, n.sum, line)
-	n.sum = h.Sum64()
-	if !strings.HasPrefix(format, "send") && !strings.HasPrefix(format, "fin") && !strings.HasPrefix(format, "connect") {
-		n.told = append(n.told, line)
+// event is one of the transcript: a line, or what a connection has sent.
+type event struct {
+	at   time.Duration
+	line string
+	of   *conn // nil: line is all
+	n    int   // bytes
+}
+
+func (e *event) String() string {
+	switch {
+	case e.of == nil:
+		return fmt.Sprintf("%12v %s", e.at, e.line)
+	case e.n > 0:
+		return fmt.Sprintf("%12v %s %v %d", e.at, e.line, e.of, e.n)
 	}
+	return fmt.Sprintf("%12v %s %v", e.at, e.line, e.of)
+}
+
+// tell adds what befell hosts, or a program's line, to the transcript. n.mu is held.
+func (n *Net) tell(format string, args ...any) {
+	e := event{at: time.Since(n.began), line: fmt.Sprintf(format, args...)}
+	n.told = append(n.told, e.String())
+	n.note(e)
+}
+
+// sent adds what c has sent. n.mu is held.
+func (n *Net) sent(what string, c *conn, bytes int) {
+	n.note(event{time.Since(n.began), what, c, bytes})
+}
+
+// note adds an event. n.mu is held.
+func (n *Net) note(e event) {
+	h := n.sum ^ uint64(e.at) ^ uint64(e.n)<<40 ^ uint64(len(e.line))<<56
+	if e.of != nil {
+		h ^= uint64(e.of.local.Port())<<16 ^ uint64(e.of.remote.Port())
+	}
+	n.sum = h * 0x9e3779b97f4a7c15
 	if len(n.log) < logMost {
-		n.log = append(n.log, line)
+		n.log = append(n.log, e)
 	} else {
-		n.log[n.n%logMost] = line
+		n.log[n.n%logMost] = e
 	}
 	n.n++
 }
@@ -90,7 +116,7 @@ func (n *Net) note(format string, args ...any) {
 func (n *Net) Note(format string, args ...any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.note(format, args...)
+	n.tell(format, args...)
 }
 
 // Transcript is what befell hosts and connections, and then the last events of all kinds.
@@ -101,7 +127,11 @@ func (n *Net) Transcript() []string {
 	if n.n > logMost {
 		k = n.n % logMost
 	}
-	return slices.Concat(n.told, []string{"the last events:"}, n.log[k:], n.log[:k])
+	list := append(slices.Clone(n.told), "the last events:")
+	for _, e := range slices.Concat(n.log[k:], n.log[:k]) {
+		list = append(list, e.String())
+	}
+	return list
 }
 
 // Sum is a hash of all events, with their times, and how many there were.
@@ -116,7 +146,7 @@ func (n *Net) Sum() (uint64, int) {
 func (n *Net) Cut(a, b int, cut bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.note("cut %d>%d %v", a, b, cut)
+	n.tell("cut %d>%d %v", a, b, cut)
 	n.cutWay(way{a, b}, cut)
 }
 
@@ -136,7 +166,7 @@ func (n *Net) cutWay(w way, cut bool) {
 func (n *Net) CutOff(a int, cut bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.note("cut off %d %v", a, cut)
+	n.tell("cut off %d %v", a, cut)
 	n.cutOff(a, cut)
 }
 
@@ -176,7 +206,7 @@ func (n *Net) Reset(a, b, i int) bool {
 		return false
 	}
 	c := open[i%len(open)]
-	n.note("reset %v", c)
+	n.tell("reset %v", c)
 	c.reset()
 	c.peer.reset()
 	return true

@@ -439,7 +439,7 @@ func (l *line) lost(s *auth.Stream, err error) {
 		if l.streams.unsure = min(l.streams.unsure, seq); l.cut == nil {
 			l.cut = map[*Account]bool{}
 		}
-		l.cut[m.acct] = !inject.Wrong("mail.cut")
+		l.cut[m.acct] = true
 		l.settle(m)
 		ended = append(ended, m)
 	}

@@ -43,7 +43,7 @@ func (s *Site) JoinNeighbors(ctx context.Context) error {
 	s.near.inPlane = true
 	s.Job.mu.Unlock()
 	if s.Here.leads() {
-		if err := s.joinAll(ctx, s.Here.beside()); err != nil {
+		if err := joinAll(ctx, s, s.Here.beside()); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (s *Site) JoinNeighbors(ctx context.Context) error {
 
 // joinAll connects this host with those, all at once: one that cannot be reached for a while keeps none of the others waiting,
 // which would take this host for silent.
-func (s *Site) joinAll(ctx context.Context, hosts []int) error {
+func joinAll(ctx context.Context, s *Site, hosts []int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, len(hosts))
@@ -211,7 +211,7 @@ func (s *Site) listenTo(c *control.Conn) {
 		default:
 			s.near.drop(c)
 			refused := tcp.Refuses(s.Job.Net.At, s.Job.Net.Addrs.At(c.First), refusesWithin)
-			if refused || !s.rejoin(c.First) {
+			if refused || !rejoin(s, c.First) {
 				s.lostNeighbor(c, endOf(s, c.First, refused))
 			}
 		}
@@ -222,7 +222,7 @@ func (s *Site) listenTo(c *control.Conn) {
 // rejoin connects once more with the process of rank w of the world, whose connection has ended without a word, though somebody still
 // listens there. Where it was reset on the way the process lives, and has heard the same: both then tell each other all that has
 // happened so far.
-func (s *Site) rejoin(w int) bool {
+func rejoin(s *Site, w int) bool {
 	if inject.Wrong("plane.rejoin") {
 		return false
 	}

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
 // Proposals are the events of one process that wait for a decision.
@@ -41,7 +39,7 @@ func (p *Proposals) Due(now time.Duration, moot func(*Event) bool) (due []Event)
 		switch {
 		case moot(&x.event):
 			return true
-		case now < x.until, inject.Wrong("event.due"):
+		case now < x.until:
 			return false
 		}
 		x.event.Stage = Final

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	inject "github.com/goccl/goccl/ccl/internal/fault"
 )
 
 // Wire is the size of an encoded event.
@@ -50,6 +51,9 @@ func (e *Event) Decode(b []byte) error {
 	e.Number, e.Size = le.Uint64(b[24:]), int32(le.Uint32(b[32:]))
 	e.Code, e.Stage, e.Bytes, e.Loss = b[36], Stage(b[37]), b[38], Loss(b[39])
 	e.Missing.n = b[40]
+	if inject.Wrong("event.decode") {
+		e.Missing.n = 0
+	}
 	copy(e.Text[:], b[textAt:missingAt])
 	for i := range e.Missing.list {
 		e.Missing.list[i] = int32(le.Uint32(b[missingAt+4*i:]))
