@@ -240,10 +240,10 @@ func (c *hostServer) broadcast(of func(*child) []byte) {
 	c.held = append(c.held, of(c.local))
 }
 
-// broadcastFailure has c send the verdict b to all. The local rank does not get what it has not been given: of a table that
-// another rank could not read it makes no use.
+// broadcastFailure has c send the verdict b to all. The local rank does not get a table that it has not been given: another
+// rank could not read it. That it has joined it hears, and then what became of that.
 func broadcastFailure(c *hostServer, b []byte) {
-	c.held = nil
+	c.held = slices.DeleteFunc(c.held, func(f []byte) bool { return f[0] == frameTable })
 	c.broadcast(func(*child) []byte { return b })
 }
 

@@ -32,6 +32,29 @@ func TestCrowdLocalLast(t *testing.T) {
 	readVerdict(t, local)
 }
 
+// A rank that refuses as soon as it has joined does not keep the local rank from hearing that all have: its next AllGather
+// has the reason.
+func TestRefusalAfterJoining(t *testing.T) {
+	noLeaks(t)
+	_, root, local := rootFor(t, 2, "job", "")
+	other, _, err := dialerTo(1, 2, "job", "", root).dial(within(t, long))
+	require.NoError(t, err)
+	defer other.Close()
+	for rank, conn := range []*auth.Stream{local, other} {
+		write(t, conn, frame{kind: frameJoin, rank: rank, data: selfJoin(rank, 2).encode()}.encode())
+	}
+	require.Zero(t, readVerdict(t, other).Code)
+	write(t, other, leaving(1, &Error{Code: Argument, Peer: 1, Text: "no"}).encode())
+	require.Equal(t, Argument, readVerdict(t, other).Code)
+	for range 2 {
+		write(t, other, frame{kind: frameAck}.encode())
+	}
+	require.Zero(t, readVerdict(t, local).Code)
+	v := readVerdict(t, local)
+	require.Equal(t, Argument, v.Code)
+	require.Equal(t, 1, v.Peer)
+}
+
 // from is a connection that came to that address of this host.
 type from struct {
 	net.Conn
