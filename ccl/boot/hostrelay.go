@@ -3,6 +3,7 @@ package boot
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -130,9 +131,10 @@ func (r *hostRelay) tell(e rootEvent) {
 func (r *hostRelay) loop() {
 	var patience <-chan time.Time // ends once others have had the time to confirm how it failed
 	over := false
+	defer r.own.clear()
 	for {
 		if r.final != nil && patience == nil {
-			patience = time.After(confirmLimit)
+			patience = time.After(r.own.until(confirmLimit))
 		}
 		select {
 		case e := <-r.events:
@@ -220,6 +222,11 @@ func (r *hostRelay) pass(ch *child, f frame) {
 	case f.kind == frameJoin:
 		ch.ranks[f.rank] = struct{}{}
 		r.joins = append(r.joins, ch)
+		if j, err := parseJoin(f.data); err == nil && ch == r.local {
+			r.own.after(j.Left)
+		}
+	case f.kind == frameValue && ch == r.local && len(f.data) >= valueHead:
+		r.own.after(binary.BigEndian.Uint32(f.data))
 	case f.kind == frameLeave:
 		delete(ch.ranks, f.rank)
 	}
@@ -269,6 +276,7 @@ func (r *hostRelay) answer(e rootEvent) {
 		}
 	default:
 		r.busy, r.watched = false, false
+		r.own.clear()
 		r.owed++
 		if e.frame[0] == frameVerdict {
 			r.conclude(e.frame)

@@ -40,6 +40,7 @@ type hostServer struct {
 	children map[*child]struct{}
 	local    *child
 	held     [][]byte // frames for local, until all others have confirmed
+	own      term     // the rank of this process waits for no verdict then
 	unacked  int      // confirmations outstanding
 }
 

@@ -1,9 +1,11 @@
 package boot
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +55,31 @@ func TestRefusalAfterJoining(t *testing.T) {
 	v := readVerdict(t, local)
 	require.Equal(t, Argument, v.Code)
 	require.Equal(t, 1, v.Peer)
+}
+
+// Bad news is given to the local rank before that gives up, though another does not confirm it: else it would end without
+// knowing why.
+func TestBadNewsIsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newRootServer(selfJoin(0, 3), "job")
+		local := h.attach()
+		other, there := auth.Pipe()
+		h.admit(there)
+		h.coming.Add(1)
+		h.serve(newChild(there, selfJoin(1, 3), false), there)
+		h.wg.Go(h.loop)
+		defer h.close()
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		mine := selfJoin(0, 3)
+		mine.Left = left(ctx)
+		write(t, local, frame{kind: frameJoin, rank: 0, data: mine.encode()}.encode())
+		write(t, other, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 3).encode()}.encode())
+		require.Equal(t, Timeout, readVerdict(t, other).Code)
+		require.Equal(t, Timeout, readVerdict(t, local).Code)
+		require.Less(t, time.Since(began), 300*time.Millisecond+grace)
+	})
 }
 
 // from is a connection that came to that address of this host.

@@ -123,6 +123,7 @@ func (h *rootServer) start(l net.Listener, secret auth.Secret) *auth.Stream {
 func (h *rootServer) loop() {
 	defer h.deadline.clear()
 	defer h.leave.clear()
+	defer h.own.clear()
 	for {
 		over := h.deadline.over()
 		if h.phase == failed {
@@ -216,7 +217,7 @@ func (h *rootServer) join(ch *child, j join) {
 		h.ranks.note(j)
 		ch.ranks[j.Rank] = struct{}{}
 		ch.taken++
-		h.hurry(j.Left)
+		h.hurry(ch, j.Left)
 		if h.ranks.present == h.self.Size {
 			h.admitAll()
 		}
@@ -245,6 +246,7 @@ func (h *rootServer) answer(ch *child, b []byte) {
 func (h *rootServer) admitAll() {
 	h.phase = open
 	h.deadline.clear()
+	h.own.clear()
 	h.tree.end()
 	v := verdict{Peer: -1, Addr: h.address()}
 	h.broadcast(func(ch *child) []byte {
@@ -285,7 +287,7 @@ func (h *rootServer) value(ch *child, f frame) bool {
 	if h.round.arrived == 0 {
 		h.since = time.Now()
 	}
-	h.hurry(binary.BigEndian.Uint32(f.data))
+	h.hurry(ch, binary.BigEndian.Uint32(f.data))
 	h.round.put(f.rank, f.data[valueHead:])
 	if h.round.arrived == h.self.Size {
 		h.round.number++
@@ -317,6 +319,7 @@ func (h *rootServer) broadcastTable() {
 	h.broadcast(func(*child) []byte { return b })
 	h.round.over()
 	h.deadline.clear()
+	h.own.clear()
 }
 
 // lost notes that a connection has ended, and with it the ranks behind it. The rank that made the
@@ -379,8 +382,11 @@ func (h *rootServer) blame() {
 	}
 }
 
-// hurry notes that a rank gives up after so many milliseconds.
-func (h *rootServer) hurry(left uint32) {
+// hurry notes that a rank which came by ch gives up after so many milliseconds.
+func (h *rootServer) hurry(ch *child, left uint32) {
+	if ch == h.local {
+		h.own.after(left)
+	}
 	if left == 0 {
 		return
 	}
@@ -486,7 +492,7 @@ func (h *rootServer) fail(e *Error) {
 			leave = min(leave, before)
 		}
 	}
-	h.leave.set(leave)
+	h.leave.set(h.own.until(leave))
 	if h.phase == open || e.Code == Timeout || e.Code == Canceled {
 		h.ranks.present = h.self.Size // nobody more is waited for
 	}

@@ -19,6 +19,21 @@ func (t *term) set(d time.Duration) {
 	t.ctx, t.stop = lived.Within(context.Background(), d)
 }
 
+// after has it come after so many milliseconds; 0: never.
+func (t *term) after(milliseconds uint32) {
+	if t.clear(); milliseconds > 0 {
+		t.set(time.Duration(milliseconds) * time.Millisecond)
+	}
+}
+
+// until is d, or less where it comes before: a rank outstays its time by grace.
+func (t *term) until(d time.Duration) time.Duration {
+	if left, comes := t.left(); comes {
+		return min(d, left+grace)
+	}
+	return d
+}
+
 // clear has it never come.
 func (t *term) clear() {
 	if t.stop != nil {
