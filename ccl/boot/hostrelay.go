@@ -131,10 +131,10 @@ func (r *hostRelay) tell(e rootEvent) {
 func (r *hostRelay) loop() {
 	var patience <-chan time.Time // ends once others have had the time to confirm how it failed
 	over := false
-	defer r.own.clear()
+	defer r.held.own.clear()
 	for {
 		if r.final != nil && patience == nil {
-			patience = time.After(r.own.until(confirmLimit))
+			patience = time.After(r.held.own.until(confirmLimit))
 		}
 		select {
 		case e := <-r.events:
@@ -206,7 +206,7 @@ func (r *hostRelay) handle(e event) {
 func (r *hostRelay) pass(ch *child, f frame) {
 	switch {
 	case r.final != nil && ch == r.local:
-		r.held = append(r.held, r.final)
+		r.held.frames = append(r.held.frames, r.final)
 		return
 	case r.final != nil:
 		if !ch.told { // else it is on its way
@@ -223,10 +223,10 @@ func (r *hostRelay) pass(ch *child, f frame) {
 		ch.ranks[f.rank] = struct{}{}
 		r.joins = append(r.joins, ch)
 		if j, err := parseJoin(f.data); err == nil && ch == r.local {
-			r.own.after(j.Left)
+			r.held.own.after(j.Left)
 		}
 	case f.kind == frameValue && ch == r.local && len(f.data) >= valueHead:
-		r.own.after(binary.BigEndian.Uint32(f.data))
+		r.held.own.after(binary.BigEndian.Uint32(f.data))
 	case f.kind == frameLeave:
 		delete(ch.ranks, f.rank)
 	}
@@ -276,7 +276,7 @@ func (r *hostRelay) answer(e rootEvent) {
 		}
 	default:
 		r.busy, r.watched = false, false
-		r.own.clear()
+		r.held.own.clear()
 		r.owed++
 		if e.frame[0] == frameVerdict {
 			r.conclude(e.frame)

@@ -39,9 +39,14 @@ type hostServer struct {
 	// Only the loop touches these.
 	children map[*child]struct{}
 	local    *child
-	held     [][]byte // frames for local, until all others have confirmed
-	own      term     // the rank of this process waits for no verdict then
-	unacked  int      // confirmations outstanding
+	held     withheld
+	unacked  int // confirmations outstanding
+}
+
+// withheld is what the rank of this process gets once all others have confirmed.
+type withheld struct {
+	frames [][]byte
+	own    term // the rank waits for no verdict then
 }
 
 // child is one connection: a rank of this host, or a relay, with all ranks behind it.
@@ -238,13 +243,13 @@ func (c *hostServer) broadcast(of func(*child) []byte) {
 			c.send(ch, of(ch))
 		}
 	}
-	c.held = append(c.held, of(c.local))
+	c.held.frames = append(c.held.frames, of(c.local))
 }
 
 // broadcastFailure has c send the verdict b to all. The local rank does not get a table that it has not been given: another
 // rank could not read it. That it has joined it hears, and then what became of that.
 func broadcastFailure(c *hostServer, b []byte) {
-	c.held = slices.DeleteFunc(c.held, func(f []byte) bool { return f[0] == frameTable })
+	c.held.frames = slices.DeleteFunc(c.held.frames, func(f []byte) bool { return f[0] == frameTable })
 	c.broadcast(func(*child) []byte { return b })
 }
 
@@ -270,13 +275,13 @@ func (c *hostServer) acked(ch *child) {
 
 // release hands what was held to the local rank.
 func (c *hostServer) release() {
-	for _, b := range c.held {
+	for _, b := range c.held.frames {
 		select {
 		case c.local.out <- b:
 		default:
 		}
 	}
-	c.held = nil
+	c.held.frames = nil
 }
 
 // encode writes j for a handshake or a frame.

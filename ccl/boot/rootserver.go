@@ -123,11 +123,11 @@ func (h *rootServer) start(l net.Listener, secret auth.Secret) *auth.Stream {
 func (h *rootServer) loop() {
 	defer h.deadline.clear()
 	defer h.leave.clear()
-	defer h.own.clear()
+	defer h.held.own.clear()
 	for {
 		over := h.deadline.over()
 		if h.phase == failed {
-			if over = nil; h.held != nil {
+			if over = nil; h.held.frames != nil {
 				over = h.leave.over()
 			}
 		}
@@ -246,7 +246,7 @@ func (h *rootServer) answer(ch *child, b []byte) {
 func (h *rootServer) admitAll() {
 	h.phase = open
 	h.deadline.clear()
-	h.own.clear()
+	h.held.own.clear()
 	h.tree.end()
 	v := verdict{Peer: -1, Addr: h.address()}
 	h.broadcast(func(ch *child) []byte {
@@ -319,7 +319,7 @@ func (h *rootServer) broadcastTable() {
 	h.broadcast(func(*child) []byte { return b })
 	h.round.over()
 	h.deadline.clear()
-	h.own.clear()
+	h.held.own.clear()
 }
 
 // lost notes that a connection has ended, and with it the ranks behind it. The rank that made the
@@ -385,7 +385,7 @@ func (h *rootServer) blame() {
 // hurry notes that a rank which came by ch gives up after so many milliseconds.
 func (h *rootServer) hurry(ch *child, left uint32) {
 	if ch == h.local {
-		h.own.after(left)
+		h.held.own.after(left)
 	}
 	if left == 0 {
 		return
@@ -492,7 +492,7 @@ func (h *rootServer) fail(e *Error) {
 			leave = min(leave, before)
 		}
 	}
-	h.leave.set(h.own.until(leave))
+	h.leave.set(h.held.own.until(leave))
 	if h.phase == open || e.Code == Timeout || e.Code == Canceled {
 		h.ranks.present = h.self.Size // nobody more is waited for
 	}
