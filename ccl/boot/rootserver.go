@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
@@ -437,40 +435,6 @@ func (h *rootServer) failMissing(what string, isMissing func(int) bool) {
 		e.Peer = missing[0]
 	}
 	h.fail(e)
-}
-
-// absence is what is known of ranks that have not joined.
-type absence struct {
-	where func(rank int) string // where the launcher put a rank, if it tells
-	note  string                // see ground
-}
-
-// why says where missing ranks should have been, and what may keep them from coming.
-func (a absence) why(missing []int) string {
-	note := ""
-	if a.note != "" {
-		note = " " + a.note + "."
-	}
-	if a.where == nil {
-		return note
-	}
-	var places []string
-	for _, r := range missing {
-		if p := a.where(r); p != "" && !slices.Contains(places, p) {
-			places = append(places, p)
-		}
-		if len(places) == 4 {
-			places = append(places, "...")
-			break
-		}
-	}
-	switch {
-	case places == nil:
-		return note
-	case len(missing) == 1:
-		return " It was expected from host " + places[0] + "." + note
-	}
-	return " They were expected from " + strings.Join(places, ", ") + "." + note
 }
 
 // turnedAway says whether somebody knocked in vain: the missing ranks, perhaps.
