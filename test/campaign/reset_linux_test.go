@@ -9,6 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// A socket is a connection of this process.
+type socket struct {
+	fd   int
+	name string
+}
+
 // sentBy is how many bytes each TCP connection of this process has sent, by its descriptor and what the kernel calls it.
 func sentBy() map[socket]uint64 {
 	all := map[socket]uint64{}

@@ -2,6 +2,8 @@
 
 package campaign
 
+type socket struct{}
+
 func sentBy() map[socket]uint64 { return nil }
 
 func (socket) reset() {}

@@ -7,12 +7,6 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// A socket is a connection of this process.
-type socket struct {
-	fd   int
-	name string
-}
-
 // resetTag is that of messages whose connection breaks.
 const resetTag = 6
 
