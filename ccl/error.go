@@ -85,6 +85,7 @@ type Error struct {
 	// Comm is the name of the Comm. It is empty for the Comm of all ranks.
 	Comm    string
 	earlier bool  // Mine is a call before the one that returns this
+	others  bool  // two other ranks disagree, about a call in which this one is not: Err has both calls
 	loss    *loss // whether the program has been given it; nil where that does not matter
 	told    bool  // Err says what the ranks in Missing have not done
 	// World maps each rank of the Comm to its rank in the job. It is nil where the two are the
@@ -167,7 +168,9 @@ func (e *Error) Error() string {
 }
 
 // differs reports whether e is about two calls, which its text names in its own way.
-func (e *Error) differs() bool { return e.Code == ErrMismatch && e.Mine != nil && e.Theirs != nil }
+func (e *Error) differs() bool {
+	return e.Code == ErrMismatch && e.Mine != nil && e.Theirs != nil && !e.others
+}
 
 // what says what happened, without where.
 func (e *Error) what() string {

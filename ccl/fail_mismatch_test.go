@@ -157,6 +157,35 @@ func TestMismatchByACallLeftOut(t *testing.T) {
 	})
 }
 
+// Two ranks disagree about a call to which the third has not come, which hears of both.
+func TestMismatchOfOthers(t *testing.T) {
+	o := &ccl.Options{Timeout: 5 * time.Second}
+	everywhere(t, 3, o, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		if c.Rank() == 2 {
+			<-c.Done()
+		}
+		err := broadcast(4, 0)(ctx, c) // its root waits for nobody, rank 1 for the root
+		switch c.Rank() {
+		case 0:
+			err = reduceAll[float32](4, ccl.Sum)(ctx, c)
+		case 1:
+			err = reduceAll[float32](4, ccl.Max)(ctx, c)
+		}
+		e := wants(t, err, ccl.ErrMismatch)
+		if c.Rank() < 2 {
+			assert.Equal(t, 1-c.Rank(), e.Peer)
+			return
+		}
+		want := "ccl: rank 2: Broadcast #1 float x 4 root 0: ranks disagree about the call at rank %d: call #2 is AllReduce float x 4 %s there, and AllReduce float x 4 %s at rank %d"
+		switch text := callSite.ReplaceAllString(e.Error(), ""); e.Peer {
+		case 0:
+			assert.Equal(t, fmt.Sprintf(want, 0, "sum", "max", 1), text)
+		default:
+			assert.Equal(t, fmt.Sprintf(want, 1, "max", "sum", 0), text)
+		}
+	})
+}
+
 // A Send and the Recv for it that do not fit.
 func TestMismatchOfSend(t *testing.T) {
 	for _, tc := range []struct {

@@ -319,7 +319,7 @@ func judgeEnds(ends []end) (text string, misnamed bool) {
 	for _, e := range others {
 		known := slices.Contains(e.Culprits, e.Peer)
 		switch {
-		case e.Peer != others[0].Peer || !slices.Equal(e.Missing, others[0].Missing):
+		case e.Trouble != mismatch && e.Peer != others[0].Peer || !slices.Equal(e.Missing, others[0].Missing):
 			return fail(e, "another peer, or others missing, than at seat %d", others[0].Seat)
 		case e.Trouble == mismatch:
 			misnamed = misnamed || !known && e.Of > 2
