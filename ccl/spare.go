@@ -157,12 +157,19 @@ func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
 		r.give(nil, c)
 		return c, nil
 	}
-	if out == over {
+	if out == over || r.isLeft(f) {
 		r.sayUnused()
 		f = &call.Fault{Code: unusedHere, Peer: -1, Err: fmt.Errorf("spare %d of %d was not needed: the job has ended", r.world-r.workers+1, r.opt.Spares)}
 	}
 	r.leave(nil, f)
 	return nil, f
+}
+
+// isLeft reports whether this rank waits and f says that the ranks that worked have gone on without it, and have closed their Comms: a
+// job that ends as its processes come back from a pause looks so, too.
+func (r *reserve) isLeft(f *call.Fault) bool {
+	cause := r.current().eng.Failure()
+	return r.world >= r.workers && f != nil && errors.Is(f.Err, cpu.ErrLeftBehind) && cause != nil && cause.Code != call.RankLost
 }
 
 // unusedHere is ErrUnused as the code of a Fault, which no other rank hears of.

@@ -12,8 +12,8 @@ import (
 
 // What the ranks that have agreed make of it: memory on each host, and the Comm.
 
-// errLeftBehind is why a rank takes itself for one that was given up.
-var errLeftBehind = errors.New("its process stood still, and the others are gone: they have given it up")
+// ErrLeftBehind is why a rank takes itself for one that was given up.
+var ErrLeftBehind = errors.New("its process stood still, and the others are gone: they have given it up")
 
 // Shrink makes the Comm of the ranks of c that are alive. All of them must call it.
 func Shrink(ctx context.Context, c *Comm, opt plane.Options) (*Comm, *call.Fault) {
@@ -26,8 +26,8 @@ func Shrink(ctx context.Context, c *Comm, opt plane.Options) (*Comm, *call.Fault
 		ranks[i] = int(r)
 	}
 	if a.IsLeftBehind() {
-		a.IsLost(errLeftBehind)
-		return nil, call.NewFault(call.RankLost, c.Rank(), "%w", errLeftBehind)
+		a.IsLost(ErrLeftBehind)
+		return nil, call.NewFault(call.RankLost, c.Rank(), "%w", ErrLeftBehind)
 	}
 	p := partOf(c, ranks)
 	if p.me < 0 {
