@@ -77,8 +77,8 @@ COVER ?= ./ccl/... ./bench/... ./train/... ./internal/... ./mpi ./xla/...
 cover: ## how much of each package the sample of its tests runs, and of all (COVER: packages)
 	@f=$$(mktemp) && trap 'rm -f "$$f"' EXIT && go test -short -timeout 30m -coverprofile "$$f" $(COVER) && go tool cover -func "$$f" | tail -1
 
-race: ## the sample under the race detector: the packages whose tests run anything side by side (a C compiler)
-	@$(call need,cc,gcc libc6-dev); packages=$$(go run ./test/long -raced) && CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- $$packages
+race: ## the sample under the race detector: the packages whose tests run anything side by side (a C compiler); with PART=I/N one in N
+	@$(call need,cc,gcc libc6-dev); packages=$$(go run ./test/long -raced -part '$(PART)') && CGO_ENABLED=1 test/halves.sh -race -short -skip '^($(unraced))$$' -timeout 20m -- $$packages
 
 race-long: ## every test of race's packages under the race detector (a C compiler; an hour)
 	@$(call need,cc,gcc libc6-dev); packages=$$(go run ./test/long -raced) && CGO_ENABLED=1 test/halves.sh -race -skip '^($(unraced))$$' -timeout 2h -- $$packages

@@ -1,8 +1,9 @@
 // Long prints tests and packages, as arguments of test/halves.sh.
 //
-//	go run ./test/long                the tests that -short skips or shortens; with -part I/N those of each
-//	                                  N-th package, from the I-th
+//	go run ./test/long                the tests that -short skips or shortens
 //	go run ./test/long -raced         the packages that make race tests: those that run anything side by side
+//
+// With -part I/N they are those of each N-th package, from the I-th.
 package main
 
 import (
@@ -22,13 +23,13 @@ import (
 
 func main() {
 	raced := flag.Bool("raced", false, "packages that run something side by side")
-	part := flag.String("part", "", "of the tests that -short shortens, those of package `I/N` and each N-th after it")
+	part := flag.String("part", "", "those of package `I/N` and each N-th after it")
 	flag.Parse()
 	t, err := read(".")
 	var args []string
 	if err == nil {
 		if *raced {
-			args = t.raced()
+			args, err = t.raced(*part)
 		} else {
 			args, err = t.long(*part)
 		}
@@ -90,11 +91,9 @@ func (t *tree) long(part string) ([]string, error) {
 		}
 		return isSelector(n, "testing", "Short")
 	}
-	first, each := 0, 1
-	if part != "" {
-		if n, err := fmt.Sscanf(part, "%d/%d", &first, &each); n != 2 || first < 0 || first >= each {
-			return nil, fmt.Errorf("-part %s is not as 0/2: %v", part, err)
-		}
+	first, each, err := parsePart(part)
+	if err != nil {
+		return nil, err
 	}
 	var names, packages []string
 	number := -1
@@ -112,6 +111,17 @@ func (t *tree) long(part string) ([]string, error) {
 		}
 	}
 	return arguments(names, packages, "no test asks for testing.Short")
+}
+
+// parsePart reads I/N; no part is all.
+func parsePart(part string) (first, each int, err error) {
+	if part == "" {
+		return 0, 1, nil
+	}
+	if n, err := fmt.Sscanf(part, "%d/%d", &first, &each); n != 2 || first < 0 || first >= each {
+		return 0, 0, fmt.Errorf("-part %s is not as 0/2: %v", part, err)
+	}
+	return first, each, nil
 }
 
 func pattern(dir string) string { return "./" + path.Clean(dir) }

@@ -118,12 +118,19 @@ func TestRaced(t *testing.T) {
 		"c/d_test.go": "//go:build linux && !race\n\npackage c\nfunc TestD() {}\n",
 		"d/d_test.go": "//go:build race\n\npackage d\nfunc TestRace() {}\n",
 	}))
-	require.Equal(t, []string{"./a", "./c", "./d"}, m.raced())
+	for part, want := range map[string][]string{"": {"./a", "./c", "./d"}, "0/2": {"./a", "./d"}, "1/2": {"./c"}} {
+		raced, err := m.raced(part)
+		require.NoError(t, err)
+		require.Equal(t, want, raced)
+	}
+	_, err := m.raced("2/2")
+	require.ErrorContains(t, err, "-part 2/2")
 }
 
 // Package ccl races; the kernels do not.
 func TestRacedHere(t *testing.T) {
-	raced := parsed(t, "../..").raced()
+	raced, err := parsed(t, "../..").raced("")
+	require.NoError(t, err)
 	require.Contains(t, raced, "./ccl")
 	require.NotContains(t, raced, "./internal/reduce")
 }

@@ -14,7 +14,11 @@ var alone = map[string]bool{
 }
 
 // raced lists the packages whose tests start a goroutine: what else is there has nothing to race with.
-func (t *tree) raced() (raced []string) {
+func (t *tree) raced(part string) (raced []string, err error) {
+	first, each, err := parsePart(part)
+	if err != nil {
+		return nil, err
+	}
 	starts := map[string]bool{}
 	for dir, files := range t.dirs {
 		starts[dir] = slices.ContainsFunc(files, func(f file) bool { return !f.isTest() && f.starts() })
@@ -33,7 +37,8 @@ func (t *tree) raced() (raced []string) {
 		}
 	}
 	slices.Sort(raced)
-	return raced
+	i := -1
+	return slices.DeleteFunc(raced, func(string) bool { i++; return i%each != first }), nil
 }
 
 // reaches reports whether what f imports of the module, directly or not, starts a goroutine.
