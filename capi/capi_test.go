@@ -134,7 +134,7 @@ func TestSecret(t *testing.T) {
 		for how, prog := range progs {
 			t.Run(how+", "+tc.name, func(t *testing.T) {
 				if tc.name == "without" && !tc.fine {
-					t.Skip("no other host reaches this one")
+					t.Skip("hardware: no other host reaches this one")
 				}
 				cmd := exec.CommandContext(t.Context(), prog)
 				cmd.Env = clean(tc.env...)

@@ -208,7 +208,7 @@ func TestSecretOfAnyBootstrap(t *testing.T) {
 // Ranks that boot.Env and boot.TCP have started are told by rank 0, whichever of them started that, that the job has no secret.
 func TestOpenStartsWarn(t *testing.T) {
 	if !ccl.OtherInterface() {
-		t.Skip("no other host reaches this one")
+		t.Skip("hardware: no other host reaches this one")
 	}
 	t.Setenv("GOCCL_SECRET", "")
 	t.Setenv("GOCCL_JOB", "open")
