@@ -257,7 +257,7 @@ func failureIn(c *Comm, f *call.Fault, r *call.Record) *Error {
 		if f.Theirs != nil {
 			in.Peer, in.Theirs = f.Peer, callOf(f.Theirs)
 		}
-		if in.others = f.Mine == nil && f.Other != nil && f.Theirs.Place != r.Place; in.others {
+		if in.others = f.Apart; in.others {
 			in.Err = fmt.Errorf("call #%d is %s there, and %s at %s", f.Theirs.Seq, in.Theirs.describe(), callOf(f.Other).describe(), in.rank(f.OtherPeer))
 		}
 	}

@@ -41,6 +41,7 @@ type Fault struct {
 	// In a mismatch between two other ranks: the one that is not Peer, and its call.
 	OtherPeer int
 	Other     *Record
+	Apart     bool // the call of this rank that the fault ended was not the one in dispute
 }
 
 // Error is the cause, or the code and the rank.

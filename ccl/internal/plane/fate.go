@@ -56,7 +56,7 @@ func (c *Fate) Side(f *call.Fault, place uint64, hash uint32) *call.Fault {
 		return cmp.Or(told, f)
 	}
 	g := *f
-	if f.Theirs.Place == place && f.Theirs.Hash == hash {
+	if g.Apart = f.Theirs.Place != place; !g.Apart && f.Theirs.Hash == hash {
 		g.Peer, g.Theirs, g.Other = f.OtherPeer, f.Other, nil
 	}
 	c.sided.CompareAndSwap(nil, &g)

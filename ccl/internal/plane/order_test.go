@@ -50,13 +50,15 @@ func TestSide(t *testing.T) {
 	theirs, other := call.Record{Place: 3, Hash: 7}, call.Record{Place: 3, Hash: 9}
 	f := &call.Fault{Code: call.Mismatch, Peer: 1, Theirs: &theirs, OtherPeer: 2, Other: &other}
 	g := &call.Fault{Code: call.Mismatch, Peer: 2, Theirs: &other, OtherPeer: 2}
+	apart := *f
+	apart.Apart = true
 	for _, tc := range []struct {
 		name  string
 		place uint64
 		hash  uint32
 		want  *call.Fault
 	}{
-		{"another collective", 2, 7, f},
+		{"another collective", 2, 7, &apart},
 		{"its call is that of the other", 3, 9, f},
 		{"its call is that of the one named", 3, 7, g},
 	} {
