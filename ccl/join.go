@@ -95,18 +95,27 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	if late {
 		return enter(ctx, own, environ.Newcomer.Get())
 	}
+	joins, joined, over := own.unlessBegun(ctx)
+	defer over(nil)
+	c, err := own.start(joins, joined)
+	if err != nil && own.isBegun(ctx, joins, err) { // another job has begun in the store, at the same time
+		return enter(ctx, own, "")
+	}
+	return c, err
+}
+
+// start is Join of a rank of the job that the launcher has started. It calls joined once all ranks have met.
+func (o *Options) start(ctx context.Context, joined func()) (*Comm, error) {
 	b, done, err := Launched(ctx)
 	if err != nil {
 		return nil, err
 	}
-	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
-	defer done()
-	c, err := newWorld(ctx, b, &own, done, nil)
-	if errors.Is(err, join.ErrBegun) && own.Store != nil { // another job has begun in the store, at the same time
+	met := sync.OnceFunc(func() { // a spare has met the others long before it has a Comm
+		joined()
 		done()
-		return enter(ctx, own, "")
-	}
-	return c, err
+	})
+	defer met()
+	return newWorld(ctx, b, o, met, nil)
 }
 
 // NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -239,6 +240,55 @@ func (o *Options) found(ctx context.Context) error {
 		return join.ErrBegun
 	}
 	return nil
+}
+
+// unlessBegun is ctx, which ends for join.ErrBegun if another job begins in the store before joined is called. Some ranks of this job may
+// have come late for that reason, and the others would wait for them. A rank cannot tell its job's founder from another's, unless it is
+// that itself: so it gives its job verdictLimit, once one is founded. over frees what joins has.
+func (o *Options) unlessBegun(ctx context.Context) (joins context.Context, joined func(), over context.CancelCauseFunc) {
+	if o.Store == nil || started.Load() {
+		return ctx, func() {}, func(error) {}
+	}
+	joins, end := context.WithCancelCause(ctx)
+	watches, stop := context.WithCancel(ctx)
+	var settled atomic.Bool
+	go func() {
+		defer stop()
+		founder, err := lobby.Founder(watches, o.Store)
+		if err != nil || bytes.Equal(founder, thisProcess) {
+			return
+		}
+		verdict, cancel := lived.Within(watches, verdictLimit)
+		defer cancel()
+		<-verdict.Done()
+		if settled.CompareAndSwap(false, true) {
+			end(join.ErrBegun)
+		}
+	}()
+	return joins, func() {
+		settled.Store(true)
+		stop()
+	}, end
+}
+
+// verdictLimit is how long the verdict on a job may take from rank 0 to the others, once the store knows of the job.
+const verdictLimit = 5 * time.Second
+
+// isBegun reports whether this process failed to join its job, which err says, since another has begun in the store. joins is
+// unlessBegun's.
+func (o *Options) isBegun(ctx, joins context.Context, err error) bool {
+	if o.Store == nil || started.Load() || ctx.Err() != nil {
+		return false
+	}
+	if errors.Is(err, join.ErrBegun) || context.Cause(joins) == join.ErrBegun {
+		return true
+	}
+	var e *Error
+	if !errors.As(err, &e) || e.Code != ErrCanceled || e.Peer != 0 { // rank 0 has found it, and has ended its join
+		return false
+	}
+	begun, err := lobby.Begun(ctx, o.Store)
+	return err == nil && begun
 }
 
 // self is this process as a guest.

@@ -67,12 +67,15 @@ func Begin(ctx context.Context, s Store, mine []byte) (first bool, err error) {
 	}
 	short, cancel := context.WithTimeout(ctx, awhile)
 	defer cancel()
-	founder, err := s.Get(short, prefix+"founder")
+	founder, err := Founder(short, s)
 	if err != nil && ctx.Err() == nil && short.Err() != nil { // it was lost before it had said who it is
 		return false, nil
 	}
 	return err == nil && bytes.Equal(founder, mine), err
 }
+
+// Founder waits until a job has started, and returns what its rank 0 gave to Begin.
+func Founder(ctx context.Context, s Store) ([]byte, error) { return s.Get(ctx, prefix+"founder") }
 
 // Begun reports whether the job has started.
 func Begun(ctx context.Context, s Store) (bool, error) {
