@@ -29,8 +29,8 @@ import (
 // All ranks of c call Grow with the same size, between two steps: it is a collective, and c makes no
 // other call meanwhile. All get the same, a new Comm or c, or an error, as c has failed. A newcomer
 // or spare that is lost while it joins fails nothing: Grow returns c, which goes on, and another Grow
-// finds the processes that wait then. Grow waits for a process that has said that it waits and does not answer for
-// at most a second, once.
+// finds the processes that wait then. If a waiting process does not answer, Grow waits one second for it, and
+// only once.
 //
 // A new Comm is that of a new job, which meets anew: close c, and split the new Comm again. Memory of
 // MakeSlice stays what it is. It can Replace ranks and Grow. NCCL and RCCL make a new communicator; oneCCL

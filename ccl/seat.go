@@ -94,7 +94,7 @@ func (m *muster) accepted() int {
 	return slices.MaxFunc(m.rolls, func(a, b roll) int { return cmp.Compare(a.accepted, b.accepted) }).accepted
 }
 
-// backend is that of the workers' Comm, as those tell it that have had one.
+// backend is the backend of the workers' Comm, as the ranks report that have been in one.
 func (m *muster) backend() (name string) {
 	for i := range m.rolls {
 		name = cmp.Or(name, m.rolls[i].backend)

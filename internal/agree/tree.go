@@ -19,7 +19,7 @@ type tree struct {
 	lead   int     // -1: not known yet
 	up     int     // -1: this rank leads
 	listed []int32 // the ranks that may be below this one; nil: all, or none
-	via    []int32 // by place among these: the neighbor through which that rank speaks with this one; -1 where it does not
+	via    []int32 // by place in listed: the neighbor through which that rank's answers come; -1: by none
 	said   []answer
 	relays bool // some rank is below this one
 
@@ -331,7 +331,7 @@ func (p *Party) Report() {
 	}
 }
 
-// answer says up what this rank and those below it have answered in this phase.
+// answer sends up the answers of this phase: that of this rank and those of the ranks below.
 func (p *Party) answer() {
 	t := &p.tree
 	n := Notice{Kind: Here, Left: p.left, Sure: p.sure}

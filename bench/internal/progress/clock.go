@@ -58,7 +58,7 @@ const half = 64 << 10
 // far is how many times as large a line may be as the one that it is guessed by: caches end, and protocols change.
 const far = 8
 
-// line is what a line takes: what it took, or what it would after the line before it. It is 0 where that says nothing.
+// line is the time of line j: measured, or extrapolated from the line before it. It is 0 where neither is known.
 func (c *Clock) line(j int) time.Duration {
 	for k := j; k >= 0; k-- {
 		known := c.lines[k]

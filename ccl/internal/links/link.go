@@ -45,7 +45,7 @@ type Link struct {
 	outNext, outTurn, inNext, inTurn uint64
 	sent, received                   uint64 // messages of point-to-point calls
 
-	lanes []*Link // those of large messages, this one first; nil until one was sent
+	lanes []*Link // the connections of large messages, this link first; nil until a large message was sent
 }
 
 // Outlet is the end of a link that is written to.

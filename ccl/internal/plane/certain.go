@@ -19,8 +19,8 @@ import (
 //
 // What stands still with all of its clocks, as a virtual machine may, cannot know that it did.
 
-// errEnded is why a rank is lost whose process was seen to end: it has sent all that it will ever send. Where it is all that
-// is said, that is certain: see Lost.
+// errEnded is why a rank is lost whose process was seen to end, and will send nothing more. A loss with errEnded alone as its cause
+// is certain: see Lost.
 var errEnded = errors.New("its process ended")
 
 // endOf is why s takes the ranks of the process of rank w of the world, on another host, for lost, where that seems to have ended.

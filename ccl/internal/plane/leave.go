@@ -74,8 +74,8 @@ func Leave(c *Member, split bool, made lister) *Leaver {
 // Last reports whether this rank is the last of its host.
 func (l *Leaver) Last() bool { return l.last }
 
-// Free frees what the ranks have shared, if this one is the last of them; it has unmapped what it has had of it. Where it waits for
-// others, the monitor goes on.
+// Free frees the shared memory of the Comm, if this rank is the last of its host. The rank has unmapped its views before. Where the
+// rank waits for others, the monitor goes on.
 func (l *Leaver) Free() {
 	s := &l.site.leavers
 	if l.waits {

@@ -275,7 +275,7 @@ func (s *neighborhood) awaitFrame(c *control.Conn, in *bufio.Reader, n int) erro
 	for until := s.host.Job.Time.Lived.Now() + s.host.Job.peer; ; {
 		left := until - s.host.Job.Time.Lived.Now()
 		c.Stream.SetReadDeadline(time.Now().Add(max(left, readAgain)))
-		// A deadline that has passed hides what has come: there is one more look, so that it counts.
+		// A read past its deadline fails even if bytes have arrived, so the last look has a short deadline of its own.
 		if _, err := in.Peek(n); left <= 0 || s.host.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}

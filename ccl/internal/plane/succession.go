@@ -68,8 +68,8 @@ func (j *Job) markFailed(w int) {
 	j.updateLead(j.World.Topo.Node(w), lostHost)
 }
 
-// updateLead finds the lead of host h, of which ranks have gone. If it is another now, those beside it, and it itself,
-// see to the connections that they need.
+// updateLead finds the lead of host h after ranks of h have gone. If the lead is new, the new lead and the leads of the
+// neighboring hosts make the connections between them.
 func (j *Job) updateLead(h int, why absence) {
 	if j.World.Topo.Nodes() == 1 {
 		return

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// A word of a region is a field of one of two structs, so no two uses share one. What is added there moves what follows it in
-// all processes alike: they run one version of this package.
+// A word of a region is a field of one of two structs, so no two uses share a word. A new field moves the fields behind it in
+// all processes of the job alike, since these run the same version of this package.
 
 // common are the words of the Comm itself, each with lines of its own.
 type common struct {

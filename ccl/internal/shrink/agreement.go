@@ -205,15 +205,15 @@ func (a *Agreement) IsLost(why error) {
 	}
 }
 
-// hear reads what has come from those that this rank waits for.
+// hear reads the messages of all ranks for which this rank waits.
 func (a *Agreement) hear() {
 	for _, r := range a.Party.Hears() {
 		a.hearFrom(r)
 	}
 }
 
-// hearNext reads what has come from the first rank that this one waits for, then from the one that is the first by then, and
-// reports whether anything has.
+// hearNext reads the messages of the first rank for which this rank waits, then of the rank that is first by then, and reports
+// whether a message has come.
 func (a *Agreement) hearNext() (heard bool) {
 	for r := a.Party.First(); r >= 0 && a.hearFrom(r); r = a.Party.First() {
 		heard = true

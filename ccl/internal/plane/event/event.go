@@ -67,9 +67,9 @@ const (
 type Loss uint8
 
 const (
-	Suspected Loss = iota // it is silent, or cannot be reached
-	Ended                 // its process seems to have ended: it has sent all that it will ever send
-	Certain               // it has: it cannot be that it lives and cannot be reached
+	Suspected Loss = iota // the rank is silent, or out of reach
+	Ended                 // its process seems to have ended, and will send nothing more
+	Certain               // its process has ended: it does not run out of reach
 	lossEnd
 )
 
