@@ -32,7 +32,7 @@ const (
 	lostHost
 )
 
-// lead is the rank of the world that leads host h, -1 if no rank of it is left. j.mu is held.
+// lead is the rank of the world that leads host h, -1 if no rank of it is left. Job.mu is held.
 func (m *membership) lead(h int) int {
 	l := m.first[h]
 	if l >= m.Topo.Locals(h) {
@@ -41,11 +41,11 @@ func (m *membership) lead(h int) int {
 	return m.Topo.Rank(h, l)
 }
 
-// isAway reports whether rank w of the world is known to be gone. m.mu is held.
+// isAway reports whether rank w of the world is known to be gone. Job.mu is held.
 func (m *membership) isAway(w int) bool { return m.leavers[w] || m.dead[w] }
 
 // hasLeft reports whether rank w of the world has left in good order, as far as is known: where a lead has, and
-// nobody has taken its place, all of its host have. j.mu is held.
+// nobody has taken its place, all of its host have. Job.mu is held.
 func (m *membership) hasLeft(w int) bool {
 	return m.leavers[w] || !m.dead[w] && m.vacant[m.Topo.Node(w)] == leftHost
 }
