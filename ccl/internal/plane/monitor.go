@@ -62,7 +62,7 @@ func (j *Job) monitor() {
 				s.near.beat()
 				s.leavers.settle()
 				carryOutWills(s)
-				settleEstates(s)
+				reapEnded(s)
 			}
 		}
 		waits, presses := j.checkMembers(at)

@@ -26,7 +26,7 @@ type pulse struct {
 	space atomic.Uint64 // and the namespace of that; 0: not known
 	out   atomic.Uint32 // 1: the rank of this number is believed to be lost, see noteOut
 	_     [4]byte
-	own   atomic.Uint64 // where its ledger of slices lies, 0 if it has none: see estate.go
+	own   atomic.Uint64 // where its ledger of slices lies, 0 if it has none: see reap.go
 	_     [8]byte
 }
 
