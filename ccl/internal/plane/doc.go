@@ -99,5 +99,5 @@
 // reused. The free ranges are words in shared memory, each changed by compare-and-swap, so a killed
 // process loses at most one range. Other ranks unmap freed MakeSlice memory when they next map
 // something. What a stopped rank may still read or write stays until it leaves or has ended. Ranks
-// that have ended are counted out by the others (leave.go, wills.go).
+// that have ended are counted out by the others (leave.go, pendingexit.go).
 package plane

@@ -61,7 +61,7 @@ func (j *Job) monitor() {
 			if beats {
 				s.near.beat()
 				s.leavers.settle()
-				carryOutWills(s)
+				completeExits(s)
 				reapEnded(s)
 			}
 		}

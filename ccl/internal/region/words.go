@@ -132,7 +132,7 @@ func (g *Region) Entered(r int) *atomic.Uint64 { return &g.words(r).calls.entere
 // Touches is 1 while r touches the memory of others: see Reach.MayTouch.
 func (g *Region) Touches(r int) *atomic.Uint64 { return &g.words(r).calls.touches }
 
-// Out is how far r is with leaving this memory, of which it says nothing at first: IsIn, WaitsOut, WillOut or IsOut. See
+// Out is how far r is with leaving this memory, of which it says nothing at first: IsIn, WaitsOut, ListedOut or IsOut. See
 // plane.Leave.
 func (g *Region) Out(r int) *atomic.Uint64 { return &g.words(r).calls.out }
 
