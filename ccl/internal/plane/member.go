@@ -176,7 +176,7 @@ func isForReport(c *Member, f *call.Fault) bool {
 func (c *Member) Enlist() {
 	c.Share.Spins = c.Site.Here.spins() // all processes of this host have said by now where they may run
 	c.Share.agreeOnCrowding()
-	c.Standing.makeWish()
+	c.Standing.setReadPreference()
 	c.Site.Job.add(c)
 }
 

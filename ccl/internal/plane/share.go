@@ -19,7 +19,7 @@ type Share struct {
 	Spins    int            // looks before giving way
 	Asked    Asked          // what the others want of this one while it waits
 	sleepers *atomic.Uint64 // of Local
-	wish     wish           // see makeWish
+	prefers  readPreference // see setReadPreference
 	apart    string         // see Apart
 
 	life   sync.Mutex  // keeps the memory mapped while another goroutine looks at it
