@@ -28,7 +28,7 @@ var inside = []struct {
 	{"mail", "call fault ordered shm", "messages know neither Comms nor how a stream is made"},
 	{"group", "call tcp", "what all ranks agreed on, whatever they do with it"},
 	{"region", "call ordered tuning", "a layout knows not who waits for what it holds"},
-	{"plane/event", "call fault shm", "news and their order, however they travel"},
+	{"plane/event", "call fault shm", "events and their order, however they travel"},
 	{"plane/status", "call shm", "where ranks stand, whoever asks"},
 	{"plane/control", "call fault plane/event plane/status", "frames between hosts, whatever becomes of them"},
 	{"plane", "plane/control plane/event plane/status call fault group machine mail ordered proc region shm tcp tuning", "the control plane moves no data"},

@@ -48,13 +48,13 @@ func severed(ctx context.Context, c *Comm, w int, why error) (left bool) {
 	r, yet := c.rank.Group.RankOf(w), plane.LeftYet(c.rank.Site, w)
 	gone := func() bool { return c.rank.Share.HasLeft(r) || yet() }
 	over := func() bool { return ctx.Err() != nil || gone() }
-	failed := plane.AwaitNews(&c.rank, plane.SoonFor, over)
+	failed := plane.AwaitFailure(&c.rank, plane.SoonFor, over)
 	if !failed && !over() {
 		switch answer := c.links.Ends.Ask(ctx, r); {
 		case errors.Is(answer, tcp.ErrGone):
 			return true
 		case errors.Is(answer, tcp.ErrFailed), errors.Is(answer, tcp.ErrRefused):
-			failed = plane.AwaitNews(&c.rank, plane.NewsOf(c.rank.Site, w), over)
+			failed = plane.AwaitFailure(&c.rank, plane.LossReportWithin(c.rank.Site, w), over)
 		}
 	}
 	if !failed && !over() {

@@ -273,7 +273,7 @@ func (c *ends) reported(ctx context.Context, peer int, limit time.Duration) *cal
 func (c *ends) silenced(ctx context.Context, peer int) *call.Fault {
 	left := plane.LeftYet(c.rank.Site, c.rank.Group.World(peer))
 	gone := func() bool { return c.rank.Share.HasLeft(peer) || left() }
-	f := plane.AwaitReport(ctx, c.rank, plane.NewsOf(c.rank.Site, c.rank.Group.World(peer)), gone)
+	f := plane.AwaitReport(ctx, c.rank, plane.LossReportWithin(c.rank.Site, c.rank.Group.World(peer)), gone)
 	if f = cmp.Or(f, c.rank.Fate.Outlived()); f == nil && gone() {
 		f = call.NewFault(call.Closed, peer, "")
 	}
@@ -309,7 +309,7 @@ func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *c
 	itself := blamed == peer || blamed == c.rank.Group.Rank()
 	limit := plane.SoonFor
 	if !itself {
-		limit = plane.NewsWithin(c.rank.Site)
+		limit = plane.ReportWithin(c.rank.Site)
 	}
 	if f := c.reported(ctx, peer, limit); f != nil {
 		return f
@@ -330,7 +330,7 @@ func (c *ends) Ask(ctx context.Context, peer int) error {
 	if c.rank.Group.IsHere(peer) {
 		return nil
 	}
-	limit := plane.NewsWithin(c.rank.Site)
+	limit := plane.ReportWithin(c.rank.Site)
 	if t := c.rank.Group.Timeout(); t > 0 {
 		limit = min(limit, t)
 	}

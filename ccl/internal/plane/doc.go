@@ -29,8 +29,8 @@
 // Calls read no clock. The monitor stamps a coarse clock every 5 ms, and timeouts are measured by
 // that. Without a call the monitor is idle, and the lowest bit of the clock says that it is late.
 // A call that sees the bit reads the real clock and wakes the monitor. A monitor that gets its
-// turn on a processor late dozes: it sleeps for nine times as long, and is woken by news of
-// failures alone.
+// turn on a processor late dozes: it sleeps for nine times as long, and is woken by reports
+// of failures alone.
 //
 // # Failure
 //
@@ -50,7 +50,7 @@
 // receive it.
 //
 // Each host is led by its lowest surviving rank. This follows from what all ranks have heard, so a
-// successor needs no election: it dials the neighboring hosts, which accept it even if the news of
+// successor needs no election: it dials the neighboring hosts, which accept it even if the report of
 // its predecessor's end has not reached them.
 //
 // Sockets close late: Linux frees the memory of a dead process first, about 90 ms for each

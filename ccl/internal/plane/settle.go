@@ -22,7 +22,7 @@ const (
 	SettleFor = 150 * time.Millisecond // for a decision to come
 )
 
-// Post sends news of this process on its way, unless the others have given it up: then they know better who is lost. Of a loss that all
+// Post sends an event of this process on its way, unless the others have given it up: then they know better who is lost. Of a loss that all
 // find they are told once: where another process has proposed it, this one's proposal stays here, to be believed should
 // nobody decide.
 func (s *Site) Post(e event.Event) {
