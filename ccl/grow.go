@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/boot"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/lived"

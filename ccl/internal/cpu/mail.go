@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/mail"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/internal/op"
 )

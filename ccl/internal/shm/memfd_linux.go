@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 )
 
 // CanShare says that processes of one host can share memory on this system.

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/internal/op"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
