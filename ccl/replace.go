@@ -142,7 +142,7 @@ func goesRound(pool *Comm, f *call.Fault) bool {
 	return code == call.RankLost || code == call.Closed || code == call.Aborted
 }
 
-// renew makes the next pool, of those that are left of this one.
+// renew makes the next pool, from the surviving ranks of this pool.
 func (r *reserve) renew(ctx context.Context) *call.Fault {
 	old := r.current()
 	if old.eng.Failure() == nil { // the spares wait for that

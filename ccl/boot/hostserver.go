@@ -32,7 +32,7 @@ type hostServer struct {
 
 	acceptor
 	tree   tree
-	seen   netip.Addr // the address of this host that another one reached first; mu guards it
+	seen   netip.Addr // the address of this host at which another host reached it first; guarded by mu
 	events chan event
 	coming atomic.Int32 // connections that are let in, and whose coming the loop has not seen
 

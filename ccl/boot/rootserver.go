@@ -191,7 +191,7 @@ func (h *rootServer) take(ch *child, f frame) bool {
 	return true
 }
 
-// join is the first phase: one rank, here, says that it is there.
+// join is the first phase: rank j.Rank says that it is there.
 func (h *rootServer) join(ch *child, j join) {
 	fits := j.Rank < h.self.Size && j.Size == h.self.Size
 	var first *join

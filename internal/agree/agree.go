@@ -122,7 +122,7 @@ type Party struct {
 	early  []Letter // what neighbors have said for a lead that is none yet; To is who did
 }
 
-// Asks is what a Party asks of those that it is made for. All but Make may be nil.
+// Asks are the functions that a Party calls. All but Make may be nil.
 type Asks struct {
 	// Make makes what this rank is to have for the proposal of that ballot before it says that it is
 	// ready, and takes back what it made before. So it is there once the proposal is decided.

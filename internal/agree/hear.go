@@ -49,7 +49,7 @@ func (p *Party) Hear(r int, n Notice) {
 	}
 }
 
-// hearMember takes a notice of a rank that takes this one for the one above it.
+// hearMember takes a notice of rank r, which believes that this rank is above it in the tree.
 func (p *Party) hearMember(r int, n Notice) {
 	t := &p.tree
 	if n.Kind != Here && n.Kind != Ready && n.Kind != Decided {

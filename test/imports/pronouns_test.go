@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mostRiddles is how many sentences of comments have a third of pronouns or more. It may only go down.
-const mostRiddles = 0 // 32 when it was first counted
+// mostRiddles is how many sentences of comments have so many pronouns. It may only go down: at first there were 67, and 32 with a third.
+const mostRiddles = 0
+
+// riddlesFrom is the share of pronouns from which a sentence counts, in percent.
+const riddlesFrom = 30
 
 // A sentence of fewer words is clear even so.
 const fewestWords = 12
@@ -43,7 +46,7 @@ func riddlesIn(src *source) (list []riddle) {
 						n++
 					}
 				}
-				if len(words) >= fewestWords && 3*n >= len(words) {
+				if len(words) >= fewestWords && 100*n >= riddlesFrom*len(words) {
 					list = append(list, riddle{src.at(group), s, float64(n) / float64(len(words))})
 				}
 			}
@@ -87,7 +90,7 @@ func TestCommentsNameTheirThings(t *testing.T) {
 	for _, r := range all {
 		fmt.Fprintf(&b, "%3.0f %% of pronouns: %s: %s\n", 100*r.share, r.at, r.text)
 	}
-	t.Logf("%d sentences of comments have a third of pronouns or more:\n%s", len(all), b.String())
+	t.Logf("%d sentences of comments have %d %% of pronouns or more:\n%s", len(all), riddlesFrom, b.String())
 	require.LessOrEqual(t, len(all), mostRiddles, "write the nouns that the pronouns stand for:\n%s", b.String())
 	require.Equal(t, mostRiddles, len(all), "set mostRiddles to this number, so that it stays so")
 }

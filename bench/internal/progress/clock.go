@@ -12,7 +12,7 @@ type Clock struct {
 	lines  []measured    // by line, the last time it was measured
 }
 
-// measured is what one line took, and one call of it; 0: not yet.
+// measured is the time of one line, and of one call in it; 0: not measured yet.
 type measured struct{ took, call time.Duration }
 
 // New makes the clock of a run of so many curves; iters is how many calls half a line of that many bytes makes, at least

@@ -30,8 +30,8 @@ func OpenMail(c *Comm) (*mail.Account, error) {
 	return office.Open(in), nil
 }
 
-// ShutMail refuses what comes for this rank in c, which it has closed or which has failed, where it has no
-// mail there.
+// ShutMail refuses messages to this rank in c, which has failed or which the rank has closed. The rank has no
+// mail in c.
 func ShutMail(c *Comm, closed bool) {
 	c.rank.Site.Job.Net.Post.Office.Shut(c.ID(), c.World(c.Rank()), closed)
 }

@@ -20,7 +20,7 @@ import (
 type Member struct {
 	Site     *Site
 	Clock    *Clock      // of the job
-	Group    group.Group // which rank of which Comm, and what all of them have agreed on
+	Group    group.Group // which rank of which Comm, and what all ranks of the Comm have agreed on
 	Hooks    Hooks       // whom it tells
 	Share    Share       // what it shares with the ranks of its host
 	Order    Order       // the calls it has made

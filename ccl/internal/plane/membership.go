@@ -11,10 +11,10 @@ import (
 type membership struct {
 	Topo    algo.Topology
 	dead    map[int]bool    // ranks of the world that are known to be lost
-	ended   map[int]bool    // those of them whose loss is certain: see lose
-	doubted map[int]bool    // those of them that may have given this process up before: see mayBeOut
+	ended   map[int]bool    // lost ranks whose loss is certain: see lose
+	doubted map[int]bool    // lost ranks that may have given this process up before: see mayBeOut
 	leavers map[int]bool    // ranks of the world that are known to have left in good order
-	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
+	fallen  map[int]bool    // ranks that are reported lost, whether the report is believed yet or not
 	first   map[int]int     // by host, which of its ranks leads it, where that is not the first
 	vacant  map[int]absence // hosts whose lead has gone, and the next has not come
 	early   []hostClosed    // the last Comms that all ranks of another host have closed

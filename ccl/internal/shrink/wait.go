@@ -106,7 +106,7 @@ func (a *Agreement) push() bool {
 	return len(left) == 0
 }
 
-// report says up who of those that speak through this rank has come, so that an error can name those that have not.
+// report sends up which of the ranks below this rank have come, so that an error can name the ranks that have not.
 func (a *Agreement) report() {
 	a.Party.Report()
 	a.send()
