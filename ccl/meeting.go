@@ -219,7 +219,7 @@ func (o *Options) comesLate(ctx context.Context) (bool, error) {
 // started is whether this process was in the job when it began.
 var started atomic.Bool
 
-// begun notes that this process is in the job that it was started with.
+// begun notes that this process is in its first job, and did not come late.
 func (o *Options) begun(in *arrival) {
 	if o.Store != nil && in == nil {
 		started.Store(true)

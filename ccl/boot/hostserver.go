@@ -107,7 +107,7 @@ func (c *hostServer) listen(l net.Listener, secret auth.Secret) {
 	c.acceptor.listen(l, secret, c.greet)
 }
 
-// reached notes at which address of this host one of the job's has reached it.
+// reached notes the address of this host at which another process of the job has reached it.
 func (c *hostServer) reached(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,7 +42,7 @@ type roster struct {
 	order   []int          // in which they left
 }
 
-// fallen is a rank that left, and took others with it: it has connected them.
+// fallen is a rank that left and cut off the ranks behind it, since it was their relay.
 type fallen struct {
 	rank int
 	who  string

@@ -38,7 +38,7 @@ func (p *Party) Hear(r int, n Notice) {
 	case n.Kind == Alive:
 	case int(n.Lead) > p.tree.lead: // ranks that are gone, as r knows
 		p.early = append(p.early, Letter{r, n})
-	case int(n.Lead) < p.tree.lead: // it will say so again to this lead, once it knows who has left
+	case int(n.Lead) < p.tree.lead: // r will repeat the notice to this lead, once r knows the ranks that have left
 		if len(p.left) > 0 && !(r == p.tree.up) {
 			p.post(r, Notice{Kind: Alive, Left: p.left, Sure: p.sure})
 		}

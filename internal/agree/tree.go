@@ -14,7 +14,7 @@ type Tree interface {
 	Below(r int) []int32
 }
 
-// tree is a rank's place among those that speak with the lead, and what those below it have said.
+// tree is a rank's place in the tree below the lead, and the answers of the ranks below it.
 type tree struct {
 	lead   int     // -1: not known yet
 	up     int     // -1: this rank leads
@@ -27,7 +27,7 @@ type tree struct {
 	asked uint64 // the ballot of the last proposal of this lead, 0: none
 	sent  bool   // up, what all below have answered in this phase
 	told  bool   // up, all that those below have answered by now
-	heard int    // it waits for no rank whose place is before this one in this phase
+	heard int    // in this phase all ranks at smaller places have answered
 }
 
 // rank is the rank at place i.

@@ -45,7 +45,7 @@
 // all data connections. Each has a number of its origin, by which a host passes it on once: nothing
 // is passed on but by a control.Flood. A rank proposes its event. The leader of the lowest host puts
 // the proposals in order and commits them, so all ranks get the same cause. Before it commits a
-// mismatch it counts which ranks are on which side, since the odd rank may be the one that reports.
+// mismatch it counts the ranks on each side, since the odd rank may be the reporting rank.
 // A proposal without a decision within 150 ms, as in a partition, is believed by the ranks that
 // receive it.
 //

@@ -18,8 +18,8 @@ import (
 // have said so, or have ended. Until then the region is there, and with each beat the monitor looks again. Should its process
 // end meanwhile, others count it: see pendingexit.go.
 //
-// That a rank is believed to be lost does not count: its process may be stopped, and go on, in a call of that Comm. The abort word
-// then tells it what has become of that; in memory that is emptied, or another's, it would take what it reads for good. It leaves
+// A rank that is believed to be lost is not counted: its process may be stopped, and go on, in a call of that Comm. The abort word
+// then tells it that the Comm has failed; in memory that is emptied, or another Comm's, it would take any bytes for data. It leaves
 // the Comm as all do, or its end is waited for. A process that is killed between two of these steps leaves the memory of that Comm
 // to the end of the job.
 

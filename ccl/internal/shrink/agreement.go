@@ -154,7 +154,7 @@ func (a *Agreement) look() []bool {
 			gone[r] = a.lines[r].far.gone // it has refused: that it is said to have left is not enough, see Site.KnownLeft
 		}
 	}
-	// Ranks that have decided without this one, or closed the Comm since, have heard before that it is lost.
+	// Ranks that have decided without this rank, or closed the Comm since, heard before that this rank is lost.
 	if plane.CatchUp(c.rank.Site); c.rank.Site.Job.IsLost(c.rank.Group.World(a.Rank)) {
 		a.Party.Lost()
 	}

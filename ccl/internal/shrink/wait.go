@@ -23,7 +23,7 @@ import (
 //
 // What comes over TCP rings no bell. A rank that waits for ranks of other hosts takes naps.
 //
-// In a large Comm a rank waits so for those that speak through it, then for the one through which it speaks.
+// In a large Comm a rank waits so for the ranks below it in the tree, then for the rank above it.
 
 const (
 	agreeNapMin = 20 * time.Microsecond
@@ -92,7 +92,7 @@ func (a *Agreement) put(l *line, kind agree.Kind, wire []byte) {
 	}
 }
 
-// push sends what it can of what was said, and reports whether that is all.
+// push sends as many of the unsent messages as it can, and reports whether all are sent.
 func (a *Agreement) push() bool {
 	left := a.waits.unsent[:0]
 	for _, l := range a.waits.unsent {
