@@ -27,7 +27,7 @@ type tree struct {
 	asked uint64 // the ballot of the last proposal of this lead, 0: none
 	sent  bool   // up, what all below have answered in this phase
 	told  bool   // up, all that those below have answered by now
-	heard int    // in this phase all ranks at smaller places have answered
+	heard int    // in this phase the rank waits for no rank at a smaller place
 }
 
 // rank is the rank at place i.

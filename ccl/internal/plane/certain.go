@@ -10,7 +10,7 @@ import (
 // first, in the log of the host, or in this process's pulse where they have given it up: certain. The end of a process of
 // another host shows by its port, which its host refuses. That it has ended is then true, but not that it was here until
 // then: the others give up a process that they have not heard for PeerTimeout, go on without it, and may come to their end
-// when that one is back. Then the majority would leave out those others. So this process must know that the others
+// when that one is back. Then this process would leave those others out of its majority. So this process must know that the others
 // counted it in until a moment ago:
 //
 //   - it has not stood still, for half of PeerTimeout or longer, since it last heard the other host; what comes at once when it goes

@@ -32,7 +32,7 @@ const (
 	quiet       = time.Second            // after which who does not lead looks less often: a spare waits for days
 	lookEvery   = 5 * time.Millisecond   // at all ranks, at most
 	quitAfter   = 100 * time.Millisecond // in which the lead may say why
-	reportEvery = 20 * time.Millisecond  // at most: the answers that a rank passes up
+	reportEvery = 20 * time.Millisecond  // between two reports to the rank above
 )
 
 // waits is how a rank waits.

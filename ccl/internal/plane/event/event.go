@@ -69,7 +69,7 @@ type Loss uint8
 const (
 	Suspected Loss = iota // the rank is silent, or out of reach
 	Ended                 // its process seems to have ended, and will send nothing more
-	Certain               // its process has ended: it does not run out of reach
+	Certain               // its process has ended, and is not merely out of reach
 	lossEnd
 )
 
