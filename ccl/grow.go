@@ -214,7 +214,8 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 // answerLimit is how long the lead waits for guests that do not answer.
 const answerLimit = time.Second
 
-// find is the lead's part: it looks in the store for waiting processes, calls them, and seats them. failed: the pool has failed.
+// find is the lead's part: it looks in the store for waiting processes, calls them, and seats them.
+// failed: the pool has failed.
 func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
 	if _, err := settleSecret(store); err != nil { // of the job that this one would become

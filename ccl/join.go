@@ -210,7 +210,8 @@ func tellApart(c *Comm) {
 	}
 }
 
-// hostName is the name of this rank's host: its id, if it has one, as the hosts that one machine acts as have; else the kernel's name.
+// hostName is the name of this rank's host: its id, if it has one, as the hosts that one machine
+// acts as have; else the kernel's name.
 func hostName(id string) string {
 	if id != "" {
 		return id

@@ -102,9 +102,10 @@ const staged = 2 << 10
 // reapFloats are the elements of each rank's slice: 4 MiB.
 const reapFloats = 1 << 20
 
-// TestReapProcess is not a test of its own: it is what the processes run that the tests below start. In each round all ranks sum in
-// the slices that they have had from the start, on a Comm and on one of Split; then number 1 is killed, and perhaps number 2 in what
-// follows. They are replaced, or the job shrinks and grows. Number 0 looks what is left of the dead.
+// TestReapProcess is not a test of its own: it is what the processes run that the tests below
+// start. In each round all ranks sum in the slices that they have had from the start, on a Comm and
+// on one of Split; then number 1 is killed, and perhaps number 2 in what follows. They are
+// replaced, or the job shrinks and grows. Number 0 looks what is left of the dead.
 func TestReapProcess(t *testing.T) {
 	kills, err := strconv.Atoi(os.Getenv("CCL_TEST_REAP"))
 	if err != nil {

@@ -100,9 +100,10 @@ var errNoParcel = errors.New("what it has sent is no value: that rank makes anot
 //   - a value in an interface whose type gob.Register does not know; numbers, strings and slices of them need no registration;
 //   - what leads back to itself, or is nested more than 100,000 deep.
 //
-// Where two pointers lead to one value, each leads to its own copy afterwards; so does a pointer that is a key of a map. A type
-// with methods GobEncode and GobDecode, or MarshalBinary and UnmarshalBinary, arrives as these make it, unless the methods are
-// those of an embedded field. A time.Time loses its monotonic reading; its location comes back where the rank has it, else its
+// Where two pointers lead to one value, each leads to its own copy afterwards; so does a pointer
+// that is a key of a map. A type with methods GobEncode and GobDecode, or MarshalBinary and
+// UnmarshalBinary, arrives as these make it, unless the methods are those of an embedded field. A
+// time.Time loses its monotonic reading; its location comes back where the rank has it, else its
 // offset does.
 //
 // V and its fields must be the same on all ranks. A rank whose V is another gets ErrMismatch and aborts the Comm.

@@ -3,7 +3,8 @@ package agree
 import "slices"
 
 // Renewed tells p that the connection to rank r broke and is there again, so that messages may be
-// lost. This rank repeats its answer to the rank above it. It repeats its question to a rank below it that has not answered.
+// lost. This rank repeats its answer to the rank above it. It repeats its question to a rank below
+// it that has not answered.
 func (p *Party) Renewed(r int) {
 	switch {
 	case p.End != Open || p.gone.has(r):

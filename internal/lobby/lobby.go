@@ -202,8 +202,9 @@ func Waiting(ctx context.Context, s Store) (int, error) {
 	return int(max(n, 0)), err
 }
 
-// Call begins the next generation, and returns the guests that answer, until all are there that have announced themselves and so
-// many spares, or the time is over. A guest that has come and does not say which process it is keeps its place in the list, and is Silent.
+// Call begins the next generation, and returns the guests that answer, until all are there that
+// have announced themselves and so many spares, or the time is over. A guest that has come and does
+// not say which process it is keeps its place in the list, and is Silent.
 func Call(ctx context.Context, s Store, spares int, limit time.Duration) (g int64, guests []Guest, err error) {
 	if g, err = s.Add(ctx, prefix+"generation", 1); err != nil {
 		return 0, nil, err
@@ -280,7 +281,8 @@ func Seat(ctx context.Context, s Store, g int64, seats *Seats) error {
 // Against is what one that is against a meeting adds to its number. The lead adds 1, once.
 const Against = 1 << 32
 
-// Judge says what the sum after adding Against proves: that the meeting counts, that it does not, or neither (known is false).
+// Judge says what the sum after adding Against proves: that the meeting counts, that it does not,
+// or neither (known is false).
 func Judge(number int64) (counts, known bool) {
 	switch {
 	case number%Against == 0: // the lead has not been there, and comes too late

@@ -81,7 +81,8 @@ var closerNames = [closers]string{"Close", "Close in Split", "Close in Shrink", 
 
 func (c closer) String() string { return closerNames[c] }
 
-// points are all points of package inject at which a process may be killed; TestCornerPoints compares them with the sources.
+// points are all points of package inject at which a process may be killed; TestCornerPoints
+// compares them with the sources.
 var points = []string{"cpu.call", "cpu.close", "cpu.log", "cpu.post", "cpu.read", "cpu.split", "cpu.step", "cpu.touch", "cpu.touched", "cpu.write",
 	"join.host", "join.verdict", "shrink.decide", "shrink.decided", "shrink.done", "shrink.propose", "shrink.ready"}
 

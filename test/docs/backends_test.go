@@ -57,7 +57,8 @@ func isAt(file, backend string, places []string) bool {
 	return false
 }
 
-// Each file that names NCCL is in CONTRIBUTING's list of the places that a new vendor may concern, and each place of the list exists.
+// Each file that names NCCL is in CONTRIBUTING's list of the places that a new vendor may concern,
+// and each place of the list exists.
 func TestVendorPlaces(t *testing.T) {
 	out, err := exec.Command("git", "-C", root, "ls-files").Output()
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 // heldLock is how the comment of a function says which lock its callers hold.
 var heldLock = regexp.MustCompile(`\b([A-Za-z]\w*(?:\.\w+)*) (?:is|are) held\b`)
 
-// fieldsOf are the struct types of a package: the type of each field, by name. An embedded field has the name of its type.
+// fieldsOf are the struct types of a package: the type of each field, by name. An embedded field
+// has the name of its type.
 type fieldsOf map[string]*ast.StructType
 
 // declared are the struct types and the variables of a package, and its functions that have comments.
@@ -74,7 +75,8 @@ func (f fieldsOf) structAt(t ast.Expr) *ast.StructType {
 	return nil
 }
 
-// leadsToLock reports whether names, one field after the other from t on, end at a mutex, or at a struct that embeds one.
+// leadsToLock reports whether names, one field after the other from t on, end at a mutex, or at a
+// struct that embeds one.
 func (f fieldsOf) leadsToLock(t ast.Expr, names []string) bool {
 	if isMutex(t) {
 		return len(names) == 0
@@ -104,7 +106,8 @@ func isMutex(t ast.Expr) bool {
 	return isOf(t, "sync", "Mutex") || isOf(t, "sync", "RWMutex") || isOf(t, "sync", "Locker") || isOf(t, "simhost", "Mutex")
 }
 
-// named is the type of what a function calls name: its receiver, an argument, or a variable or constant of no package. "" names the receiver.
+// named is the type of the receiver or argument of d with that name, nil if there is none. "" stands
+// for the receiver, or the first argument.
 func named(d *ast.FuncDecl, name string) ast.Expr {
 	for _, list := range []*ast.FieldList{d.Recv, d.Type.Params} {
 		if list == nil {
@@ -119,8 +122,9 @@ func named(d *ast.FuncDecl, name string) ast.Expr {
 	return nil
 }
 
-// isHere reports whether the comment of d can say that name is held: the lock is reached from the receiver or an argument by
-// its name, from a type of the package, or is a field of the receiver or a variable of the package.
+// isHere reports whether the comment of d can say that name is held: the lock is reached from the
+// receiver or an argument by its name, from a type of the package, or is a field of the receiver or
+// a variable of the package.
 func (f *declared) isHere(d *ast.FuncDecl, name string) bool {
 	names := strings.Split(name, ".")
 	if t := named(d, names[0]); t != nil && f.leadsToLock(t, names[1:]) {
@@ -183,7 +187,8 @@ var all = struct{ sync.Mutex }{}
 // f: t.mu is held.
 func (t *T) f() {}
 
-// g: t.in is held, t.promoted is held, t.u.promoted is held, t.p.Order is held, V.Order is held, all is held. mu is held.
+// g: t.in is held, t.promoted is held, t.u.promoted is held, t.p.Order is held, V.Order is held,
+// all is held. mu is held.
 func (t *T) g() {}
 
 // h: v.mu is held. T.none is held. x.mu is held. v.n is held.
@@ -202,8 +207,8 @@ func k() {}
 	bad, named, err := unheld(fstest.MapFS{"a/a.go": {Data: []byte(text)}})
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"a/a.go:25: h says that v.mu is held", "a/a.go:25: h says that T.none is held", "a/a.go:25: h says that x.mu is held",
-		"a/a.go:25: h says that v.n is held", "a/a.go:28: i says that mu is held",
+		"a/a.go:26: h says that v.mu is held", "a/a.go:26: h says that T.none is held", "a/a.go:26: h says that x.mu is held",
+		"a/a.go:26: h says that v.n is held", "a/a.go:29: i says that mu is held",
 	}, bad)
 	require.Equal(t, 15, named)
 }

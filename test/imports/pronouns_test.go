@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mostRiddles is how many sentences of comments have so many pronouns. It may only go down: at first there were 67, and 32 with a third.
+// mostRiddles is how many sentences of comments have so many pronouns. It may only go down: at
+// first there were 67, and 32 with a third.
 const mostRiddles = 0
 
 // riddlesFrom is the share of pronouns from which a sentence counts, in percent.

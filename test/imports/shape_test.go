@@ -40,8 +40,9 @@ var records = []string{"ccl.Error", "ccl.Options", "ccl.traceLine", "internal/op
 	"test/peers.testCase",
 }
 
-// large are the types that have more fields or methods than they should, or embed what they should not. Of the methods of ccl.Comm, and
-// of the Job, Site and Member of plane, about a third are functions that take one of them first.
+// large are the types that have more fields or methods than they should, or embed what they should
+// not. Of the methods of ccl.Comm, and of the Job, Site and Member of plane, about a third are
+// functions that take one of them first.
 var large = map[string]shape{
 	"bench/internal/compare.lineChange": {12, 10, 2, ""},
 	"bench/internal/compare.part":       {7, 5, 2, ""},
@@ -179,7 +180,8 @@ func declarations(files fs.FS) (map[string]*written, error) {
 	return all, err
 }
 
-// functionOf begins the name of a function among the methods of the type that it takes first: what embeds the type does not get it.
+// functionOf begins the name of a function among the methods of the type that it takes first: what
+// embeds the type does not get it.
 const functionOf = "func "
 
 // bareType is t without a star and type arguments.

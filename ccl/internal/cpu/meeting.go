@@ -133,8 +133,8 @@ func (m *meeting) read(l *letter) *note {
 	return nil
 }
 
-// keep keeps an offer of memory until this rank wants it. It replaces an older offer: this rank has taken the older memory, and counts
-// itself out there.
+// keep keeps an offer of memory until this rank wants it. It replaces an older offer: this rank has
+// taken the older memory, and counts itself out there.
 func (m *meeting) keep(n *note) {
 	if old := m.memory; old != nil {
 		giveUp(m.c.rank.Site.Here.Host, old.off, int(old.locals), []int{int(old.local)})

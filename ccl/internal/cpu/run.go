@@ -316,9 +316,9 @@ func regionFor(c *Comm, p *part) (off uint64, err error) {
 	return off, nil
 }
 
-// neverSplit tells the ranks that have the new Comm by now that rank me of it, this one, never will, since c has failed with
-// f. It names the rank at fault as c does, if the new Comm has that rank. Else it names this rank, and the cause says which
-// rank of the world is at fault.
+// neverSplit tells the ranks that have the new Comm by now that rank me of it, this one, never
+// will, since c has failed with f. It names the rank at fault as c does, if the new Comm has that
+// rank. Else it names this rank, and the cause says which rank of the world is at fault.
 func neverSplit(c *plane.Member, id uint64, f *call.Fault, members []int, me int) event.Event {
 	culprit := f.Peer
 	code, peer, cause := f.Code, slices.Index(members, culprit), f.Err

@@ -268,8 +268,9 @@ func (c *ends) reported(ctx context.Context, peer int, limit time.Duration) *cal
 	return plane.AwaitReport(ctx, c.rank, limit, func() bool { return c.rank.Site.KnownLeft(w) })
 }
 
-// silenced is why nothing comes from peer any more, whose process has ended, or answers that the Comm has failed. It waits for the
-// report of peer or of peer's host. It is nil if no report has come: then this rank must report the failure.
+// silenced is why nothing comes from peer any more, whose process has ended, or answers that the
+// Comm has failed. It waits for the report of peer or of peer's host. It is nil if no report has
+// come: then this rank must report the failure.
 func (c *ends) silenced(ctx context.Context, peer int) *call.Fault {
 	left := plane.LeftYet(c.rank.Site, c.rank.Group.World(peer))
 	gone := func() bool { return c.rank.Share.HasLeft(peer) || left() }
@@ -301,9 +302,10 @@ func (c *ends) farewell(ctx context.Context, h *head, peer int) *call.Fault {
 	return nil
 }
 
-// hearsay is the failure with which peer says that it leaves, and for which it blames rank blamed. Peer has sent its report on the
-// control plane before; the report says why as well. The word of peer is believed only if no report comes, and only about
-// peer itself or about this rank, whose call differs from peer's. It is not believed about a third rank, so this rank waits for the
+// hearsay is the failure with which peer says that it leaves, and for which it blames rank blamed.
+// Peer has sent its report on the control plane before; the report says why as well. The word of
+// peer is believed only if no report comes, and only about peer itself or about this rank, whose
+// call differs from peer's. It is not believed about a third rank, so this rank waits for the
 // report as long as a report may take.
 func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *call.Fault {
 	itself := blamed == peer || blamed == c.rank.Group.Rank()

@@ -9,10 +9,11 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
-// Reports of failures on other hosts. What a rank finds out on a connection of a call is often the echo of a failure that is reported
-// on the control plane, and the report says more: its code, and which rank is at fault. So the rank waits for the report before it blames the
-// rank at the other end. How long a report may take depends on the machines: with hundreds of processes to a processor each
-// of the processes that it passes waits for seconds for its turn.
+// Reports of failures on other hosts. What a rank finds out on a connection of a call is often the
+// echo of a failure that is reported on the control plane, and the report says more: its code, and
+// which rank is at fault. So the rank waits for the report before it blames the rank at the other
+// end. How long a report may take depends on the machines: with hundreds of processes to a
+// processor each of the processes that it passes waits for seconds for its turn.
 
 // reportAfter is for how long a process may say nothing where nobody is given up for silence.
 const reportAfter = 5 * time.Second
@@ -21,8 +22,9 @@ const reportAfter = 5 * time.Second
 // believed without, and that takes to come from its host.
 const SoonFor = 2 * SettleFor
 
-// ReportWithin is how long the process of s waits for another process to report a failure. A process that is silent for longer is lost,
-// which is reported itself, unless there is no such limit.
+// ReportWithin is how long the process of s waits for another process to report a failure. A
+// process that is silent for longer is lost, which is reported itself, unless there is no such
+// limit.
 func ReportWithin(s *Site) time.Duration {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
@@ -33,9 +35,10 @@ func ReportWithin(s *Site) time.Duration {
 	return SoonFor + limit
 }
 
-// LossReportWithin is how long the process of s waits for the report on rank w of the world, which does not listen or answer any more. That is
-// ReportWithin, since its host may say so late; but no longer than any report takes where nobody is left there to say anything: when
-// a whole host dies, each of its processes would else be found only that much after the one before it.
+// LossReportWithin is how long the process of s waits for the report on rank w of the world, which
+// does not listen or answer any more. That is ReportWithin, since its host may say so late; but no
+// longer than any report takes where nobody is left there to say anything: when a whole host dies,
+// each of its processes would else be found only that much after the one before it.
 func LossReportWithin(s *Site, w int) time.Duration {
 	if isDeserted(s, s.Job.World.Topo.Node(w)) {
 		return SoonFor
@@ -78,7 +81,8 @@ func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func(
 	return c.Fate.Cause()
 }
 
-// AwaitFailure is AwaitReport beside the calls of c. It reports whether c has failed, or is to fail after the call under way.
+// AwaitFailure is AwaitReport beside the calls of c. It reports whether c has failed, or is to fail
+// after the call under way.
 func AwaitFailure(c *Member, limit time.Duration, over func() bool) bool {
 	failed := func() bool { return c.Fate.Cause() != nil || c.Fate.Outlived() != nil }
 	await(c.Site.Job, limit, func() bool {

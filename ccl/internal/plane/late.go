@@ -76,8 +76,9 @@ func allIn(circle []status.Wait) string {
 	return ""
 }
 
-// IsOverdue reports whether a call that began at coarse time began has taken Options.Timeout, not counting the time in which this
-// process was stopped or had no processor. In that time the process could not hear the other ranks, nor tell them where it stands.
+// IsOverdue reports whether a call that began at coarse time began has taken Options.Timeout, not
+// counting the time in which this process was stopped or had no processor. In that time the process
+// could not hear the other ranks, nor tell them where it stands.
 func (c *Standing) IsOverdue(began, now int64) bool {
 	t := &c.Site.Job.Time
 	missed := t.Lived.MissedSince(t.Coarse.Born.Add(time.Duration(began)))

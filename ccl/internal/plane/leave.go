@@ -18,10 +18,11 @@ import (
 // have said so, or have ended. Until then the region is there, and with each beat the monitor looks again. Should its process
 // end meanwhile, others count it: see pendingexit.go.
 //
-// A rank that is believed to be lost is not counted: its process may be stopped, and go on, in a call of that Comm. The abort word
-// then tells it that the Comm has failed; in memory that is emptied, or another Comm's, it would take any bytes for data. It leaves
-// the Comm as all do, or its end is waited for. A process that is killed between two of these steps leaves the memory of that Comm
-// to the end of the job.
+// A rank that is believed to be lost is not counted: its process may be stopped, and go on, in a
+// call of that Comm. The abort word then tells it that the Comm has failed; in memory that is
+// emptied, or another Comm's, it would take any bytes for data. It leaves the Comm as all do, or
+// its end is waited for. A process that is killed between two of these steps leaves the memory of
+// that Comm to the end of the job.
 
 // Leaver is a rank that leaves the memory of a Comm.
 type Leaver struct {
@@ -74,8 +75,8 @@ func Leave(c *Member, split bool, made lister) *Leaver {
 // Last reports whether this rank is the last of its host.
 func (l *Leaver) Last() bool { return l.last }
 
-// Free frees the shared memory of the Comm, if this rank is the last of its host. The rank has unmapped its views before. Where the
-// rank waits for others, the monitor goes on.
+// Free frees the shared memory of the Comm, if this rank is the last of its host. The rank has
+// unmapped its views before. Where the rank waits for others, the monitor goes on.
 func (l *Leaver) Free() {
 	s := &l.site.leavers
 	if l.waits {
@@ -193,8 +194,8 @@ func (s *leavers) settle() {
 	s.n.Store(int32(len(rest)))
 }
 
-// giveUp forgets them, before this process says that it leaves the job: from then on the others do not wait for it, and complete
-// its pending exits.
+// giveUp forgets them, before this process says that it leaves the job: from then on the others do
+// not wait for it, and complete its pending exits.
 func (s *leavers) giveUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,8 +73,8 @@ type Current struct {
 	lockstep bool       // the call is in rounds among all ranks of this host
 }
 
-// Begin notes that k begins now; k is nil where none is to be noted as asleep. lockstep says that k is a call in rounds among all
-// ranks of this host: then ranks that have not posted are late.
+// Begin notes that k begins now; k is nil where none is to be noted as asleep. lockstep says that k
+// is a call in rounds among all ranks of this host: then ranks that have not posted are late.
 func (c *Current) Begin(k *call.Call, now int64, lockstep bool) {
 	c.began, c.running, c.lockstep = now, k, lockstep
 }

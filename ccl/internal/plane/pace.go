@@ -36,15 +36,17 @@ func (j *Job) quickTick() time.Duration {
 // count as on other hosts, or are of another job.
 func spaced(quick, late, most time.Duration) time.Duration { return max(quick, min(9*late, most)) }
 
-// restMost is how long a monitor dozes that gets its turn late, and how long a rank sleeps until something arrives from other hosts.
-// Events may pass one host after the other, so the time is short unless the job has hundreds of ranks: where these share a few
-// processors, their looks would take all of them.
+// restMost is how long a monitor dozes that gets its turn late, and how long a rank sleeps until
+// something arrives from other hosts. Events may pass one host after the other, so the time is
+// short unless the job has hundreds of ranks: where these share a few processors, their looks would
+// take all of them.
 func restMost(j *Job) time.Duration {
 	return min(max(napLong, time.Duration(j.World.Topo.Size())*tick/25), 5*napLong)
 }
 
-// napLong is how long the monitor sleeps where nobody would wake it for the report of a failure, or something is to be decided: the
-// end of a process of the same host is told within 50 ms. Only one that many share a processor with naps for longer.
+// napLong is how long the monitor sleeps where nobody would wake it for the report of a failure, or
+// something is to be decided: the end of a process of the same host is told within 50 ms. Only one
+// that many share a processor with naps for longer.
 const napLong = 8 * tick
 
 // idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time wakes several

@@ -8,21 +8,25 @@ import (
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
-// The ranks of a failed Comm count themselves out one after the other, each as its monitor looks. The last one may wait for a quarter
-// of a second and longer while all others are out, and look at the region no more. Should its process end then, no rank of the Comm is
-// left to count it. So a process lists pending exits in the memory of the host, behind the pulses. A pending exit names a region and a
-// rank of the process that waits there. When the process has ended, or has left the job, any other process of the host completes the
-// exit: it counts the rank, and frees the region if the rank was the last.
+// The ranks of a failed Comm count themselves out one after the other, each as its monitor looks.
+// The last one may wait for a quarter of a second and longer while all others are out, and look at
+// the region no more. Should its process end then, no rank of the Comm is left to count it. So a
+// process lists pending exits in the memory of the host, behind the pulses. A pending exit names a
+// region and a rank of the process that waits there. When the process has ended, or has left the
+// job, any other process of the host completes the exit: it counts the rank, and frees the region
+// if the rank was the last.
 //
-// A process that counts a rank whose exit is listed, its own or another's, takes the entry first, by an exchange. Until the rank is
-// counted its region stays, so it is there for the process that has taken the entry. A rank says ListedOut first, and then lists its
-// exit: a rank that is counted by way of Region.Out alone has no entry. Where more ranks of a process wait than it has entries, the
-// others say WaitsOut, and are counted by ranks that wait as well.
+// A process that counts a rank whose exit is listed, its own or another's, takes the entry first,
+// by an exchange. Until the rank is counted its region stays, so it is there for the process that
+// has taken the entry. A rank says ListedOut first, and then lists its exit: a rank that is counted
+// by way of Region.Out alone has no entry. Where more ranks of a process wait than it has entries,
+// the others say WaitsOut, and are counted by ranks that wait as well.
 
 // exitsEach is how many pending exits a process can list.
 const exitsEach = 32
 
-// pendingExit is an entry, 0 for none: the number of the region's first page | the number of its ranks | the rank that waits.
+// pendingExit is an entry, 0 for none: the number of the region's first page | the number of its
+// ranks | the rank that waits.
 type pendingExit uint64
 
 const exitBits = 18 // of a number of ranks; the other 28 are those of a page's number
@@ -37,8 +41,8 @@ func (w pendingExit) region() (off uint64, n, me int) {
 	return uint64(w>>(2*exitBits)) * uint64(shm.Page), int(w >> exitBits & most), int(w & most)
 }
 
-// completeExit counts out the rank of the entry at place, whose process has ended, and frees what made lists if it was the last of the host,
-// unless another process is the one to do that.
+// completeExit counts out the rank of the entry at place, whose process has ended, and frees what
+// made lists if it was the last of the host, unless another process is the one to do that.
 func completeExit(place *atomic.Uint64, h *shm.Host, made lister) {
 	w := pendingExit(place.Load())
 	if w == 0 {
@@ -124,8 +128,8 @@ func completeExits(s *Site) {
 	}
 }
 
-// hasEnded reports whether the process whose lowest rank is the l-th of the host makes no step any more: it has ended, or has left the
-// job. Job.mu is held.
+// hasEnded reports whether the process whose lowest rank is the l-th of the host makes no step any
+// more: it has ended, or has left the job. Job.mu is held.
 func (p *processes) hasEnded(l int) bool {
 	q := &p.pulses[l]
 	return q.left.Load() != 0 || q.death.Load()&proc.OwnerDied != 0

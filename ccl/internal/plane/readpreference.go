@@ -5,8 +5,9 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// readPreference is whether a rank would read other processes' memory, by its host's layout and the environment of its process. It decides
-// nothing: ranks tell each other, and do what all of them prefer (package rounds), or say with a message how it goes (package links).
+// readPreference is whether a rank would read other processes' memory, by its host's layout and the
+// environment of its process. It decides nothing: ranks tell each other, and do what all of them
+// prefer (package rounds), or say with a message how it goes (package links).
 type readPreference struct {
 	all   bool // to read other processes' memory in all calls in which that may pay,
 	moves bool // or in those at least that move data from each rank to one other
@@ -34,8 +35,9 @@ func (c *Standing) setReadPreference() {
 	c.share.prefers = preferenceOf(environ.SHMRead.Get(), &c.share.Local.Layout, c.share.N, c.Site.Here.Host.Processors())
 }
 
-// WouldRead reports in which calls this rank is for reading other processes' memory, where that beats staging: all, among ranks
-// with a core each, or those that move data from each rank to one other.
+// WouldRead reports in which calls this rank is for reading other processes' memory, where that
+// beats staging: all, among ranks with a core each, or those that move data from each rank to one
+// other.
 func (c *Standing) WouldRead() (all, moves bool) { return c.share.prefers.all, c.share.prefers.moves }
 
 // WouldReadMessage reports whether it is for reading a message of n bytes.

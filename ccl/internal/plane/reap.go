@@ -22,8 +22,8 @@ func partedWords(n int) int { return (n + 63) / 64 }
 // reapEnded is the monitor's look after the slices of processes of this host that have ended.
 func reapEnded(s *Site) { partFrom(s, false) }
 
-// reapLeaving is the last look of a process that leaves the job, and is in no call of it any more. A process that goes on in the job
-// that has grown out of this job would not look again.
+// reapLeaving is the last look of a process that leaves the job, and is in no call of it any more.
+// A process that goes on in the job that has grown out of this job would not look again.
 func reapLeaving(s *Site) { partFrom(s, true) }
 
 // partFrom parts from the processes that have ended, and empties their slices where this one is the last that does.

@@ -2,9 +2,10 @@ package plane
 
 import "sync/atomic"
 
-// reportedLosses are the last ranks whose loss a process of the host has logged, so that one process logs it. Each is 1 + the rank of
-// the world, 0 for none. The upper half is 1 + the rank whose process is to log it, until it has: if that process is lost meanwhile,
-// another logs the loss, at worst once more.
+// reportedLosses are the last ranks whose loss a process of the host has logged, so that one
+// process logs it. Each is 1 + the rank of the world, 0 for none. The upper half is 1 + the rank
+// whose process is to log it, until it has: if that process is lost meanwhile, another logs the
+// loss, at worst once more.
 type reportedLosses [8]atomic.Uint64
 
 // claim reports whether process me is to tell of rank w of the world, and, where it is not, whether another has told. isLost reports

@@ -212,8 +212,8 @@ func (a *Agreement) hear() {
 	}
 }
 
-// hearNext reads the messages of the first rank for which this rank waits, then of the rank that is first by then, and reports
-// whether a message has come.
+// hearNext reads the messages of the first rank for which this rank waits, then of the rank that is
+// first by then, and reports whether a message has come.
 func (a *Agreement) hearNext() (heard bool) {
 	for r := a.Party.First(); r >= 0 && a.hearFrom(r); r = a.Party.First() {
 		heard = true
