@@ -216,7 +216,7 @@ CORNERS ?= $(CHAOS)
 MANY    ?= 50
 DATA    ?= 60
 chaos: ## CHAOS (10,000) random faults in random jobs, CORNERS (as many) jobs of many Comms in trouble, DATA (60) of memory of all sorts
-	go test -tags fault ./ccl/internal/fault && go test -tags fault ./ccl/internal/rounds -run TestReadOf && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch|TestBuilds|TestGrowAtEachPoint|TestLinkBreaks'
+	go test -tags fault ./ccl/internal/inject && go test -tags fault ./ccl/internal/rounds -run TestReadOf && go test -tags fault ./ccl -run 'TestStoppedWriter|TestLateTouch|TestBuilds|TestGrowAtEachPoint|TestLinkBreaks'
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6RandomFaults$$' -v -args -cases $(CHAOS)
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6Corners$$|TestCornerPoints$$' -v -args -cases $(CORNERS)
 	go test -tags fault -timeout 0 ./test/chaos -run 'TestR6Data$$' -v -args -cases $(DATA)

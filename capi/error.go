@@ -55,7 +55,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// report is the code of err, which it writes to e where there is one. Success is written, too: e may
+// report returns err's code, and copies its text to e unless e is NULL. Success is written, too: e may
 // still have the error of another call.
 func report(e *C.goccl_error, err error) C.int32_t {
 	switch {

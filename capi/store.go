@@ -111,7 +111,8 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 		}
 		asked := time.Now()
 		value, err := s.get(ctx, key, wait)
-		// One that has returned long before has failed; this one has waited.
+		// A callback that returns before half of the time has failed. A callback that took longer
+		// has waited, and is asked again.
 		if err == nil || ctx.Err() != nil || time.Since(asked) < wait/2 {
 			return value, err
 		}

@@ -16,7 +16,7 @@ type bell struct {
 // sleep costs two switches of threads, a look that finds nothing else to run some 100 ns.
 const glances = 32
 
-// ring wakes all that wait. mu is held.
+// ring wakes all waiters. The mutex that they gave to wait is held.
 func (b *bell) ring() {
 	for i, ch := range b.waiting {
 		ch <- struct{}{}

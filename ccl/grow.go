@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/boot"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
 	"github.com/goccl/goccl/internal/lived"
@@ -29,8 +29,8 @@ import (
 // All ranks of c call Grow with the same size, between two steps: it is a collective, and c makes no
 // other call meanwhile. All get the same, a new Comm or c, or an error, as c has failed. A newcomer
 // or spare that is lost while it joins fails nothing: Grow returns c, which goes on, and another Grow
-// finds the processes that wait then. Grow waits for a process that has said that it waits and does not answer for
-// at most a second, once.
+// finds the processes that wait then. If a waiting process does not answer, Grow waits one second for it, and
+// only once.
 //
 // A new Comm is that of a new job, which meets anew: close c, and split the new Comm again. Memory of
 // MakeSlice stays what it is. It can Replace ranks and Grow. NCCL and RCCL make a new communicator; oneCCL
@@ -214,7 +214,8 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 // answerLimit is how long the lead waits for guests that do not answer.
 const answerLimit = time.Second
 
-// find is what the lead does: it looks in the store which processes wait, calls them, and seats them. failed says that the pool has.
+// find is the lead's part: it looks in the store for waiting processes, calls them, and seats them.
+// failed: the pool has failed.
 func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
 	if _, err := settleSecret(store); err != nil { // of the job that this one would become

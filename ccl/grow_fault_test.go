@@ -17,7 +17,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 )
 
 // TestGrowFaultProcess is not a test of its own: it is what the processes run that the test below starts, 3 workers and 2 spares. Rank 2

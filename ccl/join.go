@@ -219,7 +219,8 @@ func tellApart(c *Comm) {
 	}
 }
 
-// hostName is what this rank's host is called: by its id, where it has been given one, as those have that one machine acts as.
+// hostName is the name of this rank's host: its id, if it has one, as the hosts that one machine
+// acts as have; else the kernel's name.
 func hostName(id string) string {
 	if id != "" {
 		return id

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 )
 
 func init() { roles["linkbreaks"], roles["linkbreakslast"] = linkBreaks, linkBreaksLast }

@@ -13,7 +13,7 @@ func defaultLog(least *slog.Level) *slog.Logger {
 	return slog.New(from{slog.Default().Handler(), *least})
 }
 
-// from is a handler that takes what has that level or a higher one, whatever the one below it would.
+// from is a handler that takes records from level least up, whatever level the wrapped handler asks for.
 type from struct {
 	slog.Handler
 	least slog.Level

@@ -15,7 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/join"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
@@ -220,7 +220,7 @@ func (o *Options) comesLate(ctx context.Context) (bool, error) {
 // started is whether this process was in the job when it began.
 var started atomic.Bool
 
-// begun notes that this process is in the job that it was started with.
+// begun notes that this process is in its first job, and did not come late.
 func (o *Options) begun(in *arrival) {
 	if o.Store != nil && in == nil {
 		started.Store(true)

@@ -9,7 +9,7 @@ import "fmt"
 // Comm. No context ends a call on Now: Options.Timeout, Queue.Within and Abort do.
 var Now Stream = nowStream{}
 
-// nowStream is the Stream Now. It has no state: what orders its calls is the goroutine that makes them.
+// nowStream is the Stream Now. It has no state: the calling goroutine orders the calls.
 type nowStream struct{}
 
 // Handle is 0; it is never closed.

@@ -14,9 +14,9 @@ import (
 // by themselves, in NewComm or Join. All other ranks keep their numbers. Fresh lists the ranks that
 // need the state of the others.
 //
-// All ranks get such a Comm, or all an error; then Replace may be called again, and so may Shrink. Where
-// the time of one rank ends at the very end, it gets the error, and the others a Comm that has failed
-// with that. Replace fails where fewer spares wait than ranks are lost, and never returns a Comm of
+// All ranks get such a Comm, or all an error; then Replace may be called again, and so may Shrink. If
+// one rank times out in the last step, it gets the error, and the others get a Comm that has already
+// failed with that error. Replace fails where fewer spares wait than ranks are lost, and never returns a Comm of
 // another size. A rank that is lost meanwhile is replaced as well. If one is lost at the very end, the
 // new Comm fails at once on all others, and Replace can be called on that. If no rank is lost, as
 // after an Abort, nobody is Fresh.
@@ -142,7 +142,7 @@ func goesRound(pool *Comm, f *call.Fault) bool {
 	return code == call.RankLost || code == call.Closed || code == call.Aborted
 }
 
-// renew makes the next pool, of those that are left of this one.
+// renew makes the next pool, from the surviving ranks of this pool.
 func (r *reserve) renew(ctx context.Context) *call.Fault {
 	old := r.current()
 	if old.eng.Failure() == nil { // the spares wait for that

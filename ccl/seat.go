@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/op"
@@ -94,7 +94,7 @@ func (m *muster) accepted() int {
 	return slices.MaxFunc(m.rolls, func(a, b roll) int { return cmp.Compare(a.accepted, b.accepted) }).accepted
 }
 
-// backend is that of the workers' Comm, as those tell it that have had one.
+// backend is the backend of the workers' Comm, as the ranks report that have been in one.
 func (m *muster) backend() (name string) {
 	for i := range m.rolls {
 		name = cmp.Or(name, m.rolls[i].backend)

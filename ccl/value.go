@@ -13,7 +13,7 @@ import (
 // ScatterValues, or that all ranks give to GatherValues or AllGatherValues. Larger data are for the calls on slices.
 const MaxValue = 1 << 30
 
-// Values go through package internal/value, which keeps them as they are, or refuses them. A parcel is one value, encoded, or why
+// Package internal/value encodes values: exactly, or not at all. A parcel is one value, encoded, or why
 // there is none. Ranks first learn each other's heads, of two words, so that all of them know the sizes, and whether a rank
 // could not encode its value, before any memory is allocated and before they choose what to do next.
 
@@ -100,9 +100,10 @@ var errNoParcel = errors.New("what it has sent is no value: that rank makes anot
 //   - a value in an interface whose type gob.Register does not know; numbers, strings and slices of them need no registration;
 //   - what leads back to itself, or is nested more than 100,000 deep.
 //
-// Where two pointers lead to one value, each leads to its own copy afterwards; so does a pointer that is a key of a map. A type
-// that has GobEncode and GobDecode, or MarshalBinary and UnmarshalBinary, arrives as these make it, unless it only has them
-// from what it embeds. A time.Time loses its monotonic reading; its location comes back where the rank has it, else its
+// Where two pointers lead to one value, each leads to its own copy afterwards; so does a pointer
+// that is a key of a map. A type with methods GobEncode and GobDecode, or MarshalBinary and
+// UnmarshalBinary, arrives as these make it, unless the methods are those of an embedded field. A
+// time.Time loses its monotonic reading; its location comes back where the rank has it, else its
 // offset does.
 //
 // V and its fields must be the same on all ranks. A rank whose V is another gets ErrMismatch and aborts the Comm.

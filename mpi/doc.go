@@ -115,6 +115,7 @@
 //
 //	errors.Is(err, mpi.ErrTruncate)
 //
-// After an error from MPI itself the state of a communicator is undefined, says the standard. Arguments that this package
-// refuses, and cancelled receives, leave it as it was. A rank that dies ends the job, as its launcher decides.
+// After an error from MPI itself the state of a communicator is undefined, says the standard. A
+// communicator stays as it was if this package refuses an argument, or a receive is cancelled. A
+// rank that dies ends the job, as its launcher decides.
 package mpi

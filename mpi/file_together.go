@@ -16,7 +16,7 @@ import (
 //
 // A rank whose ctx ends while they meet has said yes already, and the others may find so at any time, and go in. It cannot
 // take that back: so it takes part when they do, with gone set and without anything of the caller's, and tells them afterwards.
-// Where they do not go in, they learn it when they meet next.
+// If the others do not go in, they hear of the end of ctx when they meet next.
 func (f *File) together(ctx context.Context, op string, refusal *Error, same int64, differ string, do func(greatest int64, gone bool) error) error {
 	meet := f.meeting(op, refusal, same)
 	if left, err := f.agree(ctx, op, meet[:]); err != nil {

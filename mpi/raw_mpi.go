@@ -86,10 +86,9 @@ func begin(want Level) error {
 	return nil
 }
 
-// spare sees to it that Go has more than one processor, as it counts them. One that is inside MPI is taken away
-// from its goroutine if others need it; while there is no other that is free, a thread of the runtime wakes
-// every 20 microseconds for that, and does so on the core that MPI spins on, where the launcher has bound the
-// process to one. What the user has set stays.
+// spare gives Go a second processor (GOMAXPROCS), unless the user has set the number. With a single processor the
+// runtime's monitor thread would wake every 20 microseconds to take that processor from a goroutine inside MPI.
+// Where the launcher has bound the process to one core, the monitor would do so on the core on which MPI spins.
 func spare() {
 	if runtime.GOMAXPROCS(0) == 1 && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# go test, where package ccl takes as long as all others together and waits for most of that: its tests run as two
-# processes beside the others'.
+# Runs go test. Package ccl takes half of the time and mostly waits, so its tests run as two processes beside the
+# other packages.
 #   test/halves.sh [-readme FILE] [-skip NAMES] FLAGS.. -- PACKAGES..    NAMES and FLAGS are those of go test
 # Prints what test/skipreport does, a line as soon as a package is done. The exit status is 1 if a test failed.
 set -u

@@ -48,7 +48,7 @@ type Error struct {
 	Peer int
 	// Missing lists the ranks that have not joined, or whose value has not arrived.
 	Missing []int
-	// Text says what happened and what to do, without the rank that reports it.
+	// Text says what happened and what to do, without the reporting rank.
 	Text string
 	// Err is the cause, if there is one below this package.
 	Err error

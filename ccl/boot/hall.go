@@ -18,7 +18,7 @@ import (
 )
 
 // Hall is a Store in the memory of one process, such as a launcher, which others reach by TCP as
-// [DialHall] or GOCCL_HALL says. So what they leave there does not go with any of them. Each
+// [DialHall] or GOCCL_HALL says. So a value stays when the process that has set it is lost. Each
 // connection proves the job's secret, and is encrypted with it, as those of the bootstrap are.
 type Hall struct {
 	memoryStore

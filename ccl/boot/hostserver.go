@@ -32,7 +32,7 @@ type hostServer struct {
 
 	acceptor
 	tree   tree
-	seen   netip.Addr // the address of this host that another one reached first; mu guards it
+	seen   netip.Addr // the address of this host at which another host reached it first; guarded by mu
 	events chan event
 	coming atomic.Int32 // connections that are let in, and whose coming the loop has not seen
 
@@ -107,7 +107,7 @@ func (c *hostServer) listen(l net.Listener, secret auth.Secret) {
 	c.acceptor.listen(l, secret, c.greet)
 }
 
-// reached notes at which address of this host one of the job's has reached it.
+// reached notes the address of this host at which another process of the job has reached it.
 func (c *hostServer) reached(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -247,7 +247,7 @@ func (c *hostServer) broadcast(of func(*child) []byte) {
 }
 
 // broadcastFailure has c send the verdict b to all. The local rank does not get a table that it has not been given: another
-// rank could not read it. That it has joined it hears, and then what became of that.
+// rank could not read it. It gets the frame that confirms its joining, and then the verdict.
 func broadcastFailure(c *hostServer, b []byte) {
 	c.held.frames = slices.DeleteFunc(c.held.frames, func(f []byte) bool { return f[0] == frameTable })
 	c.broadcast(func(*child) []byte { return b })

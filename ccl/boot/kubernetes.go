@@ -39,7 +39,8 @@ func readPET(v *vars) Launch {
 	return pod(v.number("PET_NODE_RANK", "PET_NNODES"), v.number("PET_NNODES", "PET_NODE_RANK"), environ.JobName.Text(v.getenv))
 }
 
-// onePerPod refuses pods in which torchrun would start several processes: no variable says which of them this one is.
+// onePerPod refuses pods in which torchrun would start several processes: no variable tells the
+// processes of a pod apart.
 func (v *vars) onePerPod(rank string) {
 	if n, err := strconv.Atoi(v.getenv("PET_NPROC_PER_NODE")); err == nil && n > 1 {
 		v.fail("PET_NPROC_PER_NODE=%d, but torchrun has not started this process, so %s=%s describes the pod, not one of its %d ranks: start the program with torchrun, or set PET_NPROC_PER_NODE=1, or GOCCL_LAUNCHER=none to run alone",

@@ -9,7 +9,7 @@ import (
 	"github.com/goccl/goccl/internal/files"
 )
 
-// rankLog is the file that has what one rank writes, both outputs, as they come.
+// rankLog is the file with the standard output and standard error of one rank, as they come.
 type rankLog struct {
 	mu     sync.Mutex
 	f      *os.File

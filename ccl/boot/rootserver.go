@@ -42,7 +42,7 @@ type roster struct {
 	order   []int          // in which they left
 }
 
-// fallen is a rank that left, and took others with it: it has connected them.
+// fallen is a rank that left and cut off the ranks behind it, since it was their relay.
 type fallen struct {
 	rank int
 	who  string
@@ -191,7 +191,7 @@ func (h *rootServer) take(ch *child, f frame) bool {
 	return true
 }
 
-// join is the first phase: one rank, here, says that it is there.
+// join is the first phase: rank j.Rank says that it is there.
 func (h *rootServer) join(ch *child, j join) {
 	fits := j.Rank < h.self.Size && j.Size == h.self.Size
 	var first *join

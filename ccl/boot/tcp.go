@@ -224,8 +224,8 @@ func waitForName(ctx context.Context, host string, lookup func(context.Context, 
 	}
 }
 
-// portTaken is the fault of rank 0's port that another socket has. Where nobody listens there, it is a
-// connection, which was given it by chance.
+// portTaken is the error of rank 0 whose port another socket has: a listener, or else a connection, to
+// which the kernel gave the port by chance.
 func portTaken(ctx context.Context, port, to string) *Error {
 	for _, a := range inet.Ours() {
 		conn, err := inet.Dial(ctx, "tcp", net.JoinHostPort(a.String(), port), leastDial)

@@ -81,8 +81,8 @@ type tree struct {
 	next  int
 }
 
-// place takes the relay who, which came by conn, or returns the way to one that takes it. Those of
-// another version, and those that come when the joining is over, are taken, to be told so.
+// place takes the relay who, which came by conn, or returns the way to a relay that takes it. Relays of
+// another version, and relays that come when the joining is over, are taken, to be told so.
 func (t *tree) place(conn net.Conn, who join) *way {
 	from := addrOf(conn.RemoteAddr())
 	t.mu.Lock()
@@ -113,8 +113,8 @@ func (t *tree) end() {
 	t.mu.Unlock()
 }
 
-// through is the relay that connects all these ranks, if there are several, and is one of them: one
-// that is stopped, or cannot be reached, keeps back all that is behind it.
+// through is the relay among the missing ranks that connects all of them, if several ranks are missing. A relay
+// that is stopped, or out of reach, keeps back all ranks behind it.
 func through(children map[*child]struct{}, missing []int) *join {
 	for ch := range children {
 		if len(missing) > 1 && slices.Contains(missing, ch.who.Rank) && !slices.ContainsFunc(missing, func(r int) bool { _, is := ch.ranks[r]; return !is }) {
@@ -124,8 +124,8 @@ func through(children map[*child]struct{}, missing []int) *join {
 	return nil
 }
 
-// detour is the error of a newcomer that does not reach the relay to which it was sent. What that
-// one answers is not what rank 0 says, so the cause is not unwrapped.
+// detour is the error of a newcomer that does not reach the relay to which it was sent. An answer of
+// that relay is no verdict of rank 0, so the cause is not unwrapped.
 type detour struct {
 	to  way
 	err error

@@ -34,7 +34,7 @@ type simulated struct {
 // outliving is how long what a Close leaves behind may take to end.
 const outliving = 15 * time.Second
 
-// begin makes the network. What it returns tells what has happened there, if the test has failed.
+// begin makes the network. tell logs the last events on the network, if the test has failed.
 func (s *simulated) begin(t testing.TB, hosts int) (tell func()) {
 	s.net = simnet.New(s.seed, hosts, s.link)
 	return func() {

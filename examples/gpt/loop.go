@@ -169,7 +169,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		if first {
 			r.meter.step(from, step, c.steps, begin)
 		}
-		r.step, r.stopping = step, stopped[0] == 1 // which a rank that has heard of it keeps for one that is lost
+		r.step, r.stopping = step, stopped[0] == 1 // each rank keeps both, since the rank that was interrupted may be lost
 		if err := saver.after(ctx, step); err != nil {
 			return err
 		}

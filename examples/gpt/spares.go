@@ -136,8 +136,8 @@ func (r *run) restore(ctx context.Context, tr *trainer, out io.Writer) (step int
 	return step, found, k.mirror.Save(ctx, step, bufs...)
 }
 
-// replaced says who was lost, how long ago, and which step the ranks go on from. The first rank that was there before says it,
-// since it knows. It is collective.
+// replaced says who was lost, how long ago, and which step the ranks go on from. The first rank that is no spare
+// prints it, since it knows the step. replaced is collective.
 func (r *run) replaced(ctx context.Context, world *ccl.Comm, fresh []int, step int) error {
 	speaker := 0
 	for speaker < world.Size()-1 && slices.Contains(fresh, speaker) {

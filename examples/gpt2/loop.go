@@ -62,8 +62,8 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	return r.steps(ctx, m, c, t, rows, out)
 }
 
-// alone is err, which this rank may have alone: it fails the Comm with that, so that the others, which wait for this one, say why it
-// is gone.
+// alone returns err, which may have happened on this rank alone. It aborts the Comm with err, so
+// that the ranks that wait for this rank say why it is gone.
 func alone(world *ccl.Comm, err error) error {
 	world.Abort(err)
 	return err

@@ -122,10 +122,10 @@ type Party struct {
 	early  []Letter // what neighbors have said for a lead that is none yet; To is who did
 }
 
-// Asks is what a Party asks of those that it is made for. All but Make may be nil.
+// Asks are the functions that a Party calls. All but Make may be nil.
 type Asks struct {
-	// Make makes what this rank is to have for the proposal of that ballot before it says that it is
-	// ready, and takes back what it made before. So it is there once the proposal is decided.
+	// Make makes this rank's memory for the proposal of that ballot before the rank says that it is
+	// ready, and takes back the memory of the ballot before. So the memory is there once the proposal is decided.
 	Make func(ballot uint64, ranks []int32) error
 	// HasEnded reports whether it is certain that rank r, which is gone, has ended: it is not only silent or out of reach.
 	// Where it is nil nothing is certain.
@@ -164,7 +164,7 @@ func (p *Party) Made() uint64 { return p.made }
 // MayQuit reports whether this rank may end the agreement for a reason of its own: nobody can have decided.
 func (p *Party) MayQuit() bool { return p.End == Open && !p.Decided && !p.bound }
 
-// Give ends the agreement, which MayQuit allows, and tells those that wait for this rank.
+// Give ends the agreement, if MayQuit allows that, and tells the ranks that wait for this rank.
 func (p *Party) Give() { p.quit(p.Me) }
 
 func (p *Party) quit(who int) {

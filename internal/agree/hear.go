@@ -3,7 +3,8 @@ package agree
 import "slices"
 
 // Renewed tells p that the connection to rank r broke and is there again, so that messages may be
-// lost. This rank says again what it knows to the one above it; it asks one below again unless that has answered.
+// lost. This rank repeats its answer to the rank above it. It repeats its question to a rank below
+// it that has not answered.
 func (p *Party) Renewed(r int) {
 	switch {
 	case p.End != Open || p.gone.has(r):
@@ -38,7 +39,7 @@ func (p *Party) Hear(r int, n Notice) {
 	case n.Kind == Alive:
 	case int(n.Lead) > p.tree.lead: // ranks that are gone, as r knows
 		p.early = append(p.early, Letter{r, n})
-	case int(n.Lead) < p.tree.lead: // it will say so again to this lead, once it knows who has left
+	case int(n.Lead) < p.tree.lead: // r will repeat the notice to this lead, once r knows the ranks that have left
 		if len(p.left) > 0 && !(r == p.tree.up) {
 			p.post(r, Notice{Kind: Alive, Left: p.left, Sure: p.sure})
 		}
@@ -49,7 +50,7 @@ func (p *Party) Hear(r int, n Notice) {
 	}
 }
 
-// hearMember takes a notice of a rank that takes this one for the one above it.
+// hearMember takes a notice of rank r, which believes that this rank is above it in the tree.
 func (p *Party) hearMember(r int, n Notice) {
 	t := &p.tree
 	if n.Kind != Here && n.Kind != Ready && n.Kind != Decided {

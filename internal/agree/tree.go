@@ -14,12 +14,12 @@ type Tree interface {
 	Below(r int) []int32
 }
 
-// tree is a rank's place among those that speak with the lead, and what those below it have said.
+// tree is a rank's place in the tree below the lead, and the answers of the ranks below it.
 type tree struct {
 	lead   int     // -1: not known yet
 	up     int     // -1: this rank leads
 	listed []int32 // the ranks that may be below this one; nil: all, or none
-	via    []int32 // by place among these: the neighbor through which that rank speaks with this one; -1 where it does not
+	via    []int32 // by place in listed: the neighbor through which that rank's answers come; -1: by none
 	said   []answer
 	relays bool // some rank is below this one
 
@@ -27,7 +27,7 @@ type tree struct {
 	asked uint64 // the ballot of the last proposal of this lead, 0: none
 	sent  bool   // up, what all below have answered in this phase
 	told  bool   // up, all that those below have answered by now
-	heard int    // it waits for no rank whose place is before this one in this phase
+	heard int    // in this phase the rank waits for no rank at a smaller place
 }
 
 // rank is the rank at place i.
@@ -331,7 +331,7 @@ func (p *Party) Report() {
 	}
 }
 
-// answer says up what this rank and those below it have answered in this phase.
+// answer sends up the answers of this phase: that of this rank and those of the ranks below.
 func (p *Party) answer() {
 	t := &p.tree
 	n := Notice{Kind: Here, Left: p.left, Sure: p.sure}

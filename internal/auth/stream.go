@@ -76,7 +76,7 @@ func newStream(conn net.Conn, secret, said []byte, dialed bool) (*Stream, error)
 	return s, nil
 }
 
-// directions are those of what is named, which this end sends and receives.
+// directions are the two directions of the stream named what: out is what this end sends.
 func (s *Stream) directions(what string, hide bool) (out, in *Direction, err error) {
 	theirs, mine := what+" to the client", what+" to the server"
 	if !s.dialed {

@@ -15,10 +15,10 @@ type Backend struct {
 	Files    Files
 	Hardware Hardware
 	Aliases  []string  // what else a user may call it: "nvidia"
-	Settings []string  // the variables that it reads; one that ends in * stands for all that begin so
+	Settings []string  // the variables that the library reads; NAME* stands for all variables that begin with NAME
 	Visible  []string  // the variables that say which devices a rank sees
 	Harms    []Harm    // settings that are known to hurt
-	Failures []Failure // what it is known to report, and what to do about it
+	Failures []Failure // known errors of the library, each with a remedy
 
 	Sole bool // it takes one rank of a job per process
 	// Uninterruptible: a call that waits inside it for a lost rank does not end, so a Comm that has failed keeps its ranks in it,

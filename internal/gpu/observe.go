@@ -16,10 +16,10 @@ type Observer = interface {
 	Syncing() (passed func())
 	// Closing is called before the stream is closed, while its handle is still good.
 	Closing()
-	// Capturing is called when a capture begins, on any stream of the runtime, and what it returns when that has ended. own: it
-	// is this stream's, and not one that may take it in.
-	// This again returns what is to be called whenever the graph is launched, with the stream: nil if nothing of the
-	// observer's was captured.
+	// Capturing is called when a capture begins, on any stream of the runtime; ended is called when
+	// the capture has ended. own: the capture is of this stream, and not of another stream that
+	// this one may join. This again returns what is to be called whenever the graph is launched,
+	// with the stream: nil if nothing of the observer's was captured.
 	Capturing(own bool) (ended func() (launched func(on interface{ Handle() (uintptr, bool) })))
 }
 

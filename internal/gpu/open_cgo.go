@@ -58,7 +58,8 @@ func open(r *Runtime) (Driver, error) {
 	return l, nil
 }
 
-// fill looks up the functions. It returns one that is required and not there, and how all of them begin.
+// fill looks up the functions. It returns the name of a required function that the library lacks,
+// without the prefix symbols.
 func (l *library) fill(so *dl.Library, r *Runtime) (symbols, missing string) {
 	if r == CUDA && so.Symbol("cuInit") != 0 {
 		return "cu", C.GoString(C.fill_from_driver(l.t, C.uintptr_t(so.Handle())))

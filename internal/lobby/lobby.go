@@ -93,7 +93,7 @@ type Guest struct {
 
 	Addrs []netip.Addr `json:"addrs,omitempty"` // of its host, the likeliest way there first
 
-	Silent bool `json:"-"` // it has come, and has not said who it is: it ended in between, say
+	Silent bool `json:"-"` // it has announced itself without saying which process it is: it may have ended in between
 }
 
 // Seats is who is taken in, and where they meet.
@@ -205,8 +205,9 @@ func Waiting(ctx context.Context, s Store) (int, error) {
 	return int(max(n, 0)), err
 }
 
-// Call begins the next generation, and returns the guests that answer, until all are there that have announced themselves and so
-// many spares, or the time is over. One that has come and does not say who it is keeps its place among them, and is Silent.
+// Call begins the next generation, and returns the guests that answer, until all are there that
+// have announced themselves and so many spares, or the time is over. A guest that has come and does
+// not say which process it is keeps its place in the list, and is Silent.
 func Call(ctx context.Context, s Store, spares int, limit time.Duration) (g int64, guests []Guest, err error) {
 	if g, err = s.Add(ctx, prefix+"generation", 1); err != nil {
 		return 0, nil, err
@@ -283,7 +284,8 @@ func Seat(ctx context.Context, s Store, g int64, seats *Seats) error {
 // Against is what one that is against a meeting adds to its number. The lead adds 1, once.
 const Against = 1 << 32
 
-// Judge is what one that is against a meeting knows by the number that it has made: whether the meeting counts, or that it cannot tell.
+// Judge says what the sum after adding Against proves: that the meeting counts, that it does not,
+// or neither (known is false).
 func Judge(number int64) (counts, known bool) {
 	switch {
 	case number%Against == 0: // the lead has not been there, and comes too late

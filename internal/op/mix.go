@@ -14,5 +14,5 @@ func (h Mix) With(v uint64) Mix {
 	return h ^ h>>29
 }
 
-// Sum returns 32 bits of h. They are never 0, which is what a flag has that nobody has written.
+// Sum returns 32 bits of h, never 0: 0 is the value of a flag before any rank has written it.
 func (h Mix) Sum() uint32 { return uint32(h>>32) | 1 }

@@ -10,8 +10,8 @@ import (
 // Wishes are the signals by which somebody asks processes for something else than their end.
 var Wishes = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT}
 
-// PassOn tells the processes that this one has started of one of Wishes. SIGTSTP then stops this process, as
-// it would have without them.
+// PassOn passes sig, one of Wishes, to the processes that this process has started. SIGTSTP then stops this process, as
+// it does in a program without child processes.
 func PassOn(sig os.Signal, tell func(os.Signal)) {
 	tell(sig)
 	if sig == syscall.SIGTSTP {

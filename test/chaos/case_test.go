@@ -218,7 +218,7 @@ func (s *scenario) place(rnd *rand.Rand) {
 	}
 }
 
-// plan is the fault at a point, for package fault.
+// plan is the fault at a point, for package inject.
 func (s *scenario) plan() string {
 	if s.point == "" {
 		return ""

@@ -21,7 +21,7 @@ type corner struct {
 	comms     []party
 	victim    int           // the rank that does wrong, or has it done to it
 	delay     time.Duration // from the moment when all have their Comms
-	point     string        // of package fault
+	point     string        // of package inject
 	hit       int
 	action    string
 	peer      time.Duration // Options.PeerTimeout
@@ -51,7 +51,7 @@ const (
 	mappings         // it cannot map memory
 	memory           // shared memory is refused
 	wraps            // counters begin just below 2^32
-	kills            // a process is killed at any point of package fault
+	kills            // a process is killed at any point of package inject
 	givenUp          // a process is stopped for longer than PeerTimeout, and comes back
 	pauses           // all processes are stopped for longer than PeerTimeout
 	strangers        // others connect to every socket of the job
@@ -81,7 +81,8 @@ var closerNames = [closers]string{"Close", "Close in Split", "Close in Shrink", 
 
 func (c closer) String() string { return closerNames[c] }
 
-// points are all points of package fault at which a process may be killed; TestCornerPoints compares them with the sources.
+// points are all points of package inject at which a process may be killed; TestCornerPoints
+// compares them with the sources.
 var points = []string{"cpu.call", "cpu.close", "cpu.log", "cpu.post", "cpu.read", "cpu.split", "cpu.step", "cpu.touch", "cpu.touched", "cpu.write",
 	"join.host", "join.verdict", "shrink.decide", "shrink.decided", "shrink.done", "shrink.propose", "shrink.ready"}
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every point of package fault is one at which processes are killed: here, or by a test of package ccl.
+// Every point of package inject is one at which processes are killed: here, or by a test of package ccl.
 func TestCornerPoints(t *testing.T) {
 	call := regexp.MustCompile(`inject\.At\("([^"]*)"\)`)
 	var found []string

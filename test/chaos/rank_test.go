@@ -141,7 +141,7 @@ func (s *scenario) stream(ctx context.Context, c *ccl.Comm, say says) error {
 	return nil
 }
 
-// misbehave begins what the victim does in a call, where that is no point of package fault.
+// misbehave begins what the victim does in a call, where that is no point of package inject.
 func (s *scenario) misbehave(ctx context.Context, c *ccl.Comm) (context.Context, context.CancelFunc) {
 	switch s.wrong {
 	case cancel:

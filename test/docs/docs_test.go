@@ -131,7 +131,8 @@ func whereIs(text string) (rows [][2]string) {
 		}
 		var files []string
 		for _, m := range link.FindAllStringSubmatch(cells[1], -1) {
-			files = append(files, m[1])
+			file, _, _ := strings.Cut(m[1], "#")
+			files = append(files, file)
 		}
 		rows = append(rows, [2]string{cells[0], strings.Join(files, " ")})
 	}
@@ -151,10 +152,11 @@ func TestWhereIs(t *testing.T) {
 	for _, question := range []string{
 		"a rank's death noticed", "decides the cause of a failure", "4 KiB of AllReduce between two processes copied",
 		"the threshold between two algorithms", "a TCP connection authenticated", "bench decide how many ranks to start",
+		"Replace begin", "a spare wait", "a newcomer wait", "their rolls", "a Subset", "OnDone", "the C interface", "hosts in virtual time",
 	} {
 		require.True(t, slices.ContainsFunc(rows, func(row [2]string) bool { return strings.Contains(row[0], question) }), question)
 	}
-	require.Equal(t, [][2]string{{"Where is x?", "a b"}}, whereIs("## Where is\n| question | file |\n|---|---|\n| Where is x? | [y](a) [z](b) |\n\n## Next\n| Where? | [y](c) |"))
+	require.Equal(t, [][2]string{{"Where is x?", "a b"}}, whereIs("## Where is\n| question | file |\n|---|---|\n| Where is x? | [y](a) [z](b#c) |\n\n## Next\n| Where? | [y](c) |"))
 }
 
 // CI runs README's two commands in README's words.

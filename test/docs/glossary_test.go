@@ -76,7 +76,10 @@ func TestGlossary(t *testing.T) {
 		require.False(t, words[row.word], "%s stands twice", row.word)
 		words[row.word] = true
 	}
-	for _, word := range []string{"peer", "host", "node", "engine", "backend", "row", "limit", "rank", "lost"} {
+	for _, word := range []string{
+		"peer", "host", "node", "engine", "backend", "row", "limit", "rank", "lost", "pool", "roll", "seat", "generation", "meeting", "hall", "lobby",
+		"spare", "newcomer", "guest", "Replace", "Grow", "Subset", "Link", "reserve", "outcome",
+	} {
 		require.True(t, words[word], word)
 	}
 	for path, text := range all {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -127,6 +128,31 @@ func unmapped(files fs.FS) ([]string, error) {
 		return err
 	})
 	return m.bad, err
+}
+
+var goFile = regexp.MustCompile(`\b(?:[a-z_0-9]+/)*[a-z_0-9]+\.go\b`)
+
+// lostFiles are the Go files that a text names by a path, or by the end of one, and that are not among these.
+func lostFiles(text string, files []string) (lost []string) {
+	for _, name := range goFile.FindAllString(text, -1) {
+		if !slices.ContainsFunc(files, func(file string) bool { return strings.HasSuffix("/"+file, "/"+name) }) {
+			lost = append(lost, name)
+		}
+	}
+	return lost
+}
+
+// Each file that ARCHITECTURE.md names exists, in its pictures too.
+func TestArchitectureNamesFiles(t *testing.T) {
+	var files []string
+	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		files = append(files, name)
+		return err
+	}))
+	text, err := os.ReadFile(path.Join(root, "ARCHITECTURE.md"))
+	require.NoError(t, err)
+	require.Empty(t, lostFiles(string(text), files))
+	require.Equal(t, []string{"a/c.go", "d.go"}, lostFiles("`a/b.go` a/c.go x/b.go, d.go", []string{"ccl/a/b.go", "x/b.go", "ad.go"}))
 }
 
 // Each package is in ARCHITECTURE.md or in the list of its family, and each that is named exists.

@@ -27,14 +27,14 @@ var monotonicTime = rule{
 		})
 	},
 	allowed: []string{
-		"ccl/boot/dial.go Unix",             // a deadline that has passed
-		"ccl/boot/pmi.go Unix",              // the same
-		"ccl/internal/fault/on.go UnixNano", // is printed
-		"ccl/internal/join/server.go Unix",  // a deadline that has passed
-		"ccl/internal/tcp/open.go Unix",     // the same
-		"ccl/trace.go UTC",                  // is printed
-		"internal/value/time.go UTC",        // a program's time, on its way to other ranks
-		"internal/value/time.go Unix",       // the same
+		"ccl/boot/dial.go Unix",              // a deadline that has passed
+		"ccl/boot/pmi.go Unix",               // the same
+		"ccl/internal/inject/on.go UnixNano", // is printed
+		"ccl/internal/join/server.go Unix",   // a deadline that has passed
+		"ccl/internal/tcp/open.go Unix",      // the same
+		"ccl/trace.go UTC",                   // is printed
+		"internal/value/time.go UTC",         // a program's time, on its way to other ranks
+		"internal/value/time.go Unix",        // the same
 	},
 	planted: map[string]string{
 		"ccl/a.go":      "package a\nimport \"time\"\nfunc f(at int64) {\n\tat = time.Now().UnixNano()\n\ttime.Sleep(time.Second - time.Since(time.Unix(0, at)))\n}\n",
@@ -56,7 +56,7 @@ var clockNames = map[string][]string{
 var oneClock = rule{
 	name: "time is lived time", dirs: []string{"ccl", "internal/lobby"},
 	finds: func(src *source, bad func(string)) {
-		if strings.HasPrefix(src.name, "ccl/boot/") || strings.HasPrefix(src.name, "ccl/ccltest/") || strings.HasPrefix(src.name, "ccl/internal/fault/") {
+		if strings.HasPrefix(src.name, "ccl/boot/") || strings.HasPrefix(src.name, "ccl/ccltest/") || strings.HasPrefix(src.name, "ccl/internal/inject/") {
 			return // before a job begins; tests
 		}
 		each(src.File, func(s *ast.SelectorExpr) {

@@ -19,9 +19,6 @@ var orderedLocks = []string{"call", "region", "plane/control", "plane/event", "p
 
 // locks lists the mutexes of a package below ccl/internal, as type.field; an embedded one has its type's or variable's name.
 func locks(files fs.FS, dir string) (list []string, err error) {
-	isMutex := func(t ast.Expr) bool {
-		return isOf(t, "sync", "Mutex") || isOf(t, "sync", "RWMutex") || isOf(t, "simhost", "Mutex")
-	}
 	var within func(name string, t ast.Expr)
 	within = func(name string, t ast.Expr) {
 		s, ok := t.(*ast.StructType)

@@ -96,7 +96,7 @@ func TestPlatforms(t *testing.T) {
 	}
 	for _, want := range []string{
 		"linux amd64 0 - " + module + "ccl", "darwin arm64 0 - " + module + "ccl/boot", "windows amd64 0 - " + module + "ccl/boot",
-		"linux arm64 0 - " + module + "internal/reduce", "linux amd64 0 fault " + module + "ccl/internal/fault",
+		"linux arm64 0 - " + module + "internal/reduce", "linux amd64 0 fault " + module + "ccl/internal/inject",
 		"linux amd64 1 " + engines + " " + module + "ccl/internal/native",
 	} {
 		require.True(t, looked[want], "%s\n%s", want, out)

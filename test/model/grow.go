@@ -24,9 +24,9 @@ type growing struct {
 
 	// Planted errors.
 	early  bool // the lead does not wait for the others
-	trusts bool // one that does not hear takes it that the meeting does not count
+	trusts bool // a rank without an answer concludes that the meeting does not count
 	sum    bool // the number tells everybody: the meeting counts if the lead was there
-	hopes  bool // a lead that does not hear the store takes it that its word has come through
+	hopes  bool // a lead without an answer of the store concludes that its word has come through
 	mute   bool // who knows leaves no word
 }
 

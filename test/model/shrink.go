@@ -54,7 +54,7 @@ type shrinkState struct {
 	renewed               [ranksMax]uint8                    // a rank has not noticed yet that its connection with these is new
 	faults, breaks, quits uint8
 	closed                uint8
-	suspected             uint8           // of those that are lost: the first word of it was not that they had ended
+	suspected             uint8           // lost ranks whose loss was first reported as a silence, and not as their end
 	certain               [ranksMax]uint8 // of whom a rank is certain that they have ended
 	reported              uint8           // ranks that have, if that is to be all they say
 	side                  uint8           // where the hosts are divided: that of rank 0

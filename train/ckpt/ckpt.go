@@ -28,7 +28,7 @@ import (
 // dir.damaged-RANDOM. Of two jobs that save to one dir at once, one gets an error. An error
 // after the renaming, in the sync of the directory above, is an error of Save's although the checkpoint is there. ts must not
 // change meanwhile. A tensor with elements that no rank holds is an error, and so are two on one rank that have the same
-// elements of one name. What several ranks hold under one name must be alike: one of them writes it.
+// elements of one name. Elements that several ranks hold under one name must be alike on all: one rank writes them.
 func Save(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
 	return save(ctx, c, &disk{}, dir, state, ts)
 }

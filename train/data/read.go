@@ -70,7 +70,7 @@ func Readers[T ccl.Number](ctx context.Context, c *ccl.Comm, k int, read func(ra
 // failed is sent as the length of a part that could not be read.
 const failed = -1
 
-// readFor reads this rank's part and those of the ranks that follow, up to end, which it sends to them. bad is why it
+// readFor reads this rank's part, and the parts of the following ranks up to end, to which it sends them. bad is why it
 // could not read; err is why it could not send.
 func readFor[T ccl.Number](ctx context.Context, c *ccl.Comm, end int, read func(rank int) ([]T, error)) (mine []T, bad, err error) {
 	for r := end - 1; r >= c.Rank(); r-- {

@@ -22,7 +22,7 @@ const (
 	colLocal   // Place
 	colRank    // in the last Restore; -1 before the first
 	colSize    // of the Comm of the last Restore
-	colWhole   // the last step of which it knows that all ranks had it
+	colWhole   // the last step that all ranks had, as far as this rank knows
 	colLive    // the step of its bufs, where they are not copied
 	colHash    // their hash
 	colChanged // the step whose state they were, where they have changed since

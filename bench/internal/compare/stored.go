@@ -39,8 +39,8 @@ type group struct {
 	keys []key
 }
 
-// groups splits lines into those that latency decides, those that bandwidth does, and
-// what lies between.
+// groups splits lines into small sizes, which latency decides, large sizes, which bandwidth decides, and
+// the sizes between.
 func groups(keys []key) []group {
 	var gs []group
 	for _, k := range keys {

@@ -13,7 +13,7 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// library is one that engines or launchers use, as this node has it.
+// library is a shared library for engines or launchers, as it was found on this node.
 type library struct{ Name, Path, Version string }
 
 // parts are the libraries to look for besides the backends' own, by the names of their files.

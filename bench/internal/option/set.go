@@ -237,7 +237,7 @@ var meant = map[string]string{
 	"add": "sum", "mean": "avg", "average": "avg", "mul": "prod", "product": "prod",
 }
 
-// NoSuch says that there is none of that name, which may have been meant, and which there are.
+// NoSuch is the error of an unknown name: it suggests the name that was probably meant, and lists all names.
 func NoSuch(what, word string, names []string) error {
 	near := meant[word]
 	for _, b := range engine.Backends() {

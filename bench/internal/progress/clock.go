@@ -12,7 +12,7 @@ type Clock struct {
 	lines  []measured    // by line, the last time it was measured
 }
 
-// measured is what one line took, and one call of it; 0: not yet.
+// measured is the time of one line, and of one call in it; 0: not measured yet.
 type measured struct{ took, call time.Duration }
 
 // New makes the clock of a run of so many curves; iters is how many calls half a line of that many bytes makes, at least
@@ -58,7 +58,7 @@ const half = 64 << 10
 // far is how many times as large a line may be as the one that it is guessed by: caches end, and protocols change.
 const far = 8
 
-// line is what a line takes: what it took, or what it would after the line before it. It is 0 where that says nothing.
+// line is the time of line j: measured, or extrapolated from the line before it. It is 0 where neither is known.
 func (c *Clock) line(j int) time.Duration {
 	for k := j; k >= 0; k-- {
 		known := c.lines[k]

@@ -147,8 +147,8 @@ func (l *line) placed() (list []slice) {
 	return list
 }
 
-// share places calls that begin at one reading of the clock; the call after them begins at next. Those
-// that end at that reading, too, came before the first that lasts.
+// share places calls that begin at one reading of the clock; the call after them begins at next. Calls
+// that also end at that reading came before the first call that lasts.
 func share(list []slice, next time.Duration) {
 	n, from := len(list), list[0].from
 	short := slices.IndexFunc(list, func(s slice) bool { return s.to > from })

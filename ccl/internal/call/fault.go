@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 )
 
 // Code classifies a Fault. The values are those of ccl.Code.

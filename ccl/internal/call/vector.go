@@ -66,8 +66,8 @@ func (w *Workspace) SetOffsets(k *Call) {
 	}
 }
 
-// BlocksV are the blocks of an AllToAllV, by rank. In place, those that go are copied: they do not lie where
-// those that come do.
+// BlocksV are the blocks of an AllToAllV, by rank. In place, the blocks to send are copied: their places
+// are not those of the blocks to receive.
 func (w *Workspace) BlocksV(k *Call, out, in *Vector) {
 	w.sendOff = OffsetsOf(w.sendOff, k.SC, k.Elem)
 	w.Offsets = OffsetsOf(w.Offsets, k.DC, k.Elem)

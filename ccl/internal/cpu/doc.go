@@ -2,9 +2,10 @@
 // host, over TCP between hosts, and on plain memory between ranks of one process. It is also the control plane of every other
 // engine: it keeps the order of calls, and notices mismatches, deaths and timeouts.
 //
-// A [Comm] is one rank's end of a communicator. It puts together the parts that do the work, each a package that knows only
-// those above it. The parts lie in the Comm, and none is embedded; each has pointers to those that it uses, and keeps what it looks
-// at in every call. So a call seldom goes from pointer to pointer: that takes 1.1 to 2 times as long.
+// A [Comm] is one rank's end of a communicator. It puts together the parts that do the work. Each
+// part is a package that imports only packages of the list above it. The parts lie in the Comm, and
+// none is embedded; each has pointers to those that it uses, and keeps what it looks at in every
+// call. So a call seldom goes from pointer to pointer: that takes 1.1 to 2 times as long.
 //
 //	tuning  thresholds and sizes
 //	call    a call, its record, its vectors, its fault

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/mail"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -30,8 +30,8 @@ func OpenMail(c *Comm) (*mail.Account, error) {
 	return office.Open(in), nil
 }
 
-// ShutMail refuses what comes for this rank in c, which it has closed or which has failed, where it has no
-// mail there.
+// ShutMail refuses messages to this rank in c, which has failed or which the rank has closed. The rank has no
+// mail in c.
 func ShutMail(c *Comm, closed bool) {
 	c.rank.Site.Job.Net.Post.Office.Shut(c.ID(), c.World(c.Rank()), closed)
 }
@@ -48,13 +48,13 @@ func severed(ctx context.Context, c *Comm, w int, why error) (left bool) {
 	r, yet := c.rank.Group.RankOf(w), plane.LeftYet(c.rank.Site, w)
 	gone := func() bool { return c.rank.Share.HasLeft(r) || yet() }
 	over := func() bool { return ctx.Err() != nil || gone() }
-	failed := plane.AwaitNews(&c.rank, plane.SoonFor, over)
+	failed := plane.AwaitFailure(&c.rank, plane.SoonFor, over)
 	if !failed && !over() {
 		switch answer := c.links.Ends.Ask(ctx, r); {
 		case errors.Is(answer, tcp.ErrGone):
 			return true
 		case errors.Is(answer, tcp.ErrFailed), errors.Is(answer, tcp.ErrRefused):
-			failed = plane.AwaitNews(&c.rank, plane.NewsOf(c.rank.Site, w), over)
+			failed = plane.AwaitFailure(&c.rank, plane.LossReportWithin(c.rank.Site, w), over)
 		}
 	}
 	if !failed && !over() {

@@ -133,8 +133,8 @@ func (m *meeting) read(l *letter) *note {
 	return nil
 }
 
-// keep keeps an offer of memory until this rank wants it, in the place of one that it does not: since it has taken that, it counts itself
-// out there.
+// keep keeps an offer of memory until this rank wants it. It replaces an older offer: this rank has
+// taken the older memory, and counts itself out there.
 func (m *meeting) keep(n *note) {
 	if old := m.memory; old != nil {
 		giveUp(m.c.rank.Site.Here.Host, old.off, int(old.locals), []int{int(old.local)})
@@ -186,7 +186,7 @@ func (m *meeting) collect(id uint64) *call.Fault {
 	return nil
 }
 
-// named is f, with those that have not come if it is that they are late.
+// named is f; if f is a timeout, it names the ranks that have not come.
 func (m *meeting) named(f *call.Fault) *call.Fault {
 	if f.Code != call.Timeout || m.id != 0 || m.c.rank.Fate.Cause() != nil {
 		return f

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/reach"
@@ -316,9 +316,9 @@ func regionFor(c *Comm, p *part) (off uint64, err error) {
 	return off, nil
 }
 
-// neverSplit says to those that have the new Comm by now that rank me of it, this one, never will, since c has failed with
-// f. It names the rank at fault as c does, if that is one of the members. Else it is this rank that leaves them, and
-// the cause says which rank of the world made it.
+// neverSplit tells the ranks that have the new Comm by now that rank me of it, this one, never
+// will, since c has failed with f. It names the rank at fault as c does, if the new Comm has that
+// rank. Else it names this rank, and the cause says which rank of the world is at fault.
 func neverSplit(c *plane.Member, id uint64, f *call.Fault, members []int, me int) event.Event {
 	culprit := f.Peer
 	code, peer, cause := f.Code, slices.Index(members, culprit), f.Err

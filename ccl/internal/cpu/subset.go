@@ -79,7 +79,7 @@ func (p *product) make(opt plane.Options) (f *call.Fault) {
 	}
 	var err error
 	if p.child, err = makeComm(p.c.rank.Site, p.m.id, p.part.world, p.part.topo, p.part.me, p.off, opt); err != nil {
-		if p.gave == nil { // what this rank cannot map another counts it out of: the one that has made it
+		if p.gave == nil { // it cannot be mapped here, so the rank that made the memory counts this rank out
 			p.off = 0
 		}
 		return call.NewFault(call.Backend, p.m.self, "%w", err)

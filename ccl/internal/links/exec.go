@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/internal/algo"
@@ -132,7 +132,7 @@ func (o *operand) writes(lo, hi int) {
 	}
 }
 
-// run runs s on this rank: out is what it sends of, in what it receives into.
+// run runs s on this rank, which sends from out and receives into in.
 func (c *Links) run(ctx context.Context, k *call.Call, s algo.Schedule, out, in call.Vector, slice int) *call.Fault {
 	if k.Weighs {
 		c.shares = slices.Grow(c.shares[:0], s.Parts)[:s.Parts]

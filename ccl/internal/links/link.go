@@ -45,7 +45,7 @@ type Link struct {
 	outNext, outTurn, inNext, inTurn uint64
 	sent, received                   uint64 // messages of point-to-point calls
 
-	lanes []*Link // those of large messages, this one first; nil until one was sent
+	lanes []*Link // the connections of large messages, this link first; nil until a large message was sent
 }
 
 // Outlet is the end of a link that is written to.
@@ -268,12 +268,13 @@ func (c *ends) reported(ctx context.Context, peer int, limit time.Duration) *cal
 	return plane.AwaitReport(ctx, c.rank, limit, func() bool { return c.rank.Site.KnownLeft(w) })
 }
 
-// silenced is why nothing comes from peer any more, whose process has ended, or answers that the Comm has failed: there is a
-// report of that, its own or its host's, which is waited for. It is nil if none has come, so that this rank must report it.
+// silenced is why nothing comes from peer any more, whose process has ended, or answers that the
+// Comm has failed. It waits for the report of peer or of peer's host. It is nil if no report has
+// come: then this rank must report the failure.
 func (c *ends) silenced(ctx context.Context, peer int) *call.Fault {
 	left := plane.LeftYet(c.rank.Site, c.rank.Group.World(peer))
 	gone := func() bool { return c.rank.Share.HasLeft(peer) || left() }
-	f := plane.AwaitReport(ctx, c.rank, plane.NewsOf(c.rank.Site, c.rank.Group.World(peer)), gone)
+	f := plane.AwaitReport(ctx, c.rank, plane.LossReportWithin(c.rank.Site, c.rank.Group.World(peer)), gone)
 	if f = cmp.Or(f, c.rank.Fate.Outlived()); f == nil && gone() {
 		f = call.NewFault(call.Closed, peer, "")
 	}
@@ -301,15 +302,16 @@ func (c *ends) farewell(ctx context.Context, h *head, peer int) *call.Fault {
 	return nil
 }
 
-// hearsay is the failure that peer leaves with, as it says, and for which it blames that rank. Its report, which says why as
-// well, is on its way on the control plane: peer tells that before it leaves. What peer says here is believed only where no report
-// comes, and only what it says of itself, or of this rank, to which it is the other that differs. What it says of a third rank is
-// not, so the report is waited for as long as it may take.
+// hearsay is the failure with which peer says that it leaves, and for which it blames rank blamed.
+// Peer has sent its report on the control plane before; the report says why as well. The word of
+// peer is believed only if no report comes, and only about peer itself or about this rank, whose
+// call differs from peer's. It is not believed about a third rank, so this rank waits for the
+// report as long as a report may take.
 func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *call.Fault {
 	itself := blamed == peer || blamed == c.rank.Group.Rank()
 	limit := plane.SoonFor
 	if !itself {
-		limit = plane.NewsWithin(c.rank.Site)
+		limit = plane.ReportWithin(c.rank.Site)
 	}
 	if f := c.reported(ctx, peer, limit); f != nil {
 		return f
@@ -325,12 +327,12 @@ func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *c
 
 // Ask asks the process of a rank of another host whether the rank still has the Comm. It is nil if so, tcp.ErrGone if the rank has
 // closed it, tcp.ErrFailed if it has failed there, and tcp.ErrRefused if the process has ended. Any other error says that the process
-// does not answer, within what one that is not lost may take, while this one lives.
+// does not answer in the time that a living process may take, not counting pauses of this process.
 func (c *ends) Ask(ctx context.Context, peer int) error {
 	if c.rank.Group.IsHere(peer) {
 		return nil
 	}
-	limit := plane.NewsWithin(c.rank.Site)
+	limit := plane.ReportWithin(c.rank.Site)
 	if t := c.rank.Group.Timeout(); t > 0 {
 		limit = min(limit, t)
 	}

@@ -242,7 +242,7 @@ func (i *Incoming) fits(e *cell) bool {
 	return (r == recordMessage || r == RecordOffer) && uint32(e.flag) == i.Hash && e.nth == i.place && e.bytes == uint64(len(i.Left))
 }
 
-// expected is what this rank says of a message that it receives.
+// expected is the record that this rank expects with a message.
 func (c *pairs) expected(i *Incoming, k *call.Call) call.Record {
 	r := k.Record
 	r.Place, r.Hash = i.place, i.Hash

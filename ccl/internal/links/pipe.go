@@ -143,7 +143,7 @@ type PipeWriter struct {
 	more  bool             // a stream waits for room
 
 	unread  bool // the reader cannot read this process's memory
-	crowded bool // it may share this one's core: it begins only once all has been written that there is room for
+	crowded bool // the reader may share this rank's core: it begins only once the writer has filled the room
 }
 
 // kept marks a chunk of the other direction's pipe.

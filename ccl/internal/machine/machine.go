@@ -4,7 +4,7 @@
 package machine
 
 import (
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 

@@ -21,8 +21,8 @@ type Use uint8
 const (
 	Links        Use = iota // a user's
 	Subset                  // between ranks that make a Comm: that one has come
-	SubsetOffers            // what one of them has only if it waits for it now
-	SubsetNews              // what one of them hears of the others
+	SubsetOffers            // what a rank takes only if it waits at this moment
+	SubsetNews              // how an attempt goes on: all have come, or a rank has given up
 	uses
 )
 

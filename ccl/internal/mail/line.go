@@ -10,7 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/backoff"
 	"github.com/goccl/goccl/internal/op"

@@ -102,7 +102,7 @@ func (m *mark) Passed() (bool, error) {
 	return false, m.e.lib.failure(&ms.c.fault)
 }
 
-// release makes m free for another Mark. mu is held.
+// release makes m free for another Mark. m.e.marks.mu is held.
 func (m *mark) release() { m.next, m.e.marks.unused = m.e.marks.unused, m }
 
 // close frees the events.

@@ -52,7 +52,7 @@ func questionOf(b []byte) question {
 // answer is where a rank stands: in the Comm that it was asked of, and where it waits in others. With it come the ranks of its host that
 // are behind in that Comm.
 type answer struct {
-	awaits []int32 // the ranks of the Comm that it waits for there, where these can be listed
+	awaits []int32 // the ranks of that Comm for which the asked rank waits, if they can be listed
 	all    []status.Status
 }
 

@@ -22,8 +22,8 @@ type board struct {
 	pulses atomic.Uint64 // the table of pulses
 	number uint64        // of the job on this host, by chance; does not change, as layout
 	layout tuning.Layout
-	told   mourned
-	_      [80 - unsafe.Sizeof(mourned{})]byte
+	told   reportedLosses
+	_      [80 - unsafe.Sizeof(reportedLosses{})]byte
 	log    event.Log
 	status status.Log
 }

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Whether a loss is certain. On one host the kernel says that a process has ended, and what the others have believed before is read
-// first, in the log of the host, or in this process's pulse where they have given it up: certain. The end of a process of
-// another host shows by its port, which its host refuses. That it has ended is then true, but not that it was here until
-// then: the others give up a process that they have not heard for PeerTimeout, go on without it, and may come to their end
-// when that one is back. Then it is they that would be counted out of a majority. So this process must know that they have
-// counted it in until a moment ago:
+// Whether a loss is certain. On one host the kernel says that a process has ended, and what the
+// others have believed before is read first, in the log of the host, or in this process's pulse
+// where they have given it up: certain. The end of a process of another host shows by its port,
+// which its host refuses. That it has ended is then true, but not that it was here until then: the
+// others give up a process that they have not heard for PeerTimeout, go on without it, and may come
+// to their end when that one is back. Then this process would leave those others out of its
+// majority. So this process must know that the others counted it in until a moment ago:
 //
 //   - it has not stood still, for half of PeerTimeout or longer, since it last heard the other host; what comes at once when it goes
 //     on does not count, since it may have been sent before;
@@ -19,8 +20,8 @@ import (
 //
 // What stands still with all of its clocks, as a virtual machine may, cannot know that it did.
 
-// errEnded is why a rank is lost whose process was seen to end: it has sent all that it will ever send. Where it is all that
-// is said, that is certain: see Lost.
+// errEnded is why a rank is lost whose process was seen to end, and will send nothing more. A loss
+// with errEnded alone as its cause is certain: see Lost.
 var errEnded = errors.New("its process ended")
 
 // endOf is why s takes the ranks of the process of rank w of the world, on another host, for lost, where that seems to have ended.

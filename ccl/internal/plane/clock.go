@@ -20,7 +20,7 @@ type Clock struct {
 // How the monitor sleeps.
 const (
 	naps  = iota // for a tick or a few
-	dozes        // for longer, since it gets its turn late: it is woken by news of failures
+	dozes        // for longer, since it gets its turn late: it is woken by reports of failures
 	idles        // for longer, since there is nothing to do: it is woken by anything
 )
 

@@ -29,8 +29,8 @@
 // Calls read no clock. The monitor stamps a coarse clock every 5 ms, and timeouts are measured by
 // that. Without a call the monitor is idle, and the lowest bit of the clock says that it is late.
 // A call that sees the bit reads the real clock and wakes the monitor. A monitor that gets its
-// turn on a processor late dozes: it sleeps for nine times as long, and is woken by news of
-// failures alone.
+// turn on a processor late dozes: it sleeps for nine times as long, and is woken by reports
+// of failures alone.
 //
 // # Failure
 //
@@ -45,12 +45,12 @@
 // all data connections. Each has a number of its origin, by which a host passes it on once: nothing
 // is passed on but by a control.Flood. A rank proposes its event. The leader of the lowest host puts
 // the proposals in order and commits them, so all ranks get the same cause. Before it commits a
-// mismatch it counts which ranks are on which side, since the odd rank may be the one that reports.
+// mismatch it counts the ranks on each side, since the odd rank may be the reporting rank.
 // A proposal without a decision within 150 ms, as in a partition, is believed by the ranks that
 // receive it.
 //
 // Each host is led by its lowest surviving rank. This follows from what all ranks have heard, so a
-// successor needs no election: it dials the neighboring hosts, which accept it even if the news of
+// successor needs no election: it dials the neighboring hosts, which accept it even if the report of
 // its predecessor's end has not reached them.
 //
 // Sockets close late: Linux frees the memory of a dead process first, about 90 ms for each
@@ -99,5 +99,5 @@
 // reused. The free ranges are words in shared memory, each changed by compare-and-swap, so a killed
 // process loses at most one range. Other ranks unmap freed MakeSlice memory when they next map
 // something. What a stopped rank may still read or write stays until it leaves or has ended. Ranks
-// that have ended are counted out by the others (leave.go, wills.go).
+// that have ended are counted out by the others (leave.go, pendingexit.go).
 package plane

@@ -198,7 +198,7 @@ func (c *Share) ClaimSleepers() (list []int) {
 	return list
 }
 
-// Ring rings the ranks of this host that list names, for which this one has claimed to.
+// Ring rings the ranks of list, which are on this host. This rank has claimed to ring them.
 func (c *Member) Ring(list []int) {
 	for _, r := range list {
 		c.Site.ringRank(c, r)

@@ -81,18 +81,18 @@ func TestIsOut(t *testing.T) {
 }
 
 // This process tells others how far it has read, and knows whether there is more.
-func TestHasNews(t *testing.T) {
+func TestHasUnread(t *testing.T) {
 	s := besideAnother(t)
-	require.False(t, s.Here.hasNews(idles))
+	require.False(t, s.Here.hasUnread(idles))
 	e := event.New(99, call.Aborted, 0, 0, 0, nil)
 	require.True(t, boardOf(s.Here.Host).log.Append(&e, 1, nil))
-	require.True(t, s.Here.hasNews(idles))
-	require.True(t, s.Here.hasNews(dozes))
+	require.True(t, s.Here.hasUnread(idles))
+	require.True(t, s.Here.hasUnread(dozes))
 	s.Scan()
-	require.False(t, s.Here.hasNews(idles))
+	require.False(t, s.Here.hasUnread(idles))
 	require.EqualValues(t, 1, s.Here.processes.pulse.read.Load())
 	require.True(t, s.Job.undecided.IsDecided(&e), "it was believed")
 	boardOf(s.Here.Host).status.Append(&status.Status{Size: 2, Rank: 1}, 1, nil)
-	require.True(t, s.Here.hasNews(idles))
-	require.False(t, s.Here.hasNews(dozes), "that can wait")
+	require.True(t, s.Here.hasUnread(idles))
+	require.False(t, s.Here.hasUnread(dozes), "that can wait")
 }

@@ -263,7 +263,7 @@ func (j *Job) close() {
 	}
 	close(j.Life.StopCh)
 	for _, s := range j.Sites() {
-		leaveEstates(s)
+		reapLeaving(s)
 		s.leavers.giveUp()
 		s.Here.hidePulse()
 		s.Job.mu.Lock()

@@ -76,9 +76,9 @@ func allIn(circle []status.Wait) string {
 	return ""
 }
 
-// IsOverdue reports whether a call that began at that coarse time, and has taken Options.Timeout by the clock, has taken it in time that
-// this process has lived through. What it did not, since it was stopped or got no processor, is no lateness of others: it could not
-// have heard them, nor told them where it stands, by which they name the rank that is late.
+// IsOverdue reports whether a call that began at coarse time began has taken Options.Timeout, not
+// counting the time in which this process was stopped or had no processor. In that time the process
+// could not hear the other ranks, nor tell them where it stands.
 func (c *Standing) IsOverdue(began, now int64) bool {
 	t := &c.Site.Job.Time
 	missed := t.Lived.MissedSince(t.Coarse.Born.Add(time.Duration(began)))

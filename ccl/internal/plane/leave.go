@@ -16,12 +16,13 @@ import (
 // rank whether it has been counted, and is changed by an exchange, so that each is counted once. Which ranks have ended may only be
 // known later. So a rank that closes a Comm that has failed says that it writes there no more, and counts itself when all others
 // have said so, or have ended. Until then the region is there, and with each beat the monitor looks again. Should its process
-// end meanwhile, others count it: see wills.go.
+// end meanwhile, others count it: see pendingexit.go.
 //
-// That a rank is believed to be lost does not count: its process may be stopped, and go on, in a call of that Comm. The abort word
-// then tells it what has become of that; in memory that is emptied, or another's, it would take what it reads for good. It leaves
-// the Comm as all do, or its end is waited for. A process that is killed between two of these steps leaves the memory of that Comm
-// to the end of the job.
+// A rank that is believed to be lost is not counted: its process may be stopped, and go on, in a
+// call of that Comm. The abort word then tells it that the Comm has failed; in memory that is
+// emptied, or another Comm's, it would take any bytes for data. It leaves the Comm as all do, or
+// its end is waited for. A process that is killed between two of these steps leaves the memory of
+// that Comm to the end of the job.
 
 // Leaver is a rank that leaves the memory of a Comm.
 type Leaver struct {
@@ -36,7 +37,7 @@ type Leaver struct {
 
 	fails bool           // the Comm has failed, or will: a rank is lost
 	waits bool           // for others that may end
-	will  *atomic.Uint64 // of this process, while it waits; nil: there is none
+	exit  *atomic.Uint64 // its entry among the pending exits of this process, while it waits; nil: none
 	last  bool
 	free  []shm.Place
 }
@@ -64,7 +65,7 @@ func Leave(c *Member, split bool, made lister) *Leaver {
 		l.waits = !l.isReady()
 	}
 	if l.waits {
-		l.makeWill()
+		l.listExit()
 	} else {
 		l.count()
 	}
@@ -74,8 +75,8 @@ func Leave(c *Member, split bool, made lister) *Leaver {
 // Last reports whether this rank is the last of its host.
 func (l *Leaver) Last() bool { return l.last }
 
-// Free frees what the ranks have shared, if this one is the last of them; it has unmapped what it has had of it. Where it waits for
-// others, the monitor goes on.
+// Free frees the shared memory of the Comm, if this rank is the last of its host. The rank has
+// unmapped its views before. Where the rank waits for others, the monitor goes on.
 func (l *Leaver) Free() {
 	s := &l.site.leavers
 	if l.waits {
@@ -92,7 +93,7 @@ func (l *Leaver) isReady() bool {
 	ended := endedOf(l.site, l.ranks)
 	for r := range l.ranks {
 		switch s := l.local.Out(r).Load(); {
-		case s == region.WaitsOut, s == region.WillOut, s != region.IsOut && ended[r] && !l.neverIn(s):
+		case s == region.WaitsOut, s == region.ListedOut, s != region.IsOut && ended[r] && !l.neverIn(s):
 			out++
 		}
 	}
@@ -102,20 +103,20 @@ func (l *Leaver) isReady() bool {
 // neverIn reports whether Region.Out says that a rank never had the Comm.
 func (l *Leaver) neverIn(out uint64) bool { return l.split && out == 0 }
 
-// count counts this rank out, and those that have ended and have no will.
+// count counts this rank out, and those that have ended and whose exits are not listed.
 func (l *Leaver) count() {
 	var ended []bool
 	if l.host.Shared() && (l.fails || l.site.Job.Losses() > 0) {
 		ended = endedOf(l.site, l.ranks)
 	}
-	if !l.takeWill() { // from here on nobody counts this rank if this process ends
+	if !l.takeExit() { // from here on nobody counts this rank if this process ends
 		return
 	}
 	n := uint64(1)
 	if ended != nil {
 		for r := range l.ranks {
 			s := l.local.Out(r).Load()
-			if r != l.me && ended[r] && !l.neverIn(s) && s != region.WillOut && s != region.IsOut && l.local.Out(r).CompareAndSwap(s, region.IsOut) {
+			if r != l.me && ended[r] && !l.neverIn(s) && s != region.ListedOut && s != region.IsOut && l.local.Out(r).CompareAndSwap(s, region.IsOut) {
 				n++
 			}
 		}
@@ -193,8 +194,8 @@ func (s *leavers) settle() {
 	s.n.Store(int32(len(rest)))
 }
 
-// giveUp forgets them, before this process says that it leaves the job: from then on the others do not wait for it, and carry out its
-// wills.
+// giveUp forgets them, before this process says that it leaves the job: from then on the others do
+// not wait for it, and complete its pending exits.
 func (s *leavers) giveUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -192,7 +192,7 @@ func TestLeaverThatIsLost(t *testing.T) {
 	s.Job.World.lose(0, false)
 	leaver := Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
 	require.True(t, leaver.waits)
-	require.EqualValues(t, region.WillOut, g.Out(0).Load())
+	require.EqualValues(t, region.ListedOut, g.Out(0).Load())
 	c.Share.Drop()
 	leaver.Free()
 	for r := 1; r < 3; r++ {

@@ -166,7 +166,7 @@ func (p *postal) knock(ctx context.Context, from, to, first int) (*auth.Stream, 
 	return s, nil
 }
 
-// mailHandshake is how long one of this host has to say who it is.
+// mailHandshake is how long a process of this host has to say which it is.
 const mailHandshake = 5 * time.Second
 
 // accept takes the streams of other processes of this host.

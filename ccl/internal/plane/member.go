@@ -15,12 +15,13 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its calls, and failing. Its parts lie
-// in it, so that any of them is one step from a pointer to it. Each has the questions that it can answer.
+// Member is one rank of one Comm as the control plane sees it, and what it does: the steps of its
+// calls, and failing. Its parts lie in it by value, so each part is one step from a pointer to the
+// Member. Each part has the methods that need no other part.
 type Member struct {
 	Site     *Site
 	Clock    *Clock      // of the job
-	Group    group.Group // which rank of which Comm, and what all of them have agreed on
+	Group    group.Group // which rank of which Comm, and what all ranks of the Comm have agreed on
 	Hooks    Hooks       // whom it tells
 	Share    Share       // what it shares with the ranks of its host
 	Order    Order       // the calls it has made
@@ -161,8 +162,9 @@ func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	return true
 }
 
-// isForReport reports whether only the reporting host needs to hear where this rank stood when c failed with f. A loss reaches all
-// ranks as an event. But ranks that were told of this one's wait must hear that it is over. c.Standing.note is locked.
+// isForReport reports whether only the reporting host needs to hear where this rank stood when c
+// failed with f. A loss reaches all ranks as an event. But ranks that were told of this rank's wait
+// must hear that the wait is over. c.Standing.note is locked.
 func isForReport(c *Member, f *call.Fault) bool {
 	if f.Code != call.RankLost || f.Peer < 0 || c.Standing.note.published.Doing == status.Waits {
 		return false
@@ -176,7 +178,7 @@ func isForReport(c *Member, f *call.Fault) bool {
 func (c *Member) Enlist() {
 	c.Share.Spins = c.Site.Here.spins() // all processes of this host have said by now where they may run
 	c.Share.agreeOnCrowding()
-	c.Standing.makeWish()
+	c.Standing.setReadPreference()
 	c.Site.Job.add(c)
 }
 

@@ -11,10 +11,10 @@ import (
 type membership struct {
 	Topo    algo.Topology
 	dead    map[int]bool    // ranks of the world that are known to be lost
-	ended   map[int]bool    // those of them whose loss is certain: see lose
-	doubted map[int]bool    // those of them that may have given this process up before: see mayBeOut
+	ended   map[int]bool    // lost ranks whose loss is certain: see lose
+	doubted map[int]bool    // lost ranks that may have given this process up before: see mayBeOut
 	leavers map[int]bool    // ranks of the world that are known to have left in good order
-	fallen  map[int]bool    // those that are said to be lost, whether that is believed yet or not
+	fallen  map[int]bool    // ranks that are reported lost, whether the report is believed yet or not
 	first   map[int]int     // by host, which of its ranks leads it, where that is not the first
 	vacant  map[int]absence // hosts whose lead has gone, and the next has not come
 	early   []hostClosed    // the last Comms that all ranks of another host have closed
@@ -32,7 +32,7 @@ const (
 	lostHost
 )
 
-// lead is the rank of the world that leads host h, -1 if no rank of it is left. j.mu is held.
+// lead is the rank of the world that leads host h, -1 if no rank of it is left. Job.mu is held.
 func (m *membership) lead(h int) int {
 	l := m.first[h]
 	if l >= m.Topo.Locals(h) {
@@ -41,11 +41,11 @@ func (m *membership) lead(h int) int {
 	return m.Topo.Rank(h, l)
 }
 
-// isAway reports whether rank w of the world is known to be gone. m.mu is held.
+// isAway reports whether rank w of the world is known to be gone. Job.mu is held.
 func (m *membership) isAway(w int) bool { return m.leavers[w] || m.dead[w] }
 
 // hasLeft reports whether rank w of the world has left in good order, as far as is known: where a lead has, and
-// nobody has taken its place, all of its host have. j.mu is held.
+// nobody has taken its place, all of its host have. Job.mu is held.
 func (m *membership) hasLeft(w int) bool {
 	return m.leavers[w] || !m.dead[w] && m.vacant[m.Topo.Node(w)] == leftHost
 }

@@ -61,8 +61,8 @@ func (j *Job) monitor() {
 			if beats {
 				s.near.beat()
 				s.leavers.settle()
-				carryOutWills(s)
-				settleEstates(s)
+				completeExits(s)
+				reapEnded(s)
 			}
 		}
 		waits, presses := j.checkMembers(at)

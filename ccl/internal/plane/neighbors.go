@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
@@ -22,13 +22,15 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// The control plane joins the hosts of a job, independently of all data connections. Each host's first process
-// has a connection to that of host (h-1)/2 and of hosts 2h+1 and 2h+2, a tree, and to the next two
-// and the last two hosts on a ring: at most seven, whatever the number of hosts. News flood it, each over every connection
-// once: they reach all of n hosts in at most 2 log2 n hops. When the first process of a host is gone, the next
-// takes its place (succession.go); when the host is, those beside it on the ring close the gap, so that what is left
-// stays one. Until then statuses, of which there are many, go over the tree alone; one that only the report of where all ranks stood
-// needs goes to the host whose process gives that, directly or through the tree, and else to all neighbors.
+// The control plane joins the hosts of a job, independently of all data connections. Each host's
+// first process has a connection to that of host (h-1)/2 and of hosts 2h+1 and 2h+2, a tree, and to
+// the next two and the last two hosts on a ring: at most seven, whatever the number of hosts.
+// Events flood it, each over every connection once: they reach all of n hosts in at most 2 log2 n
+// hops. When the first process of a host is gone, the next takes its place (succession.go); when
+// the host is, those beside it on the ring close the gap, so that what is left stays one. Until
+// then statuses, of which there are many, go over the tree alone; one that only the report of where
+// all ranks stood needs goes to the host whose process gives that, directly or through the tree,
+// and else to all neighbors.
 
 // controlStream is the stream number of these connections, of no Comm.
 const controlStream = 0xc0
@@ -275,7 +277,7 @@ func (s *neighborhood) awaitFrame(c *control.Conn, in *bufio.Reader, n int) erro
 	for until := s.host.Job.Time.Lived.Now() + s.host.Job.peer; ; {
 		left := until - s.host.Job.Time.Lived.Now()
 		c.Stream.SetReadDeadline(time.Now().Add(max(left, readAgain)))
-		// A deadline that has passed hides what has come: there is one more look, so that it counts.
+		// A read past its deadline fails even if bytes have arrived, so the last look has a short deadline of its own.
 		if _, err := in.Peek(n); left <= 0 || s.host.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}

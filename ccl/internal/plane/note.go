@@ -59,8 +59,9 @@ func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
 	n.Unlock()
 }
 
-// InCall reports whether a call is under way. Only the goroutine that makes the calls may ask, when it is in none: it finds
-// that another one is, by what that has noted anyway. As with Go's maps there is no lock, so not all are found.
+// InCall reports whether a call is under way. Only the goroutine that makes the calls may ask, when
+// it is in no call: it finds that another goroutine is in a call, which has noted the call anyway.
+// As with Go's maps there is no lock, so not all such goroutines are found.
 func (c *Standing) InCall() bool { return c.current.running != nil || c.note.asleep }
 
 // Sleeping is the call that sleeps, if one does.

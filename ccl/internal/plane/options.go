@@ -14,7 +14,7 @@ type Options struct {
 	Hooks
 }
 
-// Hooks are whom a rank tells of what, and what it asks for reports.
+// Hooks are functions of package ccl that a rank calls: to tell of events, and to ask for what reports need.
 type Hooks struct {
 	OnSleep func(*call.Call) // called by a call that has waited for long, on its goroutine, once
 

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
 	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/internal/op"
 )
@@ -70,11 +70,11 @@ func (c *Order) Entered(back uint64) call.Record {
 type Current struct {
 	began    int64      // coarse
 	running  *call.Call // nil once it has slept, and while there is none
-	lockstep bool       // it is one of rounds among all ranks of this host
+	lockstep bool       // the call is in rounds among all ranks of this host
 }
 
-// Begin notes that k begins now; k is nil where none is to be noted as asleep. lockstep says that it is one of rounds among all ranks of
-// this host: then those that have not posted are late.
+// Begin notes that k begins now; k is nil where none is to be noted as asleep. lockstep says that k
+// is a call in rounds among all ranks of this host: then ranks that have not posted are late.
 func (c *Current) Begin(k *call.Call, now int64, lockstep bool) {
 	c.began, c.running, c.lockstep = now, k, lockstep
 }

@@ -10,7 +10,7 @@ import (
 // nothing of that for idleAfter it is idle: it sleeps for idleTick at a time, and is woken by what comes first of
 // a call that begins or waits, an event or status that a process of this host writes (a datagram to the ringer of each
 // process that says in its pulse that it is idle), the death of the next process of this host in a circle (see guard), and
-// news from another host.
+// an event from another host.
 //
 // From probeAfter on without a call the coarse clock says that it is late as well: a call that begins clears that, which tells
 // the monitor that calls are made, and costs the others a look at one bit.
@@ -36,15 +36,17 @@ func (j *Job) quickTick() time.Duration {
 // count as on other hosts, or are of another job.
 func spaced(quick, late, most time.Duration) time.Duration { return max(quick, min(9*late, most)) }
 
-// restMost is how long a monitor dozes that gets its turn late, and how long a rank sleeps until something arrives from other hosts.
-// News may pass one host after the other, so it is short unless the job has hundreds of ranks: where these share a few
-// processors, their looks would take all of them.
+// restMost is how long a monitor dozes that gets its turn late, and how long a rank sleeps until
+// something arrives from other hosts. Events may pass one host after the other, so the time is
+// short unless the job has hundreds of ranks: where these share a few processors, their looks would
+// take all of them.
 func restMost(j *Job) time.Duration {
 	return min(max(napLong, time.Duration(j.World.Topo.Size())*tick/25), 5*napLong)
 }
 
-// napLong is how long the monitor sleeps where nobody would wake it for the news of a failure, or something is to be decided: the
-// end of a process of the same host is told within 50 ms. Only one that many share a processor with naps for longer.
+// napLong is how long the monitor sleeps where nobody would wake it for the report of a failure, or
+// something is to be decided: the end of a process of the same host is told within 50 ms. Only one
+// that many share a processor with naps for longer.
 const napLong = 8 * tick
 
 // idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time wakes several
@@ -80,7 +82,7 @@ func (j *Job) rest(at int64, how uint32) bool {
 		s.Here.showSleep(how)
 	}
 	for _, s := range j.Sites() {
-		if s.Here.hasNews(how) {
+		if s.Here.hasUnread(how) {
 			j.Time.Coarse.WakeMonitor()
 		}
 	}
@@ -107,8 +109,8 @@ func (s *host) showSleep(how uint32) {
 	}
 }
 
-// hasNews reports whether this process has not read something of the host's log, or of its board, that is to wake it.
-func (s *host) hasNews(how uint32) bool {
+// hasUnread reports whether this process has not read something of the host's log, or of its board, that is to wake it.
+func (s *host) hasUnread(how uint32) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	h := s.Host

@@ -26,7 +26,7 @@ type pulse struct {
 	space atomic.Uint64 // and the namespace of that; 0: not known
 	out   atomic.Uint32 // 1: the rank of this number is believed to be lost, see noteOut
 	_     [4]byte
-	own   atomic.Uint64 // where its ledger of slices lies, 0 if it has none: see estate.go
+	own   atomic.Uint64 // where its ledger of slices lies, 0 if it has none: see reap.go
 	_     [8]byte
 }
 
@@ -37,7 +37,7 @@ type processes struct {
 	others  []watched
 	guarded bool // this process is told when the next of the others ends; the monitor's
 	parted  []atomic.Uint64
-	wills   []atomic.Uint64
+	exits   []atomic.Uint64
 	reaps   bool   // this process empties slices of others
 	before  uint64 // the job to which this process's slices belonged before
 }
@@ -57,9 +57,9 @@ type watched struct {
 }
 
 // pulseBytes is the size of the table of pulses, one for each rank of a host, with what they say of each other behind it, and their
-// wills; a process uses the places of its lowest rank.
+// pending exits; a process uses the places of its lowest rank.
 func pulseBytes(n int) int {
-	return n * (int(unsafe.Sizeof(pulse{})) + 8*partedWords(n) + 8*willsEach)
+	return n * (int(unsafe.Sizeof(pulse{})) + 8*partedWords(n) + 8*exitsEach)
 }
 
 // showPulse makes this process's pulse visible, and finds those of the others.
@@ -85,8 +85,8 @@ func (s *host) showPulse(h *shm.Host) error {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	s.processes.pulses, s.processes.pulse, s.processes.others = pulses, mine, others
-	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[n*int(unsafe.Sizeof(pulse{}))])), n*(partedWords(n)+willsEach))
-	s.processes.parted, s.processes.wills, s.processes.before = words[:n*partedWords(n)], words[n*partedWords(n):], before
+	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[n*int(unsafe.Sizeof(pulse{}))])), n*(partedWords(n)+exitsEach))
+	s.processes.parted, s.processes.exits, s.processes.before = words[:n*partedWords(n)], words[n*partedWords(n):], before
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (s *host) hidePulse() {
 		s.Host.Slices().HideLedger(&s.processes.pulse.own)
 		s.Host.Slices().LeaveHome(boardOf(s.Host).number, s.processes.before)
 		proc.UnmarkDeath(&s.processes.pulse.death)
-		s.processes.pulse, s.processes.pulses, s.processes.others, s.processes.parted, s.processes.wills = nil, nil, nil, nil, nil
+		s.processes.pulse, s.processes.pulses, s.processes.others, s.processes.parted, s.processes.exits = nil, nil, nil, nil, nil
 	}
 }
 

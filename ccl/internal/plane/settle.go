@@ -22,9 +22,9 @@ const (
 	SettleFor = 150 * time.Millisecond // for a decision to come
 )
 
-// Post sends news of this process on its way, unless the others have given it up: then they know better who is lost. Of a loss that all
-// find they are told once: where another process has proposed it, this one's proposal stays here, to be believed should
-// nobody decide.
+// Post sends an event of this process on its way, unless the others have given it up: then they
+// know better who is lost. Of a loss that all find they are told once: where another process has
+// proposed it, this one's proposal stays here, to be believed should nobody decide.
 func (s *Site) Post(e event.Event) {
 	loss := call.Code(e.Code) == call.RankLost
 	e.Origin = int32(s.Here.Mine)
@@ -261,9 +261,10 @@ func (c *Share) HasLeft(r int) bool {
 	return c.gone || c.Local.State(c.group.Topology().Local(r)).Load() == region.StateClosed
 }
 
-// isStale reports whether e is what a process has to say that is lost itself by now. One that was stopped, and goes on
-// when the others have given it up, blames those for the end of its connections: nobody may believe that. That it is lost
-// it may say; what was decided stays so.
+// isStale reports whether e comes from a process that is lost itself by now. A process that was
+// stopped, and goes on after the others have given it up, blames the others for the end of its
+// connections: nobody may believe that. A lost rank may report its own loss. It cannot change a
+// decision.
 func (s *Site) isStale(e *event.Event) bool {
 	w := int(e.Origin)
 	if e.Stage == event.Decided || call.Code(e.Code) > call.Closed && call.Code(e.Code) != event.NewLead || w == int(e.Peer) {

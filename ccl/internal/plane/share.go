@@ -19,7 +19,7 @@ type Share struct {
 	Spins    int            // looks before giving way
 	Asked    Asked          // what the others want of this one while it waits
 	sleepers *atomic.Uint64 // of Local
-	wish     wish           // see makeWish
+	prefers  readPreference // see setReadPreference
 	apart    string         // see Apart
 
 	life   sync.Mutex  // keeps the memory mapped while another goroutine looks at it
@@ -28,7 +28,7 @@ type Share struct {
 	views  []shm.Place // what to unmap at the end
 }
 
-// Asked are requests to this rank, which it answers wherever it waits.
+// Asked are the requests of other ranks. This rank answers them wherever it waits.
 type Asked struct {
 	count  *atomic.Uint64 // of all of them
 	served uint64         // how many this rank has looked at

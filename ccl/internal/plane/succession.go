@@ -68,8 +68,8 @@ func (j *Job) markFailed(w int) {
 	j.updateLead(j.World.Topo.Node(w), lostHost)
 }
 
-// updateLead finds the lead of host h, of which ranks have gone. If it is another now, those beside it, and it itself,
-// see to the connections that they need.
+// updateLead finds the lead of host h after ranks of h have gone. If the lead is new, the new lead and the leads of the
+// neighboring hosts make the connections between them.
 func (j *Job) updateLead(h int, why absence) {
 	if j.World.Topo.Nodes() == 1 {
 		return
@@ -147,12 +147,12 @@ func WithinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) 
 // announceLead says that this process leads its host, if another did.
 func (s *Site) announceLead() {
 	s.Job.mu.Lock()
-	news := s.Job.World.vacant[s.Here.Node] != 0 && len(s.near.conns) > 0
-	if news {
+	takes := s.Job.World.vacant[s.Here.Node] != 0 && len(s.near.conns) > 0
+	if takes {
 		s.Job.World.occupy(s.Here.Node)
 	}
 	s.Job.mu.Unlock()
-	if news {
+	if takes {
 		s.Post(event.New(0, event.NewLead, s.Here.Mine, -1, s.Here.Node, nil))
 	}
 }
@@ -215,7 +215,7 @@ const (
 // knows.
 func explain(s *Site, w int) (why explanation) {
 	hasLeft, h, looks := s.leftYet(w), s.Job.World.Topo.Node(w), 0
-	await(s.Job, NewsOf(s, w), func() bool {
+	await(s.Job, LossReportWithin(s, w), func() bool {
 		looks++
 		switch {
 		case hasLeft(), s.Job.IsLost(w), s.Job.leadOf(h) != w, s.Here.ending():

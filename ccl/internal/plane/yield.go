@@ -47,8 +47,9 @@ func (c *yielding) late(now time.Duration) bool {
 	return c.doubts.Load() > 0 || c.Until.Load() != 0 && int64(now) < c.Until.Load()+int64(lateFor)
 }
 
-// yielded learns from a yield that ended now and took so long that another process has run meanwhile, of a rank that looks so
-// often before it gives way. It reports whether a term begins. Goroutines that do so at once may lose what one of them has seen.
+// yielded learns from a yield that ended now and took so long that another process has run
+// meanwhile, of a rank that looks so often before it gives way. It reports whether a term begins.
+// Goroutines that yield at once may lose the observation of one of them.
 func (c *yielding) yielded(now, took time.Duration, spins int) bool {
 	late := yieldLate
 	if spins == SpinsCrowded {

@@ -81,7 +81,7 @@ func (c *Reach) ask(ctx context.Context, r int, dst []byte, addr uint64) *call.F
 	return nil
 }
 
-// give gives the ranks that ask this one what they ask for.
+// give answers requests: each rank that asks this rank for memory gets it.
 func (c *Reach) give() {
 	for r := range c.n {
 		q, err := c.request(r, false)

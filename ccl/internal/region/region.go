@@ -164,8 +164,8 @@ const (
 
 // What a rank says of its leaving.
 const (
-	IsIn     uint64 = 1 + iota // it has the Comm that was split off
-	WaitsOut                   // it writes here no more, and waits until all others have closed it or ended
-	IsOut                      // it is counted in Left, by itself or by another
-	WillOut                    // as WaitsOut, and only a process that takes its will counts it: see package plane
+	IsIn      uint64 = 1 + iota // it has the Comm that was split off
+	WaitsOut                    // it writes here no more, and waits until all others have closed it or ended
+	IsOut                       // it is counted in Left, by itself or by another
+	ListedOut                   // as WaitsOut, and only a process that takes its pending exit counts it: see package plane
 )

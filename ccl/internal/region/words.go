@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// A word of a region is a field of one of two structs, so no two uses share one. What is added there moves what follows it in
-// all processes alike: they run one version of this package.
+// A word of a region is a field of one of two structs, so no two uses share a word. A new field
+// moves the fields behind it in all processes of the job alike, since these run the same version of
+// this package.
 
 // common are the words of the Comm itself, each with lines of its own.
 type common struct {
@@ -132,8 +133,8 @@ func (g *Region) Entered(r int) *atomic.Uint64 { return &g.words(r).calls.entere
 // Touches is 1 while r touches the memory of others: see Reach.MayTouch.
 func (g *Region) Touches(r int) *atomic.Uint64 { return &g.words(r).calls.touches }
 
-// Out is how far r is with leaving this memory, of which it says nothing at first: IsIn, WaitsOut, WillOut or IsOut. See
-// plane.Leave.
+// Out is how far r is with leaving this memory, of which it says nothing at first: IsIn, WaitsOut,
+// ListedOut or IsOut. See plane.Leave.
 func (g *Region) Out(r int) *atomic.Uint64 { return &g.words(r).calls.out }
 
 // Draft is the memory that a rank has made for the Comm that a Shrink proposes. It is zero if there is none.

@@ -33,7 +33,7 @@ var (
 // noLimit is what version 1 writes for none, less what rounding takes from it.
 const noLimit = 1 << 62
 
-// cgroups are this process's cgroup and those above it that set a limit.
+// cgroups are this process's cgroup and its ancestors, as far as they set a limit.
 var cgroups = sync.OnceValue(func() []cgroup {
 	self, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 )
 
 // Host is the memory that the ranks of one host share, cut into regions. A new region is always zero: what is given back is

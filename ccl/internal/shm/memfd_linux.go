@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 )
 
 // CanShare says that processes of one host can share memory on this system.
@@ -52,7 +52,7 @@ func Open(fd int) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = reserve(fd, 0, headerBytes); err != nil { // it is there, but this process may not be allowed to touch it
+	if err = reserve(fd, 0, headerBytes); err != nil { // the memory exists, but a limit of this process may forbid to touch it
 		h.Close()
 		return nil, err
 	}

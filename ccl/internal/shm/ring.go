@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -17,7 +17,7 @@ const RingSlots = 64
 // stopped there, given up, and go on when the slot holds another value: readers check a sum over the value and its
 // number, which shows the damage.
 type Ring[T any] struct {
-	n     atomic.Uint64 // values claimed; it may be one behind, and whoever sees that moves it
+	n     atomic.Uint64 // values claimed; it may lag by one, and a process that notices corrects it
 	_     [120]byte
 	slots [RingSlots]struct {
 		stamp atomic.Uint64 // stampOf the value that it holds, or is to hold

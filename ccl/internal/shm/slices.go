@@ -170,7 +170,8 @@ func (l *ledger) swap(old, to Range) bool {
 	return false
 }
 
-// SetHome says to which job this process's slices belong by now, and returns which it was: only those of that job Reap them.
+// SetHome sets the job that this process's slices belong to, and returns the job before: only
+// processes of that job Reap the slices.
 func (h *Host) SetHome(job uint64) (before uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

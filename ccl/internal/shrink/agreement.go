@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/region"
@@ -154,7 +154,7 @@ func (a *Agreement) look() []bool {
 			gone[r] = a.lines[r].far.gone // it has refused: that it is said to have left is not enough, see Site.KnownLeft
 		}
 	}
-	// Ranks that have decided without this one, or closed the Comm since, have heard before that it is lost.
+	// Ranks that have decided without this rank, or closed the Comm since, heard before that this rank is lost.
 	if plane.CatchUp(c.rank.Site); c.rank.Site.Job.IsLost(c.rank.Group.World(a.Rank)) {
 		a.Party.Lost()
 	}
@@ -205,15 +205,15 @@ func (a *Agreement) IsLost(why error) {
 	}
 }
 
-// hear reads what has come from those that this rank waits for.
+// hear reads the messages of all ranks for which this rank waits.
 func (a *Agreement) hear() {
 	for _, r := range a.Party.Hears() {
 		a.hearFrom(r)
 	}
 }
 
-// hearNext reads what has come from the first rank that this one waits for, then from the one that is the first by then, and
-// reports whether anything has.
+// hearNext reads the messages of the first rank for which this rank waits, then of the rank that is
+// first by then, and reports whether a message has come.
 func (a *Agreement) hearNext() (heard bool) {
 	for r := a.Party.First(); r >= 0 && a.hearFrom(r); r = a.Party.First() {
 		heard = true

@@ -23,7 +23,7 @@ import (
 //
 // What comes over TCP rings no bell. A rank that waits for ranks of other hosts takes naps.
 //
-// In a large Comm a rank waits so for those that speak through it, then for the one through which it speaks.
+// In a large Comm a rank waits so for the ranks below it in the tree, then for the rank above it.
 
 const (
 	agreeNapMin = 20 * time.Microsecond
@@ -32,7 +32,7 @@ const (
 	quiet       = time.Second            // after which who does not lead looks less often: a spare waits for days
 	lookEvery   = 5 * time.Millisecond   // at all ranks, at most
 	quitAfter   = 100 * time.Millisecond // in which the lead may say why
-	reportEvery = 20 * time.Millisecond  // what a rank knows of those that speak through it, at most
+	reportEvery = 20 * time.Millisecond  // between two reports to the rank above
 )
 
 // waits is how a rank waits.
@@ -92,7 +92,7 @@ func (a *Agreement) put(l *line, kind agree.Kind, wire []byte) {
 	}
 }
 
-// push sends what it can of what was said, and reports whether that is all.
+// push sends as many of the unsent messages as it can, and reports whether all are sent.
 func (a *Agreement) push() bool {
 	left := a.waits.unsent[:0]
 	for _, l := range a.waits.unsent {
@@ -106,7 +106,7 @@ func (a *Agreement) push() bool {
 	return len(left) == 0
 }
 
-// report says up who of those that speak through this rank has come, so that an error can name those that have not.
+// report sends up which of the ranks below this rank have come, so that an error can name the ranks that have not.
 func (a *Agreement) report() {
 	a.Party.Report()
 	a.send()

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/internal/simhost"
 )
 

@@ -54,7 +54,7 @@ type Async struct {
 	c C.g_comm
 }
 
-// Async makes one. It also returns what the library says to that, 0 if it is made.
+// Async makes an Async. It also returns the library's result, which is 0 for success.
 func (l Library) Async() (*Async, int) {
 	a := &Async{l: l}
 	r := C.async_make(l.handle, &a.c)

@@ -74,7 +74,7 @@ func (l *library) sweep(stop <-chan struct{}, e *comm) error {
 	return err
 }
 
-// tell gives all ranks how many names this one has, and those of them for which there is room.
+// tell sends all ranks the number of this rank's names, and as many names as there is room for.
 func (e *comm) tell(ctx context.Context, names []uint64, room int) ([]uint64, error) {
 	// One allocation, whose size is not constant, is on the heap: stacks move.
 	both := make([]uint64, room*(e.plan.size+1))

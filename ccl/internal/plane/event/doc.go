@@ -1,4 +1,4 @@
-// Package event is the news of a job, most often a failure, and the order in which it is believed.
+// Package event is what ranks of a job report, most often a failure, and the order in which reports are believed.
 //
 // An [Event] travels through the log of a host to the processes there, and from host to host. Within a host the order of
 // the log is the order in which all believe. Between hosts one process decides: it keeps the proposals of all in a

@@ -9,8 +9,8 @@ import (
 	"github.com/goccl/goccl/internal/plain"
 )
 
-// An Event is news on its way to every rank it concerns, most often a failure: through the log
-// of a host to its processes, and from host to host.
+// An Event is a report on its way to every rank that it concerns, most often of a failure: through the
+// log of a host to its processes, and from host to host.
 type Event struct {
 	Comm    uint64 // 0: every Comm of which Peer is a member
 	Peer    int32  // the rank at fault: of Comm, or of the world where Comm is 0; -1: none
@@ -67,9 +67,9 @@ const (
 type Loss uint8
 
 const (
-	Suspected Loss = iota // it is silent, or cannot be reached
-	Ended                 // its process seems to have ended: it has sent all that it will ever send
-	Certain               // it has: it cannot be that it lives and cannot be reached
+	Suspected Loss = iota // the rank is silent, or out of reach
+	Ended                 // its process seems to have ended, and will send nothing more
+	Certain               // its process has ended, and is not merely out of reach
 	lossEnd
 )
 

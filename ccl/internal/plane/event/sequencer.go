@@ -17,7 +17,7 @@ const (
 )
 
 // Sequencer puts proposals in order: it keeps those that nobody has decided yet, and what has been decided. Each process has
-// one, so that any can take over from the one that decides.
+// a Sequencer, so that any process can take over from the process that decides.
 type Sequencer struct {
 	mu      sync.Mutex // guards what follows; nothing is taken under it
 	history []Event    // the last failures, for Comms and connections that are about to be made

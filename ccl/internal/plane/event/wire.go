@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	inject "github.com/goccl/goccl/ccl/internal/fault"
+	"github.com/goccl/goccl/ccl/internal/inject"
 )
 
 // Wire is the size of an encoded event.

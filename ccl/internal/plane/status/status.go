@@ -143,6 +143,6 @@ func (s *Status) Decode(b []byte) error {
 	return nil
 }
 
-// Log hands statuses to the processes of a host, as event.Log does events. One that is overwritten before all
-// have read it is lost; it is said again while it matters.
+// Log hands statuses to the processes of a host, as event.Log does events. A status that is overwritten
+// before all have read it is lost; its rank repeats it while it matters.
 type Log = shm.Ring[Status]

@@ -1,6 +1,6 @@
 //go:build !fault
 
-package fault
+package inject
 
 import (
 	"testing"

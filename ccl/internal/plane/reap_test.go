@@ -13,7 +13,7 @@ import (
 
 // What a process had that has ended is emptied when no process of the host can be in a call with it any more: each has failed its Comms,
 // has left, or has ended, too. Until then, what it has offered counts.
-func TestEstate(t *testing.T) {
+func TestReap(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		leaves bool
@@ -29,7 +29,7 @@ func TestEstate(t *testing.T) {
 			later.ShareSlices(s.Here.Host)
 			defer later.Close()
 			before := s.Here.Host.Slices().SetHome(7) // this process is in the job that has grown out of this one
-			leaveEstates(s)
+			reapLeaving(s)
 			s.Here.Host.Slices().SetHome(before)
 		}},
 	} {
@@ -45,7 +45,7 @@ func TestEstate(t *testing.T) {
 			copy(home, numberOf(s))
 			p.pulses[1].own.Store(off)
 			look := func() (emptied bool) {
-				settleEstates(s)
+				reapEnded(s)
 				s.Job.Life.Wg.Wait()
 				return p.pulses[1].own.Load() == 0
 			}

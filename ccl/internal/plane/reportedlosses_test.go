@@ -9,8 +9,8 @@ import (
 )
 
 // Of all that hear of a loss one tells, also where many hear at once, and where more are lost than are remembered.
-func TestMourned(t *testing.T) {
-	var m mourned
+func TestReportedLosses(t *testing.T) {
+	var m reportedLosses
 	var told [8]atomic.Int32
 	var all sync.WaitGroup
 	for range 4 {
@@ -36,8 +36,8 @@ func TestMourned(t *testing.T) {
 func living(int) bool { return false }
 
 // Where the process that is to tell of a loss is lost before it has told, another tells; where it has told, none does again.
-func TestMournedByALostProcess(t *testing.T) {
-	var m mourned
+func TestReportedByALostProcess(t *testing.T) {
+	var m reportedLosses
 	isLost := func(w int) bool { return w == 5 }
 	both := func(tells, told bool) [2]bool { return [2]bool{tells, told} }
 	require.Equal(t, [2]bool{true, false}, both(m.claim(4, 5, living)))

@@ -99,14 +99,15 @@ func slicesMapped(t testing.TB) (bytes int) {
 // staged is how much more of it may be taken, in KiB: what calls stage is taken on first use. A killed process had three times that.
 const staged = 2 << 10
 
-// estateFloats are the elements of each rank's slice: 4 MiB.
-const estateFloats = 1 << 20
+// reapFloats are the elements of each rank's slice: 4 MiB.
+const reapFloats = 1 << 20
 
-// TestEstateProcess is not a test of its own: it is what the processes run that the tests below start. In each round all ranks sum in
-// the slices that they have had from the start, on a Comm and on one of Split; then number 1 is killed, and perhaps number 2 in what
-// follows. They are replaced, or the job shrinks and grows. Number 0 looks what is left of the dead.
-func TestEstateProcess(t *testing.T) {
-	kills, err := strconv.Atoi(os.Getenv("CCL_TEST_ESTATE"))
+// TestReapProcess is not a test of its own: it is what the processes run that the tests below
+// start. In each round all ranks sum in the slices that they have had from the start, on a Comm and
+// on one of Split; then number 1 is killed, and perhaps number 2 in what follows. They are
+// replaced, or the job shrinks and grows. Number 0 looks what is left of the dead.
+func TestReapProcess(t *testing.T) {
+	kills, err := strconv.Atoi(os.Getenv("CCL_TEST_REAP"))
 	if err != nil {
 		return
 	}
@@ -119,13 +120,13 @@ func TestEstateProcess(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { c.Close() }()
 	n := c.Size()
-	mem, err := ccl.MakeSlice[float32](ctx, c, estateFloats)
+	mem, err := ccl.MakeSlice[float32](ctx, c, reapFloats)
 	require.NoError(t, err)
 	var first heldMemory
 	for round := 0; ; {
 		err := restored(ctx, c, &round)
 		if err == nil {
-			err = estateRound(ctx, t, c, mem, func() {
+			err = reapRound(ctx, t, c, mem, func() {
 				if c.Rank() > 0 {
 					return
 				}
@@ -150,7 +151,7 @@ func TestEstateProcess(t *testing.T) {
 				killSelf()
 			}
 			err = untilFailed(ctx, c)
-			if c.Rank() == 2 && os.Getenv("CCL_TEST_ESTATE_TWO") != "" {
+			if c.Rank() == 2 && os.Getenv("CCL_TEST_REAP_TWO") != "" {
 				time.AfterFunc(time.Duration(round)*time.Millisecond, killSelf)
 			}
 		}
@@ -175,8 +176,8 @@ func TestEstateProcess(t *testing.T) {
 	fmt.Printf("number %d of %d\n", c.Rank(), n)
 }
 
-// estateRound sums in mem, and calls look while all stand still.
-func estateRound(ctx context.Context, t testing.TB, c *ccl.Comm, mem []float32, look func()) error {
+// reapRound sums in mem, and calls look while all stand still.
+func reapRound(ctx context.Context, t testing.TB, c *ccl.Comm, mem []float32, look func()) error {
 	part, err := c.Split(ctx, 0, 0)
 	if err != nil {
 		return err
@@ -204,14 +205,14 @@ func estateRound(ctx context.Context, t testing.TB, c *ccl.Comm, mem []float32, 
 	return ccl.Barrier(ctx, c)
 }
 
-// estateProcesses runs TestEstateProcess as so many processes, and checks that all has come to its end.
-func estateProcesses(t *testing.T, cmd boot.Command, workers, kills int) {
+// reapProcesses runs TestReapProcess as so many processes, and checks that all has come to its end.
+func reapProcesses(t *testing.T, cmd boot.Command, workers, kills int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*long+time.Duration(kills)*5*time.Second)
 	defer cancel()
 	var out bytes.Buffer
-	cmd.Path, cmd.Args, cmd.Stdout, cmd.Stderr = os.Args[0], []string{"-test.run=^TestEstateProcess$"}, &out, &out
-	cmd.Env = append(append(os.Environ(), "CCL_TEST_ESTATE="+strconv.Itoa(kills), "GORACE=atexit_sleep_ms=0"), cmd.Env...)
+	cmd.Path, cmd.Args, cmd.Stdout, cmd.Stderr = os.Args[0], []string{"-test.run=^TestReapProcess$"}, &out, &out
+	cmd.Env = append(append(os.Environ(), "CCL_TEST_REAP="+strconv.Itoa(kills), "GORACE=atexit_sleep_ms=0"), cmd.Env...)
 	err := boot.Spawn(ctx, cmd)
 	text := out.String()
 	require.NoError(t, ctx.Err(), "%v\n%s", err, text)
@@ -236,7 +237,7 @@ func TestReplaceLeavesNoMemory(t *testing.T) {
 		kills, err = strconv.Atoi(s)
 		require.NoError(t, err)
 	}
-	estateProcesses(t, boot.Command{N: workers + kills, KeepGoing: true, Env: []string{fmt.Sprint("GOCCL_SPARES=", kills)}}, workers, kills)
+	reapProcesses(t, boot.Command{N: workers + kills, KeepGoing: true, Env: []string{fmt.Sprint("GOCCL_SPARES=", kills)}}, workers, kills)
 }
 
 // The same where another process is killed while the first one is replaced: it is leaving the Comms that have failed, or making new ones.
@@ -245,12 +246,12 @@ func TestReplaceOfTwoLeavesNoMemory(t *testing.T) {
 	if testing.Short() {
 		kills = 2
 	}
-	estateProcesses(t, boot.Command{N: workers + 2*kills, KeepGoing: true, Env: []string{fmt.Sprint("GOCCL_SPARES=", 2*kills), "CCL_TEST_ESTATE_TWO=1"}}, workers, kills)
+	reapProcesses(t, boot.Command{N: workers + 2*kills, KeepGoing: true, Env: []string{fmt.Sprint("GOCCL_SPARES=", 2*kills), "CCL_TEST_REAP_TWO=1"}}, workers, kills)
 }
 
 // Slices of a job that grows are what they were before, also to the processes that come late, and nothing is left of those that were
 // killed.
 func TestGrowKeepsSlices(t *testing.T) {
 	const workers, kills = 3, 2
-	estateProcesses(t, boot.Command{N: workers, Restart: kills}, workers, kills)
+	reapProcesses(t, boot.Command{N: workers, Restart: kills}, workers, kills)
 }

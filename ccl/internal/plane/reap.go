@@ -19,12 +19,12 @@ import (
 // partedWords is how many words take a bit for each rank of a host.
 func partedWords(n int) int { return (n + 63) / 64 }
 
-// settleEstates is the monitor's look after the slices of processes of this host that have ended.
-func settleEstates(s *Site) { partFrom(s, false) }
+// reapEnded is the monitor's look after the slices of processes of this host that have ended.
+func reapEnded(s *Site) { partFrom(s, false) }
 
-// leaveEstates is the last look of a process that leaves the job, and is in no call of it any more. One that is in the job that grows
-// out of this one would not look again.
-func leaveEstates(s *Site) { partFrom(s, true) }
+// reapLeaving is the last look of a process that leaves the job, and is in no call of it any more.
+// A process that goes on in the job that has grown out of this job would not look again.
+func reapLeaving(s *Site) { partFrom(s, true) }
 
 // partFrom parts from the processes that have ended, and empties their slices where this one is the last that does.
 func partFrom(s *Site, leaves bool) {

@@ -61,7 +61,7 @@ func leaves(c *Member) *Leaver {
 
 // A rank that has closed a failed Comm is counted by others if its process ends before it has looked again: also when it is the only one
 // left, so that no rank of the Comm looks any more.
-func TestWill(t *testing.T) {
+func TestPendingExit(t *testing.T) {
 	for _, how := range []string{"it is killed", "it leaves the job"} {
 		for _, last := range []bool{true, false} {
 			t.Run(how+map[bool]string{true: ", the last", false: ", before another"}[last], func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestWill(t *testing.T) {
 				require.Equal(t, !last, leaves(c).waits, "all others have closed it")
 				look := func() {
 					s.leavers.settle()
-					carryOutWills(s)
+					completeExits(s)
 				}
 				look()
 				require.Equal(t, before, unusedPages(h), "it has not looked, and lives")
@@ -102,38 +102,38 @@ func TestWill(t *testing.T) {
 	}
 }
 
-// A process that is there counts its rank itself, and leaves no will behind; nobody counts the rank twice.
-func TestWillOfTheLiving(t *testing.T) {
+// A process that is there counts its rank itself, and leaves no entry behind; nobody counts the rank twice.
+func TestExitOfTheLiving(t *testing.T) {
 	c, another := failedBeside(t)
 	s, h, place := c.Site, c.Site.Here.Host, shm.PlaceAt(c.Share.Local.Off, region.Bytes(3))
 	s.Here.processes.pulses[2].death.Store(proc.OwnerDied)
 	before := unusedPages(h)
 	require.True(t, leaves(another).waits)
 	require.False(t, leaves(c).waits)
-	wills := another.Site.Here.ownWills()
-	require.EqualValues(t, willOf(another.Share.Local, 1), wills[0].Load())
+	exits := another.Site.Here.ownExits()
+	require.EqualValues(t, exitOf(another.Share.Local, 1), exits[0].Load())
 	another.Site.leavers.settle()
 	require.Equal(t, before+place.Size/uint64(shm.Page), unusedPages(h))
-	require.Zero(t, wills[0].Load())
+	require.Zero(t, exits[0].Load())
 	s.Here.processes.pulses[1].death.Store(proc.OwnerDied)
-	carryOutWills(s)
+	completeExits(s)
 	require.Equal(t, before+place.Size/uint64(shm.Page), unusedPages(h), "once")
 }
 
-// Where a process has more ranks that wait than wills, those are counted by ranks that wait as well.
-func TestMoreWaitThanWills(t *testing.T) {
+// Where a process has more ranks that wait than entries, those are counted by ranks that wait as well.
+func TestMoreWaitThanAreListed(t *testing.T) {
 	c, another := failedBeside(t)
 	s, h, place := c.Site, c.Site.Here.Host, shm.PlaceAt(c.Share.Local.Off, region.Bytes(3))
-	wills := another.Site.Here.ownWills()
-	for i := range wills {
-		wills[i].Store(uint64(willOf(another.Share.Local, 1)))
+	exits := another.Site.Here.ownExits()
+	for i := range exits {
+		exits[i].Store(uint64(exitOf(another.Share.Local, 1)))
 	}
 	before := unusedPages(h)
 	require.True(t, leaves(another).waits)
 	require.EqualValues(t, region.WaitsOut, c.Share.Local.Out(1).Load())
 	require.True(t, leaves(c).waits)
-	for i := range wills {
-		wills[i].Store(0)
+	for i := range exits {
+		exits[i].Store(0)
 	}
 	for r := 1; r < 3; r++ {
 		s.Here.processes.pulses[r].death.Store(proc.OwnerDied)
@@ -142,10 +142,10 @@ func TestMoreWaitThanWills(t *testing.T) {
 	require.Equal(t, before+place.Size/uint64(shm.Page), unusedPages(h))
 }
 
-// A will names any region of a host.
-func TestWillNames(t *testing.T) {
-	for _, g := range []region.Region{{Off: uint64(shm.Page), N: 1}, {Off: 1<<40 - uint64(shm.Page), N: 1<<willBits - 1}} {
-		off, n, me := willOf(&g, g.N-1).region()
+// A pending exit names any region of a host.
+func TestPendingExitNames(t *testing.T) {
+	for _, g := range []region.Region{{Off: uint64(shm.Page), N: 1}, {Off: 1<<40 - uint64(shm.Page), N: 1<<exitBits - 1}} {
+		off, n, me := exitOf(&g, g.N-1).region()
 		require.Equal(t, []any{g.Off, g.N, g.N - 1}, []any{off, n, me})
 	}
 }

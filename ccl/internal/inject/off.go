@@ -1,6 +1,6 @@
 //go:build !fault
 
-package fault
+package inject
 
 // On says whether this build can inject faults.
 const On = false

@@ -10,7 +10,7 @@ import (
 
 // Memory of other processes is read where it pays, in all calls among ranks with a core each, unless the user says otherwise. What
 // pays the layout says, which all ranks of a host have in common.
-func TestWish(t *testing.T) {
+func TestReadPreference(t *testing.T) {
 	const cores, from, crowded = 4, 1000, tuning.ReadCrowdedFrom
 	for _, tc := range []struct {
 		asked      string
@@ -30,8 +30,8 @@ func TestWish(t *testing.T) {
 		{"0", true, from, cores, false, false, 0},
 	} {
 		l := tuning.Layout{ReadOthers: tc.pays, ReadMovedFrom: tc.moved}
-		w := wishOf(tc.asked, &l, tc.ranks, cores)
-		assert.Equal(t, wish{tc.all, tc.moves, tc.least}, w, "%+v", tc)
+		w := preferenceOf(tc.asked, &l, tc.ranks, cores)
+		assert.Equal(t, readPreference{tc.all, tc.moves, tc.least}, w, "%+v", tc)
 		for _, n := range []int{1, from - 1, from, crowded - 1, crowded, 1 << 30} {
 			assert.Equal(t, tc.least > 0 && n >= tc.least, w.message(n), "%+v, %d bytes", tc, n)
 		}

@@ -9,38 +9,41 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
-// News of other hosts. What a rank finds out on a connection of a call is often the echo of a failure that is reported on the
-// control plane, and the report says more: its code, and which rank is at fault. So the rank waits for the report before it blames the
-// rank at the other end. How long a report may take depends on the machines: with hundreds of processes to a processor each
-// of the processes that it passes waits for seconds for its turn.
+// Reports of failures on other hosts. What a rank finds out on a connection of a call is often the
+// echo of a failure that is reported on the control plane, and the report says more: its code, and
+// which rank is at fault. So the rank waits for the report before it blames the rank at the other
+// end. How long a report may take depends on the machines: with hundreds of processes to a
+// processor each of the processes that it passes waits for seconds for its turn.
 
-// newsAfter is for how long a process may say nothing where nobody is given up for silence.
-const newsAfter = 5 * time.Second
+// reportAfter is for how long a process may say nothing where nobody is given up for silence.
+const reportAfter = 5 * time.Second
 
 // SoonFor is how long a report takes at most where processes run: longer than a proposal waits for its decision before it is
 // believed without, and that takes to come from its host.
 const SoonFor = 2 * SettleFor
 
-// NewsWithin is how long the process of s waits for what another must have to say. One that says nothing for longer is lost, which is
-// news itself, unless there is no such limit.
-func NewsWithin(s *Site) time.Duration {
+// ReportWithin is how long the process of s waits for another process to report a failure. A
+// process that is silent for longer is lost, which is reported itself, unless there is no such
+// limit.
+func ReportWithin(s *Site) time.Duration {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	limit := s.Here.silence()
 	if s.Job.peer <= 0 {
-		limit = max(limit, newsAfter)
+		limit = max(limit, reportAfter)
 	}
 	return SoonFor + limit
 }
 
-// NewsOf is how long the process of s waits for what has become of rank w of the world, which does not listen or answer any more. That is
-// NewsWithin, since its host may say so late; but no longer than any report takes where nobody is left there to say anything: when
-// a whole host dies, each of its processes would else be found only that much after the one before it.
-func NewsOf(s *Site, w int) time.Duration {
+// LossReportWithin is how long the process of s waits for the report on rank w of the world, which
+// does not listen or answer any more. That is ReportWithin, since its host may say so late; but no
+// longer than any report takes where nobody is left there to say anything: when a whole host dies,
+// each of its processes would else be found only that much after the one before it.
+func LossReportWithin(s *Site, w int) time.Duration {
 	if isDeserted(s, s.Job.World.Topo.Node(w)) {
 		return SoonFor
 	}
-	return NewsWithin(s)
+	return ReportWithin(s)
 }
 
 // isDeserted reports whether the lead of host h was lost, the next has not come, and nobody listens there any more.
@@ -71,15 +74,16 @@ func allRefuse(s *Site, h int) bool {
 // limits are time lived.
 func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func() bool) *call.Fault {
 	soon := briefly(c.Site.Job, SoonFor) // as proposals wait
-	AwaitNews(c, limit, func() bool { return ctx.Err() != nil || over() || soon() && isOverdue(c) })
+	AwaitFailure(c, limit, func() bool { return ctx.Err() != nil || over() || soon() && isOverdue(c) })
 	if err := ctx.Err(); err != nil && c.Fate.Cause() == nil {
 		return c.Stop(Unfinished(c, err, err))
 	}
 	return c.Fate.Cause()
 }
 
-// AwaitNews is AwaitReport beside the calls of c. It reports whether c has failed, or is to fail after the call under way.
-func AwaitNews(c *Member, limit time.Duration, over func() bool) bool {
+// AwaitFailure is AwaitReport beside the calls of c. It reports whether c has failed, or is to fail
+// after the call under way.
+func AwaitFailure(c *Member, limit time.Duration, over func() bool) bool {
 	failed := func() bool { return c.Fate.Cause() != nil || c.Fate.Outlived() != nil }
 	await(c.Site.Job, limit, func() bool {
 		c.Site.Scan()

@@ -2,13 +2,15 @@ package plane
 
 import "sync/atomic"
 
-// mourned are the last ranks whose loss a process of the host tells people of. Each is 1 + the rank of the world, 0 for none. Above
-// that, in the upper half, is 1 + the rank whose process tells, until it has told: where that is lost meanwhile, another tells, at worst once more.
-type mourned [8]atomic.Uint64
+// reportedLosses are the last ranks whose loss a process of the host has logged, so that one
+// process logs it. Each is 1 + the rank of the world, 0 for none. The upper half is 1 + the rank
+// whose process is to log it, until it has: if that process is lost meanwhile, another logs the
+// loss, at worst once more.
+type reportedLosses [8]atomic.Uint64
 
 // claim reports whether process me is to tell of rank w of the world, and, where it is not, whether another has told. isLost reports
 // whether a process is lost.
-func (m *mourned) claim(w, me int, isLost func(int) bool) (tells, told bool) {
+func (m *reportedLosses) claim(w, me int, isLost func(int) bool) (tells, told bool) {
 	mine := (uint64(me)+1)<<32 | (uint64(w) + 1)
 	for i := range m {
 		for {
@@ -33,7 +35,7 @@ func (m *mourned) claim(w, me int, isLost func(int) bool) (tells, told bool) {
 }
 
 // tell notes that process me has told of rank w.
-func (m *mourned) tell(w, me int) {
+func (m *reportedLosses) tell(w, me int) {
 	for i := range m {
 		m[i].CompareAndSwap((uint64(me)+1)<<32|(uint64(w)+1), uint64(w)+1)
 	}

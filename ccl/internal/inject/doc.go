@@ -1,4 +1,4 @@
-// Package fault makes things go wrong at named points of transports, algorithms and the
+// Package inject makes things go wrong at named points of transports, algorithms and the
 // bootstrap, for tests. Without the build tag fault its functions are empty and inlined: a
 // program pays nothing for the points.
 //
@@ -22,4 +22,4 @@
 //	cancel, abort   a function that the test has set is called (see [Set])
 //	wrong           the program makes this mistake, at every pass (points of mistakes)
 //	from:4294967280 counters begin there, at every pass (points of counters)
-package fault
+package inject

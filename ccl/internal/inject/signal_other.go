@@ -1,6 +1,6 @@
 //go:build fault && !unix
 
-package fault
+package inject
 
 import "os"
 

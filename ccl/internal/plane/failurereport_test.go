@@ -15,8 +15,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/region"
 )
 
-// News take what a process that is not lost may be silent, and a moment.
-func TestNewsWithin(t *testing.T) {
+// A report takes as long as a process may be silent that is not lost, and a moment.
+func TestReportWithin(t *testing.T) {
 	h := PrivateHost()
 	defer h.Close()
 	all := h.Processors()
@@ -27,20 +27,20 @@ func TestNewsWithin(t *testing.T) {
 		want   time.Duration
 	}{
 		{"as Options.PeerTimeout says", time.Minute, 3, time.Minute + SoonFor},
-		{"where nobody is given up", 0, 3, newsAfter + SoonFor},
+		{"where nobody is given up", 0, 3, reportAfter + SoonFor},
 		{"of hundreds of processes to a processor", time.Second, 1000*all - 1, 1000*turns + SoonFor},
 		{"of them, where nobody is given up", 0, 1000*all - 1, 1000*turns + SoonFor},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newSite(&Job{peer: tc.peer}, 0)
 			s.Here.Host, s.Here.processes.others = h, make([]watched, tc.others)
-			require.Equal(t, tc.want, NewsWithin(s))
+			require.Equal(t, tc.want, ReportWithin(s))
 		})
 	}
 }
 
 // Nobody has anything to say of the process of a host on which none is left, once the one that led it is lost.
-func TestNewsOf(t *testing.T) {
+func TestLossReportWithin(t *testing.T) {
 	left := func(s *Site, _ func()) { s.Job.markLeft(2, []int{4}) }
 	lost := func(s *Site, _ func()) { s.Job.markFailed(4) }
 	for _, tc := range []struct {
@@ -70,7 +70,7 @@ func TestNewsOf(t *testing.T) {
 			s.Job.Net.Addrs = group.BookOf(s.Job.World.Topo, addrs...)
 			require.NoError(t, ended.Close())
 			tc.before(s, func() { last.Close() })
-			require.Equal(t, tc.want, NewsOf(s, 5))
+			require.Equal(t, tc.want, LossReportWithin(s, 5))
 		})
 	}
 }
