@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -103,15 +102,18 @@ func (a *Account) Recv(w What, from int) *Receiving {
 	return r
 }
 
-// posted ends r, which may wait in the box now, if nothing can come for it any more: what ended the Comm,
-// or had a rank leave it, may have looked at the box before r was there. What had come before that is
-// there.
+// posted ends r, which has come to the box, if nothing can come for it any more: what ended the Comm, or
+// had a rank leave it, may have looked at the box before r was there. It does what that would have done: the
+// end of the Comm gives up a payload that is on its way, too.
 func (a *Account) posted(r *Receiving) {
 	a.mu.Lock()
-	why := cmp.Or(a.over, a.goneWhy(r.from))
+	over, gone := a.over, a.goneWhy(r.from)
 	a.mu.Unlock()
-	if why != nil {
-		r.giveUp(why, false)
+	switch {
+	case over != nil:
+		r.expire(over)
+	case gone != nil:
+		r.forsake(gone)
 	}
 }
 

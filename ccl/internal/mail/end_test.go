@@ -1,0 +1,35 @@
+package mail
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/internal/call"
+)
+
+// A receive that is posted while its Account ends, after the end has looked at what waits, ends with it, also where a payload is on its
+// way: nothing would end it if that never came.
+func TestReceiveAsItsAccountEnds(t *testing.T) {
+	w := newTown(t, false, 0, 0)
+	a := w.open(1, 0)
+	p := Path{Comm: 1, Tag: 4}
+	code := takenWell
+	var moves *Receiving
+	x := come(0, 7, true, &code, &moves)
+	a.box.deliver(p, x)
+	r := &Receiving{from: Any, got: intake{source: -1}}
+	r.begin(a, bytesOf(make([]byte, 1), p.Tag))
+	require.Nil(t, a.take(r, Any))
+	why := call.NewFault(call.RankLost, 0, "")
+	a.mu.Lock() // as End does, up to where it shuts the box
+	a.over = why
+	a.mu.Unlock()
+	r.expire(why)
+	a.box.post(r)
+	require.Same(t, r, moves)
+	a.posted(r)
+	require.Same(t, why, await(t, r))
+	x.answer(r.received(r.copyIn([]byte{7})), 0, 0) // it comes all the same
+	require.Equal(t, takenFailed, code)
+}
