@@ -28,6 +28,7 @@ type Account struct {
 	untold   []failed     // see Untold
 	gone     map[int]bool // ranks that have closed the Comm, and from which nothing more can come
 	watching bool
+	silent   bool // all it has sent has ended, and it sends no more: see Office.bye
 }
 
 // Membership is a rank in a Comm, as its mail knows it. Ranks are those of the world.
@@ -232,6 +233,13 @@ func (a *Account) End(why *call.Fault, closed bool) {
 		a.office.bye(a)
 		a.cuts.Wait()
 	}
+}
+
+// isSilent reports whether a has closed the Comm, and ended all that it has sent there.
+func (a *Account) isSilent() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.silent
 }
 
 // severed ends those messages to or from rank w, since a connection with it broke, for that reason: they

@@ -33,3 +33,21 @@ func TestReceiveAsItsAccountEnds(t *testing.T) {
 	x.answer(r.received(r.copyIn([]byte{7})), 0, 0) // it comes all the same
 	require.Equal(t, takenFailed, code)
 }
+
+// A line keeps nothing of a Comm that its rank has closed, also if a connection breaks later that may have lost messages of it.
+func TestCutAfterClose(t *testing.T) {
+	w := newTown(t, false, 0, 1)
+	a := w.open(0, 0)
+	w.abyss.Store(1, true)
+	require.Nil(t, await(t, a.Send(bytesOf([]byte{1}, 1), 1)))
+	a.End(call.NewFault(call.Closed, -1, ""), true)
+	l := a.office.line(0, 1)
+	l.mu.Lock()
+	require.Len(t, l.out, 1)
+	l.mu.Unlock()
+	w.breakLast()
+	w.eventually(t, func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.out) == 0 })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.Empty(t, l.cut)
+}

@@ -439,7 +439,9 @@ func (l *line) lost(s *auth.Stream, err error) {
 		if l.streams.unsure = min(l.streams.unsure, seq); l.cut == nil {
 			l.cut = map[*Account]bool{}
 		}
-		l.cut[m.acct] = true
+		if !m.acct.isSilent() { // else nothing would take it out of l.cut again
+			l.cut[m.acct] = true
+		}
 		l.settle(m)
 		ended = append(ended, m)
 	}

@@ -173,8 +173,11 @@ func (o *Office) linesOf(from int) (list []*line) {
 	return list
 }
 
-// bye closes an Account, which other ranks that this one has written to are told.
+// bye closes an Account, all of whose sends have ended. Other ranks that this one has written to are told.
 func (o *Office) bye(a *Account) {
+	a.mu.Lock()
+	a.silent = true // first: what breaks from here on cuts nothing of it off
+	a.mu.Unlock()
 	for _, l := range o.linesOf(a.in.Self) {
 		l.mu.Lock()
 		delete(l.cut, a)
