@@ -1,11 +1,14 @@
 package mail
 
 import (
+	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // A receive that is posted while its Account ends, after the end has looked at what waits, ends with it, also where a payload is on its
@@ -50,4 +53,18 @@ func TestCutAfterClose(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	require.Empty(t, l.cut)
+}
+
+// Close closes each stream that the Office has taken, also one that nobody reads yet: the reader begins no more.
+func TestCloseBeforeAStreamIsRead(t *testing.T) {
+	w := newTown(t, false, 0, 1)
+	o := w.offices[1]
+	here, there := auth.Pipe()
+	in := &inlet{office: o, from: 0, to: 1, box: o.box(1), stream: there}
+	require.NoError(t, here.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.True(t, o.keep(there, in)) // as Accept does, up to where it has it read
+	o.Close()
+	o.run(in.read)
+	_, err := here.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
 }

@@ -261,14 +261,14 @@ func (o *Office) Close() {
 	}()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	for o.way.Lived() < until {
+	for done := false; !done && o.way.Lived() < until; {
 		select {
 		case <-over:
-			return
+			done = true
 		case <-tick.C:
 		}
 	}
-	for s := range streams {
+	for s := range streams { // also those that nothing reads, since that was to begin as no goroutine did any more
 		s.Close()
 	}
 	<-over
