@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // A receive that is posted while its Account ends, after the end has looked at what waits, ends with it, also where a payload is on its
@@ -67,4 +68,30 @@ func TestCloseBeforeAStreamIsRead(t *testing.T) {
 	o.run(in.read)
 	_, err := here.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
+}
+
+// A sender in the receiver's process gives a large message up while it is copied: it waits for a piece of the copy, and not for all.
+func TestCopyIsGivenUp(t *testing.T) {
+	w := newTown(t, false, 0, 0)
+	a, b := w.open(0, 0), w.open(1, 0)
+	mem, got := make([]byte, 64<<20), make([]byte, 64<<20)
+	for range 200 {
+		r := b.Recv(What{Type: op.Uint8, Count: len(got), Mem: got}, 0)
+		s := a.Send(What{Type: op.Uint8, Count: len(mem), Mem: mem}, 1)
+		for some := false; !some && !r.isOver(); {
+			r.mu.Lock()
+			some = !r.over && r.got.filled > 0 && r.got.filled < len(got)
+			r.mu.Unlock()
+		}
+		s.expire(call.NewFault(call.Timeout, 1, ""))
+		w.eventually(t, func() bool { r.Cancel(); return r.isOver() })
+		if r.Fault() == nil { // all was there before
+			continue
+		}
+		require.Equal(t, call.Timeout, await(t, s).Code)
+		require.True(t, IsCanceled(r.Fault()), "it waits again, and is canceled")
+		require.Empty(t, a.office.line(0, 1).left())
+		return
+	}
+	t.Fatal("no copy was seen before its end")
 }
