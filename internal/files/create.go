@@ -116,7 +116,7 @@ func refuse(name string, opened fs.FileInfo) error {
 	case !os.SameFile(opened, named):
 		return refusal(name, notRegular(named))
 	}
-	if err := others(opened); err != nil && !device {
+	if err := others(name, opened); err != nil && !device {
 		return refusal(name, fmt.Errorf("%w: remove it, or give another name", err))
 	}
 	return nil

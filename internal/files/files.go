@@ -10,6 +10,8 @@
 //     that folder only.
 //   - Create, Append and Write make a new file, or take a regular file of this user's that has no second name. They follow no link that
 //     has the file's name, wait for no pipe, and leave alone what belongs to others. They also take a character device: root made it.
+//     Where a file server has this user's files be another's, as root's be nobody's, a file of that
+//     owner's is this user's if its owner alone may write to it.
 //   - New makes a new file, or fails.
 //   - On Linux, Read, Create and Write also take a name such as /dev/fd/63, with which a shell names
 //     a pipe to or from a command, and /dev/stdin, /dev/stdout and /dev/stderr: see Descriptor.
