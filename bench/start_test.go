@@ -45,6 +45,24 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
+// Where the limit of open files is too low, bench says so in a line of at most 120 columns, with a limit that is enough.
+func TestFewFiles(t *testing.T) {
+	if filepath.Separator != '/' {
+		t.Skip("there is no ulimit here")
+	}
+	for _, args := range [][]string{{"-np", "6", "-e", "64"}, {"launch", "-np", "6", "--", "true"}} {
+		for _, files := range []string{"12", "20"} { // too few for a pipe, and to start a process
+			sh := append([]string{"-c", "ulimit -n " + files + `; exec "$@"`, "sh", program}, args...)
+			out, errs, status := started(t, nil, "sh", sh...)
+			require.NotZero(t, status)
+			require.Empty(t, out)
+			line := strings.TrimSuffix(errs, "\n")
+			require.Regexp(t, `^bench.*: boot: rank \d('s output cannot be set up| cannot be started): too many open files; 6 ranks need some 42: raise ulimit -n$`, line)
+			require.LessOrEqual(t, len(line), 120)
+		}
+	}
+}
+
 // -q leaves the table, and nothing else.
 func TestQuiet(t *testing.T) {
 	out, errs, status := bench(t, nil, "-np", "2", "-e", "64", "-q")

@@ -13,21 +13,28 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
+// twoJoin has the local rank and another join a job of two, and returns their connections to its root.
+func twoJoin(t *testing.T) (local, other *auth.Stream) {
+	t.Helper()
+	_, root, local := rootFor(t, 2, "job", "")
+	other, _, err := dialerTo(1, 2, "job", "", root).dial(within(t, long))
+	require.NoError(t, err)
+	t.Cleanup(func() { other.Close() })
+	for rank, conn := range []*auth.Stream{local, other} {
+		write(t, conn, frame{kind: frameJoin, rank: rank, data: selfJoin(rank, 2).encode()}.encode())
+	}
+	return local, other
+}
+
 // TestCrowdLocalLast is what lets a process end as soon as it has its answer: the
 // others on whom it may shut the acceptor have confirmed theirs.
 func TestCrowdLocalLast(t *testing.T) {
 	noLeaks(t)
-	_, root, local := rootFor(t, 2, "job", "")
-	other, _, err := dialerTo(1, 2, "job", "", root).dial(within(t, long))
-	require.NoError(t, err)
-	defer other.Close()
-	for rank, conn := range []*auth.Stream{local, other} {
-		write(t, conn, frame{kind: frameJoin, rank: rank, data: selfJoin(rank, 2).encode()}.encode())
-	}
+	local, other := twoJoin(t)
 	readVerdict(t, other)
 
 	local.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	_, err = readFrame(local, maxVerdict)
+	_, err := readFrame(local, maxVerdict)
 	require.Error(t, err, "told before the other has confirmed")
 	local.SetReadDeadline(time.Time{})
 	write(t, other, frame{kind: frameAck}.encode())
@@ -38,13 +45,7 @@ func TestCrowdLocalLast(t *testing.T) {
 // has the reason.
 func TestRefusalAfterJoining(t *testing.T) {
 	noLeaks(t)
-	_, root, local := rootFor(t, 2, "job", "")
-	other, _, err := dialerTo(1, 2, "job", "", root).dial(within(t, long))
-	require.NoError(t, err)
-	defer other.Close()
-	for rank, conn := range []*auth.Stream{local, other} {
-		write(t, conn, frame{kind: frameJoin, rank: rank, data: selfJoin(rank, 2).encode()}.encode())
-	}
+	local, other := twoJoin(t)
 	require.Zero(t, readVerdict(t, other).Code)
 	write(t, other, leaving(1, &Error{Code: Argument, Peer: 1, Text: "no"}).encode())
 	require.Equal(t, Argument, readVerdict(t, other).Code)

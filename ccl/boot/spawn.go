@@ -294,7 +294,7 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 		}
 		if r == 0 && s.Stdin != nil {
 			if feed, err = input(cmd, s.Stdin); err != nil {
-				return fault(System, "rank 0's standard input cannot be set up: %v", err)
+				return refused(s.N, err, "rank 0's standard input cannot be set up")
 			}
 		}
 		if r == 0 && root == nil {
@@ -304,17 +304,14 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 	cmd.ExtraFiles, cmd.Env = s.names.pass(cmd.ExtraFiles, cmd.Env)
 	outputs, err := carry(cmd, s.writer(s.Stdout, r), s.writer(s.Stderr, r))
 	if err != nil {
-		return fault(System, "rank %d's output cannot be set up: %v", r, err)
+		return refused(s.N, err, "rank %d's output cannot be set up", r)
 	}
 	err = cmd.Start()
 	for _, o := range outputs {
 		o.pipe.Started()
 	}
 	if err != nil {
-		if errors.Is(err, syscall.EMFILE) {
-			return fault(System, "rank %d cannot be started: %v: %d ranks need some %d: raise the limit, ulimit -n", r, err, s.N, 24+3*s.N)
-		}
-		return fault(System, "rank %d cannot be started: %v", r, err)
+		return refused(s.N, err, "rank %d cannot be started", r)
 	}
 	if feed != nil {
 		feed()
@@ -332,6 +329,17 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 		s.exits <- r
 	}()
 	return nil
+}
+
+// refused is the fault where the system does not give one of n ranks what args say. Where files
+// are too few it says how many are enough, and nothing of the call that was refused: a line of at
+// most 120 columns.
+func refused(n int, err error, what string, args ...any) error {
+	what = fmt.Sprintf(what, args...)
+	if errors.Is(err, syscall.EMFILE) {
+		return fault(System, "%s: %v; %d ranks need some %d: raise ulimit -n", what, syscall.EMFILE, n, 24+3*n)
+	}
+	return fault(System, "%s: %v", what, err)
 }
 
 // place says where rank r is to believe it is.

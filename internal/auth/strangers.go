@@ -68,7 +68,20 @@ func NewStrangers(port net.Addr) *Strangers {
 	if port.Network() == "unix" {
 		most = maxNeighbors
 	}
-	return newStrangers(port.String(), min(most, max(descriptors()/4, 4)), patience, slog.Warn)
+	_, name := parts(port)
+	return newStrangers(name, min(most, max(descriptors()/4, 4)), patience, slog.Warn)
+}
+
+// parts are the host and the port of an address; the name of a Unix socket stands for its port.
+func parts(a net.Addr) (host, port string) {
+	if a == nil {
+		return "", ""
+	}
+	host, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return "", a.String()
+	}
+	return host, port
 }
 
 func newStrangers(port string, max int, patience time.Duration, warn func(string, ...any)) *Strangers {
@@ -160,11 +173,8 @@ func (n *Stranger) Judge(err error) {
 	if !errors.Is(err, ErrUnauthorized) {
 		return
 	}
-	addr := ""
-	if a := n.conn.RemoteAddr(); a != nil {
-		addr = a.String()
-	}
-	n.of.refuse(addr)
+	host, _ := parts(n.conn.RemoteAddr()) // its port is free again soon
+	n.of.refuse(host)
 	n.conn.Close()
 	timer := time.NewTimer(refusedFor)
 	defer timer.Stop()
@@ -177,12 +187,12 @@ func (n *Stranger) Judge(err error) {
 
 // refuse counts a connection that did not know the secret, and tells of it: at once if none was told of for a minute, else
 // once that is over.
-func (s *Strangers) refuse(addr string) {
+func (s *Strangers) refuse(host string) {
 	s.mu.Lock()
 	r := &s.refused
 	r.all++
 	r.untold++
-	r.last = addr
+	r.last = host
 	if r.timer != nil {
 		s.mu.Unlock()
 		return
@@ -204,7 +214,7 @@ func (s *Strangers) tell() {
 	}
 	s.mu.Unlock()
 	if n > 0 {
-		s.warn("goccl: connections that did not know the job's secret were turned away", "count", n, "last", last, "port", s.port)
+		s.warn("goccl: wrong secret refused", "count", n, "last", last, "port", s.port)
 	}
 }
 

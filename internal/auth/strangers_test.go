@@ -1,8 +1,11 @@
 package auth
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,10 +120,10 @@ func TestRefusalsAreLogged(t *testing.T) {
 		began := time.Now()
 		var mu sync.Mutex // a line may be the timer's
 		var told []string
-		s := newStrangers("127.0.0.1:1", 100, time.Hour, func(msg string, args ...any) {
+		s := newStrangers("29700", 100, time.Hour, func(msg string, args ...any) {
 			mu.Lock()
 			defer mu.Unlock()
-			require.Equal(t, "goccl: connections that did not know the job's secret were turned away", msg)
+			require.Equal(t, "goccl: wrong secret refused", msg)
 			told = append(told, fmt.Sprintf("%v%v", time.Since(began), args))
 		})
 		for _, wait := range []time.Duration{0, time.Second, time.Second, 3 * time.Minute, time.Second} {
@@ -130,10 +133,40 @@ func TestRefusalsAreLogged(t *testing.T) {
 		s.Close()
 		mu.Lock()
 		defer mu.Unlock()
-		const last = " last 10.0.0.7:9 port 127.0.0.1:1]"
+		const last = " last 10.0.0.7 port 29700]"
 		require.Equal(t, []string{"0s[count 1" + last, "1m0s[count 2" + last, "3m5s[count 1" + last, "3m8s[count 1" + last}, told)
 		require.Equal(t, 5, s.Refused())
 	})
+}
+
+// What is logged of wrong secrets is a line of at most 120 columns, whatever the addresses, as slog and log write it.
+func TestRefusalIsALine(t *testing.T) {
+	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 65535} }
+	for _, tc := range []struct {
+		name       string
+		port, from net.Addr
+		want       string
+	}{
+		{"IPv4", tcp("100.100.100.100"), tcp("200.200.200.200"), "last=200.200.200.200 port=65535"},
+		{"IPv6", tcp("2001:db8:1111:2222:3333:4444:5555:6666"), tcp("2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff"),
+			"last=2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff port=65535"},
+		{"a socket of this host", &net.UnixAddr{Net: "unix", Name: "@goccl-6b21026a0f7f36210a7c0d8550fbb0bb"}, &net.UnixAddr{Net: "unix", Name: "@"},
+			`last="" port=@goccl-6b21026a0f7f36210a7c0d8550fbb0bb`},
+		{"no address", tcp("127.0.0.1"), nil, `last="" port=65535`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out bytes.Buffer
+			s := NewStrangers(tc.port)
+			s.warn = slog.New(slog.NewTextHandler(&out, nil)).Warn
+			s.refused.all, s.refused.untold = 99_998, 99_998
+			host, _ := parts(tc.from)
+			s.refuse(host)
+			_, line, _ := strings.Cut(strings.TrimSpace(out.String()), "msg=")
+			require.Equal(t, `"goccl: wrong secret refused" count=99999 `+tc.want, line)
+			require.LessOrEqual(t, len("2006/01/02 15:04:05 WARN ")+len(line)-len(`""`), 120)
+			s.Close()
+		})
+	}
 }
 
 // A port takes no more than a quarter of the descriptors that its process may have.

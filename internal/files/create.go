@@ -12,8 +12,13 @@ func New(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, flag|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// Create makes a file, or empties one of this user's. What is written goes to its end. A character device may be named, too.
+// Create makes a file, or empties one of this user's. What is written goes to its end. A character
+// device may be named, too, and a descriptor that this process was given: what that leads to is not
+// emptied.
 func Create(name string) (*os.File, error) {
+	if f, is := given(name, os.O_RDONLY); is {
+		return f, nil
+	}
 	f, _, err := own(name, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return nil, err
@@ -47,6 +52,9 @@ func Write(name string, data []byte) error {
 
 // Writable returns the error that Create would. What is there stays as it is.
 func Writable(name string) error {
+	if f, is := given(name, os.O_RDONLY); is {
+		return f.Close()
+	}
 	f, fresh, err := own(name, os.O_WRONLY)
 	if err != nil {
 		return err
@@ -108,7 +116,7 @@ func refuse(name string, opened fs.FileInfo) error {
 	case !os.SameFile(opened, named):
 		return refusal(name, notRegular(named))
 	}
-	if err := others(opened); err != nil && !device {
+	if err := others(name, opened); err != nil && !device {
 		return refusal(name, fmt.Errorf("%w: remove it, or give another name", err))
 	}
 	return nil

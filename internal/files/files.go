@@ -10,7 +10,13 @@
 //     that folder only.
 //   - Create, Append and Write make a new file, or take a regular file of this user's that has no second name. They follow no link that
 //     has the file's name, wait for no pipe, and leave alone what belongs to others. They also take a character device: root made it.
+//     Where a file server has this user's files be another's, as root's be nobody's, a file of that
+//     owner's is this user's if its owner alone may write to it.
 //   - New makes a new file, or fails.
+//   - On Linux, Read, Create and Write also take a name such as /dev/fd/63, with which a shell names
+//     a pipe to or from a command, and /dev/stdin, /dev/stdout and /dev/stderr: see Descriptor.
+//     Nothing is opened then. It must be a descriptor that the process was given: whoever started it
+//     has opened that. Only there Read waits, for the end of what comes, at most so many bytes.
 //
 // Links in the directories above a file are followed: the user has named these. Whoever may write in a directory can remove what is
 // made there, or read it if its mode lets them. Nothing here bounds how long a file system takes. Windows has access lists, and pipes
@@ -62,8 +68,13 @@ func regular(f *os.File, most int64) (*os.File, int64, error) {
 	return nil, 0, err
 }
 
-// Read returns what is in a file that Open opens.
+// Read returns what is in a file that Open opens, or what comes by a descriptor that this process
+// was given, until its end.
 func Read(name string, most int64) ([]byte, error) {
+	if f, is := given(name, os.O_WRONLY); is {
+		defer f.Close()
+		return contents(f, 0, most)
+	}
 	f, size, err := Open(name, most)
 	if err != nil {
 		return nil, err

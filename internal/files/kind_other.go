@@ -10,4 +10,4 @@ const (
 )
 
 // others leaves it to access lists whose a file is.
-func others(fs.FileInfo) error { return nil }
+func others(string, fs.FileInfo) error { return nil }

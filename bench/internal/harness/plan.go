@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/files"
 )
 
 // plan is what is to be run, and as what.
@@ -93,7 +95,7 @@ func (p *plan) check() error {
 		return nil
 	}
 	for _, f := range p.files() {
-		if err := report.Writable(f.flag, f.path); err != nil {
+		if err := cmp.Or(p.arrives(f), report.Writable(f.flag, f.path)); err != nil {
 			return err
 		}
 	}
@@ -118,6 +120,24 @@ type outputFile struct {
 func (p *plan) files() []outputFile {
 	all := []outputFile{{"J", p.JSON, (*report.File).JSON}, {"csv", p.CSV, (*report.File).WriteCSV}, {"html", p.HTML, (*report.File).HTML}}
 	return slices.DeleteFunc(all, outputFile.unasked)
+}
+
+// afterOwn is the first descriptor that is in a rank what it is here: boot.Spawn gives ranks files
+// of their own before it.
+const afterOwn = 5
+
+// arrives is an error where the descriptor that f is named by is another in rank 0, which writes it.
+func (p *plan) arrives(f outputFile) error {
+	fd, is := files.Descriptor(f.path)
+	switch {
+	case !is || fd < 3 || p.launched:
+	case !p.start.Local:
+		return fmt.Errorf("-%s %s: a launcher starts rank 0, which has no such descriptor; name a file", f.flag, f.path)
+	case p.NP > 1 && fd < afterOwn:
+		return fmt.Errorf("-%s %s: the ranks that bench starts have files of their own there; take %d or a higher number",
+			f.flag, f.path, afterOwn)
+	}
+	return nil
 }
 
 // directories are those that figures go to.

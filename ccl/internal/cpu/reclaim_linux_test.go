@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"crypto/rand"
 	"testing"
 	"time"
 	"unsafe"
@@ -20,7 +21,7 @@ func twoOfAHost(t *testing.T) [2]*Comm {
 	t.Helper()
 	h, err := shm.NewShared()
 	require.NoError(t, err)
-	j := plane.EnterJob(t.Name(), 0)
+	j := plane.EnterJob(t.Name()+rand.Text(), 0) // its sockets are named by it, and another run of this test may be under way
 	s := j.Site(0)
 	s.Job.World.Topo, s.Here.Host, s.Here.Procs = group.Topology([]int{0, 0}, 1), h, []int{0, 0}
 	off, err := h.Alloc(region.Bytes(2))

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net"
 	"syscall"
@@ -10,12 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// ringerName is what names the sockets of one ringer: of this run of the test alone, since another may be under way.
+func ringerName(t *testing.T) func(local int) string {
+	run := t.Name() + rand.Text()
+	return func(l int) string { return fmt.Sprint(run, l) }
+}
+
 // A datagram of another process rouses the monitor; one that comes after the end harms nobody.
 func TestRinger(t *testing.T) {
 	c := twoOfAHost(t)
 	s := c[0].rank.Site
 	s.Here.Procs = []int{0, 0}
-	s.Here.OpenRinger(func(l int) string { return fmt.Sprint(t.Name(), l) })
+	name := ringerName(t)
+	s.Here.OpenRinger(name)
 	ringer := s.Here.Ends.Ringer.Load()
 	require.NotNil(t, ringer)
 	s.Job.Time.Coarse.Look()
@@ -26,7 +34,7 @@ func TestRinger(t *testing.T) {
 	ringer.Ring(0)
 	s.Here.Ends.Attending.Wait()
 
-	s.Here.OpenRinger(func(l int) string { return fmt.Sprint(t.Name(), l) }) // the name is free again
+	s.Here.OpenRinger(name) // the name is free again
 	require.NotNil(t, s.Here.Ends.Ringer.Load())
 	s.Here.CloseRinger()
 	s.Here.Ends.Attending.Wait()
@@ -37,7 +45,7 @@ func TestRingerOfStrangers(t *testing.T) {
 	c := twoOfAHost(t)
 	s := c[0].rank.Site
 	s.Here.Procs = []int{0, 0}
-	name := func(l int) string { return fmt.Sprint(t.Name(), l) }
+	name := ringerName(t)
 	s.Here.OpenRinger(name)
 	ringer := s.Here.Ends.Ringer.Load()
 	require.NotNil(t, ringer)

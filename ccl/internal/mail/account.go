@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,6 +28,7 @@ type Account struct {
 	untold   []failed     // see Untold
 	gone     map[int]bool // ranks that have closed the Comm, and from which nothing more can come
 	watching bool
+	silent   bool // all it has sent has ended, and it sends no more: see Office.bye
 }
 
 // Membership is a rank in a Comm, as its mail knows it. Ranks are those of the world.
@@ -103,15 +103,18 @@ func (a *Account) Recv(w What, from int) *Receiving {
 	return r
 }
 
-// posted ends r, which may wait in the box now, if nothing can come for it any more: what ended the Comm,
-// or had a rank leave it, may have looked at the box before r was there. What had come before that is
-// there.
+// posted ends r, which has come to the box, if nothing can come for it any more: what ended the Comm, or
+// had a rank leave it, may have looked at the box before r was there. It does what that would have done: the
+// end of the Comm gives up a payload that is on its way, too.
 func (a *Account) posted(r *Receiving) {
 	a.mu.Lock()
-	why := cmp.Or(a.over, a.goneWhy(r.from))
+	over, gone := a.over, a.goneWhy(r.from)
 	a.mu.Unlock()
-	if why != nil {
-		r.giveUp(why, false)
+	switch {
+	case over != nil:
+		r.expire(over)
+	case gone != nil:
+		r.forsake(gone)
 	}
 }
 
@@ -230,6 +233,13 @@ func (a *Account) End(why *call.Fault, closed bool) {
 		a.office.bye(a)
 		a.cuts.Wait()
 	}
+}
+
+// isSilent reports whether a has closed the Comm, and ended all that it has sent there.
+func (a *Account) isSilent() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.silent
 }
 
 // severed ends those messages to or from rank w, since a connection with it broke, for that reason: they

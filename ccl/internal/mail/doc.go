@@ -43,7 +43,7 @@
 // A payload of a rank in another process of the host is read from that process's memory, where the
 // kernel allows it. A number in the sender's memory, which is another for each message and becomes 0
 // before the sender gets its memory back, says before and after that the bytes are those of the
-// message. Ranks of one process copy under the lock of the message.
+// message. Ranks of one process copy it piece by piece, each under the locks of both messages.
 //
 // # Buffers
 //

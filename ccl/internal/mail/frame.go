@@ -61,7 +61,7 @@ const (
 	creditMost = 1 << 20
 	// pieceMost is the largest piece of a payload in one frame.
 	pieceMost = 64 << 10
-	// readMost is the largest piece that is read from another process at once.
+	// readMost is the largest piece that is read from another process, or copied from another rank of this one, at once.
 	readMost = 256 << 10
 	// countMost bounds what a head may say, so that sizes do not overflow.
 	countMost = 1 << 56

@@ -103,18 +103,26 @@ func (l *line) handOver(s *Sending) {
 	s.end(nil) // not before: whoever waits for that may send the next message
 }
 
-// copyOver copies what s has to where r wants it.
+// copyOver copies what s has to where r wants it, piece by piece: whatever ends one of them waits for a piece
+// at most.
 func (l *line) copyOver(s *Sending, r *Receiving) {
-	s.mu.Lock()
-	there := !s.over
-	well := there && r.copyIn(s.mem)
-	s.mu.Unlock()
-	if !there {
-		l.drop(s.seq)
-		r.again()
-		return
+	for at, n := 0, s.bytes(); ; {
+		size := min(n-at, readMost)
+		s.mu.Lock()
+		there := !s.over
+		well := there && r.copyIn(s.mem[at:at+size])
+		s.mu.Unlock()
+		at += size
+		switch {
+		case !there:
+			l.drop(s.seq)
+			r.again()
+			return
+		case !well || at == n:
+			l.answered(s.seq, r.received(well), 0, 0)
+			return
+		}
 	}
-	l.answered(s.seq, r.received(well), 0, 0)
 }
 
 // bytes is how large the message is.
@@ -439,7 +447,9 @@ func (l *line) lost(s *auth.Stream, err error) {
 		if l.streams.unsure = min(l.streams.unsure, seq); l.cut == nil {
 			l.cut = map[*Account]bool{}
 		}
-		l.cut[m.acct] = true
+		if !m.acct.isSilent() { // else nothing would take it out of l.cut again
+			l.cut[m.acct] = true
+		}
 		l.settle(m)
 		ended = append(ended, m)
 	}

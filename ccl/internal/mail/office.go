@@ -173,8 +173,11 @@ func (o *Office) linesOf(from int) (list []*line) {
 	return list
 }
 
-// bye closes an Account, which other ranks that this one has written to are told.
+// bye closes an Account, all of whose sends have ended. Other ranks that this one has written to are told.
 func (o *Office) bye(a *Account) {
+	a.mu.Lock()
+	a.silent = true // first: what breaks from here on cuts nothing of it off
+	a.mu.Unlock()
 	for _, l := range o.linesOf(a.in.Self) {
 		l.mu.Lock()
 		delete(l.cut, a)
@@ -258,14 +261,14 @@ func (o *Office) Close() {
 	}()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	for o.way.Lived() < until {
+	for done := false; !done && o.way.Lived() < until; {
 		select {
 		case <-over:
-			return
+			done = true
 		case <-tick.C:
 		}
 	}
-	for s := range streams {
+	for s := range streams { // also those that nothing reads, since that was to begin as no goroutine did any more
 		s.Close()
 	}
 	<-over

@@ -148,6 +148,9 @@ func (h *Host) View(off uint64, n int) ([]byte, error) {
 	defer h.mu.Unlock()
 	at := PlaceAt(off, n)
 	m := h.maps[at]
+	if m == nil && !h.Shared() {
+		return nil, fmt.Errorf("shared memory: no region of %d KiB lies at offset %d of this host's memory", at.Size>>10, off)
+	}
 	if m == nil {
 		mem, err := mapRegion(h.fd, off, int(at.Size))
 		if err != nil {

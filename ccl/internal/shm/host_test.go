@@ -33,6 +33,18 @@ func TestPrivateHost(t *testing.T) {
 	testRegions(t, NewPrivate(64))
 }
 
+// Memory of one process has no descriptor: a region that is not there is called that, and not a bad descriptor.
+func TestPrivateHostHasNoSuchRegion(t *testing.T) {
+	h := NewPrivate(64)
+	_, err := h.View(0, 8<<10)
+	assert.EqualError(t, err, "shared memory: no region of 8 KiB lies at offset 0 of this host's memory")
+	off, err := h.Alloc(8 << 10)
+	require.NoError(t, err)
+	h.Free(off, 8<<10)
+	_, err = h.View(off, 8<<10)
+	assert.ErrorContains(t, err, "no region of 8 KiB lies at offset")
+}
+
 func testRegions(t *testing.T, h *Host) {
 	var mu sync.Mutex
 	seen := map[uint64]bool{0: true}
