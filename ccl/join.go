@@ -95,17 +95,17 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	if late {
 		return enter(ctx, own, environ.Newcomer.Get())
 	}
-	joins, joined, over := own.unlessBegun(ctx)
+	joins, joined, over := unlessBegun(ctx, own.Store)
 	defer over(nil)
-	c, err := own.start(joins, joined)
-	if err != nil && own.isBegun(ctx, joins, err) { // another job has begun in the store, at the same time
+	c, err := joinStarted(joins, &own, joined)
+	if err != nil && isBegun(ctx, joins, own.Store, err) { // another job has begun in the store, at the same time
 		return enter(ctx, own, "")
 	}
 	return c, err
 }
 
-// start is Join of a rank of the job that the launcher has started. It calls joined once all ranks have met.
-func (o *Options) start(ctx context.Context, joined func()) (*Comm, error) {
+// joinStarted is Join of a rank of the job that the launcher has started. It calls joined once all ranks have met.
+func joinStarted(ctx context.Context, o *Options, joined func()) (*Comm, error) {
 	b, done, err := Launched(ctx)
 	if err != nil {
 		return nil, err

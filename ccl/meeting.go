@@ -242,11 +242,11 @@ func (o *Options) found(ctx context.Context) error {
 	return nil
 }
 
-// unlessBegun is ctx, which ends for join.ErrBegun if another job begins in the store before joined is called. Some ranks of this job may
+// unlessBegun is ctx, which ends for join.ErrBegun if another job begins in store s before joined is called. Some ranks of this job may
 // have come late for that reason, and the others would wait for them. A rank cannot tell its job's founder from another's, unless it is
 // that itself: so it gives its job verdictLimit, once one is founded. over frees what joins has.
-func (o *Options) unlessBegun(ctx context.Context) (joins context.Context, joined func(), over context.CancelCauseFunc) {
-	if o.Store == nil || started.Load() {
+func unlessBegun(ctx context.Context, s boot.Store) (joins context.Context, joined func(), over context.CancelCauseFunc) {
+	if s == nil || started.Load() {
 		return ctx, func() {}, func(error) {}
 	}
 	joins, end := context.WithCancelCause(ctx)
@@ -254,7 +254,7 @@ func (o *Options) unlessBegun(ctx context.Context) (joins context.Context, joine
 	var settled atomic.Bool
 	go func() {
 		defer stop()
-		founder, err := lobby.Founder(watches, o.Store)
+		founder, err := lobby.Founder(watches, s)
 		if err != nil || bytes.Equal(founder, thisProcess) {
 			return
 		}
@@ -274,10 +274,10 @@ func (o *Options) unlessBegun(ctx context.Context) (joins context.Context, joine
 // verdictLimit is how long the verdict on a job may take from rank 0 to the others, once the store knows of the job.
 const verdictLimit = 5 * time.Second
 
-// isBegun reports whether this process failed to join its job, which err says, since another has begun in the store. joins is
+// isBegun reports whether this process failed to join its job, which err says, since another has begun in store s. joins is
 // unlessBegun's.
-func (o *Options) isBegun(ctx, joins context.Context, err error) bool {
-	if o.Store == nil || started.Load() || ctx.Err() != nil {
+func isBegun(ctx, joins context.Context, s boot.Store, err error) bool {
+	if s == nil || started.Load() || ctx.Err() != nil {
 		return false
 	}
 	if errors.Is(err, join.ErrBegun) || context.Cause(joins) == join.ErrBegun {
@@ -287,7 +287,7 @@ func (o *Options) isBegun(ctx, joins context.Context, err error) bool {
 	if !errors.As(err, &e) || e.Code != ErrCanceled || e.Peer != 0 { // rank 0 has found it, and has ended its join
 		return false
 	}
-	begun, err := lobby.Begun(ctx, o.Store)
+	begun, err := lobby.Begun(ctx, s)
 	return err == nil && begun
 }
 

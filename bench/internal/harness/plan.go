@@ -95,7 +95,7 @@ func (p *plan) check() error {
 		return nil
 	}
 	for _, f := range p.files() {
-		if err := cmp.Or(p.arrives(f), report.Writable(f.flag, f.path)); err != nil {
+		if err := cmp.Or(f.arrives(p.launched, p.start.Local, p.NP), report.Writable(f.flag, f.path)); err != nil {
 			return err
 		}
 	}
@@ -126,14 +126,15 @@ func (p *plan) files() []outputFile {
 // of their own before it.
 const afterOwn = 5
 
-// arrives is an error where the descriptor that f is named by is another in rank 0, which writes it.
-func (p *plan) arrives(f outputFile) error {
+// arrives is an error where the descriptor that f is named by is another in rank 0, which writes it: of
+// np ranks, which a launcher has started, or is to start, or this program itself, if they are local.
+func (f outputFile) arrives(launched, local bool, np int) error {
 	fd, is := files.Descriptor(f.path)
 	switch {
-	case !is || fd < 3 || p.launched:
-	case !p.start.Local:
+	case !is || fd < 3 || launched:
+	case !local:
 		return fmt.Errorf("-%s %s: a launcher starts rank 0, which has no such descriptor; name a file", f.flag, f.path)
-	case p.NP > 1 && fd < afterOwn:
+	case np > 1 && fd < afterOwn:
 		return fmt.Errorf("-%s %s: the ranks that bench starts have files of their own there; take %d or a higher number",
 			f.flag, f.path, afterOwn)
 	}
