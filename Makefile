@@ -319,6 +319,9 @@ wire: ## what GOCCL_WIRE=auth and encrypt cost beside plain data, in turns, and 
 first: ## bench's first rows put to the proof: defaults against -time 15ms, 15 times (a quiet machine; 2 minutes)
 	go test -count=1 -v -timeout 10m -run '^TestFirstRows$$' ./bench -args -first 15
 
+tokens: ## how many tokens of Go the source and the tests have; beside those of REV, such as the last release (e2c8510); with ARGS='-most 20', where
+	@go run ./test/tokens $(ARGS) $(REV)
+
 lint: static ## all static checks, the documents' links and names, and that generated files are up to date
 	go test ./test/imports ./test/docs
 
