@@ -71,7 +71,7 @@ test-faults: ## delay, loss and partition between three hosts, and between five 
 
 # Tests of what bench writes, of its statistics, of memory, and of hundreds of ranks, which run nothing side by side but what
 # others run, too: make test has them.
-unraced = TestBoth|TestHTMLInABrowser|TestPagesInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestSimulatedMachine|TestR13NothingGrows
+unraced = TestBoth|TestHTMLInABrowser|TestPagesInABrowser|TestStoredRuns|TestJSONSchema|TestTableParses|TestTwins|TestTwinsInTurns|TestPlanted|TestCoverage|TestTrials|TestScaleCalls|TestScaleConnections|TestR13NothingGrows
 
 COVER ?= ./ccl/... ./bench/... ./train/... ./internal/... ./mpi ./xla/...
 cover: ## how much of each package the sample of its tests runs, and of all (COVER: packages)
