@@ -125,9 +125,9 @@ func TestBadInput(t *testing.T) {
 		{"-backend ncll", nil, "did you mean nccl?"},
 		{"-split nod", nil, "groups are node (a host each)"},
 		{"-mem devcie", nil, "did you mean device?"},
-		{"fit -extrapolat 3 x.json", nil, "did you mean -extrapolate?"},
+		{"plan -insid 3,1", nil, "did you mean -inside?"},
 		{"-for ever", nil, "a time is a number and a unit"},
-		{"help nonsense", nil, "bench: help nonsense: no such command; there are ab compare fit plan trace doctor launch help version\n"},
+		{"help nonsense", nil, "bench: help nonsense: no such command; there are ab compare plan trace doctor launch help version\n"},
 		{"help comapre", nil, "bench: help comapre: no such command; did you mean compare? There are ab "},
 	} {
 		t.Run(tc.args+strings.Join(tc.env, " "), func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // A signal ends each command wherever it waits, here for somebody to read what it says: it says so itself, and leaves no
 // end to the kernel.
 func TestSignalsEndAllCommands(t *testing.T) {
-	for _, args := range []string{"-h", "version", "ab -h", "compare -h", "fit -h", "plan -h", "trace -h", "doctor -h", "launch -h"} {
+	for _, args := range []string{"-h", "version", "ab -h", "compare -h", "plan -h", "trace -h", "doctor -h", "launch -h"} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			if signal.Ignored(sig) {
 				continue

@@ -59,10 +59,7 @@ func TestStatus(t *testing.T) {
 		{"launch -- " + under, nil, 2, "no such program"},
 		{"compare " + junk + " " + run, nil, 2, "it is not a file that -J writes"},
 		{"compare -html " + under + " " + run + " " + run, nil, 2, "-html "},
-		{"fit " + junk, nil, 2, "it is not a file that -J writes"},
-		{"fit -op reduce " + run, nil, 2, "-op reduce: "},
-		{"plan -nodes 1 -inside " + junk, nil, 2, "it is not a file that -J writes"},
-		{"plan -inside 1,100 -between " + dir, nil, 2, "it cannot be read"},
+		{"plan -nodes 1 -inside " + junk, nil, 2, "a link is its latency"},
 		{"trace " + junk, nil, 2, "no trace files"},
 		{"trace " + dir, nil, 2, "no trace files"},
 
@@ -70,7 +67,6 @@ func TestStatus(t *testing.T) {
 		{"-np 2 -b 256M -e 256M -T 1us", nil, 1, "longer than -T 1"},
 		{"-np 2 -d f8e4m3 -e 64", nil, 1, "nothing was measured"},
 		{"launch -np 2 -- " + program + " -T 1us -b 256M -e 256M", nil, 1, "exited with code 1"},
-		{"fit -extrapolate 4 " + run, nil, 1, "messages are not known"},
 	} {
 		t.Run(tc.args+" "+strings.Join(tc.env, " "), func(t *testing.T) {
 			t.Parallel()

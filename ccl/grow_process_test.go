@@ -1,7 +1,6 @@
 package ccl_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/test/program"
 )
 
 // grown is the loop of a job that grows: steps that have an exact sum, a Grow to n ranks after each, and, where a rank is lost, Replace
@@ -113,15 +113,10 @@ func TestGrowProcess(t *testing.T) {
 // growProcesses runs size workers and spares as processes of test, which are started again, and returns what they say, and how they ended.
 func growProcesses(t *testing.T, test string, size, spares, hosts int, env ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*long)
-	defer cancel()
-	var out bytes.Buffer
-	err := boot.Spawn(ctx, boot.Command{N: size + spares, Hosts: hosts, Path: os.Args[0], Args: []string{"-test.run=^" + test + "$"}, Restart: 3,
-		Env: append(append(os.Environ(), "CCL_TEST_DIR="+t.TempDir(), fmt.Sprintf("CCL_TEST_SIZE=%d", size), fmt.Sprintf("GOCCL_SPARES=%d", spares),
-			"GORACE=atexit_sleep_ms=0"), env...), Stdout: &out, Stderr: &out, Prefix: true})
-	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
-	require.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error|FAIL|panic`), out.String())
-	return out.String(), err
+	text, err := program.Itself(t, 2*long, boot.Command{N: size + spares, Hosts: hosts, Restart: 3, Prefix: true}, test,
+		append(env, "CCL_TEST_DIR="+t.TempDir(), fmt.Sprintf("CCL_TEST_SIZE=%d", size), fmt.Sprintf("GOCCL_SPARES=%d", spares))...)
+	require.NotRegexp(t, regexp.MustCompile(`SIGSEGV|SIGBUS|fatal error|FAIL|panic`), text)
+	return text, err
 }
 
 // A rank after the other is killed, the lead among them. Each is started again, and taken in: as a spare where one has taken its number,

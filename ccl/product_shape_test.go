@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/calltest"
 )
 
 // shape is one call, but for its type.
@@ -44,21 +45,13 @@ func (s shape) String() string {
 	return text
 }
 
-func (s *shape) reduces() bool {
-	switch s.kind {
-	case ccl.KindAllReduce, ccl.KindReduce, ccl.KindReduceScatter, ccl.KindReduceScatterV:
-		return true
-	}
-	return false
+// call is s as tests of other packages have it.
+func (s *shape) call() *calltest.Call {
+	return &calltest.Call{Kind: s.kind, Op: s.op, Root: s.root, Count: s.count, Counts: s.counts, Matrix: s.matrix}
 }
 
-func (s *shape) rooted() bool {
-	switch s.kind {
-	case ccl.KindReduce, ccl.KindBroadcast, ccl.KindGather, ccl.KindGatherV, ccl.KindScatter, ccl.KindScatterV:
-		return true
-	}
-	return false
-}
+func (s *shape) reduces() bool { return s.call().Reduces() }
+func (s *shape) rooted() bool  { return s.call().Rooted() }
 
 // canBeInPlace is false where there is no such thing.
 func (s *shape) canBeInPlace() bool {
@@ -98,85 +91,23 @@ func (s *shape) uneven(n int) {
 	}
 }
 
-// block is how many elements the block of rank r has.
-func (s *shape) block(r int) int {
-	if s.counts != nil {
-		return s.counts[r]
-	}
-	return s.count
-}
-
-// offset is where the block of rank r begins.
-func (s *shape) offset(r int) int {
-	if s.counts == nil {
-		return r * s.count
-	}
-	at := 0
-	for _, n := range s.counts[:r] {
-		at += n
-	}
-	return at
-}
-
 // ignored is the length of an argument that has no meaning on a rank.
 const ignored = 3
 
 // lengths are those of src and dst on rank, and where, in place, the shorter begins.
 func (s *shape) lengths(n, rank int) (src, dst, part int) {
+	src, dst, part = s.call().Lengths(n, rank)
 	off := s.rooted() && rank != s.root
-	switch s.kind {
-	case ccl.KindReduce:
-		if off {
-			if s.inPlace {
-				return s.count, 0, 0
-			}
-			return s.count, ignored, 0
-		}
-		return s.count, s.count, 0
-	case ccl.KindBroadcast:
-		if off {
-			return 0, s.count, 0
-		}
-		return s.count, s.count, 0
-	case ccl.KindReduceScatter, ccl.KindReduceScatterV:
-		return s.offset(n-1) + s.block(n-1), s.block(rank), s.offset(rank)
-	case ccl.KindScatter, ccl.KindScatterV:
-		if off {
-			if s.inPlace {
-				return 0, s.block(rank), 0
-			}
-			return ignored, s.block(rank), 0
-		}
-		return s.offset(n-1) + s.block(n-1), s.block(rank), s.offset(rank)
-	case ccl.KindAllGather, ccl.KindAllGatherV, ccl.KindGather, ccl.KindGatherV:
-		if off {
-			if s.inPlace {
-				return s.block(rank), 0, 0
-			}
-			return s.block(rank), ignored, 0
-		}
-		return s.block(rank), s.offset(n-1) + s.block(n-1), s.offset(rank)
-	case ccl.KindAllToAll:
-		return n * s.count, n * s.count, 0
-	case ccl.KindAllToAllV:
-		for r := range n {
-			src += s.matrix[rank][r]
-			dst += s.matrix[r][rank]
-		}
-		return src, dst, 0
-	case ccl.KindBarrier:
-		return 0, 0, 0
+	switch {
+	case s.kind == ccl.KindBroadcast && !off:
+		src = s.count
+	case s.kind == ccl.KindBroadcast || !off || s.inPlace:
+	case s.kind == ccl.KindScatter || s.kind == ccl.KindScatterV:
+		src = ignored
+	default:
+		dst = ignored
 	}
-	return s.count, s.count, 0
-}
-
-// toAndFrom are AllToAllV's counts on rank.
-func (s *shape) toAndFrom(n, rank int) (sc, dc []int) {
-	dc = make([]int, n)
-	for r := range n {
-		dc[r] = s.matrix[r][rank]
-	}
-	return s.matrix[rank], dc
+	return src, dst, part
 }
 
 // perform makes the call s.
@@ -187,105 +118,17 @@ func perform[T ccl.Number](ctx context.Context, c *ccl.Comm, s *shape, dst, src 
 	if s.queued {
 		return s.queue(c, c.On(nil), ccl.BufOf(dst), ccl.BufOf(src)).Wait(ctx)
 	}
-	n, rank := c.Size(), c.Rank()
-	next, prev := (rank+1)%n, (rank+n-1)%n
-	switch s.kind {
-	case ccl.KindAllReduce:
-		return ccl.AllReduce(ctx, c, dst, src, s.op)
-	case ccl.KindReduce:
-		return ccl.Reduce(ctx, c, dst, src, s.op, s.root)
-	case ccl.KindReduceScatter:
-		return ccl.ReduceScatter(ctx, c, dst, src, s.op)
-	case ccl.KindReduceScatterV:
-		return ccl.ReduceScatterV(ctx, c, dst, src, s.counts, s.op)
-	case ccl.KindBroadcast:
-		return ccl.Broadcast(ctx, c, dst, s.root)
-	case ccl.KindAllGather:
-		return ccl.AllGather(ctx, c, dst, src)
-	case ccl.KindAllGatherV:
-		return ccl.AllGatherV(ctx, c, dst, s.counts, src)
-	case ccl.KindGather:
-		return ccl.Gather(ctx, c, dst, src, s.root)
-	case ccl.KindGatherV:
-		return ccl.GatherV(ctx, c, dst, s.counts, src, s.root)
-	case ccl.KindScatter:
-		return ccl.Scatter(ctx, c, dst, src, s.root)
-	case ccl.KindScatterV:
-		return ccl.ScatterV(ctx, c, dst, src, s.counts, s.root)
-	case ccl.KindAllToAll:
-		return ccl.AllToAll(ctx, c, dst, src)
-	case ccl.KindAllToAllV:
-		sc, dc := s.toAndFrom(n, rank)
-		return ccl.AllToAllV(ctx, c, dst, dc, src, sc)
-	case ccl.KindSendRecv:
-		return ccl.SendRecv(ctx, c, dst, prev, src, next)
-	case ccl.KindSend: // and Recv, around a ring
-		if n == 1 {
-			return ccl.SendRecv(ctx, c, dst, 0, src, 0)
-		}
-		if rank%2 == 0 {
-			if err := ccl.Send(ctx, c, src, next); err != nil {
-				return err
-			}
-			return ccl.Recv(ctx, c, dst, prev)
-		}
-		if err := ccl.Recv(ctx, c, dst, prev); err != nil {
-			return err
-		}
-		return ccl.Send(ctx, c, src, next)
-	case ccl.KindBarrier:
-		return ccl.Barrier(ctx, c)
-	}
-	return fmt.Errorf("no kind %d", s.kind)
+	return calltest.Make(ctx, c, s.call(), dst, src)
 }
 
 // queue issues the call s to q, a Queue of c.
 func (s *shape) queue(c *ccl.Comm, q ccl.Queue, dst, src ccl.Buf) ccl.Work {
-	n, rank := c.Size(), c.Rank()
-	next, prev := (rank+1)%n, (rank+n-1)%n
-	whole := src
-	if s.inPlace && s.number%2 == 0 && (!s.rooted() || rank == s.root) {
-		src = ccl.InPlace()
+	scatters := s.kind == ccl.KindScatter || s.kind == ccl.KindScatterV
+	if s.inPlace && s.number%2 == 0 && !scatters && (!s.rooted() || c.Rank() == s.root) {
 		if s.kind == ccl.KindReduceScatter || s.kind == ccl.KindReduceScatterV {
-			dst = whole
+			dst = src
 		}
+		src = ccl.InPlace()
 	}
-	switch s.kind {
-	case ccl.KindAllReduce:
-		return q.AllReduce(dst, src, s.op)
-	case ccl.KindReduce:
-		return q.Reduce(dst, src, s.op, s.root)
-	case ccl.KindReduceScatter:
-		return q.ReduceScatter(dst, src, s.op)
-	case ccl.KindReduceScatterV:
-		return q.ReduceScatterV(dst, src, s.counts, s.op)
-	case ccl.KindBroadcast:
-		return q.Broadcast(dst, s.root)
-	case ccl.KindAllGather:
-		return q.AllGather(dst, src)
-	case ccl.KindAllGatherV:
-		return q.AllGatherV(dst, s.counts, src)
-	case ccl.KindGather:
-		return q.Gather(dst, src, s.root)
-	case ccl.KindGatherV:
-		return q.GatherV(dst, s.counts, src, s.root)
-	case ccl.KindScatter:
-		return q.Scatter(dst, whole, s.root)
-	case ccl.KindScatterV:
-		return q.ScatterV(dst, whole, s.counts, s.root)
-	case ccl.KindAllToAll:
-		return q.AllToAll(dst, src)
-	case ccl.KindAllToAllV:
-		sc, dc := s.toAndFrom(n, rank)
-		return q.AllToAllV(dst, dc, src, sc)
-	case ccl.KindSendRecv:
-		return q.SendRecv(dst, prev, src, next)
-	case ccl.KindSend:
-		return q.Group(func(g ccl.Queue) error {
-			g.Send(src, next)
-			g.Recv(dst, prev)
-			return nil
-		})
-	}
-	return q.Barrier()
+	return calltest.Issue(q, s.call(), c.Size(), c.Rank(), dst, src)
 }

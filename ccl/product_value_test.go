@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/calltest"
 )
 
 // element is one type of elements: how the tests make values of it, and what they
@@ -201,54 +202,14 @@ func (e typed[T]) want(s *shape, n, rank int) []T {
 	if s.reduces() && e.reduce == nil {
 		return nil
 	}
-	v := make([]T, 0, 16)
-	take := func(from, at, count int) {
-		v = append(v, e.input(s, from, at, count)...)
-	}
-	reduce := func(at, count int) {
+	moved := func(from, at, count int) []T { return e.input(s, from, at, count) }
+	return calltest.Want(s.call(), n, rank, moved, func(at, count int) []T {
 		in := make([][]T, n)
 		for r := range in {
 			in[r] = e.input(s, r, at, count)
 		}
-		v = e.reduce(s.op, in)
-	}
-	switch s.kind {
-	case ccl.KindAllReduce:
-		reduce(0, s.count)
-	case ccl.KindReduce:
-		if rank != s.root {
-			return nil
-		}
-		reduce(0, s.count)
-	case ccl.KindReduceScatter, ccl.KindReduceScatterV:
-		reduce(s.offset(rank), s.block(rank))
-	case ccl.KindBroadcast:
-		take(s.root, 0, s.count)
-	case ccl.KindAllGather, ccl.KindAllGatherV, ccl.KindGather, ccl.KindGatherV:
-		if s.rooted() && rank != s.root {
-			return nil
-		}
-		for r := range n {
-			take(r, 0, s.block(r))
-		}
-	case ccl.KindScatter, ccl.KindScatterV:
-		take(s.root, s.offset(rank), s.block(rank))
-	case ccl.KindAllToAll:
-		for r := range n {
-			take(r, rank*s.count, s.count)
-		}
-	case ccl.KindAllToAllV:
-		for r := range n {
-			at := 0
-			for q := range rank {
-				at += s.matrix[r][q]
-			}
-			take(r, at, s.matrix[r][rank])
-		}
-	case ccl.KindSend, ccl.KindSendRecv:
-		take((rank+n-1)%n, 0, s.count)
-	}
-	return v
+		return e.reduce(s.op, in)
+	})
 }
 
 // memory is what one rank's call works on, and what it is to look like afterwards.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/calltest"
 )
 
 // A call is one collective, the same on all ranks of its Comm.
@@ -19,7 +20,8 @@ type call struct {
 	tiny   bool    // the numbers are subnormal
 	count  int     // elements of the vector, or of a rank's block
 	root   int
-	counts []int // of V kinds: of each rank; of AllToAllV: from rank a to rank b at a*n+b
+	counts []int   // of V kinds: of each rank
+	matrix [][]int // of AllToAllV: from one rank to another
 	salt   uint64
 }
 
@@ -38,13 +40,12 @@ var kinds = []ccl.Kind{ccl.KindAllReduce, ccl.KindAllReduce, ccl.KindAllReduce, 
 	ccl.KindBroadcast, ccl.KindAllGather, ccl.KindAllGatherV, ccl.KindGather, ccl.KindGatherV, ccl.KindScatter, ccl.KindScatterV,
 	ccl.KindAllToAll, ccl.KindAllToAllV, ccl.KindSendRecv, ccl.KindSend, ccl.KindBarrier}
 
-func (k call) reduces() bool {
-	switch k.kind {
-	case ccl.KindAllReduce, ccl.KindReduce, ccl.KindReduceScatter, ccl.KindReduceScatterV:
-		return true
-	}
-	return false
+// shared is k as tests of other packages have it.
+func (k call) shared() *calltest.Call {
+	return &calltest.Call{Kind: k.kind, Op: k.op, Root: k.root, Count: k.count, Counts: k.counts, Matrix: k.matrix}
 }
+
+func (k call) reduces() bool { return k.shared().Reduces() }
 
 // newCall draws a call of n ranks. most is the most bytes of a rank's largest buffer.
 func newCall(rnd *rand.Rand, n, most int) call {
@@ -75,10 +76,14 @@ func newCall(rnd *rand.Rand, n, most int) call {
 	case ccl.KindReduceScatterV, ccl.KindAllGatherV, ccl.KindGatherV, ccl.KindScatterV:
 		k.counts = make([]int, n)
 	case ccl.KindAllToAllV:
-		k.counts = make([]int, n*n)
+		for range n {
+			k.matrix = append(k.matrix, make([]int, n))
+		}
 	}
-	for i := range k.counts {
-		k.counts[i] = rnd.IntN(k.count+1) * is(rnd.IntN(4) != 0)
+	for _, counts := range append(k.matrix, k.counts) {
+		for i := range counts {
+			counts[i] = rnd.IntN(k.count+1) * is(rnd.IntN(4) != 0)
+		}
 	}
 	return k
 }
@@ -103,52 +108,16 @@ type prepared struct {
 // -1 where the two cannot be one.
 type sizes struct{ src, dst, part int }
 
-func (k call) sizes(n, me int) sizes {
-	atRoot := func(x int) int { return x * is(me == k.root) }
-	before := sum(k.counts[:min(me, len(k.counts))])
+func (k call) sizes(n, me int) (z sizes) {
+	z.src, z.dst, z.part = k.shared().Lengths(n, me)
 	switch k.kind {
-	case ccl.KindAllReduce:
-		return sizes{k.count, k.count, 0}
-	case ccl.KindReduce:
-		return sizes{k.count, atRoot(k.count), 0}
-	case ccl.KindReduceScatter:
-		return sizes{n * k.count, k.count, me * k.count}
-	case ccl.KindReduceScatterV:
-		return sizes{sum(k.counts), k.counts[me], before}
-	case ccl.KindBroadcast:
-		return sizes{0, k.count, -1}
-	case ccl.KindAllGather:
-		return sizes{k.count, n * k.count, me * k.count}
-	case ccl.KindAllGatherV:
-		return sizes{k.counts[me], sum(k.counts), before}
-	case ccl.KindGather:
-		return sizes{k.count, atRoot(n * k.count), me * k.count}
-	case ccl.KindGatherV:
-		return sizes{k.counts[me], atRoot(sum(k.counts)), before}
-	case ccl.KindScatter:
-		return sizes{atRoot(n * k.count), k.count, me * k.count}
-	case ccl.KindScatterV:
-		return sizes{atRoot(sum(k.counts)), k.counts[me], before}
-	case ccl.KindAllToAll:
-		return sizes{n * k.count, n * k.count, 0}
 	case ccl.KindAllToAllV:
-		return sizes{sum(k.row(n, me)), sum(k.column(n, me)), -1}
-	case ccl.KindSendRecv:
-		return sizes{k.count, k.count, 0}
-	case ccl.KindSend:
-		return sizes{atRoot(k.count), k.count * is(n > 1 && me == (k.root+1)%n), -1}
+		z.part = -1
+	case ccl.KindSend: // of one rank to the next alone
+		z.src *= is(me == k.root)
+		z.dst *= is(n > 1 && me == (k.root+1)%n)
 	}
-	return sizes{part: -1}
-}
-
-// row is what rank a sends in AllToAllV, column what rank b gets.
-func (k call) row(n, a int) []int { return k.counts[a*n : a*n+n] }
-
-func (k call) column(n, b int) (c []int) {
-	for a := range n {
-		c = append(c, k.counts[a*n+b])
-	}
-	return c
+	return z
 }
 
 func sum(x []int) (s int) {
@@ -159,47 +128,21 @@ func sum(x []int) (s int) {
 }
 
 // want is what dst must hold on rank me.
-func want[T ccl.Element](k call, a arithmetic[T], n, me int) (w []T) {
-	moves := func(r, from, count int) {
+func want[T ccl.Element](k call, a arithmetic[T], n, me int) []T {
+	if k.sizes(n, me).dst == 0 {
+		return nil
+	}
+	each := func(count int, of func(i int) T) (w []T) {
 		for i := range count {
-			w = append(w, moved[T](k.salt, r, from+i))
+			w = append(w, of(i))
 		}
+		return w
 	}
-	folds := func(from, count int) {
-		for i := range count {
-			w = append(w, a.folded(k, n, from+i))
-		}
-	}
-	z := k.sizes(n, me)
-	switch k.kind {
-	case ccl.KindAllReduce, ccl.KindReduce:
-		folds(0, z.dst)
-	case ccl.KindReduceScatter, ccl.KindReduceScatterV:
-		folds(z.part, z.dst)
-	case ccl.KindBroadcast, ccl.KindSend:
-		moves(k.root, 0, z.dst)
-	case ccl.KindScatter, ccl.KindScatterV:
-		moves(k.root, z.part, z.dst)
-	case ccl.KindAllGather, ccl.KindGather:
-		for r := range n * is(z.dst > 0) {
-			moves(r, 0, k.count)
-		}
-	case ccl.KindAllGatherV, ccl.KindGatherV:
-		for r := range n * is(z.dst > 0) {
-			moves(r, 0, k.counts[r])
-		}
-	case ccl.KindAllToAll:
-		for r := range n {
-			moves(r, me*k.count, k.count)
-		}
-	case ccl.KindAllToAllV:
-		for r := range n {
-			moves(r, sum(k.row(n, r)[:me]), k.row(n, r)[me])
-		}
-	case ccl.KindSendRecv:
-		moves((me+n-1)%n, 0, k.count)
-	}
-	return w
+	return calltest.Want(k.shared(), n, me, func(r, from, count int) []T {
+		return each(count, func(i int) T { return moved[T](k.salt, r, from+i) })
+	}, func(from, count int) []T {
+		return each(count, func(i int) T { return a.folded(k, n, from+i) })
+	})
 }
 
 // prepare lays the call's memory out on this rank.
@@ -259,39 +202,10 @@ func (s *scene) op(k call) ccl.Op {
 	return k.op
 }
 
-// block makes the call as a blocking one.
+// block makes the call as a blocking one, with the operator op.
 func block[T ccl.Element](ctx context.Context, c *ccl.Comm, k call, op ccl.Op, dst, src []T) error {
 	n, me := c.Size(), c.Rank()
-	switch k.kind {
-	case ccl.KindAllReduce:
-		return ccl.AllReduce(ctx, c, dst, src, op)
-	case ccl.KindReduce:
-		return ccl.Reduce(ctx, c, dst, src, op, k.root)
-	case ccl.KindReduceScatter:
-		return ccl.ReduceScatter(ctx, c, dst, src, op)
-	case ccl.KindReduceScatterV:
-		return ccl.ReduceScatterV(ctx, c, dst, src, k.counts, op)
-	case ccl.KindBroadcast:
-		return ccl.Broadcast(ctx, c, dst, k.root)
-	case ccl.KindAllGather:
-		return ccl.AllGather(ctx, c, dst, src)
-	case ccl.KindAllGatherV:
-		return ccl.AllGatherV(ctx, c, dst, k.counts, src)
-	case ccl.KindGather:
-		return ccl.Gather(ctx, c, dst, src, k.root)
-	case ccl.KindGatherV:
-		return ccl.GatherV(ctx, c, dst, k.counts, src, k.root)
-	case ccl.KindScatter:
-		return ccl.Scatter(ctx, c, dst, src, k.root)
-	case ccl.KindScatterV:
-		return ccl.ScatterV(ctx, c, dst, src, k.counts, k.root)
-	case ccl.KindAllToAll:
-		return ccl.AllToAll(ctx, c, dst, src)
-	case ccl.KindAllToAllV:
-		return ccl.AllToAllV(ctx, c, dst, k.column(n, me), src, k.row(n, me))
-	case ccl.KindSendRecv:
-		return ccl.SendRecv(ctx, c, dst, (me+n-1)%n, src, (me+1)%n)
-	case ccl.KindSend:
+	if k.kind == ccl.KindSend {
 		switch {
 		case n > 1 && me == k.root:
 			return ccl.Send(ctx, c, src, (me+1)%n)
@@ -300,41 +214,13 @@ func block[T ccl.Element](ctx context.Context, c *ccl.Comm, k call, op ccl.Op, d
 		}
 		return nil
 	}
-	return ccl.Barrier(ctx, c)
+	k.op = op
+	return calltest.Make(ctx, c, k.shared(), dst, src)
 }
 
 // queue makes the call on a Queue.
 func queue(q ccl.Queue, k call, op ccl.Op, n, me int, dst, src ccl.Buf) ccl.Work {
-	switch k.kind {
-	case ccl.KindAllReduce:
-		return q.AllReduce(dst, src, op)
-	case ccl.KindReduce:
-		return q.Reduce(dst, src, op, k.root)
-	case ccl.KindReduceScatter:
-		return q.ReduceScatter(dst, src, op)
-	case ccl.KindReduceScatterV:
-		return q.ReduceScatterV(dst, src, k.counts, op)
-	case ccl.KindBroadcast:
-		return q.Broadcast(dst, k.root)
-	case ccl.KindAllGather:
-		return q.AllGather(dst, src)
-	case ccl.KindAllGatherV:
-		return q.AllGatherV(dst, k.counts, src)
-	case ccl.KindGather:
-		return q.Gather(dst, src, k.root)
-	case ccl.KindGatherV:
-		return q.GatherV(dst, k.counts, src, k.root)
-	case ccl.KindScatter:
-		return q.Scatter(dst, src, k.root)
-	case ccl.KindScatterV:
-		return q.ScatterV(dst, src, k.counts, k.root)
-	case ccl.KindAllToAll:
-		return q.AllToAll(dst, src)
-	case ccl.KindAllToAllV:
-		return q.AllToAllV(dst, k.column(n, me), src, k.row(n, me))
-	case ccl.KindSendRecv:
-		return q.SendRecv(dst, (me+n-1)%n, src, (me+1)%n)
-	case ccl.KindSend:
+	if k.kind == ccl.KindSend {
 		switch {
 		case n > 1 && me == k.root:
 			return q.Send(src, (me+1)%n)
@@ -343,5 +229,6 @@ func queue(q ccl.Queue, k call, op ccl.Op, n, me int, dst, src ccl.Buf) ccl.Work
 		}
 		return ccl.Work{}
 	}
-	return q.Barrier()
+	k.op = op
+	return calltest.Issue(q, k.shared(), n, me, dst, src)
 }

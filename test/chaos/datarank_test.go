@@ -17,6 +17,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/internal/calltest"
 )
 
 // TestDataRank is not a test of its own: it is what the processes of a data case run. A rank says one line:
@@ -149,79 +150,55 @@ func (r *dataRank) sum(i int) (s int) {
 // dataCall is a call as one rank makes it: how many elements it gives and gets, what they are, and where its own part of the larger
 // vector lies, -1 if it cannot be in place.
 type dataCall struct {
-	name     string
-	src, dst int
-	give     func(i int) int
-	want     func(i int) int
-	part     int
+	calltest.Call
+	src, dst, part int
+	give           func(i int) int
+	want           []int
 }
 
-var dataKinds = []string{"AllReduce", "AllReduce", "AllReduce", "Reduce", "ReduceScatter", "Broadcast", "Broadcast", "AllGather", "Gather",
-	"Scatter", "AllToAll", "AllToAllV", "SendRecv", "SendRecv", "Send"}
+var dataKinds = []ccl.Kind{ccl.KindAllReduce, ccl.KindAllReduce, ccl.KindAllReduce, ccl.KindReduce, ccl.KindReduceScatter, ccl.KindBroadcast,
+	ccl.KindBroadcast, ccl.KindAllGather, ccl.KindGather, ccl.KindScatter, ccl.KindAllToAll, ccl.KindAllToAllV, ccl.KindSendRecv, ccl.KindSendRecv, ccl.KindSend}
 
-// to is how many elements of an AllToAllV go from rank a to rank b.
-func to(count, a, b int) int { return count * (1 + (a*3+b)%4) / 4 }
-
-// dataCallOf is the call of a kind on count elements.
-func (r *dataRank) dataCallOf(name string, count, root int) (d dataCall, dc, sc []int) {
-	n, me := r.n, r.me
-	own := func(i int) int { return r.value(me, i) }
-	atRoot := func(k int) int {
-		if me != root {
-			return 0
-		}
-		return k
-	}
-	block := func(i int) int { return r.value(i/count, i%count) }
-	switch name {
-	case "AllReduce":
-		d = dataCall{name, count, count, own, r.sum, 0}
-	case "Reduce":
-		d = dataCall{name, count, atRoot(count), own, r.sum, 0}
-	case "ReduceScatter":
-		d = dataCall{name, n * count, count, own, func(i int) int { return r.sum(me*count + i) }, me * count}
-	case "Broadcast":
-		d = dataCall{name, count, count, func(i int) int { return r.value(root, i) * atRoot(1) }, func(i int) int { return r.value(root, i) }, 0}
-	case "AllGather":
-		d = dataCall{name, count, n * count, own, block, me * count}
-	case "Gather":
-		d = dataCall{name, count, atRoot(n * count), own, block, me * count}
-	case "Scatter":
-		d = dataCall{name, atRoot(n * count), count, own, func(i int) int { return r.value(root, me*count+i) }, me * count}
-	case "AllToAll":
-		d = dataCall{name, n * count, n * count, own, func(i int) int { return r.value(i/count, me*count+i%count) }, 0}
-	case "AllToAllV":
-		var from, off []int // whose each element of the result is, and which of that rank's
-		for q := range n {
-			dc, sc = append(dc, to(count, q, me)), append(sc, to(count, me, q))
-			at := 0
-			for p := range me {
-				at += to(count, q, p)
-			}
-			for i := range to(count, q, me) {
-				from, off = append(from, q), append(off, at+i)
-			}
-		}
-		total := 0
-		for _, x := range sc {
-			total += x
-		}
-		d = dataCall{name, total, len(from), own, func(i int) int { return r.value(from[i], off[i]) }, -1}
-	case "SendRecv":
-		last := (me + n - 1) % n
-		d = dataCall{name, count, count, own, func(i int) int { return r.value(last, i) }, 0}
-	case "Send":
-		d = dataCall{name, atRoot(count), 0, own, func(i int) int { return r.value(root, i) }, -1}
-		if me == (root+1)%n {
-			d.dst = count
+// dataCallOf is the call of a kind on count elements. Send is of the root to the next rank.
+func (r *dataRank) dataCallOf(kind ccl.Kind, count, root int) (d dataCall) {
+	d.Call = calltest.Call{Kind: kind, Root: root, Count: count}
+	for a := range r.n {
+		d.Matrix = append(d.Matrix, make([]int, r.n))
+		for b := range r.n {
+			d.Matrix[a][b] = count * (1 + (a*3+b)%4) / 4
 		}
 	}
-	return d, dc, sc
+	d.src, d.dst, d.part = d.Lengths(r.n, r.me)
+	d.give = func(i int) int { return r.value(r.me, i) }
+	switch kind {
+	case ccl.KindBroadcast:
+		d.src = count
+		d.give = func(i int) int { return r.value(root, i) * is(r.me == root) }
+	case ccl.KindAllToAllV:
+		d.part = -1
+	case ccl.KindSend:
+		d.src, d.dst, d.part = count*is(r.me == root), count*is(r.me == (root+1)%r.n), -1
+	}
+	if d.dst == 0 {
+		return d
+	}
+	d.want = calltest.Want(&d.Call, r.n, r.me, func(from, at, count int) (v []int) {
+		for i := range count {
+			v = append(v, r.value(from, at+i))
+		}
+		return v
+	}, func(at, count int) (v []int) {
+		for i := range count {
+			v = append(v, r.sum(at+i))
+		}
+		return v
+	})
+	return d
 }
 
 // runData makes one call, on slices of this rank's own choice.
 func runData[T uint8 | int32](ctx context.Context, r *dataRank, elem int, view func([]byte) []T) error {
-	name, root, count := dataKinds[r.shared.IntN(len(dataKinds))], r.shared.IntN(r.n), 0
+	kind, root, count := dataKinds[r.shared.IntN(len(dataKinds))], r.shared.IntN(r.n), 0
 	most := 2 << 20 / elem / r.n
 	switch r.shared.IntN(4) {
 	case 0:
@@ -233,7 +210,7 @@ func runData[T uint8 | int32](ctx context.Context, r *dataRank, elem int, view f
 	default:
 		count = 1 + r.shared.IntN(most)
 	}
-	d, dc, sc := r.dataCallOf(name, count, root)
+	d := r.dataCallOf(kind, count, root)
 	pick := func(i int) *arena {
 		a := r.arenas[r.own.IntN(int(memorySorts))][i]
 		if r.own.IntN(6) == 0 {
@@ -241,7 +218,7 @@ func runData[T uint8 | int32](ctx context.Context, r *dataRank, elem int, view f
 		}
 		return a
 	}
-	inPlace := d.part >= 0 && d.src > 0 && d.dst > 0 && r.own.IntN(3) == 0 || name == "Broadcast"
+	inPlace := d.part >= 0 && d.src > 0 && d.dst > 0 && r.own.IntN(3) == 0 || kind == ccl.KindBroadcast
 	of, from := pick(0), pick(1)
 	dst := view(of.place(r.own, max(d.dst, d.src*is(inPlace))*elem, elem))
 	var src []T
@@ -256,13 +233,13 @@ func runData[T uint8 | int32](ctx context.Context, r *dataRank, elem int, view f
 	for i := range src {
 		src[i] = T(d.give(i))
 	}
-	if err := issue(ctx, r, name, root, dst, src, dc, sc); err != nil {
+	if err := issue(ctx, r, &d.Call, dst, src); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s of %d elements of %d bytes, root %d, in place %v, memory of sorts %d and %d", name, count, elem, root, inPlace, of.sort, from.sort)
+	what := fmt.Sprintf("%v of %d elements of %d bytes, root %d, in place %v, memory of sorts %d and %d", kind, count, elem, root, inPlace, of.sort, from.sort)
 	for i, x := range dst {
-		if i < d.dst && x != T(d.want(i)) {
-			return dataError{"LIE", fmt.Sprintf("%s: element %d is %v, not %v", what, i, x, T(d.want(i)))}
+		if i < d.dst && x != T(d.want[i]) {
+			return dataError{"LIE", fmt.Sprintf("%s: element %d is %v, not %v", what, i, x, T(d.want[i]))}
 		}
 	}
 	if !of.intact() || !inPlace && !from.intact() {
@@ -279,35 +256,15 @@ func is(b bool) int {
 }
 
 // issue makes the call.
-func issue[T uint8 | int32](ctx context.Context, r *dataRank, name string, root int, dst, src []T, dc, sc []int) error {
-	c, n := r.c, r.n
-	switch name {
-	case "AllReduce":
-		return ccl.AllReduce(ctx, c, dst, src, ccl.Sum)
-	case "Reduce":
-		return ccl.Reduce(ctx, c, dst, src, ccl.Sum, root)
-	case "ReduceScatter":
-		return ccl.ReduceScatter(ctx, c, dst, src, ccl.Sum)
-	case "Broadcast":
-		return ccl.Broadcast(ctx, c, dst, root)
-	case "AllGather":
-		return ccl.AllGather(ctx, c, dst, src)
-	case "Gather":
-		return ccl.Gather(ctx, c, dst, src, root)
-	case "Scatter":
-		return ccl.Scatter(ctx, c, dst, src, root)
-	case "AllToAll":
-		return ccl.AllToAll(ctx, c, dst, src)
-	case "AllToAllV":
-		return ccl.AllToAllV(ctx, c, dst, dc, src, sc)
-	case "SendRecv":
-		return ccl.SendRecv(ctx, c, dst, (r.me+n-1)%n, src, (r.me+1)%n)
-	}
-	switch r.me {
-	case root:
-		return ccl.Send(ctx, c, src, (root+1)%n)
-	case (root + 1) % n:
-		return ccl.Recv(ctx, c, dst, root)
+func issue[T uint8 | int32](ctx context.Context, r *dataRank, k *calltest.Call, dst, src []T) error {
+	next := (k.Root + 1) % r.n
+	switch {
+	case k.Kind != ccl.KindSend:
+		return calltest.Make(ctx, r.c, k, dst, src)
+	case r.me == k.Root:
+		return ccl.Send(ctx, r.c, src, next)
+	case r.me == next:
+		return ccl.Recv(ctx, r.c, dst, k.Root)
 	}
 	return nil
 }
@@ -320,30 +277,21 @@ func (r *dataRank) group(ctx context.Context) error {
 		want  func(i int) int
 	}
 	var collectives, messages []part
-	name := ""
+	var kind ccl.Kind
 	for k := range 1 + r.shared.IntN(4) {
 		if k == 0 || r.shared.IntN(2) == 0 {
-			name = []string{"AllReduce", "AllGather", "Broadcast"}[r.shared.IntN(3)]
+			kind = []ccl.Kind{ccl.KindAllReduce, ccl.KindAllGather, ccl.KindBroadcast}[r.shared.IntN(3)]
 		}
-		d, _, _ := r.dataCallOf(name, 1+r.shared.IntN(300), r.shared.IntN(r.n))
-		p := part{got: make([]int32, d.dst), want: d.want}
+		d := r.dataCallOf(kind, 1+r.shared.IntN(300), r.shared.IntN(r.n))
+		p := part{got: make([]int32, d.dst), want: func(i int) int { return d.want[i] }}
 		src := make([]int32, d.src)
 		for i := range src {
 			src[i] = int32(d.give(i))
 		}
-		switch name {
-		case "AllReduce":
-			p.issue = func(q ccl.Queue) { q.AllReduce(ccl.BufOf(p.got), ccl.BufOf(src), ccl.Sum) }
-		case "AllGather":
-			p.issue = func(q ccl.Queue) { q.AllGather(ccl.BufOf(p.got), ccl.BufOf(src)) }
-		default:
-			root := r.shared.IntN(r.n)
-			p.want = func(i int) int { return r.value(root, i) }
-			for i := range p.got {
-				p.got[i] = int32(p.want(i) * is(r.me == root))
-			}
-			p.issue = func(q ccl.Queue) { q.Broadcast(ccl.BufOf(p.got), root) }
+		if kind == ccl.KindBroadcast {
+			copy(p.got, src)
 		}
+		p.issue = func(q ccl.Queue) { calltest.Issue(q, &d.Call, r.n, r.me, ccl.BufOf(p.got), ccl.BufOf(src)) }
 		collectives = append(collectives, p)
 	}
 	for range r.shared.IntN(4) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/calltest"
 )
 
 // A call is one collective, with an answer that every rank can tell without the others.
@@ -141,81 +142,38 @@ type errWrong struct{ error }
 // make1 makes the call on c, of whose job this is rank me, and checks the results.
 func make1[T ccl.Number](ctx context.Context, c *ccl.Comm, k call, salt int) error {
 	n, me := c.Size(), c.Rank()
-	var dst, src, want []T
-	plain := func(r, i int) T { return value[T](ccl.Sum, n, r, i+salt) }
-	fill := func(count int, f func(i int) T) []T {
+	is := &calltest.Call{Kind: k.kind, Op: k.op, Root: k.root % n, Count: k.elements(n)}
+	if k.kind == ccl.KindAllGatherV {
+		for r := range n {
+			is.Counts = append(is.Counts, is.Count*(r%3))
+		}
+	}
+	each := func(count int, f func(i int) T) []T {
 		s := make([]T, count)
 		for i := range s {
 			s[i] = f(i)
 		}
 		return s
 	}
-	root := k.root % n
+	moved := func(r, at, count int) []T {
+		return each(count, func(i int) T { return value[T](ccl.Sum, n, r, at+i+salt) })
+	}
+	want := calltest.Want(is, n, me, moved, func(at, count int) []T {
+		return each(count, func(i int) T { return folded[T](k.op, n, at+i) })
+	})
+	from, to, _ := is.Lengths(n, me)
+	dst, src := make([]T, to), moved(me, 0, from)
+	switch {
+	case k.reduces():
+		src = each(from, func(i int) T { return value[T](k.op, n, me, i) })
+	case k.kind == ccl.KindBroadcast && me == is.Root:
+		copy(dst, want)
+	}
 	var err error
-	block := k.elements(n)
-	mine := fill(block, func(i int) T { return plain(me, i) })
-	switch k.kind {
-	case ccl.KindAllReduce, ccl.KindReduce:
-		src = fill(block, func(i int) T { return value[T](k.op, n, me, i) })
-		dst = make([]T, block)
-		if k.kind == ccl.KindAllReduce {
-			want = fill(block, func(i int) T { return folded[T](k.op, n, i) })
-			if k.queue {
-				err = c.On(nil).AllReduce(ccl.BufOf(dst), ccl.BufOf(src), k.op).Wait(ctx)
-			} else {
-				err = ccl.AllReduce(ctx, c, dst, src, k.op)
-			}
-			break
-		}
-		if err = ccl.Reduce(ctx, c, dst, src, k.op, root); me == root {
-			want = fill(block, func(i int) T { return folded[T](k.op, n, i) })
-		}
-	case ccl.KindReduceScatter:
-		src = fill(block*n, func(i int) T { return value[T](k.op, n, me, i) })
-		dst, want = make([]T, block), fill(block, func(i int) T { return folded[T](k.op, n, me*block+i) })
-		err = ccl.ReduceScatter(ctx, c, dst, src, k.op)
-	case ccl.KindBroadcast:
-		dst, want = make([]T, block), fill(block, func(i int) T { return plain(root, i) })
-		if me == root {
-			copy(dst, want)
-		}
-		err = ccl.Broadcast(ctx, c, dst, root)
-	case ccl.KindAllGather, ccl.KindGather:
-		dst = make([]T, block*n)
-		whole := fill(block*n, func(i int) T { return plain(i/block, i%block) })
-		if k.kind == ccl.KindAllGather {
-			want = whole
-			err = ccl.AllGather(ctx, c, dst, mine)
-			break
-		}
-		if err = ccl.Gather(ctx, c, dst, mine, root); me == root {
-			want = whole
-		}
-	case ccl.KindAllGatherV:
-		counts, total := make([]int, n), 0
-		for r := range counts {
-			counts[r] = block * (r % 3)
-			total += counts[r]
-		}
-		for r, k := range counts {
-			want = append(want, fill(k, func(i int) T { return plain(r, i) })...)
-		}
-		dst = make([]T, total)
-		err = ccl.AllGatherV(ctx, c, dst, counts, fill(counts[me], func(i int) T { return plain(me, i) }))
-	case ccl.KindScatter:
-		dst, want = make([]T, block), fill(block, func(i int) T { return plain(root, me*block+i) })
-		err = ccl.Scatter(ctx, c, dst, fill(block*n, func(i int) T { return plain(root, i) }), root)
-	case ccl.KindAllToAll:
-		dst = make([]T, block*n)
-		src = fill(block*n, func(i int) T { return plain(me, i) })
-		want = fill(block*n, func(i int) T { return plain(i/block, me*block+i%block) })
-		err = ccl.AllToAll(ctx, c, dst, src)
-	case ccl.KindSendRecv:
-		to, from := (me+1)%n, (me+n-1)%n
-		dst, want = make([]T, block), fill(block, func(i int) T { return plain(from, i) })
-		err = ccl.SendRecv(ctx, c, dst, from, mine, to)
-	case ccl.KindBarrier:
-		err = ccl.Barrier(ctx, c)
+	if k.kind == ccl.KindAllReduce && k.queue {
+		err = c.On(nil).AllReduce(ccl.BufOf(dst), ccl.BufOf(src), k.op).Wait(ctx)
+	} else {
+		err = calltest.Make(ctx, c, is, dst, src)
 	}
 	if err != nil {
 		return err

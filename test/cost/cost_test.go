@@ -5,8 +5,6 @@
 package cost
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -22,6 +20,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/race"
+	"github.com/goccl/goccl/test/program"
 )
 
 // roleVariable tells the test binary, run again as a rank, what to do.
@@ -150,25 +149,13 @@ type launch struct {
 
 // run is figures of l.
 func run(t testing.TB, l launch, well bool) map[string][]int64 {
-	var out bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	err := boot.Spawn(ctx, boot.Command{N: l.n, Hosts: l.hosts, Path: l.path, Env: append(os.Environ(), roleVariable+"="+l.role), KeepGoing: !well, Stdout: &out, Stderr: os.Stderr})
+	text, err := program.Itself(t, 5*time.Minute, boot.Command{N: l.n, Hosts: l.hosts, Path: l.path, KeepGoing: !well, Stderr: os.Stderr}, "", roleVariable+"="+l.role)
 	if well {
 		require.NoError(t, err)
 	} else {
 		require.Error(t, err)
 	}
-	figures := map[string][]int64{}
-	for s := bufio.NewScanner(&out); s.Scan(); {
-		f := strings.Fields(s.Text())
-		for i := 0; i+1 < len(f); i += 2 {
-			v, err := strconv.ParseInt(f[i+1], 10, 64)
-			require.NoError(t, err, s.Text())
-			figures[f[i]] = append(figures[f[i]], v)
-		}
-	}
-	return figures
+	return program.Figures(t, text)
 }
 
 func greatest(v []int64) int64 { return slices.Max(v) }

@@ -32,6 +32,7 @@ var inside = []struct {
 	{"plane/status", "call shm", "where ranks stand, whoever asks"},
 	{"plane/control", "call inject plane/event plane/status", "frames between hosts, whatever becomes of them"},
 	{"plane", "plane/control plane/event plane/status call inject group machine mail ordered proc region shm tcp tuning", "the control plane moves no data"},
+	{"ranktest", "call group plane region shm", "ranks of one process, for the tests of what is built on them"},
 	{"reach", "call inject ordered plane region shm tuning", "whose memory lies where, whatever it is wanted for"},
 	{"rounds", "call inject ordered plane reach region shm tuning", "collectives of one host know no connections"},
 	{"links", "call inject ordered plane reach region shm tcp tuning", "messages know no rounds"},

@@ -3,11 +3,15 @@ package program
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/test/cache"
@@ -37,4 +41,42 @@ func Ranks(tb testing.TB, path string, n int, args ...string) (stdout, stderr st
 		tb.Fatalf("%d ranks of %s: %v\n%s%s", n, path, err, &out, &errs)
 	}
 	return out.String(), errs.String()
+}
+
+// Itself runs c as ranks of the running test's own program, or of c's, that run the test with that name, "" none, with these
+// variables. It returns what they write and how they end, which may be by the test's own doing, and fails tb where they go on
+// for longer than limit.
+func Itself(tb testing.TB, limit time.Duration, c boot.Command, test string, env ...string) (string, error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), limit)
+	defer cancel()
+	var out bytes.Buffer
+	c.Path = cmp.Or(c.Path, os.Args[0])
+	c.Args, c.Env = []string{"-test.run=^" + test + "$"}, append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), env...)
+	c.Stdout = &out
+	if c.Stderr == nil {
+		c.Stderr = &out
+	}
+	err := boot.Spawn(ctx, c)
+	if ctx.Err() != nil {
+		tb.Fatalf("ranks go on for longer than %v: %v\n%s", limit, err, &out)
+	}
+	return out.String(), err
+}
+
+// Figures are those that ranks write, each behind its name, by the name.
+func Figures(tb testing.TB, text string) map[string][]int64 {
+	tb.Helper()
+	figures := map[string][]int64{}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		for i := 0; i+1 < len(f); i += 2 {
+			v, err := strconv.ParseInt(f[i+1], 10, 64)
+			if err != nil {
+				tb.Fatalf("%q has no figures: %v", line, err)
+			}
+			figures[f[i]] = append(figures[f[i]], v)
+		}
+	}
+	return figures
 }

@@ -3,7 +3,6 @@
 package promises
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/test/program"
 )
 
 // growthPart is what the processes of the test below do, as partVar says.
@@ -92,22 +92,17 @@ func TestR20GrowthPause(t *testing.T) {
 	if *write {
 		apart = 5 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	var out bytes.Buffer
-	err := boot.Spawn(ctx, boot.Command{N: 5, Path: os.Args[0], Args: []string{"-test.run=^TestGrowthProcess$"}, Restart: 2, Stdout: &out, Stderr: &out,
-		Env: append(os.Environ(), partVar+"="+growthPart, fmt.Sprintf("%s_ARG=%s,%d,%v", partVar, t.TempDir(), kills, apart), "GORACE=atexit_sleep_ms=0")})
-	require.NoError(t, ctx.Err(), "a rank hangs:\n%s", &out)
-	require.NotContains(t, out.String(), "--- FAIL")
+	out, err := program.Itself(t, 3*time.Minute, boot.Command{N: 5, Restart: 2}, "TestGrowthProcess", partVar+"="+growthPart, fmt.Sprintf("%s_ARG=%s,%d,%v", partVar, t.TempDir(), kills, apart))
+	require.NotContains(t, out, "--- FAIL")
 	var e *boot.ExitError
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, []int{5, 1, kills}, []int{e.Well, e.Unused, e.Restarted}, "well, unused, restarted:\n%s", &out)
+	require.Equal(t, []int{5, 1, kills}, []int{e.Well, e.Unused, e.Restarted}, "well, unused, restarted:\n%s", out)
 	var took []time.Duration
-	for _, m := range regexp.MustCompile(`pause (\d+)`).FindAllStringSubmatch(out.String(), -1) {
+	for _, m := range regexp.MustCompile(`pause (\d+)`).FindAllStringSubmatch(out, -1) {
 		ns, _ := strconv.Atoi(m[1])
 		took = append(took, time.Duration(ns))
 	}
-	require.GreaterOrEqual(t, len(took), kills, out.String())
+	require.GreaterOrEqual(t, len(took), kills, out)
 	middle, largest := spread(took)
 	record(t, 20, "R20", what, "≤ "+promise.String(), "median %v, max %v (%d kills, %v apart)", round(middle), round(largest), kills, apart)
 	asserted(t, what, largest, promise)

@@ -3,7 +3,6 @@
 package promises
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/test/program"
 )
 
 // part is what a rank process does in a test; the environment names it.
@@ -87,14 +87,8 @@ func processes(t *testing.T, n, hosts int, name, arg string) (lines []line, text
 
 func processesOf(t *testing.T, test string, n, hosts int, name, arg string) (lines []line, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	var out bytes.Buffer
 	// That a rank is lost is no failure here.
-	_ = boot.Spawn(ctx, boot.Command{N: n, Hosts: hosts, Path: os.Args[0], Args: []string{"-test.run=^" + test + "$"}, KeepGoing: true,
-		Env: append(os.Environ(), partVar+"="+name, partVar+"_ARG="+arg, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
-	text = out.String()
-	require.NoError(t, ctx.Err(), "a rank hangs:\n%s", text)
+	text, _ = program.Itself(t, 2*time.Minute, boot.Command{N: n, Hosts: hosts, KeepGoing: true}, test, partVar+"="+name, partVar+"_ARG="+arg)
 	require.NotRegexp(t, `SIGSEGV|SIGBUS|fatal error|--- FAIL`, text)
 	for l := range strings.Lines(text) {
 		if m := saidLine.FindStringSubmatch(l); m != nil {

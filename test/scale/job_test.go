@@ -1,8 +1,6 @@
 package scale
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -13,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/test/program"
 )
 
 // roleVariable tells the test binary, run again as a rank, what to do.
@@ -111,24 +108,11 @@ func heap() int64 {
 // job runs n ranks on so many hosts in a role, and returns their figures by name. One of them may
 // be meant to fail: Spawn's error is returned.
 func job(t testing.TB, n, hosts int, role string) (map[string][]int64, error) {
-	var out bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
-	defer cancel()
 	if hosts == 1 {
 		hosts = 0
 	}
-	err := boot.Spawn(ctx, boot.Command{N: n, Hosts: hosts, Path: os.Args[0], Env: append(os.Environ(), roleVariable+"="+role),
-		KeepGoing: true, Stdout: &out, Stderr: os.Stderr})
-	figures := map[string][]int64{}
-	for s := bufio.NewScanner(&out); s.Scan(); {
-		f := strings.Fields(s.Text())
-		for i := 0; i+1 < len(f); i += 2 {
-			v, err := strconv.ParseInt(f[i+1], 10, 64)
-			require.NoError(t, err, s.Text())
-			figures[f[i]] = append(figures[f[i]], v)
-		}
-	}
-	return figures, err
+	text, err := program.Itself(t, 15*time.Minute, boot.Command{N: n, Hosts: hosts, KeepGoing: true, Stderr: os.Stderr}, "", roleVariable+"="+role)
+	return program.Figures(t, text), err
 }
 
 func total(v []int64) (s int64) {

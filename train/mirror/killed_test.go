@@ -1,7 +1,6 @@
 package mirror
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/test/program"
 	"github.com/goccl/goccl/train/internal/raw"
 )
 
@@ -66,27 +66,25 @@ func (s scene) play(t *testing.T) error {
 	if s.lost {
 		value += "|" + t.TempDir() // where those meet that are to be lost together
 	}
-	var out bytes.Buffer
-	err := boot.Spawn(t.Context(), boot.Command{N: s.n + s.spares, Hosts: s.hosts, Path: os.Args[0], Args: []string{"-test.run=^TestKilledChild$"},
-		Env: append(os.Environ(), killVariable+"="+value), Stdout: &out, Stderr: &out, KeepGoing: true})
+	out, err := program.Itself(t, 10*time.Minute, boot.Command{N: s.n + s.spares, Hosts: s.hosts, KeepGoing: true}, "TestKilledChild", killVariable+"="+value)
 	var exit *boot.ExitError
 	if !errors.As(err, &exit) || exit.Failed != len(s.kills) {
-		return fmt.Errorf("%d ranks are to be killed: %w\n%s", len(s.kills), err, &out)
+		return fmt.Errorf("%d ranks are to be killed: %w\n%s", len(s.kills), err, out)
 	}
 	if s.lost {
-		said := regexp.MustCompile(`(?m)^error: .*$`).FindAllString(out.String(), -1)
+		said := regexp.MustCompile(`(?m)^error: .*$`).FindAllString(out, -1)
 		slices.Sort(said)
 		if left := s.n + s.spares - len(s.kills); len(said) != left || len(slices.Compact(said)) != 1 || !strings.Contains(said[0], ErrLost.Error()) {
-			return fmt.Errorf("%d ranks are to say one error: %s", left, &out)
+			return fmt.Errorf("%d ranks are to say one error: %s", left, out)
 		}
 		return nil
 	}
-	if strings.Contains(out.String(), "error: ") {
-		return fmt.Errorf("%s", &out)
+	if strings.Contains(out, "error: ") {
+		return errors.New(out)
 	}
 	for role, state := range s.toy().want() {
-		if line := fmt.Sprintf("rank %d has %x\n", role, sum(state)); strings.Count(out.String(), line) != 1 {
-			return fmt.Errorf("no line %q in\n%s", line, &out)
+		if line := fmt.Sprintf("rank %d has %x\n", role, sum(state)); strings.Count(out, line) != 1 {
+			return fmt.Errorf("no line %q in\n%s", line, out)
 		}
 	}
 	return nil

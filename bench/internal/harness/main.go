@@ -15,10 +15,10 @@ import (
 
 	"github.com/goccl/goccl/bench/internal/compare"
 	"github.com/goccl/goccl/bench/internal/doctor"
-	"github.com/goccl/goccl/bench/internal/fit"
 	"github.com/goccl/goccl/bench/internal/launch"
 	"github.com/goccl/goccl/bench/internal/machine"
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/predict"
 	"github.com/goccl/goccl/bench/internal/trace"
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
@@ -63,10 +63,8 @@ func Main(argv []string) int {
 			return compare.AB(ctx, patient, args[1:], os.Stdout, os.Stderr)
 		case "compare":
 			return compare.Stored(args[1:], os.Stdout, os.Stderr, doctor.Differences)
-		case "fit":
-			return fit.Command(args[1:], os.Stdout, os.Stderr)
 		case "plan":
-			return fit.Plan(args[1:], os.Stdout, os.Stderr)
+			return predict.Command(args[1:], os.Stdout, os.Stderr)
 		case "trace":
 			return trace.Command(args[1:], os.Stdout, os.Stderr)
 		case "_exec":

@@ -76,7 +76,6 @@ type Command struct{ Name, Help string }
 var Commands = []Command{
 	{"ab", "which of two builds, flags or environments is faster?"},
 	{"compare", "what changed between stored runs (-J)?"},
-	{"fit", "latency and bandwidth of a stored run; predicts more ranks"},
 	{"plan", "what each way to split a model's training would cost"},
 	{"trace", "what each rank was doing, from the flight recorders"},
 	{"doctor", "checks this machine or job, and suggests remedies"},

@@ -3,7 +3,6 @@
 package native_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
+	"github.com/goccl/goccl/test/program"
 )
 
 // growVariable is how many spares the job of TestProductGrowProcess has.
@@ -94,13 +94,7 @@ func TestProductGrown(t *testing.T) {
 			{"rank 0: number 0 of 3, device 0\n", "rank 3: number 1 of 3, device 1\n", "rank 1.1: number 2 of 3, device 2\n"},
 		} {
 			t.Run(fmt.Sprintf("%d spares", spares), func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), long)
-				defer cancel()
-				var out bytes.Buffer
-				err := boot.Spawn(ctx, boot.Command{N: 3 + spares, Path: os.Args[0], Restart: 1, Args: []string{"-test.run=^TestProductGrowProcess$"},
-					Env: append(os.Environ(), fmt.Sprintf("%s=%d", growVariable, spares), backendVariable+"="+name, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
-				require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
-				text := out.String()
+				text, _ := program.Itself(t, long, boot.Command{N: 3 + spares, Restart: 1}, "TestProductGrowProcess", fmt.Sprintf("%s=%d", growVariable, spares), backendVariable+"="+name)
 				require.NotContains(t, text, "FAIL")
 				for _, n := range numbers {
 					require.Contains(t, text, n)

@@ -3,14 +3,12 @@
 package native_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/goccl/goccl/ccl/boot"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/test/fake"
+	"github.com/goccl/goccl/test/program"
 )
 
 // What TestProductProcess, as one rank, is to do, and with which backend.
@@ -106,15 +105,8 @@ func product(ctx context.Context, name string, rt *gpu.Runtime, how string) erro
 
 // ranksOf runs n processes, and is what they print.
 func ranksOf(t *testing.T, n int, backend, how string) string {
-	ctx, cancel := context.WithTimeout(t.Context(), long)
-	defer cancel()
-	var out bytes.Buffer
-	start := time.Now()
-	err := boot.Spawn(ctx, boot.Command{N: n, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestProductProcess$"},
-		Env: append(os.Environ(), endingVariable+"="+how, backendVariable+"="+backend), Stdout: &out, Stderr: &out})
-	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
-	require.Less(t, time.Since(start), soon, "%s", &out)
-	return out.String()
+	text, _ := program.Itself(t, soon, boot.Command{N: n, KeepGoing: true}, "TestProductProcess", endingVariable+"="+how, backendVariable+"="+backend)
+	return text
 }
 
 // TestProductKilled: the survivors name the rank that was killed, and their streams are released, whether the

@@ -3,20 +3,19 @@
 package native_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
+	"github.com/goccl/goccl/test/program"
 )
 
 // spareVariable says how rank 1 is lost in TestProductSpareProcess.
@@ -107,15 +106,7 @@ func TestProductReplaced(t *testing.T) {
 			for _, silent := range []string{"0", "1"} {
 				t.Run(how+", silent="+silent, func(t *testing.T) {
 					t.Setenv("FAKE_NCCL_SILENT_DEATH", silent)
-					ctx, cancel := context.WithTimeout(t.Context(), long)
-					defer cancel()
-					var out bytes.Buffer
-					start := time.Now()
-					err := boot.Spawn(ctx, boot.Command{N: 4, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^TestProductSpareProcess$"},
-						Env: append(os.Environ(), spareVariable+"="+how, backendVariable+"="+name, "GORACE=atexit_sleep_ms=0"), Stdout: &out, Stderr: &out})
-					require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
-					require.Less(t, time.Since(start), soon, "%s", &out)
-					text := out.String()
+					text, _ := program.Itself(t, soon, boot.Command{N: 4, KeepGoing: true}, "TestProductSpareProcess", spareVariable+"="+how, backendVariable+"="+name)
 					require.NotContains(t, text, "FAIL")
 					for rank, number := range map[int]int{0: 0, 2: 2, 3: 1} {
 						require.Contains(t, text, fmt.Sprintf("rank %d: number %d of 3, device %d, fresh [1]\n", rank, number, number))

@@ -15,6 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/ranktest"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -25,31 +26,13 @@ import (
 // ranksOf are n ranks of this process on one host.
 func ranksOf(t *testing.T, n int) []*Shrinker {
 	t.Helper()
-	j := plane.EnterJob(t.Name(), 0)
-	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, n), 1), plane.PrivateHost()
-	off, err := s.Here.Host.Alloc(region.Bytes(n))
-	require.NoError(t, err)
-	shared, err := s.Here.Host.View(off, region.Bytes(n))
-	require.NoError(t, err)
-	all := make([]*Shrinker, n)
-	for r := range all {
-		l := new(links.Links)
-		m, mem := new(plane.Member), new(reach.Reach)
-		m.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, r, region.New(off, shared, n), plane.Options{})
+	return ranktest.Of(t, n, plane.PrivateHost(), plane.Options{}, func(m *plane.Member) *Shrinker {
+		l, mem, c := new(links.Links), new(reach.Reach), new(Shrinker)
 		mem.Init(m)
 		l.Init(m, mem, new(call.Workspace))
-		all[r] = new(Shrinker)
-		all[r].Init(m, l)
-		m.Enlist()
-	}
-	t.Cleanup(func() {
-		for _, c := range all {
-			j.Remove(c.rank)
-		}
-		j.Leave()
+		c.Init(m, l)
+		return c
 	})
-	return all
 }
 
 // agreeing has the given ranks agree, with a context each.

@@ -1,6 +1,6 @@
 package tcp
 
-// A Conn is of its platform: see conn_unix.go, and conn_other.go. Each call below is that of the platform, or of sealed.
+// A Conn is of its platform: see conn_unix.go, and unsupported.go. Each call below is that of the platform, or of sealed.
 
 // TrySend sends what the kernel takes of b now and returns how many bytes that was: 0 and no error if it would have to wait.
 // Then what is tried next begins with the same bytes.

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	gpu "github.com/goccl/goccl/internal/gpu/gputest"
 	"github.com/goccl/goccl/test/fake"
+	"github.com/goccl/goccl/test/program"
 )
 
 // A child is this test binary as one rank, told by these variables what to do and on which backend.
@@ -91,12 +90,7 @@ func backends(t *testing.T, f func(t *testing.T, backend string)) {
 // ranks runs a case as two processes on the one device, and is what they print.
 func ranks(t *testing.T, backend, do string, env ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), long)
-	defer cancel()
-	var out bytes.Buffer
-	err := boot.Spawn(ctx, boot.Command{N: 2, Path: os.Args[0], KeepGoing: true, Args: []string{"-test.run=^$"},
-		Env: append(append(os.Environ(), caseVariable+"="+do, backendVariable+"="+backend), env...), Stdout: &out, Stderr: &out})
-	require.NoError(t, ctx.Err(), "%v\n%s", err, &out)
-	t.Logf("%s", &out)
-	return out.String()
+	text, _ := program.Itself(t, long, boot.Command{N: 2, KeepGoing: true}, "", append(env, caseVariable+"="+do, backendVariable+"="+backend)...)
+	t.Log(text)
+	return text
 }

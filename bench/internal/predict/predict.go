@@ -1,4 +1,9 @@
-package fit
+// Package predict has bench plan, which predicts what the ways to spread the training of a model over a machine spend on
+// communication.
+//
+// The model is Hockney's (1994): a message of m bytes takes alpha + beta m, and a collective takes as many of them, one
+// after another, as its algorithm says.
+package predict
 
 import (
 	"cmp"
@@ -6,7 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +19,6 @@ import (
 	"github.com/goccl/goccl/bench/internal/model"
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/prose"
-	"github.com/goccl/goccl/bench/internal/report"
 )
 
 // link is what one message takes, in microseconds and microseconds per byte.
@@ -28,21 +32,25 @@ type job struct {
 	inside, between link
 }
 
-// cost is what a call takes on n ranks over one kind of link, by the best algorithm of
-// those that everybody has.
+// cost is what a call takes on n ranks over one kind of link, by the best algorithm of those that everybody has
+// (docs/costs.md): halving, doubling, or one message to each rank. A ring sends as many bytes as halving does, in more
+// messages.
 func (k link) cost(c model.Call, n, elem int) float64 {
-	best := math.Inf(1)
-	for _, algorithm := range algorithms[c.Op] {
-		s, _ := shapeOf(c.Op, algorithm, n, n)
-		best = min(best, s.Messages*k.alpha+s.Volume*float64(c.Elements*elem)*k.beta)
+	rounds, others := float64(bits.Len(uint(n-1))), float64(n-1)/float64(n)
+	time := func(messages, volume float64) float64 {
+		return messages*k.alpha + volume*float64(c.Elements*elem)*k.beta
 	}
-	return best
-}
-
-// algorithms are those of each operation of a step.
-var algorithms = map[string][]string{
-	"allreduce": {"ring", "halving", "doubling"}, "reducescatter": {"ring", "halving"}, "allgather": {"ring", "halving"},
-	"alltoall": {"pairwise"}, "sendrecv": {""},
+	switch c.Op {
+	case "allreduce":
+		return min(time(2*rounds, 2*others), time(rounds, rounds))
+	case "reducescatter", "allgather":
+		return time(rounds, others)
+	case "alltoall":
+		return time(float64(n-1), others)
+	case "sendrecv":
+		return time(1, 1)
+	}
+	return math.Inf(1)
 }
 
 // step is what one training step's calls take on n ranks, in microseconds.
@@ -121,20 +129,20 @@ func (j *job) advice() string {
 }
 
 const planUsage = `bench plan predicts what each way to spread a model's training over a machine spends on
-communication, from the latency and bandwidth of its links. Give those as measured runs
-(-J), or as numbers.
+communication, from the latency and bandwidth of its links. Of a run of -op sendrecv those are
+the time of 8 bytes, and the busbw of the largest size.
 
-  bench plan -inside LINK -between LINK [flags]
-  bench plan -inside node.json -between nodes.json -model llama-7b -nodes 64 -ppn 12
+  bench plan -inside US,GB/S -between US,GB/S [flags]
+  bench plan -inside 1.5,100 -between 5,25 -model llama-7b -nodes 64 -ppn 12
 
 `
 
 const planEnd = `
-Exit status: 0 good, 1 a run could not be fitted, 2 bad usage.
+Exit status: 0 good, 2 bad usage.
 `
 
-// Plan is bench plan.
-func Plan(args []string, stdout, stderr io.Writer) int {
+// Command is bench plan.
+func Command(args []string, stdout, stderr io.Writer) int {
 	sub := option.NewSub("plan", planUsage, planEnd, stdout, stderr)
 	name := sub.String("model", "NAME", "gpt2-85m", "NAME of the model: "+strings.Join(model.Names(), " ")+" (gpt2-85m)")
 	nodes, ppn := 2, 4
@@ -142,8 +150,8 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	sub.Count(&ppn, "ppn", "ranks per node (4)", 1, 1<<12)
 	elem := 2
 	sub.Count(&elem, "bytes", "bytes of a parameter, a gradient or an activation: 2 or 4 (2)", 1, 4)
-	inside := sub.String("inside", "LINK", "", "the LINK between ranks of a node: US,GB/S such as 1.5,100, or a run")
-	between := sub.String("between", "LINK", "", "the LINK between nodes: US,GB/S such as 5,25, or a run")
+	inside := sub.String("inside", "LINK", "", "the LINK between ranks of a node: US,GB/S such as 1.5,100")
+	between := sub.String("between", "LINK", "", "the LINK between nodes: US,GB/S such as 5,25")
 	sub.Stray = option.NoOperands
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
@@ -154,9 +162,9 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 	case m == nil:
 		return sub.Complain(option.BadUsage, fmt.Errorf("-model %s: %w", *name, option.NoSuch("model", *name, model.Names())))
 	case *inside == "":
-		return sub.Complain(option.BadUsage, errors.New("-inside is missing: give the link's microseconds and GB/s, -inside 1.5,100, or a run that -J has written"))
+		return sub.Complain(option.BadUsage, errors.New("-inside is missing: give the link's microseconds and GB/s, -inside 1.5,100"))
 	case nodes > 1 && *between == "":
-		return sub.Complain(option.BadUsage, errors.New("-between is missing: give microseconds and GB/s of the link between nodes, -between 5,25, or a run of several hosts"))
+		return sub.Complain(option.BadUsage, errors.New("-between is missing: give microseconds and GB/s of the link between nodes, -between 5,25"))
 	case elem != 2 && elem != 4:
 		return sub.Complain(option.BadUsage, fmt.Errorf("-bytes %d: it must be 2 or 4", elem))
 	}
@@ -169,80 +177,22 @@ func Plan(args []string, stdout, stderr io.Writer) int {
 			j.between, err = readLink(*between)
 		}
 	}
-	switch {
-	case errors.Is(err, errLink):
+	if err != nil {
 		return sub.Complain(option.BadUsage, fmt.Errorf("%s %w", flag, err))
-	case errors.As(err, new(noRun)):
-		return sub.Complain(option.BadUsage, err)
-	case err != nil:
-		return sub.Complain(option.Failed, err)
 	}
 	j.write(stdout)
 	return option.Good
 }
 
-// noRun is the error for a file that is none, or not of a run.
-type noRun struct{ error }
+var errLink = errors.New("a link is its latency in microseconds and its bandwidth in GB/s, such as 5,25")
 
-var errLink = errors.New("a link is its latency in microseconds and its bandwidth in GB/s, such as 5,25, or the file of a run")
-
-// numeric is what a link looks like that is meant as numbers, and is no name of a file.
-var numeric = regexp.MustCompile(`^[-+\d.,/eE ]+$`)
-
-// readLink reads 1.5,100 or the name of a run.
+// readLink reads 1.5,100.
 func readLink(s string) (link, error) {
-	us, gb, both := strings.Cut(s, ",")
-	if both {
-		alpha, err1 := strconv.ParseFloat(us, 64)
-		bw, err2 := strconv.ParseFloat(gb, 64)
-		if err1 == nil && err2 == nil && alpha >= 0 && bw > 0 && !math.IsInf(alpha+bw, 0) {
-			return link{alpha, perByte(bw)}, nil
-		}
-		return link{}, fmt.Errorf("%s: %w", s, errLink)
+	us, gb, _ := strings.Cut(s, ",")
+	alpha, err1 := strconv.ParseFloat(us, 64)
+	bw, err2 := strconv.ParseFloat(gb, 64)
+	if err1 == nil && err2 == nil && alpha >= 0 && bw > 0 && !math.IsInf(alpha+bw, 0) {
+		return link{alpha, perByte(bw)}, nil
 	}
-	f, _, err := report.Load(s)
-	switch {
-	case err != nil && numeric.MatchString(s):
-		return link{}, fmt.Errorf("%s: %w", s, errLink)
-	case err != nil:
-		return link{}, noRun{err}
-	}
-	ops := operations(f, "")
-	if len(ops) == 0 {
-		return link{}, fmt.Errorf("%s has no curve to fit", s)
-	}
-	l, err := Of(f, ops[0])
-	if err == nil {
-		return link{l.Alpha().Estimate, l.Beta().Estimate}, nil
-	}
-	generic, ok := effective(f, ops[0])
-	switch {
-	case ok && generic.beta > 0:
-		return generic, nil
-	case ok:
-		err = fmt.Errorf("%s: %w", ops[0], errLine)
-	}
-	return link{}, fmt.Errorf("%s: %w", s, err)
-}
-
-// effective is the link that would make a ring's curve of what was measured, whatever
-// moved the data: memory, or a library that does not tell. It is enough to predict the
-// same kind of call on the same ranks. Its beta is 0 where the times follow no line.
-func effective(f *report.File, op string) (link, bool) {
-	n := cmp.Or(f.Config.GroupRanks, f.Config.Ranks)
-	shape, known := shapeOf(op, "ring", n, n)
-	if !known || n < 2 {
-		return link{}, false
-	}
-	var points []Point
-	for _, r := range f.Results {
-		if r.Op == op && r.OutOfPlace.Time > 0 {
-			points = append(points, Point{float64(r.Size), r.OutOfPlace.Time, "ring", shape})
-		}
-	}
-	if len(points) < fewest {
-		return link{}, false
-	}
-	l, _ := regress(points)
-	return link{l.alpha.Estimate, l.beta.Estimate}, true
+	return link{}, fmt.Errorf("%s: %w", s, errLink)
 }

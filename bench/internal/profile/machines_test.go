@@ -20,6 +20,9 @@ func TestRanks(t *testing.T) {
 		{&aurora, []string{"ZE_FLAT_DEVICE_HIERARCHY=composite"}, 6},
 		{&aurora, []string{"ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE", "ZE_AFFINITY_MASK=0.0,0.1,1.0"}, 3},
 		{&polaris, nil, 4},
+		{&frontier, nil, 8},
+		{&perlmutter, []string{"SLURM_GPUS_ON_NODE=4"}, 4},
+		{&perlmutter, nil, 0},
 	} {
 		n, _ := tc.profile.Ranks(env(tc.env...))
 		require.Equal(t, tc.want, n, "%s %v", tc.profile.Name, tc.env)
@@ -42,6 +45,12 @@ func TestFlags(t *testing.T) {
 		{&polaris, "pals", 4, nil, "--cpu-bind list:24-31:16-23:8-15:0-7"},
 		{&polaris, "pals", 8, nil, "--cpu-bind depth -d 4"},
 		{&polaris, "pals", 64, nil, "--cpu-bind depth -d 1"},
+		{&frontier, "srun", 8, nil, "--network=disable_rdzv_get --cpus-per-task=7 --gpus-per-task=1 --gpu-bind=closest"},
+		{&frontier, "srun", 56, nil, "--network=disable_rdzv_get --cpus-per-task=1"},
+		{&frontier, "hydra", 4, nil, ""},
+		{&perlmutter, "srun", 4, []string{"SLURM_GPUS=4"}, "--cpu-bind=cores --gpus-per-node=4"},
+		{&perlmutter, "srun", 4, nil, "--cpu-bind=cores"},
+		{&perlmutter, "hydra", 4, nil, ""},
 	} {
 		flags, reason := tc.profile.Flags(env(tc.env...), tc.launcher, tc.perNode)
 		require.Equal(t, tc.want, strings.Join(flags, " "))

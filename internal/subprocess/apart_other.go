@@ -1,8 +1,0 @@
-//go:build !unix
-
-package subprocess
-
-import "syscall"
-
-// Apart does nothing here: consoles tell all processes themselves.
-func Apart(syscall.Signal) *syscall.SysProcAttr { return nil }
