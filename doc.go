@@ -1,5 +1,6 @@
-// Package goccl is the root of a module for collective communication: AllReduce, Broadcast, AllGather and their relatives on
-// slices and on device memory, across the ranks of a parallel job. It has no code itself.
+// Package goccl is the root of a module for collective communication: AllReduce, Broadcast,
+// AllGather and their relatives on slices and on device memory, across the ranks of a parallel job.
+// It has no code itself.
 //
 //   - ccl has the collectives: a program calls ccl.Join, then ccl.AllReduce and the like
 //   - ccl/boot finds rank and size under a launcher, and starts ranks
@@ -9,7 +10,9 @@
 //   - cuda, rocm and xpu are devices, memory and streams; mpi is MPI for Go programs; xla compiles programs for GPUs
 //   - examples has programs to begin with
 //
-// The packages need no C. Build tags add the engines of libraries, which are opened at run time: nccl, rccl, oneccl, mpi.
+// The packages need no C. Build tags add the engines of libraries, which are opened at run time:
+// nccl, rccl, oneccl, mpi.
 //
-// docs/tutorial.md begins with the smallest program; docs/coming-from.md translates from MPI, mpi4py, torch.distributed, Horovod and NCCL.
+// docs/tutorial.md begins with the smallest program; docs/coming-from.md translates from MPI,
+// mpi4py, torch.distributed, Horovod and NCCL.
 package goccl

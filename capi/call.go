@@ -93,7 +93,8 @@ func makeCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64
 }
 
 // queueCalls queues calls that call back when they have ended.
-func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done, ctx C.uintptr_t) error {
+func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done,
+	ctx C.uintptr_t) error {
 	c, err := find(h)
 	if err != nil {
 		return err
@@ -115,7 +116,8 @@ func (c *comm) queue(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done f
 }
 
 // put issues calls, or keeps them for later.
-func (c *comm) put(calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done func(error)) (w ccl.Work, later bool, err error) {
+func (c *comm) put(calls *C.goccl_args, n C.int32_t, timeout C.int64_t,
+	done func(error)) (w ccl.Work, later bool, err error) {
 	c.mu.Lock()
 	defer c.issues.Store(false)
 	defer c.mu.Unlock()

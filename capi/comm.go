@@ -129,7 +129,8 @@ func read(o *C.goccl_options, join bool) (s settings, err error) {
 	case o == nil && !join:
 		return s, wrong("the options are NULL")
 	case o != nil && (o.size < C.sizeof_goccl_options || o.size > 1<<16):
-		return s, wrong("goccl_options.size is %d; it is sizeof(goccl_options), at least %d", uint32(o.size), int(C.sizeof_goccl_options))
+		return s, wrong("goccl_options.size is %d; it is sizeof(goccl_options), at least %d", uint32(o.size),
+			int(C.sizeof_goccl_options))
 	case o != nil && o.open_timeout < 0:
 		return s, wrong("goccl_options.open_timeout is %v; 0 is a minute", time.Duration(o.open_timeout))
 	case o == nil:
@@ -147,7 +148,8 @@ func read(o *C.goccl_options, join bool) (s settings, err error) {
 	if o.store.set == nil || o.store.get == nil {
 		return s, wrong("the store has no set or no get")
 	}
-	s.store = &store{set: o.store.set, look: o.store.get, ctx: *(*C.uintptr_t)(unsafe.Pointer(&o.store.ctx)), host: cmp.Or(text(o.host), environ.HostID.Get())}
+	s.store = &store{set: o.store.set, look: o.store.get, ctx: *(*C.uintptr_t)(unsafe.Pointer(&o.store.ctx)),
+		host: cmp.Or(text(o.host), environ.HostID.Get())}
 	s.store.Stored, err = boot.NewStore(s.store, text(o.prefix), int(o.rank), int(o.ranks))
 	if err != nil {
 		return s, wrong("%w", err)
@@ -179,7 +181,8 @@ func joinJob(o *C.goccl_options) (*comm, error) {
 }
 
 // openNow opens a Comm by how, and waits until it is open.
-func openNow(o *C.goccl_options, join bool, how func(ctx context.Context, s *settings) (*ccl.Comm, error)) (*comm, error) {
+func openNow(o *C.goccl_options, join bool,
+	how func(ctx context.Context, s *settings) (*ccl.Comm, error)) (*comm, error) {
 	seeEnvironment()
 	s, err := read(o, join)
 	if err != nil {

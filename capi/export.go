@@ -51,7 +51,8 @@ func gocclgo_split(comm C.goccl_comm, color, key C.int32_t, child *C.goccl_comm,
 }
 
 //export gocclgo_subset
-func gocclgo_subset(comm C.goccl_comm, ranks *C.int32_t, n, tag C.int32_t, timeout C.int64_t, child *C.goccl_comm, err *C.goccl_error) C.int32_t {
+func gocclgo_subset(comm C.goccl_comm, ranks *C.int32_t, n, tag C.int32_t, timeout C.int64_t, child *C.goccl_comm,
+	err *C.goccl_error) C.int32_t {
 	return report(err, guarded(func() error { return subset(comm, ranks, n, tag, timeout, child) }))
 }
 
@@ -118,7 +119,8 @@ func gocclgo_supports(comm C.goccl_comm, kind, typ, op C.int32_t, err *C.goccl_e
 // The caller's ctx is a number here: Go would look at a pointer, and it may be none.
 //
 //export gocclgo_call
-func gocclgo_call(comm C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done, ctx C.uintptr_t, err *C.goccl_error) C.int32_t {
+func gocclgo_call(comm C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done,
+	ctx C.uintptr_t, err *C.goccl_error) C.int32_t {
 	if done != nil {
 		if e := guarded(func() error { return queueCalls(comm, calls, n, timeout, done, ctx) }); e != nil {
 			tell(done, ctx, e)
@@ -129,7 +131,8 @@ func gocclgo_call(comm C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C
 }
 
 //export gocclgo_message
-func gocclgo_message(comm C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t, done C.goccl_arrived, ctx C.uintptr_t, from *C.int32_t, err *C.goccl_error) C.int32_t {
+func gocclgo_message(comm C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t, done C.goccl_arrived,
+	ctx C.uintptr_t, from *C.int32_t, err *C.goccl_error) C.int32_t {
 	if done != nil {
 		if e := guarded(func() error { return postMessage(comm, m, tag, timeout, done, ctx) }); e != nil {
 			tellArrived(done, ctx, -1, e)

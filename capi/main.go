@@ -3,8 +3,9 @@
 //
 //	CGO_ENABLED=1 go build -buildmode=c-shared -o libgoccl.so ./capi
 //
-// A Comm is known to C by a number. Calls on one Comm are made one at a time, under its lock: a blocking one on the calling thread,
-// unless calls are queued; a queued one by the Comm's own stream, whose goroutine calls back.
+// A Comm is known to C by a number. Calls on one Comm are made one at a time, under its lock: a
+// blocking one on the calling thread, unless calls are queued; a queued one by the Comm's own
+// stream, whose goroutine calls back.
 package main
 
 func main() {}

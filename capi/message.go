@@ -56,7 +56,8 @@ func message(h C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t) 
 }
 
 // postMessage begins a message that calls back when it has ended. If it returns an error, it does not.
-func postMessage(h C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t, done C.goccl_arrived, ctx C.uintptr_t) error {
+func postMessage(h C.goccl_comm, m *C.goccl_args, tag C.int32_t, timeout C.int64_t, done C.goccl_arrived,
+	ctx C.uintptr_t) error {
 	x, err := message(h, m, tag, timeout)
 	if err == nil {
 		x.OnDone(func(err error) { tellArrived(done, ctx, x.From(), err) })

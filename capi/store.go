@@ -41,7 +41,8 @@ type store struct {
 // HostID is what the caller says of where this rank runs.
 func (s *store) HostID() string { return s.host }
 
-// AllGather is Stored's, and returns once no callback runs: what they use is the program's own again when the Comm is open, or closed.
+// AllGather is Stored's, and returns once no callback runs: what they use is the program's own
+// again when the Comm is open, or closed.
 func (s *store) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
 	s.setOpen(true)
 	defer s.calls.Wait()

@@ -29,14 +29,17 @@ func (l *library) abandon(c *Comm, e *Error) {
 		if !l.end.Running() {
 			return
 		}
-		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", l.loaded.Version, "exit", ExitStuck)
-		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n", e, l.loaded.Version, ExitStuck)
+		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", l.loaded.Version,
+			"exit", ExitStuck)
+		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n",
+			e, l.loaded.Version, ExitStuck)
 		l.endJob()
 		os.Exit(ExitStuck)
 	})
 }
 
-// readFor is how long a launcher has to read what a process has said last: Hydra drops the rest when it is told to end the job.
+// readFor is how long a launcher has to read what a process has said last: Hydra drops the rest
+// when it is told to end the job.
 const readFor = 500 * time.Millisecond
 
 // endJob has the library tell its launcher that the job is over, for a while: a thread of this process is inside the

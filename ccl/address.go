@@ -15,9 +15,10 @@ import (
 	"github.com/goccl/goccl/internal/lobby"
 )
 
-// Where the ranks of a job that grows meet: at an address of rank 0's host that guests reach, too. The name of the host does not say
-// which: Debian's hosts lead their own name to a loopback address. So guests say which addresses their hosts have, and rank 0 asks the
-// kernel from which of its own it reaches these.
+// Where the ranks of a job that grows meet: at an address of rank 0's host that guests reach, too.
+// The name of the host does not say which: Debian's hosts lead their own name to a loopback
+// address. So guests say which addresses their hosts have, and rank 0 asks the kernel from which of
+// its own it reaches these.
 
 // ways is what a process knows of the networks of its host.
 type ways struct {
@@ -28,11 +29,13 @@ type ways struct {
 
 func ourWays() ways {
 	sel := environ.SocketIfname.Get()
-	return ways{shm.HostIdentity(), tcp.Reachable(sel), func(to netip.Addr) (netip.Addr, error) { return tcp.Toward(sel, to) }}
+	return ways{shm.HostIdentity(), tcp.Reachable(sel),
+		func(to netip.Addr) (netip.Addr, error) { return tcp.Toward(sel, to) }}
 }
 
-// meetAt is the address at which rank 0 listens. of is the one that the other hosts of its job know, which is invalid where there are
-// none. unmet says of each guest why it cannot come, "" if it can; nil if all can.
+// meetAt is the address at which rank 0 listens. of is the one that the other hosts of its job
+// know, which is invalid where there are none. unmet says of each guest why it cannot come, "" if
+// it can; nil if all can.
 func (n *ways) meetAt(of netip.Addr, guests []lobby.Guest) (at netip.Addr, unmet []string) {
 	if at = of; !at.IsValid() {
 		at = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -55,8 +58,8 @@ func (n *ways) meetAt(of netip.Addr, guests []lobby.Guest) (at netip.Addr, unmet
 	return at, unmet
 }
 
-// to is the address from which this host reaches that of g. It is invalid where the two have the same addresses, as two containers
-// have that share a network.
+// to is the address from which this host reaches that of g. It is invalid where the two have the
+// same addresses, as two containers have that share a network.
 func (n *ways) to(g lobby.Guest) (netip.Addr, error) {
 	var none error
 	for _, a := range g.Addrs {
@@ -70,7 +73,8 @@ func (n *ways) to(g lobby.Guest) (netip.Addr, error) {
 		none = cmp.Or(none, err)
 	}
 	if none != nil {
-		return netip.Addr{}, fmt.Errorf("rank 0's host (%s) has no way to its host (%s): %w", addrsText(n.ours), addrsText(g.Addrs), none)
+		return netip.Addr{}, fmt.Errorf("rank 0's host (%s) has no way to its host (%s): %w", addrsText(n.ours),
+			addrsText(g.Addrs), none)
 	}
 	return netip.Addr{}, nil
 }

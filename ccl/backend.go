@@ -42,7 +42,8 @@ func checkBackend(name string) error {
 	case name == "" || slices.Contains(Backends(), name):
 		return nil
 	case engine.Find(name) != nil:
-		return fmt.Errorf("no backend %q is compiled in: build with -tags %s; this build has %s", name, name, strings.Join(Backends(), ", "))
+		return fmt.Errorf("no backend %q is compiled in: build with -tags %s; this build has %s", name, name,
+			strings.Join(Backends(), ", "))
 	}
 	return fmt.Errorf("there is no backend %q; there are %s", name, strings.Join(engine.Names(), ", "))
 }
@@ -135,7 +136,8 @@ func (t vote) verdict(err error) *call.Fault {
 		return &call.Fault{Code: call.Code(codeOf(err, ErrBackend)), Peer: t.eng.Rank(), Err: vendorError(err)}
 	}
 	size := min(int(binary.LittleEndian.Uint16(text)), textBytes-3)
-	return &call.Fault{Code: call.Code(text[2]), Peer: int(who[0]), Err: fmt.Errorf("rank %d: %s", who[0], plain.Text(string(text[3:3+size])))}
+	return &call.Fault{Code: call.Code(text[2]), Peer: int(who[0]),
+		Err: fmt.Errorf("rank %d: %s", who[0], plain.Text(string(text[3:3+size])))}
 }
 
 // giveUp tells the others that this rank does not come, since err.
@@ -172,8 +174,9 @@ func vendorError(err error) error {
 	return &VendorError{Library: l.Library, Result: l.Result, Text: l.Call + ": " + l.Text}
 }
 
-// choose is the backend for a new Comm: the one asked for, or the first whose device every rank has. Which are compiled in is the
-// same on all ranks of a job that asks for none, as the options, which are compared, say.
+// choose is the backend for a new Comm: the one asked for, or the first whose device every rank
+// has. Which are compiled in is the same on all ranks of a job that asks for none, as the options,
+// which are compared, say.
 func (t vote) choose(o *Options, local, locals int) (*engine.Backend, *call.Fault) {
 	if o.Backend != "" {
 		return engine.Find(o.Backend), nil // nil for cpu
@@ -236,12 +239,14 @@ func openLibraryAt(ctx context.Context, eng *cpu.Comm, o *Options, local, locals
 		return onCPU(eng), nil
 	}
 	if o.Wire != auth.Plain.String() && eng.Topology().Nodes() > 1 {
-		return nil, &call.Fault{Code: call.Unsupported, Peer: -1, Err: fmt.Errorf("%s sends data between hosts itself, where Wire (GOCCL_WIRE)=%s does not protect them: take Backend \"cpu\"", backend.Name, o.Wire)}
+		return nil, &call.Fault{Code: call.Unsupported, Peer: -1,
+			Err: fmt.Errorf("%s sends data between hosts itself, where Wire (GOCCL_WIRE)=%s does not protect them: take Backend \"cpu\"", backend.Name, o.Wire)}
 	}
 	l := &library{backend: backend}
 	var err error
 	if here := eng.Control().Standing.RanksHere(); backend.Sole && here > 1 {
-		err = fmt.Errorf("%s takes one rank per process, and this process has %d: start one process per rank", backend.Name, here)
+		err = fmt.Errorf("%s takes one rank per process, and this process has %d: start one process per rank", backend.Name,
+			here)
 	} else if l.loaded, err = backend.Open(); err == nil {
 		if l.device, err = deviceFor(backend, o, local, locals); err == nil {
 			err = o.Hints.takes(backend.Name, l.loaded)
@@ -319,7 +324,8 @@ func (l *library) letGo(left bool) error {
 // connect has start make the communicator of l, on all ranks or on none.
 func (l *library) connect(t vote, o *Options, start func(engine.Group) (engine.Engine, error)) (*library, *call.Fault) {
 	topo, rank := t.eng.Topology(), t.eng.Rank()
-	g := engine.Group{Rank: rank, Size: t.eng.Size(), Device: l.device, Local: topo.Local(rank), Locals: topo.Locals(topo.Node(rank)),
+	g := engine.Group{Rank: rank, Size: t.eng.Size(), Device: l.device, Local: topo.Local(rank),
+		Locals: topo.Locals(topo.Node(rank)),
 		Strict: o.Check == CheckStrict, Hints: o.Hints.engine(), Name: t.eng.Name(), Check: func() error {
 			if f := t.eng.Failure(); f != nil {
 				return f
@@ -388,7 +394,8 @@ func (t vote) sameVersion(mine string) *call.Fault {
 		list = append(list, fmt.Sprintf("rank%s %s: %s", plural(len(rs)), ranks(rs), v))
 	}
 	slices.Sort(list)
-	return &call.Fault{Code: call.Version, Peer: odd, Err: fmt.Errorf("ranks have different libraries: %s", strings.Join(list, "; "))}
+	return &call.Fault{Code: call.Version, Peer: odd,
+		Err: fmt.Errorf("ranks have different libraries: %s", strings.Join(list, "; "))}
 }
 
 // splitLibrary gives child, whose control plane stands, its part of what moves c's data. Ranks without a child

@@ -12,7 +12,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
-// backlog are the queued calls of a Comm, in the order in which they were issued and run. It is the place of their Works.
+// backlog are the queued calls of a Comm, in the order in which they were issued and run. It is the
+// place of their Works.
 type backlog struct {
 	c       *Comm
 	pending atomic.Bool // issued != ran
@@ -87,8 +88,8 @@ func (e *ends) of(ticket, ran uint64) how {
 	return how{done: ran >= ticket}
 }
 
-// rejected notes that the call with that ticket is one. It fails the Comm, so the program that is given its error has been given the
-// Comm's: unless that has failed before. b.mu is held.
+// rejected notes that the call with that ticket is one. It fails the Comm, so the program that is
+// given its error has been given the Comm's: unless that has failed before. b.mu is held.
 func (b *backlog) rejected(ticket uint64, why *Error) {
 	if b.ends.reject == nil {
 		if why.loss = b.c.life.lost; b.c.life.failure.Load() != nil {
@@ -133,7 +134,8 @@ func (b *backlog) run(g *group) {
 			panic(p) // which ends the process: nothing is said of that in its name
 		}
 		if !done { // OnCall has ended this goroutine, with runtime.Goexit
-			f = &call.Fault{Code: call.Backend, Peer: c.Rank(), Err: errors.New("a function that the call ran, such as OnCall, ended its goroutine")}
+			f = &call.Fault{Code: call.Backend, Peer: c.Rank(),
+				Err: errors.New("a function that the call ran, such as OnCall, ended its goroutine")}
 			c.eng.Fail(f)
 		}
 		c.life.runs.Clear()

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// bell wakes all goroutines that wait for something under a mutex, as a sync.Cond does, but a wait ends with a context, too. Waiting
-// allocates nothing once as many have waited at a time as ever do. The zero bell is ready.
+// bell wakes all goroutines that wait for something under a mutex, as a sync.Cond does, but a wait
+// ends with a context, too. Waiting allocates nothing once as many have waited at a time as ever
+// do. The zero bell is ready.
 type bell struct {
 	waiting, idle []chan struct{} // of room for one
 }

@@ -9,7 +9,8 @@ import (
 
 // sayUnused tells the launcher of this host that its process was a spare that nobody needed.
 func (r *reserve) sayUnused() {
-	// As below: this process has started a job of its own, perhaps. Whoever has come with a job that grew has come by its store.
+	// As below: this process has started a job of its own, perhaps. Whoever has come with a job that
+	// grew has come by its store.
 	if size, err := environ.Size.From(os.Getenv); r.opt.born > 0 || err == nil && size == r.topo.Size() {
 		blame.Unused()
 	}

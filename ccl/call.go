@@ -104,7 +104,8 @@ type named string
 // String returns its name.
 func (n named) String() string { return string(n) }
 
-// callable is nil, or why nothing can be asked of c now: what every call looks at first, and whatever else c is asked for.
+// callable is nil, or why nothing can be asked of c now: what every call looks at first, and
+// whatever else c is asked for.
 func callable(ctx context.Context, c *Comm, op fmt.Stringer) error {
 	if ctx == nil {
 		return noContext(ctx, c, op.String())
@@ -128,7 +129,8 @@ func (c *Comm) isNil() bool { return c == nil || c.eng == nil }
 // shut reports whether the Comm takes no calls: it is closed, or this process is a forked child. See whyShut.
 func (l *life) shut() bool { return l.closed.Load() || *l.parent == 0 }
 
-// enter begins a use of the Comm by the goroutine that calls on it, which ends with busy.Clear. It is false if the Comm is closed.
+// enter begins a use of the Comm by the goroutine that calls on it, which ends with busy.Clear. It
+// is false if the Comm is closed.
 func (l *life) enter() bool {
 	l.busy.Set()
 	if l.closed.Load() {
@@ -188,7 +190,8 @@ func renew(c *Comm, k *call.Call, a *args, host bool) error {
 // kernels makes k a call of a's kind, type, operator and root, with what follows from these.
 func (a *args) kernels(k *call.Call, scaled factors) {
 	t, o := op.Type(a.typ), op.Op(a.op)
-	*k = call.Call{Head: op.Head{Record: call.Record{Kind: a.kind, Type: t, Op: o, Root: int32(a.root), State: uint8(Running)}, To: a.to}, Elem: t.Size()}
+	*k = call.Call{Head: op.Head{Record: call.Record{Kind: a.kind, Type: t, Op: o, Root: int32(a.root),
+		State: uint8(Running)}, To: a.to}, Elem: t.Size()}
 	if !a.kind.Reduces() {
 		return
 	}
@@ -196,7 +199,8 @@ func (a *args) kernels(k *call.Call, scaled factors) {
 		scaled.scale(k)
 		o = op.Sum
 	}
-	k.Fold, k.Stream, k.Both, k.All = reduce.For(t, o), reduce.ForStream(t, o), reduce.ForBoth(t, o), reduce.ForSumAll(t, o)
+	k.Fold, k.Stream, k.Both, k.All = reduce.For(t, o), reduce.ForStream(t, o), reduce.ForBoth(t, o),
+		reduce.ForSumAll(t, o)
 	switch {
 	case t.Half() && (o == op.Avg || k.Op.Scales()):
 		weigh(k)
@@ -208,8 +212,8 @@ func (a *args) kernels(k *call.Call, scaled factors) {
 // isOwn reports whether no engine makes calls of kind k, but package ccl itself: Split, Window.
 func isOwn(k call.Kind) bool { return k > call.Barrier }
 
-// makeOwn makes a call of such a kind, which all ranks make, by f. It looks first whether the Comm is in a call: that of another
-// goroutine must not find f.
+// makeOwn makes a call of such a kind, which all ranks make, by f. It looks first whether the Comm
+// is in a call: that of another goroutine must not find f.
 func makeOwn(ctx context.Context, c *Comm, kind call.Kind, f func(k *call.Call) *call.Fault) error {
 	if err := callable(ctx, c, kind); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 // time, which only those spend who ask.
 type stack [16]uintptr
 
-// callers are where the last calls were made: queued ones, and blocking ones that have waited for long. Of those only they are
-// looked at: it takes longer than a short call does.
+// callers are where the last calls were made: queued ones, and blocking ones that have waited for
+// long. Of those only they are looked at: it takes longer than a short call does.
 type callers struct {
 	mu     sync.Mutex
 	made   *[ringCalls]origin // nil while none is known
@@ -34,8 +34,8 @@ type origin struct {
 	given *string // in place of a stack: what Queue.From says
 }
 
-// shownPlace is the place that was told last. A program that waits again and again does so in few places, and the monitor
-// allocates nothing to tell the same one again.
+// shownPlace is the place that was told last. A program that waits again and again does so in few
+// places, and the monitor allocates nothing to tell the same one again.
 type shownPlace struct {
 	at   stack
 	text string
@@ -84,11 +84,12 @@ func (c *callers) here() string {
 	return here()
 }
 
-// queueFrames are above the program's in the stack of a call that is queued: Callers, queued, issue, and the method of Queue.
+// queueFrames are above the program's in the stack of a call that is queued: Callers, queued,
+// issue, and the method of Queue.
 const queueFrames = 4
 
-// queued keeps where call seq, which its goroutine is about to queue, is made: at that place, or where its stack says if that is nil.
-// Two frames do, and take less time than all.
+// queued keeps where call seq, which its goroutine is about to queue, is made: at that place, or
+// where its stack says if that is nil. Two frames do, and take less time than all.
 func (c *callers) queued(seq uint64, place *string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +144,8 @@ func placeOf(s *stack) string {
 	}
 }
 
-// errorHere is why the blocking call of c in r failed that the calling goroutine is in, with the place of the call. Where ranks have made
-// different calls, they tell each other the places.
+// errorHere is why the blocking call of c in r failed that the calling goroutine is in, with the
+// place of the call. Where ranks have made different calls, they tell each other the places.
 func errorHere(ctx context.Context, c *Comm, f *call.Fault, r *call.Record) *Error {
 	e := c.errorIn(ctx, f, r)
 	if e.Mine == nil || e.earlier {

@@ -21,7 +21,8 @@ import (
 // rank. len(dst) == len(src), the same on all ranks. It is MPI_Allreduce and
 // ncclAllReduce.
 func AllReduce[T Element](ctx context.Context, c *Comm, dst, src []T, op Op) error {
-	return c.block(ctx, &args{kind: call.AllReduce, typ: TypeOf[T](), op: op, root: -1, dst: areaOf(dst), src: areaOf(src)})
+	return c.block(ctx, &args{kind: call.AllReduce, typ: TypeOf[T](), op: op, root: -1, dst: areaOf(dst),
+		src: areaOf(src)})
 }
 
 // Reduce combines the src of all ranks into dst on root. It is MPI_Reduce and
@@ -34,13 +35,15 @@ func Reduce[T Element](ctx context.Context, c *Comm, dst, src []T, op Op, root i
 // dst of rank r. len(src) == Size*len(dst). It is MPI_Reduce_scatter_block and
 // ncclReduceScatter.
 func ReduceScatter[T Element](ctx context.Context, c *Comm, dst, src []T, op Op) error {
-	return c.block(ctx, &args{kind: call.ReduceScatter, typ: TypeOf[T](), op: op, root: -1, dst: areaOf(dst), src: areaOf(src)})
+	return c.block(ctx, &args{kind: call.ReduceScatter, typ: TypeOf[T](), op: op, root: -1, dst: areaOf(dst),
+		src: areaOf(src)})
 }
 
 // ReduceScatterV is ReduceScatter with parts of counts[r] elements, the same counts
 // on all ranks. It is MPI_Reduce_scatter.
 func ReduceScatterV[T Element](ctx context.Context, c *Comm, dst, src []T, counts []int, op Op) error {
-	return c.block(ctx, &args{kind: call.ReduceScatterV, typ: TypeOf[T](), op: op, root: -1, dst: areaOf(dst), src: areaOf(src), dc: counts})
+	return c.block(ctx, &args{kind: call.ReduceScatterV, typ: TypeOf[T](), op: op, root: -1, dst: areaOf(dst),
+		src: areaOf(src), dc: counts})
 }
 
 // Broadcast copies buf of root to buf of every rank. It is MPI_Bcast and
@@ -59,7 +62,8 @@ func AllGather[T Element](ctx context.Context, c *Comm, dst, src []T) error {
 // AllGatherV is AllGather with counts[r] elements of rank r, the same counts on all
 // ranks. It is MPI_Allgatherv without displacements.
 func AllGatherV[T Element](ctx context.Context, c *Comm, dst []T, counts []int, src []T) error {
-	return c.block(ctx, &args{kind: call.AllGatherV, typ: TypeOf[T](), root: -1, dst: areaOf(dst), src: areaOf(src), dc: counts})
+	return c.block(ctx, &args{kind: call.AllGatherV, typ: TypeOf[T](), root: -1, dst: areaOf(dst), src: areaOf(src),
+		dc: counts})
 }
 
 // Gather collects the src of each rank r in part r of dst on root, as MPI_Gather does.
@@ -70,7 +74,8 @@ func Gather[T Element](ctx context.Context, c *Comm, dst, src []T, root int) err
 // GatherV is Gather with counts[r] elements from rank r. All ranks must pass the same counts. It is
 // MPI_Gatherv without displacements.
 func GatherV[T Element](ctx context.Context, c *Comm, dst []T, counts []int, src []T, root int) error {
-	return c.block(ctx, &args{kind: call.GatherV, typ: TypeOf[T](), root: root, dst: areaOf(dst), src: areaOf(src), dc: counts})
+	return c.block(ctx, &args{kind: call.GatherV, typ: TypeOf[T](), root: root, dst: areaOf(dst), src: areaOf(src),
+		dc: counts})
 }
 
 // Scatter sends part r of src on root to dst of rank r, as MPI_Scatter does.
@@ -81,7 +86,8 @@ func Scatter[T Element](ctx context.Context, c *Comm, dst, src []T, root int) er
 // ScatterV is Scatter with counts[r] elements for rank r. All ranks must pass the same counts. It
 // is MPI_Scatterv without displacements.
 func ScatterV[T Element](ctx context.Context, c *Comm, dst, src []T, counts []int, root int) error {
-	return c.block(ctx, &args{kind: call.ScatterV, typ: TypeOf[T](), root: root, dst: areaOf(dst), src: areaOf(src), dc: counts})
+	return c.block(ctx, &args{kind: call.ScatterV, typ: TypeOf[T](), root: root, dst: areaOf(dst), src: areaOf(src),
+		dc: counts})
 }
 
 // AllToAll puts part r of src of rank s into part s of dst of rank r: a transpose.
@@ -93,7 +99,8 @@ func AllToAll[T Element](ctx context.Context, c *Comm, dst, src []T) error {
 // AllToAllV is AllToAll with sc[r] elements for rank r and dc[r] elements from it:
 // dc[r] here must be sc of this rank on r. It is MPI_Alltoallv without displacements.
 func AllToAllV[T Element](ctx context.Context, c *Comm, dst []T, dc []int, src []T, sc []int) error {
-	return c.block(ctx, &args{kind: call.AllToAllV, typ: TypeOf[T](), root: -1, dst: areaOf(dst), src: areaOf(src), dc: dc, sc: sc})
+	return c.block(ctx, &args{kind: call.AllToAllV, typ: TypeOf[T](), root: -1, dst: areaOf(dst), src: areaOf(src),
+		dc: dc, sc: sc})
 }
 
 // Send sends src to a Recv on peer. It may return before peer has received. Calls to one peer are
@@ -110,7 +117,8 @@ func Recv[T Element](ctx context.Context, c *Comm, dst []T, peer int) error {
 // SendRecv sends src to rank to, and at the same time receives dst from rank from. The two cannot
 // block each other. It is MPI_Sendrecv.
 func SendRecv[T Element](ctx context.Context, c *Comm, dst []T, from int, src []T, to int) error {
-	return c.block(ctx, &args{kind: call.SendRecv, typ: TypeOf[T](), root: from, to: to, dst: areaOf(dst), src: areaOf(src)})
+	return c.block(ctx, &args{kind: call.SendRecv, typ: TypeOf[T](), root: from, to: to, dst: areaOf(dst),
+		src: areaOf(src)})
 }
 
 // Barrier returns when every rank has called it.

@@ -87,7 +87,9 @@ type Options struct {
 	asked  *Options // as the job was started with them, for the one that Grow makes; nil in a Comm of Split
 	hostID string   // what the Bootstrap said
 	born   int64    // the generation in which the job has grown to this one; 0 for the first
-	pool   *reserve // whose pool it is, which nobody outside this package sees: its failure is told where it is dealt with; nil for all other Comms
+	// whose pool it is, which nobody outside this package sees: its failure is told where it is dealt
+	// with; nil for all other Comms
+	pool *reserve
 }
 
 const (
@@ -120,7 +122,8 @@ func (o *Options) settled() (Options, error) {
 	case s.Check > CheckOff:
 		return s, errCheck(s.Check)
 	case s.PeerTimeout > 0 && s.PeerTimeout < leastPeerTimeout:
-		return s, fmt.Errorf("Options.PeerTimeout is %v; it is at least %v, 0 for %v, or negative for never", s.PeerTimeout, leastPeerTimeout, defaultPeerTimeout)
+		return s, fmt.Errorf("Options.PeerTimeout is %v; it is at least %v, 0 for %v, or negative for never", s.PeerTimeout,
+			leastPeerTimeout, defaultPeerTimeout)
 	}
 	return s, nil
 }
@@ -144,7 +147,8 @@ func (o *Options) agreed(algorithms string, secret auth.Secret) string {
 		built = strings.Join(Backends(), ",")
 	}
 	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;Wire (GOCCL_WIRE)=%q;Hints=%q;GOCCL_ALGO=%q;Spares (GOCCL_SPARES)=%d;secret (GOCCL_SECRET_FILE)=%s",
-		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Wire, o.Hints.String(), algorithms, o.Spares, hasSecret(secret))
+		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Wire, o.Hints.String(),
+		algorithms, o.Spares, hasSecret(secret))
 }
 
 // Comm is this rank's membership in an ordered set of ranks.
@@ -169,7 +173,8 @@ type Comm struct {
 
 // calling is what belongs to the one goroutine that makes calls on a Comm.
 type calling struct {
-	count   int                            // calls of any kind; a plain counter, so that -race sees two goroutines on one Comm
+	// calls of any kind; a plain counter, so that -race sees two goroutines on one Comm
+	count   int
 	call    call.Call                      // the blocking call under way, or the last: most calls are like the one before
 	one     [1]*call.Call                  // that call, as it is handed over
 	makes   func(k *call.Call) *call.Fault // see makeOwn
@@ -188,15 +193,18 @@ type Place struct {
 	Device int
 }
 
-// newComm wraps the engine's Comm that join makes, nil if it makes none, and what moves its data, which attach makes. Its name is that
-// which the first error already has.
+// newComm wraps the engine's Comm that join makes, nil if it makes none, and what moves its data,
+// which attach makes. Its name is that which the first error already has.
 func newComm(o Options, tab algo.Table, host, name string, join func(plane.Options) (*cpu.Comm, *call.Fault),
 	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
-	c := &Comm{opt: o, tab: tab, host: host, life: life{done: make(chan struct{}), over: make(chan struct{}), lost: new(loss), parent: proc.Parent(), unwinding: unwinding() != nil}}
+	c := &Comm{opt: o, tab: tab, host: host,
+		life: life{done: make(chan struct{}), over: make(chan struct{}), lost: new(loss), parent: proc.Parent(),
+			unwinding: unwinding() != nil}}
 	c.backlog.c = c
 	var eo plane.Options
 	eo.Agreed.Timeout, eo.Agreed.PeerTimeout = max(o.Timeout, 0), max(o.PeerTimeout, 0)
-	eo.Agreed.Strict, eo.Agreed.Unchecked, eo.Agreed.RankOrder, eo.Agreed.Table = o.Check == CheckStrict, o.Check == CheckOff, o.RankOrder, tab
+	eo.Agreed.Strict, eo.Agreed.Unchecked, eo.Agreed.RankOrder, eo.Agreed.Table = o.Check == CheckStrict,
+		o.Check == CheckOff, o.RankOrder, tab
 	eo.OnSleep = func(k *call.Call) {
 		if k == &c.calling.call || k.Inside != 0 { // or within that
 			c.rec.callers.note(k.Seq)
@@ -243,7 +251,8 @@ func newComm(o Options, tab algo.Table, host, name string, join func(plane.Optio
 
 // errorOf is f as an Error of this rank, outside any call.
 func errorOf(c *Comm, f *call.Fault) *Error {
-	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.rank, Peer: f.Peer, Missing: f.Missing, Certain: f.Certain, Err: f.Err, loss: c.life.lost}
+	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.rank, Peer: f.Peer, Missing: f.Missing, Certain: f.Certain,
+		Err: f.Err, loss: c.life.lost}
 	if f.Theirs != nil {
 		e.Theirs = callOf(f.Theirs)
 		if f.Mine != nil {
@@ -257,7 +266,8 @@ func errorOf(c *Comm, f *call.Fault) *Error {
 // which the rank that made the call counts it.
 func callOf(r *call.Record) *Call {
 	return &Call{Seq: r.Seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
-		State: State(r.State), Root: max(r.Root, noRoot), Number: max(noRoot-r.Root, 0), Factor: float64(r.Times), Start: time.Duration(r.Start), End: time.Duration(r.End)}
+		State: State(r.State), Root: max(r.Root, noRoot), Number: max(noRoot-r.Root, 0), Factor: float64(r.Times),
+		Start: time.Duration(r.Start), End: time.Duration(r.End)}
 }
 
 // Rank returns the number of this rank in c, from 0 to Size-1.
@@ -283,7 +293,8 @@ func (c *Comm) Place() Place {
 	}
 	t := c.eng.Topology()
 	node := t.Node(c.rank)
-	return Place{Host: c.host, Node: node, Nodes: t.Nodes(), Local: t.Local(c.rank), Locals: t.Locals(node), Device: c.lib.device}
+	return Place{Host: c.host, Node: node, Nodes: t.Nodes(), Local: t.Local(c.rank), Locals: t.Locals(node),
+		Device: c.lib.device}
 }
 
 // String returns a line such as: rank 3 of 8 (2 hosts, cpu, shared memory and TCP (eth0))
@@ -299,8 +310,8 @@ func (c *Comm) String() string {
 	return text + ")"
 }
 
-// Transport returns what connects the ranks of c: memory, shared memory, or TCP with its interface and, if that is not plain,
-// its Wire.
+// Transport returns what connects the ranks of c: memory, shared memory, or TCP with its interface
+// and, if that is not plain, its Wire.
 func (c *Comm) Transport() string {
 	if c.isNil() {
 		return noComm

@@ -8,8 +8,8 @@ import (
 
 var errNoContext = errors.New("the context is nil; context.Background() is one that never ends")
 
-// noContext is the error of op on c, which may be no Comm, without a context; nil if there is one. Each function of the API that
-// takes a context asks: test/imports checks that.
+// noContext is the error of op on c, which may be no Comm, without a context; nil if there is one.
+// Each function of the API that takes a context asks: test/imports checks that.
 func noContext(ctx context.Context, c *Comm, op string) error {
 	if ctx != nil {
 		return nil

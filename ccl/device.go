@@ -103,7 +103,8 @@ func (ds *devices) drain(ctx context.Context, l *life) error {
 	return nil
 }
 
-// observedStream is a stream whose package tells what becomes of its work: those of cuda and rocm, whose Observer this is.
+// observedStream is a stream whose package tells what becomes of its work: those of cuda and rocm,
+// whose Observer this is.
 type observedStream interface {
 	Observe(o interface {
 		Live() bool
@@ -162,8 +163,8 @@ func (d *deviceStream) elsewhere() uint64 {
 	return calls - d.handed.taken
 }
 
-// Capturing is told that a graph is being made, of this stream, or of another one that may take in calls on this stream. Two ranks
-// of a process may capture at once, each its own calls.
+// Capturing is told that a graph is being made, of this stream, or of another one that may take in
+// calls on this stream. Two ranks of a process may capture at once, each its own calls.
 func (d *deviceStream) Capturing(own bool) func() func(on interface{ Handle() (uintptr, bool) }) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,8 +187,8 @@ func (d *deviceStream) Capturing(own bool) func() func(on interface{ Handle() (u
 	}
 }
 
-// launchedOn is told that a graph with calls of d's Comm has been launched, on s. They are watched like others: the library may
-// fail in them, or a peer not come.
+// launchedOn is told that a graph with calls of d's Comm has been launched, on s. They are watched
+// like others: the library may fail in them, or a peer not come.
 func (d *deviceStream) launchedOn(s interface{ Handle() (uintptr, bool) }, calls uint64) {
 	c := d.c
 	if !c.life.enter() {
@@ -199,8 +200,9 @@ func (d *deviceStream) launchedOn(s interface{ Handle() (uintptr, bool) }, calls
 		if err != nil {
 			return
 		}
-		c.rec.launches.add(launch{on: on, began: time.Now(), call: Call{Kind: KindGraph, Count: calls, Root: -1, State: Running,
-			Start: time.Duration(c.eng.Now())}})
+		c.rec.launches.add(launch{on: on, began: time.Now(),
+			call: Call{Kind: KindGraph, Count: calls, Root: -1, State: Running,
+				Start: time.Duration(c.eng.Now())}})
 		on.watch()
 	}
 }
@@ -243,7 +245,8 @@ func (d *deviceStream) look() error {
 	return nil
 }
 
-// set sets a mark after all that the stream has been given, unless none may be set now. d.mu is held, but not meanwhile.
+// set sets a mark after all that the stream has been given, unless none may be set now. d.mu is
+// held, but not meanwhile.
 func (d *deviceStream) set() error {
 	covers := d.given()
 	h, ok := d.s.Handle()
@@ -285,8 +288,9 @@ func (d *deviceStream) pass(at progress) {
 	}
 	if at.graphs > d.ran.Load() {
 		d.ran.Store(at.graphs)
-		d.c.rec.teller.tell(d.c.watchers.onCall, d.c.rec.launches.end(Complete, func(l *launch) bool { return l.on == d && l.place <= at.graphs },
-			d.c.Name(), time.Duration(d.c.eng.Now())))
+		d.c.rec.teller.tell(d.c.watchers.onCall,
+			d.c.rec.launches.end(Complete, func(l *launch) bool { return l.on == d && l.place <= at.graphs },
+				d.c.Name(), time.Duration(d.c.eng.Now())))
 	}
 }
 
@@ -309,9 +313,9 @@ func (d *deviceStream) ends(code Code, err error) *Error {
 	return d.err
 }
 
-// graceOfCause is how long what the library says waits for the control plane to find its cause: a rank that
-// died, or made another call, and so is named. An error of the library without such a cause is known on its rank after this
-// and at most one watchTick, in a graph too: some 0.3 s.
+// graceOfCause is how long what the library says waits for the control plane to find its cause: a
+// rank that died, or made another call, and so is named. An error of the library without such a
+// cause is known on its rank after this and at most one watchTick, in a graph too: some 0.3 s.
 const graceOfCause = 250 * time.Millisecond
 
 // vendorFails makes err, the library's or the device's, the failure of c, if nothing else is that led to it.
@@ -374,7 +378,8 @@ func (d *deviceStream) lookAside() {
 }
 
 const (
-	deviceCrowd  = 256                    // calls that a stream may hold, of the 1,024 that fill CUDA's, before a Wait sets its marks aside
+	// calls that a stream may hold, of the 1,024 that fill CUDA's, before a Wait sets its marks aside
+	deviceCrowd  = 256
 	deviceAwake  = 200 * time.Microsecond // of asking again and again, before sleeping
 	deviceNapMin = 20 * time.Microsecond
 	deviceNapMax = 500 * time.Microsecond
@@ -456,7 +461,8 @@ func watchDevice(c *Comm) {
 			d.lookAside() // its error is the Comm's failure, which ends the watch, or a capture, which is not under way
 			standing := d.standing()
 			now := c.eng.Now()
-			if limit := c.opt.Timeout; limit > 0 && standing > limit && c.eng.Control().Standing.IsOverdue(now-int64(standing), now) {
+			if limit := c.opt.Timeout; limit > 0 && standing > limit &&
+				c.eng.Control().Standing.IsOverdue(now-int64(standing), now) {
 				plane.FailElsewhere(c.eng.Control(), fmt.Errorf("the stream has made no progress for %v", limit))
 			}
 			still = max(still, standing)

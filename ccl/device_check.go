@@ -9,7 +9,8 @@ import (
 func (l *library) checkDevice(v any, what string) error {
 	if p, ok := v.(interface{ Platform() string }); ok && l.backend.Platform != "" {
 		if name := p.Platform(); name != l.backend.Platform {
-			return fmt.Errorf("%s is from package %s, but the Comm's backend %s works with package %s", what, name, l.backend.Name, l.backend.Platform)
+			return fmt.Errorf("%s is from package %s, but the Comm's backend %s works with package %s", what, name,
+				l.backend.Name, l.backend.Platform)
 		}
 	}
 	if p, ok := v.(interface{ Device() int }); ok {

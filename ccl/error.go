@@ -18,8 +18,8 @@ type Code uint8
 // What can go wrong.
 const (
 	_ Code = iota
-	// ErrArgument reports a wrong argument on this rank, or, where a value cannot be encoded, on rank Peer. The call had no
-	// effect, and the Comm is good.
+	// ErrArgument reports a wrong argument on this rank, or, where a value cannot be encoded, on rank
+	// Peer. The call had no effect, and the Comm is good.
 	ErrArgument
 	// ErrUnsupported reports what this backend cannot do. The call had no effect, and the Comm is good.
 	ErrUnsupported
@@ -29,7 +29,8 @@ const (
 	ErrRankLost
 	// ErrTimeout reports that Options.Timeout or a deadline passed. Missing lists the late ranks.
 	ErrTimeout
-	// ErrCanceled reports that a context was canceled, or that a message of a Link was given up, by rank Peer if that is not -1.
+	// ErrCanceled reports that a context was canceled, or that a message of a Link was given up, by
+	// rank Peer if that is not -1.
 	ErrCanceled
 	// ErrAborted reports that rank Peer called Abort.
 	ErrAborted
@@ -42,8 +43,8 @@ const (
 	ErrBackend
 	// ErrClosed reports that the Comm was closed, here or on rank Peer.
 	ErrClosed
-	// ErrUnused reports, to a spare or a process that came late, which waited in NewComm or Join, that the job ended without it. All is
-	// well.
+	// ErrUnused reports, to a spare or a process that came late, which waited in NewComm or Join, that
+	// the job ended without it. All is well.
 	ErrUnused
 	codeEnd
 )
@@ -74,8 +75,8 @@ type Error struct {
 	// Missing lists the ranks that have not joined or not arrived, where they are known: up to 16 in
 	// the failure of a Comm, the same on all ranks. A rank that waits in the call is not among them.
 	Missing []int
-	// Certain says, with ErrRankLost, that Peer's process has ended. Otherwise it is silent or cannot be reached: it may be
-	// stopped, or live on the other side of a partition, and go on.
+	// Certain says, with ErrRankLost, that Peer's process has ended. Otherwise it is silent or cannot
+	// be reached: it may be stopped, or live on the other side of a partition, and go on.
 	Certain bool
 	// Mine is this rank's call, Theirs is Peer's call: with ErrClosed its last collective. Each is nil
 	// where it is not known.
@@ -126,8 +127,8 @@ func (c *Comm) named(e *Error) *Error {
 // worldName is the name of the Comm of all ranks of a job, unless a program gives it another.
 const worldName = "world"
 
-// firstCause is what began a chain of failures of which cause is the last: one Comm is often aborted with the failure of
-// another. What each of them adds says nothing new.
+// firstCause is what began a chain of failures of which cause is the last: one Comm is often
+// aborted with the failure of another. What each of them adds says nothing new.
 func firstCause(cause error) error {
 	for {
 		var e *Error
@@ -181,7 +182,8 @@ func (e *Error) what() string {
 		here, there := *e.Mine, *e.Theirs
 		here.Caller, there.Caller = "", ""
 		if here.describe() == there.describe() {
-			return fmt.Sprintf("%s: %s made different calls before it, or used different counts or factors", e.Mine, e.rank(e.Peer))
+			return fmt.Sprintf("%s: %s made different calls before it, or used different counts or factors", e.Mine,
+				e.rank(e.Peer))
 		}
 		return fmt.Sprintf("call #%d differs: here %s, %s has %s", e.Mine.Seq, mine, e.rank(e.Peer), theirs)
 	case e.refused():
@@ -316,7 +318,8 @@ func (e *VendorError) Error() string {
 
 // Call is one entry of the flight recorder: one call as a rank made it.
 type Call struct {
-	// Seq numbers the calls of the Comm from 1; what the Comm calls for itself as it begins has 0. Count is the number of elements.
+	// Seq numbers the calls of the Comm from 1; what the Comm calls for itself as it begins has 0.
+	// Count is the number of elements.
 	Seq, Count uint64
 	// Kind is the collective.
 	Kind Kind

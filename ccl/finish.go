@@ -45,8 +45,8 @@ func (c *Comm) Finish(err *error) {
 	*err = errors.Join(*err, e)
 }
 
-// unwinding is why the calling goroutine is leaving its functions, if that is no return: a panic, or runtime.Goexit. A deferred
-// function that closes a Comm runs then as well.
+// unwinding is why the calling goroutine is leaving its functions, if that is no return: a panic,
+// or runtime.Goexit. A deferred function that closes a Comm runs then as well.
 func unwinding() error {
 	if at := unwound("runtime.gopanic"); at != "" {
 		return fmt.Errorf("it was closed in a panic%s", at)
@@ -57,8 +57,8 @@ func unwinding() error {
 	return nil
 }
 
-// unwound reads like " at llm/train.go:88", the place of the program from which by, a function of package runtime, leaves the
-// functions of the calling goroutine. It is empty where by does not.
+// unwound reads like " at llm/train.go:88", the place of the program from which by, a function of
+// package runtime, leaves the functions of the calling goroutine. It is empty where by does not.
 func unwound(by string) string {
 	var pcs [128]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

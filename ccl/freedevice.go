@@ -6,13 +6,15 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Which device a newcomer takes. Ranks that stay keep theirs, on which their programs have memory. So after Shrink, or where a spare has
-// taken a number, the devices of a host are not those by the places of its ranks any more, and two ranks on one device are an error of
-// NCCL. All ranks say which devices they have, and those that have none take the first that is free on their host, one after the other:
-// each computes that for all.
+// Which device a newcomer takes. Ranks that stay keep theirs, on which their programs have memory.
+// So after Shrink, or where a spare has taken a number, the devices of a host are not those by the
+// places of its ranks any more, and two ranks on one device are an error of NCCL. All ranks say
+// which devices they have, and those that have none take the first that is free on their host, one
+// after the other: each computes that for all.
 
-// freeDevice sets the device of this rank, the local-th of locals on its host, unless its program or its last Comm has. It leaves it
-// open where no backend has devices, or none is free: then the backend says what is wrong. All ranks of t call it.
+// freeDevice sets the device of this rank, the local-th of locals on its host, unless its program
+// or its last Comm has. It leaves it open where no backend has devices, or none is free: then the
+// backend says what is wrong. All ranks of t call it.
 func (t vote) freeDevice(o *Options, local, locals int) *call.Fault {
 	backends := withDevices(o.Backend)
 	if backends == nil { // the same on all ranks

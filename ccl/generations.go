@@ -2,8 +2,9 @@ package ccl
 
 import "github.com/goccl/goccl/internal/agree"
 
-// generations are the pools of a job with spares, one after the other, as a rank knows them that is in the last: it was in all
-// before, and all ranks of one know the same of it. They are numbered from 0.
+// generations are the pools of a job with spares, one after the other, as a rank knows them that is
+// in the last: it was in all before, and all ranks of one know the same of it. They are numbered
+// from 0.
 type generations struct {
 	last     int
 	accepted int           // the last that had a majority of the one that was accepted before
@@ -26,8 +27,8 @@ func (g *generations) add(members, ended []int) {
 	}
 }
 
-// hasMajority reports whether those that are here, the last pool, may go on in the place of all of generation accepted, which is of
-// so many ranks.
+// hasMajority reports whether those that are here, the last pool, may go on in the place of all of
+// generation accepted, which is of so many ranks.
 func (g *generations) hasMajority(accepted int, here []int) (of int, ok bool) {
 	var ended []int
 	for n := accepted + 1; n <= g.last; n++ {

@@ -12,18 +12,19 @@ import (
 // group is what is issued as one: a call, or those of a Group. A Comm uses the memory of those that have succeeded
 // again, so that issuing allocates nothing.
 type group struct {
-	c       *Comm
-	ticket  uint64 // its place among the queued calls of its Comm; 0 while it is collected
-	next    *group // in that order; among the idle ones, the next of them
-	use     uint64 // how many groups have had this memory: what a Queue or Work of an earlier one says is over
-	ended   bool   // it has run, or never will
-	over    bool   // Group has returned: it takes no more calls
-	calls   []*call.Call
-	at      *call.Call   // the one in which it failed, where that is known
-	made    []*call.Call // there were for a group in this memory: calls is the first of them
-	counts  []int        // those of calls; the caller may use its own again
-	reject  *Error
-	failure *Error        // why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
+	c      *Comm
+	ticket uint64 // its place among the queued calls of its Comm; 0 while it is collected
+	next   *group // in that order; among the idle ones, the next of them
+	use    uint64 // how many groups have had this memory: what a Queue or Work of an earlier one says is over
+	ended  bool   // it has run, or never will
+	over   bool   // Group has returned: it takes no more calls
+	calls  []*call.Call
+	at     *call.Call   // the one in which it failed, where that is known
+	made   []*call.Call // there were for a group in this memory: calls is the first of them
+	counts []int        // those of calls; the caller may use its own again
+	reject *Error
+	// why it failed, for what Do runs later on its stream; the stream's goroutine writes and reads it
+	failure *Error
 	limit   time.Duration // of Queue.Within; 0: none
 	done    callbacks     // of Work.OnDone
 	how     engine.How    // how those on a device are handed over
@@ -51,7 +52,8 @@ func (b *backlog) groupOf(q *Queue) *group {
 	return b.newGroup()
 }
 
-// free gives back the memory of a group that nothing runs any more. What has failed is kept, since Works may ask for it.
+// free gives back the memory of a group that nothing runs any more. What has failed is kept, since
+// Works may ask for it.
 func (g *group) free() {
 	if g.failure != nil || g.reject != nil {
 		return
@@ -67,8 +69,8 @@ func (g *group) free() {
 	g.next, b.idle = b.idle, g
 }
 
-// add adds a call that a asks for, which is to be described. It holds what an earlier one in its place did. The counts of a become g's
-// own: the caller may use its own again.
+// add adds a call that a asks for, which is to be described. It holds what an earlier one in its
+// place did. The counts of a become g's own: the caller may use its own again.
 func (g *group) add(a *args) *call.Call {
 	a.dc, a.sc = g.keep(a.dc), g.keep(a.sc)
 	n := len(g.calls)

@@ -58,7 +58,9 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 			return nil, inGrow(err)
 		}
 		grown, err := Grow(ctx, next, size)
-		if err != nil { // next has the pool now, so the caller needs it: its next call fails for the same reason, or all is well
+		if err != nil {
+			// next has the pool now, so the caller needs it: its next call fails for the same reason, or all
+			// is well
 			c.opt.Log.Warn("ccl: Grow came to nothing", "error", err)
 			return next, nil
 		}
@@ -71,11 +73,13 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 	}
 	inject.At("grow.told")
 	o := *c.opt.asked
-	o.Spares, o.asked, o.OnFailure, o.OnCall, o.Log, o.Name = p.Seats.Spares, c.opt.asked, c.opt.OnFailure, c.opt.OnCall, c.opt.Log, c.Name()
+	o.Spares, o.asked, o.OnFailure, o.OnCall, o.Log, o.Name = p.Seats.Spares, c.opt.asked, c.opt.OnFailure, c.opt.OnCall,
+		c.opt.Log, c.Name()
 	if c.lib.device >= 0 { // on which the program has its memory
 		o.Device = &c.lib.device
 	}
-	m := &meeting{store: c.opt.asked.Store, g: p.G, seats: p.Seats, rank: c.Rank(), listener: p.listener, hostID: c.opt.hostID, open: isOpen(c.eng), from: c.eng.Control().Share.Host}
+	m := &meeting{store: c.opt.asked.Store, g: p.G, seats: p.Seats, rank: c.Rank(), listener: p.listener,
+		hostID: c.opt.hostID, open: isOpen(c.eng), from: c.eng.Control().Share.Host}
 	within, cancel := limited(ctx, c.opt.Timeout)
 	defer cancel()
 	var pool <-chan struct{} // fails where a spare is lost
@@ -88,7 +92,8 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		inject.At("grow.made")
 		return next, nil
 	case m.undecided != nil:
-		c.Abort(fmt.Errorf("it is not known whether the job has grown, since the store does not say: %w", m.undecided)) // so nobody waits for this rank
+		// so nobody waits for this rank
+		c.Abort(fmt.Errorf("it is not known whether the job has grown, since the store does not say: %w", m.undecided))
 		return nil, storeError(ctx, op, c.Rank(), m.undecided)
 	}
 	if c.Rank() == 0 && c.Err() == nil && ctx.Err() == nil {
@@ -96,7 +101,8 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		if errors.As(err, &e) && e.Code == ErrCanceled { // by m.join, which has heard that
 			err = errors.New("one of them was lost, or did not reach this rank")
 		}
-		c.opt.Log.Warn(fmt.Sprintf("ccl: Grow came to nothing, and the job goes on with %d ranks; to join were %s: %v", c.Size(), p.seated(), err))
+		c.opt.Log.Warn(fmt.Sprintf("ccl: Grow came to nothing, and the job goes on with %d ranks; to join were %s: %v",
+			c.Size(), p.seated(), err))
 	}
 	if err := Barrier(ctx, c); err != nil { // all that go on have come to the same
 		return nil, inGrow(err)
@@ -180,11 +186,13 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 		case theirs != said[0]:
 			return &growth{Code: ErrArgument, Why: fmt.Sprintf("rank %d wants %d ranks, and rank 0 %d", r, theirs, said[0])}, nil
 		case int(theirs) < c.Size():
-			return &growth{Code: ErrArgument, Why: fmt.Sprintf("%d ranks, and the Comm has %d: Grow takes none away", theirs, c.Size())}, nil
+			return &growth{Code: ErrArgument,
+				Why: fmt.Sprintf("%d ranks, and the Comm has %d: Grow takes none away", theirs, c.Size())}, nil
 		}
 	}
 	if without >= 0 {
-		return &growth{Code: ErrUnsupported, Why: fmt.Sprintf("rank %d has no store in which others could wait: set GOCCL_HALL (bench launch -restart does) or Options.Store, on all ranks", without)}, nil
+		return &growth{Code: ErrUnsupported,
+			Why: fmt.Sprintf("rank %d has no store in which others could wait: set GOCCL_HALL (bench launch -restart does) or Options.Store, on all ranks", without)}, nil
 	}
 	p, told := new(growth), false
 	if c.Rank() == 0 {
@@ -200,7 +208,8 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 			p.listener.Close()
 		}
 	}()
-	found, err := BroadcastValue(ctx, c, growth{Code: p.Code, Why: p.Why, Renew: p.Renew, G: p.G, Seats: p.Seats}, 0) // the rest is the lead's
+	// the rest is the lead's
+	found, err := BroadcastValue(ctx, c, growth{Code: p.Code, Why: p.Why, Renew: p.Renew, G: p.G, Seats: p.Seats}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -276,9 +285,10 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 	}
 }
 
-// seatGuests gives those that have answered their ranks, after the workers that there are: spares of the job first, by their
-// number. Those that are silent, or cannot come, as unmet says, get none. Size is 0 where too few have come, or nobody is needed; and where a spare
-// has not answered, of which so many wait: it is slow, and would be left behind, or lost, which will be known.
+// seatGuests gives those that have answered their ranks, after the workers that there are: spares
+// of the job first, by their number. Those that are silent, or cannot come, as unmet says, get
+// none. Size is 0 where too few have come, or nobody is needed; and where a spare has not answered,
+// of which so many wait: it is slow, and would be left behind, or lost, which will be known.
 func seatGuests(guests []lobby.Guest, unmet []string, workers, need, spares, waiting int) *lobby.Seats {
 	s := &lobby.Seats{Ranks: make([]int, len(guests)), Unmet: unmet}
 	order, came := make([]int, 0, len(guests)), 0
@@ -334,8 +344,8 @@ func (p *growth) seated() string {
 	return strings.Join(names, " and ")
 }
 
-// watchGuests has the lead hear, until ctx ends, when the launcher says that one of those that it has seated has ended: the channel is
-// closed then.
+// watchGuests has the lead hear, until ctx ends, when the launcher says that one of those that it
+// has seated has ended: the channel is closed then.
 func (p *growth) watchGuests(ctx context.Context, s boot.Store) <-chan struct{} {
 	gone := make(chan struct{})
 	once := sync.OnceFunc(func() { close(gone) })

@@ -161,7 +161,8 @@ func (h *Hints) check() error {
 	return nil
 }
 
-// takes is nil, or which of the hints lib, that of the backend of that name, has no use for; lib is nil for the CPU engine.
+// takes is nil, or which of the hints lib, that of the backend of that name, has no use for; lib is
+// nil for the CPU engine.
 func (h Hints) takes(backend string, lib *engine.Library) error {
 	if h == (Hints{}) {
 		return nil
@@ -183,6 +184,7 @@ func (h Hints) hash() uint64 {
 }
 
 func (h Hints) engine() engine.Hints {
-	return engine.Hints{MinCTAs: h.MinCTAs, MaxCTAs: h.MaxCTAs, CTAPolicy: int(h.CTAPolicy), TrafficClass: h.TrafficClass, Net: h.Net,
+	return engine.Hints{MinCTAs: h.MinCTAs, MaxCTAs: h.MaxCTAs, CTAPolicy: int(h.CTAPolicy),
+		TrafficClass: h.TrafficClass, Net: h.Net,
 		LaunchOrder: h.LaunchOrder}
 }

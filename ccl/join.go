@@ -136,10 +136,12 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	return newWorld(ctx, b, o, func() {}, nil)
 }
 
-// newWorld is NewComm. It calls met once b has done its part, on a spare that is to wait. in is not nil where the job has grown.
+// newWorld is NewComm. It calls met once b has done its part, on a spare that is to wait. in is not
+// nil where the job has grown.
 func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arrival) (*Comm, error) {
 	if absent(b) {
-		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1, Err: errors.New("the Bootstrap is nil; Join finds one")}
+		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1,
+			Err: errors.New("the Bootstrap is nil; Join finds one")}
 	}
 	refuse := func(code Code, err error) error {
 		if r, ok := b.(interface{ Refuse(why error) }); ok {

@@ -19,8 +19,8 @@ func init() {
 	shareMPI = keepMPI
 }
 
-// keepMPI keeps MPI initialised for oneCCL where that moves data over it, see transport.go: what it finds initialised it
-// does not finalise (is_external_init). Join would finalise MPI behind it.
+// keepMPI keeps MPI initialised for oneCCL where that moves data over it, see transport.go: what it
+// finds initialised it does not finalise (is_external_init). Join would finalise MPI behind it.
 func keepMPI() (func(left bool) error, error) {
 	switch {
 	case !overMPITransport():

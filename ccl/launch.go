@@ -17,7 +17,8 @@ type launch struct {
 	call  Call
 }
 
-// launches are the last of a Comm. They have no place in the order of its calls: a program launches a graph without asking it.
+// launches are the last of a Comm. They have no place in the order of its calls: a program launches
+// a graph without asking it.
 type launches struct {
 	mu   sync.Mutex
 	n    uint64
@@ -33,7 +34,8 @@ func (ls *launches) add(l launch) {
 	ls.ring[ls.n%launchesKept] = l
 }
 
-// end notes that those under way that are meant have ended so, and returns what OnCall is told of them, the oldest first.
+// end notes that those under way that are meant have ended so, and returns what OnCall is told of
+// them, the oldest first.
 func (ls *launches) end(s State, meant func(*launch) bool, comm string, now time.Duration) (told []Observation) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -18,12 +18,16 @@ import (
 // The lifetime of a Comm. One rule holds for Close against everything else:
 //
 //  1. A blocking call, Split, Shrink, MakeSlice and a queued call that runs use the Comm's memory between enter and
-//     busy.Clear (backlog.begin and end for queued calls), and only there. Close frees the memory when nobody uses it. Whatever
+//     busy.Clear (backlog.begin and end for queued calls), and only there. Close frees the memory
+//     when nobody uses it. Whatever
 //     comes later finds the Comm closed, returns ErrClosed and touches nothing.
-//  2. Close makes the users leave. Queued calls have PeerTimeout to end. A blocking call or a Split on another goroutine
-//     fails at once, with ErrClosed, as the Comm does; a Shrink comes to nothing. A user that still does not leave, such
+//  2. Close makes the users leave. Queued calls have PeerTimeout to end. A blocking call or a Split
+//     on another goroutine
+//     fails at once, with ErrClosed, as the Comm does; a Shrink comes to nothing. A user that still
+//     does not leave, such
 //     as an OnCall that blocks, keeps the memory: Close returns, and the memory is freed when that user has left.
-//  3. A failure ends what is queued: a queued call that has not begun never begins, and its Work has the failure, though
+//  3. A failure ends what is queued: a queued call that has not begun never begins, and its Work
+//     has the failure, though
 //     its HostStream may be busy with something else.
 //  4. Nobody uses the Comm while it waits for OnFailure. So OnFailure may Close the Comm, and Close does not wait for
 //     OnFailure.
@@ -78,7 +82,8 @@ func (c *Comm) Close() error {
 		return nil
 	}
 	defer close(c.life.over)
-	if cause := unwinding(); cause != nil && !c.life.unwinding { // else the others would learn only that this rank has closed c
+	if cause := unwinding(); cause != nil && !c.life.unwinding {
+		// else the others would learn only that this rank has closed c
 		c.Abort(cause)
 	}
 	limit := c.opt.patience()
@@ -131,8 +136,8 @@ func (l *life) quiet(b *backlog, until time.Time) bool {
 	}
 }
 
-// release frees what c holds, and returns what has failed without being told. Nobody uses c. The functions of its own stream may take
-// until then.
+// release frees what c holds, and returns what has failed without being told. Nobody uses c. The
+// functions of its own stream may take until then.
 func release(c *Comm, until time.Time) error {
 	c.backlog.mu.Lock()
 	own, rejected := c.backlog.own, c.backlog.ends.reject
@@ -202,8 +207,8 @@ func failed(c *Comm, f *call.Fault) {
 // toldGrace is how long a call whose context has ended still waits for OnFailure, which it should not precede.
 const toldGrace = time.Second
 
-// awaitTold waits until OnFailure has returned, within the bounds of rule 5, where limit is Options.Timeout. The Comm has
-// failed, or is about to.
+// awaitTold waits until OnFailure has returned, within the bounds of rule 5, where limit is
+// Options.Timeout. The Comm has failed, or is about to.
 func (l *life) awaitTold(ctx context.Context, limit time.Duration) {
 	select {
 	case <-l.done:
@@ -258,7 +263,8 @@ func failureIn(c *Comm, f *call.Fault, r *call.Record) *Error {
 			in.Peer, in.Theirs = f.Peer, callOf(f.Theirs)
 		}
 		if in.others = f.Apart; in.others {
-			in.Err = fmt.Errorf("call #%d is %s there, and %s at %s", f.Theirs.Seq, in.Theirs.describe(), callOf(f.Other).describe(), in.rank(f.OtherPeer))
+			in.Err = fmt.Errorf("call #%d is %s there, and %s at %s", f.Theirs.Seq, in.Theirs.describe(),
+				callOf(f.Other).describe(), in.rank(f.OtherPeer))
 		}
 	}
 	return &in

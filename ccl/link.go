@@ -119,7 +119,8 @@ func (l *Link) what(name string, b *Buf) (mail.What, *mail.Account, *Error) {
 		return mail.What{}, nil, l.c.refuse(name, ErrBackend, err)
 	}
 	size := b.count * b.typ.Size()
-	return mail.What{Tag: int64(l.tag), Type: op.Type(b.typ), Count: b.count, Mem: unsafe.Slice((*byte)(b.host), size), Within: l.within}, a, nil
+	return mail.What{Tag: int64(l.tag), Type: op.Type(b.typ), Count: b.count, Mem: unsafe.Slice((*byte)(b.host), size),
+		Within: l.within}, a, nil
 }
 
 // Message is one message of a Link, on its way. The zero Message is complete.

@@ -26,11 +26,13 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// The meeting of a job that grows. Its ranks are those of the Comm that grows, and guests: newcomers, which wait in the store, and
-// spares, which wait in their pool and listen there, too. They start a new job, as any job starts, while the old one stands. Then its
-// pool has a barrier; the lead, which has come out of it, says in the store that the meeting counts, and tells the others. Whoever does
-// not hear that asks the store, which says that it does not count unless the lead was first. So it counts for all or for none. Where it
-// counts, all have been in the new pool, and a loss from then on is one of the new job; where it does not, all go back: the old job's
+// The meeting of a job that grows. Its ranks are those of the Comm that grows, and guests:
+// newcomers, which wait in the store, and spares, which wait in their pool and listen there, too.
+// They start a new job, as any job starts, while the old one stands. Then its pool has a barrier;
+// the lead, which has come out of it, says in the store that the meeting counts, and tells the
+// others. Whoever does not hear that asks the store, which says that it does not count unless the
+// lead was first. So it counts for all or for none. Where it counts, all have been in the new pool,
+// and a loss from then on is one of the new job; where it does not, all go back: the old job's
 // ranks to their Comm, spares to their pool, newcomers to the store.
 
 // meeting is a rank's part in one.
@@ -64,11 +66,13 @@ type arrival struct {
 }
 
 const (
-	// askAfter is when a rank that waits in a meeting asks the store whether it has come to nothing. Most are over by then.
+	// askAfter is when a rank that waits in a meeting asks the store whether it has come to nothing.
+	// Most are over by then.
 	askAfter = 250 * time.Millisecond
 	// reachLimit is how long a rank tries to connect with the lead, which listens before it tells anybody.
 	reachLimit = 2 * answerLimit
-	// mostUnreached is in how many meetings in a row a newcomer does not reach the lead before it ends. The lead may be lost, once.
+	// mostUnreached is in how many meetings in a row a newcomer does not reach the lead before it
+	// ends. The lead may be lost, once.
 	mostUnreached = 2
 	// seatLimit is how long a guest that has answered waits for its seat. A lead that lives takes answerLimit at most.
 	seatLimit = 3 * answerLimit
@@ -118,7 +122,8 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 		reach = reachLimit
 	}
 	b, err := boot.TCP(short, m.seats.Addr, m.rank, m.seats.Size, &boot.TCPOptions{
-		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret.Bytes(), HostID: m.hostID, Reach: reach, Listener: m.listener})
+		Job: fmt.Sprint("goccl generation ", m.g), Secret: secret.Bytes(), HostID: m.hostID, Reach: reach,
+		Listener: m.listener})
 	if err != nil {
 		if m.listener != nil { // it may not have come so far
 			m.listener.Close()
@@ -128,11 +133,12 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 	defer b.Close()
 	inject.At("grow.met")
 	m.then = ctx
-	return newWorld(short, b, &o, func() { b.Close() }, &arrival{g: m.g, secret: secret, open: m.open, from: m.from, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
+	return newWorld(short, b, &o, func() { b.Close() },
+		&arrival{g: m.g, secret: secret, open: m.open, from: m.from, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
 }
 
-// secret is that of the new job: known to those that were told where it meets, and that know the one of the store or of the environment. Where
-// there is neither, it is as open as the store is.
+// secret is that of the new job: known to those that were told where it meets, and that know the
+// one of the store or of the environment. Where there is neither, it is as open as the store is.
 func (m *meeting) secret() (auth.Secret, error) {
 	given, err := settleSecret(m.store)
 	if err != nil {
@@ -180,7 +186,8 @@ func (m *meeting) settle(pool *cpu.Comm) *call.Fault {
 		}
 		return nil
 	}
-	return cmp.Or(faultOf(err), call.NewFault(call.Aborted, -1, "the meeting does not count: one of those that were to join was lost"))
+	return cmp.Or(faultOf(err), call.NewFault(call.Aborted, -1,
+		"the meeting does not count: one of those that were to join was lost"))
 }
 
 // ask has the store say whether the meeting counts, on a rank that has not heard.
@@ -230,22 +237,26 @@ func (o *Options) begun(in *arrival) {
 // thisProcess tells this process from all others that may found a job.
 var thisProcess = auth.NewSecret()
 
-// found tells the store that the job runs, on rank 0 of the first job. It is join.ErrBegun where another job was first there.
+// found tells the store that the job runs, on rank 0 of the first job. It is join.ErrBegun where
+// another job was first there.
 func (o *Options) found(ctx context.Context) error {
 	first, err := lobby.Begin(ctx, o.Store, thisProcess)
 	switch {
 	case err != nil:
-		o.Log.Warn("ccl: the store cannot be told that the job has begun, so no process that starts late finds it", "error", err)
+		o.Log.Warn("ccl: the store cannot be told that the job has begun, so no process that starts late finds it", "error",
+			err)
 	case !first:
 		return join.ErrBegun
 	}
 	return nil
 }
 
-// unlessBegun is ctx, which ends for join.ErrBegun if another job begins in store s before joined is called. Some ranks of this job may
-// have come late for that reason, and the others would wait for them. A rank cannot tell its job's founder from another's, unless it is
-// that itself: so it gives its job verdictLimit, once one is founded. over frees what joins has.
-func unlessBegun(ctx context.Context, s boot.Store) (joins context.Context, joined func(), over context.CancelCauseFunc) {
+// unlessBegun is ctx, which ends for join.ErrBegun if another job begins in store s before joined
+// is called. Some ranks of this job may have come late for that reason, and the others would wait
+// for them. A rank cannot tell its job's founder from another's, unless it is that itself: so it
+// gives its job verdictLimit, once one is founded. over frees what joins has.
+func unlessBegun(ctx context.Context,
+	s boot.Store) (joins context.Context, joined func(), over context.CancelCauseFunc) {
 	if s == nil || started.Load() {
 		return ctx, func() {}, func(error) {}
 	}
@@ -274,8 +285,8 @@ func unlessBegun(ctx context.Context, s boot.Store) (joins context.Context, join
 // verdictLimit is how long the verdict on a job may take from rank 0 to the others, once the store knows of the job.
 const verdictLimit = 5 * time.Second
 
-// isBegun reports whether this process failed to join its job, which err says, since another has begun in store s. joins is
-// unlessBegun's.
+// isBegun reports whether this process failed to join its job, which err says, since another has
+// begun in store s. joins is unlessBegun's.
 func isBegun(ctx, joins context.Context, s boot.Store, err error) bool {
 	if s == nil || started.Load() || ctx.Err() != nil {
 		return false
@@ -294,7 +305,8 @@ func isBegun(ctx, joins context.Context, s boot.Store, err error) bool {
 // self is this process as a guest.
 func self(id string) lobby.Guest {
 	n := ourWays()
-	return lobby.Guest{ID: id, Host: hostName(environ.HostID.Get()), At: []byte(n.identity), PID: os.Getpid(), Addrs: n.ours}
+	return lobby.Guest{ID: id, Host: hostName(environ.HostID.Get()), At: []byte(n.identity), PID: os.Getpid(),
+		Addrs: n.ours}
 }
 
 // enter is Join of a process that comes late: it waits in the store until a job takes it in.
@@ -304,7 +316,8 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		return nil, &Error{Code: ErrArgument, Op: "Join", Rank: -1, Peer: -1, Err: err}
 	}
 	if b := engine.Find(s.Backend); b != nil && b.Uninterruptible {
-		return nil, &Error{Code: ErrUnsupported, Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("ranks of %s cannot join while others run", b.Title)}
+		return nil, &Error{Code: ErrUnsupported, Op: "Join", Rank: -1, Peer: -1,
+			Err: fmt.Errorf("ranks of %s cannot join while others run", b.Title)}
 	}
 	if id == "" { // nobody but the store says so: it may be a directory of an earlier job
 		s.Log.Warn("ccl: the job in this store has begun; this process waits for its Grow", "store", environ.Hall.Get())
@@ -345,7 +358,8 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		case context.Cause(waits) == errJobEnded:
 			return nil, &Error{Code: ErrUnused, Op: "Join", Rank: -1, Peer: -1, Err: errJobEnded}
 		case ctx.Err() != nil:
-			return nil, &Error{Code: Code(call.CtxCode(ctx.Err())), Op: "Join", Rank: -1, Peer: -1, Err: fmt.Errorf("a process that came late waits for Grow: %w", ctx.Err())}
+			return nil, &Error{Code: Code(call.CtxCode(ctx.Err())), Op: "Join", Rank: -1, Peer: -1,
+				Err: fmt.Errorf("a process that came late waits for Grow: %w", ctx.Err())}
 		case err != nil && e == nil:
 			return nil, storeError(ctx, "Join", -1, err)
 		}
@@ -354,7 +368,8 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 
 var errJobEnded = errors.New("the job has ended without this process, which came late")
 
-// passes reports whether another meeting may come out better: one was lost, or late. What is wrong with this process stays wrong.
+// passes reports whether another meeting may come out better: one was lost, or late. What is wrong
+// with this process stays wrong.
 func passes(e *Error) bool {
 	switch e.Code {
 	case ErrRankLost, ErrTimeout, ErrCanceled, ErrAborted, ErrClosed:
@@ -363,10 +378,12 @@ func passes(e *Error) bool {
 	return false
 }
 
-// attend answers the call of generation g as me, and takes part in the meeting if it gets a seat, until waits ends. from is the memory
-// of this rank's host, nil for a newcomer. leaves is called once the meeting counts, unless it is nil; moved says so: then c or err is
-// what comes of it. An error that is no *Error is the store's.
-func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, from *shm.Host, leaves func()) (c *Comm, moved bool, err error) {
+// attend answers the call of generation g as me, and takes part in the meeting if it gets a seat,
+// until waits ends. from is the memory of this rank's host, nil for a newcomer. leaves is called
+// once the meeting counts, unless it is nil; moved says so: then c or err is what comes of it. An
+// error that is no *Error is the store's.
+func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, from *shm.Host,
+	leaves func()) (c *Comm, moved bool, err error) {
 	seats, mine, err := lobby.Answer(waits, o.Store, g, me, seatLimit)
 	if no := (*lobby.Unmet)(nil); errors.As(err, &no) {
 		return nil, false, &Error{Code: ErrBackend, Op: "Join", Rank: -1, Peer: -1, Err: err}
@@ -412,7 +429,8 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 				return
 			case !told:
 				told = true
-				r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows until the store answers", r), "error", err)
+				r.opt.Log.Warn(fmt.Sprintf("ccl: %v, and cannot be taken along when the job grows until the store answers", r),
+					"error", err)
 			}
 			if err != nil { // it counts as one that waits, so it asks again
 				if !lived.Sleep(ctx, askAgain) {
@@ -424,8 +442,9 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 	return out, cancel
 }
 
-// follow takes a spare that waits along into the job that its own becomes in generation g. It is not moved where the meeting does not
-// count, or the pool is shrunk meanwhile. leaves is called once it counts.
+// follow takes a spare that waits along into the job that its own becomes in generation g. It is
+// not moved where the meeting does not count, or the pool is shrunk meanwhile. leaves is called
+// once it counts.
 func (r *reserve) follow(ctx context.Context, g int64, leaves func()) (c *Comm, moved bool, f *call.Fault) {
 	me := self("")
 	me.Spare = r.world + 1

@@ -11,13 +11,15 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// MakeDevice returns n elements of memory on c's device, which hold anything. The library of c's backend allocates it
-// (ncclMemAlloc: NCCL 2.19, RCCL of ROCm 6.2), in the way in which the peers and the network reach it best: it is memory for
-// [Comm.Register], and the only memory for [Comm.Window]. It is local: ranks may ask for different n, or for none. A backend or a
-// version that has no such memory gives ErrUnsupported; on the CPU [MakeSlice] makes memory for fewer copies.
+// MakeDevice returns n elements of memory on c's device, which hold anything. The library of c's
+// backend allocates it (ncclMemAlloc: NCCL 2.19, RCCL of ROCm 6.2), in the way in which the peers
+// and the network reach it best: it is memory for [Comm.Register], and the only memory for
+// [Comm.Window]. It is local: ranks may ask for different n, or for none. A backend or a version
+// that has no such memory gives ErrUnsupported; on the CPU [MakeSlice] makes memory for fewer
+// copies.
 //
-// [BufOfMemory] is the view of it that calls take; to copy to and from it, packages cuda and rocm have MemOf. The memory lives until
-// FreeDevice or exit, whatever becomes of c.
+// [BufOfMemory] is the view of it that calls take; to copy to and from it, packages cuda and rocm
+// have MemOf. The memory lives until FreeDevice or exit, whatever becomes of c.
 func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error) {
 	const op = "MakeDevice"
 	if err := usable(ctx, c, op); err != nil {
@@ -25,7 +27,8 @@ func MakeDevice[T Number](ctx context.Context, c *Comm, n int) (Memory[T], error
 	}
 	var zero T
 	size := int(unsafe.Sizeof(zero))
-	m, err := memoryOf(c, "has no device memory; MakeSlice makes host memory that needs fewer copies", "allocates no memory here")
+	m, err := memoryOf(c, "has no device memory; MakeSlice makes host memory that needs fewer copies",
+		"allocates no memory here")
 	switch {
 	case err != nil:
 		return nil, c.refuse(op, ErrUnsupported, err)
@@ -57,8 +60,8 @@ func usable(ctx context.Context, c *Comm, op string) error {
 	return nil
 }
 
-// memoryOf is c's library as what makes and registers memory on its device, or why it is not: the backend takes host memory, or the
-// library has no such calls. The answer is the same on all ranks.
+// memoryOf is c's library as what makes and registers memory on its device, or why it is not: the
+// backend takes host memory, or the library has no such calls. The answer is the same on all ranks.
 func memoryOf(c *Comm, onHost, lacks string) (engine.Memory, error) {
 	if c.lib.device < 0 {
 		return nil, errors.New("the backend " + c.Backend() + " " + onHost)
@@ -69,8 +72,9 @@ func memoryOf(c *Comm, onHost, lacks string) (engine.Memory, error) {
 	return nil, errors.New(c.Library() + " " + lacks)
 }
 
-// FreeDevice gives back what MakeDevice returned. What was issued with it must be done: the library does not wait for that.
-// Memory that is still registered, or has a window, is refused, until that is released or its Comm closed.
+// FreeDevice gives back what MakeDevice returned. What was issued with it must be done: the library
+// does not wait for that. Memory that is still registered, or has a window, is refused, until that
+// is released or its Comm closed.
 func FreeDevice[T Number](m Memory[T]) error {
 	if m == nil {
 		return nil
@@ -80,7 +84,8 @@ func FreeDevice[T Number](m Memory[T]) error {
 	}
 	d, ok := m.(*deviceElements[T])
 	if !ok {
-		return refuse(ErrArgument, fmt.Errorf("the memory, a %s, was not made by MakeDevice: free it where it was made", typeName(m)))
+		return refuse(ErrArgument, fmt.Errorf("the memory, a %s, was not made by MakeDevice: free it where it was made",
+			typeName(m)))
 	}
 	if err := d.free(); err != nil {
 		var l *engine.LibraryError

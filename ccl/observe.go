@@ -10,8 +10,9 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// What other tools see of calls: regions of runtime/trace while a trace is taken, labels of pprof with GOCCL_PPROF=1, and
-// Options.OnCall. Where none of them is wanted a call pays for two looks at memory.
+// What other tools see of calls: regions of runtime/trace while a trace is taken, labels of pprof
+// with GOCCL_PPROF=1, and Options.OnCall. Where none of them is wanted a call pays for two looks at
+// memory.
 
 // Observation describes a call that has ended. [Options.OnCall] receives it.
 type Observation struct {
@@ -57,7 +58,8 @@ func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) 
 	}
 	began := time.Now()
 	if c.watchers.labelled {
-		pprof.Do(ctx, pprof.Labels("ccl", name, "ccl comm", c.Name()), func(ctx context.Context) { f = faultOf(c.onHost.Run(ctx, calls)) })
+		pprof.Do(ctx, pprof.Labels("ccl", name, "ccl comm", c.Name()),
+			func(ctx context.Context) { f = faultOf(c.onHost.Run(ctx, calls)) })
 	} else {
 		f = faultOf(c.onHost.Run(ctx, calls))
 	}

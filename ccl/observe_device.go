@@ -10,9 +10,11 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Options.OnCall hears of calls on a device, and of launches of graphs, when the Comm learns that their stream has passed them, with the
-// device's own time of calls: two events around what is handed over take it. Where there is no OnCall nothing of this file costs anything.
-// A launch has no such time: a program launches a graph by package cuda or rocm, and the Comm hears of it afterwards.
+// Options.OnCall hears of calls on a device, and of launches of graphs, when the Comm learns that
+// their stream has passed them, with the device's own time of calls: two events around what is
+// handed over take it. Where there is no OnCall nothing of this file costs anything. A launch has
+// no such time: a program launches a graph by package cuda or rocm, and the Comm hears of it
+// afterwards.
 
 // awaited is a call on a device that OnCall is to be told of.
 type awaited struct {
@@ -51,7 +53,8 @@ func (d *deviceStream) timed(s engine.Span) {
 	}
 }
 
-// captured is a stream whose package says whether it is being captured: what is issued to it then runs when the graph is launched.
+// captured is a stream whose package says whether it is being captured: what is issued to it then
+// runs when the graph is launched.
 type captured interface{ Capturing() (bool, error) }
 
 // await notes a call that is about to be handed over, unless it is captured, and reports whether it has.
@@ -76,7 +79,8 @@ func (d *deviceStream) observed(ticket uint64) (told []Observation) {
 	now, end := time.Now(), time.Duration(d.c.eng.Now())
 	for i := range d.handed.awaited[:n] {
 		a := &d.handed.awaited[i]
-		o := Observation{Call: *callOf(&a.record), Comm: d.c.Name(), Took: now.Sub(a.began), OnDevice: a.time.known(), Bytes: a.bytes}
+		o := Observation{Call: *callOf(&a.record), Comm: d.c.Name(), Took: now.Sub(a.began), OnDevice: a.time.known(),
+			Bytes: a.bytes}
 		o.Call.State, o.Call.End = Complete, end
 		told = append(told, o)
 	}
@@ -84,7 +88,8 @@ func (d *deviceStream) observed(ticket uint64) (told []Observation) {
 	return told
 }
 
-// teller tells OnCall of what has ended on devices, in order, on a goroutine of its own: who finds that a call is over may hold locks.
+// teller tells OnCall of what has ended on devices, in order, on a goroutine of its own: who finds
+// that a call is over may hold locks.
 type teller struct {
 	mu    sync.Mutex
 	queue []Observation
@@ -137,12 +142,15 @@ func tellFailed(c *Comm) {
 		told = append(told, d.observed(math.MaxUint64)...)
 		d.mu.Unlock()
 	}
-	told = append(told, c.rec.launches.end(Failed, func(*launch) bool { return true }, c.Name(), time.Duration(c.eng.Now()))...)
+	told = append(told, c.rec.launches.end(Failed, func(*launch) bool { return true }, c.Name(),
+		time.Duration(c.eng.Now()))...)
 	for i := range told {
 		o := &told[i]
 		o.Call.State, o.OnDevice = Failed, 0
-		o.Err = failureIn(c, nil, &call.Record{Seq: o.Call.Seq, Count: o.Call.Count, Start: int64(o.Call.Start), End: int64(o.Call.End), Root: o.Call.Root - o.Call.Number,
-			Kind: op.Kind(o.Call.Kind), Type: op.Type(o.Call.Type), Op: op.Op(o.Call.Op), State: uint8(Failed), Times: float32(o.Call.Factor)})
+		o.Err = failureIn(c, nil, &call.Record{Seq: o.Call.Seq, Count: o.Call.Count, Start: int64(o.Call.Start),
+			End: int64(o.Call.End), Root: o.Call.Root - o.Call.Number,
+			Kind: op.Kind(o.Call.Kind), Type: op.Type(o.Call.Type), Op: op.Op(o.Call.Op), State: uint8(Failed),
+			Times: float32(o.Call.Factor)})
 	}
 	c.rec.teller.tell(c.watchers.onCall, told)
 }

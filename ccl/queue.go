@@ -72,9 +72,10 @@ func (c *Comm) On(s Stream) Queue {
 	return Queue{c: c, s: c.backlog.own}
 }
 
-// Numbered returns q for calls about the nth of several alike things, such as the layers of a model. Ranks compare the
-// number as they compare the count, so a rank that gathers layer 3 while another gathers layer 4 gets ErrMismatch instead
-// of half of each. Calls with a root or a peer take no number. Numbers count from 1; 0 is none.
+// Numbered returns q for calls about the nth of several alike things, such as the layers of a
+// model. Ranks compare the number as they compare the count, so a rank that gathers layer 3 while
+// another gathers layer 4 gets ErrMismatch instead of half of each. Calls with a root or a peer
+// take no number. Numbers count from 1; 0 is none.
 func (q Queue) Numbered(n int) Queue {
 	if q.number = n; q.c != nil && q.err == nil && (n < 0 || n >= math.MaxInt32) {
 		q.err = &Error{Code: ErrArgument, Op: "Numbered", Rank: q.c.Rank(), Peer: -1,
@@ -215,9 +216,10 @@ func (q Queue) Group(f func(g Queue) error) Work {
 	return q.push(g)
 }
 
-// issue checks a call and puts it in its place. Meanwhile its goroutine holds issuing, and any other that issues is refused. Two that
-// begin one after the other are not found. So the first, second, fourth, eighth issue and so on gives way while it holds that: where
-// several goroutines use the Queue, one of them comes then.
+// issue checks a call and puts it in its place. Meanwhile its goroutine holds issuing, and any
+// other that issues is refused. Two that begin one after the other are not found. So the first,
+// second, fourth, eighth issue and so on gives way while it holds that: where several goroutines
+// use the Queue, one of them comes then.
 func (q *Queue) issue(a *args, dst, src *Buf) Work {
 	c, atOnce := q.c, q.now && q.group == nil // block looks for itself whether c is in use
 	if c == nil {
@@ -344,8 +346,8 @@ func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
 	return nil
 }
 
-// inPlaceOf are the buffers of a call whose input is already in dst, unless src is not InPlace: then one of the two is wrong. own
-// is room for one, so that nothing is allocated.
+// inPlaceOf are the buffers of a call whose input is already in dst, unless src is not InPlace:
+// then one of the two is wrong. own is room for one, so that nothing is allocated.
 func inPlaceOf(c *Comm, a *args, dst, src, own *Buf) (to, from *Buf, err error) {
 	switch {
 	case dst.count < 0:

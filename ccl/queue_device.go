@@ -36,8 +36,9 @@ func (b *Buf) deviceArea(l *library) (area, error) {
 	return area{at: at, n: b.count}, nil
 }
 
-// knownMemory is memory that was found to be on the Comm's device. Its identity is the words of the interface: one value has them,
-// not just an equal one, and its type need not be comparable. The memory is kept, so that no other has the same.
+// knownMemory is memory that was found to be on the Comm's device. Its identity is the words of the
+// interface: one value has them, not just an equal one, and its type need not be comparable. The
+// memory is kept, so that no other has the same.
 type knownMemory struct {
 	identity [2]uintptr
 	memory   deviceMemory
@@ -50,7 +51,8 @@ func deviceQueue(c *Comm, s Stream) Queue {
 	}
 	switch _, ok := s.Handle(); {
 	case c.lib.device < 0:
-		return refuse(ErrUnsupported, fmt.Errorf("the %s backend runs on a HostStream, not on a %s", c.Backend(), typeName(s)))
+		return refuse(ErrUnsupported, fmt.Errorf("the %s backend runs on a HostStream, not on a %s", c.Backend(),
+			typeName(s)))
 	case !ok:
 		return refuse(ErrArgument, fmt.Errorf("the %s is closed", typeName(s)))
 	}
@@ -61,8 +63,8 @@ func deviceQueue(c *Comm, s Stream) Queue {
 	return Queue{c: c, dev: d}
 }
 
-// awaitHost waits until the calls that were queued before on the host have ended: a Comm's calls have one order, and these have their
-// place in it only when they run.
+// awaitHost waits until the calls that were queued before on the host have ended: a Comm's calls
+// have one order, and these have their place in it only when they run.
 func (q *Queue) awaitHost() {
 	c := q.c
 	c.backlog.until(context.Background(), func() bool {
@@ -70,8 +72,8 @@ func (q *Queue) awaitHost() {
 	})
 }
 
-// issueDevice gives a call, whose arguments are resolved, its place in the order, and hands it to the library, or to the group that
-// is collected. It allocates nothing.
+// issueDevice gives a call, whose arguments are resolved, its place in the order, and hands it to
+// the library, or to the group that is collected. It allocates nothing.
 func (q *Queue) issueDevice(a *args) Work {
 	c, l, k := q.c, q.c.lib, &q.c.lib.call
 	if c.backlog.pending.Load() {
@@ -81,7 +83,8 @@ func (q *Queue) issueDevice(a *args) Work {
 		return q.shut(a.kind)
 	}
 	if c.life.failure.Load() != nil {
-		return q.failedAs(&call.Record{Seq: c.rec.seq, Kind: a.kind, Type: op.Type(a.typ), Op: op.Op(a.op), Root: int32(a.root), Count: uint64(max(a.dst.n, a.src.n))})
+		return q.failedAs(&call.Record{Seq: c.rec.seq, Kind: a.kind, Type: op.Type(a.typ), Op: op.Op(a.op),
+			Root: int32(a.root), Count: uint64(max(a.dst.n, a.src.n))})
 	}
 	if q.group != nil {
 		k = q.group.add(a)
@@ -155,7 +158,8 @@ func (d *deviceStream) submit(calls []*call.Call, seq uint64, how engine.How) er
 	return nil
 }
 
-// submitFailed is the Work of calls that submit has failed with; r is of the one, or of the group. It ends the use of the Comm.
+// submitFailed is the Work of calls that submit has failed with; r is of the one, or of the group.
+// It ends the use of the Comm.
 func (q *Queue) submitFailed(r call.Record, err error) Work {
 	if errors.Is(err, errStreamGone) {
 		w := q.rejected(r.Kind, fmt.Errorf("the %s is closed", typeName(q.dev.s)))

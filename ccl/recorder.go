@@ -30,9 +30,9 @@ type recorder struct {
 	teller   teller // of calls on devices, see observe_device.go
 }
 
-// begin gives k, which begins now, the next place in the order, and notes it: a call that blocks, or one on a device, by its
-// stream. It writes the record field by field, and the hash, which has just been written, from its other copy: see
-// op.StoreRecord.
+// begin gives k, which begins now, the next place in the order, and notes it: a call that blocks,
+// or one on a device, by its stream. It writes the record field by field, and the hash, which has
+// just been written, from its other copy: see op.StoreRecord.
 func (r *recorder) begin(k *call.Call, by *deviceStream, now int64) *call.Record {
 	if race.Enabled {
 		r.race.Lock()

@@ -7,9 +7,9 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
-// How calls are refused. A Comm that is none, nil, which Split gives a rank with a negative color, or Comm{}, refuses all
-// calls, and Close of it is done; so a program needs no if around what only members of a Comm take part in, except for calls
-// that count on their results.
+// How calls are refused. A Comm that is none, nil, which Split gives a rank with a negative color,
+// or Comm{}, refuses all calls, and Close of it is done; so a program needs no if around what only
+// members of a Comm take part in, except for calls that count on their results.
 
 // refuse is the error of a call that had no effect.
 func (c *Comm) refuse(op string, code Code, err error) *Error {

@@ -9,20 +9,23 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// Register tells the library of c's backend of device memory that calls will use again and again, so that the network and
-// the peers reach it where it lies, without copies (ncclCommRegister: NCCL 2.19, RCCL of ROCm 6.2). b is best a whole
-// allocation. It is local, and needed on no rank: a rank registers its own memory, or does not. Like calls, it and release
-// are for the goroutine that uses c.
+// Register tells the library of c's backend of device memory that calls will use again and again,
+// so that the network and the peers reach it where it lies, without copies (ncclCommRegister: NCCL
+// 2.19, RCCL of ROCm 6.2). b is best a whole allocation. It is local, and needed on no rank: a rank
+// registers its own memory, or does not. Like calls, it and release are for the goroutine that uses
+// c.
 //
-// release undoes it. Call it once what has been issued with the memory is done, and before the memory is freed; Close, and
-// a failure of c, release everything. Releasing twice does nothing. A backend or a version that registers nothing gives
-// ErrUnsupported; on the CPU the memory for fewer copies is that of [MakeSlice].
+// release undoes it. Call it once what has been issued with the memory is done, and before the
+// memory is freed; Close, and a failure of c, release everything. Releasing twice does nothing. A
+// backend or a version that registers nothing gives ErrUnsupported; on the CPU the memory for fewer
+// copies is that of [MakeSlice].
 func (c *Comm) Register(ctx context.Context, b Buf) (release func() error, err error) {
 	const op = "Register"
 	if err := usable(ctx, c, op); err != nil {
 		return nil, err
 	}
-	m, err := memoryOf(c, "registers no memory; MakeSlice makes memory that it uses without copies", "registers no memory here")
+	m, err := memoryOf(c, "registers no memory; MakeSlice makes memory that it uses without copies",
+		"registers no memory here")
 	if err != nil {
 		return nil, c.refuse(op, ErrUnsupported, err)
 	}
@@ -95,7 +98,8 @@ func (h *holdings) apart(x extent) error {
 	defer h.mu.Unlock()
 	for m := range h.all {
 		if w := m.window; x.n > 0 && w.at < x.at+uintptr(x.n) && x.at < w.at+uintptr(w.n) {
-			return fmt.Errorf("%d bytes at %#x overlap a window of this Comm, %d bytes at %#x: release that first, or use it", x.n, x.at, w.n, w.at)
+			return fmt.Errorf("%d bytes at %#x overlap a window of this Comm, %d bytes at %#x: release that first, or use it",
+				x.n, x.at, w.n, w.at)
 		}
 	}
 	return nil

@@ -36,8 +36,9 @@ func (c *Comm) Replace(ctx context.Context) (*Comm, error) {
 	return meetInPool(ctx, c, op)
 }
 
-// meetInPool is Replace, or Shrink of a Comm that has spares. Of such a Comm the ranks may have different ones: where one was lost
-// at the very end of a replacement, some have the Comm before it, and others that after it. All of them meet in the pool.
+// meetInPool is Replace, or Shrink of a Comm that has spares. Of such a Comm the ranks may have
+// different ones: where one was lost at the very end of a replacement, some have the Comm before
+// it, and others that after it. All of them meet in the pool.
 func meetInPool(ctx context.Context, c *Comm, op string) (*Comm, error) {
 	refuse := func(code Code, err error) error { return c.refuse(op, code, err) }
 	r := reserveOf(c)
@@ -113,8 +114,9 @@ func replaceError(c *Comm, op string, out outcome, f *call.Fault) error {
 	return c.named(e)
 }
 
-// form makes the workers' Comm, of a pool that has been shrunk before, unless it is the first. It goes round again for as long as
-// ranks are lost on the way. c is nil on a rank that waits. The ranks of a fault are those of the job.
+// form makes the workers' Comm, of a pool that has been shrunk before, unless it is the first. It
+// goes round again for as long as ranks are lost on the way. c is nil on a rank that waits. The
+// ranks of a fault are those of the job.
 func (r *reserve) form(ctx context.Context, first, shrinks bool) (c *Comm, out outcome, f *call.Fault) {
 	for ; ; first = false {
 		if !first {
@@ -129,8 +131,8 @@ func (r *reserve) form(ctx context.Context, first, shrinks bool) (c *Comm, out o
 	}
 }
 
-// goesRound reports whether ranks are to meet in the next pool, since a rank was lost, or is there already. The pool has one cause for
-// all, and so they do the same.
+// goesRound reports whether ranks are to meet in the next pool, since a rank was lost, or is there
+// already. The pool has one cause for all, and so they do the same.
 func goesRound(pool *Comm, f *call.Fault) bool {
 	if f == closedHere {
 		return false

@@ -61,9 +61,11 @@ func callIn(s *status.Status) string {
 	return call.String()
 }
 
-// lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s: rank 5 on host b has not arrived; its last call is Broadcast #40 float x 8 root 0
+// lateText reads like: ccl: tp: AllReduce #41 float x 1024 sum at train.go:88 has waited for 10s:
+// rank 5 on host b has not arrived; its last call is Broadcast #40 float x 8 root 0
 func (r reporter) lateText(l *status.Late) string {
-	text := fmt.Sprintf("ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits), roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
+	text := fmt.Sprintf("ccl: %s: %s has waited for %v on %s:", l.Waits.Name(), callIn(&l.Waits),
+		roundedMillis(l.Waits.Waited), rankOf(&l.Waits))
 	switch {
 	case l.Waits.ForItself():
 		return text + " it waits for itself"
@@ -75,7 +77,8 @@ func (r reporter) lateText(l *status.Late) string {
 		return fmt.Sprintf("%s %s: no answer", text, r.inJob(l.Waits.Comm, l.Unheard))
 	}
 	text += joined(l.Late[:min(len(l.Late), 8)], ";", func(s status.Status) string {
-		what := cmp.Or(map[status.Doing]string{status.Waits: "it waits in ", status.AtWork: "it is in "}[s.Doing], "its last call is ") + callIn(&s)
+		what := cmp.Or(map[status.Doing]string{status.Waits: "it waits in ", status.AtWork: "it is in "}[s.Doing],
+			"its last call is ") + callIn(&s)
 		if s.Call.Kind == 0 {
 			what = "it has made no call yet"
 		}
@@ -93,7 +96,8 @@ func (r reporter) lateText(l *status.Late) string {
 // stuckText is what is said of a message whose two ends are there, and which does not move. It reads like:
 // rank 1 on host b is in the matching Recv, and nothing moves between the two: 65536 of 33554432 bytes have.
 func stuckText(l *status.Late) string {
-	text := fmt.Sprintf(" %s on host %s is in the matching %s, and nothing moves between the two", rankOf(l.Stuck), l.Stuck.Host(), Kind(l.Stuck.Call.Kind))
+	text := fmt.Sprintf(" %s on host %s is in the matching %s, and nothing moves between the two", rankOf(l.Stuck),
+		l.Stuck.Host(), Kind(l.Stuck.Call.Kind))
 	if l.Of > 0 {
 		text += fmt.Sprintf("; %d of %d bytes have", l.Done, l.Of)
 	}
@@ -108,8 +112,8 @@ func rankOf(s *status.Status) string {
 	return fmt.Sprintf("rank %d%s", s.Rank, inWorld([]int{int(s.World)}, []int{int(s.Rank)}))
 }
 
-// inJob reads like: ranks 1, 2 (world ranks 5, 6). For a Comm that is not its own, and for one that is still being made, it knows
-// only the Comm's own ranks.
+// inJob reads like: ranks 1, 2 (world ranks 5, 6). For a Comm that is not its own, and for one that
+// is still being made, it knows only the Comm's own ranks.
 func (r reporter) inJob(comm uint64, of []int) string {
 	c := r.c
 	text := fmt.Sprintf("rank%s %s", plural(len(of)), ranks(of))
@@ -169,14 +173,18 @@ func (r reporter) pictureText(all []status.Status) []string {
 	last, heard := map[uint64]*status.Status{}, map[[2]uint64]bool{} // of each Comm; by Comm and rank
 	for i := range all {
 		s := &all[i]
-		text := map[status.Doing]string{status.Waits: "waited in ", status.AtWork: "in ", status.Outside: "in no call; the last was "}[s.Doing] + callIn(s)
+		text := map[status.Doing]string{status.Waits: "waited in ", status.AtWork: "in ",
+			status.Outside: "in no call; the last was "}[s.Doing] + callIn(s)
 		if s.Call.Kind == 0 {
 			text = "in no call yet"
 		}
 		if s.Host() != "" {
 			text += " on host " + s.Host()
 		}
-		at := slices.IndexFunc(groups, func(g *group) bool { return g.comm == s.Comm && g.name == s.Name() && g.text == text })
+		at := slices.IndexFunc(groups, func(g *group) bool {
+			return g.comm == s.Comm && g.name == s.Name() &&
+				g.text == text
+		})
 		if at < 0 {
 			at, groups = len(groups), append(groups, &group{comm: s.Comm, name: s.Name(), text: text})
 		}
@@ -187,7 +195,8 @@ func (r reporter) pictureText(all []status.Status) []string {
 	var lines []string
 	for i, g := range groups {
 		s := last[g.comm]
-		lines = append(lines, fmt.Sprintf("ccl: state at failure: %s: rank%s %s%s: %s", g.name, plural(len(g.ranks)), ranks(g.ranks), inWorld(g.world, g.ranks), g.text))
+		lines = append(lines, fmt.Sprintf("ccl: state at failure: %s: rank%s %s%s: %s", g.name, plural(len(g.ranks)),
+			ranks(g.ranks), inWorld(g.world, g.ranks), g.text))
 		if i+1 < len(groups) && groups[i+1].comm == g.comm {
 			continue
 		}
@@ -204,8 +213,9 @@ func (r reporter) pictureText(all []status.Status) []string {
 	return lines
 }
 
-// warned is how many letters of a failure are a warning: with the time and the level before it, a line of 120. The call that
-// failed returns all of it, and so does the line of its last calls, at level Debug.
+// warned is how many letters of a failure are a warning: with the time and the level before it, a
+// line of 120. The call that failed returns all of it, and so does the line of its last calls, at
+// level Debug.
 const warned = 94
 
 // headline is the beginning of a text that is longer.
@@ -231,7 +241,8 @@ func (r reporter) failure(e *Error) {
 		warn()
 	}
 	if c.opt.Log.Enabled(context.Background(), slog.LevelDebug) {
-		c.opt.Log.Debug(fmt.Sprintf("%v; last calls of %s %s on host %s: %s", e, c.Name(), r.inJob(c.eng.ID(), []int{c.Rank()}), c.host, callsText(c.rec.kept(&c.backlog, shownCalls))))
+		c.opt.Log.Debug(fmt.Sprintf("%v; last calls of %s %s on host %s: %s", e, c.Name(),
+			r.inJob(c.eng.ID(), []int{c.Rank()}), c.host, callsText(c.rec.kept(&c.backlog, shownCalls))))
 	}
 	r.writeTrace("failure", e)
 }

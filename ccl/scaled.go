@@ -16,13 +16,15 @@ const (
 	noScaled    = Op(255) // of one factor too many
 )
 
-// Scaled returns an operator that sums what the ranks have, multiplied by factor, as ncclRedOpCreatePreMulSum makes one: 1/n
-// for an average, or the inverse of a loss scale. It is for the floating-point types of 16 bits and more, and valid on
-// c alone. All ranks must call with the same factor, which is compared as the count is. The same factor gives the same operator;
-// a Comm has room for 239.
+// Scaled returns an operator that sums what the ranks have, multiplied by factor, as
+// ncclRedOpCreatePreMulSum makes one: 1/n for an average, or the inverse of a loss scale. It is for
+// the floating-point types of 16 bits and more, and valid on c alone. All ranks must call with the
+// same factor, which is compared as the count is. The same factor gives the same operator; a Comm
+// has room for 239.
 //
-// NCCL and RCCL multiply what each rank gives, from 2.11 on, the CPU engine the sum, of 16-bit floats before it is rounded: the
-// same but for rounding, and for what is too large to be summed in float32 or float64. The libraries oneCCL and MPI have no such operator: a call is ErrUnsupported.
+// NCCL and RCCL multiply what each rank gives, from 2.11 on, the CPU engine the sum, of 16-bit
+// floats before it is rounded: the same but for rounding, and for what is too large to be summed in
+// float32 or float64. The libraries oneCCL and MPI have no such operator: a call is ErrUnsupported.
 func (c *Comm) Scaled(factor float64) Op {
 	if c.isNil() {
 		return noScaled
@@ -76,7 +78,8 @@ func weigh(k *call.Call) {
 	k.Fold, k.Stream, k.All, k.Share, k.Last, k.Wide = w.fold, w.fold, w.all, w.share, w.last, w.wide
 }
 
-// weights are how an average or a scaled sum of 16-bit floats is computed: of two operands, of all, and by shares, see op.Call.
+// weights are how an average or a scaled sum of 16-bit floats is computed: of two operands, of all,
+// and by shares, see op.Call.
 type weights struct {
 	fold  func(dst, a, b unsafe.Pointer, n int)
 	all   func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int)

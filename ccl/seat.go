@@ -17,9 +17,10 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// How the ranks of a pool get their numbers. Each tells all others its own number and what it knows of the ranks that are not
-// there. All that follows is computed from these words and from where each rank of the job runs, so every rank of the pool comes
-// to the same result, and no second message is needed.
+// How the ranks of a pool get their numbers. Each tells all others its own number and what it knows
+// of the ranks that are not there. All that follows is computed from these words and from where
+// each rank of the job runs, so every rank of the pool comes to the same result, and no second
+// message is needed.
 
 // seatHead is the fixed part of a roll, in bytes.
 const (
@@ -61,8 +62,9 @@ func (w *roll) append(b []byte) []byte {
 // parseRoll reads what append has written.
 func parseRoll(b []byte) roll {
 	le := binary.LittleEndian
-	return roll{number: int(le.Uint32(b)) - 1, fresh: b[4] != 0, works: b[5] != 0, shrinks: b[6] != 0, accepted: int(le.Uint32(b[8:])),
-		backend: strings.TrimRight(string(b[16:seatHead]), "\x00"), known: b[seatHead:]}
+	return roll{number: int(le.Uint32(b)) - 1, fresh: b[4] != 0, works: b[5] != 0, shrinks: b[6] != 0,
+		accepted: int(le.Uint32(b[8:])),
+		backend:  strings.TrimRight(string(b[16:seatHead]), "\x00"), known: b[seatHead:]}
 }
 
 // muster is what all ranks of a pool have told.
@@ -71,15 +73,17 @@ type muster struct {
 	rolls []roll // of these
 }
 
-// lost reports whether anybody knows that rank w of the job, which is not here, is lost. It has closed the pool otherwise.
+// lost reports whether anybody knows that rank w of the job, which is not here, is lost. It has
+// closed the pool otherwise.
 func (m *muster) lost(w int) bool { return m.anyKnows(w, isLost) }
 
 func (m *muster) anyKnows(w int, what byte) bool {
 	return slices.ContainsFunc(m.rolls, func(r roll) bool { return r.known[w]&what != 0 })
 }
 
-// someClosed reports whether a rank that had a number, of so many ranks of the job, has closed its Comm. Where that is how the last
-// of them have gone, the job is over; where all are lost, spares take their numbers.
+// someClosed reports whether a rank that had a number, of so many ranks of the job, has closed its
+// Comm. Where that is how the last of them have gone, the job is over; where all are lost, spares
+// take their numbers.
 func (m *muster) someClosed(ranks int) bool {
 	for w := range ranks {
 		if m.anyKnows(w, hadNumber) && !slices.Contains(m.here, w) && !m.lost(w) {
@@ -102,8 +106,8 @@ func (m *muster) backend() (name string) {
 	return name
 }
 
-// shrink reports whether the ranks that work have called Shrink. odd is one that has made another call than the first, -1 if there
-// is none.
+// shrink reports whether the ranks that work have called Shrink. odd is one that has made another
+// call than the first, -1 if there is none.
 func (m *muster) shrink() (is bool, odd int) {
 	first := true
 	for i, w := range m.rolls {
@@ -126,8 +130,9 @@ type seats struct {
 	missing []int // numbers for which there is no spare, ascending; of is not filled then
 }
 
-// seat gives the numbers that nobody has to ranks that wait. A number goes to a spare of the host where the rank of the job with
-// that number runs, so that hosts keep their shape; else to the host with most spares. Of a host's spares the lowest comes first.
+// seat gives the numbers that nobody has to ranks that wait. A number goes to a spare of the host
+// where the rank of the job with that number runs, so that hosts keep their shape; else to the host
+// with most spares. Of a host's spares the lowest comes first.
 func (m *muster) seat(workers int, topo algo.Topology) (s seats, err error) {
 	s.of = slices.Repeat([]int{-1}, workers)
 	fresh := make([]bool, workers)
@@ -136,7 +141,8 @@ func (m *muster) seat(workers int, topo algo.Topology) (s seats, err error) {
 		case n < 0:
 			s.waiting = append(s.waiting, m.here[i])
 		case n >= workers || s.of[n] >= 0:
-			return s, fmt.Errorf("rank %d of the job says that it is number %d of %d, which another is as well", m.here[i], n, workers)
+			return s, fmt.Errorf("rank %d of the job says that it is number %d of %d, which another is as well", m.here[i], n,
+				workers)
 		default:
 			s.of[n], fresh[n] = m.here[i], m.rolls[i].fresh
 		}
@@ -181,7 +187,8 @@ func (s *seats) tooFew() *call.Fault {
 		Err: fmt.Errorf("spares left: %d, ranks lost: %d; Shrink goes on without them", len(s.waiting), len(s.missing))}
 }
 
-// mostSpares is the place in waiting of the lowest rank on the host that most of them are on; of several such hosts, the lowest.
+// mostSpares is the place in waiting of the lowest rank on the host that most of them are on; of
+// several such hosts, the lowest.
 func mostSpares(waiting []int, topo algo.Topology) int {
 	on := map[int]int{}
 	for _, w := range waiting {
@@ -205,7 +212,8 @@ func (r *reserve) exchangeRolls(ctx context.Context, pool *Comm, k *call.Call, s
 		m.here[i] = pool.eng.World(i)
 	}
 	r.mu.Lock()
-	mine := roll{number: r.number, fresh: r.fresh, works: r.world < r.workers || r.of != nil, shrinks: shrinks, accepted: r.past.accepted, backend: r.lib.backend, known: make([]byte, r.topo.Size())}
+	mine := roll{number: r.number, fresh: r.fresh, works: r.world < r.workers || r.of != nil, shrinks: shrinks,
+		accepted: r.past.accepted, backend: r.lib.backend, known: make([]byte, r.topo.Size())}
 	for _, w := range r.seats.of {
 		if w >= 0 {
 			mine.known[w] |= hadNumber
@@ -249,7 +257,8 @@ func (r *reserve) seat(ctx context.Context, pool *Comm, shrinks bool) (c *Comm, 
 		}
 		return nil // the ranks have agreed, if only that there is no Comm
 	})
-	if err != nil && f == closedHere && !pool.life.closed.Load() { // the call has not begun for another reason, as that ctx has ended
+	if err != nil && f == closedHere && !pool.life.closed.Load() {
+		// the call has not begun for another reason, as that ctx has ended
 		f = faultInJob(ctx, pool, err)
 	}
 	return c, out, f
@@ -267,8 +276,8 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call, shrinks 
 	}
 	shrink, odd := m.shrink()
 	if len(s.missing) > 0 && (odd >= 0 || !shrink) && !inject.Wrong("ccl.seat") {
-		// What all have told each must have heard before one acts on it: to call Shrink, as those do that have heard that there
-		// are too few spares, fails the pool.
+		// What all have told each must have heard before one acts on it: to call Shrink, as those do that
+		// have heard that there are too few spares, fails the pool.
 		_ = cpu.RollCall(ctx, pool.eng, k)
 	}
 	switch {
@@ -295,7 +304,8 @@ func (r *reserve) seatIn(ctx context.Context, pool *Comm, k *call.Call, shrinks 
 }
 
 // make makes the Comm of those ranks of the pool that are in it, in the order of their numbers.
-func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster, in bool) (*Comm, outcome, *call.Fault) {
+func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster,
+	in bool) (*Comm, outcome, *call.Fault) {
 	color, key := -1, 0
 	if in {
 		color, key = 0, r.number
@@ -306,33 +316,35 @@ func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster,
 		opt.Device = r.lib.device
 	}
 	world := pool.eng.World // of the ranks of a fault
-	c, f := newComm(opt, pool.tab, pool.host, cmp.Or(r.opt.Name, worldName), func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-		return cpu.Split(ctx, pool.eng, k, color, key, eo)
-	}, func(child *cpu.Comm) (*library, *call.Fault) {
-		if child == nil {
-			return nil, nil
-		}
-		world = child.World
-		if f := meetIn(ctx, child); f != nil {
-			return nil, f
-		}
-		local, locals := r.place(r.world, r.number)
-		if r.opt.born > 0 || m.backend() != "" { // ranks have come later than others
-			if f := (vote{ctx, child}).freeDevice(&opt, local, locals); f != nil {
+	c, f := newComm(opt, pool.tab, pool.host, cmp.Or(r.opt.Name, worldName),
+		func(eo plane.Options) (*cpu.Comm, *call.Fault) {
+			return cpu.Split(ctx, pool.eng, k, color, key, eo)
+		}, func(child *cpu.Comm) (*library, *call.Fault) {
+			if child == nil {
+				return nil, nil
+			}
+			world = child.World
+			if f := meetIn(ctx, child); f != nil {
 				return nil, f
 			}
-		}
-		return openLibraryAt(ctx, child, &opt, local, locals)
-	})
+			local, locals := r.place(r.world, r.number)
+			if r.opt.born > 0 || m.backend() != "" { // ranks have come later than others
+				if f := (vote{ctx, child}).freeDevice(&opt, local, locals); f != nil {
+					return nil, f
+				}
+			}
+			return openLibraryAt(ctx, child, &opt, local, locals)
+		})
 	if f != nil {
 		return nil, unsettled, inJob(f, world)
 	}
 	return c, seated, nil
 }
 
-// meetIn returns once all ranks of child, a new Comm of the workers, have it: from then on nothing that one of them does, such as to
-// call Replace at once, which fails the pool, keeps another from getting it. Where one is lost here, or the program of one that has
-// its Comm already has aborted it, the others get theirs as well, which has failed. So there is a fault only if ctx ends.
+// meetIn returns once all ranks of child, a new Comm of the workers, have it: from then on nothing
+// that one of them does, such as to call Replace at once, which fails the pool, keeps another from
+// getting it. Where one is lost here, or the program of one that has its Comm already has aborted
+// it, the others get theirs as well, which has failed. So there is a fault only if ctx ends.
 func meetIn(ctx context.Context, child *cpu.Comm) *call.Fault {
 	returned := false
 	defer func() {
@@ -356,7 +368,8 @@ func faultInJob(ctx context.Context, pool *Comm, err error) *call.Fault {
 	if !errors.As(err, &e) {
 		return call.NewFault(call.Backend, -1, "%w", err)
 	}
-	return inJob(&call.Fault{Code: call.Code(e.Code), Peer: e.Peer, Missing: e.Missing, Own: ctx.Err() != nil, Err: e.Err}, pool.eng.World)
+	return inJob(&call.Fault{Code: call.Code(e.Code), Peer: e.Peer, Missing: e.Missing, Own: ctx.Err() != nil,
+		Err: e.Err}, pool.eng.World)
 }
 
 // inJob is f with ranks of the job in the place of those of a Comm.
@@ -384,17 +397,22 @@ func (r *reserve) judge(m *muster, s *seats) (outcome, *call.Fault) {
 		return over, call.NewFault(call.Closed, -1, "no rank works any more")
 	}
 	for w := range r.workers + r.opt.Spares {
-		if !works && !slices.Contains(m.here, w) && !r.past.gone[w] { // whatever the majority: spares have not heard how far the others came
-			return minority, call.NewFault(call.RankLost, -1, "rank %d of the job may go on, with all that work: only spares are here", w)
+		if !works && !slices.Contains(m.here, w) && !r.past.gone[w] {
+			// whatever the majority: spares have not heard how far the others came
+			return minority, call.NewFault(call.RankLost, -1,
+				"rank %d of the job may go on, with all that work: only spares are here", w)
 		}
 	}
 	if of, ok := r.past.hasMajority(m.accepted(), m.here); !ok {
-		return minority, call.NewFault(call.RankLost, -1, "this side of a partition has %d of %d ranks of the job, spares included, and is not to go on: the others may", len(m.here), of)
+		return minority, call.NewFault(call.RankLost, -1,
+			"this side of a partition has %d of %d ranks of the job, spares included, and is not to go on: the others may",
+			len(m.here), of)
 	}
 	r.past.accept()
 	r.seats.waiting = s.waiting
 	if !works && len(s.missing) > 0 {
-		return deserted, call.NewFault(call.RankLost, -1, "all ranks that worked are lost; spares left: %d, ranks lost: %d", len(s.waiting), len(s.missing))
+		return deserted, call.NewFault(call.RankLost, -1, "all ranks that worked are lost; spares left: %d, ranks lost: %d",
+			len(s.waiting), len(s.missing))
 	}
 	if len(s.missing) > 0 {
 		return tooFew, s.tooFew()
@@ -414,8 +432,9 @@ func (r *reserve) take(pool *Comm, m *muster, s *seats) {
 	}
 }
 
-// place is the local number by which rank w of the job chooses its device, as number: that of the rank whose number it takes, where
-// it runs on that one's host, since that device is free; else its own, which no worker of its host has.
+// place is the local number by which rank w of the job chooses its device, as number: that of the
+// rank whose number it takes, where it runs on that one's host, since that device is free; else its
+// own, which no worker of its host has.
 func (r *reserve) place(w, number int) (local, locals int) {
 	if r.topo.Node(number) == r.topo.Node(w) {
 		w = number

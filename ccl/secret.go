@@ -9,8 +9,9 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 )
 
-// settleSecret completes the secret of a job that meets by way of that, a Bootstrap or a boot.Store: its own, else that of the
-// environment, else none, which is an error where one is required.
+// settleSecret completes the secret of a job that meets by way of that, a Bootstrap or a
+// boot.Store: its own, else that of the environment, else none, which is an error where one is
+// required.
 func settleSecret(way any) (auth.Secret, error) {
 	var own []byte
 	if s, ok := way.(interface{ Secret() []byte }); ok {
@@ -19,7 +20,8 @@ func settleSecret(way any) (auth.Secret, error) {
 	return auth.Settle(own, os.Environ())
 }
 
-// jobSecret is the secret of the job that b describes. in is not nil where the job has grown. A job of one rank opens no port.
+// jobSecret is the secret of the job that b describes. in is not nil where the job has grown. A job
+// of one rank opens no port.
 func jobSecret(b Bootstrap, in *arrival) (auth.Secret, error) {
 	switch {
 	case in != nil:
@@ -46,8 +48,9 @@ func hasSecret(s auth.Secret) string {
 	return "none"
 }
 
-// tellOpen has rank 0 warn where the job has no secret, and other hosts can reach its ports: those of its data, or where its ranks have met.
-// A job that has grown has warned before, if it was open before.
+// tellOpen has rank 0 warn where the job has no secret, and other hosts can reach its ports: those
+// of its data, or where its ranks have met. A job that has grown has warned before, if it was open
+// before.
 func tellOpen(c *cpu.Comm, o *Options, b Bootstrap, secret auth.Secret, in *arrival) {
 	if secret.Known() || b.Rank() != 0 || b.Size() == 1 || in != nil && in.open {
 		return

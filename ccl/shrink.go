@@ -43,7 +43,8 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	}
 	unshrunk := c.lib.unshrunk
 	child, f := shrinkOnce(ctx, c)
-	if f != nil && c.lib.unshrunk != unshrunk { // the library has failed to shrink its own, on some rank: all make a new one
+	if f != nil && c.lib.unshrunk != unshrunk {
+		// the library has failed to shrink its own, on some rank: all make a new one
 		child, f = shrinkOnce(ctx, c)
 	}
 	c.life.busy.Clear()
@@ -62,8 +63,9 @@ func shrinkOnce(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
 	})
 }
 
-// shrinkLibrary gives child, whose control plane stands, the library of c. Where ranks are lost and the library can shrink its
-// communicator on every rank that is left, it does, which connects less anew; otherwise the child gets a new one.
+// shrinkLibrary gives child, whose control plane stands, the library of c. Where ranks are lost and
+// the library can shrink its communicator on every rank that is left, it does, which connects less
+// anew; otherwise the child gets a new one.
 func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *call.Fault) {
 	var lost []int
 	for r := range c.Size() {

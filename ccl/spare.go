@@ -16,15 +16,18 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// A job with spares. All its ranks are in one Comm, the pool, from the start, so the failure detector watches spares, too, and a
-// spare has the job's secret, options, addresses and memory. The workers' Comm is a part of the pool, in the order of their
-// numbers. A loss fails the pool; a worker that calls Replace fails it, too. Then all ranks that are left, workers and spares,
-// shrink the pool, tell each other their numbers, and make the workers' Comm of the new pool: see seat.go. If one is lost
-// meanwhile, the new pool fails, and all of them go round again. There is no other protocol.
+// A job with spares. All its ranks are in one Comm, the pool, from the start, so the failure
+// detector watches spares, too, and a spare has the job's secret, options, addresses and memory.
+// The workers' Comm is a part of the pool, in the order of their numbers. A loss fails the pool; a
+// worker that calls Replace fails it, too. Then all ranks that are left, workers and spares, shrink
+// the pool, tell each other their numbers, and make the workers' Comm of the new pool: see seat.go.
+// If one is lost meanwhile, the new pool fails, and all of them go round again. There is no other
+// protocol.
 //
 // The pool carries nothing else, and nobody but this package sees it. It has no library.
 
-// reserve is a rank's part in a job with spares. It belongs to one Comm at a time, the last that NewComm or Replace has made.
+// reserve is a rank's part in a job with spares. It belongs to one Comm at a time, the last that
+// NewComm or Replace has made.
 type reserve struct {
 	workers int
 	world   int           // this rank of the job
@@ -87,7 +90,8 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 	po.Timeout = -1 // a spare waits for as long as it takes; Replace has a limit of its own
 	po.pool = r
 	po.Name, po.OnCall, po.OnFailure = poolName, nil, r.poolFailed
-	pool, f := newComm(po, tab, host, poolName, world, func(eng *cpu.Comm) (*library, *call.Fault) { return onCPU(eng), nil })
+	pool, f := newComm(po, tab, host, poolName, world,
+		func(eng *cpu.Comm) (*library, *call.Fault) { return onCPU(eng), nil })
 	if f != nil {
 		return nil, f
 	}
@@ -159,24 +163,28 @@ func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
 	}
 	if out == over || r.isLeft(f) {
 		r.sayUnused()
-		f = &call.Fault{Code: unusedHere, Peer: -1, Err: fmt.Errorf("spare %d of %d was not needed: the job has ended", r.world-r.workers+1, r.opt.Spares)}
+		f = &call.Fault{Code: unusedHere, Peer: -1,
+			Err: fmt.Errorf("spare %d of %d was not needed: the job has ended", r.world-r.workers+1, r.opt.Spares)}
 	}
 	r.leave(nil, f)
 	return nil, f
 }
 
-// isLeft reports whether this rank waits and f says that the ranks that worked have gone on without it, and have closed their Comms: a
-// job that ends as its processes come back from a pause looks so, too.
+// isLeft reports whether this rank waits and f says that the ranks that worked have gone on without
+// it, and have closed their Comms: a job that ends as its processes come back from a pause looks
+// so, too.
 func (r *reserve) isLeft(f *call.Fault) bool {
 	cause := r.current().eng.Failure()
-	return r.world >= r.workers && f != nil && errors.Is(f.Err, cpu.ErrLeftBehind) && cause != nil && cause.Code != call.RankLost
+	return r.world >= r.workers && f != nil && errors.Is(f.Err, cpu.ErrLeftBehind) && cause != nil &&
+		cause.Code != call.RankLost
 }
 
 // unusedHere is ErrUnused as the code of a Fault, which no other rank hears of.
 const unusedHere = call.Code(ErrUnused)
 
-// waitsAfter reports whether this rank, which has got no Comm, is to wait for the next pool. A spare is, unless nobody is left
-// that may need it, or it is itself at fault, or its context has ended. f is nil where it was just not needed.
+// waitsAfter reports whether this rank, which has got no Comm, is to wait for the next pool. A
+// spare is, unless nobody is left that may need it, or it is itself at fault, or its context has
+// ended. f is nil where it was just not needed.
 func (r *reserve) waitsAfter(out outcome, f *call.Fault) bool {
 	switch {
 	case r.world < r.workers, out == minority, out == over, out == deserted:
@@ -222,9 +230,9 @@ var (
 	errReplace = errors.New("a replacement")
 )
 
-// leave takes this rank out of the pool, if c is the Comm that the reserve belongs to. Where a rank that works leaves, the pool
-// fails, so that spares come together: they find that no rank works any more, or wait for the others. Where a spare does, nobody
-// need do anything.
+// leave takes this rank out of the pool, if c is the Comm that the reserve belongs to. Where a rank
+// that works leaves, the pool fails, so that spares come together: they find that no rank works any
+// more, or wait for the others. Where a spare does, nobody need do anything.
 func (r *reserve) leave(c *Comm, why error) {
 	r.mu.Lock()
 	if r.left || r.of != c {
@@ -265,8 +273,9 @@ func (r *reserve) lost(w int, why error) {
 	r.tellLost()
 }
 
-// tellLost tells people which spares are lost that waited, which fails no call: one rank of each host does. Each loss has it look at
-// all that it has not seen told: the rank that was to tell may be lost itself.
+// tellLost tells people which spares are lost that waited, which fails no call: one rank of each
+// host does. Each loss has it look at all that it has not seen told: the rank that was to tell may
+// be lost itself.
 func (r *reserve) tellLost() {
 	r.mu.Lock()
 	pool, untold := r.pool, maps.Clone(r.untold)
@@ -276,7 +285,8 @@ func (r *reserve) tellLost() {
 		told := pool.eng.Control().Standing.TellOfWorld(w, func() {
 			inject.At("spare.tells")
 			left := r.waiting()
-			r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it", w-r.workers+1, r.opt.Spares, w, why, left, plural(left)))
+			r.opt.Log.Warn(fmt.Sprintf("ccl: spare %d of %d (world rank %d) lost: %v; %d spare%s left. No call fails for it",
+				w-r.workers+1, r.opt.Spares, w, why, left, plural(left)))
 		})
 		if told {
 			r.mu.Lock()

@@ -45,11 +45,12 @@ func split(ctx context.Context, c *Comm, color, key int, set func(*Options)) (*C
 				return f
 			}
 		}
-		child, f = newComm(opt, c.tab, c.host, cmp.Or(opt.Name, fmt.Sprintf("%s/%d", c.Name(), color)), func(eo plane.Options) (*cpu.Comm, *call.Fault) {
-			return cpu.Split(ctx, c.eng, k, color, key, eo)
-		}, func(child *cpu.Comm) (*library, *call.Fault) {
-			return splitLibrary(ctx, c, child, &opt)
-		})
+		child, f = newComm(opt, c.tab, c.host, cmp.Or(opt.Name, fmt.Sprintf("%s/%d", c.Name(), color)),
+			func(eo plane.Options) (*cpu.Comm, *call.Fault) {
+				return cpu.Split(ctx, c.eng, k, color, key, eo)
+			}, func(child *cpu.Comm) (*library, *call.Fault) {
+				return splitLibrary(ctx, c, child, &opt)
+			})
 		return f
 	})
 	if e, ok := err.(*Error); ok && set != nil && e.Mine == nil { // c goes on
@@ -94,7 +95,8 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 	case o.Check > CheckOff:
 		return o, errCheck(o.Check)
 	case o.RankOrder && !c.lib.isCPU() && c.lib.onHost(o.Staged):
-		return o, fmt.Errorf("RankOrder is only for the CPU engine, but calls on host memory go through %s here", c.lib.backend.Name)
+		return o, fmt.Errorf("RankOrder is only for the CPU engine, but calls on host memory go through %s here",
+			c.lib.backend.Name)
 	}
 	if err := o.Hints.check(); err != nil {
 		return o, fmt.Errorf("Options.Hints: %w", err)
@@ -107,11 +109,12 @@ const (
 	refusedText = 256 // bytes of what is wrong on a rank
 )
 
-// agreeOn compares the options of a new Comm among the ranks of each color. wrong is what is wrong with this rank's. All
-// ranks of eng get the same verdict.
+// agreeOn compares the options of a new Comm among the ranks of each color. wrong is what is wrong
+// with this rank's. All ranks of eng get the same verdict.
 func agreeOn(ctx context.Context, eng *cpu.Comm, k *call.Call, color int, o *Options, wrong error) *call.Fault {
 	n, mine := eng.Size(), make([]byte, 8*splitWords)
-	for i, x := range [splitWords]uint64{bit[uint64](wrong != nil), uint64(color), uint64(o.Timeout), uint64(o.Check), bit[uint64](o.RankOrder), bit[uint64](o.Staged), o.Hints.hash()} {
+	for i, x := range [splitWords]uint64{bit[uint64](wrong != nil), uint64(color), uint64(o.Timeout), uint64(o.Check),
+		bit[uint64](o.RankOrder), bit[uint64](o.Staged), o.Hints.hash()} {
 		binary.LittleEndian.PutUint64(mine[8*i:], x)
 	}
 	all := make([]byte, n*len(mine))
@@ -135,7 +138,8 @@ func agreeOn(ctx context.Context, eng *cpu.Comm, k *call.Call, color int, o *Opt
 		}
 		for i, name := range []string{2: "Timeout", 3: "Check", 4: "RankOrder", 5: "Staged", 6: "Hints"} {
 			if name != "" && word(r, i) != word(to, i) {
-				return &call.Fault{Code: call.Version, Peer: r, Err: fmt.Errorf("ranks %d and %d, both of color %d, have set different Options.%s", to, r, color, name)}
+				return &call.Fault{Code: call.Version, Peer: r,
+					Err: fmt.Errorf("ranks %d and %d, both of color %d, have set different Options.%s", to, r, color, name)}
 			}
 		}
 	}

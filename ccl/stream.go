@@ -113,8 +113,9 @@ func streamCode(err error) Code {
 	return ErrArgument
 }
 
-// push adds a task, and returns its number, unless s is closed or another goroutine is found in push. It starts a goroutine for the
-// tasks if there is none. With one processor it gives way to that, which else would not begin before the caller blocks.
+// push adds a task, and returns its number, unless s is closed or another goroutine is found in
+// push. It starts a goroutine for the tasks if there is none. With one processor it gives way to
+// that, which else would not begin before the caller blocks.
 func (s *HostStream) push(t task) (seq uint64, err error) {
 	if !s.mu.TryLock() {
 		if t.err == nil && atomic.LoadUint64(&s.pushing) != 0 {
@@ -257,8 +258,9 @@ func (s *HostStream) result(seq uint64) error {
 
 // notRun is the error of a function that did not run since a call before it on its stream failed with e.
 func notRun(e *Error) *Error {
-	return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World, loss: e.loss,
-		Err: fmt.Errorf("the function did not run, because an earlier call on its stream failed: %w", brief{e})}
+	return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World,
+		loss: e.loss,
+		Err:  fmt.Errorf("the function did not run, because an earlier call on its stream failed: %w", brief{e})}
 }
 
 func waitError(err error) *Error {

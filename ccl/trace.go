@@ -16,8 +16,9 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// GOCCL_TRACE names a directory into which each process writes, as lines of JSON, the flight recorder of its Comms when they
-// fail and when they are closed, and rank 0 where all ranks stood. "bench trace dir" reads them.
+// GOCCL_TRACE names a directory into which each process writes, as lines of JSON, the flight
+// recorder of its Comms when they fail and when they are closed, and rank 0 where all ranks stood.
+// "bench trace dir" reads them.
 
 // traceLine is one line: a Comm as one rank knows it.
 type traceLine struct {
@@ -59,7 +60,8 @@ type tracedCall struct {
 }
 
 func traced(c *Call) tracedCall {
-	t := tracedCall{Seq: c.Seq, Kind: c.Kind.String(), Count: c.Count, Root: c.Root, Number: c.Number, State: c.State.String(), Start: c.Start, End: c.End, Caller: c.Caller}
+	t := tracedCall{Seq: c.Seq, Kind: c.Kind.String(), Count: c.Count, Root: c.Root, Number: c.Number,
+		State: c.State.String(), Start: c.Start, End: c.End, Caller: c.Caller}
 	if c.Type != TypeNone {
 		t.Type = c.Type.String()
 	}
@@ -110,8 +112,8 @@ func writeLines(dir string, log *slog.Logger, world int, lines []traceLine) {
 	}
 }
 
-// createTrace makes a file of that name, or of one that begins so. What is there already stays as it is: where others may
-// write in dir it could be a link to any file of this user's.
+// createTrace makes a file of that name, or of one that begins so. What is there already stays as
+// it is: where others may write in dir it could be a link to any file of this user's.
 func createTrace(dir, name string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name+".jsonl"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -154,8 +156,10 @@ func (r reporter) writeTrace(why string, e *Error) {
 
 func (r reporter) line(why string) traceLine {
 	c := r.c
-	return traceLine{Version: traceVersion, Job: c.eng.Control().Standing.Job(), Comm: c.Name(), ID: fmt.Sprintf("%x", c.eng.ID()), Rank: c.Rank(), Size: c.Size(),
-		World: c.eng.World(c.Rank()), Host: c.host, PID: os.Getpid(), Time: time.Now().UTC(), Clock: c.eng.Now(), Why: why, Calls: []tracedCall{}}
+	return traceLine{Version: traceVersion, Job: c.eng.Control().Standing.Job(), Comm: c.Name(),
+		ID: fmt.Sprintf("%x", c.eng.ID()), Rank: c.Rank(), Size: c.Size(),
+		World: c.eng.World(c.Rank()), Host: c.host, PID: os.Getpid(), Time: time.Now().UTC(), Clock: c.eng.Now(), Why: why,
+		Calls: []tracedCall{}}
 }
 
 var doing = map[status.Doing]string{status.Outside: "outside", status.AtWork: "at work", status.Waits: "waits"}
@@ -170,7 +174,8 @@ func (r reporter) writePicture(all []status.Status) {
 	for i := range all {
 		s := &all[i]
 		l := r.line("standing")
-		l.Comm, l.ID, l.Rank, l.Size, l.World, l.Host = s.Name(), fmt.Sprintf("%x", s.Comm), int(s.Rank), int(s.Size), int(s.World), s.Host()
+		l.Comm, l.ID, l.Rank, l.Size, l.World, l.Host = s.Name(), fmt.Sprintf("%x", s.Comm), int(s.Rank), int(s.Size),
+			int(s.World), s.Host()
 		l.Doing = doing[s.Doing]
 		if s.Peer >= 0 {
 			peer := int(s.Peer)

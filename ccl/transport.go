@@ -8,10 +8,12 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// With CCL_ATL_TRANSPORT=mpi oneCCL moves data over MPI. It uses the MPI that it finds initialised, and initialises it itself where it
-// finds none (src/atl/mpi/atl_mpi.cpp). Where that would abort the process, all ranks get an error instead.
+// With CCL_ATL_TRANSPORT=mpi oneCCL moves data over MPI. It uses the MPI that it finds initialised,
+// and initialises it itself where it finds none (src/atl/mpi/atl_mpi.cpp). Where that would abort
+// the process, all ranks get an error instead.
 
-// overMPITransport reports whether oneCCL is to use MPI: the user says so, or PALS has started the ranks on several hosts.
+// overMPITransport reports whether oneCCL is to use MPI: the user says so, or PALS has started the
+// ranks on several hosts.
 func overMPITransport() bool {
 	if of := os.Getenv("CCL_ATL_TRANSPORT"); of != "" {
 		return of == "mpi"
@@ -28,9 +30,9 @@ func leaveMPI() (letGo func(left bool) error, err error) {
 	return nil, err
 }
 
-// initialisesMPI is nil where oneCCL can initialise MPI, else why it cannot: the PMI-1 connection of a launcher serves once, and
-// ranks that no launcher with MPI has started are an MPI job each. The reason comes first: of an error that another rank has told,
-// a rank knows only the beginning.
+// initialisesMPI is nil where oneCCL can initialise MPI, else why it cannot: the PMI-1 connection
+// of a launcher serves once, and ranks that no launcher with MPI has started are an MPI job each.
+// The reason comes first: of an error that another rank has told, a rank knows only the beginning.
 func initialisesMPI(getenv func(string) string) error {
 	l, err := boot.Detect(getenv)
 	if err != nil || l.Size == 1 {

@@ -13,8 +13,9 @@ type Number interface {
 		~float32 | ~float64 | Float16 | BFloat16 | Float8E4M3 | Float8E5M2
 }
 
-// Element is a type of elements: a number, a bool or a complex number. Every engine moves them all. The CPU engine reduces bool by
-// Min and BAnd (and), Max and BOr (or) and BXor, complex numbers by Sum and Avg.
+// Element is a type of elements: a number, a bool or a complex number. Every engine moves them all.
+// The CPU engine reduces bool by Min and BAnd (and), Max and BOr (or) and BXor, complex numbers by
+// Sum and Avg.
 type Element interface {
 	Number | ~bool | ~complex64 | ~complex128
 }
@@ -71,7 +72,8 @@ const (
 	typeEnd
 )
 
-// What users see has the numbers of package op: each index is 0, or does not compile. That the names are the same a test says.
+// What users see has the numbers of package op: each index is 0, or does not compile. That the
+// names are the same a test says.
 var (
 	_ = [1]struct{}{}[Type(op.Types)-typeEnd]
 	_ = [1]struct{}{}[Op(op.Ops)-opEnd]

@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// What has failed for good, and was given to nobody, is given by the end: Close of the Comm, or of the HostStream. Each such
-// failure has one loss, which every Error of it points at. An error leaves this package by give: from a blocking call, from Wait
-// and Test, and to a function of OnDone. OnFailure and Err do not count: they tell of the Comm, and not of what was asked of it.
+// What has failed for good, and was given to nobody, is given by the end: Close of the Comm, or of
+// the HostStream. Each such failure has one loss, which every Error of it points at. An error
+// leaves this package by give: from a blocking call, from Wait and Test, and to a function of
+// OnDone. OnFailure and Err do not count: they tell of the Comm, and not of what was asked of it.
 
 // loss is one failure, and what has become of it.
 type loss struct {
@@ -35,7 +36,10 @@ func give(err error) error {
 
 // take is what of errs nobody has been given, as the one error of an end, nil if that is nothing. It is given by that.
 func take(errs ...*Error) error {
-	errs = slices.DeleteFunc(errs, func(e *Error) bool { return e == nil || e.loss != nil && !e.loss.given.CompareAndSwap(false, true) })
+	errs = slices.DeleteFunc(errs, func(e *Error) bool {
+		return e == nil || e.loss != nil &&
+			!e.loss.given.CompareAndSwap(false, true)
+	})
 	switch len(errs) {
 	case 0:
 		return nil
@@ -83,11 +87,13 @@ func (b besides) Unwrap() (all []error) {
 	return all
 }
 
-// untoldOf are the failures that Close of c returns, unless they have been given: c's own, if that is a mismatch, which often Close
-// alone finds, or if a queued call has ended with it; that of a queued call which was rejected; and those of messages.
+// untoldOf are the failures that Close of c returns, unless they have been given: c's own, if that
+// is a mismatch, which often Close alone finds, or if a queued call has ended with it; that of a
+// queued call which was rejected; and those of messages.
 func untoldOf(c *Comm) (errs []*Error) {
 	if e := c.life.failure.Load(); e != nil {
-		unpassed := slices.ContainsFunc(c.devices.all(), func(d *deviceStream) bool { return !d.idle() }) // which has failed with c
+		// which has failed with c
+		unpassed := slices.ContainsFunc(c.devices.all(), func(d *deviceStream) bool { return !d.idle() })
 		if e.Code == ErrMismatch || e.loss.met.Load() || unpassed {
 			errs = append(errs, c.backlog.named(e))
 		}
@@ -101,15 +107,16 @@ func untoldOf(c *Comm) (errs []*Error) {
 // callBack calls a function of the program's, as OnFailure, OnCall and those of OnDone are: see calledBack.
 func callBack[T any](f func(T), x T) { f(x) }
 
-// calledBack reports whether the calling goroutine is in a function that this package has called: by callBack, or one of
-// HostStream.Do. Such a function must not wait for a Close under way, which may wait for that function. It is known by the names of
-// the functions that the goroutine is in.
+// calledBack reports whether the calling goroutine is in a function that this package has called:
+// by callBack, or one of HostStream.Do. Such a function must not wait for a Close under way, which
+// may wait for that function. It is known by the names of the functions that the goroutine is in.
 func calledBack() bool {
 	var pcs [128]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if name, ours := strings.CutPrefix(f.Function, thisPackage); ours && (name == "callBack[...]" || name == "(*HostStream).work") {
+		if name, ours := strings.CutPrefix(f.Function, thisPackage); ours &&
+			(name == "callBack[...]" || name == "(*HostStream).work") {
 			return true
 		}
 		if !more {

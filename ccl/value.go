@@ -9,13 +9,15 @@ import (
 	"github.com/goccl/goccl/internal/value"
 )
 
-// MaxValue is how many bytes the values of one call may take at most, encoded and taken together: those that root gives to
-// ScatterValues, or that all ranks give to GatherValues or AllGatherValues. Larger data are for the calls on slices.
+// MaxValue is how many bytes the values of one call may take at most, encoded and taken together:
+// those that root gives to ScatterValues, or that all ranks give to GatherValues or
+// AllGatherValues. Larger data are for the calls on slices.
 const MaxValue = 1 << 30
 
-// Package internal/value encodes values: exactly, or not at all. A parcel is one value, encoded, or why
-// there is none. Ranks first learn each other's heads, of two words, so that all of them know the sizes, and whether a rank
-// could not encode its value, before any memory is allocated and before they choose what to do next.
+// Package internal/value encodes values: exactly, or not at all. A parcel is one value, encoded, or
+// why there is none. Ranks first learn each other's heads, of two words, so that all of them know
+// the sizes, and whether a rank could not encode its value, before any memory is allocated and
+// before they choose what to do next.
 
 // The first word of a head says what follows.
 const (
@@ -63,8 +65,9 @@ func (p parcel) head() [2]uint64 {
 // heads are those of one parcel or several, two words each, as another rank has sent them.
 type heads []uint64
 
-// sizes are the lengths of the parcels, and of which rank the first reason is, or -1. Heads that no rank can have sent, and
-// parcels that take more than limit, are errors: nothing has been allocated for them.
+// sizes are the lengths of the parcels, and of which rank the first reason is, or -1. Heads that no
+// rank can have sent, and parcels that take more than limit, are errors: nothing has been allocated
+// for them.
 func (h heads) sizes(limit int) (lengths []int, refused int, err error) {
 	lengths, refused = make([]int, len(h)/2), -1
 	total := uint64(0)
@@ -89,15 +92,18 @@ func (h heads) sizes(limit int) (lengths []int, refused int, err error) {
 
 var errNoParcel = errors.New("what it has sent is no value: that rank makes another call, or is another program")
 
-// BroadcastValue gives v of root to every rank: numbers, strings, structs, slices, maps, pointers, and what is in interfaces. It
-// is mpi4py's bcast, torch.distributed's broadcast_object_list and Horovod's broadcast_object.
+// BroadcastValue gives v of root to every rank: numbers, strings, structs, slices, maps, pointers,
+// and what is in interfaces. It is mpi4py's bcast, torch.distributed's broadcast_object_list and
+// Horovod's broadcast_object.
 //
-// What v is arrives, by reflect.DeepEqual, on all ranks, root among them: nil is told from empty, a pointer to zero from
-// nil, -0 from 0, and NaN keeps its bits. If some of it cannot travel, all ranks get the same ErrArgument, with the path to
-// it, such as "at .Next.Labels[3]", and the Comm is good. These cannot:
+// What v is arrives, by reflect.DeepEqual, on all ranks, root among them: nil is told from empty, a
+// pointer to zero from nil, -0 from 0, and NaN keeps its bits. If some of it cannot travel, all
+// ranks get the same ErrArgument, with the path to it, such as "at .Next.Labels[3]", and the Comm
+// is good. These cannot:
 //   - a field that is not exported, unless it is zero;
 //   - a function, a channel or an unsafe.Pointer, unless it is nil;
-//   - a value in an interface whose type gob.Register does not know; numbers, strings and slices of them need no registration;
+//   - a value in an interface whose type gob.Register does not know; numbers, strings and slices of
+//     them need no registration;
 //   - what leads back to itself, or is nested more than 100,000 deep.
 //
 // Where two pointers lead to one value, each leads to its own copy afterwards; so does a pointer
@@ -148,13 +154,14 @@ func AllGatherValues[V any](ctx context.Context, c *Comm, v V) ([]V, error) {
 	})
 }
 
-// GatherValues gives the v of all ranks to root, in the order of the ranks, and nil to the others, as mpi4py's gather and
-// torch.distributed's gather_object do. See BroadcastValue for what v may be. If a rank cannot encode its v, all
-// ranks get the same ErrArgument, which names it as Peer.
+// GatherValues gives the v of all ranks to root, in the order of the ranks, and nil to the others,
+// as mpi4py's gather and torch.distributed's gather_object do. See BroadcastValue for what v may
+// be. If a rank cannot encode its v, all ranks get the same ErrArgument, which names it as Peer.
 func GatherValues[V any](ctx context.Context, c *Comm, v V, root int) ([]V, error) {
-	return gatherValues(ctx, c, "GatherValues", v, root, c.Rank() == root, func(all []byte, lengths []int, mine []byte) error {
-		return GatherV(ctx, c, all, lengths, mine, root)
-	})
+	return gatherValues(ctx, c, "GatherValues", v, root, c.Rank() == root,
+		func(all []byte, lengths []int, mine []byte) error {
+			return GatherV(ctx, c, all, lengths, mine, root)
+		})
 }
 
 // gatherValues is the v of all ranks, which gather gathers, encoded, on each rank that has here set.
@@ -179,9 +186,10 @@ func gatherValues[V any](ctx context.Context, c *Comm, name string, v V, root in
 	return unpackAll[V](x, all, lengths)
 }
 
-// ScatterValues gives vs[r] of root to rank r, as mpi4py's scatter and torch.distributed's scatter_object_list do. vs has
-// Size values on root, and no meaning on the others. See BroadcastValue for what they may be. If root has another number of
-// values, or cannot encode one of them, all ranks get the same ErrArgument.
+// ScatterValues gives vs[r] of root to rank r, as mpi4py's scatter and torch.distributed's
+// scatter_object_list do. vs has Size values on root, and no meaning on the others. See
+// BroadcastValue for what they may be. If root has another number of values, or cannot encode one
+// of them, all ranks get the same ErrArgument.
 func ScatterValues[V any](ctx context.Context, c *Comm, vs []V, root int) (v V, err error) {
 	x, err := beginValue(ctx, c, "ScatterValues", root)
 	if err != nil {
@@ -208,8 +216,8 @@ func ScatterValues[V any](ctx context.Context, c *Comm, vs []V, root int) (v V, 
 	return unpack[V](x, mine, root)
 }
 
-// SendValue sends v to a RecvValue on peer. See BroadcastValue for what v may be. If it cannot be encoded, both ranks get
-// the same ErrArgument.
+// SendValue sends v to a RecvValue on peer. See BroadcastValue for what v may be. If it cannot be
+// encoded, both ranks get the same ErrArgument.
 func SendValue[V any](ctx context.Context, c *Comm, v V, peer int) error {
 	x, err := beginValue(ctx, c, "SendValue", peer)
 	if err != nil {
@@ -253,8 +261,8 @@ func RecvValue[V any](ctx context.Context, c *Comm, peer int) (v V, err error) {
 	return unpack[V](x, data, peer)
 }
 
-// packAll encodes a value for each of n ranks: their heads, and the parcels one after another. If that cannot be done, the
-// first head is that of the reason, which is returned.
+// packAll encodes a value for each of n ranks: their heads, and the parcels one after another. If
+// that cannot be done, the first head is that of the reason, which is returned.
 func packAll[V any](vs []V, n, limit int) (heads, []byte, parcel) {
 	h, all := make(heads, 2*n), []byte(nil)
 	fail := func(text string) (heads, []byte, parcel) {
@@ -322,8 +330,8 @@ func beginValue(ctx context.Context, c *Comm, op string, at int) (valueCall, err
 	return x, nil
 }
 
-// lengths tells all ranks how long the parcel of each is, and their sum. If one of them has none, all get the reason of the
-// lowest such rank as their error.
+// lengths tells all ranks how long the parcel of each is, and their sum. If one of them has none,
+// all get the reason of the lowest such rank as their error.
 func (x valueCall) lengths(ctx context.Context, p parcel) (lengths []int, total int, err error) {
 	mine, h := p.head(), make(heads, 2*x.c.Size())
 	if err := AllGather(ctx, x.c, h, mine[:]); err != nil {
@@ -364,8 +372,8 @@ func (x valueCall) refuse(peer int, err error) error {
 	return x.c.named(&Error{Code: ErrArgument, Op: x.op, Rank: x.c.Rank(), Peer: peer, Err: err})
 }
 
-// disagree is the error of a rank that cannot read what rank from has sent. The others do not know of it, and may go on with
-// the value, so the Comm ends.
+// disagree is the error of a rank that cannot read what rank from has sent. The others do not know
+// of it, and may go on with the value, so the Comm ends.
 func (x valueCall) disagree(from int, err error) error {
 	e := x.c.named(&Error{Code: ErrMismatch, Op: x.op, Rank: x.c.Rank(), Peer: from, Err: err})
 	x.c.Abort(e)

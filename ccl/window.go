@@ -32,7 +32,8 @@ func (c *Comm) Window(ctx context.Context, b Buf) (release func() error, err err
 	if err := callable(ctx, c, named(op)); err != nil {
 		return nil, err
 	}
-	w, err := memoryOf(c, "makes no windows; MakeSlice makes memory that the ranks of a host share", "makes no windows here")
+	w, err := memoryOf(c, "makes no windows; MakeSlice makes memory that the ranks of a host share",
+		"makes no windows here")
 	if err = cmp.Or(err, c.lib.loaded.Windows); err != nil { // Windows is the same on all ranks
 		return nil, c.refuse(op, ErrUnsupported, err)
 	}
@@ -69,12 +70,14 @@ func (l *library) windowOf(b Buf) (extent, error) {
 	return x, l.held.apart(x)
 }
 
-// windowWords are what the ranks tell each other, of 8 bytes: whether something is wrong, the size of the memory, and 0.
+// windowWords are what the ranks tell each other, of 8 bytes: whether something is wrong, the size
+// of the memory, and 0.
 const windowWords = 3
 
-// openWindow makes the window x, of which wrong is what is wrong, once all ranks agree on it. Its undo closes it, and is nil for a
-// window of no bytes.
-func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Memory, x extent, wrong error) (undo func() error, f *call.Fault) {
+// openWindow makes the window x, of which wrong is what is wrong, once all ranks agree on it. Its
+// undo closes it, and is nil for a window of no bytes.
+func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Memory, x extent,
+	wrong error) (undo func() error, f *call.Fault) {
 	n, mine := c.Size(), make([]byte, 8*windowWords)
 	mine[0] = bit[byte](wrong != nil)
 	binary.LittleEndian.PutUint64(mine[8:], uint64(x.n))
@@ -90,7 +93,8 @@ func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Memory, x e
 	}
 	for r := range n {
 		if size(r) != size(0) {
-			return nil, &call.Fault{Code: call.Argument, Peer: r, Err: fmt.Errorf("a window has one size on all ranks: rank 0 has %d bytes, rank %d has %d", size(0), r, size(r))}
+			return nil, &call.Fault{Code: call.Argument, Peer: r,
+				Err: fmt.Errorf("a window has one size on all ranks: rank 0 has %d bytes, rank %d has %d", size(0), r, size(r))}
 		}
 	}
 	if x.n == 0 {
@@ -102,7 +106,8 @@ func openWindow(ctx context.Context, c *Comm, k *call.Call, w engine.Memory, x e
 	return undo, keepWindow(ctx, c, k, undo)
 }
 
-// insideWindow has the library make the window. One rank may fail in it, and then the others wait: so such a failure is the Comm's.
+// insideWindow has the library make the window. One rank may fail in it, and then the others wait:
+// so such a failure is the Comm's.
 func insideWindow(ctx context.Context, c *Comm, w engine.Memory, x extent) (undo func() error, f *call.Fault) {
 	err := c.lib.end.Waits(ctx, func() (err error) {
 		undo, err = w.Window(x.at, x.n)
@@ -131,7 +136,8 @@ func keepWindow(ctx context.Context, c *Comm, k *call.Call, undo func() error) *
 				return c.eng.Failure()
 			}
 		}
-		return &call.Fault{Code: call.Unsupported, Peer: r, Err: fmt.Errorf("%s makes no symmetric window on rank %d: the devices of all ranks must be able to map each other's memory, and NCCL_CUMEM_ENABLE must not be 0", c.Library(), r)}
+		return &call.Fault{Code: call.Unsupported, Peer: r,
+			Err: fmt.Errorf("%s makes no symmetric window on rank %d: the devices of all ranks must be able to map each other's memory, and NCCL_CUMEM_ENABLE must not be 0", c.Library(), r)}
 	}
 	return nil
 }

@@ -18,17 +18,19 @@ type wishes struct {
 }
 
 // Within returns q for calls that may each take at most d from when they begin, as a blocking call
-// with a deadline may; time for which the process is stopped does not count. A call that takes longer
-// fails the Comm with ErrTimeout, and Missing names the late ranks. While a call waits behind others, Options.Timeout counts. A Group has the limit
-// of the Queue whose Group it is. Ranks may give one call different limits. A d of 0 is no limit
-// but Options.Timeout; a negative one is refused, and so is a Queue on a device's stream.
+// with a deadline may; time for which the process is stopped does not count. A call that takes
+// longer fails the Comm with ErrTimeout, and Missing names the late ranks. While a call waits
+// behind others, Options.Timeout counts. A Group has the limit of the Queue whose Group it is.
+// Ranks may give one call different limits. A d of 0 is no limit but Options.Timeout; a negative
+// one is refused, and so is a Queue on a device's stream.
 func (q Queue) Within(d time.Duration) Queue {
 	switch {
 	case q.c == nil || q.err != nil:
 	case d < 0:
 		q.err = q.c.refuse("Within", ErrArgument, fmt.Errorf("the limit is %v; 0 is none", d))
 	case q.dev != nil && d > 0:
-		q.err = q.c.refuse("Within", ErrUnsupported, errors.New("calls on a device cannot be ended one by one: Options.Timeout is the limit of all"))
+		q.err = q.c.refuse("Within", ErrUnsupported,
+			errors.New("calls on a device cannot be ended one by one: Options.Timeout is the limit of all"))
 	default:
 		q.with = q.with.copy()
 		q.with.limit = d

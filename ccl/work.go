@@ -24,10 +24,11 @@ type place interface {
 	onDone(seq uint64, f func(error))
 }
 
-// Wait returns when the call is complete. On a device that is when the stream has passed it; there Wait may also wait for
-// calls that were issued after it, before Wait. If ctx ends first the error is ErrCanceled or ErrTimeout and the call
-// goes on, with its slices: only Options.Timeout and Abort end it. In that Wait differs from a blocking call, which
-// fails the Comm when its context ends.
+// Wait returns when the call is complete. On a device that is when the stream has passed it; there
+// Wait may also wait for calls that were issued after it, before Wait. If ctx ends first the error
+// is ErrCanceled or ErrTimeout and the call goes on, with its slices: only Options.Timeout and
+// Abort end it. In that Wait differs from a blocking call, which fails the Comm when its context
+// ends.
 func (w Work) Wait(ctx context.Context) error {
 	if err := noContext(ctx, nil, "Wait"); err != nil {
 		return err

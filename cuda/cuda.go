@@ -1,9 +1,10 @@
-// Package cuda gives Go programs NVIDIA's devices: memory, streams, events, graphs and kernels. It opens the CUDA runtime at
-// run time, so building needs no SDK, and a program also starts where there is no CUDA.
+// Package cuda gives Go programs NVIDIA's devices: memory, streams, events, graphs and kernels. It
+// opens the CUDA runtime at run time, so building needs no SDK, and a program also starts where
+// there is no CUDA.
 //
-// The build tag nccl compiles it in, with cgo, on Linux. In other builds every call returns an [*Unavailable], and
-// [Available] says so. The package opens the file that GOCCL_CUDART_LIB names, or else libcudart.so.13, .12 or .11.0, or
-// else the driver's libcuda.so.1.
+// The build tag nccl compiles it in, with cgo, on Linux. In other builds every call returns an
+// [*Unavailable], and [Available] says so. The package opens the file that GOCCL_CUDART_LIB names,
+// or else libcudart.so.13, .12 or .11.0, or else the driver's libcuda.so.1.
 //
 //	d, err := cuda.At(c.Place().Device) // or cuda.At(0)
 //	s, err := d.NewStream()

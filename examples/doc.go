@@ -11,8 +11,9 @@
 //   - gpt: a small GPT that trains in any layout of data, tensor, sequence and pipeline parallelism
 //   - gpt2: GPT-2 on GPUs, compiled by XLA
 //
-// They share internal/perceptron, a small network, internal/mat, the arithmetic of gpt, and internal/job, how gpt and gpt2
-// start, stop and lose ranks. Each runs from the root of the repository, and the comment of its package has the command:
+// They share internal/perceptron, a small network, internal/mat, the arithmetic of gpt, and
+// internal/job, how gpt and gpt2 start, stop and lose ranks. Each runs from the root of the
+// repository, and the comment of its package has the command:
 //
 //	go build -o /tmp/hello ./examples/hello
 //	go run ./bench launch -np 4 -- /tmp/hello

@@ -134,8 +134,9 @@ func (d Device[P]) Synchronize() error {
 	return d.check(drv.Synchronize(d.n), "DeviceSynchronize")
 }
 
-// Owns returns an error if the driver says that p is not an address in the memory of d, and nil if it cannot tell. It is
-// for addresses that come from outside: memory of this package knows its device.
+// Owns returns an error if the driver says that p is not an address in the memory of d, and nil if
+// it cannot tell. It is for addresses that come from outside: memory of this package knows its
+// device.
 func (d Device[P]) Owns(p uintptr) error {
 	if _, err := d.ready(); err != nil {
 		return err

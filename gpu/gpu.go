@@ -1,15 +1,17 @@
-// Package gpu gives Go programs the devices of NVIDIA and AMD: memory, streams, events and graphs, and kernels for
-// NVIDIA's. Programs for one of the two import package cuda or rocm, whose types and functions are those of this package
-// with the platform filled in: cuda.Mem[float32] is Mem[float32, CUDA]. This page documents the methods of all of them.
+// Package gpu gives Go programs the devices of NVIDIA and AMD: memory, streams, events and graphs,
+// and kernels for NVIDIA's. Programs for one of the two import package cuda or rocm, whose types
+// and functions are those of this package with the platform filled in: cuda.Mem[float32] is
+// Mem[float32, CUDA]. This page documents the methods of all of them.
 //
-// The platform is a type, [CUDA] or [ROCm]. So the compiler keeps memory and streams of one apart from those of the other,
-// and code for both is generic:
+// The platform is a type, [CUDA] or [ROCm]. So the compiler keeps memory and streams of one apart
+// from those of the other, and code for both is generic:
 //
 //	func sum[P gpu.Platform](d gpu.Device[P], x *gpu.Mem[float32, P]) error
 //
-// Devices have the runtime's numbers, from 0, among those that the environment leaves visible. Memory and streams know their
-// device, so there is no current device, and a call may come from any goroutine. A call changes the current device of its
-// thread. Code that calls CUDA or HIP itself, on a locked thread, must set it again.
+// Devices have the runtime's numbers, from 0, among those that the environment leaves visible.
+// Memory and streams know their device, so there is no current device, and a call may come from any
+// goroutine. A call changes the current device of its thread. Code that calls CUDA or HIP itself,
+// on a locked thread, must set it again.
 //
 // Release what you make, by Free or Close. Later use, and a second release, return an error that says where the object
 // was made and where it was released. [OnLeak] reports what was never released.

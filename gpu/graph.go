@@ -29,8 +29,8 @@ func (s *Stream[P]) BeginCapture() error {
 	return nil
 }
 
-// EndCapture returns the work that s has collected. After an error in between there is none, and s is an ordinary stream
-// again.
+// EndCapture returns the work that s has collected. After an error in between there is none, and s
+// is an ordinary stream again.
 func (s *Stream[P]) EndCapture() (*Graph[P], error) {
 	h, err := s.of().Use()
 	if err != nil {

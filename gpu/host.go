@@ -13,8 +13,8 @@ type Host[T Element, P Platform] struct {
 	mem lent.Memory
 }
 
-// AllocHost allocates n elements of pinned host memory, for copies in the background. Their contents are undefined. d is
-// the device that it is made through; all devices of P can use it.
+// AllocHost allocates n elements of pinned host memory, for copies in the background. Their
+// contents are undefined. d is the device that it is made through; all devices of P can use it.
 func AllocHost[T Element, P Platform](d Device[P], n int) (*Host[T, P], error) {
 	m, err := allocate[T](d, n, rt.Pinned)
 	if err != nil {

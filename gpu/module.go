@@ -142,7 +142,8 @@ func (k *Kernel) Launch(s *Stream[CUDA], how Shape, args ...Arg) error {
 	dims, ok := how.dims()
 	if !ok {
 		return rt.CUDA.Errorf("kernel %s: a grid of %v blocks of %v threads with %d bytes of shared memory: a grid has 1 to %d blocks in X and up to %d in Y and Z, "+
-			"and a block has 1 to %d threads in all", k.name, how.Grid, how.Block, how.Shared, math.MaxInt32, math.MaxUint16, maxThreads)
+			"and a block has 1 to %d threads in all", k.name, how.Grid, how.Block, how.Shared, math.MaxInt32, math.MaxUint16,
+			maxThreads)
 	}
 	if c := m.p.Start(dev, stream, k.f, dims, how.Shared, values, len(args)); c != rt.Success {
 		return rt.CUDA.Failure(c, "cuLaunchKernel", dev, "kernel "+k.name)

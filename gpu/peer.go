@@ -23,7 +23,8 @@ func (d Device[P]) DisableAccess(peer Device[P]) error {
 }
 
 // access changes what d may do with the memory of peer. The code already is no error: it is so.
-func (d Device[P]) access(peer Device[P], set func(drv rt.Driver, dev, peer int) rt.Code, call string, already rt.Code) error {
+func (d Device[P]) access(peer Device[P], set func(drv rt.Driver, dev, peer int) rt.Code, call string,
+	already rt.Code) error {
 	drv, err := d.with(peer)
 	if err != nil {
 		return err

@@ -39,7 +39,8 @@ func (d Device[P]) StreamOf(handle uintptr) (*Stream[P], error) {
 }
 
 // lend accounts for what a driver has made on a device, and gives back with free, which the library calls call.
-func lend(r *rt.Runtime, dev int, what, call string, h uintptr, free func(d rt.Driver, dev int, h uintptr) rt.Code) *lent.Resource {
+func lend(r *rt.Runtime, dev int, what, call string, h uintptr,
+	free func(d rt.Driver, dev int, h uintptr) rt.Code) *lent.Resource {
 	return lent.New(r.Package, dev, what, h, func(h uintptr) error { return r.Check(free(r.Driver, dev, h), call, dev) })
 }
 
@@ -104,8 +105,8 @@ func (s *Stream[P]) Query() (done bool, err error) {
 	return c == rt.Success, s.check(c, "StreamQuery")
 }
 
-// Wait waits as Synchronize does, but also returns when ctx ends; the work then goes on. It polls at growing intervals of
-// at most 200 microseconds.
+// Wait waits as Synchronize does, but also returns when ctx ends; the work then goes on. It polls
+// at growing intervals of at most 200 microseconds.
 func (s *Stream[P]) Wait(ctx context.Context) error { return lent.Poll(ctx, s.Query) }
 
 // WaitEvent makes work that is issued to s from now on wait for the work that e has recorded.

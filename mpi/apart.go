@@ -6,10 +6,11 @@ import (
 	"unsafe"
 )
 
-// MPI does not match its blocking collectives with its non-blocking ones: of two ranks that make the same call in the two
-// forms neither returns. Whether a context can end is one rank's own affair, so it must not choose the form. Every collective
-// that waits is a blocking one, on all ranks. A rank whose context can end leaves it to a goroutine of its own, and waits for
-// that one and for the context. Messages match in any form, and a Recv that is polled can be cancelled.
+// MPI does not match its blocking collectives with its non-blocking ones: of two ranks that make
+// the same call in the two forms neither returns. Whether a context can end is one rank's own
+// affair, so it must not choose the form. Every collective that waits is a blocking one, on all
+// ranks. A rank whose context can end leaves it to a goroutine of its own, and waits for that one
+// and for the context. Messages match in any form, and a Recv that is polled can be cancelled.
 
 // message reports whether k is a call between two ranks.
 func (k Kind) message() bool { return k >= KindSend && k <= KindSendRecv }

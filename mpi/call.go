@@ -37,7 +37,8 @@ const (
 
 var kindNames = [kindEnd]string{
 	"", "Barrier", "Bcast", "Reduce", "AllReduce", "Scan", "ReduceScatter", "ReduceScatterV", "Gather", "GatherV",
-	"Scatter", "ScatterV", "AllGather", "AllGatherV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Exscan", "Dup", "Probe",
+	"Scatter", "ScatterV", "AllGather", "AllGatherV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Exscan",
+	"Dup", "Probe",
 }
 
 // String is the name of the function that makes such calls.

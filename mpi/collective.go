@@ -183,8 +183,8 @@ func ScatterV[T Number](ctx context.Context, c *Comm, dst, src []T, counts []int
 	return run(ctx, c, &k, err)
 }
 
-// rooted describes a Gather or a Scatter: every rank has a part, and the root the whole, which is not used elsewhere. Blocks of
-// GatherV and ScatterV have counts[r] elements.
+// rooted describes a Gather or a Scatter: every rank has a part, and the root the whole, which is
+// not used elsewhere. Blocks of GatherV and ScatterV have counts[r] elements.
 func rooted[T Number](c *Comm, kind Kind, dst, src []T, counts []int, root int) (Call, error) {
 	part, whole, names := &src, &dst, [2]string{"src", "dst"}
 	if kind == KindScatter || kind == KindScatterV {

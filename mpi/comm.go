@@ -72,7 +72,8 @@ func (c *Comm) Start(k *Call) (*Request, error) {
 	}
 	r, large, err := c.start(k)
 	if large {
-		return nil, refused(k.Kind, ErrCount, "this library takes no more than %d elements in a non-blocking call; use the blocking one", limit)
+		return nil, refused(k.Kind, ErrCount,
+			"this library takes no more than %d elements in a non-blocking call; use the blocking one", limit)
 	}
 	return r, err
 }

@@ -105,7 +105,8 @@ func (c *Comm) derive(op string, what, color, key int) (*Comm, error) {
 		return nil, err
 	}
 	if what == commSplit && (made.rank != key || made.size != size) {
-		return nil, failed(op, ErrComm, "the library made this rank %d of %d, but it should be %d of %d", made.rank, made.size, key, size)
+		return nil, failed(op, ErrComm, "the library made this rank %d of %d, but it should be %d of %d", made.rank,
+			made.size, key, size)
 	}
 	return made, nil
 }

@@ -1,10 +1,11 @@
 // Package mpi is MPI for Go: typed calls on slices, over whatever MPI library the job runs under.
 //
-// The build tag mpi and cgo compile it in. Building needs no MPI, and the program links none: [Init] opens a library of the
-// family whose launcher started the process. These are MPICH and its descendants, Open MPI, and any library with the
-// standard interface of MPI 5, so one binary runs under all of them. GOCCL_MPI_LIB names the library's file if Init
-// should not choose. Without the tag the package is a stub for jobs with one rank: it does all that one rank can do alone,
-// and Init fails if a launcher has started more.
+// The build tag mpi and cgo compile it in. Building needs no MPI, and the program links none:
+// [Init] opens a library of the family whose launcher started the process. These are MPICH and its
+// descendants, Open MPI, and any library with the standard interface of MPI 5, so one binary runs
+// under all of them. GOCCL_MPI_LIB names the library's file if Init should not choose. Without the
+// tag the package is a stub for jobs with one rank: it does all that one rank can do alone, and
+// Init fails if a launcher has started more.
 //
 //	if err := mpi.Init(); err != nil {
 //		log.Fatal(err)
@@ -15,31 +16,35 @@
 //
 // # Calls
 //
-// Lengths come from the slices: in Gather, AllGather and the like len(src) is the length of each rank's block. Counts by
-// rank, where a function takes them, are the same on all ranks, and the blocks lie one after the other. A call works in
-// place if dst and src are one slice, or if one of them is this rank's block of the other, where MPI allows that. Vectors
-// may have more than 2^31-1 elements. Colors and keys are any ints. Tags go up to the library's limit, which is at least
+// Lengths come from the slices: in Gather, AllGather and the like len(src) is the length of each
+// rank's block. Counts by rank, where a function takes them, are the same on all ranks, and the
+// blocks lie one after the other. A call works in place if dst and src are one slice, or if one of
+// them is this rank's block of the other, where MPI allows that. Vectors may have more than 2^31-1
+// elements. Colors and keys are any ints. Tags go up to the library's limit, which is at least
 // [MaxTag].
 //
 // # Contexts
 //
-// A call whose context cannot end (context.Background) is MPI's blocking one: the fastest, and it keeps a thread busy until it
-// returns. A collective whose context can end is the same blocking one, on a goroutine of its own, so ranks with a deadline
-// and ranks without one can meet in a call. A Send, Recv or SendRecv whose context can end is a non-blocking one that is
-// tested again and again. To wait in a collective without keeping a thread busy, begin the non-blocking form on all ranks
-// (Ibarrier and the like) and Wait with a context that can end. MPI does not match that form with the other: all ranks of a
-// communicator begin a collective with the same function.
+// A call whose context cannot end (context.Background) is MPI's blocking one: the fastest, and it
+// keeps a thread busy until it returns. A collective whose context can end is the same blocking
+// one, on a goroutine of its own, so ranks with a deadline and ranks without one can meet in a
+// call. A Send, Recv or SendRecv whose context can end is a non-blocking one that is tested again
+// and again. To wait in a collective without keeping a thread busy, begin the non-blocking form on
+// all ranks (Ibarrier and the like) and Wait with a context that can end. MPI does not match that
+// form with the other: all ranks of a communicator begin a collective with the same function.
 //
-// If the context ends first, a Recv is cancelled and the communicator stays usable. MPI cannot cancel any other call. Such
-// a call returns [ErrAbandoned], its memory stays in use, and later calls on this communicator return the same error. A
-// collective that was abandoned keeps its thread until the other ranks have come.
+// If the context ends first, a Recv is cancelled and the communicator stays usable. MPI cannot
+// cancel any other call. Such a call returns [ErrAbandoned], its memory stays in use, and later
+// calls on this communicator return the same error. A collective that was abandoned keeps its
+// thread until the other ranks have come.
 //
 // # Threads
 //
 // Goroutines move between threads, so Init asks for MPI_THREAD_MULTIPLE. If the library offers only
-// MPI_THREAD_SERIALIZED, calls take turns, and no call waits for another rank inside MPI: Split, SplitNode and Free, which
-// MPI has only in a blocking form, enter MPI when all ranks have arrived. If it offers less, Init fails. As in MPI, only
-// one goroutine at a time may call the collectives of a communicator.
+// MPI_THREAD_SERIALIZED, calls take turns, and no call waits for another rank inside MPI: Split,
+// SplitNode and Free, which MPI has only in a blocking form, enter MPI when all ranks have arrived.
+// If it offers less, Init fails. As in MPI, only one goroutine at a time may call the collectives
+// of a communicator.
 //
 // If Go has one processor, because the launcher has bound the process to a core, Init sets GOMAXPROCS to 2, unless the
 // environment sets it. Otherwise Go's scheduler would disturb each call that waits inside MPI. For the same reason a
@@ -47,11 +52,12 @@
 //
 // # Files
 //
-// [OpenFile] gives a [File] that all ranks of a communicator have open: MPI-IO. ReadAt and WriteAt are one rank's own;
-// ReadAtAll and WriteAtAll are collective, and the library moves the bytes of all ranks as one. Offsets are in bytes, and
-// elements lie in the file as in memory. Hints such as [StripingFactor] go to the library and the file system. Ranks that make
-// different collective calls on a file get [ErrNotSame], with two of the names, and no call is made. A file is closed before
-// Finalize.
+// [OpenFile] gives a [File] that all ranks of a communicator have open: MPI-IO. ReadAt and WriteAt
+// are one rank's own; ReadAtAll and WriteAtAll are collective, and the library moves the bytes of
+// all ranks as one. Offsets are in bytes, and elements lie in the file as in memory. Hints such as
+// [StripingFactor] go to the library and the file system. Ranks that make different collective
+// calls on a file get [ErrNotSame], with two of the names, and no call is made. A file is closed
+// before Finalize.
 //
 // # Names
 //

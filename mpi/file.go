@@ -43,7 +43,8 @@ func (m Mode) check() *Error {
 	return nil
 }
 
-// Hint is advice to the library and the file system, as an MPI_Info carries it. A library passes over what it does not know.
+// Hint is advice to the library and the file system, as an MPI_Info carries it. A library passes
+// over what it does not know.
 type Hint struct{ Name, Value string }
 
 // StripingFactor asks for a new file on n devices of the file system (Lustre: OSTs).
@@ -60,7 +61,8 @@ func pack(name string, hints []Hint) (string, *Error) {
 	var b strings.Builder
 	for _, h := range hints {
 		if h.Name == "" || strings.Contains(h.Name+h.Value, "\x00") {
-			return "", failed("", ErrInfoKey, "a hint needs a name, and neither name nor value has a zero byte: %q, %q", h.Name, h.Value)
+			return "", failed("", ErrInfoKey, "a hint needs a name, and neither name nor value has a zero byte: %q, %q",
+				h.Name, h.Value)
 		}
 		b.WriteString(h.Name + "\x00" + h.Value + "\x00")
 	}
@@ -70,7 +72,8 @@ func pack(name string, hints []Hint) (string, *Error) {
 	return b.String(), nil
 }
 
-// openable is why a file is not opened by that name: MPI waits for ever at a pipe, and says of a folder that it has MaxInt64 bytes.
+// openable is why a file is not opened by that name: MPI waits for ever at a pipe, and says of a
+// folder that it has MaxInt64 bytes.
 func openable(name string) *Error {
 	_, path, _ := strings.Cut(name, ":") // ROMIO takes the kind of the file system before the path
 	for _, at := range []string{name, path} {
@@ -81,17 +84,20 @@ func openable(name string) *Error {
 	return nil
 }
 
-// File is a file that all ranks of a communicator have open: MPI-IO. Offsets are in bytes from its beginning, and elements are
-// as they are in memory.
+// File is a file that all ranks of a communicator have open: MPI-IO. Offsets are in bytes from its
+// beginning, and elements are as they are in memory.
 //
-// OpenFile, Close, SetSize, Sync, ReadAtAll and WriteAtAll are collective, and one goroutine of a rank at a time may call
-// them. The context of such a call ends the wait for the other ranks; once all have come it goes to its end, and then all
-// ranks return an error if one of them has one. Ranks that make different calls all get ErrNotSame, which names two of them,
-// and none of the calls is made. A rank that does not come, or does not wait, costs the others the File (ErrAbandoned).
-// ReadAt, WriteAt and Size are one rank's own, at any time and from any goroutine; a transfer that has begun goes to its end.
+// OpenFile, Close, SetSize, Sync, ReadAtAll and WriteAtAll are collective, and one goroutine of a
+// rank at a time may call them. The context of such a call ends the wait for the other ranks; once
+// all have come it goes to its end, and then all ranks return an error if one of them has one.
+// Ranks that make different calls all get ErrNotSame, which names two of them, and none of the
+// calls is made. A rank that does not come, or does not wait, costs the others the File
+// (ErrAbandoned). ReadAt, WriteAt and Size are one rank's own, at any time and from any goroutine;
+// a transfer that has begun goes to its end.
 //
-// There are no views, MPI_File_set_view: a rank moves one range of bytes in a call. Parts that lie interleaved, such as the
-// columns of a matrix, take a call for each piece, or an AllToAll first, after which each rank has a range.
+// There are no views, MPI_File_set_view: a rank moves one range of bytes in a call. Parts that lie
+// interleaved, such as the columns of a matrix, take a call for each piece, or an AllToAll first,
+// after which each rank has a range.
 type File struct {
 	name    string
 	mode    Mode
@@ -107,8 +113,8 @@ type File struct {
 // openFiles counts the Files of this process that are not closed.
 var openFiles atomic.Int64
 
-// OpenFile opens the file of that name on all ranks of c, which give the same name, mode and hints. It is collective over c: a
-// file of each rank's own is opened over Self.
+// OpenFile opens the file of that name on all ranks of c, which give the same name, mode and hints.
+// It is collective over c: a file of each rank's own is opened over Self.
 func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hint) (*File, error) {
 	f := &File{name: name, mode: mode}
 	f.ask = f.sizeOf
@@ -144,10 +150,11 @@ func OpenFile(ctx context.Context, c *Comm, name string, mode Mode, hints ...Hin
 	refusal = cmp.Or(refusal, mode.check(), noFiles(), openable(name))
 	same := fnv.New64a()
 	fmt.Fprintf(same, "%d %s\x00%s", mode, name, packed)
-	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "names, modes or hints", func(int64, bool) (err error) {
-		f.handle, err = f.comm.openFile(name, mode, packed)
-		return err
-	})
+	err = f.together(ctx, "OpenFile", refusal, int64(same.Sum64()>>2), "names, modes or hints",
+		func(int64, bool) (err error) {
+			f.handle, err = f.comm.openFile(name, mode, packed)
+			return err
+		})
 	if err != nil { // where other ranks could open it, theirs is left open: to close it would need this one
 		if !errors.Is(err, ErrAbandoned) {
 			_ = f.comm.Free()
@@ -178,8 +185,8 @@ func (f *File) ready(op string) error {
 	return nil
 }
 
-// Close closes the file, once this rank's other calls on it are done. It is collective. Where other ranks make another call,
-// they get ErrNotSame, and Close waits until they come to theirs.
+// Close closes the file, once this rank's other calls on it are done. It is collective. Where other
+// ranks make another call, they get ErrNotSame, and Close waits until they come to theirs.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -238,7 +245,8 @@ func (f *File) SetSize(ctx context.Context, bytes int64) error {
 	})
 }
 
-// Sync has what was written reach the storage, and be seen by the ranks that read it after their Sync. It is collective.
+// Sync has what was written reach the storage, and be seen by the ranks that read it after their
+// Sync. It is collective.
 func (f *File) Sync(ctx context.Context) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

@@ -18,7 +18,8 @@ type fileHandle = uintptr
 // noFiles is nil, or what the library lacks of MPI-IO.
 func noFiles() *Error {
 	if missing := C.gmpi_no_files(); missing != nil {
-		return failed("", ErrUnsupported, "%s (%s) has no %s: it was built without MPI-IO", process.version, process.path, C.GoString(missing))
+		return failed("", ErrUnsupported, "%s (%s) has no %s: it was built without MPI-IO", process.version, process.path,
+			C.GoString(missing))
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ type fileHandle = *os.File
 func noFiles() *Error { return nil }
 
 func (c *Comm) openFile(name string, mode Mode, _ string) (fileHandle, error) {
-	flags := map[Mode]int{ReadOnly: os.O_RDONLY, WriteOnly: os.O_WRONLY, ReadWrite: os.O_RDWR}[mode&(ReadOnly|WriteOnly|ReadWrite)]
+	flags := map[Mode]int{ReadOnly: os.O_RDONLY, WriteOnly: os.O_WRONLY,
+		ReadWrite: os.O_RDWR}[mode&(ReadOnly|WriteOnly|ReadWrite)]
 	if mode&Create != 0 {
 		flags |= os.O_CREATE
 	}
@@ -71,7 +72,8 @@ func ofSystem(err error) error {
 		class Class
 	}{
 		{fs.ErrNotExist, ErrNoSuchFile}, {fs.ErrExist, ErrFileExists}, {fs.ErrPermission, ErrAccess},
-		{syscall.EROFS, ErrReadOnly}, {syscall.ENOSPC, ErrNoSpace}, {syscall.ENAMETOOLONG, ErrBadFile}, {syscall.EISDIR, ErrBadFile},
+		{syscall.EROFS, ErrReadOnly}, {syscall.ENOSPC, ErrNoSpace}, {syscall.ENAMETOOLONG, ErrBadFile},
+		{syscall.EISDIR, ErrBadFile},
 	} {
 		if errors.Is(err, known.err) {
 			class = known.class

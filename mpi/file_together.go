@@ -9,15 +9,18 @@ import (
 	"github.com/goccl/goccl/internal/backoff"
 )
 
-// together makes op on all ranks. They meet first, in a call that ctx can end, and none goes into MPI if one of them makes
-// another call, has a refusal, or has another value of same than the others, which differ says in words. do is told the
-// greatest same that a rank has; it is equal on all where differ is not "". Then all learn whether one has failed: a library
-// tells only the rank that has written for the others.
+// together makes op on all ranks. They meet first, in a call that ctx can end, and none goes into
+// MPI if one of them makes another call, has a refusal, or has another value of same than the
+// others, which differ says in words. do is told the greatest same that a rank has; it is equal on
+// all where differ is not "". Then all learn whether one has failed: a library tells only the rank
+// that has written for the others.
 //
-// A rank whose ctx ends while they meet has said yes already, and the others may find so at any time, and go in. It cannot
-// take that back: so it takes part when they do, with gone set and without anything of the caller's, and tells them afterwards.
-// If the others do not go in, they hear of the end of ctx when they meet next.
-func (f *File) together(ctx context.Context, op string, refusal *Error, same int64, differ string, do func(greatest int64, gone bool) error) error {
+// A rank whose ctx ends while they meet has said yes already, and the others may find so at any
+// time, and go in. It cannot take that back: so it takes part when they do, with gone set and
+// without anything of the caller's, and tells them afterwards. If the others do not go in, they
+// hear of the end of ctx when they meet next.
+func (f *File) together(ctx context.Context, op string, refusal *Error, same int64, differ string,
+	do func(greatest int64, gone bool) error) error {
 	meet := f.meeting(op, refusal, same)
 	if left, err := f.agree(ctx, op, meet[:]); err != nil {
 		if left != nil {
@@ -153,8 +156,8 @@ func (r *Request) goOn(then func()) {
 	}()
 }
 
-// agree makes each word the greatest of all ranks. It is polled whatever ctx is, so that all ranks use one form. Where ctx
-// has ended it it goes on as the request left, which keeps words.
+// agree makes each word the greatest of all ranks. It is polled whatever ctx is, so that all ranks
+// use one form. Where ctx has ended it it goes on as the request left, which keeps words.
 func (f *File) agree(ctx context.Context, op string, words []int64) (left *Request, err error) {
 	if e, ok := f.comm.ready(op).(*Error); ok {
 		return nil, f.error(op, e)

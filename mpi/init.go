@@ -22,7 +22,8 @@ const (
 
 // String is MPI's name of the level.
 func (l Level) String() string {
-	return [...]string{"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"}[min(max(l, Single), Multiple)]
+	return [...]string{"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
+		"MPI_THREAD_MULTIPLE"}[min(max(l, Single), Multiple)]
 }
 
 // phases of the process: MPI is initialised and finalised once.
@@ -52,10 +53,11 @@ var process struct {
 	yielded atomic.Int64 // when a goroutine that makes blocking calls last gave way, in nanoseconds since loaded
 }
 
-// A goroutine that has run for 10 ms without giving way is to be preempted. One that is inside C cannot be: Go's monitor
-// takes its processor instead, and has then been busy, so it wakes every 20 microseconds for some time. It does that on
-// the core that MPI spins on, if the launcher has bound the process to one: the calls of a loop took up to a quarter
-// longer. So one that makes calls of some length gives way in time by itself.
+// A goroutine that has run for 10 ms without giving way is to be preempted. One that is inside C
+// cannot be: Go's monitor takes its processor instead, and has then been busy, so it wakes every 20
+// microseconds for some time. It does that on the core that MPI spins on, if the launcher has bound
+// the process to one: the calls of a loop took up to a quarter longer. So one that makes calls of
+// some length gives way in time by itself.
 const (
 	yieldAfter = 7 * time.Millisecond
 	yieldFrom  = 1 << 10 // elements: what takes less than a microsecond is not burdened with reading the clock

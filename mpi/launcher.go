@@ -35,7 +35,8 @@ func launcherOf(getenv func(string) string) (launch, error) {
 		return -1
 	}
 	var (
-		open = launch{"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", openMPI, number("OMPI_COMM_WORLD_RANK"), number("OMPI_COMM_WORLD_SIZE")}
+		open = launch{"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", openMPI, number("OMPI_COMM_WORLD_RANK"),
+			number("OMPI_COMM_WORLD_SIZE")}
 		pmi  = launch{"a launcher of MPICH's family", "PMI_RANK", mpich, number("PMI_RANK"), number("PMI_SIZE")}
 		pals = launch{"PALS' mpiexec", "PALS_RANKID", mpich, number("PALS_RANKID"), number("PMI_SIZE")}
 		step = launch{"srun", "SLURM_STEP_ID", anyFamily, number("SLURM_PROCID"), number("SLURM_STEP_NUM_TASKS")}

@@ -14,8 +14,9 @@ type Loc[T Number] struct {
 	Index int
 }
 
-// MaxLoc finds element by element the greatest value that the ranks have in src, and its Index: of equal values the lowest.
-// All ranks get it in dst. In place: dst and src are one slice. The slowest rank and its time:
+// MaxLoc finds element by element the greatest value that the ranks have in src, and its Index: of
+// equal values the lowest. All ranks get it in dst. In place: dst and src are one slice. The
+// slowest rank and its time:
 //
 //	at := []mpi.Loc[float64]{{seconds, c.Rank()}}
 //	err := mpi.MaxLoc(ctx, c, at, at)
@@ -30,8 +31,9 @@ func MinLoc[T Number](ctx context.Context, c *Comm, dst, src []Loc[T]) error {
 	return place(ctx, c, "MinLoc", dst, src, math.MaxUint64)
 }
 
-// placed is what MPI reduces for both: the key of a value, which has the order of the values, and its place. One operator
-// and one type of our own serve all element types: MPI's pairs have four of them, with an int of C for the place.
+// placed is what MPI reduces for both: the key of a value, which has the order of the values, and
+// its place. One operator and one type of our own serve all element types: MPI's pairs have four of
+// them, with an int of C for the place.
 type placed struct {
 	key   uint64
 	place int64

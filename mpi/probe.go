@@ -8,16 +8,16 @@ import (
 	"github.com/goccl/goccl/internal/backoff"
 )
 
-// Probe waits for a message from rank from, or AnySource, with that tag, or AnyTag, and says what it is without receiving
-// it: the Status has its source, its tag and its length in elements of T, -1 if it is no whole number of them. So a receiver
-// can make room first:
+// Probe waits for a message from rank from, or AnySource, with that tag, or AnyTag, and says what
+// it is without receiving it: the Status has its source, its tag and its length in elements of T,
+// -1 if it is no whole number of them. So a receiver can make room first:
 //
 //	st, err := mpi.Probe[float32](ctx, c, mpi.AnySource, mpi.AnyTag)
 //	buf := make([]float32, st.Count)
 //	_, err = mpi.Recv(ctx, c, buf, st.Source, st.Tag)
 //
-// Of several goroutines that receive from one communicator with the same tag, another can take the message in between. If
-// ctx ends first nothing is lost, and the communicator stays usable.
+// Of several goroutines that receive from one communicator with the same tag, another can take the
+// message in between. If ctx ends first nothing is lost, and the communicator stays usable.
 func Probe[T Number](ctx context.Context, c *Comm, from, tag int) (Status, error) {
 	k, err := probe[T](c, from, tag)
 	switch {

@@ -46,7 +46,8 @@ func load(l launch) error {
 	opened = lib.Handle()
 	var f, large C.int
 	if missing := C.gmpi_load(at(opened), &f, &large); missing != nil {
-		return failed("Init", ErrLibrary, "%s is not an MPI library that goccl can use: it has no %s", lib.Path(), C.GoString(missing))
+		return failed("Init", ErrLibrary, "%s is not an MPI library that goccl can use: it has no %s", lib.Path(),
+			C.GoString(missing))
 	}
 	var text [8192]C.char
 	var major, minor C.int
@@ -167,7 +168,8 @@ func (c *Comm) make(op string, what, color, key int) (uintptr, error) {
 func (c *Comm) fill(f *C.gmpi_call, k *Call) {
 	f.dst, f.src = C.uintptr_t(k.Dst), C.uintptr_t(k.Src)
 	f.n, f.m = C.int64_t(k.N), C.int64_t(k.M)
-	f.dc, f.sc = C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(k.DC)))), C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(k.SC))))
+	f.dc, f.sc = C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(k.DC)))),
+		C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(k.SC))))
 	f.comm, f.limit, f.size = C.uintptr_t(c.handle), C.int64_t(limit), C.int32_t(c.size)
 	f.kind, f._type, f.op = C.int32_t(k.Kind), C.int32_t(k.Type), C.int32_t(k.Op)
 	f.root, f.to, f.tag = C.int32_t(k.Root), C.int32_t(k.To), C.int32_t(k.Tag)

@@ -13,7 +13,8 @@ import (
 // load refuses to be one rank of many.
 func load(l launch) error {
 	if l.size > 1 {
-		return failed("Init", ErrLibrary, "%s started this process as one of %d ranks (%s is set), but it was built without MPI: build it with -tags mpi and CGO_ENABLED=1",
+		return failed("Init", ErrLibrary,
+			"%s started this process as one of %d ranks (%s is set), but it was built without MPI: build it with -tags mpi and CGO_ENABLED=1",
 			l.name, l.size, l.because)
 	}
 	process.version, process.versionAll = "no MPI", "no MPI: built without the tag mpi, or without cgo; one rank"

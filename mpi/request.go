@@ -170,11 +170,13 @@ func (r *Request) Wait(ctx context.Context) (Status, error) {
 	if !ended {
 		return st, err
 	}
-	return Status{}, &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "the wait ended, but the call goes on", Err: ctx.Err()}
+	return Status{}, &Error{Op: r.call.Kind.String(), Class: ErrAbandoned, Text: "the wait ended, but the call goes on",
+		Err: ctx.Err()}
 }
 
-// poll tests until r is done, or ctx has ended and r cannot be taken back. It yields at first, and then sleeps for up to
-// a millisecond, so that goroutines that wait leave the processors to what they wait for.
+// poll tests until r is done, or ctx has ended and r cannot be taken back. It yields at first, and
+// then sleeps for up to a millisecond, so that goroutines that wait leave the processors to what
+// they wait for.
 func (r *Request) poll(ctx context.Context) (st Status, err error, ended bool) {
 	wait := backoff.Sleep{First: time.Microsecond, Most: time.Millisecond}
 	for i := 0; ; i++ {
@@ -227,7 +229,8 @@ func (r *Request) abandon(err error) error {
 
 // lose ends the use of c, in which MPI goes on with a call of kind k that was given up because of err.
 func (c *Comm) lose(k Kind, err error) error {
-	e := &Error{Op: k.String(), Class: ErrAbandoned, Text: "abandoned, but MPI cannot cancel it: this communicator can no longer be used", Err: err}
+	e := &Error{Op: k.String(), Class: ErrAbandoned,
+		Text: "abandoned, but MPI cannot cancel it: this communicator can no longer be used", Err: err}
 	c.broken.CompareAndSwap(nil, e)
 	return e
 }

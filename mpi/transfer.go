@@ -7,18 +7,21 @@ import (
 	"unsafe"
 )
 
-// most is how many bytes MPI moves between memory and a file at once: what is more goes in pieces. Counts end at 2^31-1, and
-// Linux moves no more than 2^31-4096 bytes in a system call, which not every library makes up for. Tests set it lower.
+// most is how many bytes MPI moves between memory and a file at once: what is more goes in pieces.
+// Counts end at 2^31-1, and Linux moves no more than 2^31-4096 bytes in a system call, which not
+// every library makes up for. Tests set it lower.
 var most = 1 << 30
 
-// ReadAt fills dst from the file, beginning with the byte at offset, and says how many elements it has read. If the file ends
-// before dst is full the error is ErrEOF, which errors.Is also takes for io.EOF. It is this rank's own call.
+// ReadAt fills dst from the file, beginning with the byte at offset, and says how many elements it
+// has read. If the file ends before dst is full the error is ErrEOF, which errors.Is also takes for
+// io.EOF. It is this rank's own call.
 func ReadAt[T Number](ctx context.Context, f *File, dst []T, offset int64) (int, error) {
 	return whole(ctx, f, transfer{op: "ReadAt"}, dst, offset)
 }
 
-// WriteAt writes src to the file, beginning with the byte at offset, and says how many elements it has written. It is this
-// rank's own call. What ranks write to the same place at a time is one or the other, or parts of both.
+// WriteAt writes src to the file, beginning with the byte at offset, and says how many elements it
+// has written. It is this rank's own call. What ranks write to the same place at a time is one or
+// the other, or parts of both.
 func WriteAt[T Number](ctx context.Context, f *File, src []T, offset int64) (int, error) {
 	return whole(ctx, f, transfer{op: "WriteAt", write: true}, src, offset)
 }
@@ -146,8 +149,9 @@ func (f *File) pieces(t *transfer, calls int) (n int, first *Error) {
 	return n, first
 }
 
-// checked moves piece, and looks at what the library says of it. No library is asked for bytes beyond the end of the file: in
-// a collective read ROMIO says that it has read them, and Open MPI 4.1.4 leaves out bytes that are there.
+// checked moves piece, and looks at what the library says of it. No library is asked for bytes
+// beyond the end of the file: in a collective read ROMIO says that it has read them, and Open MPI
+// 4.1.4 leaves out bytes that are there.
 func (f *File) checked(t *transfer, piece []byte, offset int64) (int, *Error) {
 	wanted := len(piece)
 	if !t.write {
@@ -176,8 +180,9 @@ func (f *File) checked(t *transfer, piece []byte, offset int64) (int, *Error) {
 	return wanted, nil
 }
 
-// there is how many of the n bytes from offset on the file has. It asks for the file's size only if n is beyond what the file
-// had when it was last asked: other programs do not cut a file that is open here.
+// there is how many of the n bytes from offset on the file has. It asks for the file's size only if
+// n is beyond what the file had when it was last asked: other programs do not cut a file that is
+// open here.
 func (f *File) there(op string, offset int64, n int) (int, *Error) {
 	if offset+int64(n) > f.size.Load() {
 		size, err := f.ask(op)

@@ -40,7 +40,8 @@ const (
 	typeEnd
 )
 
-// What users see has the numbers of package op: each index is 0, or does not compile. That the names are the same a test says.
+// What users see has the numbers of package op: each index is 0, or does not compile. That the
+// names are the same a test says.
 var (
 	_ = [1]struct{}{}[TypeFloat64-Type(op.Float64)]
 	_ = [1]struct{}{}[Max-Op(op.Max)]

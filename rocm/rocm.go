@@ -16,9 +16,10 @@
 // A *[Stream] is a ccl.Stream and a *[Mem] is a ccl.Memory. The package also works without ccl. Package [gpu] has the
 // methods of all types, and lets code be for both platforms.
 //
-// Devices have the runtime's numbers, from 0, among those that ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave. Memory and
-// streams know their device, so there is no current device, and a call may come from any goroutine. A call changes the
-// current device of its thread. Code that calls HIP itself, on a locked thread, must set it again.
+// Devices have the runtime's numbers, from 0, among those that ROCR_VISIBLE_DEVICES and
+// HIP_VISIBLE_DEVICES leave. Memory and streams know their device, so there is no current device,
+// and a call may come from any goroutine. A call changes the current device of its thread. Code
+// that calls HIP itself, on a locked thread, must set it again.
 //
 // Release what you make, by Free or Close. Later use, and a second release, return an error that says where the object
 // was made and where it was released. [OnLeak] reports what was never released.

@@ -1,6 +1,6 @@
-// Package train holds the packages that split the training of one model over the ranks of a job. They move and sum what a
-// program owns: parameters, gradients, activations. They have no tensors, no autograd and no layers, and the
-// loop is the program's.
+// Package train holds the packages that split the training of one model over the ranks of a job.
+// They move and sum what a program owns: parameters, gradients, activations. They have no tensors,
+// no autograd and no layers, and the loop is the program's.
 //
 //   - ddp averages gradients in buckets, as PyTorch's DistributedDataParallel does
 //   - zero shards optimizer state, gradients and parameters: ZeRO 1 to 3, FSDP2, HSDP
@@ -20,6 +20,6 @@
 //   - history/events writes TensorBoard's files; history/grads measures gradients
 //   - internal/raw, internal/same and internal/vec are for these packages alone: bytes, arguments, arithmetic
 //
-// A model that fits on one rank needs ddp, data and ckpt. docs/training.md says which strategy fits which model, what each
-// costs, and which bits are the same.
+// A model that fits on one rank needs ddp, data and ckpt. docs/training.md says which strategy fits
+// which model, what each costs, and which bits are the same.
 package train

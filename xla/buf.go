@@ -20,8 +20,8 @@ func (m memory[T]) Device() int          { return m.b.own.c.hardware }
 func (m memory[T]) Len() int             { return m.b.Len() }
 func (m memory[T]) Elem() (zero T)       { return }
 
-// MemoryOf returns b as memory of the device, for a client that is not of the CPU, once it is computed: cuda.MemOf(d, addr, n)
-// makes of its address what copies.
+// MemoryOf returns b as memory of the device, for a client that is not of the CPU, once it is
+// computed: cuda.MemOf(d, addr, n) makes of its address what copies.
 func MemoryOf[T ccl.Number](b *Buffer) (ccl.Memory[T], error) {
 	at, err := address[T](b, b.Wait)
 	if err != nil {
@@ -33,7 +33,8 @@ func MemoryOf[T ccl.Number](b *Buffer) (ccl.Memory[T], error) {
 	return memory[T]{b, at}, nil
 }
 
-// Slice returns b itself as a slice, for a client of the CPU, once it is computed. It is good until b is freed or donated.
+// Slice returns b itself as a slice, for a client of the CPU, once it is computed. It is good until
+// b is freed or donated.
 func Slice[T ccl.Number](b *Buffer) ([]T, error) {
 	at, err := address[T](b, b.Wait)
 	if err != nil {
@@ -45,8 +46,8 @@ func Slice[T ccl.Number](b *Buffer) ([]T, error) {
 	return unsafe.Slice(*(**T)(unsafe.Pointer(&at)), b.Len()), nil
 }
 
-// Buf waits until b is computed and returns it as collectives take it: they work in XLA's own memory, in place or not. Free
-// or donate b when they are done with it.
+// Buf waits until b is computed and returns it as collectives take it: they work in XLA's own
+// memory, in place or not. Free or donate b when they are done with it.
 func Buf[T ccl.Number](b *Buffer) (ccl.Buf, error) { return bufOf[T](b, b.Wait) }
 
 // BufOn is Buf for calls on the stream s alone, which waits in place of the caller if the plugin has PJRT's Stream

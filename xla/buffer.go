@@ -49,7 +49,8 @@ func (b *Buffer) of(c *Client) error {
 // take is owned.take: b may be donated.
 func (b *Buffer) take() (uintptr, error) {
 	if b.view {
-		return 0, fmt.Errorf("xla: %s, made at %s, cannot be donated: its memory is not XLA's", b.own.res.What, b.own.res.Made)
+		return 0, fmt.Errorf("xla: %s, made at %s, cannot be donated: its memory is not XLA's", b.own.res.What,
+			b.own.res.Made)
 	}
 	return b.own.take()
 }
@@ -75,9 +76,9 @@ func Put[T ccl.Number](c *Client, data []T, dims ...int) (*Buffer, error) {
 	return &Buffer{own: c.own(lent.Here(), s.text, placeBuffer, h), shape: s}, nil
 }
 
-// ViewSlice returns a view of the host's memory, for a client of the CPU: the program reads s itself, which must begin at a
-// multiple of 64 bytes. A view may not be donated. Programs that read it keep s, also
-// once the view is freed. They run between the writes of others: wait for them
+// ViewSlice returns a view of the host's memory, for a client of the CPU: the program reads s
+// itself, which must begin at a multiple of 64 bytes. A view may not be donated. Programs that read
+// it keep s, also once the view is freed. They run between the writes of others: wait for them
 // before s is written again.
 func ViewSlice[T ccl.Number](c *Client, s []T, dims ...int) (*Buffer, error) {
 	if err := c.enter(); err != nil {
@@ -95,8 +96,8 @@ func ViewSlice[T ccl.Number](c *Client, s []T, dims ...int) (*Buffer, error) {
 	return c.view(uintptr(unsafe.Pointer(unsafe.SliceData(s))), kindFor[T](), len(s), s, dims)
 }
 
-// ViewMemory returns a view of memory of the client's device, which cuda.Alloc or ccl.MakeDevice has made, for example. It
-// must outlive the view. What was said of ViewSlice holds here.
+// ViewMemory returns a view of memory of the client's device, which cuda.Alloc or ccl.MakeDevice
+// has made, for example. It must outlive the view. What was said of ViewSlice holds here.
 func ViewMemory[T ccl.Number](c *Client, m ccl.Memory[T], dims ...int) (*Buffer, error) {
 	if err := c.enter(); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 //
 //	xla.Options{"preallocate": false, "memory_fraction": 0.4}
 //
-// where preallocate is whether the client takes its part of the memory at once, and memory_fraction how much that is: 3/4 if
-// nothing is said.
+// where preallocate is whether the client takes its part of the memory at once, and memory_fraction
+// how much that is: 3/4 if nothing is said.
 type Options map[string]any
 
 // A Client is a plugin's use of one device.
@@ -44,7 +44,8 @@ func (p *Plugin) NewClient(o Options) (*Client, error) {
 		switch o[name].(type) {
 		case bool, int, int64, float32, float64, string, []int64:
 		default:
-			return nil, fmt.Errorf("xla: NewClient: option %s is a %T: give a bool, int, float, string or []int64", name, o[name])
+			return nil, fmt.Errorf("xla: NewClient: option %s is a %T: give a bool, int, float, string or []int64", name,
+				o[name])
 		}
 	}
 	c := &Client{p: p}
@@ -92,8 +93,8 @@ func (c *Client) Memory() (Memory, error) {
 	return m, failure("memory", "", said)
 }
 
-// enter begins a call that uses c, and may make something of it: Close waits for c.mu.RUnlock, and sees what was made. It is an
-// error if c was closed.
+// enter begins a call that uses c, and may make something of it: Close waits for c.mu.RUnlock, and
+// sees what was made. It is an error if c was closed.
 func (c *Client) enter() error {
 	if c == nil {
 		return fmt.Errorf("xla: no client: %w", ErrClosed)
@@ -125,7 +126,8 @@ func (c *Client) Close() error {
 		return err
 	}
 	if n := c.live.Load(); n > 0 {
-		return fmt.Errorf("xla: the client of %s cannot be closed: %d of its buffers and programs were not freed", c.p.path, n)
+		return fmt.Errorf("xla: the client of %s cannot be closed: %d of its buffers and programs were not freed", c.p.path,
+			n)
 	}
 	c.closed = true
 	return failure("close", "", destroyClient(c.p.api, c.handle))

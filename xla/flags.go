@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Flags are XLA's for one program, by name without the dashes: "xla_gpu_autotune_level". Values are bool, int, float64 or string. A
-// plugin refuses a name that it does not know.
+// Flags are XLA's for one program, by name without the dashes: "xla_gpu_autotune_level". Values are
+// bool, int, float64 or string. A plugin refuses a name that it does not know.
 type Flags map[string]any
 
 // encode writes a CompileOptionsProto: one replica, one partition, on any device, and the flags.

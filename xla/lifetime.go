@@ -7,8 +7,8 @@ import (
 	"github.com/goccl/goccl/internal/lent"
 )
 
-// owned is something of the plugin's that has to be given back: a buffer or a program. It is given back when it was released and
-// no call uses it any more.
+// owned is something of the plugin's that has to be given back: a buffer or a program. It is given
+// back when it was released and no call uses it any more.
 type owned struct {
 	c       *Client
 	res     *lent.Resource
@@ -62,7 +62,8 @@ func (o *owned) done() {
 	}
 }
 
-// take is use by a call that may take the thing; taken or left ends it. From one to the other nobody else uses or frees it.
+// take is use by a call that may take the thing; taken or left ends it. From one to the other
+// nobody else uses or frees it.
 func (o *owned) take() (uintptr, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,7 +72,8 @@ func (o *owned) take() (uintptr, error) {
 		return 0, err
 	}
 	if o.users > 0 {
-		return 0, fmt.Errorf("xla: %s, made at %s, cannot be donated while another call uses it, or if it is given twice", o.res.What, o.res.Made)
+		return 0, fmt.Errorf("xla: %s, made at %s, cannot be donated while another call uses it, or if it is given twice",
+			o.res.What, o.res.Made)
 	}
 	o.donating = true
 	return h, nil
@@ -120,7 +122,8 @@ func (o *owned) giveBack() error {
 	return failure("free", o.res.What, destroy(o.c.p.api, o.destroy, o.res.H))
 }
 
-// OnLeak sets a function that is called for each object that the garbage collector finds and that was never released. Its
-// text says what the object is and which line made it. nil ends that. GOCCL_LEAKS=1 in the environment logs the same. It is
-// the function of packages cuda and rocm, too.
+// OnLeak sets a function that is called for each object that the garbage collector finds and that
+// was never released. Its text says what the object is and which line made it. nil ends that.
+// GOCCL_LEAKS=1 in the environment logs the same. It is the function of packages cuda and rocm,
+// too.
 func OnLeak(f func(text string)) { lent.OnLeak(f) }

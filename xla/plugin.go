@@ -24,17 +24,19 @@ var plugins = struct {
 	by map[uintptr]*Plugin
 }{by: map[uintptr]*Plugin{}}
 
-// Available returns nil if this program can open plugins, and otherwise an *Unavailable with the reason. It does not look for one.
+// Available returns nil if this program can open plugins, and otherwise an *Unavailable with the
+// reason. It does not look for one.
 func Available() error { return built() }
 
-// Open opens the plugin at path; "" is the file that GOCCL_XLA_PLUGIN names. Opened again, it is the same plugin. XLA logs
-// to the standard error, errors that calls return included, unless TF_CPP_MIN_LOG_LEVEL says less; Open sets that to 3 if it is
-// not set.
+// Open opens the plugin at path; "" is the file that GOCCL_XLA_PLUGIN names. Opened again, it is
+// the same plugin. XLA logs to the standard error, errors that calls return included, unless
+// TF_CPP_MIN_LOG_LEVEL says less; Open sets that to 3 if it is not set.
 func Open(path string) (*Plugin, error) {
 	if err := built(); err != nil {
 		return nil, err
 	}
-	s := dl.Search{What: "the PJRT plugin", Names: []string{path}, Advice: "give the path of a plugin, such as xla_cuda_plugin.so of `pip install jax-cuda13-plugin`"}
+	s := dl.Search{What: "the PJRT plugin", Names: []string{path},
+		Advice: "give the path of a plugin, such as xla_cuda_plugin.so of `pip install jax-cuda13-plugin`"}
 	if path == "" {
 		if s.Env = environ.XLAPlugin.Name; environ.XLAPlugin.Get() == "" {
 			return nil, unavailable("no plugin: give Open its path, or set %s to it: xla_cuda_plugin.so of `pip install jax-cuda13-plugin`, for example", environ.XLAPlugin.Name)
@@ -73,8 +75,9 @@ func (p *Plugin) Path() string { return p.path }
 // Version returns the version of PJRT that the plugin was built with: 0.115, for example.
 func (p *Plugin) Version() (major, minor int) { return p.major, p.minor }
 
-// CompileFor compiles text for a device that need not be here, and returns what memory the program takes. platform is "cuda" or
-// "rocm", and target the text of XLA's GpuTargetConfigProto. Flags such as xla_dump_to show more of what was made.
+// CompileFor compiles text for a device that need not be here, and returns what memory the program
+// takes. platform is "cuda" or "rocm", and target the text of XLA's GpuTargetConfigProto. Flags
+// such as xla_dump_to show more of what was made.
 func (p *Plugin) CompileFor(platform, target, text string, f Flags) (Stats, error) {
 	if strings.ContainsRune(platform, 0) {
 		return Stats{}, errors.New("xla: compile: the platform's name has a zero byte")

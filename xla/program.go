@@ -43,8 +43,8 @@ func (c *Client) Compile(text string, f Flags) (*Program, error) {
 	return c.program(h, n, s), nil
 }
 
-// Load returns a program that Save wrote, for a device of the same kind, with a plugin of the same version. The bytes are
-// code, as a plugin is: do not load what others could have written.
+// Load returns a program that Save wrote, for a device of the same kind, with a plugin of the same
+// version. The bytes are code, as a plugin is: do not load what others could have written.
 func (c *Client) Load(saved []byte) (*Program, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -97,9 +97,10 @@ func (x *Program) Free() error {
 	return x.own.release()
 }
 
-// Run starts the program on args and returns its results, which are not computed yet: see the package comment. The first donate
-// of the arguments are donated: they are gone when Run returns without an error. The text says whose memory becomes that of which
-// result, by the attribute tf.aliasing_output; an argument with it that is not donated is copied first.
+// Run starts the program on args and returns its results, which are not computed yet: see the
+// package comment. The first donate of the arguments are donated: they are gone when Run returns
+// without an error. The text says whose memory becomes that of which result, by the attribute
+// tf.aliasing_output; an argument with it that is not donated is copied first.
 func (x *Program) Run(donate int, args ...*Buffer) ([]*Buffer, error) {
 	exec, err := x.use()
 	if err != nil {
@@ -152,7 +153,8 @@ func release(args []*Buffer, donate int) {
 
 // asks says what memory a run takes.
 func (x *Program) asks() string {
-	return fmt.Sprintf("a program with %d bytes of results and %d of temporaries", x.stats.Results-x.stats.Alias, x.stats.Temp)
+	return fmt.Sprintf("a program with %d bytes of results and %d of temporaries", x.stats.Results-x.stats.Alias,
+		x.stats.Temp)
 }
 
 // wrap makes buffers of a run's results.

@@ -133,12 +133,14 @@ func destroy(api uintptr, place int, h uintptr) string {
 
 func memoryOf(api, device uintptr) (Memory, string) {
 	var m Memory
-	s := said(C.gp_memory_of(table(api), pointer(device), (*C.int64_t)(&m.InUse), (*C.int64_t)(&m.Peak), (*C.int64_t)(&m.Limit)))
+	s := said(C.gp_memory_of(table(api), pointer(device), (*C.int64_t)(&m.InUse), (*C.int64_t)(&m.Peak),
+		(*C.int64_t)(&m.Limit)))
 	return m, s
 }
 
 func statsOf(v *[11]C.int64_t) Stats {
-	return Stats{Code: int64(v[0]), Args: int64(v[1]), Results: int64(v[2]), Alias: int64(v[3]), Temp: int64(v[4]), Peak: int64(v[10])}
+	return Stats{Code: int64(v[0]), Args: int64(v[1]), Results: int64(v[2]), Alias: int64(v[3]), Temp: int64(v[4]),
+		Peak: int64(v[10])}
 }
 
 func compileFor(api uintptr, platform, target, text string, options []byte) (Stats, string) {
@@ -152,7 +154,8 @@ func compileFor(api uintptr, platform, target, text string, options []byte) (Sta
 
 func compile(api, client uintptr, text string, options []byte) (uintptr, int, Stats, string) {
 	var m C.gp_program_made
-	s := said(C.gp_compile_text(table(api), pointer(client), chars(text), C.size_t(len(text)), octets(options), C.size_t(len(options)), &m))
+	s := said(C.gp_compile_text(table(api), pointer(client), chars(text), C.size_t(len(text)), octets(options),
+		C.size_t(len(options)), &m))
 	return uintptr(m.executable), int(m.results), statsOf(&m.stats), s
 }
 
@@ -174,14 +177,16 @@ func save(api, h uintptr) ([]byte, string) {
 
 func put(api, client, device uintptr, data unsafe.Pointer, sh *shape) (uintptr, string) {
 	var b unsafe.Pointer
-	s := said(C.gp_put_host(table(api), pointer(client), pointer(device), data, C.int(sh.code), ints(sh.dims), C.size_t(len(sh.dims)), &b))
+	s := said(C.gp_put_host(table(api), pointer(client), pointer(device), data, C.int(sh.code), ints(sh.dims),
+		C.size_t(len(sh.dims)), &b))
 	return uintptr(b), s
 }
 
 // view makes a view. Once nothing reads its memory any more, freeMark(mark) is true.
 func view(api, client, device, at uintptr, sh *shape) (h uintptr, mark unsafe.Pointer, text string) {
 	var b unsafe.Pointer
-	text = said(C.gp_view_of(table(api), pointer(client), pointer(device), C.uintptr_t(at), C.int(sh.code), ints(sh.dims), C.size_t(len(sh.dims)), &b, &mark))
+	text = said(C.gp_view_of(table(api), pointer(client), pointer(device), C.uintptr_t(at), C.int(sh.code),
+		ints(sh.dims), C.size_t(len(sh.dims)), &b, &mark))
 	return uintptr(b), mark, text
 }
 
@@ -231,6 +236,7 @@ func awaitOn(api, h, stream uintptr) string {
 
 func execute(api, exec, device uintptr, in []uintptr, keep []int64, out []uintptr) string {
 	defer runtime.KeepAlive(in)
-	return said(C.gp_execute(table(api), pointer(exec), pointer(device), (*unsafe.Pointer)(unsafe.Pointer(unsafe.SliceData(in))), C.size_t(len(in)),
+	return said(C.gp_execute(table(api), pointer(exec), pointer(device),
+		(*unsafe.Pointer)(unsafe.Pointer(unsafe.SliceData(in))), C.size_t(len(in)),
 		ints(keep), C.size_t(len(keep)), (*unsafe.Pointer)(unsafe.Pointer(unsafe.SliceData(out)))))
 }

@@ -20,9 +20,12 @@ type kind struct {
 // kinds are the element types. Their numbers are those of GPJRT_PRED and so on, which a test compares.
 var kinds = []kind{
 	{hlo.Bool, 1, 1, 0},
-	{hlo.I8, 2, 1, ccl.TypeInt8}, {hlo.I16, 3, 2, ccl.TypeInt16}, {hlo.I32, 4, 4, ccl.TypeInt32}, {hlo.I64, 5, 8, ccl.TypeInt64},
-	{hlo.U8, 6, 1, ccl.TypeUint8}, {hlo.U16, 7, 2, ccl.TypeUint16}, {hlo.U32, 8, 4, ccl.TypeUint32}, {hlo.U64, 9, 8, ccl.TypeUint64},
-	{hlo.F16, 10, 2, ccl.TypeFloat16}, {hlo.F32, 11, 4, ccl.TypeFloat32}, {hlo.F64, 12, 8, ccl.TypeFloat64}, {hlo.BF16, 13, 2, ccl.TypeBFloat16},
+	{hlo.I8, 2, 1, ccl.TypeInt8}, {hlo.I16, 3, 2, ccl.TypeInt16}, {hlo.I32, 4, 4, ccl.TypeInt32},
+	{hlo.I64, 5, 8, ccl.TypeInt64},
+	{hlo.U8, 6, 1, ccl.TypeUint8}, {hlo.U16, 7, 2, ccl.TypeUint16}, {hlo.U32, 8, 4, ccl.TypeUint32},
+	{hlo.U64, 9, 8, ccl.TypeUint64},
+	{hlo.F16, 10, 2, ccl.TypeFloat16}, {hlo.F32, 11, 4, ccl.TypeFloat32}, {hlo.F64, 12, 8, ccl.TypeFloat64},
+	{hlo.BF16, 13, 2, ccl.TypeBFloat16},
 }
 
 // kindOf is the kind for which is true.

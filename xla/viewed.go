@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// viewed is the memory that views are of. A program may read it after its view was freed, and until it is done: then the plugin
-// sets the view's mark, on a thread of its own, and counts it.
+// viewed is the memory that views are of. A program may read it after its view was freed, and until
+// it is done: then the plugin sets the view's mark, on a thread of its own, and counts it.
 var viewed = views{all: map[unsafe.Pointer]any{}}
 
 type views struct {

@@ -9,12 +9,18 @@ import (
 
 // Put copies src to the start of m and returns when it is there. It does not wait for work on queues.
 func (m *Mem[T]) Put(src []T) error {
-	return m.now("Put", len(src), func(q sycl.Queue, p uintptr, n int) error { return q.Put(p, unsafe.Pointer(&src[0]), n) })
+	return m.now("Put", len(src), func(q sycl.Queue, p uintptr, n int) error {
+		return q.Put(p, unsafe.Pointer(&src[0]),
+			n)
+	})
 }
 
 // Get copies the start of m to dst. It does not wait for work on queues.
 func (m *Mem[T]) Get(dst []T) error {
-	return m.now("Get", len(dst), func(q sycl.Queue, p uintptr, n int) error { return q.Get(unsafe.Pointer(&dst[0]), p, n) })
+	return m.now("Get", len(dst), func(q sycl.Queue, p uintptr, n int) error {
+		return q.Get(unsafe.Pointer(&dst[0]), p,
+			n)
+	})
 }
 
 // Set writes v to every byte of m and returns when it is there. It does not wait for work on queues.

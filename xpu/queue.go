@@ -24,9 +24,10 @@ func (d Device) NewQueue() (*Queue, error) {
 	return &Queue{d.lend("queue", uintptr(q), func(h uintptr) error { return sycl.Queue(h).Close() })}, nil
 }
 
-// QueueOf is a queue that other code has made on d, by its sycl::queue *. It must be in order, and of the platform's
-// default context, as those that SYCL makes of a device alone. Closing it leaves the queue itself alone. What fails in it
-// late is told to its own handler; a queue without one has SYCL end the process.
+// QueueOf is a queue that other code has made on d, by its sycl::queue *. It must be in order, and
+// of the platform's default context, as those that SYCL makes of a device alone. Closing it leaves
+// the queue itself alone. What fails in it late is told to its own handler; a queue without one has
+// SYCL end the process.
 func (d Device) QueueOf(handle uintptr) (*Queue, error) {
 	if _, err := At(d.n); err != nil {
 		return nil, err

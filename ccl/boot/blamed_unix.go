@@ -13,8 +13,9 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// blamed is the pipe into which the ranks write whom their failures name, and spares that they were not needed. It is read once all have ended: what does
-// not fit into it is lost, and the votes that fit are enough.
+// blamed is the pipe into which the ranks write whom their failures name, and spares that they were
+// not needed. It is read once all have ended: what does not fit into it is lost, and the votes that
+// fit are enough.
 type blamed struct {
 	r, w  *os.File
 	inode uint64

@@ -41,7 +41,8 @@ type Boot struct {
 	in     <-chan frame                                             // what comes over conn
 	over   <-chan struct{}                                          // closed when only a failure can come
 	via    join                                                     // who is at the other end
-	server interface{ close() }                                     // the root server or the relay, if this process runs one
+	// the root server or the relay, if this process runs one
+	server interface{ close() }
 
 	mu     sync.Mutex
 	closed bool
@@ -78,7 +79,8 @@ func (b *Boot) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
 		return nil, err.of(b.rank, b.size)
 	}
 	if len(mine) > MaxValue {
-		return nil, fault(Argument, "a value of %d bytes; AllGather takes at most %d of each rank", len(mine), MaxValue).of(b.rank, b.size)
+		return nil, fault(Argument, "a value of %d bytes; AllGather takes at most %d of each rank", len(mine),
+			MaxValue).of(b.rank, b.size)
 	}
 	if err := b.state(); err != nil {
 		return nil, err
@@ -247,7 +249,8 @@ func listen(conn *auth.Stream, from, to join, over chan<- struct{}) <-chan frame
 
 // cut is the error of a connection that ended under a call.
 func (b *Boot) cut() *Error {
-	return fault(Lost, "rank %d (%v), through which this rank reaches the others, was lost", b.via.Rank, b.via).by(b.via.Rank)
+	return fault(Lost, "rank %d (%v), through which this rank reaches the others, was lost", b.via.Rank,
+		b.via).by(b.via.Rank)
 }
 
 // state is why b cannot be used, if it cannot.

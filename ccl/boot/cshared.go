@@ -10,9 +10,10 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// In a library for C, Go sees the environment with which the process was started. What the host program has set since, such
-// as RANK and WORLD_SIZE, stays with C: without C there is no way to ask for it. So two processes of such a program would each
-// become rank 0 of 1 without a word. libgoccl, which is C itself, gives Go the environment as C has it: there nothing is unseen.
+// In a library for C, Go sees the environment with which the process was started. What the host
+// program has set since, such as RANK and WORLD_SIZE, stays with C: without C there is no way to
+// ask for it. So two processes of such a program would each become rank 0 of 1 without a word.
+// libgoccl, which is C itself, gives Go the environment as C has it: there nothing is unseen.
 
 const unseen = "goccl: this is a library for C (-buildmode=%s), which sees only the environment with which its process was started, " +
 	"and in that there is no launcher: the job has one rank. What the host program has set since does not count. Set the variables before " +

@@ -83,13 +83,15 @@ type family struct {
 var families = []family{
 	{"goccl", func(v *vars) bool { return v.has(environ.Rank.Name) }, readGoccl, environ.Rank.Name, environ.Size.Name},
 	{"torchrun", func(v *vars) bool { return v.has("TORCHELASTIC_RUN_ID") }, readTorchrun, "RANK", "WORLD_SIZE"},
-	{"openmpi", func(v *vars) bool { return v.has("OMPI_COMM_WORLD_RANK") || v.has("OMPI_COMM_WORLD_SIZE") }, readOpenMPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	{"openmpi", func(v *vars) bool { return v.has("OMPI_COMM_WORLD_RANK") || v.has("OMPI_COMM_WORLD_SIZE") },
+		readOpenMPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
 	{"pmi", hasPMI, readPMI, "PMI_RANK", "PMI_SIZE"},
 	{"pals", func(v *vars) bool { return v.has("PALS_RANKID") }, readPALS, "PALS_RANKID", "the application's size"},
 	{"slurm", hasStep, readSlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 	{"env", hasPlain, readPlain, "RANK", "WORLD_SIZE"},
 	{"pet", hasPET, readPET, "PET_NODE_RANK", "PET_NNODES"},
-	{"kubernetes", func(v *vars) bool { return v.has("JOB_COMPLETION_INDEX") }, readKubernetes, "JOB_COMPLETION_INDEX", environ.Size.Name},
+	{"kubernetes", func(v *vars) bool { return v.has("JOB_COMPLETION_INDEX") }, readKubernetes, "JOB_COMPLETION_INDEX",
+		environ.Size.Name},
 }
 
 // Detect returns which launcher started this process, and its place in the job. It reads only
@@ -143,14 +145,16 @@ func (v *vars) which() (*family, error) {
 		case forced == f.name && f.present(v):
 			return f, nil
 		case forced == f.name:
-			return nil, fault(Argument, "GOCCL_LAUNCHER=%s, but %s and %s are not both set: it did not start this process", forced, f.rank, f.size)
+			return nil, fault(Argument, "GOCCL_LAUNCHER=%s, but %s and %s are not both set: it did not start this process",
+				forced, f.rank, f.size)
 		}
 	}
 	if forced != "" {
 		return nil, fault(Argument, "GOCCL_LAUNCHER=%s is not one of %s, none", plain.Clip(forced), strings.Join(names, ", "))
 	}
 	if v.has(environ.Size.Name) {
-		return nil, fault(Argument, "GOCCL_SIZE=%s, but GOCCL_RANK is not set, and no launcher says which rank this is", plain.Clip(environ.Size.Text(v.getenv)))
+		return nil, fault(Argument, "GOCCL_SIZE=%s, but GOCCL_RANK is not set, and no launcher says which rank this is",
+			plain.Clip(environ.Size.Text(v.getenv)))
 	}
 	return nil, nil
 }

@@ -91,7 +91,8 @@ func (f *dialer) dial(ctx context.Context) (*auth.Stream, point, error) {
 		if until, ok := ctx.Deadline(); telling(err) == 3 || ctx.Err() == nil && !(ok && time.Now().After(until)) {
 			last = err
 		}
-		if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) && unknown.IsNotFound && naming.Err() != nil && ctx.Err() == nil {
+		if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) && unknown.IsNotFound && naming.Err() != nil &&
+			ctx.Err() == nil {
 			none := f.notFound(place, time.Since(began), err)
 			if p.final {
 				return nil, p, none
@@ -146,7 +147,8 @@ func (f *dialer) notFound(place string, after time.Duration, last error) *Error 
 			away.to.Rank, away.to, away.to.Addr, after.Round(time.Millisecond), why).by(away.to.Rank)
 	}
 	if t := inet.Of(last); t != nil {
-		return fault(Timeout, "rank 0 was not looked for at %s within %v: %v", place, after.Round(time.Millisecond), t).by(f.self.Rank)
+		return fault(Timeout, "rank 0 was not looked for at %s within %v: %v", place, after.Round(time.Millisecond),
+			t).by(f.self.Rank)
 	}
 	var unknown *net.DNSError
 	foreign := f.stranger.Load()
@@ -252,7 +254,8 @@ func telling(err error) int {
 // foreignTo reports whether err is that of a connection to something that does not answer as goccl, or not at all.
 func foreignTo(err error) bool {
 	var ran net.Error
-	return errors.Is(err, auth.ErrProtocol) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &ran) && ran.Timeout()
+	return errors.Is(err, auth.ErrProtocol) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.As(err, &ran) && ran.Timeout()
 }
 
 // try connects to one address and proves who is who. Where rank 0 sends this process on, it goes there.
@@ -311,7 +314,8 @@ func (f *dialer) reach(ctx context.Context, network, addr string, secret auth.Se
 }
 
 // shake is the client's handshake on conn, which it closes where that fails. reply is what the server says to hello.
-func shake(ctx context.Context, conn net.Conn, job string, secret auth.Secret, hello []byte) (s *auth.Stream, reply []byte, err error) {
+func shake(ctx context.Context, conn net.Conn, job string, secret auth.Secret,
+	hello []byte) (s *auth.Stream, reply []byte, err error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	conn.SetDeadline(time.Now().Add(handshakeLimit))

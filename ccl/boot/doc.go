@@ -7,17 +7,17 @@
 //
 // # How ranks meet
 //
-// Rank 0 listens. On Linux the ranks of a host meet at an abstract unix socket, where the
-// first to come, the host's relay, serves the others; elsewhere each rank is its own relay.
-// In jobs of up to 64 ranks every relay has a connection to rank 0. In larger ones the relays
-// form a tree: rank 0 and each relay serve 16 others, and those that reach no relay, and send
-// those that come later on to these. So hosts must be able to connect with each other, as data do
-// anyway; a relay that does not reach the one to which it was sent is served by rank 0. Every connection
-// starts with a handshake that proves the job's secret. Another user can take the names of these sockets: then each rank goes to rank 0
-// itself, or, in a job on one host, the ranks meet at a socket in a directory where only
-// their user makes files. Joining has two phases: rank 0 collects all ranks, then gives
-// all of them one verdict. A rank that is missing, started twice, or started with another
-// size or by another version is an [*Error] on all ranks that names it.
+// Rank 0 listens. On Linux the ranks of a host meet at an abstract unix socket, where the first to
+// come, the host's relay, serves the others; elsewhere each rank is its own relay. In jobs of up to
+// 64 ranks every relay has a connection to rank 0. In larger ones the relays form a tree: rank 0
+// and each relay serve 16 others, and those that reach no relay, and send those that come later on
+// to these. So hosts must be able to connect with each other, as data do anyway; a relay that does
+// not reach the one to which it was sent is served by rank 0. Every connection starts with a
+// handshake that proves the job's secret. Another user can take the names of these sockets: then
+// each rank goes to rank 0 itself, or, in a job on one host, the ranks meet at a socket in a
+// directory where only their user makes files. Joining has two phases: rank 0 collects all ranks,
+// then gives all of them one verdict. A rank that is missing, started twice, or started with
+// another size or by another version is an [*Error] on all ranks that names it.
 //
 // How rank 0 is found, where GOCCL_ROOT and GOCCL_STORE do not say:
 //

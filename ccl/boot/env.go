@@ -28,7 +28,8 @@ func env(ctx context.Context, v *vars) (*Boot, error) {
 	if _, err := environ.Check(v.environ, environ.Job, environ.Secret); err != nil {
 		return nil, fault(Argument, "%v", err)
 	}
-	if id := environ.Newcomer.Text(v.getenv); id != "" { // by itself it would be a job of one rank, and write over what the job has saved
+	if id := environ.Newcomer.Text(v.getenv); id != "" {
+		// by itself it would be a job of one rank, and write over what the job has saved
 		return nil, fault(Argument, "this process was started again while its job runs (%s): only ccl.Join can wait for the job's Grow, and %s or Options.Store says where",
 			environ.Newcomer.Set(id), environ.Hall.Name)
 	}
@@ -75,8 +76,8 @@ func (m *joinConfig) prepare(ctx context.Context, v *vars, l Launch) (err error)
 	return secretFault(err)
 }
 
-// settle completes the secret of a job that was not started by Env: own, else what the environment has, else none, unless one is made where
-// the ranks meet. A job of one rank opens no port.
+// settle completes the secret of a job that was not started by Env: own, else what the environment
+// has, else none, unless one is made where the ranks meet. A job of one rank opens no port.
 func (m *joinConfig) settle(own []byte) (err error) {
 	if m.size == 1 {
 		m.secret = auth.Given(own)

@@ -15,16 +15,18 @@ import (
 type Code uint8
 
 const (
-	_            Code = iota
-	Argument          // an argument or the environment is wrong
-	Timeout           // the context's deadline, or the limit of the bootstrap, passed
-	Canceled          // a context was canceled
-	Unauthorized      // the other side does not know the job's secret, one is required and there is none, or bytes were changed on the way
-	Version           // ranks run different versions of goccl
-	Mismatch          // ranks disagree: two of one rank, or two sizes
-	Lost              // Peer exited before the bootstrap was over
-	Closed            // use after Close
-	System            // the operating system or the launcher failed; see Err
+	_        Code = iota
+	Argument      // an argument or the environment is wrong
+	Timeout       // the context's deadline, or the limit of the bootstrap, passed
+	Canceled      // a context was canceled
+	// the other side does not know the job's secret, one is required and there is none, or bytes were
+	// changed on the way
+	Unauthorized
+	Version  // ranks run different versions of goccl
+	Mismatch // ranks disagree: two of one rank, or two sizes
+	Lost     // Peer exited before the bootstrap was over
+	Closed   // use after Close
+	System   // the operating system or the launcher failed; see Err
 )
 
 var codeText = [...]string{"", "wrong argument", "timeout", "canceled", "unauthorized",
@@ -112,7 +114,8 @@ func cannotListen(err error, what string, args ...any) *Error {
 
 // changed is the error for what one sent to the other and somebody on the way has changed.
 func changed(from, to join) *Error {
-	return fault(Unauthorized, "%v from rank %d (%v) to rank %d (%v)", auth.ErrChanged, from.Rank, from, to.Rank, to).by(from.Rank)
+	return fault(Unauthorized, "%v from rank %d (%v) to rank %d (%v)", auth.ErrChanged, from.Rank, from, to.Rank,
+		to).by(from.Rank)
 }
 
 // by returns e with peer as the rank at fault.

@@ -16,15 +16,16 @@ import (
 )
 
 // File returns the bootstrap of size ranks that share a directory. Rank 0 writes a file there in
-// one atomic step, readable by its owner only: where it listens, and a secret made for this job, unless the environment has one.
-// Everything else goes over TCP, as with [TCP]. The file is removed when all have joined.
+// one atomic step, readable by its owner only: where it listens, and a secret made for this job,
+// unless the environment has one. Everything else goes over TCP, as with [TCP]. The file is removed
+// when all have joined.
 //
 // A job that died may have left its file behind. Such a file leads nowhere, or to a process that
 // does not know its secret; the ranks then read it again until rank 0 has replaced it. Two jobs
 // that run at the same time in one directory need different names.
 //
-// In a directory where all users may write, and none may remove what is another's, as /tmp, rank 0 makes a subdirectory of
-// its user's own, goccl-UID.
+// In a directory where all users may write, and none may remove what is another's, as /tmp, rank 0
+// makes a subdirectory of its user's own, goccl-UID.
 func File(ctx context.Context, dir, job string, rank, size int) (*Boot, error) {
 	if err := noContext(ctx); err != nil {
 		return nil, err
@@ -150,8 +151,8 @@ func readRootAddr(path string) (rootAddr, error) {
 	return parseRootAddr(b)
 }
 
-// readPrivate reads the file at path, if it is this user's alone and has at most limit bytes. Others may be able to leave something
-// else there: no pipe holds it up.
+// readPrivate reads the file at path, if it is this user's alone and has at most limit bytes.
+// Others may be able to leave something else there: no pipe holds it up.
 func readPrivate(path string, limit int64) ([]byte, error) {
 	f, _, err := files.OpenIn(filepath.Dir(path), filepath.Base(path), limit)
 	switch {

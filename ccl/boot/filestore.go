@@ -85,8 +85,8 @@ func (s *fileStore) path(key string, nth uint64) string {
 	return filepath.Join(s.dir, name)
 }
 
-// file is what the file of a value holds: a proof that it was written for key, 32 bytes; the length of the job's name, 2; that, and the
-// value.
+// file is what the file of a value holds: a proof that it was written for key, 32 bytes; the length
+// of the job's name, 2; that, and the value.
 func (s *fileStore) file(key string, nth uint64, value []byte) []byte {
 	text := binary.BigEndian.AppendUint16(make([]byte, sha256.Size), uint16(len(s.job)))
 	text = append(append(text, s.job...), value...)
@@ -231,8 +231,9 @@ func createFile(path string, text []byte) (made bool, err error) {
 	return claim(name, path, os.Link)
 }
 
-// claim gives file the name path as well, where nothing has it. That is atomic on NFS, too, but an answer that is lost there is asked for
-// again, and then says that the name is taken: by file itself.
+// claim gives file the name path as well, where nothing has it. That is atomic on NFS, too, but an
+// answer that is lost there is asked for again, and then says that the name is taken: by file
+// itself.
 func claim(file, path string, link func(file, path string) error) (made bool, err error) {
 	err = link(file, path)
 	if errors.Is(err, fs.ErrExist) {

@@ -31,10 +31,11 @@ type Hall struct {
 // hallJob is the job of a hall's handshakes, so that it takes nobody for one of a bootstrap.
 const hallJob = "goccl hall"
 
-// ListenHall returns a Hall that listens at addr, host:port; port 0 takes a free one, of GOCCL_PORTS
-// where that is set. The secret is known to all processes of the job; nil takes that of the environment. Where that has none, anybody
-// may come, unless GOCCL_REQUIRE_SECRET refuses that; a hall that other hosts reach so warns.
-// Hex digits of it stand for their bytes, as they do in GOCCL_SECRET. The hall is that of the job that GOCCL_JOB names, and refuses processes of another.
+// ListenHall returns a Hall that listens at addr, host:port; port 0 takes a free one, of
+// GOCCL_PORTS where that is set. The secret is known to all processes of the job; nil takes that of
+// the environment. Where that has none, anybody may come, unless GOCCL_REQUIRE_SECRET refuses that;
+// a hall that other hosts reach so warns. Hex digits of it stand for their bytes, as they do in
+// GOCCL_SECRET. The hall is that of the job that GOCCL_JOB names, and refuses processes of another.
 func ListenHall(addr string, secret []byte) (*Hall, error) {
 	p, err := ofJob(secret, os.Environ())
 	if err != nil {
@@ -264,7 +265,8 @@ type memoryStore struct {
 }
 
 func newMemoryStore() memoryStore {
-	return memoryStore{mu: new(sync.Mutex), held: new(int), values: map[string][]byte{}, numbers: map[string]int64{}, waiting: map[string]chan struct{}{}}
+	return memoryStore{mu: new(sync.Mutex), held: new(int), values: map[string][]byte{}, numbers: map[string]int64{},
+		waiting: map[string]chan struct{}{}}
 }
 
 // Set gives key a value.

@@ -34,9 +34,9 @@ const (
 )
 
 // DialHall returns the store of the [Hall] at addr, host:port, which is asked when it is used. The
-// secret is the job's; hex digits stand for their bytes, and nil takes that of the environment. A request whose connection breaks is an
-// error; then it may have been carried out or not. The hall refuses a process of another job than its
-// own, as GOCCL_JOB names it.
+// secret is the job's; hex digits stand for their bytes, and nil takes that of the environment. A
+// request whose connection breaks is an error; then it may have been carried out or not. The hall
+// refuses a process of another job than its own, as GOCCL_JOB names it.
 func DialHall(addr string, secret []byte) (Store, error) {
 	host, port, err := net.SplitHostPort(addr)
 	n, perr := strconv.Atoi(port)

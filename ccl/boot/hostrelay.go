@@ -14,10 +14,10 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// hostRelay connects the ranks of a host to rank 0, which so has one connection per host at most. The ranks
-// meet at a socket that never leaves the host, and the first to come is the relay. Any rank will do,
-// and several relays do no harm: a relay passes all frames on and only counts confirmations. In a large job relays of other
-// hosts may come to it as well: see tree.
+// hostRelay connects the ranks of a host to rank 0, which so has one connection per host at most.
+// The ranks meet at a socket that never leaves the host, and the first to come is the relay. Any
+// rank will do, and several relays do no harm: a relay passes all frames on and only counts
+// confirmations. In a large job relays of other hosts may come to it as well: see tree.
 type hostRelay struct {
 	hostServer
 	dial   dialUp
@@ -36,8 +36,8 @@ type hostRelay struct {
 	owed    int      // confirmations due to rank 0 once all here have confirmed
 }
 
-// dialUp finds rank 0, or the relay through which that is reached. door opens a way for others to this relay, on the interface
-// that has that address.
+// dialUp finds rank 0, or the relay through which that is reached. door opens a way for others to
+// this relay, on the interface that has that address.
 type dialUp func(ctx context.Context, door openDoor) (*auth.Stream, point, error)
 
 type openDoor func(on net.Addr, secret auth.Secret) (port uint16)
@@ -52,7 +52,8 @@ type rootEvent struct {
 
 // startHostRelay serves this host on l, which may be nil where its ranks cannot meet,
 // and returns the connection of this process's rank.
-func startHostRelay(ctx context.Context, self join, job string, secret auth.Secret, l net.Listener, dial dialUp) (*hostRelay, *auth.Stream) {
+func startHostRelay(ctx context.Context, self join, job string, secret auth.Secret, l net.Listener,
+	dial dialUp) (*hostRelay, *auth.Stream) {
 	r := &hostRelay{hostServer: newHostServer(self, job), dial: dial, root: make(chan rootEvent)}
 	// Early enough for its verdict to be read in time by the ranks of this host.
 	d, _ := lived.Left(ctx)
@@ -66,8 +67,8 @@ func startHostRelay(ctx context.Context, self join, job string, secret auth.Secr
 	return r, conn
 }
 
-// door lets in relays of other hosts, where the job is so large that they may be sent here. Without one this relay has no
-// branches.
+// door lets in relays of other hosts, where the job is so large that they may be sent here. Without
+// one this relay has no branches.
 func (r *hostRelay) door(on net.Addr, secret auth.Secret) (port uint16) {
 	ip := addrOf(on)
 	if r.tree.most == 0 || !ip.IsValid() {
@@ -106,7 +107,8 @@ func (r *hostRelay) follow(ctx context.Context) {
 		if err != nil {
 			e := fault(Lost, "the connection to rank 0 (%v) was lost", p.who)
 			if p.who.Rank != 0 {
-				e = fault(Lost, "the connection to rank %d (%v), through which this host reaches rank 0, was lost", p.who.Rank, p.who)
+				e = fault(Lost, "the connection to rank %d (%v), through which this host reaches rank 0, was lost", p.who.Rank,
+					p.who)
 			}
 			e.Peer, e.Err = p.who.Rank, err
 			if errors.Is(err, auth.ErrChanged) {

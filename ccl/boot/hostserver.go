@@ -246,8 +246,9 @@ func (c *hostServer) broadcast(of func(*child) []byte) {
 	c.held.frames = append(c.held.frames, of(c.local))
 }
 
-// broadcastFailure has c send the verdict b to all. The local rank does not get a table that it has not been given: another
-// rank could not read it. It gets the frame that confirms its joining, and then the verdict.
+// broadcastFailure has c send the verdict b to all. The local rank does not get a table that it has
+// not been given: another rank could not read it. It gets the frame that confirms its joining, and
+// then the verdict.
 func broadcastFailure(c *hostServer, b []byte) {
 	c.held.frames = slices.DeleteFunc(c.held.frames, func(f []byte) bool { return f[0] == frameTable })
 	c.broadcast(func(*child) []byte { return b })

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inherited is what of makes of an inherited descriptor, of which it gets a duplicate: the original is not ours to close, but is for
-// this process and not for those that it starts.
+// inherited is what of makes of an inherited descriptor, of which it gets a duplicate: the original
+// is not ours to close, but is for this process and not for those that it starts.
 func inherited[T any](fd int, of func(*os.File) (T, error)) (made T, err error) {
 	if fd < 3 {
 		return made, errNoInherit

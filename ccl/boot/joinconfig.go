@@ -26,14 +26,16 @@ type joinConfig struct {
 	limit      time.Duration
 	reach      time.Duration // see dialer
 
-	find   func() (point, error)                                    // where rank 0 is
-	fixed  bool                                                     // see dialer
-	listen func(context.Context) (net.Listener, auth.Secret, error) // rank 0: its listener, and the secret that others need
-	direct bool                                                     // all ranks are on one host: rank 0 serves them itself
-	host   string                                                   // else names the socket where the ranks of a host meet; "": each goes its own way
-	absent absence                                                  // rank 0: of ranks that do not come
-	made   bool                                                     // a secret is made at the meeting
-	met    func()                                                   // rank 0: the joining is over
+	find  func() (point, error) // where rank 0 is
+	fixed bool                  // see dialer
+	// rank 0: its listener, and the secret that others need
+	listen func(context.Context) (net.Listener, auth.Secret, error)
+	direct bool // all ranks are on one host: rank 0 serves them itself
+	// else names the socket where the ranks of a host meet; "": each goes its own way
+	host   string
+	absent absence // rank 0: of ranks that do not come
+	made   bool    // a secret is made at the meeting
+	met    func()  // rank 0: the joining is over
 }
 
 // join joins the job: rank 0 as root server, the first rank of a host as its relay, the other ranks
@@ -95,7 +97,8 @@ func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
 
 // enter is join on the other ranks.
 func (m *joinConfig) enter(ctx context.Context, b *Boot) error {
-	f := &dialer{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed, limit: m.reach, named: nameLimit}
+	f := &dialer{job: m.job, self: selfJoin(m.rank, m.size), find: m.find, fixed: m.fixed, limit: m.reach,
+		named: nameLimit}
 	if err := m.connect(ctx, b, f); err != nil {
 		return err
 	}
@@ -135,10 +138,11 @@ func (m *joinConfig) connect(ctx context.Context, b *Boot, f *dialer) error {
 		b.use(r.conn, r.who)
 		return nil
 	}
-	relay, conn := startHostRelay(ctx, f.self, m.job, m.onHost(), l, func(ctx context.Context, door openDoor) (*auth.Stream, point, error) {
-		f.door = door
-		return f.dial(ctx)
-	})
+	relay, conn := startHostRelay(ctx, f.self, m.job, m.onHost(), l,
+		func(ctx context.Context, door openDoor) (*auth.Stream, point, error) {
+			f.door = door
+			return f.dial(ctx)
+		})
 	b.server = relay
 	b.use(conn, f.self)
 	return nil
@@ -151,8 +155,8 @@ const (
 	maxMeeting = 50 * time.Millisecond // between two tries
 )
 
-// meet finds the rank that serves this host, or returns the listener by which this one is to do so. It returns neither where
-// this rank has to go its own way.
+// meet finds the rank that serves this host, or returns the listener by which this one is to do so.
+// It returns neither where this rank has to go its own way.
 func (m *joinConfig) meet(ctx context.Context, f *dialer) (found, net.Listener, error) {
 	if m.host == "" {
 		return found{}, nil, nil
@@ -197,8 +201,9 @@ func hostSocket(job, root, hostID string) string {
 	return localName("host", job, root, hostID)
 }
 
-// here is the meeting of a job on one host: at a socket that never leaves it. Anybody on the host can tell its names, and
-// take them first; then the ranks meet where only their user can make a file.
+// here is the meeting of a job on one host: at a socket that never leaves it. Anybody on the host
+// can tell its names, and take them first; then the ranks meet where only their user can make a
+// file.
 func (m *joinConfig) here(getenv func(string) string, what ...string) {
 	names := make([]string, tries)
 	for i := range names {
@@ -246,5 +251,6 @@ func listenFirst(listen func(addr string) (net.Listener, error), addrs []string)
 			break
 		}
 	}
-	return nil, fault(System, "rank 0 cannot listen at any of %s: %v; choose an address with GOCCL_ROOT=host:port", strings.Join(addrs, ", "), last)
+	return nil, fault(System, "rank 0 cannot listen at any of %s: %v; choose an address with GOCCL_ROOT=host:port",
+		strings.Join(addrs, ", "), last)
 }

@@ -36,7 +36,8 @@ func readPET(v *vars) Launch {
 		v.fail("PET_NNODES=%s is a range, from which only torchrun can choose: start this process with torchrun, or set PET_NNODES to one number, or GOCCL_LAUNCHER=none to run alone", plain.Clip(n))
 	}
 	v.onePerPod("PET_NODE_RANK")
-	return pod(v.number("PET_NODE_RANK", "PET_NNODES"), v.number("PET_NNODES", "PET_NODE_RANK"), environ.JobName.Text(v.getenv))
+	return pod(v.number("PET_NODE_RANK", "PET_NNODES"), v.number("PET_NNODES", "PET_NODE_RANK"),
+		environ.JobName.Text(v.getenv))
 }
 
 // onePerPod refuses pods in which torchrun would start several processes: no variable tells the

@@ -19,7 +19,8 @@ func (v *vars) launch(job, rank, size, local, locals string) Launch {
 
 // readGoccl reads what Spawn and users set.
 func readGoccl(v *vars) Launch {
-	return v.launch(environ.JobName.Text(v.getenv), environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name)
+	return v.launch(environ.JobName.Text(v.getenv), environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name,
+		environ.LocalSize.Name)
 }
 
 // readTorchrun reads torchrun's. Its run id may be "none" for all of a user's jobs,
@@ -41,13 +42,15 @@ func ranksOf(v *vars) Launch {
 // is the rank within the node, over all jobs there.
 func readOpenMPI(v *vars) Launch {
 	job := cmp.Or(v.getenv("OMPI_MCA_ess_base_jobid"), v.getenv("PMIX_NAMESPACE")) // the second is Open MPI 5's
-	return v.launch(job, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE")
+	return v.launch(job, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+		"OMPI_COMM_WORLD_LOCAL_SIZE")
 }
 
 // hasPMI reports a process manager that speaks PMI-1 (Hydra, Intel MPI, Slurm's
 // pmi2), or Cray's without PALS.
 func hasPMI(v *vars) bool {
-	return v.has("PMI_RANK") && (v.has("PMI_FD") || v.has("PMI_PORT") || v.has("PMI_CONTROL_PORT") && !v.has("PALS_RANKID"))
+	return v.has("PMI_RANK") && (v.has("PMI_FD") || v.has("PMI_PORT") || v.has("PMI_CONTROL_PORT") &&
+		!v.has("PALS_RANKID"))
 }
 
 // readPMI reads Hydra's and Slurm's. Slurm names its own step in PMI_JOBID; then,

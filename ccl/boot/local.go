@@ -101,7 +101,8 @@ func (w *world) late(cause error, rank int) *Error {
 		}
 	}
 	e.Peer = e.Missing[0]
-	e.Text = fault(e.Code, "%s AllGather %d in time: %s", absent(e.Missing, "reached"), w.round+1, listRanks(e.Missing)).Text
+	e.Text = fault(e.Code, "%s AllGather %d in time: %s", absent(e.Missing, "reached"), w.round+1,
+		listRanks(e.Missing)).Text
 	return e
 }
 

@@ -23,7 +23,8 @@ func (m master) read() (host, port string, err error) {
 		return "", "", err
 	}
 	if n, err := strconv.Atoi(m.portText); err != nil || n < 1 || n > 65535 || strings.HasPrefix(m.portText, "+") {
-		return "", "", fault(Argument, "%s=%s is not a port: rank 0's is a number from 1 to 65535, such as 29500", m.portVar, plain.Clip(m.portText))
+		return "", "", fault(Argument, "%s=%s is not a port: rank 0's is a number from 1 to 65535, such as 29500",
+			m.portVar, plain.Clip(m.portText))
 	}
 	return host, m.portText, nil
 }

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// privatePlaces are where the ranks of one host meet if others have taken all names that anybody can take: at a socket in a
-// directory in which only this user can make files.
+// privatePlaces are where the ranks of one host meet if others have taken all names that anybody
+// can take: at a socket in a directory in which only this user can make files.
 type privatePlaces struct {
 	name   string // of the socket
 	getenv func(string) string

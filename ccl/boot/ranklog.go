@@ -35,7 +35,8 @@ func (s *spawn) openLogs() error {
 	return nil
 }
 
-// write writes what the rank has written. A full disk must not end the rank: Spawn tells of it in the end, if no rank has failed.
+// write writes what the rank has written. A full disk must not end the rank: Spawn tells of it in
+// the end, if no rank has failed.
 func (l *rankLog) write(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,13 +10,15 @@ import (
 	"github.com/goccl/goccl/internal/lobby"
 )
 
-// How Spawn starts ranks again: see Command.Restart. A rank that is started again is a newcomer, which waits in the hall, at Spawn,
-// until the job takes it in. Only a process that has been a rank of the job keeps the job alive: where the last of these has ended,
-// newcomers hear that it is over.
+// How Spawn starts ranks again: see Command.Restart. A rank that is started again is a newcomer,
+// which waits in the hall, at Spawn, until the job takes it in. Only a process that has been a rank
+// of the job keeps the job alive: where the last of these has ended, newcomers hear that it is
+// over.
 
 // tempo is how Spawn starts ranks again.
 type tempo struct {
-	first, most time.Duration // before the second time in a row, the first comes at once; twice as long each time, up to most
+	// before the second time in a row, the first comes at once; twice as long each time, up to most
+	first, most time.Duration
 	row         time.Duration // a process that has run for so long begins a new row
 }
 
@@ -122,7 +124,8 @@ func (r *restarts) left(alive func(rank int) bool) bool {
 	return false
 }
 
-// ended is called when the process in the place of that rank has ended, by x, which is nil where it has ended well. alive are those that have not. say tells people.
+// ended is called when the process in the place of that rank has ended, by x, which is nil where it
+// has ended well. alive are those that have not. say tells people.
 func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say func(format string, args ...any)) {
 	if r.hall == nil {
 		return
@@ -154,7 +157,8 @@ func (r *restarts) ended(rank int, x *ExitError, alive func(rank int) bool, say 
 	s.timer = time.AfterFunc(wait, func() { r.due <- rank })
 }
 
-// next makes the process that is to be started in the place of rank a newcomer. It is false if the job has ended meanwhile.
+// next makes the process that is to be started in the place of rank a newcomer. It is false if the
+// job has ended meanwhile.
 func (r *restarts) next(rank int) bool {
 	if r.over {
 		return false

@@ -107,7 +107,8 @@ func newRootServer(self join, job string) *rootServer {
 	}
 }
 
-// start lets in those that come to l and know the secret, connects this process's rank, and lets the root server decide.
+// start lets in those that come to l and know the secret, connects this process's rank, and lets
+// the root server decide.
 func (h *rootServer) start(l net.Listener, secret auth.Secret) *auth.Stream {
 	if a := addrOf(l.Addr()); !a.IsUnspecified() {
 		h.addr = a
@@ -310,7 +311,8 @@ func (h *rootServer) watch(ch *child, rank int) bool {
 
 func (h *rootServer) broadcastTable() {
 	if n := h.round.bytes(); n > maxTable(h.self.Size) {
-		h.fail(fault(Argument, "AllGather %d: the values of all ranks have %d bytes; at most %d fit", h.round.number, n, maxTable(h.self.Size)))
+		h.fail(fault(Argument, "AllGather %d: the values of all ranks have %d bytes; at most %d fit", h.round.number, n,
+			maxTable(h.self.Size)))
 		return
 	}
 	b := tableFrame(h.round.values)
@@ -369,7 +371,8 @@ func reason(rank int, who join, v verdict) string {
 	return fault(v.Code, "rank %d (%v) gave up: %s", rank, who, v.Text).Text
 }
 
-// blame fails a round that needs a rank which is gone: the first of them to go, and names the one whose end took it along.
+// blame fails a round that needs a rank which is gone: the first of them to go, and names the one
+// whose end took it along.
 func (h *rootServer) blame() {
 	for _, rank := range h.ranks.order {
 		if h.round.values[rank] == nil {
@@ -405,7 +408,8 @@ func (h *rootServer) expire() {
 	case open:
 		h.deadline.clear()
 		if h.round.arrived > 0 {
-			h.failMissing("reached AllGather "+strconv.Itoa(h.round.number+1), func(r int) bool { return h.round.values[r] == nil })
+			h.failMissing("reached AllGather "+strconv.Itoa(h.round.number+1),
+				func(r int) bool { return h.round.values[r] == nil })
 		}
 	}
 }

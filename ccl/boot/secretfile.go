@@ -18,8 +18,8 @@ import (
 // directory that the job's hosts share: in a file that nobody else can read, named by job and
 // step, and gone when all have joined.
 
-// secretDir is a directory that the hosts of the job share: the user's home, or where the job was submitted; "" if no file system
-// of theirs is known to be shared. All ranks must find the same.
+// secretDir is a directory that the hosts of the job share: the user's home, or where the job was
+// submitted; "" if no file system of theirs is known to be shared. All ranks must find the same.
 func secretDir(v *vars) string {
 	shared := v.shared
 	if shared == nil {
@@ -50,7 +50,8 @@ func (m *joinConfig) keepSecretIn(dir string) {
 		// Before rank 0 can be found: a rank that finds it finds the secret, too.
 		secret := auth.NewSecret()
 		if err := replaceFile(path, []byte(hex.EncodeToString(secret))); err != nil {
-			return nil, auth.Secret{}, fault(System, "rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
+			return nil, auth.Secret{}, fault(System,
+				"rank 0 cannot write the job's secret for the other ranks: %v; set GOCCL_SECRET_FILE for all ranks", err)
 		}
 		l, _, err := listen(ctx)
 		if err != nil {

@@ -158,7 +158,8 @@ func spawnAt(ctx context.Context, c Command, p tempo) error {
 	defer again.close()
 	s := &spawn{
 		Command: c, root: root, logs: make([]*rankLog, c.N), ranks: make([]*exec.Cmd, c.N), again: again,
-		exits: make(chan int), tally: tally{ended: make([]bool, c.N), well: make([]bool, c.N), failed: make([]*ExitError, c.N)}, sent: map[os.Signal]bool{},
+		exits: make(chan int), tally: tally{ended: make([]bool, c.N), well: make([]bool, c.N),
+			failed: make([]*ExitError, c.N)}, sent: map[os.Signal]bool{},
 	}
 	if err := s.openLogs(); err != nil {
 		return err
@@ -287,7 +288,8 @@ func (s *spawn) startRank(r int, root *os.File) (err error) {
 	if id := s.again.id(r); id != "" {
 		cmd.Env = append(cmd.Env, environ.Newcomer.Set(id))
 	} else {
-		cmd.Env = append(cmd.Env, environ.Rank.Set(strconv.Itoa(r)), environ.Size.Set(strconv.Itoa(s.N)), environ.Root.Set(s.root.Addr().String()))
+		cmd.Env = append(cmd.Env, environ.Rank.Set(strconv.Itoa(r)), environ.Size.Set(strconv.Itoa(s.N)),
+			environ.Root.Set(s.root.Addr().String()))
 		if r == 0 && root != nil {
 			cmd.ExtraFiles = []*os.File{root}
 			cmd.Env = append(cmd.Env, environ.RootFD.Set("3"))
@@ -358,7 +360,8 @@ func place(c *Command, r int) []string {
 }
 
 // ownVars are the variables that Spawn sets, or that would contradict them.
-var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.Root.Name, environ.RootFD.Name, environ.BlameFD.Name,
+var ownVars = []string{environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name,
+	environ.Root.Name, environ.RootFD.Name, environ.BlameFD.Name,
 	environ.Store.Name, environ.HostID.Name, environ.Launcher.Name, environ.Hall.Name, environ.Newcomer.Name}
 
 // note takes down one rank's end; true if it failed.
@@ -405,8 +408,8 @@ func (t *tally) failedBy(x *ExitError, ours bool) {
 	}
 }
 
-// fault is the failure of the rank at fault: the one that the others name, if it has failed by itself; else the one that
-// failed first.
+// fault is the failure of the rank at fault: the one that the others name, if it has failed by
+// itself; else the one that failed first.
 func (s *spawn) fault() *ExitError {
 	x := s.tally.cause
 	x.Restarted = s.again.count

@@ -30,9 +30,10 @@ const (
 // NewStore returns the bootstrap of rank of size ranks that meet in s. They give the same prefix,
 // which no other job in s has had: their keys begin with it. It uses Set and Get alone, and trusts
 // what s says as far as it can be read: whoever can write there can keep the job from starting. The
-// job's secret, which keeps strangers out, is that of s or of the environment. PyTorch's TCPStore, for
-// one, asks nobody who he is, so the secret must not lie in it. The limit of AllGather is that of ctx, or DefaultLimit, even if
-// a method of s does not return then; where rank 0 fails it tells the others why.
+// job's secret, which keeps strangers out, is that of s or of the environment. PyTorch's TCPStore,
+// for one, asks nobody who he is, so the secret must not lie in it. The limit of AllGather is that
+// of ctx, or DefaultLimit, even if a method of s does not return then; where rank 0 fails it tells
+// the others why.
 func NewStore(s Store, prefix string, rank, size int) (*Stored, error) {
 	switch {
 	case s == nil:

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// A directory in which all users may write, and none may remove what is another's, is no place for a file whose name others
-// can tell: whoever makes one of that name first keeps rank 0 from writing it. So rank 0 writes in a subdirectory of its
-// user's, and the others look in all of those.
+// A directory in which all users may write, and none may remove what is another's, is no place for
+// a file whose name others can tell: whoever makes one of that name first keeps rank 0 from writing
+// it. So rank 0 writes in a subdirectory of its user's, and the others look in all of those.
 
 // sticky reports whether dir is one.
 func sticky(dir string) bool {
@@ -38,8 +38,8 @@ func storeDirs(dir string) []string {
 	return own
 }
 
-// oneStoreDir is the one in which all processes of a job write. It is never one of each process's own: where somebody else has made
-// that of its name, there is none.
+// oneStoreDir is the one in which all processes of a job write. It is never one of each process's
+// own: where somebody else has made that of its name, there is none.
 func oneStoreDir(dir string) (string, error) {
 	if !sticky(dir) {
 		return dir, nil

@@ -153,7 +153,8 @@ func derivePorts(job string, avoid int) []int {
 	start := int(binary.BigEndian.Uint32(sum[:]) % uint32(among.Size()))
 	var ports []int
 	for i := 0; len(ports) < tries && i < among.Size(); i++ {
-		if p := among.From + (start+i)%among.Size(); p != avoid || among.Size() == 1 { // where there is no other, rank 0 says that it is taken
+		if p := among.From + (start+i)%among.Size(); p != avoid || among.Size() == 1 {
+			// where there is no other, rank 0 says that it is taken
 			ports = append(ports, p)
 		}
 	}
@@ -180,7 +181,8 @@ func interfaceOf(ctx context.Context, host string) (ground, error) {
 		case a.IsLoopback() || a.IsUnspecified():
 			return ground{on: host}, nil
 		}
-		return ground{on: host, note: "Rank 0 listens at " + host + " alone; a root without a host, :PORT, has it listen at all of its addresses"}, nil
+		return ground{on: host, note: "Rank 0 listens at " + host +
+			" alone; a root without a host, :PORT, has it listen at all of its addresses"}, nil
 	}
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -199,7 +201,8 @@ func notOurs(host string) string {
 
 // waitForName is lookup once host has an address: rank 0 waits for its own name as the others do, since a cluster
 // may give a pod its name only after it has started.
-func waitForName(ctx context.Context, host string, lookup func(context.Context, string) (ground, error)) (ground, error) {
+func waitForName(ctx context.Context, host string,
+	lookup func(context.Context, string) (ground, error)) (ground, error) {
 	naming, end := lived.Within(ctx, nameLimit)
 	defer end()
 	told := false

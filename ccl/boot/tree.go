@@ -95,7 +95,8 @@ func (t *tree) place(conn net.Conn, who join) *way {
 			}
 		}
 	}
-	t.taken = append(t.taken, branch{conn, way{Rank: who.Rank, PID: who.PID, Host: who.Host, Addr: netip.AddrPortFrom(from, who.Door)}})
+	t.taken = append(t.taken, branch{conn,
+		way{Rank: who.Rank, PID: who.PID, Host: who.Host, Addr: netip.AddrPortFrom(from, who.Door)}})
 	return nil
 }
 
@@ -117,7 +118,8 @@ func (t *tree) end() {
 // that is stopped, or out of reach, keeps back all ranks behind it.
 func through(children map[*child]struct{}, missing []int) *join {
 	for ch := range children {
-		if len(missing) > 1 && slices.Contains(missing, ch.who.Rank) && !slices.ContainsFunc(missing, func(r int) bool { _, is := ch.ranks[r]; return !is }) {
+		if len(missing) > 1 && slices.Contains(missing, ch.who.Rank) &&
+			!slices.ContainsFunc(missing, func(r int) bool { _, is := ch.ranks[r]; return !is }) {
 			return &ch.who
 		}
 	}

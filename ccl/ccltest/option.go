@@ -88,7 +88,8 @@ func newWorld(n int, f func(testing.TB, *ccl.Comm), opts []Option) (*world, erro
 	case w.deadline <= 0:
 		return nil, fmt.Errorf("a deadline of %v; it must be more than 0", w.deadline)
 	}
-	w.options.PeerTimeout = cmp.Or(w.options.PeerTimeout, max(w.deadline, time.Second)) // a second is the least that NewComm takes
+	// a second is the least that NewComm takes
+	w.options.PeerTimeout = cmp.Or(w.options.PeerTimeout, max(w.deadline, time.Second))
 	return w, nil
 }
 

@@ -74,8 +74,8 @@ func (r *rank) tell() {
 	}
 }
 
-// leave ends the rank's function. The others are told before what it has deferred closes Comms, whose end would surprise
-// them.
+// leave ends the rank's function. The others are told before what it has deferred closes Comms,
+// whose end would surprise them.
 func (r *rank) leave() {
 	r.tell()
 	runtime.Goexit()

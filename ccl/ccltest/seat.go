@@ -18,7 +18,8 @@ type seat struct {
 	rank    int
 }
 
-// newSeats makes the ranks of the process that b is. Processes have blocks of ranks, so their order is that of the ranks.
+// newSeats makes the ranks of the process that b is. Processes have blocks of ranks, so their order
+// is that of the ranks.
 func newSeats(w *world, b *boot.Boot) []ccl.Bootstrap {
 	ranks := make([][]int, b.Size())
 	for r := range w.n {

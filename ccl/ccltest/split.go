@@ -6,8 +6,8 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Split is c.Split for a test, which fails where that does. What it returns is closed when the test of its rank ends, unless the test
-// has closed it; it is nil for a negative color.
+// Split is c.Split for a test, which fails where that does. What it returns is closed when the test
+// of its rank ends, unless the test has closed it; it is nil for a negative color.
 func Split(t testing.TB, c *ccl.Comm, color, key int) *ccl.Comm {
 	t.Helper()
 	part, err := c.Split(t.Context(), color, key)

@@ -50,7 +50,8 @@ func (j job) sideBySide(ctx context.Context, world *mpi.Comm, f *mpi.File, out i
 		for i, w := range ways {
 			slices.Sort(times[i])
 			n := len(times[i])
-			fmt.Fprintf(out, "%-15s %.4f s (%.4f to %.4f, %d rounds)\n", w.name, (times[i][(n-1)/2]+times[i][n/2])/2, times[i][0], times[i][n-1], n)
+			fmt.Fprintf(out, "%-15s %.4f s (%.4f to %.4f, %d rounds)\n", w.name, (times[i][(n-1)/2]+times[i][n/2])/2,
+				times[i][0], times[i][n-1], n)
 		}
 	}
 	return nil

@@ -1,11 +1,12 @@
-// Command batchfile has each rank read its own batches from one file, by MPI-IO. The ranks write the file together first. At the
-// end they say which rank was slowest.
+// Command batchfile has each rank read its own batches from one file, by MPI-IO. The ranks write
+// the file together first. At the end they say which rank was slowest.
 //
 //	go build -tags mpi -o /tmp/batchfile ./examples/batchfile
 //	mpiexec -n 4 /tmp/batchfile -file /scratch/batches
 //
-// With -compare they read it in three more ways, in turns: every rank for itself by MPI-IO and by package os, and one rank for
-// all of a host by package os (data.Readers). Rank 0 prints the median time of each, and the least and the most.
+// With -compare they read it in three more ways, in turns: every rank for itself by MPI-IO and by
+// package os, and one rank for all of a host by package os (data.Readers). Rank 0 prints the median
+// time of each, and the least and the most.
 package main
 
 import (
@@ -126,8 +127,8 @@ func (j job) write(ctx context.Context, c *mpi.Comm) error {
 	return f.Close()
 }
 
-// each reads this rank's batches of an epoch in random order, checks them, and says how many there were. The sampler gives all
-// ranks as many, so the calls of read may be collective.
+// each reads this rank's batches of an epoch in random order, checks them, and says how many there
+// were. The sampler gives all ranks as many, so the calls of read may be collective.
 func (j job) each(c *mpi.Comm, read func(buf []float32, at int64) error) (n int, err error) {
 	s := data.Sampler{N: j.batches, Rank: c.Rank(), Size: c.Size(), Seed: 1}
 	epoch, err := s.Epoch(0, 0)

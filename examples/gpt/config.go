@@ -84,10 +84,13 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar(&c.save, "save", "", "`directory` for checkpoints; one is written at the end, or after an interrupt")
 	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on")
 	f.IntVar(&c.keep, "keep", 3, "with -save: how many `checkpoints` to keep")
-	f.BoolVar(&c.resume, "resume", false, "resume from the last checkpoint in -save's directory, whatever its layout; begin if there is none")
+	f.BoolVar(&c.resume, "resume", false,
+		"resume from the last checkpoint in -save's directory, whatever its layout; begin if there is none")
 	f.IntVar(&c.from, "from", -1, "with -resume: go back to the checkpoint of this `step`, and remove the later ones; with -generate: take that one")
-	f.BoolVar(&c.recover, "recover", false, "with -save and -every: if a rank is lost, the others continue from the last checkpoint")
-	f.StringVar(&c.preset, "preset", "char", "`shape`: char (0.83 M parameters), babygpt (10.7 M), gpt2-85m; the flags below change it")
+	f.BoolVar(&c.recover, "recover", false,
+		"with -save and -every: if a rank is lost, the others continue from the last checkpoint")
+	f.StringVar(&c.preset, "preset", "char",
+		"`shape`: char (0.83 M parameters), babygpt (10.7 M), gpt2-85m; the flags below change it")
 	f.IntVar(&c.Layers, "layers", 0, "`layers` of the model")
 	f.IntVar(&c.Heads, "heads", 0, "attention `heads` per layer")
 	f.IntVar(&c.Width, "width", 0, "`elements` of the embedding")
@@ -102,9 +105,11 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.Uint64Var(&c.seed, "seed", 1, "`seed` of weights and data")
 	f.IntVar(&c.eval, "eval", 0, "validate on the last tenth of the data every so many `steps`; 0: never")
 	f.StringVar(&c.sample, "sample", "", "at the end, continue this `text`")
-	f.BoolVar(&c.generate, "generate", false, "train nothing: continue -sample's text by the last checkpoint in -save, or that of -from")
+	f.BoolVar(&c.generate, "generate", false,
+		"train nothing: continue -sample's text by the last checkpoint in -save, or that of -from")
 	f.IntVar(&c.tokens, "tokens", 200, "how many `tokens` the sample has")
-	f.Float64Var(&c.temperature, "temperature", .8, "divide the sample's logits by this `number`: below 1 likely tokens become likelier; 0: only the likeliest")
+	f.Float64Var(&c.temperature, "temperature", .8,
+		"divide the sample's logits by this `number`: below 1 likely tokens become likelier; 0: only the likeliest")
 	f.IntVar(&c.topk, "topk", 0, "draw the sample from the `N` likeliest tokens; 0: from all")
 	file := f.String("config", "", "`file` of flags, a line each: steps = 1000; the command line comes first")
 	version := f.Bool("version", false, "say which version this is")
@@ -151,7 +156,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 
 // check says what is wrong with flags that do not depend on the number of ranks.
 func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
-	counts := []string{"pp", "tp", "micro", "layers", "heads", "width", "context", "rows", "steps", "log", "keep", "tokens", "mirror"}
+	counts := []string{"pp", "tp", "micro", "layers", "heads", "width", "context", "rows", "steps", "log", "keep",
+		"tokens", "mirror"}
 	if set["np"] {
 		counts = append(counts, "np")
 	}
@@ -170,7 +176,8 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 	case c.schedule != "1f1b" && c.schedule != "gpipe":
 		return fmt.Errorf("-schedule %s: no such schedule; there are 1f1b and gpipe", c.schedule)
 	case !(c.lr > 0 && c.clip >= 0) || math.IsInf(c.lr+c.clip, 0): // NaN is neither
-		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.lr, c.clip)
+		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.lr,
+			c.clip)
 	case !c.generate && c.divides() != nil:
 		return c.divides()
 	case c.save == "" && (c.every > 0 || c.resume || c.recover):
@@ -231,7 +238,8 @@ func (c *config) sampling(set map[string]bool) error {
 	}
 	for _, out := range [][]string{
 		{"has the model of the checkpoint", "preset", "layers", "heads", "width", "context", "vocab", "tied", "data"},
-		{"trains nothing", "resume", "every", "recover", "json", "svg", "events", "csv", "norms", "recompute", "eval", "sp", "micro", "spares", "mirror"},
+		{"trains nothing", "resume", "every", "recover", "json", "svg", "events", "csv", "norms", "recompute", "eval", "sp",
+			"micro", "spares", "mirror"},
 	} {
 		for _, name := range out[1:] {
 			if set[name] {
@@ -254,7 +262,8 @@ func (c *config) sequence() error {
 	} else if c.Context%k != 0 {
 		return fmt.Errorf("-sp %s does not divide -context %d; %s=%d does", c.sp, c.Context, how, nearest(c.Context, k))
 	} else if h := c.Heads / c.tp; how == "ulysses" && h > 0 && h%k != 0 {
-		return fmt.Errorf("-sp %s does not divide the %s of a rank; ulysses=%d does, and ring=%d splits no heads", c.sp, count(h, "head", "s"), nearest(h, k), k)
+		return fmt.Errorf("-sp %s does not divide the %s of a rank; ulysses=%d does, and ring=%d splits no heads", c.sp,
+			count(h, "head", "s"), nearest(h, k), k)
 	} else {
 		c.sp, c.across = how, k
 	}
@@ -280,16 +289,20 @@ func (c *config) place(n int) error {
 	}
 	switch {
 	case n < inner:
-		return fmt.Errorf("-pp %d -tp %d with %s per sequence does not fit %s: start %d", c.pp, c.tp, count(c.across, "rank", "s"), count(n, "rank", "s"), inner)
+		return fmt.Errorf("-pp %d -tp %d with %s per sequence does not fit %s: start %d", c.pp, c.tp,
+			count(c.across, "rank", "s"), count(n, "rank", "s"), inner)
 	case n%inner != 0:
-		return fmt.Errorf("-pp %d -tp %d with %s per sequence does not fit %s: start %d, or %d", c.pp, c.tp, count(c.across, "rank", "s"), count(n, "rank", "s"), n/inner*inner, (n/inner+1)*inner)
+		return fmt.Errorf("-pp %d -tp %d with %s per sequence does not fit %s: start %d, or %d", c.pp, c.tp,
+			count(c.across, "rank", "s"), count(n, "rank", "s"), n/inner*inner, (n/inner+1)*inner)
 	case c.dp == 0:
 		c.dp = n / inner
 	case c.dp*inner != n:
-		return fmt.Errorf("-dp %d times %s per replica is %d, not %d: -dp %d fits; or leave -dp out", c.dp, count(inner, "rank", "s"), c.dp*inner, n, n/inner)
+		return fmt.Errorf("-dp %d times %s per replica is %d, not %d: -dp %d fits; or leave -dp out", c.dp,
+			count(inner, "rank", "s"), c.dp*inner, n, n/inner)
 	}
 	if parts := c.dp * c.micro; c.rows%parts != 0 {
-		return fmt.Errorf("-rows %d does not divide among -dp %d x -micro %d; -rows %d does", c.rows, c.dp, c.micro, max(1, (c.rows+parts/2)/parts)*parts)
+		return fmt.Errorf("-rows %d does not divide among -dp %d x -micro %d; -rows %d does", c.rows, c.dp, c.micro,
+			max(1, (c.rows+parts/2)/parts)*parts)
 	}
 	if tokens := c.rows / c.dp / c.micro * c.Context; c.sp == "megatron" && tokens%c.tp != 0 {
 		return fmt.Errorf("-sp megatron: %d tokens of a micro batch do not divide among -tp %d", tokens, c.tp)

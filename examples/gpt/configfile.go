@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// configure sets the flags that a file has and the command line has not. A line of it is NAME VALUE or NAME = VALUE, a switch
-// may be NAME alone, and # begins a comment.
+// configure sets the flags that a file has and the command line has not. A line of it is NAME VALUE
+// or NAME = VALUE, a switch may be NAME alone, and # begins a comment.
 func configure(f *flag.FlagSet, name string, text []byte) error {
 	given := map[string]bool{}
 	f.Visit(func(f *flag.Flag) { given[f.Name] = true })

@@ -31,7 +31,8 @@ func allowed() cpus {
 	return lowest(runtime.NumCPU())
 }
 
-// listed reads the line "Cpus_allowed: ff,00000003", in which each word of 32 bits is in hexadecimal, the highest first.
+// listed reads the line "Cpus_allowed: ff,00000003", in which each word of 32 bits is in
+// hexadecimal, the highest first.
 func listed(status string) (set cpus, ok bool) {
 	_, line, found := strings.Cut(status, "\nCpus_allowed:")
 	line, _, _ = strings.Cut(line, "\n")
@@ -49,8 +50,8 @@ func listed(status string) (set cpus, ok bool) {
 	return set, found && set != cpus{}
 }
 
-// cores is how many cores the ranks of world compute on: one each, and on a host no more than its ranks may run on together. It
-// is collective.
+// cores is how many cores the ranks of world compute on: one each, and on a host no more than its
+// ranks may run on together. It is collective.
 func cores(ctx context.Context, world *ccl.Comm) (int, error) {
 	set := allowed()
 	mine := append([]uint64{uint64(world.Place().Node)}, set[:]...)

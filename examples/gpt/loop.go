@@ -182,7 +182,8 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if err := ccl.AllReduce(ctx, world, most, most, ccl.Max); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s, %s in %.1f s: %.0f tokens/s; exposed communication %.1f %%", count(done, "step", "s"), count(done*c.rows*c.Context, "token", "s"),
+	fmt.Fprintf(out, "%s, %s in %.1f s: %.0f tokens/s; exposed communication %.1f %%", count(done, "step", "s"),
+		count(done*c.rows*c.Context, "token", "s"),
 		wall.Seconds(), float64(done*c.rows*c.Context)/wall.Seconds(), 100*exposed.Seconds()/max(wall.Seconds(), 1e-9))
 	if most[0] > 0 {
 		fmt.Fprintf(out, "; %.0f MB resident in a rank at most", most[0]/1e6)
@@ -224,13 +225,15 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 // measured are the metrics of a step.
 func (r *run) measured(c *config, loss float64, t times, flops, peak float64) []history.Metric {
 	tps := float64(c.rows*c.Context) / t.dt.Seconds()
-	return []history.Metric{{Name: "loss", Value: loss}, {Name: "dt", Value: t.dt.Seconds()}, {Name: "dtf", Value: t.dtf.Seconds()},
+	return []history.Metric{{Name: "loss", Value: loss}, {Name: "dt", Value: t.dt.Seconds()},
+		{Name: "dtf", Value: t.dtf.Seconds()},
 		{Name: "dtb", Value: t.dtb.Seconds()}, {Name: "dto", Value: t.dto.Seconds()}, {Name: "dtc", Value: t.dtc.Seconds()},
 		{Name: "dtx", Value: t.dtx.Seconds()}, {Name: "tps", Value: tps}, {Name: "mfu", Value: history.MFU(tps, flops, peak)}}
 }
 
 // log records a step, says it, and validates if it is time to.
-func (r *run) log(ctx context.Context, h *history.History, out io.Writer, tr *trainer, step int, m []history.Metric) error {
+func (r *run) log(ctx context.Context, h *history.History, out io.Writer, tr *trainer, step int,
+	m []history.Metric) error {
 	c := tr.cfg
 	validated := c.eval > 0 && step%c.eval == 0
 	if validated {

@@ -98,6 +98,6 @@ func join(ctx context.Context, c *config, r *run, size int) error {
 	return errors.Join(err, world.Close())
 }
 
-// tells reports whether this rank is to say that all work is done. With spares every rank knows it, and rank 0 may be lost before
-// it has said so.
+// tells reports whether this rank is to say that all work is done. With spares every rank knows it,
+// and rank 0 may be lost before it has said so.
 func (r *run) tells(rank int) bool { return r.over && (rank == 0 || r.kept.over) }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// screenEnv tells the ranks of -np which of their outputs a terminal shows, since they write to pipes: stdout or stderr.
+// screenEnv tells the ranks of -np which of their outputs a terminal shows, since they write to
+// pipes: stdout or stderr.
 const screenEnv = "GPT_SCREEN"
 
 // outputs are those that a terminal may show; lines and meter by one way keep their order.

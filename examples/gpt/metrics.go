@@ -28,8 +28,8 @@ func endLine(f *os.File) error {
 	return err
 }
 
-// cutAfter removes from the end the lines of steps after step, which are made again, and returns the last step that is left; 0 if
-// there is none. The null device has no lines.
+// cutAfter removes from the end the lines of steps after step, which are made again, and returns
+// the last step that is left; 0 if there is none. The null device has no lines.
 func cutAfter(name string, step int) (last int, err error) {
 	if name == os.DevNull {
 		return step, nil

@@ -20,8 +20,8 @@ type loss struct {
 	step  int // the last step that was done
 }
 
-// keepOn trains. With spares it goes on with those that replace what is lost, and with -recover with the ranks that are left. It
-// returns the last Comm.
+// keepOn trains. With spares it goes on with those that replace what is lost, and with -recover
+// with the ranks that are left. It returns the last Comm.
 func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (last *ccl.Comm, err error) {
 	defer func() {
 		r.settle(ctx, nil) // a checkpoint under way is whole before its Comm ends
@@ -62,8 +62,8 @@ func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (last *ccl.
 	}
 }
 
-// settle closes what belonged to a Comm that has been replaced. A checkpoint under way must end before the next one begins; the rest
-// takes its time.
+// settle closes what belonged to a Comm that has been replaced. A checkpoint under way must end
+// before the next one begins; the rest takes its time.
 func (r *run) settle(ctx context.Context, failed *ccl.Comm) {
 	if s := r.kept.saver; s != nil {
 		_ = s.Close(ctx)
@@ -88,8 +88,8 @@ func cause(world *ccl.Comm, err error) error {
 	return err
 }
 
-// shrink returns the Comm of the ranks that are left of world, as many as the layout can use. Without goesOn this rank is none of
-// them.
+// shrink returns the Comm of the ranks that are left of world, as many as the layout can use.
+// Without goesOn this rank is none of them.
 func (c *config) shrink(ctx context.Context, world *ccl.Comm, cause error) (next *ccl.Comm, goesOn bool, err error) {
 	next, goesOn, err = job.Shrink(ctx, world, cause, c.fit)
 	if err == nil && c.fit(next.Size()) == 0 {
@@ -150,7 +150,8 @@ func (r *run) start(ctx context.Context, tr *trainer, out io.Writer) (step int, 
 		}
 		return step, true, nil
 	}
-	fmt.Fprintf(out, "%v\ngoing on with %s from %s after %.2f s: %s\n", r.lost.cause, count(tr.world.Size(), "rank", "s"), dir,
+	fmt.Fprintf(out, "%v\ngoing on with %s from %s after %.2f s: %s\n", r.lost.cause,
+		count(tr.world.Size(), "rank", "s"), dir,
 		time.Since(r.lost.at).Seconds(), since(step, r.lost.step, "lost"))
 	return step, true, nil
 }

@@ -108,7 +108,8 @@ func (r *run) generate(ctx context.Context, world *ccl.Comm, c *config) (err err
 		return err
 	}
 	if p.Layers < 1 || p.Heads < 1 || p.Width < 1 || p.Context < 1 || p.Vocab < len(p.Chars) {
-		return fmt.Errorf("%s does not say what model it has: an older gpt has saved it; go on from it with -resume once", dir)
+		return fmt.Errorf("%s does not say what model it has: an older gpt has saved it; go on from it with -resume once",
+			dir)
 	}
 	c.Config = p.Config
 	if err := errors.Join(c.divides(), c.place(world.Size())); err != nil {
@@ -137,7 +138,8 @@ func (r *run) generate(ctx context.Context, world *ccl.Comm, c *config) (err err
 }
 
 // forward runs one row through the units of this stage, and returns its logits if the head is one of them.
-func (tr *trainer) forward(ctx context.Context, net *gpt.Net[float32], x []float32, in []int32) (logits []float32, err error) {
+func (tr *trainer) forward(ctx context.Context, net *gpt.Net[float32], x []float32,
+	in []int32) (logits []float32, err error) {
 	defer net.Forget(0)
 	for i, u := range tr.units {
 		p, done, err := tr.params(ctx, i)

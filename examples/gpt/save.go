@@ -33,7 +33,8 @@ func (tr *trainer) now(step int) progress {
 	return progress{step, c.rows, c.seed, t.chars, c.Config, c.steps, c.warmup, c.lr, c.clip, t.n, t.sum}
 }
 
-// compare says what a run with flags of its own would make of p: bad is why it cannot go on, changed what it does otherwise.
+// compare says what a run with flags of its own would make of p: bad is why it cannot go on,
+// changed what it does otherwise.
 func (p *progress) compare(n progress, dir string) (changed string, bad error) {
 	var must, may []string
 	model, schedule := p.Heads != 0, p.LR != 0 // which older programs have not saved
@@ -43,9 +44,12 @@ func (p *progress) compare(n progress, dir string) (changed string, bad error) {
 		known     bool
 		mayChange bool // a run may go on with another one
 	}{
-		{"-seed ", p.Seed, n.Seed, true, false}, {"-rows ", p.Rows, n.Rows, true, false}, // so that the data go on as they did
-		{"-layers ", p.Layers, n.Layers, p.Layers != 0, false}, {"-heads ", p.Heads, n.Heads, model, false}, {"-width ", p.Width, n.Width, p.Width != 0, false},
-		{"-context ", p.Context, n.Context, p.Context != 0, false}, {"-vocab ", p.Vocab, n.Vocab, p.Vocab != 0, false}, {"-tied=", p.Tied, n.Tied, model, false},
+		// so that the data go on as they did
+		{"-seed ", p.Seed, n.Seed, true, false}, {"-rows ", p.Rows, n.Rows, true, false},
+		{"-layers ", p.Layers, n.Layers, p.Layers != 0, false}, {"-heads ", p.Heads, n.Heads, model, false},
+		{"-width ", p.Width, n.Width, p.Width != 0, false},
+		{"-context ", p.Context, n.Context, p.Context != 0, false}, {"-vocab ", p.Vocab, n.Vocab, p.Vocab != 0, false},
+		{"-tied=", p.Tied, n.Tied, model, false},
 		{"-steps ", p.Steps, n.Steps, p.Steps != 0, true}, {"-lr ", p.LR, n.LR, schedule, true},
 		{"-warmup ", p.Warmup, n.Warmup, schedule, true}, {"-clip ", p.Clip, n.Clip, schedule, true},
 	} {
@@ -156,7 +160,8 @@ func (s *saver) after(ctx context.Context, step int) error {
 	return s.begin(ctx, step)
 }
 
-// again goes on from a step that a replacement has come back to, whose own checkpoint the loss may have cost. It is collective.
+// again goes on from a step that a replacement has come back to, whose own checkpoint the loss may
+// have cost. It is collective.
 func (s *saver) again(ctx context.Context, from int) error {
 	if s == nil {
 		return nil
@@ -167,8 +172,8 @@ func (s *saver) again(ctx context.Context, from int) error {
 	return s.after(ctx, from)
 }
 
-// upTo has the saver know the last checkpoint there is: steps that are made again are the same, to the bit, so those up to it are
-// not saved again. It is collective.
+// upTo has the saver know the last checkpoint there is: steps that are made again are the same, to
+// the bit, so those up to it are not saved again. It is collective.
 func (s *saver) upTo(ctx context.Context) error {
 	dir, _, err := ckpt.Latest(ctx, s.tr.world, s.tr.cfg.save)
 	if errors.Is(err, os.ErrNotExist) { // on all ranks
@@ -198,8 +203,8 @@ func (s *saver) begin(ctx context.Context, step int) error {
 	})
 }
 
-// allFinite is an error on all ranks if a rank has a number that is not finite among what it would save: with -keep 1 that would
-// take the place of the last checkpoint that is of use.
+// allFinite is an error on all ranks if a rank has a number that is not finite among what it would
+// save: with -keep 1 that would take the place of the last checkpoint that is of use.
 func (tr *trainer) allFinite(ctx context.Context, ts []ckpt.Tensor) error {
 	bad := []int{0}
 	for _, t := range ts {

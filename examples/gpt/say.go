@@ -68,16 +68,20 @@ func (tr *trainer) greet(out io.Writer, flops, peak float64) {
 	if own < c.Params() {
 		onOne = fmt.Sprintf(", %d on rank 0", own)
 	}
-	fmt.Fprintf(out, "training a GPT-2 with %s (%s, %s, width %d%s) on %s, %d of them different\n", count(c.Params(), "parameter", "s"),
-		count(c.Layers, "layer", "s"), count(c.Heads, "head", "s"), c.Width, onOne, count(tr.text.n, "token", "s"), tr.text.different)
-	fmt.Fprintf(out, "%s; a step is %s of %s%s\n", c.layout(), count(c.rows, "row", "s"), count(c.Context, "token", "s"), c.micros())
+	fmt.Fprintf(out, "training a GPT-2 with %s (%s, %s, width %d%s) on %s, %d of them different\n",
+		count(c.Params(), "parameter", "s"),
+		count(c.Layers, "layer", "s"), count(c.Heads, "head", "s"), c.Width, onOne, count(tr.text.n, "token", "s"),
+		tr.text.different)
+	fmt.Fprintf(out, "%s; a step is %s of %s%s\n", c.layout(), count(c.rows, "row", "s"), count(c.Context, "token", "s"),
+		c.micros())
 	if slices.ContainsFunc([]string{"dp", "pp", "sp", "tp"}, tr.mesh.Crosses) {
 		fmt.Fprintln(out, tr.world) // which says on how many hosts
 	}
 	fmt.Fprintf(out, "memory of rank 0: parameters %.1f MB, gradients %.1f, AdamW's state %.1f, buffers %.1f\n",
 		float64(b.Params)/1e6, float64(b.Grads)/1e6, float64(state)/1e6, float64(b.Buffers)/1e6)
 	if r, ok := tr.model.(*replicas); ok && c.dp*c.across > 1 {
-		fmt.Fprintf(out, "communication: %s in %s, averaged behind the backward pass\n", count(r.tensors, "gradient", "s"), count(len(r.red.Buckets()), "bucket", "s"))
+		fmt.Fprintf(out, "communication: %s in %s, averaged behind the backward pass\n", count(r.tensors, "gradient", "s"),
+			count(len(r.red.Buckets()), "bucket", "s"))
 	} else if !ok && c.dp*c.across > 1 {
 		fmt.Fprintf(out, "communication: %s of parameters, each reduced as one\n", count(len(tr.units), "unit", "s"))
 	}
@@ -96,13 +100,15 @@ func (c *config) layout() string {
 		n    int
 		name string
 		what string
-	}{{c.dp, "dp", "replicas"}, {c.pp, "pp", "stages of a pipeline"}, {c.across, "sp", "ranks for each sequence, " + c.sp}, {c.tp, "tp", "ranks for each layer"}} {
+	}{{c.dp, "dp", "replicas"}, {c.pp, "pp", "stages of a pipeline"},
+		{c.across, "sp", "ranks for each sequence, " + c.sp}, {c.tp, "tp", "ranks for each layer"}} {
 		if p.n > 1 {
 			parts = append(parts, fmt.Sprintf("%s=%d (%s)", p.name, p.n, p.what))
 		}
 	}
 	if c.stage > 0 {
-		parts = append(parts, fmt.Sprintf("ZeRO stage %d (%s sharded)", c.stage, []string{"optimizer state", "gradients, too,", "parameters, too,"}[c.stage-1]))
+		parts = append(parts, fmt.Sprintf("ZeRO stage %d (%s sharded)", c.stage,
+			[]string{"optimizer state", "gradients, too,", "parameters, too,"}[c.stage-1]))
 	}
 	if parts == nil {
 		return text

@@ -17,7 +17,8 @@ type sequences struct {
 	rows  int
 }
 
-// ulysses is attention by package sp's ToHeads and ToSequence: each rank computes a part of the heads on whole sequences.
+// ulysses is attention by package sp's ToHeads and ToSequence: each rank computes a part of the
+// heads on whole sequences.
 type ulysses struct {
 	sequences
 	net *gpt.Net[float32]
@@ -45,14 +46,16 @@ func (u *ulysses) tokens(x, y []float32, k int) error {
 	t, h, d, p := u.cfg.Context, u.cfg.Heads, u.cfg.Width/u.cfg.Heads, u.c.Size()
 	in, out, scratch := make([]float32, len(x)), make([]float32, len(x)), make([]float32, len(x))
 	u.move(in, y, k, h/p, t, true)
-	if err := sp.ToSequence(u.split.ctx, u.c, sp.Shape{Seq: t, Heads: h, Dim: k * u.rows * d}, out, in, scratch); err != nil {
+	if err := sp.ToSequence(u.split.ctx, u.c, sp.Shape{Seq: t, Heads: h, Dim: k * u.rows * d}, out, in,
+		scratch); err != nil {
 		return err
 	}
 	u.move(out, x, k, h, t/p, false)
 	return nil
 }
 
-// move copies between what package sp exchanges, [tokens][heads][k][rows][d], and activations, [rows][tokens][k][heads][d].
+// move copies between what package sp exchanges, [tokens][heads][k][rows][d], and activations,
+// [rows][tokens][k][heads][d].
 func (u *ulysses) move(exchanged, x []float32, k, h, tokens int, out bool) {
 	d := u.cfg.Width / u.cfg.Heads
 	for r := range u.rows {

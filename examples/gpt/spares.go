@@ -85,8 +85,9 @@ func (tr *trainer) take(old *trainer) {
 	}
 }
 
-// restore brings all ranks of a job with spares to the last step whose state all of them have, in their own memory or that of
-// others. Where there is none, the run begins, or goes on from a checkpoint. It is collective.
+// restore brings all ranks of a job with spares to the last step whose state all of them have, in
+// their own memory or that of others. Where there is none, the run begins, or goes on from a
+// checkpoint. It is collective.
 func (r *run) restore(ctx context.Context, tr *trainer, out io.Writer) (step int, found bool, err error) {
 	c, k, world := tr.cfg, &r.kept, tr.world
 	renew := func() { k.mirror = mirror.New(&mirror.Options{Every: c.mirror, Shard: c.replicas()}) }
@@ -202,7 +203,8 @@ func (r *run) leaveSaver(ctx context.Context, s *saver, err error) error {
 	return err
 }
 
-// comeTo brings a trainer to where the run begins or goes on, and returns the last step that was done. It is collective.
+// comeTo brings a trainer to where the run begins or goes on, and returns the last step that was
+// done. It is collective.
 func (r *run) comeTo(ctx context.Context, tr *trainer, out io.Writer) (step int, found bool, err error) {
 	if tr.cfg.spares > 0 {
 		return r.restore(ctx, tr, out)
@@ -229,8 +231,8 @@ func (r *run) rewind(ctx context.Context, h *history.History, out io.Writer, tr 
 	return r.relog(ctx, h, out, tr, step)
 }
 
-// relog writes the line of the step that a replacement has come back to, where the rank that writes was lost before it did. It is
-// collective.
+// relog writes the line of the step that a replacement has come back to, where the rank that writes
+// was lost before it did. It is collective.
 func (r *run) relog(ctx context.Context, h *history.History, out io.Writer, tr *trainer, step int) error {
 	missing := []uint8{0}
 	if tr.world.Rank() == 0 && tr.mean[0] != 0 && r.kept.logged < step { // a checkpoint has no mean
@@ -242,8 +244,9 @@ func (r *run) relog(ctx context.Context, h *history.History, out io.Writer, tr *
 	return r.log(ctx, h, out, tr, step, []history.Metric{{Name: "loss", Value: tr.mean[0]}})
 }
 
-// farewell returns when all ranks have come to the end of their work: until then one that is lost is replaced, and takes the others
-// with it back to the last step. A rank that has passed the first barrier knows that, whatever it meets in the second.
+// farewell returns when all ranks have come to the end of their work: until then one that is lost
+// is replaced, and takes the others with it back to the last step. A rank that has passed the first
+// barrier knows that, whatever it meets in the second.
 func (r *run) farewell(ctx context.Context, world *ccl.Comm) error {
 	if err := r.kept.mirror.Wait(ctx); err != nil {
 		return err

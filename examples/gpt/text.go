@@ -63,8 +63,8 @@ func read(name string) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// newText makes tokens of the bytes of a file, for rows of context tokens. vocab is what the flag says. It keeps raw: tokens are
-// made as rows need them, and take no memory of their own.
+// newText makes tokens of the bytes of a file, for rows of context tokens. vocab is what the flag
+// says. It keeps raw: tokens are made as rows need them, and take no memory of their own.
 func newText(name string, raw []byte, context, vocab int) (*text, error) {
 	t := &text{raw: raw, sum: crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli))}
 	if strings.HasSuffix(name, ".bin") {

@@ -6,8 +6,8 @@ import (
 	"github.com/goccl/goccl/train/pp"
 )
 
-// lengths are those of the parameters of this rank's units. A tied head that is not on the embedding's rank has a copy of
-// wte.
+// lengths are those of the parameters of this rank's units. A tied head that is not on the
+// embedding's rank has a copy of wte.
 func (tr *trainer) lengths() (lens [][]int) {
 	c := tr.cfg
 	all := c.Units(c.tp)
@@ -41,7 +41,8 @@ func (tr *trainer) tie(ctx context.Context, lens [][]int) (err error) {
 	return nil
 }
 
-// params are the parameters of this rank's unit i; a tied head on the embedding's rank has wte behind them. done releases what is used.
+// params are the parameters of this rank's unit i; a tied head on the embedding's rank has wte
+// behind them. done releases what is used.
 func (tr *trainer) params(ctx context.Context, i int) (all [][]float32, done func(), err error) {
 	p, err := tr.model.Params(ctx, i)
 	if err != nil {

@@ -24,14 +24,17 @@ type tracking struct {
 }
 
 func (t *tracking) flags(f *flag.FlagSet) {
-	f.BoolVar(&t.recompute, "recompute", false, "keep the inputs of blocks only, and compute each once more for its backward pass: less memory, a third more work")
-	f.BoolVar(&t.norms, "norms", false, "record the gradients' norm by layer, and with several replicas the gradient noise scale, in rows")
+	f.BoolVar(&t.recompute, "recompute", false,
+		"keep the inputs of blocks only, and compute each once more for its backward pass: less memory, a third more work")
+	f.BoolVar(&t.norms, "norms", false,
+		"record the gradients' norm by layer, and with several replicas the gradient noise scale, in rows")
 	f.StringVar(&t.events, "events", "", "`directory` for TensorBoard's event files")
 	f.StringVar(&t.csv, "csv", "", "`file` for a table of all metrics, at the end")
 }
 
 // open opens the file of events on the first rank. finish closes it, and writes the table if the run has ended well.
-func (t *tracking) open(world *ccl.Comm, o *history.Options) (finish func(h *history.History, err error) error, err error) {
+func (t *tracking) open(world *ccl.Comm,
+	o *history.Options) (finish func(h *history.History, err error) error, err error) {
 	if world.Rank() > 0 {
 		return func(_ *history.History, err error) error { return err }, nil
 	}
@@ -68,7 +71,8 @@ type observed struct {
 	list   []history.Metric
 }
 
-// observe prepares to measure. o says which parameters count in the norm, and over has the ranks that have the same ones.
+// observe prepares to measure. o says which parameters count in the norm, and over has the ranks
+// that have the same ones.
 func (tr *trainer) observe(o *zero.Options, over *ccl.Comm) {
 	c := tr.cfg
 	if !c.norms {

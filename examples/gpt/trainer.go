@@ -70,7 +70,8 @@ type trainer struct {
 // kernels is the arithmetic of package mat.
 func kernels() gpt.Kernels[float32] {
 	return gpt.Kernels[float32]{Mul: mat.Mul, Add: mat.Add, Scale: mat.Scale, Gelu: mat.Gelu, GeluBack: mat.GeluBack,
-		Norm: mat.Norm, NormBack: mat.NormBack, Softmax: mat.Softmax, SoftmaxBack: mat.SoftmaxBack, CrossEntropy: mat.CrossEntropy}
+		Norm: mat.Norm, NormBack: mat.NormBack, Softmax: mat.Softmax, SoftmaxBack: mat.SoftmaxBack,
+		CrossEntropy: mat.CrossEntropy}
 }
 
 // newTrainer places the ranks and gives each its part of the model, as it is before the first step. It is collective.

@@ -12,8 +12,8 @@ const (
 	decay        = 0.1
 )
 
-// hyper is what an update needs that changes from step to step: an argument [2] with the step's number, from 1 on, and the learning
-// rate.
+// hyper is what an update needs that changes from step to step: an argument [2] with the step's
+// number, from 1 on, and the learning rate.
 type hyper struct{ step, lr, bias1, bias2 value }
 
 func newHyper(f *hlo.Func) hyper {

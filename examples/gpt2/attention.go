@@ -22,12 +22,13 @@ func (m *shape) attention(q, k, v value) value {
 	return hlo.Dot(p, v, []int{3}, []int{1}, []int{0, 1}, []int{0, 2}).Perm(0, 2, 1, 3)
 }
 
-// flash is attention by cuDNN, forward and backward, as custom calls that XLA's plugin for CUDA knows. It wants bfloat16, and heads
-// of 64 or 128 elements.
+// flash is attention by cuDNN, forward and backward, as custom calls that XLA's plugin for CUDA
+// knows. It wants bfloat16, and heads of 64 or 128 elements.
 func (m *shape) flash(q, k, v value) value {
 	f, d := q.Func(), q.Dims()
 	batch, t, heads, size := d[0], d[1], d[2], d[3]
-	row, heading := []int{3, 2, 1, 0}, []int{3, 1, 2, 0} // layouts: as the dimensions are, and with heads outside of tokens
+	// layouts: as the dimensions are, and with heads outside of tokens
+	row, heading := []int{3, 2, 1, 0}, []int{3, 1, 2, 0}
 	x := hlo.Array{Type: m.act, Dims: []int{batch, heads, t, size}}
 	stats, scratch := hlo.Array{Type: hlo.F32, Dims: []int{batch, heads, t}}, hlo.Array{Type: hlo.U8, Dims: []int{0}}
 	c := cudnnConfig{batch, heads, t, size}
@@ -35,9 +36,11 @@ func (m *shape) flash(q, k, v value) value {
 		[][]int{row, row, row}, [][]int{heading, {2, 1, 0}, {0}}, []hlo.Array{x, stats, scratch}, q, k, v)
 	o := out[0].Perm(0, 2, 1, 3)
 	return hlo.With(o, []value{q, k, v}, func(do value) []value {
-		g := f.Call("__cudnn$fmhaSoftmaxBackward", c.text(c.product("bmm1_grad_gemm1", 2, 1, 1, 2), c.product("bmm1_grad_gemm2", 3, 1, 1, 2),
-			c.product("bmm2_grad_gemm1", 2, 1, 1, 2), c.product("bmm2_grad_gemm2", 3, 3, 2, 2)),
-			[][]int{row, row, row, {2, 1, 0}, row, row}, [][]int{heading, heading, heading, {0}}, []hlo.Array{x, x, x, scratch}, q, k, v, out[1], do, o)
+		g := f.Call("__cudnn$fmhaSoftmaxBackward",
+			c.text(c.product("bmm1_grad_gemm1", 2, 1, 1, 2), c.product("bmm1_grad_gemm2", 3, 1, 1, 2),
+				c.product("bmm2_grad_gemm1", 2, 1, 1, 2), c.product("bmm2_grad_gemm2", 3, 3, 2, 2)),
+			[][]int{row, row, row, {2, 1, 0}, row, row}, [][]int{heading, heading, heading, {0}},
+			[]hlo.Array{x, x, x, scratch}, q, k, v, out[1], do, o)
 		return []value{g[0].Perm(0, 2, 1, 3), g[1].Perm(0, 2, 1, 3), g[2].Perm(0, 2, 1, 3)}
 	})
 }

@@ -57,7 +57,8 @@ func resume(ctx context.Context, world *ccl.Comm, c *config, t trainer, out io.W
 	}
 	switch {
 	case p.Seed != c.seed || p.Rows != c.rows:
-		err = fmt.Errorf("%s was trained with -seed %d -rows %d: give these, so that the data go on as they did", dir, p.Seed, p.Rows)
+		err = fmt.Errorf("%s was trained with -seed %d -rows %d: give these, so that the data go on as they did", dir,
+			p.Seed, p.Rows)
 	case p.Heads != c.heads:
 		err = fmt.Errorf("%s was trained with -heads %d: give that, too", dir, p.Heads)
 	}
@@ -106,13 +107,16 @@ func (z *sharded[P]) tensors(ctx context.Context, _ bool) ([]ckpt.Tensor, error)
 	return z.model.Tensors(func(unit, i int) ckpt.Tensor {
 		p := z.ps[z.first[unit]+i]
 		return ckpt.Tensor{Name: p.name, Shape: p.dims}
-	}, zero.State[float32]{Prefix: prefixes[1], Bufs: z.moments[0]}, zero.State[float32]{Prefix: prefixes[2], Bufs: z.moments[1]})
+	}, zero.State[float32]{Prefix: prefixes[1], Bufs: z.moments[0]},
+		zero.State[float32]{Prefix: prefixes[2], Bufs: z.moments[1]})
 }
 
 func (z *sharded[P]) restore(ctx context.Context, _ []ckpt.Tensor) error { return z.model.Loaded(ctx) }
 
-// start makes the saver and resumes, or begins with the weights of -hf, as the flags say; it returns the step that was reached.
-func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, out io.Writer) (s *job.Saver, step int, err error) {
+// start makes the saver and resumes, or begins with the weights of -hf, as the flags say; it
+// returns the step that was reached.
+func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer,
+	out io.Writer) (s *job.Saver, step int, err error) {
 	resumed := false
 	if c.save != "" {
 		if world.Rank() == 0 {
@@ -128,7 +132,8 @@ func (r *run) start(ctx context.Context, world *ccl.Comm, c *config, t trainer, 
 	if c.recover && !c.resume { // what a lost rank would go on from must be of this run
 		switch dir, _, failed := ckpt.Latest(ctx, world, c.save); {
 		case failed == nil:
-			err = fmt.Errorf("-save %s has %s: resume from it with -resume, or name another directory", c.save, filepath.Base(dir))
+			err = fmt.Errorf("-save %s has %s: resume from it with -resume, or name another directory", c.save,
+				filepath.Base(dir))
 		case !errors.Is(failed, os.ErrNotExist):
 			err = failed
 		}

@@ -52,11 +52,14 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f := flag.NewFlagSet("gpt2", flag.ContinueOnError)
 	f.IntVar(&c.np, "np", 0, "start this many `ranks` here (default: the ranks that a launcher started, or one)")
 	f.IntVar(&c.stage, "zero", 0, "ZeRO `stage`: 1 shards optimizer state, 2 gradients too, 3 parameters too")
-	f.BoolVar(&c.parts, "parts", false, "a program for each kind of layer at -zero 0, too; the other stages always have them")
-	f.BoolVar(&c.offload, "offload", false, "with -zero or -parts: masters and AdamW's moments in memory of the host, which updates them (ZeRO-Offload)")
+	f.BoolVar(&c.parts, "parts", false,
+		"a program for each kind of layer at -zero 0, too; the other stages always have them")
+	f.BoolVar(&c.offload, "offload", false,
+		"with -zero or -parts: masters and AdamW's moments in memory of the host, which updates them (ZeRO-Offload)")
 	f.IntVar(&c.micro, "micro", 1, "micro `batches` per rank and step")
-	f.BoolVar(&c.again, "recompute", false, "keep the inputs of layers only, and compute each once more for its backward pass: less memory, a third more work; "+
-		"-parts and -zero 1 to 3 always do")
+	f.BoolVar(&c.again, "recompute", false,
+		"keep the inputs of layers only, and compute each once more for its backward pass: less memory, a third more work; "+
+			"-parts and -zero 1 to 3 always do")
 	f.BoolVar(&c.bf16, "bf16", false, "products and activations in bfloat16, with float32 parameters, or masters at -zero 1 to 3")
 	f.StringVar(&c.residual, "residual", "f32", "`type` of what goes from layer to layer: f32, or bf16 with -bf16")
 	f.StringVar(&c.attn, "attn", "", "`attention`: softmax, or cudnn (default: cudnn on CUDA where it fits)")
@@ -73,7 +76,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.warmup, "warmup", 0, "`steps` over which the learning rate rises; 0: it stays as it is")
 	f.Float64Var(&c.clip, "clip", 1, "clip gradients to this `norm`; 0: do not clip")
 	f.Uint64Var(&c.seed, "seed", 1337, "`seed` of weights and data")
-	f.StringVar(&c.backend, "backend", "", "what moves data between ranks: nccl, or `cpu` (default: nccl if each rank has a GPU)")
+	f.StringVar(&c.backend, "backend", "",
+		"what moves data between ranks: nccl, or `cpu` (default: nccl if each rank has a GPU)")
 	f.IntVar(&c.device, "device", -1, "`number` of this rank's GPU (default: the rank's own among those of its host); with -backend nccl")
 	f.StringVar(&c.plugin, "plugin", "", "`file` of the PJRT plugin (default: $GOCCL_XLA_PLUGIN)")
 	f.StringVar(&c.options, "options", "", "the plugin's client `options`: name=value,name=value")
@@ -84,14 +88,16 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on; a multiple of -log")
 	f.IntVar(&c.keep, "keep", 3, "with -save: how many `checkpoints` to keep")
 	f.BoolVar(&c.resume, "resume", false, "resume from the last checkpoint in -save's directory, whatever its layout")
-	f.BoolVar(&c.recover, "recover", false, "with -save and -every: if a rank is lost, the others go on from the last checkpoint")
+	f.BoolVar(&c.recover, "recover", false,
+		"with -save and -every: if a rank is lost, the others go on from the last checkpoint")
 	f.IntVar(&c.log, "log", 10, "print a line every so many `steps`; nothing waits for the device between")
 	f.BoolVar(&c.wait, "wait", false, "wait for every step, and for gradients before they are averaged")
 	f.StringVar(&c.json, "json", "", "`file` for metrics, one line per line that is printed")
 	f.StringVar(&c.svg, "svg", "", "`file` for a picture of the loss")
 	f.StringVar(&c.export, "export", "", "write the initial parameters and all steps' tokens to this `file`, and end")
 	f.BoolVar(&c.pace, "pace", false, "read a line from the standard input before each -log steps, to run in turns with another program")
-	if err := job.Parse(f, args, out, "gpt2 trains a GPT-2 with XLA, on a GPU or a CPU, on any number of ranks.\n", groups, ""); err != nil {
+	if err := job.Parse(f, args, out, "gpt2 trains a GPT-2 with XLA, on a GPU or a CPU, on any number of ranks.\n",
+		groups, ""); err != nil {
 		return nil, err
 	}
 	p, ok := presets[c.preset]
@@ -112,7 +118,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 		}
 		c.openAI = true
 	}
-	for name, v := range map[string][2]*int{"layers": {&c.layers, &p.layers}, "heads": {&c.heads, &p.heads}, "width": {&c.width, &p.width},
+	for name, v := range map[string][2]*int{"layers": {&c.layers, &p.layers}, "heads": {&c.heads, &p.heads},
+		"width":   {&c.width, &p.width},
 		"context": {&c.context, &p.context}, "vocab": {&c.vocab, &p.vocab}} {
 		if !set[name] {
 			*v[0] = *v[1]
@@ -143,7 +150,8 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 	case c.stage < 0 || c.stage > 3:
 		return fmt.Errorf("-zero %d: the stages are 0 to 3", c.stage)
 	case !(c.lr > 0 && c.clip >= 0) || math.IsInf(c.lr+c.clip, 0): // NaN is neither
-		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.lr, c.clip)
+		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.lr,
+			c.clip)
 	case c.width%c.heads != 0:
 		return fmt.Errorf("-heads %d does not divide -width %d", c.heads, c.width)
 	case c.width%viewed != 0:
@@ -186,7 +194,8 @@ func (c *config) fits() bool {
 // place gives n ranks their rows.
 func (c *config) place(n int) error {
 	if parts := n * c.micro; c.rows%parts != 0 {
-		return fmt.Errorf("-rows %d does not divide among %d ranks x -micro %d; -rows %d does", c.rows, n, c.micro, max(1, (c.rows+parts/2)/parts)*parts)
+		return fmt.Errorf("-rows %d does not divide among %d ranks x -micro %d; -rows %d does", c.rows, n, c.micro,
+			max(1, (c.rows+parts/2)/parts)*parts)
 	}
 	c.ranks = n
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/goccl/goccl/internal/files"
 )
 
-// export writes the initial parameters, float32, and the tokens of all steps, int32, row after row: what another program needs
-// to train the same.
+// export writes the initial parameters, float32, and the tokens of all steps, int32, row after row:
+// what another program needs to train the same.
 func export(c *config, rows *source) error {
 	f, err := files.Create(c.export)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/goccl/goccl/train/ckpt"
 )
 
-// described is what a config.json of Hugging Face's says of a GPT-2, as far as it matters here. What is left out has the value of
-// their GPT2Config.
+// described is what a config.json of Hugging Face's says of a GPT-2, as far as it matters here.
+// What is left out has the value of their GPT2Config.
 type described struct {
 	Kind       string   `json:"model_type"`
 	Layers     int      `json:"n_layer"`
@@ -38,7 +38,8 @@ func describe(dir string) (s shape, err error) {
 	if err != nil {
 		return s, err
 	}
-	d := described{Layers: 12, Heads: 12, Width: 768, Context: 1024, Vocab: 50257, Activation: "gelu_new", Epsilon: 1e-5, Tied: true, Scaled: true}
+	d := described{Layers: 12, Heads: 12, Width: 768, Context: 1024, Vocab: 50257, Activation: "gelu_new", Epsilon: 1e-5,
+		Tied: true, Scaled: true}
 	if err := json.Unmarshal(text, &d); err != nil {
 		return s, fmt.Errorf("%s: %w", name, err)
 	}
@@ -56,8 +57,8 @@ func describe(dir string) (s shape, err error) {
 	return shape{layers: d.Layers, heads: d.Heads, width: d.Width, context: d.Context, vocab: d.Vocab, openAI: true}, err
 }
 
-// begin sets a trainer to the model of -hf. Its names are those of our checkpoints, behind "transformer." where it was saved with
-// its head.
+// begin sets a trainer to the model of -hf. Its names are those of our checkpoints, behind
+// "transformer." where it was saved with its head.
 func (c *config) begin(ctx context.Context, world *ccl.Comm, t trainer, out io.Writer) error {
 	list, err := t.tensors(ctx, false)
 	if err != nil {

@@ -50,7 +50,8 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if err := ccl.Barrier(ctx, world); err != nil { // before anybody compiles, all have a device
 		return err
 	}
-	if c.cudnn = c.attn == "cudnn" || c.attn == "" && m.client.Platform() == "cuda" && c.fits(); c.cudnn && m.client.Platform() != "cuda" {
+	if c.cudnn = c.attn == "cudnn" || c.attn == "" && m.client.Platform() == "cuda" && c.fits(); c.cudnn &&
+		m.client.Platform() != "cuda" {
 		return alone(world, fmt.Errorf("-attn cudnn: this is %s", m.client.Platform()))
 	}
 	r.greet(out, m, c)
@@ -199,7 +200,8 @@ func (r *run) steps(ctx context.Context, m *machine, c *config, t trainer, rows 
 }
 
 // step makes a step with this rank's rows.
-func (r *run) step(ctx context.Context, m *machine, c *config, t trainer, rows *source, step int) (losses []*xla.Buffer, err error) {
+func (r *run) step(ctx context.Context, m *machine, c *config, t trainer, rows *source,
+	step int) (losses []*xla.Buffer, err error) {
 	var batches []*xla.Buffer
 	defer func() { err = errors.Join(err, xla.FreeAll(batches...)) }()
 	for i := range c.micro {
@@ -242,10 +244,12 @@ func (r *run) read(ctx context.Context, m *machine, pending *[][]*xla.Buffer, st
 }
 
 // log says how the last steps went, each of which took dt.
-func (r *run) log(ctx context.Context, m *machine, h *history.History, c *config, out io.Writer, step int, took time.Duration) error {
+func (r *run) log(ctx context.Context, m *machine, h *history.History, c *config, out io.Writer, step int,
+	took time.Duration) error {
 	dt := took.Seconds()
 	tps := float64(c.rows*c.context) / dt
-	metrics := []history.Metric{{Name: "loss", Value: r.losses[len(r.losses)-1]}, {Name: "dt", Value: dt}, {Name: "tps", Value: tps}}
+	metrics := []history.Metric{{Name: "loss", Value: r.losses[len(r.losses)-1]}, {Name: "dt", Value: dt},
+		{Name: "tps", Value: tps}}
 	line := fmt.Sprintf("step=%d loss=%.5f dt=%.5f tps=%.0f", step, metrics[0].Value, dt, tps)
 	for _, p := range peaks {
 		if m.client.Named(p.name) {

@@ -98,7 +98,8 @@ func (m *machine) shared(ctx context.Context, options map[string]any) error {
 		return err
 	}
 	_, fraction := options["memory_fraction"]
-	all, err := ccl.AllGatherValues(ctx, m.world, use{m.world.Place().Host + " " + address, fraction && options["preallocate"] == false})
+	all, err := ccl.AllGatherValues(ctx, m.world,
+		use{m.world.Place().Host + " " + address, fraction && options["preallocate"] == false})
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,8 @@ func (m *machine) own(name string, write func(f *hlo.Func) []value) (*xla.Progra
 	return m.make(name, write, func(text string) (*xla.Program, error) { return m.client.Compile(text, m.flags) })
 }
 
-func (m *machine) make(name string, write func(f *hlo.Func) []value, compile func(text string) (*xla.Program, error)) (*xla.Program, error) {
+func (m *machine) make(name string, write func(f *hlo.Func) []value,
+	compile func(text string) (*xla.Program, error)) (*xla.Program, error) {
 	var f hlo.Func
 	text, err := f.Text(name, write(&f)...)
 	if err != nil {
@@ -168,7 +170,8 @@ func (m *machine) make(name string, write func(f *hlo.Func) []value, compile fun
 			return nil, err
 		}
 	}
-	fmt.Fprintf(m.out, "program %s: %d lines, compiled in %.1f s; %.3f GiB at most\n", name, strings.Count(text, "\n"), time.Since(began).Seconds(),
+	fmt.Fprintf(m.out, "program %s: %d lines, compiled in %.1f s; %.3f GiB at most\n", name, strings.Count(text, "\n"),
+		time.Since(began).Seconds(),
 		float64(takes(s))/(1<<30))
 	return p, nil
 }
@@ -182,7 +185,8 @@ func outOfRoom(name string, takes, limit int64) error {
 		return nil
 	}
 	return fmt.Errorf("program %s takes %d bytes, %.2f GiB, and the client of this GPU has %.2f GiB: give fewer -rows, or more -micro or -zero, "+
-		"or in -options a greater memory_fraction: %w", name, takes, float64(takes)/(1<<30), float64(limit)/(1<<30), xla.ErrOutOfMemory)
+		"or in -options a greater memory_fraction: %w", name, takes, float64(takes)/(1<<30), float64(limit)/(1<<30),
+		xla.ErrOutOfMemory)
 }
 
 // compile compiles on each rank, or on rank 0 for all.

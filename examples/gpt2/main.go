@@ -4,8 +4,8 @@
 //	GOCCL_XLA_PLUGIN=.../jax_plugins/xla_cuda13/xla_cuda_plugin.so ./gpt2 -preset gpt2 -bf16
 //	./gpt2 -np 2 -zero 1 -plugin .../pjrt_c_api_cpu_plugin.so
 //
-// Gradients are averaged in XLA's own buffers; with -zero package train/zero shards what a rank holds. A rank has one device,
-// which its Comm has chosen.
+// Gradients are averaged in XLA's own buffers; with -zero package train/zero shards what a rank
+// holds. A rank has one device, which its Comm has chosen.
 package main
 
 import (

@@ -14,9 +14,10 @@ import (
 	"github.com/goccl/goccl/xla/hlo"
 )
 
-// memory is what zero's memory is for XLA. On a CPU it is that memory, and its arithmetic is XLA's: a program for each operation and
-// length, which reads memory in place. Its result is copied to where it belongs, since XLA writes into memory of its own
-// alone. An operation waits for the stream first, and for its program at its end. On a GPU the memory is a device.Memory.
+// memory is what zero's memory is for XLA. On a CPU it is that memory, and its arithmetic is XLA's:
+// a program for each operation and length, which reads memory in place. Its result is copied to
+// where it belongs, since XLA writes into memory of its own alone. An operation waits for the
+// stream first, and for its program at its end. On a GPU the memory is a device.Memory.
 type memory struct {
 	m        *machine
 	ctx      context.Context // of those calls of zero that have none
@@ -115,7 +116,8 @@ func (k *memory) copyTo(dst ccl.Buf, src *xla.Buffer) error {
 }
 
 // apply runs a program on memory, and waits for it.
-func (k *memory) apply(ctx context.Context, p *xla.Program, bufs []ccl.Buf, more ...*xla.Buffer) (out []*xla.Buffer, err error) {
+func (k *memory) apply(ctx context.Context, p *xla.Program, bufs []ccl.Buf,
+	more ...*xla.Buffer) (out []*xla.Buffer, err error) {
 	if err := k.m.settle(ctx); err != nil {
 		return nil, err
 	}

@@ -10,8 +10,9 @@ import (
 // value is short for what a program is made of.
 type value = *hlo.Value
 
-// shape is a model's: GPT-2 as nanoGPT trains it, without biases and dropout, the head tied to the embedding of tokens; or, openAI,
-// as OpenAI has trained it and Hugging Face has it: with biases, and GELU by a hyperbolic tangent.
+// shape is a model's: GPT-2 as nanoGPT trains it, without biases and dropout, the head tied to the
+// embedding of tokens; or, openAI, as OpenAI has trained it and Hugging Face has it: with biases,
+// and GELU by a hyperbolic tangent.
 type shape struct {
 	layers, heads, width, context, vocab int
 	openAI                               bool
@@ -40,7 +41,8 @@ func (p param) size() int {
 	return n
 }
 
-// params lists the parameters in the order of programs' arguments, by Hugging Face's names. A bias follows what it is of.
+// params lists the parameters in the order of programs' arguments, by Hugging Face's names. A bias
+// follows what it is of.
 func (m *shape) params() (list []param) {
 	c := m.width
 	add := func(unit int, name string, std float64, dims ...int) {

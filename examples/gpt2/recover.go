@@ -9,7 +9,8 @@ import (
 	"github.com/goccl/goccl/examples/internal/job"
 )
 
-// keepOn trains, and with -recover goes on with the ranks that are left, from the last checkpoint. It returns the last Comm.
+// keepOn trains, and with -recover goes on with the ranks that are left, from the last checkpoint.
+// It returns the last Comm.
 func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (*ccl.Comm, error) {
 	for {
 		err := r.train(ctx, world, c)

@@ -13,8 +13,8 @@ import (
 
 // trainer trains a model on this rank's rows.
 type trainer interface {
-	// step makes a step with the rows of this rank, [B,T+1] for each micro batch, and returns their losses, which need not be computed
-	// yet.
+	// step makes a step with the rows of this rank, [B,T+1] for each micro batch, and returns their
+	// losses, which need not be computed yet.
 	step(ctx context.Context, n int, lr float64, batches []*xla.Buffer) (losses []*xla.Buffer, err error)
 	// tensors are what this rank has of a checkpoint: with its state, or to be filled for restore.
 	tensors(ctx context.Context, filled bool) ([]ckpt.Tensor, error)
@@ -165,8 +165,8 @@ func (r *replica) step(ctx context.Context, n int, lr float64, batches []*xla.Bu
 	return losses, xla.FreeAll(grads...)
 }
 
-// average makes gradients the means over the ranks. The stream waits for the program, or this call does; then this call waits
-// for the stream, so that the next program does not begin before.
+// average makes gradients the means over the ranks. The stream waits for the program, or this call
+// does; then this call waits for the stream, so that the next program does not begin before.
 func (r *replica) average(ctx context.Context, grads []*xla.Buffer) error {
 	if r.m.world.Size() == 1 {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"github.com/goccl/goccl/xla/hlo"
 )
 
-// sharded is package zero around programs for the kinds of layers, whose number does not grow with the model: XLA reads the
-// parameters of a unit in place, and the gradients that it computes are copied into zero's memory once. P is the type of
-// parameters and gradients; masters are float32.
+// sharded is package zero around programs for the kinds of layers, whose number does not grow with
+// the model: XLA reads the parameters of a unit in place, and the gradients that it computes are
+// copied into zero's memory once. P is the type of parameters and gradients; masters are float32.
 type sharded[P zero.Float] struct {
 	m     *machine
 	cfg   *config
@@ -273,8 +273,8 @@ func (w *pass[P]) reduce(u int, g *xla.Buffer) {
 	w.err = err
 }
 
-// take copies the gradients of a unit to zero's memory, or adds them there. What a kernel reads XLA has computed before, and XLA's are
-// freed when it has read them.
+// take copies the gradients of a unit to zero's memory, or adds them there. What a kernel reads XLA
+// has computed before, and XLA's are freed when it has read them.
 func (z *sharded[P]) take(ctx context.Context, dst ccl.Buf, g *xla.Buffer, add bool) error {
 	if z.dev == nil && !add {
 		return z.mem.copyTo(dst, g)

@@ -9,8 +9,8 @@ import (
 	"github.com/goccl/goccl/internal/files"
 )
 
-// source is where rows of tokens come from. A row depends on the step and its number alone, so any number of ranks trains on the same
-// rows.
+// source is where rows of tokens come from. A row depends on the step and its number alone, so any
+// number of ranks trains on the same rows.
 type source struct {
 	c      *config
 	tokens []uint16 // none: made up

@@ -1,6 +1,7 @@
-// Command multigpu averages gradients across ranks as data-parallel training does: bucket by bucket, each as soon as it is
-// there, on a stream, so that communication overlaps with what makes the next. It runs on NVIDIA and AMD GPUs, one rank
-// on each, and where there are none on the CPU, with the same calls.
+// Command multigpu averages gradients across ranks as data-parallel training does: bucket by
+// bucket, each as soon as it is there, on a stream, so that communication overlaps with what makes
+// the next. It runs on NVIDIA and AMD GPUs, one rank on each, and where there are none on the CPU,
+// with the same calls.
 //
 //	go build -tags nccl,rccl -o /tmp/multigpu ./examples/multigpu
 //	go run ./bench launch -np 4 -- /tmp/multigpu

@@ -78,7 +78,8 @@ type training struct {
 }
 
 func newTraining(c *ccl.Comm) *training {
-	return &training{comm: c, net: perceptron.New(), batch: perceptron.Samples(240), before: func(int) {}, say: func(string, ...any) {}}
+	return &training{comm: c, net: perceptron.New(), batch: perceptron.Samples(240), before: func(int) {},
+		say: func(string, ...any) {}}
 }
 
 // run trains to the end, whatever ranks are lost.
@@ -105,8 +106,9 @@ func (t *training) run(ctx context.Context) error {
 	}
 }
 
-// replace returns a Comm in which spares have the places of the ranks that c has lost; where there are too few of them, one of
-// the ranks that are left. All ranks take the same way, since Replace fails on all of them alike.
+// replace returns a Comm in which spares have the places of the ranks that c has lost; where there
+// are too few of them, one of the ranks that are left. All ranks take the same way, since Replace
+// fails on all of them alike.
 func replace(ctx context.Context, c *ccl.Comm) (*ccl.Comm, error) {
 	next, err := c.Replace(ctx)
 	var e *ccl.Error

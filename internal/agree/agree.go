@@ -130,8 +130,9 @@ type Asks struct {
 	// HasEnded reports whether it is certain that rank r, which is gone, has ended: it is not only silent or out of reach.
 	// Where it is nil nothing is certain.
 	HasEnded func(r int) bool
-	// HasLeft reports whether rank r, which is gone, seems to have closed the Comm: those above this rank in the tree are told. They
-	// may have no other way to know, and would wait for it. Where it is nil no rank has.
+	// HasLeft reports whether rank r, which is gone, seems to have closed the Comm: those above this
+	// rank in the tree are told. They may have no other way to know, and would wait for it. Where it
+	// is nil no rank has.
 	HasLeft func(r int) bool
 	// Tree is how ranks speak with the lead. Where it is nil each speaks with the lead itself.
 	Tree Tree
@@ -139,7 +140,8 @@ type Asks struct {
 
 // New is rank me's part, of size ranks. Look begins it.
 func New(me, size int, asks Asks) *Party {
-	return &Party{Me: me, Quitter: -1, Asks: asks, size: size, gone: setFor(size), ballot: uint64(me), tree: tree{lead: -1, up: -1}}
+	return &Party{Me: me, Quitter: -1, Asks: asks, size: size, gone: setFor(size), ballot: uint64(me),
+		tree: tree{lead: -1, up: -1}}
 }
 
 // Lead is the rank that this one follows, or itself.
@@ -157,8 +159,8 @@ func (p *Party) Relays() bool { return p.tree.relays }
 // Ballot is that of the proposal, or the decision.
 func (p *Party) Ballot() uint64 { return p.ballot }
 
-// Made is the ballot of the last proposal for which this rank has made what it is to have, 0 if there was none. Once the
-// agreement is reached it is Ballot.
+// Made is the ballot of the last proposal for which this rank has made what it is to have, 0 if
+// there was none. Once the agreement is reached it is Ballot.
 func (p *Party) Made() uint64 { return p.made }
 
 // MayQuit reports whether this rank may end the agreement for a reason of its own: nobody can have decided.
@@ -209,8 +211,8 @@ func (p *Party) Lost() {
 	}
 }
 
-// Dropped says that rank r has given the agreement up. It was not ready for a proposal that it is a member of, so nobody
-// has decided that. One that is not a member may do what it likes.
+// Dropped says that rank r has given the agreement up. It was not ready for a proposal that it is a
+// member of, so nobody has decided that. One that is not a member may do what it likes.
 func (p *Party) Dropped(r int) {
 	if p.End == Open && !p.Decided && !p.gone.has(r) && (!p.bound || p.isMember(r)) {
 		p.quit(r)

@@ -79,7 +79,8 @@ func (p *Party) hearMember(r int, n Notice) {
 	p.advance()
 }
 
-// isBehind reports whether an answer is to an earlier phase than this one, so that who gave it may not have heard of this.
+// isBehind reports whether an answer is to an earlier phase than this one, so that who gave it may
+// not have heard of this.
 func (p *Party) isBehind(a answer) bool {
 	switch p.tree.phase {
 	case proposing:
@@ -146,8 +147,8 @@ func (p *Party) decided(n *Notice) bool {
 	return true
 }
 
-// certain lists the ranks that are no members and whose end is certain. The lead alone says so, in its decision: what ranks
-// make of it must be the same on all.
+// certain lists the ranks that are no members and whose end is certain. The lead alone says so, in
+// its decision: what ranks make of it must be the same on all.
 func (p *Party) certain() (ended []int32) {
 	for r := range p.size {
 		if p.gone.has(r) && !p.isMember(r) && (p.HasEnded != nil && p.HasEnded(r) || slices.Contains(p.sure, int32(r))) {

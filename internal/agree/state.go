@@ -57,7 +57,8 @@ func (n *Notice) Append(b []byte) []byte {
 	if n.Kind == 0 {
 		return b
 	}
-	return appendLists(binary.LittleEndian.AppendUint64(append(b, byte(n.Lead)), n.Ballot), n.Ranks, n.Ended, n.For, n.Left, n.Sure)
+	return appendLists(binary.LittleEndian.AppendUint64(append(b, byte(n.Lead)), n.Ballot), n.Ranks, n.Ended, n.For,
+		n.Left, n.Sure)
 }
 
 func appendLists(b []byte, lists ...[]int32) []byte {

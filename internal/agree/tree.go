@@ -4,11 +4,13 @@ import "slices"
 
 // Tree is how ranks speak with the lead through others.
 //
-// Two ranks may know of different losses, so one may speak to another that does not listen to it, or waits for it in
-// vain, until both know of all. Nothing is decided by where a rank is in the tree: an answer says whose it is, and for which lead.
+// Two ranks may know of different losses, so one may speak to another that does not listen to it,
+// or waits for it in vain, until both know of all. Nothing is decided by where a rank is in the
+// tree: an answer says whose it is, and for which lead.
 type Tree interface {
-	// Above is the rank through which rank r speaks with the lead, -1 if it does without others. It follows from r, from those
-	// that are gone, and from what all ranks know alike, and nowhere goes in a circle.
+	// Above is the rank through which rank r speaks with the lead, -1 if it does without others. It
+	// follows from r, from those that are gone, and from what all ranks know alike, and nowhere goes
+	// in a circle.
 	Above(r int, gone func(r int) bool) int
 	// Below lists, in order, the ranks that may come to speak through rank r while it does not lead, whoever is gone.
 	Below(r int) []int32
@@ -238,8 +240,8 @@ func (p *Party) lacks(i int) bool {
 	return a.kind == 0
 }
 
-// first is the first place of a rank below this one that has not answered in this phase, -1 if there is none. All calls in a phase take
-// as long together as one look at all ranks.
+// first is the first place of a rank below this one that has not answered in this phase, -1 if
+// there is none. All calls in a phase take as long together as one look at all ranks.
 func (p *Party) first() int {
 	t := &p.tree
 	for t.heard < len(t.via) && !p.lacks(t.heard) { // nor will it, in this phase
@@ -262,8 +264,8 @@ func (p *Party) First() int {
 	return p.tree.up
 }
 
-// Waits reports whether what rank r says is to be heard: of the one above, and of a neighbor below as long as one lacks that
-// speaks through it.
+// Waits reports whether what rank r says is to be heard: of the one above, and of a neighbor below
+// as long as one lacks that speaks through it.
 func (p *Party) Waits(r int) bool {
 	t := &p.tree
 	switch {
@@ -305,8 +307,8 @@ func (p *Party) Hears() (list []int) {
 	return list
 }
 
-// Missing lists the ranks that have not answered, as far as this one knows: of those below it, and if none of these lacks, the
-// rank above it.
+// Missing lists the ranks that have not answered, as far as this one knows: of those below it, and
+// if none of these lacks, the rank above it.
 func (p *Party) Missing() (list []int) {
 	if p.End != Open || p.tree.lead < 0 {
 		return nil
@@ -322,8 +324,8 @@ func (p *Party) Missing() (list []int) {
 	return list
 }
 
-// Report says up who of those below has come, though some lack, unless it has said so. Nothing but the words of errors depends
-// on it.
+// Report says up who of those below has come, though some lack, unless it has said so. Nothing but
+// the words of errors depends on it.
 func (p *Party) Report() {
 	if t := &p.tree; p.End == Open && t.up >= 0 && t.relays && t.phase == gathering && !t.sent && !t.told {
 		t.told = true

@@ -53,8 +53,10 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// collectives are the kinds that have schedules, in the order of docs/costs.md. See the package comment for what each leaves where.
-var collectives = []op.Kind{op.Barrier, op.Broadcast, op.Reduce, op.AllReduce, op.ReduceScatter, op.AllGather, op.Gather, op.Scatter, op.AllToAll}
+// collectives are the kinds that have schedules, in the order of docs/costs.md. See the package
+// comment for what each leaves where.
+var collectives = []op.Kind{op.Barrier, op.Broadcast, op.Reduce, op.AllReduce, op.ReduceScatter, op.AllGather,
+	op.Gather, op.Scatter, op.AllToAll}
 
 // names are the collectives as people give them.
 func names() string {
@@ -118,7 +120,8 @@ type algorithm struct {
 
 // algorithms is the one list of what there is, in the order Names gives.
 var algorithms = []algorithm{
-	{"ring", [op.Kinds]builder{op.AllReduce: ringAllReduce, op.ReduceScatter: ringReduceScatter, op.AllGather: ringAllGather}, false},
+	{"ring", [op.Kinds]builder{op.AllReduce: ringAllReduce, op.ReduceScatter: ringReduceScatter,
+		op.AllGather: ringAllGather}, false},
 	{"doubling", [op.Kinds]builder{op.AllReduce: doublingAllReduce}, false},
 	{"halving", [op.Kinds]builder{op.AllReduce: halvingAllReduce}, false},
 	{"dissemination", [op.Kinds]builder{op.Barrier: disseminationBarrier, op.AllReduce: disseminationAllReduce,
@@ -128,7 +131,8 @@ var algorithms = []algorithm{
 	{"hier", [op.Kinds]builder{op.Barrier: hierBarrier, op.AllReduce: hierAllReduce}, false},
 	{"hier-ring", [op.Kinds]builder{op.AllReduce: hierRingAllReduce}, false},
 	{"scatter-ring", [op.Kinds]builder{op.Broadcast: scatterRingBroadcast, op.Reduce: scatterRingReduce}, false},
-	{"chain", [op.Kinds]builder{op.Reduce: chainReduce, op.AllReduce: chainAllReduce, op.ReduceScatter: chainReduceScatter}, true},
+	{"chain", [op.Kinds]builder{op.Reduce: chainReduce, op.AllReduce: chainAllReduce,
+		op.ReduceScatter: chainReduceScatter}, true},
 	{"pairwise", [op.Kinds]builder{op.AllToAll: pairwiseAllToAll}, false},
 	{"direct", [op.Kinds]builder{op.Barrier: directBarrier, op.Broadcast: directBroadcast, op.Reduce: directReduce,
 		op.AllReduce: directAllReduce, op.ReduceScatter: directReduceScatter, op.AllGather: directAllGather,
@@ -169,7 +173,8 @@ func Build(name string, k op.Kind, t Topology, rank, root int) (Schedule, error)
 	}
 	i := indexOf(name)
 	if i < 0 || algorithms[i].build[k] == nil {
-		return Schedule{}, fmt.Errorf("algo: %q: no such algorithm for %s; there are %s", name, k.Flag(), strings.Join(Names(k), ", "))
+		return Schedule{}, fmt.Errorf("algo: %q: no such algorithm for %s; there are %s", name, k.Flag(),
+			strings.Join(Names(k), ", "))
 	}
 	if n == 1 {
 		return Schedule{Name: name, Parts: 1}, nil

@@ -93,8 +93,9 @@ func Choose(k op.Kind, bytes int64, t Topology, rankOrder bool, tab Table) strin
 	return ""
 }
 
-// Even is name, or, where a message of that algorithm may hold parts with different numbers of contributions, an algorithm
-// for k whose messages do not: what combines means needs to be told one number for each message. Check proves it.
+// Even is name, or, where a message of that algorithm may hold parts with different numbers of
+// contributions, an algorithm for k whose messages do not: what combines means needs to be told one
+// number for each message. Check proves it.
 func Even(name string, k op.Kind) string {
 	switch {
 	case name != "dissemination" || !k.Reduces():

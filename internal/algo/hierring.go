@@ -1,10 +1,11 @@
 package algo
 
-// hierRingAllReduce is two levels of rings: the ranks of a host share out the vector by a reduce-scatter, each reduces
-// its share with the ranks of its place on the other hosts, and the host gathers the shares. A share is cut by hosts, so
-// that all levels are rings. What crosses the network is 2(h-1)/h of the vector for each of h hosts, the least possible,
-// over as many connections as a host has ranks, in 2(h-1) + 2(l-1) steps of l ranks a host, where one ring over all takes 2(hl-1).
-// Where hosts have different numbers of ranks it is that one ring.
+// hierRingAllReduce is two levels of rings: the ranks of a host share out the vector by a
+// reduce-scatter, each reduces its share with the ranks of its place on the other hosts, and the
+// host gathers the shares. A share is cut by hosts, so that all levels are rings. What crosses the
+// network is 2(h-1)/h of the vector for each of h hosts, the least possible, over as many
+// connections as a host has ranks, in 2(h-1) + 2(l-1) steps of l ranks a host, where one ring over
+// all takes 2(hl-1). Where hosts have different numbers of ranks it is that one ring.
 func hierRingAllReduce(t Topology, rank, root int) Schedule {
 	hosts, each := t.Nodes(), t.Locals(0)
 	for node := range hosts {

@@ -28,7 +28,8 @@ func ParseOverride(text string) (Table, error) {
 		}
 		k := collectives[i]
 		if known := Names(k); !slices.Contains(known, name) {
-			return nil, fmt.Errorf("GOCCL_ALGO: %q: no such algorithm for %s; there are %s", name, k.Flag(), strings.Join(known, ", "))
+			return nil, fmt.Errorf("GOCCL_ALGO: %q: no such algorithm for %s; there are %s", name, k.Flag(),
+				strings.Join(known, ", "))
 		}
 		if slices.ContainsFunc(tab, func(e Entry) bool { return e.Kind == k }) {
 			return nil, fmt.Errorf("GOCCL_ALGO: %s is given twice in %q", k.Flag(), text)

@@ -11,9 +11,10 @@ import (
 // awaits is in how many parts Await divides its limit.
 const awaits = 5
 
-// Await fills b from conn, whose other end has proved itself and takes the connection as made once it has sent b. It gives up after
-// limit, but a pause of this process, however long, counts as a fifth of that: what has come meanwhile is read. It leaves
-// conn without a deadline if it returns nil.
+// Await fills b from conn, whose other end has proved itself and takes the connection as made once
+// it has sent b. It gives up after limit, but a pause of this process, however long, counts as a
+// fifth of that: what has come meanwhile is read. It leaves conn without a deadline if it returns
+// nil.
 func Await(conn net.Conn, b []byte, limit time.Duration) error {
 	var err error
 	for range awaits {

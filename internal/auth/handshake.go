@@ -17,13 +17,14 @@
 // The server reads 127 bytes of a stranger, no more: the proof carries the
 // hello's hash, so the hello itself is read only once its sender is known, and sent only once the server is.
 //
-// The client proves the secret first. Whoever dials a job's port so learns nothing by which to try secrets at home: a short
-// one can be guessed only in as many handshakes, or by who stands where the server should.
+// The client proves the secret first. Whoever dials a job's port so learns nothing by which to try
+// secrets at home: a short one can be guessed only in as many handshakes, or by who stands where
+// the server should.
 //
-// What follows the handshake is bound to it: both ends get a [Stream], the only thing to read from and write to. Where the
-// job has a secret, all that the Stream carries is authenticated and encrypted with keys of this one connection, one for
-// each direction: HKDF-SHA256 of the secret and of all that was said. Who has passed a handshake on can so change
-// nothing after it.
+// What follows the handshake is bound to it: both ends get a [Stream], the only thing to read from
+// and write to. Where the job has a secret, all that the Stream carries is authenticated and
+// encrypted with keys of this one connection, one for each direction: HKDF-SHA256 of the secret and
+// of all that was said. Who has passed a handshake on can so change nothing after it.
 package auth
 
 import (
@@ -188,12 +189,13 @@ func readReply(conn net.Conn, secret, said []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// Server runs the handshake as the end that accepted conn, and returns the stream and the client's hello. It hands that hello,
-// authenticated, to accept, whose reply (at most MaxHello bytes) goes back;
-// an error of accept goes back as text, and both Client (as *Refused) and Server
-// return it. It reads no byte beyond the handshake. The caller sets conn's
-// deadline, and closes conn on an error.
-func Server(conn net.Conn, job string, by Secret, accept func(hello []byte) (reply []byte, err error)) (s *Stream, hello []byte, err error) {
+// Server runs the handshake as the end that accepted conn, and returns the stream and the client's
+// hello. It hands that hello, authenticated, to accept, whose reply (at most MaxHello bytes) goes
+// back; an error of accept goes back as text, and both Client (as *Refused) and Server return it.
+// It reads no byte beyond the handshake. The caller sets conn's deadline, and closes conn on an
+// error.
+func Server(conn net.Conn, job string, by Secret,
+	accept func(hello []byte) (reply []byte, err error)) (s *Stream, hello []byte, err error) {
 	secret, err := by.begins(conn)
 	if err != nil {
 		return nil, nil, err
@@ -344,7 +346,8 @@ func versionError(theirs uint16) error {
 func unauthorized(secret []byte, theirFlags byte) error {
 	switch ours, theirs := len(secret) > 0, theirFlags&hasSecret != 0; {
 	case ours && !theirs:
-		return fmt.Errorf("auth: %w: the peer has none; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE", ErrUnauthorized)
+		return fmt.Errorf("auth: %w: the peer has none; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE",
+			ErrUnauthorized)
 	case !ours && theirs:
 		return fmt.Errorf("auth: %w: the peer has one, this process has none; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE", ErrUnauthorized)
 	}

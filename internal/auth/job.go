@@ -12,9 +12,10 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// Secret is what the processes of one job know and nobody else does, or the word that they may do without. The zero Secret is
-// neither: no connection is begun with it. So whatever opens one, every bootstrap and every store too, has its Secret from one of the
-// functions below, and only None and Settle, which ask GOCCL_REQUIRE_SECRET, return one that strangers can have.
+// Secret is what the processes of one job know and nobody else does, or the word that they may do
+// without. The zero Secret is neither: no connection is begun with it. So whatever opens one, every
+// bootstrap and every store too, has its Secret from one of the functions below, and only None and
+// Settle, which ask GOCCL_REQUIRE_SECRET, return one that strangers can have.
 type Secret struct {
 	key  []byte
 	kind kind
@@ -29,8 +30,8 @@ const (
 	known          // to the job's processes alone
 )
 
-// Settle completes the secret of a job: own, which the program or the bootstrap has given; else that of env, an environment as os.Environ
-// returns it; else None.
+// Settle completes the secret of a job: own, which the program or the bootstrap has given; else
+// that of env, an environment as os.Environ returns it; else None.
 func Settle(own []byte, env []string) (Secret, error) {
 	if len(own) > 0 {
 		if err := weak(own, "it"); err != nil {
@@ -45,7 +46,8 @@ func Settle(own []byte, env []string) (Secret, error) {
 	return None(env)
 }
 
-// Given is the Secret in b, which came from where only the job's processes can have left it: see Bytes. Of nothing it is the zero Secret.
+// Given is the Secret in b, which came from where only the job's processes can have left it: see
+// Bytes. Of nothing it is the zero Secret.
 func Given(b []byte) Secret {
 	if len(b) == 0 {
 		return Secret{}
@@ -61,13 +63,14 @@ func None(env []string) (Secret, error) {
 	case err != nil:
 		return Secret{}, err
 	case required:
-		return Secret{}, fmt.Errorf("%s=%s, but %w%s: %s", environ.RequireSecret.Name, environ.RequireSecret.Text(getenv), ErrRequired, emptied(env), needsSecretFile)
+		return Secret{}, fmt.Errorf("%s=%s, but %w%s: %s", environ.RequireSecret.Name, environ.RequireSecret.Text(getenv),
+			ErrRequired, emptied(env), needsSecretFile)
 	}
 	return Secret{nil, open}, nil
 }
 
-// ByKernel is for connections that never leave this host: Unix sockets, at which the kernel says whose process is at the other end. It is
-// refused at all others.
+// ByKernel is for connections that never leave this host: Unix sockets, at which the kernel says
+// whose process is at the other end. It is refused at all others.
 func ByKernel() Secret { return Secret{nil, byKernel} }
 
 // ErrRequired is the error for a job that is to have a secret and has none.
@@ -80,7 +83,8 @@ var errUnsettled = errors.New("auth: a connection before the job's secret is set
 
 // Warning is what a job without a secret says once, where other hosts can reach its ports.
 func Warning(env []string) string {
-	return "this job has no secret" + emptied(env) + ": anyone who can reach its ports can join it. Give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read."
+	return "this job has no secret" + emptied(env) +
+		": anyone who can reach its ports can join it. Give all ranks the same GOCCL_SECRET_FILE, a file that only its owner can read."
 }
 
 // IsZero reports whether s is still to be settled.
@@ -95,7 +99,8 @@ func (s Secret) Keyed() bool { return len(s.key) > 0 }
 // Bytes is the secret, nil if there is none.
 func (s Secret) Bytes() []byte { return slices.Clone(s.key) }
 
-// Derive makes the Secret of a part of the job of s and what all in that part have been told. It is known as far as s is.
+// Derive makes the Secret of a part of the job of s and what all in that part have been told. It is
+// known as far as s is.
 func (s Secret) Derive(label string, told []byte) Secret {
 	h := hmac.New(sha256.New, s.key)
 	io.WriteString(h, label)

@@ -41,8 +41,9 @@ func judge(peer *syscall.Ucred, uid int, nameless func() error) error {
 	return nameless()
 }
 
-// Nameless returns an error if this process runs as the overflow user of a user namespace. As that one appears every user that
-// has no number in the namespace (user_namespaces(7)), so the kernel tells nobody apart.
+// Nameless returns an error if this process runs as the overflow user of a user namespace. As that
+// one appears every user that has no number in the namespace (user_namespaces(7)), so the kernel
+// tells nobody apart.
 func Nameless() error {
 	uid := os.Geteuid()
 	if uid != overflowUser() {
@@ -51,7 +52,8 @@ func Nameless() error {
 	if text, err := os.ReadFile("/proc/self/uid_map"); err == nil && mapsAll(text) {
 		return nil // a user like any other
 	}
-	return fmt.Errorf("%w: in this user namespace users without a number appear as %d, as this process does; %s", ErrUntold, uid, needsSecret)
+	return fmt.Errorf("%w: in this user namespace users without a number appear as %d, as this process does; %s",
+		ErrUntold, uid, needsSecret)
 }
 
 // overflowUser is the number by which users without one appear.

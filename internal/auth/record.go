@@ -29,11 +29,12 @@ const (
 	rekeyEvery = 1 << 20
 )
 
-// ErrChanged is the error for a record that does not open: what the other end sent was changed, left out, repeated or moved on
-// its way here, or it was not the other end that sent it.
+// ErrChanged is the error for a record that does not open: what the other end sent was changed,
+// left out, repeated or moved on its way here, or it was not the other end that sent it.
 var ErrChanged = errors.New("bytes were changed on the way")
 
-// Direction seals what goes one way over a connection, or opens it at the other end. It belongs to one goroutine at a time.
+// Direction seals what goes one way over a connection, or opens it at the other end. It belongs to
+// one goroutine at a time.
 type Direction struct {
 	aead   cipher.AEAD
 	key    []byte
@@ -84,8 +85,8 @@ func (d *Direction) next() []byte {
 	return d.nonce[:]
 }
 
-// Seal appends to dst the record of a and then b, which are 1 to MaxRecord bytes together. It allocates nothing where dst has
-// room.
+// Seal appends to dst the record of a and then b, which are 1 to MaxRecord bytes together. It
+// allocates nothing where dst has room.
 func (d *Direction) Seal(dst, a, b []byte) []byte {
 	at := len(dst)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(a)+len(b)+tagLen))
@@ -97,8 +98,8 @@ func (d *Direction) Seal(dst, a, b []byte) []byte {
 	return d.aead.Seal(dst[:body], d.next(), dst[body:], dst[at:body])
 }
 
-// RecordLen returns the size of the record that begins with head, at least RecordHead bytes. A length that no record has is
-// ErrChanged.
+// RecordLen returns the size of the record that begins with head, at least RecordHead bytes. A
+// length that no record has is ErrChanged.
 func RecordLen(head []byte) (int, error) {
 	n := binary.BigEndian.Uint32(head)
 	if n <= tagLen || n > MaxRecord+tagLen {

@@ -92,9 +92,11 @@ func weak(text []byte, where string) error {
 	}
 	switch {
 	case bytes.HasPrefix(bytes.ToUpper(secret), []byte(placeholder)):
-		return fmt.Errorf("%s still holds the placeholder %s: put a secret there, such as openssl rand -hex 32 prints", where, placeholder)
+		return fmt.Errorf("%s still holds the placeholder %s: put a secret there, such as openssl rand -hex 32 prints",
+			where, placeholder)
 	case len(secret) < minSecret:
-		return fmt.Errorf("%s holds %d bytes%s, and fewer than %d can be guessed: take what openssl rand -hex 32 prints", where, len(secret), read, minSecret)
+		return fmt.Errorf("%s holds %d bytes%s, and fewer than %d can be guessed: take what openssl rand -hex 32 prints",
+			where, len(secret), read, minSecret)
 	}
 	return nil
 }

@@ -26,10 +26,11 @@ const (
 	tellEvery = time.Minute
 )
 
-// Strangers are the connections that a port has accepted and that have not proved yet that they belong to the job. Their
-// number is bounded, by the descriptors that the process may have as well: where it is reached the oldest goes, once it has
-// had its patience. Each port of a job, and each socket of its bootstrap, has its Strangers, and no connection begins the handshake without
-// a place among them.
+// Strangers are the connections that a port has accepted and that have not proved yet that they
+// belong to the job. Their number is bounded, by the descriptors that the process may have as well:
+// where it is reached the oldest goes, once it has had its patience. Each port of a job, and each
+// socket of its bootstrap, has its Strangers, and no connection begins the handshake without a
+// place among them.
 type Strangers struct {
 	port     string // for the log
 	max      int
@@ -85,11 +86,12 @@ func parts(a net.Addr) (host, port string) {
 }
 
 func newStrangers(port string, max int, patience time.Duration, warn func(string, ...any)) *Strangers {
-	return &Strangers{port: port, max: max, patience: patience, warn: warn, closed: make(chan struct{}), freed: make(chan struct{}, 1)}
+	return &Strangers{port: port, max: max, patience: patience, warn: warn, closed: make(chan struct{}),
+		freed: make(chan struct{}, 1)}
 }
 
-// Few lets in at most n at once, until one of them is slow: where thousands of a job's own come at once, they wait for each
-// other in the kernel, which takes no descriptors. Call it before Admit.
+// Few lets in at most n at once, until one of them is slow: where thousands of a job's own come at
+// once, they wait for each other in the kernel, which takes no descriptors. Call it before Admit.
 func (s *Strangers) Few(n int) { s.few = min(n, s.max) }
 
 // Admit takes conn in, if need be once there is room. It is called by one goroutine at a time. It returns nil, and has
@@ -148,8 +150,8 @@ func (s *Strangers) drop() {
 	}
 }
 
-// Leave gives the place back: the connection is known now, or closed. It is false if the connection has left before, or was
-// dropped.
+// Leave gives the place back: the connection is known now, or closed. It is false if the connection
+// has left before, or was dropped.
 func (n *Stranger) Leave() bool {
 	s := n.of
 	s.mu.Lock()
@@ -166,8 +168,8 @@ func (n *Stranger) Leave() bool {
 	return true
 }
 
-// Judge is Leave after a handshake that has ended with err. Where the other end did not know the secret, that is counted,
-// the connection is closed, and its place is free only after a while.
+// Judge is Leave after a handshake that has ended with err. Where the other end did not know the
+// secret, that is counted, the connection is closed, and its place is free only after a while.
 func (n *Stranger) Judge(err error) {
 	defer n.Leave()
 	if !errors.Is(err, ErrUnauthorized) {
@@ -185,8 +187,8 @@ func (n *Stranger) Judge(err error) {
 	}
 }
 
-// refuse counts a connection that did not know the secret, and tells of it: at once if none was told of for a minute, else
-// once that is over.
+// refuse counts a connection that did not know the secret, and tells of it: at once if none was
+// told of for a minute, else once that is over.
 func (s *Strangers) refuse(host string) {
 	s.mu.Lock()
 	r := &s.refused

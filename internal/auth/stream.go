@@ -39,9 +39,10 @@ func ParseWire(name string) (Wire, error) {
 // socket is a net.Conn that a Stream keeps to itself.
 type socket = net.Conn
 
-// Stream is a connection after its handshake: [Client] and [Server] return it, and what is read and written from then on goes
-// through it. Where the job has a secret each Write becomes records, and Read returns what has opened; without one
-// both are the connection's own. One goroutine may read while others write.
+// Stream is a connection after its handshake: [Client] and [Server] return it, and what is read and
+// written from then on goes through it. Where the job has a secret each Write becomes records, and
+// Read returns what has opened; without one both are the connection's own. One goroutine may read
+// while others write.
 type Stream struct {
 	socket
 	prk    []byte // what the connection's keys are derived from; nil without a secret
@@ -142,9 +143,9 @@ func (s *Stream) fill() error {
 // keptRoom is how much memory a Stream keeps for what it reads next, and for what it writes.
 const keptRoom = 1 << 10
 
-// Write sends b, and takes all of it. What the connection has not taken by the write deadline is kept, and goes before what is
-// written next, so that no record is cut; the error is os.ErrDeadlineExceeded then. After any other error nothing is kept.
-// Without b it sends what is.
+// Write sends b, and takes all of it. What the connection has not taken by the write deadline is
+// kept, and goes before what is written next, so that no record is cut; the error is
+// os.ErrDeadlineExceeded then. After any other error nothing is kept. Without b it sends what is.
 func (s *Stream) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,8 +208,9 @@ func (s *Stream) CloseWrite() error {
 // Drain discards what comes until the connection ends: a process that is listened to no more may still be told why.
 func (s *Stream) Drain() { _, _ = io.Copy(io.Discard, s.socket) }
 
-// Take ends the Stream and returns its connection, for data that travel as w says: out seals what this end sends, and in opens
-// what it receives; both are nil for Plain. Only package tcp calls it: see test/imports.
+// Take ends the Stream and returns its connection, for data that travel as w says: out seals what
+// this end sends, and in opens what it receives; both are nil for Plain. Only package tcp calls it:
+// see test/imports.
 func (s *Stream) Take(w Wire) (conn net.Conn, out, in *Direction, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

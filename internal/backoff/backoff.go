@@ -1,9 +1,9 @@
 // Package backoff is how a loop that polls waits between two looks.
 //
-// Four kinds of waits are not here. A rank that waits for another one sleeps until it is rung (package plane). Loops that
-// dial wait for their context as well, with jitter (package boot). Package native sleeps in proportion to the time that a
-// call has taken, which is sooner done than doubling allows. What happens once, at the end of a Comm or a job, polls at an
-// even pace.
+// Four kinds of waits are not here. A rank that waits for another one sleeps until it is rung
+// (package plane). Loops that dial wait for their context as well, with jitter (package boot).
+// Package native sleeps in proportion to the time that a call has taken, which is sooner done than
+// doubling allows. What happens once, at the end of a Comm or a job, polls at an even pace.
 package backoff
 
 import "time"

@@ -1,10 +1,11 @@
-// Package blame tells the launcher on this host which rank the ranks hold to be the cause of a failure, and which of them were spares
-// that nobody needed.
+// Package blame tells the launcher on this host which rank the ranks hold to be the cause of a
+// failure, and which of them were spares that nobody needed.
 //
-// The rank that ends first is seldom the one at fault: what calls Abort, or panics, may take its time to end, while
-// the others have their errors and go. So boot.Spawn gives its ranks a pipe, and a rank whose Comm fails writes down
-// there whom its error names. Spawn reads it when all have ended. A spare that hears that the job has ended without it says
-// that there, too: it has ended well, but has done none of the work.
+// The rank that ends first is seldom the one at fault: what calls Abort, or panics, may take its
+// time to end, while the others have their errors and go. So boot.Spawn gives its ranks a pipe, and
+// a rank whose Comm fails writes down there whom its error names. Spawn reads it when all have
+// ended. A spare that hears that the job has ended without it says that there, too: it has ended
+// well, but has done none of the work.
 package blame
 
 import (

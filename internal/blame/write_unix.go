@@ -8,7 +8,8 @@ import "syscall"
 func write(value, line string) {
 	fd, inode, ok := parse(value)
 	var st syscall.Stat_t
-	if !ok || syscall.Fstat(fd, &st) != nil || uint32(st.Mode)&syscall.S_IFMT != syscall.S_IFIFO || uint64(st.Ino) != inode {
+	if !ok || syscall.Fstat(fd, &st) != nil || uint32(st.Mode)&syscall.S_IFMT != syscall.S_IFIFO ||
+		uint64(st.Ino) != inode {
 		return
 	}
 	syscall.Write(fd, []byte(line)) // a full pipe, or nobody there: the launcher does without

@@ -58,8 +58,8 @@ func (k *Call) rows(n, rank int) (sc, dc []int) {
 	return k.Matrix[rank], dc
 }
 
-// Lengths are those of src and dst on rank, and where in the longer the shorter begins if the call is in place. A buffer
-// that has no meaning on rank is 0 long; so is src of Broadcast.
+// Lengths are those of src and dst on rank, and where in the longer the shorter begins if the call
+// is in place. A buffer that has no meaning on rank is 0 long; so is src of Broadcast.
 func (k *Call) Lengths(n, rank int) (src, dst, part int) {
 	block, whole, at := k.Block(rank), k.Offset(n), k.Offset(rank)
 	switch k.Kind {
@@ -88,8 +88,9 @@ func (k *Call) Lengths(n, rank int) (src, dst, part int) {
 	return src, 0, 0
 }
 
-// Want is what dst of rank holds after the call; nil where it is left alone. moved are count elements, from at on, of what
-// rank from gives, and reduced are those of the reduction over all ranks.
+// Want is what dst of rank holds after the call; nil where it is left alone. moved are count
+// elements, from at on, of what rank from gives, and reduced are those of the reduction over all
+// ranks.
 func Want[T any](k *Call, n, rank int, moved func(from, at, count int) []T, reduced func(at, count int) []T) (v []T) {
 	_, dst, _ := k.Lengths(n, rank)
 	if dst == 0 {

@@ -91,7 +91,8 @@ func (s Search) Open() (*Library, error) {
 	}
 	for _, name := range names {
 		file := name
-		if strings.ContainsRune(name, filepath.Separator) { // libraries look for their parts beside themselves, wherever that is then
+		if strings.ContainsRune(name, filepath.Separator) {
+			// libraries look for their parts beside themselves, wherever that is then
 			if abs, err := filepath.Abs(name); err == nil {
 				file = abs
 			}
@@ -118,7 +119,8 @@ func openable(file string) error {
 	if file == "" || strings.ContainsRune(file, 0) {
 		return fmt.Errorf("%q is no name of a file", file)
 	}
-	if info, err := os.Stat(file); err == nil && strings.ContainsRune(file, filepath.Separator) && !info.Mode().IsRegular() {
+	if info, err := os.Stat(file); err == nil && strings.ContainsRune(file, filepath.Separator) &&
+		!info.Mode().IsRegular() {
 		return fmt.Errorf("%s: it is no regular file (%s)", file, info.Mode().Type())
 	}
 	return nil

@@ -21,8 +21,8 @@ type Backend struct {
 	Failures []Failure // known errors of the library, each with a remedy
 
 	Sole bool // it takes one rank of a job per process
-	// Uninterruptible: a call that waits inside it for a lost rank does not end, so a Comm that has failed keeps its ranks in it,
-	// and no rank can be replaced.
+	// Uninterruptible: a call that waits inside it for a lost rank does not end, so a Comm that has
+	// failed keeps its ranks in it, and no rank can be replaced.
 	Uninterruptible bool
 	// Choose is the device that the rank which is the local-th of locals on its host would use: want where
 	// that is not negative, -1 for host memory. It must not be slow, load no library that cannot be left
@@ -66,7 +66,8 @@ type Failure struct {
 	Advice  string
 }
 
-// CPU is the engine that needs no library and that every Comm has: it is no row, and in no list of what a build may lack.
+// CPU is the engine that needs no library and that every Comm has: it is no row, and in no list of
+// what a build may lack.
 var CPU = Backend{Name: "cpu", Title: "the CPU engine"}
 
 // rows are the libraries, in the order in which one is chosen for a Comm that asks for none.
@@ -100,8 +101,8 @@ func Variables() (names []string) {
 	return names
 }
 
-// Register adds b to the backends, in the place of the row of its name, and otherwise behind all others. It is for init of the
-// file with b's build tag.
+// Register adds b to the backends, in the place of the row of its name, and otherwise behind all
+// others. It is for init of the file with b's build tag.
 func Register(b Backend) {
 	if row := Find(b.Name); row != nil {
 		*row = b

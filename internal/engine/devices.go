@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Devices are the devices of a backend for a program that knows no vendor: bench. It is empty for a library of host memory.
+// Devices are the devices of a backend for a program that knows no vendor: bench. It is empty for a
+// library of host memory.
 type Devices struct {
 	Count func() (int, error) // those that this process sees
 	// Open opens the device of the rank which is the local-th of locals on its host: number at where that is not negative.
@@ -38,15 +39,15 @@ type Block interface {
 	Free() error
 }
 
-// Clock times what is issued to the stream between Start and Stop, by the device's own events. Took waits for Stop without an
-// end: it is for when the calls before it are done.
+// Clock times what is issued to the stream between Start and Stop, by the device's own events. Took
+// waits for Stop without an end: it is for when the calls before it are done.
 type Clock struct {
 	Start, Stop func() error
 	Took        func() (time.Duration, error)
 }
 
-// OpenDevice makes a Device of one of packages cuda, rocm or xpu, with a stream, which it returns as well, and a clock. How it makes
-// memory and graphs is the caller's to add.
+// OpenDevice makes a Device of one of packages cuda, rocm or xpu, with a stream, which it returns
+// as well, and a clock. How it makes memory and graphs is the caller's to add.
 func OpenDevice[S interface {
 	Handle() (uintptr, bool)
 	Close() error

@@ -155,8 +155,10 @@ type Memory interface {
 type How uint8
 
 const (
-	Connecting How = 1 << iota // they may wait inside the library for other ranks; Abort ends that wait, though the calls may stay inside
-	Timed                      // the device takes their time
+	// they may wait inside the library for other ranks; Abort ends that wait, though the calls may
+	// stay inside
+	Connecting How = 1 << iota
+	Timed          // the device takes their time
 )
 
 // Mark is a place in a stream.

@@ -16,11 +16,14 @@ var NCCL = Backend{
 		{"NCCL_SHM_DISABLE", []string{"1"}, "ranks of a node talk over the network", "unset NCCL_SHM_DISABLE"},
 		{"NCCL_IB_DISABLE", []string{"1"}, "nodes talk over TCP sockets", "unset NCCL_IB_DISABLE"},
 		{"NCCL_ALGO", nil, "one algorithm for all sizes", "unset NCCL_ALGO, except to compare"},
-		{"NCCL_PROTO", nil, "one protocol for all sizes; LL128 may corrupt data on links that do not support it", "unset NCCL_PROTO, except to compare"},
-		{"NCCL_LAUNCH_MODE", []string{"GROUP"}, "known to deadlock with more than one communicator", "unset NCCL_LAUNCH_MODE"},
+		{"NCCL_PROTO", nil, "one protocol for all sizes; LL128 may corrupt data on links that do not support it",
+			"unset NCCL_PROTO, except to compare"},
+		{"NCCL_LAUNCH_MODE", []string{"GROUP"}, "known to deadlock with more than one communicator",
+			"unset NCCL_LAUNCH_MODE"},
 		{"CUDA_LAUNCH_BLOCKING", []string{"1"}, "the host waits for each kernel", "unset CUDA_LAUNCH_BLOCKING"},
 	},
 	Failures: []Failure{
-		{`(?i)mismatch(ed)? nccl version|nccl version mismatch`, "ranks load different NCCL: bench doctor shows which node has which"},
+		{`(?i)mismatch(ed)? nccl version|nccl version mismatch`,
+			"ranks load different NCCL: bench doctor shows which node has which"},
 	},
 }

@@ -73,7 +73,8 @@ func Strangers(environ []string) (list []Misspelling) {
 // environment, which has few of them.
 func perhaps(environ []string) (some []string) {
 	for _, kv := range environ {
-		if strings.HasPrefix(kv, "GOC") || strings.HasPrefix(kv, "GCCL_") || len(kv) > len(Prefix) && strings.EqualFold(kv[:len(Prefix)], Prefix) {
+		if strings.HasPrefix(kv, "GOC") || strings.HasPrefix(kv, "GCCL_") || len(kv) > len(Prefix) &&
+			strings.EqualFold(kv[:len(Prefix)], Prefix) {
 			some = append(some, kv)
 		}
 	}
@@ -88,7 +89,8 @@ func ours(name string) bool {
 		strings.Contains(name, "_SERVICE_PORT") || strings.HasSuffix(name, "_PORT") || strings.Contains(name, "_PORT_") {
 		return false
 	}
-	return strings.HasPrefix(name, "GOC") || strings.HasPrefix(name, "GCCL_") || strings.HasPrefix(strings.ToUpper(name), Prefix)
+	return strings.HasPrefix(name, "GOC") || strings.HasPrefix(name, "GCCL_") ||
+		strings.HasPrefix(strings.ToUpper(name), Prefix)
 }
 
 // nearest is the variable, tests' excepted, whose name differs from name by a slip or two; else nil.

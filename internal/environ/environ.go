@@ -266,7 +266,8 @@ var logWords = []string{"all", "debug", "info", "warn", "error", "quiet"}
 
 // level reads the least level that is logged.
 func level(s string) (*slog.Level, error) {
-	levels := []slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError, slog.LevelError}
+	levels := []slog.Level{slog.LevelDebug, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError,
+		slog.LevelError}
 	if i := slices.Index(logWords, s); i >= 0 {
 		return &levels[i], nil
 	}

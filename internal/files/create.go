@@ -34,7 +34,8 @@ func Create(name string) (*os.File, error) {
 	return f, nil
 }
 
-// Append makes a file, or opens one of this user's as it is, to read it and to write to its end. A character device may be named, too.
+// Append makes a file, or opens one of this user's as it is, to read it and to write to its end. A
+// character device may be named, too.
 func Append(name string) (*os.File, error) {
 	f, _, err := own(name, os.O_RDWR|os.O_APPEND)
 	return f, err
@@ -83,8 +84,8 @@ func own(name string, flag int) (f *os.File, fresh bool, err error) {
 	return nil, false, err
 }
 
-// present opens a file of this user's that is there. It is looked at when it is open: first what was opened, then whether that has
-// the name itself, or a link that leads to it.
+// present opens a file of this user's that is there. It is looked at when it is open: first what
+// was opened, then whether that has the name itself, or a link that leads to it.
 func present(name string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(name, flag|noWait|noFollow, 0)
 	if err != nil {
@@ -104,7 +105,8 @@ func present(name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// refuse is an error unless opened, which was opened by name, is a regular file of this user's alone, or a character device.
+// refuse is an error unless opened, which was opened by name, is a regular file of this user's
+// alone, or a character device.
 func refuse(name string, opened fs.FileInfo) error {
 	named, err := os.Lstat(name)
 	device := opened.Mode()&fs.ModeCharDevice != 0 // which root alone makes

@@ -1,15 +1,20 @@
 // Package files opens the files that users name, and writes files where others may write.
 //
-// It protects a user against whoever may write in the directories that are named, another account of the host above all, and against
-// whoever has made a file that the user was given:
+// It protects a user against whoever may write in the directories that are named, another account
+// of the host above all, and against whoever has made a file that the user was given:
 //
-//   - Open and Read take regular files alone, of at most so many bytes: no pipe is waited for, and no device is read. What counts is
-//     the file that is open, so nothing can be swapped in between the look and the use. Links in the name are followed, since the user
+//   - Open and Read take regular files alone, of at most so many bytes: no pipe is waited for, and
+//     no device is read. What counts is
+//     the file that is open, so nothing can be swapped in between the look and the use. Links in
+//     the name are followed, since the user
 //     has named it.
-//   - OpenIn and ReadIn take a file whose name others chose: it is in the folder that the user has named, and links are followed inside
+//   - OpenIn and ReadIn take a file whose name others chose: it is in the folder that the user has
+//     named, and links are followed inside
 //     that folder only.
-//   - Create, Append and Write make a new file, or take a regular file of this user's that has no second name. They follow no link that
-//     has the file's name, wait for no pipe, and leave alone what belongs to others. They also take a character device: root made it.
+//   - Create, Append and Write make a new file, or take a regular file of this user's that has no
+//     second name. They follow no link that
+//     has the file's name, wait for no pipe, and leave alone what belongs to others. They also take
+//     a character device: root made it.
 //     Where a file server has this user's files be another's, as root's be nobody's, a file of that
 //     owner's is this user's if its owner alone may write to it.
 //   - New makes a new file, or fails.
@@ -18,9 +23,10 @@
 //     Nothing is opened then. It must be a descriptor that the process was given: whoever started it
 //     has opened that. Only there Read waits, for the end of what comes, at most so many bytes.
 //
-// Links in the directories above a file are followed: the user has named these. Whoever may write in a directory can remove what is
-// made there, or read it if its mode lets them. Nothing here bounds how long a file system takes. Windows has access lists, and pipes
-// in a place of their own: there Create does not ask whose a file is.
+// Links in the directories above a file are followed: the user has named these. Whoever may write
+// in a directory can remove what is made there, or read it if its mode lets them. Nothing here
+// bounds how long a file system takes. Windows has access lists, and pipes in a place of their own:
+// there Create does not ask whose a file is.
 package files
 
 import (
@@ -108,8 +114,8 @@ func contents(f *os.File, size, most int64) ([]byte, error) {
 
 // OpenIn is Open of a file in the folder dir. Links are followed inside dir only.
 //
-// Hugging Face keeps a model in a folder models--NAME, where the files of snapshots/REVISION are links to those in blobs. Who names a
-// snapshot there has given that folder.
+// Hugging Face keeps a model in a folder models--NAME, where the files of snapshots/REVISION are
+// links to those in blobs. Who names a snapshot there has given that folder.
 func OpenIn(dir, name string, most int64) (*os.File, int64, error) {
 	f, err := openRooted(dir, name)
 	if errors.Is(err, ErrNotRegular) {
@@ -169,7 +175,8 @@ func directory(name string) string {
 	return name + string(filepath.Separator)
 }
 
-// ofCache returns the folder of a model in Hugging Face's cache, and where in it dir is; "" if dir is no snapshot there.
+// ofCache returns the folder of a model in Hugging Face's cache, and where in it dir is; "" if dir
+// is no snapshot there.
 func ofCache(dir string) (model, snapshot string) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -15,8 +15,8 @@ const (
 	noFollow = syscall.O_NOFOLLOW
 )
 
-// others is the error for a file of another user's, who can read what is written there, and for one with a second name, which may be
-// a hard link to any file.
+// others is the error for a file of another user's, who can read what is written there, and for one
+// with a second name, which may be a hard link to any file.
 func others(name string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {

@@ -31,8 +31,8 @@ type round struct {
 
 func newRound(n int) *round { return &round{mine: make([][]byte, n), done: make(chan struct{})} }
 
-// New makes the ranks of a process with n ranks. ranksOf is the number of ranks of each process, in whose order ranks are
-// numbered; gather is the all-gather of the processes.
+// New makes the ranks of a process with n ranks. ranksOf is the number of ranks of each process, in
+// whose order ranks are numbered; gather is the all-gather of the processes.
 func New(n int, ranksOf func(process int) int, gather func(ctx context.Context, mine []byte) ([][]byte, error)) *Ranks {
 	return &Ranks{ranksOf: ranksOf, gather: gather, round: newRound(n)}
 }

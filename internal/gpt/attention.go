@@ -13,8 +13,8 @@ func (n *Net[T]) heads(name string, k int) [][]T {
 	return b
 }
 
-// seen is how many keys the weights of token t are computed for: those that it sees, and masked ones up to a multiple of
-// what vector registers hold.
+// seen is how many keys the weights of token t are computed for: those that it sees, and masked
+// ones up to a multiple of what vector registers hold.
 func (n *Net[T]) seen(t int) int { return min((t+16)&^15, n.Context) }
 
 // Take copies n columns of rows with that stride from column off.
@@ -35,9 +35,10 @@ func Put[T Float](dst, src []T, rows, stride, off, n int) {
 // for those that none of them sees.
 const band = 48
 
-// Attend sets y, [tokens][width of heads], to the attention of some heads over whole sequences: queries, keys and values
-// lie side by side in qkv, [tokens]. att, [sequences][heads][Context][Context], keeps the weights for AttendBack: those of
-// the queries from lo to hi begin at lo*Context, in rows of hi.
+// Attend sets y, [tokens][width of heads], to the attention of some heads over whole sequences:
+// queries, keys and values lie side by side in qkv, [tokens]. att,
+// [sequences][heads][Context][Context], keeps the weights for AttendBack: those of the queries from
+// lo to hi begin at lo*Context, in rows of hi.
 func (n *Net[T]) Attend(qkv, y, att []T, heads int) {
 	ctx, hs := n.Context, n.Width/n.Heads
 	d := heads * hs

@@ -192,9 +192,10 @@ func (n *Net[T]) scratch(name string, size int, zero bool) []T {
 	return s
 }
 
-// Forward computes unit u of the model from x to x, in place; Embedding ignores what x was. With the head it returns the
-// mean loss over this rank's tokens; targets are needed there alone, tokens in the embedding. The head's second
-// parameter is wte where it is tied, and its second gradient that of wte.
+// Forward computes unit u of the model from x to x, in place; Embedding ignores what x was. With
+// the head it returns the mean loss over this rank's tokens; targets are needed there alone, tokens
+// in the embedding. The head's second parameter is wte where it is tied, and its second gradient
+// that of wte.
 func (n *Net[T]) Forward(u int, p [][]T, micro int, x []T, tokens, targets []int32) (loss float64, err error) {
 	switch u {
 	case 0:

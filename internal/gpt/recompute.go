@@ -1,14 +1,15 @@
 package gpt
 
-// recomputed are the inputs of blocks whose activations are computed again for the backward pass: activation checkpointing
-// (Chen et al. 2016), of each block. A Net then has the activations of one block, and of the others their inputs.
+// recomputed are the inputs of blocks whose activations are computed again for the backward pass:
+// activation checkpointing (Chen et al. 2016), of each block. A Net then has the activations of one
+// block, and of the others their inputs.
 type recomputed[T Float] struct {
 	inputs map[int][][]T // by micro batch: of the blocks that have had no backward pass
 	spare  [][]T
 }
 
-// Recompute makes n keep the inputs of blocks only, before its first Forward. Backward computes each block once more, with the
-// same exchanges as Forward has, so the bits are the same.
+// Recompute makes n keep the inputs of blocks only, before its first Forward. Backward computes
+// each block once more, with the same exchanges as Forward has, so the bits are the same.
 func (n *Net[T]) Recompute() { n.again = &recomputed[T]{inputs: map[int][][]T{}} }
 
 // lightly is block, of which only the input is kept.
@@ -44,7 +45,8 @@ func (r *recomputed[T]) forget(micro int) {
 	r.inputs[micro] = r.inputs[micro][:0]
 }
 
-// Activations is how many elements n holds of activations from the forward to the backward pass, but for what an Attention keeps.
+// Activations is how many elements n holds of activations from the forward to the backward pass,
+// but for what an Attention keeps.
 func (n *Net[T]) Activations() (elements int) {
 	count := func(a *act[T]) {
 		for _, x := range [][]T{a.ln1, a.xh1, a.rs1, a.qkv, a.att, a.y, a.ln2, a.xh2, a.rs2, a.h, a.s, a.g} {

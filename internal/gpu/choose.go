@@ -18,7 +18,8 @@ func (r *Runtime) Choose(want, local, locals int) (int, error) {
 	case count == 0:
 		return 0, r.Errorf("%s; there is no device to run on", r.visibleDevices(0))
 	case local < 0 || local >= locals:
-		return 0, r.Errorf("local rank %d of %d: a local rank is at least 0 and less than the number of local ranks", local, locals)
+		return 0, r.Errorf("local rank %d of %d: a local rank is at least 0 and less than the number of local ranks", local,
+			locals)
 	case local < count:
 		return local, nil
 	case count == 1 && r.chosen():

@@ -110,7 +110,8 @@ func (l *library) Get(dev int, dst unsafe.Pointer, src uintptr, bytes int) Code 
 }
 
 func (l *library) CopyAsync(dev int, stream, dst, src uintptr, bytes int) Code {
-	return Code(C.dev_copy_async(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(dst), C.uintptr_t(src), C.size_t(bytes)))
+	return Code(C.dev_copy_async(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(dst), C.uintptr_t(src),
+		C.size_t(bytes)))
 }
 
 func (l *library) Set(dev int, dst uintptr, v byte, bytes int) Code {

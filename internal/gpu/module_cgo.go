@@ -26,8 +26,8 @@ var modules struct {
 	err error
 }
 
-// Programs are the functions of the driver for modules: those of the runtime's own file, if it is the driver or the fake, else of
-// libcuda.so.1, which the runtime has opened already.
+// Programs are the functions of the driver for modules: those of the runtime's own file, if it is
+// the driver or the fake, else of libcuda.so.1, which the runtime has opened already.
 func (l *library) Programs(r *Runtime) (Programs, error) {
 	modules.Do(func() { modules.err = l.findModules(r) })
 	if modules.err != nil {
@@ -39,13 +39,15 @@ func (l *library) Programs(r *Runtime) (Programs, error) {
 func (l *library) findModules(r *Runtime) error {
 	so, err := dl.Search{What: "the CUDA runtime", Names: []string{l.file}}.Open()
 	if err == nil && so.Symbol("cuModuleLoadDataEx") == 0 {
-		so, err = dl.Search{What: "the CUDA driver", Names: []string{"libcuda.so.1"}, Advice: "install NVIDIA's driver"}.Open()
+		so, err = dl.Search{What: "the CUDA driver", Names: []string{"libcuda.so.1"},
+			Advice: "install NVIDIA's driver"}.Open()
 	}
 	if err != nil {
 		return r.unavailable("%w", err)
 	}
 	if missing := C.gcu_fill_modules(C.uintptr_t(so.Handle())); missing != nil {
-		return r.unavailable("%s has no cu%s, which kernels need: it is not the CUDA driver, or too old", so.Path(), C.GoString(missing))
+		return r.unavailable("%s has no cu%s, which kernels need: it is not the CUDA driver, or too old", so.Path(),
+			C.GoString(missing))
 	}
 	return nil
 }
@@ -83,8 +85,10 @@ func (l loader) Function(dev int, module uintptr, name string) (function uintptr
 	return uintptr(f), sizes, c
 }
 
-func (l loader) Start(dev int, stream, function uintptr, dims [6]uint32, shared int, values [MaxParams]uint64, n int) Code {
-	return Code(C.gcu_launch(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(function), (*C.uint)(unsafe.Pointer(&dims)), C.uint(shared),
+func (l loader) Start(dev int, stream, function uintptr, dims [6]uint32, shared int, values [MaxParams]uint64,
+	n int) Code {
+	return Code(C.gcu_launch(l.t, C.int(dev), C.uintptr_t(stream), C.uintptr_t(function),
+		(*C.uint)(unsafe.Pointer(&dims)), C.uint(shared),
 		(*C.ulonglong)(unsafe.Pointer(&values)), C.int(n)))
 }
 

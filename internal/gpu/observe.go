@@ -11,8 +11,8 @@ import (
 type Observer = interface {
 	// Live is false once there is nothing more to tell.
 	Live() bool
-	// Syncing is called when Synchronize, Query or Wait asks the device about the stream, and what it returns, if anything,
-	// once the device has said that the stream has passed all that it held then.
+	// Syncing is called when Synchronize, Query or Wait asks the device about the stream, and what it
+	// returns, if anything, once the device has said that the stream has passed all that it held then.
 	Syncing() (passed func())
 	// Closing is called before the stream is closed, while its handle is still good.
 	Closing()
@@ -60,8 +60,8 @@ type captures struct {
 // Capturing reports whether a stream of r is being captured, by BeginCapture.
 func (r *Runtime) Capturing() bool { return r.captures.under.Load() > 0 }
 
-// HoldCaptures is false while a stream of r is being captured; else no capture begins until ReleaseCaptures. Nothing that may wait for
-// a stream belongs in between.
+// HoldCaptures is false while a stream of r is being captured; else no capture begins until
+// ReleaseCaptures. Nothing that may wait for a stream belongs in between.
 func (r *Runtime) HoldCaptures() bool {
 	r.captures.begins.RLock()
 	if r.Capturing() {

@@ -53,7 +53,8 @@ func open(r *Runtime) (Driver, error) {
 	l := &library{t: (*C.gdev)(C.calloc(1, C.sizeof_gdev)), file: so.Path(), isFake: isFake}
 	if symbols, missing := l.fill(so, r); missing != "" {
 		C.free(unsafe.Pointer(l.t))
-		return nil, r.unavailable("%s has no %s%s: it is not the %s runtime, or too old; %s, or set %s to its file", so.Path(), symbols, missing, r.name, r.advice, r.env)
+		return nil, r.unavailable("%s has no %s%s: it is not the %s runtime, or too old; %s, or set %s to its file",
+			so.Path(), symbols, missing, r.name, r.advice, r.env)
 	}
 	return l, nil
 }

@@ -2,7 +2,8 @@ package gpu
 
 import "strconv"
 
-// Owns returns an error if the driver says that p is not an address in the memory of device n, and nil if it cannot tell.
+// Owns returns an error if the driver says that p is not an address in the memory of device n, and
+// nil if it cannot tell.
 func (r *Runtime) Owns(n int, p uintptr) error {
 	if err := r.Open(); err != nil {
 		return err

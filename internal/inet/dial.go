@@ -81,7 +81,8 @@ func Dial(ctx context.Context, network, addr string, limit time.Duration) (net.C
 	case err == nil && network != "unix" && conn.LocalAddr().String() == conn.RemoteAddr().String():
 		// Nobody listens there, and the kernel gave the connection that very port (RFC 9293, 3.5: simultaneous open).
 		conn.Close()
-		return nil, &net.OpError{Op: "dial", Net: network, Addr: conn.RemoteAddr(), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: conn.RemoteAddr(),
+			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	case err == nil:
 		return conn, nil
 	case errors.Is(context.Cause(ctx), errDown), CutOff(err) && isDown():

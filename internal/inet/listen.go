@@ -64,7 +64,8 @@ func listen(addr string) (*net.TCPListener, error) {
 	lc.SetMultipathTCP(false)
 	l, err := lc.Listen(context.Background(), "tcp", addr)
 	if err != nil {
-		if a, perr := netip.ParseAddrPort(addr); perr == nil && a.Addr().IsLoopback() && errors.Is(err, syscall.EADDRNOTAVAIL) && loopbackDown() {
+		if a, perr := netip.ParseAddrPort(addr); perr == nil && a.Addr().IsLoopback() &&
+			errors.Is(err, syscall.EADDRNOTAVAIL) && loopbackDown() {
 			return nil, &Trouble{Text: DownText, Lasting: true, Err: err}
 		}
 		return nil, err

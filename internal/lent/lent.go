@@ -1,5 +1,6 @@
-// Package lent keeps account of what a vendor's runtime has lent to the program: memory, streams, events, graphs. Each is
-// given back once. Later use, and what is forgotten, are named with where it was made and given back.
+// Package lent keeps account of what a vendor's runtime has lent to the program: memory, streams,
+// events, graphs. Each is given back once. Later use, and what is forgotten, are named with where
+// it was made and given back.
 package lent
 
 import (
@@ -80,7 +81,8 @@ func (r *Resource) Device() int {
 	return r.Dev
 }
 
-// Close gives the resource back, once. If that fails it counts as given back nevertheless: nobody knows what is left of it.
+// Close gives the resource back, once. If that fails it counts as given back nevertheless: nobody
+// knows what is left of it.
 func (r *Resource) Close() error {
 	if r == nil {
 		return errNone

@@ -6,9 +6,10 @@ import (
 	"unsafe"
 )
 
-// Memory is elements of one type in memory that a runtime has lent: the whole, or a part of it. Address and length lie in it, and
-// were checked when it was made. Later only one thing can change: the whole is given back, which every use asks.
-// The zero Memory was never lent. Methods take it, and nil, as given back.
+// Memory is elements of one type in memory that a runtime has lent: the whole, or a part of it.
+// Address and length lie in it, and were checked when it was made. Later only one thing can change:
+// the whole is given back, which every use asks. The zero Memory was never lent. Methods take it,
+// and nil, as given back.
 type Memory struct {
 	Addr  uintptr // 0 if there are no elements
 	Len   int
@@ -93,7 +94,8 @@ func (m *Memory) Part(i, j int) (Memory, error) {
 // Free gives the whole back, once. A part cannot be freed.
 func (m *Memory) Free() error {
 	if m != nil && m.part {
-		return fmt.Errorf("%s: only whole memory can be freed, not a part; the whole was made at %s", m.Whole.pkg, m.Whole.Made)
+		return fmt.Errorf("%s: only whole memory can be freed, not a part; the whole was made at %s", m.Whole.pkg,
+			m.Whole.Made)
 	}
 	if m == nil {
 		return errNone
@@ -101,7 +103,8 @@ func (m *Memory) Free() error {
 	return m.Whole.Close()
 }
 
-// Elements returns m, of elements of type T, as a slice for the host. The address is not in Go's memory and may be kept as a pointer.
+// Elements returns m, of elements of type T, as a slice for the host. The address is not in Go's
+// memory and may be kept as a pointer.
 func Elements[T any](m *Memory) ([]T, error) {
 	if _, _, err := m.Use("Slice", 0); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 // pollMax is the longest sleep between two queries.
 const pollMax = 200 * time.Microsecond
 
-// Poll calls query until it says that the work is done, or ctx ends. It sleeps between the calls, longer each time, up to
-// 200 microseconds.
+// Poll calls query until it says that the work is done, or ctx ends. It sleeps between the calls,
+// longer each time, up to 200 microseconds.
 func Poll(ctx context.Context, query func() (done bool, err error)) error {
 	wait := backoff.Sleep{First: time.Microsecond, Most: pollMax}
 	for {

@@ -9,8 +9,8 @@ import (
 // counted in it. Otherwise a process that goes on after a pause would take the pause for the silence of the others,
 // although they were paused with it: by a signal to all, with their container, or with the virtual machine.
 //
-// A job's monitor moves the job's on, by at most LapMax more at a time than it meant to sleep: a gap of its own is no time in which it
-// could have heard.
+// A job's monitor moves the job's on, by at most LapMax more at a time than it meant to sleep: a
+// gap of its own is no time in which it could have heard.
 type Clock struct {
 	mu    sync.Mutex // guards what follows; nothing is taken under it
 	total time.Duration
@@ -35,8 +35,8 @@ const gapsKept = 64
 // LapMax is far longer than the monitor sleeps, and short beside every limit that is counted in lived time.
 const LapMax = 100 * time.Millisecond
 
-// briefMax is the same for waits that are not long beside LapMax: on a machine so loaded that the monitor comes late, the processes
-// that are to say something come late as well.
+// briefMax is the same for waits that are not long beside LapMax: on a machine so loaded that the
+// monitor comes late, the processes that are to say something come late as well.
 const briefMax = 10 * time.Millisecond
 
 // Lap moves the clock on.
@@ -62,8 +62,8 @@ func (l *Clock) Notice(long time.Duration) {
 	l.long = long
 }
 
-// Stood reports whether the process has stood still for as long as Notice says, and when it went on, in time lived: now, if the
-// monitor has not looked at the clock since.
+// Stood reports whether the process has stood still for as long as Notice says, and when it went
+// on, in time lived: now, if the monitor has not looked at the clock since.
 func (l *Clock) Stood() (again time.Duration, ever bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,8 +94,8 @@ func (l *Clock) missed(now time.Time) time.Duration {
 	return max(now.Sub(l.at)-l.gap(now), 0)
 }
 
-// isLong reports whether the gap since the last lap is one to notice. Where the clock that counts on is one that stands still while
-// the machine sleeps, that on the wall tells. l.mu is held.
+// isLong reports whether the gap since the last lap is one to notice. Where the clock that counts
+// on is one that stands still while the machine sleeps, that on the wall tells. l.mu is held.
 func (l *Clock) isLong(now time.Time) bool {
 	if l.long <= 0 || l.at.IsZero() {
 		return false
@@ -128,15 +128,16 @@ func (l *Clock) Now() time.Duration {
 	return l.total
 }
 
-// Exact is the time lived up to this moment, for limits that are not to end early: Now may lag by as much as the monitor does.
+// Exact is the time lived up to this moment, for limits that are not to end early: Now may lag by
+// as much as the monitor does.
 func (l *Clock) Exact() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.total + l.gap(time.Now())
 }
 
-// Brief is the time lived so far in which this process could hear what others had to say, for waits of less than a second. It lags
-// behind Now on a loaded machine.
+// Brief is the time lived so far in which this process could hear what others had to say, for waits
+// of less than a second. It lags behind Now on a loaded machine.
 func (l *Clock) Brief() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

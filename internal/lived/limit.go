@@ -8,17 +8,19 @@ import (
 	"github.com/goccl/goccl/internal/simhost"
 )
 
-// How a limit is counted: in steps of an eighth of what is left, a second at most. A pause counts as the step that it is in and LapMax
-// more, or that step once more, if it is shorter: so it takes no more than a quarter of what is left. Those that come after the pause
-// have the rest to say what they have to say.
+// How a limit is counted: in steps of an eighth of what is left, a second at most. A pause counts
+// as the step that it is in and LapMax more, or that step once more, if it is shorter: so it takes
+// no more than a quarter of what is left. Those that come after the pause have the rest to say what
+// they have to say.
 const (
 	stepsLeft = 8
 	stepMin   = 2 * time.Millisecond
 	stepMax   = time.Second
 )
 
-// Within returns a context that ends with ctx, and with context.DeadlineExceeded once this process has lived for d since, as exactly
-// as a timer may. Its Deadline is that of ctx: nobody knows when it will have. See Left.
+// Within returns a context that ends with ctx, and with context.DeadlineExceeded once this process
+// has lived for d since, as exactly as a timer may. Its Deadline is that of ctx: nobody knows when
+// it will have. See Left.
 func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	l := &limit{Context: ctx, done: make(chan struct{}), left: d, at: time.Now()}
 	l.mu.Lock()
@@ -134,8 +136,9 @@ func Left(ctx context.Context) (d time.Duration, limited bool) {
 	return max(d, 1), limited
 }
 
-// For returns a function for a loop that looks again and again: it reports whether this process has lived for d. Of what passes between
-// two of its calls it counts a quarter of d, and LapMax, at most.
+// For returns a function for a loop that looks again and again: it reports whether this process has
+// lived for d. Of what passes between two of its calls it counts a quarter of d, and LapMax, at
+// most.
 func For(d time.Duration) (over func() bool) {
 	left, at, most := d, time.Now(), min(d/4, LapMax)
 	return func() bool {

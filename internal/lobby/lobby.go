@@ -55,8 +55,9 @@ func Gone(id string) string { return key("gone", id) }
 // Taken is set once the guest with that ID is a rank.
 func Taken(id string) string { return key("taken", id) }
 
-// Begin says that the job has started, and reports whether it is the first to say so: of jobs that start at once the sum of one Add
-// decides. mine tells the process that says so from all others: it may begin its job again.
+// Begin says that the job has started, and reports whether it is the first to say so: of jobs that
+// start at once the sum of one Add decides. mine tells the process that says so from all others: it
+// may begin its job again.
 func Begin(ctx context.Context, s Store, mine []byte) (first bool, err error) {
 	n, err := s.Add(ctx, prefix+"begun", 1)
 	if err != nil {
@@ -114,14 +115,15 @@ type Unmet struct{ Why string }
 
 func (e *Unmet) Error() string { return e.Why }
 
-// awhile is how long a guest waits for a call before it looks whether it has missed one: the lead that was to make it was lost.
+// awhile is how long a guest waits for a call before it looks whether it has missed one: the lead
+// that was to make it was lost.
 const awhile = time.Second
 
 // Current returns the last generation that was called.
 func Current(ctx context.Context, s Store) (int64, error) { return s.Add(ctx, prefix+"generation", 0) }
 
-// Next waits until a lead calls the first generation after that one, and returns which it is. A newcomer announces itself before, so
-// that the lead knows of it; of spares of its job it knows.
+// Next waits until a lead calls the first generation after that one, and returns which it is. A
+// newcomer announces itself before, so that the lead knows of it; of spares of its job it knows.
 func Next(ctx context.Context, s Store, after int64, newcomer bool) (int64, error) {
 	for g := after + 1; ; g++ {
 		if newcomer {
@@ -147,8 +149,9 @@ func Next(ctx context.Context, s Store, after int64, newcomer bool) (int64, erro
 	}
 }
 
-// Answer says that a guest comes to generation g, and waits for its seat, at most for that long. mine is its rank there, -1 where
-// it is not taken in this time. Where it never can be, the error is an Unmet.
+// Answer says that a guest comes to generation g, and waits for its seat, at most for that long.
+// mine is its rank there, -1 where it is not taken in this time. Where it never can be, the error
+// is an Unmet.
 func Answer(ctx context.Context, s Store, g int64, me Guest, limit time.Duration) (seats *Seats, mine int, err error) {
 	k, err := s.Add(ctx, key("here", g), 1)
 	if err != nil {
@@ -189,7 +192,8 @@ func parseSeats(text []byte) (*Seats, error) {
 		return nil, fmt.Errorf("the seats in the store cannot be read: %w", err)
 	}
 	none := func(r int) bool { return r < -1 || r >= s.Size }
-	if s.Spares < 0 || s.Spares >= max(s.Size, 1) || s.Limit < 0 || slices.ContainsFunc(append(s.Ranks, s.Fresh...), none) {
+	if s.Spares < 0 || s.Spares >= max(s.Size, 1) || s.Limit < 0 ||
+		slices.ContainsFunc(append(s.Ranks, s.Fresh...), none) {
 		return nil, errors.New("the seats in the store are not those of a job")
 	}
 	return s, nil
@@ -296,11 +300,13 @@ func Judge(number int64) (counts, known bool) {
 	return false, false
 }
 
-// Decide settles whether the meeting of generation g counts, once for all, whoever is lost. It counts if the lead, which has heard
-// from everybody that they are there, says so before anybody says otherwise. Whoever does not hear what the lead has done asks here,
-// and so says otherwise. The order in which they add to one number decides. Three kinds know it by the sum: the lead, whoever comes
-// before it, and whoever comes next after it; they leave word for the others. Only where all of these are lost between the two steps do
-// others find no word, at most for limit, which is an error.
+// Decide settles whether the meeting of generation g counts, once for all, whoever is lost. It
+// counts if the lead, which has heard from everybody that they are there, says so before anybody
+// says otherwise. Whoever does not hear what the lead has done asks here, and so says otherwise.
+// The order in which they add to one number decides. Three kinds know it by the sum: the lead,
+// whoever comes before it, and whoever comes next after it; they leave word for the others. Only
+// where all of these are lost between the two steps do others find no word, at most for limit,
+// which is an error.
 func Decide(ctx context.Context, s Store, g int64, lead bool, limit time.Duration) (counts bool, err error) {
 	word := key("decided", g)
 	known := func(counts bool) (bool, error) {

@@ -1,5 +1,5 @@
-// Package onpath is somebody on the path between two processes of a job, who knows no secret: it passes their handshakes on, and
-// then keeps or changes what they send. It is for tests.
+// Package onpath is somebody on the path between two processes of a job, who knows no secret: it
+// passes their handshakes on, and then keeps or changes what they send. It is for tests.
 package onpath
 
 import (

@@ -139,7 +139,8 @@ func (c *Call) checkExchange(n, me int) error {
 		err = fmt.Errorf("src has %d elements, but sc adds up to %d", c.SrcN, total)
 	}
 	if err == nil && c.DC[me] != c.SC[me] {
-		err = fmt.Errorf("dc[%d] is %d and sc[%d] is %d, but they must be equal: both are what this rank keeps", me, c.DC[me], me, c.SC[me])
+		err = fmt.Errorf("dc[%d] is %d and sc[%d] is %d, but they must be equal: both are what this rank keeps", me,
+			c.DC[me], me, c.SC[me])
 	}
 	return err
 }
@@ -178,7 +179,8 @@ func (c *Call) overlap() error { return c.part(c.SrcAt, 0) }
 // elsewhere than from element before on.
 func (c *Call) part(at uintptr, before int) error {
 	whole, size := c.DstAt+c.SrcAt-at, uintptr(c.Elem)
-	apart := c.DstN == 0 || c.SrcN == 0 || c.DstAt >= c.SrcAt+uintptr(c.SrcN)*size || c.SrcAt >= c.DstAt+uintptr(c.DstN)*size
+	apart := c.DstN == 0 || c.SrcN == 0 || c.DstAt >= c.SrcAt+uintptr(c.SrcN)*size || c.SrcAt >= c.DstAt+uintptr(c.DstN)*
+		size
 	if apart || whole+uintptr(before)*size == at {
 		return nil
 	}
@@ -186,5 +188,6 @@ func (c *Call) part(at uintptr, before int) error {
 	if by < 0 {
 		by, how = -by, "before"
 	}
-	return fmt.Errorf("%w: src (%d elements) begins %d bytes %s dst (%d elements of %d bytes)", ErrOverlap, c.SrcN, by, how, c.DstN, c.Elem)
+	return fmt.Errorf("%w: src (%d elements) begins %d bytes %s dst (%d elements of %d bytes)", ErrOverlap, c.SrcN, by,
+		how, c.DstN, c.Elem)
 }

@@ -40,8 +40,10 @@ const (
 )
 
 var kinds = [Kinds]string{
-	"unknown", "AllReduce", "Reduce", "ReduceScatter", "ReduceScatterV", "Broadcast", "AllGather", "AllGatherV", "Gather", "GatherV",
-	"Scatter", "ScatterV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Barrier", "Split", "Group", "Window", "Graph",
+	"unknown", "AllReduce", "Reduce", "ReduceScatter", "ReduceScatterV", "Broadcast", "AllGather", "AllGatherV",
+	"Gather", "GatherV",
+	"Scatter", "ScatterV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Barrier", "Split", "Group", "Window",
+	"Graph",
 	"MonitoredBarrier",
 }
 

@@ -28,10 +28,11 @@ func (r *Record) SetWhat(from *Record) {
 // The word that SetWhat copies: the array has no elements, or does not compile.
 var _ [0]byte = [unsafe.Offsetof(Record{}.Kind)%8 + unsafe.Sizeof(Record{}) - unsafe.Offsetof(Record{}.Kind) - 8]byte{}
 
-// The records of a rank's last calls are written by that rank and read by others while it goes on. The rank writes the
-// record of a call, then the word entered, which publishes it; then it may write the record of the next, into the place of
-// the one kept calls before. So a reader looks at entered twice: a record whose place the next call's does not take,
-// before and after it was read, is whole.
+// The records of a rank's last calls are written by that rank and read by others while it goes on.
+// The rank writes the record of a call, then the word entered, which publishes it; then it may
+// write the record of the next, into the place of the one kept calls before. So a reader looks at
+// entered twice: a record whose place the next call's does not take, before and after it was read,
+// is whole.
 
 const recordWordCount = unsafe.Sizeof(Record{}) / 8
 
@@ -51,11 +52,13 @@ func LoadRecord(p *Record) (r Record) {
 	return r
 }
 
-// StoreRecord writes to p what its rank says of the call in r. The caller has just written r.Hash and r.Place, and passes both.
+// StoreRecord writes to p what its rank says of the call in r. The caller has just written r.Hash
+// and r.Place, and passes both.
 //
-// Where stores keep their order it writes field by field: wide loads of what has just been written in narrow stores would wait
-// for these to leave the store buffer, and the compiler would load the hash together with r.Root. Elsewhere it writes word by
-// word: each is a release, so that it comes after the store that has published the record before.
+// Where stores keep their order it writes field by field: wide loads of what has just been written
+// in narrow stores would wait for these to leave the store buffer, and the compiler would load the
+// hash together with r.Root. Elsewhere it writes word by word: each is a release, so that it comes
+// after the store that has published the record before.
 func StoreRecord(p, r *Record, place uint64, hash uint32, kind Kind) {
 	if keepsStores {
 		p.Place, p.Count, p.Start, p.End = place, r.Count, r.Start, 0

@@ -123,5 +123,6 @@ const word = Type(64-bits.UintSize) / 16
 var ofKind = [...]Type{
 	reflect.Int8: Int8, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Int: Int64 - word,
 	reflect.Uint8: Uint8, reflect.Uint32: Uint32, reflect.Uint64: Uint64, reflect.Uint: Uint64 - word,
-	reflect.Float32: Float32, reflect.Float64: Float64, reflect.Bool: Bool, reflect.Complex64: Complex64, reflect.Complex128: Complex128,
+	reflect.Float32: Float32, reflect.Float64: Float64, reflect.Bool: Bool, reflect.Complex64: Complex64,
+	reflect.Complex128: Complex128,
 }

@@ -1,5 +1,6 @@
-// Package plain makes texts fit to be shown that come from outside: from files that somebody else has written, and from other
-// ranks. A terminal obeys what stands between control characters, and a line of a log ends where such a text says.
+// Package plain makes texts fit to be shown that come from outside: from files that somebody else
+// has written, and from other ranks. A terminal obeys what stands between control characters, and a
+// line of a log ends where such a text says.
 package plain
 
 import (

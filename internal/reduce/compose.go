@@ -20,14 +20,17 @@ func composed(levels []*level) []*level {
 
 func (l *level) compose() {
 	for t, fs := range map[op.Type]bitwise{
-		op.Int8: bitwiseOf[uint8](), op.Uint8: bitwiseOf[uint8](), op.Int16: bitwiseOf[uint16](), op.Uint16: bitwiseOf[uint16](),
-		op.Int32: bitwiseOf[uint32](), op.Uint32: bitwiseOf[uint32](), op.Int64: bitwiseOf[uint64](), op.Uint64: bitwiseOf[uint64](),
+		op.Int8: bitwiseOf[uint8](), op.Uint8: bitwiseOf[uint8](), op.Int16: bitwiseOf[uint16](),
+		op.Uint16: bitwiseOf[uint16](),
+		op.Int32:  bitwiseOf[uint32](), op.Uint32: bitwiseOf[uint32](), op.Int64: bitwiseOf[uint64](),
+		op.Uint64: bitwiseOf[uint64](),
 	} {
 		for i, f := range fs {
 			l.set(t, op.BAnd+op.Op(i), f)
 		}
 	}
-	for o, from := range map[op.Op]op.Op{op.Min: op.BAnd, op.Max: op.BOr, op.BAnd: op.BAnd, op.BOr: op.BOr, op.BXor: op.BXor} {
+	for o, from := range map[op.Op]op.Op{op.Min: op.BAnd, op.Max: op.BOr, op.BAnd: op.BAnd, op.BOr: op.BOr,
+		op.BXor: op.BXor} {
 		l.set(op.Bool, o, l.reduce[op.Uint8][from])
 	}
 	for t, part := range map[op.Type]op.Type{op.Complex64: op.Float32, op.Complex128: op.Float64} {

@@ -61,7 +61,8 @@ const (
 	streamFrom = 4096 // bytes; with fewer, heads and tails are most of it
 )
 
-// streamSum sets the streaming sums of t to k and to two, for one place and for two, which need these aligned to a line.
+// streamSum sets the streaming sums of t to k and to two, for one place and for two, which need
+// these aligned to a line.
 func (l *level) streamSum(step int, t op.Type, k Func, two Both) {
 	size, plain, aligned := t.Size(), l.reduce[t][op.Sum], pieces(step, t, op.Sum, k)
 	f := func(dst, a, b unsafe.Pointer, n int) {
@@ -129,9 +130,10 @@ func callDivide[F float](k func(unsafe.Pointer, int, F), dst unsafe.Pointer, n i
 	k(dst, n, by)
 }
 
-// weighFast is weigh by the kernels of an instruction set, as far as they go, and returns how far that is. They are called by name,
-// since what is passed to a function value escapes: weights and operands lie on the caller's stack. As in sumPieces, one call reads
-// no more than a piece, or two lines of each vector.
+// weighFast is weigh by the kernels of an instruction set, as far as they go, and returns how far
+// that is. They are called by name, since what is passed to a function value escapes: weights and
+// operands lie on the caller's stack. As in sumPieces, one call reads no more than a piece, or two
+// lines of each vector.
 func weighFast(isa isa, t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n int) (done int) {
 	n = weighable(isa, w, n)
 	most := max(piece/2/len(srcs)&^(line-1), line)

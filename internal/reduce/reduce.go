@@ -63,7 +63,8 @@ func entry(table *[op.Types][op.Ops]Func, t op.Type, o op.Op) Func {
 // Neither may overlap an operand. Up to 256 KiB it is one step, which cannot be preempted.
 type Both func(dst, other, a, b unsafe.Pointer, n int)
 
-// ForBoth is ForStream into two places. It is nil where two steps, by way of memory that stays in a cache, are no slower.
+// ForBoth is ForStream into two places. It is nil where two steps, by way of memory that stays in a
+// cache, are no slower.
 func ForBoth(t op.Type, o op.Op) Both {
 	if t >= op.Types || o != op.Sum && o != op.Avg {
 		return nil

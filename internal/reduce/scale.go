@@ -36,8 +36,9 @@ func scaleBF16(dst unsafe.Pointer, n int, ranks int) {
 	}
 }
 
-// Multiply is the end of a scaled sum: for i := range n { dst[i] *= factor }, with the factor rounded to the type; half and
-// bfloat16 in float32, and then rounded once. It is nil for what is no float of 16 bits or more.
+// Multiply is the end of a scaled sum: for i := range n { dst[i] *= factor }, with the factor
+// rounded to the type; half and bfloat16 in float32, and then rounded once. It is nil for what is
+// no float of 16 bits or more.
 func Multiply(t op.Type) func(dst unsafe.Pointer, n int, factor float64) {
 	switch t {
 	case op.Float16:

@@ -7,8 +7,8 @@ import "unsafe"
 // sumKernel is SumAll in assembly: of count vectors, each from byte at on.
 type sumKernel func(dst, srcs unsafe.Pointer, count, at, n int)
 
-// sumPieces makes a SumAll of a kernel, one call of which reads no more than a piece, or two lines of each vector. step is
-// as in pieces, and rest the specification.
+// sumPieces makes a SumAll of a kernel, one call of which reads no more than a piece, or two lines
+// of each vector. step is as in pieces, and rest the specification.
 func sumPieces(step int, rest sumAllFrom, k sumKernel) SumAll {
 	whole := wholeSteps(step, 2)
 	return func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int) {

@@ -8,8 +8,8 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// vector has the levels above generic that this CPU and its system support: one with all instructions that it has, and one with
-// those of every arm64, which tests then have too.
+// vector has the levels above generic that this CPU and its system support: one with all
+// instructions that it has, and one with those of every arm64, which tests then have too.
 func vector() []*level {
 	if !cpu.ARM64.HasASIMD {
 		return nil
@@ -21,9 +21,9 @@ func vector() []*level {
 	return []*level{neon(false, false)}
 }
 
-// neon is the level of arm64. Its kernels take any number of elements, so there is nothing left for the specification to do.
-// fp16 has arithmetic on half (FEAT_FP16: Cortex-A76, Neoverse N1, Apple M1), bf16 rounds to bfloat16 in one instruction
-// (FEAT_BF16: Neoverse V1 and N2, Apple M2).
+// neon is the level of arm64. Its kernels take any number of elements, so there is nothing left for
+// the specification to do. fp16 has arithmetic on half (FEAT_FP16: Cortex-A76, Neoverse N1, Apple
+// M1), bf16 rounds to bfloat16 in one instruction (FEAT_BF16: Neoverse V1 and N2, Apple M2).
 func neon(fp16, bf16 bool) *level {
 	kernels := [op.Types][op.Ops]Func{
 		op.Int8:     {sumInt8NEON, prodInt8NEON, minInt8NEON, maxInt8NEON},

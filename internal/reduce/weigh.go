@@ -7,20 +7,23 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Averages and scaled sums of 16-bit floats. A sum of them may be too large for the type, or for float32, where their average
-// is not. So operands are added and divided in float32, and nothing is rounded to the type but the result. What has to travel
-// of an average, between hosts, is a share in the type: the sum of k operands, divided by the least power of two that is at
-// least k. No share overflows, and each is at least half of the average. The division is exact unless the share is below the
-// least normal number. There each addition is off by up to half a unit in the share's last place, which is less than one unit in
-// the average's. A scaled sum whose factor is 1 or more travels as the plain sum: it overflows only where Sum does. Where the
-// factor is less, 16 bits cannot hold both what it brings back into range and the least that there is: see Widen.
+// Averages and scaled sums of 16-bit floats. A sum of them may be too large for the type, or for
+// float32, where their average is not. So operands are added and divided in float32, and nothing is
+// rounded to the type but the result. What has to travel of an average, between hosts, is a share
+// in the type: the sum of k operands, divided by the least power of two that is at least k. No
+// share overflows, and each is at least half of the average. The division is exact unless the share
+// is below the least normal number. There each addition is off by up to half a unit in the share's
+// last place, which is less than one unit in the average's. A scaled sum whose factor is 1 or more
+// travels as the plain sum: it overflows only where Sum does. Where the factor is less, 16 bits
+// cannot hold both what it brings back into range and the least that there is: see Widen.
 
-// MeanAll computes: for i := range n { dst[i] = (srcs[0][i] + srcs[1][i] + ...) / len(srcs) } in float32, added in that order,
-// divided, and rounded once, to nearest even. A sum of bfloat16 may be too large for float32: they are divided by a power of
-// two before they are added, and less after.
+// MeanAll computes: for i := range n { dst[i] = (srcs[0][i] + srcs[1][i] + ...) / len(srcs) } in
+// float32, added in that order, divided, and rounded once, to nearest even. A sum of bfloat16 may
+// be too large for float32: they are divided by a power of two before they are added, and less
+// after.
 //
-// srcs has at least one vector of the 16-bit float t. dst may be one of them, but must not overlap them partly. No alignment
-// is required.
+// srcs has at least one vector of the 16-bit float t. dst may be one of them, but must not overlap
+// them partly. No alignment is required.
 func MeanAll(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, n int) {
 	w := headroom(t, len(srcs))
 	weigh(t, dst, srcs, &weights{each: [2]float32{w}, mul: 1, div: float32(len(srcs)) * w}, n)
@@ -32,8 +35,8 @@ func ScaledAll(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, factor floa
 	weigh(t, dst, srcs, &weights{each: [2]float32{w}, mul: factor, div: w}, n)
 }
 
-// AddShares combines the share of na operands at a with that of nb at b into the share of all of them at dst, which may be a or
-// b. The share of one operand is that operand.
+// AddShares combines the share of na operands at a with that of nb at b into the share of all of
+// them at dst, which may be a or b. The share of one operand is that operand.
 func AddShares(t op.Type, dst, a, b unsafe.Pointer, n int, na, nb int32) {
 	e := exponent(int(na) + int(nb))
 	srcs := [2]unsafe.Pointer{a, b}
@@ -77,8 +80,8 @@ func weigh(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, n i
 	}
 }
 
-// weighSpec is the specification, of the elements from first to n-1. Products are converted, so that no compiler fuses them
-// with an addition.
+// weighSpec is the specification, of the elements from first to n-1. Products are converted, so
+// that no compiler fuses them with an addition.
 func weighSpec(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, w *weights, first, n int) {
 	from, to := F16ToF32, F32ToF16
 	if t == op.BFloat16 {

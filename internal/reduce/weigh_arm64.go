@@ -15,8 +15,8 @@ const (
 	neonBF16Vectors
 )
 
-// weighable is how many of n elements the kernels of an instruction set take: none by a factor that is a NaN, which has any bits and
-// would be rounded.
+// weighable is how many of n elements the kernels of an instruction set take: none by a factor that
+// is a NaN, which has any bits and would be rounded.
 func weighable(isa isa, w *weights, n int) int {
 	if isa == noVectors || w.mul != w.mul {
 		return 0

@@ -56,7 +56,8 @@ func Choose(want, local, locals int) (int, error) {
 	case want >= 0:
 		return want, nil
 	case local < 0 || local >= locals:
-		return 0, fmt.Errorf("xpu: local rank %d of %d: a local rank is at least 0 and less than the number of local ranks", local, locals)
+		return 0, fmt.Errorf("xpu: local rank %d of %d: a local rank is at least 0 and less than the number of local ranks",
+			local, locals)
 	case local < len(devices):
 		return local, nil
 	case len(devices) == 1 && (chosen() || !devices[0].GPU): // a CPU is for all

@@ -87,7 +87,8 @@ func open() error {
 		return fmt.Errorf("%s is not goccl's SYCL shim: it has no %s. Set GOCCL_XPU_LIB to the file that make xpu-shim builds", lib.Path(), C.GoString(missing))
 	}
 	if abi := int(C.goccl_abi()); abi != C.GXPU_ABI {
-		return fmt.Errorf("%s is of another version of goccl (interface %d, here %d): build it again with make xpu-shim", lib.Path(), abi, C.GXPU_ABI)
+		return fmt.Errorf("%s is of another version of goccl (interface %d, here %d): build it again with make xpu-shim",
+			lib.Path(), abi, C.GXPU_ABI)
 	}
 	return nil
 }
@@ -173,7 +174,8 @@ func (q Queue) Set(dst uintptr, v byte, bytes int) error {
 // New allocates memory.
 func New(dev int, kind Kind, bytes int) (uintptr, error) {
 	var p C.U
-	err := check("malloc_"+[...]string{"device", "host", "shared"}[kind], C.goccl_mem_new(C.int(dev), C.int(kind), C.size_t(bytes), &p))
+	err := check("malloc_"+[...]string{"device", "host", "shared"}[kind],
+		C.goccl_mem_new(C.int(dev), C.int(kind), C.size_t(bytes), &p))
 	return uintptr(p), err
 }
 

@@ -38,8 +38,8 @@ func coderOf(t reflect.Type) *coder {
 // builder has the coders of a type and of its parts, of which one may contain the type.
 type builder map[reflect.Type]*coder
 
-// coder is the coder of t. Where t is a part of itself, it is not whole yet; that part is behind a pointer, a slice, a map or an
-// interface, which need to know only where it is.
+// coder is the coder of t. Where t is a part of itself, it is not whole yet; that part is behind a
+// pointer, a slice, a map or an interface, which need to know only where it is.
 func (b builder) coder(t reflect.Type) *coder {
 	if c, ok := coders.Load(t); ok {
 		return c.(*coder)
@@ -339,8 +339,10 @@ func short(k reflect.Value) string {
 			return fmt.Sprintf("%q", s)
 		}
 		return fmt.Sprintf("%.32q...", k.String())
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16,
-		reflect.Uint32, reflect.Uint64, reflect.Uintptr, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint,
+		reflect.Uint8, reflect.Uint16,
+		reflect.Uint32, reflect.Uint64, reflect.Uintptr, reflect.Float32, reflect.Float64, reflect.Complex64,
+		reflect.Complex128:
 		return fmt.Sprint(reflect.ValueOf(k.Interface()).Convert(underlying[k.Kind()]).Interface())
 	}
 	return "a " + k.Type().String()
@@ -355,8 +357,8 @@ type field struct {
 	hidden reflect.Type // of one that is not exported: it is not sent, and must be zero
 }
 
-// hides reports whether a field is not exported. What is exported in an embedded struct belongs to the one around it, whatever
-// its type is called.
+// hides reports whether a field is not exported. What is exported in an embedded struct belongs to
+// the one around it, whatever its type is called.
 func hides(f reflect.StructField) bool {
 	return !f.IsExported() && !(f.Anonymous && f.Type.Kind() == reflect.Struct)
 }

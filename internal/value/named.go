@@ -11,19 +11,26 @@ import (
 	"unsafe"
 )
 
-// What is in an interface travels with its type: how many pointers it is, and what they lead to, its base. A base is a number: of
-// those that every program has, of one that was named before, or of one that is named here. Its name is what gob.Register knows
-// it by, and package gob alone can look that up: what travels is a base of its own, encoded by gob as what is in an interface.
+// What is in an interface travels with its type: how many pointers it is, and what they lead to,
+// its base. A base is a number: of those that every program has, of one that was named before, or
+// of one that is named here. Its name is what gob.Register knows it by, and package gob alone can
+// look that up: what travels is a base of its own, encoded by gob as what is in an interface.
 
 // basics are the types that need no name, as in package gob.
 var basics = []reflect.Type{
-	reflect.TypeFor[bool](), reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](),
-	reflect.TypeFor[int32](), reflect.TypeFor[int64](), reflect.TypeFor[uint](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](),
-	reflect.TypeFor[uint32](), reflect.TypeFor[uint64](), reflect.TypeFor[uintptr](), reflect.TypeFor[float32](), reflect.TypeFor[float64](),
+	reflect.TypeFor[bool](), reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[int8](),
+	reflect.TypeFor[int16](),
+	reflect.TypeFor[int32](), reflect.TypeFor[int64](), reflect.TypeFor[uint](), reflect.TypeFor[uint8](),
+	reflect.TypeFor[uint16](),
+	reflect.TypeFor[uint32](), reflect.TypeFor[uint64](), reflect.TypeFor[uintptr](), reflect.TypeFor[float32](),
+	reflect.TypeFor[float64](),
 	reflect.TypeFor[complex64](), reflect.TypeFor[complex128](),
-	reflect.TypeFor[[]bool](), reflect.TypeFor[[]string](), reflect.TypeFor[[]int](), reflect.TypeFor[[]int8](), reflect.TypeFor[[]int16](),
-	reflect.TypeFor[[]int32](), reflect.TypeFor[[]int64](), reflect.TypeFor[[]uint](), reflect.TypeFor[[]uint8](), reflect.TypeFor[[]uint16](),
-	reflect.TypeFor[[]uint32](), reflect.TypeFor[[]uint64](), reflect.TypeFor[[]uintptr](), reflect.TypeFor[[]float32](), reflect.TypeFor[[]float64](),
+	reflect.TypeFor[[]bool](), reflect.TypeFor[[]string](), reflect.TypeFor[[]int](), reflect.TypeFor[[]int8](),
+	reflect.TypeFor[[]int16](),
+	reflect.TypeFor[[]int32](), reflect.TypeFor[[]int64](), reflect.TypeFor[[]uint](), reflect.TypeFor[[]uint8](),
+	reflect.TypeFor[[]uint16](),
+	reflect.TypeFor[[]uint32](), reflect.TypeFor[[]uint64](), reflect.TypeFor[[]uintptr](), reflect.TypeFor[[]float32](),
+	reflect.TypeFor[[]float64](),
 	reflect.TypeFor[[]complex64](), reflect.TypeFor[[]complex128](),
 }
 

@@ -9,7 +9,8 @@ import (
 	"strconv"
 )
 
-// printOf is a hash of all that the bytes of a value of type t depend on: two programs that have the same read them alike.
+// printOf is a hash of all that the bytes of a value of type t depend on: two programs that have
+// the same read them alike.
 func printOf(t reflect.Type) uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, "1 ", strconv.IntSize, binary.NativeEndian.Uint16([]byte{1, 0}))

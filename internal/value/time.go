@@ -9,8 +9,8 @@ import (
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// time makes c one of times: the moment and its location. The monotonic reading means nothing to another process, so it is left
-// out. MarshalBinary leaves out the location's name, too.
+// time makes c one of times: the moment and its location. The monotonic reading means nothing to
+// another process, so it is left out. MarshalBinary leaves out the location's name, too.
 func (c *coder) time() {
 	c.least = 5
 	c.enc = func(e *encoder, p unsafe.Pointer) *refusal {
@@ -60,7 +60,8 @@ const (
 	unnamed  // of an offset
 )
 
-// zone is the last one that was looked for in the database, whose files are read each time. Many times most often have one zone.
+// zone is the last one that was looked for in the database, whose files are read each time. Many
+// times most often have one zone.
 type zone struct {
 	name string
 	of   *time.Location // nil if there is none

@@ -154,8 +154,10 @@ func (e *encoder) bytes(s string) *refusal {
 
 // decoder reads a value.
 type decoder struct {
-	in    []byte // what is left
-	held  int    // how much of it parts take at least that have memory, and whose turn has not come: no others may count on it
+	in []byte // what is left
+	// how much of it parts take at least that have memory, and whose turn has not come: no others may
+	// count on it
+	held  int
 	depth int
 	types []reflect.Type
 	zone  zone
@@ -207,8 +209,8 @@ func (d *decoder) bytes() ([]byte, bool) {
 	return d.take(int(n))
 }
 
-// count is the length of a slice or a map, -1 if it is nil. An element takes least bytes or more; if that is 0, there may be
-// most of them.
+// count is the length of a slice or a map, -1 if it is nil. An element takes least bytes or more;
+// if that is 0, there may be most of them.
 func (d *decoder) count(least int, most uint64) (int, bool) {
 	n, ok := d.uint()
 	if least > 0 {

@@ -37,7 +37,8 @@ func Path(t testing.TB) string {
 	return ""
 }
 
-// Client is a client of the plugin's with one device, closed at the end of the test, which fails if something of it is live then.
+// Client is a client of the plugin's with one device, closed at the end of the test, which fails if
+// something of it is live then.
 func Client(t testing.TB) *xla.Client {
 	t.Helper()
 	p, err := xla.Open(Path(t))

@@ -11,7 +11,7 @@
 //	x, err := cu.Memory[float32](p, n, device)
 //	c.On(cu.NewStream(s)).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
 //
-// gorgonia.org/cu is linked to the CUDA driver, and ends the program at its start where there is no GPU. So this package is
-// a module of its own, and its code is behind the tag cu: build with -tags cu,nccl, CUDA 12's cuda.h (not 13's) and
-// libcuda.
+// gorgonia.org/cu is linked to the CUDA driver, and ends the program at its start where there is no
+// GPU. So this package is a module of its own, and its code is behind the tag cu: build with -tags
+// cu,nccl, CUDA 12's cuda.h (not 13's) and libcuda.
 package cu

@@ -1,5 +1,5 @@
-// Package empi lets a communicator of github.com/emer/empi, or of another package with its methods, start goccl: ranks that
-// have MPI need nothing else to find each other.
+// Package empi lets a communicator of github.com/emer/empi, or of another package with its methods,
+// start goccl: ranks that have MPI need nothing else to find each other.
 //
 //	err := mpi.InitThreadSafe() // and -tags mpi: without it empi is one rank, under any launcher
 //	world, err := mpi.NewComm(nil)
@@ -7,8 +7,8 @@
 //	...
 //	err = ccl.AllReduce(ctx, c, weights, weights, ccl.Sum)
 //
-// The module in the directory shim goes further: it takes empi's place, and programs written for empi run over goccl as they
-// are.
+// The module in the directory shim goes further: it takes empi's place, and programs written for
+// empi run over goccl as they are.
 package empi
 
 import (
@@ -79,7 +79,8 @@ func allGather(c Comm, mine []byte) ([][]byte, error) {
 		return nil, fmt.Errorf("empi: AllGather: %w", err)
 	}
 	if slices.Min(lengths) < 0 || slices.Max(lengths) > boot.MaxValue || lengths[c.Rank()] != len(mine) {
-		return nil, fmt.Errorf("empi: AllGather: the lengths of the ranks' blocks came as %v, and rank %d has %d bytes", lengths, c.Rank(), len(mine))
+		return nil, fmt.Errorf("empi: AllGather: the lengths of the ranks' blocks came as %v, and rank %d has %d bytes",
+			lengths, c.Rank(), len(mine))
 	}
 	width := max(1, slices.Max(lengths)) // empi panics on an empty slice
 	all := make([]byte, width*len(lengths))

@@ -12,8 +12,8 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// flat has the gradients side by side, so that those of one type are reduced in one call: gomlx makes new memory for every
-// result, and a Reducer's must stay.
+// flat has the gradients side by side, so that those of one type are reduced in one call: gomlx
+// makes new memory for every result, and a Reducer's must stay.
 type flat struct {
 	vars []*mlctx.Variable // by name: gomlx's own order is another one after loading a checkpoint
 	bufs []ccl.Buf
@@ -37,7 +37,8 @@ func newFlat(vars []*mlctx.Variable) (*flat, error) {
 		case dtypes.Float64:
 			double += v.Shape().Size()
 		default:
-			return nil, fmt.Errorf("gomlx: %s is of %s: only Float32 and Float64 are trained over ranks", v.ScopeAndName(), v.Shape())
+			return nil, fmt.Errorf("gomlx: %s is of %s: only Float32 and Float64 are trained over ranks", v.ScopeAndName(),
+				v.Shape())
 		}
 	}
 	s, d := make([]float32, single), make([]float64, double)

@@ -1,5 +1,5 @@
-// Package gomlx trains models of gomlx data-parallel: every rank computes the gradients of its own batch, goccl averages
-// them, and every rank makes the same step.
+// Package gomlx trains models of gomlx data-parallel: every rank computes the gradients of its own
+// batch, goccl averages them, and every rank makes the same step.
 //
 //	opt, err := gomlx.New(c, backend, mctx, optimizers.Adam().Done())
 //	trainer := train.NewTrainer(backend, mctx, model, losses.MeanSquaredError, opt, nil, nil)
@@ -7,8 +7,9 @@
 //	opt.Attach(ctx, loop)
 //	_, err = loop.RunSteps(dataset, 1000) // a dataset of this rank's samples
 //
-// Every step copies the gradients into memory of the host that stays, for gomlx makes new memory for each result, and back. With
-// gomlx's backend "xla", and the build tag xla, OnXLA averages them in XLA's own memory in its place, on a GPU over NCCL:
+// Every step copies the gradients into memory of the host that stays, for gomlx makes new memory
+// for each result, and back. With gomlx's backend "xla", and the build tag xla, OnXLA averages them
+// in XLA's own memory in its place, on a GPU over NCCL:
 //
 //	backend, err := xla.NewWithOptions(plugin, options) // of gomlx's backends/xla
 //	c, err := ccl.Join(ctx, &ccl.Options{Backend: "nccl"})
@@ -16,24 +17,27 @@
 //	s, err := d.NewStream()
 //	err = opt.OnXLA(gomlx.XLA{Device: d, Stream: s})
 //
-// With 16.8 million parameters on two ranks that shared an H100 exchange and optimizer took 48 ms a step in place and 53 by views,
-// where NCCL went through sockets, and 82 by way of the host.
+// With 16.8 million parameters on two ranks that shared an H100 exchange and optimizer took 48 ms a
+// step in place and 53 by views, where NCCL went through sockets, and 82 by way of the host.
 //
-// On a GPU the gradient of a matrix product costs most: gomlx v0.26.0 writes it as a broadcast, a multiplication and a sum, which XLA
-// does not turn into a product again. GPT-2 with 124 M parameters, at one row of 1,024 tokens, takes 125 ms a step on an
-// H100, 8,200 tokens a second. With gradients that are products, as package xla/hlo writes them, it is 394,000 at 8 rows.
+// On a GPU the gradient of a matrix product costs most: gomlx v0.26.0 writes it as a broadcast, a
+// multiplication and a sum, which XLA does not turn into a product again. GPT-2 with 124 M
+// parameters, at one row of 1,024 tokens, takes 125 ms a step on an H100, 8,200 tokens a second.
+// With gradients that are products, as package xla/hlo writes them, it is 394,000 at 8 rows.
 //
 // gomlx v0.26.0's own backend has data races between operations that it runs in parallel; backends.NewWithConfig with
 // "go:ops_sequential" has none, and gives the same bits in every run.
 //
-// What gomlx prints and plots is of the rank that prints it: its loss is that of its own batches. Checkpoints are gomlx's;
-// let rank 0 write them. Variables that are not trained, such as the averages of batch normalization, stay each rank's own.
+// What gomlx prints and plots is of the rank that prints it: its loss is that of its own batches.
+// Checkpoints are gomlx's; let rank 0 write them. Variables that are not trained, such as the
+// averages of batch normalization, stay each rank's own.
 //
 // With the Trainer's AccumulateGradients the ranks exchange their gradients once for all of its steps. Give the Trainer
 // opt.Model(model) in the place of model then, so that the first of them begins with rank 0's values on all ranks.
 //
-// An error that one rank has in building the graph, in the exchange or in the optimizer fails the Comm, so the others have it, too,
-// and nobody waits. An error of the model or of the dataset is not seen here: Close or Abort the Comm when the loop returns one.
+// An error that one rank has in building the graph, in the exchange or in the optimizer fails the
+// Comm, so the others have it, too, and nobody waits. An error of the model or of the dataset is
+// not seen here: Close or Abort the Comm when the loop returns one.
 package gomlx
 
 import (
@@ -60,8 +64,8 @@ import (
 // Scope is where the gradients lie among the variables of the model.
 const Scope = "/goccl_gradients"
 
-// Optimizer is an optimizer for gomlx's train.Trainer whose training step computes gradients only. Step averages them over
-// the ranks and applies them; Attach lets a train.Loop do that.
+// Optimizer is an optimizer for gomlx's train.Trainer whose training step computes gradients only.
+// Step averages them over the ranks and applies them; Attach lets a train.Loop do that.
 type Optimizer struct {
 	c       *ccl.Comm
 	backend backends.Backend
@@ -87,8 +91,9 @@ var places = [...]string{"on the host", "where XLA has them", "in views"}
 // exchange averages gradients elsewhere than in memory of the host.
 type exchange interface {
 	place() int // among places: all ranks have the same
-	// average makes the gradients the means over the ranks, and returns what the optimizer's graph takes for those of flat.vars: nothing
-	// where the variables have them. An error of this rank alone it has told.
+	// average makes the gradients the means over the ranks, and returns what the optimizer's graph
+	// takes for those of flat.vars: nothing where the variables have them. An error of this rank alone
+	// it has told.
 	average(ctx context.Context, o *Optimizer) ([]any, error)
 	close() error
 }
@@ -101,8 +106,8 @@ type withGradients interface {
 
 var _ optimizers.Interface = (*Optimizer)(nil)
 
-// New returns inner as an optimizer over the ranks of c. It fails if inner cannot take gradients that others have computed
-// (train.OptimizeWithGradients); gomlx's SGD and Adam can.
+// New returns inner as an optimizer over the ranks of c. It fails if inner cannot take gradients
+// that others have computed (train.OptimizeWithGradients); gomlx's SGD and Adam can.
 func New(c *ccl.Comm, backend backends.Backend, model *mlctx.Context, inner optimizers.Interface) (*Optimizer, error) {
 	takes, ok := inner.(withGradients)
 	if !ok {
@@ -111,8 +116,8 @@ func New(c *ccl.Comm, backend backends.Backend, model *mlctx.Context, inner opti
 	return &Optimizer{c: c, backend: backend, model: model, inner: takes}, nil
 }
 
-// Model is fn for a Trainer that accumulates gradients: the first graph of a training step that is built with it gives all ranks
-// the values that rank 0 has, which is collective.
+// Model is fn for a Trainer that accumulates gradients: the first graph of a training step that is
+// built with it gives all ranks the values that rank 0 has, which is collective.
 func (o *Optimizer) Model(fn train.ModelFn) train.ModelFn {
 	return func(ctx *mlctx.Context, spec any, inputs []*graph.Node) []*graph.Node {
 		out := fn(ctx, spec, inputs)
@@ -158,8 +163,8 @@ func (o *Optimizer) failed(err error) error {
 	return err
 }
 
-// guard runs what builds a part of a graph. It panics with an error, as gomlx's own functions do: the Trainer's caller gets that as
-// an error.
+// guard runs what builds a part of a graph. It panics with an error, as gomlx's own functions do:
+// the Trainer's caller gets that as an error.
 func (o *Optimizer) guard(f func() error) {
 	done := false
 	defer func() {
@@ -182,7 +187,8 @@ func (o *Optimizer) guard(f func() error) {
 	}
 }
 
-func (o *Optimizer) updateGraph(ctx *mlctx.Context, g *graph.Graph, nodes []*graph.Node, loss dtypes.DType) (err error) {
+func (o *Optimizer) updateGraph(ctx *mlctx.Context, g *graph.Graph, nodes []*graph.Node,
+	loss dtypes.DType) (err error) {
 	ctx.EnumerateGraphParams(g, func(_, key string, _ any) {
 		if key == train.TrainerPerStepUpdateGraphFnParamKey {
 			err = errors.New("gomlx: the model has updates of its own for every step (train.AddPerStepUpdateGraphFn), which would run before the averaged gradients are applied")
@@ -227,7 +233,8 @@ func (o *Optimizer) begin(ctx *mlctx.Context, g *graph.Graph, params []*mlctx.Va
 	}
 	r, err := ddp.New(context.Background(), o.c, f.bufs, nil)
 	if err != nil {
-		return common{fmt.Errorf("gomlx: the gradients of the model, by name (gradient 0 is that of %s): %w", f.vars[0].Name(), err)}
+		return common{fmt.Errorf("gomlx: the gradients of the model, by name (gradient 0 is that of %s): %w",
+			f.vars[0].Name(), err)}
 	}
 	if err := o.broadcast(ctx, g); err != nil {
 		return errors.Join(o.failed(err), r.Close())
@@ -237,8 +244,9 @@ func (o *Optimizer) begin(ctx *mlctx.Context, g *graph.Graph, params []*mlctx.Va
 	return nil
 }
 
-// broadcast gives all ranks the numbers that rank 0 has in the variables of g: weights, whether they are trained or not,
-// and the optimizer's state. The state of the random numbers stays each rank's own, so that they drop out differently.
+// broadcast gives all ranks the numbers that rank 0 has in the variables of g: weights, whether
+// they are trained or not, and the optimizer's state. The state of the random numbers stays each
+// rank's own, so that they drop out differently.
 func (o *Optimizer) broadcast(ctx *mlctx.Context, g *graph.Graph) error {
 	if err := ctx.InitializeVariables(o.backend, nil); err != nil {
 		return fmt.Errorf("gomlx: the variables: %w", err)
@@ -273,8 +281,9 @@ func (o *Optimizer) broadcast(ctx *mlctx.Context, g *graph.Graph) error {
 //	handler.ExcludeVarsFromSaving(opt.Gradients()...)
 func (o *Optimizer) Gradients() []*mlctx.Variable { return o.grads }
 
-// Attach makes loop call Step after each of its training steps, before its other hooks; of a Trainer that accumulates gradients,
-// after each that has as many as it should. The loop ends with Step's error.
+// Attach makes loop call Step after each of its training steps, before its other hooks; of a
+// Trainer that accumulates gradients, after each that has as many as it should. The loop ends with
+// Step's error.
 func (o *Optimizer) Attach(ctx context.Context, loop *train.Loop) {
 	loop.OnStep("goccl", train.Priority(math.MinInt32), func(loop *train.Loop, _ []*tensors.Tensor) error {
 		n := max(loop.Trainer.NumAccumulatingSteps(), 1)
@@ -313,8 +322,8 @@ func (o *Optimizer) agree(ctx context.Context, n int) error {
 	return nil
 }
 
-// Step averages the gradients of the last training step over the ranks, and applies them. It is collective. The first one
-// gives all ranks the state that the optimizer has on rank 0.
+// Step averages the gradients of the last training step over the ranks, and applies them. It is
+// collective. The first one gives all ranks the state that the optimizer has on rank 0.
 func (o *Optimizer) Step(ctx context.Context) error {
 	if o.reducer == nil {
 		return o.failed(errors.New("gomlx: Step before the first training step: the Trainer must have this Optimizer"))
@@ -361,10 +370,12 @@ func (o *Optimizer) applyGraph(ctx *mlctx.Context, g *graph.Graph) *graph.Node {
 
 // applyArgs is applyGraph with the gradients of flat.vars as arguments.
 func (o *Optimizer) applyArgs(ctx *mlctx.Context, args []*graph.Node) *graph.Node {
-	return o.applied(ctx, args[0].Graph(), func(v *mlctx.Variable) *graph.Node { return args[slices.Index(o.flat.vars, v)] })
+	return o.applied(ctx, args[0].Graph(),
+		func(v *mlctx.Variable) *graph.Node { return args[slices.Index(o.flat.vars, v)] })
 }
 
-func (o *Optimizer) applied(ctx *mlctx.Context, g *graph.Graph, gradient func(v *mlctx.Variable) *graph.Node) *graph.Node {
+func (o *Optimizer) applied(ctx *mlctx.Context, g *graph.Graph,
+	gradient func(v *mlctx.Variable) *graph.Node) *graph.Node {
 	ctx.SetTraining(g, true)
 	grads := make([]*graph.Node, len(o.grads))
 	for i, v := range o.grads {

@@ -21,8 +21,9 @@ import (
 
 // XLA says how gradients are averaged in the memory of gomlx's backend "xla".
 type XLA struct {
-	// View copies the gradients side by side into memory of the communication library, averages them there in few large calls, and
-	// gives the optimizer XLA's views of that memory. Else each is averaged where XLA has it.
+	// View copies the gradients side by side into memory of the communication library, averages them
+	// there in few large calls, and gives the optimizer XLA's views of that memory. Else each is
+	// averaged where XLA has it.
 	View bool
 	// Stream is where the calls on a GPU run, of the device that XLA has. Nil: XLA's device is the CPU.
 	Stream *cuda.Stream
@@ -30,9 +31,10 @@ type XLA struct {
 	Device cuda.Device
 }
 
-// OnXLA averages gradients in the memory of gomlx's backend "xla", all of Float32, with no copy to the host and back. It comes before
-// the first training step, on all ranks alike. go-xla waits for the end of each graph, so gradients are complete when they are
-// averaged. The Comm's engine must reach the memory: NCCL that of a GPU.
+// OnXLA averages gradients in the memory of gomlx's backend "xla", all of Float32, with no copy to
+// the host and back. It comes before the first training step, on all ranks alike. go-xla waits for
+// the end of each graph, so gradients are complete when they are averaged. The Comm's engine must
+// reach the memory: NCCL that of a GPU.
 func (o *Optimizer) OnXLA(x XLA) error {
 	if o.params != nil {
 		return o.failed(errors.New("gomlx: OnXLA after the first training step"))

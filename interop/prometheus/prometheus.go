@@ -1,5 +1,5 @@
-// Package prometheus makes what a program's Comms do into metrics of Prometheus: calls, bytes, durations, failures by kind, and
-// ranks that were lost.
+// Package prometheus makes what a program's Comms do into metrics of Prometheus: calls, bytes,
+// durations, failures by kind, and ranks that were lost.
 //
 //	m := metrics.New()                      // import metrics "github.com/goccl/goccl/interop/prometheus"
 //	prometheus.MustRegister(m)              // of github.com/prometheus/client_golang
@@ -15,8 +15,9 @@
 //	goccl_comm_failures_total{comm,error}  Comms that have failed, by the first cause
 //	goccl_ranks_lost_total{comm}           failures for which a rank was lost
 //
-// call is a [ccl.Kind] such as AllReduce, error a [ccl.Code] such as "rank lost", and comm the name of the Comm. A program that
-// makes Comms without end gives them names that repeat ([ccl.Options].Name), since a metric is kept for each.
+// call is a [ccl.Kind] such as AllReduce, error a [ccl.Code] such as "rank lost", and comm the name
+// of the Comm. A program that makes Comms without end gives them names that repeat
+// ([ccl.Options].Name), since a metric is kept for each.
 package prometheus
 
 import (
@@ -29,8 +30,8 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Metrics counts what the Comms do that it watches. It is a Collector of github.com/prometheus/client_golang, and safe for
-// use by several goroutines.
+// Metrics counts what the Comms do that it watches. It is a Collector of
+// github.com/prometheus/client_golang, and safe for use by several goroutines.
 type Metrics struct {
 	seconds  *client.HistogramVec
 	bytes    *client.CounterVec
@@ -61,9 +62,11 @@ func New() *Metrics {
 		return client.NewCounterVec(client.CounterOpts{Namespace: "goccl", Name: name, Help: help}, labels)
 	}
 	return &Metrics{
-		seconds: client.NewHistogramVec(client.HistogramOpts{Namespace: "goccl", Name: "call_seconds", Help: "How long calls took on this rank.",
+		seconds: client.NewHistogramVec(client.HistogramOpts{Namespace: "goccl", Name: "call_seconds",
+			Help:    "How long calls took on this rank.",
 			Buckets: client.ExponentialBuckets(1e-6, 4, 14)}, []string{"comm", "call"}), // 1 us to 67 s
-		bytes:    counter("call_bytes_total", "Bytes that this rank has sent or received, whichever are more.", "comm", "call"),
+		bytes: counter("call_bytes_total", "Bytes that this rank has sent or received, whichever are more.", "comm",
+			"call"),
 		device:   counter("call_device_seconds_total", "Time of calls on the device, by its own clock.", "comm", "call"),
 		errors:   counter("call_errors_total", "Calls that have returned an error.", "comm", "call", "error"),
 		failures: counter("comm_failures_total", "Comms that have failed, by the first cause.", "comm", "error"),
@@ -72,8 +75,8 @@ func New() *Metrics {
 	}
 }
 
-// Watch returns a copy of o, whose Comm m watches. nil stands for the defaults. OnCall and OnFailure of o are still called, after
-// m has counted.
+// Watch returns a copy of o, whose Comm m watches. nil stands for the defaults. OnCall and
+// OnFailure of o are still called, after m has counted.
 func (m *Metrics) Watch(o *ccl.Options) *ccl.Options {
 	watched := ccl.Options{}
 	if o != nil {
@@ -115,7 +118,8 @@ func (m *Metrics) of(k key) counters {
 		return c
 	}
 	comm, call := label(k.comm), k.kind.String()
-	c = counters{m.seconds.WithLabelValues(comm, call), m.bytes.WithLabelValues(comm, call), m.device.WithLabelValues(comm, call)}
+	c = counters{m.seconds.WithLabelValues(comm, call), m.bytes.WithLabelValues(comm, call),
+		m.device.WithLabelValues(comm, call)}
 	m.mu.Lock()
 	m.known[k] = c
 	m.mu.Unlock()

@@ -37,7 +37,8 @@ func programs(dir string) (sides [2]string, err error) {
 		return sides, fmt.Errorf("call.go has %q %d times: build.go and testdata/plant.go must follow what has changed there", method, n)
 	}
 	shown := map[string]map[string]string{"Replace": {}}
-	for name, text := range map[string]string{"call.go": strings.Replace(string(call), method, renamed, 1), "plant.go": string(plant)} {
+	for name, text := range map[string]string{"call.go": strings.Replace(string(call), method, renamed, 1),
+		"plant.go": string(plant)} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return sides, err

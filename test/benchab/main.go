@@ -1,6 +1,7 @@
-// Command benchab puts bench ab and bench compare to the proof. In trials of bench ab a program is compared with itself, which
-// must find no change, and with one whose calls are made 10 % longer, which must find it slower. In those of bench compare
-// runs that were stored are: twins, of which it must say nothing, and runs with calls of twice the length.
+// Command benchab puts bench ab and bench compare to the proof. In trials of bench ab a program is
+// compared with itself, which must find no change, and with one whose calls are made 10 % longer,
+// which must find it slower. In those of bench compare runs that were stored are: twins, of which
+// it must say nothing, and runs with calls of twice the length.
 //
 //	go run ./test/benchab                       20 trials of each: 19, 18, 19 and 20 must be right
 //	go run ./test/benchab -trials 3 -only same  a slice of them
@@ -72,7 +73,8 @@ func run() error {
 				return err
 			}
 			took := time.Since(start)
-			ok := took <= longest && slices.ContainsFunc(k.right, func(begin string) bool { return strings.HasPrefix(said, begin) })
+			ok := took <= longest && slices.ContainsFunc(k.right,
+				func(begin string) bool { return strings.HasPrefix(said, begin) })
 			if ok {
 				right++
 			}
@@ -99,7 +101,8 @@ func ab(sides [2]string, slowdown string, args []string) (string, error) {
 	if slowdown == "0" { // with itself: even a copy lies elsewhere in memory
 		sides[1] = sides[0]
 	}
-	out, err := output(exec.Command(sides[0], slices.Concat([]string{"ab", "-env=" + variable + "=" + slowdown}, own, sides[:], bench)...))
+	out, err := output(exec.Command(sides[0],
+		slices.Concat([]string{"ab", "-env=" + variable + "=" + slowdown}, own, sides[:], bench)...))
 	lines := strings.Split(out, "\n")
 	return lines[len(lines)-1], err
 }

@@ -1,5 +1,5 @@
-// Package cache keeps what tests fetch or build once: in the directory that GOCCL_CACHE names, or in goccl below the user's
-// cache.
+// Package cache keeps what tests fetch or build once: in the directory that GOCCL_CACHE names, or
+// in goccl below the user's cache.
 package cache
 
 import (
@@ -41,6 +41,7 @@ func Dir(name string, fill func(dir string) error) (string, error) {
 	return dir, nil
 }
 
-// Whole says that a test builds what go test does not see, such as a program that it does not import: where GOCCL_TEST_TREE is
-// the sum of the tree, as in CI, a result of the test that go test has kept holds for that tree alone.
+// Whole says that a test builds what go test does not see, such as a program that it does not
+// import: where GOCCL_TEST_TREE is the sum of the tree, as in CI, a result of the test that go test
+// has kept holds for that tree alone.
 func Whole() { os.Getenv("GOCCL_TEST_TREE") }

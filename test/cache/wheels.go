@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Wheels returns the directory of Python packages, which it fetches once: args are those of pip install. In a short run, or
-// without Python, it skips the test, which fails instead where GOCCL_REQUIRE is all.
+// Wheels returns the directory of Python packages, which it fetches once: args are those of pip
+// install. In a short run, or without Python, it skips the test, which fails instead where
+// GOCCL_REQUIRE is all.
 func Wheels(tb testing.TB, size, name string, args ...string) string {
 	tb.Helper()
 	if testing.Short() {
@@ -48,8 +49,9 @@ func install(tb testing.TB, dir string, args []string) error {
 		return fmt.Errorf("no python3 (Debian: apt-get install python3-pip): %w", err)
 	}
 	for attempt := 1; ; attempt++ {
-		cmd := exec.CommandContext(tb.Context(), "python3", append([]string{"-m", "pip", "install", "-q", "--disable-pip-version-check",
-			"--no-compile", "--only-binary", ":all:", "--target", dir}, args...)...)
+		cmd := exec.CommandContext(tb.Context(), "python3",
+			append([]string{"-m", "pip", "install", "-q", "--disable-pip-version-check",
+				"--no-compile", "--only-binary", ":all:", "--target", dir}, args...)...)
 		cmd.Env = append(os.Environ(), "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_ROOT_USER_ACTION=ignore")
 		out, err := cmd.CombinedOutput()
 		if err == nil {

@@ -21,7 +21,8 @@ import (
 const library = "libgocclfake.so"
 
 // inputs are what the library is made of beside test/fake/lib, from the module's root.
-var inputs = []string{"test/fake/build.sh", "include/gccl.h", "include/gcu.h", "include/gdev.h", "train/device/kernels.cu", "gpu/testdata/kernels.cu"}
+var inputs = []string{"test/fake/build.sh", "include/gccl.h", "include/gcu.h", "include/gdev.h",
+	"train/device/kernels.cu", "gpu/testdata/kernels.cu"}
 
 // Build compiles the library into dir, with all functions but those in without, and returns its path.
 func Build(dir string, without ...string) (string, error) {
@@ -73,7 +74,8 @@ func Path() (string, error) {
 
 // Env is what a program finds the library by.
 func Env(path string) []string {
-	return []string{"GOCCL_ALLOW_FAKE=1", "GOCCL_NCCL_LIB=" + path, "GOCCL_RCCL_LIB=" + path, "GOCCL_CUDART_LIB=" + path, "GOCCL_HIP_LIB=" + path}
+	return []string{"GOCCL_ALLOW_FAKE=1", "GOCCL_NCCL_LIB=" + path, "GOCCL_RCCL_LIB=" + path, "GOCCL_CUDART_LIB=" + path,
+		"GOCCL_HIP_LIB=" + path}
 }
 
 // Use lets this process, and those it starts, find the library. What it has loaded before stays loaded.

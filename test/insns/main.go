@@ -1,4 +1,5 @@
-// Command insns runs one kernel of package reduce some times: what `make insns` counts the instructions of, in an emulator.
+// Command insns runs one kernel of package reduce some times: what `make insns` counts the
+// instructions of, in an emulator.
 //
 //	insns LEVEL KERNEL TYPE COUNT    COUNT times 16 KiB, which KERNEL is sum, prod, min, max, scale, stream, both, all or mean of
 package main

@@ -27,7 +27,8 @@ func (t *tree) raced(part string) (raced []string, err error) {
 		if !slices.ContainsFunc(files, file.isTest) {
 			continue
 		}
-		side := starts[dir] || slices.ContainsFunc(files, func(f file) bool { return f.isTest() && (f.starts() || f.forRace()) })
+		side := starts[dir] || slices.ContainsFunc(files,
+			func(f file) bool { return f.isTest() && (f.starts() || f.forRace()) })
 		seen := map[string]bool{}
 		for _, f := range files {
 			side = side || t.reaches(f, starts, seen)
@@ -79,7 +80,8 @@ func (f file) starts() bool {
 			found = true
 		case *ast.CallExpr: // of a WaitGroup; of a test; of package time or context
 			sel, ok := n.Fun.(*ast.SelectorExpr)
-			found = found || ok && (sel.Sel.Name == "Go" && len(n.Args) > 0 || sel.Sel.Name == "Parallel" || sel.Sel.Name == "AfterFunc")
+			found = found || ok && (sel.Sel.Name == "Go" && len(n.Args) > 0 || sel.Sel.Name == "Parallel" ||
+				sel.Sel.Name == "AfterFunc")
 		}
 		return !found
 	})

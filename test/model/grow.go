@@ -6,16 +6,17 @@ import (
 	"github.com/goccl/goccl/internal/lobby"
 )
 
-// growing is a meeting in which a job grows, from when its ranks and its guests are in the pool of the new job: whether it counts. All
-// have a barrier there. The lead, process 0, which has come out of it, adds 1 to a number in the store; it counts if the number was 0. The
-// lead tells the others. One that does not hear it, or whose barrier fails, asks: it adds lobby.Against, and lobby.Judge says what it
-// knows by that. Who knows leaves word for those that do not.
+// growing is a meeting in which a job grows, from when its ranks and its guests are in the pool of
+// the new job: whether it counts. All have a barrier there. The lead, process 0, which has come out
+// of it, adds 1 to a number in the store; it counts if the number was 0. The lead tells the others.
+// One that does not hear it, or whose barrier fails, asks: it adds lobby.Against, and lobby.Judge
+// says what it knows by that. Who knows leaves word for those that do not.
 //
-// What may happen besides: a process ends; the connections of one break, or it has waited for too long, and it asks; the lead does not
-// hear what the store has answered, and asks as well.
+// What may happen besides: a process ends; the connections of one break, or it has waited for too
+// long, and it asks; the lead does not hear what the store has answered, and asks as well.
 //
-// Promised is that the meeting counts for all or for none; that where it does all were in the pool; and that nobody waits for ever, or
-// only where one that knew ended before it left word.
+// Promised is that the meeting counts for all or for none; that where it does all were in the pool;
+// and that nobody waits for ever, or only where one that knew ended before it left word.
 type growing struct {
 	n       int
 	crashes int // processes that end
@@ -78,7 +79,8 @@ func (m *growing) steps(s growState, all []step[growState]) []step[growState] {
 			do(true, "process %d ends", p, func(t *growState) { t.ended |= 1 << p; t.crashes++ })
 		}
 		troubled := s.ended != 0 || s.cut != 0 // which all of the pool hear, at any time
-		if waits := s.at[p] == comes || s.at[p] == meets || s.at[p] == listens; waits && !has(s.cut, p) && !troubled && m.breaks > 0 {
+		if waits := s.at[p] == comes || s.at[p] == meets || s.at[p] == listens; waits && !has(s.cut, p) && !troubled &&
+			m.breaks > 0 {
 			do(true, "process %d is cut off, or gives up", p, func(t *growState) { t.cut |= 1 << p; t.at[p] = m.missed(t, p) })
 		} else if waits && troubled {
 			do(false, "process %d hears of a failure", p, func(t *growState) { t.at[p] = m.missed(t, p) })
@@ -100,7 +102,8 @@ func (m *growing) steps(s growState, all []step[growState]) []step[growState] {
 				m.learns(t, p, t.number == 1)
 			})
 			if s.lost < uint8(m.lost) {
-				do(true, "process %d, the lead, does not hear what the store answers", p, func(t *growState) { t.number++; t.lost++; m.unheard(t, p) })
+				do(true, "process %d, the lead, does not hear what the store answers", p,
+					func(t *growState) { t.number++; t.lost++; m.unheard(t, p) })
 				do(true, "process %d, the lead, does not reach the store", p, func(t *growState) { t.lost++; m.unheard(t, p) })
 			}
 		case listens:

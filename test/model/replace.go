@@ -7,14 +7,16 @@ import (
 	"github.com/goccl/goccl/internal/agree"
 )
 
-// Replacing lost ranks by spares, over Shrink: the last ranks are spares, which have no number. All that are left agree on who
-// they are. A majority of the last generation goes on (agree.Majority) as a Comm of the old size: a rank keeps its number, and
-// the numbers of lost ranks go to the spares among those that have agreed. That Comm is the next generation once it stands:
-// all of its ranks have come to it. If some are lost before, the others of it agree once more, and still need a majority of
-// the generation before. Those that believe that it stands need one of it.
+// Replacing lost ranks by spares, over Shrink: the last ranks are spares, which have no number. All
+// that are left agree on who they are. A majority of the last generation goes on (agree.Majority)
+// as a Comm of the old size: a rank keeps its number, and the numbers of lost ranks go to the
+// spares among those that have agreed. That Comm is the next generation once it stands: all of its
+// ranks have come to it. If some are lost before, the others of it agree once more, and still need
+// a majority of the generation before. Those that believe that it stands need one of it.
 //
-// The hosts may divide into two sides, each of which takes the other for lost. That ranks of one's own side have ended is
-// certain, if that is the first that is heard of their loss. Nothing of the other side is.
+// The hosts may divide into two sides, each of which takes the other for lost. That ranks of one's
+// own side have ended is certain, if that is the first that is heard of their loss. Nothing of the
+// other side is.
 //
 // Promised is that no two sides go on, and that all ranks that go on have the same numbers.
 

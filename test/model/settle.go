@@ -5,16 +5,18 @@ import (
 	"fmt"
 )
 
-// settling is how hosts of one rank each settle on the cause of a Comm's failure: those that find one propose it to all;
-// the lowest host that is not said to be gone puts proposals in order and tells all what it has decided; what is
-// decided first is the cause. Hosts may end, which others hear by the end of their connections, and connections may
-// break, which each of their ends takes for the loss of the other: that is proposed and decided in the same way, and
-// nobody believes it of a host that is lost itself. A proposal that nobody decides is believed by its own host and
+// settling is how hosts of one rank each settle on the cause of a Comm's failure: those that find
+// one propose it to all; the lowest host that is not said to be gone puts proposals in order and
+// tells all what it has decided; what is decided first is the cause. Hosts may end, which others
+// hear by the end of their connections, and connections may break, which each of their ends takes
+// for the loss of the other: that is proposed and decided in the same way, and nobody believes it
+// of a host that is lost itself. A proposal that nobody decides is believed by its own host and
 // told to the others, but only when nothing else is under way: the engine waits for 150 ms.
 //
-// One cause is promised while the hosts can reach each other. So where only hosts end, all that are left believe the same,
-// and nobody who lives is taken for lost. Where a connection breaks between two that live, which is a partition as far as
-// those two can see, all that are left have heard of a failure.
+// One cause is promised while the hosts can reach each other. So where only hosts end, all that are
+// left believe the same, and nobody who lives is taken for lost. Where a connection breaks between
+// two that live, which is a partition as far as those two can see, all that are left have heard of
+// a failure.
 //
 // This follows ccl/internal/plane/settle.go, and is not that code.
 type settling struct {
@@ -229,9 +231,11 @@ func (m *settling) check(s *settleState, end bool) error {
 				return fmt.Errorf("host %d has never heard that host %d has ended", h, o)
 			case o == h || has(s.ended, o) || has(s.lost[o], o) || has(s.lost[h], o):
 			case (s.cause[h] == 0) != (s.cause[o] == 0):
-				return fmt.Errorf("hosts %d and %d are both there, and one has heard of no failure: %d, %d", h, o, s.cause[h], s.cause[o])
+				return fmt.Errorf("hosts %d and %d are both there, and one has heard of no failure: %d, %d", h, o, s.cause[h],
+					s.cause[o])
 			case s.cause[h] != s.cause[o] && s.breaks == 0:
-				return fmt.Errorf("hosts %d and %d are both there, and believe different causes: %d, %d", h, o, s.cause[h], s.cause[o])
+				return fmt.Errorf("hosts %d and %d are both there, and believe different causes: %d, %d", h, o, s.cause[h],
+					s.cause[o])
 			}
 		}
 		for o := range m.n {
@@ -255,7 +259,8 @@ func (m *settling) key(s *settleState, b []byte) []byte {
 		if has(s.ended, h) {
 			b = append(b, '-')
 		} else {
-			b = append(b, s.cut[h], s.broken[h], s.lost[h], s.fallen[h], s.cause[h], byte(s.settled[h]), byte(s.own[h]), byte(s.own[h]>>8))
+			b = append(b, s.cut[h], s.broken[h], s.lost[h], s.fallen[h], s.cause[h], byte(s.settled[h]), byte(s.own[h]),
+				byte(s.own[h]>>8))
 			b = binary.LittleEndian.AppendUint64(b, s.passed[h])
 			for _, e := range s.pending[h] {
 				one(e)

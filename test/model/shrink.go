@@ -45,13 +45,14 @@ const ranksMax = 4
 
 // shrinkState is all there is at a moment. Sets of ranks are bits.
 type shrinkState struct {
-	parties               [ranksMax]*agree.Party
-	began                 uint8
-	ended                 uint8                              // their processes
-	lost                  uint8                              // the failure detector says so
-	knows                 [ranksMax]uint8                    // of whom a rank has heard that
-	mail                  [ranksMax][ranksMax][]agree.Notice // by sender and receiver
-	renewed               [ranksMax]uint8                    // a rank has not noticed yet that its connection with these is new
+	parties [ranksMax]*agree.Party
+	began   uint8
+	ended   uint8                              // their processes
+	lost    uint8                              // the failure detector says so
+	knows   [ranksMax]uint8                    // of whom a rank has heard that
+	mail    [ranksMax][ranksMax][]agree.Notice // by sender and receiver
+	// a rank has not noticed yet that its connection with these is new
+	renewed               [ranksMax]uint8
 	faults, breaks, quits uint8
 	closed                uint8
 	suspected             uint8           // lost ranks whose loss was first reported as a silence, and not as their end
@@ -94,7 +95,8 @@ func (m *shrinking) act(s *shrinkState, r int, f func(p *agree.Party)) {
 	if m.boasts && !p.Leads() {
 		for _, l := range p.Post {
 			if l.Kind == agree.Propose {
-				p.Post = append(p.Post, agree.Letter{To: p.Up(), Notice: agree.Notice{Kind: agree.Ready, Lead: l.Lead, Ballot: l.Ballot, For: l.Ranks}})
+				p.Post = append(p.Post, agree.Letter{To: p.Up(),
+					Notice: agree.Notice{Kind: agree.Ready, Lead: l.Lead, Ballot: l.Ballot, For: l.Ranks}})
 			}
 		}
 	}
@@ -102,7 +104,8 @@ func (m *shrinking) act(s *shrinkState, r int, f func(p *agree.Party)) {
 		if has(s.reported, r) && l.Kind == agree.Here {
 			continue
 		}
-		if !s.apart(r, l.To) && !has(s.ended, l.To) && !has(s.knows[l.To], r) && s.parties[l.To].End == agree.Open && (l.Kind != agree.Alive || len(l.Left) > 0) {
+		if !s.apart(r, l.To) && !has(s.ended, l.To) && !has(s.knows[l.To], r) && s.parties[l.To].End == agree.Open &&
+			(l.Kind != agree.Alive || len(l.Left) > 0) {
 			box := s.mail[r][l.To]
 			s.mail[r][l.To] = append(box[:len(box):len(box)], l.Notice)
 		}
@@ -279,8 +282,9 @@ func (m *shrinking) between(s *shrinkState, r, o int, do func(bool, string, int,
 	}
 }
 
-var says = [...]string{agree.Here: "here", agree.Propose: "propose", agree.Ready: "ready", agree.Decide: "decide", agree.Decided: "decided",
-	agree.Done: "done", agree.Quit: "quit", agree.Alive: "alive"}
+var says = [...]string{agree.Here: "here", agree.Propose: "propose", agree.Ready: "ready", agree.Decide: "decide",
+	agree.Decided: "decided",
+	agree.Done:    "done", agree.Quit: "quit", agree.Alive: "alive"}
 
 func (m *shrinking) check(s *shrinkState, end bool) error {
 	if m.spares > 0 {

@@ -30,7 +30,8 @@ func (b *builder) disturb(p peer, c *testCase) (end func(), err error) {
 			commands = append(commands, []string{b.self, "loop", strconv.Itoa(core)})
 		}
 	case besideJob:
-		commands = [][]string{append(p.command(b, c.ranks), "-op", "allreduce", "-min", "4096", "-max", "4096", "-factor", "4", "-repeats", "1000000",
+		commands = [][]string{append(p.command(b, c.ranks), "-op", "allreduce", "-min", "4096", "-max", "4096", "-factor",
+			"4", "-repeats", "1000000",
 			"-target_ms", "30", "-inplace", "0")}
 	default:
 		return func() {}, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
-// kernel measures the best kernel of a type, alone on one core, as a peer: by the benchmark of internal/reduce, which no
-// other package can call.
+// kernel measures the best kernel of a type, alone on one core, as a peer: by the benchmark of
+// internal/reduce, which no other package can call.
 func kernel(args []string) error {
 	fs := flag.NewFlagSet("kernel", flag.ContinueOnError)
 	binary := fs.String("binary", "", "the compiled tests of internal/reduce")
@@ -30,7 +30,8 @@ func kernel(args []string) error {
 		return err
 	}
 	measure.Bind(0, 1)
-	out, err := exec.Command(*binary, "-test.run", "-", "-test.bench", "^BenchmarkReduce$/^[^/]*$/^"+*typ+"$/^sum$", "-test.count", strconv.Itoa(*repeats),
+	out, err := exec.Command(*binary, "-test.run", "-", "-test.bench", "^BenchmarkReduce$/^[^/]*$/^"+*typ+"$/^sum$",
+		"-test.count", strconv.Itoa(*repeats),
 		"-test.benchtime", time.Duration(*target*1e6).String()).Output()
 	if err != nil {
 		return err

@@ -42,7 +42,8 @@ func run() error {
 	rounds := flag.Int("rounds", 15, "how often everything is measured in turn")
 	target := flag.Float64("target_ms", 10, "milliseconds of a loop")
 	write := flag.String("write", "", "keep each case's table, as it ends, on the page of this CPU's maker in this directory")
-	further := flag.Bool("continue", false, "with -write: leave out cases that the page has, of this commit and as many rounds")
+	further := flag.Bool("continue", false,
+		"with -write: leave out cases that the page has, of this commit and as many rounds")
 	list := flag.Bool("list", false, "list the cases")
 	largest := flag.Int("max", 0, "leave out sizes above this")
 	flag.Parse()
@@ -95,7 +96,8 @@ func run() error {
 			continue
 		}
 		if n := runtime.NumCPU(); n < chosen[i].cores {
-			fmt.Fprintf(os.Stderr, "peers: %s left out: it takes %d cores, and %d are here\n", chosen[i].name, chosen[i].cores, n)
+			fmt.Fprintf(os.Stderr, "peers: %s left out: it takes %d cores, and %d are here\n", chosen[i].name, chosen[i].cores,
+				n)
 			continue
 		}
 		if !b.has(chosen[i].ours) {

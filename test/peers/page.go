@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A page is a file of docs/measured: what was measured on the CPUs of one maker. Each case has a section, so that a case is
-// kept as it ends, and one that is measured again takes the place of its last measurement.
+// A page is a file of docs/measured: what was measured on the CPUs of one maker. Each case has a
+// section, so that a case is kept as it ends, and one that is measured again takes the place of its
+// last measurement.
 //
 //	## allreduce-2
 //
@@ -66,7 +67,8 @@ func (p *page) String() string {
 
 // keep puts a case's table into its section, and saves the page.
 func (p *page) keep(name, table string, rounds int, commit string) error {
-	about := fmt.Sprintf("%d interleaved rounds, %s, commit %s, %s", rounds, time.Now().Format("2 January 2006"), commit, machine())
+	about := fmt.Sprintf("%d interleaved rounds, %s, commit %s, %s", rounds, time.Now().Format("2 January 2006"), commit,
+		machine())
 	s := section{name, "\n" + about + "\n\n```\n" + table + "```\n"}
 	if i := slices.IndexFunc(p.all, func(old section) bool { return old.name == name }); i >= 0 {
 		p.all[i] = s

@@ -50,10 +50,12 @@ func build(dir string) (*builder, error) {
 	}{
 		{"openmpi", "openmpi-bin libopenmpi-dev", []string{"mpicc.openmpi", "-O2", filepath.Join(src, "mpi_bench.c")}},
 		{"mpich", "mpich libmpich-dev", []string{"mpicc.mpich", "-O2", filepath.Join(src, "mpi_bench.c")}},
-		{"gloo", "g++ libgloo-dev", []string{"g++", "-std=c++17", "-O3", "-march=native", "-w", filepath.Join(src, "gloo_bench.cc"), "-lgloo", "-lpthread"}},
+		{"gloo", "g++ libgloo-dev", []string{"g++", "-std=c++17", "-O3", "-march=native", "-w",
+			filepath.Join(src, "gloo_bench.cc"), "-lgloo", "-lpthread"}},
 		{"limits", "gcc", []string{"gcc", "-O3", "-march=native", filepath.Join(src, "limits.c"), "-lpthread"}},
 		{"kernels", "go", []string{"go", "test", "-c", "github.com/goccl/goccl/internal/reduce"}},
-		{"engine", "gcc libc6-dev", []string{"env", "CGO_ENABLED=1", "go", "build", "-tags", "mpi"}}, // this program, with the engine mpi
+		// this program, with the engine mpi
+		{"engine", "gcc libc6-dev", []string{"env", "CGO_ENABLED=1", "go", "build", "-tags", "mpi"}},
 	} {
 		if _, err := exec.LookPath(p.command[0]); err != nil {
 			fmt.Fprintf(os.Stderr, "peers: no %s here (Debian: apt-get install %s)\n", p.name, p.needs)
@@ -62,7 +64,8 @@ func build(dir string) (*builder, error) {
 		cmd := exec.Command(p.command[0], append(p.command[1:], "-o", filepath.Join(dir, p.name))...)
 		cmd.Dir = filepath.Dir(src)
 		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "peers: %s does not build (Debian: apt-get install %s): %s\n", p.name, p.needs, firstLine(out))
+			fmt.Fprintf(os.Stderr, "peers: %s does not build (Debian: apt-get install %s): %s\n", p.name, p.needs,
+				firstLine(out))
 			continue
 		}
 		b.have[p.name] = true
@@ -130,12 +133,14 @@ var gloo = peer{name: "Gloo", needs: []string{"gloo"}, command: func(b *builder,
 }}
 
 var (
-	ompiUCX = []string{"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-x", "UCX_TLS=sm,self"}
+	ompiUCX = []string{"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-x",
+		"UCX_TLS=sm,self"}
 	ompiTCP = []string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"}
 
 	shared   = []peer{openmpi("Open MPI"), openmpi("Open MPI/UCX", ompiUCX...), mpich(), gloo}
 	mpis     = []peer{shared[0], shared[2]}
-	loopback = []peer{openmpi("Open MPI", ompiTCP...), mpich("MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"), gloo}
+	loopback = []peer{openmpi("Open MPI", ompiTCP...),
+		mpich("MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"), gloo}
 )
 
 // goccl runs this program as a job of its own ranks.
@@ -149,7 +154,8 @@ func goccl(apart bool, args ...string) func(*builder, int) []string {
 	}
 }
 
-var quietEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_btl_base_warn_component_unused=0",
+var quietEnv = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+	"OMPI_MCA_btl_base_warn_component_unused=0",
 	"OMPI_MCA_rmaps_base_oversubscribe=1", "LC_ALL=C"}
 
 // time runs a peer once and returns its microseconds. A peer that cannot do a case has none of its keys; one that
@@ -162,7 +168,8 @@ func (b *builder) time(p peer, c *testCase, op string, target float64) map[measu
 	if c.beside != "" {
 		target = max(target, besideTarget)
 	}
-	cmd = append(cmd, "-op", op, "-min", strconv.Itoa(c.min), "-max", strconv.Itoa(c.max), "-factor", strconv.Itoa(c.factor),
+	cmd = append(cmd, "-op", op, "-min", strconv.Itoa(c.min), "-max", strconv.Itoa(c.max), "-factor",
+		strconv.Itoa(c.factor),
 		"-repeats", "1", "-target_ms", strconv.FormatFloat(target, 'g', -1, 64), "-inplace", c.inPlace())
 	if c.written {
 		cmd = append(cmd, "-written", "1")

@@ -25,7 +25,8 @@ type result struct {
 
 // measure runs a case: each round runs every program once, in turn. A contest leaves peers out of later rounds.
 func (b *builder) measure(c *testCase, rounds int, target float64) (*result, error) {
-	r := &result{c: c, ours: map[measure.Key][]float64{}, best: map[measure.Key][]float64{}, limit: map[measure.Key][]float64{}, who: map[measure.Key]map[string]int{}, rounds: rounds}
+	r := &result{c: c, ours: map[measure.Key][]float64{}, best: map[measure.Key][]float64{},
+		limit: map[measure.Key][]float64{}, who: map[measure.Key]map[string]int{}, rounds: rounds}
 	running := contest{}
 	for round := range rounds {
 		for _, op := range c.operations() {
@@ -90,8 +91,8 @@ const limitFrom, limitTo = 2 * mib, 64 * mib
 // limited reports whether limits.c has op.
 func limited(op string) bool { return op != "alltoallv" && op != "barrier" }
 
-// A contest records, for each operation, which peers have been near the best at some size. The others cannot become the best, take
-// many times as long, and run in the first rounds only.
+// A contest records, for each operation, which peers have been near the best at some size. The
+// others cannot become the best, take many times as long, and run in the first rounds only.
 type contest map[string]map[string]bool
 
 const (
@@ -122,9 +123,11 @@ func glooHas(op string) bool {
 func (r *result) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s; bars: %s\n", r.c.name, r.c.what, r.c.barred())
-	fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6s %-13s %s%5s\n", "operation", "bytes", "ours us", "best us", "of", "ratio", "95 %", r.column("limit"), "bar")
+	fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6s %-13s %s%5s\n", "operation", "bytes", "ours us", "best us", "of",
+		"ratio", "95 %", r.column("limit"), "bar")
 	keys := slices.SortedFunc(maps.Keys(r.ours), func(x, y measure.Key) int {
-		return cmp.Or(slices.Index(measure.Operations, x.Op)-slices.Index(measure.Operations, y.Op), cmp.Compare(x.Bytes, y.Bytes))
+		return cmp.Or(slices.Index(measure.Operations, x.Op)-slices.Index(measure.Operations, y.Op),
+			cmp.Compare(x.Bytes, y.Bytes))
 	})
 	logs := map[string][][]float64{}
 	for _, k := range keys {
@@ -133,13 +136,15 @@ func (r *result) table() string {
 		mid, low, high := measure.Median(ratios)
 		ours, _, _ := measure.Median(r.ours[k])
 		best, _, _ := measure.Median(r.best[k])
-		fmt.Fprintf(&b, "  %-15s %10d %12.2f %12.2f  %-12s %6.2f %-13s %s%s\n", k.Op, k.Bytes, ours, best, most(r.who[k]), mid,
+		fmt.Fprintf(&b, "  %-15s %10d %12.2f %12.2f  %-12s %6.2f %-13s %s%s\n", k.Op, k.Bytes, ours, best, most(r.who[k]),
+			mid,
 			fmt.Sprintf("%.2f..%.2f", low, high), r.column(r.toLimit(k)), r.c.verdict(k.Bytes, low))
 	}
 	if r.c.geomean > 0 {
 		for _, op := range r.c.operations() {
 			mid, low, high := measure.Median(geomeans(logs[op]))
-			fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6.2f %-13s %s%s\n", op, "all", "", "", "", mid, fmt.Sprintf("%.2f..%.2f", low, high), r.column(""), against(r.c.geomean, low))
+			fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6.2f %-13s %s%s\n", op, "all", "", "", "", mid,
+				fmt.Sprintf("%.2f..%.2f", low, high), r.column(""), against(r.c.geomean, low))
 		}
 	}
 	return b.String()
@@ -233,5 +238,6 @@ func maker() string {
 // machine describes where this runs.
 func machine() string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return fmt.Sprintf("%s, %d processors, Linux %s, %s", cmp.Or(processor("model name"), runtime.GOARCH), runtime.NumCPU(), strings.TrimSpace(string(kernel)), runtime.Version())
+	return fmt.Sprintf("%s, %d processors, Linux %s, %s", cmp.Or(processor("model name"), runtime.GOARCH),
+		runtime.NumCPU(), strings.TrimSpace(string(kernel)), runtime.Version())
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/goccl/goccl/test/cache"
 )
 
-// Build builds the program of the working directory, which is the package's in tests, with these tags, and with cgo if there
-// are any. It returns the program's path.
+// Build builds the program of the working directory, which is the package's in tests, with these
+// tags, and with cgo if there are any. It returns the program's path.
 func Build(tb testing.TB, tags ...string) string {
 	tb.Helper()
 	cache.Whole()
@@ -37,15 +37,16 @@ func Build(tb testing.TB, tags ...string) string {
 func Ranks(tb testing.TB, path string, n int, args ...string) (stdout, stderr string) {
 	tb.Helper()
 	var out, errs bytes.Buffer
-	if err := boot.Spawn(tb.Context(), boot.Command{N: n, Path: path, Args: args, Stdout: &out, Stderr: &errs}); err != nil {
+	if err := boot.Spawn(tb.Context(),
+		boot.Command{N: n, Path: path, Args: args, Stdout: &out, Stderr: &errs}); err != nil {
 		tb.Fatalf("%d ranks of %s: %v\n%s%s", n, path, err, &out, &errs)
 	}
 	return out.String(), errs.String()
 }
 
-// Itself runs c as ranks of the running test's own program, or of c's, that run the test with that name, "" none, with these
-// variables. It returns what they write and how they end, which may be by the test's own doing, and fails tb where they go on
-// for longer than limit.
+// Itself runs c as ranks of the running test's own program, or of c's, that run the test with that
+// name, "" none, with these variables. It returns what they write and how they end, which may be by
+// the test's own doing, and fails tb where they go on for longer than limit.
 func Itself(tb testing.TB, limit time.Duration, c boot.Command, test string, env ...string) (string, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), limit)

@@ -2,5 +2,6 @@
 // of them holds, and how soon all hear that one is gone. The usual tests run a few ranks; `make
 // thousand` runs 1,000.
 //
-// Larger jobs are simulated, with constants that `make fit` compares with jobs of this machine: see ccl/internal/scale, and TestMeetingSimulated of ccl/boot.
+// Larger jobs are simulated, with constants that `make fit` compares with jobs of this machine: see
+// ccl/internal/scale, and TestMeetingSimulated of ccl/boot.
 package scale

@@ -10,8 +10,9 @@
 //
 // The exit status is 1 if a test failed, if there was no test at all, or if GOCCL_REQUIRE is "all"
 // and a test was skipped for another reason than the hardware. Such a skip says so at its start:
-// t.Skip("hardware: no AVX-512"). With -short, what go test -short skips for no other reason is allowed too:
-// t.Skip("-short: thousands of ranks"); test-long runs it. With -race, a reason that names the race detector is allowed.
+// t.Skip("hardware: no AVX-512"). With -short, what go test -short skips for no other reason is
+// allowed too: t.Skip("-short: thousands of ranks"); test-long runs it. With -race, a reason that
+// names the race detector is allowed.
 package main
 
 import (
@@ -88,7 +89,8 @@ func rewrite(name, sum string, took time.Duration, cores int) error {
 		return err
 	}
 	if len(sumLine.FindAll(text, -1)) != 1 || len(duration.FindAll(text, -1)) != 1 {
-		return fmt.Errorf("%s: it has not one line as %q and one sentence as %q", name, "    9 tests passed, 0 failed", "It takes 9 minutes on 2 cores")
+		return fmt.Errorf("%s: it has not one line as %q and one sentence as %q", name, "    9 tests passed, 0 failed",
+			"It takes 9 minutes on 2 cores")
 	}
 	text = sumLine.ReplaceAllLiteral(text, []byte("    "+sum))
 	minutes := max(int(math.Ceil(took.Minutes())), 2)
@@ -249,7 +251,8 @@ func (r *reporter) sum() string {
 	if r.short || r.race {
 		later = fmt.Sprintf(", %d for -short or -race", r.later)
 	}
-	return fmt.Sprintf("%d tests passed, %d failed, %d skipped, %d for want of hardware%s", r.passed, r.failed, len(r.skipped), len(r.waived), later)
+	return fmt.Sprintf("%d tests passed, %d failed, %d skipped, %d for want of hardware%s", r.passed, r.failed,
+		len(r.skipped), len(r.waived), later)
 }
 
 // verdict prints the sum and reports whether all is well.

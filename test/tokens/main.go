@@ -5,8 +5,8 @@
 // With a revision of git, such as the last release's, it counts that too and prints the difference. With -most N, it
 // prints the N packages that have the most tokens, or that have changed the most since REV.
 //
-// Comments, generated files and testdata do not count. Tests are the files whose names end in _test.go, and the packages
-// that serve tests alone: those below a folder whose name ends in test.
+// Comments, generated files and testdata do not count. Tests are the files whose names end in
+// _test.go, and the packages that serve tests alone: those below a folder whose name ends in test.
 package main
 
 import (

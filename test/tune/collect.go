@@ -18,7 +18,8 @@ import (
 	"github.com/goccl/goccl/test/internal/measure"
 )
 
-// A point is one collective at one size in one layout, and how long each variant took, an algorithm or a way, round by round.
+// A point is one collective at one size in one layout, and how long each variant took, an algorithm
+// or a way, round by round.
 type point struct {
 	kind  op.Kind
 	l     layout
@@ -55,9 +56,10 @@ func (o *options) algorithms() ([]*point, error) {
 	return points, nil
 }
 
-// inTurn measures k in each of several variants, which env sets, so many rounds. Every other round goes backwards, so that no
-// variant always follows the same one.
-func (o *options) inTurn(k op.Kind, l layout, names []string, env func(name string) string) (points []*point, err error) {
+// inTurn measures k in each of several variants, which env sets, so many rounds. Every other round
+// goes backwards, so that no variant always follows the same one.
+func (o *options) inTurn(k op.Kind, l layout, names []string,
+	env func(name string) string) (points []*point, err error) {
 	at := map[int]*point{}
 	for range o.rounds {
 		for _, name := range names {
@@ -117,7 +119,8 @@ func (p *point) fastest() string {
 	return name
 }
 
-// slower is how many times as long variant a took as b: of the pairs of one round each the median, and its 95 % interval.
+// slower is how many times as long variant a took as b: of the pairs of one round each the median,
+// and its 95 % interval.
 func (p *point) slower(a, b string) (mid, low, high float64) {
 	return measure.Median(measure.Ratios(p.us[a], p.us[b]))
 }

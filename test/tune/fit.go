@@ -90,7 +90,8 @@ func printPoints(w io.Writer, points []*point) {
 	if len(points) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%-6s %-14s %10s  %-14s %10s  %-14s %6s  %s\n", "layout", "collective", "bytes", "fastest", "us", "table", "ratio", "others, times the fastest")
+	fmt.Fprintf(w, "%-6s %-14s %10s  %-14s %10s  %-14s %6s  %s\n", "layout", "collective", "bytes", "fastest", "us",
+		"table", "ratio", "others, times the fastest")
 	for _, p := range points {
 		best := p.fastest()
 		us, _, _ := measure.Median(p.us[best])
@@ -107,7 +108,8 @@ func printPoints(w io.Writer, points []*point) {
 				others = append(others, fmt.Sprintf("%s %.2f", name, r))
 			}
 		}
-		fmt.Fprintf(w, "%-6v %-14v %10d  %-14s %10.2f  %-14s %6.2f%-2s %s\n", p.l, p.kind.Flag(), p.bytes, best, us, now, ratio, mark, strings.Join(others, ", "))
+		fmt.Fprintf(w, "%-6v %-14v %10d  %-14s %10.2f  %-14s %6.2f%-2s %s\n", p.l, p.kind.Flag(), p.bytes, best, us, now,
+			ratio, mark, strings.Join(others, ", "))
 	}
 	fmt.Fprintln(w, "* slower beyond doubt: the 95 % interval of the ratio lies above 1")
 }

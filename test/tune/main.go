@@ -54,7 +54,8 @@ type options struct {
 }
 
 // kinds are those of which there is more than one algorithm to choose from.
-var kinds = []op.Kind{op.AllReduce, op.Broadcast, op.Reduce, op.ReduceScatter, op.AllGather, op.Gather, op.Scatter, op.AllToAll, op.Barrier}
+var kinds = []op.Kind{op.AllReduce, op.Broadcast, op.Reduce, op.ReduceScatter, op.AllGather, op.Gather, op.Scatter,
+	op.AllToAll, op.Barrier}
 
 func parse(args []string) (*options, error) {
 	o := &options{}
@@ -72,7 +73,8 @@ func parse(args []string) (*options, error) {
 	}
 	if fs.NArg() > 0 || o.rounds < 1 || o.min < 1 || o.max < o.min || o.factor < 2 {
 		fs.Usage()
-		return nil, fmt.Errorf("what is meant by %q, %d rounds and sizes from %d to %d by %d?", fs.Args(), o.rounds, o.min, o.max, o.factor)
+		return nil, fmt.Errorf("what is meant by %q, %d rounds and sizes from %d to %d by %d?", fs.Args(), o.rounds, o.min,
+			o.max, o.factor)
 	}
 	for text := range strings.SplitSeq(*layouts, ",") {
 		if text == "" {

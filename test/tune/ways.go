@@ -51,13 +51,15 @@ func (o *options) waysOfOneHost(w io.Writer) error {
 	}
 	var all []*point
 	for _, k := range []op.Kind{op.AllReduce, op.Broadcast, op.AllGather, op.AllToAll} {
-		points, err := o.inTurn(k, layout{1, 2}, []string{staged, read}, func(way string) string { return "GOCCL_SHM_READ=" + way })
+		points, err := o.inTurn(k, layout{1, 2}, []string{staged, read},
+			func(way string) string { return "GOCCL_SHM_READ=" + way })
 		if err != nil {
 			return err
 		}
 		all = append(all, points...)
 	}
-	fmt.Fprintf(w, "\n%-12s %10s %12s %12s  %s\n", "one host", "bytes", "staged us", "read us", "ratio and its 95 % interval")
+	fmt.Fprintf(w, "\n%-12s %10s %12s %12s  %s\n", "one host", "bytes", "staged us", "read us",
+		"ratio and its 95 % interval")
 	for _, p := range all {
 		if p.isStaged(present) {
 			continue
@@ -100,8 +102,9 @@ func fitWays(all []*point, present map[string]int) map[string]int {
 	}
 }
 
-// best is how far, from the first of list on, reading is to go so as to cost least, in bytes that a rank fetches: none if
-// nowhere, and present if all of it is as good, or there is nothing to tell by.
+// best is how far, from the first of list on, reading is to go so as to cost least, in bytes that a
+// rank fetches: none if nowhere, and present if all of it is as good, or there is nothing to tell
+// by.
 func best(list []*point, present, none int) int {
 	if len(list) == 0 {
 		return present

@@ -1,11 +1,12 @@
-// Ways makes calls and writes which statements of the module each of them has passed: its tests count the functions on the way of
-// a call, and look at each.
+// Ways makes calls and writes which statements of the module each of them has passed: its tests
+// count the functions on the way of a call, and look at each.
 //
 //	ways blocking DIR   two ranks: an AllReduce of 4 KiB on host memory
 //	ways queued DIR     Queue.AllReduce of one rank over NCCL: with the tag nccl
 //
-// It is built with -cover. Rank 0 prints the plan of a call, and writes what `go tool covdata` reads into a folder of DIR for each way that it has seen: what waits,
-// and what the monitor does meanwhile, makes some longer.
+// It is built with -cover. Rank 0 prints the plan of a call, and writes what `go tool covdata`
+// reads into a folder of DIR for each way that it has seen: what waits, and what the monitor does
+// meanwhile, makes some longer.
 package main
 
 import (
@@ -43,7 +44,8 @@ func run(way, dir string) error {
 	return fmt.Errorf("there is no way %q", way)
 }
 
-// lateBy is how late a rank comes that another is to wait for: longer than it looks without giving way, and not so long that it sleeps.
+// lateBy is how late a rank comes that another is to wait for: longer than it looks without giving
+// way, and not so long that it sleeps.
 const lateBy = 100 * time.Microsecond
 
 // blocking makes calls in which rank 1 comes at about the same time, and others in which it comes late.
@@ -75,8 +77,8 @@ func blocking(ctx context.Context, dir string) error {
 	return seen.write(dir)
 }
 
-// ways are counters of what calls have passed, the first of each length: functions that a call has not passed are not in its
-// counters, so that the shortest have the fewest.
+// ways are counters of what calls have passed, the first of each length: functions that a call has
+// not passed are not in its counters, so that the shortest have the fewest.
 type ways map[int][]byte
 
 // pass makes a call, and keeps its counters.

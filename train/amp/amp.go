@@ -1,6 +1,6 @@
-// Package amp scales a loss so that its gradients fit into float16, whose smallest number is 6e-8: PyTorch's GradScaler and
-// Megatron's dynamic loss scale. The scale falls when a gradient becomes infinite, and grows again after many steps without.
-// bfloat16 needs none of this.
+// Package amp scales a loss so that its gradients fit into float16, whose smallest number is 6e-8:
+// PyTorch's GradScaler and Megatron's dynamic loss scale. The scale falls when a gradient becomes
+// infinite, and grows again after many steps without. bfloat16 needs none of this.
 //
 //	loss *= s.Scale()                                   // before the backward pass, on every rank
 //	...
@@ -8,11 +8,13 @@
 //	ok, err := s.Step(ctx, !errors.Is(err, zero.ErrNotFinite))
 //	if ok { amp.Multiply(wide, gradients, by); update } // else all ranks skip the step
 //
-// With package zero the update is within its Step, which comes first: set zero.Options.NormOver to the ranks of all stages and of
-// tensor parallelism, and not Unchecked, so that all of them get ErrNotFinite in one step.
+// With package zero the update is within its Step, which comes first: set zero.Options.NormOver to
+// the ranks of all stages and of tensor parallelism, and not Unchecked, so that all of them get
+// ErrNotFinite in one step.
 //
-// All ranks of a job must skip the same steps, and have one scale: those of a pipeline's stages and of tensor parallelism
-// as well, whose gradients differ. So the decision is collective, over a Comm with all of them: an all-reduce of a byte.
+// All ranks of a job must skip the same steps, and have one scale: those of a pipeline's stages and
+// of tensor parallelism as well, whose gradients differ. So the decision is collective, over a Comm
+// with all of them: an all-reduce of a byte.
 package amp
 
 import (
@@ -88,8 +90,9 @@ func New(ctx context.Context, c *ccl.Comm, o *Options) (*Scaler, error) {
 // Scale is what the loss is multiplied by in this step.
 func (s *Scaler) Scale() float64 { return s.state.Scale }
 
-// Factor is what gradients of the scaled loss are multiplied by to be those of the loss, clipped to a norm of clip, if that is
-// not 0. norm is that of the gradients as they are, as zero's Norm and ddp's say it.
+// Factor is what gradients of the scaled loss are multiplied by to be those of the loss, clipped to
+// a norm of clip, if that is not 0. norm is that of the gradients as they are, as zero's Norm and
+// ddp's say it.
 func (s *Scaler) Factor(clip, norm float64) float64 {
 	by := 1 / s.state.Scale
 	if clip > 0 {
@@ -98,8 +101,8 @@ func (s *Scaler) Factor(clip, norm float64) float64 {
 	return by
 }
 
-// Step ends a step: finite is false if a gradient here was infinite or no number. ok is false on all ranks if it was on any:
-// then no rank updates its parameters, and the scale falls.
+// Step ends a step: finite is false if a gradient here was infinite or no number. ok is false on
+// all ranks if it was on any: then no rank updates its parameters, and the scale falls.
 func (s *Scaler) Step(ctx context.Context, finite bool) (ok bool, err error) {
 	s.fine[0] = 0
 	if finite {
@@ -136,10 +139,11 @@ func (s *Scaler) Restore(st State) error {
 	return nil
 }
 
-// Multiply sets dst to src times by, and reports whether all of it is finite. What is multiplied is rounded once, to dst's
-// type: small gradients in float16 are not lost in a float32. dst may be src, and is as long: else nothing is set, and
-// that is not finite.
-func Multiply[D ~float32 | ~float64, S ~float32 | ~float64 | ccl.Float16 | ccl.BFloat16](dst []D, src []S, by float64) (finite bool) {
+// Multiply sets dst to src times by, and reports whether all of it is finite. What is multiplied is
+// rounded once, to dst's type: small gradients in float16 are not lost in a float32. dst may be
+// src, and is as long: else nothing is set, and that is not finite.
+func Multiply[D ~float32 | ~float64, S ~float32 | ~float64 | ccl.Float16 | ccl.BFloat16](dst []D, src []S,
+	by float64) (finite bool) {
 	if len(src) != len(dst) {
 		return false
 	}

@@ -12,7 +12,8 @@ func overlap(dst, src *piece) (out []run) {
 	if len(shape) == 0 {
 		shape, do, ds, so, ss = []int{1}, []int{0}, []int{1}, []int{0}, []int{1}
 	}
-	for d := len(shape) - 1; d > 0 && ds[d] == shape[d] && ss[d] == shape[d]; d-- { // whole rows in both: one dimension less
+	for d := len(shape) - 1; d > 0 && ds[d] == shape[d] && ss[d] == shape[d]; d-- {
+		// whole rows in both: one dimension less
 		k := shape[d]
 		shape, do, ds, so, ss = shape[:d], do[:d], ds[:d], so[:d], ss[:d]
 		for _, x := range [][]int{shape, do, ds, so, ss} {

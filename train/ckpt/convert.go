@@ -15,8 +15,8 @@ type float struct {
 
 var le = binary.LittleEndian
 
-// floats are those that Load converts into each other. What does not fit is rounded to nearest even, once, and what is too large
-// becomes infinite.
+// floats are those that Load converts into each other. What does not fit is rounded to nearest
+// even, once, and what is too large becomes infinite.
 var floats = map[string]float{
 	"F64": {func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) },
 		func(b []byte, x float64) { le.PutUint64(b, math.Float64bits(x)) }},
@@ -28,8 +28,9 @@ var floats = map[string]float{
 		func(b []byte, x float64) { le.PutUint16(b, uint16(ccl.ToBFloat16(toOdd(x)))) }},
 }
 
-// toOdd is x as float32, where that is not exact the neighbor whose last bit is 1. What is then rounded to a type with at least two
-// bits less is x rounded once, since no middle between two of its numbers is hit by chance (Boldo and Melquiond 2008).
+// toOdd is x as float32, where that is not exact the neighbor whose last bit is 1. What is then
+// rounded to a type with at least two bits less is x rounded once, since no middle between two of
+// its numbers is hit by chance (Boldo and Melquiond 2008).
 func toOdd(x float64) float32 {
 	f := float32(x)
 	if math.IsNaN(x) || float64(f) == x {

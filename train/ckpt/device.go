@@ -17,8 +17,8 @@ type Copier interface {
 // broken is the Data of a tensor that could not be copied, which describe tells all ranks.
 type broken struct{ error }
 
-// hosted is ts with slices in the place of Bufs: of the host's memory the slice itself, of a device's one of their own, which is
-// that of old where it fits. get copies what is there.
+// hosted is ts with slices in the place of Bufs: of the host's memory the slice itself, of a
+// device's one of their own, which is that of old where it fits. get copies what is there.
 func hosted(ts, old []Tensor, get bool) []Tensor {
 	out := ts
 	for i := range ts {
@@ -51,7 +51,8 @@ func (t *Tensor) host(b ccl.Buf, old any, get bool) any {
 		return broken{fmt.Errorf("tensor %q: Data is a Buf of no type", t.Name)}
 	}
 	if t.On == nil {
-		return broken{fmt.Errorf("tensor %q: Data is memory of a device, which On must copy, as a device.Memory does", t.Name)}
+		return broken{fmt.Errorf("tensor %q: Data is memory of a device, which On must copy, as a device.Memory does",
+			t.Name)}
 	}
 	if fits(old, s, b.Len()) {
 		s = old

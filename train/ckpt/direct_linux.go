@@ -8,7 +8,8 @@ import (
 // direct is for writes that go past the page cache.
 const direct = syscall.O_DIRECT
 
-// notDirect ends direct writes to f, which the end of a file does not fit. f stays open: another might have its name by now.
+// notDirect ends direct writes to f, which the end of a file does not fit. f stays open: another
+// might have its name by now.
 func notDirect(f *os.File) error {
 	c, err := f.SyscallConn()
 	if err != nil {

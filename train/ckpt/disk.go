@@ -150,7 +150,8 @@ func (d *disk) create(name string, f func(io.Writer) error) (_ *summer, err erro
 	return s, s.f.Sync()
 }
 
-// write writes a rank's part: what it is told to, of the pieces mine, whose memory is data, and own, the state of the rank.
+// write writes a rank's part: what it is told to, of the pieces mine, whose memory is data, and
+// own, the state of the rank.
 func (d *disk) write(o orders, name string, mine []piece, data [][]byte, own []byte) (part, error) {
 	out := make([][]byte, 0, len(o.Tasks)+1)
 	for _, t := range o.Tasks {

@@ -79,9 +79,11 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 		}
 	}
 	if len(files) > 1 {
-		text, err := json.MarshalIndent(map[string]any{"metadata": map[string]int{"total_size": total}, "weight_map": where}, "", "  ")
+		text, err := json.MarshalIndent(map[string]any{"metadata": map[string]int{"total_size": total},
+			"weight_map": where}, "", "  ")
 		if err == nil {
-			_, err = d.create(filepath.Join(tmp, modelIndexName), func(w io.Writer) error { _, err := w.Write(text); return err })
+			_, err = d.create(filepath.Join(tmp, modelIndexName),
+				func(w io.Writer) error { _, err := w.Write(text); return err })
 		}
 		if err != nil {
 			return lost(tmp, err)
@@ -90,7 +92,8 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	return d.publish(to, tmp)
 }
 
-// needed is ix with those of its files alone that have elements of what is exported: of a damaged checkpoint what is left can be.
+// needed is ix with those of its files alone that have elements of what is exported: of a damaged
+// checkpoint what is left can be.
 func (ix *index) needed(files [][]exported) *index {
 	in := make([]bool, len(ix.Files))
 	for _, es := range files {
@@ -109,8 +112,8 @@ func (ix *index) needed(files [][]exported) *index {
 	return n
 }
 
-// together is how many bytes of tensors Export reads at once, unless one is larger: each block of a part that they are in is
-// read and verified once.
+// together is how many bytes of tensors Export reads at once, unless one is larger: each block of a
+// part that they are in is read and verified once.
 const together = 64 << 20
 
 // copy writes tensors, whole, one after the other.

@@ -81,7 +81,8 @@ func foreign(dir string) (*index, error) {
 
 func foreignFile(dir, name string) (f file, ps []piece, others map[string]other, err error) {
 	if !plain(name) {
-		return f, nil, nil, fmt.Errorf("%s names the file %q, which is not beside it", filepath.Join(dir, modelIndexName), name)
+		return f, nil, nil, fmt.Errorf("%s names the file %q, which is not beside it", filepath.Join(dir, modelIndexName),
+			name)
 	}
 	o, size, err := files.OpenIn(dir, name, math.MaxInt64)
 	if err != nil {

@@ -67,7 +67,8 @@ type span struct {
 }
 
 type index struct {
-	Sequence int64             `json:"sequence"`        // of the checkpoints of a directory, in the order in which they were saved
+	// of the checkpoints of a directory, in the order in which they were saved
+	Sequence int64             `json:"sequence"`
 	State    json.RawMessage   `json:"state,omitempty"` // none of another program
 	Tensors  map[string]tensor `json:"tensors"`
 	Files    []file            `json:"files"`
@@ -87,8 +88,8 @@ func (ix *index) name(dir string) string {
 // maxIndex is more than an index of a million tensors has.
 const maxIndex = 1 << 30
 
-// readerOf is what the index of dir is read from, and how much that is: its own, else one of what another program has written
-// there.
+// readerOf is what the index of dir is read from, and how much that is: its own, else one of what
+// another program has written there.
 func readerOf(dir string) (r io.ReadCloser, size int64, err error) {
 	f, size, err := files.OpenIn(dir, indexName, maxIndex)
 	if err == nil {
@@ -153,7 +154,8 @@ func parseIndex(r io.Reader) (*index, error) {
 		if !ok || t.Type != p.Type || !slices.Equal(t.Shape, p.Shape) {
 			return nil, fmt.Errorf("%s: a piece of tensor %q is not of its shape and type", indexName, p.Name)
 		}
-		if p.File < 0 || p.File >= len(ix.Files) || p.At < 0 || p.At > ix.Files[p.File].Size || int64(p.Hi-p.Lo) > (ix.Files[p.File].Size-p.At)/int64(dtypes[p.Type]) {
+		if p.File < 0 || p.File >= len(ix.Files) || p.At < 0 || p.At > ix.Files[p.File].Size ||
+			int64(p.Hi-p.Lo) > (ix.Files[p.File].Size-p.At)/int64(dtypes[p.Type]) {
 			return nil, fmt.Errorf("%s: a piece of tensor %q is not in its file", indexName, p.Name)
 		}
 		ix.of[p.Name] = append(ix.of[p.Name], *p)
@@ -161,8 +163,8 @@ func parseIndex(r io.Reader) (*index, error) {
 	return ix, ix.apart()
 }
 
-// apart makes sure that pieces have no byte of a file in common, and that those of a tensor have no more elements than it: so
-// what they take is no more than what the files have.
+// apart makes sure that pieces have no byte of a file in common, and that those of a tensor have no
+// more elements than it: so what they take is no more than what the files have.
 func (ix *index) apart() error {
 	for name, ps := range ix.of {
 		have := 0
@@ -195,5 +197,6 @@ func (ix *index) apart() error {
 
 // plain reports whether name is that of a file in the directory itself, and can be printed.
 func plain(name string) bool {
-	return name != "" && name == filepath.Base(name) && filepath.IsLocal(name) && !strings.ContainsFunc(name, unicode.IsControl)
+	return name != "" && name == filepath.Base(name) && filepath.IsLocal(name) &&
+		!strings.ContainsFunc(name, unicode.IsControl)
 }

@@ -37,15 +37,15 @@ type FileInfo struct {
 	Damage error
 }
 
-// Inspect lists what the checkpoint dir holds, of this package or of another program, and which of its files are there in their
-// sizes. One process calls it. It reads no tensors.
+// Inspect lists what the checkpoint dir holds, of this package or of another program, and which of
+// its files are there in their sizes. One process calls it. It reads no tensors.
 func Inspect(dir string) (*Contents, error) {
 	c, _, err := inspect(dir)
 	return c, err
 }
 
-// Verify is Inspect, and also reads each file and compares its checksums, which files of another program do not have. It takes
-// memory for 4 MiB.
+// Verify is Inspect, and also reads each file and compares its checksums, which files of another
+// program do not have. It takes memory for 4 MiB.
 func Verify(dir string) (*Contents, error) {
 	c, ix, err := inspect(dir)
 	if err != nil {

@@ -13,17 +13,20 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Keep removes from dir all but the n whole checkpoints that were saved last, of those whose names Step has made, and what a
-// Save has left unfinished that began before the one before the last. Rank 0 removes; all ranks get its error. A checkpoint that is to
-// go is renamed first, so that no half of one is taken for a whole. What is damaged stays, and does not count. A directory that is
-// not there, or not yet, as before a Saver has made the first checkpoint of a run, has nothing to remove.
+// Keep removes from dir all but the n whole checkpoints that were saved last, of those whose names
+// Step has made, and what a Save has left unfinished that began before the one before the last.
+// Rank 0 removes; all ranks get its error. A checkpoint that is to go is renamed first, so that no
+// half of one is taken for a whole. What is damaged stays, and does not count. A directory that is
+// not there, or not yet, as before a Saver has made the first checkpoint of a run, has nothing to
+// remove.
 func Keep(ctx context.Context, c *ccl.Comm, dir string, n int) error {
 	what := fmt.Sprintf("ckpt: Keep %d in %s", n, dir)
 	var bad error
 	if n < 1 {
 		bad = errors.New("at least one checkpoint must be kept")
 	}
-	return onRoot(ctx, c, what, bad, func() error { return (&disk{}).keep(dir, n) }, "the directory "+dir, fmt.Sprintf("%d to keep", n))
+	return onRoot(ctx, c, what, bad, func() error { return (&disk{}).keep(dir, n) }, "the directory "+dir,
+		fmt.Sprintf("%d to keep", n))
 }
 
 // onRoot calls f on rank 0, once all ranks have the same items and none is bad. All get its error.
@@ -66,12 +69,14 @@ func (d *disk) keep(dir string, n int) error {
 	return d.clear(dir, old, func(e entryName) bool { return e.gone || e.tmp && e.sequence < last })
 }
 
-// Forget removes from dir the checkpoints of the steps after step, those of any step that were saved after it, and what a Save
-// of one of those has left unfinished, so that a training goes back to step and on from there: step is the Latest, and the
-// steps that it saves again are not there yet. Step must be whole. Rank 0 removes; all ranks get its error.
+// Forget removes from dir the checkpoints of the steps after step, those of any step that were
+// saved after it, and what a Save of one of those has left unfinished, so that a training goes back
+// to step and on from there: step is the Latest, and the steps that it saves again are not there
+// yet. Step must be whole. Rank 0 removes; all ranks get its error.
 func Forget(ctx context.Context, c *ccl.Comm, dir string, step int) error {
 	what := fmt.Sprintf("ckpt: Forget what is after step %d in %s", step, dir)
-	return onRoot(ctx, c, what, nil, func() error { return (&disk{}).forget(dir, step) }, "the directory "+dir, fmt.Sprintf("step %d", step))
+	return onRoot(ctx, c, what, nil, func() error { return (&disk{}).forget(dir, step) }, "the directory "+dir,
+		fmt.Sprintf("step %d", step))
 }
 
 // forget is Forget on rank 0.
@@ -97,8 +102,8 @@ func (d *disk) forget(dir string, number int) error {
 	return d.clear(dir, later, func(e entryName) bool { return e.number > number || e.tmp && e.sequence > sequence })
 }
 
-// clear removes checkpoints from dir, by their names, and what else goes of that which is unfinished or half removed. Whenever
-// it ends, each is whole under its name, or has lost it.
+// clear removes checkpoints from dir, by their names, and what else goes of that which is
+// unfinished or half removed. Whenever it ends, each is whole under its name, or has lost it.
 func (d *disk) clear(dir string, names []string, goes func(entryName) bool) error {
 	es, err := os.ReadDir(dir)
 	if err != nil {

@@ -19,11 +19,12 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Latest is the whole checkpoint in dir that was saved last, of those that Step has named: its index is not damaged, and each
-// of its files has its size. passed says of each that was saved after it why it is not whole. Rank 0 looks, and tells all.
+// Latest is the whole checkpoint in dir that was saved last, of those that Step has named: its
+// index is not damaged, and each of its files has its size. passed says of each that was saved
+// after it why it is not whole. Rank 0 looks, and tells all.
 //
-// If there is none, not even a damaged one, all ranks get an error that is os.ErrNotExist: a program that resumes or begins
-// may ask for that. If all are damaged, the error is another one.
+// If there is none, not even a damaged one, all ranks get an error that is os.ErrNotExist: a
+// program that resumes or begins may ask for that. If all are damaged, the error is another one.
 func Latest(ctx context.Context, c *ccl.Comm, dir string) (latest string, passed []error, err error) {
 	what := "ckpt: Latest in " + dir
 	var found []string
@@ -79,7 +80,8 @@ type step struct {
 	name     string
 }
 
-// listSteps lists the checkpoints in dir, the last one first: where a training has gone back, that is not the highest step.
+// listSteps lists the checkpoints in dir, the last one first: where a training has gone back, that
+// is not the highest step.
 func listSteps(dir string) (list []step, err error) {
 	es, err := os.ReadDir(dir)
 	if err != nil {

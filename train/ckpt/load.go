@@ -12,15 +12,18 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Load fills the Data of ts from dir, whatever the layout it was saved in, and state, if not nil, as json.Unmarshal
-// does; a State has that of each rank, too. It verifies the checksums of the blocks that it reads. A tensor that is missing, or of another shape or type,
-// or damaged, is an error that names it and its file, on every rank; ts are then undefined.
+// Load fills the Data of ts from dir, whatever the layout it was saved in, and state, if not nil,
+// as json.Unmarshal does; a State has that of each rank, too. It verifies the checksums of the
+// blocks that it reads. A tensor that is missing, or of another shape or type, or damaged, is an
+// error that names it and its file, on every rank; ts are then undefined.
 //
-// [LoadWith] loads a part, into other types, or by other names. Load also loads model.safetensors, and the files that a model.safetensors.index.json beside them names, as Export and
-// Hugging Face write them. These have no checksums, and leave state as it is.
+// [LoadWith] loads a part, into other types, or by other names. Load also loads model.safetensors,
+// and the files that a model.safetensors.index.json beside them names, as Export and Hugging Face
+// write them. These have no checksums, and leave state as it is.
 //
-// A file of dir may be a link to another one in dir. Where dir is a snapshot in Hugging Face's cache, models--NAME/snapshots/REVISION, its links
-// may lead anywhere in models--NAME. What leads out of there is refused: whoever has made a checkpoint could name any file of the user's.
+// A file of dir may be a link to another one in dir. Where dir is a snapshot in Hugging Face's
+// cache, models--NAME/snapshots/REVISION, its links may lead anywhere in models--NAME. What leads
+// out of there is refused: whoever has made a checkpoint could name any file of the user's.
 func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
 	_, err := load(ctx, c, dir, state, ts, LoadOptions{})
 	return err
@@ -93,14 +96,16 @@ func (ix *index) fill(dir string, want []piece, data [][]byte, convert bool) err
 			return fmt.Errorf("%s has no tensor %q", ix.name(dir), w.Name)
 		}
 		if t.Type != w.Type && !(convert && convertible(t.Type, w.Type)) || !slices.Equal(t.Shape, w.Shape) {
-			return fmt.Errorf("tensor %q is %s %v in %s, but %s %v is wanted", w.Name, t.Type, t.Shape, ix.name(dir), w.Type, w.Shape)
+			return fmt.Errorf("tensor %q is %s %v in %s, but %s %v is wanted", w.Name, t.Type, t.Shape, ix.name(dir), w.Type,
+				w.Shape)
 		}
 		from, size := dtypes[t.Type], dtypes[w.Type]
 		var got []run
 		for _, p := range ix.of[w.Name] {
 			for _, r := range overlap(&w, &p) {
 				got = append(got, r)
-				reads[p.File] = append(reads[p.File], read{p.At + int64(r.src*from), data[i][r.dst*size : (r.dst+r.n)*size], w.Name, t.Type, w.Type})
+				reads[p.File] = append(reads[p.File],
+					read{p.At + int64(r.src*from), data[i][r.dst*size : (r.dst+r.n)*size], w.Name, t.Type, w.Type})
 			}
 		}
 		slices.SortFunc(got, func(a, b run) int { return cmp.Compare(a.dst, b.dst) })
@@ -112,7 +117,8 @@ func (ix *index) fill(dir string, want []piece, data [][]byte, convert bool) err
 			end += r.n
 		}
 		if end < w.Hi-w.Lo {
-			return fmt.Errorf("%s lacks element %d of the wanted part of tensor %q, or has it twice", ix.name(dir), w.Lo+end, w.Name)
+			return fmt.Errorf("%s lacks element %d of the wanted part of tensor %q, or has it twice", ix.name(dir), w.Lo+end,
+				w.Name)
 		}
 	}
 	for f, rs := range reads {

@@ -63,8 +63,9 @@ func random() string {
 	return hex.EncodeToString(b)
 }
 
-// take makes a directory for what is to be dir, with a name of its own. What another writer of dir has left unfinished, or
-// is writing now, goes: of two writers the one that began first gets an error.
+// take makes a directory for what is to be dir, with a name of its own. What another writer of dir
+// has left unfinished, or is writing now, goes: of two writers the one that began first gets an
+// error.
 func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
 	if err := vacant(dir); errors.Is(err, fs.ErrExist) && damaged(dir) {
 		if err := d.ask("rename", dir); err != nil {
@@ -111,8 +112,9 @@ func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
 	return tmp, sequence, os.Mkdir(tmp, 0o777)
 }
 
-// damaged reports whether dir is a checkpoint of a step that has lost something, and nothing else: a training that has gone on
-// from the one before comes to that step again. What has another format may be whole for another version.
+// damaged reports whether dir is a checkpoint of a step that has lost something, and nothing else:
+// a training that has gone on from the one before comes to that step again. What has another format
+// may be whole for another version.
 func damaged(dir string) bool {
 	if _, ok := stepOf(filepath.Base(dir)); !ok {
 		return false
@@ -149,8 +151,8 @@ func vacant(dir string) error {
 	return err
 }
 
-// setAside renames name, so that nobody takes half of it for the whole, and a writer of it finds it gone. gone is "" if there
-// is none: another has set it aside.
+// setAside renames name, so that nobody takes half of it for the whole, and a writer of it finds it
+// gone. gone is "" if there is none: another has set it aside.
 func (d *disk) setAside(name string) (gone string, err error) {
 	if parseName(filepath.Base(name)).gone {
 		return name, nil

@@ -18,8 +18,8 @@ type LoadOptions struct {
 	// Convert reads numbers of floating point, of 16, 32 or 64 bits or bfloat16, of another type than that of Data. What
 	// does not fit is rounded to nearest even, once.
 	Convert bool
-	// Partial leaves the Data of a tensor as it is if the checkpoint has none of its name, as PyTorch's strict=False. One of
-	// another shape stays an error.
+	// Partial leaves the Data of a tensor as it is if the checkpoint has none of its name, as
+	// PyTorch's strict=False. One of another shape stays an error.
 	Partial bool
 
 	atOnce int // of tests; the same on all ranks
@@ -38,7 +38,8 @@ type Report struct {
 	Unused []string
 }
 
-// LoadWith is Load of a checkpoint that differs from what is wanted in what o allows. Without Partial the Report is empty.
+// LoadWith is Load of a checkpoint that differs from what is wanted in what o allows. Without
+// Partial the Report is empty.
 func LoadWith(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, o LoadOptions) (*Report, error) {
 	return load(ctx, c, dir, state, ts, o)
 }
@@ -63,7 +64,8 @@ func (o LoadOptions) find(ix *index, want []piece, data [][]byte) (found []piece
 	return found, into, missing
 }
 
-// report puts together what the ranks have found and missed. A byte for each tensor of the checkpoint says who wants it.
+// report puts together what the ranks have found and missed. A byte for each tensor of the
+// checkpoint says who wants it.
 func (ix *index) report(ctx context.Context, c *ccl.Comm, found []piece, missing []string) (*Report, error) {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(ix.Tensors)), maps.Keys(ix.Others))
 	slices.Sort(names)

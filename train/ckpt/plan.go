@@ -28,9 +28,9 @@ type box struct {
 // place is where a box is: its name is that of a piece, and no copy.
 type place struct{ name, box string }
 
-// plan says who writes what: each element once, by the rank with least to write among those that have it. ix lists the
-// pieces, with the rank as their file, and tasks has them by rank, in the order of the index. An element that nobody has is
-// an error, wherever boxes overlap.
+// plan says who writes what: each element once, by the rank with least to write among those that
+// have it. ix lists the pieces, with the rank as their file, and tasks has them by rank, in the
+// order of the index. An element that nobody has is an error, wherever boxes overlap.
 func plan(all [][]piece, state any) (ix *index, tasks [][]task, err error) {
 	ix = &index{Tensors: map[string]tensor{}}
 	if ix.State, err = json.Marshal(state); err != nil {
@@ -69,7 +69,8 @@ func plan(all [][]piece, state any) (ix *index, tasks [][]task, err error) {
 	return ix, tasks, nil
 }
 
-// boxes sorts what the ranks have by tensor and box, and lists the tensors in ix. order is that in which they first come.
+// boxes sorts what the ranks have by tensor and box, and lists the tensors in ix. order is that in
+// which they first come.
 func (ix *index) boxes(all [][]piece) (boxes map[string][]*box, order []string, err error) {
 	boxes = map[string][]*box{}
 	byPlace := map[place]*box{}
@@ -78,7 +79,8 @@ func (ix *index) boxes(all [][]piece) (boxes map[string][]*box, order []string, 
 		for i, p := range ps {
 			t, ok := ix.Tensors[p.Name]
 			if ok && (t.Type != p.Type || !slices.Equal(t.Shape, p.Shape)) {
-				return nil, nil, fmt.Errorf("tensor %q is %s %v on rank %d, and %s %v on a rank before it", p.Name, p.Type, p.Shape, r, t.Type, t.Shape)
+				return nil, nil, fmt.Errorf("tensor %q is %s %v on rank %d, and %s %v on a rank before it", p.Name, p.Type,
+					p.Shape, r, t.Type, t.Shape)
 			}
 			if !ok {
 				ix.Tensors[p.Name] = tensor{p.Type, p.Shape}

@@ -25,8 +25,10 @@ const (
 )
 
 // bitsOf are the types of safetensors 0.8, and their sizes. This package moves those in dtypes.
-var bitsOf = map[string]uint64{"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8,
-	"F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32,
+var bitsOf = map[string]uint64{"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8,
+	"F8_E4M3": 8,
+	"F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32,
+	"F32": 32,
 	"C64": 64, "F64": 64, "I64": 64, "U64": 64}
 
 // entry is a tensor in the header of a file.
@@ -42,7 +44,8 @@ type field struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// streamed is a header of many entries, each of which is made when it is written: their names are not in memory together.
+// streamed is a header of many entries, each of which is made when it is written: their names are
+// not in memory together.
 type streamed struct {
 	n    int
 	at   func(i int) entry
@@ -97,8 +100,9 @@ type foreignEntry struct {
 	lo, hi uint64
 }
 
-// parseHeader lists the tensors of a file of unknown origin, of size bytes: pieces has what this package moves, others says what
-// the rest is, by name. It takes what safetensors' own reader takes, and nothing else: each byte belongs to one tensor.
+// parseHeader lists the tensors of a file of unknown origin, of size bytes: pieces has what this
+// package moves, others says what the rest is, by name. It takes what safetensors' own reader
+// takes, and nothing else: each byte belongs to one tensor.
 func parseHeader(r io.ReaderAt, size int64) (pieces []piece, others map[string]other, err error) {
 	first := make([]byte, 8)
 	if _, err := r.ReadAt(first, 0); err != nil {
@@ -145,7 +149,8 @@ func (e *foreignEntry) piece(name string) (piece, bool) {
 	return p, err == nil
 }
 
-// checkLayout makes sure that the tensors follow one another, without holes, from the first byte of the data to the last.
+// checkLayout makes sure that the tensors follow one another, without holes, from the first byte of
+// the data to the last.
 func checkLayout(es map[string]*foreignEntry, size uint64) error {
 	names := slices.SortedFunc(maps.Keys(es), func(a, b string) int {
 		return cmp.Or(cmp.Compare(es[a].lo, es[b].lo), cmp.Compare(es[a].hi, es[b].hi), strings.Compare(a, b))
@@ -163,7 +168,8 @@ func checkLayout(es map[string]*foreignEntry, size uint64) error {
 		case e.lo != at || e.hi < e.lo:
 			return fmt.Errorf("tensor %q lies between bytes %d and %d, where the one before it ends at %d", name, e.lo, e.hi, at)
 		case overflow || n%8 != 0 || n/8 != e.hi-e.lo:
-			return fmt.Errorf("tensor %q: %s of shape %v does not take the %d bytes from %d to %d", name, e.dtype, e.shape, e.hi-e.lo, e.lo, e.hi)
+			return fmt.Errorf("tensor %q: %s of shape %v does not take the %d bytes from %d to %d", name, e.dtype, e.shape,
+				e.hi-e.lo, e.lo, e.hi)
 		}
 		at = e.hi
 	}
@@ -173,8 +179,9 @@ func checkLayout(es map[string]*foreignEntry, size uint64) error {
 	return nil
 }
 
-// parseEntries reads the JSON of a header, as strictly as serde does for the types of safetensors: names are compared exactly,
-// no field is missing or there twice, numbers are whole. Of tensors with one name the last one counts.
+// parseEntries reads the JSON of a header, as strictly as serde does for the types of safetensors:
+// names are compared exactly, no field is missing or there twice, numbers are whole. Of tensors
+// with one name the last one counts.
 func parseEntries(text []byte) (map[string]*foreignEntry, error) {
 	if err := strict(text); err != nil {
 		return nil, err
@@ -318,8 +325,8 @@ func members(object []byte, f func(name string, value []byte) error) error {
 	return nil
 }
 
-// strict is what serde refuses beyond what encoding/json does: half of a surrogate pair, numbers that no float64 holds, and
-// deep nesting.
+// strict is what serde refuses beyond what encoding/json does: half of a surrogate pair, numbers
+// that no float64 holds, and deep nesting.
 func strict(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("it is not UTF-8")
@@ -360,7 +367,8 @@ func strict(text []byte) error {
 	return nil
 }
 
-// stringLength is how many bytes the string has with which text, valid JSON, begins, if it says no half of a surrogate pair.
+// stringLength is how many bytes the string has with which text, valid JSON, begins, if it says no
+// half of a surrogate pair.
 func stringLength(text []byte) (int, error) {
 	escape := func(i int) uint64 { // 0: there is none
 		if i+6 > len(text) || text[i] != '\\' || text[i+1] != 'u' {

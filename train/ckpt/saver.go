@@ -10,9 +10,9 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// A Saver saves in the background, on a Comm of its own: its Save returns once the data have been copied, and training goes
-// on while they are written. It holds one copy of what it saves. On Linux it writes past the page cache, which takes less of
-// the processors, where the file system can.
+// A Saver saves in the background, on a Comm of its own: its Save returns once the data have been
+// copied, and training goes on while they are written. It holds one copy of what it saves. On Linux
+// it writes past the page cache, which takes less of the processors, where the file system can.
 type Saver struct {
 	of     *ccl.Comm          // the training's
 	c      *ccl.Comm          // its own
@@ -99,8 +99,8 @@ func copied(data any) bool {
 	return onDevice
 }
 
-// Wait waits for the Save under way, and returns the error of the last one, once: the next Save begins anew. If ctx ends
-// first the Save goes on.
+// Wait waits for the Save under way, and returns the error of the last one, once: the next Save
+// begins anew. If ctx ends first the Save goes on.
 func (s *Saver) Wait(ctx context.Context) error {
 	if s.done == nil {
 		return nil
@@ -115,8 +115,8 @@ func (s *Saver) Wait(ctx context.Context) error {
 	return err
 }
 
-// Close waits for the Save under way and ends the Saver; its error is that of the last Save. If ctx ends first, so does the
-// Save, on all ranks.
+// Close waits for the Save under way and ends the Saver; its error is that of the last Save. If ctx
+// ends first, so does the Save, on all ranks.
 func (s *Saver) Close(ctx context.Context) error {
 	if failed := s.of.Err(); failed != nil { // the others' Saves end for that reason, not because this rank leaves
 		s.c.Abort(failed)

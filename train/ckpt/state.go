@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// State is a state that has some of each rank, such as its random numbers, beside that of the job. Save takes it in the place
-// of a state, and Load one whose fields are pointers:
+// State is a state that has some of each rank, such as its random numbers, beside that of the job.
+// Save takes it in the place of a state, and Load one whose fields are pointers:
 //
 //	err := ckpt.Save(ctx, c, dir, ckpt.State{Job: progress, Rank: rng}, ts)
 //	err = ckpt.Load(ctx, c, dir, ckpt.State{Job: &progress, Rank: &rng}, ts)
 type State struct {
 	// Job is the state that Save takes without this type: rank 0's counts.
 	Job any
-	// Rank is this rank's own. It stands in the rank's file, so it goes to no other rank. Load leaves it as it is if another
-	// number of ranks has saved, or the rank of this number had none: what one rank drew is of no use to another number of
-	// them. A nil has nothing saved or loaded.
+	// Rank is this rank's own. It stands in the rank's file, so it goes to no other rank. Load leaves
+	// it as it is if another number of ranks has saved, or the rank of this number had none: what one
+	// rank drew is of no use to another number of them. A nil has nothing saved or loaded.
 	Rank any
 }
 

@@ -13,8 +13,9 @@ import (
 	"slices"
 )
 
-// An index is written and read a piece at a time: names, of which a checkpoint may have a million, are in memory once, in the
-// index itself, and not in text that is made of it or that it is made of.
+// An index is written and read a piece at a time: names, of which a checkpoint may have a million,
+// are in memory once, in the index itself, and not in text that is made of it or that it is made
+// of.
 
 // newJSON returns a writer of JSON to w, whose first error Flush returns.
 func newJSON(w io.Writer) *bufio.Writer { return bufio.NewWriterSize(w, 64<<10) }
@@ -213,7 +214,8 @@ func (ix *index) decode(d *json.Decoder, s *summed) error {
 		known[name] = name
 		return name
 	}
-	fields := map[string]any{"sequence": &ix.Sequence, "state": &ix.State, "files": &ix.Files, "own": &ix.Own, "from": &ix.From}
+	fields := map[string]any{"sequence": &ix.Sequence, "state": &ix.State, "files": &ix.Files, "own": &ix.Own,
+		"from": &ix.From}
 	return object(d, func(key string) error {
 		switch key {
 		case "tensors":

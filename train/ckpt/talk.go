@@ -57,8 +57,8 @@ func textToRoot(ctx context.Context, c *ccl.Comm, mine []byte, more bool) (list 
 // atOnce is about how much text of what all ranks hold, or of an index, is in memory at once.
 const atOnce = 4 << 20
 
-// collect brings the pieces of all ranks to rank 0, some at a time, so that it has each name once, however many ranks have it.
-// bad is what is wrong with what came, which rank 0 tells the others.
+// collect brings the pieces of all ranks to rank 0, some at a time, so that it has each name once,
+// however many ranks have it. bad is what is wrong with what came, which rank 0 tells the others.
 func collect(ctx context.Context, c *ccl.Comm, mine []piece, limit int) (held [][]piece, bad, err error) {
 	known := map[string]string{}
 	if c.Rank() == 0 {

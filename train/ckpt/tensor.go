@@ -17,8 +17,8 @@ type Tensor struct {
 	Shape        []int // of the whole tensor
 	Offset, Size []int // the box of it that this rank works on, as tp splits it; nil: all of it
 	Lo, Hi       int   // the elements of the box, row-major, that are here, as zero splits them; 0, 0 and Data: all
-	// Data is []T of one of the types that ccl names, such as []float32 or []ccl.BFloat16, or []bool; or a ccl.Buf, of memory of a device as
-	// well, which On copies to the host and back.
+	// Data is []T of one of the types that ccl names, such as []float32 or []ccl.BFloat16, or []bool;
+	// or a ccl.Buf, of memory of a device as well, which On copies to the host and back.
 	Data any
 	On   Copier
 }
@@ -46,9 +46,10 @@ func wholePiece(name, dtype string, shape []int) (piece, error) {
 	return p, nil
 }
 
-// dtypes are the names that safetensors has for the types that this package moves, and their sizes. The last two are for
-// Export alone.
-var dtypes = map[string]int{"I8": 1, "U8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8, "F32": 4, "F64": 8,
+// dtypes are the names that safetensors has for the types that this package moves, and their sizes.
+// The last two are for Export alone.
+var dtypes = map[string]int{"I8": 1, "U8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8, "F32": 4,
+	"F64": 8,
 	"F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "BOOL": 1, "F8_E8M0": 1, "C64": 8}
 
 // dtypeOf names slices of ccl's types, and []bool.
@@ -118,7 +119,8 @@ func describe(ts []Tensor) (ps []piece, data [][]byte, err error) {
 		}
 		dtype, ok := dtypeOf[reflect.TypeOf(t.Data)]
 		if !ok {
-			return nil, nil, fmt.Errorf("tensor %q: Data is %T, which is not a slice of an element type of ccl, nor of bool", t.Name, t.Data)
+			return nil, nil, fmt.Errorf("tensor %q: Data is %T, which is not a slice of an element type of ccl, nor of bool",
+				t.Name, t.Data)
 		}
 		p := piece{Name: t.Name, Type: dtype, Shape: t.Shape, Offset: t.Offset, Size: t.Size, Lo: t.Lo, Hi: t.Hi}
 		if p.Offset == nil && p.Size == nil {
@@ -133,7 +135,8 @@ func describe(ts []Tensor) (ps []piece, data [][]byte, err error) {
 			return nil, nil, err
 		}
 		if p.Hi-p.Lo != n {
-			return nil, nil, fmt.Errorf("tensor %q: Data has %d elements, for %d to %d of a box of %v", t.Name, n, p.Lo, p.Hi, p.Size)
+			return nil, nil, fmt.Errorf("tensor %q: Data has %d elements, for %d to %d of a box of %v", t.Name, n, p.Lo, p.Hi,
+				p.Size)
 		}
 		ps, data = append(ps, p), append(data, b)
 	}

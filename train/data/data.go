@@ -1,5 +1,6 @@
-// Package data gives each rank its own data, and the data of one rank to all. It is PyTorch's DistributedSampler, mixtures
-// of sources, and the reading on rank 0, or on one rank of a host, that programs write by hand.
+// Package data gives each rank its own data, and the data of one rank to all. It is PyTorch's
+// DistributedSampler, mixtures of sources, and the reading on rank 0, or on one rank of a host,
+// that programs write by hand.
 //
 // Each replica of a data-parallel job trains on other samples than its peers, and all ranks of one replica (those of
 // tensor and pipeline parallelism) on the same ones. So rank and size here are those of the dp dimension:
@@ -12,8 +13,9 @@
 //
 // Package loader loads the items ahead, and package pack puts short documents into rows.
 //
-// A Sampler holds no list of more than 256 items: an item costs about 50 ns and a position is found at once. OnRoot makes a fixed number of
-// calls, and moves the data once, whatever the number of ranks. With Readers one rank in k reads, and sends k-1 parts.
+// A Sampler holds no list of more than 256 items: an item costs about 50 ns and a position is found
+// at once. OnRoot makes a fixed number of calls, and moves the data once, whatever the number of
+// ranks. With Readers one rank in k reads, and sends k-1 parts.
 package data
 
 import (
@@ -59,8 +61,8 @@ const golden = 0x9e3779b97f4a7c15
 type Sampler struct {
 	// N is the number of items.
 	N int
-	// Rank and Size say which replica this is, and of how many: the coordinate in the dp dimension, and its size. A Size of
-	// 0 is 1.
+	// Rank and Size say which replica this is, and of how many: the coordinate in the dp dimension,
+	// and its size. A Size of 0 is 1.
 	Rank, Size int
 	// Seed chooses the permutations. It is the same on all ranks.
 	Seed uint64
@@ -106,9 +108,10 @@ func (s Sampler) turns(consumed int) int {
 	}
 }
 
-// Epoch yields the items of this rank in epoch e, each with the number of items that all ranks together have then consumed.
-// It goes on where consumed items were given out, on whatever number of ranks: each of the others comes once. At the
-// beginning of an epoch consumed is 0. Where fewer items are left than there are ranks, and s does not Pad, nothing comes.
+// Epoch yields the items of this rank in epoch e, each with the number of items that all ranks
+// together have then consumed. It goes on where consumed items were given out, on whatever number
+// of ranks: each of the others comes once. At the beginning of an epoch consumed is 0. Where fewer
+// items are left than there are ranks, and s does not Pad, nothing comes.
 func (s Sampler) Epoch(e, consumed int) (iter.Seq2[int, int], error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -132,13 +135,14 @@ func (s Sampler) Epoch(e, consumed int) (iter.Seq2[int, int], error) {
 // rounds of the Feistel network. Luby and Rackoff (1988) need four to pass for random; the halves here are short.
 const rounds = 6
 
-// listed is up to how many items a permutation is a list, drawn by Fisher and Yates: of few the cipher does not reach all
-// permutations equally often.
+// listed is up to how many items a permutation is a list, drawn by Fisher and Yates: of few the
+// cipher does not reach all permutations equally often.
 const listed = 256
 
-// permutation is of the numbers below n. It is a cipher: a Feistel network on pairs of a number below a and one below b, which
-// are added to instead of combined bit by bit, and repeated until the result is below n (the generalized Feistel cipher and
-// cycle walking of Black and Rogaway 2002). a*b is less than n+a, so it is seldom repeated.
+// permutation is of the numbers below n. It is a cipher: a Feistel network on pairs of a number
+// below a and one below b, which are added to instead of combined bit by bit, and repeated until
+// the result is below n (the generalized Feistel cipher and cycle walking of Black and Rogaway
+// 2002). a*b is less than n+a, so it is seldom repeated.
 type permutation struct {
 	n, a, b uint64
 	keys    [rounds]uint64

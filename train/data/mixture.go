@@ -6,12 +6,13 @@ import (
 	"math"
 )
 
-// Mixture draws from several sources by weight, without end: Megatron's blended dataset. Of each source the items come in
-// the order of a Sampler of that source alone, epoch after epoch, each once before one comes again.
+// Mixture draws from several sources by weight, without end: Megatron's blended dataset. Of each
+// source the items come in the order of a Sampler of that source alone, epoch after epoch, each
+// once before one comes again.
 //
-// What comes at a position follows from the position, the sources and the seed. So a run goes on from the number of items
-// that all ranks have consumed, on any number of ranks, without a list and without state; finding the position takes a
-// few milliseconds.
+// What comes at a position follows from the position, the sources and the seed. So a run goes on
+// from the number of items that all ranks have consumed, on any number of ranks, without a list and
+// without state; finding the position takes a few milliseconds.
 type Mixture struct {
 	// Sources are at most 4,096.
 	Sources []Source
@@ -84,7 +85,8 @@ func (m Mixture) Shares() []int {
 	for ; given != period; given += step(given) {
 		best := -1 // who gets one more, or one less
 		for i := range shares {
-			if given < period && (best < 0 || over[i] > over[best]) || given > period && shares[i] > 1 && (best < 0 || over[i] < over[best]) {
+			if given < period && (best < 0 || over[i] > over[best]) || given > period && shares[i] > 1 &&
+				(best < 0 || over[i] < over[best]) {
 				best = i
 			}
 		}
@@ -102,8 +104,9 @@ func step(given int) int {
 	return -1
 }
 
-// From yields this rank's draws, each with the number of items that all ranks together have then consumed. It goes on where
-// consumed items were drawn, on whatever number of ranks; at the beginning consumed is 0.
+// From yields this rank's draws, each with the number of items that all ranks together have then
+// consumed. It goes on where consumed items were drawn, on whatever number of ranks; at the
+// beginning consumed is 0.
 func (m Mixture) From(consumed int) (iter.Seq2[int, Draw], error) {
 	if err := m.Check(); err != nil {
 		return nil, err

@@ -34,10 +34,11 @@ func OnRoot[T ccl.Number](ctx context.Context, c *ccl.Comm, root int, f func() (
 	return out, nil
 }
 
-// Readers gives each rank its own data, which few ranks read: of k ranks that follow each other the first one reads,
-// by read(rank), what each of them needs, and sends it on. With k the ranks of a host, one process of a host reads, and
-// no file system sees all ranks at once. It is collective. A reader holds two parts at a time, its own and another. In a job
-// that MPI started, mpi.ReadAtAll reads for all ranks as one in its place; examples/batchfile times both.
+// Readers gives each rank its own data, which few ranks read: of k ranks that follow each other the
+// first one reads, by read(rank), what each of them needs, and sends it on. With k the ranks of a
+// host, one process of a host reads, and no file system sees all ranks at once. It is collective. A
+// reader holds two parts at a time, its own and another. In a job that MPI started, mpi.ReadAtAll
+// reads for all ranks as one in its place; examples/batchfile times both.
 //
 // If read fails or panics, all ranks return an error that names the reader, once the other readers are done.
 func Readers[T ccl.Number](ctx context.Context, c *ccl.Comm, k int, read func(rank int) ([]T, error)) ([]T, error) {
@@ -72,7 +73,8 @@ const failed = -1
 
 // readFor reads this rank's part, and the parts of the following ranks up to end, to which it sends them. bad is why it
 // could not read; err is why it could not send.
-func readFor[T ccl.Number](ctx context.Context, c *ccl.Comm, end int, read func(rank int) ([]T, error)) (mine []T, bad, err error) {
+func readFor[T ccl.Number](ctx context.Context, c *ccl.Comm, end int,
+	read func(rank int) ([]T, error)) (mine []T, bad, err error) {
 	for r := end - 1; r >= c.Rank(); r-- {
 		var part []T
 		if bad == nil {

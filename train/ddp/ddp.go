@@ -1,12 +1,14 @@
-// Package ddp keeps the replicas of a data-parallel job equal, as PyTorch's DistributedDataParallel (Li et al. 2020): it averages
-// gradients in buckets while the backward pass still runs, and checks that parameters stay the same bits.
+// Package ddp keeps the replicas of a data-parallel job equal, as PyTorch's DistributedDataParallel
+// (Li et al. 2020): it averages gradients in buckets while the backward pass still runs, and checks
+// that parameters stay the same bits.
 //
 // It knows no tensor library: gradients are [ccl.Buf] views of whatever memory the program has, host or device, and the
 // program says when each is final. Where the memory belongs to goccl, package zero does all of this at its stage 0.
 //
-// A parameter that a step does not use has a gradient of zeros, by which an update still moves it: it decays, and goes on along its
-// moments. PyTorch's optimizers leave out a parameter whose gradient is None, that of one which no rank has used. A program
-// that wants the same leaves it out of its update, on all ranks alike.
+// A parameter that a step does not use has a gradient of zeros, by which an update still moves it:
+// it decays, and goes on along its moments. PyTorch's optimizers leave out a parameter whose
+// gradient is None, that of one which no rank has used. A program that wants the same leaves it out
+// of its update, on all ranks alike.
 //
 // Gradient accumulation (PyTorch's no_sync) needs no mode: add up micro batches, and call Ready in the last one only.
 //
@@ -29,8 +31,8 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Options must agree on all ranks. New compares them, but for Stream and the Hook, of which it compares whether there is
-// one. The zero value is the default.
+// Options must agree on all ranks. New compares them, but for Stream and the Hook, of which it
+// compares whether there is one. The zero value is the default.
 type Options struct {
 	// FirstBytes is the size in bytes at which the first bucket is full, by default 1 MiB. Bytes is that of every other
 	// bucket, by default 25 MiB. As in PyTorch the gradient that fills a bucket is part of it, so buckets may be larger.
@@ -45,8 +47,9 @@ type Options struct {
 	Stream func(bucket int) ccl.Stream
 	// Hook reduces a bucket in the place of an all-reduce.
 	Hook Hook
-	// Names are what the gradients are called, one each, so that New finds gradients of one length that come in another order
-	// on some rank, as a range over a map gives them. Nil: lengths and types alone are compared.
+	// Names are what the gradients are called, one each, so that New finds gradients of one length
+	// that come in another order on some rank, as a range over a map gives them. Nil: lengths and
+	// types alone are compared.
 	Names []string
 }
 
@@ -91,10 +94,11 @@ type Stats struct {
 	Exposed time.Duration // spent blocked in Wait: what overlap did not hide
 }
 
-// New returns a Reducer of grads. It is collective, and fails on every rank, naming the first gradient that differs,
-// unless all ranks pass the same lengths, types and options; Options.Names tell gradients of one length apart. Gradients are
-// reduced where they lie, without a copy. A bucket is one call if its gradients lie side by side in memory; else it is a group
-// with a call for each piece.
+// New returns a Reducer of grads. It is collective, and fails on every rank, naming the first
+// gradient that differs, unless all ranks pass the same lengths, types and options; Options.Names
+// tell gradients of one length apart. Gradients are reduced where they lie, without a copy. A
+// bucket is one call if its gradients lie side by side in memory; else it is a group with a call
+// for each piece.
 func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reducer, error) {
 	r := &Reducer{c: c, grads: slices.Clone(grads), host: ccl.NewHostStream(), op: ccl.Avg}
 	if o != nil {
@@ -105,7 +109,8 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 		r.op = ccl.Sum
 	}
 	var bad error
-	items := []string{fmt.Sprintf("FirstBytes %d", r.o.FirstBytes), fmt.Sprintf("Bytes %d", r.o.Bytes), fmt.Sprintf("Sum %v", r.o.Sum),
+	items := []string{fmt.Sprintf("FirstBytes %d", r.o.FirstBytes), fmt.Sprintf("Bytes %d", r.o.Bytes),
+		fmt.Sprintf("Sum %v", r.o.Sum),
 		fmt.Sprintf("Order %d", r.o.Order), fmt.Sprintf("Hook %v", r.o.Hook != nil)}
 	for i, g := range grads {
 		item := fmt.Sprintf("gradient %d: %d x %v", i, g.Len(), g.Type())
@@ -231,8 +236,8 @@ func (r *Reducer) forget() (err error) {
 	return err
 }
 
-// join makes one Buf of gradients that lie side by side, in either direction; after Use of none, since what lies where may then
-// differ between ranks, and from step to step.
+// join makes one Buf of gradients that lie side by side, in either direction; after Use of none,
+// since what lies where may then differ between ranks, and from step to step.
 func (r *Reducer) join(ids []int) (out []ccl.Buf) {
 	for _, i := range ids {
 		if n := len(out); n > 0 && !r.used {
@@ -250,9 +255,11 @@ func (r *Reducer) join(ids []int) (out []ccl.Buf) {
 	return out
 }
 
-// Use has the Reducer average these gradients from now on, where each step has others, such as the results of a program of XLA's: call
-// it before the first Ready of a step. Their lengths and types are those of New. It sends nothing; the first Use must come before the
-// same step on all ranks, since from then on each gradient is a call of its own. After an error the gradients are those before.
+// Use has the Reducer average these gradients from now on, where each step has others, such as the
+// results of a program of XLA's: call it before the first Ready of a step. Their lengths and types
+// are those of New. It sends nothing; the first Use must come before the same step on all ranks,
+// since from then on each gradient is a call of its own. After an error the gradients are those
+// before.
 func (r *Reducer) Use(grads []ccl.Buf) error {
 	if err := r.between("Use"); err != nil {
 		return err
@@ -290,9 +297,10 @@ func (r *Reducer) Use(grads []ccl.Buf) error {
 	return nil
 }
 
-// Ready says that gradient i is final for this step. When that completes a bucket, and all buckets before it are on their
-// way, the bucket is issued; so ranks may become ready in different orders. Ready never blocks. A second Ready of one
-// gradient in one step aborts the Comm: this rank has lost count, and the others would wait for what it takes for done.
+// Ready says that gradient i is final for this step. When that completes a bucket, and all buckets
+// before it are on their way, the bucket is issued; so ranks may become ready in different orders.
+// Ready never blocks. A second Ready of one gradient in one step aborts the Comm: this rank has
+// lost count, and the others would wait for what it takes for done.
 func (r *Reducer) Ready(i int) error {
 	switch {
 	case r.closed:
@@ -423,7 +431,8 @@ func (r *Reducer) misused(err error) error {
 	return err
 }
 
-// Close ends the Reducer's stream, and waits for the device if its Hook is BFloat16On. The Comm stays open; but within a step, whose end the other ranks wait for, it is aborted.
+// Close ends the Reducer's stream, and waits for the device if its Hook is BFloat16On. The Comm
+// stays open; but within a step, whose end the other ranks wait for, it is aborted.
 func (r *Reducer) Close() error {
 	if i := r.someReady(); i >= 0 && !r.closed && !r.told && !same.Fails(r.c) {
 		r.misused(fmt.Errorf("ddp: Close within a step: gradient %d is Ready", i))

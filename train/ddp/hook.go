@@ -71,8 +71,9 @@ type Converter interface {
 	Convert(dst, src ccl.Buf) error
 }
 
-// BFloat16On is BFloat16 for float32 gradients on a device. Options.Stream must be that of m, in whose order the gradients are
-// rounded, reduced and widened; the program has m's stream wait for what computes them. Close frees its copies.
+// BFloat16On is BFloat16 for float32 gradients on a device. Options.Stream must be that of m, in
+// whose order the gradients are rounded, reduced and widened; the program has m's stream wait for
+// what computes them. Close frees its copies.
 func BFloat16On(m Converter) Hook {
 	return func(b *Bucket) ccl.Work {
 		h, _ := b.State.(*halves)
@@ -148,7 +149,8 @@ func Hierarchical(inner, outer *ccl.Comm) Hook {
 		h, _ := b.State.(*levels)
 		if h == nil {
 			if inner.Size()*outer.Size() != b.Ranks {
-				return b.refuse("ddp.Hierarchical: %d by %d ranks are not the %d ranks of the Reducer", inner.Size(), outer.Size(), b.Ranks)
+				return b.refuse("ddp.Hierarchical: %d by %d ranks are not the %d ranks of the Reducer", inner.Size(),
+					outer.Size(), b.Ranks)
 			}
 			h = newLevels(b, inner.Size(), inner.Rank())
 			b.State = h

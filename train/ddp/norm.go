@@ -10,12 +10,13 @@ import (
 	"github.com/goccl/goccl/train/optim"
 )
 
-// ErrNotFinite is the cause of an error of Norm and Clip where a gradient is infinite or no number. All ranks get it, for all
-// have the same gradients: a program may skip such a step.
+// ErrNotFinite is the cause of an error of Norm and Clip where a gradient is infinite or no number.
+// All ranks get it, for all have the same gradients: a program may skip such a step.
 var ErrNotFinite = errors.New("the norm of the gradients is not finite")
 
-// Norm is the global norm of the gradients, between a Wait and the Ready that follows. It reads them and sends nothing: all
-// ranks have the same bits, and get the same norm. It is for host memory.
+// Norm is the global norm of the gradients, between a Wait and the Ready that follows. It reads
+// them and sends nothing: all ranks have the same bits, and get the same norm. It is for host
+// memory.
 func (r *Reducer) Norm() (float64, error) {
 	if err := r.between("Norm"); err != nil {
 		return 0, err
@@ -40,8 +41,8 @@ func (r *Reducer) Norm() (float64, error) {
 	return norm, nil
 }
 
-// Clip is Norm, and scales the gradients by optim.ClipFactor, down to the norm most where theirs is larger. It returns theirs. After an error they
-// are as they were.
+// Clip is Norm, and scales the gradients by optim.ClipFactor, down to the norm most where theirs is
+// larger. It returns theirs. After an error they are as they were.
 func (r *Reducer) Clip(most float64) (float64, error) {
 	if math.IsNaN(most) || most < 0 {
 		return 0, fmt.Errorf("ddp: gradients cannot be clipped to a norm of %v", most)

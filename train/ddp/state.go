@@ -12,7 +12,8 @@ import (
 // groupBytes is how much Broadcast hands over at once.
 const groupBytes = 250 << 20
 
-// Broadcast copies root's bufs of host memory to every rank: the initial state, as groups of at most 250 MiB, or one buf.
+// Broadcast copies root's bufs of host memory to every rank: the initial state, as groups of at
+// most 250 MiB, or one buf.
 func Broadcast(ctx context.Context, c *ccl.Comm, bufs []ccl.Buf, root int) error {
 	q := c.On(nil)
 	for len(bufs) > 0 {
@@ -35,9 +36,9 @@ func Broadcast(ctx context.Context, c *ccl.Comm, bufs []ccl.Buf, root int) error
 	return nil
 }
 
-// Hash hashes the bits of s: the CRC-32C of its bytes, and above it their CRC-32, which together are a CRC of 64 bits. Processors
-// compute both, at about the speed of memory. Equal parameters hash equal on every little-endian machine, however they are cut
-// into slices.
+// Hash hashes the bits of s: the CRC-32C of its bytes, and above it their CRC-32, which together
+// are a CRC of 64 bits. Processors compute both, at about the speed of memory. Equal parameters
+// hash equal on every little-endian machine, however they are cut into slices.
 func Hash[T ccl.Number](s ...[]T) uint64 {
 	low, high := uint32(0), uint32(0)
 	for _, x := range s {

@@ -9,8 +9,8 @@ import (
 	"github.com/goccl/goccl/cuda"
 )
 
-// windowBytes is what is copied in one go between the host and the device: one window is filled or emptied by the host while the
-// other travels.
+// windowBytes is what is copied in one go between the host and the device: one window is filled or
+// emptied by the host while the other travels.
 const windowBytes = 4 << 20
 
 // chunk is one window: pinned memory, which copies in the background need, and as much on the device.
@@ -180,8 +180,8 @@ func (m *Memory) fetch(dst []byte, from uintptr) error {
 	}, func(w *chunk, at, n int) { copy(dst[at:at+n], w.host.Slice()) })
 }
 
-// each issues start for each window of all bytes, in turns with the two chunks, and calls done when what start has issued is done.
-// It returns when all is.
+// each issues start for each window of all bytes, in turns with the two chunks, and calls done when
+// what start has issued is done. It returns when all is.
 func (m *Memory) each(all int, start func(w *chunk, at, n int) error, done func(w *chunk, at, n int)) error {
 	ws, err := m.windows()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package device is the memory of an NVIDIA GPU for training: a [zero.Memory], whose arithmetic is done by kernels on the device, in
-// the order of one stream. They come as PTX with the program, and the driver compiles them: nothing is needed beside it.
+// Package device is the memory of an NVIDIA GPU for training: a [zero.Memory], whose arithmetic is
+// done by kernels on the device, in the order of one stream. They come as PTX with the program, and
+// the driver compiles them: nothing is needed beside it.
 //
 //	mem, err := device.New(d, s) // a cuda.Device and a cuda.Stream
 //	defer mem.Close()
@@ -10,12 +11,14 @@
 //		return mem.AdamW(h, step, w, g, avg[p.Unit].From(lo, hi), sq[p.Unit].From(lo, hi))
 //	})
 //
-// Add, Scale, Divide, Convert and AdamW give the bits that package zero on the host and package optim give, but for the payload of
-// a NaN. SumSquares adds up in an order of its own, which follows from the length alone, so it has the same bits on every device. The
-// kernels take float32, float64 and bfloat16, wherever an element begins, and need compute capability 7.0.
+// Add, Scale, Divide, Convert and AdamW give the bits that package zero on the host and package
+// optim give, but for the payload of a NaN. SumSquares adds up in an order of its own, which
+// follows from the length alone, so it has the same bits on every device. The kernels take float32,
+// float64 and bfloat16, wherever an element begins, and need compute capability 7.0.
 //
-// A program that computes on other streams names them with Follow, and has them wait with Lead before they read or write what this
-// package works on. The build tag nccl compiles package cuda in; without it New returns its error.
+// A program that computes on other streams names them with Follow, and has them wait with Lead
+// before they read or write what this package works on. The build tag nccl compiles package cuda
+// in; without it New returns its error.
 package device
 
 import (
@@ -35,8 +38,9 @@ var ptx []byte
 
 var _ zero.Memory = (*Memory)(nil)
 
-// Memory is a device's memory and its kernels. Its calls return once the work is issued, except Alloc, Get, Put, SumSquares,
-// SumsOfSquares, and Convert from host memory, which wait for it. It is used by one goroutine at a time.
+// Memory is a device's memory and its kernels. Its calls return once the work is issued, except
+// Alloc, Get, Put, SumSquares, SumsOfSquares, and Convert from host memory, which wait for it. It
+// is used by one goroutine at a time.
 type Memory struct {
 	d       cuda.Device
 	s       *cuda.Stream
@@ -210,7 +214,8 @@ func (m *Memory) Free(b ccl.Buf) error {
 func address(call string, b ccl.Buf) (uintptr, error) {
 	at, ok := b.Addr()
 	if !ok {
-		return 0, fmt.Errorf("device: %s: %d elements of %v are not memory of the device, or were freed", call, b.Len(), b.Type())
+		return 0, fmt.Errorf("device: %s: %d elements of %v are not memory of the device, or were freed", call, b.Len(),
+			b.Type())
 	}
 	return at, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/goccl/goccl/train/optim"
 )
 
-// What kernels.cu says of the kernels: the threads of a block, the elements of a thread, and the threads of a sum, whose parts are
-// then added up to wide, to narrow, and to one.
+// What kernels.cu says of the kernels: the threads of a block, the elements of a thread, and the
+// threads of a sum, whose parts are then added up to wide, to narrow, and to one.
 const (
 	threads = 256
 	each    = 8
@@ -29,7 +29,8 @@ const (
 	types
 )
 
-// kinds are the names of types in those of kernels, and wordsOf how many words of 32 bits an element has; 0: half a one.
+// kinds are the names of types in those of kernels, and wordsOf how many words of 32 bits an
+// element has; 0: half a one.
 var (
 	kinds   = [types]string{"f32", "f64", "bf16"}
 	wordsOf = [types]int{1, 2, 0}
@@ -193,8 +194,9 @@ func (m *Memory) Divide(dst ccl.Buf, by int) error {
 	return m.run(m.k.divide[kind], n, cuda.Pointer(to), number(kind, float64(by)), count(n))
 }
 
-// Convert computes dst = src. What does not fit is rounded to nearest even, float64 to bfloat16 by way of float32. src may be a
-// slice of the host's, by [ccl.BufOf], of any of the three types. Several Converts to neighbouring parts of one buffer pack a bucket.
+// Convert computes dst = src. What does not fit is rounded to nearest even, float64 to bfloat16 by
+// way of float32. src may be a slice of the host's, by [ccl.BufOf], of any of the three types.
+// Several Converts to neighbouring parts of one buffer pack a bucket.
 func (m *Memory) Convert(dst, src ccl.Buf) error {
 	if b, kind, ok := hostBytes(src); ok {
 		return m.upload(dst, b, kind, src.Len())
@@ -213,15 +215,16 @@ func (m *Memory) convert(to, from uintptr, kind, of, n int) error {
 	return m.run(m.k.convert[kind][of], n, cuda.Pointer(to), cuda.Pointer(from), count(n))
 }
 
-// AdamW is optim.Apply: step number step, counted from 1, on the parameters p with the gradients g and the state avg and sq. All are
-// float32, or all float64.
+// AdamW is optim.Apply: step number step, counted from 1, on the parameters p with the gradients g
+// and the state avg and sq. All are float32, or all float64.
 func (m *Memory) AdamW(h optim.AdamW, step int, p, g, avg, sq ccl.Buf) error {
 	f, err := h.Factors(step)
 	if err != nil {
 		return fmt.Errorf("device: %w", err)
 	}
 	if g.Len() != p.Len() || avg.Len() != p.Len() || sq.Len() != p.Len() {
-		return fmt.Errorf("device: AdamW: %d parameters, but %d gradients, and state of %d and %d", p.Len(), g.Len(), avg.Len(), sq.Len())
+		return fmt.Errorf("device: AdamW: %d parameters, but %d gradients, and state of %d and %d", p.Len(), g.Len(),
+			avg.Len(), sq.Len())
 	}
 	var at [4]uintptr
 	var kind, n int
@@ -230,21 +233,26 @@ func (m *Memory) AdamW(h optim.AdamW, step int, p, g, avg, sq ccl.Buf) error {
 			return err
 		}
 		if b.Type() != p.Type() || kind == bf16 {
-			return fmt.Errorf("device: AdamW of %v, %v, %v and %v: all must be float32, or all float64", p.Type(), g.Type(), avg.Type(), sq.Type())
+			return fmt.Errorf("device: AdamW of %v, %v, %v and %v: all must be float32, or all float64", p.Type(), g.Type(),
+				avg.Type(), sq.Type())
 		}
 	}
-	return m.run(m.k.adamw[kind], n, cuda.Pointer(at[0]), cuda.Pointer(at[1]), cuda.Pointer(at[2]), cuda.Pointer(at[3]), count(n),
+	return m.run(m.k.adamw[kind], n, cuda.Pointer(at[0]), cuda.Pointer(at[1]), cuda.Pointer(at[2]), cuda.Pointer(at[3]),
+		count(n),
 		number(kind, f.Beta1), number(kind, f.Alpha1), number(kind, f.Beta2), number(kind, f.Alpha2),
 		number(kind, f.Rate), number(kind, f.Root), number(kind, f.Keep), number(kind, f.Eps))
 }
 
-// Merge merges two blocks of attention, as ring attention does with what each rank's keys give: out, [rows][dim], are weighted sums
-// of values, max the greatest score of each row, and sum the sum of exp(score-max). All of the first block become those of both.
-// Everything is float32. The exponential is within 2 units in the last place.
+// Merge merges two blocks of attention, as ring attention does with what each rank's keys give:
+// out, [rows][dim], are weighted sums of values, max the greatest score of each row, and sum the
+// sum of exp(score-max). All of the first block become those of both. Everything is float32. The
+// exponential is within 2 units in the last place.
 func (m *Memory) Merge(out, max, sum, other, otherMax, otherSum ccl.Buf, dim int) error {
 	rows := max.Len()
-	if dim < 0 || dim > 1<<31 || out.Len() != rows*dim || other.Len() != out.Len() || sum.Len() != rows || otherMax.Len() != rows || otherSum.Len() != rows {
-		return fmt.Errorf("device: Merge of %d values in %d rows of %d with %d: maxima and sums of %d, %d and %d", out.Len(), rows, dim, other.Len(),
+	if dim < 0 || dim > 1<<31 || out.Len() != rows*dim || other.Len() != out.Len() || sum.Len() != rows ||
+		otherMax.Len() != rows || otherSum.Len() != rows {
+		return fmt.Errorf("device: Merge of %d values in %d rows of %d with %d: maxima and sums of %d, %d and %d",
+			out.Len(), rows, dim, other.Len(),
 			sum.Len(), otherMax.Len(), otherSum.Len())
 	}
 	var at [6]uintptr
@@ -274,9 +282,11 @@ func (m *Memory) merge(at [6]uintptr, rows, dim int) (err error) {
 	w := m.weights.Arg()
 	for ; rows > 0; rows -= mergedRows {
 		n := min(rows, mergedRows)
-		err := m.run(m.k.mergeRows, n, cuda.Pointer(at[1]), cuda.Pointer(at[2]), cuda.Pointer(at[4]), cuda.Pointer(at[5]), w, count(n))
+		err := m.run(m.k.mergeRows, n, cuda.Pointer(at[1]), cuda.Pointer(at[2]), cuda.Pointer(at[4]), cuda.Pointer(at[5]),
+			w, count(n))
 		if err == nil && dim > 0 {
-			err = m.run(m.k.mergeValues, n*dim, cuda.Pointer(at[0]), cuda.Pointer(at[3]), w, count(n*dim), cuda.Value(uint32(dim)))
+			err = m.run(m.k.mergeValues, n*dim, cuda.Pointer(at[0]), cuda.Pointer(at[3]), w, count(n*dim),
+				cuda.Value(uint32(dim)))
 		}
 		if err != nil {
 			return err

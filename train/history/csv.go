@@ -10,10 +10,11 @@ import (
 	"strconv"
 )
 
-// CSV writes metrics as a table, all of them if none is named: a line for each step that has one of them, and of each metric
-// the mean, under its name, and NAME.min, NAME.max and NAME.std over the ranks. What a step does not have is empty, as a
-// validation loss is in most; numbers read back equal, and those that are not finite are NaN, Inf and -Inf. Of a run that has
-// logged nothing it is the head of the table.
+// CSV writes metrics as a table, all of them if none is named: a line for each step that has one of
+// them, and of each metric the mean, under its name, and NAME.min, NAME.max and NAME.std over the
+// ranks. What a step does not have is empty, as a validation loss is in most; numbers read back
+// equal, and those that are not finite are NaN, Inf and -Inf. Of a run that has logged nothing it
+// is the head of the table.
 func (h *History) CSV(w io.Writer, names ...string) error {
 	names, err := h.named("CSV", names)
 	if err != nil {

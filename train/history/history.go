@@ -134,7 +134,8 @@ func (h *History) Log(ctx context.Context, step int, m ...Metric) error {
 func (h *History) keep(step int, m []Metric, stats []Stat) error {
 	for i, x := range m {
 		if slices.ContainsFunc(m[:i], func(y Metric) bool { return y.Name == x.Name }) || x.Name == "" || x.Name == stepKey {
-			return fmt.Errorf("history: step %d has a metric %q: a name must be unique, not empty and not %q", step, x.Name, stepKey)
+			return fmt.Errorf("history: step %d has a metric %q: a name must be unique, not empty and not %q", step, x.Name,
+				stepKey)
 		}
 	}
 	for i, x := range m {
@@ -162,9 +163,10 @@ func (h *History) add(name string, step int, s Stat) {
 	r.steps, r.stats = slices.Insert(r.steps, at, step), slices.Insert(r.stats, at, s)
 }
 
-// Rewind forgets what was recorded for the steps after step: the run goes on from there, as from a checkpoint. All ranks call
-// it alike. What was written stays; Read leaves it out as well, and so does TensorBoard. A new History of a run that goes on in
-// the same directory of events calls it first.
+// Rewind forgets what was recorded for the steps after step: the run goes on from there, as from a
+// checkpoint. All ranks call it alike. What was written stays; Read leaves it out as well, and so
+// does TensorBoard. A new History of a run that goes on in the same directory of events calls it
+// first.
 func (h *History) Rewind(step int) {
 	if h.events != nil && h.c.Rank() == 0 {
 		h.fail(step, h.events.Restart(time.Now(), step+1))
@@ -243,8 +245,9 @@ func (h *History) overRanks(ctx context.Context, step int, m []Metric, stats []S
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// ofLarge computes the mean and deviation of some metrics by where their values lie between the least and the greatest, from 0
-// to 1: their squares are too large. All ranks have the same sums, so all do this or none.
+// ofLarge computes the mean and deviation of some metrics by where their values lie between the
+// least and the greatest, from 0 to 1: their squares are too large. All ranks have the same sums,
+// so all do this or none.
 func (h *History) ofLarge(ctx context.Context, m []Metric, stats []Stat, which []int) error {
 	if which == nil {
 		return nil

@@ -27,10 +27,11 @@ type column struct {
 	gap            bool // some are not finite
 }
 
-// SVG writes a plot of metrics, of all of them if none is named: below each other, over the steps, the mean as a line in
-// a band from the minimum to the maximum of the ranks. The file needs nothing else. Values that are not finite leave a
-// gap. The axes have round numbers. Where steps outnumber pixels the line is their mean, and the band holds them all. Of a run
-// that has logged nothing the plot is empty.
+// SVG writes a plot of metrics, of all of them if none is named: below each other, over the steps,
+// the mean as a line in a band from the minimum to the maximum of the ranks. The file needs nothing
+// else. Values that are not finite leave a gap. The axes have round numbers. Where steps outnumber
+// pixels the line is their mean, and the band holds them all. Of a run that has logged nothing the
+// plot is empty.
 func (h *History) SVG(w io.Writer, names ...string) error {
 	names, err := h.named("SVG", names)
 	if err != nil {
@@ -98,7 +99,8 @@ func (h *History) panel(w io.Writer, name string) {
 		if last > first {
 			x += (k.at - first) / (last - first) * columns
 		}
-		fmt.Fprintf(w, `<path d="M%.1f %dv4" stroke="#999"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x, floor, x, floor+17, k.text)
+		fmt.Fprintf(w, `<path d="M%.1f %dv4" stroke="#999"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x,
+			floor, x, floor+17, k.text)
 	}
 	fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="middle">step</text>`+"\n", left+columns/2, floor+32)
 	fmt.Fprintf(w, `<text x="%d" y="18" font-weight="bold">%s</text>`+"\n", left, escape(name))

@@ -11,8 +11,9 @@ type tick struct {
 	text string
 }
 
-// ticks are the multiples of a round number (1, 2 or 5 times a power of ten) from lo to hi: n at most, and no fewer than two
-// fifths of that unless the numbers leave no room for them. whole takes whole numbers alone.
+// ticks are the multiples of a round number (1, 2 or 5 times a power of ten) from lo to hi: n at
+// most, and no fewer than two fifths of that unless the numbers leave no room for them. whole takes
+// whole numbers alone.
 func ticks(lo, hi float64, n int, whole bool) (list []tick) {
 	least := hi/float64(n) - lo/float64(n) // which is finite where hi-lo is not
 	if whole {

@@ -60,7 +60,8 @@ func (h *History) event(step int, m []Metric, stats []Stat) error {
 	for i, x := range m {
 		h.scalars = append(h.scalars, events.Scalar{Tag: x.Name, Value: stats[i].Mean})
 		if n := h.c.Size(); n > 1 && n <= h.o.MaxRanks {
-			h.scalars = append(h.scalars, events.Scalar{Tag: x.Name + "/min", Value: stats[i].Min}, events.Scalar{Tag: x.Name + "/max", Value: stats[i].Max})
+			h.scalars = append(h.scalars, events.Scalar{Tag: x.Name + "/min", Value: stats[i].Min},
+				events.Scalar{Tag: x.Name + "/max", Value: stats[i].Max})
 		}
 	}
 	return h.events.Scalars(time.Now(), step, h.scalars...)
@@ -93,9 +94,10 @@ const maxLine = 16 << 20
 
 // Read reads the JSON lines of a run, to plot and to compare. What it returns has no ranks: Log refuses.
 //
-// A file may have been appended to by a run that went on from a checkpoint: where the steps of a metric go back, and stay
-// back, what follows replaces the steps from there on. A line that a killed run or a full disk has torn is left out, also where
-// the next run has gone on within the line; anything else that is no object of Log is an error.
+// A file may have been appended to by a run that went on from a checkpoint: where the steps of a
+// metric go back, and stay back, what follows replaces the steps from there on. A line that a
+// killed run or a full disk has torn is left out, also where the next run has gone on within the
+// line; anything else that is no object of Log is an error.
 func Read(r io.Reader) (*History, error) {
 	h := &History{series: map[string]*series{}}
 	in := bufio.NewScanner(r)
@@ -145,8 +147,8 @@ type record struct {
 // begin is how Log begins an object. Inside of one it cannot stand: quotes in a name are escaped.
 const begin = `{"` + stepKey + `":`
 
-// line takes one line, which has one object, or more than one where those before the last are torn or only their newline is
-// missing.
+// line takes one line, which has one object, or more than one where those before the last are torn
+// or only their newline is missing.
 func (all *records) line(b []byte) error {
 	for b = bytes.TrimSpace(b); len(b) > 0; {
 		rest := b[1:]

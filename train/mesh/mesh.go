@@ -9,9 +9,10 @@
 // The Comms of a mesh fail together. Without that a rank whose tp Comm has failed returns with an error, and its dp
 // peers, which wait for it on another Comm, wait for Options.Timeout, since it is alive. See [Tie].
 //
-// On NCCL from 2.31 on, the Comms of a mesh have the hint LaunchOrder: calls of two of them on two streams run in the order
-// in which the program issues them, so ranks do not wait for each other where a device has room for one kernel. One goroutine
-// at a time must issue calls on a device then. A program with several clears Options.Hints.LaunchOrder by [NewWith].
+// On NCCL from 2.31 on, the Comms of a mesh have the hint LaunchOrder: calls of two of them on two
+// streams run in the order in which the program issues them, so ranks do not wait for each other
+// where a device has room for one kernel. One goroutine at a time must issue calls on a device
+// then. A program with several clears Options.Hints.LaunchOrder by [NewWith].
 //
 // New makes one Comm for each dimension with more than one coordinate, and one for all others together, so it takes at
 // most one Split more than there are dimensions. A mesh has no connections of its own, and one goroutine for each Comm.
@@ -58,10 +59,11 @@ func New(ctx context.Context, c *ccl.Comm, dims ...Dim) (*Mesh, error) {
 	return NewWith(ctx, c, nil, dims...)
 }
 
-// NewWith is New with other Options for some dimensions: set changes those of c into those of the Comm of a dimension, or
-// of several for Join, as [ccl.Comm.SplitWith] does, which says what may differ. RankOrder for dp alone gives the bits of
-// one host on several, and tp does not pay for it; a pipeline may have a shorter Timeout. All ranks must pass a set, or
-// none, and it must do the same on all.
+// NewWith is New with other Options for some dimensions: set changes those of c into those of the
+// Comm of a dimension, or of several for Join, as [ccl.Comm.SplitWith] does, which says what may
+// differ. RankOrder for dp alone gives the bits of one host on several, and tp does not pay for it;
+// a pipeline may have a shorter Timeout. All ranks must pass a set, or none, and it must do the
+// same on all.
 func NewWith(ctx context.Context, c *ccl.Comm, set func(o *ccl.Options, dims ...string), dims ...Dim) (*Mesh, error) {
 	if c == nil {
 		return nil, errors.New("mesh: the Comm is nil")
@@ -217,9 +219,10 @@ func (m *Mesh) own() []*ccl.Comm {
 	return list
 }
 
-// Comm returns the ranks that differ from this one in the dimension alone, ordered by their coordinate. In reports it is
-// named as "tp of dp=1 pp=0". For a dimension with one coordinate, and one that the mesh does not have, it is a Comm
-// with this rank alone, so a program that knows of dp, pp and tp runs on a mesh of dp.
+// Comm returns the ranks that differ from this one in the dimension alone, ordered by their
+// coordinate. In reports it is named as "tp of dp=1 pp=0". For a dimension with one coordinate, and
+// one that the mesh does not have, it is a Comm with this rank alone, so a program that knows of
+// dp, pp and tp runs on a mesh of dp.
 func (m *Mesh) Comm(name string) *ccl.Comm {
 	if i := m.index(name); i >= 0 {
 		return m.comms[i]

@@ -18,7 +18,8 @@ func Parse(s string) ([]Dim, error) {
 		if sized {
 			n, err := strconv.Atoi(strings.TrimSpace(size))
 			if err != nil || n < 1 {
-				return nil, fmt.Errorf("mesh: %q: the size of %s is a number from 1 on; without \"=\" it takes what is left over", s, d.Name)
+				return nil, fmt.Errorf("mesh: %q: the size of %s is a number from 1 on; without \"=\" it takes what is left over",
+					s, d.Name)
 			}
 			d.Size = n
 		}

@@ -9,8 +9,9 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Tie makes Comms fail together: when one of them fails, the others fail with its cause, which names the rank of the job
-// at fault. A lost rank fails the Comms that have it as ErrRankLost, and the others as ErrAborted.
+// Tie makes Comms fail together: when one of them fails, the others fail with its cause, which
+// names the rank of the job at fault. A lost rank fails the Comms that have it as ErrRankLost, and
+// the others as ErrAborted.
 //
 // untie ends that, and returns when it has. A failure that came before it is still passed on, so a program that
 // leaves because of an error can untie and close its Comms at once.

@@ -28,7 +28,8 @@ func ringOrder(places []ccl.Place) []int {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(places[a].Local, places[b].Local), cmp.Compare(places[a].Node, places[b].Node), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(places[a].Local, places[b].Local), cmp.Compare(places[a].Node, places[b].Node),
+			cmp.Compare(a, b))
 	})
 	return order
 }

@@ -44,7 +44,8 @@ const (
 func (m *Mirror) row(c *ccl.Comm, fresh []int, bufs []ccl.Buf) []int64 {
 	row := make([]int64, columns)
 	p := c.Place()
-	row[colEvery], row[colAway], row[colShards], row[colList] = int64(m.o.Every), int64(m.o.Away), raw.HashInts(m.shards), raw.HashInts(fresh)
+	row[colEvery], row[colAway], row[colShards], row[colList] = int64(m.o.Every), int64(m.o.Away),
+		raw.HashInts(m.shards), raw.HashInts(fresh)
 	row[colNode], row[colLocal], row[colRank], row[colSize] = int64(p.Node), int64(p.Local), int64(m.rank), int64(m.size)
 	n, err := m.bufs.Len(bufs)
 	row[colBytes] = int64(n)
@@ -114,7 +115,8 @@ func (t table) decide(shards []int) (plan, error) {
 	}
 	for r, s := range p.from {
 		if have := t.bytes(s, p.step); have != t[r][colBytes] {
-			return plan{}, fmt.Errorf("mirror: rank %d restores %d bytes, and its state of step %d has %d", r, t[r][colBytes], p.step, have)
+			return plan{}, fmt.Errorf("mirror: rank %d restores %d bytes, and its state of step %d has %d", r, t[r][colBytes],
+				p.step, have)
 		}
 	}
 	return p, nil
@@ -129,14 +131,16 @@ func replicated(shards []int) bool {
 func (t table) check(shards []int) error {
 	n := len(t)
 	for r, row := range t {
-		for col, what := range map[int]string{colEvery: "Options.Every", colAway: "Options.Away", colShards: "Options.Shard", colList: "the list of fresh ranks"} {
+		for col, what := range map[int]string{colEvery: "Options.Every", colAway: "Options.Away",
+			colShards: "Options.Shard", colList: "the list of fresh ranks"} {
 			if row[col] != t[0][col] {
 				return fmt.Errorf("mirror: rank %d and rank 0 call Restore with different values of %s", r, what)
 			}
 		}
 	}
 	if t[0][colEvery] < 0 || t[0][colAway] < 0 || n > 1 && t[0][colAway]%int64(n) == 0 {
-		return fmt.Errorf("mirror: Options have Every %d and Away %d with %d ranks: no rank can be its own holder", t[0][colEvery], t[0][colAway], n)
+		return fmt.Errorf("mirror: Options have Every %d and Away %d with %d ranks: no rank can be its own holder",
+			t[0][colEvery], t[0][colAway], n)
 	}
 	for r, row := range t {
 		switch {

@@ -2,12 +2,14 @@ package optim
 
 import "fmt"
 
-// EMA moves average, the exponential moving average of parameters p over steps, towards p: average = decay*average +
-// (1-decay)*p, each operation rounded. It is PyTorch's AveragedModel with get_ema_multi_avg_fn. An average that is laid out as
-// a shard of package zero takes 1/ranks of the memory, is saved as any other state, and is what zero's Swap evaluates with.
+// EMA moves average, the exponential moving average of parameters p over steps, towards p: average
+// = decay*average + (1-decay)*p, each operation rounded. It is PyTorch's AveragedModel with
+// get_ema_multi_avg_fn. An average that is laid out as a shard of package zero takes 1/ranks of the
+// memory, is saved as any other state, and is what zero's Swap evaluates with.
 //
-// A step of 1 or more corrects the beginning, when the average holds little but its first value: the decay is then at most
-// (1+step)/(10+step), as in TensorFlow and in Hugging Face's EMAModel. A step of 0 does not.
+// A step of 1 or more corrects the beginning, when the average holds little but its first value:
+// the decay is then at most (1+step)/(10+step), as in TensorFlow and in Hugging Face's EMAModel. A
+// step of 0 does not.
 func EMA[T Float](decay float64, step int, average, p []T) error {
 	switch {
 	case !(decay >= 0 && decay <= 1):

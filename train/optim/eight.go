@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// Moments8 is the state of AdamW in 8 bits an element instead of 32 (Dettmers et al. 2022): in blocks of 256, each with
-// the largest value of the block in float32, as the nearest of 255 parts of it. The parts are close to each other near the
-// largest value and far apart near 0. A second moment that is not 0 stays so, and the largest of a block is exact.
+// Moments8 is the state of AdamW in 8 bits an element instead of 32 (Dettmers et al. 2022): in
+// blocks of 256, each with the largest value of the block in float32, as the nearest of 255 parts
+// of it. The parts are close to each other near the largest value and far apart near 0. A second
+// moment that is not 0 stays so, and the largest of a block is exact.
 //
 // Blocks begin where the slice does. So another cut into shards rounds otherwise, and the bits differ, which those of
 // Apply do not. A checkpoint has the moments as float32, by Store, and goes into any layout; in the same one Load finds
@@ -88,8 +89,9 @@ func (s *Moments8) Store(m, v []float32) error {
 	return nil
 }
 
-// encode8 sets the codes of a block, and returns what they are parts of. A moment that is not finite, which finite gradients
-// do not make, makes its whole block so: the parameters show it in the next step.
+// encode8 sets the codes of a block, and returns what they are parts of. A moment that is not
+// finite, which finite gradients do not make, makes its whole block so: the parameters show it in
+// the next step.
 func encode8[T Float](mc, vc []uint8, m, v []T) (mMost, vMost float32) {
 	for i := range m {
 		mMost, vMost = max(mMost, float32(math.Abs(float64(m[i])))), max(vMost, float32(v[i]))
@@ -117,8 +119,9 @@ const zero8 = 127
 
 var signed8, unsigned8 = parts8()
 
-// parts8 are the values of codes. Seven decades end at 1; the k-th has 2^k parts, or twice as many without a sign, evenly
-// spaced. This is the dynamic tree of the paper with the ends of its intervals in place of their middles, which makes 1 a part.
+// parts8 are the values of codes. Seven decades end at 1; the k-th has 2^k parts, or twice as many
+// without a sign, evenly spaced. This is the dynamic tree of the paper with the ends of its
+// intervals in place of their middles, which makes 1 a part.
 func parts8() (signed, unsigned [255]float32) {
 	decade := 1e-6
 	at, plain := zero8, 0

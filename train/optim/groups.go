@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Group is parameters that have hyperparameters of their own, as PyTorch's param_groups: no weight decay for norms and biases,
-// or another learning rate for the embedding.
+// Group is parameters that have hyperparameters of their own, as PyTorch's param_groups: no weight
+// decay for norms and biases, or another learning rate for the embedding.
 type Group[H any] struct {
 	// Name is what the group is called in errors, and by Hyper.
 	Name string
@@ -22,9 +22,9 @@ type Groups[H any] struct {
 	of     [][]int // by unit and parameter
 }
 
-// NewGroups sorts the parameters into groups: units[i] has an element for each parameter of unit i, as zero.New has its
-// length. A parameter that no group has, and a group that has none, are errors. All ranks pass the same, since a shard of a
-// parameter may lie on several of them.
+// NewGroups sorts the parameters into groups: units[i] has an element for each parameter of unit i,
+// as zero.New has its length. A parameter that no group has, and a group that has none, are errors.
+// All ranks pass the same, since a shard of a parameter may lie on several of them.
 func NewGroups[H any](units [][]int, groups ...Group[H]) (*Groups[H], error) {
 	g := &Groups[H]{groups: slices.Clone(groups)}
 	used := make([]bool, len(groups))
@@ -60,7 +60,8 @@ func (g *Groups[H]) Of(unit, param int) H {
 	return g.groups[g.of[unit][param]].Hyper
 }
 
-// Hyper returns where the hyperparameters of a group are, to change them, as a schedule does; nil if there is no such group.
+// Hyper returns where the hyperparameters of a group are, to change them, as a schedule does; nil
+// if there is no such group.
 func (g *Groups[H]) Hyper(name string) *H {
 	for k := range g.groups {
 		if g.groups[k].Name == name {

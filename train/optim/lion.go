@@ -7,15 +7,16 @@ import "fmt"
 type Lion struct {
 	// LR is the learning rate of this step: what each parameter changes by, but for the decay.
 	LR float64
-	// Beta1 is how much of the state the direction has, and Beta2 how much of it is kept: from 0 to 1; 0 is .9 and .99, and
-	// Zero is 0.
+	// Beta1 is how much of the state the direction has, and Beta2 how much of it is kept: from 0 to 1;
+	// 0 is .9 and .99, and Zero is 0.
 	Beta1, Beta2 float64
 	// Decay is the weight decay, times LR.
 	Decay float64
 }
 
-// ApplyLion makes a step on the parameters p with the gradients g. m is the state, zero at first. All have one length; else
-// ApplyLion changes nothing and returns an error. A direction that is exactly 0, or no number, leaves its parameter to the decay.
+// ApplyLion makes a step on the parameters p with the gradients g. m is the state, zero at first.
+// All have one length; else ApplyLion changes nothing and returns an error. A direction that is
+// exactly 0, or no number, leaves its parameter to the decay.
 func ApplyLion[T Float](h Lion, p, g, m []T) error {
 	n := len(p)
 	h.Beta1, h.Beta2 = or(h.Beta1, .9), or(h.Beta2, .99)

@@ -1,6 +1,7 @@
-// Package optim has optimizers on slices, as torch.optim has them on tensors: AdamW, also with state of 8 bits, Lion and
-// SGD, and schedules of the learning rate. They are elementwise, so they can be applied to any part of a parameter: to the
-// pieces of which package zero makes shards, or to whole parameters.
+// Package optim has optimizers on slices, as torch.optim has them on tensors: AdamW, also with
+// state of 8 bits, Lion and SGD, and schedules of the learning rate. They are elementwise, so they
+// can be applied to any part of a parameter: to the pieces of which package zero makes shards, or
+// to whole parameters.
 //
 //	err := m.Step(ctx, func(p zero.Piece, w, g []float32) error {
 //		n := p.At + len(w)
@@ -22,8 +23,8 @@ import (
 // Float is what parameters and state are kept in.
 type Float interface{ ~float32 | ~float64 }
 
-// Zero says 0 in a field whose 0 stands for a usual value, as AdamW{Beta1: Zero} is Adam without momentum. It is the least number
-// above 0, so max(lr, Zero) is a learning rate that may end at 0.
+// Zero says 0 in a field whose 0 stands for a usual value, as AdamW{Beta1: Zero} is Adam without
+// momentum. It is the least number above 0, so max(lr, Zero) is a learning rate that may end at 0.
 const Zero = math.SmallestNonzeroFloat64
 
 // or is x, or what 0 stands for.
@@ -44,14 +45,16 @@ type AdamW struct {
 	// Beta1 and Beta2 are how much of the averages of gradients and of their squares is kept: from 0 to 1, and less than
 	// 1; 0 is .9 and .999, and Zero is 0.
 	Beta1, Beta2 float64
-	// Eps is added to the square root; 0 is 1e-8. Zero is 0, with which a parameter becomes NaN whose gradients have all been 0.
+	// Eps is added to the square root; 0 is 1e-8. Zero is 0, with which a parameter becomes NaN whose
+	// gradients have all been 0.
 	Eps float64
 	// Decay is the weight decay, times LR.
 	Decay float64
 }
 
-// Apply makes step number step, counted from 1, on the parameters p with the gradients g. m and v are the state, zero at
-// first. All have one length; else Apply changes nothing and returns an error.
+// Apply makes step number step, counted from 1, on the parameters p with the gradients g. m and v
+// are the state, zero at first. All have one length; else Apply changes nothing and returns an
+// error.
 func Apply[T Float](h AdamW, step int, p, g, m, v []T) error {
 	n := len(p)
 	f, err := h.Factors(step)
@@ -75,9 +78,10 @@ func Apply[T Float](h AdamW, step int, p, g, m, v []T) error {
 	return nil
 }
 
-// Factors are the numbers of a step by which Apply multiplies, each to be rounded to the type of the elements: for code that does
-// what Apply does elsewhere, as package device on a GPU. With m = Beta1*m + Alpha1*g and v = Beta2*v + (Alpha2*g)*g the parameter
-// becomes p*Keep - Rate*m / (sqrt(v)*Root + Eps), each operation rounded.
+// Factors are the numbers of a step by which Apply multiplies, each to be rounded to the type of
+// the elements: for code that does what Apply does elsewhere, as package device on a GPU. With m =
+// Beta1*m + Alpha1*g and v = Beta2*v + (Alpha2*g)*g the parameter becomes p*Keep - Rate*m /
+// (sqrt(v)*Root + Eps), each operation rounded.
 type Factors struct{ Beta1, Alpha1, Beta2, Alpha2, Rate, Root, Keep, Eps float64 }
 
 // Factors returns those of step number step, counted from 1.
@@ -91,7 +95,8 @@ func (h AdamW) Factors(step int) (Factors, error) {
 	}
 	return Factors{
 		Beta1: h.Beta1, Alpha1: 1 - h.Beta1,
-		Beta2: h.Beta2, Alpha2: 1 - h.Beta2, // not of the rounded Beta2: of .9999 in float32 that is off by 2e-4, and Root is not
+		// not of the rounded Beta2: of .9999 in float32 that is off by 2e-4, and Root is not
+		Beta2: h.Beta2, Alpha2: 1 - h.Beta2,
 		Rate: h.LR / (1 - power(h.Beta1, step)),
 		Root: 1 / math.Sqrt(1-power(h.Beta2, step)),
 		Keep: 1 - float64(h.LR*h.Decay),

@@ -2,9 +2,9 @@ package optim
 
 import "math"
 
-// A schedule gives the learning rate of a step, counted from 1. All of them rise linearly to peak at step warm; before
-// step 1 they are 0 if there is a warm-up. They are functions of the step alone, so a run that goes on from a checkpoint
-// needs no state of them.
+// A schedule gives the learning rate of a step, counted from 1. All of them rise linearly to peak
+// at step warm; before step 1 they are 0 if there is a warm-up. They are functions of the step
+// alone, so a run that goes on from a checkpoint needs no state of them.
 
 // warming is the rate during the warm-up, and whether step belongs to it.
 func warming(step, warm int, peak float64) (rate float64, is bool) {
@@ -50,8 +50,9 @@ func Cosine(step, warm, total int, peak, floor float64) float64 {
 	return floor + float64((peak-floor)*(0.5+float64(0.5*cosPi(x))))
 }
 
-// WSD is warm-up, stable, decay (Hu et al. 2024, MiniCPM): it stays at peak, and falls along a line to floor over the last
-// steps, decay of them, before step total. A run can be made longer as long as it has not begun to decay.
+// WSD is warm-up, stable, decay (Hu et al. 2024, MiniCPM): it stays at peak, and falls along a line
+// to floor over the last steps, decay of them, before step total. A run can be made longer as long
+// as it has not begun to decay.
 func WSD(step, warm, decay, total int, peak, floor float64) float64 {
 	if rate, is := warming(step, warm, peak); is && step < total {
 		return rate

@@ -15,15 +15,16 @@ import (
 	"github.com/goccl/goccl/train/mesh"
 )
 
-// Stage is one rank's part of the model. It owns the buffers, two for each direction and way, on the host or on a device.
-// In is not called where the pipeline begins, nor Out where it ends: forward the first and the last part of the model,
-// backward the other way round.
+// Stage is one rank's part of the model. It owns the buffers, two for each direction and way, on
+// the host or on a device. In is not called where the pipeline begins, nor Out where it ends:
+// forward the first and the last part of the model, backward the other way round.
 type Stage interface {
 	// In returns the buffer that s takes its input from: the activations of the part before, or the gradients of those
 	// that this part has sent. A Pipeline receives into it ahead of time, and leaves it alone while s runs.
 	In(s Step) ccl.Buf
-	// Out returns the buffer with what s has made. It belongs to the Pipeline until the next but one step in this direction
-	// that has an output: a step whose output goes nowhere must not write there.
+	// Out returns the buffer with what s has made. It belongs to the Pipeline until the next but one
+	// step in this direction that has an output: a step whose output goes nowhere must not write
+	// there.
 	Out(s Step) ccl.Buf
 	// Run computes one step. An error ends Run on all stages.
 	Run(ctx context.Context, s Step) error
@@ -70,9 +71,9 @@ type lane struct {
 	handed  int
 }
 
-// New makes the links among the ranks of c, of which rank 0 is the first stage. It is collective over c, and costs one
-// Split for each direction and class of links: 4, with interleaving 6. One stage with several chunks passes messages on to itself,
-// by a copy.
+// New makes the links among the ranks of c, of which rank 0 is the first stage. It is collective
+// over c, and costs one Split for each direction and class of links: 4, with interleaving 6. One
+// stage with several chunks passes messages on to itself, by a copy.
 func New(ctx context.Context, c *ccl.Comm, o *Options) (*Pipeline, error) {
 	if o == nil {
 		o = &Options{}
@@ -126,7 +127,8 @@ func (p *Pipeline) connect(ctx context.Context, direction int, stream func() ccl
 			continue
 		}
 		p.links = append(p.links, link)
-		link.SetName(fmt.Sprintf("%s, pp %s %d-%d", p.c.Name(), []string{"forward", "backward"}[direction], color, (color+1)%n))
+		link.SetName(fmt.Sprintf("%s, pp %s %d-%d", p.c.Name(), []string{"forward", "backward"}[direction], color,
+			(color+1)%n))
 		var s ccl.Stream
 		if stream != nil {
 			s = stream()
@@ -141,7 +143,8 @@ func (p *Pipeline) connect(ctx context.Context, direction int, stream func() ccl
 	return nil
 }
 
-// Close closes the links; the Comm that New was given stays open. It is collective: a rank that closes ends a Run of others.
+// Close closes the links; the Comm that New was given stays open. It is collective: a rank that
+// closes ends a Run of others.
 func (p *Pipeline) Close() error {
 	p.untie()
 	var err error
@@ -167,10 +170,11 @@ func (s Stats) Bubble() float64 {
 	return 1 - float64(s.Busy)/float64(s.Wall)
 }
 
-// Run runs one step of m micro batches. It is collective: all ranks pass the same schedule and m, which it makes sure of
-// by one AllReduce of 24 bytes, and a schedule must pass Check. If anything fails on one rank, the links and the Comm of
-// the stages fail, with that rank's name: Run returns an error on all ranks that have not done all their steps, and the
-// next call on the others. No buffer of a Stage is in use when Run has returned.
+// Run runs one step of m micro batches. It is collective: all ranks pass the same schedule and m,
+// which it makes sure of by one AllReduce of 24 bytes, and a schedule must pass Check. If anything
+// fails on one rank, the links and the Comm of the stages fail, with that rank's name: Run returns
+// an error on all ranks that have not done all their steps, and the next call on the others. No
+// buffer of a Stage is in use when Run has returned.
 func (p *Pipeline) Run(ctx context.Context, s Schedule, micros int, st Stage) (Stats, error) {
 	if err := p.agree(ctx, s, micros, st); err != nil {
 		return Stats{}, err
@@ -215,8 +219,8 @@ func (p *Pipeline) hasFailed() bool {
 	return p.c.Err() != nil || slices.ContainsFunc(p.links, func(l *ccl.Comm) bool { return l.Err() != nil })
 }
 
-// cause is why a message failed with err: the first failure of the Comm of all stages, where there is one. A link is failed by
-// its own rank, when that hears of a failure elsewhere.
+// cause is why a message failed with err: the first failure of the Comm of all stages, where there
+// is one. A link is failed by its own rank, when that hears of a failure elsewhere.
 func (p *Pipeline) cause(err error) error {
 	if errors.Is(err, ccl.ErrAborted) && p.hasFailed() && same.Fails(p.c) {
 		return p.c.Err()
@@ -229,8 +233,8 @@ func (p *Pipeline) failed(what string, s Step, err error) error {
 	return fmt.Errorf("pp: %s %v: %w", what, s, p.cause(err))
 }
 
-// agree lays out the steps of this stage, and makes sure that all ranks run the same schedule. A Run like the one before
-// has its steps already.
+// agree lays out the steps of this stage, and makes sure that all ranks run the same schedule. A
+// Run like the one before has its steps already.
 func (p *Pipeline) agree(ctx context.Context, s Schedule, micros int, st Stage) error {
 	switch {
 	case p.closed:
@@ -357,8 +361,9 @@ func (p *Pipeline) post(st Stage, l *lane) {
 	l.hand()
 }
 
-// hand copies what a stage that is alone has sent to itself and asked for. Both of a Comm with one rank, send and receive,
-// would wait for each other; a gather over it is the copy, on a device, too.
+// hand copies what a stage that is alone has sent to itself and asked for. Both of a Comm with one
+// rank, send and receive, would wait for each other; a gather over it is the copy, on a device,
+// too.
 func (l *lane) hand() {
 	for ; l.alone && l.handed < min(l.sent, l.posted); l.handed++ {
 		k := l.handed % 2

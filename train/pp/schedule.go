@@ -1,8 +1,10 @@
-// Package pp is pipeline parallelism: the ranks of a Comm are the stages of a model, and pass micro batches on. A schedule
-// says in which order a stage runs the forward and backward passes; Check proves it, and a Pipeline runs it.
+// Package pp is pipeline parallelism: the ranks of a Comm are the stages of a model, and pass micro
+// batches on. A schedule says in which order a stage runs the forward and backward passes; Check
+// proves it, and a Pipeline runs it.
 //
-// A pipeline has p stages, one a rank, and v model chunks on each: chunk c of stage s is part c*p+s of the model. A step
-// of m micro batches is idle for (p-1)/(v*m+p-1) of its time, which is called the bubble.
+// A pipeline has p stages, one a rank, and v model chunks on each: chunk c of stage s is part c*p+s
+// of the model. A step of m micro batches is idle for (p-1)/(v*m+p-1) of its time, which is called
+// the bubble.
 //
 // A Pipeline has a Comm of two ranks for each of its neighbors and directions: 2 of them at the ends, 4 between, with
 // interleaving 4 everywhere, since the queues of one Comm share one order. Run sends 2*v*m messages a stage.
@@ -26,8 +28,8 @@ type Step struct {
 	In, Out int
 }
 
-// A Schedule yields the work of one stage, in order: the same whenever it is asked. A program that keeps what Interleaved
-// returns spares each Run the layout of its steps.
+// A Schedule yields the work of one stage, in order: the same whenever it is asked. A program that
+// keeps what Interleaved returns spares each Run the layout of its steps.
 type Schedule func(stages, stage, micros int) iter.Seq[Step]
 
 // GPipe (Huang et al. 2019) runs all forward passes, then all backward ones: a stage holds the activations of all m
@@ -50,10 +52,11 @@ func OneFOneB(stages, stage, micros int) iter.Seq[Step] {
 	})
 }
 
-// Interleaved (Narayanan et al. 2021) is OneFOneB with v model chunks a rank: a bubble about v times smaller, for v times
-// the messages. Micro batches go through the chunks in groups of as many as there are stages. Where they do not divide, groups
-// are as equal as can be and have fewer than twice as many, so that stages hold more of them. If several groups would have more
-// than 3 more, for which it takes 8 stages, all forward passes come first, as in GPipe.
+// Interleaved (Narayanan et al. 2021) is OneFOneB with v model chunks a rank: a bubble about v
+// times smaller, for v times the messages. Micro batches go through the chunks in groups of as many
+// as there are stages. Where they do not divide, groups are as equal as can be and have fewer than
+// twice as many, so that stages hold more of them. If several groups would have more than 3 more,
+// for which it takes 8 stages, all forward passes come first, as in GPipe.
 func Interleaved(v int) Schedule {
 	return func(stages, stage, micros int) iter.Seq[Step] {
 		if v < 1 || stages < 1 || micros < 1 {
@@ -62,7 +65,8 @@ func Interleaved(v int) Schedule {
 		total, groups := micros*v, max(micros/stages, 1)
 		largest := (micros + groups - 1) / groups
 		warm := min((stages-stage-1)*2+(v-1)*largest, total)
-		if groups > 1 && largest > stages+2*buffers-1 { // what is on its way to the next chunk fills the link, and forward waits for backward
+		if groups > 1 && largest > stages+2*buffers-1 {
+			// what is on its way to the next chunk fills the link, and forward waits for backward
 			warm = total
 		}
 		return alternate(warm, total, func(k int, backward bool) Step {
@@ -78,8 +82,9 @@ func Interleaved(v int) Schedule {
 	}
 }
 
-// Forward is s without its backward passes: for evaluation, and for generation, in which a step has one token. A stage holds
-// nothing behind a step. A program that keeps what Forward returns spares each Run the layout of its steps.
+// Forward is s without its backward passes: for evaluation, and for generation, in which a step has
+// one token. A stage holds nothing behind a step. A program that keeps what Forward returns spares
+// each Run the layout of its steps.
 func Forward(s Schedule) Schedule {
 	if s == nil {
 		s = OneFOneB
@@ -163,7 +168,8 @@ func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 	}
 	for r := range stages {
 		if len(m.todo[r]) != want {
-			return nil, fmt.Errorf("stage %d has %d steps, not the %d of %d micro batches in %d chunks", r, len(m.todo[r]), want, micros, chunks)
+			return nil, fmt.Errorf("stage %d has %d steps, not the %d of %d micro batches in %d chunks", r, len(m.todo[r]),
+				want, micros, chunks)
 		}
 	}
 	held, _, err = m.run(1, 2)

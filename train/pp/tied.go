@@ -9,25 +9,27 @@ import (
 	"github.com/goccl/goccl/train/mesh"
 )
 
-// Ends are the first and the last stage of a pipeline that share a parameter, as the embedding of tokens and the head of a
-// language model do: Megatron's embedding group. Each end has a copy. The ends begin with the same bits, add up their gradients
-// in each step, and make the same update, so that the copies stay the same bits.
+// Ends are the first and the last stage of a pipeline that share a parameter, as the embedding of
+// tokens and the head of a language model do: Megatron's embedding group. Each end has a copy. The
+// ends begin with the same bits, add up their gradients in each step, and make the same update, so
+// that the copies stay the same bits.
 //
 //	ends, err := pp.NewEnds(ctx, line)             // all stages
 //	err = pp.Begin(ctx, ends, wte)                 // the first stage's, once
 //	...
 //	err = pp.SumEnds(ctx, ends, dwte)              // after the last micro batch, before gradients are averaged over dp
 //
-// On the other stages, and where one stage is both ends, Begin and SumEnds do nothing. The parameter counts once in the norm of
-// all gradients: zero's NormOf leaves it out where [Ends.Owner] is false.
+// On the other stages, and where one stage is both ends, Begin and SumEnds do nothing. The
+// parameter counts once in the norm of all gradients: zero's NormOf leaves it out where
+// [Ends.Owner] is false.
 type Ends struct {
 	c     *ccl.Comm // of both; nil on stages between, and where there is one
 	stage int
 	untie func()
 }
 
-// NewEnds makes the Ends of a pipeline whose stages are the ranks of line. It is collective over them. The Ends fail with line,
-// and line with them.
+// NewEnds makes the Ends of a pipeline whose stages are the ranks of line. It is collective over
+// them. The Ends fail with line, and line with them.
 func NewEnds(ctx context.Context, line *ccl.Comm) (*Ends, error) {
 	if line == nil {
 		return nil, errors.New("pp: NewEnds: the Comm is nil")
@@ -54,8 +56,8 @@ func NewEnds(ctx context.Context, line *ccl.Comm) (*Ends, error) {
 // Has reports whether this stage is an end: it has a copy of what is tied, if there are two.
 func (e *Ends) Has() bool { return e.c != nil }
 
-// Owner reports whether this is the end at which what is tied counts, in the norm of gradients and the number of parameters: the
-// first stage.
+// Owner reports whether this is the end at which what is tied counts, in the norm of gradients and
+// the number of parameters: the first stage.
 func (e *Ends) Owner() bool { return e.stage == 0 }
 
 // Begin gives the last stage the first one's parameter.

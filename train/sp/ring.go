@@ -15,8 +15,9 @@ type Float interface {
 	~float32 | ~float64 | ccl.BFloat16
 }
 
-// Ring passes blocks around a Comm, as ring attention passes keys and values: the next one travels while the caller
-// computes on this one. All ranks pass blocks of one length, or of those that NewRingOf is told, and go around together.
+// Ring passes blocks around a Comm, as ring attention passes keys and values: the next one travels
+// while the caller computes on this one. All ranks pass blocks of one length, or of those that
+// NewRingOf is told, and go around together.
 //
 //	r := sp.NewRing(c, kv)
 //	for r.Next(ctx) {
@@ -32,8 +33,8 @@ type Float interface {
 //	}
 //	err := r.Home(ctx) // dkv is complete
 //
-// A Ring uses two blocks of memory, of the longest, and a GradRing four. A gradient is summed in T: in bfloat16 it is rounded on each rank,
-// so programs should have these blocks in float32.
+// A Ring uses two blocks of memory, of the longest, and a GradRing four. A gradient is summed in T:
+// in bfloat16 it is rounded on each rank, so programs should have these blocks in float32.
 type Ring[T Float] struct {
 	c    *ccl.Comm
 	q    ccl.Queue
@@ -57,8 +58,8 @@ func NewRing[T Float](c *ccl.Comm, own []T) *Ring[T] { return NewRingOf(c, own, 
 // equal is lengths of blocks that are alike.
 func equal(c *ccl.Comm, n int) []int { return slices.Repeat([]int{n}, c.Size()) }
 
-// NewRingOf is NewRing for blocks of several lengths: lens[r] is that of rank r's, the same on all ranks, as where the tokens
-// of a sequence do not divide. A block may be empty.
+// NewRingOf is NewRing for blocks of several lengths: lens[r] is that of rank r's, the same on all
+// ranks, as where the tokens of a sequence do not divide. A block may be empty.
 func NewRingOf[T Float](c *ccl.Comm, own []T, lens []int) *Ring[T] {
 	r := &Ring[T]{c: c, k: -1, cur: own, lens: lens}
 	switch {
@@ -68,7 +69,8 @@ func NewRingOf[T Float](c *ccl.Comm, own []T, lens []int) *Ring[T] {
 	case len(lens) != c.Size() || slices.Min(lens) < 0:
 		r.err = fmt.Errorf("sp: blocks of %d elements for %d ranks", lens, c.Size())
 	case lens[c.Rank()] != len(own):
-		r.err = fmt.Errorf("sp: the block of rank %d has %d elements, and not the %d of lens", c.Rank(), len(own), lens[c.Rank()])
+		r.err = fmt.Errorf("sp: the block of rank %d has %d elements, and not the %d of lens", c.Rank(), len(own),
+			lens[c.Rank()])
 	}
 	if r.err != nil {
 		c.Abort(r.err) // others wait for this rank's blocks
@@ -191,8 +193,8 @@ func (r *Ring[T]) Add(ctx context.Context, g []T) {
 	r.moved = r.q.SendRecv(ccl.BufOf(r.in), r.before(), ccl.BufOf(r.out), r.after())
 }
 
-// Home waits until the gradient of this rank's own block has come home, after the last Next, and leaves it where NewGradRing was
-// told.
+// Home waits until the gradient of this rank's own block has come home, after the last Next, and
+// leaves it where NewGradRing was told.
 func (r *Ring[T]) Home(ctx context.Context) error {
 	switch {
 	case r.err != nil:

@@ -2,9 +2,10 @@ package sp
 
 import "math"
 
-// Softmax is a running softmax over blocks of keys (Milakov and Gimelshein 2018; Dao et al. 2022): what makes ring
-// attention equal full attention, whatever the order of the blocks. Weights are computed in float64 and stored in float32.
-// Its methods panic if a slice is shorter than its shape says, as indexing does.
+// Softmax is a running softmax over blocks of keys (Milakov and Gimelshein 2018; Dao et al. 2022):
+// what makes ring attention equal full attention, whatever the order of the blocks. Weights are
+// computed in float64 and stored in float32. Its methods panic if a slice is shorter than its shape
+// says, as indexing does.
 type Softmax struct {
 	// Max is the greatest score of each row so far, and Sum the sum of exp(score-Max).
 	Max, Sum []float32

@@ -1,14 +1,16 @@
 // Package sp moves the blocks of attention over a sequence that is split among ranks, in two ways: DeepSpeed Ulysses
 // (Jacobs et al. 2023) and ring attention (Liu et al. 2023), which Megatron calls context parallelism.
 //
-// With Ulysses each rank computes whole attention for a part of the heads. [ToHeads] and [ToSequence] are one AllToAll
-// each, of Seq/P*Heads*Dim elements a rank; the heads must divide among the P ranks. With a [Ring] each rank computes all
-// heads for its part of the queries, while keys and values go around: P-1 messages of one block a rank, hidden behind the
-// computation, and P more of a gradient in the backward pass. There are no other connections, and no limit to P.
+// With Ulysses each rank computes whole attention for a part of the heads. [ToHeads] and
+// [ToSequence] are one AllToAll each, of Seq/P*Heads*Dim elements a rank; the heads must divide
+// among the P ranks. With a [Ring] each rank computes all heads for its part of the queries, while
+// keys and values go around: P-1 messages of one block a rank, hidden behind the computation, and P
+// more of a gradient in the backward pass. There are no other connections, and no limit to P.
 //
-// Both together are unified sequence parallelism (USP, Fang and Zhao 2024), on a mesh with two dimensions: Ulysses inside a
-// host, among as many ranks as there are heads of keys at most, and a ring across. [Volume] counts what a rank sends. The
-// sequence is cut for the ring first, and each of these parts for Ulysses:
+// Both together are unified sequence parallelism (USP, Fang and Zhao 2024), on a mesh with two
+// dimensions: Ulysses inside a host, among as many ranks as there are heads of keys at most, and a
+// ring across. [Volume] counts what a rank sends. The sequence is cut for the ring first, and each
+// of these parts for Ulysses:
 //
 //	err := sp.ToHeads(ctx, inner, part, q, mine, scratch)   // and k, v: the ring's part, of some heads
 //	r := sp.NewRing(outer, kv)                              // as below, on these heads
@@ -78,7 +80,8 @@ func (s Shape) fit(rank, p, dst, src, scratch int, toHeads bool) error {
 	case dst == wantDst && src == wantSrc && scratch == tokens:
 		return nil
 	case heads == tokens:
-		return fmt.Errorf("sp: dst has %d elements, src %d and scratch %d; the part of a rank of %d has %d", dst, src, scratch, p, tokens)
+		return fmt.Errorf("sp: dst has %d elements, src %d and scratch %d; the part of a rank of %d has %d", dst, src,
+			scratch, p, tokens)
 	}
 	return fmt.Errorf("sp: dst has %d elements, src %d and scratch %d; rank %d of %d has %d of its tokens, as scratch does, and %d of its heads",
 		dst, src, scratch, rank, p, tokens, heads)
@@ -87,8 +90,9 @@ func (s Shape) fit(rank, p, dst, src, scratch int, toHeads bool) error {
 // Part is which tokens [lo, hi) of a sequence a rank has, as data.Range says it: parts differ by one token at most.
 func Part(seq, rank, size int) (lo, hi int) { return data.Range(seq, rank, size) }
 
-// exchange sends src and fills dst. In ToHeads, where tokens do not divide, this rank sends its tokens of each rank's heads, and
-// gets each rank's tokens of its heads; in ToSequence it is the other way round.
+// exchange sends src and fills dst. In ToHeads, where tokens do not divide, this rank sends its
+// tokens of each rank's heads, and gets each rank's tokens of its heads; in ToSequence it is the
+// other way round.
 func exchange[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, src []T, toHeads bool) error {
 	p := c.Size()
 	if s.Seq%p == 0 {
@@ -107,9 +111,9 @@ func exchange[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, src 
 	return ccl.AllToAllV(ctx, c, dst, got, src, sent)
 }
 
-// ToHeads turns a rank's part of the sequence, src [Seq/P][Heads][Dim], into the whole sequence of its part of the
-// heads, dst [Seq][Heads/P][Dim], as Ulysses does before attention. scratch is as long as src and overlaps neither. What
-// does not fit on any rank fails c on all of them.
+// ToHeads turns a rank's part of the sequence, src [Seq/P][Heads][Dim], into the whole sequence of
+// its part of the heads, dst [Seq][Heads/P][Dim], as Ulysses does before attention. scratch is as
+// long as src and overlaps neither. What does not fit on any rank fails c on all of them.
 func ToHeads[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, src, scratch []T) error {
 	if err := check(c, s, dst, src, scratch, true); err != nil {
 		return err
@@ -150,11 +154,12 @@ func ToSequence[T ccl.Number](ctx context.Context, c *ccl.Comm, s Shape, dst, sr
 	return nil
 }
 
-// Volume is how many elements a rank sends to others for one layer of attention of shape s with kv heads of keys and of
-// values, with so many ranks in Ulysses and so many in a ring, where all divide. Forward, queries, keys and values go to the
-// heads, keys and values go around, and the result comes back. Backward, all gradients take these ways, and keys and values
-// go around again. The more ranks, the less each sends by Ulysses; in a ring each passes on almost all keys and values of its
-// heads, however many ranks there are.
+// Volume is how many elements a rank sends to others for one layer of attention of shape s with kv
+// heads of keys and of values, with so many ranks in Ulysses and so many in a ring, where all
+// divide. Forward, queries, keys and values go to the heads, keys and values go around, and the
+// result comes back. Backward, all gradients take these ways, and keys and values go around again.
+// The more ranks, the less each sends by Ulysses; in a ring each passes on almost all keys and
+// values of its heads, however many ranks there are.
 func Volume(s Shape, kv, ulysses, ring int) (forward, backward int) {
 	if ulysses < 1 || ring < 1 {
 		return 0, 0

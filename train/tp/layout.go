@@ -15,18 +15,19 @@ type Layout struct {
 	// Blocks is the number of matrices that lie side by side and are split alike: 3 for fused query, key and value, each
 	// of whose heads a rank gets. Default 1. They lie side by side in the split dimension.
 	Blocks int
-	// Parts is in the place of Blocks where the matrices that lie side by side differ: their sizes in the split dimension. With
-	// fewer heads of keys and values than of queries (GQA) they are those of query, key and value.
+	// Parts is in the place of Blocks where the matrices that lie side by side differ: their sizes in
+	// the split dimension. With fewer heads of keys and values than of queries (GQA) they are those of
+	// query, key and value.
 	Parts []int
 	// Unit is what is not cut, in the split dimension: the size of a head. Default 1.
 	Unit int
-	// Pad gives all ranks equal parts where they do not divide: the last parts end in zeros, which are no part of the whole
-	// matrix. It is for a vocabulary, such as the 50,257 words of GPT-2; LossOptions.Words leaves them out of the loss. Only
-	// one matrix can be padded.
+	// Pad gives all ranks equal parts where they do not divide: the last parts end in zeros, which are
+	// no part of the whole matrix. It is for a vocabulary, such as the 50,257 words of GPT-2;
+	// LossOptions.Words leaves them out of the loss. Only one matrix can be padded.
 	Pad bool
-	// Replicate gives a unit to several ranks where a matrix has fewer units than there are ranks, as many to each unit: with two
-	// heads of keys on 8 ranks each has one, and 4 ranks have the same. Without it that is an error. SumReplicas adds up the
-	// gradients of what several ranks have.
+	// Replicate gives a unit to several ranks where a matrix has fewer units than there are ranks, as
+	// many to each unit: with two heads of keys on 8 ranks each has one, and 4 ranks have the same.
+	// Without it that is an error. SumReplicas adds up the gradients of what several ranks have.
 	Replicate bool
 	// ByRows splits rows, for the second layer of a pair. Else columns are split, for the first.
 	ByRows bool
@@ -35,8 +36,8 @@ type Layout struct {
 func (l Layout) blocks() int { return max(l.Blocks, 1) }
 func (l Layout) unit() int   { return max(l.Unit, 1) }
 
-// split is the length of the split dimension; inner is how many elements each of it is a run of, and outer how many times
-// the runs lie one after another.
+// split is the length of the split dimension; inner is how many elements each of it is a run of,
+// and outer how many times the runs lie one after another.
 func (l Layout) split() (split, inner, outer int) {
 	if l.ByRows {
 		return l.Rows, l.Cols, 1
@@ -75,8 +76,9 @@ func (l Layout) replicas(n, size int) int {
 	return 1
 }
 
-// Replicas is how many of size ranks have each unit of what is replicated, and 1 if nothing is. Ranks r and s have the same units if
-// r/Replicas and s/Replicas are equal. It is 0 where Check has an error.
+// Replicas is how many of size ranks have each unit of what is replicated, and 1 if nothing is.
+// Ranks r and s have the same units if r/Replicas and s/Replicas are equal. It is 0 where Check has
+// an error.
 func (l Layout) Replicas(size int) int {
 	if l.Check(size) != nil {
 		return 0
@@ -91,8 +93,8 @@ func (l Layout) Replicas(size int) int {
 // kinds is how many of the matrices may differ from each other.
 func (l Layout) kinds() int { return max(1, len(l.Parts)) }
 
-// Share is what each of size ranks has in the split dimension, padding included: rank r's part of a vocabulary begins with
-// entry r*Share. It is 0 where Check has an error.
+// Share is what each of size ranks has in the split dimension, padding included: rank r's part of a
+// vocabulary begins with entry r*Share. It is 0 where Check has an error.
 func (l Layout) Share(size int) int {
 	if l.Check(size) != nil {
 		return 0
@@ -157,7 +159,8 @@ func (l Layout) Check(size int) error {
 	}
 	for i, p := range l.Parts {
 		if uneven(p) {
-			return fmt.Errorf("tp: the %d %s of part %d, in units of %d, do not divide among %d ranks", p, what, i, l.unit(), size)
+			return fmt.Errorf("tp: the %d %s of part %d, in units of %d, do not divide among %d ranks", p, what, i, l.unit(),
+				size)
 		}
 	}
 	before := 1
@@ -188,8 +191,8 @@ func (l Layout) length(size int) int {
 	return l.Share(size) * inner * outer
 }
 
-// stretches tells f of the n elements that are contiguous in the whole matrix and in a rank's part, from whole and from part
-// on. Between and after them the part has padding.
+// stretches tells f of the n elements that are contiguous in the whole matrix and in a rank's part,
+// from whole and from part on. Between and after them the part has padding.
 func (l Layout) stretches(rank, size int, f func(whole, part, n int)) {
 	split, inner, outer := l.split()
 	part := 0
@@ -237,9 +240,10 @@ func Unshard[T ccl.Number](l Layout, parts [][]T) ([]T, error) {
 	return out, nil
 }
 
-// Box is where a rank's part lies in the whole, as package ckpt wants it. With blocks the whole has three dimensions:
-// [Rows][Blocks][Cols/Blocks], or [Blocks][Rows/Blocks][Cols] by rows; its elements lie where those of the matrix do. A part
-// that is padded, or has Parts, is no such box: Boxes has those.
+// Box is where a rank's part lies in the whole, as package ckpt wants it. With blocks the whole has
+// three dimensions: [Rows][Blocks][Cols/Blocks], or [Blocks][Rows/Blocks][Cols] by rows; its
+// elements lie where those of the matrix do. A part that is padded, or has Parts, is no such box:
+// Boxes has those.
 func (l Layout) Box(rank, size int) (shape, offset, extent []int, err error) {
 	switch err := l.check(rank, size); {
 	case err != nil:
@@ -270,10 +274,11 @@ type Box struct {
 	Lo, Hi       int
 }
 
-// Boxes are where a rank's part of a matrix that is split by rows lies in the whole: one box for each of the matrices that lie
-// side by side, without padding. A Tensor of package ckpt takes each of them, with the shape [Rows][Cols] and that much of
-// the part, so that what is saved has neither the number of ranks nor padding in it. Several ranks have the boxes of what is
-// replicated; ckpt writes them once.
+// Boxes are where a rank's part of a matrix that is split by rows lies in the whole: one box for
+// each of the matrices that lie side by side, without padding. A Tensor of package ckpt takes each
+// of them, with the shape [Rows][Cols] and that much of the part, so that what is saved has neither
+// the number of ranks nor padding in it. Several ranks have the boxes of what is replicated; ckpt
+// writes them once.
 func (l Layout) Boxes(rank, size int) ([]Box, error) {
 	if err := l.check(rank, size); err != nil {
 		return nil, err

@@ -22,27 +22,31 @@ type LossOptions struct {
 	// Divisor is what the weighted sum of the losses is divided by, such as the number of tokens of all micro batches
 	// and ranks; 0: the weights of the rows that are not Ignored. Where none counts the loss is 0.
 	Divisor float64
-	// Words is the size of the vocabulary without padding: entries from Words on, of the whole, are in no softmax, and their
-	// gradients are 0. 0: none is padding.
+	// Words is the size of the vocabulary without padding: entries from Words on, of the whole, are in
+	// no softmax, and their gradients are 0. 0: none is padding.
 	Words int
 	// Losses is set to the loss of each row, without its weight: 0 of one that is Ignored. Nil: it is not wanted.
 	Losses []float64
 }
 
-// CrossEntropy returns the mean loss over rows of logits whose vocabulary is split over g, and sets dlogits, which may be
-// logits, to its gradient: Megatron's vocabulary-parallel loss, PyTorch's loss_parallel. Each row of logits is this
-// rank's part of the vocabulary, which begins with the entry first. targets, a row each, count in the whole vocabulary.
-// A row whose target is Ignored does not count, and has no gradient. The loss of no rows is 0, as of a rank that has no more in
-// a ddp.Join: then no rank of g has any.
+// CrossEntropy returns the mean loss over rows of logits whose vocabulary is split over g, and sets
+// dlogits, which may be logits, to its gradient: Megatron's vocabulary-parallel loss, PyTorch's
+// loss_parallel. Each row of logits is this rank's part of the vocabulary, which begins with the
+// entry first. targets, a row each, count in the whole vocabulary. A row whose target is Ignored
+// does not count, and has no gradient. The loss of no rows is 0, as of a rank that has no more in a
+// ddp.Join: then no rank of g has any.
 //
-// It makes two all-reduces, of one number a row and of three, and never moves the logits. A target that is in no rank's part,
-// or in that of several, is an error on all ranks, as are targets that differ between ranks; dlogits is then undefined.
-func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32, first int) (float64, error) {
+// It makes two all-reduces, of one number a row and of three, and never moves the logits. A target
+// that is in no rank's part, or in that of several, is an error on all ranks, as are targets that
+// differ between ranks; dlogits is then undefined.
+func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32,
+	first int) (float64, error) {
 	return RowsCrossEntropy(ctx, g, dlogits, logits, targets, first, LossOptions{})
 }
 
 // RowsCrossEntropy is CrossEntropy with the losses of the rows, or with a weight for each.
-func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32, first int, o LossOptions) (float64, error) {
+func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32,
+	first int, o LossOptions) (float64, error) {
 	if err := g.usable("CrossEntropy"); err != nil {
 		return 0, err
 	}
@@ -52,7 +56,8 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d logits, %d gradients and %d targets, from entry %d: each target needs a row of logits and one of gradients",
 			len(logits), len(dlogits), rows, first))
 	case o.Weights != nil && len(o.Weights) != rows || o.Losses != nil && len(o.Losses) != rows:
-		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d weights and %d losses for %d targets", len(o.Weights), len(o.Losses), rows))
+		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: %d weights and %d losses for %d targets", len(o.Weights),
+			len(o.Losses), rows))
 	case o.Divisor < 0 || math.IsNaN(o.Divisor):
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: the losses cannot be divided by %v", o.Divisor))
 	case o.Words < 0:
@@ -140,12 +145,13 @@ func (o *LossOptions) within(first, width int) int {
 	return min(max(o.Words-first, 0), width)
 }
 
-// Mask sets those of the logits to -Inf that are padding of a vocabulary of so many words: rows of width entries each, which
-// begin with the entry first of the whole. No greatest logit and no sample is padding then; the loss takes LossOptions.Words
-// instead, and needs no Mask.
+// Mask sets those of the logits to -Inf that are padding of a vocabulary of so many words: rows of
+// width entries each, which begin with the entry first of the whole. No greatest logit and no
+// sample is padding then; the loss takes LossOptions.Words instead, and needs no Mask.
 func Mask[T ~float32 | ~float64](logits []T, width, first, words int) error {
 	if width < 1 || len(logits)%width != 0 || first < 0 || words < 1 {
-		return fmt.Errorf("tp: Mask: %d logits in rows of %d, from entry %d, of a vocabulary of %d words", len(logits), width, first, words)
+		return fmt.Errorf("tp: Mask: %d logits in rows of %d, from entry %d, of a vocabulary of %d words", len(logits),
+			width, first, words)
 	}
 	o := LossOptions{Words: words}
 	for at := 0; at < len(logits); at += width {

@@ -33,16 +33,18 @@ func (l Layout) replicated(size int, f func(at, n int)) {
 	}
 }
 
-// SumReplicas sums the gradients of units that several ranks have by Layout.Replicate, as the keys and values of a model with
-// fewer heads of them than ranks: each of these ranks has the gradient of its own queries alone. It follows the backward pass,
-// and comes before what averages over data-parallel ranks. grad is that of this rank's part of l; what other ranks do not have
-// stays as it is.
+// SumReplicas sums the gradients of units that several ranks have by Layout.Replicate, as the keys
+// and values of a model with fewer heads of them than ranks: each of these ranks has the gradient
+// of its own queries alone. It follows the backward pass, and comes before what averages over
+// data-parallel ranks. grad is that of this rank's part of l; what other ranks do not have stays as
+// it is.
 //
-// replicas are the ranks that have the same units as this one: g.Comm.Split(ctx, rank/k, rank) for k = l.Replicas(size), or the
-// last dimension of a mesh whose tp is two dimensions joined. Where nothing is replicated it may be nil, and nothing is sent.
-// Once they begin alike, what the ranks have stays alike to the bit. In a norm over all ranks it must count once.
-// zero.Options.NormOf takes whole parameters: give queries a Layout and a parameter of their own, and leave out that of keys
-// and values where rank%k is not 0.
+// replicas are the ranks that have the same units as this one: g.Comm.Split(ctx, rank/k, rank) for
+// k = l.Replicas(size), or the last dimension of a mesh whose tp is two dimensions joined. Where
+// nothing is replicated it may be nil, and nothing is sent. Once they begin alike, what the ranks
+// have stays alike to the bit. In a norm over all ranks it must count once. zero.Options.NormOf
+// takes whole parameters: give queries a Layout and a parameter of their own, and leave out that of
+// keys and values where rank%k is not 0.
 func SumReplicas[T Float](ctx context.Context, g *Group, replicas *ccl.Comm, l Layout, grad []T) error {
 	if err := g.usable("SumReplicas"); err != nil {
 		return err
@@ -53,7 +55,8 @@ func SumReplicas[T Float](ctx context.Context, g *Group, replicas *ccl.Comm, l L
 	case k == 0:
 		return g.refuseBoth(replicas, l.Check(size))
 	case len(grad) != l.length(size):
-		return g.refuseBoth(replicas, fmt.Errorf("tp: SumReplicas: %d gradients of a part of %d elements", len(grad), l.length(size)))
+		return g.refuseBoth(replicas, fmt.Errorf("tp: SumReplicas: %d gradients of a part of %d elements", len(grad),
+			l.length(size)))
 	case k == 1:
 		return nil
 	case replicas == nil:

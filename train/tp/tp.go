@@ -165,8 +165,9 @@ func LeaveGrad[T Float](ctx context.Context, g *Group, full, dy []T) ([]T, error
 	return gather(ctx, g, "LeaveGrad", full, dy)
 }
 
-// SumGrads sums the gradients of parameters that every rank holds whole, but with Sequence sees with its own tokens only:
-// norms, biases after a row-split layer, embeddings. All are one group of calls. Without Sequence it does nothing.
+// SumGrads sums the gradients of parameters that every rank holds whole, but with Sequence sees
+// with its own tokens only: norms, biases after a row-split layer, embeddings. All are one group of
+// calls. Without Sequence it does nothing.
 func SumGrads[T Float](ctx context.Context, g *Group, grads ...[]T) error {
 	if err := g.usable("SumGrads"); err != nil || !g.Sequence || len(grads) == 0 {
 		return err

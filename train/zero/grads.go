@@ -7,8 +7,8 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Grads returns where to add the gradients of unit i: zeros, or at stages 0 and 1, where M is no wider than P, what earlier
-// micro batches of the step have added. It is valid until Reduce.
+// Grads returns where to add the gradients of unit i: zeros, or at stages 0 and 1, where M is no
+// wider than P, what earlier micro batches of the step have added. It is valid until Reduce.
 func (m *Model[P, M]) Grads(ctx context.Context, i int) ([][]P, error) {
 	slot, err := m.grads(ctx, i)
 	if err != nil {
@@ -61,8 +61,8 @@ func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 	return s, nil
 }
 
-// Short makes the step under way one of fewer micro batches than Options.Micro, as the last step of an epoch may be. All
-// ranks call it alike, before they reduce any unit in the step.
+// Short makes the step under way one of fewer micro batches than Options.Micro, as the last step of
+// an epoch may be. All ranks call it alike, before they reduce any unit in the step.
 func (m *Model[P, M]) Short(micro int) error {
 	if err := m.usable("Short", 0); err != nil {
 		return m.misused(err)
@@ -128,8 +128,9 @@ func (m *Model[P, M]) Reduce(i int) error {
 	return nil
 }
 
-// accumulate adds the gradients of a micro batch to those before, in M, at stages 0 and 1. After the last the average over
-// the micro batches, or with Sum their sum, is in u.sum, and in u.grads if that is what is reduced: it is rounded to P once.
+// accumulate adds the gradients of a micro batch to those before, in M, at stages 0 and 1. After
+// the last the average over the micro batches, or with Sum their sum, is in u.sum, and in u.grads
+// if that is what is reduced: it is rounded to P once.
 func (m *Model[P, M]) accumulate(u *unit[P], last bool) error {
 	if u.micro == 1 {
 		if err := m.near.Convert(u.sum, u.grads); err != nil {

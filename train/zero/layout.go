@@ -170,7 +170,8 @@ func (u *unit[P]) view(views *[][][]P, bufs *[][]ccl.Buf, b ccl.Buf) {
 	*views, *bufs = append(*views, v), append(*bufs, list)
 }
 
-// hostMemory is the host's, in the order of a HostStream. What it is to do waits in a ring, so that nothing is allocated.
+// hostMemory is the host's, in the order of a HostStream. What it is to do waits in a ring, so that
+// nothing is allocated.
 type hostMemory struct {
 	ctx    context.Context // of New
 	c      *ccl.Comm
@@ -235,7 +236,8 @@ var hostSlices = map[ccl.Type]slice{ccl.TypeFloat64: sliceOf[float64](), ccl.Typ
 func (h *hostMemory) Add(dst, src ccl.Buf) error     { return h.do(operation{dst, src, true}) }
 func (h *hostMemory) Convert(dst, src ccl.Buf) error { return h.do(operation{dst, src, false}) }
 
-// do issues o. A stream that has failed runs nothing any more, and the ring stays full: the failure is told by what waits.
+// do issues o. A stream that has failed runs nothing any more, and the ring stays full: the failure
+// is told by what waits.
 func (h *hostMemory) do(o operation) error {
 	for {
 		select {

@@ -69,8 +69,8 @@ func (m *Model[P, M]) queue(c *ccl.Comm) ccl.Queue {
 	return c.On(m.mem.Stream())
 }
 
-// queueOf is queue for what moves unit i. Its number has ranks compare the unit, since units may be of one size, and how
-// many micro batches the step has, where that is not as usual.
+// queueOf is queue for what moves unit i. Its number has ranks compare the unit, since units may be
+// of one size, and how many micro batches the step has, where that is not as usual.
 func (m *Model[P, M]) queueOf(c *ccl.Comm, i int) ccl.Queue {
 	if m.micro != m.o.Micro {
 		i += m.micro * len(m.units)
@@ -81,8 +81,8 @@ func (m *Model[P, M]) queueOf(c *ccl.Comm, i int) ccl.Queue {
 // Params returns the parameters of unit i, whole, valid until Release. At stage 3 they are gathered; those of the units
 // that follow, as in the step before, are on their way meanwhile. Another order than then costs the overlap only.
 //
-// All ranks must call Params and Release in one order: what is gathered follows from it. A rank whose gathers differ gets
-// ErrMismatch, as do the others, and no parameters.
+// All ranks must call Params and Release in one order: what is gathered follows from it. A rank
+// whose gathers differ gets ErrMismatch, as do the others, and no parameters.
 func (m *Model[P, M]) Params(ctx context.Context, i int) ([][]P, error) {
 	slot, err := m.params(ctx, i)
 	if err != nil {
@@ -100,8 +100,8 @@ func (m *Model[P, M]) ParamBufs(ctx context.Context, i int) ([]ccl.Buf, error) {
 	return m.units[i].bufs[slot], nil
 }
 
-// params makes unit i whole, and returns which of its views is meant. One that fails leaves no trace in the order, which is
-// that of all ranks.
+// params makes unit i whole, and returns which of its views is meant. One that fails leaves no
+// trace in the order, which is that of all ranks.
 func (m *Model[P, M]) params(ctx context.Context, i int) (slot int, err error) {
 	if err := m.usable("Params", i); err != nil {
 		return 0, m.misused(err)
@@ -213,9 +213,9 @@ func (m *Model[P, M]) tooMany(call string, i int, slabs []slab) error {
 	return fmt.Errorf("zero: Params of unit %d: units %d are in use; Release one of them, or raise Options.Ahead", i, in)
 }
 
-// Release ends the use of Params(i): the slices must not be used any more. At stage 3 their memory then serves other units,
-// so a use would read those of another layer; Options.Poison makes it read NaN. A Release without Params aborts the Comm,
-// and is the error of every call that follows.
+// Release ends the use of Params(i): the slices must not be used any more. At stage 3 their memory
+// then serves other units, so a use would read those of another layer; Options.Poison makes it read
+// NaN. A Release without Params aborts the Comm, and is the error of every call that follows.
 func (m *Model[P, M]) Release(i int) {
 	if err := m.usable("Release", i); err != nil {
 		m.misused(err)

@@ -15,9 +15,10 @@ import (
 // they were, on all ranks, and the next step may follow: a program may skip a few such steps.
 var ErrNotFinite = errors.New("the norm of the gradients is not finite")
 
-// Step waits for the gradients, averages them over the micro batches, clips them, and updates every shard. At stages 1
-// and 2 it then starts gathering the parameters, in forward order, and does not wait. An error leaves the shards as they
-// were, or the Comm has failed: it is aborted if u fails, if a unit was not reduced, and if ctx ends first.
+// Step waits for the gradients, averages them over the micro batches, clips them, and updates every
+// shard. At stages 1 and 2 it then starts gathering the parameters, in forward order, and does not
+// wait. An error leaves the shards as they were, or the Comm has failed: it is aborted if u fails,
+// if a unit was not reduced, and if ctx ends first.
 func (m *Model[P, M]) Step(ctx context.Context, u Update[M]) error {
 	if u == nil {
 		return m.StepBufs(ctx, nil)
@@ -44,8 +45,9 @@ func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf
 	return err
 }
 
-// giveUp fails the Comms after a Step that failed: some shards may have been updated, and others wait for this rank. A failure
-// that came from another Comm is known to that Comm's ranks; ranks of NormOver tell theirs, if mesh ties the two Comms.
+// giveUp fails the Comms after a Step that failed: some shards may have been updated, and others
+// wait for this rank. A failure that came from another Comm is known to that Comm's ranks; ranks of
+// NormOver tell theirs, if mesh ties the two Comms.
 func (m *Model[P, M]) giveUp(ctx context.Context, err error) {
 	var failed *ccl.Error
 	if !errors.Is(err, ErrNotFinite) && (ctx.Err() != nil || !errors.As(err, &failed)) {
@@ -112,7 +114,8 @@ func (m *Model[P, M]) ready() error {
 		}
 	}
 	if never != nil {
-		return fmt.Errorf("zero: Step: units %d were not reduced %d times; unit %d %d times", never, m.micro, never[0], m.units[never[0]].micro)
+		return fmt.Errorf("zero: Step: units %d were not reduced %d times; unit %d %d times", never, m.micro, never[0],
+			m.units[never[0]].micro)
 	}
 	if used != nil {
 		return fmt.Errorf("zero: Step: units %d are in use; Release them first", used)

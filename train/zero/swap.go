@@ -8,9 +8,10 @@ import (
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// Swap exchanges the parameters of this rank's shards with of, a slice for each unit that is laid out as Shard is, and makes
-// the parameters what the shards then say: as to evaluate with a moving average of them. A second Swap exchanges them back. A
-// unit whose slice is nil on all ranks stays, and so does a frozen parameter. It is collective, and for host memory, between two steps.
+// Swap exchanges the parameters of this rank's shards with of, a slice for each unit that is laid
+// out as Shard is, and makes the parameters what the shards then say: as to evaluate with a moving
+// average of them. A second Swap exchanges them back. A unit whose slice is nil on all ranks stays,
+// and so does a frozen parameter. It is collective, and for host memory, between two steps.
 func (m *Model[P, M]) Swap(ctx context.Context, of [][]M) error {
 	if m.closed {
 		return errClosed

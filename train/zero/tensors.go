@@ -13,22 +13,25 @@ import (
 type State[M Float] struct {
 	// Prefix comes before the names of the parameters, such as "adamw.m.".
 	Prefix string
-	// Of is by unit, each laid out as Shard of the unit is, with or without the padding. That of a frozen unit may be nil or
-	// empty; what is given is saved, as of a unit that is frozen for a part of the training.
+	// Of is by unit, each laid out as Shard of the unit is, with or without the padding. That of a
+	// frozen unit may be nil or empty; what is given is saved, as of a unit that is frozen for a part
+	// of the training.
 	Of [][]M
 	// Bufs is Of in the Memory of Options, which a device's needs.
 	Bufs []ccl.Buf
 }
 
-// Tensors are the parameters of this rank's shards and the states, as package ckpt saves them and loads them into any number of
-// ranks and any stage: ckpt.Save with them is a checkpoint, and after ckpt.Load into them call Loaded. They are the model's memory,
-// and the states'.
+// Tensors are the parameters of this rank's shards and the states, as package ckpt saves them and
+// loads them into any number of ranks and any stage: ckpt.Save with them is a checkpoint, and after
+// ckpt.Load into them call Loaded. They are the model's memory, and the states'.
 //
-// place names a parameter, and gives its shape, or what the parameter is of a larger tensor: Name, Shape, Offset and Size of a
-// ckpt.Tensor. A parameter may be longer, and end in padding as tp's Layout makes it, if place says how many elements are
-// none: by Hi, beside Offset and Size. Padding is not saved. If place is nil the name is UNIT.PARAM, and there is one
-// dimension. A Memory of a device must be a ckpt.Copier, as a device.Memory is.
-func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
+// place names a parameter, and gives its shape, or what the parameter is of a larger tensor: Name,
+// Shape, Offset and Size of a ckpt.Tensor. A parameter may be longer, and end in padding as tp's
+// Layout makes it, if place says how many elements are none: by Hi, beside Offset and Size. Padding
+// is not saved. If place is nil the name is UNIT.PARAM, and there is one dimension. A Memory of a
+// device must be a ckpt.Copier, as a device.Memory is.
+func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor,
+	states ...State[M]) (list []ckpt.Tensor, err error) {
 	if place == nil {
 		place = func(unit, param int) ckpt.Tensor {
 			return ckpt.Tensor{Name: fmt.Sprintf("%d.%d", unit, param), Shape: []int{m.units[unit].lens[param]}}
@@ -37,10 +40,12 @@ func (m *Model[P, M]) Tensors(place func(unit, param int) ckpt.Tensor, states ..
 	return m.TensorsOf(func(unit, param int) []ckpt.Tensor { return []ckpt.Tensor{place(unit, param)} }, states...)
 }
 
-// TensorsOf is Tensors where a parameter is several tensors, or several boxes of one, as this rank's part of a fused matrix of
-// queries, keys and values is in a tp.Layout with Parts. place lists them. Lo and Hi, beside Offset and Size, say which elements
-// of the parameter a tensor is, as tp's Boxes do; without them it begins where the one before it ends.
-func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor, states ...State[M]) (list []ckpt.Tensor, err error) {
+// TensorsOf is Tensors where a parameter is several tensors, or several boxes of one, as this
+// rank's part of a fused matrix of queries, keys and values is in a tp.Layout with Parts. place
+// lists them. Lo and Hi, beside Offset and Size, say which elements of the parameter a tensor is,
+// as tp's Boxes do; without them it begins where the one before it ends.
+func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor,
+	states ...State[M]) (list []ckpt.Tensor, err error) {
 	switch {
 	case m.closed:
 		return nil, errClosed
@@ -83,7 +88,8 @@ func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor, state
 				t.Lo, t.Hi = lo-t.Lo, hi-t.Lo
 				for k, of := range own {
 					if of.Len() < end {
-						return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], of.Len(), i, end)
+						return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], of.Len(),
+							i, end)
 					}
 					t.Name, t.Data, t.On = prefixes[k]+name, plain(of.From(at, end)), on
 					list = append(list, t)
@@ -94,8 +100,8 @@ func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor, state
 	return list, nil
 }
 
-// placed are the tensors of a parameter with the elements of it that each is. What is in none of them is padding, which only
-// tensors may leave that say where they are.
+// placed are the tensors of a parameter with the elements of it that each is. What is in none of
+// them is padding, which only tensors may leave that say where they are.
 func (m *Model[P, M]) placed(p Piece, of []ckpt.Tensor) ([]ckpt.Tensor, error) {
 	n, at, padded := m.units[p.Unit].lens[p.Param], 0, false
 	out := make([]ckpt.Tensor, 0, len(of))
@@ -113,7 +119,8 @@ func (m *Model[P, M]) placed(p Piece, of []ckpt.Tensor) ([]ckpt.Tensor, error) {
 		}
 		padded = padded || explicit || t.Size != nil && k == 0 // which is all padding here
 		if k < 0 || t.Lo < 0 || t.Hi != 0 && t.Hi-t.Lo != k || at > n || k > n-at {
-			return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, p.Unit, n, t.Name, size)
+			return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, p.Unit, n,
+				t.Name, size)
 		}
 		t.Lo, t.Hi = at, at+k
 		at += k
@@ -124,12 +131,14 @@ func (m *Model[P, M]) placed(p Piece, of []ckpt.Tensor) ([]ckpt.Tensor, error) {
 		if len(of) > 0 {
 			last = of[len(of)-1]
 		}
-		return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, p.Unit, n, last.Name, last.Shape)
+		return nil, fmt.Errorf("zero: parameter %d of unit %d has %d elements, not those of %q: %v", p.Param, p.Unit, n,
+			last.Name, last.Shape)
 	}
 	for i, t := range out {
 		for _, other := range out[:i] {
 			if max(t.Lo, other.Lo) < min(t.Hi, other.Hi) {
-				return nil, fmt.Errorf("zero: parameter %d of unit %d: %q and %q have the same elements", p.Param, p.Unit, other.Name, t.Name)
+				return nil, fmt.Errorf("zero: parameter %d of unit %d: %q and %q have the same elements", p.Param, p.Unit,
+					other.Name, t.Name)
 			}
 		}
 	}

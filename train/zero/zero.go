@@ -16,18 +16,21 @@
 //	}
 //	err = m.Step(ctx, update)
 //
-// Rank r owns part r of each unit, padded to equal parts. Every stage does the same arithmetic in the same order, so all
-// stages give the bits of the unsharded optimizer, if reduce-scatter and all-reduce sum in one order: on one host always,
-// else with ccl.Options.RankOrder. With several micro batches stages 0 and 1 add them up before the reduction, and stages 2
-// and 3 after it. Then 0 and 1 give the same bits, and so do 2 and 3, but the bits of the first two differ from those of the
-// last two. They add up in the type of the masters, if that is wider.
+// Rank r owns part r of each unit, padded to equal parts. Every stage does the same arithmetic in
+// the same order, so all stages give the bits of the unsharded optimizer, if reduce-scatter and
+// all-reduce sum in one order: on one host always, else with ccl.Options.RankOrder. With several
+// micro batches stages 0 and 1 add them up before the reduction, and stages 2 and 3 after it. Then
+// 0 and 1 give the same bits, and so do 2 and 3, but the bits of the first two differ from those of
+// the last two. They add up in the type of the masters, if that is wider.
 //
-// The calls go through a queue of the Comm. A call of the program on the same Comm waits for them, so metrics are better
-// reduced on another Comm. There are no connections, and no Comm, of its own. An error of a Comm ends the model: Close it.
+// The calls go through a queue of the Comm. A call of the program on the same Comm waits for them,
+// so metrics are better reduced on another Comm. There are no connections, and no Comm, of its own.
+// An error of a Comm ends the model: Close it.
 //
-// In a step each of n ranks sends 2(n-1)/n of the model's bytes at stages 0 to 2, and 3(n-1)/n at stage 3, which gathers
-// twice; at stages 2 and 3 each further micro batch adds (n-1)/n for its gradients, and at stage 3 twice that to gather.
-// The norm gathers 16n bytes. [NeedOf] says what a rank holds.
+// In a step each of n ranks sends 2(n-1)/n of the model's bytes at stages 0 to 2, and 3(n-1)/n at
+// stage 3, which gathers twice; at stages 2 and 3 each further micro batch adds (n-1)/n for its
+// gradients, and at stage 3 twice that to gather. The norm gathers 16n bytes. [NeedOf] says what a
+// rank holds.
 //
 // A rank that calls out of order, as by a Release too many, aborts the Comm with what it did, so that no rank waits.
 package zero
@@ -65,15 +68,16 @@ type Options struct {
 	// Unchecked spares a Step without Clip the norm of the gradients: Norm is 0, and what is not finite is applied. Step
 	// then need not read all gradients before it updates the first unit.
 	Unchecked bool
-	// Sum adds gradients up, over the ranks and the micro batches, in place of averaging: for losses that are divided by the
-	// global batch already, and for ranks whose batches differ in size.
+	// Sum adds gradients up, over the ranks and the micro batches, in place of averaging: for losses
+	// that are divided by the global batch already, and for ranks whose batches differ in size.
 	Sum bool
-	// Frozen says which units are never updated, such as the weights under a LoRA: they have no gradients, no master copy, and
-	// nothing is reduced for them. Nil: none.
+	// Frozen says which units are never updated, such as the weights under a LoRA: they have no
+	// gradients, no master copy, and nothing is reduced for them. Nil: none.
 	Frozen func(unit int) bool
-	// FrozenParam says which parameters are never updated, such as the norms in a layer whose matrices are trained. A unit of
-	// which all parameters are frozen is a frozen unit. In others a frozen parameter keeps its bits, and whatever is in the
-	// place of its gradient counts nowhere; memory and reductions stay those of the unit. Nil: none.
+	// FrozenParam says which parameters are never updated, such as the norms in a layer whose matrices
+	// are trained. A unit of which all parameters are frozen is a frozen unit. In others a frozen
+	// parameter keeps its bits, and whatever is in the place of its gradient counts nowhere; memory
+	// and reductions stay those of the unit. Nil: none.
 	FrozenParam func(unit, param int) bool
 	// NormOver has the ranks over whose gradients the norm goes, too: those with other tp and pp coordinates.
 	NormOver *ccl.Comm
@@ -88,17 +92,18 @@ type Options struct {
 	// in place. With a Memory of a device Params, Grads and Shard return nil slices: use ParamBufs, GradBufs,
 	// ShardBuf and StepBufs.
 	Memory Memory
-	// Offload keeps the master copies of a Memory of a device in memory of the host (ZeRO-Offload, Ren et al. 2021): the Update of Step
-	// runs there, on slices, beside the optimizer's state, and the device has parameters and gradients alone. In each step gradients
-	// go to the host as M, and parameters come back. Where the Memory is the host's it does nothing.
+	// Offload keeps the master copies of a Memory of a device in memory of the host (ZeRO-Offload, Ren
+	// et al. 2021): the Update of Step runs there, on slices, beside the optimizer's state, and the
+	// device has parameters and gradients alone. In each step gradients go to the host as M, and
+	// parameters come back. Where the Memory is the host's it does nothing.
 	Offload bool
 	// Poison fills with NaN what Release drops at stage 3, so that a use after Release shows. For tests; host memory.
 	Poison bool
 }
 
-// Memory allocates, and does the little arithmetic of this package, in the order of its Stream. Its arguments are what
-// Alloc has returned, or parts of it, whose address [ccl.Buf.Addr] tells kernels. Nothing of it need block but SumSquares. That of
-// package device is for NVIDIA's GPUs.
+// Memory allocates, and does the little arithmetic of this package, in the order of its Stream. Its
+// arguments are what Alloc has returned, or parts of it, whose address [ccl.Buf.Addr] tells
+// kernels. Nothing of it need block but SumSquares. That of package device is for NVIDIA's GPUs.
 type Memory interface {
 	// Stream is what collectives are issued on. It is asked for each.
 	Stream() ccl.Stream
@@ -116,8 +121,9 @@ type Memory interface {
 	// Convert computes dst = src, of any of the types of Float. src may be host memory, which is the caller's again
 	// when Convert returns.
 	Convert(dst, src ccl.Buf) error
-	// SumSquares waits for what was issued before. A Memory that also has SumsOfSquares(sums []float64, src ...ccl.Buf) error
-	// is asked once a step for all of them, at stage 0 once for the part of each rank.
+	// SumSquares waits for what was issued before. A Memory that also has SumsOfSquares(sums
+	// []float64, src ...ccl.Buf) error is asked once a step for all of them, at stage 0 once for the
+	// part of each rank.
 	SumSquares(src ccl.Buf) (float64, error)
 }
 
@@ -129,8 +135,8 @@ type Piece struct {
 	At          int // where they begin in the unit's shard
 }
 
-// Update makes one optimizer step on w, given the averaged gradients g. It must be elementwise, as those of package optim are;
-// package optim/whole has some for pieces that are whole tensors.
+// Update makes one optimizer step on w, given the averaged gradients g. It must be elementwise, as
+// those of package optim are; package optim/whole has some for pieces that are whole tensors.
 type Update[M Float] func(p Piece, w, g []M) error
 
 // Model is the parameters of a model in units, usually a layer each, in forward order: what is communicated as one.
@@ -215,8 +221,8 @@ type slab struct {
 	turn int      // of gradients: when Reduce last issued it, by Model.turn
 }
 
-// align is what parts are padded to, in bytes of a parameter: a cache line. Compilers of GPU programs read in place what
-// begins so.
+// align is what parts are padded to, in bytes of a parameter: a cache line. Compilers of GPU
+// programs read in place what begins so.
 const align = 64
 
 // New makes a model of zeros; units[i][j] is the length of parameter j of unit i. It is collective.
@@ -282,7 +288,8 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 	case o.Offload:
 		bad = noOffload(o.Memory)
 	}
-	step := []string{fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Clip %v", o.Clip), fmt.Sprintf("Unchecked %v", o.Unchecked), fmt.Sprintf("Sum %v", o.Sum)}
+	step := []string{fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Clip %v", o.Clip),
+		fmt.Sprintf("Unchecked %v", o.Unchecked), fmt.Sprintf("Sum %v", o.Sum)}
 	items := []string{fmt.Sprintf("stage %d", o.Stage), step[0], fmt.Sprintf("Ahead %d", o.Ahead),
 		step[1], step[2], step[3], fmt.Sprintf("ReduceMaster %v", o.ReduceMaster), fmt.Sprintf("Offload %v", o.Offload),
 		fmt.Sprintf("parameters of %v", ccl.TypeOf[P]()), fmt.Sprintf("masters of %v", ccl.TypeOf[M]())}
@@ -361,9 +368,9 @@ func (m *Model[P, M]) Pieces(i int) []Piece {
 	return m.units[i].pieces
 }
 
-// Shard is this rank's shard of unit i, of the master type, with padding at its end: to save, and to fill from a
-// checkpoint. Optimizer state is laid out alike. After filling call Loaded. A frozen unit has no master copy: where P is not M,
-// ShardBuf has its shard, as P.
+// Shard is this rank's shard of unit i, of the master type, with padding at its end: to save, and
+// to fill from a checkpoint. Optimizer state is laid out alike. After filling call Loaded. A frozen
+// unit has no master copy: where P is not M, ShardBuf has its shard, as P.
 func (m *Model[P, M]) Shard(i int) []M {
 	s, _ := ccl.SliceOf[M](m.ShardBuf(i))
 	return s
@@ -386,8 +393,8 @@ func (m *Model[P, M]) Norm() float64 { return m.norm }
 // Bytes is what this rank holds.
 func (m *Model[P, M]) Bytes() Bytes { return m.bytes }
 
-// Bytes of memory. Params, Grads and Master are what the paper's formula counts, without an optimizer's state. Host is what Offload
-// has on the host, masters and the gradients of a unit.
+// Bytes of memory. Params, Grads and Master are what the paper's formula counts, without an
+// optimizer's state. Host is what Offload has on the host, masters and the gradients of a unit.
 type Bytes struct{ Params, Grads, Master, Buffers, Host int64 }
 
 // Stats are of the last step.
@@ -399,10 +406,11 @@ type Stats struct {
 	Comm, Exposed     time.Duration // in collectives; of that, spent waiting for them
 }
 
-// NeedOf is [Need] for a model of those types and Options, whose optimizer keeps state bytes for each of n parameters
-// besides the masters: 8 for AdamW. Gradients take the size of P, or of M where they add up over micro batches or are
-// reduced in that; at stages 0 and 1 they are then there as P, too. Frozen parameters take what Need says of them, with no
-// bytes of gradient or state. With Offload it is what the device holds, without masters and state.
+// NeedOf is [Need] for a model of those types and Options, whose optimizer keeps state bytes for
+// each of n parameters besides the masters: 8 for AdamW. Gradients take the size of P, or of M
+// where they add up over micro batches or are reduced in that; at stages 0 and 1 they are then
+// there as P, too. Frozen parameters take what Need says of them, with no bytes of gradient or
+// state. With Offload it is what the device holds, without masters and state.
 func NeedOf[P, M Float](n int64, ranks int, o *Options, state float64) int64 {
 	if o == nil {
 		o = &Options{}

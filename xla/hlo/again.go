@@ -1,7 +1,7 @@
 package hlo
 
-// barrier are the values in, behind a point that no operation is moved across. What is computed of them is not taken for what is
-// computed of in.
+// barrier are the values in, behind a point that no operation is moved across. What is computed of
+// them is not taken for what is computed of in.
 func barrier(in []*Value) []*Value {
 	out := make([]*Value, len(in))
 	for i, v := range in {
@@ -11,9 +11,9 @@ func barrier(in []*Value) []*Value {
 	return out
 }
 
-// Again is what of returns, and is computed once more from in for its gradient: what of makes in between need not be kept until
-// then. It is activation checkpointing, as jax.checkpoint has it. Only in has
-// a gradient: what of takes from elsewhere counts as constant.
+// Again is what of returns, and is computed once more from in for its gradient: what of makes in
+// between need not be kept until then. It is activation checkpointing, as jax.checkpoint has it.
+// Only in has a gradient: what of takes from elsewhere counts as constant.
 func Again(in []*Value, of func(in []*Value) *Value) *Value {
 	out := of(in)
 	if !out.fits("Again", in...) || len(in) == 0 {

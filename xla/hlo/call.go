@@ -11,9 +11,10 @@ type Array struct {
 	Dims []int
 }
 
-// Call writes a custom call of API version 2: out are its results, and the layouts list axes, the fastest first. It has no
-// gradient: see With. The target is code of the plugin; what it does with operands that it does not expect, a crash included, is
-// its own: neither target nor config may come from a user.
+// Call writes a custom call of API version 2: out are its results, and the layouts list axes, the
+// fastest first. It has no gradient: see With. The target is code of the plugin; what it does with
+// operands that it does not expect, a crash included, is its own: neither target nor config may
+// come from a user.
 func (f *Func) Call(target, config string, inLayouts, outLayouts [][]int, out []Array, in ...*Value) []*Value {
 	layouts := func(l [][]int) string {
 		var p []string
@@ -31,8 +32,10 @@ func (f *Func) Call(target, config string, inLayouts, outLayouts [][]int, out []
 		f.fail("Call: %d operands with %d layouts, %d results with %d", len(in), len(inLayouts), len(out), len(outLayouts))
 		return results
 	}
-	f.write(results, "stablehlo.custom_call", fmt.Sprintf("{api_version = 2 : i32, call_target_name = %s, backend_config = %s, has_side_effect = false, "+
-		"called_computations = [], operand_layouts = %s, result_layouts = %s}", quoted(target), quoted(config), layouts(inLayouts), layouts(outLayouts)), in)
+	f.write(results, "stablehlo.custom_call",
+		fmt.Sprintf("{api_version = 2 : i32, call_target_name = %s, backend_config = %s, has_side_effect = false, "+
+			"called_computations = [], operand_layouts = %s, result_layouts = %s}", quoted(target), quoted(config),
+			layouts(inLayouts), layouts(outLayouts)), in)
 	return results
 }
 

@@ -28,28 +28,35 @@ func (s side) lengths(axes []int) (dims []int) {
 	return dims
 }
 
-// Dot is the product of a and b: axes contractA of a meet contractB of b and vanish; axes batchA and batchB run side by side.
-// The result has the batch axes, the rest of a, the rest of b. A product of matrices is Dot(a, b, []int{1}, []int{0}, nil, nil).
+// Dot is the product of a and b: axes contractA of a meet contractB of b and vanish; axes batchA
+// and batchB run side by side. The result has the batch axes, the rest of a, the rest of b. A
+// product of matrices is Dot(a, b, []int{1}, []int{0}, nil, nil).
 func Dot(a, b *Value, contractA, contractB, batchA, batchB []int) *Value {
-	if !a.fits("Dot", b) || !a.axis("Dot", slices.Concat(contractA, batchA)...) || !b.axis("Dot", slices.Concat(contractB, batchB)...) {
+	if !a.fits("Dot", b) || !a.axis("Dot", slices.Concat(contractA, batchA)...) ||
+		!b.axis("Dot", slices.Concat(contractB, batchB)...) {
 		return a
 	}
 	x, y := newSide(a, contractA, batchA), newSide(b, contractB, batchB)
-	if a.t != b.t || !slices.Equal(x.lengths(x.contract), y.lengths(y.contract)) || !slices.Equal(x.lengths(x.batch), y.lengths(y.batch)) {
-		a.f.fail("Dot: %s and %s, axes %v and %v contracted, batches %v and %v", a.text(), b.text(), contractA, contractB, batchA, batchB)
+	if a.t != b.t || !slices.Equal(x.lengths(x.contract), y.lengths(y.contract)) ||
+		!slices.Equal(x.lengths(x.batch), y.lengths(y.batch)) {
+		a.f.fail("Dot: %s and %s, axes %v and %v contracted, batches %v and %v", a.text(), b.text(), contractA, contractB,
+			batchA, batchB)
 		return a
 	}
 	dims := slices.Concat([]int{}, x.lengths(x.batch), x.lengths(x.rest), y.lengths(y.rest))
-	return a.f.op("stablehlo.dot_general", fmt.Sprintf("{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [%s], rhs_batching_dimensions = [%s], "+
-		"lhs_contracting_dimensions = [%s], rhs_contracting_dimensions = [%s]>}", list(batchA), list(batchB), list(contractA), list(contractB)), a.t, dims,
+	return a.f.op("stablehlo.dot_general",
+		fmt.Sprintf("{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [%s], rhs_batching_dimensions = [%s], "+
+			"lhs_contracting_dimensions = [%s], rhs_contracting_dimensions = [%s]>}", list(batchA), list(batchB),
+			list(contractA), list(contractB)), a.t, dims,
 		func(d *Value) []*Value {
 			n := len(batchA)
 			return []*Value{x.gradient(d, y, n+len(x.rest)), y.gradient(d, x, n)}
 		}, a, b)
 }
 
-// gradient is that of s.v in a product with o, whose rest begins at axis from of d: a product of d and o. Of the two orders of
-// operands it takes the one whose axes come out in s.v's order, if there is one, so that nothing is transposed.
+// gradient is that of s.v in a product with o, whose rest begins at axis from of d: a product of d
+// and o. Of the two orders of operands it takes the one whose axes come out in s.v's order, if
+// there is one, so that nothing is transposed.
 func (s side) gradient(d *Value, o side, from int) *Value {
 	order := slices.Sorted(slices.Values(o.contract)) // o's contracted axes in the result: in order
 	places := func(rest, contract int) []int {        // by axis of s.v: which axis of the result it is

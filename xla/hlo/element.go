@@ -56,7 +56,8 @@ func (v *Value) To(dims ...int) *Value {
 		func(d *Value) []*Value { return []*Value{d.Sum(sum...).Reshape(v.dims...)} }, v)
 }
 
-// merged returns the dimensions that values of a and b have together: an axis that one lacks, or has with the length 1, is the other's.
+// merged returns the dimensions that values of a and b have together: an axis that one lacks, or
+// has with the length 1, is the other's.
 func merged(a, b []int) []int {
 	if len(b) > len(a) {
 		a, b = b, a
@@ -157,7 +158,10 @@ func (v *Value) Neg() *Value {
 
 // Abs is the absolute value, with the gradient 0 where v is 0.
 func (v *Value) Abs() *Value {
-	return v.one("stablehlo.abs", func(d, _ *Value) *Value { return d.Mul(v.f.op("stablehlo.sign", "", v.t, v.dims, nil, v)) })
+	return v.one("stablehlo.abs", func(d, _ *Value) *Value {
+		return d.Mul(v.f.op("stablehlo.sign", "", v.t, v.dims, nil,
+			v))
+	})
 }
 
 // Exp is e to the power v.
@@ -224,7 +228,8 @@ func (v *Value) Cmp(direction string, b *Value) *Value {
 		v.f.fail("Cmp: %q is no comparison", direction)
 	}
 	x, y := v.together("Cmp", b)
-	return v.f.op("stablehlo.compare", "{comparison_direction = #stablehlo<comparison_direction "+direction+">}", Bool, x.dims, nil, x, y)
+	return v.f.op("stablehlo.compare", "{comparison_direction = #stablehlo<comparison_direction "+direction+">}", Bool,
+		x.dims, nil, x, y)
 }
 
 // If is a where c is true, else b.

@@ -5,15 +5,16 @@
 //	loss := hlo.Dot(x, w, []int{1}, []int{0}, nil, nil).Tanh().SumAll()
 //	text, err := f.Text("step", append([]*hlo.Value{loss}, hlo.Grad(loss, x, w)...)...)
 //
-// Operations return new values; none is changed. They broadcast from the right, as NumPy does: the last axes meet, and an axis
-// that is missing or has the length 1 is repeated. Operands must have one type: [Value.As] converts.
+// Operations return new values; none is changed. They broadcast from the right, as NumPy does: the
+// last axes meet, and an axis that is missing or has the length 1 is repeated. Operands must have
+// one type: [Value.As] converts.
 //
 // An operation whose operands do not fit does not panic: the first such error, with the line that made it, comes from
 // [Func.Text], and values that follow from it mean nothing.
 //
-// [Grad] walks back over what was written, and writes gradients as more operations; those of products are products, which is what
-// makes them fast. [With] gives a value a gradient by hand. Operations whose comment says so have none: they count as
-// constants.
+// [Grad] walks back over what was written, and writes gradients as more operations; those of
+// products are products, which is what makes them fast. [With] gives a value a gradient by hand.
+// Operations whose comment says so have none: they count as constants.
 package hlo
 
 import (
@@ -60,7 +61,8 @@ type Value struct {
 	back Gradient
 }
 
-// A Gradient returns what each input of an operation contributes, given the gradient of its result; nil contributes nothing.
+// A Gradient returns what each input of an operation contributes, given the gradient of its result;
+// nil contributes nothing.
 type Gradient func(d *Value) []*Value
 
 // Type returns the type of the elements.
@@ -98,8 +100,8 @@ func product(dims []int) int {
 // Arg is the next argument.
 func (f *Func) Arg(t Type, dims ...int) *Value { return f.arg(t, -1, dims) }
 
-// Donated is the next argument, whose memory becomes that of a result, by number, if whoever runs the program donates it. The
-// two must be of one shape.
+// Donated is the next argument, whose memory becomes that of a result, by number, if whoever runs
+// the program donates it. The two must be of one shape.
 func (f *Func) Donated(result int, t Type, dims ...int) *Value {
 	if result < 0 {
 		f.fail("argument %d: donated to result %d", f.nargs, result)
@@ -152,13 +154,15 @@ func (f *Func) Text(name string, results ...*Value) (string, error) {
 	}
 	for _, r := range f.aliased {
 		if r >= len(results) {
-			return "", fmt.Errorf("hlo: program %s: an argument is donated to result %d, but there are %d", name, r, len(results))
+			return "", fmt.Errorf("hlo: program %s: an argument is donated to result %d, but there are %d", name, r,
+				len(results))
 		}
 	}
 	if len(results) == 0 {
 		return "", errors.New("hlo: a program without results")
 	}
-	return fmt.Sprintf("module @%s {\nfunc.func @main(%s) -> (%s) {\n%sreturn %s : %s\n}\n}\n", name, f.args.String(), strings.Join(types, ", "),
+	return fmt.Sprintf("module @%s {\nfunc.func @main(%s) -> (%s) {\n%sreturn %s : %s\n}\n}\n", name, f.args.String(),
+		strings.Join(types, ", "),
 		f.body.String(), strings.Join(names, ", "), strings.Join(types, ", ")), nil
 }
 
@@ -245,5 +249,6 @@ func (f *Func) write(out []*Value, name, attributes string, in []*Value) {
 	for _, v := range in {
 		n, t = append(n, v.name), append(t, v.text())
 	}
-	fmt.Fprintf(&f.body, "%s = %q(%s) %s : (%s) -> (%s)\n", strings.Join(o, ", "), name, strings.Join(n, ", "), attributes, strings.Join(t, ", "), strings.Join(ot, ", "))
+	fmt.Fprintf(&f.body, "%s = %q(%s) %s : (%s) -> (%s)\n", strings.Join(o, ", "), name, strings.Join(n, ", "),
+		attributes, strings.Join(t, ", "), strings.Join(ot, ", "))
 }

@@ -30,7 +30,8 @@ func (v *Value) Sum(axes ...int) *Value {
 	for _, x := range axes {
 		keep[x] = 1
 	}
-	return v.reduce("add", v.f.Const(v.t, 0), func(d *Value) []*Value { return []*Value{d.Reshape(keep...).To(v.dims...), nil} }, axes)
+	return v.reduce("add", v.f.Const(v.t, 0),
+		func(d *Value) []*Value { return []*Value{d.Reshape(keep...).To(v.dims...), nil} }, axes)
 }
 
 // SumAll adds all elements, to a scalar.
@@ -89,7 +90,8 @@ func (v *Value) Rows(index *Value) *Value {
 		return v
 	}
 	return v.f.op("stablehlo.gather", fmt.Sprintf("{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "+
-		"index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, %d>}", v.dims[1]), v.t, []int{index.dims[0], v.dims[1]},
+		"index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, %d>}", v.dims[1]), v.t,
+		[]int{index.dims[0], v.dims[1]},
 		func(d *Value) []*Value { return []*Value{v.f.Const(v.t, 0).To(v.dims...).AddRows(index, d), nil} }, v, index)
 }
 
@@ -98,11 +100,14 @@ func (v *Value) AddRows(index, rows *Value) *Value {
 	if !v.fits("AddRows", index, rows) {
 		return v
 	}
-	if len(v.dims) != 2 || len(index.dims) != 2 || index.dims[1] != 1 || !index.t.integer() || rows.t != v.t || !slices.Equal(rows.dims, []int{index.dims[0], v.dims[1]}) {
+	if len(v.dims) != 2 || len(index.dims) != 2 || index.dims[1] != 1 || !index.t.integer() || rows.t != v.t ||
+		!slices.Equal(rows.dims, []int{index.dims[0], v.dims[1]}) {
 		v.f.fail("AddRows: %s to %s by %s", rows.text(), v.text(), index.text())
 		return v
 	}
-	return v.f.op("stablehlo.scatter", region("add", v.t)+" {scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "+
-		"scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, unique_indices = false}", v.t, v.dims,
+	return v.f.op("stablehlo.scatter",
+		region("add", v.t)+" {scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "+
+			"scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, unique_indices = false}",
+		v.t, v.dims,
 		func(d *Value) []*Value { return []*Value{d, nil, d.Rows(index)} }, v, index, rows)
 }

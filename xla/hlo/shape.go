@@ -13,7 +13,8 @@ func (v *Value) Reshape(dims ...int) *Value {
 	if v.f.check(v.t, dims); product(dims) != v.Len() {
 		v.f.fail("Reshape: %v to %v", v.dims, dims)
 	}
-	return v.f.op("stablehlo.reshape", "", v.t, slices.Clone(dims), func(d *Value) []*Value { return []*Value{d.Reshape(v.dims...)} }, v)
+	return v.f.op("stablehlo.reshape", "", v.t, slices.Clone(dims),
+		func(d *Value) []*Value { return []*Value{d.Reshape(v.dims...)} }, v)
 }
 
 // Perm permutes axes: axis i of the result is perm[i] of v.
@@ -30,7 +31,8 @@ func (v *Value) Perm(perm ...int) *Value {
 	for i, p := range perm {
 		dims[i], back[p] = v.dims[p], i
 	}
-	return v.f.op("stablehlo.transpose", "{permutation = "+array(perm)+"}", v.t, dims, func(d *Value) []*Value { return []*Value{d.Perm(back...)} }, v)
+	return v.f.op("stablehlo.transpose", "{permutation = "+array(perm)+"}", v.t, dims,
+		func(d *Value) []*Value { return []*Value{d.Perm(back...)} }, v)
 }
 
 // axis notes an axis that v does not have.
@@ -57,7 +59,8 @@ func (v *Value) Cut(axis, lo, hi int) *Value {
 	from[axis], to[axis] = lo, hi
 	dims := slices.Clone(v.dims)
 	dims[axis] = hi - lo
-	return v.f.op("stablehlo.slice", fmt.Sprintf("{start_indices = %s, limit_indices = %s, strides = %s}", array(from), array(to), array(slices.Repeat([]int{1}, len(dims)))),
+	return v.f.op("stablehlo.slice", fmt.Sprintf("{start_indices = %s, limit_indices = %s, strides = %s}", array(from),
+		array(to), array(slices.Repeat([]int{1}, len(dims)))),
 		v.t, dims, func(d *Value) []*Value { return []*Value{d.Pad(axis, lo, v.dims[axis]-hi)} }, v)
 }
 
@@ -74,8 +77,10 @@ func (v *Value) Pad(axis, before, after int) *Value {
 	lo[axis], hi[axis] = before, after
 	dims := slices.Clone(v.dims)
 	dims[axis] += before + after
-	return v.f.op("stablehlo.pad", fmt.Sprintf("{edge_padding_low = %s, edge_padding_high = %s, interior_padding = %s}", array(lo), array(hi), array(make([]int, len(dims)))),
-		v.t, dims, func(d *Value) []*Value { return []*Value{d.Cut(axis, before, before+v.dims[axis]), nil} }, v, v.f.Const(v.t, 0))
+	return v.f.op("stablehlo.pad", fmt.Sprintf("{edge_padding_low = %s, edge_padding_high = %s, interior_padding = %s}",
+		array(lo), array(hi), array(make([]int, len(dims)))),
+		v.t, dims, func(d *Value) []*Value { return []*Value{d.Cut(axis, before, before+v.dims[axis]), nil} }, v,
+		v.f.Const(v.t, 0))
 }
 
 // Cat joins values along an axis, along which alone they may differ.
@@ -96,12 +101,13 @@ func Cat(axis int, in ...*Value) *Value {
 			return first
 		}
 	}
-	return first.f.op("stablehlo.concatenate", fmt.Sprintf("{dimension = %d : i64}", axis), first.t, dims, func(d *Value) (parts []*Value) {
-		at := 0
-		for _, x := range in {
-			parts = append(parts, d.Cut(axis, at, at+x.dims[axis]))
-			at += x.dims[axis]
-		}
-		return parts
-	}, in...)
+	return first.f.op("stablehlo.concatenate", fmt.Sprintf("{dimension = %d : i64}", axis), first.t, dims,
+		func(d *Value) (parts []*Value) {
+			at := 0
+			for _, x := range in {
+				parts = append(parts, d.Cut(axis, at, at+x.dims[axis]))
+				at += x.dims[axis]
+			}
+			return parts
+		}, in...)
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/goccl/goccl/internal/plain"
 )
 
-// Page is what a browser makes of the page in a file, in a window so wide, and what it logs. Without a browser it skips the test.
+// Page is what a browser makes of the page in a file, in a window so wide, and what it logs.
+// Without a browser it skips the test.
 func Page(t *testing.T, file string, wide int, flags ...string) (dom, log string) {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -26,7 +27,8 @@ func Page(t *testing.T, file string, wide int, flags ...string) (dom, log string
 		if err != nil {
 			continue
 		}
-		args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--user-data-dir=" + t.TempDir(),
+		args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+			"--user-data-dir=" + t.TempDir(),
 			fmt.Sprintf("--window-size=%d,800", wide)}, flags...)
 		cmd := exec.CommandContext(t.Context(), path, append(args, "--dump-dom", "file://"+file)...)
 		var out, errs bytes.Buffer
@@ -38,8 +40,8 @@ func Page(t *testing.T, file string, wide int, flags ...string) (dom, log string
 	return "", ""
 }
 
-// looks is a script that finds text that is cut off, lies over other text, or can hardly be told from what is behind it. It
-// leaves what it found, and at how many texts it looked, in the page.
+// looks is a script that finds text that is cut off, lies over other text, or can hardly be told
+// from what is behind it. It leaves what it found, and at how many texts it looked, in the page.
 const looks = `
 for (const d of document.querySelectorAll('details')) d.open = true;
 const found = [], texts = [...document.querySelectorAll('svg text')], words = document.querySelectorAll('h1, h2, p, li, figcaption, summary, .legend span, code, td, th');
@@ -70,10 +72,12 @@ document.body.innerHTML = '';
 document.body.dataset.found = JSON.stringify({Found: found, Texts: texts.length + words.length, Wide: wide, Dark: matchMedia('(prefers-color-scheme: dark)').matches});
 `
 
-// Look returns what is wrong with a page as a browser lays it out: text that is cut off, lies over other text or can hardly be read.
+// Look returns what is wrong with a page as a browser lays it out: text that is cut off, lies over
+// other text or can hardly be read.
 func Look(t *testing.T, page string, wide int, dark bool) (found []string) {
 	t.Helper()
-	page = regexp.MustCompile(`<meta http-equiv="Content-Security-Policy"[^>]*>`).ReplaceAllString(page, "") // which lets no script run
+	// which lets no script run
+	page = regexp.MustCompile(`<meta http-equiv="Content-Security-Policy"[^>]*>`).ReplaceAllString(page, "")
 	page = strings.Replace(page, "</body>", "<script>"+looks+"</script></body>", 1)
 	file := filepath.Join(t.TempDir(), "page.html")
 	to, err := files.Create(file)

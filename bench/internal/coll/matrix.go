@@ -77,7 +77,8 @@ func ReadMatrix(name string) (*Matrix, error) {
 func weights(line string) ([]float64, error) {
 	var row []float64
 	sum := 0.0
-	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == ';' }) {
+	for _, word := range strings.FieldsFunc(line,
+		func(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == ';' }) {
 		w, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(w >= 0) || math.IsInf(w, 0) {
 			return nil, fmt.Errorf("%q is not a number of at least 0", word)

@@ -13,7 +13,8 @@ type Shape struct {
 // NewShape describes a call of count elements to rank of ranks. m is for alltoallv;
 // nil for what uneven says.
 func NewShape(ranks, rank, root, count int, m *Matrix) Shape {
-	s := Shape{Ranks: ranks, Rank: rank, Root: root, Count: count, matrix: m, sent: make([]int, ranks), received: make([]int, ranks)}
+	s := Shape{Ranks: ranks, Rank: rank, Root: root, Count: count, matrix: m, sent: make([]int, ranks),
+		received: make([]int, ranks)}
 	for p := range ranks {
 		s.sent[p], s.received[p] = s.gives(rank, p), s.gives(p, rank)
 	}

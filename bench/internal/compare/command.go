@@ -47,9 +47,11 @@ func Stored(args []string, stdout, stderr io.Writer, differences func(old, new m
 	}
 	switch n := len(sub.Operands); {
 	case n < 2:
-		return sub.Complain(option.BadUsage, errors.New("it compares two sides, old and new: bench compare old.json new.json"))
+		return sub.Complain(option.BadUsage,
+			errors.New("it compares two sides, old and new: bench compare old.json new.json"))
 	case n > 2: // most often a shell's doing
-		return sub.Complain(option.BadUsage, fmt.Errorf("%d files are given: join those of a side by commas, or quote their pattern: bench compare 'old*.json' 'new*.json'", n))
+		return sub.Complain(option.BadUsage,
+			fmt.Errorf("%d files are given: join those of a side by commas, or quote their pattern: bench compare 'old*.json' 'new*.json'", n))
 	}
 	var sides [2]side
 	seen := runs{}
@@ -174,7 +176,8 @@ func AB(ctx context.Context, begins func(), args []string, stdout, stderr io.Wri
 	case len(operands) == 0 && len(env) > 0:
 		operands = []string{"-", "-"}
 	case len(operands) != 2:
-		return sub.Complain(option.BadUsage, errors.New(`it compares two programs: bench ab ./bench-old ./bench-new, or bench ab "-m 1" "-m 4"`))
+		return sub.Complain(option.BadUsage,
+			errors.New(`it compares two programs: bench ab ./bench-old ./bench-new, or bench ab "-m 1" "-m 4"`))
 	case rounds < leastRounds:
 		return sub.Complain(option.BadUsage, fmt.Errorf("-rounds %d: at least %d are needed", rounds, leastRounds))
 	}

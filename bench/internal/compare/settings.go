@@ -12,8 +12,10 @@ import (
 func settings(c *report.Config) map[string]string {
 	yes := map[bool]string{true: "yes"}
 	s := map[string]string{
-		"engine": c.Engine, "transport": c.Transport, "memory": c.Memory, "groups (-split)": c.Split, "matrix": c.Matrix, "hints": c.Hints,
-		"registered (-R)": yes[c.Registered], "symmetric windows (-R 2)": yes[c.Windows], "caches swept (-flush)": yes[c.Flush],
+		"engine": c.Engine, "transport": c.Transport, "memory": c.Memory, "groups (-split)": c.Split, "matrix": c.Matrix,
+		"hints":           c.Hints,
+		"registered (-R)": yes[c.Registered], "symmetric windows (-R 2)": yes[c.Windows],
+		"caches swept (-flush)": yes[c.Flush],
 	}
 	for name, n := range map[string]int{
 		"ranks": c.Ranks, "processes": c.Processes, "hosts": c.Hosts, "calls per iteration (-m)": c.Agg,

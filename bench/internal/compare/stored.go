@@ -84,7 +84,8 @@ func (c change) untold(confidence float64) string {
 	if c.told() || !c.shown.Excludes(0) {
 		return ""
 	}
-	return fmt.Sprintf("; what decides is the %.4g %% interval, %s to %s", 100*confidence, percent(c.decide.Low), percent(c.decide.High))
+	return fmt.Sprintf("; what decides is the %.4g %% interval, %s to %s", 100*confidence, percent(c.decide.Low),
+		percent(c.decide.High))
 }
 
 // told reports whether the runs tell a change.
@@ -140,7 +141,8 @@ func between(a, b []float64, decides, scatter float64) change {
 	interval := func(confidence float64) stat.Interval {
 		d := stat.Student(a, b, confidence)
 		if len(a) == 1 || len(b) == 1 {
-			half := stat.T(math.Inf(1), confidence) * math.Hypot(launches, scatter) * math.Sqrt(1/float64(len(a))+1/float64(len(b)))
+			half := stat.T(math.Inf(1), confidence) * math.Hypot(launches, scatter) *
+				math.Sqrt(1/float64(len(a))+1/float64(len(b)))
 			d.Low, d.High = d.Estimate-half, d.Estimate+half
 		}
 		return d
@@ -226,7 +228,8 @@ func write(w io.Writer, old, new side, threshold float64, differs []string) (o o
 		if len(old.runs) == 1 || len(new.runs) == 1 {
 			why = "; one run says little, because launches differ: give several for each side, such as old1.json,old2.json,old3.json"
 		}
-		fmt.Fprintf(w, "%s; the smallest change that %s can detect is %s %%%s\n", all, prose.Count(len(old.runs), "run")+" against "+prose.Count(len(new.runs), "run"), short(100*math.Expm1(least)), why)
+		fmt.Fprintf(w, "%s; the smallest change that %s can detect is %s %%%s\n", all,
+			prose.Count(len(old.runs), "run")+" against "+prose.Count(len(new.runs), "run"), short(100*math.Expm1(least)), why)
 	}
 	if len(of) > 1 || told > 0 {
 		for _, c := range cs {

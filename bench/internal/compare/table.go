@@ -20,8 +20,8 @@ type lineChange struct {
 	change
 }
 
-// lines compares two sides, half line by half line. Each counts as changed by an interval so wide that a false alarm in any
-// of them is as rare as for one alone. Changes of up to leeway are none.
+// lines compares two sides, half line by half line. Each counts as changed by an interval so wide
+// that a false alarm in any of them is as rare as for one alone. Changes of up to leeway are none.
 func lines(old, new side, leeway float64) (all []lineChange) {
 	keys := common(slices.Concat(old.runs, new.runs)...)
 	for _, g := range groups(keys) {
@@ -34,7 +34,8 @@ func lines(old, new side, leeway float64) (all []lineChange) {
 				return x
 			}
 			a, b := logs(old), logs(new)
-			l := lineChange{Op: k.op, Size: report.SizeOf(k.size), Place: "out of place", Old: math.Exp(stat.Median(a)), New: math.Exp(stat.Median(b)),
+			l := lineChange{Op: k.op, Size: report.SizeOf(k.size), Place: "out of place", Old: math.Exp(stat.Median(a)),
+				New:    math.Exp(stat.Median(b)),
 				change: between(a, b, together(len(keys)), rough)}
 			if l.leeway = leeway; k.inPlace {
 				l.Place = "in place"
@@ -82,7 +83,8 @@ func (l lineChange) Bar() (b struct{ Low, High, At string }) {
 		}
 		return barWidth / 2 * (1 + part)
 	}
-	b.Low, b.High, b.At = fmt.Sprintf("%.1f", x(l.shown.Low)), fmt.Sprintf("%.1f", x(l.shown.High)), fmt.Sprintf("%.1f", x(l.shown.Estimate))
+	b.Low, b.High, b.At = fmt.Sprintf("%.1f", x(l.shown.Low)), fmt.Sprintf("%.1f", x(l.shown.High)),
+		fmt.Sprintf("%.1f", x(l.shown.Estimate))
 	return b
 }
 
@@ -97,10 +99,12 @@ func table(w io.Writer, all []lineChange) {
 	for _, l := range all {
 		if k := l.Op + " " + l.What; k != kind {
 			kind = k
-			fmt.Fprintf(w, "# %s\n#%9s  %-12s  %10s  %10s  %7s  %18s\n", kind, "size", "", "old (us)", "new (us)", "ratio", "95 % interval")
+			fmt.Fprintf(w, "# %s\n#%9s  %-12s  %10s  %10s  %7s  %18s\n", kind, "size", "", "old (us)", "new (us)", "ratio",
+				"95 % interval")
 		}
 		t := l.Times()
-		fmt.Fprintf(w, "%10s  %-12s  %10s  %10s  %7s  %18s  %s\n", l.Size, l.Place, t[0], t[1], l.Ratio(), l.Interval(), l.Verdict())
+		fmt.Fprintf(w, "%10s  %-12s  %10s  %10s  %7s  %18s  %s\n", l.Size, l.Place, t[0], t[1], l.Ratio(), l.Interval(),
+			l.Verdict())
 	}
 }
 
@@ -119,6 +123,7 @@ func html(said, old, new string, all []lineChange) func(*report.File, io.Writer)
 			Lines         []lineChange
 			Slower, Worse string
 			Wide, Most    int
-		}{template.CSS(report.Style()), strings.Split(strings.TrimSpace(said), "\n"), old, new, all, slower, "bad", barWidth, barMost})
+		}{template.CSS(report.Style()), strings.Split(strings.TrimSpace(said), "\n"), old, new, all, slower, "bad",
+			barWidth, barMost})
 	}
 }

@@ -50,7 +50,8 @@ func (e *exam) ofHost(host string) []*facts {
 
 // checks are all of them, in the order in which they are told.
 var checks = []func(*exam){
-	(*exam).launch, (*exam).nodes, (*exam).program, (*exam).kernels, (*exam).mpi, (*exam).worlds, (*exam).vendors, (*exam).deviceCount,
+	(*exam).launch, (*exam).nodes, (*exam).program, (*exam).kernels, (*exam).mpi, (*exam).worlds, (*exam).vendors,
+	(*exam).deviceCount,
 	(*exam).names, (*exam).named, (*exam).network, (*exam).shm, (*exam).memlock, (*exam).files,
 	(*exam).affinity, (*exam).modes, (*exam).quota, (*exam).load, (*exam).unreadable, (*exam).differing, (*exam).harmful,
 	(*exam).logged, (*exam).spares,
@@ -87,7 +88,8 @@ func (e *exam) nodes() {
 		if e.has("nccl") {
 			remedy += "; NCCL 2.31 is known to hang in its start otherwise (its issue 2385)"
 		}
-		e.say("nodes", warning, remedy, "%d nodes have from %d to %d ranks: collectives wait for the fullest", len(hosts), least, most)
+		e.say("nodes", warning, remedy, "%d nodes have from %d to %d ranks: collectives wait for the fullest", len(hosts),
+			least, most)
 		return
 	}
 	e.say("nodes", ok, "", "%d with %d ranks each: %s", len(hosts), most, short(hosts))
@@ -100,7 +102,8 @@ func (e *exam) program() {
 
 func (e *exam) kernels() {
 	for _, what := range []string{"cpu", "cores", "kernel", "memory"} {
-		e.alike(what, warning, "the slowest node sets the pace: leave nodes that differ out", e.leaders(), func(f *facts) string { return f.Print[what] })
+		e.alike(what, warning, "the slowest node sets the pace: leave nodes that differ out", e.leaders(),
+			func(f *facts) string { return f.Print[what] })
 	}
 }
 
@@ -132,7 +135,8 @@ func (e *exam) mpi() {
 			openMPI := strings.Contains(l.Path, "openmpi") || strings.HasSuffix(l.Path, ".so.40")
 			if l.Name == "mpi" && (e.launcher == "pmi" || e.launcher == "pals") && openMPI {
 				e.say("mpi", warning, "load the module of the MPI whose mpiexec this is, or set GOCCL_MPI_LIB to its library; this counts for -backend mpi only",
-					"%s: the first MPI found is Open MPI (%s), but the launcher is MPICH's kind: with it each rank would be alone", f.Host, l.Path)
+					"%s: the first MPI found is Open MPI (%s), but the launcher is MPICH's kind: with it each rank would be alone",
+					f.Host, l.Path)
 				return
 			}
 		}
@@ -154,29 +158,33 @@ func (e *exam) vendors() {
 		e.say("libraries", ok, "", "no vendor's library is here; the cpu engine needs none")
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		e.alike("library "+name, failure, "all ranks must load the same: load the same modules on all nodes", e.leaders(), func(f *facts) string {
-			for _, l := range f.Libraries {
-				if l.Name == name {
-					return l.Version
+		e.alike("library "+name, failure, "all ranks must load the same: load the same modules on all nodes", e.leaders(),
+			func(f *facts) string {
+				for _, l := range f.Libraries {
+					if l.Name == name {
+						return l.Version
+					}
 				}
-			}
-			return ""
-		})
+				return ""
+			})
 	}
 }
 
 func (e *exam) deviceCount() {
-	e.alike("devices", warning, "a node with fewer devices than others may have a broken one: leave it out", e.leaders(), func(f *facts) string {
-		vendors := slices.Sorted(maps.Keys(f.Devices))
-		return cmp.Or(strings.Join(prose.Names(vendors, func(v string) string { return fmt.Sprintf("%d %s", f.Devices[v], v) }), ", "), "none")
-	})
+	e.alike("devices", warning, "a node with fewer devices than others may have a broken one: leave it out", e.leaders(),
+		func(f *facts) string {
+			vendors := slices.Sorted(maps.Keys(f.Devices))
+			return cmp.Or(strings.Join(prose.Names(vendors,
+				func(v string) string { return fmt.Sprintf("%d %s", f.Devices[v], v) }), ", "), "none")
+		})
 	for _, f := range e.leaders() {
 		total := 0
 		for _, n := range f.Devices {
 			total += n
 		}
 		if n := len(e.ofHost(f.Host)); total > 0 && n > total {
-			e.say("devices", warning, "-ppn "+strconv.Itoa(total)+"; on Intel GPUs ZE_FLAT_DEVICE_HIERARCHY=FLAT makes each tile a device",
+			e.say("devices", warning, "-ppn "+strconv.Itoa(total)+
+				"; on Intel GPUs ZE_FLAT_DEVICE_HIERARCHY=FLAT makes each tile a device",
 				"%s: %d ranks share %d devices", f.Host, n, total)
 			break
 		}

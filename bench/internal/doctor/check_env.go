@@ -9,8 +9,9 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// unread is what goccl cannot read of an environment: values that it refuses, and variables that nobody
-// reads, most of them misspelt. Their names leave the process, and the values of those that are refused, unless they are about the secret.
+// unread is what goccl cannot read of an environment: values that it refuses, and variables that
+// nobody reads, most of them misspelt. Their names leave the process, and the values of those that
+// are refused, unless they are about the secret.
 func unread(around []string) (refused string, strange []string) {
 	if _, err := environ.Check(around); err != nil {
 		refused = err.Error()

@@ -21,7 +21,8 @@ func (e *exam) shm() {
 			continue
 		case s.Free < 16*mib:
 			level, remedy = failure, "remove stale files there, or in a container give --shm-size=1g"
-			text = fmt.Sprintf("%s: /dev/shm has %d MiB left of %d: libraries that use it end with a bus error", f.Host, s.Free/mib, s.Total/mib)
+			text = fmt.Sprintf("%s: /dev/shm has %d MiB left of %d: libraries that use it end with a bus error", f.Host,
+				s.Free/mib, s.Total/mib)
 		case s.Total <= 64*mib && level == ok:
 			level, remedy = warning, "in a container give --shm-size=1g"
 			text = fmt.Sprintf("%s: /dev/shm has only %d MiB: too few for NCCL with more than a few ranks", f.Host, s.Total/mib)
@@ -37,7 +38,8 @@ func (e *exam) shm() {
 func (e *exam) memlock() {
 	for _, f := range e.leaders() {
 		if f.Memlock != unlimited && f.RDMA {
-			e.say("memlock", failure, "ulimit -l unlimited in the job, or in a container --ulimit memlock=-1", "%s: only %d KiB can be locked, but its network adapter needs locked memory", f.Host, f.Memlock>>10)
+			e.say("memlock", failure, "ulimit -l unlimited in the job, or in a container --ulimit memlock=-1",
+				"%s: only %d KiB can be locked, but its network adapter needs locked memory", f.Host, f.Memlock>>10)
 			return
 		}
 	}
@@ -49,7 +51,8 @@ func (e *exam) files() {
 	need := uint64(len(e.leaders())*2 + 256)
 	for _, f := range e.ranks {
 		if f.Files < need {
-			e.say("open files", warning, "ulimit -n "+strconv.FormatUint(need, 10), "rank %d on %s may open %d files: too few for %d hosts", f.Rank, f.Host, f.Files, len(e.leaders()))
+			e.say("open files", warning, "ulimit -n "+strconv.FormatUint(need, 10),
+				"rank %d on %s may open %d files: too few for %d hosts", f.Rank, f.Host, f.Files, len(e.leaders()))
 			return
 		}
 	}
@@ -74,17 +77,20 @@ func (e *exam) affinity() {
 		for _, core := range slices.Sorted(maps.Keys(alone)) {
 			if len(alone[core]) > 1 {
 				e.say("affinity", failure, "have the launcher bind each rank to cores of its own, or none: srun --cpu-bind=cores, mpiexec --cpu-bind depth, mpirun --bind-to none, bench -bind core",
-					"%s: ranks %s are all bound to core %d: each waits while another computes", f.Host, strings.Join(prose.Names(alone[core], strconv.Itoa), ", "), core)
+					"%s: ranks %s are all bound to core %d: each waits while another computes", f.Host,
+					strings.Join(prose.Names(alone[core], strconv.Itoa), ", "), core)
 				return
 			}
 		}
 		if len(union) < len(ranks) {
-			e.say("affinity", warning, "start at most "+strconv.Itoa(len(union))+" ranks a node (-ppn), or ask the scheduler for more cores (--cpus-per-task, ncpus)",
+			e.say("affinity", warning, "start at most "+strconv.Itoa(len(union))+
+				" ranks a node (-ppn), or ask the scheduler for more cores (--cpus-per-task, ncpus)",
 				"%s: %d ranks share %d cores: times are those of the scheduler", f.Host, len(ranks), len(union))
 			return
 		}
 		if len(union) == len(ranks) && len(ranks) > 1 && f.Cores > len(union) {
-			e.say("affinity", warning, "give each rank two cores or more", "%s: %d ranks have %d cores of %d: a rank's helper threads share its core", f.Host, len(ranks), len(union), f.Cores)
+			e.say("affinity", warning, "give each rank two cores or more",
+				"%s: %d ranks have %d cores of %d: a rank's helper threads share its core", f.Host, len(ranks), len(union), f.Cores)
 			return
 		}
 	}
@@ -93,8 +99,10 @@ func (e *exam) affinity() {
 
 func (e *exam) modes() {
 	for _, m := range []struct{ check, key, bad, text, remedy string }{
-		{"huge pages", "huge pages", "never", "transparent huge pages are off: large buffers cost more to touch", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (root)"},
-		{"frequency", "governor", "powersave", "the cores' frequency follows the load (powersave): small sizes vary", "cpupower frequency-set -g performance (root)"},
+		{"huge pages", "huge pages", "never", "transparent huge pages are off: large buffers cost more to touch",
+			"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (root)"},
+		{"frequency", "governor", "powersave", "the cores' frequency follows the load (powersave): small sizes vary",
+			"cpupower frequency-set -g performance (root)"},
 	} {
 		e.everywhere(m.check, m.key, func(v string) (string, string) {
 			if v == m.bad {
@@ -109,7 +117,8 @@ func (e *exam) quota() {
 	e.everywhere("cpu quota", "cgroup", func(v string) (string, string) {
 		quota, period, _ := strings.Cut(v, " ")
 		if q, p := atoi(quota), atoi(period); q > 0 && p > 0 {
-			return fmt.Sprintf("the container may use the time of %.1f cores, and is stopped when it has used that", float64(q)/float64(p)), "give the container whole cores (--cpuset-cpus), not a quota (--cpus)"
+			return fmt.Sprintf("the container may use the time of %.1f cores, and is stopped when it has used that",
+				float64(q)/float64(p)), "give the container whole cores (--cpuset-cpus), not a quota (--cpus)"
 		}
 		return "", ""
 	})
@@ -138,7 +147,8 @@ func (e *exam) load() {
 	for _, f := range e.leaders() {
 		load, err := strconv.ParseFloat(f.Load, 64)
 		if err == nil && load > 0.5*float64(f.Cores)+float64(len(e.ofHost(f.Host))) {
-			e.say("load", warning, "see what else computes there (top), and measure when it has ended", "%s: the load is %.1f on %d cores: other programs compute there", f.Host, load, f.Cores)
+			e.say("load", warning, "see what else computes there (top), and measure when it has ended",
+				"%s: the load is %.1f on %d cores: other programs compute there", f.Host, load, f.Cores)
 			return
 		}
 	}

@@ -28,7 +28,8 @@ func (e *exam) logged() {
 	case file == "":
 		e.say("NCCL's log", ok, "", "NCCL_DEBUG=%s, on standard output; NCCL_DEBUG_FILE=nccl.%%h.%%p takes it to a file for each process", level)
 	case len(e.ranks) > 1 && !strings.Contains(file, "%p"):
-		e.say("NCCL's log", warning, "NCCL_DEBUG_FILE="+file+".%h.%p", "NCCL_DEBUG=%s, and all processes write into one file, %s", level, file)
+		e.say("NCCL's log", warning, "NCCL_DEBUG_FILE="+file+".%h.%p",
+			"NCCL_DEBUG=%s, and all processes write into one file, %s", level, file)
 	default:
 		e.say("NCCL's log", ok, "", "NCCL_DEBUG=%s, in %s (%%h: the host, %%p: the process)", level, file)
 	}

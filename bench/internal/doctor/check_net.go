@@ -17,7 +17,8 @@ func (e *exam) names() {
 	seen := map[string]bool{}
 	for _, f := range leaders {
 		if seen[f.Host] {
-			e.say("names", warning, "give each host a name of its own", "two hosts are called %s: messages cannot tell them apart", f.Host)
+			e.say("names", warning, "give each host a name of its own",
+				"two hosts are called %s: messages cannot tell them apart", f.Host)
 			return
 		}
 		seen[f.Host] = true
@@ -28,7 +29,8 @@ func (e *exam) names() {
 	for _, f := range leaders {
 		for _, a := range f.Resolves {
 			if ip := net.ParseIP(a); ip != nil && ip.IsLoopback() {
-				e.say("names", warning, "in /etc/hosts there, map the name to the host's address", "%s resolves its own name to %s: MPI and Gloo may then wait for others there", f.Host, a)
+				e.say("names", warning, "in /etc/hosts there, map the name to the host's address",
+					"%s resolves its own name to %s: MPI and Gloo may then wait for others there", f.Host, a)
 				return
 			}
 		}
@@ -40,7 +42,8 @@ func (e *exam) names() {
 func (e *exam) named() {
 	for _, f := range e.leaders() {
 		for _, name := range slices.Sorted(maps.Keys(f.Wanted)) {
-			e.say("interfaces", failure, "name one of these: "+ifaceNames(f), "%s: %s names %s, which is not there or not up", f.Host, name, strings.Join(f.Wanted[name], ", "))
+			e.say("interfaces", failure, "name one of these: "+ifaceNames(f), "%s: %s names %s, which is not there or not up",
+				f.Host, name, strings.Join(f.Wanted[name], ", "))
 			return
 		}
 	}
@@ -68,7 +71,8 @@ func (e *exam) network() {
 			bad[p] = r
 		}
 	}
-	pairs := slices.SortedFunc(maps.Keys(bad), func(a, b pair) int { return strings.Compare(a.from+" "+a.to, b.from+" "+b.to) })
+	pairs := slices.SortedFunc(maps.Keys(bad),
+		func(a, b pair) int { return strings.Compare(a.from+" "+a.to, b.from+" "+b.to) })
 	lost, told := 0, 0
 	for _, p := range pairs {
 		if good[p] {
@@ -81,7 +85,8 @@ func (e *exam) network() {
 			if good[pair{p.to, p.from}] {
 				oneWay = ", though the other way works"
 			}
-			e.say("routes", failure, "look at the firewall and the routes between them (ip route get "+r.Addr+")", "%s does not reach %s at %s: %s%s", p.from, p.to, r.Addr, r.Error, oneWay)
+			e.say("routes", failure, "look at the firewall and the routes between them (ip route get "+r.Addr+")",
+				"%s does not reach %s at %s: %s%s", p.from, p.to, r.Addr, r.Error, oneWay)
 		}
 	}
 	if lost > told {

@@ -7,14 +7,16 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// spares tells which ranks of the job wait to take the place of a lost one, and whether the spares of a host can keep its shape.
+// spares tells which ranks of the job wait to take the place of a lost one, and whether the spares
+// of a host can keep its shape.
 func (e *exam) spares() {
 	n, err := environ.Spares.From(getenvOf(e.ranks[0].Env)) // that all ranks have the same is checked elsewhere
 	switch {
 	case err != nil || n < 1: // a value that is refused is told elsewhere
 		return
 	case n >= len(e.ranks):
-		e.say("spares", failure, "start more ranks, or set "+environ.Spares.Name+" to fewer", "%s=%d, and the job has %s: at least one of them works", environ.Spares.Name, n, prose.Count(len(e.ranks), "rank"))
+		e.say("spares", failure, "start more ranks, or set "+environ.Spares.Name+" to fewer",
+			"%s=%d, and the job has %s: at least one of them works", environ.Spares.Name, n, prose.Count(len(e.ranks), "rank"))
 		return
 	}
 	workers := len(e.ranks) - n
@@ -24,7 +26,8 @@ func (e *exam) spares() {
 		if i >= workers && !slices.Contains(on, f.Host) {
 			on = append(on, f.Host)
 		}
-		several = several || i > 0 && i < workers && slices.ContainsFunc(e.ranks[:i], func(g *facts) bool { return g.Host == f.Host })
+		several = several || i > 0 && i < workers &&
+			slices.ContainsFunc(e.ranks[:i], func(g *facts) bool { return g.Host == f.Host })
 	}
 	for _, f := range e.ranks[:workers] {
 		if !slices.Contains(on, f.Host) && !slices.Contains(without, f.Host) {

@@ -31,7 +31,8 @@ var parts = []struct {
 }
 
 // roots are variables that name where a library is installed.
-var roots = []string{"NCCL_HOME", "CUDA_HOME", "ROCM_PATH", "CCL_ROOT", "I_MPI_ROOT", "MPICH_DIR", "CRAY_MPICH_DIR", "MPI_HOME", "CONDA_PREFIX"}
+var roots = []string{"NCCL_HOME", "CUDA_HOME", "ROCM_PATH", "CCL_ROOT", "I_MPI_ROOT", "MPICH_DIR", "CRAY_MPICH_DIR",
+	"MPI_HOME", "CONDA_PREFIX"}
 
 // libraries finds them where the loader would, under root, which is / but in tests.
 func libraries(root string, getenv func(string) string) (found []library) {
@@ -105,7 +106,8 @@ func searched(root string, getenv func(string) string) (dirs []string) {
 		f.Close()
 	}
 	multi := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
-	dirs = append(dirs, "/lib/"+multi, "/usr/lib/"+multi, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/cuda/lib64", "/opt/rocm/lib")
+	dirs = append(dirs, "/lib/"+multi, "/usr/lib/"+multi, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib",
+		"/usr/local/cuda/lib64", "/opt/rocm/lib")
 	seen := map[string]bool{}
 	return slices.DeleteFunc(dirs, func(d string) bool { was := seen[d]; seen[d] = true; return was })
 }

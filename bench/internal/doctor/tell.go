@@ -61,7 +61,9 @@ func (e *exam) write(w io.Writer) error {
 			fmt.Fprintf(&b, "%-8s %-18s -> %s\n", "", "", f.Remedy)
 		}
 	}
-	fmt.Fprintf(&b, "# doctor: %s on %s: %s, %s\n", prose.Count(len(e.ranks), "rank"), prose.Count(len(e.leaders()), "host"), prose.Count(e.count(failure), "error"), prose.Count(e.count(warning), "warning"))
+	fmt.Fprintf(&b, "# doctor: %s on %s: %s, %s\n", prose.Count(len(e.ranks), "rank"),
+		prose.Count(len(e.leaders()), "host"), prose.Count(e.count(failure), "error"),
+		prose.Count(e.count(warning), "warning"))
 	if e.count(failure) == 0 {
 		fmt.Fprintf(&b, "# next: bench launch -np %d -- ./gpt -steps 50 (go build ./examples/gpt) trains a small model on these ranks\n", max(len(e.ranks), 2))
 	}

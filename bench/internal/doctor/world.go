@@ -36,12 +36,14 @@ func meet(ctx context.Context) (b ccl.Bootstrap, w *world, done func(), err erro
 	select {
 	case m = <-c:
 	case <-ctx.Done():
-		return nil, nil, nil, fmt.Errorf("the ranks have not met: %w; if one of them has ended, its message says why", ctx.Err())
+		return nil, nil, nil, fmt.Errorf("the ranks have not met: %w; if one of them has ended, its message says why",
+			ctx.Err())
 	}
 	var failed *mpi.Error
 	switch {
 	case m.err == nil && mpi.Initialized():
-		return m.b, &world{Version: mpi.Version(), Path: mpi.LibraryPath(), Rank: mpi.World().Rank(), Size: mpi.World().Size()}, m.done, nil
+		return m.b, &world{Version: mpi.Version(), Path: mpi.LibraryPath(), Rank: mpi.World().Rank(),
+			Size: mpi.World().Size()}, m.done, nil
 	case m.err == nil:
 		return m.b, nil, m.done, nil
 	case !errors.As(m.err, &failed):
@@ -68,17 +70,21 @@ func (e *exam) worlds() {
 			return
 		case w.Size != len(e.ranks) || w.Rank != f.Rank:
 			e.say("mpi", failure, "start the program with the launcher of this MPI, or set GOCCL_MPI_LIB to the library of the launcher's",
-				"%s on %s sees rank %d as rank %d of %d, but the launcher started %d", w.Version, f.Host, f.Rank, w.Rank, w.Size, len(e.ranks))
+				"%s on %s sees rank %d as rank %d of %d, but the launcher started %d", w.Version, f.Host, f.Rank, w.Rank, w.Size,
+				len(e.ranks))
 			return
 		}
 		told++
 	}
 	switch {
 	case told == len(e.ranks) && told > 0:
-		e.alike("mpi", failure, "all ranks must load the same MPI: load the same modules on all nodes", e.ranks, func(f *facts) string {
-			return fmt.Sprintf("%s (%s): its world has %d ranks, as many as were started", f.MPI.Version, f.MPI.Path, f.MPI.Size)
-		})
+		e.alike("mpi", failure, "all ranks must load the same MPI: load the same modules on all nodes", e.ranks,
+			func(f *facts) string {
+				return fmt.Sprintf("%s (%s): its world has %d ranks, as many as were started", f.MPI.Version, f.MPI.Path,
+					f.MPI.Size)
+			})
 	case told > 0:
-		e.say("mpi", failure, "set GOCCL_MPI_LIB and the launcher's variables alike on all nodes", "only %d of %d ranks are in MPI's world", told, len(e.ranks))
+		e.say("mpi", failure, "set GOCCL_MPI_LIB and the launcher's variables alike on all nodes",
+			"only %d of %d ranks are in MPI's world", told, len(e.ranks))
 	}
 }

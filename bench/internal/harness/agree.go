@@ -30,13 +30,16 @@ const words = 10
 
 func (f *findings) pack() []uint64 {
 	return []uint64{math.Float64bits(f.us), math.Float64bits(f.firstCall), math.Float64bits(f.late),
-		bit(f.checked), uint64(f.wrong), uint64(f.first.Index)<<1 | bit(f.first.Input), f.first.Got, f.first.Want, uint64(f.round),
+		bit(f.checked), uint64(f.wrong), uint64(f.first.Index)<<1 | bit(f.first.Input), f.first.Got, f.first.Want,
+		uint64(f.round),
 		math.Float64bits(f.busy)}
 }
 
 func unpack(w []uint64) findings {
-	return findings{us: math.Float64frombits(w[0]), firstCall: math.Float64frombits(w[1]), late: math.Float64frombits(w[2]),
-		checked: w[3] != 0, wrong: int(w[4]), first: verify.Wrong{Index: int(w[5] >> 1), Input: w[5]&1 != 0, Got: w[6], Want: w[7]}, round: int(w[8]),
+	return findings{us: math.Float64frombits(w[0]), firstCall: math.Float64frombits(w[1]),
+		late:    math.Float64frombits(w[2]),
+		checked: w[3] != 0, wrong: int(w[4]),
+		first: verify.Wrong{Index: int(w[5] >> 1), Input: w[5]&1 != 0, Got: w[6], Want: w[7]}, round: int(w[8]),
 		busy: math.Float64frombits(w[9])}
 }
 

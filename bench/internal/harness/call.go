@@ -37,7 +37,8 @@ type slot[T ccl.Number] struct {
 	to, from ccl.Buf // the same, as calls on a queue get it
 }
 
-func newTest[T ccl.Number](s *session, ctx context.Context, l lane, c *coll.Collective[T], op ccl.Op, root, count, bytes int, inPlace bool) *test[T] {
+func newTest[T ccl.Number](s *session, ctx context.Context, l lane, c *coll.Collective[T], op ccl.Op, root, count,
+	bytes int, inPlace bool) *test[T] {
 	t := &test[T]{Collective: c, s: s, c: l.c, ctx: ctx, op: l.operator(op), bytes: bytes, queue: l.c.On(s.stream()),
 		shape: coll.NewShape(l.c.Size(), l.c.Rank(), root%l.c.Size(), count, s.o.Matrix)}
 	t.inPlace = inPlace && t.shape.InPlace() && ccl.SupportsInPlace(l.c, c.Kind) == nil
@@ -199,8 +200,8 @@ func (t *test[T]) once(st *set[T]) (time.Duration, error) {
 	return t.byClock(func() (ccl.Work, error) { return t.put(st), nil })
 }
 
-// byClock has issue put work on the device's stream, waits for the last of it, and tells how long it took by the device's
-// own clock.
+// byClock has issue put work on the device's stream, waits for the last of it, and tells how long
+// it took by the device's own clock.
 func (t *test[T]) byClock(issue func() (last ccl.Work, err error)) (time.Duration, error) {
 	clock := &t.s.dev.Clock
 	if err := clock.Start(); err != nil {

@@ -35,9 +35,11 @@ func (s *session) ceiling() (*report.Ceiling, error) {
 	case gbs[0] == 0:
 		return nil, nil
 	case hosts > 1:
-		return &report.Ceiling{Bandwidth: gbs[0], What: fmt.Sprintf("%.4g GB/s, the network interfaces of a host together", gbs[0])}, nil
+		return &report.Ceiling{Bandwidth: gbs[0],
+			What: fmt.Sprintf("%.4g GB/s, the network interfaces of a host together", gbs[0])}, nil
 	}
-	return &report.Ceiling{Bandwidth: gbs[0], What: fmt.Sprintf("%.4g GB/s, what each rank copies in memory when all do", gbs[0])}, nil
+	return &report.Ceiling{Bandwidth: gbs[0],
+		What: fmt.Sprintf("%.4g GB/s, what each rank copies in memory when all do", gbs[0])}, nil
 }
 
 // copying is how fast this rank copies memory, in GB/s.

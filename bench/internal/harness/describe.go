@@ -23,7 +23,8 @@ const placeRoom = 1024
 // describe writes the header: rank 0 asks all ranks where they are.
 func (s *session) describe(p *plan) error {
 	place := s.world.Place()
-	mine := report.Place{Rank: s.world.Rank(), Group: s.group, Pid: os.Getpid(), Host: clip(place.Host), Device: place.Local, Hex: "cpu", Info: clip(machine.CPU("/"))}
+	mine := report.Place{Rank: s.world.Rank(), Group: s.group, Pid: os.Getpid(), Host: clip(place.Host),
+		Device: place.Local, Hex: "cpu", Info: clip(machine.CPU("/"))}
 	if s.dev != nil {
 		mine.Device, mine.Hex, mine.Info = s.dev.Number, s.dev.PCI, clip(s.dev.Name)
 	}

@@ -63,7 +63,8 @@ func (p *plan) end(ctx context.Context, err error) int {
 // refused reports whether err says that the environment is wrong, before there is a job.
 func refused(err error) bool {
 	var e *ccl.Error
-	return errors.Is(err, boot.Argument) || errors.Is(err, auth.ErrRequired) || errors.As(err, &e) && e.Op == "NewComm" && e.Code == ccl.ErrArgument
+	return errors.Is(err, boot.Argument) || errors.Is(err, auth.ErrRequired) || errors.As(err, &e) &&
+		e.Op == "NewComm" && e.Code == ccl.ErrArgument
 }
 
 // patience is how long a rank waits to be ended before it reports err itself.
@@ -94,7 +95,8 @@ func (p *plan) speaks(err error) bool {
 	return p.where.Rank == 1 && errors.As(err, &e) && e.Code == ccl.ErrRankLost && e.Peer >= 0 && e.Peer < p.Threads
 }
 
-// alone reports whether err is that of a rank which rank 0 knows nothing of, since it has not found it: why, nobody else can say.
+// alone reports whether err is that of a rank which rank 0 knows nothing of, since it has not found
+// it: why, nobody else can say.
 func alone(err error) bool {
 	var e *boot.Error
 	return errors.As(err, &e) && e.Code == boot.Timeout && slices.Equal(e.Missing, []int{0})

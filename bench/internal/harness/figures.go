@@ -30,7 +30,8 @@ var painters = []painter{
 }
 
 func chrome(from, to, profile string, wide, high int) []string {
-	args := []string{"--headless", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--hide-scrollbars", "--user-data-dir=" + profile,
+	args := []string{"--headless", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+		"--hide-scrollbars", "--user-data-dir=" + profile,
 		fmt.Sprintf("--window-size=%d,%d", wide, high), "--force-device-scale-factor=2", "--screenshot=" + to}
 	if os.Geteuid() == 0 {
 		args = append(args, "--no-sandbox") // which it refuses to root
@@ -60,7 +61,8 @@ func rasterizer() (render func(from, to string, wide, high int) error, err error
 		}, nil
 	}
 	names := prose.Names(painters, func(p painter) string { return p.name })
-	return nil, fmt.Errorf("-png needs one of %s to draw with; install one, or use -svg, which needs none", strings.Join(names, ", "))
+	return nil, fmt.Errorf("-png needs one of %s to draw with; install one, or use -svg, which needs none",
+		strings.Join(names, ", "))
 }
 
 // figures writes those that were asked for.

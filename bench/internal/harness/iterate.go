@@ -78,7 +78,8 @@ func (t *test[T]) iterate(n int) (*iterations, error) {
 // too many.
 func (t *test[T]) ofRanks(times []float64) ([][]float64, error) {
 	s := t.s
-	if s.o.JSON == "" && s.o.HTML == "" || s.o.Soak > 0 || s.o.Cycles != 1 || mulOver(len(times), s.world.Size()) > mostKept {
+	if s.o.JSON == "" && s.o.HTML == "" || s.o.Soak > 0 || s.o.Cycles != 1 ||
+		mulOver(len(times), s.world.Size()) > mostKept {
 		return nil, nil
 	}
 	var flat []float64

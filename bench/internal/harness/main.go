@@ -32,7 +32,8 @@ const (
 	parting = 700 * time.Millisecond
 	// leaving is the same for a command that ends other processes first, which takes ten seconds at most.
 	leaving = 15 * time.Second
-	// calledAs, before a name of nccl-tests, tells a rank what the program was called by: a rank is started by the file's name.
+	// calledAs, before a name of nccl-tests, tells a rank what the program was called by: a rank is
+	// started by the file's name.
 	calledAs = "_as"
 )
 
@@ -101,7 +102,8 @@ func Main(argv []string) int {
 		return complain(option.BadUsage, err)
 	}
 	tell(ctx, where, os.Stderr)
-	p := plan{Options: o, where: where, launched: where.Launcher != "none" && !launch.Interactive(os.Getenv), ours: spawned()}
+	p := plan{Options: o, where: where, launched: where.Launcher != "none" && !launch.Interactive(os.Getenv),
+		ours: spawned()}
 	p.chooseDevice()
 	if p.launched {
 		err = errors.Join(launch.Verify(os.Getenv), launch.Bind(os.Getenv, where))
@@ -125,9 +127,10 @@ func Main(argv []string) int {
 	return p.run(ctx, args)
 }
 
-// endsAnyway ends the process, by exit, once a signal has come and the command has had parting to end in good order: whatever it waits for, a
-// file without an end or a pipe that nobody writes to. A command that has other processes to end calls patient: it gets leaving. done
-// is called when the command has ended.
+// endsAnyway ends the process, by exit, once a signal has come and the command has had parting to
+// end in good order: whatever it waits for, a file without an end or a pipe that nobody writes to.
+// A command that has other processes to end calls patient: it gets leaving. done is called when the
+// command has ended.
 func endsAnyway(ctx context.Context, exit func(int)) (patient func(), done func() bool) {
 	limit := new(atomic.Int64)
 	limit.Store(int64(parting))
@@ -174,7 +177,8 @@ func version(args []string) int {
 	if len(args) > 0 {
 		return complain(option.BadUsage, fmt.Errorf("version: %s: it takes no arguments", args[0]))
 	}
-	fmt.Printf("bench of goccl %s, %s %s/%s, backends %s\n", ccl.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(ccl.Backends(), ", "))
+	fmt.Printf("bench of goccl %s, %s %s/%s, backends %s\n", ccl.Version, runtime.Version(), runtime.GOOS,
+		runtime.GOARCH, strings.Join(ccl.Backends(), ", "))
 	return option.Good
 }
 

@@ -26,7 +26,8 @@ func line[T ccl.Number](s *session, c *coll.Collective[T], op ccl.Op, root int, 
 }
 
 func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, root int, e extent) *report.Row {
-	row := &report.Row{Op: c.Name, Size: e.bytes, Count: e.count, Type: ccl.TypeOf[T]().String(), Redop: "none", Root: root,
+	row := &report.Row{Op: c.Name, Size: e.bytes, Count: e.count, Type: ccl.TypeOf[T]().String(), Redop: "none",
+		Root:    root,
 		Backend: l.name, Cycle: s.cycle, Algorithm: l.c.Plan(c.Kind, ccl.TypeOf[T](), op, e.count)}
 	if c.Reduces {
 		row.Redop = op.String()
@@ -38,7 +39,8 @@ func newRow[T ccl.Number](s *session, l lane, c *coll.Collective[T], op ccl.Op, 
 }
 
 // half measures one half of the rows, in turns where there are several backends.
-func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], op ccl.Op, root int, e extent, inPlace bool, rows []*report.Row) error {
+func half[T ccl.Number](s *session, ctx context.Context, c *coll.Collective[T], op ccl.Op, root int, e extent,
+	inPlace bool, rows []*report.Row) error {
 	loops := make([]*loop[T], len(s.lanes))
 	for i, l := range s.lanes {
 		loops[i] = &loop[T]{t: newTest(s, ctx, l, c, op, root, e.count, e.room, inPlace)}

@@ -27,7 +27,8 @@ func (p *plan) chooseDevice() {
 	if i := slices.IndexFunc(ccl.Backends(), present); i >= 0 && !p.BackendGiven && !p.MemGiven && p.Plan == "" {
 		p.Backends = []string{ccl.Backends()[i]}
 	}
-	if !p.MemGiven && !slices.ContainsFunc(p.Backends, func(name string) bool { return !present(name) || name != p.Backends[0] }) {
+	if !p.MemGiven && !slices.ContainsFunc(p.Backends,
+		func(name string) bool { return !present(name) || name != p.Backends[0] }) {
 		p.Mem = "device"
 	}
 	if p.Mem != "host" && !p.BlockingGiven {
@@ -92,7 +93,8 @@ func (s *session) onDevice(n int) (buffer, error) {
 }
 
 // register makes d known to each lane, as -R how says.
-func (s *session) register(d *deviceBuffer, how int, to func(c *ccl.Comm) (release func() error, err error)) (buffer, error) {
+func (s *session) register(d *deviceBuffer, how int,
+	to func(c *ccl.Comm) (release func() error, err error)) (buffer, error) {
 	for i := range s.lanes {
 		release, err := to(s.lanes[i].c)
 		if err != nil {

@@ -75,7 +75,8 @@ func (p *plan) check() error {
 	}
 	for _, name := range p.Backends {
 		if !slices.Contains(ccl.Backends(), name) {
-			return fmt.Errorf("-backend %s: this program was built without it; it has %s. Build it with -tags %s", name, strings.Join(ccl.Backends(), ", "), name)
+			return fmt.Errorf("-backend %s: this program was built without it; it has %s. Build it with -tags %s", name,
+				strings.Join(ccl.Backends(), ", "), name)
 		}
 	}
 	if p.Hints != (ccl.Hints{}) && !slices.ContainsFunc(p.Backends, func(name string) bool { return name != "cpu" }) {
@@ -118,7 +119,8 @@ type outputFile struct {
 }
 
 func (p *plan) files() []outputFile {
-	all := []outputFile{{"J", p.JSON, (*report.File).JSON}, {"csv", p.CSV, (*report.File).WriteCSV}, {"html", p.HTML, (*report.File).HTML}}
+	all := []outputFile{{"J", p.JSON, (*report.File).JSON}, {"csv", p.CSV, (*report.File).WriteCSV},
+		{"html", p.HTML, (*report.File).HTML}}
 	return slices.DeleteFunc(all, outputFile.unasked)
 }
 
@@ -177,7 +179,8 @@ func (p *plan) fitsMemory(memory int) error {
 	case needs(largest, p.Misalign, 1):
 		flag, remedy = fmt.Sprintf("-u %d", p.Misalign), "try a smaller one: 1 is off any alignment"
 	default:
-		flag, remedy = fmt.Sprintf("-rotate %d", p.Rotate), fmt.Sprintf("try -rotate %d", max(memory/2/ranks/stride(largest, p.Misalign), 1))
+		flag, remedy = fmt.Sprintf("-rotate %d", p.Rotate),
+			fmt.Sprintf("try -rotate %d", max(memory/2/ranks/stride(largest, p.Misalign), 1))
 	}
 	return fmt.Errorf("%s: %s with two buffers of %d MiB each need more than this machine's %d MiB of memory; %s",
 		flag, prose.Count(ranks, "rank"), mulOver(stride(largest, p.Misalign), p.Rotate)>>20, memory>>20, remedy)

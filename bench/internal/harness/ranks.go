@@ -66,8 +66,8 @@ func (p *plan) ranks(ctx context.Context) (ranks []ccl.Bootstrap, done func(), e
 	return launch.Threads(b, p.Threads), leave, nil
 }
 
-// joinLimit is how long the ranks may take to find each other, and then to make a communicator: what GOCCL_BOOT_TIMEOUT says.
-// What it says wrongly package boot refuses.
+// joinLimit is how long the ranks may take to find each other, and then to make a communicator:
+// what GOCCL_BOOT_TIMEOUT says. What it says wrongly package boot refuses.
 func joinLimit(getenv func(string) string) time.Duration {
 	d, _ := environ.BootTimeout.From(getenv)
 	return cmp.Or(d, joining)

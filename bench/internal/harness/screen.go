@@ -78,7 +78,8 @@ func isTerminal(f *os.File) bool {
 // columns begins what a rank is told of the screen behind the table; see environ.BenchParent.
 const columns = "columns="
 
-// shownOn is how many columns the screen has that rank 0's table is shown on; 0 for a file, a pipe or one that does not say.
+// shownOn is how many columns the screen has that rank 0's table is shown on; 0 for a file, a pipe
+// or one that does not say.
 func shownOn() int {
 	for word := range strings.FieldsSeq(environ.BenchParent.Get()) {
 		if n, ok := strings.CutPrefix(word, columns); ok {

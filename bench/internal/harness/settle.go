@@ -16,8 +16,9 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// A new process is slow at first: its memory is not there yet, its threads move about, clocks rise. So calls are made for
-// a time before the first row, window by window, until settledWindows in turn are as quick as the quickest so far.
+// A new process is slow at first: its memory is not there yet, its threads move about, clocks rise.
+// So calls are made for a time before the first row, window by window, until settledWindows in turn
+// are as quick as the quickest so far.
 const (
 	settleWindow   = 2 * time.Millisecond
 	settleLeast    = 40 * time.Millisecond
@@ -26,8 +27,8 @@ const (
 	settleLargest  = 1 << 10 // bytes of a call
 )
 
-// settle makes calls of the first collective, of the first size if that is small, on each backend until they take as long
-// as they will. With -w 0 no call comes before the first that is measured.
+// settle makes calls of the first collective, of the first size if that is small, on each backend
+// until they take as long as they will. With -w 0 no call comes before the first that is measured.
 func settle[T ccl.Number](s *session) error {
 	c := coll.Named[T](s.o.Collectives[0])
 	if s.supports(c.Kind, ccl.TypeOf[T](), s.o.Ops[0]) != nil {
@@ -67,7 +68,8 @@ func (t *test[T]) settle() error {
 		spent += time.Duration(took[0]) + time.Microsecond // calls of no data may take none
 		each := max(took[0]/int64(n), 1)
 		per = append(per, float64(each))
-		if spent >= settleLeast && len(per) > settledWindows && slices.Max(per[len(per)-settledWindows:]) <= 1.1*slices.Min(per) {
+		if spent >= settleLeast && len(per) > settledWindows &&
+			slices.Max(per[len(per)-settledWindows:]) <= 1.1*slices.Min(per) {
 			return nil
 		}
 		n = int(min(max(settleWindow.Nanoseconds()/each, 1), 8*int64(n)))
@@ -89,14 +91,15 @@ func limited(s *session, title string, bytes int, body func(ctx context.Context)
 		s.hush()
 		return nil
 	// The limit may have passed here or, a moment before, on another rank, which has then aborted the call.
-	case s.ctx.Err() == nil && (ctx.Err() != nil || errors.Is(err, ccl.ErrAborted) && endsWithin(ctx, s.o.Timeout/10) || s.o.Timeout > 0 && errors.Is(err, ccl.ErrTimeout)):
+	case s.ctx.Err() == nil && (ctx.Err() != nil || errors.Is(err, ccl.ErrAborted) && endsWithin(ctx, s.o.Timeout/10) ||
+		s.o.Timeout > 0 && errors.Is(err, ccl.ErrTimeout)):
 		return fmt.Errorf("%s, %s bytes: longer than -T %v: %w", title, option.FormatSize(bytes), s.o.Timeout, err)
 	}
 	return fmt.Errorf("%s, %s bytes: %w", title, option.FormatSize(bytes), err)
 }
 
-// hush leaves to limited what there is to say of calls that end by -T: this rank's next ends later than half of that from now, and so
-// do those of the others, which have come as far.
+// hush leaves to limited what there is to say of calls that end by -T: this rank's next ends later
+// than half of that from now, and so do those of the others, which have come as far.
 func (s *session) hush() {
 	if h, ours := slog.Default().Handler().(*logline.Handler); ours && s.o.Timeout > 0 {
 		h.Until(time.Now().Add(s.o.Timeout / 2))
@@ -113,10 +116,12 @@ func endsWithin(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// busyShare is the part of the time that threads wait for a processor in which a machine is called busy, in thousandths.
+// busyShare is the part of the time that threads wait for a processor in which a machine is called
+// busy, in thousandths.
 const busyShare = 100
 
-// settle warms the processes of the job, and says above the table on which machine threads wait for processors meanwhile.
+// settle warms the processes of the job, and says above the table on which machine threads wait for
+// processors meanwhile.
 func (s *session) settle() error {
 	ran, waited := machine.Waited("/")
 	if s.o.Warmup == 0 {

@@ -57,7 +57,8 @@ func step[T ccl.Number](s *session) error {
 		return err
 	}
 	iter := report.NewPerIter(times, nil, 0, 0)
-	s.out.step(&report.Step{Scheme: s.o.Plan, Model: s.o.Model, Ranks: s.ranks(), Calls: len(calls), Bytes: total, Time: iter.Avg, Iter: iter})
+	s.out.step(&report.Step{Scheme: s.o.Plan, Model: s.o.Model, Ranks: s.ranks(), Calls: len(calls), Bytes: total,
+		Time: iter.Avg, Iter: iter})
 	return nil
 }
 

@@ -20,8 +20,8 @@ type rule struct {
 	fatal bool
 }
 
-// rules are searched in order, line by line; a line gets the first that fits: those of launchers and machines, then those of the
-// backends.
+// rules are searched in order, line by line; a line gets the first that fits: those of launchers
+// and machines, then those of the backends.
 var rules = sync.OnceValue(func() []rule {
 	all := general
 	for _, b := range engine.Backends() {
@@ -137,7 +137,8 @@ func (w *Watch) Write(p []byte) (int, error) {
 
 // look takes down what the line tells that has ended.
 func (w *Watch) look() {
-	w.said = w.said || bytes.HasPrefix(w.rest, []byte("bench")) && bytes.Contains(w.rest, []byte(": ")) && !logged.Match(w.rest)
+	w.said = w.said || bytes.HasPrefix(w.rest, []byte("bench")) && bytes.Contains(w.rest, []byte(": ")) &&
+		!logged.Match(w.rest)
 	if a, fatal := For(string(w.rest)); a != "" && !slices.Contains(w.found, a) {
 		w.found = append(w.found, a)
 		if fatal && w.Fatal != nil {

@@ -168,7 +168,8 @@ func hostSlots(words []string) (name string, slots int, err error) {
 		address, room, closed := strings.Cut(rest, "]")
 		slots, numbered := strings.CutPrefix(room, ":")
 		if !closed || net.ParseIP(address) == nil || room != "" && (!numbered || slots == "") {
-			return "", 0, fmt.Errorf("%.64q is not a host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots", name)
+			return "", 0, fmt.Errorf("%.64q is not a host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots",
+				name)
 		}
 		name, number = address, slots
 	} else if at := strings.LastIndexByte(name, ':'); at > 0 && strings.Count(name, ":") == 1 { // more of them: IPv6
@@ -199,9 +200,11 @@ func hostSlots(words []string) (name string, slots int, err error) {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:", r)
 	}
 	if strings.Count(name, ":") > 1 && net.ParseIP(name) == nil {
-		return "", 0, fmt.Errorf("%.64q is not a host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots", name)
+		return "", 0, fmt.Errorf("%.64q is not a host; an IPv6 address is written as fd00::1, or [fd00::1]:4 with slots",
+			name)
 	}
-	if len(name) > longName || strings.HasPrefix(name, "-") || strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) >= 0 {
+	if len(name) > longName || strings.HasPrefix(name, "-") ||
+		strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) >= 0 {
 		return "", 0, fmt.Errorf("%.64q is not a host", name)
 	}
 	return name, slots, nil

@@ -20,9 +20,9 @@ const (
 // becomes it: bench _exec SHA256|"" PROGRAM ARGS.
 const execCommand = "_exec"
 
-// Bind binds this process to a core of its own if it was told to. Left alone, the kernel moves ranks about, and two that spin
-// on one core for a moment take milliseconds for what takes half a microsecond.
-// Where there are too few cores nothing happens.
+// Bind binds this process to a core of its own if it was told to. Left alone, the kernel moves
+// ranks about, and two that spin on one core for a moment take milliseconds for what takes half a
+// microsecond. Where there are too few cores nothing happens.
 func Bind(getenv func(string) string, l boot.Launch) error {
 	i, n := -1, 0
 	switch environ.BenchBind.Text(getenv) {

@@ -52,12 +52,13 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 		return nil
 	})
 	sub.Func("x", "NAME=VALUE", "set NAME=VALUE for the ranks, which also have all of this environment; may be given again", o.set)
-	sub.Func("logs", "DIR", "also write each rank's output to a file DIR/rank-N.log (on this machine)", func(dir string) error {
-		if o.Logs = dir; dir == "" {
-			return errors.New("give a directory")
-		}
-		return nil
-	})
+	sub.Func("logs", "DIR", "also write each rank's output to a file DIR/rank-N.log (on this machine)",
+		func(dir string) error {
+			if o.Logs = dir; dir == "" {
+				return errors.New("give a directory")
+			}
+			return nil
+		})
 	sub.Job(&o.Job)
 	sub.Stray = func(rest []string) error {
 		return fmt.Errorf("%s: put -- before the program: bench launch -np %d -- %s", rest[0], o.NP, strings.Join(rest, " "))
@@ -67,7 +68,8 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 	}
 	o.Program = sub.After
 	if len(o.Program) == 0 {
-		return nil, sub.Complain(option.BadUsage, fmt.Errorf("it needs a program: bench launch -np %d -- ./train -epochs 3", o.NP))
+		return nil, sub.Complain(option.BadUsage,
+			fmt.Errorf("it needs a program: bench launch -np %d -- ./train -epochs 3", o.NP))
 	}
 	if err := o.spare(); err != nil {
 		return nil, sub.Complain(option.BadUsage, err)
@@ -87,8 +89,8 @@ func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
 // unsaid is the number of spares of an Order whose command line names none.
 const unsaid = -1
 
-// spare settles how many ranks wait: as the variable that the ranks read says, unless a flag does. Either way the launcher
-// knows of them, and the ranks agree with it.
+// spare settles how many ranks wait: as the variable that the ranks read says, unless a flag does.
+// Either way the launcher knows of them, and the ranks agree with it.
 func (o *Order) spare() error {
 	set := func(name string) string { // as the ranks will have it
 		for _, e := range slices.Backward(o.Env) {
@@ -180,7 +182,8 @@ func told(err error) string {
 	case rank.Stopped > 0:
 		return fmt.Sprintf("%v; %s ended because of it (with -keep-going the others go on, which a program that calls Shrink needs)", err, prose.Count(rank.Stopped, "other rank"))
 	case rank.Failed > 1 && rank.Well > 0:
-		return fmt.Sprintf("%v%s; %d ranks failed in all, and %d ended well%s", err, again, rank.Failed, rank.Well, unused(rank))
+		return fmt.Sprintf("%v%s; %d ranks failed in all, and %d ended well%s", err, again, rank.Failed, rank.Well,
+			unused(rank))
 	case rank.Well > 0 && again != "":
 		return fmt.Sprintf("%v%s; %d ended well%s", err, again, rank.Well, unused(rank))
 	case rank.Well > 0:

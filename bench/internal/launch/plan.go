@@ -95,7 +95,8 @@ func (o Order) Plan(ctx context.Context, getenv func(string) string) (*Plan, err
 	}
 	if o.Hostfile != "" && o.Launcher == "auto" && allHere(p.alloc.Hosts) {
 		p.machine = &profile.Profile{}
-		p.alloc = &Allocation{Scheduler: "hostfile", Nodes: 1, PerNode: p.alloc.Nodes * p.alloc.PerNode} // under however many names
+		// under however many names
+		p.alloc = &Allocation{Scheduler: "hostfile", Nodes: 1, PerNode: p.alloc.Nodes * p.alloc.PerNode}
 		return p, p.shape(getenv)
 	}
 	p.Local = false
@@ -138,7 +139,8 @@ func (o Order) refuseNodes(why string) error {
 		given bool
 		text  string
 	}{
-		{o.Nodes > 0, "-nodes " + strconv.Itoa(o.Nodes)}, {o.PPN > 0, "-ppn " + strconv.Itoa(o.PPN)}, {o.Hostfile != "", "-hostfile " + o.Hostfile},
+		{o.Nodes > 0, "-nodes " + strconv.Itoa(o.Nodes)}, {o.PPN > 0, "-ppn " + strconv.Itoa(o.PPN)},
+		{o.Hostfile != "", "-hostfile " + o.Hostfile},
 	} {
 		if f.given {
 			return fmt.Errorf("%s: %s", f.text, why)
@@ -210,7 +212,8 @@ func (p *Plan) shape(getenv func(string) string) error {
 	}
 	switch {
 	case p.Ranks > p.Nodes*p.PerNode:
-		return fmt.Errorf("-np %d: %d nodes with -ppn %d take %d ranks; leave one of the flags out", p.Ranks, p.Nodes, p.PerNode, p.Nodes*p.PerNode)
+		return fmt.Errorf("-np %d: %d nodes with -ppn %d take %d ranks; leave one of the flags out", p.Ranks, p.Nodes,
+			p.PerNode, p.Nodes*p.PerNode)
 	case p.Ranks < p.Nodes && p.Order.Nodes > 0:
 		return fmt.Errorf("-np %d: fewer than -nodes %d", p.Ranks, p.Nodes)
 	}
@@ -263,7 +266,8 @@ func (p *Plan) place(getenv func(string) string) {
 	}
 	p.settings = p.machine.Settings(getenv, p.Nodes)
 	if p.starter.kind == "openmpi" && p.Nodes > 1 && environ.Root.Text(getenv) == "" && environ.Store.Text(getenv) == "" {
-		ports, _ := environ.Ports.From(environ.Of(append([]string{environ.Ports.Set(environ.Ports.Text(getenv))}, p.Env...))) // which Check has looked at
+		// which Check has looked at
+		ports, _ := environ.Ports.From(environ.Of(append([]string{environ.Ports.Set(environ.Ports.Text(getenv))}, p.Env...)))
 		p.root = rootAt(p.hosts, ports)
 	}
 }
@@ -327,7 +331,8 @@ func (p *Plan) Say(w io.Writer) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# launch: %d ranks on %s, %d each (%s), by %s (%s), profile %s\n", p.Ranks, prose.Count(p.Nodes, "node"), p.PerNode, p.why, p.starter.path, p.starter.kind, p.machine.Name)
+	fmt.Fprintf(&b, "# launch: %d ranks on %s, %d each (%s), by %s (%s), profile %s\n", p.Ranks,
+		prose.Count(p.Nodes, "node"), p.PerNode, p.why, p.starter.path, p.starter.kind, p.machine.Name)
 	if p.flagsWhy != "" && len(p.flags) > 0 {
 		fmt.Fprintf(&b, "# launch: %s: %s\n", strings.Join(p.flags, " "), p.flagsWhy)
 	}
@@ -340,7 +345,8 @@ func (p *Plan) Say(w io.Writer) error {
 	case p.shared != nil && p.program[0] == p.Program[0]:
 		fmt.Fprintf(&b, "# launch: only this node sees the program: it will be copied to the first of these that takes it, and removed: %s\n", strings.Join(p.shared, " "))
 	case p.shared != nil:
-		fmt.Fprintf(&b, "# launch: only this node sees the program: copied to %s until the job is over\n", filepath.Dir(p.program[0]))
+		fmt.Fprintf(&b, "# launch: only this node sees the program: copied to %s until the job is over\n",
+			filepath.Dir(p.program[0]))
 	}
 	var words []string
 	for _, w := range p.starter.command(p) {

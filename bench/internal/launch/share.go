@@ -62,7 +62,8 @@ func allHere(hosts []string) bool {
 func isHere(host string) bool {
 	if ip := net.ParseIP(host); ip != nil {
 		own, _ := net.InterfaceAddrs()
-		return ip.IsLoopback() || slices.ContainsFunc(own, func(a net.Addr) bool { n, is := a.(*net.IPNet); return is && n.IP.Equal(ip) })
+		return ip.IsLoopback() || slices.ContainsFunc(own,
+			func(a net.Addr) bool { n, is := a.(*net.IPNet); return is && n.IP.Equal(ip) })
 	}
 	self, _ := os.Hostname()
 	short, _, _ := strings.Cut(self, ".")

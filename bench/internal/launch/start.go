@@ -126,7 +126,8 @@ func (p *Plan) refuseStart() error {
 		return nil
 	}
 	refused := func(what string, err error) error {
-		return &boot.Error{Code: boot.Argument, Rank: -1, Size: -1, Peer: -1, Text: fmt.Sprintf("%s: %v", what, err), Err: err}
+		return &boot.Error{Code: boot.Argument, Rank: -1, Size: -1, Peer: -1, Text: fmt.Sprintf("%s: %v", what, err),
+			Err: err}
 	}
 	if _, err := auth.Provide(append(os.Environ(), p.Env...)); err != nil {
 		return refused("the job's secret is refused", err)
@@ -195,7 +196,8 @@ func (p *Plan) spawn(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	command := boot.Command{
 		N: p.Ranks, Path: program[0], Args: program[1:], Env: env, Hosts: actAs,
-		Stdout: stdout, Stderr: stderr, Prefix: p.Prefix, KeepGoing: p.KeepGoing, Logs: p.Logs, Restart: p.Restart, Hall: p.Hall,
+		Stdout: stdout, Stderr: stderr, Prefix: p.Prefix, KeepGoing: p.KeepGoing, Logs: p.Logs, Restart: p.Restart,
+		Hall: p.Hall,
 	}
 	if p.Stdin != nil {
 		command.Stdin = p.Stdin
@@ -242,7 +244,8 @@ func (p *Plan) unspread(env []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), parting)
 	defer cancel()
 	n := strconv.Itoa(p.Nodes)
-	args := []string{"--nodes=" + n, "--ntasks=" + n, "--ntasks-per-node=1", "--overlap", "--export=ALL", "--input=none", "--quiet"}
+	args := []string{"--nodes=" + n, "--ntasks=" + n, "--ntasks-per-node=1", "--overlap", "--export=ALL", "--input=none",
+		"--quiet"}
 	args = append(args, when(len(p.hosts) > 0, "--nodelist="+strings.Join(p.hosts, ","))...)
 	cmd := exec.CommandContext(ctx, p.starter.path, append(args, "rm", "-f", p.spread)...)
 	cmd.Env = env
@@ -252,15 +255,19 @@ func (p *Plan) unspread(env []string) {
 // stepVars are what a Slurm step sets for its tasks, and what PMIs do: the next srun
 // would take them as wishes, the next rank as its own.
 var stepVars = []string{
-	"SLURM_STEP_*", "SLURM_STEPID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_GTIDS", "SLURM_NTASKS",
-	"SLURM_NPROCS", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NNODES", "SLURM_CPU_BIND*", "SLURM_MEM_BIND*", "SLURM_PTY_*", "SLURM_SRUN_*",
-	"SLURM_DISTRIBUTION", "SLURM_LAUNCH_NODE_IPADDR", "SLURM_UMASK", "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXPORT_ENV",
+	"SLURM_STEP_*", "SLURM_STEPID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID", "SLURM_GTIDS",
+	"SLURM_NTASKS",
+	"SLURM_NPROCS", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NNODES", "SLURM_CPU_BIND*",
+	"SLURM_MEM_BIND*", "SLURM_PTY_*", "SLURM_SRUN_*",
+	"SLURM_DISTRIBUTION", "SLURM_LAUNCH_NODE_IPADDR", "SLURM_UMASK", "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",
+	"SLURM_EXPORT_ENV",
 	"PMI_*", "PMIX_*",
 }
 
 // rankVars tell a rank who it is: none of it is true of the ranks to come.
 var rankVars = []string{
-	environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.RootFD.Name, environ.BlameFD.Name, environ.HostID.Name, environ.Launcher.Name, environ.Newcomer.Name,
+	environ.Rank.Name, environ.Size.Name, environ.LocalRank.Name, environ.LocalSize.Name, environ.RootFD.Name,
+	environ.BlameFD.Name, environ.HostID.Name, environ.Launcher.Name, environ.Newcomer.Name,
 	"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
 }
 
@@ -293,7 +300,8 @@ func withSecret(env []string) []string {
 
 // passed are the variables that Open MPI is told to pass on: ours and the libraries'.
 func (p *Plan) passed() (names []string) {
-	patterns := append(engine.Variables(), "GOCCL_*", "FI_*", "UCX_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS", "GODEBUG", "LD_LIBRARY_PATH")
+	patterns := append(engine.Variables(), "GOCCL_*", "FI_*", "UCX_*", "ZE_*", "OMP_NUM_THREADS", "GOMAXPROCS",
+		"GODEBUG", "LD_LIBRARY_PATH")
 	given := map[string]bool{}
 	for _, e := range p.Env {
 		name, _, _ := strings.Cut(e, "=")

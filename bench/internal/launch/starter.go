@@ -71,7 +71,8 @@ func kindBy(version, path string) string {
 		return "pals"
 	case strings.Contains(version, "HYDRA") || strings.Contains(version, "Intel(R) MPI"):
 		return "hydra"
-	case strings.Contains(version, "OpenRTE") || strings.Contains(version, "Open MPI") || strings.Contains(version, "PRRTE"):
+	case strings.Contains(version, "OpenRTE") || strings.Contains(version, "Open MPI") ||
+		strings.Contains(version, "PRRTE"):
 		return "openmpi"
 	}
 	return ""

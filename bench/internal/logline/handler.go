@@ -31,7 +31,8 @@ type Handler struct {
 
 // New makes the handler of a rank, which tells what has the level least, the value of GOCCL_LOG, or a higher one.
 func New(w io.Writer, rank int, host string, least *slog.Level) *Handler {
-	h := &Handler{w: w, mu: new(sync.Mutex), from: fmt.Sprintf("rank %d on %s", rank, host), least: slog.LevelWarn, asked: least != nil, until: new(atomic.Int64)}
+	h := &Handler{w: w, mu: new(sync.Mutex), from: fmt.Sprintf("rank %d on %s", rank, host), least: slog.LevelWarn,
+		asked: least != nil, until: new(atomic.Int64)}
 	switch {
 	case least != nil:
 		h.least = *least
@@ -47,7 +48,8 @@ func (h *Handler) Enabled(_ context.Context, l slog.Level) bool {
 	return l >= h.least && (h.Muted == nil || !h.Muted()) && (h.asked || until == 0 || time.Now().UnixNano() < until)
 }
 
-// Until leaves out what is logged from t on, since somebody says by then what there is to say, unless GOCCL_LOG asks for it.
+// Until leaves out what is logged from t on, since somebody says by then what there is to say,
+// unless GOCCL_LOG asks for it.
 func (h *Handler) Until(t time.Time) { h.until.Store(t.UnixNano()) }
 
 // Handle writes one line.

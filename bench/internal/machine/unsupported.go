@@ -12,6 +12,6 @@ import (
 // whether there is one. The wall clock may be set back, so it will not do.
 func Clock() (ns int64, ok bool) { return 0, false }
 
-// Waited is how long the threads of this process have run, and how long they were ready to run and had no processor: 0, 0
-// where the kernel does not tell.
+// Waited is how long the threads of this process have run, and how long they were ready to run and
+// had no processor: 0, 0 where the kernel does not tell.
 func Waited(string) (ran, waited time.Duration) { return 0, 0 }

@@ -107,7 +107,8 @@ func (m *Model) transformer(before, block, after []Tensor) *Model {
 // gpt2Small is the character-level GPT-2 of 85 million parameters that courses train
 // with nanoGPT: vocabulary 65, no biases (github.com/karpathy/nanoGPT, model.py).
 func gpt2Small() *Model {
-	m := &Model{Name: "gpt2-85m", Source: "nanoGPT, model.py: 12 layers of 768, vocabulary 65, no biases", Layers: 12, Hidden: 768, Sequence: 1024}
+	m := &Model{Name: "gpt2-85m", Source: "nanoGPT, model.py: 12 layers of 768, vocabulary 65, no biases", Layers: 12,
+		Hidden: 768, Sequence: 1024}
 	return m.transformer([]Tensor{tensor("wte", 65, 768), tensor("wpe", 1024, 768)}, []Tensor{
 		tensor("ln_1", 768), tensor("attn.c_attn", 768, 2304), tensor("attn.c_proj", 768, 768),
 		tensor("ln_2", 768), tensor("mlp.c_fc", 768, 3072), tensor("mlp.c_proj", 3072, 768),
@@ -116,7 +117,8 @@ func gpt2Small() *Model {
 
 // gpt2XL is the largest GPT-2 (Radford et al., 2019).
 func gpt2XL() *Model {
-	m := &Model{Name: "gpt2-xl", Source: "Radford et al. 2019: 48 layers of 1600, vocabulary 50257", Layers: 48, Hidden: 1600, Sequence: 1024}
+	m := &Model{Name: "gpt2-xl", Source: "Radford et al. 2019: 48 layers of 1600, vocabulary 50257", Layers: 48,
+		Hidden: 1600, Sequence: 1024}
 	h := m.Hidden
 	return m.transformer([]Tensor{tensor("wte", 50257, h), tensor("wpe", 1024, h)}, []Tensor{
 		tensor("ln_1.weight", h), tensor("ln_1.bias", h),
@@ -130,7 +132,8 @@ func gpt2XL() *Model {
 
 // llama7B is the smallest LLaMA (Touvron et al., 2023).
 func llama7B() *Model {
-	m := &Model{Name: "llama-7b", Source: "Touvron et al. 2023: 32 layers of 4096, feed-forward 11008, vocabulary 32000", Layers: 32, Hidden: 4096, Sequence: 2048}
+	m := &Model{Name: "llama-7b", Source: "Touvron et al. 2023: 32 layers of 4096, feed-forward 11008, vocabulary 32000",
+		Layers: 32, Hidden: 4096, Sequence: 2048}
 	h := m.Hidden
 	return m.transformer([]Tensor{tensor("embed_tokens", 32000, h)}, []Tensor{
 		tensor("q_proj", h, h), tensor("k_proj", h, h), tensor("v_proj", h, h), tensor("o_proj", h, h),

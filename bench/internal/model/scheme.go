@@ -24,7 +24,8 @@ type scheme struct {
 // The assumptions of a step, which bench prints: one sequence a rank, or per micro-batch; with tp, ulysses and ring
 // one that all ranks share. Of F parameters on P ranks a rank sends in a step
 //
-//   - with ddp 2F(P-1)/P, an all-reduce; with zero1 and zero2 the same, a reduce-scatter and an all-gather; with zero3 half
+//   - with ddp 2F(P-1)/P, an all-reduce; with zero1 and zero2 the same, a reduce-scatter and an
+//     all-gather; with zero3 half
 //     as much again (Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 7).
 //
 // With N tokens of h elements on P ranks a rank sends, forward in a layer,
@@ -35,8 +36,8 @@ type scheme struct {
 //   - with ring 2Nh/P, a block of keys and one of values, to the next rank P-1 times (Liu, Zaharia and Abbeel, Ring
 //     Attention, 2023, arXiv:2310.01889, section 3: blocks of c tokens, here N/P).
 //
-// With pp it sends Nh to the next stage for each micro batch, and as much back (Narayanan et al., 2021, arXiv:2104.04473,
-// section 3.2).
+// With pp it sends Nh to the next stage for each micro batch, and as much back (Narayanan et al.,
+// 2021, arXiv:2104.04473, section 3.2).
 const (
 	firstBucket  = 1 << 20  // bytes, of the first gradients that are ready
 	bucket       = 25 << 20 // and of all others: torch.nn.parallel.DistributedDataParallel
@@ -48,30 +49,36 @@ var schemes = []scheme{
 	{"ddp", "gradients are averaged, in buckets", false, func(m *Model, _, elem int) []Call {
 		return each("allreduce", m.Buckets(elem))
 	}},
-	{"zero1", "optimizer states are sharded: each rank gets the average of its shard, and parameters are gathered", false, sharded},
+	{"zero1", "optimizer states are sharded: each rank gets the average of its shard, and parameters are gathered",
+		false, sharded},
 	{"zero2", "gradients, too, which changes no call", false, sharded},
-	{"zero3", "parameters, too (FSDP): they are gathered layer by layer, forward and backward", false, func(m *Model, _, _ int) []Call {
-		units := m.Units()
-		calls := each("allgather", units)
-		for _, n := range slices.Backward(units) {
-			calls = append(calls, Call{"allgather", n}, Call{"reducescatter", n})
-		}
-		return calls
-	}},
-	{"tp", "each layer is cut (Megatron): its activations are summed twice forward, twice backward", true, func(m *Model, _, _ int) []Call {
-		return repeat(4*m.Layers, Call{"allreduce", m.activations()})
-	}},
-	{"pp", "layers are spread: activations and their gradients go from stage to stage", true, func(m *Model, _, _ int) []Call {
-		return repeat(2*MicroBatches, Call{"sendrecv", m.activations()})
-	}},
-	{"ulysses", "the sequence is cut: attention swaps it for heads, 4 times a layer and direction", true, func(m *Model, ranks, _ int) []Call {
-		return repeat(8*m.Layers, Call{"alltoall", m.activations() / ranks})
-	}},
-	{"ring", "the sequence is cut: keys and values go round, and backward their gradients with them", true, func(m *Model, ranks, _ int) []Call {
-		part := 2 * m.activations() / ranks
-		forward := repeat(m.Layers*(ranks-1), Call{"sendrecv", part})
-		return append(forward, repeat(m.Layers*(ranks-1), Call{"sendrecv", 2 * part})...)
-	}},
+	{"zero3", "parameters, too (FSDP): they are gathered layer by layer, forward and backward", false,
+		func(m *Model, _, _ int) []Call {
+			units := m.Units()
+			calls := each("allgather", units)
+			for _, n := range slices.Backward(units) {
+				calls = append(calls, Call{"allgather", n}, Call{"reducescatter", n})
+			}
+			return calls
+		}},
+	{"tp", "each layer is cut (Megatron): its activations are summed twice forward, twice backward", true,
+		func(m *Model, _, _ int) []Call {
+			return repeat(4*m.Layers, Call{"allreduce", m.activations()})
+		}},
+	{"pp", "layers are spread: activations and their gradients go from stage to stage", true,
+		func(m *Model, _, _ int) []Call {
+			return repeat(2*MicroBatches, Call{"sendrecv", m.activations()})
+		}},
+	{"ulysses", "the sequence is cut: attention swaps it for heads, 4 times a layer and direction", true,
+		func(m *Model, ranks, _ int) []Call {
+			return repeat(8*m.Layers, Call{"alltoall", m.activations() / ranks})
+		}},
+	{"ring", "the sequence is cut: keys and values go round, and backward their gradients with them", true,
+		func(m *Model, ranks, _ int) []Call {
+			part := 2 * m.activations() / ranks
+			forward := repeat(m.Layers*(ranks-1), Call{"sendrecv", part})
+			return append(forward, repeat(m.Layers*(ranks-1), Call{"sendrecv", 2 * part})...)
+		}},
 }
 
 // SchemeNames are the names that -plan takes.

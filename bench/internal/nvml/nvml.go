@@ -1,6 +1,6 @@
-// Package nvml tells how the NVIDIA GPUs of this host are connected: NVLink, PCIe, NUMA. It is compiled in by the tag
-// nvml, with cgo, and is used by nothing but bench: the link flags of the binding it needs have the linker ignore undefined
-// symbols of the whole program.
+// Package nvml tells how the NVIDIA GPUs of this host are connected: NVLink, PCIe, NUMA. It is
+// compiled in by the tag nvml, with cgo, and is used by nothing but bench: the link flags of the
+// binding it needs have the linker ignore undefined symbols of the whole program.
 package nvml
 
 import (

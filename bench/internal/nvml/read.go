@@ -123,5 +123,6 @@ func between(devices []nvml.Device, links []nvlinks, gpus []GPU, i, j int) Link 
 // common is what lies between two GPUs by their nearest common ancestor.
 var common = map[nvml.GpuTopologyLevel]Link{
 	nvml.TOPOLOGY_INTERNAL: "PIX", nvml.TOPOLOGY_SINGLE: "PIX", // two GPUs of one board, one switch
-	nvml.TOPOLOGY_MULTIPLE: "PXB", nvml.TOPOLOGY_HOSTBRIDGE: "PHB", nvml.TOPOLOGY_NODE: "NODE", nvml.TOPOLOGY_SYSTEM: "SYS",
+	nvml.TOPOLOGY_MULTIPLE: "PXB", nvml.TOPOLOGY_HOSTBRIDGE: "PHB", nvml.TOPOLOGY_NODE: "NODE",
+	nvml.TOPOLOGY_SYSTEM: "SYS",
 }

@@ -62,7 +62,8 @@ func HelpAll() string {
 			fmt.Fprintf(&b, "%s:\n", group)
 		}
 		lines := prose.Wrap(f.help, 81)
-		fmt.Fprintf(&b, "  %-15s %s\n", strings.TrimRight("-"+f.name+" "+f.value, " "), strings.Join(lines, "\n"+strings.Repeat(" ", 18)))
+		fmt.Fprintf(&b, "  %-15s %s\n", strings.TrimRight("-"+f.name+" "+f.value, " "),
+			strings.Join(lines, "\n"+strings.Repeat(" ", 18)))
 	}
 	b.WriteString(strings.Join(prose.Wrap("Operations: "+strings.Join(coll.Names(), " ")+".", 100), "\n") + "\n")
 	b.WriteString(examples)

@@ -21,11 +21,14 @@ func DefaultJob() Job { return Job{Launcher: "auto", Profile: "auto", Bind: "aut
 func jobFlags(j *Job) []flag {
 	return []flag{
 		{"nodes", "N", "nodes of the allocation to use (all)", groupJob, number(&j.Nodes, 1)},
-		{"ppn", "N", "ranks per node (as the scheduler was asked, else one per device, else as -np)", groupJob, number(&j.PPN, 1)},
+		{"ppn", "N", "ranks per node (as the scheduler was asked, else one per device, else as -np)", groupJob,
+			number(&j.PPN, 1)},
 		{"hostfile", "FILE", "the hosts to use, one per line", groupJob, named(&j.Hostfile, "the name of a file")},
-		{"launcher", "NAME", "auto, local, srun, or an mpiexec; auto is srun or mpiexec inside an allocation, else local", groupJob, named(&j.Launcher, "auto, local, srun, or the name of an mpiexec")},
+		{"launcher", "NAME", "auto, local, srun, or an mpiexec; auto is srun or mpiexec inside an allocation, else local",
+			groupJob, named(&j.Launcher, "auto, local, srun, or the name of an mpiexec")},
 		{"profile", "NAME", "auto, none, or the machine whose flags and environment to use: aurora polaris frontier perlmutter generic", groupJob, named(&j.Profile, "auto, none or a machine")},
-		{"share", "DIR", "a directory that all nodes see, for the program (found automatically)", groupJob, named(&j.Share, "a directory")},
+		{"share", "DIR", "a directory that all nodes see, for the program (found automatically)", groupJob,
+			named(&j.Share, "a directory")},
 		{"bind", "HOW", "core: each rank on its own core; none (core where they fit)", groupJob, into(&j.Bind, bind)},
 		{"dry-run", "", "print the command that would start the ranks and the reasons, then exit", groupJob, on(&j.DryRun)},
 		{"q", "", "print only the table and errors, no comments and no progress", groupJob, on(&j.Quiet)},

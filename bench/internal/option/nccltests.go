@@ -31,8 +31,9 @@ var programs = []program{
 	{"sendrecv_perf", "sendrecv"},
 }
 
-// Program reports whether argv0 is one of nccl-tests' programs, and what it is called: its file's name. A suffix such as
-// _mpi, which nccl-tests' builds may add, makes no difference. The error is for a program of theirs that bench is not.
+// Program reports whether argv0 is one of nccl-tests' programs, and what it is called: its file's
+// name. A suffix such as _mpi, which nccl-tests' builds may add, makes no difference. The error is
+// for a program of theirs that bench is not.
 func Program(argv0 string) (name string, theirs bool, err error) {
 	name = strings.TrimSuffix(filepath.Base(argv0), ".exe")
 	switch _, found := Collective(name); {
@@ -40,7 +41,8 @@ func Program(argv0 string) (name string, theirs bool, err error) {
 		return name, true, nil
 	case strings.HasSuffix(name, "_perf") || strings.Contains(name, "_perf_"):
 		names := prose.Names(programs, func(p program) string { return p.name })
-		return name, true, fmt.Errorf("%s: bench is no program of that name; by a link it is %s", name, strings.Join(names, " "))
+		return name, true, fmt.Errorf("%s: bench is no program of that name; by a link it is %s", name,
+			strings.Join(names, " "))
 	}
 	return name, false, nil
 }
@@ -98,7 +100,8 @@ func aliases(o *Options) []alias {
 		{"J", "output_file", nil},
 		{"a", "average", nil},
 		{"R", "local_register", nil},
-		{"x", "cta_policy", upTo(&o.Hints.CTAPolicy, 0, ccl.CTAPolicyZero, "it must be 0 (default), 1 (efficiency) or 2 (zero)")},
+		{"x", "cta_policy", upTo(&o.Hints.CTAPolicy, 0, ccl.CTAPolicyZero,
+			"it must be 0 (default), 1 (efficiency) or 2 (zero)")},
 		{"D", "device_implementation", only("no engine calls from inside a kernel", "0")},
 		{"V", "device_cta_count", number(new(int), 1)}, // for -D alone
 		{"M", "memory", flip(&o.Memory)},
@@ -274,7 +277,8 @@ func theirSize(s string) (int, error) {
 	}
 	n, err := strconv.ParseFloat(s[:end], 64)
 	unit := strings.ToUpper(strings.TrimSpace(s[end:]))
-	scale, known := map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}[unit]
+	scale, known := map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "KB": 1 << 10, "MB": 1 << 20,
+		"GB": 1 << 30}[unit]
 	switch {
 	case errors.Is(err, strconv.ErrRange), n*scale >= math.MaxInt:
 		return 0, errOverflow
@@ -295,7 +299,8 @@ func (o Options) settleAs(given map[string]bool, getenv func(string) string) (Op
 		o.Step = 1
 	}
 	if o.Min > o.Max {
-		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; both default to 32M", FormatSize(o.Min), FormatSize(o.Max))
+		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; both default to 32M",
+			FormatSize(o.Min), FormatSize(o.Max))
 	}
 	if err := o.variables(getenv); err != nil {
 		return o, err
@@ -366,7 +371,8 @@ func theirSplit(name, v string) (s Split, err error) {
 	if name == "NCCL_TESTS_SPLIT" {
 		base = 0
 		how = ""
-		for _, p := range []struct{ text, how string }{{"MOD", "mod"}, {"%", "mod"}, {"DIV", "div"}, {"/", "div"}, {"AND", "mask"}, {"&", "mask"}} {
+		for _, p := range []struct{ text, how string }{{"MOD", "mod"}, {"%", "mod"}, {"DIV", "div"}, {"/", "div"},
+			{"AND", "mask"}, {"&", "mask"}} {
 			if rest, ok := strings.CutPrefix(strings.ToUpper(v), p.text); ok {
 				how, number = p.how, rest
 				break
@@ -388,12 +394,16 @@ func theirSplit(name, v string) (s Split, err error) {
 // theirHelp is what the options are for that differ from bench's flag with the same letter, or have none.
 var theirHelp = map[string]string{
 	"t": "threads per process, with -g ranks each (1)", "g": "ranks per thread (1)",
-	"b": "smallest size (32M)", "e": "largest size (32M)", "i": "step from size to size in bytes (1M)", "f": "factor from size to size; without it the sizes grow by -i",
-	"p": "taken without effect: the ranks always start at the same time", "o": "operator, or all (sum)", "n": "timed iterations (20)",
+	"b": "smallest size (32M)", "e": "largest size (32M)", "i": "step from size to size in bytes (1M)",
+	"f": "factor from size to size; without it the sizes grow by -i",
+	"p": "taken without effect: the ranks always start at the same time", "o": "operator, or all (sum)",
+	"n": "timed iterations (20)",
 	"d": "element type, or all that NCCL has (float)", "N": "repeat everything N times; 0: for ever (1)",
-	"y": "only 0: calls use a stream of their own", "C": "only 0: whole calls are timed", "S": "1: end each line with the time of day (0)",
+	"y": "only 0: calls use a stream of their own", "C": "only 0: whole calls are timed",
+	"S": "1: end each line with the time of day (0)",
 	"J": "write the results as JSON; an existing file is kept, and the new one is FILE.0, FILE.1, ...",
-	"x": "NCCL's CTA policy: 0 default, 1 efficiency, 2 zero", "D": "only 0: no engine calls from inside a kernel", "V": "taken without effect",
+	"x": "NCCL's CTA policy: 0 default, 1 efficiency, 2 zero", "D": "only 0: no engine calls from inside a kernel",
+	"V": "taken without effect",
 	"M": "1: report the memory that the ranks take (0)", "I": "1: time each iteration in a separate pass (0)",
 }
 

@@ -196,7 +196,8 @@ func Parse(args []string) (Options, error) {
 
 // settle fills in what was not given and refuses what does not fit together.
 func (o Options) settle(given map[string]bool) (Options, error) {
-	o.NPGiven, o.ItersGiven, o.BackendGiven, o.MemGiven, o.BlockingGiven = given["np"], given["n"], given["backend"], given["mem"], given["z"]
+	o.NPGiven, o.ItersGiven, o.BackendGiven, o.MemGiven, o.BlockingGiven = given["np"], given["n"], given["backend"],
+		given["mem"], given["z"]
 	if given["t"] && !given["np"] {
 		o.NP = 1 // as in nccl-tests: threads of one process
 	}
@@ -212,7 +213,8 @@ func (o Options) settle(given map[string]bool) (Options, error) {
 	case o.Min > o.Max && !given["b"]:
 		o.Min = o.Max
 	case o.Min > o.Max:
-		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; swap them?", FormatSize(o.Min), FormatSize(o.Max))
+		return o, fmt.Errorf("-b %s -e %s: the smallest size is larger than the largest; swap them?", FormatSize(o.Min),
+			FormatSize(o.Max))
 	}
 	return o.fit(given)
 }
@@ -222,14 +224,16 @@ func (o Options) fit(given map[string]bool) (Options, error) {
 	lines, calls, err := (o.Max-o.Min)/max(o.Step, 1)+1, o.Agg*max(o.Graph, 1), o.conflict(given)
 	switch {
 	case o.Factor == 0 && lines > maxLines:
-		err = fmt.Errorf("-i %s: from %s to %s that makes %d lines; at most %d are measured", FormatSize(o.Step), FormatSize(o.Min), FormatSize(o.Max), lines, maxLines)
+		err = fmt.Errorf("-i %s: from %s to %s that makes %d lines; at most %d are measured", FormatSize(o.Step),
+			FormatSize(o.Min), FormatSize(o.Max), lines, maxLines)
 	case err != nil:
 	case o.Iters > maxCalls/calls:
 		err = fmt.Errorf("-n %d: with %d calls in each (-m, -G), that is more calls than can be counted; give -n %d or less", o.Iters, calls, maxCalls/calls)
 	case o.Plan != "" && o.Iters > maxSteps:
 		err = fmt.Errorf("-n %d: the time of each step of -plan is kept; give -n %d or less", o.Iters, maxSteps)
 	case o.NP*o.Threads > maxRanks:
-		err = fmt.Errorf("-np %d -t %d: that makes %d ranks; at most %d are started on one machine", o.NP, o.Threads, o.NP*o.Threads, maxRanks)
+		err = fmt.Errorf("-np %d -t %d: that makes %d ranks; at most %d are started on one machine", o.NP, o.Threads,
+			o.NP*o.Threads, maxRanks)
 	}
 	return o, err
 }
@@ -248,8 +252,10 @@ func (o Options) conflict(given map[string]bool) error {
 		{"plan", "overlap", "a step is replayed as it is"},
 		{"flush", "m", "each iteration is timed alone"}, {"flush", "z", "each iteration is timed alone"},
 		{"flush", "time", "each iteration is timed alone; say how many with -n"},
-		{"G", "z", "a graph is launched, and waited for at the end"}, {"G", "time", "what is captured is a number of iterations; say how many with -n"},
-		{"G", "flush", "a graph's iterations are timed together"}, {"G", "overlap", "a graph has no compute beside its calls"},
+		{"G", "z", "a graph is launched, and waited for at the end"},
+		{"G", "time", "what is captured is a number of iterations; say how many with -n"},
+		{"G", "flush", "a graph's iterations are timed together"},
+		{"G", "overlap", "a graph has no compute beside its calls"},
 		{"G", "plan", "a step is replayed call by call"},
 	} {
 		if given[pair.a] && given[pair.b] {
@@ -298,7 +304,8 @@ func (o *Options) DeviceOf(local int) int {
 // Individually reports whether the results of single iterations are wanted, by a
 // file or a limit if not in the table.
 func (o Options) Individually() bool {
-	return o.Iterations || o.Flush || o.MaxP99 > 0 || o.JSON != "" || o.CSV != "" || o.HTML != "" || o.SVG != "" || o.PNG != ""
+	return o.Iterations || o.Flush || o.MaxP99 > 0 || o.JSON != "" || o.CSV != "" || o.HTML != "" || o.SVG != "" ||
+		o.PNG != ""
 }
 
 // ToStdout reports whether a file goes to standard output, which programs read then: the table must not.
@@ -326,7 +333,8 @@ func FitsHosts(hosts, units int, one, several string) error {
 	case units == 1:
 		return fmt.Errorf("-hosts %d: there is only 1 %s, and each host needs one; give -np %d or more", hosts, one, hosts)
 	}
-	return fmt.Errorf("-hosts %d: there are only %d %s to spread over them; give -np %d or more", hosts, units, several, hosts)
+	return fmt.Errorf("-hosts %d: there are only %d %s to spread over them; give -np %d or more", hosts, units, several,
+		hosts)
 }
 
 func stray(arg string) error {

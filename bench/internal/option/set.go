@@ -93,7 +93,8 @@ func spanOr0(s string) (time.Duration, error) {
 	return span(s)
 }
 
-// spanWithUnit reads a time with its unit alone. The tables have microseconds: a limit of 500 that is read as seconds never fails.
+// spanWithUnit reads a time with its unit alone. The tables have microseconds: a limit of 500 that
+// is read as seconds never fails.
 func spanWithUnit(s string) (time.Duration, error) {
 	if _, number := strconv.ParseFloat(s, 64); number == nil {
 		return 0, errors.New("say in which unit: 500us, 2ms")
@@ -233,8 +234,9 @@ func list[T comparable](s, what string, names []string, values []T, plain func(s
 // meant are words that others use for what has another name here.
 var meant = map[string]string{
 	"gloo": "cpu", "tcp": "cpu", "shm": "cpu",
-	"fp8": "f8e4m3", "float8": "f8e4m3", "e4m3": "f8e4m3", "e5m2": "f8e5m2", "int": "int32", "long": "int64", "byte": "uint8",
-	"add": "sum", "mean": "avg", "average": "avg", "mul": "prod", "product": "prod",
+	"fp8": "f8e4m3", "float8": "f8e4m3", "e4m3": "f8e4m3", "e5m2": "f8e5m2", "int": "int32", "long": "int64",
+	"byte": "uint8",
+	"add":  "sum", "mean": "avg", "average": "avg", "mul": "prod", "product": "prod",
 }
 
 // NoSuch is the error of an unknown name: it suggests the name that was probably meant, and lists all names.

@@ -85,16 +85,18 @@ func (s *Sub) String(name, takes, unset, help string) *string {
 // Job adds the flags that say how ranks are to be started.
 func (s *Sub) Job(j *Job) {
 	own := jobFlags(j)
-	find(own, "q").help = "print no line of its own that is no error, such as how the ranks are started" // there is no table
+	// there is no table
+	find(own, "q").help = "print no line of its own that is no error, such as how the ranks are started"
 	s.flags = append(s.flags, own...)
 }
 
 // Ranks adds -np, as the ways to start ranks have it; given says whether it was there.
 func (s *Sub) Ranks(to *int, given *bool) {
-	s.Func("np", "N", "ranks (on this machine: the cores, at least 2, at most 8)", into(to, func(value string) (int, error) {
-		*given = true
-		return count(value, 1, MaxProcesses)
-	}))
+	s.Func("np", "N", "ranks (on this machine: the cores, at least 2, at most 8)",
+		into(to, func(value string) (int, error) {
+			*given = true
+			return count(value, 1, MaxProcesses)
+		}))
 }
 
 // NoOperands is a [Sub.Stray] for a command that takes flags alone.
@@ -166,7 +168,8 @@ func (s *Sub) usage() string {
 	var b strings.Builder
 	for _, f := range s.flags {
 		lines := prose.Wrap(f.help, 74)
-		fmt.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace("-"+f.name+" "+f.value), strings.Join(lines, "\n"+strings.Repeat(" ", 21)))
+		fmt.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace("-"+f.name+" "+f.value),
+			strings.Join(lines, "\n"+strings.Repeat(" ", 21)))
 	}
 	return b.String()
 }

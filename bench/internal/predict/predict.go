@@ -1,5 +1,5 @@
-// Package predict has bench plan, which predicts what the ways to spread the training of a model over a machine spend on
-// communication.
+// Package predict has bench plan, which predicts what the ways to spread the training of a model
+// over a machine spend on communication.
 //
 // The model is Hockney's (1994): a message of m bytes takes alpha + beta m, and a collective takes as many of them, one
 // after another, as its algorithm says.
@@ -76,8 +76,10 @@ func (j *job) over(n int) link {
 // write is the table of bench plan.
 func (j *job) write(w io.Writer) {
 	n := j.nodes * j.ppn
-	fmt.Fprintf(w, "# %s (%s): %d parameters of %d bytes, on %d nodes of %d ranks\n", j.model.Name, j.model.Source, j.model.Parameters(), j.elem, j.nodes, j.ppn)
-	fmt.Fprintf(w, "# inside a node %.4g us, %.4g GB/s; between nodes %.4g us, %.4g GB/s\n", j.inside.alpha, 1/j.inside.beta/1e3, j.between.alpha, 1/j.between.beta/1e3)
+	fmt.Fprintf(w, "# %s (%s): %d parameters of %d bytes, on %d nodes of %d ranks\n", j.model.Name, j.model.Source,
+		j.model.Parameters(), j.elem, j.nodes, j.ppn)
+	fmt.Fprintf(w, "# inside a node %.4g us, %.4g GB/s; between nodes %.4g us, %.4g GB/s\n", j.inside.alpha,
+		1/j.inside.beta/1e3, j.between.alpha, 1/j.between.beta/1e3)
 	fmt.Fprintf(w, "# Communication of one step if nothing of it is hidden, one sequence a rank (%d a rank for pp; one in all where layers or the sequence are cut). PREDICTED, not measured.\n", model.MicroBatches)
 	fmt.Fprintf(w, "#%9s  %18s  %18s\n", "scheme", "in a node (ms)", "over all (ms)")
 	type row struct {
@@ -162,9 +164,11 @@ func Command(args []string, stdout, stderr io.Writer) int {
 	case m == nil:
 		return sub.Complain(option.BadUsage, fmt.Errorf("-model %s: %w", *name, option.NoSuch("model", *name, model.Names())))
 	case *inside == "":
-		return sub.Complain(option.BadUsage, errors.New("-inside is missing: give the link's microseconds and GB/s, -inside 1.5,100"))
+		return sub.Complain(option.BadUsage,
+			errors.New("-inside is missing: give the link's microseconds and GB/s, -inside 1.5,100"))
 	case nodes > 1 && *between == "":
-		return sub.Complain(option.BadUsage, errors.New("-between is missing: give microseconds and GB/s of the link between nodes, -between 5,25"))
+		return sub.Complain(option.BadUsage,
+			errors.New("-between is missing: give microseconds and GB/s of the link between nodes, -between 5,25"))
 	case elem != 2 && elem != 4:
 		return sub.Complain(option.BadUsage, fmt.Errorf("-bytes %d: it must be 2 or 4", elem))
 	}

@@ -9,7 +9,8 @@ import (
 
 // auroraCores are the cores near each of a node's twelve tiles. Cores 0 and 52 are the
 // system's.
-var auroraCores = []string{"1-8", "9-16", "17-24", "25-32", "33-40", "41-48", "53-60", "61-68", "69-76", "77-84", "85-92", "93-100"}
+var auroraCores = []string{"1-8", "9-16", "17-24", "25-32", "33-40", "41-48", "53-60", "61-68", "69-76", "77-84",
+	"85-92", "93-100"}
 
 // aurora has six GPUs of two tiles a node, and eight Slingshot adapters.
 var aurora = Profile{
@@ -17,12 +18,15 @@ var aurora = Profile{
 	Ranks: tiles,
 	Env: append(oneCCLOverMPI(), []Setting{
 		{Name: "CCL_OP_SYNC", Value: "1", Reason: "without it oneCCL's allgatherv is known to fail on several nodes"},
-		{Name: "FI_MR_CACHE_MONITOR", Value: "userfaultfd", Reason: "libfabric sees freed memory without hooks in malloc, which can deadlock"},
+		{Name: "FI_MR_CACHE_MONITOR", Value: "userfaultfd",
+			Reason: "libfabric sees freed memory without hooks in malloc, which can deadlock"},
 		{Name: "ZE_FLAT_DEVICE_HIERARCHY", Value: "FLAT", Reason: "each tile is a device: one rank each"},
 		{Name: "CCL_ATL_SYNC_COLL", Value: "1", Above: 1024, Reason: "avoids hangs of oneCCL at this scale"},
-		{Name: "FI_CXI_RX_MATCH_MODE", Value: "hybrid", Above: 1024, Reason: "messages match in software when the adapter's list is full"},
+		{Name: "FI_CXI_RX_MATCH_MODE", Value: "hybrid", Above: 1024,
+			Reason: "messages match in software when the adapter's list is full"},
 		{Name: "FI_CXI_OFLOW_BUF_SIZE", Value: "8388608", Above: 1024, Reason: "room for messages that nobody waits for yet"},
-		{Name: "FI_CXI_DEFAULT_CQ_SIZE", Value: "1048576", Above: 1024, Reason: "the adapter's event queue overflows with the default"},
+		{Name: "FI_CXI_DEFAULT_CQ_SIZE", Value: "1048576", Above: 1024,
+			Reason: "the adapter's event queue overflows with the default"},
 		{Name: "FI_CXI_CQ_FILL_PERCENT", Value: "30", Above: 1024, Reason: "senders slow down before the queue is full"},
 		{Name: "PALS_PING_PERIOD", Value: "240", Above: 1024, Reason: "PALS gives slow nodes time to answer"},
 		{Name: "PALS_RPC_TIMEOUT", Value: "240", Above: 1024, Reason: "PALS gives slow nodes time to start"},
@@ -37,7 +41,8 @@ var aurora = Profile{
 			at := auroraCores[r*len(auroraCores)/perNode : (r+1)*len(auroraCores)/perNode]
 			cores = append(cores, strings.Join(at, ","))
 		}
-		return []string{"--cpu-bind", "list:" + strings.Join(cores, ":")}, "each rank on the cores near its tile; 0 and 52 are the system's"
+		return []string{"--cpu-bind", "list:" + strings.Join(cores, ":")},
+			"each rank on the cores near its tile; 0 and 52 are the system's"
 	},
 }
 
@@ -66,15 +71,19 @@ var polaris = Profile{
 	Name:  "polaris",
 	Ranks: func(func(string) string) (int, string) { return 4, "four GPUs" },
 	Env: []Setting{
-		{Name: "NCCL_NET", Value: "AWS Libfabric", Above: 1, Reason: "NCCL uses Slingshot through its libfabric plugin, 2-3 times faster than sockets"},
+		{Name: "NCCL_NET", Value: "AWS Libfabric", Above: 1,
+			Reason: "NCCL uses Slingshot through its libfabric plugin, 2-3 times faster than sockets"},
 		{Name: "NCCL_NET_GDR_LEVEL", Value: "PHB", Reason: "the adapter reads GPU memory where both hang on one CPU"},
 		{Name: "NCCL_CROSS_NIC", Value: "1", Reason: "rings may use both adapters of a node"},
 		{Name: "NCCL_COLLNET_ENABLE", Value: "1", Reason: "as the centre's guide has it"},
-		{Name: "FI_CXI_DISABLE_HOST_REGISTER", Value: "1", Reason: "libfabric calls CUDA's registration from NCCL's thread, which deadlocks"},
-		{Name: "FI_MR_CACHE_MONITOR", Value: "userfaultfd", Reason: "libfabric sees freed memory without hooks in malloc, which can deadlock"},
+		{Name: "FI_CXI_DISABLE_HOST_REGISTER", Value: "1",
+			Reason: "libfabric calls CUDA's registration from NCCL's thread, which deadlocks"},
+		{Name: "FI_MR_CACHE_MONITOR", Value: "userfaultfd",
+			Reason: "libfabric sees freed memory without hooks in malloc, which can deadlock"},
 		{Name: "FI_CXI_DEFAULT_CQ_SIZE", Value: "131072", Reason: "the adapter's event queue overflows with the default"},
 		{Name: "LD_LIBRARY_PATH", Value: "/soft/libraries/hwloc/lib", Prepend: true, Reason: "what the plugin needs"},
-		{Name: "LD_LIBRARY_PATH", Value: "/soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib", Prepend: true, Reason: "NCCL's libfabric plugin"},
+		{Name: "LD_LIBRARY_PATH", Value: "/soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib", Prepend: true,
+			Reason: "NCCL's libfabric plugin"},
 	},
 	launcher: "pals",
 	flags: func(_ func(string) string, perNode int) ([]string, string) {

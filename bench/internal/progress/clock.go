@@ -15,8 +15,8 @@ type Clock struct {
 // measured is the time of one line, and of one call in it; 0: not measured yet.
 type measured struct{ took, call time.Duration }
 
-// New makes the clock of a run of so many curves; iters is how many calls half a line of that many bytes makes, at least
-// where long is how long they go on.
+// New makes the clock of a run of so many curves; iters is how many calls half a line of that many
+// bytes makes, at least where long is how long they go on.
 func New(curves int, sizes []int, iters func(bytes int) int, long time.Duration) *Clock {
 	return &Clock{sizes: sizes, iters: iters, long: long, curves: curves, lines: make([]measured, len(sizes))}
 }

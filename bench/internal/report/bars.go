@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A bar has its name above it and its value to the right, each in a line of its own: letters are larger where the window
-// is narrow, and names are long.
+// A bar has its name above it and its value to the right, each in a line of its own: letters are
+// larger where the window is narrow, and names are long.
 const (
 	barRow   = 52.0  // from one bar to the next
 	barHigh  = 14.0  // the bar itself
@@ -44,12 +44,14 @@ func (p *plot) bars(f *figure) {
 		}
 		last := s.y[len(s.y)-1]
 		fmt.Fprintf(&b, `<text x="%g" y="%g">%s</text><rect class="%s" x="%g" y="%g" width="%.1f" height="%g"/><text x="%.1f" y="%g">%s %s</text>`,
-			barBegin, y+20, template.HTMLEscapeString(s.name), class, barBegin, y+31, long(last), barHigh, barBegin+long(last)+6, y+31+barHigh-1, label(last), p.unit)
+			barBegin, y+20, template.HTMLEscapeString(s.name), class, barBegin, y+31, long(last), barHigh, barBegin+long(last)+
+				6, y+31+barHigh-1, label(last), p.unit)
 		y += barRow
 	}
 	if p.ceiling > 0 {
 		x := barBegin + long(p.ceiling)
-		fmt.Fprintf(&b, `<line class="ceiling" x1="%.1f" x2="%.1f" y1="%g" y2="%g"><title>%s %s</title></line>`, x, x, top, y, label(p.ceiling), p.unit)
+		fmt.Fprintf(&b, `<line class="ceiling" x1="%.1f" x2="%.1f" y1="%g" y2="%g"><title>%s %s</title></line>`, x, x, top,
+			y, label(p.ceiling), p.unit)
 		f.entries = append(f.entries, entry{"ceiling", "ceiling"})
 	}
 	f.shapes, f.height = b.String(), y+8

@@ -104,10 +104,13 @@ func (p *plot) figure(name, caption, note string) *figure {
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="%s">%s</text>`,
 			X(x), X(x), top, height-bottom, at, height-bottom+28, anchor, sizeOf(x))
 	}
-	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="22">%s (%s)</text>`, left, width-right, height-bottom, height-bottom, left, p.axis, p.unit)
-	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="middle">size of the data (bytes)</text>`, (left+width-right)/2, height-bottom+56)
+	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="22">%s (%s)</text>`, left,
+		width-right, height-bottom, height-bottom, left, p.axis, p.unit)
+	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="middle">size of the data (bytes)</text>`, (left+width-right)/2,
+		height-bottom+56)
 	if p.ceiling > 0 {
-		fmt.Fprintf(&b, `<line class="ceiling" x1="%g" x2="%g" y1="%.1f" y2="%.1f"><title>%s GB/s</title></line>`, left, width-right, Y(p.ceiling), Y(p.ceiling), label(p.ceiling))
+		fmt.Fprintf(&b, `<line class="ceiling" x1="%g" x2="%g" y1="%.1f" y2="%.1f"><title>%s GB/s</title></line>`, left,
+			width-right, Y(p.ceiling), Y(p.ceiling), label(p.ceiling))
 	}
 	for _, s := range p.series {
 		if len(s.x) == 0 {
@@ -239,19 +242,22 @@ func heatOf(name, title string, r *Row, note string) *figure {
 	fmt.Fprintf(&b, `<text x="%g" y="22" text-anchor="end">rank</text>`, left-6)
 	for i, row := range field {
 		if i%named == 0 {
-			fmt.Fprintf(&b, `<text x="%g" y="%.1f" text-anchor="end">%d</text>`, left-6, begin+h*float64(i)+(h+9)/2, i*len(r.OutOfPlaceIter.Ranks)/len(field))
+			fmt.Fprintf(&b, `<text x="%g" y="%.1f" text-anchor="end">%d</text>`, left-6, begin+h*float64(i)+(h+9)/2,
+				i*len(r.OutOfPlaceIter.Ranks)/len(field))
 		}
 		for k, us := range row {
 			shade := 0.08
 			if high > low {
 				shade += 0.92 * min(max((us-low)/(high-low), 0), 1)
 			}
-			fmt.Fprintf(&b, `<rect x="%.2f" y="%.1f" width="%.2f" height="%g" fill-opacity="%.2f"/>`, left+float64(k)*wide, begin+h*float64(i), wide+0.3, h-1, shade)
+			fmt.Fprintf(&b, `<rect x="%.2f" y="%.1f" width="%.2f" height="%g" fill-opacity="%.2f"/>`, left+float64(k)*wide,
+				begin+h*float64(i), wide+0.3, h-1, shade)
 		}
 	}
 	fmt.Fprintf(&b, `<text x="%g" y="%.1f">iteration 0</text><text x="%g" y="%.1f" text-anchor="end">%d</text>`,
 		left, begin+h*float64(len(field))+22, width-right, begin+h*float64(len(field))+22, len(r.OutOfPlaceIter.Ranks[0])-1)
-	return &figure{name: name, title: "time of each rank by iteration, " + title, shapes: b.String(), height: begin + h*float64(len(field)) + 30, note: note, class: ` class="heat"`,
+	return &figure{name: name, title: "time of each rank by iteration, " + title, shapes: b.String(),
+		height: begin + h*float64(len(field)) + 30, note: note, class: ` class="heat"`,
 		caption: fmt.Sprintf("Each rank's time, iteration by iteration, at %s out of place: the stronger, the longer, from %s to %s.", sizeOf(float64(r.Size)), micros(low), micros(high))}
 }
 

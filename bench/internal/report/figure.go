@@ -24,8 +24,8 @@ func Style() string { return figureStyle }
 // SizeOf writes a size for people: 64 KiB.
 func SizeOf(bytes int) string { return sizeOf(float64(bytes)) }
 
-// Page is the figure in the page: legend and caption are text around it, which a narrow window breaks, and the last word
-// saves it as a file.
+// Page is the figure in the page: legend and caption are text around it, which a narrow window
+// breaks, and the last word saves it as a file.
 func (f *figure) Page() template.HTML {
 	var b strings.Builder
 	if f.nothing {
@@ -36,11 +36,13 @@ func (f *figure) Page() template.HTML {
 	if len(f.entries) > 0 {
 		b.WriteString(`<p class="legend">`)
 		for _, e := range f.entries {
-			fmt.Fprintf(&b, `<span><svg viewBox="0 0 22 8"><line class="%s" x1="0" x2="22" y1="4" y2="4"/></svg>%s</span> `, e.class, template.HTMLEscapeString(e.name))
+			fmt.Fprintf(&b, `<span><svg viewBox="0 0 22 8"><line class="%s" x1="0" x2="22" y1="4" y2="4"/></svg>%s</span> `,
+				e.class, template.HTMLEscapeString(e.name))
 		}
 		b.WriteString(`</p>`)
 	}
-	fmt.Fprintf(&b, `<svg%s viewBox="0 0 %g %g" role="img" aria-label="%s">%s</svg>`, f.class, width, f.height, template.HTMLEscapeString(f.title), f.shapes)
+	fmt.Fprintf(&b, `<svg%s viewBox="0 0 %g %g" role="img" aria-label="%s">%s</svg>`, f.class, width, f.height,
+		template.HTMLEscapeString(f.title), f.shapes)
 	file, _ := f.File()
 	fmt.Fprintf(&b, `<figcaption>%s <a class="save" download="%s.svg" href="data:image/svg+xml;base64,%s">save this figure</a></figcaption>`,
 		template.HTMLEscapeString(f.caption), f.name, base64.StdEncoding.EncodeToString([]byte(file)))
@@ -66,7 +68,8 @@ func (f *figure) File() (text string, high float64) {
 		if x+wide > width && x > left {
 			x, y = left, y+lineHigh
 		}
-		fmt.Fprintf(&legend, `<line class="%s" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="%g">%s</text>`, e.class, x, x+22, y, y, x+28, y+4, template.HTMLEscapeString(e.name))
+		fmt.Fprintf(&legend, `<line class="%s" x1="%g" x2="%g" y1="%g" y2="%g"/><text x="%g" y="%g">%s</text>`, e.class, x,
+			x+22, y, y, x+28, y+4, template.HTMLEscapeString(e.name))
 		x += wide
 	}
 	y += lineHigh
@@ -81,7 +84,8 @@ func (f *figure) File() (text string, high float64) {
 	high = y + margin - lineHigh/2
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %[1]g %[2]g"%s role="img" aria-label="%s"><style>%s</style>`+
 		`<rect class="paper" width="100%%" height="100%%" style="fill: var(--bg)"/><text class="title" x="%g" y="28">%s</text><g transform="translate(0 %g)">%s</g>%s%s</svg>`+"\n",
-		width, high, f.class, template.HTMLEscapeString(f.title), figureStyle, left, template.HTMLEscapeString(sentence(f.title)), above, f.shapes, legend.String(), caption.String()), high
+		width, high, f.class, template.HTMLEscapeString(f.title), figureStyle, left,
+		template.HTMLEscapeString(sentence(f.title)), above, f.shapes, legend.String(), caption.String()), high
 }
 
 // sentence begins with a capital letter.

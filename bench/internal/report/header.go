@@ -42,10 +42,13 @@ func (f *File) Header(o *option.Options) string {
 	least, most, step := o.Span(c.GroupRanks)
 	text := fmt.Sprintf("%s# goccl %s, %s\n# ranks: %d  processes: %d (%s)  hosts: %d  engine: %s  transport: %s\n# CPU: %s\n"+
 		"%s# Collective test starting: %s\n# nThread %d nGpus %d minBytes %d maxBytes %d step: %s warmup iters: %d iters: %d agg iters: %d validation: %d graph: %d\n%s#\n# Using devices\n",
-		written(o), f.Goccl, f.Go, c.Ranks, c.Processes, c.Launcher, c.Hosts, c.Engine, c.Transport, c.CPU, hinted(o), Program(o),
-		o.Threads/max(o.PerThread, 1), max(o.PerThread, 1), least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph, unequal(c.Groups))
+		written(o), f.Goccl, f.Go, c.Ranks, c.Processes, c.Launcher, c.Hosts, c.Engine, c.Transport, c.CPU, hinted(o),
+		Program(o),
+		o.Threads/max(o.PerThread, 1), max(o.PerThread, 1), least, most, step, o.Warmup, o.Iters, o.Agg, o.Check, o.Graph,
+		unequal(c.Groups))
 	places := prose.Names(c.Devices, func(p Place) string {
-		return fmt.Sprintf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host, p.Device, p.Hex, p.Info)
+		return fmt.Sprintf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s\n", p.Rank, p.Group, p.Pid, p.Host,
+			p.Device, p.Hex, p.Info)
 	})
 	text += strings.Join(places, "")
 	if f.Startup != nil {

@@ -52,7 +52,8 @@ const (
 func (f *File) HTML(w io.Writer) error {
 	words := f.Words()
 	first := min(len(words), firstWords)
-	s := sheet{Style: template.CSS(figureStyle), File: f, Command: strings.Join(f.Args, " "), Words: words[:first], More: words[first:],
+	s := sheet{Style: template.CSS(figureStyle), File: f, Command: strings.Join(f.Args, " "), Words: words[:first],
+		More:   words[first:],
 		Charts: f.charts(), Facts: f.facts(), Places: f.Config.Devices[:min(len(f.Config.Devices), mostShown)]}
 	var ops []string
 	for _, c := range f.curves() {
@@ -250,7 +251,8 @@ func (f *File) chart(c *curve) chart {
 			p.ceiling = f.Config.Ceiling.Bandwidth
 			caption += " Dashed, the ceiling: " + f.Config.Ceiling.What + "."
 		} else {
-			caption += fmt.Sprintf(" No ceiling is drawn: %.4g GB/s were measured, more than the estimate of %s.", beyond, f.Config.Ceiling.What)
+			caption += fmt.Sprintf(" No ceiling is drawn: %.4g GB/s were measured, more than the estimate of %s.", beyond,
+				f.Config.Ceiling.What)
 		}
 	}
 	times := plot{title: "time of " + ch.Title, axis: "time of a call", unit: "us", log: true, series: time}
@@ -262,7 +264,8 @@ func (f *File) chart(c *curve) chart {
 		timeCaption += " " + tail + ": the 99th percentile of single iterations out of place. They are timed in a pass of their own, so it may lie below the mean."
 	}
 	name := strings.ReplaceAll(ch.Title, " ", "-")
-	ch.Figures = append(ch.Figures, p.figure(name+"-busbw", caption, f.qualified()), times.figure(name+"-time", timeCaption, f.qualified()))
+	ch.Figures = append(ch.Figures, p.figure(name+"-busbw", caption, f.qualified()),
+		times.figure(name+"-time", timeCaption, f.qualified()))
 	for _, r := range slices.Backward(c.rows) {
 		if r.OutOfPlaceIter != nil && len(r.OutOfPlaceIter.Ranks) > 1 {
 			ch.Figures = append(ch.Figures, heatOf(name+"-ranks", ch.Title, &r, f.qualified()))
@@ -298,7 +301,8 @@ func (f *File) facts() []fact {
 		{"ranks", fmt.Sprintf("%d, processes: %d, hosts: %d, %s", c.Ranks, c.Processes, c.Hosts, c.Launcher)},
 		{"engine", c.Engine + ", " + c.Transport},
 		{"processor", c.CPU},
-		{"iterations", fmt.Sprintf("%s, %d warm-up, %s each, %d checked", f.iters, c.Warmup, prose.Count(c.Agg, "call"), c.Check)},
+		{"iterations", fmt.Sprintf("%s, %d warm-up, %s each, %d checked", f.iters, c.Warmup, prose.Count(c.Agg, "call"),
+			c.Check)},
 	}
 	if s := f.Startup; s != nil {
 		facts = append(facts, fact{"start-up", strings.TrimPrefix(strings.TrimSpace(s.line()), "#\n# Start-up: ")})

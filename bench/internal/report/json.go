@@ -159,12 +159,16 @@ func NewFile(args, environ []string, now time.Time) *File {
 func (f *File) Describe(o *option.Options) {
 	f.NCCL = ncclVersion(f.Config.Engine)
 	f.Config = Config{
-		Threads: o.Threads, PerThread: o.PerThread, Blocked: o.BlockingGiven && o.Blocking != option.WaitAtEnd, Each: o.Individually(), Skip: o.Skip, Min: o.Min, Max: o.Max, Factor: o.Factor, Step: o.Step,
-		Warmup: o.Warmup, Iters: o.Iters, Agg: o.Agg, Check: o.Check, Graph: o.Graph, Devices: f.Config.Devices, Groups: f.Config.Groups, Setup: f.Config.Setup,
+		Threads: o.Threads, PerThread: o.PerThread, Blocked: o.BlockingGiven && o.Blocking != option.WaitAtEnd,
+		Each: o.Individually(), Skip: o.Skip, Min: o.Min, Max: o.Max, Factor: o.Factor, Step: o.Step,
+		Warmup: o.Warmup, Iters: o.Iters, Agg: o.Agg, Check: o.Check, Graph: o.Graph, Devices: f.Config.Devices,
+		Groups: f.Config.Groups, Setup: f.Config.Setup,
 	}
 	c := &f.Config
-	c.Average, c.Backends, c.Memory, c.Registered, c.Windows, c.Hints = int(o.Average), o.Backends, o.Mem, o.Registered, o.Windows, o.Hints.String()
-	c.Misalign, c.Blocking, c.Split, c.Flush, c.Target = o.Misalign, int(o.Blocking), o.Split.String(), o.Flush, o.Target.Seconds()
+	c.Average, c.Backends, c.Memory, c.Registered, c.Windows, c.Hints = int(o.Average), o.Backends, o.Mem, o.Registered,
+		o.Windows, o.Hints.String()
+	c.Misalign, c.Blocking, c.Split, c.Flush, c.Target = o.Misalign, int(o.Blocking), o.Split.String(), o.Flush,
+		o.Target.Seconds()
 	switch {
 	case o.Long() > 0:
 		f.iters = fmt.Sprintf("as many as take %v, at least %d", o.Long(), o.Iters)
@@ -296,8 +300,10 @@ var allowed = []string{
 
 // secret are parts of names that keep a variable out whatever its prefix, and secretWord are whole words of names.
 var (
-	secret     = []string{"SECRET", "TOKEN", "PASSW", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "KEY", "AUTH", "PRIVATE", "COOKIE", "BEARER", "SIGNATURE"}
-	secretWord = []string{"PASS", "PWD", "PW", "PIN", "CRED", "CREDS", "JWT", "OTP", "SALT", "LOGIN", "CERT", "PSK", "SIG", "USER", "USERNAME"}
+	secret = []string{"SECRET", "TOKEN", "PASSW", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "KEY", "AUTH", "PRIVATE",
+		"COOKIE", "BEARER", "SIGNATURE"}
+	secretWord = []string{"PASS", "PWD", "PW", "PIN", "CRED", "CREDS", "JWT", "OTP", "SALT", "LOGIN", "CERT", "PSK",
+		"SIG", "USER", "USERNAME"}
 )
 
 // withSecret is a value that has one: an address with a user's password.

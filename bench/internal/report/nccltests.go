@@ -129,7 +129,8 @@ type theirIter struct {
 	Ranks   [][]float64 `json:"per_process_max_times_us,omitempty"`
 }
 
-// text is a string, as which nccl-tests writes truth values and roots. Other programs' numbers and truth values are read.
+// text is a string, as which nccl-tests writes truth values and roots. Other programs' numbers and
+// truth values are read.
 type text string
 
 func (t *text) UnmarshalJSON(b []byte) error {
@@ -156,11 +157,15 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 // theirs is f as it is written.
 func (f *File) theirs() *theirFile {
 	c := &f.Config
-	t := &theirFile{Version: f.Version, StartTime: f.StartTime, Args: f.Args, Env: f.Env, NCCL: f.NCCL, Errors: f.Errors, EndTime: f.EndTime,
-		Config: theirConfig{Threads: c.Threads / max(c.PerThread, 1), GPUs: max(c.PerThread, 1), Min: c.Min, Max: c.Max, Warmup: c.Warmup, Iters: c.Iters,
-			Agg: c.Agg, Check: c.Check, Graph: c.Graph, Blocking: truth(c.Blocked), Each: truth(c.Each), Skip: c.Skip, Parallel: "true", Devices: c.Devices},
+	t := &theirFile{Version: f.Version, StartTime: f.StartTime, Args: f.Args, Env: f.Env, NCCL: f.NCCL, Errors: f.Errors,
+		EndTime: f.EndTime,
+		Config: theirConfig{Threads: c.Threads / max(c.PerThread, 1), GPUs: max(c.PerThread, 1), Min: c.Min, Max: c.Max,
+			Warmup: c.Warmup, Iters: c.Iters,
+			Agg: c.Agg, Check: c.Check, Graph: c.Graph, Blocking: truth(c.Blocked), Each: truth(c.Each), Skip: c.Skip,
+			Parallel: "true", Devices: c.Devices},
 		Results: []theirRow{},
-		Goccl: &ourFile{Schema: Schema, Goccl: f.Goccl, Go: f.Go, Startup: f.Startup, Step: f.Step, Skipped: f.Skipped, Fingerprint: f.Fingerprint, Limits: f.Limits, Busy: f.Busy,
+		Goccl: &ourFile{Schema: Schema, Goccl: f.Goccl, Go: f.Go, Startup: f.Startup, Step: f.Step, Skipped: f.Skipped,
+			Fingerprint: f.Fingerprint, Limits: f.Limits, Busy: f.Busy,
 			Config: c.Setup},
 	}
 	if c.Factor > 1 {
@@ -178,9 +183,11 @@ func (f *File) theirs() *theirFile {
 
 func (r *Row) theirs() theirRow {
 	return theirRow{Size: r.Size, Count: r.Count, Type: r.Type, Redop: r.Redop, Root: text(strconv.Itoa(r.Root)),
-		OutOfPlace: r.OutOfPlace.theirs(), OutOfPlaceIter: r.OutOfPlaceIter.theirs(), InPlace: r.InPlace.theirs(), InPlaceIter: r.InPlaceIter.theirs(),
-		Iterations: r.Iterations,
-		Goccl: &ourRow{Op: r.Op, Backend: r.Backend, Algorithm: r.Algorithm, Cycle: r.Cycle, Time: r.Time, Calls: r.Calls, Overlap: r.Overlap,
+		OutOfPlace: r.OutOfPlace.theirs(), OutOfPlaceIter: r.OutOfPlaceIter.theirs(), InPlace: r.InPlace.theirs(),
+		InPlaceIter: r.InPlaceIter.theirs(),
+		Iterations:  r.Iterations,
+		Goccl: &ourRow{Op: r.Op, Backend: r.Backend, Algorithm: r.Algorithm, Cycle: r.Cycle, Time: r.Time, Calls: r.Calls,
+			Overlap:    r.Overlap,
 			OutOfPlace: r.OutOfPlace.ours(r.OutOfPlaceIter), InPlace: r.InPlace.ours(r.InPlaceIter)}}
 }
 
@@ -222,8 +229,10 @@ func parse(b []byte) (*File, error) {
 		return nil, err
 	}
 	c := &t.Config
-	f := &File{Schema: Schema, Version: t.Version, StartTime: t.StartTime, Args: t.Args, Env: t.Env, NCCL: t.NCCL, Errors: t.Errors, EndTime: t.EndTime,
-		Config: Config{Threads: c.Threads * max(c.GPUs, 1), PerThread: c.GPUs, Min: c.Min, Max: c.Max, Warmup: c.Warmup, Iters: c.Iters, Agg: c.Agg, Check: c.Check,
+	f := &File{Schema: Schema, Version: t.Version, StartTime: t.StartTime, Args: t.Args, Env: t.Env, NCCL: t.NCCL,
+		Errors: t.Errors, EndTime: t.EndTime,
+		Config: Config{Threads: c.Threads * max(c.GPUs, 1), PerThread: c.GPUs, Min: c.Min, Max: c.Max, Warmup: c.Warmup,
+			Iters: c.Iters, Agg: c.Agg, Check: c.Check,
 			Graph: c.Graph, Blocked: c.Blocking == "true", Each: c.Each == "true", Skip: c.Skip, Devices: c.Devices,
 			Setup: Setup{Ranks: len(c.Devices), GroupRanks: len(c.Devices), Engine: "nccl", Backends: []string{"nccl"}}},
 		Results:     []Row{},
@@ -243,7 +252,8 @@ func parse(b []byte) (*File, error) {
 		if g.Schema != Schema {
 			return nil, fmt.Errorf("its schema is %q, and this program knows %s and %s", g.Schema, Schema, oldSchema)
 		}
-		f.Goccl, f.Go, f.Startup, f.Step, f.Skipped, f.Fingerprint, f.Limits, f.Busy = g.Goccl, g.Go, g.Startup, g.Step, g.Skipped, g.Fingerprint, g.Limits, g.Busy
+		f.Goccl, f.Go, f.Startup, f.Step, f.Skipped, f.Fingerprint, f.Limits, f.Busy = g.Goccl, g.Go, g.Startup, g.Step,
+			g.Skipped, g.Fingerprint, g.Limits, g.Busy
 		f.Config.Setup = g.Config
 	}
 	op := ""
@@ -267,9 +277,11 @@ func (t *theirRow) row(op string) (Row, error) {
 		return Row{}, fmt.Errorf("a result of %d bytes has the root %q", t.Size, t.Root)
 	}
 	r := Row{Op: op, Size: t.Size, Count: t.Count, Type: t.Type, Redop: t.Redop, Root: root, Iterations: t.Iterations,
-		OutOfPlace: t.OutOfPlace.result(), OutOfPlaceIter: t.OutOfPlaceIter.perIter(), InPlace: t.InPlace.result(), InPlaceIter: t.InPlaceIter.perIter()}
+		OutOfPlace: t.OutOfPlace.result(), OutOfPlaceIter: t.OutOfPlaceIter.perIter(), InPlace: t.InPlace.result(),
+		InPlaceIter: t.InPlaceIter.perIter()}
 	if g := t.Goccl; g != nil {
-		r.Op, r.Backend, r.Algorithm, r.Cycle, r.Time, r.Calls, r.Overlap = g.Op, g.Backend, g.Algorithm, g.Cycle, g.Time, g.Calls, g.Overlap
+		r.Op, r.Backend, r.Algorithm, r.Cycle, r.Time, r.Calls, r.Overlap = g.Op, g.Backend, g.Algorithm, g.Cycle, g.Time,
+			g.Calls, g.Overlap
 		g.OutOfPlace.into(&r.OutOfPlace, r.OutOfPlaceIter)
 		g.InPlace.into(&r.InPlace, r.InPlaceIter)
 	}
@@ -304,7 +316,8 @@ func (t *theirIter) perIter() *PerIter {
 	if t == nil {
 		return nil
 	}
-	p := &PerIter{Skipped: t.Skipped, Min: t.Min, Max: t.Max, Avg: t.Avg, P50: t.P50, P95: t.P95, P99: t.P99, Stdev: t.Stdev, CV: t.CV, Ranks: t.Ranks}
+	p := &PerIter{Skipped: t.Skipped, Min: t.Min, Max: t.Max, Avg: t.Avg, P50: t.P50, P95: t.P95, P99: t.P99,
+		Stdev: t.Stdev, CV: t.CV, Ranks: t.Ranks}
 	if len(t.Times) > 0 {
 		p.Times = t.Times
 	}

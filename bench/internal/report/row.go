@@ -84,7 +84,9 @@ type PerIter struct {
 	Stdev   float64 `json:"stdev_us"`
 	CV      float64 `json:"cv_pct"`
 	Skipped int     `json:"skipped_iterations,omitempty"` // the first ones, in Times and Ranks alone
-	Skew    float64 `json:"skew_us"`                      // from the first rank's arrival at the barrier before a call to the last's, in the middle iteration
+	// from the first rank's arrival at the barrier before a call to the last's, in the middle
+	// iteration
+	Skew float64 `json:"skew_us"`
 
 	Times []float64   `json:"times_us,omitempty"`
 	Ranks [][]float64 `json:"per_process_max_times_us,omitempty"` // by rank
@@ -93,7 +95,8 @@ type PerIter struct {
 // NewPerIter describes the iterations' times, but for the first ones that are skipped.
 func NewPerIter(times []float64, ranks [][]float64, skew float64, skipped int) *PerIter {
 	s := stat.Of(times[skipped:])
-	p := &PerIter{Skipped: skipped, Skew: Nanos(skew), Min: Nanos(s.Min), Max: Nanos(s.Max), Avg: Nanos(s.Avg), P50: Nanos(s.P50), P95: Nanos(s.P95), P99: Nanos(s.P99),
+	p := &PerIter{Skipped: skipped, Skew: Nanos(skew), Min: Nanos(s.Min), Max: Nanos(s.Max), Avg: Nanos(s.Avg),
+		P50: Nanos(s.P50), P95: Nanos(s.P95), P99: Nanos(s.P99),
 		Stdev: Nanos(s.Stdev), CV: Nanos(s.CV), Times: times, Ranks: ranks}
 	for _, list := range append(ranks, times) {
 		for i := range list {

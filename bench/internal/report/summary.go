@@ -50,7 +50,8 @@ func (s *Summary) Missed() (missed []string) {
 		missed = append(missed, fmt.Sprintf("-min-busbw %g: the average bus bandwidth is %.4g GB/s", s.MinBusBW, s.BusBW()))
 	}
 	if limit := float64(s.MaxP99.Nanoseconds()) / 1e3; limit > 0 && s.slowest > limit {
-		missed = append(missed, fmt.Sprintf("-max-p99 %v: the 99th percentile of %s, is %.6g us", s.MaxP99, s.where, s.slowest))
+		missed = append(missed, fmt.Sprintf("-max-p99 %v: the 99th percentile of %s, is %.6g us", s.MaxP99, s.where,
+			s.slowest))
 	}
 	return missed
 }

@@ -41,7 +41,8 @@ func (l Layout) Head() string {
 	over := strings.Repeat(" ", 11) + "out-of-place" + strings.Repeat(" ", 23) + "in-place          "
 	half, units := []string{"time", "algbw", "busbw", "#wrong"}, []string{"(us)", "(GB/s)", "(GB/s)", ""}
 	if l.Iterations {
-		over = strings.Repeat(" ", 14) + "out-of-place (+ per-iteration)" + strings.Repeat(" ", 32) + "in-place (+ per-iteration)"
+		over = strings.Repeat(" ", 14) + "out-of-place (+ per-iteration)" + strings.Repeat(" ", 32) +
+			"in-place (+ per-iteration)"
 		half, units = append(half, "i_min", "i_max", "i_p99", "i_cv%"), append(units, "(us)", "(us)", "(us)", "(%)")
 	}
 	stamp, form := "", ""
@@ -49,7 +50,8 @@ func (l Layout) Head() string {
 		stamp, form = fmt.Sprintf("%19s", "timestamp"), fmt.Sprintf("%19s", "%Y-%m-%d %H:%M:%S")
 	}
 	return fmt.Sprintf("#\n# %50s%s\n%s %s\n%s %s\n", "", over,
-		heading([]string{"size", "count", "type", "redop", "root"}, half), stamp, heading([]string{"(B)", "(elements)", "", "", ""}, units), form)
+		heading([]string{"size", "count", "type", "redop", "root"}, half), stamp,
+		heading([]string{"(B)", "(elements)", "", "", ""}, units), form)
 }
 
 var (

@@ -31,7 +31,8 @@ func (f *File) Words() (words []Word) {
 		good("All checked results are correct.")
 	}
 	if s := f.Step; s != nil {
-		good("A step of %s with %s takes %.4g ms for its %d calls of %.4g MB in all.", s.Model, s.Scheme, s.Time/1e3, s.Calls, float64(s.Bytes)/1e6)
+		good("A step of %s with %s takes %.4g ms for its %d calls of %.4g MB in all.", s.Model, s.Scheme, s.Time/1e3,
+			s.Calls, float64(s.Bytes)/1e6)
 	}
 	reached, odd := f.remarks()
 	for _, r := range reached[:min(len(reached), 1)] {
@@ -111,7 +112,8 @@ func (f *File) most(title string, rows []Row) []remark {
 		share = fmt.Sprintf(", %.0f %% of the ceiling", 100**best.BusBW/c.Bandwidth)
 	}
 	return []remark{{*best.BusBW, fmt.Sprintf("%s: the most is %.4g GB/s, at %s %s%s; the shortest call takes %s, at %s %s.",
-		title, *best.BusBW, sizeOf(float64(best.size)), best.Where, share, micros(short.Time), sizeOf(float64(short.size)), short.Where)}}
+		title, *best.BusBW, sizeOf(float64(best.size)), best.Where, share, micros(short.Time), sizeOf(float64(short.size)),
+		short.Where)}}
 }
 
 // slower finds sizes that take longer than a larger one in the same half: an algorithm is chosen too late or too early.
@@ -131,7 +133,8 @@ func slower(title string, rows []Row) []remark {
 	}
 	worst := slices.MaxFunc(found, func(a, b remark) int { return cmp.Compare(a.weight, b.weight) })
 	if n := len(found); n > 1 {
-		worst.text = fmt.Sprintf("%s take longer than the next larger size; the worst: %s", prose.Count(n, "half line"), worst.text)
+		worst.text = fmt.Sprintf("%s take longer than the next larger size; the worst: %s", prose.Count(n, "half line"),
+			worst.text)
 	}
 	return []remark{{worst.weight, title + ": " + worst.text + "."}}
 }
@@ -150,18 +153,20 @@ func uneven(title string, rows []Row) []remark {
 				continue
 			}
 			if n++; ratio > worst.weight {
-				worst = remark{ratio, fmt.Sprintf("at %s %s the 99th percentile is %s, the median %s", sizeOf(float64(rows[i].Size)), h.Where, micros(h.Iter.P99), micros(h.Iter.P50))}
+				worst = remark{ratio, fmt.Sprintf("at %s %s the 99th percentile is %s, the median %s",
+					sizeOf(float64(rows[i].Size)), h.Where, micros(h.Iter.P99), micros(h.Iter.P50))}
 			}
 		}
 	}
 	if n == 0 {
 		return nil
 	}
-	return []remark{{worst.weight, fmt.Sprintf("%s: uneven in %d of %s; %s.", title, n, prose.Count(all, "half line"), worst.text)}}
+	return []remark{{worst.weight, fmt.Sprintf("%s: uneven in %d of %s; %s.", title, n, prose.Count(all, "half line"),
+		worst.text)}}
 }
 
-// BelowMean says where a 99th percentile lies below the mean, which no sample's does: they come from two passes. It is ""
-// if none does.
+// BelowMean says where a 99th percentile lies below the mean, which no sample's does: they come
+// from two passes. It is "" if none does.
 func (f *File) BelowMean() string {
 	n, worst, text := 0, 1.0, ""
 	for i := range f.Results {
@@ -173,7 +178,8 @@ func (f *File) BelowMean() string {
 			n++
 			if share := half.Iter.P99 / half.Time; share < worst {
 				worst = share
-				text = fmt.Sprintf("%s %s, %s, %s: its %s, and its mean %s", r.Op, r.Type, sizeOf(float64(r.Size)), half.Where, micros(half.Iter.P99), micros(half.Time))
+				text = fmt.Sprintf("%s %s, %s, %s: its %s, and its mean %s", r.Op, r.Type, sizeOf(float64(r.Size)), half.Where,
+					micros(half.Iter.P99), micros(half.Time))
 			}
 		}
 	}

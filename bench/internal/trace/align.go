@@ -16,8 +16,8 @@ type process struct {
 
 func processOf(l *line) process { return process{l.Host, l.PID} }
 
-// coarse is how far the recorder's times may lie in the past: the clock that calls read is set every 5 ms, and a busy host may
-// be late.
+// coarse is how far the recorder's times may lie in the past: the clock that calls read is set
+// every 5 ms, and a busy host may be late.
 const coarse = 10 * time.Millisecond
 
 // meeting is one call that no rank ends before all have begun it.
@@ -29,9 +29,9 @@ type meeting struct {
 // span is what a process knows of a meeting, by its own clock.
 type span struct{ begin, end time.Duration } // the last begin and the first end of its ranks
 
-// align finds what to add to the times of each process, which count from when it joined the job. A first guess are the wall clocks of
-// the hosts; the calls of the job correct it: none ends on one rank before it has begun on every rank. Where calls leave room,
-// the guess stays as it is.
+// align finds what to add to the times of each process, which count from when it joined the job. A
+// first guess are the wall clocks of the hosts; the calls of the job correct it: none ends on one
+// rank before it has begun on every rank. Where calls leave room, the guess stays as it is.
 func align(j *job) map[process]time.Duration {
 	guess, first := map[process]time.Duration{}, map[process]int{}
 	spans := map[process]map[meeting]span{}

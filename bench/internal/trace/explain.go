@@ -221,7 +221,9 @@ func (j *job) circle() string {
 				other := c.standing[o]
 				behind := other.last() == nil || other.last().Seq < k.Seq
 				if o != r && (k.pairwise() && l.For != nil && *l.For == o || !k.pairwise() && behind) {
-					edges[l.World] = append(edges[l.World], edge{l.World, other.World, fmt.Sprintf("rank %d in %s %v on host %s waits for %d", l.World, c.name, k, l.Host, other.World)})
+					edges[l.World] = append(edges[l.World],
+						edge{l.World, other.World, fmt.Sprintf("rank %d in %s %v on host %s waits for %d", l.World, c.name, k, l.Host,
+							other.World)})
 				}
 			}
 		}

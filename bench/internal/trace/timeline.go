@@ -13,7 +13,8 @@ import (
 	"github.com/goccl/goccl/bench/internal/prose"
 )
 
-// event is one event of Chrome's Trace Event Format, which ui.perfetto.dev and chrome://tracing show. Times are microseconds.
+// event is one event of Chrome's Trace Event Format, which ui.perfetto.dev and chrome://tracing
+// show. Times are microseconds.
 type event struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`
@@ -34,8 +35,8 @@ type timeline struct {
 	names []event
 }
 
-// lanesEach is how many lanes the picture of a Comm may have on a rank: calls that overlap, as on several streams, need more
-// than one.
+// lanesEach is how many lanes the picture of a Comm may have on a rank: calls that overlap, as on
+// several streams, need more than one.
 const lanesEach = 64
 
 // picture draws jobs: a process for each rank, in it a lane for each Comm.
@@ -68,7 +69,8 @@ func (t *timeline) draw(j *job, base int) (processes int) {
 			processes = max(processes, l.World+1)
 			if !named[p] {
 				named[p] = true
-				t.label("process_name", p, 0, map[string]any{"name": fmt.Sprintf("rank %d (host %s, pid %d, job %s)", l.World, l.Host, l.PID, short(j.id))})
+				t.label("process_name", p, 0, map[string]any{"name": fmt.Sprintf("rank %d (host %s, pid %d, job %s)", l.World,
+					l.Host, l.PID, short(j.id))})
 				t.label("process_sort_index", p, 0, map[string]any{"sort_index": p})
 			}
 			t.lane(c.title(), p, 1+nth*lanesEach, l, clocks[processOf(l)])
@@ -112,9 +114,9 @@ type slice struct {
 // tick is how often the clock is set that calls read.
 const tick = 5 * time.Millisecond
 
-// placed are the calls of a line in the order in which they began; what had not begun is left out. Calls that begin at one
-// reading of the clock, of which only the last ones last to another, have come one after the other: they share the time up to
-// then.
+// placed are the calls of a line in the order in which they began; what had not begun is left out.
+// Calls that begin at one reading of the clock, of which only the last ones last to another, have
+// come one after the other: they share the time up to then.
 func (l *line) placed() (list []slice) {
 	calls := slices.Concat(l.Calls, l.Graphs)
 	for i := range calls {
@@ -206,26 +208,30 @@ func (t *timeline) lane(comm string, process, first int, l *line, clock time.Dur
 		if s.rough {
 			args["time"] = "within 5 ms: the clock of the flight recorder tells no more"
 		}
-		t.Events = append(t.Events, event{Name: s.Kind, Cat: comm, Phase: "X", Time: micros(clock + s.from), Took: &took, Rank: process, Lane: first + at, Args: args})
+		t.Events = append(t.Events, event{Name: s.Kind, Cat: comm, Phase: "X", Time: micros(clock + s.from), Took: &took,
+			Rank: process, Lane: first + at, Args: args})
 	}
 	if open == nil {
 		t.label("thread_name", process, first, map[string]any{"name": comm})
 	}
 	if l.Code != "" {
-		t.Events = append(t.Events, event{Name: l.Code, Cat: comm, Phase: "i", Scope: "p", Time: micros(clock + l.Clock), Rank: process, Lane: first, Args: map[string]any{"error": l.Error}})
+		t.Events = append(t.Events, event{Name: l.Code, Cat: comm, Phase: "i", Scope: "p", Time: micros(clock + l.Clock),
+			Rank: process, Lane: first, Args: map[string]any{"error": l.Error}})
 	}
 }
 
 // silent draws a rank that has written nothing, where another one has told how it stood.
 func (t *timeline) silent(comm string, process, lane int, l *line, clock time.Duration) {
-	t.label("process_name", process, 0, map[string]any{"name": fmt.Sprintf("rank %d (host %s; it has written nothing)", l.World, l.Host)})
+	t.label("process_name", process, 0,
+		map[string]any{"name": fmt.Sprintf("rank %d (host %s; it has written nothing)", l.World, l.Host)})
 	t.label("process_sort_index", process, 0, map[string]any{"sort_index": process})
 	t.label("thread_name", process, lane, map[string]any{"name": comm})
 	name := "in no call"
 	if k := l.last(); k != nil {
 		name = "last seen: " + k.String()
 	}
-	t.Events = append(t.Events, event{Name: name, Cat: comm, Phase: "i", Scope: "p", Time: micros(clock + l.Clock), Rank: process, Lane: lane, Args: map[string]any{"doing": l.Doing}})
+	t.Events = append(t.Events, event{Name: name, Cat: comm, Phase: "i", Scope: "p", Time: micros(clock + l.Clock),
+		Rank: process, Lane: lane, Args: map[string]any{"doing": l.Doing}})
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

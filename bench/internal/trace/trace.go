@@ -1,6 +1,6 @@
-// Package trace says in words what went wrong in jobs that ran with GOCCL_TRACE=dir: which rank was late for which call,
-// on which host, called from which line; in which call ranks differ; who waited for whom. It also draws their last calls as a
-// timeline.
+// Package trace says in words what went wrong in jobs that ran with GOCCL_TRACE=dir: which rank was
+// late for which call, on which host, called from which line; in which call ranks differ; who
+// waited for whom. It also draws their last calls as a timeline.
 package trace
 
 import (
@@ -24,7 +24,8 @@ const end = `Exit status: 0 the files were read, whatever they say, 1 failed, 2 
 // Command is bench trace.
 func Command(args []string, stdout, stderr io.Writer) int {
 	sub := option.NewSub("trace", about, end, stdout, stderr)
-	to := sub.String("perfetto", "FILE", "", "also write the last calls of all ranks as a timeline to FILE, for ui.perfetto.dev")
+	to := sub.String("perfetto", "FILE", "",
+		"also write the last calls of all ranks as a timeline to FILE, for ui.perfetto.dev")
 	if goOn, status := sub.Parse(args); !goOn {
 		return status
 	}

@@ -72,7 +72,8 @@ func (f format) finite(h uint64) uint64 {
 // others do at other elements.
 func (p *Pattern) number(f format, rank, x int, h uint64) float64 {
 	n := p.Ranks
-	place := int((uint64(rank) + hash(p.Seed, uint64(x), 1<<40)) % uint64(n)) // of rank among the ranks, turned at every element
+	// of rank among the ranks, turned at every element
+	place := int((uint64(rank) + hash(p.Seed, uint64(x), 1<<40)) % uint64(n))
 	if p.Op == ccl.Prod {
 		e := 0
 		if place < f.bias()-1 {

@@ -26,7 +26,8 @@ type Host struct {
 }
 
 func newHost(n *Net, i int) *Host {
-	return &Host{net: n, number: i, addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(1 + i)}), listeners: map[uint16]*listener{}}
+	return &Host{net: n, number: i, addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(1 + i)}),
+		listeners: map[uint16]*listener{}}
 }
 
 // Addr is its address.

@@ -1,5 +1,6 @@
-// Package call describes one call as all parts of the CPU engine see it: its kind and arguments, the record that ranks compare,
-// the vectors and blocks that it works on, and the fault with which it may end.
+// Package call describes one call as all parts of the CPU engine see it: its kind and arguments,
+// the record that ranks compare, the vectors and blocks that it works on, and the fault with which
+// it may end.
 //
 // # The order of calls
 //

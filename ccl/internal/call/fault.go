@@ -85,9 +85,9 @@ func CtxCode(err error) Code {
 	return Canceled
 }
 
-// CtxFault returns the fault of a call of rank me whose context has ended with err, while the ranks in missing, as is known, had not
-// come. A rank that is canceled is at fault itself. Of a timeout it is the first that is missing; where none is known, the cause
-// says whose limit it was.
+// CtxFault returns the fault of a call of rank me whose context has ended with err, while the ranks
+// in missing, as is known, had not come. A rank that is canceled is at fault itself. Of a timeout
+// it is the first that is missing; where none is known, the cause says whose limit it was.
 func CtxFault(err error, me int, missing []int) *Fault {
 	f := &Fault{Code: CtxCode(err), Peer: me, Missing: missing, Own: true, Err: err}
 	switch {

@@ -41,8 +41,8 @@ func Blocks(c *Call, v []byte) Vector {
 	return Vector{Mem: v, Offsets: c.Offsets, Size: int(c.Count) * c.Elem}
 }
 
-// Workspace is what a Comm's calls need beside the caller's memory, kept so that calls allocate nothing once everything has
-// been used once.
+// Workspace is what a Comm's calls need beside the caller's memory, kept so that calls allocate
+// nothing once everything has been used once.
 type Workspace struct {
 	beside  []byte
 	Offsets []int // of the blocks of the call

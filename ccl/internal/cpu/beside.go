@@ -12,9 +12,10 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Beside is a library's engine beside the CPU engine of a Comm, under the eyes of its control plane: the library moves the data, and
-// the Comm gives each call its place in the order, shows its record to the others, and watches over it. So what the library does not
-// notice (another call on another rank, a rank that has gone, a wait without end) is noticed all the same.
+// Beside is a library's engine beside the CPU engine of a Comm, under the eyes of its control
+// plane: the library moves the data, and the Comm gives each call its place in the order, shows its
+// record to the others, and watches over it. So what the library does not notice (another call on
+// another rank, a rank that has gone, a wait without end) is noticed all the same.
 type Beside struct {
 	engine.Engine
 	comm     *Comm
@@ -68,8 +69,8 @@ func (b *Beside) Issue(stream uintptr, calls []*op.Call, how engine.How) (engine
 	return span, err
 }
 
-// Waits calls f, which waits inside the library for other ranks and looks neither at them nor at ctx. Where ctx ends, or a rank is
-// lost, the Comm fails, and that ends the wait.
+// Waits calls f, which waits inside the library for other ranks and looks neither at them nor at
+// ctx. Where ctx ends, or a rank is lost, the Comm fails, and that ends the wait.
 func (b *Beside) Waits(ctx context.Context, f func() error) error {
 	defer b.until(ctx)()
 	b.comm.rank.Inside(true)
@@ -91,9 +92,11 @@ const (
 	gotFrom
 )
 
-// First reports whether k may be a call for which the library makes connections. A collective is, if it is the first of its kind, or of
-// its size, by which the library chooses what it does: all ranks say the same, and then meet on the control plane, so that none waits
-// inside the library for one that is gone. A message is, if it is the first to a rank, or from one: it waits inside for that rank.
+// First reports whether k may be a call for which the library makes connections. A collective is,
+// if it is the first of its kind, or of its size, by which the library chooses what it does: all
+// ranks say the same, and then meet on the control plane, so that none waits inside the library for
+// one that is gone. A message is, if it is the first to a rank, or from one: it waits inside for
+// that rank.
 func (b *Beside) First(k *call.Call) bool {
 	if !b.connects {
 		return false
@@ -123,8 +126,8 @@ func (b *Beside) First(k *call.Call) bool {
 	return true
 }
 
-// begin gives k its place among the calls of the Comm. After a fault it must not be made. With meet, as in a strict Comm, all ranks
-// have the same collective before any of them goes on.
+// begin gives k its place among the calls of the Comm. After a fault it must not be made. With
+// meet, as in a strict Comm, all ranks have the same collective before any of them goes on.
 func (b *Beside) begin(ctx context.Context, k *call.Call, meet bool) *call.Fault {
 	c := b.comm
 	if f := c.rank.Fate.Cause(); f != nil {
@@ -166,8 +169,9 @@ func (b *Beside) end(k *call.Call, err error) *call.Fault {
 	return c.rank.Stop(&call.Fault{Code: call.Backend, Peer: c.Rank(), Own: true, Err: err})
 }
 
-// Enter gives k, a call for a device, its place among the calls of the Comm, which has not failed as far as the caller knows: its data
-// move when the device gets there. With meet, as in a strict Comm, all ranks have the same collective before any of them hands it over.
+// Enter gives k, a call for a device, its place among the calls of the Comm, which has not failed
+// as far as the caller knows: its data move when the device gets there. With meet, as in a strict
+// Comm, all ranks have the same collective before any of them hands it over.
 func (b *Beside) Enter(k *call.Call, meet bool) *call.Fault {
 	c := b.comm
 	if c.goes[k.Kind].over == messages {

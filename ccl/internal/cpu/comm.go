@@ -22,8 +22,9 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Comm is one rank's end of a communicator: the CPU engine, and the control plane of whatever engine moves the data. It is the
-// engine.Engine of host memory. Run is for one goroutine at a time; Fail and Failure are for any.
+// Comm is one rank's end of a communicator: the CPU engine, and the control plane of whatever
+// engine moves the data. It is the engine.Engine of host memory. Run is for one goroutine at a
+// time; Fail and Failure are for any.
 type Comm struct {
 	engine.Lacking
 	rank   plane.Member
@@ -43,7 +44,8 @@ type Comm struct {
 }
 
 // newComm makes a Comm that begins at once: see makeComm.
-func newComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology, rank int, off uint64, opt plane.Options) (*Comm, error) {
+func newComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology, rank int, off uint64,
+	opt plane.Options) (*Comm, error) {
 	c, err := makeComm(at, id, world, topo, rank, off, opt)
 	if err == nil {
 		c.rank.Enlist()
@@ -51,10 +53,11 @@ func newComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology,
 	return c, err
 }
 
-// makeComm is the common end of Join, Split and Shrink, and all of them that can fail: world is the ranks of the world in
-// the order of the new Comm, off the region of this host's members. The Comm begins once all its ranks have one, or is
-// abandoned.
-func makeComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology, rank int, off uint64, opt plane.Options) (*Comm, error) {
+// makeComm is the common end of Join, Split and Shrink, and all of them that can fail: world is the
+// ranks of the world in the order of the new Comm, off the region of this host's members. The Comm
+// begins once all its ranks have one, or is abandoned.
+func makeComm(at *plane.Site, id uint64, world group.Members, topo algo.Topology, rank int, off uint64,
+	opt plane.Options) (*Comm, error) {
 	node := topo.Node(rank)
 	n := topo.Locals(node)
 	mem, err := at.Here.Host.View(off, region.Bytes(n))
@@ -109,8 +112,8 @@ func (c *Comm) Close() error {
 	return nil
 }
 
-// memoryOf lists what the ranks of a host have made for a Comm: its region, staging memory, rings, requests, and pipes with the
-// tables that name them.
+// memoryOf lists what the ranks of a host have made for a Comm: its region, staging memory, rings,
+// requests, and pipes with the tables that name them.
 func memoryOf(h *shm.Host, g *region.Region) []shm.Place {
 	made := []shm.Place{shm.PlaceAt(g.Off, region.Bytes(g.N))}
 	for r := range g.N {
@@ -131,9 +134,9 @@ func memoryOf(h *shm.Host, g *region.Region) []shm.Place {
 	return made
 }
 
-// orphaned lists what is left of a Comm that rank r of this host has made memory for, when all ranks of the host have closed
-// the one with region g, and Split failed on some of them. Those that have the new Comm count themselves out as they close it;
-// here the others are counted out.
+// orphaned lists what is left of a Comm that rank r of this host has made memory for, when all
+// ranks of the host have closed the one with region g, and Split failed on some of them. Those that
+// have the new Comm count themselves out as they close it; here the others are counted out.
 func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 	off, n, joined := g.Split(r).Load(), int(g.SplitSize(r).Load()), int(g.Joined(r).Load())
 	switch {
@@ -149,8 +152,8 @@ func orphaned(h *shm.Host, g *region.Region, r int) []shm.Place {
 	return countOut(h, off, n, all)
 }
 
-// countOut marks these ranks as out of the memory of a Comm, which n ranks of this host share and which lies at off. If they
-// are the last, it returns what is to be freed.
+// countOut marks these ranks as out of the memory of a Comm, which n ranks of this host share and
+// which lies at off. If they are the last, it returns what is to be freed.
 func countOut(h *shm.Host, off uint64, n int, ranks []int) []shm.Place {
 	mem, err := h.View(off, region.Bytes(n))
 	if err != nil { // it stays until the job ends
@@ -172,12 +175,13 @@ func countOut(h *shm.Host, off uint64, n int, ranks []int) []shm.Place {
 // Join makes the Comm of all ranks of a job.
 func Join(ctx context.Context, b join.Bootstrap, terms join.Terms, opt plane.Options) (*Comm, *call.Fault) {
 	var c *Comm
-	f := join.Join(ctx, b, terms, opt.Agreed.PeerTimeout, func(at *plane.Site, topo algo.Topology, rank int, off uint64) (_ *plane.Member, err error) {
-		if c, err = makeComm(at, group.WorldID, group.Members{Stride: 1}, topo, rank, off, opt); err != nil {
-			return nil, err
-		}
-		return &c.rank, nil
-	})
+	f := join.Join(ctx, b, terms, opt.Agreed.PeerTimeout,
+		func(at *plane.Site, topo algo.Topology, rank int, off uint64) (_ *plane.Member, err error) {
+			if c, err = makeComm(at, group.WorldID, group.Members{Stride: 1}, topo, rank, off, opt); err != nil {
+				return nil, err
+			}
+			return &c.rank, nil
+		})
 	if f != nil {
 		return nil, f
 	}

@@ -47,7 +47,8 @@ func (c *Comm) Failure() *call.Fault { return c.rank.Fate.Failure() }
 // Fail fails the Comm on all its ranks, with f or with what came before it. It does not wait for a decision.
 func (c *Comm) Fail(f *call.Fault) { c.rank.Fail(f) }
 
-// AbortWith fails c since the program asks for it, with f or with what came before it, and returns when that is decided.
+// AbortWith fails c since the program asks for it, with f or with what came before it, and returns
+// when that is decided.
 func AbortWith(c *Comm, f *call.Fault) { plane.Abort(&c.rank, f) }
 
 // Ended fails the Comm because of a call that could not begin, and waits for the cause.

@@ -1,6 +1,7 @@
-// Package cpu is the engine of package ccl that needs nothing but processors. It runs collectives over shared memory inside a
-// host, over TCP between hosts, and on plain memory between ranks of one process. It is also the control plane of every other
-// engine: it keeps the order of calls, and notices mismatches, deaths and timeouts.
+// Package cpu is the engine of package ccl that needs nothing but processors. It runs collectives
+// over shared memory inside a host, over TCP between hosts, and on plain memory between ranks of
+// one process. It is also the control plane of every other engine: it keeps the order of calls, and
+// notices mismatches, deaths and timeouts.
 //
 // A [Comm] is one rank's end of a communicator. It puts together the parts that do the work. Each
 // part is a package that imports only packages of the list above it. The parts lie in the Comm, and
@@ -17,6 +18,6 @@
 //	links   messages: pipes, TCP, schedules between hosts, point-to-point calls
 //	shrink  the agreement of Shrink
 //
-// Here are what a Comm does with them: [Comm.Run], the calls of a library that the Comm watches over ([Beside]), [Join], [Split],
-// [Shrink] and [Comm.Close].
+// Here are what a Comm does with them: [Comm.Run], the calls of a library that the Comm watches
+// over ([Beside]), [Join], [Split], [Shrink] and [Comm.Close].
 package cpu

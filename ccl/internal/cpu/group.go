@@ -16,9 +16,10 @@ type grouped struct {
 	whole       call.Call  // made of those
 }
 
-// group makes calls as one. Their point-to-point messages move first, all at once, so a send and the receive that crosses it
-// cannot block each other. The collectives follow in their order; small ones of one kind, type, operator and root are one
-// exchange. Which are follows from the collectives alone: ranks may have other messages, at other places of the group.
+// group makes calls as one. Their point-to-point messages move first, all at once, so a send and
+// the receive that crosses it cannot block each other. The collectives follow in their order; small
+// ones of one kind, type, operator and root are one exchange. Which are follows from the
+// collectives alone: ranks may have other messages, at other places of the group.
 func (c *Comm) group(ctx context.Context, calls []*call.Call) *call.Fault {
 	g := &c.grouped
 	g.within = nil

@@ -34,7 +34,8 @@ func (b *letterBox) what(use mail.Use, n *note) mail.What {
 	return mail.What{Use: use, Tag: b.tag, Type: op.Uint64, Count: noteWords, Mem: n.bytes(), Within: -1}
 }
 
-// await has l come once its message has ended. It does not wait for functions of the program, as those of Then may have to.
+// await has l come once its message has ended. It does not wait for functions of the program, as
+// those of Then may have to.
 func (b *letterBox) await(l *letter, message interface{ Done() <-chan struct{} }) {
 	b.open[l] = true
 	go func() {

@@ -15,12 +15,13 @@ import (
 
 // meeting is one attempt of one rank at Subset. Ranks in it are those of the world.
 //
-// Each attempt has a number, which its notes repeat, and which the hub knows of each rank that has come. A note with another number is
-// left of an attempt that is over: nobody listens to it.
+// Each attempt has a number, which its notes repeat, and which the hub knows of each rank that has
+// come. A note with another number is left of an attempt that is over: nobody listens to it.
 //
-// A rank that leaves before all have come tells the hub, if the hub has heard it come, and the hub tells all that have come. To the
-// others, which may not have come, it offers the news for a moment: those that wait take it. A rank that comes later does not hear of it,
-// as if the other had not come at all.
+// A rank that leaves before all have come tells the hub, if the hub has heard it come, and the hub
+// tells all that have come. To the others, which may not have come, it offers the news for a
+// moment: those that wait take it. A rank that comes later does not hear of it, as if the other had
+// not come at all.
 type meeting struct {
 	c            *Comm
 	ctx          context.Context
@@ -48,8 +49,9 @@ const (
 
 // meet begins an attempt.
 func meet(ctx context.Context, c *Comm, a *mail.Account, ranks []int, tag int) *meeting {
-	m := &meeting{c: c, ctx: ctx, self: c.World(c.Rank()), number: rand.Uint64() | 1, known: map[int]uint64{}, gone: map[int]*note{},
-		box: letterBox{a, int64(tag), map[*letter]bool{}, make(chan *letter, 2*len(ranks)+4)}}
+	m := &meeting{c: c, ctx: ctx, self: c.World(c.Rank()), number: rand.Uint64() | 1, known: map[int]uint64{},
+		gone: map[int]*note{},
+		box:  letterBox{a, int64(tag), map[*letter]bool{}, make(chan *letter, 2*len(ranks)+4)}}
 	h := fnv.New64a()
 	for _, r := range ranks {
 		m.ranks = append(m.ranks, c.World(r))
@@ -111,7 +113,8 @@ func (m *meeting) read(l *letter) *note {
 		return n
 	case l.use == mail.SubsetNews:
 		if n.from != m.known[w] {
-			if m.known[w] == 0 && n.what == noteOver { // its hello has come as well, and is read later, unless both are of an attempt before
+			if m.known[w] == 0 && n.what == noteOver {
+				// its hello has come as well, and is read later, unless both are of an attempt before
 				m.gone[w] = n
 			}
 			return nil
@@ -245,8 +248,9 @@ func (m *meeting) told(f *call.Fault) note {
 	return *(&note{what: noteOver, id: m.id}).blame(&g)
 }
 
-// flush waits until the news are on their way and the offers are taken, for tellFor at most, and takes back offers that nobody takes.
-// News that are late stay on their way: other ranks wait for them, perhaps without a limit.
+// flush waits until the news are on their way and the offers are taken, for tellFor at most, and
+// takes back offers that nobody takes. News that are late stay on their way: other ranks wait for
+// them, perhaps without a limit.
 func (m *meeting) flush(news, offers []*mail.Sending) {
 	limit, cancel := lived.Within(context.WithoutCancel(m.ctx), tellFor)
 	defer cancel()
@@ -307,8 +311,8 @@ func (m *meeting) come() *call.Fault {
 	}
 }
 
-// leave ends the attempt of a rank before it has heard that all have come, and tells the others. own says that it is this rank whose
-// context has ended.
+// leave ends the attempt of a rank before it has heard that all have come, and tells the others.
+// own says that it is this rank whose context has ended.
 func (m *meeting) leave(hello *mail.Sending, f *call.Fault, own bool) *call.Fault {
 	if m.c.rank.Fate.Cause() != nil || f.Code == call.Closed {
 		return f
@@ -406,8 +410,8 @@ func (m *meeting) conclude(f *call.Fault) *call.Fault {
 	return nil
 }
 
-// hear tells the hub whether this rank has made its end, and waits for its word, whatever becomes of this rank's context: the others may
-// have the Comm by then.
+// hear tells the hub whether this rank has made its end, and waits for its word, whatever becomes
+// of this rank's context: the others may have the Comm by then.
 func (m *meeting) hear(f *call.Fault) *call.Fault {
 	if m.outcome == nil {
 		mine := &note{what: noteMade, id: m.id}
@@ -433,8 +437,8 @@ func (m *meeting) hear(f *call.Fault) *call.Fault {
 	return m.outcome
 }
 
-// close ends the attempt. Memory that has been taken by then, and that nobody wants, is given back; a rank whose hello has been taken is
-// answered.
+// close ends the attempt. Memory that has been taken by then, and that nobody wants, is given back;
+// a rank whose hello has been taken is answered.
 func (m *meeting) close() {
 	b := &m.box
 	for l := range b.open {

@@ -8,15 +8,17 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 )
 
-// note is a message between ranks that make a Comm of theirs: see Subset. All have one size, so one that is left of an attempt which came
-// to nothing is read as what it is, and is known by its numbers. Ranks are those of the world.
+// note is a message between ranks that make a Comm of theirs: see Subset. All have one size, so one
+// that is left of an attempt which came to nothing is read as what it is, and is known by its
+// numbers. Ranks are those of the world.
 type note struct {
 	what     uint64
 	from, to uint64 // the numbers of the sender's attempt, and of the receiver's where the sender knows it; else 0
 	list     uint64 // of the ranks that the sender has called it with
 	id       uint64 // of the Comm, once all have come
 
-	off, locals, local uint64 // of noteMemory: where it lies, of how many ranks of the host, and which of them the receiver is
+	// of noteMemory: where it lies, of how many ranks of the host, and which of them the receiver is
+	off, locals, local uint64
 
 	code, peer, missing uint64 // why it came to nothing, and how many follow
 	names               [missingMost]uint64

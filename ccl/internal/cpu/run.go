@@ -20,8 +20,9 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// Run makes calls, as a group where there are several. Whatever goes wrong fails the Comm: an error is the *call.Fault. A call of its
-// own is made here, with nothing between it and the parts that do the work.
+// Run makes calls, as a group where there are several. Whatever goes wrong fails the Comm: an error
+// is the *call.Fault. A call of its own is made here, with nothing between it and the parts that do
+// the work.
 func (c *Comm) Run(ctx context.Context, calls []*op.Call) error {
 	if len(calls) != 1 {
 		return failure(c.group(ctx, calls))
@@ -90,8 +91,10 @@ func elsewhere(ctx context.Context, c *Comm, k *call.Call, over path) *call.Faul
 
 // way is how the calls of one kind go in a Comm. It follows from what all ranks have agreed on.
 type way struct {
-	over      path
-	confirmed bool // no rank leaves before all have come: what CheckStrict promises of calls that some rank could leave before
+	over path
+	// no rank leaves before all have come: what CheckStrict promises of calls that some rank could
+	// leave before
+	confirmed bool
 }
 
 // path is what makes a call.
@@ -204,7 +207,8 @@ func (c *Comm) Exchange(ctx context.Context, k *call.Call, mine, all []byte) *ca
 	return c.one(ctx, &g)
 }
 
-// RollCall is a Barrier in which rank 0 hears from each of the others itself, within the call k, under whose name others see it.
+// RollCall is a Barrier in which rank 0 hears from each of the others itself, within the call k,
+// under whose name others see it.
 func RollCall(ctx context.Context, c *Comm, k *call.Call) *call.Fault {
 	b := call.Call{Head: op.Head{Record: k.Record}, Inside: k.Kind}
 	b.Kind = call.Barrier

@@ -52,6 +52,6 @@ func Shrink(ctx context.Context, c *Comm, opt plane.Options) (*Comm, *call.Fault
 	return child, nil
 }
 
-// Ended lists the ranks of the world that Shrink left out of c, and whose end was certain: the same on all ranks of c. The
-// others it left out were silent or out of reach: see agree.Majority.
+// Ended lists the ranks of the world that Shrink left out of c, and whose end was certain: the same
+// on all ranks of c. The others it left out were silent or out of reach: see agree.Majority.
 func Ended(c *Comm) []int { return c.ended }

@@ -21,15 +21,18 @@ import (
 //	2  the first of them on each host makes memory, and offers it   each: I have the Comm, or why not
 //	   to the others there                                          the hub: all have it, or which ranks have not, and why
 //
-// In the first part a rank may leave at any time, and tells the others: see meeting. From then on all of them are there, and none
-// leaves before the hub has said how it came out. So all ranks have the Comm, or none, unless c fails meanwhile.
+// In the first part a rank may leave at any time, and tells the others: see meeting. From then on
+// all of them are there, and none leaves before the hub has said how it came out. So all ranks have
+// the Comm, or none, unless c fails meanwhile.
 //
-// The memory of a host goes back when the last of its ranks has counted itself out, as that of a Comm that is closed. An offer is taken
-// only by one that waits for it. So the rank that has made the memory knows which of the others have taken it; it counts out the rest.
+// The memory of a host goes back when the last of its ranks has counted itself out, as that of a
+// Comm that is closed. An offer is taken only by one that waits for it. So the rank that has made
+// the memory knows which of the others have taken it; it counts out the rest.
 
-// Subset makes the Comm of those ranks of c, in their order, which all of them call with the same list and tag. It takes
-// Options.Timeout at most.
-func Subset(ctx context.Context, c *Comm, a *mail.Account, ranks []int, tag int, opt plane.Options) (*Comm, *call.Fault) {
+// Subset makes the Comm of those ranks of c, in their order, which all of them call with the same
+// list and tag. It takes Options.Timeout at most.
+func Subset(ctx context.Context, c *Comm, a *mail.Account, ranks []int, tag int,
+	opt plane.Options) (*Comm, *call.Fault) {
 	// c may be closed meanwhile: what is used of it from here on belongs to the job.
 	if !c.rank.Site.Job.TryHold() {
 		return nil, call.NewFault(call.Closed, -1, "the job has ended here")
@@ -51,7 +54,8 @@ func Subset(ctx context.Context, c *Comm, a *mail.Account, ranks []int, tag int,
 		return begun(c, p.child), nil
 	}
 	if p.child != nil && m.outcome == nil && m.self != m.hub { // others may have it by now
-		c.rank.Site.Post(neverSplit(&c.rank, m.id, &call.Fault{Code: call.Aborted, Peer: c.Rank(), Err: errors.New("a rank has not made it")}, ranks, p.part.me))
+		c.rank.Site.Post(neverSplit(&c.rank, m.id,
+			&call.Fault{Code: call.Aborted, Peer: c.Rank(), Err: errors.New("a rank has not made it")}, ranks, p.part.me))
 	}
 	p.discard(f)
 	return nil, f
@@ -96,7 +100,8 @@ func (p *product) offer() *call.Fault {
 	p.off, p.gave = off, map[int]*mail.Sending{}
 	for l := range p.part.locals() {
 		if at := p.part.topo.Rank(p.part.node, l); at != p.part.me {
-			p.gave[l] = p.m.send(mail.SubsetOffers, p.part.world.World(at), &note{what: noteMemory, id: p.m.id, off: off, locals: uint64(p.part.locals()), local: uint64(l)})
+			p.gave[l] = p.m.send(mail.SubsetOffers, p.part.world.World(at),
+				&note{what: noteMemory, id: p.m.id, off: off, locals: uint64(p.part.locals()), local: uint64(l)})
 		}
 	}
 	return nil

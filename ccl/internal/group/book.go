@@ -7,16 +7,19 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 )
 
-// Book holds at which address each rank of a job is reached. Every process of a job has one of all ranks, so it is small: 2 bytes
-// for each rank, 4 for each run of ranks with one address, and each address once. It has the ranks host by host, however
-// they are placed, so the ranks of a host are one run where they listen at one address.
+// Book holds at which address each rank of a job is reached. Every process of a job has one of all
+// ranks, so it is small: 2 bytes for each rank, 4 for each run of ranks with one address, and each
+// address once. It has the ranks host by host, however they are placed, so the ranks of a host are
+// one run where they listen at one address.
 type Book struct {
 	topo  algo.Topology // of the job
 	v4    [][4]byte
 	other []netip.Addr // that are no IPv4 addresses
 	from  []uint32     // the first position of each run
-	host  []uint32     // its address: in v4, and counted from the end of the numbers in other; nil if each is the next of v4
-	port  []uint16     // by position
+	// its address: in v4, and counted from the end of the numbers in other; nil if each is the next of
+	// v4
+	host []uint32
+	port []uint16 // by position
 }
 
 // BookOf is the book of the ranks of a job, which are placed so, with these addresses.

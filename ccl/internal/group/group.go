@@ -1,6 +1,7 @@
-// Package group has what all ranks of a Comm agreed on when it was made: one value, which nothing writes after [New]. What a call
-// does may follow from it, since it is the same on all ranks but for this rank's own place. A [Book] has what the ranks of a job
-// have told each other when it began: where each is reached.
+// Package group has what all ranks of a Comm agreed on when it was made: one value, which nothing
+// writes after [New]. What a call does may follow from it, since it is the same on all ranks but
+// for this rank's own place. A [Book] has what the ranks of a job have told each other when it
+// began: where each is reached.
 package group
 
 import (

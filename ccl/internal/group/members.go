@@ -2,8 +2,9 @@ package group
 
 import "slices"
 
-// Members maps the ranks of a Comm to ranks of the world. What mesh-shaped jobs split into are rows of equally many, with one
-// stride from rank to rank and one from row to row: a mesh of up to four dimensions has no others. Other Comms have a list.
+// Members maps the ranks of a Comm to ranks of the world. What mesh-shaped jobs split into are rows
+// of equally many, with one stride from rank to rank and one from row to row: a mesh of up to four
+// dimensions has no others. Other Comms have a list.
 type Members struct {
 	start, Stride int
 	each, row     int // ranks of a row, and the stride from row to row; both are 0 where there is one row

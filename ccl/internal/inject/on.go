@@ -138,7 +138,8 @@ func Bytes(point string, b []byte) []byte {
 	return b
 }
 
-// wrong is the mistake that is planted: "" for none. It is apart from the others, since it stands where none is to be waited for.
+// wrong is the mistake that is planted: "" for none. It is apart from the others, since it stands
+// where none is to be waited for.
 var wrong atomic.Pointer[string]
 
 // Wrong reports whether the mistake of that name is planted.

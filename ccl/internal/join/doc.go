@@ -1,12 +1,13 @@
-// Package join begins a job: how its ranks find out which of them share a host, come by that host's memory, and learn where
-// the others are reached.
+// Package join begins a job: how its ranks find out which of them share a host, come by that host's
+// memory, and learn where the others are reached.
 //
 // [Join] takes these steps, with n ranks, P processes and H hosts. An allgather goes through the
 // bootstrap, which is not needed after Join has returned.
 //
 //  1. Allgather of a hello: a hash of the version and the options that must agree, a random process
 //     id, what identifies the host, and from rank 0 a seed, which names the job. Each rank
-//     contributes 48 bytes, rank 0 a byte more: whether it has a store. After a difference comes one allgather more, in which rank 0 and the
+//     contributes 48 bytes, rank 0 a byte more: whether it has a store. After a difference comes
+//     one allgather more, in which rank 0 and the
 //     first rank that differs say their options as text: the error names the rank and the option.
 //  2. Hosts are numbered in the order of their lowest ranks. In a host with several processes, the
 //     one with the lowest rank makes a memfd and opens an abstract Unix socket whose name only the

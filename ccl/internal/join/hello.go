@@ -24,8 +24,9 @@ var process = func() (t [16]byte) {
 //
 //	8 bytes magic | 8 hash of version and options | 16 host | 16 process | of rank 0: 16 seed of the job's id, 1 whether it founds a job in a store
 //
-// What ranks have in common comes first, which the bootstrap's table of all hellos has once: in a job of many hosts a rank adds its
-// process alone. The options as text follow only where they differ: see differ.
+// What ranks have in common comes first, which the bootstrap's table of all hellos has once: in a
+// job of many hosts a rank adds its process alone. The options as text follow only where they
+// differ: see differ.
 const (
 	helloMagic = "goccl\x00\x00\x03"
 	helloBytes = 8 + 8 + 16 + 16
@@ -101,8 +102,9 @@ func HelloOf(settings string, host, process [16]byte, r int) []byte {
 	return h
 }
 
-// compare looks for a rank whose hello is that of another goccl, which is an error, and for the first one whose version or
-// options are not those of rank 0: differs is that rank, or -1. All ranks find the same.
+// compare looks for a rank whose hello is that of another goccl, which is an error, and for the
+// first one whose version or options are not those of rank 0: differs is that rank, or -1. All
+// ranks find the same.
 func compare(all [][]byte, size int) (differs int, f *call.Fault) {
 	if len(all) != size {
 		return -1, call.NewFault(call.Backend, -1, "the bootstrap gathered %d values from %d ranks", len(all), size)
@@ -119,7 +121,8 @@ func compare(all [][]byte, size int) (differs int, f *call.Fault) {
 	return differs, nil
 }
 
-// differ is the error for rank r, whose options are not those of rank 0. All ranks call it: those two say which they have.
+// differ is the error for rank r, whose options are not those of rank 0. All ranks call it: those
+// two say which they have.
 func differ(ctx context.Context, b Bootstrap, r int, settings string) *call.Fault {
 	var mine []byte
 	if b.Rank() == 0 || b.Rank() == r {
@@ -128,11 +131,13 @@ func differ(ctx context.Context, b Bootstrap, r int, settings string) *call.Faul
 	said, err := b.AllGather(ctx, mine)
 	switch {
 	case err != nil:
-		return call.NewFault(call.Version, r, "rank %d differs from rank 0 in its version or options, and in which was not learned: %w", r, err)
+		return call.NewFault(call.Version, r,
+			"rank %d differs from rank 0 in its version or options, and in which was not learned: %w", r, err)
 	case len(said) != b.Size():
 		return call.NewFault(call.Backend, -1, "the bootstrap gathered %d values from %d ranks", len(said), b.Size())
 	}
-	return call.NewFault(call.Version, r, "rank %d differs from rank 0: %s", r, firstDifference(string(said[0]), string(said[r])))
+	return call.NewFault(call.Version, r, "rank %d differs from rank 0: %s", r,
+		firstDifference(string(said[0]), string(said[r])))
 }
 
 func firstDifference(a, b string) string {

@@ -40,9 +40,12 @@ type Terms struct {
 	Wire     auth.Wire   // one of these: how data travel between hosts
 	Secret   auth.Secret // the job's: it differs only by mistake
 
-	Found func(context.Context) error // of rank 0, where the job is the first in a store: ErrBegun if another was; nil: it asks no store
+	// of rank 0, where the job is the first in a store: ErrBegun if another was; nil: it asks no store
+	Found func(context.Context) error
 
-	From *shm.Host // the memory of this rank's host in the job that this one grows out of, nil if there is none; it may differ
+	// the memory of this rank's host in the job that this one grows out of, nil if there is none; it
+	// may differ
+	From *shm.Host
 }
 
 // Join makes the Comm of all ranks of a job; peer is Options.PeerTimeout.
@@ -69,7 +72,8 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 		return differ(ctx, b, odd, terms.Settings)
 	}
 	j := plane.EnterJobAt(simhost.Of(ctx), hex.EncodeToString(hello(all[0]).seed()), peer)
-	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, secret: terms.Secret, found: terms.Found, from: terms.From}
+	r := &exchanges{boot: b, all: all, rank: rank, wire: terms.Wire, secret: terms.Secret, found: terms.Found,
+		from: terms.From}
 	_ = j.Once("secret", func() error { j.Net.Secret = r.secret; return nil })
 	_, f := join(ctx, j, r, end)
 	if f != nil {
@@ -78,8 +82,8 @@ func Join(ctx context.Context, b Bootstrap, terms Terms, peer time.Duration, end
 	return f
 }
 
-// join runs the steps after the first exchange. Each is done once per process. What can fail comes before a verdict that
-// all hear: so all ranks get a Comm, or all an error.
+// join runs the steps after the first exchange. Each is done once per process. What can fail comes
+// before a verdict that all hear: so all ranks get a Comm, or all an error.
 func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Member, *call.Fault) {
 	c, said, f := share(ctx, j, r, end)
 	if f != nil {
@@ -121,8 +125,9 @@ func join(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.Me
 	return c, nil
 }
 
-// giveUp drops c, which is not to begin, since a verdict has failed with f. Where the bootstrap has failed under it, and no rank has
-// said so in the verdict itself, others may have got it whole, and have a Comm: that fails with f.
+// giveUp drops c, which is not to begin, since a verdict has failed with f. Where the bootstrap has
+// failed under it, and no rank has said so in the verdict itself, others may have got it whole, and
+// have a Comm: that fails with f.
 func giveUp(c *plane.Member, f *call.Fault) {
 	if f.Peer < 0 {
 		c.Fail(f)

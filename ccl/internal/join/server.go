@@ -19,9 +19,10 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// A server is an abstract unix socket at which the maker of a host's memory hands it to the host's other processes, while
-// they join. Anybody on the host can find it and connect. Another user is turned away; a process of this
-// user has to prove that it belongs to the job, on a goroutine of its own. So a stranger gets nothing, and holds up nobody.
+// A server is an abstract unix socket at which the maker of a host's memory hands it to the host's
+// other processes, while they join. Anybody on the host can find it and connect. Another user is
+// turned away; a process of this user has to prove that it belongs to the job, on a goroutine of
+// its own. So a stranger gets nothing, and holds up nobody.
 //
 //	the process   rank 4, little-endian | proof 32
 //	the server    proof 32, with the memfd, and that of slices
@@ -121,16 +122,19 @@ func (d *server) serve(c *net.UnixConn) {
 		return
 	}
 	defer context.AfterFunc(d.givenUp, func() { c.Close() })()
-	if err := auth.Await(c, b[:1], max(requestTime, d.s.Job.Silence())); err != nil || b[0] != connKeep { // it is of the job, and may be slow
+	if err := auth.Await(c, b[:1], max(requestTime, d.s.Job.Silence())); err != nil || b[0] != connKeep {
+		// it is of the job, and may be slow
 		c.Close() // if it has died just now, it has not joined, as the bootstrap says
 		return
 	}
 	d.s.WatchEnd(c, int(rank), d)
 }
 
-// receiveMemory takes the memory from the host's maker, which has begun to serve it before: if it is not there, it is on another host.
-// Its slices lie where those of from do, if that is the same memory.
-func receiveMemory(ctx context.Context, s *plane.Site, key []byte, secret auth.Secret, from *shm.Host) (*shm.Host, *net.UnixConn, error) {
+// receiveMemory takes the memory from the host's maker, which has begun to serve it before: if it
+// is not there, it is on another host. Its slices lie where those of from do, if that is the same
+// memory.
+func receiveMemory(ctx context.Context, s *plane.Site, key []byte, secret auth.Secret,
+	from *shm.Host) (*shm.Host, *net.UnixConn, error) {
 	fds, c, err := requestMemory(ctx, s, key, secret)
 	if err != nil {
 		return nil, nil, plane.ShareError(err)
@@ -148,7 +152,8 @@ func receiveMemory(ctx context.Context, s *plane.Site, key []byte, secret auth.S
 	return h, c, nil
 }
 
-// requestMemory connects with the server and returns the descriptors of the memory and of that of its slices, and the connection.
+// requestMemory connects with the server and returns the descriptors of the memory and of that of
+// its slices, and the connection.
 func requestMemory(ctx context.Context, s *plane.Site, key []byte, secret auth.Secret) ([]int, *net.UnixConn, error) {
 	ctx, end := lived.Within(ctx, shareLimit(ctx))
 	defer end()
@@ -182,7 +187,8 @@ func dialServer(ctx context.Context, name string) (*net.UnixConn, error) {
 	}
 }
 
-// keepOrClose tells the maker of the memory, at the other end of c, whether the two need to notice each other's end by c.
+// keepOrClose tells the maker of the memory, at the other end of c, whether the two need to notice
+// each other's end by c.
 func keepOrClose(s *plane.Site, c *net.UnixConn) {
 	if s.Here.KernelTells(0) { // the maker has the host's first rank
 		c.Write([]byte{connClose})

@@ -16,9 +16,10 @@ import (
 	"github.com/goccl/goccl/ccl/internal/inject"
 )
 
-// The processes of a host share one memory, which the process of the host's lowest rank makes. Which processes are on one
-// host is what they say of themselves, until they have tried: machines that were cloned while they ran say the same, and
-// so do network namespaces with one GOCCL_HOSTID. A try waits for nobody outside the bootstrap's exchanges:
+// The processes of a host share one memory, which the process of the host's lowest rank makes.
+// Which processes are on one host is what they say of themselves, until they have tried: machines
+// that were cloned while they ran say the same, and so do network namespaces with one GOCCL_HOSTID.
+// A try waits for nobody outside the bootstrap's exchanges:
 //
 //	offer   the maker makes the memory, and serves it
 //	        all hear whether it could
@@ -115,8 +116,8 @@ func anyShared(all [][]byte, nodeOf []int) bool {
 	return false
 }
 
-// markApart notes in apart which processes could not share memory, and reports whether there are any. A maker that could not make it
-// is alone; the others of its host try again without it.
+// markApart notes in apart which processes could not share memory, and reports whether there are
+// any. A maker that could not make it is alone; the others of its host try again without it.
 func markApart(apart []uint8, nodeOf []int, said [][]byte, offered bool) bool {
 	var makerless []int
 	again := false
@@ -139,8 +140,8 @@ func markApart(apart []uint8, nodeOf []int, said [][]byte, offered bool) bool {
 	return again
 }
 
-// whyApart is why ranks that seemed to be on this rank's host do not share its memory, on the lowest of them, which is to
-// tell; it is before where it had a reason before.
+// whyApart is why ranks that seemed to be on this rank's host do not share its memory, on the
+// lowest of them, which is to tell; it is before where it had a reason before.
 func (r *exchanges) whyApart(said [][]byte, before string) string {
 	mine := hello(r.all[r.rank]).host()
 	if before != "" || slices.IndexFunc(r.all, func(h []byte) bool { return hello(h).host() == mine }) != r.rank {

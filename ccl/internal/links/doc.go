@@ -1,5 +1,6 @@
-// Package links carries messages between two ranks: through pipes in the memory of a host, and over TCP between hosts. [Links]
-// run the schedules of internal/algo, for Comms that span hosts, and point-to-point calls.
+// Package links carries messages between two ranks: through pipes in the memory of a host, and over
+// TCP between hosts. [Links] run the schedules of internal/algo, for Comms that span hosts, and
+// point-to-point calls.
 //
 // # Schedules: a collective across hosts
 //

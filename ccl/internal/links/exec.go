@@ -42,8 +42,9 @@ func (c *Links) Init(m *plane.Member, r *reach.Reach, work *call.Workspace) {
 	c.Pairs = pairs{rank: m, mem: r, ends: &c.Ends, messages: &c.Messages, work: work}
 }
 
-// operand is what a schedule reduces. Its parts stay where the caller has them until something is written in their place:
-// what is sent of them, and the first reduction, reads them there, which saves a copy of the vector.
+// operand is what a schedule reduces. Its parts stay where the caller has them until something is
+// written in their place: what is sent of them, and the first reduction, reads them there, which
+// saves a copy of the vector.
 type operand struct {
 	source  call.Vector // no mem: the operand lies in place
 	written []bool      // by part
@@ -88,7 +89,8 @@ func (c *Links) schedule(k *call.Call) (algo.Schedule, *call.Fault) {
 
 // runFrom runs s on v, in which the operand, src, does not lie yet. A part that nothing was written to stays
 // as it was.
-func (c *Links) runFrom(ctx context.Context, k *call.Call, s algo.Schedule, src []byte, v call.Vector, slice int) *call.Fault {
+func (c *Links) runFrom(ctx context.Context, k *call.Call, s algo.Schedule, src []byte,
+	v call.Vector, slice int) *call.Fault {
 	if op.Ptr(src) != op.Ptr(v.Mem) {
 		c.from.source = v
 		c.from.source.Mem = src
@@ -144,7 +146,8 @@ func (c *Links) run(ctx context.Context, k *call.Call, s algo.Schedule, out, in 
 		inject.At("cpu.step")
 		s.At(i, &c.step)
 		c.Messages.Begin()
-		h := head{comm: c.rank.Group.ID(), kind: messageData, step: uint32(slice), record: c.rank.Order.Entered(0), before: c.rank.Order.Entered(1)}
+		h := head{comm: c.rank.Group.ID(), kind: messageData, step: uint32(slice),
+			record: c.rank.Order.Entered(0), before: c.rank.Order.Entered(1)}
 		h.record.Hash = k.Hash
 		for _, m := range c.step.Send {
 			part := c.from.at(&out, m.Lo, m.Hi)

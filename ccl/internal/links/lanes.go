@@ -11,13 +11,15 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// Large messages between hosts are spread over several connections, which are called lanes here. One connection carries at most
-// what its buffers hold in each round trip, and some clouds limit each flow; several connections carry as much each.
+// Large messages between hosts are spread over several connections, which are called lanes here.
+// One connection carries at most what its buffers hold in each round trip, and some clouds limit
+// each flow; several connections carry as much each.
 //
-// Each lane is a link, and takes a share of the message, one piece of it, with a header of its own: turns, protection, checksums,
-// farewells and failures are those of any message. The sender decides how many lanes there are, and says so in the header; the
-// receiver, which learns it from the first lane, then receives on the others as well. So this is a matter of two ranks, and may
-// follow from what one of them has measured.
+// Each lane is a link, and takes a share of the message, one piece of it, with a header of its own:
+// turns, protection, checksums, farewells and failures are those of any message. The sender decides
+// how many lanes there are, and says so in the header; the receiver, which learns it from the first
+// lane, then receives on the others as well. So this is a matter of two ranks, and may follow from
+// what one of them has measured.
 
 const (
 	lanesMost = 16
@@ -30,8 +32,8 @@ const (
 	laneWait = 2 * time.Second // for a lane more: the peer, or a wall between, may take no further connections
 )
 
-// share returns piece lane of lanes, about equal ones of a message, and where it begins. Pieces begin at multiples of the size of
-// every element.
+// share returns piece lane of lanes, about equal ones of a message, and where it begins. Pieces
+// begin at multiples of the size of every element.
 func share(b []byte, lanes, lane int) (from int, part []byte) {
 	const align = 4096
 	size := (len(b)/lanes + align - 1) / align * align
@@ -70,7 +72,8 @@ func (c *ends) LinkFor(ctx context.Context, peer int, cl class, bytes int) (*Lin
 	return l, nil
 }
 
-// lanesFor is how many lanes large messages take to a rank so far away, where the user has asked for so many, or for none.
+// lanesFor is how many lanes large messages take to a rank so far away, where the user has asked
+// for so many, or for none.
 func lanesFor(roundTrip time.Duration, asked int) int {
 	if asked > 0 {
 		return min(asked, lanesMost)
@@ -78,7 +81,8 @@ func lanesFor(roundTrip time.Duration, asked int) int {
 	return min(max(int(roundTrip/laneTrip), 1), tripMost)
 }
 
-// lanesOf is how many lanes a message takes; 0 is one that is not spread. Shares of a mean are counted for a message as a whole.
+// lanesOf is how many lanes a message takes; 0 is one that is not spread. Shares of a mean are
+// counted for a message as a whole.
 func (l *Link) lanesOf(h *head, bytes int) uint8 {
 	if n := min(len(l.lanes), bytes/laneLeast); n > 1 && h.shares == 0 {
 		return uint8(n)

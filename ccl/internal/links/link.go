@@ -152,8 +152,9 @@ func (c *ends) dial(ctx context.Context, l *Link, lane uint8) error {
 	return err
 }
 
-// within is for a connection that the call under way needs: it ends with the call's context, with the Comm, a second after the
-// end of a process that the call outlives, and after limit, unless that is 0.
+// within is for a connection that the call under way needs: it ends with the call's context, with
+// the Comm, a second after the end of a process that the call outlives, and after limit, unless
+// that is 0.
 func (c *ends) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	dctx, cancel := context.WithCancel(c.rank.Fate.Context())
 	stop := context.AfterFunc(ctx, cancel)
@@ -197,10 +198,12 @@ func (c *ends) notDialed(ctx context.Context, peer int, err error) *call.Fault {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c.rank.Stop(plane.Unfinished(c.rank, context.DeadlineExceeded, err, peer))
 	}
-	return c.rank.Stop(call.NewFault(call.Backend, peer, "cannot reach rank %d at %v: %w", peer, c.rank.Site.Job.Net.Addrs.At(w), err))
+	return c.rank.Stop(call.NewFault(call.Backend, peer, "cannot reach rank %d at %v: %w", peer,
+		c.rank.Site.Job.Net.Addrs.At(w), err))
 }
 
-// ownTrouble is the failure of a call that could not connect with peer for want of something on this side: that is not to blame.
+// ownTrouble is the failure of a call that could not connect with peer for want of something on
+// this side: that is not to blame.
 func (c *ends) ownTrouble(peer int, err error) *call.Fault {
 	return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "cannot connect with rank %d: %w", peer, err))
 }
@@ -229,14 +232,16 @@ func (l *Link) close() {
 	}
 }
 
-// broken reports that the stream with peer ended. Often that is the echo of another failure, whose report is on its way: it gets a
-// moment to arrive. Then the process of peer is asked, and what it answers says whether there is anything more to wait for.
+// broken reports that the stream with peer ended. Often that is the echo of another failure, whose
+// report is on its way: it gets a moment to arrive. Then the process of peer is asked, and what it
+// answers says whether there is anything more to wait for.
 func (c *ends) broken(ctx context.Context, peer int, err error) *call.Fault {
 	if errors.Is(err, errUnmapped) {
 		return c.unmapped(peer)
 	}
 	if errors.Is(err, tcp.ErrChanged) {
-		return c.rank.Stop(call.NewFault(call.Backend, peer, "%w from rank %d to rank %d (GOCCL_WIRE)", err, peer, c.rank.Group.Rank()))
+		return c.rank.Stop(call.NewFault(call.Backend, peer, "%w from rank %d to rank %d (GOCCL_WIRE)", err, peer,
+			c.rank.Group.Rank()))
 	}
 	if f := c.reported(ctx, peer, plane.SoonFor); f != nil {
 		return f
@@ -250,7 +255,8 @@ func (c *ends) broken(ctx context.Context, peer int, err error) *call.Fault {
 	case tcp.IsOwnTrouble(answer):
 		return c.ownTrouble(peer, answer)
 	case errors.Is(answer, tcp.ErrFailed), errors.Is(answer, tcp.ErrRefused),
-		answer != nil && (ctx.Err() != nil || c.rank.Fate.Cause() != nil || c.rank.Fate.Outlived() != nil): // which has cut the question short
+		// which has cut the question short
+		answer != nil && (ctx.Err() != nil || c.rank.Fate.Cause() != nil || c.rank.Fate.Outlived() != nil):
 		if f := c.silenced(ctx, peer); f != nil {
 			return f
 		}
@@ -261,8 +267,8 @@ func (c *ends) broken(ctx context.Context, peer int, err error) *call.Fault {
 	return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Err: err})
 }
 
-// reported waits, for limit at most, for the report of a failure, or for peer to have left in good order: what it had to report
-// has come by then.
+// reported waits, for limit at most, for the report of a failure, or for peer to have left in good
+// order: what it had to report has come by then.
 func (c *ends) reported(ctx context.Context, peer int, limit time.Duration) *call.Fault {
 	w := c.rank.Group.World(peer)
 	return plane.AwaitReport(ctx, c.rank, limit, func() bool { return c.rank.Site.KnownLeft(w) })
@@ -325,9 +331,10 @@ func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *c
 	return call.NewFault(call.Backend, peer, "it left the call for a failure of rank %d that no rank has reported", blamed)
 }
 
-// Ask asks the process of a rank of another host whether the rank still has the Comm. It is nil if so, tcp.ErrGone if the rank has
-// closed it, tcp.ErrFailed if it has failed there, and tcp.ErrRefused if the process has ended. Any other error says that the process
-// does not answer in the time that a living process may take, not counting pauses of this process.
+// Ask asks the process of a rank of another host whether the rank still has the Comm. It is nil if
+// so, tcp.ErrGone if the rank has closed it, tcp.ErrFailed if it has failed there, and
+// tcp.ErrRefused if the process has ended. Any other error says that the process does not answer in
+// the time that a living process may take, not counting pauses of this process.
 func (c *ends) Ask(ctx context.Context, peer int) error {
 	if c.rank.Group.IsHere(peer) {
 		return nil

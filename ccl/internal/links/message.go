@@ -104,8 +104,8 @@ func (c *messages) Move(ctx context.Context) *call.Fault {
 	}
 }
 
-// Await sleeps until a connection can take or give something of a message whose turn it is, but no longer than d. It returns
-// false, at once, if it cannot.
+// Await sleeps until a connection can take or give something of a message whose turn it is, but no
+// longer than d. It returns false, at once, if it cannot.
 func (c *messages) Await(d time.Duration) bool {
 	for _, s := range c.tx {
 		if s.mayMove() {
@@ -151,7 +151,8 @@ func (w *patience) moved(ctx context.Context, c *ends) *call.Fault {
 	return nil
 }
 
-// Peers appends to list the ranks that messages wait for, until it is full. A rank of this host of which something has come is in its call.
+// Peers appends to list the ranks that messages wait for, until it is full. A rank of this host of
+// which something has come is in its call.
 func (c *messages) Peers(list []int32) []int32 {
 	for _, r := range c.rx {
 		if !r.done && (r.l.conn != nil || r.in == 0) && !slices.Contains(list, int32(r.l.peer)) && len(list) < cap(list) {
@@ -159,7 +160,8 @@ func (c *messages) Peers(list []int32) []int32 {
 		}
 	}
 	for _, s := range c.tx {
-		if !s.done && (s.l.conn != nil || s.moved() == 0) && !slices.Contains(list, int32(s.l.peer)) && len(list) < cap(list) {
+		if !s.done && (s.l.conn != nil || s.moved() == 0) && !slices.Contains(list, int32(s.l.peer)) &&
+			len(list) < cap(list) {
 			list = append(list, int32(s.l.peer))
 		}
 	}
@@ -198,7 +200,8 @@ func (c *messages) looks(remote bool) int {
 	return c.rank.Share.Spins / 16
 }
 
-// Awaited is the point-to-point call of the first unfinished message, which awaited names the rank of; nil if there is none.
+// Awaited is the point-to-point call of the first unfinished message, which awaited names the rank
+// of; nil if there is none.
 func (c *messages) Awaited() (k *call.Call) {
 	c.unfinished(func(_ *Link, of *call.Call) bool { k = of; return of == nil })
 	return k

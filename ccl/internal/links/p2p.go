@@ -32,7 +32,8 @@ func (c *pairs) PointToPoint(ctx context.Context, k *call.Call) *call.Fault {
 	if k.Kind == call.SendRecv {
 		to = k.To
 	}
-	if !c.rank.Group.Strict() && (k.Kind == call.Recv || c.near(c.out.L, to)) && (k.Kind == call.Send || c.near(c.in.L, from)) {
+	if !c.rank.Group.Strict() && (k.Kind == call.Recv || c.near(c.out.L, to)) &&
+		(k.Kind == call.Send || c.near(c.in.L, from)) {
 		return c.pointToPointHere(ctx, k, to, from)
 	}
 	if f := c.AddPointToPoint(ctx, k); f != nil {

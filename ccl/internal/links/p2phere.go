@@ -239,7 +239,8 @@ func (c *pairs) followHere(i *Incoming) (bool, *call.Fault) {
 // fits reports whether e begins the message that is waited for.
 func (i *Incoming) fits(e *cell) bool {
 	r := e.Record()
-	return (r == recordMessage || r == RecordOffer) && uint32(e.flag) == i.Hash && e.nth == i.place && e.bytes == uint64(len(i.Left))
+	return (r == recordMessage || r == RecordOffer) && uint32(e.flag) == i.Hash && e.nth == i.place &&
+		e.bytes == uint64(len(i.Left))
 }
 
 // expected is the record that this rank expects with a message.

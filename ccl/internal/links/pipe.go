@@ -22,16 +22,17 @@ import (
 // PPoPP 2008). So a small message costs one cache line, and the counter of records taken, which the writer looks at
 // only when it has run out of room, is written once for a quarter of the pipe.
 //
-// What limits large messages is the way of lines between caches: in a ring a line is taken from the reader to be
-// written, and from the writer to be read. So a chunk belongs to one of the two ranks. A rank that has received data in
-// a chunk, and has something to send to the other, keeps the chunk and sends its data in there: each line goes once. See
-// pipeReader.keep.
+// What limits large messages is the way of lines between caches: in a ring a line is taken from the
+// reader to be written, and from the writer to be read. So a chunk belongs to one of the two ranks.
+// A rank that has received data in a chunk, and has something to send to the other, keeps the chunk
+// and sends its data in there: each line goes once. See pipeReader.keep.
 type pipe struct {
 	mem    []byte
 	cells  []cell
 	ring   []byte
-	chunks int                               // how many there are
-	larger func(off uint64) (uint64, []byte) // makes a larger pipe, or, of a reader, maps the one at off; nil: there is none
+	chunks int // how many there are
+	// makes a larger pipe, or, of a reader, maps the one at off; nil: there is none
+	larger func(off uint64) (uint64, []byte)
 }
 
 // cell is the head of one record of a pipe: where its data lie, and of which message they are.
@@ -411,7 +412,8 @@ func (r *pipeReader) Peek(_ []byte, limit int) ([]byte, error) {
 // said is the record of the call that sent the message that e begins, with the message's count.
 func (e *cell) said() call.Record {
 	t := op.Type(e.typ)
-	return call.Record{Place: e.nth, Seq: e.seq, Count: e.bytes / uint64(max(t.Size(), 1)), Root: e.root, Hash: uint32(e.flag), Kind: e.kind, Type: t, Op: op.Op(e.op), State: e.state}
+	return call.Record{Place: e.nth, Seq: e.seq, Count: e.bytes / uint64(max(t.Size(), 1)), Root: e.root,
+		Hash: uint32(e.flag), Kind: e.kind, Type: t, Op: op.Op(e.op), State: e.state}
 }
 
 // Discard takes n bytes that Peek has shown.

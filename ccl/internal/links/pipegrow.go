@@ -10,16 +10,18 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// Among many ranks a pipe is small, since there may be one for each pair: 4 KiB for 32 ranks and more. Much data then take a
-// turn of both ranks for every few KiB. So a pipe grows with use: when something has not fit into it, its writer makes a large
-// pipe, says in the old one where that is, and goes on there. The reader does the same when it comes to that record. What was
-// small stays in the old pipe, which is freed with the Comm. A large pipe holds more than a Comm of two ranks has: many ranks mostly
-// share cores, so that each turn is one of the scheduler.
+// Among many ranks a pipe is small, since there may be one for each pair: 4 KiB for 32 ranks and
+// more. Much data then take a turn of both ranks for every few KiB. So a pipe grows with use: when
+// something has not fit into it, its writer makes a large pipe, says in the old one where that is,
+// and goes on there. The reader does the same when it comes to that record. What was small stays in
+// the old pipe, which is freed with the Comm. A large pipe holds more than a Comm of two ranks has:
+// many ranks mostly share cores, so that each turn is one of the scheduler.
 //
-// Memory stays bounded: a pipe grows once, and a rank makes at most grownMost large ones for a Comm, for the peers that come
-// first: 2 MiB for each rank that sends much to eight others. Those are its neighbors in a ring, a pipeline and a grid of
-// three dimensions with room to spare; a rank that sends much to all others of its host has small pipes for the rest. Large
-// messages do not need them where the receiver may read the sender's memory: see rendezvous.
+// Memory stays bounded: a pipe grows once, and a rank makes at most grownMost large ones for a
+// Comm, for the peers that come first: 2 MiB for each rank that sends much to eight others. Those
+// are its neighbors in a ring, a pipeline and a grid of three dimensions with room to spare; a rank
+// that sends much to all others of its host has small pipes for the rest. Large messages do not
+// need them where the receiver may read the sender's memory: see rendezvous.
 
 // recordMoved says that the next record is in the larger pipe. It is an offer of nothing, which no message begins with.
 const recordMoved = RecordOffer | inRing
@@ -77,7 +79,8 @@ func (r *pipeReader) follow() bool {
 	return true
 }
 
-// makeLarger makes a large pipe from this rank, and notes it in this rank's row; nil if there is to be none, or no memory.
+// makeLarger makes a large pipe from this rank, and notes it in this rank's row; nil if there is to
+// be none, or no memory.
 func (c *ends) makeLarger(uint64) (uint64, []byte) {
 	n := c.rank.Share.N
 	row, err := c.row(c.rank.Share.Me, true)

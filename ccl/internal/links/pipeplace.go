@@ -51,8 +51,8 @@ func (c *ends) PipeFrom(r int, cl class) (*pipeReader, error) {
 	return p, nil
 }
 
-// row is where rank r's pipes to the ranks of this host are, nil if it has none. It is mapped once: a rank that waits for a
-// pipe asks again and again.
+// row is where rank r's pipes to the ranks of this host are, nil if it has none. It is mapped once:
+// a rank that waits for a pipe asks again and again.
 func (c *ends) row(r int, make bool) ([]atomic.Uint64, error) {
 	if row := c.rows[r]; row != nil {
 		return row, nil

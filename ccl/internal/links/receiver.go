@@ -112,7 +112,8 @@ func (c *messages) progressIn(ctx context.Context, r *receiver) (moved bool, f *
 		moved = true
 	}
 	if r.check.on && r.check.sum != r.check.promised {
-		return true, c.rank.Stop(call.NewFault(call.Backend, r.l.peer, "what rank %d sent was damaged in transit (GOCCL_CHECKSUM)", r.l.peer))
+		return true, c.rank.Stop(call.NewFault(call.Backend, r.l.peer,
+			"what rank %d sent was damaged in transit (GOCCL_CHECKSUM)", r.l.peer))
 	}
 	r.counts()
 	r.done = true
@@ -244,7 +245,8 @@ func (c *messages) checkHead(ctx context.Context, r *receiver) *call.Fault {
 	r.check.on, r.check.promised = h.summed, h.sum
 	r.fold.theirs = h.shares
 	a, b := &h.record, &r.head.want.record
-	if h.kind == messageData && a.Hash == b.Hash && a.Place == b.Place && h.step == r.head.want.step && h.bytes == r.head.want.bytes && h.comm == r.head.want.comm && h.lane == r.head.want.lane &&
+	if h.kind == messageData && a.Hash == b.Hash && a.Place == b.Place && h.step == r.head.want.step &&
+		h.bytes == r.head.want.bytes && h.comm == r.head.want.comm && h.lane == r.head.want.lane &&
 		(h.lane == 0 || h.lanes == r.head.want.lanes) && (h.lanes == 0 || r.l.conn != nil) {
 		if h.lane == 0 && h.lanes > 1 {
 			r.narrow(int(h.lanes))

@@ -51,7 +51,8 @@ func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
 	return c.run(ctx, k, s, call.Vector{}, call.Vector{}, 0) // Barrier
 }
 
-// callRoll has rank 0 hear from each of the others, and then tell each of them: whatever a call ends for, rank 0 knows which have come.
+// callRoll has rank 0 hear from each of the others, and then tell each of them: whatever a call
+// ends for, rank 0 knows which have come.
 func (c *Links) callRoll(ctx context.Context, k *call.Call) *call.Fault {
 	for i, kind := range [...]op.Kind{op.Gather, op.Broadcast} {
 		s, err := algo.Build("direct", kind, c.rank.Group.Topology(), c.rank.Group.Rank(), 0)
@@ -93,9 +94,11 @@ func (c *Links) inside(k *call.Call) *call.Call {
 	return &c.wide
 }
 
-// remoteReduce reduces a slice at a time: ranks other than the root, and all ranks of a call that is Wide, need memory to reduce into.
+// remoteReduce reduces a slice at a time: ranks other than the root, and all ranks of a call that
+// is Wide, need memory to reduce into.
 func (c *Links) remoteReduce(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
-	ends, n, length := k.Kind == call.AllReduce || c.rank.Group.Rank() == int(k.Root), c.rank.Group.Size(), tuning.SlicePiece
+	ends, n, length := k.Kind == call.AllReduce || c.rank.Group.Rank() == int(k.Root), c.rank.Group.Size(),
+		tuning.SlicePiece
 	if k.Wide != nil {
 		length /= widening
 	}
@@ -127,8 +130,8 @@ func (c *Links) remoteReduce(ctx context.Context, k *call.Call, s algo.Schedule)
 	return nil
 }
 
-// remoteBlocks runs what has a block for each rank, a slice of all blocks at a time: in the caller's memory, as far as that goes,
-// else in memory for the blocks of other ranks.
+// remoteBlocks runs what has a block for each rank, a slice of all blocks at a time: in the
+// caller's memory, as far as that goes, else in memory for the blocks of other ranks.
 func (c *Links) remoteBlocks(ctx context.Context, k *call.Call, s algo.Schedule) *call.Fault {
 	n, largest := c.rank.Group.Size(), k.Largest()
 	length := max(tuning.SlicePiece/n&^63, 64)
@@ -221,8 +224,9 @@ func (c *Links) gatherSlice(ctx context.Context, k *call.Call, s algo.Schedule, 
 	return nil
 }
 
-// inPlace is what a slice of a call with a root runs on in the caller's memory: at the root all, the blocks of all ranks; at a rank
-// that passes nothing on, own, its block. It is false where that does not do.
+// inPlace is what a slice of a call with a root runs on in the caller's memory: at the root all,
+// the blocks of all ranks; at a rank that passes nothing on, own, its block. It is false where that
+// does not do.
 func (c *Links) inPlace(k *call.Call, s algo.Schedule, all, own []byte, at, length int) (v call.Vector, ok bool) {
 	me, single, mine := c.rank.Group.Rank(), true, true
 	root := me == int(k.Root)
@@ -277,7 +281,8 @@ func (c *Links) remoteAllToAll(ctx context.Context, k *call.Call, s algo.Schedul
 	n, block := c.rank.Group.Size(), k.Largest()
 	inPlace := op.Ptr(k.Dst) == op.Ptr(k.Src)
 	if !inPlace {
-		c.mem.TakeOwn(k.Piece(k.Dst, c.rank.Group.Rank(), 0, block), k.Piece(k.Src, c.rank.Group.Rank(), 0, block), len(k.Dst))
+		c.mem.TakeOwn(k.Piece(k.Dst, c.rank.Group.Rank(), 0, block), k.Piece(k.Src, c.rank.Group.Rank(), 0, block),
+			len(k.Dst))
 	}
 	length := max(tuning.SlicePiece/n&^63, 64)
 	for i := range call.Pieces(block, length) {

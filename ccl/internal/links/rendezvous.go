@@ -16,10 +16,11 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// A large message need not go through the pipe, where it is copied twice, if the receiver can reach the sender's
-// memory: the record says where the data lie, the receiver copies them from there, and the sender waits until it has
-// (rendezvous by reading: Sur, Jin, Chai, Panda, PPoPP 2006). Send does so only with what does not fit into the pipe, so
-// that no call waits for the other end that otherwise would not.
+// A large message need not go through the pipe, where it is copied twice, if the receiver can reach
+// the sender's memory: the record says where the data lie, the receiver copies them from there, and
+// the sender waits until it has (rendezvous by reading: Sur, Jin, Chai, Panda, PPoPP 2006). Send
+// does so only with what does not fit into the pipe, so that no call waits for the other end that
+// otherwise would not.
 
 // rendezvous is what is said of the message under way so, in a cache line of the pipe that both ends write to.
 type rendezvous struct {
@@ -37,8 +38,8 @@ const (
 	withdrawn // the sender's call has failed: its memory is its own again
 )
 
-// offerNumber is what the state has of the offer that record n makes. It is never 0, which means that there is no offer,
-// though numbers of records begin again at 0.
+// offerNumber is what the state has of the offer that record n makes. It is never 0, which means
+// that there is no offer, though numbers of records begin again at 0.
 func offerNumber(n uint32) uint64 { return (1<<32 | uint64(n)) << 3 }
 
 var _ [64 - unsafe.Sizeof(rendezvous{})]byte
@@ -55,7 +56,8 @@ func (c *pairs) Offers(o *Outgoing, k *call.Call) bool {
 	if op.Ptr(k.Src) == op.Ptr(k.Dst) {
 		from = tuning.ReadAsideFrom
 	}
-	if k.Kind == call.SendRecv && n < from || k.Kind == call.Send && (n <= tuning.PipeMax || n > tuning.ReadRootTo && !o.L.To.crowded) {
+	if k.Kind == call.SendRecv && n < from || k.Kind == call.Send &&
+		(n <= tuning.PipeMax || n > tuning.ReadRootTo && !o.L.To.crowded) {
 		return false
 	}
 	return !o.piped && !o.L.To.unread

@@ -8,8 +8,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// A sender is one message on its way out. It goes as far as it can and no further, so that all messages of a step move at
-// once.
+// A sender is one message on its way out. It goes as far as it can and no further, so that all
+// messages of a step move at once.
 type sender struct {
 	l        *Link
 	turn     uint64
@@ -24,9 +24,10 @@ type sender struct {
 	spread   spreading
 }
 
-// moved is how many bytes of its payload have left, or have been copied: they may change. A record of a protected connection is a
-// copy. If it counted only when the kernel has all of it, two ranks that may receive only where they have sent from would wait for
-// each other once the buffers between them hold less than a record.
+// moved is how many bytes of its payload have left, or have been copied: they may change. A record
+// of a protected connection is a copy. If it counted only when the kernel has all of it, two ranks
+// that may receive only where they have sent from would wait for each other once the buffers
+// between them hold less than a record.
 func (s *sender) moved() int {
 	inFront := s.frontLen - HeadBytes
 	if len(s.body) == 0 && inFront > 0 {
@@ -54,7 +55,8 @@ func (s *sender) start(l *Link, h *head, payload []byte) {
 // begin sends payload, or one share of a message, which h says.
 func (s *sender) begin(l *Link, h *head, payload []byte) {
 	s.spread.from, s.spread.next = 0, nil
-	s.l, s.turn, s.frontLen, s.frontOut, s.body, s.out, s.behind, s.of, s.done = l, l.outNext, HeadBytes, 0, payload, 0, nil, nil, false
+	s.l, s.turn, s.frontLen, s.frontOut, s.body, s.out, s.behind, s.of, s.done = l, l.outNext, HeadBytes, 0, payload, 0,
+		nil, nil, false
 	l.outNext++
 	if h.summed = l.conn != nil && checksums(); h.summed {
 		h.sum = crc32.Checksum(payload, Castagnoli)

@@ -1,6 +1,7 @@
-// Package machine knows which CPU this is, and how the program was built: facts of one process, which others of its host need not
-// share. Only what begins a job may ask (package plane, which has the ranks of a host agree), and what moves bytes by itself. What
-// chooses how ranks work together must not see it: test/imports checks that.
+// Package machine knows which CPU this is, and how the program was built: facts of one process,
+// which others of its host need not share. Only what begins a job may ask (package plane, which has
+// the ranks of a host agree), and what moves bytes by itself. What chooses how ranks work together
+// must not see it: test/imports checks that.
 package machine
 
 import (

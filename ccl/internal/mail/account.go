@@ -152,8 +152,8 @@ type failed struct {
 // untoldMost is how many of them an Account keeps.
 const untoldMost = 64
 
-// keep keeps m, a user's message that ends with why, until the program is told: unless that is nil, or the program has given m up, by
-// Cancel, or by closing the Comm while it waited for a message.
+// keep keeps m, a user's message that ends with why, until the program is told: unless that is nil,
+// or the program has given m up, by Cancel, or by closing the Comm while it waited for a message.
 func (a *Account) keep(m *message, sent bool, why *call.Fault) {
 	if why == nil || m.path.Use != Links {
 		return
@@ -172,8 +172,8 @@ func (a *Account) drop(m *message) {
 	a.untold = slices.DeleteFunc(a.untold, func(f failed) bool { return f.of == m })
 }
 
-// Untold calls f with each failed message, up to a number, of which the program has not been told: whether it was sent, and why it
-// has failed.
+// Untold calls f with each failed message, up to a number, of which the program has not been told:
+// whether it was sent, and why it has failed.
 func (a *Account) Untold(f func(sent bool, why *call.Fault)) {
 	a.mu.Lock()
 	untold := slices.Clone(a.untold)

@@ -101,7 +101,8 @@ func (f *frame) decode(b []byte) error {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8+8*i:]) }
 	*f = frame{
 		kind: kind(b[0]), path: Path{word(1), Use(b[1]), int64(word(2))}, typ: op.Type(b[2]), code: b[3],
-		n: binary.LittleEndian.Uint32(b[4:]), seq: word(0), count: word(3), pid: word(4), at: word(5), word: word(6), number: word(7),
+		n: binary.LittleEndian.Uint32(b[4:]), seq: word(0), count: word(3), pid: word(4), at: word(5), word: word(6),
+		number: word(7),
 	}
 	switch {
 	case f.kind < frameHead || f.kind >= kinds || f.path.Use >= uses || f.code >= takenCodes || f.count > countMost,

@@ -247,7 +247,8 @@ func (r *Receiving) rewind() {
 func (in *inlet) owned(f *frame) bool {
 	ordered.Loaded()
 	var b [8]byte
-	return f.pid <= 1<<31-1 && f.number != 0 && shm.ReadMemory(int32(f.pid), b[:], f.word) == nil && *(*uint64)(unsafe.Pointer(&b)) == f.number
+	return f.pid <= 1<<31-1 && f.number != 0 && shm.ReadMemory(int32(f.pid), b[:], f.word) == nil &&
+		*(*uint64)(unsafe.Pointer(&b)) == f.number
 }
 
 // put queues an answer. in.mu is held.

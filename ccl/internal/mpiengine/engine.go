@@ -29,7 +29,8 @@ func Backend() engine.Backend {
 		if err := mpi.Load(); err != nil {
 			return nil, err
 		}
-		return &engine.Library{Version: mpi.Version(), Windows: engine.ErrUnsupported, New: join, EndJob: endJob}, nil // no ID: the ranks know each other by MPI's world
+		// no ID: the ranks know each other by MPI's world
+		return &engine.Library{Version: mpi.Version(), Windows: engine.ErrUnsupported, New: join, EndJob: endJob}, nil
 	}
 	return b
 }
@@ -62,7 +63,8 @@ func joinWorld(g engine.Group) (*Engine, error) {
 		return nil, libraryError(err)
 	}
 	if comm.Rank() != g.Rank {
-		return nil, errors.Join(fmt.Errorf("rank %d of this Comm is rank %d of MPI: two ranks claim the same number", g.Rank, comm.Rank()), comm.Free())
+		return nil, errors.Join(fmt.Errorf("rank %d of this Comm is rank %d of MPI: two ranks claim the same number",
+			g.Rank, comm.Rank()), comm.Free())
 	}
 	return &Engine{comm: comm}, nil
 }
@@ -88,7 +90,8 @@ func (e *Engine) Split(_ context.Context, g engine.Group) (engine.Engine, error)
 		return nil, nil
 	}
 	if comm.Rank() != g.Rank || comm.Size() != g.Size {
-		return nil, errors.Join(fmt.Errorf("rank %d of the %d of this Comm is rank %d of %d of MPI", g.Rank, g.Size, comm.Rank(), comm.Size()), comm.Free())
+		return nil, errors.Join(fmt.Errorf("rank %d of the %d of this Comm is rank %d of %d of MPI", g.Rank, g.Size,
+			comm.Rank(), comm.Size()), comm.Free())
 	}
 	done, err := mpi.Use()
 	if err != nil {
@@ -118,7 +121,8 @@ func (e *Engine) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 	return nil
 }
 
-// Abort makes Close leave what MPI has under way. It cannot end it: MPI has no way to leave a call whose peers do not come.
+// Abort makes Close leave what MPI has under way. It cannot end it: MPI has no way to leave a call
+// whose peers do not come.
 func (e *Engine) Abort() { e.aborted.Store(true) }
 
 // Close frees the communicator, and finalises MPI where this was the last use and ccl had

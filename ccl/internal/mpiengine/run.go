@@ -19,8 +19,8 @@ var kinds = [...]mpi.Kind{
 	op.SendRecv: mpi.KindSendRecv, op.Barrier: mpi.KindBarrier,
 }
 
-// typeOf is t for MPI. What it has no type for goes as one of its size: the 8-bit floats and complex64, which are only moved, and
-// bool, whose least and greatest are those of a byte.
+// typeOf is t for MPI. What it has no type for goes as one of its size: the 8-bit floats and
+// complex64, which are only moved, and bool, whose least and greatest are those of a byte.
 func typeOf(t op.Type) mpi.Type {
 	switch {
 	case t.Float8() || t == op.Bool:

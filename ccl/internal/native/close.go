@@ -24,13 +24,15 @@ func (e *end) Abort() {
 	}
 }
 
-// callWait is how long Abort waits for a call of the rank's own to come back from the library. Such a call does at once, unless
-// connections are made, for which its peers have come, or the device's queue is full, which a kernel without an end keeps so.
+// callWait is how long Abort waits for a call of the rank's own to come back from the library. Such
+// a call does at once, unless connections are made, for which its peers have come, or the device's
+// queue is full, which a kernel without an end keeps so.
 const callWait = time.Second
 
-// abort frees nothing under a call that is inside: ncclCommAbort waits for none of a communicator that blocks, and frees what
-// they use (commReclaim, src/init.cc). From 2.28.7 on there is a call that only ends what is under way. Where the library also
-// shrinks, that is all: the communicator is kept for a Shrink, and Close frees it.
+// abort frees nothing under a call that is inside: ncclCommAbort waits for none of a communicator
+// that blocks, and frees what they use (commReclaim, src/init.cc). From 2.28.7 on there is a call
+// that only ends what is under way. Where the library also shrinks, that is all: the communicator
+// is kept for a Shrink, and Close frees it.
 func (e *end) abort() {
 	defer close(e.ended)
 	if !e.leave() {
@@ -87,8 +89,8 @@ var (
 	forDestroy = "ncclCommDestroy has not returned: a graph captured from the communicator may still be open, or other ranks may not have closed theirs"
 )
 
-// Close frees the communicator, on a goroutine of its own, which goes on where the library takes longer than patience: to free
-// device memory under a call that runs would wait for it.
+// Close frees the communicator, on a goroutine of its own, which goes on where the library takes
+// longer than patience: to free device memory under a call that runs would wait for it.
 func (e *end) Close() error { return e.close(false) }
 
 // gathers is the first version in which what frees a communicator waits for all ranks of the host
@@ -111,7 +113,8 @@ func (e *end) close(apart bool) error {
 		select {
 		case c.err = <-done:
 		case <-limit.Done():
-			c.err = fmt.Errorf("%s: after %v, %s; its resources are not released before that", e.lib.Version(), c.patience, *c.waitsFor.Load())
+			c.err = fmt.Errorf("%s: after %v, %s; its resources are not released before that", e.lib.Version(), c.patience,
+				*c.waitsFor.Load())
 			if c.waitsFor.Load() == &forCalls {
 				e.Abort()
 			}

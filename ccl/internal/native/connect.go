@@ -7,8 +7,9 @@ import "C"
 
 import "time"
 
-// waits makes a call of the rank's own that may wait for other ranks inside the library. It is on a goroutine of its own: where
-// Abort cannot make it come back, which takes ncclCommRevoke (NCCL 2.28.7), the caller does, and the call stays inside.
+// waits makes a call of the rank's own that may wait for other ranks inside the library. It is on a
+// goroutine of its own: where Abort cannot make it come back, which takes ncclCommRevoke (NCCL
+// 2.28.7), the caller does, and the call stays inside.
 func waits(e *end, call func() C.int) error {
 	if err := e.enter(); err != nil {
 		return err

@@ -20,10 +20,11 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// end is one rank's end of a communicator. It blocks: a call of one that does not makes a thread from NCCL 2.23.4 on
-// (ncclGroupEndInternal, src/group.cc), and what is under way then may be joined by one thread alone. A call that blocks
-// waits for peers where connections are made, so the ranks meet on the control plane before such a call (package ccl), and a
-// start is made on a goroutine of its own.
+// end is one rank's end of a communicator. It blocks: a call of one that does not makes a thread
+// from NCCL 2.23.4 on (ncclGroupEndInternal, src/group.cc), and what is under way then may be
+// joined by one thread alone. A call that blocks waits for peers where connections are made, so the
+// ranks meet on the control plane before such a call (package ccl), and a start is made on a
+// goroutine of its own.
 type end struct {
 	lib   *library
 	group engine.Group
@@ -47,8 +48,9 @@ type end struct {
 	closing closing
 }
 
-// aside is for questions about the state, at any time, and for the end. A question holds mu: NCCL frees a communicator at
-// once, with calls inside it (ncclCommAbort, src/init.cc). Once gone is set there are no more.
+// aside is for questions about the state, at any time, and for the end. A question holds mu: NCCL
+// frees a communicator at once, with calls inside it (ncclCommAbort, src/init.cc). Once gone is set
+// there are no more.
 type aside struct {
 	mu   sync.Mutex
 	c    *C.gccl_end
@@ -100,8 +102,8 @@ func (e *end) usable() error {
 	return nil
 }
 
-// enter comes before a call of the rank's own, which ends with e.inside.Clear. Abort and Close set state, and look at inside
-// after a fence: so either enter sees the state, or they see the call.
+// enter comes before a call of the rank's own, which ends with e.inside.Clear. Abort and Close set
+// state, and look at inside after a fence: so either enter sees the state, or they see the call.
 func (e *end) enter() error {
 	e.inside.Set()
 	if s := e.state.Load(); s != 0 {
@@ -113,8 +115,8 @@ func (e *end) enter() error {
 	return nil
 }
 
-// returned waits until no call of the rank's own is in the library, at most so long, and reports whether it has come to that. state
-// keeps others from beginning.
+// returned waits until no call of the rank's own is in the library, at most so long, and reports
+// whether it has come to that. state keeps others from beginning.
 func (e *end) returned(wait time.Duration) bool {
 	ordered.Heavy()
 	for over := lived.For(wait); e.inside.Load(); time.Sleep(100 * time.Microsecond) {

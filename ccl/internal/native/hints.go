@@ -11,8 +11,8 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// Hints says which of h a library of this version lacks. It would not notice: it reads the beginning of the configuration
-// that it knows (parseCommConfig, src/init.cc).
+// Hints says which of h a library of this version lacks. It would not notice: it reads the
+// beginning of the configuration that it knows (parseCommConfig, src/init.cc).
 func (l *library) Hints(h engine.Hints) error {
 	if h.LaunchOrder && !l.v.launchOrder {
 		return fmt.Errorf("%s has no LaunchOrder", l.Version())
@@ -40,7 +40,8 @@ func (l *library) Hints(h engine.Hints) error {
 // hintsOf are g's, in memory of C.
 func hintsOf(g *engine.Group) C.gccl_hints {
 	h := &g.Hints
-	c := C.gccl_hints{minCTAs: C.int(h.MinCTAs), maxCTAs: C.int(h.MaxCTAs), CTAPolicy: C.int(h.CTAPolicy), trafficClass: C.int(h.TrafficClass)}
+	c := C.gccl_hints{minCTAs: C.int(h.MinCTAs), maxCTAs: C.int(h.MaxCTAs), CTAPolicy: C.int(h.CTAPolicy),
+		trafficClass: C.int(h.TrafficClass)}
 	if h.LaunchOrder {
 		c.launchOrder = 1
 	}

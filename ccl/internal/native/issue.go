@@ -28,11 +28,17 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.SrcN)-unsafe.Offsetof(C.gccl_head{}.srcN)]
 	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.To)-unsafe.Offsetof(C.gccl_head{}.to)]
 	_ = [1]struct{}{}[unsafe.Offsetof(op.Head{}.Factor)-unsafe.Offsetof(C.gccl_head{}.factor)]
-	_ = [1]struct{}{}[(op.AllReduce^C.ALL_REDUCE)|(op.Reduce^C.REDUCE)|(op.ReduceScatter^C.REDUCE_SCATTER)|(op.ReduceScatterV^C.REDUCE_SCATTER_V)|
-		(op.Broadcast^C.BROADCAST)|(op.AllGather^C.ALL_GATHER)|(op.AllGatherV^C.ALL_GATHER_V)|(op.Gather^C.GATHER)|(op.GatherV^C.GATHER_V)|
-		(op.Scatter^C.SCATTER)|(op.ScatterV^C.SCATTER_V)|(op.AllToAll^C.ALL_TO_ALL)|(op.AllToAllV^C.ALL_TO_ALL_V)|
-		(op.Send^C.SEND)|(op.Recv^C.RECV)|(op.SendRecv^C.SEND_RECV)|(op.Barrier^C.BARRIER)]
-	_ = [1]struct{}{}[op.Sum|(op.Prod^1)|(op.Min^2)|(op.Max^3)|(op.Avg^4)|(op.Scaled^C.SCALED)] // the order of ops in compose.c
+	_ = [1]struct{}{}[(op.AllReduce^C.ALL_REDUCE)|
+		(op.Reduce^C.REDUCE)|(op.ReduceScatter^C.REDUCE_SCATTER)|(op.ReduceScatterV^C.REDUCE_SCATTER_V)|
+		(op.Broadcast^C.BROADCAST)|(op.AllGather^C.ALL_GATHER)|(op.AllGatherV^C.ALL_GATHER_V)|
+		(op.Gather^C.GATHER)|(op.GatherV^C.GATHER_V)|(op.Scatter^C.SCATTER)|(op.ScatterV^C.SCATTER_V)|
+		(op.AllToAll^C.ALL_TO_ALL)|(op.AllToAllV^C.ALL_TO_ALL_V)|(op.Send^C.SEND)|(op.Recv^C.RECV)|
+		(op.SendRecv^C.SEND_RECV)|
+		(op.Barrier^C.BARRIER)]
+	// the order of ops in compose.c
+	_ = [1]struct{}{}[op.Sum|(op.Prod^1)|
+		(op.Min^2)|(op.Max^3)|(op.Avg^4)|
+		(op.Scaled^C.SCALED)]
 	_ = [len(C.gccl_end{}.types) - int(op.Types)]struct{}{}
 )
 
@@ -57,8 +63,9 @@ func (e *end) Issue(stream uintptr, calls []*op.Call, how engine.How) (engine.Sp
 	return nil, err
 }
 
-// hand gives the library calls, of which there is at least one, between the events of s, if that is not nil. The rank is inside. The head
-// of one call crosses where it lies, unless it has counts or a factor.
+// hand gives the library calls, of which there is at least one, between the events of s, if that is
+// not nil. The rank is inside. The head of one call crosses where it lies, unless it has counts or
+// a factor.
 func (e *end) hand(stream C.U, calls []*op.Call, s *span) C.int {
 	first := &calls[0].Head
 	if len(calls) > 1 || first.Op >= op.Scaled || calls[0].DC != nil {

@@ -61,7 +61,8 @@ func (v *vendor) open() (*library, error) {
 		if so.Symbol("ncclGetVersion") == 0 {
 			return nil, wrong("is not %s: it has no function ncclGetVersion", v.title)
 		}
-		return nil, wrong("is not a %s that goccl can use: it has no function %s; %s", v.title, C.GoString(&missing[0]), v.search.Advice)
+		return nil, wrong("is not a %s that goccl can use: it has no function %s; %s", v.title, C.GoString(&missing[0]),
+			v.search.Advice)
 	}
 	var n C.int
 	var f C.gccl_fault
@@ -83,8 +84,9 @@ func describe(l *library, err error) (*engine.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &engine.Library{Version: l.Version(), Interruptible: true, Connects: true, Gathers: l.version >= gathers, Windows: l.windows(),
-		ID: l.ID, IDBytes: idBytes, IDs: l.IDs, New: l.New, Hints: l.Hints}, nil
+	return &engine.Library{Version: l.Version(), Interruptible: true, Connects: true, Gathers: l.version >= gathers,
+		Windows: l.windows(),
+		ID:      l.ID, IDBytes: idBytes, IDs: l.IDs, New: l.New, Hints: l.Hints}, nil
 }
 
 // version reads like 2.28.9. Before 2.9 two digits were one: 2804 was 2.8.4.
@@ -116,7 +118,8 @@ func (l *library) ID() ([]byte, error) {
 
 // failure is the error of a call that filled f.
 func (l *library) failure(f *C.gccl_fault) *engine.LibraryError {
-	e := &engine.LibraryError{Library: l.Version(), Call: C.GoString(&f.call[0]), Result: int(f.result), Text: C.GoString(&f.text[0])}
+	e := &engine.LibraryError{Library: l.Version(), Call: C.GoString(&f.call[0]), Result: int(f.result),
+		Text: C.GoString(&f.text[0])}
 	if f.device != 0 {
 		e.Library = l.v.runtime.Name()
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/goccl/goccl/internal/engine"
 )
 
-// marks are an end's events. They have a lock of their own, and Abort does not take it: an event is not recorded before the
-// stream has room, and where a kernel has no end only Abort makes some.
+// marks are an end's events. They have a lock of their own, and Abort does not take it: an event is
+// not recorded before the stream has room, and where a kernel has no end only Abort makes some.
 type marks struct {
 	mu     sync.Mutex
 	c      *C.gccl_end // nil once closed

@@ -41,8 +41,9 @@ func (l *library) windows() error {
 	return nil
 }
 
-// Window is ncclCommWindowRegister. The library finds what is wrong on one rank before that rank meets the others
-// (src/dev_runtime.cc, src/register/coll_reg.cc): they wait inside until they are aborted. Release is ncclCommWindowDeregister.
+// Window is ncclCommWindowRegister. The library finds what is wrong on one rank before that rank
+// meets the others (src/dev_runtime.cc, src/register/coll_reg.cc): they wait inside until they are
+// aborted. Release is ncclCommWindowDeregister.
 func (e *end) Window(addr uintptr, bytes int) (release func() error, err error) {
 	if err := e.lib.windows(); err != nil {
 		return nil, err

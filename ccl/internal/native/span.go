@@ -15,8 +15,8 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// spans are an end's pairs of events that take the time of calls. An event is recorded as a part of the call and without mu: where the
-// stream is full it waits for room, as the call does.
+// spans are an end's pairs of events that take the time of calls. An event is recorded as a part of
+// the call and without mu: where the stream is full it waits for room, as the call does.
 type spans struct {
 	mu     sync.Mutex
 	c      *C.gccl_end // nil once closed

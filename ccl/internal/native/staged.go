@@ -62,7 +62,8 @@ func (e *end) Run(ctx context.Context, calls []*op.Call) error {
 		if src == 0 {
 			continue
 		}
-		if err := e.result(C.gcclCopy(e.c, C.U(c.SrcAt), C.U(source(calls[i])), C.size_t(src), C.GDEV_HOST_TO_DEVICE, s.stream)); err != nil {
+		if err := e.result(C.gcclCopy(e.c, C.U(c.SrcAt), C.U(source(calls[i])), C.size_t(src), C.GDEV_HOST_TO_DEVICE,
+			s.stream)); err != nil {
 			return err
 		}
 	}
@@ -74,7 +75,8 @@ func (e *end) Run(ctx context.Context, calls []*op.Call) error {
 	}
 	for i := range s.calls {
 		if _, dst := e.extent(calls[i]); dst > 0 {
-			if err := e.result(C.gcclCopy(e.c, C.U(calls[i].DstAt), C.U(s.calls[i].DstAt), C.size_t(dst), C.GDEV_DEVICE_TO_HOST, s.stream)); err != nil {
+			if err := e.result(C.gcclCopy(e.c, C.U(calls[i].DstAt), C.U(s.calls[i].DstAt), C.size_t(dst),
+				C.GDEV_DEVICE_TO_HOST, s.stream)); err != nil {
 				return err
 			}
 		}
@@ -119,8 +121,8 @@ func source(c *op.Call) uintptr {
 	return c.SrcAt
 }
 
-// extent is how many bytes c reads and writes on this rank: those of the memory that op.Check has left it, and the root alone reads
-// what it broadcasts.
+// extent is how many bytes c reads and writes on this rank: those of the memory that op.Check has
+// left it, and the root alone reads what it broadcasts.
 func (e *end) extent(c *op.Call) (src, dst int) {
 	_, width := e.lib.wire(c.Type)
 	if src = c.SrcN * width; c.Kind == op.Broadcast && e.group.Rank != int(c.Root) {

@@ -87,8 +87,9 @@ func (e *end) Shrinks(ctx context.Context) error {
 	return nil
 }
 
-// Shrink makes a communicator without the ranks in lost, which need not call it, of one that was revoked: so no flag asks the
-// library to end what is under way. Close of the parent waits until the library has come back.
+// Shrink makes a communicator without the ranks in lost, which need not call it, of one that was
+// revoked: so no flag asks the library to end what is under way. Close of the parent waits until
+// the library has come back.
 func (e *end) Shrink(ctx context.Context, g engine.Group, lost []int) (engine.Engine, error) {
 	ranks := make([]C.int, len(lost)+1) // the library sorts it
 	for i, r := range lost {
@@ -109,9 +110,10 @@ func (e *end) Shrink(ctx context.Context, g engine.Group, lost []int) (engine.En
 // checkTick is how often a start asks what else has happened meanwhile.
 const checkTick = time.Millisecond
 
-// start makes the communicator with init, which waits for the other ranks, on a goroutine of its own. That goroutine
-// owns the communicator until init has come back, since the library writes it at its end and frees nothing under itself; where ctx
-// ends first, start returns, and the goroutine frees what it gets.
+// start makes the communicator with init, which waits for the other ranks, on a goroutine of its
+// own. That goroutine owns the communicator until init has come back, since the library writes it
+// at its end and frees nothing under itself; where ctx ends first, start returns, and the goroutine
+// frees what it gets.
 func (e *end) start(ctx context.Context, init func() C.int) (engine.Engine, error) {
 	done := make(chan error, 1)
 	go func() {

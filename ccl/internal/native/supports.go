@@ -54,7 +54,8 @@ func (e *end) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 	case typ >= 0:
 		return nil
 	case t.Float8():
-		return fmt.Errorf("%s moves %s, but does not reduce it; that needs %s %s", l.Version(), t, l.v.title, version(l.v.fp8))
+		return fmt.Errorf("%s moves %s, but does not reduce it; that needs %s %s", l.Version(), t, l.v.title,
+			version(l.v.fp8))
 	}
 	return fmt.Errorf("%s has no %s: it moves it as bytes, but does not reduce it", l.Version(), t)
 }

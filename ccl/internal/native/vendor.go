@@ -44,8 +44,8 @@ func searchFor(row *engine.Backend) dl.Search {
 	return dl.Search{What: row.Title, Env: row.Files.Env, Names: row.Files.Names, Advice: row.Files.Advice}
 }
 
-// backend is row with v's engine. The device is the wanted one, or the one with this rank's number on its host: the library takes
-// no two ranks on a device, unless it was set up to.
+// backend is row with v's engine. The device is the wanted one, or the one with this rank's number
+// on its host: the library takes no two ranks on a device, unless it was set up to.
 func (v *vendor) backend(row engine.Backend, devices engine.Devices) engine.Backend {
 	row.Choose, row.Devices = v.runtime.Choose, devices
 	row.Open = func() (*engine.Library, error) { return describe(v.load()) }

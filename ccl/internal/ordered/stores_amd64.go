@@ -1,8 +1,9 @@
 //go:build amd64 && !noasm && !race
 
-// Package ordered has the stores that publish, so that a rank that sees what they store sees all that was written before; the
-// copies of what they publish; and a flag that costs its goroutine a plain store, where the rare other one that looks at it pays for
-// both: by membarrier(2), where there is that.
+// Package ordered has the stores that publish, so that a rank that sees what they store sees all
+// that was written before; the copies of what they publish; and a flag that costs its goroutine a
+// plain store, where the rare other one that looks at it pays for both: by membarrier(2), where
+// there is that.
 package ordered
 
 import (
@@ -33,7 +34,8 @@ func Claim(p unsafe.Pointer, n int)
 //go:noescape
 func Fetch(p unsafe.Pointer, n int)
 
-// Loaded keeps what was loaded before it, by whatever loads, before the atomic loads that follow: here all loads are in order.
+// Loaded keeps what was loaded before it, by whatever loads, before the atomic loads that follow:
+// here all loads are in order.
 func Loaded() {}
 
 // stringFrom is from how many bytes on REP MOVSB beats the loops of Go's memmove.

@@ -20,8 +20,8 @@ func Claim(p unsafe.Pointer, n int) {}
 // Fetch does nothing.
 func Fetch(p unsafe.Pointer, n int) {}
 
-// Loaded keeps what was loaded before it, by whatever loads, before the atomic loads that follow: an atomic addition publishes, and
-// so ends them first.
+// Loaded keeps what was loaded before it, by whatever loads, before the atomic loads that follow:
+// an atomic addition publishes, and so ends them first.
 func Loaded() {
 	var x uint64
 	atomic.AddUint64(&x, 1)

@@ -17,11 +17,14 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// Where a rank stands now. A rank whose limit has ended asks the processes of the ranks that keep it waiting, over a connection with
-// each, and no others: that costs the same in a job of any size. The waits lead it from host to host. In a large Comm most limits end
-// at the same time; so it first asks only those that it waits for itself, and gives the ranks beside the late one a moment to name it.
+// Where a rank stands now. A rank whose limit has ended asks the processes of the ranks that keep
+// it waiting, over a connection with each, and no others: that costs the same in a job of any size.
+// The waits lead it from host to host. In a large Comm most limits end at the same time; so it
+// first asks only those that it waits for itself, and gives the ranks beside the late one a moment
+// to name it.
 
-// askStream is the stream number, of no Comm, of what the lower of two ranks of the world asks; the next one that of the other.
+// askStream is the stream number, of no Comm, of what the lower of two ranks of the world asks; the
+// next one that of the other.
 const askStream = 0xd0
 
 const (
@@ -49,8 +52,8 @@ func questionOf(b []byte) question {
 	return question{le.Uint64(b), le.Uint32(b[8:]), int64(le.Uint64(b[12:]))}
 }
 
-// answer is where a rank stands: in the Comm that it was asked of, and where it waits in others. With it come the ranks of its host that
-// are behind in that Comm.
+// answer is where a rank stands: in the Comm that it was asked of, and where it waits in others.
+// With it come the ranks of its host that are behind in that Comm.
 type answer struct {
 	awaits []int32 // the ranks of that Comm for which the asked rank waits, if they can be listed
 	all    []status.Status
@@ -108,7 +111,8 @@ func (a *answer) fits(g *group.Group, w int32, ranks int) bool {
 	own := false
 	for i := range a.all {
 		s := &a.all[i]
-		if int(s.World) >= ranks || int(s.For) >= ranks || s.Comm == g.ID() && (int(s.Rank) >= g.Size() || g.World(int(s.Rank)) != int(s.World)) {
+		if int(s.World) >= ranks || int(s.For) >= ranks || s.Comm == g.ID() &&
+			(int(s.Rank) >= g.Size() || g.World(int(s.Rank)) != int(s.World)) {
 			return false
 		}
 		own = own || s.World == w && s.Comm == g.ID()
@@ -116,8 +120,8 @@ func (a *answer) fits(g *group.Group, w int32, ranks int) bool {
 	return own || g.RankOf(int(w)) < 0
 }
 
-// stands is the answer of rank w of the world, false where that is no rank of this process. Of a Comm that has failed it tells of a
-// wait that has ended so.
+// stands is the answer of rank w of the world, false where that is no rank of this process. Of a
+// Comm that has failed it tells of a wait that has ended so.
 func stands(j *Job, w int32, q *question) (a answer, here bool) {
 	j.mu.Lock()
 	all := j.comms.members(nil)
@@ -158,7 +162,8 @@ func standsNow(c *Member, lasted int64) status.Status {
 		}
 	}
 	if !ok && s.Size == 0 {
-		s = status.Status{Comm: c.Group.ID(), Rank: int32(c.Group.Rank()), Size: int32(c.Group.Size()), World: int32(c.Group.World(c.Group.Rank())), Peer: -1, To: -1, For: -1}
+		s = status.Status{Comm: c.Group.ID(), Rank: int32(c.Group.Rank()), Size: int32(c.Group.Size()),
+			World: int32(c.Group.World(c.Group.Rank())), Peer: -1, To: -1, For: -1}
 	}
 	if s.SetName(c.Standing.Label.Name()); s.Doing != status.Waits {
 		return s
@@ -180,8 +185,9 @@ func behind(c *Member, calls uint32) (list []status.Status) {
 				continue
 			}
 			rank := c.Group.LocalRank(r)
-			list = append(list, status.Status{Comm: c.Group.ID(), Calls: n, Rank: int32(rank), Size: int32(c.Group.Size()), World: int32(c.Group.World(rank)),
-				Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1})
+			list = append(list, status.Status{Comm: c.Group.ID(), Calls: n, Rank: int32(rank), Size: int32(c.Group.Size()),
+				World: int32(c.Group.World(rank)),
+				Node:  int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1})
 		}
 	})
 	return list
@@ -197,8 +203,8 @@ func (c *Standing) listed() []int32 {
 	return slices.Clone(c.note.on.awaits[:c.note.on.n])
 }
 
-// mayAsk reports whether rank w of the world is still to be asked. In a job on one host only the ranks of this process can be: of the
-// others the host's memory has to do, and what they have told.
+// mayAsk reports whether rank w of the world is still to be asked. In a job on one host only the
+// ranks of this process can be: of the others the host's memory has to do, and what they have told.
 func (s *search) mayAsk(w int32) bool {
 	j := s.c.Site.Job
 	return s.asking && s.answers[w] == nil && !slices.Contains(s.mute, w) && (j.Net.TCP != nil || livesIn(j, int(w)))
@@ -212,8 +218,8 @@ func livesIn(j *Job, w int) bool {
 	})
 }
 
-// inquire asks ranks where they stand, until nobody is left that the fault goes by and has not been asked, or c has failed for another
-// reason.
+// inquire asks ranks where they stand, until nobody is left that the fault goes by and has not been
+// asked, or c has failed for another reason.
 func (s *search) inquire() {
 	j := s.c.Site.Job
 	soon, over := briefly(j, event.HoldFar), briefly(j, event.HoldMost)
@@ -294,7 +300,8 @@ func (s *search) take(w int32, a *answer) {
 	a.all = slices.DeleteFunc(slices.Clone(a.all), func(o status.Status) bool { return o.World != w })
 }
 
-// askKey is that of the stream on which rank from of the world asks rank to where it stands, while a call of that Comm ends.
+// askKey is that of the stream on which rank from of the world asks rank to where it stands, while
+// a call of that Comm ends.
 func askKey(comm uint64, from, to uint32) tcp.Key {
 	stream := uint32(askStream)
 	if from > to {

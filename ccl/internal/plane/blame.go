@@ -11,16 +11,18 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
-// The late rank. The rank that a call waits for may itself wait: in the same call, for a rank that is late, or in another Comm.
-// All of them wait about as long, and the limit of any may be the first to end. So a rank whose limit has ended follows the waits to
-// ranks that wait for nobody, and names those of its Comm that are late.
+// The late rank. The rank that a call waits for may itself wait: in the same call, for a rank that
+// is late, or in another Comm. All of them wait about as long, and the limit of any may be the
+// first to end. So a rank whose limit has ended follows the waits to ranks that wait for nobody,
+// and names those of its Comm that are late.
 //
-// It never guesses. That a rank of its host is late is in the memory of the host. A rank of another host is late if that host says
-// so now: whoever the fault would go by is asked where it stands (ask.go), and then the waits are followed anew. Where no answer
-// comes nobody is named. What ranks have told of long waits (check.go) says only whom to ask, since they may have gone on.
+// It never guesses. That a rank of its host is late is in the memory of the host. A rank of another
+// host is late if that host says so now: whoever the fault would go by is asked where it stands
+// (ask.go), and then the waits are followed anew. Where no answer comes nobody is named. What ranks
+// have told of long waits (check.go) says only whom to ask, since they may have gone on.
 
-// Unfinished is the fault of a call that ends unfinished as of ended, for a reason; peers are the ranks that it waits for, as far as it
-// knows. It is the goroutine's that makes the calls.
+// Unfinished is the fault of a call that ends unfinished as of ended, for a reason; peers are the
+// ranks that it waits for, as far as it knows. It is the goroutine's that makes the calls.
 func Unfinished(c *Member, ended, why error, peers ...int) *call.Fault {
 	s := search{c: c, since: c.Current.began, peers: peers, lockstep: c.Current.lockstep}
 	if k := c.Current.running; k != nil {
@@ -45,7 +47,8 @@ func FailElsewhere(c *Member, why error) {
 	c.Fail(unfinishedElsewhere(c, context.DeadlineExceeded, why))
 }
 
-// EndElsewhere fails c because the context of a call that another engine makes has ended with err, and waits for the cause.
+// EndElsewhere fails c because the context of a call that another engine makes has ended with err,
+// and waits for the cause.
 func EndElsewhere(c *Member, err error) {
 	if !c.Site.Job.TryHold() {
 		return
@@ -105,7 +108,8 @@ func (s *search) fault(ended, why error) *call.Fault {
 	case len(s.found.late) > 0:
 	case s.found.by != nil: // not one of c is the fault
 		f := call.CtxFault(ended, me, s.found.behind)
-		if f.Err = fmt.Errorf("world rank %d is late in %s: %w", s.found.other, s.found.by.Name(), why); f.Code == call.Timeout {
+		if f.Err = fmt.Errorf("world rank %d is late in %s: %w", s.found.other, s.found.by.Name(),
+			why); f.Code == call.Timeout {
 			f.Peer = -1
 		}
 		return f
@@ -125,7 +129,8 @@ func (s *search) fault(ended, why error) *call.Fault {
 func (s *search) look() {
 	c := s.c
 	s.found.told = slices.DeleteFunc(c.Site.Job.Statuses.Of(0), func(o status.Status) bool {
-		return o.Doing == status.Waits && o.For >= 0 && c.Site.Job.IsLost(int(o.For)) // nobody waits for a rank that is lost any more
+		// nobody waits for a rank that is lost any more
+		return o.Doing == status.Waits && o.For >= 0 && c.Site.Job.IsLost(int(o.For))
 	})
 	if len(s.answers) > 0 {
 		s.found.told = slices.DeleteFunc(s.found.told, func(o status.Status) bool { return s.answers[o.World] != nil })
@@ -134,7 +139,8 @@ func (s *search) look() {
 		}
 	}
 	if own := standsNow(c, 0); own.Doing == status.Waits {
-		s.found.told = append(slices.DeleteFunc(s.found.told, func(o status.Status) bool { return o.Comm == own.Comm && o.Rank == own.Rank }), own)
+		s.found.told = append(slices.DeleteFunc(s.found.told,
+			func(o status.Status) bool { return o.Comm == own.Comm && o.Rank == own.Rank }), own)
 	}
 	s.found.seen = map[int32]bool{int32(c.Group.World(c.Group.Rank())): true}
 	s.found.late, s.found.behind, s.found.ask, s.found.by = nil, nil, nil, nil
@@ -187,13 +193,15 @@ func (s *search) visit(w int32, by *status.Status) {
 	}
 }
 
-// next is a rank of the world for which another waits, as that has said; by is nil where the memory of this host says so.
+// next is a rank of the world for which another waits, as that has said; by is nil where the memory
+// of this host says so.
 type next struct {
 	world int32
 	by    *status.Status
 }
 
-// awaited lists those for which rank w of the world waits, which is rank r of c, or -1. waits reports whether it waits at all.
+// awaited lists those for which rank w of the world waits, which is rank r of c, or -1. waits
+// reports whether it waits at all.
 func (s *search) awaited(w int32, r int) (list []next, waits bool) {
 	c := s.c
 	a := s.answers[w]
@@ -203,7 +211,8 @@ func (s *search) awaited(w int32, r int) (list []next, waits bool) {
 		if o.World != w || a == nil && !o.StillWaits(now, s.since) || o.Doing != status.Waits {
 			continue
 		}
-		if a == nil && (c.Site.Job.Net.TCP != nil || o.Comm == c.Group.ID()) { // it may have gone on since; or the memory of the host says more
+		if a == nil && (c.Site.Job.Net.TCP != nil || o.Comm == c.Group.ID()) {
+			// it may have gone on since; or the memory of the host says more
 			continue
 		}
 		waits = true
@@ -227,8 +236,9 @@ func (s *search) awaited(w int32, r int) (list []next, waits bool) {
 	return list, waits
 }
 
-// isLate reports whether rank r of c has not come to c's call, as the memory of this host or an answer of r's has it. A call between two
-// ranks has no place in the order of calls: to that a rank is late that is in no call.
+// isLate reports whether rank r of c has not come to c's call, as the memory of this host or an
+// answer of r's has it. A call between two ranks has no place in the order of calls: to that a rank
+// is late that is in no call.
 func (s *search) isLate(r int) bool {
 	c := s.c
 	if o := s.ofComm[r]; o != nil && (s.pairwise || !c.Group.IsHere(r)) {

@@ -66,8 +66,8 @@ func LayoutOf(h *shm.Host) tuning.Layout { return boardOf(h).layout }
 // seemed to be its host: it counts as being on another one then.
 var ErrCannotShare = errors.New("no shared memory with the other ranks of this host")
 
-// ShareError is an error of shared memory as one that the job can go on without sharing, where that helps: a machine or a
-// process that is at its limits has not enough for that either.
+// ShareError is an error of shared memory as one that the job can go on without sharing, where that
+// helps: a machine or a process that is at its limits has not enough for that either.
 func ShareError(err error) error {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC} {
 		if errors.Is(err, e) {
@@ -77,8 +77,9 @@ func ShareError(err error) error {
 	return fmt.Errorf("%w: %w", ErrCannotShare, err)
 }
 
-// MakeHost makes the memory of this host, with the region of the job's first Comm. If shared, other processes are to take it. Slices
-// of from, the memory of the job that this one grows out of, are slices of this host as well; it is nil if there is none.
+// MakeHost makes the memory of this host, with the region of the job's first Comm. If shared, other
+// processes are to take it. Slices of from, the memory of the job that this one grows out of, are
+// slices of this host as well; it is nil if there is none.
 func (s *host) MakeHost(shared bool, from *shm.Host) error {
 	h := PrivateHost()
 	if shared {

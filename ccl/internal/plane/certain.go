@@ -14,7 +14,8 @@ import (
 // to their end when that one is back. Then this process would leave those others out of its
 // majority. So this process must know that the others counted it in until a moment ago:
 //
-//   - it has not stood still, for half of PeerTimeout or longer, since it last heard the other host; what comes at once when it goes
+//   - it has not stood still, for half of PeerTimeout or longer, since it last heard the other
+//     host; what comes at once when it goes
 //     on does not count, since it may have been sent before;
 //   - it has heard that within half of PeerTimeout, or no loss is suspected: there is no sign of a partition.
 //
@@ -24,8 +25,9 @@ import (
 // with errEnded alone as its cause is certain: see Lost.
 var errEnded = errors.New("its process ended")
 
-// endOf is why s takes the ranks of the process of rank w of the world, on another host, for lost, where that seems to have ended.
-// refused says that its host answers that nobody listens at its port any more.
+// endOf is why s takes the ranks of the process of rank w of the world, on another host, for lost,
+// where that seems to have ended. refused says that its host answers that nobody listens at its
+// port any more.
 func endOf(s *Site, w int, refused bool) error {
 	switch {
 	case !refused: // a cut may look like an end
@@ -36,8 +38,9 @@ func endOf(s *Site, w int, refused bool) error {
 	return errEnded
 }
 
-// IsCertain reports whether the word of the host of rank w of the world that the rank is there no more, since its process has ended or
-// has closed the Comm, makes it certain that it has not gone on without the process of s.
+// IsCertain reports whether the word of the host of rank w of the world that the rank is there no
+// more, since its process has ended or has closed the Comm, makes it certain that it has not gone
+// on without the process of s.
 func IsCertain(s *Site, w int) bool {
 	if s.isGivenUp() {
 		return false
@@ -56,15 +59,16 @@ func IsCertain(s *Site, w int) bool {
 	return ever && now-h.last <= trusted(j) || len(j.World.dead) == len(j.World.ended)
 }
 
-// stoodStill reports whether this process has stood still, until again, for so long that others may have given it up, and has not heard
-// the host of rank w of the world since. Job.mu is held.
+// stoodStill reports whether this process has stood still, until again, for so long that others may
+// have given it up, and has not heard the host of rank w of the world since. Job.mu is held.
 func stoodStill(s *Site, w int) (again time.Duration, unheard bool) {
 	again, stood := s.Job.Time.Lived.Stood()
 	return again, stood && !s.near.heard[s.Job.World.Topo.Node(w)].since(again, unbroken(s.Job))
 }
 
-// mayBeOut reports whether rank w of the world, which is on another host and seems to be gone, may have given this process up before,
-// and gone on: this process has stood still, and finds w gone as it comes back. Job.mu is held.
+// mayBeOut reports whether rank w of the world, which is on another host and seems to be gone, may
+// have given this process up before, and gone on: this process has stood still, and finds w gone as
+// it comes back. Job.mu is held.
 func mayBeOut(s *Site, w int) bool {
 	m := &s.Job.World
 	switch {
@@ -77,8 +81,8 @@ func mayBeOut(s *Site, w int) bool {
 	return unheard && s.Job.Time.Lived.Now()-again <= comesBack*max(s.Job.peer, time.Second)
 }
 
-// comesBack is for how many times PeerTimeout a process that has stood still is coming back: one host after the other is
-// dialed, waited for and asked about.
+// comesBack is for how many times PeerTimeout a process that has stood still is coming back: one
+// host after the other is dialed, waited for and asked about.
 const comesBack = 4
 
 // MayBeOut is mayBeOut.
@@ -88,14 +92,15 @@ func MayBeOut(s *Site, w int) bool {
 	return mayBeOut(s, w)
 }
 
-// trusted is how long a process may be silent, or have stood still, and others certainly have not given it up and gone on.
+// trusted is how long a process may be silent, or have stood still, and others certainly have not
+// given it up and gone on.
 func trusted(j *Job) time.Duration { return j.peer / 2 }
 
 // heard is the last time for which another host was heard, without a break, in time lived.
 type heard struct{ first, last time.Duration }
 
-// unbroken is how long a host that beats may say nothing; it beats once in idleTick, or a little later. It takes less to read all that
-// was sent to a process that stood still.
+// unbroken is how long a host that beats may say nothing; it beats once in idleTick, or a little
+// later. It takes less to read all that was sent to a process that stood still.
 func unbroken(j *Job) time.Duration { return max(leastSilence, 2*j.idleTick()) }
 
 // since reports whether a host was heard for so long after t.

@@ -8,10 +8,10 @@ import (
 )
 
 // The monitor looks after calls that wait, at no cost to those that do not: a call that has slept
-// leaves a note of itself, and a foreign call the time at which it began. After compareAfter its place in the
-// order of calls is compared with that of the other ranks, whatever they wait for; after
-// publishAfter, and more in large Comms, every rank of its Comm says where it stands, which the flight recorder, the search for deadlocks
-// and the naming of late ranks go by.
+// leaves a note of itself, and a foreign call the time at which it began. After compareAfter its
+// place in the order of calls is compared with that of the other ranks, whatever they wait for;
+// after publishAfter, and more in large Comms, every rank of its Comm says where it stands, which
+// the flight recorder, the search for deadlocks and the naming of late ranks go by.
 
 const (
 	compareAfter = 5 * time.Millisecond
@@ -20,7 +20,8 @@ const (
 	publishEvery = 50 * time.Millisecond // at most, and not as often as the least wait that is told
 	perRank      = 10 * time.Millisecond // later and more seldom for each rank of the Comm: all hear of all
 	follow       = 4 * time.Second       // for which changes are told after another rank was heard to wait
-	stuckAfter   = 3 * time.Second       // for which a message whose two ends are there may not move, before that is reported
+	// for which a message whose two ends are there may not move, before that is reported
+	stuckAfter = 3 * time.Second
 )
 
 // stallAfter is how long the call of s may wait before that is reported, 0 for ever.
@@ -34,8 +35,9 @@ func (c *Standing) stallAfter(s *status.Status) time.Duration {
 	return c.hooks.StallWarn
 }
 
-// publishes is after which time a rank of n says that its call waits, and how often it tells a change. A change is told before the
-// next wait may be, so that no two ranks seem to wait for each other of which one has gone on.
+// publishes is after which time a rank of n says that its call waits, and how often it tells a
+// change. A change is told before the next wait may be, so that no two ranks seem to wait for each
+// other of which one has gone on.
 func publishes(n int, timeout, warn time.Duration) (after, every time.Duration) {
 	slower := time.Duration(n) * perRank
 	after = min(publishAfter+slower, publishMost)
@@ -111,7 +113,8 @@ func (c *Member) publishAtFailure(now int64) {
 }
 
 func sameStanding(a, b *status.Status) bool {
-	return a.Calls == b.Calls && a.Doing == b.Doing && a.Call.Seq == b.Call.Seq && a.Call.Kind == b.Call.Kind && a.Peer == b.Peer && a.Failed == b.Failed
+	return a.Calls == b.Calls && a.Doing == b.Doing && a.Call.Seq == b.Call.Seq && a.Call.Kind == b.Call.Kind &&
+		a.Peer == b.Peer && a.Failed == b.Failed
 }
 
 // publish tells all ranks of the job where this one stands, or only the reporting host. c.note is locked.
@@ -124,7 +127,9 @@ func (c *Member) publish(s status.Status, now int64) {
 	}
 	s.SetName(c.Standing.Label.Name())
 	s.SetHost(c.Hooks.Host)
-	if s.Caller() == "" && c.Hooks.Caller != nil && s.Doing == status.Waits && !n.queued && c.Standing.Elsewhere.foreignSince() == 0 { // it knows of blocking calls that have slept
+	if s.Caller() == "" && c.Hooks.Caller != nil && s.Doing == status.Waits && !n.queued &&
+		c.Standing.Elsewhere.foreignSince() == 0 {
+		// it knows of blocking calls that have slept
 		s.SetCaller(c.Hooks.Caller())
 	}
 	c.Site.receiveStatus(&s, nil, true)
@@ -138,15 +143,16 @@ func (c *Standing) needsMonitor() bool {
 	if c.fate.cause.Load() != nil {
 		return n.atEnd != nil
 	}
-	return n.asleep || n.heardAt != 0 || n.published.Doing == status.Waits || c.Bell.sleep.Load() || c.Elsewhere.foreignSince() != 0 || c.fate.wordSince != 0 ||
+	return n.asleep || n.heardAt != 0 || n.published.Doing == status.Waits || c.Bell.sleep.Load() ||
+		c.Elsewhere.foreignSince() != 0 || c.fate.wordSince != 0 ||
 		c.asked.Load() || c.reports.Load() || c.fate.proposal.Load() != nil
 }
 
 // explainFor is how long a Comm whose abort word is set waits for the event that says why.
 const explainFor = time.Second
 
-// checkAbortWord fails the Comm whose abort word says that it has failed, where nothing says why: whoever set the word may
-// have been stopped since. It is the monitor's.
+// checkAbortWord fails the Comm whose abort word says that it has failed, where nothing says why:
+// whoever set the word may have been stopped since. It is the monitor's.
 func (c *Member) checkAbortWord(now time.Duration) {
 	if c.Fate.cause.Load() != nil {
 		return
@@ -171,9 +177,9 @@ func (c *Member) checkAbortWord(now time.Duration) {
 	}
 }
 
-// Unexplained is the failure of a Comm whose abort word is set, where nothing has said why for that long. It names the rank
-// that set the word: what that has to say is held up, since another process of this host does not read its log, or since
-// it was stopped itself.
+// Unexplained is the failure of a Comm whose abort word is set, where nothing has said why for that
+// long. It names the rank that set the word: what that has to say is held up, since another process
+// of this host does not read its log, or since it was stopped itself.
 func (c *Share) Unexplained(since time.Duration) *call.Fault {
 	first := -1
 	if l := c.Local.Abort().Load(); l > 0 && l <= uint64(c.N) {

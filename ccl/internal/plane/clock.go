@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Clock is the coarse time since the job began, which the monitor stamps at each of its looks, so that calls need not read
-// a clock. While the monitor is idle the time is late, and says so by its lowest bit: a call that sees the bit reads the
-// real clock instead, and wakes the monitor.
+// Clock is the coarse time since the job began, which the monitor stamps at each of its looks, so
+// that calls need not read a clock. While the monitor is idle the time is late, and says so by its
+// lowest bit: a call that sees the bit reads the real clock instead, and wakes the monitor.
 type Clock struct {
 	Born   time.Time
 	now    atomic.Int64 // nanoseconds since Born; odd: late
@@ -84,7 +84,8 @@ func (c *Clock) ring() {
 // Woken is what the monitor waits for while it dozes or is idle.
 func (c *Clock) Woken() <-chan struct{} { return c.wake }
 
-// Look ends the monitor's sleep, and reports whether somebody has woken it since its last look, or has something for it.
+// Look ends the monitor's sleep, and reports whether somebody has woken it since its last look, or
+// has something for it.
 func (c *Clock) Look() bool {
 	c.sleep.Store(naps)
 	c.urgent.Store(false)

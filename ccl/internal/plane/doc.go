@@ -3,13 +3,19 @@
 //
 //   - A [Job] is what the ranks of one job in this process have in common: how time passes (clock.go,
 //     package lived), how other hosts are reached, which ranks have gone and which lead their hosts
-//     (membership.go), what is proposed and decided (event), where all ranks stand (status), the Comms (comms.go), and the monitor.
-//   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go, hostlog.go), the processes
-//     beside this one (pulse.go), and the connections with other hosts (control, neighbors.go). A process has one, unless its
+//     (membership.go), what is proposed and decided (event), where all ranks stand (status), the
+//     Comms (comms.go), and the monitor.
+//   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go,
+//     hostlog.go), the processes
+//     beside this one (pulse.go), and the connections with other hosts (control, neighbors.go). A
+//     process has one, unless its
 //     ranks were told to act as several hosts.
-//   - A [Member] is one rank of one Comm. Its parts (state.go) are its Group, which rank it is of what (package group); its
-//     [Share], what it has in common with the ranks of its host (share.go); its [Order], the calls it has made; [Current], the
-//     one under way; its [Fate]; and its [Standing], what is known of it. A Member waits (wait.go, doorbell.go) and fails
+//   - A [Member] is one rank of one Comm. Its parts (state.go) are its Group, which rank it is of
+//     what (package group); its
+//     [Share], what it has in common with the ranks of its host (share.go); its [Order], the calls
+//     it has made; [Current], the
+//     one under way; its [Fate]; and its [Standing], what is known of it. A Member waits (wait.go,
+//     doorbell.go) and fails
 //     (member.go, vote.go).
 //
 // # Waiting
@@ -20,11 +26,11 @@
 // processor has something to do (spread.go). Then it sleeps until the rank that it waits for rings
 // its bell: a channel between goroutines, the kernel between processes. A wait for other hosts
 // sleeps in poll(2) until something arrives, for 1 ms at a time, and later up to 5, or up to 40
-// where ranks get their turn on a processor late, 200 in jobs of a thousand. Where it cannot (it is for ranks of this host as
-// well, or the system has no poll) or other goroutines want the processor, it takes naps of 20 to
-// 500 microseconds, on Linux by a kernel timer, since Go's timers count in milliseconds. Where
-// yields have shown that programs compute on the same cores, a rank does not yield, but sleeps
-// after some 25 microseconds (yield.go).
+// where ranks get their turn on a processor late, 200 in jobs of a thousand. Where it cannot (it is
+// for ranks of this host as well, or the system has no poll) or other goroutines want the
+// processor, it takes naps of 20 to 500 microseconds, on Linux by a kernel timer, since Go's timers
+// count in milliseconds. Where yields have shown that programs compute on the same cores, a rank
+// does not yield, but sleeps after some 25 microseconds (yield.go).
 //
 // Calls read no clock. The monitor stamps a coarse clock every 5 ms, and timeouts are measured by
 // that. Without a call the monitor is idle, and the lowest bit of the clock says that it is late.
@@ -68,8 +74,9 @@
 //
 // # The order of locks
 //
-// A goroutine that holds a lock takes only locks that are below it here. No lock is held while a call waits for another rank.
-// Those that are held over a read, a write or a dial are of type simhost.Mutex.
+// A goroutine that holds a lock takes only locks that are below it here. No lock is held while a
+// call waits for another rank. Those that are held over a read, a write or a dial are of type
+// simhost.Mutex.
 //
 //	step.mu             one step of joining; held while it is made, which may wait for other hosts
 //	Job.Order           the order in which this process believes events; held while one is handled

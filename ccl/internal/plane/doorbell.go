@@ -10,18 +10,22 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
-// A rank that has waited for long inside its host sleeps until it is rung. Before it does it says so in its bell, a word of
-// the region, and in the region's number of sleepers, and looks once more. A rank that has posted something looks at that
-// number, when its call ends or has to wait itself, and rings those that sleep until it posts: by a channel where all ranks
-// of the host are in one process, else through the kernel, which waits at the address of the bell (futex(2)) and wakes the
-// sleeper's thread, without a way through the Go scheduler.
+// A rank that has waited for long inside its host sleeps until it is rung. Before it does it says
+// so in its bell, a word of the region, and in the region's number of sleepers, and looks once
+// more. A rank that has posted something looks at that number, when its call ends or has to wait
+// itself, and rings those that sleep until it posts: by a channel where all ranks of the host are
+// in one process, else through the kernel, which waits at the address of the bell (futex(2)) and
+// wakes the sleeper's thread, without a way through the Go scheduler.
 //
-// Nothing orders the poster's store before its look at the number on amd64: the store may still wait in its core's buffer
-// while the number is read. A sleeper gives way once, or lets a microsecond pass, between saying that it sleeps and its
-// last look, which takes longer than a store waits. Should that fail all the same, as where a poster has died before it rang, the tick of the monitor
-// wakes each sleeper of its process: no wait depends on a bell, only how soon it ends.
+// Nothing orders the poster's store before its look at the number on amd64: the store may still
+// wait in its core's buffer while the number is read. A sleeper gives way once, or lets a
+// microsecond pass, between saying that it sleeps and its last look, which takes longer than a
+// store waits. Should that fail all the same, as where a poster has died before it rang, the tick
+// of the monitor wakes each sleeper of its process: no wait depends on a bell, only how soon it
+// ends.
 //
-// A ring costs the poster a system call, and none at all while nobody sleeps: a load of a line that only sleepers write.
+// A ring costs the poster a system call, and none at all while nobody sleeps: a load of a line that
+// only sleepers write.
 type bell struct {
 	rung  chan struct{} // capacity 1; where ranks of several processes ring, the kernel is in its place
 	Set   bool          // this rank is one of the sleepers; its goroutine's
@@ -42,8 +46,9 @@ func (c *Standing) CanPark(w *Waiter, peer int) bool {
 		!(c.share.Host.Shared() && c.note.onStream(c.current.running) && takesLastProcessor())
 }
 
-// parked are the goroutines of this process that sleep in the kernel, until they are rung or something arrives. Such a sleep
-// keeps one of Go's processors for up to 20 ms, until the scheduler sees that it is a long one.
+// parked are the goroutines of this process that sleep in the kernel, until they are rung or
+// something arrives. Such a sleep keeps one of Go's processors for up to 20 ms, until the scheduler
+// sees that it is a long one.
 var parked atomic.Int32
 
 // takesLastProcessor reports whether one more of them could keep all.
@@ -95,8 +100,9 @@ const (
 	ShortRests = 8
 )
 
-// parkInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory, so at first the call
-// looks at ctx every millisecond, unless ranks get their turn on a processor late. A limit that the caller has is as short.
+// parkInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory,
+// so at first the call looks at ctx every millisecond, unless ranks get their turn on a processor
+// late. A limit that the caller has is as short.
 func parkInKernel(ctx context.Context, c *Member, w *Waiter, want uint64, limit time.Duration) {
 	if limit == 0 && ctx.Done() != nil {
 		if w.Rests < ShortRests && c.Standing.late < tick {
@@ -124,8 +130,8 @@ func restsUntil(now, limit time.Duration) uint64 {
 	return uint64(now + limit)
 }
 
-// asleep counts the ranks of this host that sleep in the kernel. One that has been rung, or whose sleep is over, wants a
-// processor, though it may not have one yet.
+// asleep counts the ranks of this host that sleep in the kernel. One that has been rung, or whose
+// sleep is over, wants a processor, though it may not have one yet.
 func (c *Share) asleep(now time.Duration) (n int) {
 	for r := range c.N {
 		if c.Local.Rests(r).Load() > uint64(now) && c.Local.Bell(r).Load() != bellAwake {
@@ -174,8 +180,8 @@ func (c *Member) RingRank(r int) {
 	}
 }
 
-// claimRing reports whether it is this rank that has to ring rank r of this host: that sleeps until this one has posted or,
-// if all is set, sleeps at all, and nobody else has claimed it.
+// claimRing reports whether it is this rank that has to ring rank r of this host: that sleeps until
+// this one has posted or, if all is set, sleeps at all, and nobody else has claimed it.
 func (c *Share) claimRing(r int, all bool) bool {
 	p := c.Local.Bell(r)
 	v := p.Load()

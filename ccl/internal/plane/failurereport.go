@@ -18,8 +18,8 @@ import (
 // reportAfter is for how long a process may say nothing where nobody is given up for silence.
 const reportAfter = 5 * time.Second
 
-// SoonFor is how long a report takes at most where processes run: longer than a proposal waits for its decision before it is
-// believed without, and that takes to come from its host.
+// SoonFor is how long a report takes at most where processes run: longer than a proposal waits for
+// its decision before it is believed without, and that takes to come from its host.
 const SoonFor = 2 * SettleFor
 
 // ReportWithin is how long the process of s waits for another process to report a failure. A
@@ -67,11 +67,12 @@ func allRefuse(s *Site, h int) bool {
 	return true
 }
 
-// AwaitReport waits for the cause of a failure of which c has found an echo, for limit at most. It returns the cause, or nil if none
-// will come: the call under way outlives the end of a process, or over says so, which is asked again and again. A call that has taken
-// Options.Timeout waits no longer than a report takes where processes run: it has found who is to blame, and a timeout may name others;
-// but where all calls take so long at once, the report says why. A process that is kept from running is kept from hearing, too: so these
-// limits are time lived.
+// AwaitReport waits for the cause of a failure of which c has found an echo, for limit at most. It
+// returns the cause, or nil if none will come: the call under way outlives the end of a process, or
+// over says so, which is asked again and again. A call that has taken Options.Timeout waits no
+// longer than a report takes where processes run: it has found who is to blame, and a timeout may
+// name others; but where all calls take so long at once, the report says why. A process that is
+// kept from running is kept from hearing, too: so these limits are time lived.
 func AwaitReport(ctx context.Context, c *Member, limit time.Duration, over func() bool) *call.Fault {
 	soon := briefly(c.Site.Job, SoonFor) // as proposals wait
 	AwaitFailure(c, limit, func() bool { return ctx.Err() != nil || over() || soon() && isOverdue(c) })
@@ -92,6 +93,7 @@ func AwaitFailure(c *Member, limit time.Duration, over func() bool) bool {
 	return failed()
 }
 
-// LeftYet is the question whether the process of rank w of the world is known to have left in good order. A process that asks for the
-// first time asks w's host, too, and again later; the answer takes a moment.
+// LeftYet is the question whether the process of rank w of the world is known to have left in good
+// order. A process that asks for the first time asks w's host, too, and again later; the answer
+// takes a moment.
 func LeftYet(s *Site, w int) func() bool { return s.leftYet(w) }

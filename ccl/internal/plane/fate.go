@@ -48,9 +48,9 @@ func (c *Fate) Failure() *call.Fault {
 	return c.cause.Load()
 }
 
-// Side is f as it is in the collective of that place, with that hash, of which this rank knew nothing yet when the ranks
-// that disagree failed the Comm: of the two, the other is the one whose call is not this one. What the first call has been told
-// stands for all that follow.
+// Side is f as it is in the collective of that place, with that hash, of which this rank knew
+// nothing yet when the ranks that disagree failed the Comm: of the two, the other is the one whose
+// call is not this one. What the first call has been told stands for all that follow.
 func (c *Fate) Side(f *call.Fault, place uint64, hash uint32) *call.Fault {
 	if told := c.sided.Load(); told != nil || f.Other == nil {
 		return cmp.Or(told, f)
@@ -63,8 +63,8 @@ func (c *Fate) Side(f *call.Fault, place uint64, hash uint32) *call.Fault {
 	return c.sided.Load()
 }
 
-// Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank is bound to wait for
-// its outcome. Calls are interrupted by Fail.
+// Interrupt makes a Shrink under way come to nothing, with a fault of code Closed, unless this rank
+// is bound to wait for its outcome. Calls are interrupted by Fail.
 func (c *Fate) Interrupt() { c.closing.Store(true) }
 
 // Interrupted reports whether Interrupt has been called.

@@ -6,8 +6,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 )
 
-// Inside notes that c's rank is in a call of another engine that may wait there for other ranks, or is no more. The monitor
-// looks at it as at a call of Begin.
+// Inside notes that c's rank is in a call of another engine that may wait there for other ranks, or
+// is no more. The monitor looks at it as at a call of Begin.
 func (c *Member) Inside(yes bool) {
 	if !yes {
 		c.Standing.Elsewhere.End()

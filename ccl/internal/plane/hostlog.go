@@ -9,9 +9,9 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// What the log of a host has no room for. A writer keeps it until the slowest process of the host has read far enough, and
-// waits for nobody: that a Comm has failed shows meanwhile in its abort word. Processes that have left, are dead or were
-// given up do not count.
+// What the log of a host has no room for. A writer keeps it until the slowest process of the host
+// has read far enough, and waits for nobody: that a Comm has failed shows meanwhile in its abort
+// word. Processes that have left, are dead or were given up do not count.
 
 // appendLog puts e into the log of this host, or keeps it until there is room.
 func (s *host) appendLog(h *shm.Host, e event.Event) {
@@ -88,7 +88,8 @@ func (s *host) hasRead(i uint64) bool {
 // isOut reports whether a process of this host reads and writes no more. Job.mu is held.
 func (s *host) isOut(o *watched) bool {
 	p := &s.processes.pulses[o.local]
-	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 || s.Job.World.dead[s.Job.World.Topo.Rank(s.Node, o.local)]
+	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 ||
+		s.Job.World.dead[s.Job.World.Topo.Rank(s.Node, o.local)]
 }
 
 // writesNoMore is isOut of the process whose lowest rank is the l-th of this host.

@@ -85,8 +85,8 @@ func (j *Job) stayFor(limit, since time.Duration) {
 	}
 }
 
-// partFrom counts out a Comm that rank w of the world closes. If it is the rank's last, it returns how long failures keep the
-// rank in the job.
+// partFrom counts out a Comm that rank w of the world closes. If it is the rank's last, it returns
+// how long failures keep the rank in the job.
 func (j *Job) partFrom(w int) (left time.Duration, last bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -128,15 +128,16 @@ type jobKey struct {
 	at simhost.Host
 }
 
-// leastSilence is the shortest silence that makes a process or a host lost, whatever Options.PeerTimeout: four beats, since
-// one may be late on a busy machine.
+// leastSilence is the shortest silence that makes a process or a host lost, whatever
+// Options.PeerTimeout: four beats, since one may be late on a busy machine.
 const leastSilence = 4 * BeatEvery
 
 // EnterJob is EnterJobAt in this process.
 func EnterJob(id string, peer time.Duration) *Job { return EnterJobAt(nil, id, peer) }
 
-// EnterJobAt returns the job of that id, of the process of h, which may be nil, with one more rank in it. Silence of peer, at least leastSilence
-// if there is a limit at all, makes a process or a host lost.
+// EnterJobAt returns the job of that id, of the process of h, which may be nil, with one more rank
+// in it. Silence of peer, at least leastSilence if there is a limit at all, makes a process or a
+// host lost.
 func EnterJobAt(h simhost.Host, id string, peer time.Duration) *Job {
 	jobs.Lock()
 	defer jobs.Unlock()
@@ -202,9 +203,9 @@ func (j *Job) Leave() {
 	}
 }
 
-// deadline returns a function that reports whether this process has lived for d since, or is about to leave its job, after
-// which its time stands still. A wait for what other processes are to say ends so: what they said during a pause is read
-// before it is over.
+// deadline returns a function that reports whether this process has lived for d since, or is about
+// to leave its job, after which its time stands still. A wait for what other processes are to say
+// ends so: what they said during a pause is read before it is over.
 func (j *Job) deadline(d time.Duration) (over func() bool) {
 	until := j.Time.Lived.Now() + d
 	return func() bool {
@@ -237,8 +238,8 @@ func await(j *Job, d time.Duration, come func() bool) {
 	}
 }
 
-// AwaitLived waits until done is closed, at most until this process has lived for d. While it leaves j, which has limits of its own,
-// its time stands still.
+// AwaitLived waits until done is closed, at most until this process has lived for d. While it
+// leaves j, which has limits of its own, its time stands still.
 func AwaitLived(j *Job, d time.Duration, done <-chan struct{}) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -341,8 +342,8 @@ func (j *Job) Remove(c *Member) {
 	}
 }
 
-// checkMembers looks after the calls that wait, and reports whether there are any, and whether a Comm fails for a reason that is not
-// decided, or after the call under way.
+// checkMembers looks after the calls that wait, and reports whether there are any, and whether a
+// Comm fails for a reason that is not decided, or after the call under way.
 func (j *Job) checkMembers(now int64) (waits, fails bool) {
 	j.mu.Lock()
 	all := j.comms.members(j.watch.members[:0])
@@ -366,8 +367,8 @@ func (j *Job) checkMembers(now int64) (waits, fails bool) {
 	return waits, fails
 }
 
-// Listen begins to listen for other hosts at addr, which is that of an interface. secret is the job's, nil if it has none; wire is
-// Options.Wire.
+// Listen begins to listen for other hosts at addr, which is that of an interface. secret is the
+// job's, nil if it has none; wire is Options.Wire.
 func (j *Job) Listen(iface string, addr netip.Addr, secret auth.Secret, wire auth.Wire) (err error) {
 	j.Net.iface = iface
 	if j.Net.TCP, err = tcp.ListenAt(j.Net.At, j.id, secret, wire, addr); err == nil {

@@ -9,18 +9,21 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 )
 
-// The last calls of a process that has ended. What such a process has sent may still lie in sockets and pipes, and a rank for
-// which its call was not the last does not know. So in a Comm of several hosts a call under way outlives the end of a process
-// of the Comm: it goes on for as long as it moves. The Comm fails once the call has ended, or
+// The last calls of a process that has ended. What such a process has sent may still lie in sockets
+// and pipes, and a rank for which its call was not the last does not know. So in a Comm of several
+// hosts a call under way outlives the end of a process of the Comm: it goes on for as long as it
+// moves. The Comm fails once the call has ended, or
 //
-//   - at once, on all ranks, if a rank finds that the process has not sent what it needs, by the end of a connection or an
+//   - at once, on all ranks, if a rank finds that the process has not sent what it needs, by the
+//     end of a connection or an
 //     empty pipe, nor has a rank that had no call under way, or has ended it;
 //   - on all ranks, if the call has not moved for lastCallFor: the others may have no part in it any more.
 //
 // Within one host, ranks leave a call together, and a Comm fails at once.
 //
-// A Comm that the process has closed does not fail at all by its end, and gives what the process has sent to calls that come
-// later as well. Of another host that is known once all its ranks have closed the Comm: one event for each host and Comm.
+// A Comm that the process has closed does not fail at all by its end, and gives what the process
+// has sent to calls that come later as well. Of another host that is known once all its ranks have
+// closed the Comm: one event for each host and Comm.
 
 // lastCallFor is how long a call that has outlived a process waits without moving.
 const lastCallFor = time.Second
@@ -31,8 +34,8 @@ type outlived struct {
 	since int64 // coarse
 }
 
-// outlive lets the call under way go on after a process has ended, which is to be the cause of c's failure. It is false where
-// there is no such call: then c is to fail.
+// outlive lets the call under way go on after a process has ended, which is to be the cause of c's
+// failure. It is false where there is no such call: then c is to fail.
 func (c *Standing) outlive(f *call.Fault) bool {
 	if c.fate.cause.Load() != nil || c.group.Topology().Nodes() == 1 {
 		return false
@@ -43,7 +46,8 @@ func (c *Standing) outlive(f *call.Fault) bool {
 	if !c.isCalling() {
 		return false
 	}
-	c.fate.outlived.Store(&outlived{f, c.Site.Job.Clock()}) // first: a goroutine that finds the proposal must find this, too (see Fail)
+	// first: a goroutine that finds the proposal must find this, too (see Fail)
+	c.fate.outlived.Store(&outlived{f, c.Site.Job.Clock()})
 	if !c.fate.proposal.CompareAndSwap(nil, f) {
 		c.fate.outlived.Store(nil)
 		return false
@@ -83,8 +87,8 @@ func (c *Member) endLastCall(now int64) {
 	}
 }
 
-// empty reports whether a rank of this host, of which nothing is there, will never send anything: its process has ended, or the
-// Comm has failed there, so that it makes no call any more.
+// empty reports whether a rank of this host, of which nothing is there, will never send anything:
+// its process has ended, or the Comm has failed there, so that it makes no call any more.
 func (c *Standing) empty(peer int) bool {
 	if peer < 0 || c.group.Topology().Node(peer) != c.group.Topology().Node(c.group.Rank()) {
 		return false
@@ -93,13 +97,15 @@ func (c *Standing) empty(peer int) bool {
 	return ok && s.Failed || c.Site.Job.IsLost(c.group.World(peer))
 }
 
-// announcedMost is how many hosts a job may have that announces the closing of Comms: all hosts hear of each from each of its hosts.
+// announcedMost is how many hosts a job may have that announces the closing of Comms: all hosts
+// hear of each from each of its hosts.
 const announcedMost = 256
 
-// AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that leaves the job with its first
-// Comm need not: its good bye says so.
+// AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that
+// leaves the job with its first Comm need not: its good bye says so.
 func (c *Standing) AnnounceClosed() {
-	if n := c.Site.Job.World.Topo.Nodes(); n == 1 || n > announcedMost || c.group.Topology().Nodes() == 1 || c.group.ID() == group.WorldID && c.Site.Job.isLastHold() {
+	if n := c.Site.Job.World.Topo.Nodes(); n == 1 || n > announcedMost || c.group.Topology().Nodes() == 1 ||
+		c.group.ID() == group.WorldID && c.Site.Job.isLastHold() {
 		return
 	}
 	c.Site.Post(event.New(c.group.ID(), event.HostClosed, c.group.World(c.group.Rank()), -1, c.Site.Here.Node, nil))

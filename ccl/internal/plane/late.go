@@ -85,12 +85,13 @@ func (c *Standing) IsOverdue(began, now int64) bool {
 	return time.Duration(now-began)-missed > c.group.Timeout()
 }
 
-// LateRanks lists the ranks that have not come to this rank's last collective and keep the others waiting: of those that
-// are behind, as far as is known, the ones that are furthest, and of those again the ones that do not wait themselves. Of a roll
-// call it is all that are behind.
+// LateRanks lists the ranks that have not come to this rank's last collective and keep the others
+// waiting: of those that are behind, as far as is known, the ones that are furthest, and of those
+// again the ones that do not wait themselves. Of a roll call it is all that are behind.
 func (c *Standing) LateRanks() []int { return c.lateRanks(nil, true) }
 
-// lateRanks is LateRanks. What ranks of other hosts have answered counts for more than what they told before, if that counts at all.
+// lateRanks is LateRanks. What ranks of other hosts have answered counts for more than what they
+// told before, if that counts at all.
 func (c *Standing) lateRanks(answered map[int]*status.Status, told bool) []int {
 	mine := uint32(c.share.Local.Entered(c.share.Me).Load() >> 32)
 	late := laggards{all: c.callsRoll()}
@@ -123,13 +124,15 @@ func (c *Standing) unposted() []int {
 	var late laggards
 	for r := range c.share.N {
 		if w := c.share.Local.Waits(r).Load(); r != c.share.Me {
-			late.add(c.group.LocalRank(r), c.share.Local.Posted(r, c.order.Round)-c.order.Round, w != 0 && w>>32 == c.order.Calls&math.MaxUint32)
+			late.add(c.group.LocalRank(r), c.share.Local.Posted(r, c.order.Round)-c.order.Round,
+				w != 0 && w>>32 == c.order.Calls&math.MaxUint32)
 		}
 	}
 	return late.ranks
 }
 
-// laggards are the ranks that are furthest behind this one, and of those the ones that do not wait themselves; or all that are behind.
+// laggards are the ranks that are furthest behind this one, and of those the ones that do not wait
+// themselves; or all that are behind.
 type laggards struct {
 	ranks []int
 	ahead int32 // of this rank

@@ -9,14 +9,16 @@ import (
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
-// What the ranks of a host share of a Comm goes back to the host when the last of them has closed it. Each counts itself in
-// Region.Left, once, and looks at the region no more after that. The one that brings the count to their number frees it.
+// What the ranks of a host share of a Comm goes back to the host when the last of them has closed
+// it. Each counts itself in Region.Left, once, and looks at the region no more after that. The one
+// that brings the count to their number frees it.
 //
-// A rank whose process has ended, or has left the job, counts itself no more, so another does that for it. Region.Out says of each
-// rank whether it has been counted, and is changed by an exchange, so that each is counted once. Which ranks have ended may only be
-// known later. So a rank that closes a Comm that has failed says that it writes there no more, and counts itself when all others
-// have said so, or have ended. Until then the region is there, and with each beat the monitor looks again. Should its process
-// end meanwhile, others count it: see pendingexit.go.
+// A rank whose process has ended, or has left the job, counts itself no more, so another does that
+// for it. Region.Out says of each rank whether it has been counted, and is changed by an exchange,
+// so that each is counted once. Which ranks have ended may only be known later. So a rank that
+// closes a Comm that has failed says that it writes there no more, and counts itself when all
+// others have said so, or have ended. Until then the region is there, and with each beat the
+// monitor looks again. Should its process end meanwhile, others count it: see pendingexit.go.
 //
 // A rank that is believed to be lost is not counted: its process may be stopped, and go on, in a
 // call of that Comm. The abort word then tells it that the Comm has failed; in memory that is
@@ -45,8 +47,9 @@ type Leaver struct {
 // lister lists what the ranks of a host have made for the Comm of a region, which is to be freed with it.
 type lister func(*shm.Host, *region.Region) []shm.Place
 
-// Leave counts c out, which looks at nothing that the ranks share from here on. If it is the last, Free frees what made lists. Of a
-// Comm of Split it counts no rank that never had it: the last to leave the Comm that was split does (see orphaned of package cpu).
+// Leave counts c out, which looks at nothing that the ranks share from here on. If it is the last,
+// Free frees what made lists. Of a Comm of Split it counts no rank that never had it: the last to
+// leave the Comm that was split does (see orphaned of package cpu).
 func Leave(c *Member, split bool, made lister) *Leaver {
 	g := c.Share.Local
 	l := &Leaver{site: c.Site, host: c.Share.Host, local: g, me: c.Share.Me, split: split, made: made}
@@ -116,7 +119,8 @@ func (l *Leaver) count() {
 	if ended != nil {
 		for r := range l.ranks {
 			s := l.local.Out(r).Load()
-			if r != l.me && ended[r] && !l.neverIn(s) && s != region.ListedOut && s != region.IsOut && l.local.Out(r).CompareAndSwap(s, region.IsOut) {
+			if r != l.me && ended[r] && !l.neverIn(s) && s != region.ListedOut && s != region.IsOut &&
+				l.local.Out(r).CompareAndSwap(s, region.IsOut) {
 				n++
 			}
 		}
@@ -135,8 +139,8 @@ func (l *Leaver) end() {
 	}
 }
 
-// endedOf says of ranks of the world, which are on the host of s, which of them make no step any more: their processes have ended, or
-// have left the job. Those of this process are there.
+// endedOf says of ranks of the world, which are on the host of s, which of them make no step any
+// more: their processes have ended, or have left the job. Those of this process are there.
 func endedOf(s *Site, ranks []int) []bool {
 	ended := make([]bool, len(ranks))
 	s.Job.mu.Lock()

@@ -154,7 +154,8 @@ func (p *postal) knock(ctx context.Context, from, to, first int) (*auth.Stream, 
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Now()) })
 	var s *auth.Stream
 	if err = auth.SameUser(c, p.job.Net.Secret); err == nil {
-		s, _, err = auth.Client(c, p.job.id, p.job.Net.Secret, binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(from)), uint64(to)))
+		s, _, err = auth.Client(c, p.job.id, p.job.Net.Secret,
+			binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(from)), uint64(to)))
 	}
 	if !stop() && err == nil {
 		err = ctx.Err()

@@ -31,7 +31,8 @@ type Member struct {
 }
 
 // Init makes c rank rank of a Comm, with what the ranks of its host share.
-func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topology, rank int, local *region.Region, opt Options) {
+func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topology, rank int, local *region.Region,
+	opt Options) {
 	if local.Layout = LayoutOf(at.Here.Host); local.N == 2 {
 		local.Whole = local.Layout.WholeTwo
 	}
@@ -58,7 +59,8 @@ func join(c *Member) {
 		c.Share.Asked.count, c.Fate.word = l.Wanted(c.Share.Me), l.Abort()
 	}
 	s := &c.Standing
-	s.Site, s.group, s.hooks, s.share, s.order, s.current, s.fate = c.Site, &c.Group, &c.Hooks, &c.Share, &c.Order, &c.Current, &c.Fate
+	s.Site, s.group, s.hooks, s.share, s.order, s.current, s.fate = c.Site, &c.Group, &c.Hooks, &c.Share, &c.Order,
+		&c.Current, &c.Fate
 }
 
 // Now is the coarse time since the job began, in nanoseconds.
@@ -101,8 +103,9 @@ func (c *Member) Ended(f *call.Fault) *call.Fault {
 	return c.Stop(f)
 }
 
-// Abort fails the Comm of c since the program asks for it, and waits until it is decided whether that is the cause. Where the log of
-// the host has no room for it, nobody decides soon: the other ranks of the host learn that the Comm has failed, and c need not wait.
+// Abort fails the Comm of c since the program asks for it, and waits until it is decided whether
+// that is the cause. Where the log of the host has no room for it, nobody decides soon: the other
+// ranks of the host learn that the Comm has failed, and c need not wait.
 func Abort(c *Member, f *call.Fault) {
 	if c.Fate.closed.Load() || !c.Site.Job.TryHold() {
 		return
@@ -118,9 +121,10 @@ func Abort(c *Member, f *call.Fault) {
 // FailHere fails the Comm on this rank, and wakes the ranks of this host.
 func (c *Member) FailHere(f *call.Fault) bool { return failOn(c, f, true) }
 
-// failOn is FailHere of c. What comes after the end of a process that the call under way has outlived is not the cause: ranks that
-// were in no call have failed by that end. If aloud, the ranks of this host are told by the abort word of the Comm: not where this rank is in no
-// call and those that are in one are to go on.
+// failOn is FailHere of c. What comes after the end of a process that the call under way has
+// outlived is not the cause: ranks that were in no call have failed by that end. If aloud, the
+// ranks of this host are told by the abort word of the Comm: not where this rank is in no call and
+// those that are in one are to go on.
 func failOn(c *Member, f *call.Fault, aloud bool) bool {
 	if last := c.Fate.Outlived(); last != nil {
 		f = last
@@ -182,9 +186,10 @@ func (c *Member) Enlist() {
 	c.Site.Job.add(c)
 }
 
-// A rank stays in its job for a while after a Comm has failed: its process may be one through which the report of the failure
-// travels, and that tells where all ranks stood. So the Close of its last Comm waits. That of another does not: a program that closes
-// the Comms of a part of its ranks goes on with the others.
+// A rank stays in its job for a while after a Comm has failed: its process may be one through which
+// the report of the failure travels, and that tells where all ranks stood. So the Close of its last
+// Comm waits. That of another does not: a program that closes the Comms of a part of its ranks goes
+// on with the others.
 const (
 	lingerFor  = 100 * time.Millisecond // where the Comm spans hosts
 	lingerHere = snapshotAfter + 4*tick
@@ -203,9 +208,9 @@ func keeps(g *group.Group, f *call.Fault) time.Duration {
 	return 0
 }
 
-// Linger tells where this rank stood when its Comm failed, if nobody has told that yet. If it is the rank's last Comm of the
-// job, it waits for as long as the failures of the job keep the rank there, and until its process has reported them. Each Close calls
-// it once.
+// Linger tells where this rank stood when its Comm failed, if nobody has told that yet. If it is
+// the rank's last Comm of the job, it waits for as long as the failures of the job keep the rank
+// there, and until its process has reported them. Each Close calls it once.
 func (c *Member) Linger() {
 	c.Standing.note.Lock()
 	c.publishAtFailure(c.Site.Job.Clock())
@@ -279,7 +284,8 @@ func (c *Standing) Transport() string {
 // Abandon drops a Comm that has not begun.
 func (c *Member) Abandon() {
 	c.Fate.cancel()
-	if c.Group.ID() != group.WorldID && c.Site.Job.Net.TCP != nil { // the world may be made again, in another try at sharing memory
+	if c.Group.ID() != group.WorldID && c.Site.Job.Net.TCP != nil {
+		// the world may be made again, in another try at sharing memory
 		c.Site.Job.Net.TCP.Forget(c.Group.ID(), uint32(c.Group.Rank()))
 	}
 	c.Share.Drop()

@@ -21,7 +21,8 @@ type membership struct {
 }
 
 func newMembership() membership {
-	return membership{dead: map[int]bool{}, ended: map[int]bool{}, doubted: map[int]bool{}, leavers: map[int]bool{}, fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{}}
+	return membership{dead: map[int]bool{}, ended: map[int]bool{}, doubted: map[int]bool{}, leavers: map[int]bool{},
+		fallen: map[int]bool{}, first: map[int]int{}, vacant: map[int]absence{}}
 }
 
 // absence says why a host has nobody on the control plane.
@@ -50,12 +51,14 @@ func (m *membership) hasLeft(w int) bool {
 	return m.leavers[w] || !m.dead[w] && m.vacant[m.Topo.Node(w)] == leftHost
 }
 
-// lose notes that rank w of the world is lost. That is certain if its process was seen to end: the kernel's word of its
-// death, the end of a local connection, a port that is refused where it listened. Otherwise it is suspected: it is silent or
-// out of reach, and may live on the other side of a partition.
+// lose notes that rank w of the world is lost. That is certain if its process was seen to end: the
+// kernel's word of its death, the end of a local connection, a port that is refused where it
+// listened. Otherwise it is suspected: it is silent or out of reach, and may live on the other side
+// of a partition.
 //
-// The first word of a loss stands. A rank that was suspected first may have gone on with others, without this one, before it
-// ended, so that its later end does not make it one that never did: see agree.Majority.
+// The first word of a loss stands. A rank that was suspected first may have gone on with others,
+// without this one, before it ended, so that its later end does not make it one that never did: see
+// agree.Majority.
 func (m *membership) lose(w int, certain bool) {
 	if !m.dead[w] {
 		m.dead[w] = true
@@ -122,12 +125,13 @@ func (m *membership) lowestLeft() int {
 // reportingHost is the host whose process reports where all ranks stood: that of the lowest rank left.
 func (m *membership) reportingHost() int { return m.Topo.Node(m.lowestLeft()) }
 
-// reportsApart reports whether the reporting host is another one than that of rank w of the world, which is lost. If it is the same,
-// its other ranks may be found to be lost in a moment, and with them the rank that reports.
+// reportsApart reports whether the reporting host is another one than that of rank w of the world,
+// which is lost. If it is the same, its other ranks may be found to be lost in a moment, and with
+// them the rank that reports.
 func (m *membership) reportsApart(w int) bool { return m.Topo.Node(w) != m.reportingHost() }
 
-// beside lists the hosts that h has connections with: those of the tree, and, of those that are left, the nearest on the
-// ring. It is symmetric, while all know which have gone.
+// beside lists the hosts that h has connections with: those of the tree, and, of those that are
+// left, the nearest on the ring. It is symmetric, while all know which have gone.
 func (m *membership) beside(node int) []int {
 	n := m.Topo.Nodes()
 	var hosts []int

@@ -5,8 +5,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
-// A rank whose call is another than that of a rank of the same number: found in the memory of the host, and in what ranks of
-// other hosts have told.
+// A rank whose call is another than that of a rank of the same number: found in the memory of the
+// host, and in what ranks of other hosts have told.
 
 // OtherCallAt finds a rank of this host whose collective of that number was another. A rank that has
 // not come yet is not looked at: it will look itself.
@@ -118,7 +118,8 @@ func Disagree(mine, theirs call.Record, peer int) *call.Fault {
 
 // checkAgainst compares this rank's calls with what another has told.
 func (c *Member) checkAgainst(other *status.Status) {
-	if int(other.Rank) == c.Group.Rank() || c.Group.Unchecked() || c.Fate.cause.Load() != nil || other.Calls == 0 || other.Call.Kind.Pairwise() {
+	if int(other.Rank) == c.Group.Rank() || c.Group.Unchecked() || c.Fate.cause.Load() != nil || other.Calls == 0 ||
+		other.Call.Kind.Pairwise() {
 		return
 	}
 	var mine call.Record

@@ -54,8 +54,8 @@ func (s *Site) JoinNeighbors(ctx context.Context) error {
 	return nil
 }
 
-// joinAll connects this host with those, all at once: one that cannot be reached for a while keeps none of the others waiting,
-// which would take this host for silent.
+// joinAll connects this host with those, all at once: one that cannot be reached for a while keeps
+// none of the others waiting, which would take this host for silent.
 func joinAll(ctx context.Context, s *Site, hosts []int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,7 +92,8 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 	}
 	w = s.Here.alongWith(w)[0] // both ends name a process alike
 	s.Job.mu.Lock()
-	known := s.near.joining[w] || s.Job.Life.leaving || slices.ContainsFunc(s.near.conns, func(c *control.Conn) bool { return c.First == w })
+	known := s.near.joining[w] || s.Job.Life.leaving ||
+		slices.ContainsFunc(s.near.conns, func(c *control.Conn) bool { return c.First == w })
 	if !known {
 		s.near.joining[w] = true
 	}
@@ -110,8 +111,9 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 	return err
 }
 
-// greet makes c, the connection with the process of rank w of the world, one of this host's, and tells it what has happened so far: of
-// what is believed after that it hears later. It is false where there is no connection, or this process leaves.
+// greet makes c, the connection with the process of rank w of the world, one of this host's, and
+// tells it what has happened so far: of what is believed after that it hears later. It is false
+// where there is no connection, or this process leaves.
 func (s *Site) greet(c *control.Conn, w int) bool {
 	s.Job.Order.Lock()
 	defer s.Job.Order.Unlock()
@@ -204,7 +206,8 @@ func (s *Site) listenTo(c *control.Conn) {
 		case timeout:
 			s.giveNeighborUp(c, fmt.Errorf("its host has been silent for %v", s.Job.peer))
 		case errors.Is(err, auth.ErrChanged):
-			s.giveNeighborUp(c, fmt.Errorf("%w from rank %d (host %d) to rank %d (host %d)", auth.ErrChanged, c.First, c.Host, s.Here.Mine, s.Here.Node))
+			s.giveNeighborUp(c, fmt.Errorf("%w from rank %d (host %d) to rank %d (host %d)", auth.ErrChanged, c.First, c.Host,
+				s.Here.Mine, s.Here.Node))
 		case s.Job.isKnownAway(c.First) || s.isGivenUp(): // given up, the others end their connections with this process
 			s.near.drop(c)
 		case !spoken:
@@ -221,9 +224,9 @@ func (s *Site) listenTo(c *control.Conn) {
 	}
 }
 
-// rejoin connects once more with the process of rank w of the world, whose connection has ended without a word, though somebody still
-// listens there. Where it was reset on the way the process lives, and has heard the same: both then tell each other all that has
-// happened so far.
+// rejoin connects once more with the process of rank w of the world, whose connection has ended
+// without a word, though somebody still listens there. Where it was reset on the way the process
+// lives, and has heard the same: both then tell each other all that has happened so far.
 func rejoin(s *Site, w int) bool {
 	if inject.Wrong("plane.rejoin") {
 		return false
@@ -253,9 +256,10 @@ func (s *Site) lostNeighbor(c *control.Conn, why error) {
 	}
 }
 
-// giveNeighborUp reports a neighbor that is not listened to any more. The connection stays until that is believed: the process at
-// its other end may only be stopped, and is to find there what it is itself before it finds the end of the connection,
-// for which it would have to blame this process.
+// giveNeighborUp reports a neighbor that is not listened to any more. The connection stays until
+// that is believed: the process at its other end may only be stopped, and is to find there what it
+// is itself before it finds the end of the connection, for which it would have to blame this
+// process.
 func (s *Site) giveNeighborUp(c *control.Conn, why error) {
 	defer s.near.drop(c)
 	s.lostNeighbor(c, why)
@@ -338,7 +342,8 @@ func (s *neighborhood) neighbors() []*control.Conn {
 	return s.conns
 }
 
-// through are those of the neighbors that a frame is to go through; all, once a lead has gone, since the tree does not reach all then.
+// through are those of the neighbors that a frame is to go through; all, once a lead has gone,
+// since the tree does not reach all then.
 func (s *neighborhood) through(way func(*control.Conn) bool) []*control.Conn {
 	all := s.neighbors()
 	if s.host.isBroken() {

@@ -54,7 +54,8 @@ func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
 	case k.Kind.Pairwise():
 		n.pair.several = w.Several && !c.Group.Strict() // else the other message is the confirmation
 	}
-	n.asleep, n.call, n.queued, n.calls, n.on.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer), c.Current.began
+	n.asleep, n.call, n.queued, n.calls, n.on.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer),
+		c.Current.began
 	n.on.list(w)
 	n.Unlock()
 }
@@ -112,8 +113,9 @@ func (o *waitedFor) list(w *Waiter) {
 // status is where this rank stands now. c.note is locked; it is false once the Comm's memory is gone.
 func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 	n := &c.note
-	s = status.Status{Comm: c.group.ID(), Rank: int32(c.group.Rank()), Size: int32(c.group.Size()), World: int32(c.group.World(c.group.Rank())),
-		Node: int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.cause.Load() != nil}
+	s = status.Status{Comm: c.group.ID(), Rank: int32(c.group.Rank()), Size: int32(c.group.Size()),
+		World: int32(c.group.World(c.group.Rank())),
+		Node:  int32(c.Site.Here.Node), Peer: -1, To: -1, For: -1, Failed: c.fate.cause.Load() != nil}
 	if !c.share.Look(func() {
 		calls, word := c.share.Local.Collective(c.share.Me)
 		s.Calls, s.Hash = calls, uint32(word)

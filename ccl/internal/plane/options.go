@@ -18,8 +18,8 @@ type Options struct {
 type Hooks struct {
 	OnSleep func(*call.Call) // called by a call that has waited for long, on its goroutine, once
 
-	// OnFail is called once with what the Comm fails with, and with later for each loss that does not fail it, since something has
-	// or will. It must not wait.
+	// OnFail is called once with what the Comm fails with, and with later for each loss that does not
+	// fail it, since something has or will. It must not wait.
 	OnFail func(f *call.Fault, later bool)
 
 	// What reports need and where they go. All of them may be nil. Busy and Caller are called by the monitor.

@@ -88,8 +88,8 @@ func (c *Current) InRounds(yes bool) { c.lockstep = yes }
 // Slept reports whether it has slept.
 func (c *Current) Slept() bool { return c.running == nil }
 
-// Begin begins a call, k or, where that is nil, several: see Current. It is the proposal for why the Comm fails or has failed, if there is
-// one: then no call begins.
+// Begin begins a call, k or, where that is nil, several: see Current. It is the proposal for why
+// the Comm fails or has failed, if there is one: then no call begins.
 func (c *Member) Begin(k *call.Call, lockstep bool) *call.Fault {
 	if f := c.Fate.proposal.Load(); f != nil {
 		return f
@@ -111,9 +111,9 @@ func (c *Member) EndCall() {
 	}
 }
 
-// The counters of rounds, collectives and records have 32 bits, or travel in 32, and begin again at 0. They begin at 0
-// to start with, unless a test wants to see them get there: all ranks of a Comm begin at the same number then, as if they
-// had made that many calls.
+// The counters of rounds, collectives and records have 32 bits, or travel in 32, and begin again at
+// 0. They begin at 0 to start with, unless a test wants to see them get there: all ranks of a Comm
+// begin at the same number then, as if they had made that many calls.
 
 // firstNumber is where the counters of a new Comm begin.
 func firstNumber() uint32 { return inject.From("cpu.counters") }

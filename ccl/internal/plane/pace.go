@@ -6,14 +6,16 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
-// While calls are made, or wait, or something is to be decided, the monitor looks around each tick. When there has been
-// nothing of that for idleAfter it is idle: it sleeps for idleTick at a time, and is woken by what comes first of
-// a call that begins or waits, an event or status that a process of this host writes (a datagram to the ringer of each
-// process that says in its pulse that it is idle), the death of the next process of this host in a circle (see guard), and
-// an event from another host.
+// While calls are made, or wait, or something is to be decided, the monitor looks around each tick.
+// When there has been nothing of that for idleAfter it is idle: it sleeps for idleTick at a time,
+// and is woken by what comes first of a call that begins or waits, an event or status that a
+// process of this host writes (a datagram to the ringer of each process that says in its pulse that
+// it is idle), the death of the next process of this host in a circle (see guard), and an event
+// from another host.
 //
-// From probeAfter on without a call the coarse clock says that it is late as well: a call that begins clears that, which tells
-// the monitor that calls are made, and costs the others a look at one bit.
+// From probeAfter on without a call the coarse clock says that it is late as well: a call that
+// begins clears that, which tells the monitor that calls are made, and costs the others a look at
+// one bit.
 const (
 	probeAfter = 50 * time.Millisecond
 	idleAfter  = 100 * time.Millisecond
@@ -26,14 +28,16 @@ func (j *Job) quickTick() time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for s, h := range j.sites.sharing() {
-		quick = max(quick, time.Duration(1+len(s.Here.processes.others))*time.Second/time.Duration(2000*max(h.Processors(), 1)))
+		quick = max(quick, time.Duration(1+len(s.Here.processes.others))*time.Second/time.Duration(2000*max(h.Processors(),
+			1)))
 	}
 	return quick
 }
 
-// spaced is for how long a monitor sleeps that looks around so quickly, and got its turn so late: so long that those that wait for
-// a turn take at most a tenth of the processors, as quickTick means it to be. That does not know of processes that share them and
-// count as on other hosts, or are of another job.
+// spaced is for how long a monitor sleeps that looks around so quickly, and got its turn so late:
+// so long that those that wait for a turn take at most a tenth of the processors, as quickTick
+// means it to be. That does not know of processes that share them and count as on other hosts, or
+// are of another job.
 func spaced(quick, late, most time.Duration) time.Duration { return max(quick, min(9*late, most)) }
 
 // restMost is how long a monitor dozes that gets its turn late, and how long a rank sleeps until
@@ -49,8 +53,9 @@ func restMost(j *Job) time.Duration {
 // that many share a processor with naps for longer.
 const napLong = 8 * tick
 
-// idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then: each time wakes several
-// threads, and eight must fit into the silence that makes a process lost, where that is longer than 2 s.
+// idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then:
+// each time wakes several threads, and eight must fit into the silence that makes a process lost,
+// where that is longer than 2 s.
 func (j *Job) idleTick() time.Duration {
 	if j.peer <= 0 {
 		return time.Second
@@ -137,8 +142,8 @@ func (s *host) ring(deep uint32) {
 	}
 }
 
-// guard has this process told of the end of the next process of its host, in the circle of those that are left: so each is
-// watched by one. It is false where that cannot be. Job.mu is held.
+// guard has this process told of the end of the next process of its host, in the circle of those
+// that are left: so each is watched by one. It is false where that cannot be. Job.mu is held.
 func (s *host) guard() bool {
 	var next *watched
 	for i := range s.processes.others {

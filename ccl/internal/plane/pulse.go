@@ -49,15 +49,15 @@ type watched struct {
 	since time.Duration // in lived time
 	gone  bool
 
-	// Of a process that has been silent for half of the limit: how its threads were at the last look, in lived time, and how
-	// long it has been kept from running.
+	// Of a process that has been silent for half of the limit: how its threads were at the last look,
+	// in lived time, and how long it has been kept from running.
 	threads proc.Threads
 	looked  time.Duration
 	starved time.Duration
 }
 
-// pulseBytes is the size of the table of pulses, one for each rank of a host, with what they say of each other behind it, and their
-// pending exits; a process uses the places of its lowest rank.
+// pulseBytes is the size of the table of pulses, one for each rank of a host, with what they say of
+// each other behind it, and their pending exits; a process uses the places of its lowest rank.
 func pulseBytes(n int) int {
 	return n * (int(unsafe.Sizeof(pulse{})) + 8*partedWords(n) + 8*exitsEach)
 }
@@ -85,7 +85,8 @@ func (s *host) showPulse(h *shm.Host) error {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	s.processes.pulses, s.processes.pulse, s.processes.others = pulses, mine, others
-	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[n*int(unsafe.Sizeof(pulse{}))])), n*(partedWords(n)+exitsEach))
+	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[n*int(unsafe.Sizeof(pulse{}))])),
+		n*(partedWords(n)+exitsEach))
 	s.processes.parted, s.processes.exits, s.processes.before = words[:n*partedWords(n)], words[n*partedWords(n):], before
 	return nil
 }
@@ -103,22 +104,23 @@ func (s *host) startSilence() {
 	}
 }
 
-// joiningFor is the least silence that makes a process lost which has never shown a pulse: they do not all get away from
-// joining at the same time where they share few processors.
+// joiningFor is the least silence that makes a process lost which has never shown a pulse: they do
+// not all get away from joining at the same time where they share few processors.
 const joiningFor = 30 * time.Second
 
-// turns is how long the processes of a host may take per process that shares a processor until each has shown its pulse,
-// should all of them want to run: some ten turns of 4 ms, since a pulse takes a thread that wakes and one that it hands over
-// to, and others of the process want turns too.
+// turns is how long the processes of a host may take per process that shares a processor until each
+// has shown its pulse, should all of them want to run: some ten turns of 4 ms, since a pulse takes
+// a thread that wakes and one that it hands over to, and others of the process want turns too.
 const turns = 40 * time.Millisecond
 
-// silence is how long another process of this host is silent when it is lost: PeerTimeout, or, where a hundred processes
-// and more share a processor, what a live one may need. Job.mu is held.
+// silence is how long another process of this host is silent when it is lost: PeerTimeout, or,
+// where a hundred processes and more share a processor, what a live one may need. Job.mu is held.
 func (s *host) silence() time.Duration {
 	if s.Host == nil {
 		return s.Job.peer
 	}
-	return max(s.Job.peer, time.Duration(1+len(s.processes.others))*turns/time.Duration(max(s.Host.Processors(), 1))).Truncate(time.Millisecond)
+	return max(s.Job.peer, time.Duration(1+len(s.processes.others))*turns/time.Duration(max(s.Host.Processors(),
+		1))).Truncate(time.Millisecond)
 }
 
 // threads are those of the process that p is of, as seen by the one that me is of; nil where that cannot know.
@@ -134,9 +136,10 @@ func (o *watched) beats(beat uint32, now time.Duration) {
 	*o = watched{local: o.local, beat: beat, since: now}
 }
 
-// lost reports whether o, which has not beaten since, is lost by now; me is the pulse of the process that asks. What a live
-// process waits for a processor is no silence of its own. One that is stopped, or hangs, does not wait for a processor.
-// From half of bar on the kernel is asked at each beat.
+// lost reports whether o, which has not beaten since, is lost by now; me is the pulse of the
+// process that asks. What a live process waits for a processor is no silence of its own. One that
+// is stopped, or hangs, does not wait for a processor. From half of bar on the kernel is asked at
+// each beat.
 func (o *watched) lost(p, me *pulse, now, bar time.Duration) bool {
 	if o.beat == 0 {
 		bar = max(bar, joiningFor)
@@ -160,7 +163,8 @@ func (s *host) hidePulse() {
 		s.Host.Slices().HideLedger(&s.processes.pulse.own)
 		s.Host.Slices().LeaveHome(boardOf(s.Host).number, s.processes.before)
 		proc.UnmarkDeath(&s.processes.pulse.death)
-		s.processes.pulse, s.processes.pulses, s.processes.others, s.processes.parted, s.processes.exits = nil, nil, nil, nil, nil
+		s.processes.pulse, s.processes.pulses, s.processes.others, s.processes.parted, s.processes.exits = nil, nil, nil,
+			nil, nil
 	}
 }
 
@@ -221,16 +225,17 @@ func (s *Site) checkPulses(beats bool) {
 	}
 }
 
-// noteOut shows the process of rank w of the world, if it is one of this host, that w is believed to be lost. The log of the host says
-// so, too, but is not kept for a process that nobody waits for any more: one that was stopped for long finds later events there.
-// Job.mu is held.
+// noteOut shows the process of rank w of the world, if it is one of this host, that w is believed
+// to be lost. The log of the host says so, too, but is not kept for a process that nobody waits for
+// any more: one that was stopped for long finds later events there. Job.mu is held.
 func (s *host) noteOut(w int) {
 	if topo := s.Job.World.Topo; s.processes.pulses != nil && w >= 0 && w < topo.Size() && topo.Node(w) == s.Node {
 		s.processes.pulses[topo.Local(w)].out.Store(1)
 	}
 }
 
-// isOutside reports whether a rank of this process is believed to be lost, and this process has not heard of it. Job.mu is held.
+// isOutside reports whether a rank of this process is believed to be lost, and this process has not
+// heard of it. Job.mu is held.
 func (s *host) isOutside() bool {
 	if s.processes.pulses == nil {
 		return false
@@ -259,8 +264,8 @@ func believeOut(s *Site) {
 	}
 }
 
-// lostProcess reports the ranks of the process whose lowest rank is first, unless the others have given up all ranks of this
-// one: they may have come to their end without it.
+// lostProcess reports the ranks of the process whose lowest rank is first, unless the others have
+// given up all ranks of this one: they may have come to their end without it.
 func (s *Site) lostProcess(first int, why error) {
 	s.Job.mu.Lock()
 	for i := range s.Here.processes.others { // also where only its socket tells
@@ -289,8 +294,8 @@ func (s *host) ranksOf(first int) []int {
 	return ranks
 }
 
-// KernelTells reports whether the kernel raises a flag when this process ends, or that whose lowest rank is the l-th of this
-// host: then the two need no connection to notice each other's end.
+// KernelTells reports whether the kernel raises a flag when this process ends, or that whose lowest
+// rank is the l-th of this host: then the two need no connection to notice each other's end.
 func (s *host) KernelTells(l int) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()

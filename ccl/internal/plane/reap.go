@@ -6,15 +6,19 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
-// The slices of a process that has ended are emptied by the others of its host: see shm.Host.Reap. Until all of them have failed
-// every Comm with one of its ranks, a call of theirs may read there what counts: what a rank has offered before it ended is as
-// good as any, so that a call may come to its end without it. Memory that is emptied too early would be zeros that nobody takes
-// for wrong. So each process says of each that has ended when it has parted from it, in a bit for the two; the last one that
-// does, by its own look, empties, and takes the ledger's place out of the pulse when that is done: if it is killed meanwhile, or they
-// are two, another does the same. That may take seconds, so a goroutine does it, and not the monitor, which beats. A process that is in two jobs at a time, of
-// which one grows out of the other, may have calls in both: in the second it parts when it has left the first.
+// The slices of a process that has ended are emptied by the others of its host: see shm.Host.Reap.
+// Until all of them have failed every Comm with one of its ranks, a call of theirs may read there
+// what counts: what a rank has offered before it ended is as good as any, so that a call may come
+// to its end without it. Memory that is emptied too early would be zeros that nobody takes for
+// wrong. So each process says of each that has ended when it has parted from it, in a bit for the
+// two; the last one that does, by its own look, empties, and takes the ledger's place out of the
+// pulse when that is done: if it is killed meanwhile, or they are two, another does the same. That
+// may take seconds, so a goroutine does it, and not the monitor, which beats. A process that is in
+// two jobs at a time, of which one grows out of the other, may have calls in both: in the second it
+// parts when it has left the first.
 //
-// Nobody is waited for: with each beat the monitor looks again. The slices of a process that was only silent stay until it has ended.
+// Nobody is waited for: with each beat the monitor looks again. The slices of a process that was
+// only silent stay until it has ended.
 
 // partedWords is how many words take a bit for each rank of a host.
 func partedWords(n int) int { return (n + 63) / 64 }
@@ -78,7 +82,8 @@ func reap(s *Site, due []*atomic.Uint64) {
 	s.Job.mu.Unlock()
 }
 
-// hasParted reports whether no Comm of this process can be in a call with any of those ranks of the world, which were one process.
+// hasParted reports whether no Comm of this process can be in a call with any of those ranks of the
+// world, which were one process.
 func hasParted(s *Site, ranks []int) bool {
 	s.Job.mu.Lock()
 	for _, w := range ranks {
@@ -99,7 +104,8 @@ func hasParted(s *Site, ranks []int) bool {
 	return true
 }
 
-// allParted reports whether all processes of this host have parted from the one with that row, or have gone. Job.mu is held.
+// allParted reports whether all processes of this host have parted from the one with that row, or
+// have gone. Job.mu is held.
 func (p *processes) allParted(row []atomic.Uint64) bool {
 	for i := range p.others {
 		l := p.others[i].local

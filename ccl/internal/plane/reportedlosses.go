@@ -8,8 +8,8 @@ import "sync/atomic"
 // loss, at worst once more.
 type reportedLosses [8]atomic.Uint64
 
-// claim reports whether process me is to tell of rank w of the world, and, where it is not, whether another has told. isLost reports
-// whether a process is lost.
+// claim reports whether process me is to tell of rank w of the world, and, where it is not, whether
+// another has told. isLost reports whether a process is lost.
 func (m *reportedLosses) claim(w, me int, isLost func(int) bool) (tells, told bool) {
 	mine := (uint64(me)+1)<<32 | (uint64(w) + 1)
 	for i := range m {
@@ -41,7 +41,8 @@ func (m *reportedLosses) tell(w, me int) {
 	}
 }
 
-// Tell calls say if this rank is the one of its host to tell people that rank r of the Comm is lost; all ranks of all Comms hear of it.
+// Tell calls say if this rank is the one of its host to tell people that rank r of the Comm is
+// lost; all ranks of all Comms hear of it.
 func (c *Standing) Tell(r int, say func()) {
 	if r < 0 {
 		say()
@@ -50,8 +51,8 @@ func (c *Standing) Tell(r int, say func()) {
 	c.TellOfWorld(c.group.World(r), say)
 }
 
-// TellOfWorld is Tell for rank w of the world. It reports whether people have been told: it is false while another process is at it,
-// and if that is lost, whoever hears of this asks again.
+// TellOfWorld is Tell for rank w of the world. It reports whether people have been told: it is
+// false while another process is at it, and if that is lost, whoever hears of this asks again.
 func (c *Standing) TellOfWorld(w int, say func()) bool {
 	job := c.Site.Job
 	if !job.TryHold() { // the job is over: others may have gone before they told

@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A ringer wakes the monitor of this process, when another process of the host sends it a datagram, and sends such to the
-// others. It has an abstract socket whose name only ranks of the job can tell: one descriptor a process, and no
-// connections. What a datagram holds does not matter. A stranger that has found the name can wake a monitor too soon, no more.
+// A ringer wakes the monitor of this process, when another process of the host sends it a datagram,
+// and sends such to the others. It has an abstract socket whose name only ranks of the job can
+// tell: one descriptor a process, and no connections. What a datagram holds does not matter. A
+// stranger that has found the name can wake a monitor too soon, no more.
 type ringer struct {
 	job  *Job
 	name func(local int) string // of the socket of the process whose lowest rank that is
@@ -21,9 +22,11 @@ type ringer struct {
 	others map[int]*unix.SockaddrUnix // by rank of the host, once rung
 }
 
-// OpenRinger makes the ringer of this process; name is that of the socket of each process of the host. Where that cannot be its monitor never idles.
+// OpenRinger makes the ringer of this process; name is that of the socket of each process of the
+// host. Where that cannot be its monitor never idles.
 func (s *host) OpenRinger(name func(local int) string) {
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@" + name(s.Job.World.Topo.Local(s.Mine)), Net: "unixgram"})
+	l, err := net.ListenUnixgram("unixgram",
+		&net.UnixAddr{Name: "@" + name(s.Job.World.Topo.Local(s.Mine)), Net: "unixgram"})
 	if err != nil {
 		return
 	}

@@ -30,7 +30,8 @@ func (s *Site) Post(e event.Event) {
 	e.Origin = int32(s.Here.Mine)
 	if e.Comm == 0 && loss {
 		s.Scan()
-		if slices.Contains(s.Here.ranksOf(s.Here.Mine), int(e.Peer)) { // of its own ranks it may say so, also when another of them is lost
+		if slices.Contains(s.Here.ranksOf(s.Here.Mine), int(e.Peer)) {
+			// of its own ranks it may say so, also when another of them is lost
 			e.Origin = e.Peer
 		}
 		if s.Job.IsLost(int(e.Peer)) || s.isStale(&e) {
@@ -267,7 +268,8 @@ func (c *Share) HasLeft(r int) bool {
 // decision.
 func (s *Site) isStale(e *event.Event) bool {
 	w := int(e.Origin)
-	if e.Stage == event.Decided || call.Code(e.Code) > call.Closed && call.Code(e.Code) != event.NewLead || w == int(e.Peer) {
+	if e.Stage == event.Decided || call.Code(e.Code) > call.Closed && call.Code(e.Code) != event.NewLead ||
+		w == int(e.Peer) {
 		return false
 	}
 	s.Job.mu.Lock()
@@ -275,8 +277,8 @@ func (s *Site) isStale(e *event.Event) bool {
 	return s.Job.World.dead[w]
 }
 
-// CatchUp reads what the others of the host have said: in the log, and in this process's pulse what they believe of its ranks, where the
-// log has gone on without it.
+// CatchUp reads what the others of the host have said: in the log, and in this process's pulse what
+// they believe of its ranks, where the log has gone on without it.
 func CatchUp(s *Site) {
 	s.Scan()
 	s.Job.mu.Lock()
@@ -343,7 +345,8 @@ func (s *Site) answerLeft(w int) {
 	}
 	s.Job.mu.Lock()
 	p := s.Here.Procs[s.Job.World.Topo.Local(w)]
-	left := s.Job.World.leavers[w] || s.Here.processes.pulses != nil && s.Here.processes.pulses[s.Job.World.Topo.Local(p)].left.Load() != 0
+	left := s.Job.World.leavers[w] || s.Here.processes.pulses != nil &&
+		s.Here.processes.pulses[s.Job.World.Topo.Local(p)].left.Load() != 0
 	s.Job.mu.Unlock()
 	if left {
 		e := event.New(0, event.RankLeft, w, -1, s.Here.Node, nil)
@@ -363,8 +366,8 @@ func (s *Site) LeftInOrder(w int) bool {
 	return s.KnownLeft(w)
 }
 
-// EndedYet is the question whether the process of rank w of the world is known to have ended, in good order or not: then it
-// will not listen again. Any goroutine may ask.
+// EndedYet is the question whether the process of rank w of the world is known to have ended, in
+// good order or not: then it will not listen again. Any goroutine may ask.
 func (s *Site) EndedYet(w int) func() bool {
 	left := s.leftYet(w)
 	return func() bool {
@@ -376,12 +379,13 @@ func (s *Site) EndedYet(w int) func() bool {
 	}
 }
 
-// askAgain is after how long the host of a rank is asked once more, in time lived: while no process leads that host, a question
-// is lost.
+// askAgain is after how long the host of a rank is asked once more, in time lived: while no process
+// leads that host, a question is lost.
 const askAgain = time.Second
 
-// leftYet is the question whether the process of rank w of the world is known to have left in good order. Who asks it for
-// the first time asks w's host, too, and again later; the answer takes a moment.
+// leftYet is the question whether the process of rank w of the world is known to have left in good
+// order. Who asks it for the first time asks w's host, too, and again later; the answer takes a
+// moment.
 func (s *Site) leftYet(w int) func() bool {
 	asked, again := false, time.Duration(0)
 	return func() bool {

@@ -41,8 +41,8 @@ func (c *Asked) answer(count uint64) {
 	c.Answer()
 }
 
-// Look calls f, unless the Comm has been closed and its memory may be another's: it reports whether it has. Goroutines that do not
-// make the Comm's calls look at what ranks share by it alone.
+// Look calls f, unless the Comm has been closed and its memory may be another's: it reports whether
+// it has. Goroutines that do not make the Comm's calls look at what ranks share by it alone.
 func (c *Share) Look(f func()) bool {
 	c.life.Lock()
 	defer c.life.Unlock()
@@ -60,8 +60,8 @@ func (c *Share) Shut() {
 	c.life.Unlock()
 }
 
-// Map is the memory that lies at the offset in at, so many bytes. If none does yet, and make is set, it makes that: of several ranks
-// one does. It is nil where there is none.
+// Map is the memory that lies at the offset in at, so many bytes. If none does yet, and make is
+// set, it makes that: of several ranks one does. It is nil where there is none.
 func (c *Share) Map(at *atomic.Uint64, bytes int, make bool) ([]byte, error) {
 	off := at.Load()
 	if off == 0 {
@@ -107,9 +107,10 @@ func (c *Share) Drop() {
 	}
 }
 
-// agreeOnCrowding has the ranks of this host, more than two, agree on whether they outnumber their processors: what several of
-// them do at once is done by turns then, and a Reduce goes another way. The first rank that comes here decides for all, since
-// nothing that differs between ranks may choose a way.
+// agreeOnCrowding has the ranks of this host, more than two, agree on whether they outnumber their
+// processors: what several of them do at once is done by turns then, and a Reduce goes another way.
+// The first rank that comes here decides for all, since nothing that differs between ranks may
+// choose a way.
 func (c *Share) agreeOnCrowding() {
 	if c.N <= 2 {
 		return

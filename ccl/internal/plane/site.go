@@ -89,8 +89,8 @@ func (all sites) sharing() iter.Seq2[*Site, *shm.Host] {
 	}
 }
 
-// DropSites drops what an unsuccessful try to share memory has left, once nobody uses it. In the next try ranks may be on
-// other hosts, and a process has no Site of one that it has left.
+// DropSites drops what an unsuccessful try to share memory has left, once nobody uses it. In the
+// next try ranks may be on other hosts, and a process has no Site of one that it has left.
 func DropSites(j *Job) {
 	j.mu.Lock()
 	all := j.sites
@@ -107,8 +107,8 @@ func newSite(j *Job, node int) *Site {
 	return s
 }
 
-// How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber processors, since then the rank
-// that it waits for may need its processor.
+// How often a rank looks at a flag before it gives way: hardly at all where ranks outnumber
+// processors, since then the rank that it waits for may need its processor.
 const (
 	spinsAlone   = 1024
 	SpinsCrowded = 16

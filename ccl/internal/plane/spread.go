@@ -6,15 +6,17 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
-// spread is where a rank runs, of those that outnumber the processors of their host. Each tells the others through the region,
-// when it waits, and two things follow:
+// spread is where a rank runs, of those that outnumber the processors of their host. Each tells the
+// others through the region, when it waits, and two things follow:
 //
-// A rank that gives way to one that has nothing to do either pays for two switches, which take longer than most waits. So it
-// does not where all ranks of its processor have posted the round that it is in, unless the wait is a long one.
+// A rank that gives way to one that has nothing to do either pays for two switches, which take
+// longer than most waits. So it does not where all ranks of its processor have posted the round
+// that it is in, unless the wait is a long one.
 //
-// The kernel often leaves three ranks on one processor and one on another, for as long as a job lasts: what gives way again and
-// again looks alike everywhere. A call then takes as many switches as the fullest processor has ranks. So a rank of a
-// processor with more than its share moves to one that has two less, if no other programs compute: the kernel knows where.
+// The kernel often leaves three ranks on one processor and one on another, for as long as a job
+// lasts: what gives way again and again looks alike everywhere. A call then takes as many switches
+// as the fullest processor has ranks. So a rank of a processor with more than its share moves to
+// one that has two less, if no other programs compute: the kernel knows where.
 type spread struct {
 	core int // this rank's processor
 	laps int // until the rank looks where the others are
@@ -29,7 +31,8 @@ const (
 	coresMost = 256     // ranks of processors with higher numbers stay where they are
 )
 
-// staysOn reports whether this rank, of those that outnumber their processors, need not give way in that lap. It looks where it runs.
+// staysOn reports whether this rank, of those that outnumber their processors, need not give way in
+// that lap. It looks where it runs.
 func (c *Member) staysOn(lap int) bool {
 	if !c.Share.Host.Shared() || c.Site.Job.Life.here.Load() > 1 {
 		return false
@@ -49,7 +52,8 @@ func (s *spread) standOn(c *Standing) {
 	}
 	s.gap = max(s.gap/2, gapLeast)
 	var ranks [coresMost]uint16
-	if most := s.tooMany(c.share, c.share.Host.Processors(), &ranks); most > 0 && !c.Site.Job.Time.Yielding.late(c.Site.Job.Time.Coarse.Exact()) {
+	if most := s.tooMany(c.share, c.share.Host.Processors(), &ranks); most > 0 &&
+		!c.Site.Job.Time.Yielding.late(c.Site.Job.Time.Coarse.Exact()) {
 		to := proc.Elsewhere(func(core int) bool { return core < coresMost && int(ranks[core])+2 <= most })
 		if to >= 0 {
 			s.runsOn(c.share, to)
@@ -75,15 +79,17 @@ func (s *spread) waitsAlone(c *Order, now *Current) bool {
 	here := uint64(1 + s.core)
 	for i := 1; i < c.share.N; i++ {
 		r := (c.share.Me + i) % c.share.N
-		if c.share.Local.Core(r).Load() == here && int32(uint32(atomic.LoadUint64(c.share.Local.Flag(r, c.Round))>>32)-c.Round) < 0 {
+		if c.share.Local.Core(r).Load() == here &&
+			int32(uint32(atomic.LoadUint64(c.share.Local.Flag(r, c.Round))>>32)-c.Round) < 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// tooMany counts the ranks of each processor, and returns how many run on this one's if they are more than their share and it
-// is for this one to leave, else 0. Of several that had better leave the same processor, the first does.
+// tooMany counts the ranks of each processor, and returns how many run on this one's if they are
+// more than their share and it is for this one to leave, else 0. Of several that had better leave
+// the same processor, the first does.
 func (s *spread) tooMany(c *Share, processors int, ranks *[coresMost]uint16) int {
 	for r := range c.N {
 		at := int(c.Local.Core(r).Load()) - 1

@@ -7,7 +7,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 )
 
-// Standing is what is known of one rank of one Comm, with the questions that take more than one part of a Member to answer.
+// Standing is what is known of one rank of one Comm, with the questions that take more than one
+// part of a Member to answer.
 type Standing struct {
 	group   *group.Group
 	hooks   *Hooks

@@ -61,9 +61,10 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 	}
 }
 
-// onward is where a status goes from here: to the other hosts over the tree, or to all neighbors once a lead has gone, since the tree
-// does not reach all then. One that is for the report alone goes to the host whose process gives that: after a loss all ranks tell at
-// once where they stood, and are to hear of it, and to go on, meanwhile.
+// onward is where a status goes from here: to the other hosts over the tree, or to all neighbors
+// once a lead has gone, since the tree does not reach all then. One that is for the report alone
+// goes to the host whose process gives that: after a loss all ranks tell at once where they stood,
+// and are to hear of it, and to go on, meanwhile.
 func (s *neighborhood) onward(st *status.Status) (to []*control.Conn, tree bool) {
 	if !st.Report {
 		return s.neighbors(), !s.host.isBroken()
@@ -77,8 +78,9 @@ func (s *neighborhood) onward(st *status.Status) (to []*control.Conn, tree bool)
 	return s.neighbors(), false
 }
 
-// towardsReport is the neighbor through which the report of where all ranks stood is reached: its host itself, or the next one in the
-// tree. It is nil where that is not known to be there, and where this host gives the report.
+// towardsReport is the neighbor through which the report of where all ranks stood is reached: its
+// host itself, or the next one in the tree. It is nil where that is not known to be there, and
+// where this host gives the report.
 func (s *neighborhood) towardsReport() (c *control.Conn, here bool) {
 	s.host.Job.mu.Lock()
 	defer s.host.Job.mu.Unlock()
@@ -88,7 +90,10 @@ func (s *neighborhood) towardsReport() (c *control.Conn, here bool) {
 		return nil, true
 	}
 	for _, h := range []int{to, control.Towards(s.host.Node, to)} {
-		i := slices.IndexFunc(s.conns, func(c *control.Conn) bool { return c.Host == h && !w.isAway(c.First) && !w.fallen[c.First] })
+		i := slices.IndexFunc(s.conns, func(c *control.Conn) bool {
+			return c.Host == h && !w.isAway(c.First) &&
+				!w.fallen[c.First]
+		})
 		if i >= 0 {
 			return s.conns[i], false
 		}
@@ -118,7 +123,8 @@ func (s *Site) readBoard() {
 	if !h.Shared() || boardOf(h).status.Claimed() == s.Here.log.read {
 		return
 	}
-	boardOf(h).status.Unread(&s.Here.log.read, s.Here.writesNoMore, func(st status.Status) { s.receiveStatus(&st, nil, false) })
+	boardOf(h).status.Unread(&s.Here.log.read, s.Here.writesNoMore,
+		func(st status.Status) { s.receiveStatus(&st, nil, false) })
 }
 
 // reportStall reports the call that c waits in, if no lower rank does.
@@ -190,7 +196,8 @@ func (j *Job) reportSnapshot(now int64) {
 	}
 }
 
-// awaitSnapshot returns when the monitor has reported where all ranks stood, if it has to: it gets its turn late on a busy machine.
+// awaitSnapshot returns when the monitor has reported where all ranks stood, if it has to: it gets
+// its turn late on a busy machine.
 func awaitSnapshot(j *Job) {
 	for over := lived.For(time.Second); !over(); time.Sleep(tick) {
 		j.mu.Lock()

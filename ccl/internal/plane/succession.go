@@ -122,8 +122,9 @@ func (s *Site) closeRing() {
 	s.Scan()
 }
 
-// WithinLived is for connecting with another host: it ends once this process has lived for d, or leaves its job. One that gets no
-// turn on a processor would else take the other host for one that cannot be reached.
+// WithinLived is for connecting with another host: it ends once this process has lived for d, or
+// leaves its job. One that gets no turn on a processor would else take the other host for one that
+// cannot be reached.
 func WithinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(j.Background())
 	over := j.deadline(d)
@@ -170,9 +171,9 @@ func (s *Site) checkCutShort(w int) {
 	}
 }
 
-// reportUnreachable reports that the lead of a host, rank w of the world, cannot be reached, unless that is explained. Where others have just
-// left in good order and nobody listens any more, it has, too. Where a lead before it was lost, and nobody listens on the whole host, all of
-// that are lost.
+// reportUnreachable reports that the lead of a host, rank w of the world, cannot be reached, unless
+// that is explained. Where others have just left in good order and nobody listens any more, it has,
+// too. Where a lead before it was lost, and nobody listens on the whole host, all of that are lost.
 func (s *Site) reportUnreachable(w int, err error) {
 	why := errors.New("its host cannot be reached")
 	var u *tcp.Unmade
@@ -209,9 +210,10 @@ const (
 	left                    // it has left in good order, as it seems
 )
 
-// explain waits for others to say what has become of rank w of the world, where nobody listens any more. Its host is asked, and those
-// to which it has said good bye tell so: that may pass processes that wait for their turn on a processor. As long as a process
-// that is not lost may be silent, it is not to be taken for lost; nor for one that has left, as long as one of its host listens, which
+// explain waits for others to say what has become of rank w of the world, where nobody listens any
+// more. Its host is asked, and those to which it has said good bye tell so: that may pass processes
+// that wait for their turn on a processor. As long as a process that is not lost may be silent, it
+// is not to be taken for lost; nor for one that has left, as long as one of its host listens, which
 // knows.
 func explain(s *Site, w int) (why explanation) {
 	hasLeft, h, looks := s.leftYet(w), s.Job.World.Topo.Node(w), 0
@@ -231,8 +233,9 @@ func explain(s *Site, w int) (why explanation) {
 // asked is how many looks others have to say what they know, where it seems that all leave.
 const asked = 20
 
-// isEnding reports whether those around host h, whose lead has gone, have just left in good order: the lead of this host, or,
-// where nobody is left to ask, that of any other. Of a host that has lost a lead others are lost as well.
+// isEnding reports whether those around host h, whose lead has gone, have just left in good order:
+// the lead of this host, or, where nobody is left to ask, that of any other. Of a host that has
+// lost a lead others are lost as well.
 func isEnding(s *Site, h int) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()

@@ -9,13 +9,14 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 )
 
-// Who is odd. A mismatch has two sides, and the first to see it may be on the wrong one: a rank that has left a call
-// out often comes first. So, before a mismatch is believed, the ranks that have made the collective in dispute are
-// counted, and it is told as that of a rank on a smaller side with one on the largest. The ranks of one host are counted
-// in its memory by who reports it. Where a Comm spans hosts, each of them tells how many of its ranks are on which side,
-// up the tree of the control plane, and the process that decides (settle.go) counts. Both go on as soon as ranks that
-// have not come yet can change nothing, and wait for a moment at most; for a host that has not said yet which of its
-// ranks have come, somewhat longer.
+// Who is odd. A mismatch has two sides, and the first to see it may be on the wrong one: a rank
+// that has left a call out often comes first. So, before a mismatch is believed, the ranks that
+// have made the collective in dispute are counted, and it is told as that of a rank on a smaller
+// side with one on the largest. The ranks of one host are counted in its memory by who reports it.
+// Where a Comm spans hosts, each of them tells how many of its ranks are on which side, up the tree
+// of the control plane, and the process that decides (settle.go) counts. Both go on as soon as
+// ranks that have not come yet can change nothing, and wait for a moment at most; for a host that
+// has not said yet which of its ranks have come, somewhat longer.
 
 const holdHere = 5 * time.Millisecond // for the ranks of a host to come to the collective in dispute
 
@@ -85,11 +86,12 @@ func (s *Site) sendTally(e *event.Event) {
 	}()
 }
 
-// sendVotes tells who has made the collective of that place, until all ranks of this host have. The first answer says where it
-// ends, even if no rank has come yet.
+// sendVotes tells who has made the collective of that place, until all ranks of this host have. The
+// first answer says where it ends, even if no rank has come yet.
 func (c *Member) sendVotes(place uint64) {
 	sent := map[uint32]int{}
-	for over := briefly(c.Site.Job, event.HoldFar); c.Fate.cause.Load() == nil && !c.Fate.closed.Load(); time.Sleep(napMax) {
+	for over := briefly(c.Site.Job, event.HoldFar); c.Fate.cause.Load() == nil &&
+		!c.Fate.closed.Load(); time.Sleep(napMax) {
 		parties, all, first := c.Share.parties(place), 0, len(sent) == 0
 		if len(parties) == 0 && first {
 			parties.Add(event.Party{Call: call.Record{Place: place}})

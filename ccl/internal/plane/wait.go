@@ -74,14 +74,17 @@ func (w *Waiter) moved() Moved {
 }
 
 const (
-	lapsAwake  = 16                     // laps before the clock is looked at
-	lapsAbrupt = 64                     // laps before a rank with a core of its own sleeps that does not give way: some 25 microseconds
+	lapsAwake = 16 // laps before the clock is looked at
+	// laps before a rank with a core of its own sleeps that does not give way: some 25 microseconds
+	lapsAbrupt = 64
 	lapsRemote = 16                     // the same where each look is a system call, and a lap a few of them
 	lapsMax    = 4096                   // far more than awake takes, unless time stands still: testing/synctest
 	awake      = 500 * time.Microsecond // of giving way, before sleeping
 	NapMin     = 20 * time.Microsecond
 	napMax     = 500 * time.Microsecond
-	arriveMax  = time.Millisecond // for so long a rank sleeps until something arrives, before it looks for what else may end the wait
+	// for so long a rank sleeps until something arrives, before it looks for what else may end the
+	// wait
+	arriveMax = time.Millisecond
 
 	napsExact = 64 // naps of a wait that are no longer than meant: some 30 ms
 
@@ -96,7 +99,8 @@ func lapsMost(j *Job) int {
 	return lapsMax
 }
 
-// Pause gives way to others, at first for a moment, later by sleeping, unless the call must end. peer is the rank waited for,
+// Pause gives way to others, at first for a moment, later by sleeping, unless the call must end.
+// peer is the rank waited for,
 // -1 if there are several.
 func (c *Member) Pause(ctx context.Context, w *Waiter, peer int) *call.Fault {
 	if n := c.Share.Asked.count.Load(); n != c.Share.Asked.served {
@@ -151,7 +155,8 @@ func pauseLong(ctx context.Context, c *Member, w *Waiter, peer int) *call.Fault 
 		}
 	}
 	// Where ranks get their turn late, nothing arrives within a moment: to give way only takes the turns of others.
-	if waited := now.Sub(w.began); waited < awake && w.laps < lapsMost(c.Site.Job) && (w.Arrivals == nil || c.Standing.late < tick) {
+	if waited := now.Sub(w.began); waited < awake && w.laps < lapsMost(c.Site.Job) &&
+		(w.Arrivals == nil || c.Standing.late < tick) {
 		pauseAwake(ctx, c, w, peer, awake-waited)
 	} else {
 		pauseAsleep(ctx, c, w, peer, waited)
@@ -190,7 +195,8 @@ func pauseAsleep(ctx context.Context, c *Member, w *Waiter, peer int, waited tim
 		c.Park(ctx, w, peer, 0)
 		return
 	}
-	w.Nap = max(NapMin, min(2*w.Nap, max(napMax, min(waited>>10, tick)))) // who has waited for seconds can wait a thousandth more
+	// who has waited for seconds can wait a thousandth more
+	w.Nap = max(NapMin, min(2*w.Nap, max(napMax, min(waited>>10, tick))))
 	if !c.Standing.await(w, max(w.Nap, arriveMax, min(9*c.Standing.late, restMost(c.Site.Job)))) {
 		c.sleep(w)
 	}
@@ -214,9 +220,9 @@ func (w *Waiter) lapsAbrupt() int {
 	return lapsAbrupt
 }
 
-// await sleeps in the kernel until what w is for may have come, but no longer than d. It returns false, soon, if it cannot, or
-// should not: such a sleep keeps one of Go's processors. So goroutines that want one come first, and the program that computes
-// beside a call on a Stream.
+// await sleeps in the kernel until what w is for may have come, but no longer than d. It returns
+// false, soon, if it cannot, or should not: such a sleep keeps one of Go's processors. So
+// goroutines that want one come first, and the program that computes beside a call on a Stream.
 func (c *Standing) await(w *Waiter, d time.Duration) bool {
 	if w.Arrivals == nil || c.note.onStream(c.current.running) || processorWanted() {
 		return false
@@ -245,8 +251,8 @@ func processorWanted() bool {
 	return time.Since(began) > NapMin
 }
 
-// await is that sleep. Of several goroutines none takes the last of Go's processors for it, and a wait that has been ended at
-// once a few times, in vain, does so no more.
+// await is that sleep. Of several goroutines none takes the last of Go's processors for it, and a
+// wait that has been ended at once a few times, in vain, does so no more.
 func (w *Waiter) await(d time.Duration) bool {
 	n := int(parked.Add(1))
 	defer parked.Add(-1)
@@ -287,8 +293,9 @@ func (c *Member) Interrupted(ctx context.Context) *call.Fault {
 	return nil
 }
 
-// GiveWay lets others run: goroutine ranks of this process, and, since the Go scheduler never gives way to another process,
-// other processes; not at first where none of the job's has anything to do on this processor (spread.go).
+// GiveWay lets others run: goroutine ranks of this process, and, since the Go scheduler never gives
+// way to another process, other processes; not at first where none of the job's has anything to do
+// on this processor (spread.go).
 func (c *Member) GiveWay(lap int) {
 	if c.Share.Spins == SpinsCrowded && c.staysOn(lap) {
 		return
@@ -317,8 +324,9 @@ func (n *note) onStream(running *call.Call) bool {
 	return n.asleep && n.queued
 }
 
-// Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where processes that are of no job
-// compute on this rank's core. What comes over TCP rings nobody: the rank sleeps in poll(2) where it can, and else takes naps.
+// Abrupt reports whether a wait for peer is to sleep soon, and not to give way before: where
+// processes that are of no job compute on this rank's core. What comes over TCP rings nobody: the
+// rank sleeps in poll(2) where it can, and else takes naps.
 func (c *Standing) Abrupt(w *Waiter, peer int) bool {
 	y := &c.Site.Job.Time.Yielding
 	if y.Until.Load() == 0 || y.yields(c.Site.Job.Time.Coarse.Exact()) { // no clock is asked where they have never ended
@@ -328,10 +336,11 @@ func (c *Standing) Abrupt(w *Waiter, peer int) bool {
 		(w.Remote || c.share.Host.Shared() && c.CanPark(w, peer))
 }
 
-// ringsPay reports whether so many ranks of a host may ring each other in each call, whatever made their yields late. Beside
-// a busy loop per core, 3 and 4 ranks of two cores that do so are 20 times as fast as those that give way. But with more than
-// two ranks to a core a late yield may be the work of the ranks themselves, and each rank is rung several times in a call:
-// that pays only if other programs run as well.
+// ringsPay reports whether so many ranks of a host may ring each other in each call, whatever made
+// their yields late. Beside a busy loop per core, 3 and 4 ranks of two cores that do so are 20
+// times as fast as those that give way. But with more than two ranks to a core a late yield may be
+// the work of the ranks themselves, and each rank is rung several times in a call: that pays only
+// if other programs run as well.
 func ringsPay(ranks, processors int) bool { return ranks <= 2*processors }
 
 // Stop fails the Comm with f and returns what it failed with.

@@ -36,7 +36,8 @@ func (s *Site) WatchEnd(c *net.UnixConn, first int, d Entrance) {
 		var b [1]byte
 		n, _ := c.Read(b[:])
 		s.Job.mu.Lock()
-		leaving := s.Job.Life.leaving || s.Here.Host == nil || !slices.Contains(s.Here.Ends.unix, c) // closed here: see giveUp
+		// closed here: see giveUp
+		leaving := s.Job.Life.leaving || s.Here.Host == nil || !slices.Contains(s.Here.Ends.unix, c)
 		s.Job.mu.Unlock()
 		if n > 0 || leaving {
 			return

@@ -7,15 +7,17 @@ import (
 	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
-// yielding decides whether a rank of this process that waits gives its core to other processes again and again
-// (sched_yield(2)). Among ranks that wait and give way in turns that costs microseconds. Beside a process that computes it
-// costs a whole time slice of that process, which is milliseconds: then the rank sleeps in the kernel at once, until it
-// is rung, and the kernel gives it the core when that happens.
+// yielding decides whether a rank of this process that waits gives its core to other processes
+// again and again (sched_yield(2)). Among ranks that wait and give way in turns that costs
+// microseconds. Beside a process that computes it costs a whole time slice of that process, which
+// is milliseconds: then the rank sleeps in the kernel at once, until it is rung, and the kernel
+// gives it the core when that happens.
 //
-// The process learns it from what its yields took. A late one, after which another process has computed meanwhile, counts
-// against them, and one that a process that gives way as well has answered counts a little for them. Some late ones in a
-// short time, with few answered ones among them, end the yields for a term. One term soon after another is twice as long.
-// Where two jobs share the cores one yield of a thousand is late; beside a busy loop nineteen of twenty are.
+// The process learns it from what its yields took. A late one, after which another process has
+// computed meanwhile, counts against them, and one that a process that gives way as well has
+// answered counts a little for them. Some late ones in a short time, with few answered ones among
+// them, end the yields for a term. One term soon after another is twice as long. Where two jobs
+// share the cores one yield of a thousand is late; beside a busy loop nineteen of twenty are.
 //
 // Times are since the job began.
 type yielding struct {
@@ -101,14 +103,17 @@ func (c *Standing) yield() {
 	}
 }
 
-// othersRun reports whether other programs want the processors, of which so many threads run or could. Ranks that sleep are
-// none of these: beside busy loops some always do, and counted as runnable they would hide the loops.
+// othersRun reports whether other programs want the processors, of which so many threads run or
+// could. Ranks that sleep are none of these: beside busy loops some always do, and counted as
+// runnable they would hide the loops.
 func (c *Standing) othersRun(runnable int, now time.Duration) bool {
-	return othersRun(runnable, c.Site.Job.World.Topo.Locals(c.Site.Here.Node)-c.share.asleep(now), c.share.Host.Processors())
+	return othersRun(runnable, c.Site.Job.World.Topo.Locals(c.Site.Here.Node)-c.share.asleep(now),
+		c.share.Host.Processors())
 }
 
-// othersRun reports whether of so many threads that run or could some are not of the job, whose awake ranks all look and give
-// way as a term begins: one for every two processors, and two at least, since Go has threads of its own.
+// othersRun reports whether of so many threads that run or could some are not of the job, whose
+// awake ranks all look and give way as a term begins: one for every two processors, and two at
+// least, since Go has threads of its own.
 func othersRun(runnable, awake, processors int) bool { return runnable >= awake+max(2, processors/2) }
 
 // drain lets more time pass than a store waits in its core's buffer.

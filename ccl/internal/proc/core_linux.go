@@ -17,11 +17,11 @@ func Core() int {
 	return int(core)
 }
 
-// Elsewhere moves this thread to the first processor that will do, of those on which it may run, and returns its number; -1 if
-// there is none. The kernel may move it again at any time.
+// Elsewhere moves this thread to the first processor that will do, of those on which it may run,
+// and returns its number; -1 if there is none. The kernel may move it again at any time.
 func Elsewhere(will func(core int) bool) int {
-	// To be moved, a thread must be kept from running anywhere else for a moment. Go makes no thread of a locked one, which
-	// would stay there.
+	// To be moved, a thread must be kept from running anywhere else for a moment. Go makes no thread
+	// of a locked one, which would stay there.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var may, there unix.CPUSet

@@ -12,15 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel sets a bit in a word of ours when this process dies. It does so before it frees the process's memory, which
-// takes long for gigabytes and delays the end of the process's sockets. A thread may name words that hold its number (its
-// robust list, get_robust_list(2)); the kernel sets the bit in those words when the thread ends. One thread of this
-// process has two duties: it names the word of this process, and it waits for the word of one other process. The kernel
-// wakes it when it sets the bit.
+// The kernel sets a bit in a word of ours when this process dies. It does so before it frees the
+// process's memory, which takes long for gigabytes and delays the end of the process's sockets. A
+// thread may name words that hold its number (its robust list, get_robust_list(2)); the kernel sets
+// the bit in those words when the thread ends. One thread of this process has two duties: it names
+// the word of this process, and it waits for the word of one other process. The kernel wakes it
+// when it sets the bit.
 //
-// A process has such a word, and such a thread, for each job that it is in. One thread could not serve two jobs: a robust
-// list has one offset from its entries to their words, which lie in the memory of different hosts, and a thread waits for
-// one word. A thread that is free serves the next job.
+// A process has such a word, and such a thread, for each job that it is in. One thread could not
+// serve two jobs: a robust list has one offset from its entries to their words, which lie in the
+// memory of different hosts, and a thread waits for one word. A thread that is free serves the next
+// job.
 
 // robustHead is struct robust_list_head of linux/futex.h, followed by the one entry.
 type robustHead struct {
@@ -30,8 +32,8 @@ type robustHead struct {
 	entry   uintptr
 }
 
-// bearers are the threads that name words: as many as this process has been in jobs at a time. The lock guards all their
-// fields; it may be taken under any lock, and nothing is locked under it.
+// bearers are the threads that name words: as many as this process has been in jobs at a time. The
+// lock guards all their fields; it may be taken under any lock, and nothing is locked under it.
 var bearers struct {
 	sync.Mutex
 	list []*bearer
@@ -48,7 +50,8 @@ type bearer struct {
 	change chan struct{}  // of of, from nil
 }
 
-// bearerOf is the thread that names word, or with nil one that is free; nil if there is none. The caller holds bearers' lock.
+// bearerOf is the thread that names word, or with nil one that is free; nil if there is none. The
+// caller holds bearers' lock.
 func bearerOf(word *atomic.Uint32) *bearer {
 	for _, f := range bearers.list {
 		if f.word == word {
@@ -58,8 +61,8 @@ func bearerOf(word *atomic.Uint32) *bearer {
 	return nil
 }
 
-// MarkDeath makes the kernel set OwnerDied in word when this process dies. It returns false where the system forbids it.
-// Then the end of a socket and silence still tell.
+// MarkDeath makes the kernel set OwnerDied in word when this process dies. It returns false where
+// the system forbids it. Then the end of a socket and silence still tell.
 func MarkDeath(word *atomic.Uint32) bool {
 	bearers.Lock()
 	defer bearers.Unlock()
@@ -104,7 +107,8 @@ func startBearer() *bearer {
 	tid := make(chan uint32)
 	go func() {
 		runtime.LockOSThread() // for good: the thread's life is the process's
-		if _, _, e := syscall.RawSyscall(syscall.SYS_SET_ROBUST_LIST, uintptr(unsafe.Pointer(head)), unsafe.Sizeof(*head)-unsafe.Sizeof(head.entry), 0); e != 0 {
+		if _, _, e := syscall.RawSyscall(syscall.SYS_SET_ROBUST_LIST, uintptr(unsafe.Pointer(head)),
+			unsafe.Sizeof(*head)-unsafe.Sizeof(head.entry), 0); e != 0 {
 			tid <- 0
 			return
 		}
@@ -125,8 +129,9 @@ const (
 	watchAgain   = 10 * time.Second // the thread then looks again, in case it has missed a change
 )
 
-// WatchDeath calls tell.Ended once, when the process whose word is of takes its mark away or dies; a nil of ends the wait.
-// It returns false where the kernel does not mark this process's own word: then there is no thread to wait.
+// WatchDeath calls tell.Ended once, when the process whose word is of takes its mark away or dies;
+// a nil of ends the wait. It returns false where the kernel does not mark this process's own word:
+// then there is no thread to wait.
 func WatchDeath(own, of *atomic.Uint32, tell Watcher) bool {
 	bearers.Lock()
 	defer bearers.Unlock()
@@ -176,7 +181,8 @@ func (f *bearer) keepWatch() {
 			continue
 		}
 		bearers.Unlock() // from here on the memory may be unmapped, which the kernel reports
-		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(of)), futexWait, uintptr(v|futexWaiters), uintptr(unsafe.Pointer(&again)), 0, 0)
+		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(of)), futexWait, uintptr(v|futexWaiters),
+			uintptr(unsafe.Pointer(&again)), 0, 0)
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package proc tells what the kernel knows of processes: that one has died, that this one is a forked child, how to sleep for
-// microseconds, and how to wait for a word that another process stores.
+// Package proc tells what the kernel knows of processes: that one has died, that this one is a
+// forked child, how to sleep for microseconds, and how to wait for a word that another process
+// stores.
 //
 // Linux does all of it. Elsewhere each function says that it cannot, and the engine has a slower way.
 package proc

@@ -1,7 +1,7 @@
 package proc
 
-// runnable finds the number in the text of /proc/loadavg: three averages, then threads that run or could, a slash, and all of
-// them. It is -1 if the text is another.
+// runnable finds the number in the text of /proc/loadavg: three averages, then threads that run or
+// could, a slash, and all of them. It is -1 if the text is another.
 func runnable(text []byte) int {
 	const most = 1 << 30
 	field := 0

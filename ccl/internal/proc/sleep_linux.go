@@ -19,7 +19,8 @@ func SleepWhile(word *atomic.Uint64, v uint64, limit time.Duration) {
 		until = unix.NsecToTimespec(int64(limit))
 		timeout = &until
 	}
-	syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(lowerHalf(word))), futexWait, uintptr(uint32(v)), uintptr(unsafe.Pointer(timeout)), 0, 0)
+	syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(lowerHalf(word))), futexWait, uintptr(uint32(v)),
+		uintptr(unsafe.Pointer(timeout)), 0, 0)
 }
 
 // WakeSleeper wakes every thread of SleepWhile for word. The memory may be unmapped by now.

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ThreadsOf asks the kernel for those of a process of this process's own namespace. It is nil where the kernel does not say.
+// ThreadsOf asks the kernel for those of a process of this process's own namespace. It is nil where
+// the kernel does not say.
 func ThreadsOf(pid int) Threads {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	threads, err := os.ReadDir(dir)

@@ -19,8 +19,8 @@ import (
 	"github.com/goccl/goccl/internal/reduce"
 )
 
-// Of makes n ranks of this process on host: of each the member, and with init what is built on that. They leave when the
-// test ends.
+// Of makes n ranks of this process on host: of each the member, and with init what is built on
+// that. They leave when the test ends.
 func Of[C any](t testing.TB, n int, host *shm.Host, opt plane.Options, init func(m *plane.Member) C) []C {
 	t.Helper()
 	j := plane.EnterJob(t.Name(), opt.Agreed.PeerTimeout)
@@ -91,8 +91,10 @@ func Bytes(v []int32) []byte {
 
 // Call is one on elements of 4 bytes, with the sum.
 func Call(kind call.Kind, root, count int, dst, src []int32) *call.Call {
-	return &call.Call{Head: op.Head{Record: call.Record{Kind: kind, Root: int32(root), Count: uint64(count)}}, Dst: Bytes(dst), Src: Bytes(src),
-		Elem: 4, Fold: reduce.For(op.Int32, op.Sum), Stream: reduce.ForStream(op.Int32, op.Sum), Both: reduce.ForBoth(op.Int32, op.Sum)}
+	return &call.Call{Head: op.Head{Record: call.Record{Kind: kind, Root: int32(root), Count: uint64(count)}},
+		Dst: Bytes(dst), Src: Bytes(src),
+		Elem: 4, Fold: reduce.For(op.Int32, op.Sum), Stream: reduce.ForStream(op.Int32, op.Sum),
+		Both: reduce.ForBoth(op.Int32, op.Sum)}
 }
 
 // Same fails t where got is not want. Ranks are goroutines, which must not end there: the others would wait for them.

@@ -11,9 +11,10 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// The kernel lets no other process read some memory that its owner may read: that of memfd_secret(2), and what drivers map
-// (VM_IO, VM_PFNMAP). Nothing tells so before the first read of it. So a rank whose read is refused asks the owner, which waits
-// in the same call until all have read: wherever it waits, it copies what is asked for into memory that both have mapped.
+// The kernel lets no other process read some memory that its owner may read: that of
+// memfd_secret(2), and what drivers map (VM_IO, VM_PFNMAP). Nothing tells so before the first read
+// of it. So a rank whose read is refused asks the owner, which waits in the same call until all
+// have read: wherever it waits, it copies what is asked for into memory that both have mapped.
 // Nobody else notices, and the message pattern stays as it is.
 
 // request is what a rank asks for, and gets: it has one under way. The data lie behind it.
@@ -73,7 +74,8 @@ func (c *Reach) ask(ctx context.Context, r int, dst []byte, addr uint64) *call.F
 			}
 		}
 		if q.state.Load()&3 == denied {
-			return c.rank.Stop(call.NewFault(call.Backend, c.rank.Share.Ranks[r], "the memory of rank %d cannot be read", c.rank.Share.Ranks[r]))
+			return c.rank.Stop(call.NewFault(call.Backend, c.rank.Share.Ranks[r], "the memory of rank %d cannot be read",
+				c.rank.Share.Ranks[r]))
 		}
 		copy(dst, q.data(n))
 		dst, addr = dst[n:], addr+uint64(n)

@@ -53,7 +53,8 @@ func (c *Reach) touch(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
 	return c.here(p)
 }
 
-// Write copies src to offset off of rank r's memory at p, which can be touched and takes so many bytes of results in all.
+// Write copies src to offset off of rank r's memory at p, which can be touched and takes so many
+// bytes of results in all.
 func (c *Reach) Write(r int, p *shm.Span, off int, src []byte, results int) *call.Fault {
 	at, f := c.touch(r, p)
 	if f == nil {

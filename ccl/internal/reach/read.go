@@ -38,8 +38,8 @@ func (c *Reach) Find(r int, p *shm.Span) (Source, *call.Fault) {
 	return Source{here, c.Pids[r], p.At, r}, f
 }
 
-// Offered is Find of memory that rank r has offered in a message: in this process if it is ours, else in the process pid. If the
-// kernel refuses to read that, Read returns Refused.
+// Offered is Find of memory that rank r has offered in a message: in this process if it is ours,
+// else in the process pid. If the kernel refuses to read that, Read returns Refused.
 func (c *Reach) Offered(r int, p *shm.Span, ours bool, pid int32) (s Source, f *call.Fault) {
 	s = Source{pid: pid, addr: p.At, rank: -1}
 	switch {
@@ -54,10 +54,12 @@ func (c *Reach) Offered(r int, p *shm.Span, ours bool, pid int32) (s Source, f *
 // Refused says that the kernel does not let this process read memory that only its owner may read. The Comm goes on.
 var Refused = call.NewFault(call.Backend, -1, "the memory cannot be read")
 
-// Read is the one way to the memory of other ranks. It calls use with where n bytes of each source lie: there, or, if they can
-// only be read, in buf, those of source i from i*stride on. What use has read counts only if Read returns nil: nobody had given
-// the call up by then. A rank whose call has failed owns its memory again and may write there, so Read looks after use.
-func (c *Reach) Read(ctx context.Context, from []Source, n int, buf []byte, stride int, use func(at []unsafe.Pointer)) *call.Fault {
+// Read is the one way to the memory of other ranks. It calls use with where n bytes of each source
+// lie: there, or, if they can only be read, in buf, those of source i from i*stride on. What use
+// has read counts only if Read returns nil: nobody had given the call up by then. A rank whose call
+// has failed owns its memory again and may write there, so Read looks after use.
+func (c *Reach) Read(ctx context.Context, from []Source, n int, buf []byte, stride int,
+	use func(at []unsafe.Pointer)) *call.Fault {
 	at := c.at[:0]
 	for i := range from {
 		s := &from[i]
@@ -96,8 +98,9 @@ func Readable(pid int32, at, number uint64) bool {
 	return shm.ReadMemory(pid, got[:], at) == nil && *(*uint64)(unsafe.Pointer(&got)) == number
 }
 
-// Fill copies len(dst) bytes at offset off of rank r's memory at p. Where nothing is, nothing is touched: an empty block may begin
-// where the memory ends, and a pointer to there, into memory that is another's or nobody's, must not be made.
+// Fill copies len(dst) bytes at offset off of rank r's memory at p. Where nothing is, nothing is
+// touched: an empty block may begin where the memory ends, and a pointer to there, into memory that
+// is another's or nobody's, must not be made.
 func (c *Reach) Fill(ctx context.Context, r int, p *shm.Span, off int, dst []byte) *call.Fault {
 	if len(dst) == 0 {
 		return nil

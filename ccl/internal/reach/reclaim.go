@@ -11,19 +11,22 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// Ranks of one process touch each other's memory by its address, and in inPlace.allReduce and gatherByWrite ranks of any
-// process write into each other's memory, if it is MakeSlice's. A rank that does so says so first, and then looks at the
-// abort word, before it makes a pointer of an address, and again between pieces. A rank whose call has failed has stored
-// the abort word, and then looks which ranks touch. By Dekker's argument one of the two sees what the other has stored: a
-// rank that is not seen to touch has not begun, and will not. So a call that has failed waits, before it returns, until no
-// rank touches its memory any more. Then the program may do with it what it likes: the collector may have it, FreeSlice may
-// unmap it.
+// Ranks of one process touch each other's memory by its address, and in inPlace.allReduce and
+// gatherByWrite ranks of any process write into each other's memory, if it is MakeSlice's. A rank
+// that does so says so first, and then looks at the abort word, before it makes a pointer of an
+// address, and again between pieces. A rank whose call has failed has stored the abort word, and
+// then looks which ranks touch. By Dekker's argument one of the two sees what the other has stored:
+// a rank that is not seen to touch has not begun, and will not. So a call that has failed waits,
+// before it returns, until no rank touches its memory any more. Then the program may do with it
+// what it likes: the collector may have it, FreeSlice may unmap it.
 //
-// A rank of another process may have been stopped while it wrote, or killed: it is waited for, but not for long. Then
-// what it may write into is replaced by other memory (shm.TakeBack). Memory can be replaced by pages only, and of a page of
-// which another part of the slice has the rest nothing may be lost, whatever the program or another Comm does there at
-// the moment. So others write only into pages that are a result's own; the edges of a result its owner writes itself
-// (see inPlace in package rounds), or, in Gather, all of a result that has any. Nobody else ever has them to write into, and nothing has to be replaced there.
+// A rank of another process may have been stopped while it wrote, or killed: it is waited for, but
+// not for long. Then what it may write into is replaced by other memory (shm.TakeBack). Memory can
+// be replaced by pages only, and of a page of which another part of the slice has the rest nothing
+// may be lost, whatever the program or another Comm does there at the moment. So others write only
+// into pages that are a result's own; the edges of a result its owner writes itself (see inPlace in
+// package rounds), or, in Gather, all of a result that has any. Nobody else ever has them to write
+// into, and nothing has to be replaced there.
 
 // MayTouch says that this rank is about to touch the memory of others.
 func (c *Reach) MayTouch() *call.Fault {
@@ -113,7 +116,8 @@ func (c *Reach) awaitOthers(longest time.Duration, of func(r int) bool) bool {
 // isHere reports whether rank r of this host is in this process.
 func (c *Reach) isHere(r int) bool {
 	s := c.rank.Site
-	return !s.Here.Host.Shared() || s.Here.Procs[s.Job.World.Topo.Local(c.rank.Group.World(c.rank.Group.LocalRank(r)))] == s.Here.Mine
+	return !s.Here.Host.Shared() ||
+		s.Here.Procs[s.Job.World.Topo.Local(c.rank.Group.World(c.rank.Group.LocalRank(r)))] == s.Here.Mine
 }
 
 // mayGoOn reports whether rank r of this host is not known to be lost.

@@ -56,7 +56,8 @@ func (c *Reach) mapped(r int, p *shm.Span) (unsafe.Pointer, *call.Fault) {
 		c.Untidy = c.Untidy || c.views.stale
 	}
 	if p.At >= p.Size {
-		return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.LocalRank(r), "rank %d offers memory that is not there", c.rank.Group.LocalRank(r)))
+		return nil, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.LocalRank(r),
+			"rank %d offers memory that is not there", c.rank.Group.LocalRank(r)))
 	}
 	return unsafe.Pointer(&v.mem[p.At]), nil
 }
@@ -73,7 +74,10 @@ func (c *Reach) sweep() {
 	for at := range c.views.maps {
 		newest = append(newest, at)
 	}
-	slices.SortFunc(newest, func(a, b shm.Place) int { return cmp.Compare(c.views.maps[b].number, c.views.maps[a].number) })
+	slices.SortFunc(newest, func(a, b shm.Place) int {
+		return cmp.Compare(c.views.maps[b].number,
+			c.views.maps[a].number)
+	})
 	for _, at := range newest {
 		r := shm.RangeOf(at.Off, at.Size)
 		i, _ := slices.BinarySearchFunc(known, r, byPlace)

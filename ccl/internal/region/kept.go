@@ -17,7 +17,8 @@ func (g *Region) Made(r int, place uint64) (call.Record, bool) {
 	return rec, rec.Place == place && g.keeps(r, place)
 }
 
-// keeps reports whether rank r of this host has published the collective of that place, and is not about to write over its record.
+// keeps reports whether rank r of this host has published the collective of that place, and is not
+// about to write over its record.
 func (g *Region) keeps(r int, place uint64) bool {
 	last := g.Entered(r).Load() >> 32
 	ahead := int32(uint32(last) - uint32(place))

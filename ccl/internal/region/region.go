@@ -14,12 +14,12 @@ import (
 //	              its last calls; then slots of (flag, data), and with
 //	              more than two ranks a ring for what does not fit there
 //
-// Calls run in rounds. In each round a rank posts: it writes data into its slot of
-// that round, into the other's (two ranks may swap them), or into its ring, then the slot's flag, round<<32 | hash of the call. Others wait for
-// the flag and read the data. A flag of the right round with another hash is a
-// mismatched call, found at no cost. Slots are used in turn. A rank that posts a round has
-// finished reading all rounds two before it, so a slot is free again once every
-// rank has posted the round depth-2 after it.
+// Calls run in rounds. In each round a rank posts: it writes data into its slot of that round, into
+// the other's (two ranks may swap them), or into its ring, then the slot's flag, round<<32 | hash
+// of the call. Others wait for the flag and read the data. A flag of the right round with another
+// hash is a mismatched call, found at no cost. Slots are used in turn. A rank that posts a round
+// has finished reading all rounds two before it, so a slot is free again once every rank has posted
+// the round depth-2 after it.
 const (
 	regionHead  = 4 << 10
 	recordBytes = int(unsafe.Sizeof(call.Record{}))
@@ -44,7 +44,8 @@ type Region struct {
 
 // New returns the region of n ranks in mem, which lies at off in the memory of the host.
 func New(off uint64, mem []byte, n int) *Region {
-	return &Region{Off: off, mem: mem, base: unsafe.Pointer(&mem[0]), N: n, Depth: tuning.SlotDepth(n), Kept: tuning.CallsKept(n),
+	return &Region{Off: off, mem: mem, base: unsafe.Pointer(&mem[0]), N: n, Depth: tuning.SlotDepth(n),
+		Kept:   tuning.CallsKept(n),
 		Inline: tuning.Inline(n), Whole: tuning.Inline(n), slot: slotBytes(n), rank: rankBytes(n), slots: slotsAt(n),
 		ring: slotsAt(n) + int(tuning.SlotDepth(n))*slotBytes(n)}
 }
@@ -107,10 +108,11 @@ func (l *Flags) At(round uint32) *uint64 {
 // Data returns where r's slot of round has room for data, right behind the flag.
 func (g *Region) Data(r int, round uint32) unsafe.Pointer { return unsafe.Add(g.slotOf(r, round), 8) }
 
-// BehindFlag is where in a slot a payload of so many bytes begins, if it lies there. With two ranks, payloads of tuning.LineFrom bytes and
-// more begin with a cache line of their own, and smaller ones in the flag's: on an Emerald Rapids VM an AllToAll of 4 KiB took
-// 0.81 us with blocks right behind the flag and 0.70 in lines of their own; one of 512 bytes took 0.44 and 0.47, and 0.41 at
-// byte 32.
+// BehindFlag is where in a slot a payload of so many bytes begins, if it lies there. With two
+// ranks, payloads of tuning.LineFrom bytes and more begin with a cache line of their own, and
+// smaller ones in the flag's: on an Emerald Rapids VM an AllToAll of 4 KiB took 0.81 us with blocks
+// right behind the flag and 0.70 in lines of their own; one of 512 bytes took 0.44 and 0.47, and
+// 0.41 at byte 32.
 func BehindFlag(bytes int) int {
 	switch {
 	case bytes <= tuning.BesideFlag:
@@ -121,8 +123,8 @@ func BehindFlag(bytes int) int {
 	return 64
 }
 
-// Payload is where n bytes of r's data lie that lie together: beside the flag, or behind it, or of more than two ranks in
-// r's ring, where Place has said.
+// Payload is where n bytes of r's data lie that lie together: beside the flag, or behind it, or of
+// more than two ranks in r's ring, where Place has said.
 func (g *Region) Payload(r int, round uint32, n int) unsafe.Pointer {
 	if g.N == 2 || n <= tuning.BesideFlag {
 		return unsafe.Add(g.slotOf(r, round), BehindFlag(n))

@@ -77,8 +77,8 @@ func (g *Region) Left() *atomic.Uint64 { return &commonOf(g).left.word }
 // Sleepers is how many ranks of the host sleep until they are rung: see bell.
 func (g *Region) Sleepers() *atomic.Uint64 { return &commonOf(g).sleepers.word }
 
-// Crowding is RanksFit or RanksCrowd, 0 until a rank of the host has decided. It is decided once, so that all ranks take the
-// same.
+// Crowding is RanksFit or RanksCrowd, 0 until a rank of the host has decided. It is decided once,
+// so that all ranks take the same.
 func (g *Region) Crowding() *atomic.Uint64 { return &commonOf(g).crowding.word }
 
 // Leaving is how many ranks of the host want to close the Comm together, and Apart once one has not
@@ -94,8 +94,8 @@ func (g *Region) State(r int) *atomic.Uint64 { return &g.words(r).stands.state }
 // Agreed is the last Shrink of the Comm that r has returned from, twice, and gaveUp if in vain.
 func (g *Region) Agreed(r int) *atomic.Uint64 { return &g.words(r).stands.agreed }
 
-// Wanted counts the requests for r's memory, and Request is the offset of the one that r makes, 0 while it has made none: see
-// package reach.
+// Wanted counts the requests for r's memory, and Request is the offset of the one that r makes, 0
+// while it has made none: see package reach.
 func (g *Region) Wanted(r int) *atomic.Uint64  { return &g.words(r).stands.wanted }
 func (g *Region) Request(r int) *atomic.Uint64 { return &g.words(r).stands.request }
 
@@ -111,8 +111,9 @@ func (g *Region) Sent(r int) *atomic.Uint64 { return &g.words(r).makes.sent }
 // Waits is, while r sleeps in a call, that call<<32 | 1 + the rank it waits for; else 0.
 func (g *Region) Waits(r int) *atomic.Uint64 { return &g.words(r).makes.waits }
 
-// Split is the region that r has made for the last Comm that was split from this one with r as the first of its ranks on
-// this host; 0 if that was refused. SplitSize is how many ranks of the host that Comm is of, joined how many of them have it.
+// Split is the region that r has made for the last Comm that was split from this one with r as the
+// first of its ranks on this host; 0 if that was refused. SplitSize is how many ranks of the host
+// that Comm is of, joined how many of them have it.
 func (g *Region) Split(r int) *atomic.Uint64     { return &g.words(r).makes.split }
 func (g *Region) SplitSize(r int) *atomic.Uint64 { return &g.words(r).makes.splitSize }
 func (g *Region) Joined(r int) *atomic.Uint64    { return &g.words(r).makes.joined }
@@ -143,8 +144,8 @@ type Draft struct {
 	Ballot, Off uint64 // of the proposal, and where the memory lies
 }
 
-// Draft is what r says that it has made, and zero while it says something else. Between two looks at one attempt, a ballot stands
-// behind the words that belong to it.
+// Draft is what r says that it has made, and zero while it says something else. Between two looks
+// at one attempt, a ballot stands behind the words that belong to it.
 func (g *Region) Draft(r int) Draft {
 	w := &g.words(r).stands.draft
 	d := Draft{Attempt: uint32(w.attempt.Load()), Ballot: w.ballot.Load(), Off: w.off.Load()}
@@ -154,8 +155,8 @@ func (g *Region) Draft(r int) Draft {
 	return d
 }
 
-// SetDraft says what r, the caller's rank, has made. A reader takes no word of one draft for another's: while they change, the
-// ballot is none.
+// SetDraft says what r, the caller's rank, has made. A reader takes no word of one draft for
+// another's: while they change, the ballot is none.
 func (g *Region) SetDraft(r int, d Draft) {
 	w := &g.words(r).stands.draft
 	w.ballot.Store(0)

@@ -29,7 +29,8 @@ const (
 	vOffered        // where they were: a span is behind the header
 )
 
-// offeredV, in place of the length of the largest block in a header of more than two ranks, says that the blocks are offered.
+// offeredV, in place of the length of the largest block in a header of more than two ranks, says
+// that the blocks are offered.
 const offeredV = 1 << 63
 
 // headerWords is how many words a header has among n ranks.
@@ -58,8 +59,8 @@ func readHeader(n, me int, theirs []uint64) (at, length uint64, where, largest i
 	return at, length, vBehind, 0
 }
 
-// Runs reports whether a collective of that kind goes in rounds: where all ranks are on this host, and, of AllToAllV, headers fit,
-// for which half of a slot is enough.
+// Runs reports whether a collective of that kind goes in rounds: where all ranks are on this host,
+// and, of AllToAllV, headers fit, for which half of a slot is enough.
 func (c *Team) Runs(k call.Kind) bool {
 	return c.n == c.rank.Group.Size() && (k != call.AllToAllV || slotsV(c.n, c.local.Inline))
 }
@@ -96,8 +97,10 @@ func (c *Team) allToAllV(ctx context.Context, k *call.Call) *call.Fault {
 	where, from := vBehind, shm.Span{}
 	if total > room {
 		where = vStaged
-		if from = c.rank.Site.Here.Host.SpanOf(out.Mem); op.Ptr(k.Src) != op.Ptr(k.Dst) && // else they are a copy, and staging it is as fast
-			(c.mem.Known.All || (c.mem.Known.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.mem.Known.Moves && movedPays(&c.local.Layout, k.Kind, largest, n)) {
+		// else they are a copy, and staging it is as fast
+		if from = c.rank.Site.Here.Host.SpanOf(out.Mem); op.Ptr(k.Src) != op.Ptr(k.Dst) &&
+			(c.mem.Known.All || (c.mem.Known.Reads || from.Shared()) && largest >= tuning.ReadFrom || c.mem.Known.Moves &&
+				movedPays(&c.local.Layout, k.Kind, largest, n)) {
 			where, largest = vOffered, 0
 			c.mem.ToBeRead(&from, out.Mem)
 			c.offers.toBeFilled(k.Dst)

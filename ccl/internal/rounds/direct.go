@@ -23,11 +23,12 @@ type inPlace struct {
 	places  []reach.Source // see directly
 }
 
-// allReduce: the memory of all ranks can be touched in place. Each rank reduces its part of the vector, and
-// writes the result into everybody's memory: every operand is read once, every result written once. Where results share
-// their first or last page with something else, their owners write: few ranks each reduce all of that; of many, a rank stages
-// what it has reduced of that, and the others take it from there. So a rank that was stopped here writes into nothing that
-// cannot be replaced: see reclaim.
+// allReduce: the memory of all ranks can be touched in place. Each rank reduces its part of the
+// vector, and writes the result into everybody's memory: every operand is read once, every result
+// written once. Where results share their first or last page with something else, their owners
+// write: few ranks each reduce all of that; of many, a rank stages what it has reduced of that, and
+// the others take it from there. So a rank that was stopped here writes into nothing that cannot be
+// replaced: see reclaim.
 func (c *inPlace) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 	f := c.reduceDirectly(ctx, k)
 	clear(c.places) // see Read
@@ -119,7 +120,8 @@ func (c *inPlace) edges(n, elem int) (lead, tail int) {
 
 // stageEdges reduces what of this rank's part, which goes from from to end, lies in the edges, and stages it for the
 // others.
-func (c *inPlace) stageEdges(ctx context.Context, k *call.Call, d directly, round uint32, from, end, lead, tail int) *call.Fault {
+func (c *inPlace) stageEdges(ctx context.Context, k *call.Call, d directly,
+	round uint32, from, end, lead, tail int) *call.Fault {
 	to, f := c.staging.stage(c.me, round)
 	if f != nil {
 		return f
@@ -182,10 +184,12 @@ func (c *inPlace) directPart(ctx context.Context, k *call.Call, from, end int) *
 // directPieces reduces from at to end into the results of all.
 //
 //go:noinline
-func (c *inPlace) directPieces(k *call.Call, src, dst []unsafe.Pointer, at, end int, move func(dst, src unsafe.Pointer, n int), stream bool) {
+func (c *inPlace) directPieces(k *call.Call, src, dst []unsafe.Pointer, at, end int,
+	move func(dst, src unsafe.Pointer, n int), stream bool) {
 	if stream && c.n == 2 && k.Both != nil && k.Scale == nil {
 		// Reads and stores of one loop run side by side; those of two, by way of scratch memory, in turn.
-		k.Both(unsafe.Add(dst[c.me], at), unsafe.Add(dst[1-c.me], at), unsafe.Add(src[0], at), unsafe.Add(src[1], at), (end-at)/k.Elem)
+		k.Both(unsafe.Add(dst[c.me], at), unsafe.Add(dst[1-c.me], at),
+			unsafe.Add(src[0], at), unsafe.Add(src[1], at), (end-at)/k.Elem)
 		return
 	}
 	scratch := unsafe.Pointer(&c.mem.Scratch[0])

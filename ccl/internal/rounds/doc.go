@@ -11,15 +11,17 @@
 // A rank that posts a round has finished reading all rounds two before it. So a slot is free when
 // every rank has posted the round depth-2 after it, and calls need no barrier between them.
 //
-// With two ranks the payload lies behind the flag. On AMD's CPUs, where both send 512 bytes or more, each writes its payload where
-// it has read the last time, in its own slot and the other's in turn, and claims the lines that it reads: so each line travels
-// once. With more ranks, a slot is one cache line: what does not fit beside the flag lies in the rank's ring, and the line says
-// where. So a rank that only sends runs ahead of the others by all its slots, with payloads of up to a segment of the ring, or as
-// far as the ring has room. Among 3 to 8 ranks that outnumber their cores, a Reduce of up to 512 KiB / n goes through these rings,
-// and the root reduces all.
+// With two ranks the payload lies behind the flag. On AMD's CPUs, where both send 512 bytes or
+// more, each writes its payload where it has read the last time, in its own slot and the other's in
+// turn, and claims the lines that it reads: so each line travels once. With more ranks, a slot is
+// one cache line: what does not fit beside the flag lies in the rank's ring, and the line says
+// where. So a rank that only sends runs ahead of the others by all its slots, with payloads of up
+// to a segment of the ring, or as far as the ring has room. Among 3 to 8 ranks that outnumber their
+// cores, a Reduce of up to 512 KiB / n goes through these rings, and the root reduces all.
 //
-// What one of 3 to 8 ranks alone sends, in Broadcast and Scatter, lies there up to 32 KiB. On AMD's CPUs what is more than 2 KiB
-// lies in another ring, which is larger than L2, in pieces of up to 32 KiB: see sent.go. Two ranks always have that ring.
+// What one of 3 to 8 ranks alone sends, in Broadcast and Scatter, lies there up to 32 KiB. On AMD's
+// CPUs what is more than 2 KiB lies in another ring, which is larger than L2, in pieces of up to 32
+// KiB: see sent.go. Two ranks always have that ring.
 //
 // All operands are reduced in rank order. TestPatternHolds proves the rounds of small calls for up to 128 ranks.
 //
@@ -31,10 +33,11 @@
 //	read      process_vm_readv, where the kernel allows it and it pays; if it refuses some memory, the owner copies that
 //	staged    through 4 slots of staging memory a rank, of at most 128 KiB each
 //
-// When staging, two ranks work one chunk ahead, and swap their slots at each use. With two ranks, in calls with a root, one sends
-// and the other receives, as a pipeline, through the sender's ring or in chunks. Among three or more ranks, each reduces one part
-// of a chunk and posts the result. In AllToAllV only the two ends of a message know its length, so each rank begins with a header
-// of lengths. Where a slot has no room for them (more than 126 ranks), AllToAllV uses links.
+// When staging, two ranks work one chunk ahead, and swap their slots at each use. With two ranks,
+// in calls with a root, one sends and the other receives, as a pipeline, through the sender's ring
+// or in chunks. Among three or more ranks, each reduces one part of a chunk and posts the result.
+// In AllToAllV only the two ends of a message know its length, so each rank begins with a header of
+// lengths. Where a slot has no room for them (more than 126 ranks), AllToAllV uses links.
 //
 // Memory of another process that is read again and again is collapsed into huge pages.
 package rounds

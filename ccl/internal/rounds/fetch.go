@@ -78,9 +78,10 @@ func (c *Team) collectByRead(ctx context.Context, k *call.Call, root int) *call.
 	return c.slots.releaseBy(ctx, k, root)
 }
 
-// gatherByWrite has each rank write its block into the root's results, all at once, if they can be touched: those of a rank of
-// this process and, where a further meeting of the ranks is not felt, MakeSlice memory that shares no page with anything else,
-// so that it can be taken back (see reach). It reports whether it has; what the root offers tells all ranks.
+// gatherByWrite has each rank write its block into the root's results, all at once, if they can be
+// touched: those of a rank of this process and, where a further meeting of the ranks is not felt,
+// MakeSlice memory that shares no page with anything else, so that it can be taken back (see
+// reach). It reports whether it has; what the root offers tells all ranks.
 func (c *Team) gatherByWrite(ctx context.Context, k *call.Call, root int) (bool, *call.Fault) {
 	largest := k.Largest()
 	if largest < tuning.WriteRootFrom {

@@ -43,8 +43,9 @@ type offering struct {
 	posted  []offer // of the call under way, by rank
 }
 
-// acquaint finds out, once per Comm, whether the ranks can read each other's memory. Each rank tries to read a number from
-// each of the others, and all must succeed, since what differs between ranks must not steer the message pattern.
+// acquaint finds out, once per Comm, whether the ranks can read each other's memory. Each rank
+// tries to read a number from each of the others, and all must succeed, since what differs between
+// ranks must not steer the message pattern.
 func (c *offering) acquaint(ctx context.Context, k *call.Call) *call.Fault {
 	if c.mem.Known.Asked {
 		return nil
@@ -140,10 +141,12 @@ func (c *offering) offerOf(ctx context.Context, k *call.Call, r int, round uint3
 	return o, f
 }
 
-// exchange posts this rank's offer, waits for those of all others, and says what they allow: the same on all.
-// A rank whose memory others cannot reach, or will not read, stages the first `first` bytes of src with its offer, and so does
-// one that had better; ahead says that all have, in the round that has just been. With first 0, the ranks have agreed to read.
-func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, first int) (w way, ahead bool, f *call.Fault) {
+// exchange posts this rank's offer, waits for those of all others, and says what they allow: the
+// same on all. A rank whose memory others cannot reach, or will not read, stages the first `first`
+// bytes of src with its offer, and so does one that had better; ahead says that all have, in the
+// round that has just been. With first 0, the ranks have agreed to read.
+func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte,
+	first int) (w way, ahead bool, f *call.Fault) {
 	rc := c.mem
 	round, f := c.slots.open(ctx, k, first > 0)
 	if f != nil {
@@ -197,8 +200,9 @@ func (c *offering) exchange(ctx context.Context, k *call.Call, src, dst []byte, 
 	return byStage, false, nil
 }
 
-// stagesShared reports whether this rank stages n bytes of an AllReduce though the other one can touch its memory: in vain if the
-// other one does not, whose call is not in place. Edges in place go to and fro.
+// stagesShared reports whether this rank stages n bytes of an AllReduce though the other one can
+// touch its memory: in vain if the other one does not, whose call is not in place. Edges in place
+// go to and fro.
 func (c *offering) stagesShared(n int, inPlace bool) bool {
 	to := c.local.Layout.StageSharedTo
 	if inPlace {

@@ -41,8 +41,9 @@ func (c *Team) allReduceInSlots(ctx context.Context, k *call.Call) *call.Fault {
 	return nil
 }
 
-// allReduce: of vectors too large for that, two ranks add up chunk by chunk, while more ranks each reduce one part of a chunk and then
-// collect the parts, unless they can get at each other's memory.
+// allReduce: of vectors too large for that, two ranks add up chunk by chunk, while more ranks each
+// reduce one part of a chunk and then collect the parts, unless they can get at each other's
+// memory.
 func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 	if f := c.offers.acquaint(ctx, k); f != nil {
 		return f
@@ -72,7 +73,8 @@ func (c *Team) allReduce(ctx context.Context, k *call.Call) *call.Fault {
 	return nil
 }
 
-// foldTwo is foldAll for two ranks and n bytes whose lines the caller has claimed, if need be. The smallest calls use it.
+// foldTwo is foldAll for two ranks and n bytes whose lines the caller has claimed, if need be. The
+// smallest calls use it.
 func (c *sums) foldTwo(k *call.Call, dst, own, theirs unsafe.Pointer, n int) {
 	a, b := own, theirs
 	if c.me == 1 {

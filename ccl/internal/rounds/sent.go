@@ -8,9 +8,10 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// What one rank alone sends, in a call with a root, goes one way: the sender runs ahead of the others, across calls, by all
-// slots. If it is not small, it lies in a ring of the sender's, which has room for more of the largest pieces than may be under
-// way. Such a ring is larger than L2 where that helps (tuning.Layout).
+// What one rank alone sends, in a call with a root, goes one way: the sender runs ahead of the
+// others, across calls, by all slots. If it is not small, it lies in a ring of the sender's, which
+// has room for more of the largest pieces than may be under way. Such a ring is larger than L2
+// where that helps (tuning.Layout).
 
 // rings are where the pieces that each rank sends alone lie.
 type rings struct {
@@ -38,7 +39,8 @@ func (c *staging) piece(r, n int) (unsafe.Pointer, *call.Fault) {
 	return unsafe.Pointer(&mem[from]), nil
 }
 
-// begins is where in the ring of rank r, of so many bytes, the next piece begins, of n bytes: none goes on behind the end.
+// begins is where in the ring of rank r, of so many bytes, the next piece begins, of n bytes: none
+// goes on behind the end.
 func (g *rings) begins(r, n, bytes int) int {
 	if g.next[r]+n > bytes {
 		return 0
@@ -69,7 +71,8 @@ func (c *staging) roomAlone(ctx context.Context, k *call.Call, round uint32, n i
 }
 
 // fetchAlone is fetch of what rank r sends alone.
-func (c *staging) fetchAlone(ctx context.Context, k *call.Call, r int, round uint32, n int) (unsafe.Pointer, *call.Fault) {
+func (c *staging) fetchAlone(ctx context.Context, k *call.Call, r int, round uint32,
+	n int) (unsafe.Pointer, *call.Fault) {
 	if !c.inRing(n) {
 		return c.fetch(ctx, k, r, round, n)
 	}
@@ -79,8 +82,8 @@ func (c *staging) fetchAlone(ctx context.Context, k *call.Call, r int, round uin
 	return c.piece(r, n)
 }
 
-// layoutSent is layout of a call in which one of more than two ranks sends alone: it runs further ahead of the others in a ring
-// than in staging memory.
+// layoutSent is layout of a call in which one of more than two ranks sends alone: it runs further
+// ahead of the others in a ring than in staging memory.
 func (c *staging) layoutSent(block, blocks int) (length, inSlot int) {
 	switch room := tuning.SentTo(c.n); {
 	case block*blocks <= room:

@@ -14,8 +14,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// slots are the rounds of one rank: it opens a round, posts its flag, and awaits the flags of others. Package region has the
-// layout.
+// slots are the rounds of one rank: it opens a round, posts its flag, and awaits the flags of
+// others. Package region has the layout.
 type slots struct {
 	seat
 	own  region.Flags // this rank's own
@@ -24,8 +24,9 @@ type slots struct {
 	ring ring
 }
 
-// ring is where a rank, one of more than two, puts the data that do not fit beside its flags: into one segment after the
-// other. So it runs as far ahead of the others as its flags allow, whatever the data's size, until the ring is full.
+// ring is where a rank, one of more than two, puts the data that do not fit beside its flags: into
+// one segment after the other. So it runs as far ahead of the others as its flags allow, whatever
+// the data's size, until the ring is full.
 type ring struct {
 	segment, used int                        // where the next data go
 	last          [tuning.MaxSegments]uint32 // the last round with data in each segment
@@ -63,8 +64,8 @@ func (c *slots) openLate(ctx context.Context, k *call.Call, staged bool) (uint32
 	return c.rank.Order.Round, c.catchUp(ctx, k, need)
 }
 
-// at is where rank r's n bytes of round lie, in a round in which all ranks have as many: two ranks swap the lines behind the flags', as
-// they do those of staging memory.
+// at is where rank r's n bytes of round lie, in a round in which all ranks have as many: two ranks
+// swap the lines behind the flags', as they do those of staging memory.
 func (c *slots) at(r int, round uint32, n int) unsafe.Pointer {
 	if n >= c.swap {
 		r = c.local.Turn(r, round/c.local.Depth)
@@ -80,8 +81,9 @@ func (c *slots) place(ctx context.Context, k *call.Call, round uint32, n int) *c
 	return c.placeInRing(ctx, k, round, n)
 }
 
-// placeInRing is place where the data lie in the ring, in one segment or at the beginning of some. A segment is used again when
-// all have read what it has: when they have posted the second round after its last one.
+// placeInRing is place where the data lie in the ring, in one segment or at the beginning of some.
+// A segment is used again when all have read what it has: when they have posted the second round
+// after its last one.
 func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n int) *call.Fault {
 	g, room := &c.ring, tuning.SlotRoom(c.n)
 	if g.used+n > room {
@@ -120,8 +122,8 @@ func (c *slots) placeInRing(ctx context.Context, k *call.Call, round uint32, n i
 	return nil
 }
 
-// run is the first run of so many segments, from next on, without data of the last two rounds: those could not be waited for,
-// since the others post this round only later.
+// run is the first run of so many segments, from next on, without data of the last two rounds:
+// those could not be waited for, since the others post this round only later.
 func (g *ring) run(next, takes, segments int, round uint32) int {
 	for i := 0; i < takes; i++ {
 		if next+takes > segments {
@@ -172,8 +174,9 @@ func (c *slots) post(k *call.Call, round uint32) {
 	ordered.Post(c.own.At(round), uint64(round)<<32|uint64(k.Hash), c.own.At(round+1))
 }
 
-// postInline is post of a round of which n bytes lie in this rank's slot. It asks for the lines that as many of the next round will
-// take, where that helps: with two ranks, the other one has copies of them.
+// postInline is post of a round of which n bytes lie in this rank's slot. It asks for the lines
+// that as many of the next round will take, where that helps: with two ranks, the other one has
+// copies of them.
 func (c *slots) postInline(k *call.Call, round uint32, n int) {
 	c.post(k, round)
 	if c.local.Layout.ClaimAhead && c.n == 2 && n > tuning.BesideFlag && n <= c.local.Inline {

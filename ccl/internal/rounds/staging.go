@@ -81,7 +81,8 @@ func (c *staging) room(ctx context.Context, k *call.Call, round uint32, n int) (
 }
 
 // fetch waits for rank r's post of round and returns where its n bytes lie.
-func (c *staging) fetch(ctx context.Context, k *call.Call, r int, round uint32, n int) (from unsafe.Pointer, f *call.Fault) {
+func (c *staging) fetch(ctx context.Context, k *call.Call, r int, round uint32,
+	n int) (from unsafe.Pointer, f *call.Fault) {
 	if f = c.slots.await(ctx, k, r, round); f == nil {
 		from, f = c.slotOf(r, round, n)
 	}
@@ -104,8 +105,9 @@ func (c *staging) layout(block, blocks int) (length, inSlot int) {
 	return length &^ 7, noSlot
 }
 
-// receive is Get of what another rank has staged, or has in a slot, in a call in which all post and all read where bothWays is set: of
-// two ranks the reader writes there next, so it takes the lines as its own.
+// receive is Get of what another rank has staged, or has in a slot, in a call in which all post and
+// all read where bothWays is set: of two ranks the reader writes there next, so it takes the lines
+// as its own.
 func (c *staging) receive(dst []byte, from unsafe.Pointer, bothWays bool) {
 	if c.n != 2 || !bothWays {
 		ordered.Get(dst, from)

@@ -13,10 +13,11 @@ import (
 	"github.com/goccl/goccl/internal/reduce"
 )
 
-// Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's slots carry data
-// and the other's flags say how far that has come. The sender runs ahead, across calls: by all slots of the kind that
-// a round takes. Up to inline bytes lie in the slots beside the flags, and more in the sender's ring; vectors of more than
-// tuning.Layout.StreamTo go in chunks through staging memory.
+// Between two ranks, data of a call with a root go one way: a stream, in rounds of which one rank's
+// slots carry data and the other's flags say how far that has come. The sender runs ahead, across
+// calls: by all slots of the kind that a round takes. Up to inline bytes lie in the slots beside
+// the flags, and more in the sender's ring; vectors of more than tuning.Layout.StreamTo go in
+// chunks through staging memory.
 
 // stream is what two ranks do in a call with a root: one sends, the other receives.
 type stream struct {
@@ -28,7 +29,8 @@ type stream struct {
 }
 
 // streamed opens a round that carries n bytes from rank r, one of two, and returns where they lie.
-func (c *stream) streamed(ctx context.Context, k *call.Call, r, n int) (round uint32, at unsafe.Pointer, f *call.Fault) {
+func (c *stream) streamed(ctx context.Context, k *call.Call, r,
+	n int) (round uint32, at unsafe.Pointer, f *call.Fault) {
 	switch {
 	case n <= c.local.Inline:
 		if round, f = c.slots.open(ctx, k, false); f != nil {
@@ -98,8 +100,9 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 	return nil
 }
 
-// fetchAhead asks for what the sender has posted, or will soon, two rounds after this one, where that helps. A rank that has
-// caught up with the sender would take away the lines that the sender is about to write.
+// fetchAhead asks for what the sender has posted, or will soon, two rounds after this one, where
+// that helps. A rank that has caught up with the sender would take away the lines that the sender
+// is about to write.
 func (c *stream) fetchAhead(round uint32, n int) {
 	if !c.local.Layout.FetchAhead || uint32(atomic.LoadUint64(c.local.Flag(1-c.me, round))>>32) != round {
 		return
@@ -140,7 +143,8 @@ func (c *stream) receiveStream(ctx context.Context, k *call.Call, dst []byte, ow
 }
 
 // receivePiece fills dst with the piece of round, which lies at from.
-func (c *stream) receivePiece(ctx context.Context, k *call.Call, round uint32, dst []byte, own, from unsafe.Pointer) *call.Fault {
+func (c *stream) receivePiece(ctx context.Context, k *call.Call, round uint32, dst []byte,
+	own, from unsafe.Pointer) *call.Fault {
 	c.slots.post(k, round)
 	if f := c.slots.await(ctx, k, 1-c.me, round); f != nil {
 		return f

@@ -10,8 +10,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// sums reduces what the ranks have posted, or what a rank reads from the others. Sums of more than two 16-bit floats are made
-// of all operands at once, so that they are rounded once.
+// sums reduces what the ranks have posted, or what a rank reads from the others. Sums of more than
+// two 16-bit floats are made of all operands at once, so that they are rounded once.
 type sums struct {
 	seat
 	staging *staging
@@ -22,7 +22,8 @@ type sums struct {
 
 // foldAll reduces n bytes at offset from of every rank's slot, in which inSlot bytes lie, into dst, in rank
 // order; own, where not nil, stands for this rank's slot. The sums of more than two 16-bit floats are rounded once.
-func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot int, from func(r int) int, own unsafe.Pointer, n int, stream bool) *call.Fault {
+func (c *sums) foldAll(k *call.Call, dst unsafe.Pointer, round uint32, inSlot int, from func(r int) int,
+	own unsafe.Pointer, n int, stream bool) *call.Fault {
 	operand := func(r, i int) (unsafe.Pointer, *call.Fault) {
 		if r == c.me && own != nil {
 			return unsafe.Add(own, i), nil
@@ -176,7 +177,8 @@ func (c *sums) sumByRead(ctx context.Context, k *call.Call, dst []byte, from []r
 			}
 		}
 		m := min(length, len(dst)-i)
-		f := c.mem.Read(ctx, from, m, c.mem.Scratch, length, func(at []unsafe.Pointer) { k.SumAll(unsafe.Pointer(&dst[i]), at, m) })
+		f := c.mem.Read(ctx, from, m, c.mem.Scratch, length,
+			func(at []unsafe.Pointer) { k.SumAll(unsafe.Pointer(&dst[i]), at, m) })
 		if f != nil {
 			return f
 		}

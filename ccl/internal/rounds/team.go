@@ -10,8 +10,9 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// Team is one rank of a host among those of its Comm: the collectives in rounds. Its parts lie in it, and each knows those before
-// it, and keeps what it looks at in every call: so a call seldom goes from pointer to pointer.
+// Team is one rank of a host among those of its Comm: the collectives in rounds. Its parts lie in
+// it, and each knows those before it, and keeps what it looks at in every call: so a call seldom
+// goes from pointer to pointer.
 //
 //	slots    rounds: to open one, to post it, to await those of others
 //	staging  where the data of a round lie

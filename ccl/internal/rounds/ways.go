@@ -8,8 +8,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/tuning"
 )
 
-// How a call of one host gets at the data of the other ranks, by its size. The sizes are in package tuning. The algorithms of
-// Comms that span hosts are chosen in internal/algo.
+// How a call of one host gets at the data of the other ranks, by its size. The sizes are in package
+// tuning. The algorithms of Comms that span hosts are chosen in internal/algo.
 
 // streams reports whether staged results of n bytes, of a call of that kind between two ranks, go past the caches.
 func (c *offering) streams(k call.Kind, n int) bool {
@@ -49,7 +49,8 @@ func readPays(k call.Kind, n int) bool {
 // allReduceWay is how an AllReduce of n bytes goes, once the offers are known.
 func (c *offering) allReduceWay(w way, n int) allReduceWay {
 	switch {
-	case w == byDirect && c.n <= tuning.MaxDirect && (c.mem.Known.All || 2*shm.Page <= c.staging.chunk): // which edges fit into
+	case w == byDirect && c.n <= tuning.MaxDirect && (c.mem.Known.All || 2*shm.Page <= c.staging.chunk):
+		// which edges fit into
 		return direct
 	case w == byStage || w == byRead && !c.readsAll(n, c.someInPlace()) || n > tuning.ReadHalvesTo:
 		return stageAll // memory that can be touched takes no system calls, so that no size is too small for it
@@ -78,11 +79,12 @@ func (c *offering) reads(ctx context.Context, k *call.Call, n int) (bool, *call.
 	if f := c.acquaint(ctx, k); f != nil {
 		return false, f
 	}
-	return c.mem.Known.All || c.mem.Known.Reads && readPays(k.Kind, n) || c.mem.Known.Moves && movedPays(&c.local.Layout, k.Kind, n, c.n), nil
+	return c.mem.Known.All || c.mem.Known.Reads && readPays(k.Kind, n) || c.mem.Known.Moves &&
+		movedPays(&c.local.Layout, k.Kind, n, c.n), nil
 }
 
-// movedPays is readPays among n ranks that read only what moves from each rank to one other, in blocks of so many bytes. Between
-// two ranks, every call that does not reduce moves its data so.
+// movedPays is readPays among n ranks that read only what moves from each rank to one other, in
+// blocks of so many bytes. Between two ranks, every call that does not reduce moves its data so.
 func movedPays(l *tuning.Layout, k call.Kind, block, n int) bool {
 	from := l.ReadMovedFrom
 	if from == 0 {

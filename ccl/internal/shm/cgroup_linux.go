@@ -69,9 +69,10 @@ func limitedGroups(root, self string) (found []cgroup) {
 	return found
 }
 
-// HasRoom refuses n bytes of shared memory where taking them would have the kernel kill: this process's cgroups must
-// have room for them, and so must the system. To read what they have left takes a seventh of the time of a small job's start,
-// so what was found counts for a moment for what is small beside it.
+// HasRoom refuses n bytes of shared memory where taking them would have the kernel kill: this
+// process's cgroups must have room for them, and so must the system. To read what they have left
+// takes a seventh of the time of a small job's start, so what was found counts for a moment for
+// what is small beside it.
 func HasRoom(n uint64) error {
 	lastLook.Lock()
 	defer lastLook.Unlock()
@@ -117,8 +118,9 @@ const spareRoom = 64 << 20
 // meminfo reads what the system says of its memory. Tests replace it.
 var meminfo = func() ([]byte, error) { return os.ReadFile("/proc/meminfo") }
 
-// available is how many bytes the system can give without swapping, as it reckons itself: MemAvailable of
-// /proc/meminfo, proc_meminfo(5); all there can be where that is not known. A system that is out of memory does not refuse either.
+// available is how many bytes the system can give without swapping, as it reckons itself:
+// MemAvailable of /proc/meminfo, proc_meminfo(5); all there can be where that is not known. A
+// system that is out of memory does not refuse either.
 func available() uint64 {
 	text, err := meminfo()
 	if err != nil {

@@ -1,14 +1,16 @@
 // Package shm is the memory of a host: what the ranks of one host share, and how one process reads another's.
 //
-// A Host is cut into regions, which all processes of the host map by offset and size. At its beginning lies a header; the
-// user of this package keeps there what every process must find first. MakeMemory makes slices of such memory for
-// programs, and a Span says to other ranks where a slice lies. A Ring hands values to all processes. HasRoom refuses
-// memory where taking it would have the kernel kill a process.
+// A Host is cut into regions, which all processes of the host map by offset and size. At its
+// beginning lies a header; the user of this package keeps there what every process must find first.
+// MakeMemory makes slices of such memory for programs, and a Span says to other ranks where a slice
+// lies. A Ring hands values to all processes. HasRoom refuses memory where taking it would have the
+// kernel kill a process.
 //
 // Processes share memory on Linux alone. Elsewhere a Host is Go memory of one process.
 //
-// Locks: the list of slices first, then Host.mu, that of a job's Host before that of its slices'. All may be taken under any lock of the engine, and no function of this
-// package calls back into it, but for the functions that its caller passes.
+// Locks: the list of slices first, then Host.mu, that of a job's Host before that of its slices'.
+// All may be taken under any lock of the engine, and no function of this package calls back into
+// it, but for the functions that its caller passes.
 package shm
 
 import (
@@ -24,9 +26,10 @@ import (
 	"github.com/goccl/goccl/ccl/internal/inject"
 )
 
-// Host is the memory that the ranks of one host share, cut into regions. A new region is always zero: what is given back is
-// emptied before it is handed out again. Ranks of one process share Go memory. Several processes share one memfd, which
-// has no name that could be left behind; each process maps it region by region.
+// Host is the memory that the ranks of one host share, cut into regions. A new region is always
+// zero: what is given back is emptied before it is handed out again. Ranks of one process share Go
+// memory. Several processes share one memfd, which has no name that could be left behind; each
+// process maps it region by region.
 type Host struct {
 	fd    int // of the memfd; -1: Go memory
 	own   *header
@@ -79,10 +82,11 @@ func pages(n int) uint64 { return uint64(n+Page-1) &^ uint64(Page-1) }
 
 var _ [headerOwn - unsafe.Sizeof(header{})]byte // it fits
 
-// NewPrivate makes the memory of a host whose ranks all live in this process: Go memory. Its user keeps so many bytes in the
-// header.
+// NewPrivate makes the memory of a host whose ranks all live in this process: Go memory. Its user
+// keeps so many bytes in the header.
 func NewPrivate(users int) *Host {
-	return &Host{fd: -1, own: new(header), users: unsafe.Pointer(unsafe.SliceData(Aligned(users))), maps: map[Place]*mapping{}}
+	return &Host{fd: -1, own: new(header), users: unsafe.Pointer(unsafe.SliceData(Aligned(users))),
+		maps: map[Place]*mapping{}}
 }
 
 // Header returns HeaderBytes that all processes of the host see, zero at first, at a cache line: what the user of this

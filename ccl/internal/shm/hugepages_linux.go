@@ -49,14 +49,15 @@ var hugeSize = sync.OnceValue(func() uintptr {
 // hugeSizeOf is hugeSize by what the kernel says, whose administrator may not want any, and the user.
 func hugeSizeOf(enabled, size string, wanted bool) uintptr {
 	n, err := strconv.ParseUint(strings.TrimSpace(size), 10, 32)
-	if err != nil || n > hugeMax || !wanted || !strings.Contains(enabled, "[always]") && !strings.Contains(enabled, "[madvise]") {
+	if err != nil || n > hugeMax || !wanted || !strings.Contains(enabled, "[always]") &&
+		!strings.Contains(enabled, "[madvise]") {
 		return 0
 	}
 	return uintptr(n)
 }
 
-// Add says that other processes are going to read b, or that what they have is going to be written there, as after says: the pages of
-// b become huge once that has been said of all of them so often.
+// Add says that other processes are going to read b, or that what they have is going to be written
+// there, as after says: the pages of b become huge once that has been said of all of them so often.
 func (h *HugePages) Add(b []byte, after HugeAfter) {
 	size := hugeSize()
 	if size == 0 || len(b) == 0 {

@@ -52,7 +52,8 @@ func Open(fd int) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = reserve(fd, 0, headerBytes); err != nil { // the memory exists, but a limit of this process may forbid to touch it
+	if err = reserve(fd, 0, headerBytes); err != nil {
+		// the memory exists, but a limit of this process may forbid to touch it
 		h.Close()
 		return nil, err
 	}
@@ -69,8 +70,8 @@ func (h *Host) NewSlices() error {
 	return err
 }
 
-// OpenSlices opens that memory by the descriptor that its maker has given this process, which may have it already: in from, which is
-// nil if there is no other Host.
+// OpenSlices opens that memory by the descriptor that its maker has given this process, which may
+// have it already: in from, which is nil if there is no other Host.
 func (h *Host) OpenSlices(fd int, from *Host) error {
 	if from != nil && from.slices != nil && h.holdSlices(from.slices, func() bool { return isSame(fd, from.slices.fd) }) {
 		unix.Close(fd)
@@ -96,7 +97,8 @@ func mapHost(fd int) (*Host, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	h := &Host{fd: fd, own: (*header)(unsafe.Pointer(&mem[0])), users: unsafe.Pointer(&mem[headerOwn]), maps: map[Place]*mapping{}}
+	h := &Host{fd: fd, own: (*header)(unsafe.Pointer(&mem[0])), users: unsafe.Pointer(&mem[headerOwn]),
+		maps: map[Place]*mapping{}}
 	h.maps[PlaceAt(0, headerBytes)] = &mapping{mem: mem, refs: 1}
 	return h, nil
 }
@@ -166,8 +168,8 @@ func mapRegion(fd int, off uint64, n int) ([]byte, error) {
 	return mem, nil
 }
 
-// mapSlice maps n bytes of a file for a slice, or private ones: not by the package that remembers what it has mapped, of
-// which a part may be replaced.
+// mapSlice maps n bytes of a file for a slice, or private ones: not by the package that remembers
+// what it has mapped, of which a part may be replaced.
 func mapSlice(fd int, off uint64, n int) ([]byte, error) {
 	flags := unix.MAP_SHARED
 	if fd < 0 {
@@ -208,8 +210,8 @@ func (m *memory) replace(size int) bool {
 	return mapOver(m.mem, size, -1, 0)
 }
 
-// mapNew maps size bytes of new memory of h over the piece, and notes where. A slice may outlive its host: of one that is closed
-// nothing is there any more, neither the header nor the descriptor.
+// mapNew maps size bytes of new memory of h over the piece, and notes where. A slice may outlive
+// its host: of one that is closed nothing is there any more, neither the header nor the descriptor.
 func (h *Host) mapNew(m *memory, size int) bool {
 	h.mu.Lock()
 	if h.over {
@@ -233,7 +235,8 @@ func mapOver(mem []byte, size, fd int, off uint64) bool {
 	if fd < 0 {
 		flags = unix.MAP_FIXED | unix.MAP_PRIVATE | unix.MAP_ANON
 	}
-	if _, err := unix.MmapPtr(fd, int64(off), unsafe.Pointer(&mem[0]), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags); err != nil {
+	if _, err := unix.MmapPtr(fd, int64(off), unsafe.Pointer(&mem[0]), uintptr(size), unix.PROT_READ|unix.PROT_WRITE,
+		flags); err != nil {
 		return false
 	}
 	if fd >= 0 {

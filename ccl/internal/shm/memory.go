@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// memories lists the pieces of the slices that MakeMemory made and that are not freed yet, in the order of their addresses.
-// A process has one list. Calls read it without a lock; the lock is for those that change it. It may be taken under any
-// lock, and Host.mu is taken under it.
+// memories lists the pieces of the slices that MakeMemory made and that are not freed yet, in the
+// order of their addresses. A process has one list. Calls read it without a lock; the lock is for
+// those that change it. It may be taken under any lock, and Host.mu is taken under it.
 var memories struct {
 	sync.Mutex
 	list atomic.Pointer[[]memory]
@@ -133,10 +133,10 @@ func FreeMemory(p unsafe.Pointer) {
 	unmapAll(pieces[0].mem, n)
 }
 
-// TakeBack moves b to memory in which no other process writes, and reports whether it could. It replaces only whole pages
-// that belong to b alone: what lies beside b stays as it is, and where it is. The content of b is lost. The other ranks
-// can map the new pages as well. The place of the old pages is never used again, since a rank that was stopped while it
-// wrote there may yet go on.
+// TakeBack moves b to memory in which no other process writes, and reports whether it could. It
+// replaces only whole pages that belong to b alone: what lies beside b stays as it is, and where it
+// is. The content of b is lost. The other ranks can map the new pages as well. The place of the old
+// pages is never used again, since a rank that was stopped while it wrote there may yet go on.
 func TakeBack(b []byte) bool {
 	memories.Lock()
 	defer memories.Unlock()

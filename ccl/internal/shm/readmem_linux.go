@@ -17,7 +17,8 @@ func ReadMemory(pid int32, dst []byte, at uint64) error {
 	local := unix.Iovec{Base: unsafe.SliceData(dst)}
 	local.SetLen(len(dst))
 	remote := unix.RemoteIovec{Base: uintptr(at), Len: len(dst)}
-	n, _, e := syscall.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1,
+		uintptr(unsafe.Pointer(&remote)), 1, 0)
 	switch {
 	case e != 0:
 		return e

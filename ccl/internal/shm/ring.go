@@ -11,11 +11,12 @@ import (
 // RingSlots is how many values a Ring holds.
 const RingSlots = 64
 
-// Ring holds the last RingSlots values that the processes of a host have told each other. It lies in shared memory, and T has
-// no pointers. The writer of a value claims a slot, fills it and stamps it. It may be killed between any two of these:
-// the claim names the writer in the same store, so readers pass over what the dead have not stamped. It may also be
-// stopped there, given up, and go on when the slot holds another value: readers check a sum over the value and its
-// number, which shows the damage.
+// Ring holds the last RingSlots values that the processes of a host have told each other. It lies
+// in shared memory, and T has no pointers. The writer of a value claims a slot, fills it and stamps
+// it. It may be killed between any two of these: the claim names the writer in the same store, so
+// readers pass over what the dead have not stamped. It may also be stopped there, given up, and go
+// on when the slot holds another value: readers check a sum over the value and its number, which
+// shows the damage.
 type Ring[T any] struct {
 	n     atomic.Uint64 // values claimed; it may lag by one, and a process that notices corrects it
 	_     [120]byte
@@ -52,8 +53,9 @@ func stampNumber(stamp uint64) uint64 { return stamp >> 16 }
 
 func stampWriter(stamp uint64) int { return int(stamp >> 1 & 0x7fff) }
 
-// Append adds v, which the process whose lowest rank is the writer-th of the host writes. It is false where room says that
-// the slot is not free yet, which it may be later; a nil room overwrites what is oldest.
+// Append adds v, which the process whose lowest rank is the writer-th of the host writes. It is
+// false where room says that the slot is not free yet, which it may be later; a nil room overwrites
+// what is oldest.
 func (l *Ring[T]) Append(v *T, writer int, room func(i uint64) bool) bool {
 	for {
 		i := l.n.Load()

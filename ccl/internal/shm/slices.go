@@ -7,12 +7,13 @@ import (
 	"unsafe"
 )
 
-// The slices of the ranks of a host lie in a memory of their own, beside that of the job. A job that grows is a new one, and has
-// a new memory; the slices' it takes over from the one before, so that slices stay what they are: memory that all ranks of the
-// host can map. A process that comes to such a job late gets both.
+// The slices of the ranks of a host lie in a memory of their own, beside that of the job. A job
+// that grows is a new one, and has a new memory; the slices' it takes over from the one before, so
+// that slices stay what they are: memory that all ranks of the host can map. A process that comes
+// to such a job late gets both.
 //
-// Slices outlive the job in which they were made, so nothing frees those of a process that dies but the others. Each process
-// keeps a ledger in that memory, where they find what it had: see Reap.
+// Slices outlive the job in which they were made, so nothing frees those of a process that dies but
+// the others. Each process keeps a ledger in that memory, where they find what it had: see Reap.
 
 // Slices returns the memory in which slices of the ranks of h lie. It is h itself where there is no other.
 func (h *Host) Slices() *Host {
@@ -22,8 +23,8 @@ func (h *Host) Slices() *Host {
 	return h.slices
 }
 
-// ShareSlices has h use the memory of slices that from has. It is false if from has none, or it is closed: another goroutine may have
-// closed from and been the last.
+// ShareSlices has h use the memory of slices that from has. It is false if from has none, or it is
+// closed: another goroutine may have closed from and been the last.
 func (h *Host) ShareSlices(from *Host) bool {
 	return from != nil && from.slices != nil && h.holdSlices(from.slices, func() bool { return true })
 }
@@ -59,9 +60,10 @@ func (h *Host) Jobs() int {
 	return h.jobs
 }
 
-// ledger is where a process keeps what it has of the memory of slices: pages of words, of which one page names the next. A word is a
-// Range, or 0. A killed process may leave a word of a slice that it was about to free; then its memory is emptied twice.
-// Most processes have no slices, so its first page is made with the first of them.
+// ledger is where a process keeps what it has of the memory of slices: pages of words, of which one
+// page names the next. A word is a Range, or 0. A killed process may leave a word of a slice that
+// it was about to free; then its memory is emptied twice. Most processes have no slices, so its
+// first page is made with the first of them.
 type ledger struct {
 	first uint64 // where the first page lies, 0 if there is none
 	pages []*ledgerPage
@@ -108,7 +110,8 @@ func (h *Host) addPage() error {
 	return nil
 }
 
-// ShowLedger has own, which others read, say where this process's ledger lies, from the first slice on and until HideLedger.
+// ShowLedger has own, which others read, say where this process's ledger lies, from the first slice
+// on and until HideLedger.
 func (h *Host) ShowLedger(own *atomic.Uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -209,9 +212,10 @@ func (h *Host) home() *atomic.Uint64 {
 	return &h.ledger.pages[0].home
 }
 
-// Reap empties the slices of a process that has ended, whose ledger lies at off, if that belongs to that job, and reports whether
-// nothing is left of them. Their places are not used again: what others write there late goes nowhere. A word of the ledger, and a
-// page of it, goes after what it names, so that another can begin anew where a process is killed in this; two at once do no harm.
+// Reap empties the slices of a process that has ended, whose ledger lies at off, if that belongs to
+// that job, and reports whether nothing is left of them. Their places are not used again: what
+// others write there late goes nowhere. A word of the ledger, and a page of it, goes after what it
+// names, so that another can begin anew where a process is killed in this; two at once do no harm.
 func (h *Host) Reap(off, job uint64) bool {
 	var read []uint64 // pages; so that no ring of them leads anywhere twice
 	for off != 0 && isRegion(RangeOf(off, ledgerBytes)) && !slices.Contains(read, off) {

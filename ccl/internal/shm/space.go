@@ -2,9 +2,10 @@ package shm
 
 import "sync/atomic"
 
-// space hands out the offsets of a memfd. It lies in the memory that all processes of a host share, and a process may be
-// killed between any two of its steps: so each free range is one word, which is taken, cut and put back by
-// compare-and-swap. A process that dies with a range in hand loses that range, and nothing else.
+// space hands out the offsets of a memfd. It lies in the memory that all processes of a host share,
+// and a process may be killed between any two of its steps: so each free range is one word, which
+// is taken, cut and put back by compare-and-swap. A process that dies with a range in hand loses
+// that range, and nothing else.
 //
 // A word says all there is to say of its range. If a compare-and-swap finds it, the range is free at that moment,
 // whatever has happened since the word was read.
@@ -76,8 +77,8 @@ func (s *space) take(size uint64) (off uint64, ok bool) {
 	}
 }
 
-// give takes a range back. It returns what there is no room to note: 0, or the range with the free ones beside it, which
-// the caller has then in hand.
+// give takes a range back. It returns what there is no room to note: 0, or the range with the free
+// ones beside it, which the caller has then in hand.
 func (s *space) give(r Range) (rest Range) {
 	for range 8 { // more would only be needed if others always gave back its neighbors at the same moment
 		r = s.join(r)

@@ -23,8 +23,9 @@ func (h *Host) SpanOf(b []byte) Span {
 
 func addressOf(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
-// Edges returns how many of the n bytes at p, at the beginning and at the end, lie in pages whose rest may belong to another
-// part of the slice. No other rank writes there: then TakeBack need not replace such a page.
+// Edges returns how many of the n bytes at p, at the beginning and at the end, lie in pages whose
+// rest may belong to another part of the slice. No other rank writes there: then TakeBack need not
+// replace such a page.
 func (p *Span) Edges(n int) (lead, tail int) {
 	if p.Size == 0 || n == 0 {
 		return 0, 0

@@ -20,12 +20,12 @@ import (
 // The ranks agree on which of them are alive. Package agree has what they say to each other, and why that ends with one
 // membership. Here is what agree knows nothing of: which ranks are gone, how notices travel, and deadlines.
 //
-// The failure detector says which ranks are gone (death words, pulses, beats), and so does the connection to a rank, where
-// what it shows is true for all: see line. Messages go over pipes inside a
-// host and over fresh TCP connections to the lead from other hosts, so nothing depends
-// on the dead, nor on the connections of the failed Comm. The cost is three round trips
-// and one connection for each rank on another host than the lead's, closed at the end. What a host makes for the Comm to come,
-// its ranks find in the host's memory: see make.
+// The failure detector says which ranks are gone (death words, pulses, beats), and so does the
+// connection to a rank, where what it shows is true for all: see line. Messages go over pipes
+// inside a host and over fresh TCP connections to the lead from other hosts, so nothing depends on
+// the dead, nor on the connections of the failed Comm. The cost is three round trips and one
+// connection for each rank on another host than the lead's, closed at the end. What a host makes
+// for the Comm to come, its ranks find in the host's memory: see make.
 
 // Agreement is this rank's part in one Shrink.
 type Agreement struct {
@@ -59,9 +59,11 @@ func (c *Shrinker) Init(m *plane.Member, l *links.Links) { c.rank, c.links, c.fl
 // Agree agrees with the other ranks on which of them are alive.
 func (c *Shrinker) Agree(ctx context.Context) (*Agreement, *call.Fault) {
 	c.Attempts++
-	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), lines: make([]*line, c.rank.Group.Size()), quit: map[int]func() bool{},
+	a := &Agreement{c: c, Attempt: c.Attempts, Rank: c.rank.Group.Rank(), lines: make([]*line, c.rank.Group.Size()),
+		quit:  map[int]func() bool{},
 		waits: waits{heard: time.Now(), rest: backoff.Sleep{First: agreeNapMin, Most: agreeNapMax}}}
-	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(), agree.Asks{Make: a.make, HasEnded: a.hasEnded, HasLeft: a.hasLeft, Tree: c.tree()})
+	a.Party = agree.New(c.rank.Group.Rank(), c.rank.Group.Size(),
+		agree.Asks{Make: a.make, HasEnded: a.hasEnded, HasLeft: a.hasLeft, Tree: c.tree()})
 	var end context.CancelFunc
 	a.limit, end = limited(c.rank.Site.Job.Background(), c.rank.Group.Timeout())
 	defer end()
@@ -165,7 +167,8 @@ func (a *Agreement) look() []bool {
 	return gone
 }
 
-// hasEnded reports whether rank r, which is gone, has certainly ended, or closed the Comm, so that it is in no Shrink of it.
+// hasEnded reports whether rank r, which is gone, has certainly ended, or closed the Comm, so that
+// it is in no Shrink of it.
 func (a *Agreement) hasEnded(r int) bool {
 	c := a.c.rank
 	switch w := c.Group.World(r); {
@@ -177,8 +180,8 @@ func (a *Agreement) hasEnded(r int) bool {
 	return a.lines[r] != nil && a.lines[r].far.gone && plane.IsCertain(c.Site, c.Group.World(r))
 }
 
-// hasLeft reports whether rank r, which is gone, has closed the Comm, as only those see that speak with it. Whether it certainly has is
-// what hasEnded says.
+// hasLeft reports whether rank r, which is gone, has closed the Comm, as only those see that speak
+// with it. Whether it certainly has is what hasEnded says.
 func (a *Agreement) hasLeft(r int) bool {
 	c := a.c.rank
 	return !c.Site.Job.IsLost(c.Group.World(r)) && (a.c.rank.Group.IsHere(r) || a.lines[r] != nil && a.lines[r].far.gone)
@@ -262,8 +265,8 @@ func (a *Agreement) hearFrom(r int) (heard bool) {
 	return heard
 }
 
-// send sends what the Party has to say. That it gives up is said with the reason: see giveUp. What a lead says to all members
-// is put into bytes once.
+// send sends what the Party has to say. That it gives up is said with the reason: see giveUp. What
+// a lead says to all members is put into bytes once.
 func (a *Agreement) send() {
 	var last agree.Notice
 	var wire []byte
@@ -295,7 +298,8 @@ func (a *Agreement) send() {
 func (a *Agreement) outOfTime(l *line, f *call.Fault) *call.Fault {
 	for range 100 {
 		if n, ok := l.hear(); ok && n.attempt == a.Attempt && n.says.Kind == agree.Quit {
-			return &call.Fault{Code: call.Timeout, Peer: a.given(n, l.peer, nil).Peer, Missing: numbers[int](n.says.Ranks), Err: f.Err}
+			return &call.Fault{Code: call.Timeout, Peer: a.given(n, l.peer, nil).Peer, Missing: numbers[int](n.says.Ranks),
+				Err: f.Err}
 		}
 		l.push()
 		time.Sleep(agreeNapMax)
@@ -364,7 +368,8 @@ func (a *Agreement) offered() {
 	c := a.c
 	for r := range a.lines {
 		if r != a.Rank && !c.rank.Group.IsHere(r) &&
-			c.rank.Site.Job.Net.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.rank.Group.Rank()), uint32(r)), uint32(c.rank.Group.Rank())) {
+			c.rank.Site.Job.Net.TCP.Offered(tcp.MakeKey(c.agreementID(a.Attempt+1), linesOf, uint32(c.rank.Group.Rank()),
+				uint32(r)), uint32(c.rank.Group.Rank())) {
 			a.quitted(r)
 		}
 	}
@@ -407,9 +412,9 @@ func (a *Agreement) end(agreed bool) {
 	}
 }
 
-// make makes the memory for this host's part of the proposal, if this rank is the first
-// of its host in it, and says in the memory of the host where: before this rank says that it is ready, and so before any
-// rank can come to need it.
+// make makes the memory for this host's part of the proposal, if this rank is the first of its host
+// in it, and says in the memory of the host where: before this rank says that it is ready, and so
+// before any rank can come to need it.
 func (a *Agreement) make(ballot uint64, ranks []int32) error {
 	a.drop()
 	first, locals := a.onHost(ranks)
@@ -439,8 +444,8 @@ func (a *Agreement) onHost(ranks []int32) (first, locals int) {
 	return first, locals
 }
 
-// Memory is where the memory for this host's part of what is decided lies. There is none if this rank was given up meanwhile, and
-// the others have gone on to their next Shrink.
+// Memory is where the memory for this host's part of what is decided lies. There is none if this
+// rank was given up meanwhile, and the others have gone on to their next Shrink.
 func (a *Agreement) Memory() (off uint64, ok bool) {
 	first, _ := a.onHost(a.Party.Ranks)
 	if first < 0 {
@@ -450,9 +455,10 @@ func (a *Agreement) Memory() (off uint64, ok bool) {
 	return d.Off, d.Attempt == a.Attempt && d.Ballot == a.Party.Ballot() && d.Off != 0
 }
 
-// IsLeftBehind reports whether the ranks that have agreed seem to be those that the others have given up, and not the other way round:
-// this process has stood still, and has found others gone when it came back, which may have gone on without it, and ended; and of those
-// that may have done so too few are here. Others that still run say so themselves.
+// IsLeftBehind reports whether the ranks that have agreed seem to be those that the others have
+// given up, and not the other way round: this process has stood still, and has found others gone
+// when it came back, which may have gone on without it, and ended; and of those that may have done
+// so too few are here. Others that still run say so themselves.
 func (a *Agreement) IsLeftBehind() bool {
 	var all, left, ended []int
 	for _, r := range a.Party.Ranks {
@@ -464,7 +470,8 @@ func (a *Agreement) IsLeftBehind() bool {
 	doubted := false
 	for r := range a.lines {
 		all = append(all, r)
-		doubted = doubted || !slices.Contains(left, r) && !slices.Contains(ended, r) && plane.MayBeOut(a.c.rank.Site, a.c.rank.Group.World(r))
+		doubted = doubted || !slices.Contains(left, r) && !slices.Contains(ended, r) &&
+			plane.MayBeOut(a.c.rank.Site, a.c.rank.Group.World(r))
 	}
 	return doubted && !agree.Majority(all, left, ended)
 }

@@ -121,8 +121,9 @@ func (l *line) dial(probe bool) {
 	}()
 }
 
-// isOut says that a rank whose process no longer listens takes no part: it has ended, or has left in good order, and which of the two
-// changes nothing here. So nobody is asked, and the first refusal is the last: a process listens before others know its address.
+// isOut says that a rank whose process no longer listens takes no part: it has ended, or has left
+// in good order, and which of the two changes nothing here. So nobody is asked, and the first
+// refusal is the last: a process listens before others know its address.
 func isOut() bool { return true }
 
 // settle takes note of a dial that has ended.
@@ -151,7 +152,8 @@ func (l *line) settle() {
 			l.far.gone = true
 		case tcp.IsOwnTrouble(d.err):
 			l.via.trouble = d.err
-		case !errors.Is(d.err, context.DeadlineExceeded) || silent > l.c.rank.Group.PeerTimeout()*3/4: // the dial took all of it
+		case !errors.Is(d.err, context.DeadlineExceeded) || silent > l.c.rank.Group.PeerTimeout()*3/4:
+			// the dial took all of it
 			l.accuse(fmt.Errorf("it cannot be reached: %w", d.err))
 		default: // this process was stopped meanwhile
 			l.via.heard -= silent
@@ -233,7 +235,8 @@ func (l *line) hear() (notice, bool) {
 		return n, true
 	}
 	if l.in == nil && l.inside() {
-		if p, err := l.c.links.Ends.PipeFrom(l.c.rank.Group.Topology().Local(l.peer), links.Agreements); err == nil && p != nil {
+		if p, err := l.c.links.Ends.PipeFrom(l.c.rank.Group.Topology().Local(l.peer), links.Agreements); err == nil &&
+			p != nil {
 			l.in = p
 		}
 	}

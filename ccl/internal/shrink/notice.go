@@ -25,9 +25,9 @@ func numbers[To, From int | int32](ranks []From) (list []To) {
 	return list
 }
 
-// noticeHead precedes the lists of a notice: ranks, ended, of, left and sure. A list is runs of consecutive ranks, 8 bytes
-// each: the first, and how many. So the members of a large Comm take 8 bytes for each gap that the lost leave, and not 4 for
-// each member.
+// noticeHead precedes the lists of a notice: ranks, ended, of, left and sure. A list is runs of
+// consecutive ranks, 8 bytes each: the first, and how many. So the members of a large Comm take 8
+// bytes for each gap that the lost leave, and not 4 for each member.
 //
 //	0 bytes, with this head 4 | 4 CRC32C of the rest 4 | 8 kind 1 | 9 code 1 | 10 zero 2 |
 //	12 attempt 4 | 16 ballot 8 | 24 lead 4 | 28 runs of each list 5 * 4
@@ -95,8 +95,10 @@ func parseNotice(b []byte, size int) (n notice, taken int, err error) {
 		return n, 0, nil
 	}
 	b = b[:whole]
-	n = notice{agree.Notice{Kind: agree.Kind(b[8]), Ballot: le.Uint64(b[16:]), Lead: int32(le.Uint32(b[24:]))}, call.Code(b[9]), le.Uint32(b[12:])}
-	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], links.Castagnoli) || !n.says.Kind.Valid() || n.code > call.Closed || n.says.Lead < 0 || int(n.says.Lead) >= size {
+	n = notice{agree.Notice{Kind: agree.Kind(b[8]), Ballot: le.Uint64(b[16:]), Lead: int32(le.Uint32(b[24:]))},
+		call.Code(b[9]), le.Uint32(b[12:])}
+	if le.Uint32(b[4:]) != crc32.Checksum(b[8:], links.Castagnoli) || !n.says.Kind.Valid() || n.code > call.Closed ||
+		n.says.Lead < 0 || int(n.says.Lead) >= size {
 		return notice{}, 0, errNotice
 	}
 	rest := b[noticeHead:]

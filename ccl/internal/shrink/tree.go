@@ -14,9 +14,10 @@ const (
 	width = 16
 )
 
-// Tree is that through which the ranks of a Comm speak with the lead of an agreement. On each host the lowest rank that is not gone speaks
-// for all. Hosts are a tree in the order of their numbers: each has so many others below it. Where all ranks of a host are gone,
-// those below it speak through the host above it.
+// Tree is that through which the ranks of a Comm speak with the lead of an agreement. On each host
+// the lowest rank that is not gone speaks for all. Hosts are a tree in the order of their numbers:
+// each has so many others below it. Where all ranks of a host are gone, those below it speak
+// through the host above it.
 type Tree struct {
 	Topo  algo.Topology
 	Width int

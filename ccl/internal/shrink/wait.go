@@ -11,15 +11,17 @@ import (
 	"github.com/goccl/goccl/internal/backoff"
 )
 
-// How a rank waits in an agreement. In each phase a member waits for its lead, and the lead for all: for one of them at a
-// time, in the order of the ranks. So each knows whose word comes next, and sleeps until that rank rings its bell, as in a
-// call (see package plane). It then looks at that rank alone. A lead that all others tell something wakes at most once for
-// each, and mostly finds that several have come; a member wakes three times.
+// How a rank waits in an agreement. In each phase a member waits for its lead, and the lead for
+// all: for one of them at a time, in the order of the ranks. So each knows whose word comes next,
+// and sleeps until that rank rings its bell, as in a call (see package plane). It then looks at
+// that rank alone. A lead that all others tell something wakes at most once for each, and mostly
+// finds that several have come; a member wakes three times.
 //
-// A look at all ranks is due at first, when ranks have been lost, and when the one that is waited for has closed the Comm or
-// comes to its end. It is also due after a sleep that ended without a word, since a rank that gives up, or closes the Comm,
-// rings all: but at most every lookEvery, since a ring may come late, when its word has been heard already. No wait depends on a
-// bell: none is longer than sleepMost.
+// A look at all ranks is due at first, when ranks have been lost, and when the one that is waited
+// for has closed the Comm or comes to its end. It is also due after a sleep that ended without a
+// word, since a rank that gives up, or closes the Comm, rings all: but at most every lookEvery,
+// since a ring may come late, when its word has been heard already. No wait depends on a bell: none
+// is longer than sleepMost.
 //
 // What comes over TCP rings no bell. A rank that waits for ranks of other hosts takes naps.
 //
@@ -59,7 +61,8 @@ func (a *Agreement) isDue() bool {
 	if c.Site.Job.Losses() != w.losses {
 		return true
 	}
-	if c.Group.Topology().Nodes() > 1 && (a.Party.Leads() && c.Group.Size() <= a.c.flat || time.Since(w.looked) > lookEvery) {
+	if c.Group.Topology().Nodes() > 1 &&
+		(a.Party.Leads() && c.Group.Size() <= a.c.flat || time.Since(w.looked) > lookEvery) {
 		return true // lines to other hosts are to be kept
 	}
 	return a.isOver(a.Party.First())

@@ -1,9 +1,10 @@
 package tcp
 
-// A Conn is of its platform: see conn_unix.go, and unsupported.go. Each call below is that of the platform, or of sealed.
+// A Conn is of its platform: see conn_unix.go, and unsupported.go. Each call below is that of the
+// platform, or of sealed.
 
-// TrySend sends what the kernel takes of b now and returns how many bytes that was: 0 and no error if it would have to wait.
-// Then what is tried next begins with the same bytes.
+// TrySend sends what the kernel takes of b now and returns how many bytes that was: 0 and no error
+// if it would have to wait. Then what is tried next begins with the same bytes.
 func (c *Conn) TrySend(b []byte) (n int, err error) {
 	if c.sealed == nil {
 		return c.sendNow(b, nil)
@@ -11,8 +12,8 @@ func (c *Conn) TrySend(b []byte) (n int, err error) {
 	return c.sealed.send(c, b, nil)
 }
 
-// Copied is how many bytes of what TrySend and TrySendBoth were given, and have not counted yet, it has copied: their memory may
-// be written already.
+// Copied is how many bytes of what TrySend and TrySendBoth were given, and have not counted yet, it
+// has copied: their memory may be written already.
 func (c *Conn) Copied() int {
 	if c.sealed == nil {
 		return 0

@@ -141,8 +141,8 @@ func (c *Conn) receiveNow(a, b []byte) (n int, err error) {
 	return n, nil
 }
 
-// ahead is what one call of the kernel has received beyond what was asked for. Where a peer sends faster than this rank receives,
-// that saves a call for nearly every small message.
+// ahead is what one call of the kernel has received beyond what was asked for. Where a peer sends
+// faster than this rank receives, that saves a call for nearly every small message.
 type ahead struct {
 	mem  []byte      // made when first used
 	left []byte      // of mem, what has not been asked for

@@ -2,11 +2,12 @@ package tcp
 
 import "errors"
 
-// A Node holds what peers dial before this end is opened. It must not hold what nobody will ever open: so it knows which
-// communicators its ranks have left. It cannot remember all of them, in a process that makes millions. Of an Announced
-// one it knows instead which are there.
+// A Node holds what peers dial before this end is opened. It must not hold what nobody will ever
+// open: so it knows which communicators its ranks have left. It cannot remember all of them, in a
+// process that makes millions. Of an Announced one it knows instead which are there.
 
-// Announced is a bit of Key.Comm: a rank's Node has been told to Expect the communicator before any peer can dial that rank.
+// Announced is a bit of Key.Comm: a rank's Node has been told to Expect the communicator before any
+// peer can dial that rank.
 const Announced = 1 << 62
 
 // member is a rank of a communicator.
@@ -22,7 +23,8 @@ var (
 	ErrDone = errors.New("the peer has done with the communicator")
 	// ErrQuit says that the peer has given up what the communicator was for.
 	ErrQuit = errors.New("the peer has abandoned the communicator")
-	// ErrFailed says that the communicator has failed on the peer: the reason is on its way, and the connection is tried again until it comes.
+	// ErrFailed says that the communicator has failed on the peer: the reason is on its way, and the
+	// connection is tried again until it comes.
 	ErrFailed = errors.New("the communicator has failed on the peer")
 )
 

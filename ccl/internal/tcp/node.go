@@ -33,8 +33,8 @@ import (
 	"github.com/goccl/goccl/internal/simhost"
 )
 
-// handshakeTime is for a stranger to prove itself: as long as a process of the job may take where hundreds share a processor. Where
-// strangers are many, the oldest goes long before.
+// handshakeTime is for a stranger to prove itself: as long as a process of the job may take where
+// hundreds share a processor. Where strangers are many, the oldest goes long before.
 const handshakeTime = 30 * time.Second
 
 // What a Node replies to an authenticated hello.
@@ -101,8 +101,9 @@ func (e *end) close() {
 	}
 }
 
-// Listen makes the Node of this process. It listens on addr, an address of this
-// host that the other processes of the job can reach; see Pick. Data travel as wire says, which is the same in all of them.
+// Listen makes the Node of this process. It listens on addr, an address of this host that the other
+// processes of the job can reach; see Pick. Data travel as wire says, which is the same in all of
+// them.
 func Listen(job string, secret auth.Secret, wire auth.Wire, addr netip.Addr) (*Node, error) {
 	return ListenAt(nil, job, secret, wire, addr)
 }
@@ -145,9 +146,9 @@ func (n *Node) Addr() netip.AddrPort {
 // Wire is how data travel.
 func (n *Node) Wire() auth.Wire { return n.wire }
 
-// OnOffer sets a function that is called, on a goroutine of its own, when a peer has dialed a stream of
-// that number to an end of this Node, self, that nobody is opening; an Open returns the connection at once. Close waits for it.
-// It is called for those that have been dialed before, too.
+// OnOffer sets a function that is called, on a goroutine of its own, when a peer has dialed a
+// stream of that number to an end of this Node, self, that nobody is opening; an Open returns the
+// connection at once. Close waits for it. It is called for those that have been dialed before, too.
 func (n *Node) OnOffer(stream uint32, take func(key Key, self uint32)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -266,9 +267,10 @@ func (n *Node) serve(conn net.Conn, stranger *auth.Stranger, prove time.Duration
 	n.file(id, e, s, err)
 }
 
-// goTime is for the end that dialed, which has proved itself, to say go. It may wait for its turn on a processor for long: an
-// end that gave up before would leave the other with a connection that is none, and breaks in the first call. Whoever has no use for
-// the connection closes it; one that does neither is not to keep it for the life of the Node.
+// goTime is for the end that dialed, which has proved itself, to say go. It may wait for its turn
+// on a processor for long: an end that gave up before would leave the other with a connection that
+// is none, and breaks in the first call. Whoever has no use for the connection closes it; one that
+// does neither is not to keep it for the life of the Node.
 const goTime = 10 * time.Minute
 
 // awaitGo waits for the go of the end that dialed, which takes the connection for made once it has said go.

@@ -27,16 +27,19 @@ func (n *Node) Open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 // never is for a caller that hears nothing otherwise.
 func never() bool { return false }
 
-// OpenUnless is Open for a caller that may hear otherwise that the peer's Node has ended: once gone says so, the first
-// refusal is the last. Once known says that the caller knows why the communicator has failed on the peer, so is the first answer
-// that it has: ErrFailed. Each is asked after such an answer.
-func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone, known func() bool) (*Conn, error) {
+// OpenUnless is Open for a caller that may hear otherwise that the peer's Node has ended: once gone
+// says so, the first refusal is the last. Once known says that the caller knows why the
+// communicator has failed on the peer, so is the first answer that it has: ErrFailed. Each is asked
+// after such an answer.
+func (n *Node) OpenUnless(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone,
+	known func() bool) (*Conn, error) {
 	return n.openConn(ctx, key, self, peer, gone, known, n.wire)
 }
 
-// OpenNotices is OpenUnless, without known, for what the two ends agree on, which is authenticated wherever the job has a secret. Both ends of a
-// stream choose alike.
-func (n *Node) OpenNotices(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone func() bool) (*Conn, error) {
+// OpenNotices is OpenUnless, without known, for what the two ends agree on, which is authenticated
+// wherever the job has a secret. Both ends of a stream choose alike.
+func (n *Node) OpenNotices(ctx context.Context, key Key, self uint32, peer netip.AddrPort,
+	gone func() bool) (*Conn, error) {
 	wire := n.wire
 	if wire == auth.Plain && n.secret.Keyed() {
 		wire = auth.Auth
@@ -45,7 +48,8 @@ func (n *Node) OpenNotices(ctx context.Context, key Key, self uint32, peer netip
 }
 
 // openConn is OpenUnless of a stream that travels as wire says.
-func (n *Node) openConn(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone, known func() bool, wire auth.Wire) (*Conn, error) {
+func (n *Node) openConn(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone, known func() bool,
+	wire auth.Wire) (*Conn, error) {
 	s, err := n.open(ctx, key, self, peer, gone, known)
 	if err != nil {
 		return nil, err
@@ -92,7 +96,8 @@ func (n *Node) OpenControl(ctx context.Context, key Key, self uint32, peer netip
 	return n.open(ctx, key, self, peer, never, never)
 }
 
-func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone, known func() bool) (*auth.Stream, error) {
+func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPort, gone,
+	known func() bool) (*auth.Stream, error) {
 	id, err := key.end(self)
 	if err != nil {
 		return nil, err
@@ -113,7 +118,8 @@ func (n *Node) open(ctx context.Context, key Key, self uint32, peer netip.AddrPo
 }
 
 // connect is open of an end that has been begun.
-func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPort, gone, known func() bool) (*auth.Stream, error) {
+func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPort, gone,
+	known func() bool) (*auth.Stream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()

@@ -32,8 +32,8 @@ func Pick(sel string, toward netip.Addr) (addr netip.Addr, ifname string, err er
 // maxReachable is how many addresses Reachable lists.
 const maxReachable = 8
 
-// Reachable lists the addresses at which other hosts may reach this one, of interfaces that sel allows, in the order in which Pick
-// prefers them.
+// Reachable lists the addresses at which other hosts may reach this one, of interfaces that sel
+// allows, in the order in which Pick prefers them.
 func Reachable(sel string) []netip.Addr {
 	ifs, err := interfaces()
 	if err != nil {
@@ -100,7 +100,8 @@ func interfaces() ([]iface, error) {
 var ErrSelection = errors.New(environ.SocketIfname.Name)
 
 // pick is Pick on the interfaces ifs, with the kernel's routing table as a function.
-func pick(sel string, toward netip.Addr, ifs []iface, route func(netip.Addr) (netip.Addr, error)) (netip.Addr, string, error) {
+func pick(sel string, toward netip.Addr, ifs []iface,
+	route func(netip.Addr) (netip.Addr, error)) (netip.Addr, string, error) {
 	var from netip.Addr
 	if toward.IsValid() {
 		from, _ = route(toward) // no route: any interface may be the one
@@ -114,7 +115,8 @@ func pick(sel string, toward netip.Addr, ifs []iface, route func(netip.Addr) (ne
 	case sel == "":
 		return netip.Addr{}, "", fmt.Errorf("tcp: no network interface is up and has an address, not even loopback; there are: %s", describe(ifs))
 	}
-	return netip.Addr{}, "", fmt.Errorf("tcp: %w=%s matches no interface that is up and has an address; there are: %s", ErrSelection, sel, describe(ifs))
+	return netip.Addr{}, "", fmt.Errorf("tcp: %w=%s matches no interface that is up and has an address; there are: %s",
+		ErrSelection, sel, describe(ifs))
 }
 
 // choice is an address that may be the one.

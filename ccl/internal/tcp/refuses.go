@@ -12,9 +12,10 @@ import (
 	"github.com/goccl/goccl/internal/simhost"
 )
 
-// Refuses reports whether the host at addr says, within d, that nobody listens there any more: the process that did has ended,
-// or left. It is asked by this process, or by that of from. That its host does not answer, or somebody listens there all that time, says nothing. A process that ends closes its
-// listener a little after its connections (Linux: last), so it is asked again.
+// Refuses reports whether the host at addr says, within d, that nobody listens there any more: the
+// process that did has ended, or left. It is asked by this process, or by that of from. That its
+// host does not answer, or somebody listens there all that time, says nothing. A process that ends
+// closes its listener a little after its connections (Linux: last), so it is asked again.
 func Refuses(from simhost.Host, addr netip.AddrPort, d time.Duration) bool {
 	ctx, end := lived.Within(simhost.With(context.Background(), from), d)
 	defer end()

@@ -31,7 +31,8 @@ func sendBoth(fd int, a, b []byte) (int, syscall.Errno) {
 	v := both(a, b)
 	m := unix.Msghdr{Iov: &v[0]}
 	m.SetIovlen(len(v))
-	n, _, errno := syscall.RawSyscall(syscall.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&m)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
+	n, _, errno := syscall.RawSyscall(syscall.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&m)),
+		syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL)
 	return count(n, errno)
 }
 

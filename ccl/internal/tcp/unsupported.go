@@ -45,9 +45,9 @@ func (w *Waits) Add(c *Conn, write bool) {
 	w.count++
 }
 
-// Wait blocks until one of the streams can move what it has been added for, or receives no more and has been added for that, but
-// no longer than d, and removes them. It returns false, at once, if it cannot wait for these streams: here it can wait for what
-// one alone receives.
+// Wait blocks until one of the streams can move what it has been added for, or receives no more and
+// has been added for that, but no longer than d, and removes them. It returns false, at once, if it
+// cannot wait for these streams: here it can wait for what one alone receives.
 func (w *Waits) Wait(d time.Duration) bool {
 	defer func() { *w = Waits{} }()
 	switch {

@@ -36,8 +36,9 @@ func (w *Waits) Add(c *Conn, write bool) {
 	w.conns, w.fds = append(w.conns, c), append(w.fds, unix.PollFd{Fd: int32(c.fd), Events: events})
 }
 
-// Wait blocks until one of the streams can move what it has been added for, or receives no more and has been added for that, but
-// no longer than d, and removes them. It returns false, at once, if it cannot wait for these streams.
+// Wait blocks until one of the streams can move what it has been added for, or receives no more and
+// has been added for that, but no longer than d, and removes them. It returns false, at once, if it
+// cannot wait for these streams.
 func (w *Waits) Wait(d time.Duration) bool {
 	defer w.reset()
 	if len(w.polled.conns) > 0 && !w.ready {

@@ -1,11 +1,12 @@
-// Package tuning has the numbers by which the CPU engine chooses between ways to do the same: a table with a row for each
-// family of CPUs, thresholds that hold for all of them, and sizes that depend on how many ranks share a host. Which
-// row is this machine's, package machine knows: no other code of the engine asks for the model of the CPU.
+// Package tuning has the numbers by which the CPU engine chooses between ways to do the same: a
+// table with a row for each family of CPUs, thresholds that hold for all of them, and sizes that
+// depend on how many ranks share a host. Which row is this machine's, package machine knows: no
+// other code of the engine asks for the model of the CPU.
 //
-// The numbers are measurements, most of them of one machine (docs/performance.md). `make tune` measures another machine and
-// proposes values. How long a wait looks, gives way and sleeps (package plane), and the chunks of a pipe (package links), stay
-// beside their code: they are the same on every family of CPUs. Between hosts, internal/algo/choose.go has the table of
-// algorithms.
+// The numbers are measurements, most of them of one machine (docs/performance.md). `make tune`
+// measures another machine and proposes values. How long a wait looks, gives way and sleeps
+// (package plane), and the chunks of a pipe (package links), stay beside their code: they are the
+// same on every family of CPUs. Between hosts, internal/algo/choose.go has the table of algorithms.
 package tuning
 
 import "math"
@@ -19,49 +20,55 @@ type Family struct {
 	Layout
 }
 
-// Layout is what decides where the data of a call lie, and how ranks get at them. So all ranks of a host must have the same,
-// whatever they were built with: the first process of a host decides for all (plane.LayoutOf). It lies in memory that processes
-// share, and so has no pointers.
+// Layout is what decides where the data of a call lie, and how ranks get at them. So all ranks of a
+// host must have the same, whatever they were built with: the first process of a host decides for
+// all (plane.LayoutOf). It lies in memory that processes share, and so has no pointers.
 type Layout struct {
-	// ClaimAhead: a rank that has posted a payload claims the lines of its next one (PREFETCHW), of which the other of two
-	// ranks has copies. On an Intel CPU that took a quarter off an AllReduce of 512 bytes to 2 KiB; on a Zen 5 one of 2 KiB took
-	// 1.4 times as long.
+	// ClaimAhead: a rank that has posted a payload claims the lines of its next one (PREFETCHW), of
+	// which the other of two ranks has copies. On an Intel CPU that took a quarter off an AllReduce of
+	// 512 bytes to 2 KiB; on a Zen 5 one of 2 KiB took 1.4 times as long.
 	ClaimAhead bool
-	// ClaimSent: so does the sender in a call with a root, for payloads of up to so many bytes. On a Zen 5 Broadcasts of 128
-	// and 256 bytes took 0.6 of the time by it; at 1 KiB nothing was gained.
+	// ClaimSent: so does the sender in a call with a root, for payloads of up to so many bytes. On a
+	// Zen 5 Broadcasts of 128 and 256 bytes took 0.6 of the time by it; at 1 KiB nothing was gained.
 	ClaimSent int
-	// SentAhead: the sender in a call with a root also claims the lines of the round that lies so many after the one it posts,
-	// for payloads of up to SentAheadTo bytes; 0: it does not. A claim takes longer than a small call: with that of the next
-	// round alone the sender waits for its lines. On a Zen 5 whose ranks share no core, calls of 8 and 64 bytes took 0.65 to
-	// 0.7 of the time with 3; with 6 they took longer again. Where two ranks share a core it makes no difference.
+	// SentAhead: the sender in a call with a root also claims the lines of the round that lies so many
+	// after the one it posts, for payloads of up to SentAheadTo bytes; 0: it does not. A claim takes
+	// longer than a small call: with that of the next round alone the sender waits for its lines. On a
+	// Zen 5 whose ranks share no core, calls of 8 and 64 bytes took 0.65 to 0.7 of the time with 3;
+	// with 6 they took longer again. Where two ranks share a core it makes no difference.
 	SentAhead uint32
-	// FetchAhead: a rank that receives a stream asks for the payload two rounds ahead. On an Intel CPU a loop of calls of 8
-	// to 512 bytes took a third less by it; on AMD's nothing was gained.
+	// FetchAhead: a rank that receives a stream asks for the payload two rounds ahead. On an Intel CPU
+	// a loop of calls of 8 to 512 bytes took a third less by it; on AMD's nothing was gained.
 	FetchAhead bool
 	// ReadOthers: process_vm_readv beats staging memory, among ranks that have a core each (docs/measured).
 	ReadOthers bool
-	// ReadMovedFrom: from so many bytes on it beats them, however many ranks there are, in calls that move data from each rank
-	// to one other: what is staged there is read but once. SendRecv, Send, Scatter and AllToAll are such calls; between two
-	// ranks Broadcast, AllGather and large Gathers are, too. 0: never.
+	// ReadMovedFrom: from so many bytes on it beats them, however many ranks there are, in calls that
+	// move data from each rank to one other: what is staged there is read but once. SendRecv, Send,
+	// Scatter and AllToAll are such calls; between two ranks Broadcast, AllGather and large Gathers
+	// are, too. 0: never.
 	ReadMovedFrom int
-	// WholeTwo is how many bytes of an AllReduce with two ranks lie in the slots, at most SlotRoom(2). On AMD's CPUs that is all
-	// the room there is: otherwise the ranks meet twice for memory in place, or read once more what they have staged. On
-	// Intel's CPUs the lines of a slot take longer than that.
+	// WholeTwo is how many bytes of an AllReduce with two ranks lie in the slots, at most SlotRoom(2).
+	// On AMD's CPUs that is all the room there is: otherwise the ranks meet twice for memory in place,
+	// or read once more what they have staged. On Intel's CPUs the lines of a slot take longer than
+	// that.
 	WholeTwo int
-	// SwapFrom: two ranks that both send so many bytes in a round, or more, swap the lines of their slots at each use, and a
-	// rank that reads lines claims them, since it writes there next: so each line travels once. 0: never. On a Zen 4 AllReduces
-	// and AllGathers of 4 KiB took 0.63 and 0.60 of the time by it. Payloads below LineFrom begin in the flag's line.
+	// SwapFrom: two ranks that both send so many bytes in a round, or more, swap the lines of their
+	// slots at each use, and a rank that reads lines claims them, since it writes there next: so each
+	// line travels once. 0: never. On a Zen 4 AllReduces and AllGathers of 4 KiB took 0.63 and 0.60 of
+	// the time by it. Payloads below LineFrom begin in the flag's line.
 	SwapFrom int
-	// Ring is the size, in bytes, of the ring for what a rank sends alone, among up to 8 ranks; 0: as small as it can be. In a
-	// ring that L2 holds, each line that the sender writes has to be taken back from the receivers. On a Zen 4, with 1 MiB of L2
-	// each, Broadcasts and Reduces with two ranks took 0.25 to 0.5 of the time in a ring that only L3 holds, from 4 to 64 KiB,
-	// and Broadcasts and Scatters with 4 and 8 ranks 0.6 to 0.8.
+	// Ring is the size, in bytes, of the ring for what a rank sends alone, among up to 8 ranks; 0: as
+	// small as it can be. In a ring that L2 holds, each line that the sender writes has to be taken
+	// back from the receivers. On a Zen 4, with 1 MiB of L2 each, Broadcasts and Reduces with two
+	// ranks took 0.25 to 0.5 of the time in a ring that only L3 holds, from 4 to 64 KiB, and
+	// Broadcasts and Scatters with 4 and 8 ranks 0.6 to 0.8.
 	Ring int
 	// StreamTo is how many bytes of a vector go through that ring between two ranks.
 	StreamTo int
-	// StageSharedTo: two ranks stage an AllReduce of so many bytes on MakeSlice memory, or twice as many in place, as they do
-	// ordinary slices: there lines travel once, and the ranks meet once. On a Zen 4 8 KiB took 0.9 of the time by it and in
-	// place 0.5, 16 KiB in place 0.8. On an Intel CPU staging takes longer.
+	// StageSharedTo: two ranks stage an AllReduce of so many bytes on MakeSlice memory, or twice as
+	// many in place, as they do ordinary slices: there lines travel once, and the ranks meet once. On
+	// a Zen 4 8 KiB took 0.9 of the time by it and in place 0.5, 16 KiB in place 0.8. On an Intel CPU
+	// staging takes longer.
 	StageSharedTo int
 
 	// From here on, results are written by stores that pass the caches: bytes of a result,
@@ -157,6 +164,6 @@ const (
 	HeaderPayload = 4 << 10   // copied beside the header of a message: one system call, for less than a second one costs
 )
 
-// ConnLooks is how often a rank looks at its connections before it yields: each look is a system call that takes the socket's
-// lock from the kernel's receiving side, and costs as much as a yield.
+// ConnLooks is how often a rank looks at its connections before it yields: each look is a system
+// call that takes the socket's lock from the kernel's receiving side, and costs as much as a yield.
 const ConnLooks = 4

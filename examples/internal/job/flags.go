@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Parse reads flags. The error says what to change; for flag.ErrHelp it has printed the flags, between the texts before and after. A
-// group is a title and names of flags.
+// Parse reads flags. The error says what to change; for flag.ErrHelp it has printed the flags,
+// between the texts before and after. A group is a title and names of flags.
 func Parse(f *flag.FlagSet, args []string, out io.Writer, before string, groups [][]string, after string) error {
 	f.SetOutput(io.Discard)
 	switch err := f.Parse(args); {

@@ -8,8 +8,8 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Lost reports whether a call failed because a rank was lost. The Comms of a job fail together, one after the other, and a rank may
-// hear of the loss as an Abort first.
+// Lost reports whether a call failed because a rank was lost. The Comms of a job fail together, one
+// after the other, and a rank may hear of the loss as an Abort first.
 func Lost(world *ccl.Comm, err error) bool {
 	if errors.Is(err, ccl.ErrRankLost) {
 		return true
@@ -25,9 +25,10 @@ func Lost(world *ccl.Comm, err error) bool {
 	}
 }
 
-// Shrink returns the Comm of the ranks that are left of world, as many as fit says of their number. Where this rank is none of them,
-// or there are none, used is false.
-func Shrink(ctx context.Context, world *ccl.Comm, cause error, fit func(n int) int) (next *ccl.Comm, used bool, err error) {
+// Shrink returns the Comm of the ranks that are left of world, as many as fit says of their number.
+// Where this rank is none of them, or there are none, used is false.
+func Shrink(ctx context.Context, world *ccl.Comm, cause error,
+	fit func(n int) int) (next *ccl.Comm, used bool, err error) {
 	smaller, err := world.Shrink(ctx)
 	if err != nil {
 		return world, false, errors.Join(cause, err)

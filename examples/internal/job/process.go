@@ -1,5 +1,5 @@
-// Package job is what the programs gpt and gpt2 do beside training: they start ranks, end on a signal, go on without ranks that are
-// lost, and keep checkpoints.
+// Package job is what the programs gpt and gpt2 do beside training: they start ranks, end on a
+// signal, go on without ranks that are lost, and keep checkpoints.
 package job
 
 import (
@@ -18,8 +18,8 @@ import (
 // doneEnv names the file that Done makes.
 const doneEnv = "EXAMPLE_JOB_DONE"
 
-// Spawn runs this program as n ranks, with these variables, and returns its exit code. Where ranks may be lost, that is 0 if one of
-// them has called Done.
+// Spawn runs this program as n ranks, with these variables, and returns its exit code. Where ranks
+// may be lost, that is 0 if one of them has called Done.
 func Spawn(n int, lossy bool, env ...string) (code int, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,8 +65,8 @@ func Done() error {
 	return nil
 }
 
-// Signals returns a channel that has the first signal, after which the program is to end in good order. A second interrupt ends it at
-// once.
+// Signals returns a channel that has the first signal, after which the program is to end in good
+// order. A second interrupt ends it at once.
 func Signals() <-chan os.Signal {
 	signals, stop := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -77,8 +77,9 @@ func Signals() <-chan os.Signal {
 	return stop
 }
 
-// obey passes on the first signal, and returns on a second interrupt. What comes within a second of the first one is that one again:
-// timeout signals a program and its group. A second SIGTERM is never more than the first: batch systems repeat it, and have SIGKILL.
+// obey passes on the first signal, and returns on a second interrupt. What comes within a second of
+// the first one is that one again: timeout signals a program and its group. A second SIGTERM is
+// never more than the first: batch systems repeat it, and have SIGKILL.
 func obey(signals <-chan os.Signal, stop chan<- os.Signal) {
 	first := <-signals
 	began := time.Now()

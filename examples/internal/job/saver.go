@@ -24,7 +24,8 @@ func NewSaver(ctx context.Context, world *ccl.Comm, dir string, keep int) (*Save
 }
 
 // Begin copies the state of a step, once the checkpoint before is whole, and has it written while training goes on.
-func (s *Saver) Begin(ctx context.Context, step int, state func() (progress any, tensors []ckpt.Tensor, err error)) error {
+func (s *Saver) Begin(ctx context.Context, step int,
+	state func() (progress any, tensors []ckpt.Tensor, err error)) error {
 	if step <= s.Saved {
 		return nil
 	}

@@ -2,15 +2,15 @@ package mat
 
 import "sync"
 
-// The blocks of Mul: depth is how many rows of B a pass multiplies, so that a kernel's rows of A stay in the first cache;
-// wide how many of its columns, which stay in the second.
+// The blocks of Mul: depth is how many rows of B a pass multiplies, so that a kernel's rows of A
+// stay in the first cache; wide how many of its columns, which stay in the second.
 const (
 	depth = 256
 	wide  = 1024
 	// stripes is how many times a kernel's rows of a transposed A are packed at once: of AVX-512, three whole cache lines.
 	stripes = 4
-	// crowded is what the stride of A, in bytes, is a multiple of if the rows that a kernel reads share one set of the first
-	// cache, which has fewer ways than that.
+	// crowded is what the stride of A, in bytes, is a multiple of if the rows that a kernel reads
+	// share one set of the first cache, which has fewer ways than that.
 	crowded = 4096
 	// part is room for the rows of one stripe.
 	part = maxRows * (depth + step)
@@ -24,10 +24,11 @@ type panel struct {
 
 var panels = sync.Pool{New: func() any { return new(panel) }}
 
-// Mul adds op(a) op(b) to c, which has m rows and n columns, after Goto and van de Geijn (2008). B is packed by panels of
-// columns. A register kernel reads A where it lies, unless what it reads together would share a set of the first cache:
-// then rows of A are packed as well. op(a) has k columns; with ta, a is stored as k rows of m; with tb, b is stored as n
-// rows of k. The slices may be longer.
+// Mul adds op(a) op(b) to c, which has m rows and n columns, after Goto and van de Geijn (2008). B
+// is packed by panels of columns. A register kernel reads A where it lies, unless what it reads
+// together would share a set of the first cache: then rows of A are packed as well. op(a) has k
+// columns; with ta, a is stored as k rows of m; with tb, b is stored as n rows of k. The slices may
+// be longer.
 func Mul(ta, tb bool, m, n, k int, a, b, c []float32) {
 	if m == 0 || n == 0 || k == 0 {
 		return
@@ -114,7 +115,8 @@ func (p *panel) transposed(m, nb, n, kb int, a, c []float32) {
 	}
 }
 
-// packB lays w columns of kb rows of b, whose rows are stride long, side by side: rows of columns elements, filled with zeros.
+// packB lays w columns of kb rows of b, whose rows are stride long, side by side: rows of columns
+// elements, filled with zeros.
 func packB(kb, w, columns, stride int, p, b []float32) {
 	if w == columns {
 		pack(kb, stride, p[:kb*columns], b[:(kb-1)*stride+columns])
@@ -147,8 +149,8 @@ func packColumns(kb, w, columns, stride int, p, b []float32) {
 	}
 }
 
-// stripe multiplies r rows, as many as a kernel takes, with the packed columns in p, nb of them, and adds that to c, whose
-// rows have n. Only have of the rows are wanted.
+// stripe multiplies r rows, as many as a kernel takes, with the packed columns in p, nb of them,
+// and adds that to c, whose rows have n. Only have of the rows are wanted.
 func stripe(r, have, nb, n, kb int, a []float32, si, sk int, p, c []float32) {
 	_, _, columns := tile()
 	for j := 0; j < nb; j += columns {

@@ -132,7 +132,8 @@ func specMost(x []float32) float32 {
 // specRows and specColumns are the size of specMul's tile, and specFew its rows for what is left over.
 const specRows, specFew, specColumns = 4, 2, 8
 
-// specMul is the register kernel of Mul for r rows: c[i*ldc+j] += the sum over p < k of a[i*si+p*sk] b[p*specColumns+j].
+// specMul is the register kernel of Mul for r rows: c[i*ldc+j] += the sum over p < k of
+// a[i*si+p*sk] b[p*specColumns+j].
 func specMul(r, k int, a []float32, si, sk int, b, c []float32, ldc int) {
 	for i := range r {
 		var acc [specColumns]float32

@@ -2,8 +2,8 @@ package mat
 
 import "math"
 
-// What gen makes of a kernel, such as add, takes vectors of any one length: whole steps are the kernel's, and the rest is the
-// specification's, which has the same bits.
+// What gen makes of a kernel, such as add, takes vectors of any one length: whole steps are the
+// kernel's, and the rest is the specification's, which has the same bits.
 
 // Exp sets x to e^((x - shift) scale).
 func Exp(x []float32, shift, scale float32) {
@@ -100,14 +100,15 @@ func NormBack(xh, rs, dx, dw, dy, w []float32) {
 // AdamW is the numbers of one step, as AdamW.Factors of package optim has them.
 type AdamW struct{ Beta1, Alpha1, Beta2, Alpha2, Rate, Root, Keep, Eps float64 }
 
-// Apply updates parameters p by gradients g, with the bits of package optim. m and v are its state. All have one length.
+// Apply updates parameters p by gradients g, with the bits of package optim. m and v are its state.
+// All have one length.
 func (h *AdamW) Apply(p, g, m, v []float32) {
 	adamW(p, g, m, v, float32(h.Beta1), float32(h.Alpha1), float32(h.Beta2), float32(h.Alpha2),
 		float32(h.Rate), float32(h.Root), float32(h.Eps), float32(h.Keep))
 }
 
-// Sum adds up x: in 16 lanes, which are folded by halves, for each 65,536 elements; the last ones that are fewer than 16
-// are a sum of their own. So do all functions with a result.
+// Sum adds up x: in 16 lanes, which are folded by halves, for each 65,536 elements; the last ones
+// that are fewer than 16 are a sum of their own. So do all functions with a result.
 func Sum(x []float32) float32 { return sum(x) }
 
 // Dot is the scalar product of x and y, of one length.

@@ -1,5 +1,5 @@
-// Package perceptron is the network that the examples dataparallel and recover train, and its data: arithmetic on slices, which
-// knows no Comm.
+// Package perceptron is the network that the examples dataparallel and recover train, and its data:
+// arithmetic on slices, which knows no Comm.
 package perceptron
 
 import (

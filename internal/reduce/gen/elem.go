@@ -27,7 +27,8 @@ var masked = map[raw]struct {
 	load  func(c ctx, m, mask, v operand.Op)
 	store func(c ctx, ops ...operand.Op)
 }{
-	1: {ctx.VMOVDQU8_Z, ctx.VMOVDQU8}, 2: {ctx.VMOVDQU16_Z, ctx.VMOVDQU16}, 4: {ctx.VMOVDQU32_Z, ctx.VMOVDQU32}, 8: {ctx.VMOVDQU64_Z, ctx.VMOVDQU64},
+	1: {ctx.VMOVDQU8_Z, ctx.VMOVDQU8}, 2: {ctx.VMOVDQU16_Z, ctx.VMOVDQU16}, 4: {ctx.VMOVDQU32_Z, ctx.VMOVDQU32},
+	8: {ctx.VMOVDQU64_Z, ctx.VMOVDQU64},
 }
 
 func (e raw) size() int                     { return int(e) }
@@ -197,8 +198,10 @@ func (bfloatCVT) store(g *gen, v []operand.Op, m operand.Mem, mask operand.Op) {
 	g.JNE(operand.LabelRef(slow))
 	in, out := []operand.Op{even32, odd32}, []operand.Op{both16}
 	g.Comment("VCVTNE2PS2BF16 Z0, Z1, Z2")
-	g.Instruction(&ir.Instruction{Opcode: "LONG", Operands: []operand.Op{operand.U32(0x4877f262)}, Inputs: in, Outputs: out})
-	g.Instruction(&ir.Instruction{Opcode: "WORD", Operands: []operand.Op{operand.U16(0xd072)}, Inputs: append(in, both16), Outputs: out})
+	g.Instruction(&ir.Instruction{Opcode: "LONG", Operands: []operand.Op{operand.U32(0x4877f262)}, Inputs: in,
+		Outputs: out})
+	g.Instruction(&ir.Instruction{Opcode: "WORD", Operands: []operand.Op{operand.U16(0xd072)},
+		Inputs: append(in, both16), Outputs: out})
 	z := g.vec()
 	g.VPERMW(both16, g.order, z)
 	g.VMOVDQU64(z, m)

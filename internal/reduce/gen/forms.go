@@ -14,7 +14,8 @@ const (
 
 // pointers are the names of a kernel's parameters that are pointers.
 func (f form) pointers() []string {
-	return [...][]string{binary: {"dst", "a", "b"}, scale: {"dst"}, move: {"dst", "src"}, both: {"dst", "other", "a", "b"}}[f]
+	return [...][]string{binary: {"dst", "a", "b"}, scale: {"dst"}, move: {"dst", "src"},
+		both: {"dst", "other", "a", "b"}}[f]
 }
 
 // parameter is one of a function.

@@ -44,7 +44,8 @@ const unroll = 4
 
 // goTypes are the types of parameters.
 var goTypes = map[string]types.Type{
-	pointer: types.Typ[types.UnsafePointer], "int": types.Typ[types.Int], "float32": types.Typ[types.Float32], "float64": types.Typ[types.Float64],
+	pointer: types.Typ[types.UnsafePointer], "int": types.Typ[types.Int], "float32": types.Typ[types.Float32],
+	"float64": types.Typ[types.Float64],
 }
 
 // emit writes k.
@@ -108,7 +109,8 @@ func (g *gen) begin(name string, params []parameter, lanes int, doc []string) {
 	g.consts, g.cold, g.labels = map[uint64]operand.Op{}, nil, 0
 }
 
-// loop writes a loop of unrolled steps, one of single ones and, where there are masks, a step that is masked for the rest.
+// loop writes a loop of unrolled steps, one of single ones and, where there are masks, a step that
+// is masked for the rest.
 func (g *gen) loop(n reg.Register, lanes, unroll int, steps func(count int, mask operand.Op)) {
 	g.SUBQ(imm(unroll*lanes), n)
 	g.JLT(operand.LabelRef("ones"))

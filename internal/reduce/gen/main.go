@@ -1,5 +1,6 @@
-// Command gen makes the vector kernels of package reduce: reduce_amd64.s and reduce_arm64.s, and files with the declarations of
-// the kernels for each set of instructions. Run it by go generate in that package; its output depends on nothing but this source.
+// Command gen makes the vector kernels of package reduce: reduce_amd64.s and reduce_arm64.s, and
+// files with the declarations of the kernels for each set of instructions. Run it by go generate in
+// that package; its output depends on nothing but this source.
 package main
 
 import (

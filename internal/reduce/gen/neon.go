@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// neon writes kernels for arm64. Go's assembler has names for few of its vector instructions, so most are written as words, and
-// each has beside it what it is in Arm's own syntax. The test compares the words with those of another assembler, which
-// testdata/neon.txt has.
+// neon writes kernels for arm64. Go's assembler has names for few of its vector instructions, so
+// most are written as words, and each has beside it what it is in Arm's own syntax. The test
+// compares the words with those of another assembler, which testdata/neon.txt has.
 type neon struct {
 	asm, stubs bytes.Buffer
 	words      map[string]uint32 // each instruction that was written as a word, in Arm's syntax
@@ -63,7 +63,8 @@ func (l lanes) size() uint32 { return map[lanes]uint32{8: 0, 16: 1, 32: 2, 64: 3
 
 // three is an instruction of three registers, all of which have the same lanes.
 func (g *neon) three(name string, base uint32, shape string, d, n, m int) insn {
-	return g.word(base|uint32(m)<<16|uint32(n)<<5|uint32(d), "%s v%d.%s, v%d.%s, v%d.%s", name, d, shape, n, shape, m, shape)
+	return g.word(base|uint32(m)<<16|uint32(n)<<5|uint32(d), "%s v%d.%s, v%d.%s, v%d.%s", name, d, shape, n, shape, m,
+		shape)
 }
 
 // The opcodes of instructions on integers, with the bit that makes them unsigned.
@@ -99,7 +100,8 @@ func (g *neon) unless(d, n, m int) insn { return g.three("bif", 0x6ee01c00, "16b
 // upper sets d to the upper halves of the words of n and of m.
 func (g *neon) upper(d, n, m int) insn { return g.three("uzp2", 0x4e405800, "8h", d, n, m) }
 
-// two is an instruction that widens half of a register, or narrows one into half of another: the lower half, or the upper.
+// two is an instruction that widens half of a register, or narrows one into half of another: the
+// lower half, or the upper.
 func (g *neon) two(name string, base uint32, wide, narrow lanes, d, n int, up, widens bool, rest string) insn {
 	if up {
 		base |= 1 << 30
@@ -218,7 +220,8 @@ func (g *neon) pair(store bool, how mode, x, y, base, off int) insn {
 	return g.word(w, "%s q%d, q%d, %s", name, x, y, address(how, base, off))
 }
 
-// one loads or stores the first bytes of a register: 16, 8, 4, 2 or 1. A load makes the others 0. The offset of mode offset is 0.
+// one loads or stores the first bytes of a register: 16, 8, 4, 2 or 1. A load makes the others 0.
+// The offset of mode offset is 0.
 func (g *neon) one(store bool, how mode, bytes, x, base int) insn {
 	kind := map[int]struct {
 		name string

@@ -17,7 +17,8 @@ func generateNEON() (files map[string][]byte, words map[string]uint32) {
 	}, g.words
 }
 
-// neonKernels lists what is made. Signed and unsigned integers share their sums and products, which are the same modulo 2^n.
+// neonKernels lists what is made. Signed and unsigned integers share their sums and products, which
+// are the same modulo 2^n.
 func neonKernels() (ks []neonKernel) {
 	type row struct {
 		name, isa string
@@ -26,32 +27,42 @@ func neonKernels() (ks []neonKernel) {
 		ops       neonOps
 	}
 	rows := []row{
-		{"Int8", "NEON", 1, false, neonOps{integerOp("add", 8), integerOp("mul", 8), integerOp("smin", 8), integerOp("smax", 8)}},
+		{"Int8", "NEON", 1, false, neonOps{integerOp("add", 8), integerOp("mul", 8),
+			integerOp("smin", 8), integerOp("smax", 8)}},
 		{"Uint8", "NEON", 1, false, neonOps{2: integerOp("umin", 8), integerOp("umax", 8)}},
-		{"Int16", "NEON", 2, false, neonOps{integerOp("add", 16), integerOp("mul", 16), integerOp("smin", 16), integerOp("smax", 16)}},
+		{"Int16", "NEON", 2, false, neonOps{integerOp("add", 16), integerOp("mul", 16),
+			integerOp("smin", 16), integerOp("smax", 16)}},
 		{"Uint16", "NEON", 2, false, neonOps{2: integerOp("umin", 16), integerOp("umax", 16)}},
-		{"Int32", "NEON", 4, false, neonOps{integerOp("add", 32), integerOp("mul", 32), integerOp("smin", 32), integerOp("smax", 32)}},
+		{"Int32", "NEON", 4, false, neonOps{integerOp("add", 32), integerOp("mul", 32),
+			integerOp("smin", 32), integerOp("smax", 32)}},
 		{"Uint32", "NEON", 4, false, neonOps{2: integerOp("umin", 32), integerOp("umax", 32)}},
 		{"Int64", "NEON", 8, false, neonOps{integerOp("add", 64), nil, word64s("cmgt", true), word64s("cmgt", false)}},
 		{"Uint64", "NEON", 8, false, neonOps{2: word64s("cmhi", true), word64s("cmhi", false)}},
-		{"Float32", "NEON", 4, false, neonOps{floatOp("fadd", 32), floatOp("fmul", 32), floatOp("fmin", 32), floatOp("fmax", 32)}},
-		{"Float64", "NEON", 8, false, neonOps{floatOp("fadd", 64), floatOp("fmul", 64), floatOp("fmin", 64), floatOp("fmax", 64)}},
-		{"Float16", "NEON", 2, false, neonOps{neonHalf.op("fadd"), neonHalf.op("fmul"), neonHalf.op("fmin"), neonHalf.op("fmax")}},
-		{"BFloat16", "NEON", 2, true, neonOps{neonBF16.op("fadd"), neonBF16.op("fmul"), neonBF16.op("fmin"), neonBF16.op("fmax")}},
+		{"Float32", "NEON", 4, false, neonOps{floatOp("fadd", 32), floatOp("fmul", 32),
+			floatOp("fmin", 32), floatOp("fmax", 32)}},
+		{"Float64", "NEON", 8, false, neonOps{floatOp("fadd", 64), floatOp("fmul", 64),
+			floatOp("fmin", 64), floatOp("fmax", 64)}},
+		{"Float16", "NEON", 2, false, neonOps{neonHalf.op("fadd"), neonHalf.op("fmul"),
+			neonHalf.op("fmin"), neonHalf.op("fmax")}},
+		{"BFloat16", "NEON", 2, true, neonOps{neonBF16.op("fadd"), neonBF16.op("fmul"),
+			neonBF16.op("fmin"), neonBF16.op("fmax")}},
 		// A sum or a product of half elements that is rounded to float32 first is the same: 24 bits are twice 11 and 2.
-		{"Float16", "FP16", 2, false, neonOps{floatOp("fadd", 16), floatOp("fmul", 16), floatOp("fmin", 16), floatOp("fmax", 16)}},
+		{"Float16", "FP16", 2, false, neonOps{floatOp("fadd", 16), floatOp("fmul", 16),
+			floatOp("fmin", 16), floatOp("fmax", 16)}},
 		{"BFloat16", "BF16", 2, false, neonOps{neonFeatBF16.op("fadd"), neonFeatBF16.op("fmul")}},
 	}
 	for _, r := range rows {
 		for i, o := range arithmetic { // the last two choose
 			if r.ops[i] != nil {
-				ks = append(ks, neonKernel{name: o.name + r.name + r.isa, does: o.does, size: r.size, op: r.ops[i], round: r.round && i < 2})
+				ks = append(ks, neonKernel{name: o.name + r.name + r.isa, does: o.does, size: r.size,
+					op: r.ops[i], round: r.round && i < 2})
 			}
 		}
 	}
 	for _, r := range rows {
 		if streams(r.name) {
-			sum := neonKernel{name: "streamSum" + r.name + r.isa, does: arithmetic[0].does, size: r.size, op: r.ops[0], stream: true}
+			sum := neonKernel{name: "streamSum" + r.name + r.isa, does: arithmetic[0].does, size: r.size,
+				op: r.ops[0], stream: true}
 			two := sum
 			two.name, two.form = "streamBoth"+r.name+r.isa, both
 			ks = append(ks, sum, two)

@@ -40,8 +40,8 @@ func (p parameter) size() int {
 	return 8
 }
 
-// begin writes the declaration of a function and the start of its assembly, which loads the arguments that have a register, and
-// returns where its parameters lie.
+// begin writes the declaration of a function and the start of its assembly, which loads the
+// arguments that have a register, and returns where its parameters lie.
 func (g *neon) begin(name string, params []parameter, registers map[string]int, doc ...string) (at map[string]string) {
 	at, off, list := map[string]string{}, 0, ""
 	for _, p := range params {
@@ -68,8 +68,8 @@ func (g *neon) begin(name string, params []parameter, registers map[string]int, 
 	return at
 }
 
-// loop writes steps of most, which register r counts, and one for each bit of what is left. That has the lowest bits of r, from
-// which a multiple of most has been taken.
+// loop writes steps of most, which register r counts, and one for each bit of what is left. That
+// has the lowest bits of r, from which a multiple of most has been taken.
 func (g *neon) loop(r, most, least int, step func(n int)) {
 	g.line("SUBS $%d, R%d, R%d", most, r, r)
 	g.line("BLT rest")
@@ -144,8 +144,8 @@ func (g *neon) step(k neonKernel, bytes int) {
 	g.store(vecA, regDst, bytes, k.stream)
 }
 
-// compute writes the operation on the registers that so many bytes take. Those of different registers take turns, so that a core
-// that runs them in order need not wait for the one before.
+// compute writes the operation on the registers that so many bytes take. Those of different
+// registers take turns, so that a core that runs them in order need not wait for the one before.
 func (g *neon) compute(k neonKernel, bytes int) {
 	var turns [][]insn
 	for i := range (bytes + register - 1) / register {

@@ -1,7 +1,8 @@
 package main
 
-// neonOp is an operation on registers of elements as memory has them. It returns the instructions that make d of a and b, where
-// d is a. t is the first of four registers for what is between; low says that only the lower half matters.
+// neonOp is an operation on registers of elements as memory has them. It returns the instructions
+// that make d of a and b, where d is a. t is the first of four registers for what is between; low
+// says that only the lower half matters.
 type neonOp func(g *neon, d, a, b, t int, low bool) []insn
 
 // neonOps are the operations of a type, as arithmetic lists them.
@@ -25,8 +26,8 @@ func word64s(compare string, least bool) neonOp {
 
 // floatOp is an operation on floats as they are.
 //
-// Minimum and maximum are those of IEEE 754-2019, but of two NaNs the instruction gives the first that is signaling, and not the
-// first. So b is made quiet before, which fmin of itself does.
+// Minimum and maximum are those of IEEE 754-2019, but of two NaNs the instruction gives the first
+// that is signaling, and not the first. So b is made quiet before, which fmin of itself does.
 func floatOp(name string, l lanes) neonOp {
 	return func(g *neon, d, a, b, t int, _ bool) (lines []insn) {
 		if name == "fmin" || name == "fmax" {
@@ -53,8 +54,9 @@ var neonHalf = format{
 // regBelow is the vector register that has 0x7fff in each word, where bfloats are rounded.
 const regBelow = 8
 
-// neonBF16 rounds to nearest even by adding just less than half a unit in the last place and, if that place is odd, 1 more. A NaN
-// stays one: where it comes from bfloats, or from no NaN at all, its lower half is 0, so nothing is carried over.
+// neonBF16 rounds to nearest even by adding just less than half a unit in the last place and, if
+// that place is odd, 1 more. A NaN stays one: where it comes from bfloats, or from no NaN at all,
+// its lower half is 0, so nothing is carried over.
 var neonBF16 = format{
 	widen: (*neon).widenBF16,
 	narrow: func(g *neon, d, n, t int, up bool) []insn {
@@ -119,9 +121,10 @@ func divideBy(l lanes) neonOp {
 	return func(g *neon, d, a, _, _ int, _ bool) []insn { return []insn{g.float("fdiv", l, d, a, regBy)} }
 }
 
-// divideIntegers divides integers of 8, 16 or 32 bits towards zero by what is in regBy: by way of float32, or of float64 for 32 bits.
-// That is exact: a quotient that is less than an integer is less by more than a part in 2^(l+1), and those floats have 24 bits where
-// l is at most 16, and 53 where it is 32.
+// divideIntegers divides integers of 8, 16 or 32 bits towards zero by what is in regBy: by way of
+// float32, or of float64 for 32 bits. That is exact: a quotient that is less than an integer is
+// less by more than a part in 2^(l+1), and those floats have 24 bits where l is at most 16, and 53
+// where it is 32.
 func divideIntegers(l lanes, signed bool) neonOp {
 	wide := max(2*l, 32)
 	return func(g *neon, d, a, _, t int, low bool) (lines []insn) {

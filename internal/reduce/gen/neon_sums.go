@@ -1,7 +1,7 @@
 package main
 
-// neonSum is a kernel that adds any number of vectors of 16-bit floats. The sums stay in registers, as float32, until all are
-// added.
+// neonSum is a kernel that adds any number of vectors of 16-bit floats. The sums stay in registers,
+// as float32, until all are added.
 type neonSum struct {
 	name     string
 	format   format

@@ -1,7 +1,7 @@
 package main
 
-// emitProd64 writes the product of 64-bit integers. NEON has none, and to make it of products of 32 bits takes more instructions
-// than the core's own multiplier, which works on general registers.
+// emitProd64 writes the product of 64-bit integers. NEON has none, and to make it of products of 32
+// bits takes more instructions than the core's own multiplier, which works on general registers.
 func (g *neon) emitProd64(name string) {
 	g.begin(name, binary.params(""), kernelRegisters, name+" computes: for i := range n { dst[i] = a[i] * b[i] }")
 	const (

@@ -13,7 +13,8 @@ type op struct {
 	consts []uint64 // that do uses
 }
 
-// ops are the operations of a type, as arithmetic lists them. Where there is none, another type's does, or another element.
+// ops are the operations of a type, as arithmetic lists them. Where there is none, another type's
+// does, or another element.
 type ops [len(arithmetic)]op
 
 // ins is an op that is one instruction. Go's assembler has the operands in the
@@ -42,12 +43,14 @@ const unordered = operand.U8(3)
 // AVX2's minimum returns its second operand for zeros and NaNs. So it is computed
 // both ways around: or-ing makes -0 of two different zeros, and-ing makes +0.
 func (g *gen) float32s(w which) op {
-	return g.compared(w, comparison{ctx.VCMPPS, ctx.VRANGEPS, ctx.VADDPS, ctx.VMINPS, ctx.VORPS, ctx.VMAXPS, ctx.VANDPS, ctx.VBLENDVPS})
+	return g.compared(w, comparison{ctx.VCMPPS, ctx.VRANGEPS, ctx.VADDPS, ctx.VMINPS, ctx.VORPS, ctx.VMAXPS, ctx.VANDPS,
+		ctx.VBLENDVPS})
 }
 
 // float64s is float32s for float64.
 func (g *gen) float64s(w which) op {
-	return g.compared(w, comparison{ctx.VCMPPD, ctx.VRANGEPD, ctx.VADDPD, ctx.VMINPD, ctx.VORPD, ctx.VMAXPD, ctx.VANDPD, ctx.VBLENDVPD})
+	return g.compared(w, comparison{ctx.VCMPPD, ctx.VRANGEPD, ctx.VADDPD, ctx.VMINPD, ctx.VORPD, ctx.VMAXPD, ctx.VANDPD,
+		ctx.VBLENDVPD})
 }
 
 // comparison has the instructions for floats of a size.
@@ -117,8 +120,8 @@ var prodInt64 = op{do: func(g *gen, a, b, d operand.Op) {
 	g.VPADDQ(x, y, d)
 }}
 
-// words compares and blends: AVX2 has no minimum of 64 bits, and compares them only as signed integers. signs, if given, is
-// inverted in both first, for the order of unsigned ones.
+// words compares and blends: AVX2 has no minimum of 64 bits, and compares them only as signed
+// integers. signs, if given, is inverted in both first, for the order of unsigned ones.
 func words(w which, signs ...uint64) op {
 	return op{consts: signs, do: func(g *gen, a, b, d operand.Op) {
 		greater := g.vec()

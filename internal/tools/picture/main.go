@@ -1,4 +1,5 @@
-// Command picture draws the bus bandwidth of AllReduce beside the peers, from a page of docs/measured, as README shows it.
+// Command picture draws the bus bandwidth of AllReduce beside the peers, from a page of
+// docs/measured, as README shows it.
 //
 //	go run ./picture ../../docs/measured/intel.md ../../docs/busbw.svg
 package main

@@ -18,7 +18,8 @@ func incompatible(root, work string) ([]string, error) {
 		return nil, fmt.Errorf("the last release's commit is needed, so no shallow clone: %w", err)
 	}
 	defer func() { _, _ = output(root, "git", "worktree", "remove", "--force", old) }()
-	if _, err := output(filepath.Join(root, "internal/tools"), "go", "build", "-o", tool, "golang.org/x/exp/cmd/apidiff"); err != nil {
+	if _, err := output(filepath.Join(root, "internal/tools"), "go", "build", "-o", tool,
+		"golang.org/x/exp/cmd/apidiff"); err != nil {
 		return nil, err
 	}
 	before, after := filepath.Join(work, "before"), filepath.Join(work, "after")
@@ -60,7 +61,8 @@ func allNamed(breaks []string, section string) error {
 		}
 	}
 	if missing != nil {
-		return fmt.Errorf("these changes break programs, and CHANGELOG.md does not name them in its newest release:\n\t%s", strings.Join(missing, "\n\t"))
+		return fmt.Errorf("these changes break programs, and CHANGELOG.md does not name them in its newest release:\n\t%s",
+			strings.Join(missing, "\n\t"))
 	}
 	return nil
 }

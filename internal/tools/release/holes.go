@@ -10,8 +10,9 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// whole are the first versions of modules without the last hole in them that the list knows, and that hole. It is kept by hand, so that
-// the check needs no network: before a release, compare it with pkg.go.dev/vuln.
+// whole are the first versions of modules without the last hole in them that the list knows, and
+// that hole. It is kept by hand, so that the check needs no network: before a release, compare it
+// with pkg.go.dev/vuln.
 var whole = map[string]struct{ version, hole string }{
 	"github.com/gogo/protobuf":            {"v1.3.2", "CVE-2021-3121"},
 	"github.com/prometheus/client_golang": {"v1.11.1", "CVE-2022-21698"},
@@ -27,7 +28,8 @@ var whole = map[string]struct{ version, hole string }{
 	"gopkg.in/yaml.v3":                    {"v3.0.1", "CVE-2022-28948"},
 }
 
-// noHoles is an error where a module of the tree requires another in a version with a known hole. It returns how many modules there are.
+// noHoles is an error where a module of the tree requires another in a version with a known hole.
+// It returns how many modules there are.
 func noHoles(root string) (modules int, err error) {
 	files, err := output(root, "git", "ls-files", "-co", "--exclude-standard", "go.mod", "*/go.mod")
 	if err != nil {
@@ -57,7 +59,8 @@ func holes(name string, text []byte) error {
 	}
 	for _, r := range m.Require {
 		if w, known := whole[r.Mod.Path]; known && semver.Compare(r.Mod.Version, w.version) < 0 {
-			return fmt.Errorf("%s requires %s %s, which has %s: %s is the first without", name, r.Mod.Path, r.Mod.Version, w.hole, w.version)
+			return fmt.Errorf("%s requires %s %s, which has %s: %s is the first without", name, r.Mod.Path, r.Mod.Version,
+				w.hole, w.version)
 		}
 	}
 	return nil

@@ -1,10 +1,11 @@
-// Release checks that the tree is fit to be released as the version that ccl.Version says. Between releases, when that ends
-// with -dev, the user of the tree gets it as the last release.
+// Release checks that the tree is fit to be released as the version that ccl.Version says. Between
+// releases, when that ends with -dev, the user of the tree gets it as the last release.
 //
 //	go run -C internal/tools ./release [-shallow]
 //
-// It compares the exported API with that of the last release, and looks for requirements with known holes. Then it plays the user of the
-// new one: from an empty module, it gets goccl, the nested modules and bench out of a module proxy that is made of the tree.
+// It compares the exported API with that of the last release, and looks for requirements with known
+// holes. Then it plays the user of the new one: from an empty module, it gets goccl, the nested
+// modules and bench out of a module proxy that is made of the tree.
 package main
 
 import (
@@ -54,7 +55,8 @@ func check(root, work string, shallow bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("release: version %s, last release %s: ccl.Version, CHANGELOG.md and the nested modules agree\n", v.says, v.number)
+	fmt.Printf("release: version %s, last release %s: ccl.Version, CHANGELOG.md and the nested modules agree\n", v.says,
+		v.number)
 	modules, err := noHoles(root)
 	if err != nil {
 		return err

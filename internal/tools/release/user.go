@@ -109,7 +109,8 @@ func publish(root, dir, proxy, version string) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{version + ".mod": mod, version + ".info": info, "list": []byte(version + "\n")} {
+	for name, text := range map[string][]byte{version + ".mod": mod, version + ".info": info,
+		"list": []byte(version + "\n")} {
 		if err := os.WriteFile(filepath.Join(at, name), text, 0o600); err != nil {
 			return err
 		}
@@ -138,7 +139,8 @@ func environment(work, proxy, bin string) ([]string, error) {
 	}
 	return append(os.Environ(),
 		"GOPROXY=file://"+proxy+",file://"+filepath.Join(now.GOMODCACHE, "cache/download")+","+now.GOPROXY,
-		"GONOSUMDB="+modulePath("."), "GOMODCACHE="+filepath.Join(work, "cache"), "GOFLAGS=-modcacherw", "GOWORK=off", "GOBIN="+bin,
+		"GONOSUMDB="+modulePath("."), "GOMODCACHE="+filepath.Join(work, "cache"), "GOFLAGS=-modcacherw", "GOWORK=off",
+		"GOBIN="+bin,
 		"CGO_ENABLED=1"), nil
 }
 

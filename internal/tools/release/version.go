@@ -23,7 +23,8 @@ var (
 	heading  = regexp.MustCompile(`(?m)^## `)
 )
 
-// readVersion reads the newest release of CHANGELOG.md. It is an error if ccl.Version is neither that nor a later one with
+// readVersion reads the newest release of CHANGELOG.md. It is an error if ccl.Version is neither
+// that nor a later one with
 // -dev, or if a nested module requires another one.
 func readVersion(root string) (version, error) {
 	log, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))

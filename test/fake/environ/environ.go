@@ -2,10 +2,11 @@
 
 // Package environ makes setenv safe beside getenv in the process of a test.
 //
-// os.Setenv calls C's setenv, which up to glibc 2.40 frees the array of the environment when it has no room for one more
-// variable. The threads of the fake library ask for variables, and one that reads the array meanwhile reads what was freed: under
-// AddressSanitizer, whose realloc always moves, that was a crash of TestCrosswise now and then. The setenv and unsetenv of this
-// package come before those of the C library, make a new array for each change, and free nothing.
+// os.Setenv calls C's setenv, which up to glibc 2.40 frees the array of the environment when it has
+// no room for one more variable. The threads of the fake library ask for variables, and one that
+// reads the array meanwhile reads what was freed: under AddressSanitizer, whose realloc always
+// moves, that was a crash of TestCrosswise now and then. The setenv and unsetenv of this package
+// come before those of the C library, make a new array for each change, and free nothing.
 package environ
 
 /*

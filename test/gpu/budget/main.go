@@ -62,7 +62,8 @@ func run(out io.Writer, stretches string, rounds int, profile string) error {
 		return err
 	}
 	defer b.close()
-	fmt.Fprintf(out, "# %s, %d cores, GOMAXPROCS %d, %s, clock %s, membarrier %s\n", c.Library(), runtime.NumCPU(), runtime.GOMAXPROCS(0), runtime.Version(),
+	fmt.Fprintf(out, "# %s, %d cores, GOMAXPROCS %d, %s, clock %s, membarrier %s\n", c.Library(), runtime.NumCPU(),
+		runtime.GOMAXPROCS(0), runtime.Version(),
 		clocksource(), membarrier())
 	for _, n := range lengths {
 		rows, err := b.measure(n, min(rounds, max(5, 4_000_000/n)))
@@ -81,7 +82,8 @@ func run(out io.Writer, stretches string, rounds int, profile string) error {
 // the crossing that makes the same call.
 func table(out io.Writer, n int, rows []row) {
 	cgo := rows[slices.IndexFunc(rows, func(r row) bool { return r.name == alone })].least()
-	fmt.Fprintf(out, "\n%d calls in a stretch, %d rounds, ns a call\n%-40s %9s %9s %9s %9s\n", n, len(rows[0].ns), "", "first", "least", "median", "over cgo")
+	fmt.Fprintf(out, "\n%d calls in a stretch, %d rounds, ns a call\n%-40s %9s %9s %9s %9s\n", n, len(rows[0].ns), "",
+		"first", "least", "median", "over cgo")
 	for _, r := range rows {
 		fmt.Fprintf(out, "%-40s %9.1f %9.1f %9.1f %+9.1f\n", r.name, r.ns[0], r.least(), r.median(), r.least()-cgo)
 	}

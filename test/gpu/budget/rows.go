@@ -71,7 +71,8 @@ func newBudget(ctx context.Context, c *ccl.Comm) (*budget, error) {
 	if b.bare, err = findBare(c.Native(), stream, at); err != nil {
 		return nil, err
 	}
-	b.q, b.bx, b.by, b.same, b.in = c.On(b.s), ccl.BufOfMemory(b.x), ccl.BufOfMemory(b.y), ccl.BufOfMemory(b.x), ccl.InPlace()
+	b.q, b.bx, b.by, b.same, b.in = c.On(b.s), ccl.BufOfMemory(b.x), ccl.BufOfMemory(b.y), ccl.BufOfMemory(b.x),
+		ccl.InPlace()
 	b.eight = func(g ccl.Queue) error {
 		for range group {
 			g.AllReduce(b.bx, b.in, ccl.Sum)

@@ -18,7 +18,8 @@ func Now() Count {
 	return Count{n, Files()}
 }
 
-// goroutines is how many there are, and where they are; without those that bear the flags of a process's end, which stay.
+// goroutines is how many there are, and where they are; without those that bear the flags of a
+// process's end, which stay.
 func goroutines() (n int, stacks string) {
 	all := make([]byte, 1<<20)
 	stacks = string(all[:runtime.Stack(all, true)])
@@ -31,7 +32,8 @@ func Files() int {
 	return len(list)
 }
 
-// Beyond says what there is beyond c, and mappings of a job's memory; "" if nothing is. What ends by itself has two seconds.
+// Beyond says what there is beyond c, and mappings of a job's memory; "" if nothing is. What ends
+// by itself has two seconds.
 func (c Count) Beyond() (text string) {
 	for range 200 {
 		text = ""

@@ -25,8 +25,9 @@ func job(args []string) error {
 	if err != nil {
 		return err
 	}
-	return boot.Spawn(context.Background(), boot.Command{N: ranks, Path: self, Args: append([]string{"measure"}, args[2:]...), Hosts: hosts,
-		Stdout: os.Stdout, Stderr: os.Stderr})
+	return boot.Spawn(context.Background(),
+		boot.Command{N: ranks, Path: self, Args: append([]string{"measure"}, args[2:]...), Hosts: hosts,
+			Stdout: os.Stdout, Stderr: os.Stderr})
 }
 
 // inOneProcess runs f as n ranks of this process.

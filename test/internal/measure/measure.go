@@ -62,7 +62,8 @@ func measure(args []string) error {
 }
 
 // Operations are what can be measured, as -op spells it.
-var Operations = []string{"allreduce", "broadcast", "allgather", "reduce", "reduce_scatter", "scatter", "gather", "alltoall", "sendrecv", "barrier", "alltoallv", "pingpong"}
+var Operations = []string{"allreduce", "broadcast", "allgather", "reduce", "reduce_scatter", "scatter", "gather",
+	"alltoall", "sendrecv", "barrier", "alltoallv", "pingpong"}
 
 type measurement struct {
 	peer                               string
@@ -158,7 +159,8 @@ func measureType[T ccl.Number](m *measurement, c *ccl.Comm, ops []string) error 
 }
 
 // callOf is one call of op on vectors of n elements in all, and their bytes, of which an element counts as per.
-func callOf[T ccl.Number](ctx context.Context, m *measurement, c *ccl.Comm, op string, in, out []T, n, per int) (func() error, int) {
+func callOf[T ccl.Number](ctx context.Context, m *measurement, c *ccl.Comm, op string, in, out []T, n,
+	per int) (func() error, int) {
 	k, r := n/c.Size(), c.Rank()
 	src, dst := in[:n], out[:n]
 	if m.inPlace == 1 {
@@ -199,7 +201,8 @@ func callOf[T ccl.Number](ctx context.Context, m *measurement, c *ccl.Comm, op s
 		if peer == c.Size() {
 			return func() error { return nil }, bytes
 		}
-		first, then := func() error { return ccl.Send(ctx, c, in[:n], peer) }, func() error { return ccl.Recv(ctx, c, dst, peer) }
+		first, then := func() error { return ccl.Send(ctx, c, in[:n], peer) },
+			func() error { return ccl.Recv(ctx, c, dst, peer) }
 		if r > peer {
 			first, then = then, first
 		}
@@ -235,9 +238,10 @@ func timed(n int, call func() error, write func(i int)) (took time.Duration, err
 	return took, nil
 }
 
-// loops times call and prints a row: of several loops the median, of the ranks the slowest. write, if not nil, comes before
-// each call, and its time does not count.
-func (m *measurement) loops(ctx context.Context, c *ccl.Comm, op string, bytes int, call func() error, write func(i int)) error {
+// loops times call and prints a row: of several loops the median, of the ranks the slowest. write,
+// if not nil, comes before each call, and its time does not count.
+func (m *measurement) loops(ctx context.Context, c *ccl.Comm, op string, bytes int, call func() error,
+	write func(i int)) error {
 	loop := func(n int) (float64, error) {
 		if err := ccl.Barrier(ctx, c); err != nil {
 			return 0, err

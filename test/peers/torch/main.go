@@ -108,7 +108,8 @@ func run(rounds int, only string) error {
 	if r.vocab, err = tokens(filepath.Join(dir, "tokens")); err != nil {
 		return err
 	}
-	fmt.Printf("%-14s %9s %9s %6s %-12s %-12s %s\n", "case", "tok/s", "beside", "ratio", "95 %", "bar", "exposed communication")
+	fmt.Printf("%-14s %9s %9s %6s %-12s %-12s %s\n", "case", "tok/s", "beside", "ratio", "95 %", "bar",
+		"exposed communication")
 	found := false
 	for _, c := range cases {
 		if only != "" && !slices.Contains(strings.Split(only, ","), c.name) {
@@ -169,7 +170,8 @@ func (r *runner) measure(c *testCase, rounds int) error {
 	b, _, _ := measure.Median(theirs)
 	mid, low, high := measure.Median(ratios)
 	part, least, _ := measure.Median(exposed)
-	fmt.Printf("%-14s %9.0f %9.0f %6.2f %-12s %-12s", c.name, a, b, mid, fmt.Sprintf("%.2f..%.2f", low, high), verdict(c.bar, high >= c.bar))
+	fmt.Printf("%-14s %9.0f %9.0f %6.2f %-12s %-12s", c.name, a, b, mid, fmt.Sprintf("%.2f..%.2f", low, high),
+		verdict(c.bar, high >= c.bar))
 	if c.ours.ranks > 1 && c.theirs.torch {
 		fmt.Printf(" %.1f %%, %s", part, verdict(c.exposed, least <= c.exposed))
 	}
@@ -192,11 +194,14 @@ func verdict(bar float64, met bool) string {
 func (r *runner) run(c *testCase, p program) (speed, exposed float64, err error) {
 	number := func(flag string, n int) []string { return []string{flag, strconv.Itoa(n)} }
 	if p.torch {
-		args := slices.Concat([]string{"-W", "ignore", r.script}, number("--ranks", p.ranks), number("--vocab", r.vocab), number("--context", c.context),
-			number("--width", c.width), number("--heads", c.heads), number("--layers", c.layers), number("--rows", c.rows), number("--steps", c.steps),
+		args := slices.Concat([]string{"-W", "ignore", r.script}, number("--ranks", p.ranks), number("--vocab", r.vocab),
+			number("--context", c.context),
+			number("--width", c.width), number("--heads", c.heads), number("--layers", c.layers), number("--rows", c.rows),
+			number("--steps", c.steps),
 			[]string{"--tokens", filepath.Join(r.dir, "tokens")}, p.flags)
 		cmd := exec.Command("python3", args...)
-		cmd.Env = append(os.Environ(), "PYTHONPATH="+r.site, "LD_LIBRARY_PATH="+filepath.Join(r.site, "stubs"), "OMP_NUM_THREADS=1")
+		cmd.Env = append(os.Environ(), "PYTHONPATH="+r.site, "LD_LIBRARY_PATH="+filepath.Join(r.site, "stubs"),
+			"OMP_NUM_THREADS=1")
 		out, err := output(cmd)
 		if err != nil {
 			return 0, 0, err
@@ -205,12 +210,14 @@ func (r *runner) run(c *testCase, p program) (speed, exposed float64, err error)
 		return speed, 0, err
 	}
 	log := filepath.Join(r.dir, "log.json")
-	args := slices.Concat(number("-np", p.ranks), []string{"-preset", c.preset, "-json", log}, number("-rows", c.rows), number("-steps", c.steps), p.flags)
+	args := slices.Concat(number("-np", p.ranks), []string{"-preset", c.preset, "-json", log}, number("-rows", c.rows),
+		number("-steps", c.steps), p.flags)
 	out, err := output(exec.Command(r.gpt, args...))
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, err := fmt.Sscanf(out[strings.LastIndex(out, "exposed communication "):], "exposed communication %f", &exposed); err != nil {
+	if _, err := fmt.Sscanf(out[strings.LastIndex(out, "exposed communication "):], "exposed communication %f",
+		&exposed); err != nil {
 		return 0, 0, fmt.Errorf("gpt's last line: %w", err)
 	}
 	text, err := os.ReadFile(log)

@@ -26,10 +26,12 @@ type Loaded[V any] struct {
 // a goroutine of its own, or wait to be used, beside the one in use; so ahead bounds memory and what is read at once.
 // They come in the order of items.
 //
-// An error of load comes in the place of its item, after what is before it, and is the last that comes; a panic is such an
-// error, and so is the end of ctx. Leaving the loop ends the context of the loads under way, and waits for them. Take
-// items from a Sampler or a Mixture; they are iterated on another goroutine.
-func Prefetch[K, V any](ctx context.Context, items iter.Seq2[int, K], ahead int, load func(ctx context.Context, item K) (V, error)) iter.Seq2[Loaded[V], error] {
+// An error of load comes in the place of its item, after what is before it, and is the last that
+// comes; a panic is such an error, and so is the end of ctx. Leaving the loop ends the context of
+// the loads under way, and waits for them. Take items from a Sampler or a Mixture; they are
+// iterated on another goroutine.
+func Prefetch[K, V any](ctx context.Context, items iter.Seq2[int, K], ahead int,
+	load func(ctx context.Context, item K) (V, error)) iter.Seq2[Loaded[V], error] {
 	return func(yield func(Loaded[V], error) bool) {
 		if ahead < 1 {
 			yield(Loaded[V]{}, fmt.Errorf("data/loader: Prefetch of %d items ahead; at least 1", ahead))
@@ -74,7 +76,8 @@ type outcome[V any] struct {
 }
 
 // begin begins to load the items, each as soon as there is room for it, until there is no more or ctx ends.
-func begin[K, V any](ctx context.Context, items iter.Seq2[int, K], room chan<- struct{}, loads chan<- chan outcome[V], load func(context.Context, K) (V, error)) {
+func begin[K, V any](ctx context.Context, items iter.Seq2[int, K], room chan<- struct{}, loads chan<- chan outcome[V],
+	load func(context.Context, K) (V, error)) {
 	for consumed, item := range items {
 		select {
 		case room <- struct{}{}:

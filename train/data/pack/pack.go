@@ -9,8 +9,8 @@
 //		train(row) // a checkpoint needs epoch and consumed
 //	}
 //
-// Which documents share a row follows from the lengths alone: the Sampler draws rows, and a run goes on from what all ranks
-// have consumed, on any number of ranks, as with single items.
+// Which documents share a row follows from the lengths alone: the Sampler draws rows, and a run
+// goes on from what all ranks have consumed, on any number of ranks, as with single items.
 package pack
 
 import (
@@ -38,9 +38,10 @@ type Packing struct {
 	first   []int // span of each row, and an end
 }
 
-// New packs documents of these numbers of tokens into rows of context tokens. A document of n tokens takes n-1 places:
-// the last token is a target only. Longer ones than a row are cut, and what is over is packed. It is best fit, the longest
-// first (Ding et al. 2024 do so to language models), and takes a moment for a million documents.
+// New packs documents of these numbers of tokens into rows of context tokens. A document of n
+// tokens takes n-1 places: the last token is a target only. Longer ones than a row are cut, and
+// what is over is packed. It is best fit, the longest first (Ding et al. 2024 do so to language
+// models), and takes a moment for a million documents.
 func New(lengths []int, context int) (*Packing, error) {
 	if context < 1 || context > mostContext {
 		return nil, fmt.Errorf("data/pack: rows of %d tokens; from 1 to %d", context, mostContext)
@@ -197,8 +198,8 @@ func (p *Packing) Fill(row int, r *Row, doc func(doc int) ([]int32, error)) erro
 	return nil
 }
 
-// Sees reports whether token t of the row sees token u: it comes no later, and is of the same document. Padding sees and
-// is seen by itself alone, so that its row of weights is not empty.
+// Sees reports whether token t of the row sees token u: it comes no later, and is of the same
+// document. Padding sees and is seen by itself alone, so that its row of weights is not empty.
 func (r *Row) Sees(t, u int) bool {
 	return t == u || u < t && r.Documents[t] == r.Documents[u] && r.Documents[t] != Padding
 }

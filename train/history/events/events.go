@@ -1,6 +1,7 @@
-// Package events writes TensorBoard's event files, scalars over steps, as PyTorch's SummaryWriter. history.Options.Events has a History write one; a program
-// that has no History uses it alone. It writes the format by itself: records of TensorFlow (TFRecord, each with masked CRC-32C
-// sums) that hold Event messages in protobuf's encoding.
+// Package events writes TensorBoard's event files, scalars over steps, as PyTorch's SummaryWriter.
+// history.Options.Events has a History write one; a program that has no History uses it alone. It
+// writes the format by itself: records of TensorFlow (TFRecord, each with masked CRC-32C sums) that
+// hold Event messages in protobuf's encoding.
 package events
 
 import (
@@ -32,8 +33,8 @@ type Writer struct {
 	summary []byte
 }
 
-// New returns a Writer to w, which gets each event in one Write. An error of w is what all later calls return: a record that is
-// torn would hide what follows it.
+// New returns a Writer to w, which gets each event in one Write. An error of w is what all later
+// calls return: a record that is torn would hide what follows it.
 func New(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Create makes a file in the directory dir, and dir if there is none, with a name by which TensorBoard finds it: run
@@ -54,8 +55,8 @@ func Create(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// fileName is the name of a file that is made at now. TensorBoard reads the files of a directory in the order of their names: so the
-// time comes first, to the nanosecond and with leading zeros.
+// fileName is the name of a file that is made at now. TensorBoard reads the files of a directory in
+// the order of their names: so the time comes first, to the nanosecond and with leading zeros.
 func fileName(now time.Time, host string, pid int) string {
 	host = strings.Map(func(r rune) rune {
 		if r == '/' || r == filepath.Separator {
@@ -66,8 +67,8 @@ func fileName(now time.Time, host string, pid int) string {
 	return fmt.Sprintf("events.out.tfevents.%010d.%09d.%s.%d", now.Unix(), now.Nanosecond(), host, pid)
 }
 
-// The fields of Event, Summary, Summary.Value and SessionLog (tensorboard/compat/proto), with protobuf's type of each: 0 a number,
-// 1 and 5 eight and four bytes, 2 bytes behind their length.
+// The fields of Event, Summary, Summary.Value and SessionLog (tensorboard/compat/proto), with
+// protobuf's type of each: 0 a number, 1 and 5 eight and four bytes, 2 bytes behind their length.
 const (
 	wallTime    = 1<<3 | 1
 	stepField   = 2 << 3

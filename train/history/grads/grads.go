@@ -1,5 +1,5 @@
-// Package grads measures gradients for package history: the norm of each layer, and the gradient noise scale. Both are read
-// where the gradients are at hand, and make one small all-reduce a step.
+// Package grads measures gradients for package history: the norm of each layer, and the gradient
+// noise scale. Both are read where the gradients are at hand, and make one small all-reduce a step.
 package grads
 
 import (
@@ -49,9 +49,10 @@ func NewNorms(names ...string) *Norms {
 // Add counts squares of a layer. There must be such a layer.
 func (n *Norms) Add(layer int, squares float64) { n.squares[layer] += squares }
 
-// Over sums over the ranks of c, each of which has added other parts, and returns the norm of each layer, the same on all
-// ranks; the next step begins with zeros. It is collective. What several ranks hold whole, as at zero's stage 0, one of
-// them adds; where all ranks have all, c is nil. The metrics are valid until the next Over.
+// Over sums over the ranks of c, each of which has added other parts, and returns the norm of each
+// layer, the same on all ranks; the next step begins with zeros. It is collective. What several
+// ranks hold whole, as at zero's stage 0, one of them adds; where all ranks have all, c is nil. The
+// metrics are valid until the next Over.
 func (n *Norms) Over(ctx context.Context, c *ccl.Comm) ([]history.Metric, error) {
 	if c != nil {
 		if err := ccl.AllReduce(ctx, c, n.squares, n.squares, ccl.Sum); err != nil {
@@ -65,12 +66,13 @@ func (n *Norms) Over(ctx context.Context, c *ccl.Comm) ([]history.Metric, error)
 	return n.metrics, nil
 }
 
-// Noise estimates the simple gradient noise scale (McCandlish et al. 2018, appendix A.1): the variance of one sample's
-// gradient over the square of the gradient. A batch much smaller than that wastes steps, and one much larger wastes data.
-// Its zero value is ready once Ranks and Samples are set.
+// Noise estimates the simple gradient noise scale (McCandlish et al. 2018, appendix A.1): the
+// variance of one sample's gradient over the square of the gradient. A batch much smaller than that
+// wastes steps, and one much larger wastes data. Its zero value is ready once Ranks and Samples are
+// set.
 type Noise struct {
-	// Ranks is how many average their gradients, at least 2, and Samples is how many are behind one rank's: rows, or tokens.
-	// The scale is in the same unit.
+	// Ranks is how many average their gradients, at least 2, and Samples is how many are behind one
+	// rank's: rows, or tokens. The scale is in the same unit.
 	Ranks, Samples int
 	// Keep is how much of the averages is kept from step to step, since one step's estimate is rough; 0 is .95.
 	Keep float64
@@ -80,9 +82,10 @@ type Noise struct {
 	own              [1]float64
 }
 
-// Over takes a step: own is the square of the norm of this rank's gradient, before the ranks of c have averaged theirs, and
-// whole that of the average. It returns the scale so far, the same on all ranks: NaN where the averages do not make sense yet,
-// which a signal below 0 does not. It is collective.
+// Over takes a step: own is the square of the norm of this rank's gradient, before the ranks of c
+// have averaged theirs, and whole that of the average. It returns the scale so far, the same on all
+// ranks: NaN where the averages do not make sense yet, which a signal below 0 does not. It is
+// collective.
 func (n *Noise) Over(ctx context.Context, c *ccl.Comm, own, whole float64) (float64, error) {
 	n.own[0] = own
 	if err := ccl.AllReduce(ctx, c, n.own[:], n.own[:], ccl.Sum); err != nil {
@@ -92,8 +95,8 @@ func (n *Noise) Over(ctx context.Context, c *ccl.Comm, own, whole float64) (floa
 	return n.Scale(), nil
 }
 
-// Add takes a step without a Comm: small is the mean over the ranks of the squares of the norms of their gradients, and whole
-// the square of the norm of the mean gradient.
+// Add takes a step without a Comm: small is the mean over the ranks of the squares of the norms of
+// their gradients, and whole the square of the norm of the mean gradient.
 func (n *Noise) Add(small, whole float64) {
 	b, B := float64(n.Samples), float64(n.Samples)*float64(n.Ranks)
 	signal := (float64(B*whole) - float64(b*small)) / (B - b)

@@ -8,8 +8,8 @@ type Copier interface {
 	Put(dst ccl.Buf, src []byte) error
 }
 
-// Views is what can be done with views on the host, read and written in place, and with those of a device, by On. A nil On has none of
-// these.
+// Views is what can be done with views on the host, read and written in place, and with those of a
+// device, by On. A nil On has none of these.
 type Views struct{ On Copier }
 
 // sizeOf returns the number of bytes of a Buf that is no view of host memory, if it may be one of a device.
@@ -75,7 +75,8 @@ func (v Views) Unpack(bufs []ccl.Buf, data []byte) error {
 	return nil
 }
 
-// squarer is a Copier that sums up squares where the memory is, in an order that follows from the length alone, as a device.Memory.
+// squarer is a Copier that sums up squares where the memory is, in an order that follows from the
+// length alone, as a device.Memory.
 type squarer interface {
 	SumsOfSquares(sums []float64, src ...ccl.Buf) error
 }

@@ -23,7 +23,8 @@ func Bytes(b ccl.Buf) ([]byte, error) {
 	return nil, ErrDevice
 }
 
-// Slice returns the memory of b as a slice of its own type, such as []float32; ok is false if it is no view of host memory.
+// Slice returns the memory of b as a slice of its own type, such as []float32; ok is false if it is
+// no view of host memory.
 func Slice(b ccl.Buf) (s any, ok bool) {
 	if k := kindOf(b.Type()); k.slice != nil {
 		return k.slice(b)

@@ -17,9 +17,10 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// sentinels are the errors that a program asks for with errors.Is. Their places are what one rank tells another, so all ranks
-// must run one version of this package, which ccl.Join sees to.
-var sentinels = append([]error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrInvalid, fs.ErrClosed, os.ErrDeadlineExceeded,
+// sentinels are the errors that a program asks for with errors.Is. Their places are what one rank
+// tells another, so all ranks must run one version of this package, which ccl.Join sees to.
+var sentinels = append([]error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrInvalid, fs.ErrClosed,
+	os.ErrDeadlineExceeded,
 	context.Canceled, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, errors.ErrUnsupported}, codes()...)
 
 // codes are those of ccl.
@@ -30,8 +31,9 @@ func codes() (list []error) {
 	return list
 }
 
-// told is the error of one rank, as every rank returns it: one text, and one answer to errors.Is and errors.As about what is
-// in sentinels, a ccl.Code or a syscall.Errno. Only the rank that had the error also finds other things in it.
+// told is the error of one rank, as every rank returns it: one text, and one answer to errors.Is
+// and errors.As about what is in sentinels, a ccl.Code or a syscall.Errno. Only the rank that had
+// the error also finds other things in it.
 type told struct {
 	text  string
 	kinds []error

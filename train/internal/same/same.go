@@ -1,6 +1,7 @@
-// Package same makes the ranks of a Comm agree on the arguments of a collective constructor: if they differ, or are
-// wrong on any rank, all ranks get an error, and it is the same error: one text, and one answer to errors.Is about the errors
-// of io/fs, io, context and ccl and those of the system. So a program may decide by it what all ranks do next.
+// Package same makes the ranks of a Comm agree on the arguments of a collective constructor: if
+// they differ, or are wrong on any rank, all ranks get an error, and it is the same error: one
+// text, and one answer to errors.Is about the errors of io/fs, io, context and ccl and those of the
+// system. So a program may decide by it what all ranks do next.
 package same
 
 import (
@@ -14,17 +15,19 @@ import (
 	"github.com/goccl/goccl/ccl"
 )
 
-// Args compares items, one fact each such as "Stage 3", with those of the other ranks, and hears of any bad rank. It is
-// collective over c. bad is what is wrong with this rank's arguments, or nil. The error is the same on all ranks, by text
-// and by kind: that of the lowest bad rank, else the first item in which the ranks differ from rank 0, and the first rank
-// that does. What else errors.Is and errors.As find in bad, such as an error of the program's own, its rank alone finds.
+// Args compares items, one fact each such as "Stage 3", with those of the other ranks, and hears of
+// any bad rank. It is collective over c. bad is what is wrong with this rank's arguments, or nil.
+// The error is the same on all ranks, by text and by kind: that of the lowest bad rank, else the
+// first item in which the ranks differ from rank 0, and the first rank that does. What else
+// errors.Is and errors.As find in bad, such as an error of the program's own, its rank alone finds.
 //
 // A call where all is well costs one AllReduce of 24 bytes, whatever the number of items.
 func Args(ctx context.Context, c *ccl.Comm, what string, bad error, items ...string) error {
 	return New(what, bad, items...).Agree(ctx, c)
 }
 
-// Facts are the arguments of a call that is made again and again: they are hashed once, and compared in each call by the hash.
+// Facts are the arguments of a call that is made again and again: they are hashed once, and
+// compared in each call by the hash.
 type Facts struct {
 	what  string
 	bad   error

@@ -1,5 +1,5 @@
-// Package vec is the arithmetic of training on Bufs of host memory, of float32, float64, bfloat16 and float16. The Bufs of a
-// call have one length, which the caller sees to. Nothing is allocated.
+// Package vec is the arithmetic of training on Bufs of host memory, of float32, float64, bfloat16
+// and float16. The Bufs of a call have one length, which the caller sees to. Nothing is allocated.
 package vec
 
 import (

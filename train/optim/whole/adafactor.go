@@ -16,7 +16,8 @@ type Adafactor struct {
 	LR float64
 	// Power is how fast the averages become long: they keep 1 - step^-Power; 0 is .8.
 	Power float64
-	// Floor is the least root mean square that a tensor counts with, so that one of zeros moves; 0 is 1e-3, and optim.Zero is 0.
+	// Floor is the least root mean square that a tensor counts with, so that one of zeros moves; 0 is
+	// 1e-3, and optim.Zero is 0.
 	Floor float64
 	// Clip is the most root mean square of a step before LR; 0 is 1.
 	Clip float64
@@ -32,8 +33,9 @@ func (t Tensor) State() (rows, cols int) {
 	return t.Rows, t.Cols
 }
 
-// ApplyAdafactor makes step number step, counted from 1, on all of t: the parameters p with the gradients g. row and col are
-// the state, zero at first, of the lengths that State says. With an error nothing is changed.
+// ApplyAdafactor makes step number step, counted from 1, on all of t: the parameters p with the
+// gradients g. row and col are the state, zero at first, of the lengths that State says. With an
+// error nothing is changed.
 func ApplyAdafactor[T optim.Float](h Adafactor, step int, t Tensor, p, g, row, col []T) error {
 	h.LR, h.Power, h.Floor, h.Clip = or(h.LR, .01), or(h.Power, .8), or(h.Floor, 1e-3), or(h.Clip, 1)
 	if err := t.check("Adafactor", "its columns and its step's length go over all rows", len(p), len(g)); err != nil {
@@ -42,11 +44,13 @@ func ApplyAdafactor[T optim.Float](h Adafactor, step int, t Tensor, p, g, row, c
 	rows, cols := t.State()
 	switch {
 	case len(row) != rows || len(col) != cols:
-		return fmt.Errorf("optim/whole: Adafactor of %q, %d x %d: its state has %d and %d elements, not %d and %d", t.Name, t.Rows, t.Cols, rows, cols, len(row), len(col))
+		return fmt.Errorf("optim/whole: Adafactor of %q, %d x %d: its state has %d and %d elements, not %d and %d", t.Name,
+			t.Rows, t.Cols, rows, cols, len(row), len(col))
 	case step < 1:
 		return fmt.Errorf("optim/whole: step %d; steps are counted from 1", step)
 	case !(h.LR >= 0 && h.Power > 0 && h.Floor >= 0 && h.Clip > 0):
-		return fmt.Errorf("optim/whole: Adafactor with LR %v, Power %v, Floor %v, Clip %v: none is negative", h.LR, h.Power, h.Floor, h.Clip)
+		return fmt.Errorf("optim/whole: Adafactor with LR %v, Power %v, Floor %v, Clip %v: none is negative", h.LR, h.Power,
+			h.Floor, h.Clip)
 	}
 	if len(p) == 0 { // which has no mean
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/goccl/goccl/train/optim"
 )
 
-// LAMB is AdamW whose step on each tensor is as long, for LR 1, as the tensor itself (You et al. 2020, algorithm 2): for very
-// large batches.
+// LAMB is AdamW whose step on each tensor is as long, for LR 1, as the tensor itself (You et al.
+// 2020, algorithm 2): for very large batches.
 type LAMB struct {
 	// LR is the learning rate of this step.
 	LR float64
@@ -17,7 +17,8 @@ type LAMB struct {
 	Beta1, Beta2 float64
 	// Eps is added to the square root; 0 is 1e-6, as in the paper's code, and optim.Zero is 0.
 	Eps float64
-	// Decay is the weight decay. It is a part of the step that is made as long as the tensor; for norms and biases it is 0.
+	// Decay is the weight decay. It is a part of the step that is made as long as the tensor; for
+	// norms and biases it is 0.
 	Decay float64
 	// Most is the largest length of a tensor that counts; 0: any.
 	Most float64

@@ -27,7 +27,8 @@ type Muon struct {
 	MatchAdamW bool
 }
 
-// Workspace is the memory of Muon: four matrices of the largest size. Its zero value is ready. One may serve all tensors.
+// Workspace is the memory of Muon: four matrices of the largest size. Its zero value is ready. One
+// may serve all tensors.
 type Workspace[T optim.Float] struct {
 	// Mul adds a product to c, which has m rows and n columns: op(a) op(b), where op(a) has k columns; with ta, a is
 	// stored as k rows of m, and with tb, b as n rows of k. nil is loops in Go, whose bits are the same on every machine;
@@ -49,8 +50,8 @@ func (w *Workspace[T]) take(x, gram int) (X, next, A, B []T) {
 // The coefficients of Jordan's polynomial: it brings singular values to between about .7 and 1.2 in five iterations.
 const linear, third, fifth = 3.4445, -4.7750, 2.0315
 
-// ApplyMuon makes a step on all of t: the parameters p with the gradients g. m is the state, zero at first. With an error
-// nothing is changed.
+// ApplyMuon makes a step on all of t: the parameters p with the gradients g. m is the state, zero
+// at first. With an error nothing is changed.
 func ApplyMuon[T optim.Float](h Muon, t Tensor, p, g, m []T, w *Workspace[T]) error {
 	h.Momentum, h.Iterations = or(h.Momentum, .95), cmp.Or(h.Iterations, 5)
 	if err := t.check("Muon", "an orthogonal step mixes all of its rows", len(p), len(g), len(m)); err != nil {
@@ -60,7 +61,8 @@ func ApplyMuon[T optim.Float](h Muon, t Tensor, p, g, m []T, w *Workspace[T]) er
 	case w == nil:
 		return fmt.Errorf("optim/whole: Muon of %q has no Workspace", t.Name)
 	case !(h.Momentum >= 0 && h.Momentum < 1 && h.Iterations > 0):
-		return fmt.Errorf("optim/whole: Muon with Momentum %v, %d iterations: Momentum is from 0 to 1 and less than 1", h.Momentum, h.Iterations)
+		return fmt.Errorf("optim/whole: Muon with Momentum %v, %d iterations: Momentum is from 0 to 1 and less than 1",
+			h.Momentum, h.Iterations)
 	}
 	rows, cols := min(t.Rows, t.Cols), max(t.Rows, t.Cols) // of X, which lies on its side
 	X, next, A, B := w.take(len(p), rows*rows)

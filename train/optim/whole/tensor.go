@@ -1,19 +1,21 @@
-// Package whole has the optimizers whose step on a parameter depends on the whole tensor: LAMB, Adafactor and Muon. They are
-// for the pieces of which package zero makes shards, as those of package optim are, where a piece is a whole tensor:
+// Package whole has the optimizers whose step on a parameter depends on the whole tensor: LAMB,
+// Adafactor and Muon. They are for the pieces of which package zero makes shards, as those of
+// package optim are, where a piece is a whole tensor:
 //
 //	err := m.Step(ctx, func(p zero.Piece, w, g []float32) error {
 //		t := whole.Tensor{Name: names[p.Unit][p.Param], Rows: rows, Cols: cols, Lo: p.Lo, Hi: p.Hi}
 //		return whole.ApplyMuon(h, t, w, g, mom[p.Unit][p.At:p.At+len(w)], &work)
 //	})
 //
-// A piece that is a part of its tensor is an error that names it. Pieces are whole with package ddp and at zero's stage 0;
-// at the other stages where a unit has one tensor, or several of one size, for each rank: for N ranks, let a unit have
-// the same matrix of N layers. A size that 16 divides needs no padding between them. Then the bits are those of stage 0,
-// on any number of ranks that keeps tensors whole.
+// A piece that is a part of its tensor is an error that names it. Pieces are whole with package ddp
+// and at zero's stage 0; at the other stages where a unit has one tensor, or several of one size,
+// for each rank: for N ranks, let a unit have the same matrix of N layers. A size that 16 divides
+// needs no padding between them. Then the bits are those of stage 0, on any number of ranks that
+// keeps tensors whole.
 //
-// Muon is for the matrices between layers; embeddings, heads and vectors take AdamW. Sums go in one order, in float64, and
-// no multiplication is fused with an addition, so the bits are the same on every machine. Nothing is allocated but a
-// Workspace, once.
+// Muon is for the matrices between layers; embeddings, heads and vectors take AdamW. Sums go in one
+// order, in float64, and no multiplication is fused with an addition, so the bits are the same on
+// every machine. Nothing is allocated but a Workspace, once.
 package whole
 
 import (
@@ -38,7 +40,8 @@ type Tensor struct {
 // vector reports whether t is one.
 func (t Tensor) vector() bool { return t.Rows == 1 || t.Cols == 1 }
 
-// check says why a step of what cannot be made on slices of these lengths. why is for a piece that is not the whole tensor.
+// check says why a step of what cannot be made on slices of these lengths. why is for a piece that
+// is not the whole tensor.
 func (t Tensor) check(what, why string, lens ...int) error {
 	n := t.Rows * t.Cols
 	switch {

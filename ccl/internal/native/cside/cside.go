@@ -81,15 +81,17 @@ func Open(path string) (Library, error) {
 // Asked is, by backend, what a loop in C asks before each call, as the engine does: see on, compose.c.
 var Asked = map[string]string{"rccl": "hipGetDevice"}
 
-// Loop is how long n all-reduces take in C to issue, on device 0, and asks the function getDevice before each call whether the thread is
-// on it, unless that is "". It is negative if a call fails.
+// Loop is how long n all-reduces take in C to issue, on device 0, and asks the function getDevice
+// before each call whether the thread is on it, unless that is "". It is negative if a call fails.
 func (l Library) Loop(getDevice string, comm, stream, at uintptr, count, n int) time.Duration {
 	get := C.CString(getDevice)
 	defer C.free(unsafe.Pointer(get))
-	return time.Duration(C.loop(l.handle, get, C.uintptr_t(comm), C.uintptr_t(stream), C.uintptr_t(at), C.size_t(count), C.int(n)))
+	return time.Duration(C.loop(l.handle, get, C.uintptr_t(comm), C.uintptr_t(stream), C.uintptr_t(at), C.size_t(count),
+		C.int(n)))
 }
 
-// Crossings is how long the calls of Loop take where Go makes each of them, with nothing beside the crossing to C and the call.
+// Crossings is how long the calls of Loop take where Go makes each of them, with nothing beside the
+// crossing to C and the call.
 func (l Library) Crossings(getDevice string, comm, stream, at uintptr, count, n int) time.Duration {
 	find := func(name string) C.uintptr_t { // a pointer would be checked at each crossing
 		s := C.CString(name)

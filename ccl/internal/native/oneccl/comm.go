@@ -62,8 +62,9 @@ var _ = [1]struct{}{}[unsafe.Sizeof(step{})-unsafe.Sizeof(C.goneccl_step{})]
 
 // functions are what steps call, by name.
 var functions = [...]string{
-	allReduce: "onecclAllReduce", reduce: "onecclReduce", broadcast: "onecclBroadcast", reduceScatter: "onecclReduceScatter",
-	allGather: "onecclAllGather", allToAll: "onecclAllToAll", allToAllV: "onecclAllToAllV", scatter: "onecclScatter",
+	allReduce: "onecclAllReduce", reduce: "onecclReduce", broadcast: "onecclBroadcast",
+	reduceScatter: "onecclReduceScatter",
+	allGather:     "onecclAllGather", allToAll: "onecclAllToAll", allToAllV: "onecclAllToAllV", scatter: "onecclScatter",
 	send: "onecclSend", recv: "onecclRecv", move: "queue::memcpy",
 }
 
@@ -77,7 +78,8 @@ func (e *comm) carryOut() {
 	if len(e.plan.counts) > 0 {
 		counts = (*C.U)(unsafe.Pointer(&e.plan.counts[0]))
 	}
-	e.out.rc = C.goneccl_run(C.U(e.handle), C.U(e.queue), (*C.gxpu)(e.xpu), (*C.goneccl_step)(unsafe.Pointer(&e.plan.steps[0])),
+	e.out.rc = C.goneccl_run(C.U(e.handle), C.U(e.queue), (*C.gxpu)(e.xpu),
+		(*C.goneccl_step)(unsafe.Pointer(&e.plan.steps[0])),
 		C.int(len(e.plan.steps)), counts, &e.out.at, (*C.char)(unsafe.Pointer(&e.out.text[0])), textRoom)
 }
 
@@ -144,7 +146,8 @@ func (e *comm) prepare(calls []*op.Call, host bool) error {
 	for i := range e.plan.steps {
 		s := &e.plan.steps[i]
 		// oneCCL crashes on null, and takes a root of -1 for one of its own.
-		if s.peer < 0 && (s.what == reduce || s.what == broadcast || s.what == scatter || s.what >= send && s.what <= recv) || int(s.peer) >= e.plan.size {
+		if s.peer < 0 && (s.what == reduce || s.what == broadcast || s.what == scatter || s.what >= send &&
+			s.what <= recv) || int(s.peer) >= e.plan.size {
 			return fmt.Errorf("%s: rank %d; the ranks are 0 to %d", functions[s.what], s.peer, e.plan.size-1)
 		}
 	}
@@ -254,8 +257,8 @@ func (s *scratch) free(device int) (err error) {
 	return err
 }
 
-// Abort gives up the call under way, if there is one, and refuses all that follow. The thread of a call that is given up stays
-// inside the library.
+// Abort gives up the call under way, if there is one, and refuses all that follow. The thread of a
+// call that is given up stays inside the library.
 func (e *comm) Abort() { e.once.Do(func() { close(e.gone) }) }
 
 // Close leaves the communicator. onecclCommDestroy waits for all ranks, which Close must not do, and no other call

@@ -101,7 +101,8 @@ func open() (*library, error) {
 	if _, err := (dl.Search{What: "libm", Names: []string{"libm.so.6"}, Global: true}).Open(); err != nil {
 		return nil, err // see package sycl: the plugin for devices draws in libimf as well
 	}
-	so, err := dl.Search{What: engine.OneCCL.Title, Env: engine.OneCCL.Files.Env, Names: names, Advice: engine.OneCCL.Files.Advice}.Open()
+	so, err := dl.Search{What: engine.OneCCL.Title, Env: engine.OneCCL.Files.Env, Names: names,
+		Advice: engine.OneCCL.Files.Advice}.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -191,8 +192,9 @@ func clean(text []byte) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// ID makes the id of a new communicator. Nothing stops it, and nothing need: onecclGetUniqueId opens a socket of this process
-// and waits for no rank, and behind a call that was given up ID does not wait but fails (worker.run).
+// ID makes the id of a new communicator. Nothing stops it, and nothing need: onecclGetUniqueId
+// opens a socket of this process and waits for no rank, and behind a call that was given up ID does
+// not wait but fails (worker.run).
 func (l *library) ID() ([]byte, error) {
 	id, text, rc := make([]byte, idBytes), make([]byte, textRoom), C.int(0)
 	err := l.run(newJob(func() {
@@ -327,8 +329,10 @@ func (l *library) initJob(g engine.Group, id []byte) (*job, func() (*comm, error
 		if err := l.failure(call, int(rc), text); err != nil {
 			return nil, err
 		}
-		e := &comm{lib: l, name: nameOf(id), handle: uintptr(handle), device: g.Device, strict: g.Strict, gone: make(chan struct{})}
-		e.plan = plan{rank: g.Rank, size: g.Size, hasScatter: C.goneccl_has_scatter() != 0, hasAllToAllV: C.goneccl_has_all_to_all_v() != 0}
+		e := &comm{lib: l, name: nameOf(id), handle: uintptr(handle), device: g.Device, strict: g.Strict,
+			gone: make(chan struct{})}
+		e.plan = plan{rank: g.Rank, size: g.Size, hasScatter: C.goneccl_has_scatter() != 0,
+			hasAllToAllV: C.goneccl_has_all_to_all_v() != 0}
 		e.out.text = make([]byte, textRoom)
 		e.job = newJob(e.carryOut)
 		e.job.hold = e.addresses

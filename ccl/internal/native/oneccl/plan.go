@@ -109,7 +109,8 @@ func (p *plan) add(s step) { p.steps = append(p.steps, s) }
 
 // in adds a message of c that comes from a rank.
 func (p *plan) in(c *op.Call, peer, count int, addr uintptr) {
-	p.msgs = append(p.msgs, message{peer: peer, addr: addr, count: uintptr(count), typ: carrier(c.Type), size: sizeOf(c.Type)})
+	p.msgs = append(p.msgs, message{peer: peer, addr: addr, count: uintptr(count), typ: carrier(c.Type),
+		size: sizeOf(c.Type)})
 }
 
 // out adds one that goes to a rank, from scratch memory or not.

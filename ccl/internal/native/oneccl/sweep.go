@@ -81,7 +81,8 @@ func (e *comm) tell(ctx context.Context, names []uint64, room int) ([]uint64, er
 	mine, all := both[:room], both[room:]
 	mine[0] = uint64(len(names))
 	copy(mine[1:], names)
-	err := e.Run(ctx, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllGather, Type: op.Uint64, Root: -1, Count: uint64(room)}, DstAt: uintptr(unsafe.Pointer(&all[0])), SrcAt: uintptr(unsafe.Pointer(&mine[0]))}}})
+	err := e.Run(ctx, []*op.Call{{Head: op.Head{Record: op.Record{Kind: op.AllGather, Type: op.Uint64, Root: -1,
+		Count: uint64(room)}, DstAt: uintptr(unsafe.Pointer(&all[0])), SrcAt: uintptr(unsafe.Pointer(&mine[0]))}}})
 	runtime.KeepAlive(both) // the addresses keep nothing
 	return all, err
 }

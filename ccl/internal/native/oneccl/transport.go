@@ -31,7 +31,8 @@ func setTransport() (served bool) {
 				said = append(said, v.Name+"="+v.Value)
 			}
 			if l.Rank == 0 {
-				slog.Info("goccl: PALS has started this job on several hosts: oneCCL goes over MPI, with " + strings.Join(said, " ") + ". What is set in the environment stays")
+				slog.Info("goccl: PALS has started this job on several hosts: oneCCL goes over MPI, with " +
+					strings.Join(said, " ") + ". What is set in the environment stays")
 			}
 			return false
 		}

@@ -8,7 +8,8 @@ import (
 
 // types are oneCCL's element types; -1 where it has none.
 var types = [op.Types]int32{
-	op.None: -1, op.Int8: 0, op.Uint8: 1, op.Int16: -1, op.Uint16: -1, op.Int32: 2, op.Uint32: 3, op.Int64: 4, op.Uint64: 5,
+	op.None: -1, op.Int8: 0, op.Uint8: 1, op.Int16: -1, op.Uint16: -1, op.Int32: 2, op.Uint32: 3, op.Int64: 4,
+	op.Uint64:  5,
 	op.Float16: 6, op.BFloat16: 9, op.Float32: 7, op.Float64: 8, op.Float8E4M3: -1, op.Float8E5M2: -1,
 	op.Bool: -1, op.Complex64: -1, op.Complex128: -1,
 }

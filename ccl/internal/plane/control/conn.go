@@ -41,8 +41,8 @@ func Towards(h, to int) int {
 	return (h - 1) / 2
 }
 
-// Greet says the first word on a new connection, by which the other end knows that somebody was there, and what has happened so
-// far.
+// Greet says the first word on a new connection, by which the other end knows that somebody was
+// there, and what has happened so far.
 func (c *Conn) Greet(old []event.Event) {
 	c.Beat()
 	for i := range old {
@@ -64,8 +64,8 @@ func (c *Conn) sendEvent(e *event.Event) {
 	c.write(FrameEvent, FrameHead+len(e.Encode(c.out[FrameHead:])))
 }
 
-// sendStatus sends at once what is told of the order of calls, unless the neighbor is slow. With the next flush it sends
-// what is told of a rank, since many do that at the same time.
+// sendStatus sends at once what is told of the order of calls, unless the neighbor is slow. With
+// the next flush it sends what is told of a rank, since many do that at the same time.
 func (c *Conn) sendStatus(s *status.Status) {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()

@@ -9,12 +9,14 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
-// Flood is a host's part in the floods of its job. Events and statuses reach all hosts over connections that make circles: a
-// tree and a ring between hosts, and the board and the log of each. So each comes to a host several times, and is passed on once.
+// Flood is a host's part in the floods of its job. Events and statuses reach all hosts over
+// connections that make circles: a tree and a ring between hosts, and the board and the log of
+// each. So each comes to a host several times, and is passed on once.
 //
-// The process where a frame begins gives it a number. A host passes on what has a number of that origin that it has not
-// heard. It remembers that for as long as the job lasts, as runs of numbers. Where there are too many runs it takes what lies between the
-// oldest of them for heard, so that a frame may be lost, but none goes round. A memory of the last few frames would not do: where more
+// The process where a frame begins gives it a number. A host passes on what has a number of that
+// origin that it has not heard. It remembers that for as long as the job lasts, as runs of numbers.
+// Where there are too many runs it takes what lies between the oldest of them for heard, so that a
+// frame may be lost, but none goes round. A memory of the last few frames would not do: where more
 // than that are under way at once, each displaces another, which then is new again, for ever.
 type Flood struct {
 	mu    sync.Mutex // guards what follows; nothing is taken under it
@@ -24,8 +26,8 @@ type Flood struct {
 	said  briefs
 }
 
-// source is where frames come from: the process of a rank of the world. way is what they are. A frame that changes, as an
-// event that is decided, goes another way under the number that it has.
+// source is where frames come from: the process of a rank of the world. way is what they are. A
+// frame that changes, as an event that is decided, goes another way under the number that it has.
 type source struct {
 	origin int32
 	way    way
@@ -48,8 +50,8 @@ type mark struct {
 // run is those numbers, first and last among them.
 type run struct{ first, last uint64 }
 
-// runsMost is how many runs are kept of a source. What is still to come counts as heard where so many later frames, with gaps
-// between them, have overtaken it.
+// runsMost is how many runs are kept of a source. What is still to come counts as heard where so
+// many later frames, with gaps between them, have overtaken it.
 const runsMost = 64
 
 // NumberEvent gives e, which begins in this process, its number.
@@ -75,8 +77,8 @@ func (f *Flood) next(from source) uint64 {
 	return f.begun[from]
 }
 
-// Passage is a frame that a host has for the first time. Nothing else can be sent to the hosts beside it, unless they are new: see
-// Conn.Greet.
+// Passage is a frame that a host has for the first time. Nothing else can be sent to the hosts
+// beside it, unless they are new: see Conn.Greet.
 type Passage struct {
 	event  *event.Event
 	status *status.Status
@@ -84,8 +86,8 @@ type Passage struct {
 	has    []*Conn // where else
 }
 
-// Receive takes in e, which has come from a neighbor, and reports whether it comes for the first time. Then it is to be given its place
-// among what this host believes, where Event passes it on.
+// Receive takes in e, which has come from a neighbor, and reports whether it comes for the first
+// time. Then it is to be given its place among what this host believes, where Event passes it on.
 func (f *Flood) Receive(e *event.Event, from *Conn) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,8 +103,9 @@ func (f *Flood) Receive(e *event.Event, from *Conn) (first bool) {
 	return len(before) == 0
 }
 
-// Event has e pass, and reports whether it does for the first time. A host calls it where it believes e, in the order in which it
-// does: so all others hear in its order of what one of them decides.
+// Event has e pass, and reports whether it does for the first time. A host calls it where it
+// believes e, in the order in which it does: so all others hear in its order of what one of them
+// decides.
 func (f *Flood) Event(e *event.Event, from *Conn) (on Passage, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,8 +115,8 @@ func (f *Flood) Event(e *event.Event, from *Conn) (on Passage, first bool) {
 	return on, f.first(m)
 }
 
-// Status takes in s, and reports whether it comes for the first time. A brief whose place in the order of calls another host
-// has told of lately says nothing new either.
+// Status takes in s, and reports whether it comes for the first time. A brief whose place in the
+// order of calls another host has told of lately says nothing new either.
 func (f *Flood) Status(s *status.Status, from *Conn) (on Passage, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +132,8 @@ func (p Passage) ToTree(all []*Conn, host int) { p.toTree(all, host) }
 func (p Passage) toTree(all []*Conn, host int) {
 	for _, c := range all {
 		switch {
-		case c == p.from, slices.Contains(p.has, c), host >= 0 && !c.InTree(host), p.from != nil && inject.Wrong("control.flood"):
+		case c == p.from, slices.Contains(p.has, c), host >= 0 && !c.InTree(host), p.from != nil &&
+			inject.Wrong("control.flood"):
 		case p.event != nil:
 			c.sendEvent(p.event)
 		case p.status != nil:
@@ -182,8 +186,9 @@ func joined(runs []run, i int) []run {
 	return slices.Delete(runs, i+1, i+2)
 }
 
-// briefs are the places in the order of calls that were told last. Many hosts tell of the same place at once, and one is enough.
-// What is forgotten here is told once more by each host at most, since its number tells.
+// briefs are the places in the order of calls that were told last. Many hosts tell of the same
+// place at once, and one is enough. What is forgotten here is told once more by each host at most,
+// since its number tells.
 type briefs struct {
 	last []place
 	next int

@@ -13,8 +13,9 @@ func (e *Event) subject() subject {
 	return subject{e.Comm, -1}
 }
 
-// decisions are the subjects that have been decided: all losses, and the failures of the last Comms. That of one before them would
-// be decided again, if anybody still proposed it, and tell nobody anything new.
+// decisions are the subjects that have been decided: all losses, and the failures of the last
+// Comms. That of one before them would be decided again, if anybody still proposed it, and tell
+// nobody anything new.
 type decisions struct {
 	all  map[subject]bool
 	list []subject // of the failures, the oldest first from next on

@@ -12,13 +12,15 @@ import (
 // An Event is a report on its way to every rank that it concerns, most often of a failure: through the
 // log of a host to its processes, and from host to host.
 type Event struct {
-	Comm    uint64 // 0: every Comm of which Peer is a member
-	Peer    int32  // the rank at fault: of Comm, or of the world where Comm is 0; -1: none
-	From    int32  // the rank that reports it, likewise
-	Node    int32  // and its host
-	Origin  int32  // the process that reports it, by its lowest rank of the world,
-	Number  uint64 // and which of its events this is: see control.Flood
-	Size    int32  // ranks of a Comm that spans hosts, which are counted before a mismatch is decided; of Voted, those of Node, in the last of its first answer; else 0
+	Comm   uint64 // 0: every Comm of which Peer is a member
+	Peer   int32  // the rank at fault: of Comm, or of the world where Comm is 0; -1: none
+	From   int32  // the rank that reports it, likewise
+	Node   int32  // and its host
+	Origin int32  // the process that reports it, by its lowest rank of the world,
+	Number uint64 // and which of its events this is: see control.Flood
+	// ranks of a Comm that spans hosts, which are counted before a mismatch is decided; of Voted,
+	// those of Node, in the last of its first answer; else 0
+	Size    int32
 	Code    uint8
 	Stage   Stage
 	Loss    Loss  // what is known of it, where Peer is lost
@@ -53,8 +55,8 @@ func (e *Event) SetMissing(late []int) {
 	}
 }
 
-// Stage is how far an event is on its way. Where a Comm spans several hosts, one of them decides which of several causes came
-// first, so that all ranks have the same: see Sequencer.
+// Stage is how far an event is on its way. Where a Comm spans several hosts, one of them decides
+// which of several causes came first, so that all ranks have the same: see Sequencer.
 type Stage uint8
 
 const (
@@ -75,12 +77,14 @@ const (
 
 // What events say beside failures.
 const (
-	ProcessLeft call.Code = call.Closed + 1 + iota // the process of rank Peer of the world, the lead of its host, has left in good order
-	RankLeft                                       // so has that of rank Peer of the world
-	AskLeft                                        // has it?
-	NewLead                                        // that of rank Peer of the world leads its host now
-	Voted                                          // Peer ranks of host Node, of which From is the lowest, have made collective Call
-	HostClosed                                     // all ranks of host Node have closed the Comm
+	// the process of rank Peer of the world, the lead of its host, has left in good order
+	ProcessLeft call.Code = call.Closed + 1 + iota
+	RankLeft              // so has that of rank Peer of the world
+	AskLeft               // has it?
+	NewLead               // that of rank Peer of the world leads its host now
+	// Peer ranks of host Node, of which From is the lowest, have made collective Call
+	Voted
+	HostClosed // all ranks of host Node have closed the Comm
 	codeEnd
 )
 
@@ -104,7 +108,8 @@ func (e *Event) Cause() error {
 // Fault is e as rank me of the Comm sees it; differs says whether a call is another than
 // this rank's of that number.
 func (e *Event) Fault(me int, differs func(*call.Record) bool) *call.Fault {
-	f := &call.Fault{Code: call.Code(e.Code), Peer: int(e.Peer), Missing: e.Missing.ints(), Certain: e.Loss == Certain, Err: e.Cause()}
+	f := &call.Fault{Code: call.Code(e.Code), Peer: int(e.Peer), Missing: e.Missing.ints(), Certain: e.Loss == Certain,
+		Err: e.Cause()}
 	if f.Code == call.Closed && e.Theirs.Kind != 0 {
 		last := e.Theirs
 		f.Theirs = &last

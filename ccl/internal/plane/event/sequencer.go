@@ -11,13 +11,15 @@ import (
 
 // How long the process that decides waits, where a Comm spans hosts, for what they say of a collective in dispute.
 const (
-	HoldFar  = 40 * time.Millisecond  // for ranks to come to it
-	HoldMost = 100 * time.Millisecond // for each host to say which of its ranks have; less than a proposal waits for its decision
+	HoldFar = 40 * time.Millisecond // for ranks to come to it
+	// for each host to say which of its ranks have; less than a proposal waits for its decision
+	HoldMost = 100 * time.Millisecond
 	pollsMax = shm.RingSlots
 )
 
-// Sequencer puts proposals in order: it keeps those that nobody has decided yet, and what has been decided. Each process has
-// a Sequencer, so that any process can take over from the process that decides.
+// Sequencer puts proposals in order: it keeps those that nobody has decided yet, and what has been
+// decided. Each process has a Sequencer, so that any process can take over from the process that
+// decides.
 type Sequencer struct {
 	mu      sync.Mutex // guards what follows; nothing is taken under it
 	history []Event    // the last failures, for Comms and connections that are about to be made

@@ -53,8 +53,8 @@ func (p Parties) Largest(size int) (most *Party, sure bool) {
 	return &p[first], p[first].N-second > size-all || all >= size
 }
 
-// BlameMinority makes Peer of a mismatch a rank that differs from the most, and From one of the most, as far as is known who
-// those are.
+// BlameMinority makes Peer of a mismatch a rank that differs from the most, and From one of the
+// most, as far as is known who those are.
 func (e *Event) BlameMinority(p Parties, size int) {
 	most, _ := p.Largest(size)
 	switch {
@@ -96,8 +96,8 @@ type vote struct {
 	node int32
 }
 
-// add takes in a vote. A host votes again when more of its ranks have come. ranks is how many of the Comm it has, in the last vote of
-// its first answer, and else 0.
+// add takes in a vote. A host votes again when more of its ranks have come. ranks is how many of
+// the Comm it has, in the last vote of its first answer, and else 0.
 func (p *poll) add(v vote, ranks int) {
 	if ranks > 0 && !p.answers[v.node] { // which may come again
 		if p.answers == nil {

@@ -65,7 +65,8 @@ func (e *Event) Decode(b []byte) error {
 			return errors.New("control: an event that names no rank")
 		}
 	}
-	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided || e.Loss >= lossEnd || b[40] > MissingMost || e.Size < 0 {
+	if int(e.Bytes) > len(e.Text) || e.Code == 0 || call.Code(e.Code) >= codeEnd || e.Stage > Decided ||
+		e.Loss >= lossEnd || b[40] > MissingMost || e.Size < 0 {
 		return errors.New("control: an event that makes no sense")
 	}
 	return nil

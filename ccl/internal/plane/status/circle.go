@@ -13,9 +13,10 @@ type Wait struct {
 }
 
 // Circle finds ranks of the world that wait for each other, each in a call that the next has not
-// come to: the commonest hang where a job has several Comms. A rank waits for those of a collective's Comm that
-// have not begun it, and for the other end of a point-to-point call, unless that is in the call that matches it. A circle of one is a
-// rank that waits for itself, in one half of a message of which it can make the other half only later.
+// come to: the commonest hang where a job has several Comms. A rank waits for those of a
+// collective's Comm that have not begun it, and for the other end of a point-to-point call, unless
+// that is in the call that matches it. A circle of one is a rank that waits for itself, in one half
+// of a message of which it can make the other half only later.
 func Circle(all []Status) []Wait {
 	members := map[uint64][]Status{}
 	for _, s := range all {
@@ -73,7 +74,8 @@ func Circle(all []Status) []Wait {
 	return nil
 }
 
-// moves reports whether all ranks of a circle are in calls that meet, as a ring of SendRecvs: then data are on their way.
+// moves reports whether all ranks of a circle are in calls that meet, as a ring of SendRecvs: then
+// data are on their way.
 func moves(circle []Wait, members map[uint64][]Status) bool {
 	for _, w := range circle {
 		meets := slices.ContainsFunc(members[w.Comm], func(o Status) bool { return o.World == w.On && Meets(&w.Status, &o) })
@@ -89,11 +91,13 @@ func Pair(a, b *Status) bool {
 	return Meets(a, b) && (b.Peer == a.Rank || a.Several || b.Several)
 }
 
-// Meets reports whether a waits for b, and b is in the call that gives a what it waits for, or takes it: as a Send and its Recv.
-// Of several messages at once only the first is known: they may meet whatever b is in. Without [Pair], b may be in an earlier
-// call of the kind, and wait for another rank.
+// Meets reports whether a waits for b, and b is in the call that gives a what it waits for, or
+// takes it: as a Send and its Recv. Of several messages at once only the first is known: they may
+// meet whatever b is in. Without [Pair], b may be in an earlier call of the kind, and wait for
+// another rank.
 func Meets(a, b *Status) bool {
-	if a.Comm != b.Comm || a.Doing != Waits || b.Doing != Waits || !a.Call.Kind.Pairwise() || !b.Call.Kind.Pairwise() || b.Rank != a.Peer {
+	if a.Comm != b.Comm || a.Doing != Waits || b.Doing != Waits || !a.Call.Kind.Pairwise() || !b.Call.Kind.Pairwise() ||
+		b.Rank != a.Peer {
 		return false
 	}
 	return a.Several || b.Several || a.sendsTo(b.Rank) && b.takesFrom(a.Rank) || b.sendsTo(a.Rank) && a.takesFrom(b.Rank)

@@ -10,8 +10,8 @@ type Late struct {
 	Of      int64
 }
 
-// LateIn is the call that mine waits in, by what all ranks of the Comm have said. It is false where a lower rank waits in the
-// same call, or at the other end of the message: that reports it.
+// LateIn is the call that mine waits in, by what all ranks of the Comm have said. It is false where
+// a lower rank waits in the same call, or at the other end of the message: that reports it.
 func LateIn(mine Status, all []Status) (Late, bool) {
 	l := Late{Waits: mine}
 	heard := map[int32]bool{mine.Rank: true}

@@ -95,7 +95,8 @@ func (s *Status) Encode(b []byte) []byte {
 	le := binary.LittleEndian
 	le.PutUint64(b, s.Comm)
 	le.PutUint64(b[8:], s.Calls)
-	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer), uint32(s.For), s.Waited, s.Hash} {
+	for i, v := range []uint32{uint32(s.Rank), uint32(s.Size), uint32(s.World), uint32(s.Node), uint32(s.Peer),
+		uint32(s.For), s.Waited, s.Hash} {
 		le.PutUint32(b[16+4*i:], v)
 	}
 	le.PutUint64(b[48:], s.Number)
@@ -136,7 +137,8 @@ func (s *Status) Decode(b []byte) error {
 	copy(s.name.b[:], b[at+1:])
 	copy(s.host.b[:], b[at+25:])
 	copy(s.caller.b[:], b[at+49:])
-	if s.Doing > Waits || b[57] > 1 || b[58] > 3 || b[59] > 1 || s.To < -1 || s.To >= s.Size || s.Rank < 0 || s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
+	if s.Doing > Waits || b[57] > 1 || b[58] > 3 || b[59] > 1 || s.To < -1 || s.To >= s.Size || s.Rank < 0 ||
+		s.Rank >= s.Size || s.World < 0 || s.Peer < -1 || s.Peer >= s.Size || s.For < -1 ||
 		int(s.name.n) > len(s.name.b) || int(s.host.n) > len(s.host.b) || int(s.caller.n) > len(s.caller.b) {
 		return errors.New("control: a status that makes no sense")
 	}

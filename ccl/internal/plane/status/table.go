@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Table is what a process knows of where all ranks of a job stand. What the rank of a Comm has said last takes the place of
-// what it said before.
+// Table is what a process knows of where all ranks of a job stand. What the rank of a Comm has said
+// last takes the place of what it said before.
 type Table struct {
 	mu     sync.Mutex // guards what follows; nothing is taken under it
 	ranks  map[seat]*Status
@@ -86,7 +86,10 @@ func (t *Table) HasBrief(s *Status) bool {
 func (t *Table) Contradiction(s *Status) (Status, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.briefs[s.Comm].find(func(o *Status) bool { return o.Calls == s.Calls && o.Hash != s.Hash && o.Rank != s.Rank })
+	return t.briefs[s.Comm].find(func(o *Status) bool {
+		return o.Calls == s.Calls && o.Hash != s.Hash &&
+			o.Rank != s.Rank
+	})
 }
 
 // Forget drops what is known of a Comm.
@@ -130,8 +133,8 @@ func (t *Table) Of(comm uint64) (all []Status) {
 	return all
 }
 
-// MayCircle reports whether ranks may wait for each other in a circle. Within one Comm a collective waits for those behind
-// it alone: no circle.
+// MayCircle reports whether ranks may wait for each other in a circle. Within one Comm a collective
+// waits for those behind it alone: no circle.
 func (t *Table) MayCircle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,9 +2,10 @@ package status
 
 import "time"
 
-// StillWaits reports whether the rank that has said s is to be taken for one that waits, at that coarse time, by a call that has begun
-// at since. A wait whose Comm has failed counts if it was under way then: a rank may be late since it has waited there until now. One
-// that was over before is no reason.
+// StillWaits reports whether the rank that has said s is to be taken for one that waits, at that
+// coarse time, by a call that has begun at since. A wait whose Comm has failed counts if it was
+// under way then: a rank may be late since it has waited there until now. One that was over before
+// is no reason.
 func (s *Status) StillWaits(now, since int64) bool {
 	return s.Doing == Waits && now-s.heard <= int64(s.holds()) && (!s.Failed || s.heard >= since)
 }

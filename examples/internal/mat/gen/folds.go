@@ -15,7 +15,8 @@ type numbers map[string]reg.VecVirtual
 func (g *gen) folds() {
 	plus := func(a, b, dst operand.Op) { g.VADDPS(b, a, dst) }
 	g.fold("sum", "x", "", "the sum of x", 0, plus, func(at []operand.Mem, _ numbers) operand.Op { return at[0] })
-	g.fold("dot", "x y", "", "the sum of x[i]*y[i]", 0, plus, func(at []operand.Mem, _ numbers) operand.Op { return g.mulv(g.load(at[0]), at[1]) })
+	g.fold("dot", "x y", "", "the sum of x[i]*y[i]", 0, plus,
+		func(at []operand.Mem, _ numbers) operand.Op { return g.mulv(g.load(at[0]), at[1]) })
 	g.fold("dot3", "x y z", "", "the sum of x[i]*y[i]*z[i]", 0, plus, func(at []operand.Mem, _ numbers) operand.Op {
 		return g.mulv(g.mulv(g.load(at[0]), at[1]), at[2])
 	})
@@ -38,7 +39,8 @@ func (g *gen) begin(name string, vectors []string, floats string, result bool, d
 }
 
 // fold writes one: the loop over the elements, and the end.
-func (g *gen) fold(name, vectors, floats, doc string, start float64, op func(a, b, dst operand.Op), term func(at []operand.Mem, f numbers) operand.Op) {
+func (g *gen) fold(name, vectors, floats, doc string, start float64, op func(a, b, dst operand.Op),
+	term func(at []operand.Mem, f numbers) operand.Op) {
 	pointers := strings.Fields(vectors)
 	f := g.begin(name, pointers, floats, true, doc)
 	first := g.f(start)

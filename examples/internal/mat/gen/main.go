@@ -1,6 +1,6 @@
-// Command gen makes the vector kernels of package mat: mat_amd64.s, the declarations in mat_amd64.go, and in choose_*.go what
-// chooses among them. Run it by
-// go generate in that package; its output depends on nothing but this source.
+// Command gen makes the vector kernels of package mat: mat_amd64.s, the declarations in
+// mat_amd64.go, and in choose_*.go what chooses among them. Run it by go generate in that package;
+// its output depends on nothing but this source.
 package main
 
 import (

@@ -52,8 +52,8 @@ func (g *gen) sub(a, b operand.Op) reg.VecVirtual  { v := g.vec(); g.VSUBPS(b, a
 func (g *gen) mulv(a, b operand.Op) reg.VecVirtual { v := g.vec(); g.VMULPS(b, a, v); return v }
 func (g *gen) div(a, b operand.Op) reg.VecVirtual  { v := g.vec(); g.VDIVPS(b, a, v); return v }
 
-// exp is e^x (Cephes' expf, with one more term): x = n ln 2 + r, e^r by a polynomial, times 2^n, rounded once where that
-// is denormal. What is not a number stays so.
+// exp is e^x (Cephes' expf, with one more term): x = n ln 2 + r, e^r by a polynomial, times 2^n,
+// rounded once where that is denormal. What is not a number stays so.
 func (g *gen) exp(x operand.Op) reg.VecVirtual {
 	r, n, t := g.vec(), g.vec(), g.vec()
 	g.VMOVUPS(g.f(-104), r)
@@ -107,40 +107,44 @@ func (g *gen) maps() {
 	g.each("exp", "x", "shift scale", "x[i] = e^((x[i]-shift)*scale)", func(at places, f numbers) {
 		g.VMOVUPS(g.exp(g.mulv(g.sub(g.load(at["x"]), f["shift"]), f["scale"])), at["x"])
 	})
-	g.each("gelu", "y s h", "", "s[i] = 1/(1+e^-z), y[i] = h[i]/(1+e^-z), z = 2 sqrt(2/pi) (h[i] + 0.044715 h[i]^3)", func(at places, _ numbers) {
-		h := g.load(at["h"])
-		z := g.mulv(h, g.add(g.mulv(g.mulv(h, h), g.f(2*root*cubic)), g.f(2*root)))
-		minus, mask := g.vec(), g.vec()
-		g.VMOVUPS(z, minus)
-		g.VPSRAD(operand.U8(31), z, mask) // all ones where z < 0
-		sign := g.load(g.bits(1 << 31))
-		g.VORPS(sign, minus, minus)
-		e := g.exp(minus)
-		num := g.vec()
-		g.xor(g.f(1), e, num)
-		g.and(mask, num, num)
-		g.xor(g.f(1), num, num) // e where z < 0, else 1
-		// 1/(1+e) as r and rest: the sum has lost less, the division c/(1+e).
-		d := g.add(e, g.f(1))
-		less := g.sub(e, g.sub(d, g.f(1)))
-		r := g.div(g.load(g.f(1)), d)
-		c := g.load(g.f(1))
-		g.VFNMADD231PS(d, r, c)
-		g.VFNMADD231PS(less, r, c)
-		s, low := g.product(num, r, g.mulv(r, c))
-		g.VMOVUPS(g.add(s, low), at["s"])
-		y, low := g.product(h, s, low)
-		g.VMOVUPS(g.add(y, low), at["y"])
-	})
-	g.each("geluBack", "dh h s", "", "dh[i] *= s + h*(s*(1-s))*(2 sqrt(2/pi) (1 + 3*0.044715 h^2))", func(at places, _ numbers) {
-		h, s := g.load(at["h"]), g.load(at["s"])
-		d := g.add(g.mulv(g.mulv(h, h), g.f(6*root*cubic)), g.f(2*root))
-		q := g.mulv(s, g.sub(g.load(g.f(1)), s))
-		y := g.add(s, g.mulv(g.mulv(h, q), d))
-		g.VMOVUPS(g.mulv(g.load(at["dh"]), y), at["dh"])
-	})
-	g.each("add", "dst src", "", "dst[i] += src[i]", func(at places, _ numbers) { g.VMOVUPS(g.add(g.load(at["dst"]), at["src"]), at["dst"]) })
-	g.each("scale", "x", "by", "x[i] *= by", func(at places, f numbers) { g.VMOVUPS(g.mulv(g.load(at["x"]), f["by"]), at["x"]) })
+	g.each("gelu", "y s h", "", "s[i] = 1/(1+e^-z), y[i] = h[i]/(1+e^-z), z = 2 sqrt(2/pi) (h[i] + 0.044715 h[i]^3)",
+		func(at places, _ numbers) {
+			h := g.load(at["h"])
+			z := g.mulv(h, g.add(g.mulv(g.mulv(h, h), g.f(2*root*cubic)), g.f(2*root)))
+			minus, mask := g.vec(), g.vec()
+			g.VMOVUPS(z, minus)
+			g.VPSRAD(operand.U8(31), z, mask) // all ones where z < 0
+			sign := g.load(g.bits(1 << 31))
+			g.VORPS(sign, minus, minus)
+			e := g.exp(minus)
+			num := g.vec()
+			g.xor(g.f(1), e, num)
+			g.and(mask, num, num)
+			g.xor(g.f(1), num, num) // e where z < 0, else 1
+			// 1/(1+e) as r and rest: the sum has lost less, the division c/(1+e).
+			d := g.add(e, g.f(1))
+			less := g.sub(e, g.sub(d, g.f(1)))
+			r := g.div(g.load(g.f(1)), d)
+			c := g.load(g.f(1))
+			g.VFNMADD231PS(d, r, c)
+			g.VFNMADD231PS(less, r, c)
+			s, low := g.product(num, r, g.mulv(r, c))
+			g.VMOVUPS(g.add(s, low), at["s"])
+			y, low := g.product(h, s, low)
+			g.VMOVUPS(g.add(y, low), at["y"])
+		})
+	g.each("geluBack", "dh h s", "", "dh[i] *= s + h*(s*(1-s))*(2 sqrt(2/pi) (1 + 3*0.044715 h^2))",
+		func(at places, _ numbers) {
+			h, s := g.load(at["h"]), g.load(at["s"])
+			d := g.add(g.mulv(g.mulv(h, h), g.f(6*root*cubic)), g.f(2*root))
+			q := g.mulv(s, g.sub(g.load(g.f(1)), s))
+			y := g.add(s, g.mulv(g.mulv(h, q), d))
+			g.VMOVUPS(g.mulv(g.load(at["dh"]), y), at["dh"])
+		})
+	g.each("add", "dst src", "", "dst[i] += src[i]",
+		func(at places, _ numbers) { g.VMOVUPS(g.add(g.load(at["dst"]), at["src"]), at["dst"]) })
+	g.each("scale", "x", "by", "x[i] *= by",
+		func(at places, f numbers) { g.VMOVUPS(g.mulv(g.load(at["x"]), f["by"]), at["x"]) })
 	g.each("softmaxBack", "ds p", "dot scale", "ds[i] = (ds[i]-dot) * p[i] * scale", func(at places, f numbers) {
 		g.VMOVUPS(g.mulv(g.mulv(g.sub(g.load(at["ds"]), f["dot"]), at["p"]), f["scale"]), at["ds"])
 	})
@@ -149,12 +153,13 @@ func (g *gen) maps() {
 		g.VMOVUPS(h, at["xh"])
 		g.VMOVUPS(g.mulv(h, at["w"]), at["y"])
 	})
-	g.each("normBack", "dx dw dy xh w", "a b rs", "dw[i] += dy[i]*xh[i], dx[i] += (dy[i]*w[i] - a - xh[i]*b) * rs", func(at places, f numbers) {
-		dy, xh := g.load(at["dy"]), g.load(at["xh"])
-		g.VMOVUPS(g.add(g.load(at["dw"]), g.mulv(dy, xh)), at["dw"])
-		e := g.sub(g.sub(g.mulv(dy, at["w"]), f["a"]), g.mulv(xh, f["b"]))
-		g.VMOVUPS(g.add(g.load(at["dx"]), g.mulv(e, f["rs"])), at["dx"])
-	})
+	g.each("normBack", "dx dw dy xh w", "a b rs", "dw[i] += dy[i]*xh[i], dx[i] += (dy[i]*w[i] - a - xh[i]*b) * rs",
+		func(at places, f numbers) {
+			dy, xh := g.load(at["dy"]), g.load(at["xh"])
+			g.VMOVUPS(g.add(g.load(at["dw"]), g.mulv(dy, xh)), at["dw"])
+			e := g.sub(g.sub(g.mulv(dy, at["w"]), f["a"]), g.mulv(xh, f["b"]))
+			g.VMOVUPS(g.add(g.load(at["dx"]), g.mulv(e, f["rs"])), at["dx"])
+		})
 	g.each("adamW", "p grad m v", "b1 a1 b2 a2 rate root eps keep",
 		"m[i] = b1*m[i] + a1*grad[i], v[i] = b2*v[i] + a2*grad[i]*grad[i], p[i] = keep*p[i] - rate*m[i]/(root*sqrt(v[i])+eps)", func(at places, f numbers) {
 			d := g.load(at["grad"])

@@ -38,8 +38,10 @@ func (g *gen) packT(columns int) {
 	g.LEAQ(operand.Mem{Base: stride, Index: stride, Scale: 2}, three)
 	g.LEAQ(operand.Mem{Base: b, Index: stride, Scale: 4}, four)
 	g.LEAQ(operand.Mem{Base: four, Index: stride, Scale: 1}, five)
-	row := []operand.Mem{{Base: b}, {Base: b, Index: stride, Scale: 1}, {Base: b, Index: stride, Scale: 2}, {Base: b, Index: three, Scale: 1},
-		{Base: four}, {Base: four, Index: stride, Scale: 1}, {Base: four, Index: stride, Scale: 2}, {Base: five, Index: stride, Scale: 2}}
+	row := []operand.Mem{{Base: b}, {Base: b, Index: stride, Scale: 1}, {Base: b, Index: stride, Scale: 2},
+		{Base: b, Index: three, Scale: 1},
+		{Base: four}, {Base: four, Index: stride, Scale: 1}, {Base: four, Index: stride, Scale: 2},
+		{Base: five, Index: stride, Scale: 2}}
 	g.Label("loop")
 	// Register q of half h has columns 4h to 4h+3 of rows q and q+4.
 	var in [2][4]reg.VecVirtual
@@ -79,8 +81,8 @@ func (g *gen) packT(columns int) {
 	g.end()
 }
 
-// packRows writes the kernel that packs the rows of a transposed A: for several calls of the register kernel at once, so
-// that a cache line is read once.
+// packRows writes the kernel that packs the rows of a transposed A: for several calls of the
+// register kernel at once, so that a cache line is read once.
 func (g *gen) packRows(rows int) {
 	g.function("packRows", []string{"k", "stride", "parts", "next"}, []string{"p", "a"}, nil, false,
 		"p[s*next+q*rows+i] = a[q*stride+s*rows+i] for q < k, s < parts, i < rows.")

@@ -19,8 +19,8 @@ func GatherTableRows(dest, src *etable.Table, comm *mpi.Comm) {
 	}
 }
 
-// ReduceTable reduces the values of src of all ranks into dest, which gets the columns and rows of src. Strings are left
-// out.
+// ReduceTable reduces the values of src of all ranks into dest, which gets the columns and rows of
+// src. Strings are left out.
 func ReduceTable(dest, src *etable.Table, comm *mpi.Comm, op mpi.Op) {
 	fit(dest, src, src.Rows)
 	for i, s := range src.Cols {

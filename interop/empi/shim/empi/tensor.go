@@ -11,8 +11,8 @@ import (
 	"github.com/emer/empi/mpi"
 )
 
-// GatherTensorRows puts the rows of src of all ranks into dest, by rank. dest has the type and cells of src, and gets as
-// many rows as it needs; all ranks must have the same number.
+// GatherTensorRows puts the rows of src of all ranks into dest, by rank. dest has the type and
+// cells of src, and gets as many rows as it needs; all ranks must have the same number.
 func GatherTensorRows(dest, src etensor.Tensor, comm *mpi.Comm) error {
 	rows, _ := src.RowCellSize()
 	dest.SetNumRows(comm.Size() * rows)

@@ -10,8 +10,8 @@ import (
 	"github.com/emer/empi/mpi"
 )
 
-// kind moves tensors of one type of numbers: it gathers them, or reduces them if there is an op. It reports whether src is of that
-// type.
+// kind moves tensors of one type of numbers: it gathers them, or reduces them if there is an op. It
+// reports whether src is of that type.
 type kind func(c *mpi.Comm, dest, src etensor.Tensor, op *mpi.Op) (is bool, err error)
 
 var kinds = []kind{
@@ -28,7 +28,8 @@ var kinds = []kind{
 	kindOf(func(t *etensor.Float64) []float64 { return t.Values }, (*mpi.Comm).AllGatherF64, (*mpi.Comm).AllReduceF64),
 }
 
-func kindOf[E etensor.Tensor, T any](values func(E) []T, gather func(c *mpi.Comm, dest, orig []T) error, reduce func(c *mpi.Comm, op mpi.Op, dest, orig []T) error) kind {
+func kindOf[E etensor.Tensor, T any](values func(E) []T, gather func(c *mpi.Comm, dest, orig []T) error,
+	reduce func(c *mpi.Comm, op mpi.Op, dest, orig []T) error) kind {
 	return func(c *mpi.Comm, dest, src etensor.Tensor, op *mpi.Op) (is bool, err error) {
 		s, is := src.(E)
 		if !is {
@@ -56,7 +57,8 @@ func move(c *mpi.Comm, dest, src etensor.Tensor, op *mpi.Op) error {
 }
 
 func differ(dest, src any) error {
-	return fmt.Errorf("empi: dest is %T, src is %T: they must be of one type, of numbers, truth values or strings", dest, src)
+	return fmt.Errorf("empi: dest is %T, src is %T: they must be of one type, of numbers, truth values or strings", dest,
+		src)
 }
 
 // bytesOf are truth values, one to a byte.

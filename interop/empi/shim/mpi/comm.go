@@ -36,9 +36,9 @@ type member struct {
 	early      map[envelope][][]byte // messages that arrived before they were asked for
 }
 
-// NewComm is the communicator of all ranks; with ranks, that of these, in that order. The latter is collective over all
-// ranks of the job, and those of one communicator give the same ranks. One that is not among those it gives gets a Comm of
-// rank -1 and size 0, on which every call is an error.
+// NewComm is the communicator of all ranks; with ranks, that of these, in that order. The latter is
+// collective over all ranks of the job, and those of one communicator give the same ranks. One that
+// is not among those it gives gets a Comm of rank -1 and size 0, on which every call is an error.
 func NewComm(ranks []int) (*Comm, error) {
 	w := world.Load()
 	if w == nil {
@@ -108,8 +108,8 @@ func (cm *Comm) Barrier() error {
 	return cm.do("Barrier", func(m *member) error { return ccl.Barrier(context.Background(), m.c) })
 }
 
-// Abort ends this process with status 1, and fails the calls of all other ranks of the job. It returns only where there is
-// no job.
+// Abort ends this process with status 1, and fails the calls of all other ranks of the job. It
+// returns only where there is no job.
 func (cm *Comm) Abort() error {
 	w := world.Load()
 	if w == nil {

@@ -8,9 +8,11 @@
 //   - Abort ends the job with status 1, not 0.
 //   - A lost rank and calls that do not belong together are noticed, and named.
 //   - Reduce and Gather take a nil dest on the ranks that receive nothing.
-//   - No tag is needed. Under a launcher (mpirun, srun, bench launch, ...) a process is one of its ranks, and alone it is a
+//   - No tag is needed. Under a launcher (mpirun, srun, bench launch, ...) a process is one of its
+//     ranks, and alone it is a
 //     job of one. With the tag mpi the ranks find each other over MPI, where that is needed.
-//   - Comms may be used by several goroutines, but calls on one wait for each other: a Recv that nothing has been sent for
+//   - Comms may be used by several goroutines, but calls on one wait for each other: a Recv that
+//     nothing has been sent for
 //     holds up what would send it.
 package mpi
 

@@ -10,8 +10,8 @@ import (
 // envelope is where a message comes from, and its tag.
 type envelope struct{ from, tag int }
 
-// send sends vals behind a header of tag and length: goccl has no tags, and its messages between two ranks arrive in the
-// order they were sent.
+// send sends vals behind a header of tag and length: goccl has no tags, and its messages between
+// two ranks arrive in the order they were sent.
 func send[T number](cm *Comm, call string, to, tag int, vals []T) error {
 	return cm.do(call, func(m *member) error {
 		if tag < 0 {
@@ -64,7 +64,8 @@ func recv[T number](cm *Comm, call string, from, tag int, vals []T) error {
 		message := m.early[e][0]
 		m.early[e] = m.early[e][1:]
 		if len(message) > len(b) {
-			return fmt.Errorf("message truncated: rank %d sent %d bytes with tag %d, and there is room for %d", from, len(message), tag, len(b))
+			return fmt.Errorf("message truncated: rank %d sent %d bytes with tag %d, and there is room for %d", from,
+				len(message), tag, len(b))
 		}
 		copy(b, message)
 		return nil

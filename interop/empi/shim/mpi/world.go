@@ -53,8 +53,8 @@ func InitThreadSafe() error {
 	return nil
 }
 
-// Finalize waits until all ranks have come here, and leaves the job. If the job failed it ends the process with status 1:
-// the launcher must learn of it, also from a program that looks at no error.
+// Finalize waits until all ranks have come here, and leaves the job. If the job failed it ends the
+// process with status 1: the launcher must learn of it, also from a program that looks at no error.
 func Finalize() {
 	members.Lock()
 	defer members.Unlock()

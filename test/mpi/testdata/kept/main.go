@@ -1,5 +1,5 @@
-// Command kept makes calls over oneCCL on two Comms, whose bootstrap is MPI, and says whether MPI is initialised meanwhile, and
-// after the last of them is closed.
+// Command kept makes calls over oneCCL on two Comms, whose bootstrap is MPI, and says whether MPI
+// is initialised meanwhile, and after the last of them is closed.
 package main
 
 import (
@@ -21,7 +21,8 @@ func must(err error) {
 func sum(c *ccl.Comm) {
 	x := []int32{1}
 	must(ccl.AllReduce(context.Background(), c, x, x, ccl.Sum))
-	fmt.Printf("%s: the sum is %d, MPI initialised: %v, finalised: %v\n", c.Name(), x[0], mpi.Initialized(), mpi.Finalized())
+	fmt.Printf("%s: the sum is %d, MPI initialised: %v, finalised: %v\n", c.Name(), x[0], mpi.Initialized(),
+		mpi.Finalized())
 }
 
 func main() {

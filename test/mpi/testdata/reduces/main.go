@@ -1,5 +1,6 @@
-// Command reduces has the engine mpi reduce elements of every type by every operator, by every call that does, alone and in a
-// group, and compares with Go's arithmetic. Integers wrap around, and their order depends on their sign.
+// Command reduces has the engine mpi reduce elements of every type by every operator, by every call
+// that does, alone and in a group, and compares with Go's arithmetic. Integers wrap around, and
+// their order depends on their sign.
 package main
 
 import (
@@ -23,7 +24,8 @@ func run(ctx context.Context) (err error) {
 	}
 	defer c.Finish(&err)
 	for _, check := range []func(context.Context, *ccl.Comm) error{
-		check[int8], check[uint8], check[int16], check[uint16], check[int32], check[uint32], check[int64], check[uint64], check[float32], check[float64],
+		check[int8], check[uint8], check[int16], check[uint16], check[int32], check[uint32], check[int64], check[uint64],
+		check[float32], check[float64],
 	} {
 		if err := check(ctx, c); err != nil {
 			return err
@@ -98,7 +100,8 @@ func check[T number](ctx context.Context, c *ccl.Comm) error {
 				{"AllReduce in place", func() error { return ccl.AllReduce(ctx, c, src, src, o) }, src, want},
 				{"Reduce", func() error { return ccl.Reduce(ctx, c, dst, src, o, n-1) }, dst[:len(dst)*((me+1)/n)], want},
 				{"ReduceScatter", func() error { return ccl.ReduceScatter(ctx, c, dst[:count], src, o) }, dst[:count], mine},
-				{"ReduceScatterV", func() error { return ccl.ReduceScatterV(ctx, c, dst[:count], src, counts, o) }, dst[:count], mine},
+				{"ReduceScatterV", func() error { return ccl.ReduceScatterV(ctx, c, dst[:count], src, counts, o) }, dst[:count],
+					mine},
 				{"a group", func() error {
 					return c.On(nil).Group(func(g ccl.Queue) error {
 						g.AllReduce(ccl.BufOf(src[:count]), ccl.InPlace(), o)

@@ -65,7 +65,8 @@ func run(ctx context.Context) (err error) {
 	if me < n-1 {
 		list = want
 	}
-	if got, want := []any{one, all, list, own, sent}, []any{of(n - 1), want, want, of(me), of(0)}; !reflect.DeepEqual(want, got) {
+	if got, want := []any{one, all, list, own, sent},
+		[]any{of(n - 1), want, want, of(me), of(0)}; !reflect.DeepEqual(want, got) {
 		return fmt.Errorf("got %v, want %v", got, want)
 	}
 	if _, err := ccl.BroadcastValue[any](ctx, c, make(chan int), 0); !errors.Is(err, ccl.ErrArgument) {
