@@ -95,8 +95,9 @@ func (p *plan) check() error {
 	if p.where.Rank > 0 {
 		return nil
 	}
+	local := p.start != nil && p.start.Local
 	for _, f := range p.files() {
-		if err := cmp.Or(f.arrives(p.launched, p.start.Local, p.NP), report.Writable(f.flag, f.path)); err != nil {
+		if err := cmp.Or(f.arrives(p.launched, local, p.NP), report.Writable(f.flag, f.path)); err != nil {
 			return err
 		}
 	}
