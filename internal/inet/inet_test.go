@@ -79,11 +79,17 @@ func TestDialLeavesThePort(t *testing.T) {
 	l, err := Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	conn, err := Dial(t.Context(), "tcp", l.Addr().String(), time.Minute)
-	require.NoError(t, err)
-	defer conn.Close()
-	taken, err := Listen(conn.LocalAddr().String())
-	require.NoError(t, err)
+	var taken net.Listener
+	for range 20 { // another program's connection may have the same port
+		conn, err := Dial(t.Context(), "tcp", l.Addr().String(), time.Minute)
+		require.NoError(t, err)
+		defer conn.Close()
+		if taken, err = Listen(conn.LocalAddr().String()); err == nil {
+			break
+		}
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+	}
+	require.NotNil(t, taken, "no port of 20 connections is free for a listener")
 	taken.Close()
 	_, err = Dial(t.Context(), "tcp", taken.Addr().String(), time.Minute)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
