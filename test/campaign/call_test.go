@@ -120,13 +120,6 @@ func (k call) sizes(n, me int) (z sizes) {
 	return z
 }
 
-func sum(x []int) (s int) {
-	for _, v := range x {
-		s += v
-	}
-	return s
-}
-
 // want is what dst must hold on rank me.
 func want[T ccl.Element](k call, a arithmetic[T], n, me int) []T {
 	if k.sizes(n, me).dst == 0 {
