@@ -31,8 +31,9 @@ func (l *library) abandon(c *Comm, e *Error) {
 		}
 		c.opt.Log.Error("the call cannot be interrupted: this process ends", "error", e, "library", l.loaded.Version,
 			"exit", ExitStuck)
-		fmt.Fprintf(os.Stderr, "%v\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n",
-			e, l.loaded.Version, ExitStuck)
+		// No call returns that would name itself in its error.
+		fmt.Fprintf(os.Stderr, "%v; last calls: %s\n%s cannot leave a call whose peers never arrive: this process exits with status %d\n",
+			e, callsText(c.rec.kept(&c.backlog, shownCalls)), l.loaded.Version, ExitStuck)
 		l.endJob()
 		os.Exit(ExitStuck)
 	})
