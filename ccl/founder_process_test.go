@@ -107,9 +107,6 @@ func joinOne(t *testing.T, all []*exec.Cmd, outs []bytes.Buffer) {
 // A job whose ranks start one after the other, while another is founded, is not torn: those that have waited for its last rank, which
 // came late, come late, too.
 func TestTornJobComesLate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: 5 seconds, for which a verdict is waited for")
-	}
 	for _, tc := range []struct {
 		name  string
 		first int

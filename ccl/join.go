@@ -97,25 +97,24 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	}
 	joins, joined, over := unlessBegun(ctx, own.Store)
 	defer over(nil)
-	c, err := joinStarted(joins, &own, joined)
+	c, err := joinStarted(ctx, joins, &own, joined)
 	if err != nil && isBegun(ctx, joins, own.Store, err) { // another job has begun in the store, at the same time
 		return enter(ctx, own, "")
 	}
 	return c, err
 }
 
-// joinStarted is Join of a rank of the job that the launcher has started. It calls joined once all ranks have met.
-func joinStarted(ctx context.Context, o *Options, joined func()) (*Comm, error) {
-	b, done, err := Launched(ctx)
+// joinStarted is Join of a rank of the job that the launcher has started. Until all ranks have come, and
+// it calls joined, joins limits it, and then ctx.
+func joinStarted(ctx, joins context.Context, o *Options, joined func()) (*Comm, error) {
+	b, done, err := Launched(joins)
 	if err != nil {
 		return nil, err
 	}
-	met := sync.OnceFunc(func() { // a spare has met the others long before it has a Comm
-		joined()
-		done()
-	})
-	defer met()
-	return newWorld(ctx, b, o, met, nil)
+	joined()
+	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
+	defer done()
+	return newWorld(ctx, b, o, done, nil)
 }
 
 // NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or

@@ -1,7 +1,6 @@
 package ccl
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -251,10 +250,10 @@ func (o *Options) found(ctx context.Context) error {
 	return nil
 }
 
-// unlessBegun is ctx, which ends for join.ErrBegun if another job begins in store s before joined
-// is called. Some ranks of this job may have come late for that reason, and the others would wait
-// for them. A rank cannot tell its job's founder from another's, unless it is that itself: so it
-// gives its job verdictLimit, once one is founded. over frees what joins has.
+// unlessBegun is ctx, which ends for join.ErrBegun if a job begins in store s before joined is called.
+// Some ranks of this job may have come late for that reason, and the others would wait for them. It is
+// another job: this one begins in the store only once all of its ranks have called joined. over frees
+// what joins has.
 func unlessBegun(ctx context.Context,
 	s boot.Store) (joins context.Context, joined func(), over context.CancelCauseFunc) {
 	if s == nil || started.Load() {
@@ -265,14 +264,7 @@ func unlessBegun(ctx context.Context,
 	var settled atomic.Bool
 	go func() {
 		defer stop()
-		founder, err := lobby.Founder(watches, s)
-		if err != nil || bytes.Equal(founder, thisProcess) {
-			return
-		}
-		verdict, cancel := lived.Within(watches, verdictLimit)
-		defer cancel()
-		<-verdict.Done()
-		if settled.CompareAndSwap(false, true) {
+		if _, err := lobby.Founder(watches, s); err == nil && settled.CompareAndSwap(false, true) {
 			end(join.ErrBegun)
 		}
 	}()
@@ -281,9 +273,6 @@ func unlessBegun(ctx context.Context,
 		stop()
 	}, end
 }
-
-// verdictLimit is how long the verdict on a job may take from rank 0 to the others, once the store knows of the job.
-const verdictLimit = 5 * time.Second
 
 // isBegun reports whether this process failed to join its job, which err says, since another has
 // begun in store s. joins is unlessBegun's.
@@ -295,7 +284,7 @@ func isBegun(ctx, joins context.Context, s boot.Store, err error) bool {
 		return true
 	}
 	var e *Error
-	if !errors.As(err, &e) || e.Code != ErrCanceled || e.Peer != 0 { // rank 0 has found it, and has ended its join
+	if !errors.As(err, &e) || e.Code != ErrCanceled { // another rank has found it, and has ended its join
 		return false
 	}
 	begun, err := lobby.Begun(ctx, s)
