@@ -193,12 +193,14 @@ func (b *Boot) exchange(ctx context.Context, f frame) (frame, error) {
 	if canceled {
 		b.conn.Write(leaving(b.rank, &Error{Code: Canceled, Peer: b.rank}).encode())
 	}
+	over, stopOver := lived.Within(context.Background(), grace)
+	defer stopOver()
 	select {
 	case answer, ok := <-b.in:
 		if !canceled {
 			return b.answered(answer, ok)
 		}
-	case <-time.After(grace):
+	case <-over.Done():
 	}
 	if canceled {
 		return frame{}, ended(ctx.Err(), "canceled during the bootstrap")
