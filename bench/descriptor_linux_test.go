@@ -14,14 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A shell's pipes are files to bench: -J writes to >(command), by the rank that has the results, and compare reads from <(command).
+// A shell's pipes are files to bench: -J writes to >(command), by the rank that has the results, and
+// compare reads from <(command).
 func TestPipesOfAShell(t *testing.T) {
 	dir := t.TempDir()
 	sh := func(script string) (out, errs string, status int) {
 		return started(t, nil, "bash", "-c", "cd "+dir+"\n"+script, program)
 	}
 	for name, script := range map[string]string{
-		"pipe.json": `"$0" -np 2 -e 64 -q -J >(cat >pipe.tmp; mv pipe.tmp pipe.json); until test -e pipe.json; do sleep 0.01; done`,
+		"pipe.json": `"$0" -np 2 -e 64 -q -J >(cat >pipe.tmp; mv pipe.tmp pipe.json); ` +
+			`until test -e pipe.json; do sleep 0.01; done`,
 		"five.json": `"$0" -np 2 -e 64 -q -J /proc/self/fd/5 5>five.json`,
 		"one.json":  `"$0" -np 1 -e 64 -q -J /dev/fd/3 3>one.json`,
 		"errs.json": `"$0" -np 2 -e 64 -q -J /dev/stderr 2>errs.json`,
@@ -64,7 +66,8 @@ func TestPipeWithoutEnd(t *testing.T) {
 	var said strings.Builder
 	cmd.Stderr = &said
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return isReading(cmd.Process.Pid) }, 30*time.Second, time.Millisecond, "it does not read")
+	require.Eventually(t, func() bool { return isReading(cmd.Process.Pid) }, 30*time.Second, time.Millisecond,
+		"it does not read")
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, "bench: interrupted\n", said.String())
