@@ -31,11 +31,12 @@ need = { command -v $(1) >/dev/null || { echo "$@: NOT RUN: no $(1) here (Debian
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-test: ## a sample of every suite, in five minutes
-	test/halves.sh -short -timeout 20m -- ./...
+# Without vet, which takes an eighth of the whole where nothing is cached: make lint vets.
+test: ## a sample of every suite, in six minutes
+	test/halves.sh -short -vet=off -timeout 20m -- ./...
 
 numbers: ## what README says of make test, how many tests and how long, from a run of it (a quiet machine; 5 minutes)
-	test/halves.sh -readme README.md -short -timeout 20m -- ./...
+	test/halves.sh -readme README.md -short -vet=off -timeout 20m -- ./...
 
 minutes: ## docs/measured/ci.md: where CI's minutes go, from a run of it (Debian, root; a quiet machine; 45 minutes)
 	MINUTES=docs/measured/ci.md .ci/run
@@ -65,6 +66,9 @@ nccl-tests: ## DIR=...: bench there, by the names of nccl-tests' programs, to be
 
 streams: ## what large messages carry over TCP beside a program in C and iperf3, by connections, delay and loss (root; half an hour of a quiet machine, with QUICK=1 some minutes)
 	@if test/lab/need netlab delay; then test/lab/streams.sh $(if $(QUICK),-quick); else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
+
+wan: ## ranks that come and go, the order of hosts, and an AllReduce, over slow links between four hosts (root; a quiet machine)
+	@if test/lab/need netlab delay; then test/lab/churn.sh -last $(or $(LAST),1m) $(if $(BARS),-bars) && test/lab/order.sh && test/lab/wan.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
 
 test-faults: ## delay, loss and partition between three hosts, and between five with spares (root)
 	@if test/lab/need netlab delay; then test/lab/faults.sh && test/lab/spares.sh; else echo "$@: NOT RUN"; [ "$$GOCCL_REQUIRE" != all ]; fi
@@ -97,10 +101,11 @@ builds: # the builds of tags, or BUILDS
 	@$(call need,cc,gcc libc6-dev); for build in $(BUILDS); do t=$${build#*:} c=$${build%%:*}; \
 		echo "build -tags $$t, CGO_ENABLED=$$c"; ( export CGO_ENABLED=$$c GOFLAGS="$$GOFLAGS -tags=$$t"; $(compiled) ) || exit 1; done
 
-gpu: ## packages gpu, cuda, rocm and train/device, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
+gpu: ## packages gpu, cuda, rocm and train/device, bench, two ranks on one device, and gpu-bundle, on the fake libraries; with GOCCL_TEST_GPU=1 on devices (a C compiler)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl ./internal/gpu/... ./gpu ./cuda ./rocm ./train/device ./examples/multigpu ./test/gpu/...
 	@CGO_ENABLED=1 go test -timeout 10m -tags nccl,rccl -run '^TestDevice' ./train/zero ./train/ddp ./train/ckpt ./train/mirror
 	@CGO_ENABLED=1 CGO_CFLAGS=-w go test -tags nvml ./bench/internal/nvml
+	@go test -timeout 10m -run '^Test(OneFile|OnTheFake|Graph|DeviceHangs|RegisteredAndHinted|BackendsSideBySide)$$' ./bench
 
 kernels: ## compiles kernels.cu of train/device and gpu to PTX (python3, pip: downloads 130 MB once)
 	dir=$$(train/device/ptx/fetch.sh) && train/device/ptx/compile.py "$$dir" train/device/kernels.cu gpu/testdata/kernels.cu
@@ -108,10 +113,15 @@ kernels: ## compiles kernels.cu of train/device and gpu to PTX (python3, pip: do
 kernels-check: ## kernels.ptx is what NVRTC makes of kernels.cu, and ptxas takes it for all devices (python3, pip: downloads 130 MB once)
 	dir=$$(train/device/ptx/fetch.sh) && DEVICE_TEST_NVRTC=$$dir go test -count 1 -run '^TestCompiled$$' -v ./train/device
 
-xla: ## packages xla and xla/hlo, examples/gpt2, interop/gomlx, and gpjrt.h, on XLA's plugin for CPUs (a C compiler, pip: downloads 62 MB once)
+xla: SHORT ?= -short
+xla: ## packages xla, xla/hlo and xla/nn, train/fit, examples/gpt2, interop/gomlx, and gpjrt.h, on XLA's plugin for CPUs; SHORT= for all layouts (a C compiler, pip: downloads 62 MB once)
 	@$(call need,cc,gcc libc6-dev); test/vendor/pjrt/fetch.sh cpu-0.11.2 >/dev/null && \
-	CGO_ENABLED=1 go test -timeout 20m -tags xla,nccl ./xla/... ./examples/gpt2 ./test/vendor/pjrt
+	set -o pipefail; CGO_ENABLED=1 go test -json $(SHORT) -timeout 20m -tags xla,nccl ./xla/... ./train/fit/... ./examples/gpt2 ./examples/finetune ./test/vendor/pjrt | \
+		go run ./test/skipreport $(SHORT)
 	CGO_ENABLED=1 go test -C interop/gomlx -timeout 10m -tags xla,nccl -run '^TestOnXLA' .
+
+models: ## xla/nn/models beside transformers: logits, losses, tokens, and what is saved read back (a C compiler, pip: fetches 700 MB once; KINDS, SHORT=-short)
+	@$(call need,cc,gcc libc6-dev); SHORT='$(SHORT)' test/peers/transformers/run.sh $(KINDS)
 
 xla-h100: ## GPT-2 compiled for an H100 that is not there: its products, its attention, its memory (a C compiler, pip: downloads 400 MB once)
 	@$(call need,cc,gcc libc6-dev); dir=$$(test/vendor/pjrt/fetch.sh cuda13-0.11.2) && \
@@ -156,13 +166,20 @@ vendor: ## the tables of include/ against the vendors' headers and libraries (cc
 deploy: ## the manifests of deploy/, strictly decoded into the types of the projects that read them
 	go test -C deploy/test ./...
 
-interop: deploy ## the nested modules: deploy's; gomlx; prometheus; gonum; gorgonia.org/cu; empi and leabra over goccl and Open MPI (cc, pip; headers of Open MPI, X11, GL)
+interop: deploy ## the nested modules: deploy's; gomlx; prometheus; checkpoints in an S3 server; gonum; gorgonia.org/cu; empi and leabra over goccl and Open MPI (cc, pip; headers of Open MPI, X11, GL)
 	@$(call need,cc,gcc libc6-dev); CGO_ENABLED=1 go test -C interop/cu -timeout 15m ./...
 	CGO_ENABLED=1 go test -C interop/gomlx -race -timeout 5m ./...
 	go test -C interop/prometheus -timeout 5m ./...
+	go test -C interop/blob -timeout 15m ./...
 	go test -C examples/internal/mat/gonum -timeout 5m ./...
 	go test -C interop/empi/shim -timeout 5m ./...
 	go test -C interop/empi -timeout 20m ./...
+
+store-kills: ## kill -9 of a process that saves to an S3 server, 200 times, at each of its requests in turn
+	GOCCL_TEST_KILLS=200 go test -C interop/blob -count 1 -timeout 60m -run '^TestKilled$$' -v .
+
+torch-files: ## train/ckpt/pt against PyTorch: .pt and .distcp, both ways (pip, cc: fetches 540 MB once)
+	dir=$$(test/peers/torch/fetch.sh) && GOCCL_TEST_TORCH=$$dir go test -count 1 -timeout 10m -run '^TestTorch$$' -v ./train/ckpt/pt
 
 vendor-oneccl: ## oneCCL for real, without a GPU: its CPU plugin and SYCL's CPU device (g++; downloads 890 MB once)
 	@$(call need,g++,g++); test/vendor/oneccl/run.sh
@@ -172,6 +189,9 @@ gpu-bundle: ## builds gpu-bundle/, to be run on a machine with one GPU or more (
 
 gpu-train: ## builds gpu-train/, to be run on a machine with one GPU, python3, torch and jax's CUDA plugin (docs/gpu.md; a C compiler)
 	test/gpu/train-bundle.sh gpu-train
+
+install: ## libgoccl.so, goccl.h and goccl.pc below PREFIX, /usr/local (a C compiler; LIBDIR and DESTDIR as usual)
+	@capi/install.sh $(or $(PREFIX),/usr/local)
 
 xpu-shim: ## libgocclxpu.so, the shim over SYCL that package xpu opens (a C++ compiler and SYCL: SYCL_ROOT)
 	@xpu/shim/build.sh $(or $(OUT),.)
@@ -249,9 +269,15 @@ fit: ## constants of the simulator, fitted to jobs of 64 processes here, predict
 	@f=$$(mktemp) && trap 'rm -f $$f' EXIT && go test -count=1 -timeout 30m -v -run '^TestFigures$$' ./test/scale -args -sizes 64,512 -turns $(or $(TURNS),3) -figures $$f && \
 		go test -count=1 -v -run '^TestFit$$' ./ccl/internal/scale -args -figures $$f
 
+outer: ## what DiLoCo costs in loss, and what it sends, on 4 ranks: 3,000 steps of a small model in 4 ways, with SEEDS (3) seeds each (15 minutes of processor)
+	go test ./examples/gpt -run '^TestCurves$$' -count=1 -timeout 0 -v -args -curves $(or $(SEEDS),3)
+
 resident: ## what a rank of 4 holds at each stage of ZeRO, with 85.1 M parameters, against the formula (8 GB)
 	go test ./train/zero -run '^TestResident$$' -count=1 -v -args -resident
 	go test ./examples/gpt -run '^TestLarge$$' -count=1 -v -args -large
+
+offload: ## a model on a local disk beside the same one in memory, 4,096 tokens a step, in ROUNDS (3) turns, with the disk's rate: .7 of the speed (a quiet machine; 2 GB of disk)
+	go test ./examples/gpt -run '^TestOffloadSpeed$$' -count=1 -timeout 0 -v -args -offloading $(or $(ROUNDS),3)
 
 promises: ## measure R1 to R21 and write the table of docs/measured/promises.md
 	go test ./test/promises -count=1 -timeout 20m -v -args -write
@@ -272,6 +298,9 @@ late: ## how late a rank goes on that has waited for a peer late by 3 ms (a quie
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; keep each case in docs/measured (ARGS=-continue goes on)
 	go run ./test/peers -write docs/measured $(ARGS)
 
+wheel: ## dist/: wheels of libgoccl and torch_goccl for the two newest torch, tried without Go and compiler (pip, g++: fetches 1 GB once)
+	interop/torch/wheel.sh dist && interop/torch/tests/wheel.sh dist 2.15.0 2.14.1
+
 torch-suite: ## PyTorch's own tests of torch.distributed on goccl, with 2 ranks (pip, g++: fetches 540 MB once)
 	interop/torch/tests/run.sh
 
@@ -283,6 +312,9 @@ torch-bench: ## measure gloo and goccl through torch in turn (a quiet machine; A
 
 torch: ## measure examples/gpt beside the same model in PyTorch, in turn (pip, cc: fetches 540 MB once; ARGS='-rounds 5 -case char-2')
 	go run ./test/peers/torch $(ARGS)
+
+text: ## train/data/bpe, chat and megatron beside Hugging Face's tokenizers and transformers, on 100,000 lines and the templates of trl (python3, pip: fetches 40 MB once; TEXTS=lines)
+	@$(call need,pip3,python3-pip); test/text/run.sh
 
 ckpt: ## measure Save beside dd with fsync, in turn, and what a step loses that follows a Saver's Save (a quiet machine; 1 GB of disk)
 	go test -count=1 -run '^$$' -bench Save -benchtime 5x ./train/ckpt

@@ -5,21 +5,28 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/test/fake"
-	built "github.com/goccl/goccl/test/program"
 )
 
 // whole is bench with every engine.
 func whole(t *testing.T) string {
+	if testing.Short() {
+		t.Skip("-short: builds bench with C, as make gpu does")
+	}
 	if _, err := exec.LookPath("cc"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("no C compiler here (Debian: apt-get install gcc libc6-dev)")
 	}
-	return built.Build(t, "nccl", "rccl", "oneccl", "mpi")
+	require.True(t, wholeIsBuilt())
+	return program + "-whole"
 }
+
+// wholeIsBuilt builds it once.
+var wholeIsBuilt = sync.OnceValue(func() bool { return build(program+"-whole", ".", "nccl", "rccl", "oneccl", "mpi") })
 
 // One file has all engines, needs the C library alone, runs where none of their libraries is, and says what it misses.
 func TestOneFile(t *testing.T) {

@@ -43,9 +43,14 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-func build(out, pkg string) bool {
+// build builds a program with these tags, and with cgo if there are any.
+func build(out, pkg string, tags ...string) bool {
 	cache.Whole()
-	b, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput()
+	cmd := exec.Command("go", "build", "-tags", strings.Join(tags, ","), "-o", out, pkg)
+	if len(tags) > 0 {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	}
+	b, err := cmd.CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "go build %s: %v\n%s", pkg, err, b)
 	}
@@ -165,7 +170,7 @@ func TestHelp(t *testing.T) {
 var row = regexp.MustCompile(`(?m)^ *(\d+) +(\d+) +(\w+) +(\w+) +(-?\d+)(?: +[\d.e+]+){2} +(?:[\d.e+]+|n/a) +(\d+|N/A)(?: +[\d.e+]+){2} +(?:[\d.e+]+|n/a) +(\d+|N/A)(?:  .*)?$`)
 
 func TestRuns(t *testing.T) {
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		args string
 		rows int
 		want []string
@@ -190,7 +195,11 @@ func TestRuns(t *testing.T) {
 				t.Skip("-short: 64 MiB")
 			}
 			// A call of 64 MiB may wait for 10 s beside many other programs, which is no error.
-			out, errs, status := bench(t, []string{"GOCCL_STALL_WARN=0"}, strings.Fields(tc.args)...)
+			args := strings.Fields(tc.args)
+			if testing.Short() && i > 0 && !strings.Contains(tc.args, "-n ") {
+				args = append(args, "-n", "3", "-w", "1")
+			}
+			out, errs, status := bench(t, []string{"GOCCL_STALL_WARN=0"}, args...)
 			require.Zero(t, status, "%s%s", out, errs)
 			require.Empty(t, errs)
 			if !strings.Contains(tc.args, "-op all ") && !strings.HasSuffix(tc.args, "-op all") {

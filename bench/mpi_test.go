@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	built "github.com/goccl/goccl/test/program"
 )
 
 // Two engines under a real mpiexec, measured in turns.
@@ -15,10 +13,7 @@ func TestBackendsSideBySide(t *testing.T) {
 	if err != nil {
 		t.Skip("no mpiexec.mpich here (Debian: apt-get install mpich)")
 	}
-	if _, err := exec.LookPath("cc"); err != nil {
-		t.Skip("no C compiler here (Debian: apt-get install gcc libc6-dev)")
-	}
-	out, errs, status := started(t, nil, mpiexec, "-n", "2", built.Build(t, "mpi"), "-backend", "cpu,mpi", "-b", "1K", "-e", "4K", "-n", "20")
+	out, errs, status := started(t, nil, mpiexec, "-n", "2", whole(t), "-backend", "cpu,mpi", "-b", "1K", "-e", "4K", "-n", "20")
 	require.Zero(t, status, errs)
 	require.Contains(t, out, "engine: cpu, mpi: MPICH")
 	require.Contains(t, out, "# busbw (GB/s) out of place\n#       size       cpu       mpi        \n#       1024")

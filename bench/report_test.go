@@ -191,6 +191,9 @@ func TestLimits(t *testing.T) {
 // The page of a real run, in a real browser: no message on its console, hence nothing
 // that its policy (no request to anywhere) had to stop, and the curves are there.
 func TestHTMLInABrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: a browser draws seven pages; TestPagesInABrowser of package report has one")
+	}
 	dir := t.TempDir()
 	page := filepath.Join(dir, "report.html")
 	well(t, nil, "-np", "2", "-op", "allreduce,broadcast", "-e", "1M", "-html", page, "-svg", filepath.Join(dir, "figures"), "-png", filepath.Join(dir, "figures"))

@@ -92,6 +92,24 @@ func makeCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64
 	return w.Wait(background)
 }
 
+// rollCall is goccl_monitored_barrier.
+func rollCall(h C.goccl_comm, timeout C.int64_t) error {
+	c, err := ready(h)
+	if err != nil {
+		return err
+	}
+	if timeout < 0 {
+		return wrong("the timeout is %v; 0 is none", time.Duration(timeout))
+	}
+	if err := c.alone(); err != nil {
+		return err
+	}
+	defer c.mu.Unlock()
+	ctx, cancel := within(timeout)
+	defer cancel()
+	return ccl.MonitoredBarrier(ctx, c.of.Load())
+}
+
 // queueCalls queues calls that call back when they have ended.
 func queueCalls(h C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C.int64_t, done C.goccl_done,
 	ctx C.uintptr_t) error {

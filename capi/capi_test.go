@@ -3,12 +3,15 @@
 package main
 
 import (
+	"debug/elf"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,19 +49,17 @@ func library(t *testing.T) string {
 			return
 		}
 		cache.Whole()
-		cmd := exec.Command("go", "build", "-buildmode=c-shared", "-o", filepath.Join(built.dir, "libgoccl.so"), ".")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-		built.out, built.err = cmd.CombinedOutput()
+		built.out, built.err = exec.Command("./build.sh", filepath.Join(built.dir, "libgoccl.so.1")).CombinedOutput()
 	})
 	require.NoError(t, built.err, "%s", built.out)
-	return filepath.Join(built.dir, "libgoccl.so")
+	return filepath.Join(built.dir, "libgoccl.so.1")
 }
 
 // compile makes a program of a file in testdata.
 func compile(t *testing.T, source string, flags ...string) string {
 	prog := filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".c"))
-	args := append([]string{"-Wall", "-Werror", "-g", "-I", "../include", "-o", prog, filepath.Join("testdata", source)}, flags...)
-	out, err := exec.Command("cc", append(args, "-lpthread", "-ldl")...).CombinedOutput()
+	args := append([]string{"-Wall", "-Werror", "-g", "-o", prog, filepath.Join("testdata", source)}, flags...)
+	out, err := exec.Command("cc", append(args, "-I", "../include", "-lpthread", "-ldl")...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return prog
 }
@@ -67,14 +68,16 @@ func compile(t *testing.T, source string, flags ...string) string {
 func clean(env ...string) (list []string) {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if name != "RANK" && name != "WORLD_SIZE" && !strings.HasPrefix(name, "LOCAL_") && !strings.HasPrefix(name, "MASTER_") {
+		launched := strings.HasPrefix(name, "LOCAL_") || strings.HasPrefix(name, "MASTER_")
+		if name != "RANK" && name != "WORLD_SIZE" && !launched {
 			list = append(list, v)
 		}
 	}
 	return append(list, env...)
 }
 
-// checked are the ways in which the programs are built: plainly, and so that each access of their own memory is looked at.
+// checked are the ways in which the programs are built: plainly, and so that each access of their own memory is
+// looked at.
 var checked = []struct {
 	name  string
 	flags []string
@@ -89,7 +92,8 @@ func TestSum(t *testing.T) {
 	lib := library(t)
 	for _, way := range checked {
 		t.Run(way.name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), compile(t, "sum.c", append(way.flags, lib, "-Wl,-rpath,"+filepath.Dir(lib))...))
+			prog := compile(t, "sum.c", append(way.flags, lib, "-Wl,-rpath,"+filepath.Dir(lib))...)
+			cmd := exec.CommandContext(t.Context(), prog)
 			cmd.Env = clean(way.env...)
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
@@ -110,12 +114,16 @@ func outside() string {
 	return ""
 }
 
-// A job that C starts has the secret of the environment, with goccl_open and goccl_open_later alike: its two ranks, as of two hosts, encrypt
-// their data with it. Without one they are refused where one is required, and by GOCCL_WIRE; else there is one warning.
+// A job that C starts has the secret of the environment, with goccl_open and goccl_open_later alike: its two ranks, as
+// of two hosts, encrypt their data with it. Without one they are refused where one is required, and by GOCCL_WIRE; else
+// there is one warning.
 func TestSecret(t *testing.T) {
 	lib := library(t)
 	flags := []string{lib, "-Wl,-rpath," + filepath.Dir(lib), `-DHOST=(me ? "h1" : "h0")`}
-	progs := map[string]string{"goccl_open": compile(t, "sum.c", flags...), "goccl_open_later": compile(t, "sum.c", append(flags, "-Dgoccl_open=goccl_open_later")...)}
+	progs := map[string]string{
+		"goccl_open":       compile(t, "sum.c", flags...),
+		"goccl_open_later": compile(t, "sum.c", append(flags, "-Dgoccl_open=goccl_open_later")...),
+	}
 	const open = "this job has no secret"
 	const secret, required = "GOCCL_SECRET=a secret of this test alone", "GOCCL_REQUIRE_SECRET=1"
 	for _, tc := range []struct {
@@ -128,7 +136,8 @@ func TestSecret(t *testing.T) {
 		{"without, on loopback", []string{"GOCCL_SECRET=", "GOCCL_SOCKET_IFNAME=lo"}, "", true},
 		{"without", []string{"GOCCL_SECRET=", "GOCCL_SOCKET_IFNAME=" + outside()}, open, outside() != ""},
 		{"required", []string{"GOCCL_SECRET=", required}, "GOCCL_REQUIRE_SECRET=1, but the job has no secret", false},
-		{"without, encrypted", []string{"GOCCL_SECRET=", "GOCCL_WIRE=encrypt"}, "GOCCL_WIRE)=encrypt, but the job has no secret", false},
+		{"without, encrypted", []string{"GOCCL_SECRET=", "GOCCL_WIRE=encrypt"},
+			"GOCCL_WIRE)=encrypt, but the job has no secret", false},
 		{"a weak one", []string{"GOCCL_SECRET=short"}, "GOCCL_SECRET: it holds 5 bytes", false},
 	} {
 		for how, prog := range progs {
@@ -150,7 +159,8 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// Two processes with a secret each do not become one job, on two hosts or one, with goccl_open and goccl_open_later alike.
+// Two processes with a secret each do not become one job, on two hosts or one, with goccl_open and goccl_open_later
+// alike.
 func TestAnotherSecret(t *testing.T) {
 	lib := library(t)
 	for _, how := range []string{"goccl_open", "goccl_open_later"} {
@@ -177,12 +187,34 @@ func TestAnotherSecret(t *testing.T) {
 							continue
 						}
 						assert.Error(t, errs[r])
-						assert.Contains(t, string(out[r]), "the job's secret differs; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE")
+						assert.Contains(t, string(out[r]),
+							"the job's secret differs; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE")
 					}
 				})
 			}
 		}
 	}
+}
+
+// A spare has the place of a rank that ends, and one that is not needed is told so.
+func TestSpares(t *testing.T) {
+	lib := library(t)
+	prog := compile(t, "spares.c", lib, "-Wl,-rpath,"+filepath.Dir(lib))
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	var codes [5]int
+	for r := range codes {
+		all.Go(func() {
+			cmd := exec.CommandContext(t.Context(), prog, dir, strconv.Itoa(r))
+			cmd.Env = clean("GOCCL_LOG=quiet", "GOCCL_SECRET=a secret of this test alone")
+			out, _ := cmd.CombinedOutput()
+			assert.Empty(t, string(out))
+			codes[r] = cmd.ProcessState.ExitCode()
+		})
+	}
+	all.Wait()
+	assert.Equal(t, []int{0, 9, 0}, codes[:3])
+	assert.ElementsMatch(t, []int{0, 3}, codes[3:])
 }
 
 // A host program that loads the library late: its environment, its signals, its mistakes, its failures.
@@ -215,11 +247,12 @@ func TestAlone(t *testing.T) {
 }
 
 // pair runs a program as two ranks, which print what is wrong.
-func pair(t *testing.T, source string) {
+func pair(t *testing.T, source string, flags ...string) {
 	lib := library(t)
 	for _, way := range checked {
 		t.Run(way.name, func(t *testing.T) {
-			prog, dir := compile(t, source, append(way.flags, lib, "-Wl,-rpath,"+filepath.Dir(lib))...), t.TempDir()
+			linked := slices.Concat(flags, way.flags, []string{lib, "-Wl,-rpath," + filepath.Dir(lib)})
+			prog, dir := compile(t, source, linked...), t.TempDir()
 			var both sync.WaitGroup
 			for _, rank := range []string{"0", "1"} {
 				both.Go(func() {
@@ -241,8 +274,8 @@ func TestIgnored(t *testing.T) { pair(t, "ignored.c") }
 // What is misused is refused at once, and the Comm is good afterwards.
 func TestMisuse(t *testing.T) { pair(t, "misuse.c") }
 
-// freePort is a port of this host that is free, below those that the kernel gives to programs that ask for any (32768 and more on
-// Linux): one of these would soon be somebody else's.
+// freePort is a port of this host that is free, below those that the kernel gives to programs that ask for any (32768
+// and more on Linux): one of these would soon be somebody else's.
 func freePort(t *testing.T) string {
 	for range 100 {
 		port := strconv.Itoa(15_000 + rand.IntN(15_000))
@@ -269,8 +302,103 @@ func TestForkedChild(t *testing.T) {
 	}
 }
 
-// The library has the functions of the header, which is C and C++. That it has no others, and that their types are those, is what the
-// compiler says of enter.c.
+// Ranks that were forked from one process before they have loaded the library read each other's memory, and not their
+// own at the same address.
+func TestSiblings(t *testing.T) {
+	lib := library(t)
+	cmd := exec.CommandContext(t.Context(), compile(t, "siblings.c"), lib, t.TempDir())
+	cmd.Env = clean("GOCCL_LOG=quiet")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Empty(t, string(out))
+}
+
+// runs has a program print nothing, and end well.
+func runs(t *testing.T, prog, lib string) {
+	cmd := exec.CommandContext(t.Context(), prog)
+	cmd.Env = clean("GOCCL_LAUNCHER=none", "GOCCL_LOG=quiet", "LD_LIBRARY_PATH="+filepath.Dir(lib))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Empty(t, string(out))
+}
+
+// A program works with the library of another version of the header: an earlier one, which has the structs of ABI 2,
+// and a later one.
+func TestOtherVersions(t *testing.T) {
+	lib := library(t)
+	t.Run("earlier", func(t *testing.T) {
+		for _, source := range []string{"ignored.c", "misuse.c"} {
+			pair(t, source, "-I", filepath.Join("testdata", "abi2"))
+		}
+	})
+	t.Run("later", func(t *testing.T) { runs(t, compile(t, "grown.c", lib), lib) })
+}
+
+// install.sh puts things where pkg-config says they are, and a program that is built by it finds the library by its
+// SONAME.
+func TestInstall(t *testing.T) {
+	library(t)
+	if _, err := exec.LookPath("pkg-config"); err != nil {
+		t.Skip("needs pkg-config")
+	}
+	root := t.TempDir()
+	cmd := exec.Command("./install.sh", "/opt/goccl")
+	cmd.Env = append(os.Environ(), "DESTDIR="+root)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	cmd = exec.Command("pkg-config", "--cflags", "--libs", "goccl")
+	cmd.Env = append(os.Environ(), "PKG_CONFIG_SYSROOT_DIR="+root, "PKG_CONFIG_PATH="+root+"/opt/goccl/lib/pkgconfig")
+	out, err = cmd.Output()
+	require.NoError(t, err)
+	prog := filepath.Join(root, "grown")
+	flags := append([]string{"-o", prog, "testdata/grown.c"}, strings.Fields(string(out))...)
+	out, err = exec.Command("cc", flags...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	runs(t, prog, root+"/opt/goccl/lib/libgoccl.so.1")
+}
+
+// The library exports the functions of the header, each with the ABI that it came with, and nothing else. It needs libc
+// alone.
+func TestExports(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("libraries of other systems have no versions of symbols")
+	}
+	f, err := elf.Open(library(t))
+	require.NoError(t, err)
+	defer f.Close()
+	soname, err := f.DynString(elf.DT_SONAME)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"libgoccl.so.1"}, soname)
+	needed, err := f.ImportedLibraries()
+	require.NoError(t, err)
+	for _, name := range needed {
+		assert.Regexp(t, `^(libc|libpthread|libdl|libresolv|ld-linux.*)\.so\.[0-9]$`, name)
+	}
+	symbols, err := f.DynamicSymbols()
+	require.NoError(t, err)
+	exported := map[string]string{}
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
+			exported[s.Name] = s.Version
+		}
+	}
+	text, err := os.ReadFile("../include/goccl.h")
+	require.NoError(t, err)
+	for _, name := range functions(t, "../include/goccl.h") {
+		want := "1"
+		before, _, _ := strings.Cut(string(text), " "+name+"(goccl_comm")
+		comment := before[strings.LastIndex(before, ";\n")+1:]
+		if since := regexp.MustCompile(`Since ABI (\d)`).FindStringSubmatch(comment); since != nil {
+			want = since[1]
+		}
+		assert.Equal(t, "GOCCL_"+want, exported[name], name)
+		delete(exported, name)
+	}
+	assert.Empty(t, exported)
+}
+
+// The library has the functions of the header, which is C and C++. That it has no others, and that their types are
+// those, is what the compiler says of enter.c.
 func TestHeader(t *testing.T) {
 	lib := library(t)
 	source := filepath.Join(t.TempDir(), "all.c")
@@ -279,13 +407,15 @@ func TestHeader(t *testing.T) {
 		text += name + ",\n"
 	}
 	require.NoError(t, os.WriteFile(source, []byte(text+"};\nint main(void) { return 0; }\n"), 0o600))
-	out, err := exec.Command("cc", "-Wall", "-Werror", "-I", "../include", "-o", source[:len(source)-2], source, lib).CombinedOutput()
+	prog := strings.TrimSuffix(source, ".c")
+	out, err := exec.Command("cc", "-Wall", "-Werror", "-I", "../include", "-o", prog, source, lib).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	cxx, err := exec.LookPath("g++")
 	if err != nil {
 		t.Skip("needs g++")
 	}
-	out, err = exec.Command(cxx, "-Wall", "-Werror", "-fsyntax-only", "-x", "c++", "../include/goccl.h").CombinedOutput()
+	flags := []string{"-Wall", "-Werror", "-fsyntax-only", "-x", "c++", "../include/goccl.h"}
+	out, err = exec.Command(cxx, flags...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
 

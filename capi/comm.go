@@ -123,14 +123,11 @@ type settings struct {
 // openAtMost is how long goccl_open waits, where the caller does not say.
 const openAtMost = time.Minute
 
-// read copies the options. A newer program may have more of them, which this library does not know.
+// read copies the options, of which enter.c has made this library's.
 func read(o *C.goccl_options, join bool) (s settings, err error) {
 	switch {
 	case o == nil && !join:
 		return s, wrong("the options are NULL")
-	case o != nil && (o.size < C.sizeof_goccl_options || o.size > 1<<16):
-		return s, wrong("goccl_options.size is %d; it is sizeof(goccl_options), at least %d", uint32(o.size),
-			int(C.sizeof_goccl_options))
 	case o != nil && o.open_timeout < 0:
 		return s, wrong("goccl_options.open_timeout is %v; 0 is a minute", time.Duration(o.open_timeout))
 	case o == nil:
@@ -139,7 +136,7 @@ func read(o *C.goccl_options, join bool) (s settings, err error) {
 	s.Options = ccl.Options{
 		Backend: "cpu", Timeout: time.Duration(o.timeout), PeerTimeout: time.Duration(o.peer_timeout),
 		RankOrder: o.rank_order != 0, Name: text(o.name),
-		Spares: -1, // whatever GOCCL_SPARES says: C has no Replace, which a spare would wait for
+		Spares: -1, // whatever GOCCL_SPARES says: no spare waits in goccl_join
 	}
 	s.open = cmp.Or(time.Duration(o.open_timeout), openAtMost)
 	if join {
@@ -147,6 +144,12 @@ func read(o *C.goccl_options, join bool) (s settings, err error) {
 	}
 	if o.store.set == nil || o.store.get == nil {
 		return s, wrong("the store has no set or no get")
+	}
+	if o.spares != 0 {
+		if o.spares < 0 || o.spares >= C.int64_t(o.ranks) {
+			return s, wrong("goccl_options.spares is %d of %d ranks", int64(o.spares), int32(o.ranks))
+		}
+		s.Options.Spares = int(o.spares)
 	}
 	s.store = &store{set: o.store.set, look: o.store.get, ctx: *(*C.uintptr_t)(unsafe.Pointer(&o.store.ctx)),
 		host: cmp.Or(text(o.host), environ.HostID.Get())}
@@ -190,6 +193,9 @@ func openNow(o *C.goccl_options, join bool,
 	}
 	ctx, cancel := context.WithTimeout(background, s.open)
 	defer cancel()
+	if n := s.Options.Spares; n > 0 && s.store.Rank() >= s.store.Size()-n { // a spare waits for as long as it takes
+		ctx = context.WithValue(background, meetingLimit{}, s.open)
+	}
 	of, err := how(ctx, &s)
 	if err != nil {
 		return nil, err
@@ -202,8 +208,11 @@ func openNow(o *C.goccl_options, join bool,
 // the program runs, and not as it starts.
 func openLater(o *C.goccl_options) (*comm, error) {
 	s, err := read(o, false)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case s.Options.Spares > 0:
+		return nil, wrong("goccl_open_later has no spares")
 	}
 	ctx, cancel := context.WithTimeout(background, s.open)
 	l := &later{cancel: cancel, rank: s.store.Rank(), size: s.store.Size(), over: make(chan struct{})}

@@ -63,6 +63,42 @@ func gocclgo_shrink(comm C.goccl_comm, child *C.goccl_comm, err *C.goccl_error) 
 	}))
 }
 
+//export gocclgo_replace
+func gocclgo_replace(comm C.goccl_comm, child *C.goccl_comm, err *C.goccl_error) C.int32_t {
+	return report(err, guarded(func() error {
+		return childOf(comm, child, func(c *ccl.Comm) (*ccl.Comm, error) { return c.Replace(background) })
+	}))
+}
+
+//export gocclgo_fresh
+func gocclgo_fresh(comm C.goccl_comm, ranks *C.int32_t, n C.int32_t) C.int32_t {
+	return number(comm, func(c *ccl.Comm) int {
+		fresh := c.Fresh()
+		if ranks != nil && n > 0 {
+			for i, r := range fresh[:min(len(fresh), int(n))] {
+				unsafe.Slice((*int32)(ranks), n)[i] = int32(r)
+			}
+		}
+		return len(fresh)
+	})
+}
+
+//export gocclgo_restored
+func gocclgo_restored(comm C.goccl_comm, err *C.goccl_error) C.int32_t {
+	return report(err, guarded(func() error {
+		c, e := ready(comm)
+		if e == nil {
+			c.of.Load().Restored()
+		}
+		return e
+	}))
+}
+
+//export gocclgo_waiting
+func gocclgo_waiting(comm C.goccl_comm) C.int32_t {
+	return number(comm, (*ccl.Comm).Waiting)
+}
+
 //export gocclgo_close
 func gocclgo_close(comm C.goccl_comm, err *C.goccl_error) C.int32_t {
 	return report(err, guarded(func() error { return closeComm(comm) }))
@@ -128,6 +164,11 @@ func gocclgo_call(comm C.goccl_comm, calls *C.goccl_args, n C.int32_t, timeout C
 		return report(err, nil)
 	}
 	return report(err, guarded(func() error { return makeCalls(comm, calls, n, timeout) }))
+}
+
+//export gocclgo_monitored_barrier
+func gocclgo_monitored_barrier(comm C.goccl_comm, timeout C.int64_t, err *C.goccl_error) C.int32_t {
+	return report(err, guarded(func() error { return rollCall(comm, timeout) }))
 }
 
 //export gocclgo_message

@@ -89,6 +89,14 @@ func tellArrived(done C.goccl_arrived, ctx C.uintptr_t, from int, err error) {
 	C.call_arrived(done, ctx, C.int32_t(from), e)
 }
 
+// within is a context for so many nanoseconds; 0 is no limit.
+func within(timeout C.int64_t) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return background, func() {}
+	}
+	return context.WithTimeout(background, time.Duration(timeout))
+}
+
 // subset is goccl_subset.
 func subset(h C.goccl_comm, ranks *C.int32_t, n, tag C.int32_t, timeout C.int64_t, child *C.goccl_comm) error {
 	return makeChild(h, child, func(c *comm) (*ccl.Comm, error) {
@@ -105,12 +113,8 @@ func subset(h C.goccl_comm, ranks *C.int32_t, n, tag C.int32_t, timeout C.int64_
 		for i, r := range unsafe.Slice((*int32)(unsafe.Pointer(ranks)), int(n)) {
 			list[i] = int(r)
 		}
-		ctx := background
-		if timeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, time.Duration(timeout))
-			defer cancel()
-		}
+		ctx, cancel := within(timeout)
+		defer cancel()
 		return ccl.Subset(ctx, of, list, int(tag))
 	})
 }

@@ -50,10 +50,23 @@ func TestNumbers(t *testing.T) {
 	}
 	has(op.Scaled.String(), int(op.Scaled))
 	has("ok", 0)
-	for i, name := range []string{"argument", "unsupported", "mismatch", "ranklost", "timeout", "canceled", "aborted", "unauthorized", "version", "backend", "closed"} {
+	for i, name := range []string{"argument", "unsupported", "mismatch", "ranklost", "timeout", "canceled", "aborted",
+		"unauthorized", "version", "backend", "closed", "unused"} {
 		has("err"+name, i+1)
 	}
 	assert.Empty(t, left)
-	assert.EqualValues(t, 11, ccl.ErrClosed)
+	assert.EqualValues(t, 12, ccl.ErrUnused)
 	assert.EqualValues(t, 4, ccl.ErrRankLost)
+}
+
+// The version of the header is that of the library.
+func TestVersion(t *testing.T) {
+	text, err := os.ReadFile("../include/goccl.h")
+	require.NoError(t, err)
+	m := regexp.MustCompile(`MAJOR (\d+)\n#define GOCCL_VERSION_MINOR (\d+)\n#define GOCCL_VERSION_PATCH (\d+)\n` +
+		`#define GOCCL_VERSION "(.*)"`).FindStringSubmatch(string(text))
+	require.NotNil(t, m)
+	assert.Equal(t, ccl.Version, m[4])
+	number, _, _ := strings.Cut(m[4], "-")
+	assert.Equal(t, number, strings.Join(m[1:4], "."))
 }

@@ -28,15 +28,17 @@ import (
 // store is the boot.Store of a program's callbacks, and the bootstrap over it.
 type store struct {
 	*boot.Stored
-	set  C.set_function
-	look C.get_function
-	ctx  C.uintptr_t // not a pointer, since it may be any number
-	host string
-
+	set   C.set_function
+	look  C.get_function
+	ctx   C.uintptr_t // not a pointer, since it may be any number
+	host  string
 	mu    sync.Mutex
 	open  bool // in AllGather, the only time when callbacks are called
 	calls sync.WaitGroup
 }
+
+// meetingLimit is the key of the limit in the context of a spare, which limits its meeting alone.
+type meetingLimit struct{}
 
 // HostID is what the caller says of where this rank runs.
 func (s *store) HostID() string { return s.host }
@@ -44,6 +46,11 @@ func (s *store) HostID() string { return s.host }
 // AllGather is Stored's, and returns once no callback runs: what they use is the program's own
 // again when the Comm is open, or closed.
 func (s *store) AllGather(ctx context.Context, mine []byte) ([][]byte, error) {
+	if limit, ok := ctx.Value(meetingLimit{}).(time.Duration); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
 	s.setOpen(true)
 	defer s.calls.Wait()
 	defer s.setOpen(false)

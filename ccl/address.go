@@ -13,6 +13,8 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lobby"
+	"github.com/goccl/goccl/internal/relay"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // Where the ranks of a job that grows meet: at an address of rank 0's host that guests reach, too.
@@ -27,9 +29,17 @@ type ways struct {
 	toward   func(to netip.Addr) (from netip.Addr, err error) // the address from which it reaches another
 }
 
-func ourWays() ways {
-	sel := environ.SocketIfname.Get()
-	return ways{shm.HostIdentity(), tcp.Reachable(sel),
+// ourWays are those of this process; of the process of h, unless that is nil.
+func ourWays(h simhost.Host) ways {
+	if h != nil {
+		id := h.ID()
+		return ways{string(id[:]), []netip.Addr{h.Addr()}, func(netip.Addr) (netip.Addr, error) { return h.Addr(), nil }}
+	}
+	sel, ours := environ.SocketIfname.Get(), []netip.Addr(nil)
+	if told := environ.Advertise.Get(); told.IsValid() {
+		ours = append(ours, told)
+	}
+	return ways{shm.HostIdentity(), append(ours, tcp.Reachable(sel)...),
 		func(to netip.Addr) (netip.Addr, error) { return tcp.Toward(sel, to) }}
 }
 
@@ -86,14 +96,39 @@ func addrsText(all []netip.Addr) string {
 	return joined(all, ", ", netip.Addr.String)
 }
 
-// listenAt listens at a port of address at.
-func listenAt(at netip.Addr) (net.Listener, error) {
-	l, err := inet.Listen(netip.AddrPortFrom(at, 0).String())
-	if err != nil && at.IsLoopback() && at.Is4() { // a host with IPv6 alone
-		l, err = inet.Listen("[::1]:0")
+// listenAt listens at a port of address at, or at all addresses if others reach this host by another one, and returns
+// where others find it, directly or through a relay.
+func listenAt(h simhost.Host, at netip.Addr) (net.Listener, string, error) {
+	l, found, err := listenHere(h, at)
+	if err != nil {
+		return nil, "", err
+	}
+	name, err := netip.ParseAddrPort(found)
+	if err == nil {
+		l, err = relay.NewListener(h, l, name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("rank 0 cannot listen for those that are to join: %w", err)
+		l.Close()
+		return nil, "", err
 	}
-	return l, nil
+	return l, found, nil
+}
+
+// listenHere is listenAt without a relay.
+func listenHere(h simhost.Host, at netip.Addr) (l net.Listener, found string, err error) {
+	if told := environ.Advertise.Get(); told.IsValid() && h == nil && !at.IsLoopback() {
+		if l, err = inet.ListenAt(nil, netip.AddrPortFrom(inet.Any(told), 0).String()); err == nil {
+			at := l.Addr().(*net.TCPAddr).AddrPort()
+			return l, netip.AddrPortFrom(told, at.Port()).String(), nil
+		}
+		return nil, "", fmt.Errorf("rank 0 cannot listen for those that are to join: %w", err)
+	}
+	l, err = inet.ListenAt(h, netip.AddrPortFrom(at, 0).String())
+	if err != nil && at.IsLoopback() && at.Is4() { // a host with IPv6 alone
+		l, err = inet.ListenAt(h, "[::1]:0")
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("rank 0 cannot listen for those that are to join: %w", err)
+	}
+	return l, l.Addr().String(), nil
 }

@@ -70,7 +70,7 @@ func addrs(of ...string) (all []netip.Addr) {
 
 // This host's own ways: none of its addresses is loopback, and it reaches no address that does not say on which link it is.
 func TestOurWays(t *testing.T) {
-	n := ourWays()
+	n := ourWays(nil)
 	for _, a := range n.ours {
 		require.True(t, a.IsGlobalUnicast(), "%v", a)
 		from, err := n.toward(a)

@@ -349,3 +349,22 @@ func (b *backlog) test(ticket uint64) (bool, error) {
 func (b *backlog) drained(ctx context.Context) error {
 	return b.until(ctx, func() bool { return b.ran == b.issued || b.c.life.closed.Load() })
 }
+
+// owed are the functions that the end of g owes, which tell runs before g's memory serves another.
+// b.mu is held.
+func (b *backlog) owed(g *group) (fs callbacks, well bool) {
+	how := b.ends.of(g.ticket, b.ran)
+	return g.done, !how.failed && how.reject == nil
+}
+
+// tell runs what the end of a call owes. A failure is told by a goroutine of its own, as OnFailure
+// comes first, and the stream's has calls of other Comms to make.
+func (b *backlog) tell(fs callbacks, ticket uint64, well bool) {
+	switch {
+	case len(fs) == 0:
+	case well:
+		fs.run(nil)
+	default:
+		go func() { fs.run(b.wait(context.Background(), ticket)) }()
+	}
+}

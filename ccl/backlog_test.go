@@ -97,7 +97,7 @@ func TestBacklogDrained(t *testing.T) {
 // Without a Timeout nobody looks after the next call; with one it is looked after from the first on.
 func TestBacklogWatchesHead(t *testing.T) {
 	for timeout, want := range map[time.Duration]bool{0: false, -1: false, defaultTimeout: true} {
-		c := &Comm{opt: Options{Timeout: timeout}}
+		c := &Comm{opt: settings{Options: Options{Timeout: timeout}}}
 		c.backlog.c = c
 		c.backlog.watchHead()
 		assert.Equal(t, want, c.backlog.overdue.watching, timeout)

@@ -10,7 +10,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/internal/op"
-	"github.com/goccl/goccl/internal/reduce"
 )
 
 // The way of a call. A function or a method of Queue says what is asked for, args; describe checks
@@ -110,7 +109,7 @@ func callable(ctx context.Context, c *Comm, op fmt.Stringer) error {
 	if ctx == nil {
 		return noContext(ctx, c, op.String())
 	}
-	if c.isNil() {
+	if c == nil || c.eng == nil { // isNil, which is in another file than a call's way
 		return refuseNone(op.String())
 	}
 	c.calling.count++
@@ -121,23 +120,6 @@ func callable(ctx context.Context, c *Comm, op fmt.Stringer) error {
 		return c.refuse(op.String(), ErrArgument, inUse(c))
 	}
 	return nil
-}
-
-// isNil reports whether c is no Comm.
-func (c *Comm) isNil() bool { return c == nil || c.eng == nil }
-
-// shut reports whether the Comm takes no calls: it is closed, or this process is a forked child. See whyShut.
-func (l *life) shut() bool { return l.closed.Load() || *l.parent == 0 }
-
-// enter begins a use of the Comm by the goroutine that calls on it, which ends with busy.Clear. It
-// is false if the Comm is closed.
-func (l *life) enter() bool {
-	l.busy.Set()
-	if l.closed.Load() {
-		l.busy.Clear()
-		return false
-	}
-	return true
 }
 
 // describe makes k the call that a asks for, on host memory or on that of c's device, unless
@@ -185,28 +167,6 @@ func renew(c *Comm, k *call.Call, a *args, host bool) error {
 	}
 	a.kernels(k, c.calling.factors)
 	return nil
-}
-
-// kernels makes k a call of a's kind, type, operator and root, with what follows from these.
-func (a *args) kernels(k *call.Call, scaled factors) {
-	t, o := op.Type(a.typ), op.Op(a.op)
-	*k = call.Call{Head: op.Head{Record: call.Record{Kind: a.kind, Type: t, Op: o, Root: int32(a.root),
-		State: uint8(Running)}, To: a.to}, Elem: t.Size()}
-	if !a.kind.Reduces() {
-		return
-	}
-	if o.Scales() {
-		scaled.scale(k)
-		o = op.Sum
-	}
-	k.Fold, k.Stream, k.Both, k.All = reduce.For(t, o), reduce.ForStream(t, o), reduce.ForBoth(t, o),
-		reduce.ForSumAll(t, o)
-	switch {
-	case t.Half() && (o == op.Avg || k.Op.Scales()):
-		weigh(k)
-	case o == op.Avg:
-		k.Scale = reduce.Scale(t)
-	}
 }
 
 // isOwn reports whether no engine makes calls of kind k, but package ccl itself: Split, Window.
@@ -275,31 +235,16 @@ func endedBy(ctx context.Context, c *Comm, err error, r call.Record) *Error {
 	return errorHere(ctx, c, f, &r)
 }
 
-// supports is why c cannot make such calls on host memory, or on that of its device, or nil.
-func supports(c *Comm, k op.Kind, t op.Type, o op.Op, host bool) error {
-	if o.Scales() && k.Reduces() {
-		if _, err := c.calling.factors.of(t, o); err != nil {
-			return err
-		}
+// shut reports whether the Comm takes no calls: it is closed, or this process is a forked child. See whyShut.
+func (l *life) shut() bool { return l.closed.Load() || *l.parent == 0 }
+
+// enter begins a use of the Comm by the goroutine that calls on it, which ends with busy.Clear. It
+// is false if the Comm is closed.
+func (l *life) enter() bool {
+	l.busy.Set()
+	if l.closed.Load() {
+		l.busy.Clear()
+		return false
 	}
-	switch {
-	case !k.Valid():
-		return fmt.Errorf("there is no kind %d", k)
-	case k.Dataless():
-		t, o = 0, op.Sum
-	case !t.Valid():
-		return fmt.Errorf("there is no type %d", t)
-	case !k.Reduces():
-		o = op.Sum
-	case !o.Valid():
-		return fmt.Errorf("there is no operator %d", o)
-	}
-	e := c.onHost
-	if !host {
-		e = c.lib.end
-	}
-	if err := e.Supports(k, t, o, host); err != nil {
-		return unsupported{err}
-	}
-	return nil
+	return true
 }

@@ -1,16 +1,12 @@
 package ccl
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-
-	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/plane"
 )
 
 // stack is where a call was made, as program counters: to read them takes memory and
@@ -144,27 +140,40 @@ func placeOf(s *stack) string {
 	}
 }
 
-// errorHere is why the blocking call of c in r failed that the calling goroutine is in, with the
-// place of the call. Where ranks have made different calls, they tell each other the places.
-func errorHere(ctx context.Context, c *Comm, f *call.Fault, r *call.Record) *Error {
-	e := c.errorIn(ctx, f, r)
-	if e.Mine == nil || e.earlier {
-		return e
-	}
-	if e.Mine.Caller == "" {
-		e.Mine.Caller = c.rec.callers.here()
-	}
-	if e.differs() && e.Peer >= 0 {
-		e.Theirs.Caller = plane.SwapPlaces(c.eng.Control(), *r, e.Mine.Caller, e.Peer, func(r *call.Record) bool {
-			their := callOf(r)
-			return their.Seq == e.Theirs.Seq && their.Kind == e.Theirs.Kind
-		})
-	}
-	return e
-}
-
 // lineOf is a place as people and editors find it: the folder of its package, the file and the line.
 func lineOf(f runtime.Frame) string {
 	file := filepath.ToSlash(f.File)
 	return fmt.Sprintf("%s/%s:%d", path.Base(path.Dir(file)), path.Base(file), f.Line)
+}
+
+// unwinding is why the calling goroutine is leaving its functions, if that is no return: a panic,
+// or runtime.Goexit. A deferred function that closes a Comm runs then as well.
+func unwinding() error {
+	if at := unwound("runtime.gopanic"); at != "" {
+		return fmt.Errorf("it was closed in a panic%s", at)
+	}
+	if at := unwound("runtime.Goexit"); at != "" {
+		return fmt.Errorf("it was closed while its goroutine ended%s, by runtime.Goexit", at)
+	}
+	return nil
+}
+
+// unwound reads like " at llm/train.go:88", the place of the program from which by, a function of
+// package runtime, leaves the functions of the calling goroutine. It is empty where by does not.
+func unwound(by string) string {
+	var pcs [128]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	found := false
+	for {
+		f, more := frames.Next()
+		switch {
+		case f.Function == by:
+			found = true
+		case found && f.Line > 0 && !strings.HasPrefix(f.Function, "runtime.") && !strings.HasPrefix(f.Function, "testing."):
+			return " at " + lineOf(f)
+		}
+		if !more {
+			return ""
+		}
+	}
 }

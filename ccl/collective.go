@@ -2,7 +2,6 @@ package ccl
 
 import (
 	"context"
-	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 )
@@ -124,10 +123,4 @@ func SendRecv[T Element](ctx context.Context, c *Comm, dst []T, from int, src []
 // Barrier returns when every rank has called it.
 func Barrier(ctx context.Context, c *Comm) error {
 	return c.block(ctx, &args{kind: call.Barrier, root: -1})
-}
-
-// bytesOf is the memory of s.
-func bytesOf[T Element](s []T) []byte {
-	var z T
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z)))
 }

@@ -4,158 +4,23 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
-	"time"
 
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
-	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/algo"
-	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/engine"
-	"github.com/goccl/goccl/internal/environ"
 )
 
 // Version is the version of this module. Between two releases it is that of the next one, with
 // "-dev". All ranks of a job must run the same.
 const Version = "0.4.0-dev"
 
-// Options tune a Comm. The zero value holds the defaults. All fields except Device, OnFailure,
-// OnCall, Log, Name and Store must be the same on all ranks; otherwise NewComm fails and names those
-// that differ.
-type Options struct {
-	// Backend names the engine that moves data beside the CPU engine, which every Comm has for
-	// control, Barrier and host slices. "" takes the compiled-in engine whose device every rank
-	// has, if there is one. "cpu" takes none.
-	Backend string
-	// Staged moves host slices through the device's library as well, by copies in device memory.
-	// That is of use where the library knows a network between the hosts that TCP does not reach as
-	// fast. Without it the CPU engine moves host slices.
-	Staged bool
-	// Device is the index of this rank's device. nil takes the rank's local number among the
-	// visible devices.
-	Device *int
-	// Timeout is the longest time that one call may take. 0 means 10 minutes, a negative value no
-	// limit. Time for which the process is stopped does not count.
-	Timeout time.Duration
-	// PeerTimeout is the silence after which a rank counts as lost. 0 means 5 seconds, a negative
-	// value never. NewComm refuses one of less than a second.
-	PeerTimeout time.Duration
-	// Check says how thoroughly mismatched calls are looked for. The default is CheckAsync.
-	Check Check
-	// RankOrder reduces strictly in rank order, which gives the bits of adding rank by rank. It is
-	// slower, and for the CPU engine only. docs/types.md has what it means for 16-bit floats.
-	RankOrder bool
-	// OnFailure is called once, before any call returns the failure. It may Close the Comm, but
-	// not make calls on it. A call waits for OnFailure to return, but no longer than its context
-	// and Timeout allow.
-	OnFailure func(*Error)
-	// OnCall is called after every call on host memory, on the goroutine of that call, and after
-	// every call on a device, on a goroutine of its own and in order. It is meant for metrics.
-	// Nothing waits for a device because of OnCall. The Comm learns that a stream has passed a call
-	// from a Wait, from a Synchronize of the stream, or by looking every 10 ms; what is still under
-	// way when the Comm is closed is not told. A call that is captured into a graph is not told by
-	// itself: each launch of the graph is. Of launches under way at once only the last 16 are told.
-	OnCall func(Observation)
-	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default(), or what
-	// has at least the level that GOCCL_LOG names: only errors with "error" or "quiet", and everything
-	// with "debug" or "all".
-	Log *slog.Logger
-	// Wire says how the CPU engine's data travel between hosts: "plain"; "auth", which finds out
-	// if they were changed on the way; or "encrypt", which also hides them. "" takes what
-	// GOCCL_WIRE says, and "plain" without it. It is the same on all ranks, and all but "plain" need
-	// the job's secret; docs/secret.md has what each costs.
-	Wire string
-	// Hints tune the library of the backend.
-	Hints Hints
-	// Name is what errors and reports call the Comm, as SetName sets it. "" means "world" for the
-	// Comm of NewComm, and the parent's name with the color for a Comm of Split.
-	Name string
-	// Spares is how many of the job's ranks wait until one is needed: the last ones. NewComm gives
-	// the others, the workers, a Comm of their own, whose Replace gives a spare the place of a rank
-	// that is lost. With 0, Join takes what GOCCL_SPARES says, and none without it; a negative value is
-	// none. See docs/elastic.md.
-	Spares int
-
-	// Store is where processes that start late wait for this job to take them in, by Grow. nil is what
-	// GOCCL_HALL names under Join, and none under NewComm. It is not compared. A Comm of Split has none.
-	Store boot.Store
-
-	asked  *Options // as the job was started with them, for the one that Grow makes; nil in a Comm of Split
-	hostID string   // what the Bootstrap said
-	born   int64    // the generation in which the job has grown to this one; 0 for the first
-	// whose pool it is, which nobody outside this package sees: its failure is told where it is dealt
-	// with; nil for all other Comms
-	pool *reserve
-}
-
-const (
-	defaultTimeout     = 10 * time.Minute
-	defaultPeerTimeout = 5 * time.Second
-	leastPeerTimeout   = time.Second // a shorter silence is that of a rank which waits for a processor
-)
-
-// settled is o with its defaults filled in.
-func (o *Options) settled() (Options, error) {
-	var s Options
-	if o != nil {
-		s = *o
-	}
-	s.Timeout = cmp.Or(s.Timeout, defaultTimeout)
-	s.PeerTimeout = cmp.Or(s.PeerTimeout, defaultPeerTimeout)
-	s.Log = cmp.Or(s.Log, defaultLog(environ.Log.Get()))
-	if err := checkBackend(s.Backend); err != nil {
-		return s, err
-	}
-	s.Wire = cmp.Or(s.Wire, environ.Wire.Get(), auth.Plain.String())
-	if _, err := auth.ParseWire(s.Wire); err != nil {
-		return s, fmt.Errorf("Options.Wire is %w", err)
-	}
-	if err := s.Hints.check(); err != nil {
-		return s, fmt.Errorf("Options.Hints: %w", err)
-	}
-	s.Spares = max(s.Spares, 0)
-	switch {
-	case s.Check > CheckOff:
-		return s, errCheck(s.Check)
-	case s.PeerTimeout > 0 && s.PeerTimeout < leastPeerTimeout:
-		return s, fmt.Errorf("Options.PeerTimeout is %v; it is at least %v, 0 for %v, or negative for never", s.PeerTimeout,
-			leastPeerTimeout, defaultPeerTimeout)
-	}
-	return s, nil
-}
-
-// patience is how long a rank waits for the others as it closes its Comm.
-func (o *Options) patience() time.Duration {
-	if o.PeerTimeout < 0 {
-		return defaultPeerTimeout
-	}
-	return o.PeerTimeout
-}
-
-func errCheck(k Check) error {
-	return fmt.Errorf("Check is %d; the levels are CheckAsync, CheckStrict and CheckOff", k)
-}
-
-// agreed lists what must agree on all ranks, as name=value pairs.
-func (o *Options) agreed(algorithms string, secret auth.Secret) string {
-	built := "" // what is chosen from where nothing is named: programs built with other tags would choose otherwise
-	if o.Backend == "" {
-		built = strings.Join(Backends(), ",")
-	}
-	return fmt.Sprintf("version %s;Backend=%q;build tags=%q;Staged=%v;Timeout=%v;PeerTimeout=%v;Check=%v;RankOrder=%v;Wire (GOCCL_WIRE)=%q;Hints=%q;GOCCL_ALGO=%q;Spares (GOCCL_SPARES)=%d;secret (GOCCL_SECRET_FILE)=%s",
-		Version, o.Backend, built, o.Staged, o.Timeout, o.PeerTimeout, o.Check, o.RankOrder, o.Wire, o.Hints.String(),
-		algorithms, o.Spares, hasSecret(secret))
-}
-
 // Comm is this rank's membership in an ordered set of ranks.
 type Comm struct {
 	eng        *cpu.Comm
 	rank, size int
-	opt        Options
+	opt        settings
 	tab        algo.Table
 	host       string
 
@@ -193,83 +58,6 @@ type Place struct {
 	Device int
 }
 
-// newComm wraps the engine's Comm that join makes, nil if it makes none, and what moves its data,
-// which attach makes. Its name is that which the first error already has.
-func newComm(o Options, tab algo.Table, host, name string, join func(plane.Options) (*cpu.Comm, *call.Fault),
-	attach func(*cpu.Comm) (*library, *call.Fault)) (*Comm, *call.Fault) {
-	c := &Comm{opt: o, tab: tab, host: host,
-		life: life{done: make(chan struct{}), over: make(chan struct{}), lost: new(loss), parent: proc.Parent(),
-			unwinding: unwinding() != nil}}
-	c.backlog.c = c
-	var eo plane.Options
-	eo.Agreed.Timeout, eo.Agreed.PeerTimeout = max(o.Timeout, 0), max(o.PeerTimeout, 0)
-	eo.Agreed.Strict, eo.Agreed.Unchecked, eo.Agreed.RankOrder, eo.Agreed.Table = o.Check == CheckStrict,
-		o.Check == CheckOff, o.RankOrder, tab
-	eo.OnSleep = func(k *call.Call) {
-		if k == &c.calling.call || k.Inside != 0 { // or within that
-			c.rec.callers.note(k.Seq)
-		}
-	}
-	eo.OnFail = func(f *call.Fault, later bool) {
-		switch {
-		case !c.life.ready.Load():
-		case !later:
-			failed(c, f)
-		case o.pool != nil:
-			go o.pool.lost(c.eng.World(f.Peer), f.Err)
-		}
-	}
-	reporter{c}.watch(&eo)
-	c.watchers = watchersOf(&c.opt)
-	eng, f := join(eo)
-	if f != nil {
-		return nil, f
-	}
-	if eng != nil {
-		eng.SetName(name)
-	}
-	if c.lib, f = attach(eng); f != nil {
-		if eng != nil {
-			eng.Close()
-		}
-		return nil, f
-	}
-	if eng == nil {
-		return nil, nil
-	}
-	c.eng, c.rank, c.size = eng, eng.Rank(), eng.Size()
-	c.onHost, c.calling.one[0], c.rec.clock = eng, &c.calling.call, eng.Control().Clock
-	if !c.lib.isCPU() && c.lib.onHost(o.Staged) {
-		c.onHost = c.lib.end
-	}
-	c.life.ready.Store(true)
-	if f := eng.Failure(); f != nil { // a rank failed after the verdict
-		failed(c, f)
-	}
-	return c, nil
-}
-
-// errorOf is f as an Error of this rank, outside any call.
-func errorOf(c *Comm, f *call.Fault) *Error {
-	e := &Error{Code: Code(f.Code), Op: "Comm", Rank: c.rank, Peer: f.Peer, Missing: f.Missing, Certain: f.Certain,
-		Err: f.Err, loss: c.life.lost}
-	if f.Theirs != nil {
-		e.Theirs = callOf(f.Theirs)
-		if f.Mine != nil {
-			e.Mine = callOf(f.Mine)
-		}
-	}
-	return c.named(e)
-}
-
-// callOf is the call that r describes, by whichever part of the engine: each keeps the number by
-// which the rank that made the call counts it.
-func callOf(r *call.Record) *Call {
-	return &Call{Seq: r.Seq, Count: r.Count, Kind: Kind(r.Kind), Type: Type(r.Type), Op: Op(r.Op),
-		State: State(r.State), Root: max(r.Root, noRoot), Number: max(noRoot-r.Root, 0), Factor: float64(r.Times),
-		Start: time.Duration(r.Start), End: time.Duration(r.End)}
-}
-
 // Rank returns the number of this rank in c, from 0 to Size-1.
 func (c *Comm) Rank() int {
 	if c.isNil() {
@@ -284,6 +72,57 @@ func (c *Comm) Size() int {
 		return 0
 	}
 	return c.size
+}
+
+// Name returns the name of c in reports: the one that SetName gave it, otherwise "world" for the
+// Comm of NewComm, and "world/1" for the part of it with color 1.
+func (c *Comm) Name() string {
+	if c.isNil() {
+		return noComm
+	}
+	return c.eng.Name()
+}
+
+// SetName names c in reports, as MPI_Comm_set_name does. Ranks may give different names, but
+// reports are easier to read if they agree.
+func (c *Comm) SetName(name string) {
+	if !c.isNil() {
+		c.eng.SetName(name)
+	}
+}
+
+// isNil reports whether c is no Comm.
+func (c *Comm) isNil() bool { return c == nil || c.eng == nil }
+
+// named says in e which Comm it is about.
+func (c *Comm) named(e *Error) *Error {
+	if c.isNil() || !c.life.ready.Load() {
+		return e
+	}
+	if name := c.Name(); name != worldName {
+		e.Comm = name
+	}
+	for r := range c.Size() {
+		if c.eng.World(r) == r {
+			continue
+		}
+		e.World = make([]int, c.Size())
+		for r := range e.World {
+			e.World[r] = c.eng.World(r)
+		}
+		break
+	}
+	return e
+}
+
+// refuse is the error of a call that had no effect.
+func (c *Comm) refuse(op string, code Code, err error) *Error {
+	return c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
+}
+
+// refused is the error of a call that has come to nothing on all ranks, because of f; c goes on.
+func (c *Comm) refused(op string, f *call.Fault) *Error {
+	return c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
 }
 
 // Place returns where this rank runs.

@@ -3,7 +3,9 @@ package ccl
 import (
 	"context"
 	"errors"
-	"reflect"
+	"time"
+
+	"github.com/goccl/goccl/internal/lived"
 )
 
 var errNoContext = errors.New("the context is nil; context.Background() is one that never ends")
@@ -17,11 +19,12 @@ func noContext(ctx context.Context, c *Comm, op string) error {
 	return c.refuse(op, ErrArgument, errNoContext)
 }
 
-// absent reports whether b is nil, or a nil pointer, as that of a function which has returned an error.
-func absent(b Bootstrap) bool {
-	if b == nil {
-		return true
+// limited is ctx for what may take so long, if d is more than 0, in time lived, and what ends it.
+func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return ctx, noEnd
 	}
-	v := reflect.ValueOf(b)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+	return lived.Within(ctx, d)
 }
+
+func noEnd() {}

@@ -103,27 +103,6 @@ func (e *Error) rank(r int) string {
 	return fmt.Sprintf("rank %d%s", r, inWorld([]int{world}, []int{r}))
 }
 
-// named says in e which Comm it is about.
-func (c *Comm) named(e *Error) *Error {
-	if c.isNil() || !c.life.ready.Load() {
-		return e
-	}
-	if name := c.Name(); name != worldName {
-		e.Comm = name
-	}
-	for r := range c.Size() {
-		if c.eng.World(r) == r {
-			continue
-		}
-		e.World = make([]int, c.Size())
-		for r := range e.World {
-			e.World[r] = c.eng.World(r)
-		}
-		break
-	}
-	return e
-}
-
 // worldName is the name of the Comm of all ranks of a job, unless a program gives it another.
 const worldName = "world"
 

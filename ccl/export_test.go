@@ -111,3 +111,20 @@ func HoldPush(s *HostStream) (release func()) {
 
 // IsIssuing reports whether a goroutine issues a call on c, or waits in one for what is queued.
 func IsIssuing(c *Comm) bool { return atomic.LoadUint64(&c.backlog.issuing) != 0 }
+
+// Opponent is whom a host measures in a round.
+var Opponent = opponent
+
+// KeepLinks orders c's hosts by links between them, as a Reorder that measures these.
+func KeepLinks(c *Comm, links [][]HostLink) { keepLinks(links, c) }
+
+// LinksOf are those between c's hosts that are known, and OrderOf is the order of the hosts in rings.
+func LinksOf(c *Comm) [][]HostLink { return c.opt.links.in(c).links }
+
+func OrderOf(c *Comm) (hosts []int) {
+	ring := c.eng.Control().Group.Ring()
+	for i := range ring.Nodes() {
+		hosts = append(hosts, c.eng.Topology().Node(ring.Rank(i, 0)))
+	}
+	return hosts
+}

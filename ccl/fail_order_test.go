@@ -103,7 +103,7 @@ func TestR3WaiterIsNotNamed(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			together(t, 5, func(ctx context.Context, t *testing.T, world *ccl.Comm) {
+			virtually(t, 5, nil, nil, func(ctx context.Context, t *testing.T, world *ccl.Comm) {
 				c, err := world.Split(ctx, 0, 0)
 				assert.NoError(t, err)
 				defer c.Close()
@@ -128,7 +128,7 @@ func TestR3WaiterIsNotNamed(t *testing.T) {
 func TestR3WaiterOfAnotherHostIsNotNamed(t *testing.T) {
 	const late, waiter, asks = 3, 2, 0
 	for _, hosts := range [][]string{{"a", "a", "b", "b"}, {"a", "b", "c", "d"}} {
-		world(t, 4, hosts, func(int) *ccl.Options { return &ccl.Options{Timeout: 2 * time.Second} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		virtually(t, 4, hosts, func(int) *ccl.Options { return &ccl.Options{Timeout: 2 * time.Second} }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 			works(ctx, t, c)
 			meet(ctx)
 			var err error

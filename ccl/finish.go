@@ -3,8 +3,6 @@ package ccl
 import (
 	"errors"
 	"fmt"
-	"runtime"
-	"strings"
 )
 
 // Finish ends what a function does with c. Defer it in the function that made c:
@@ -43,36 +41,4 @@ func (c *Comm) Finish(err *error) {
 		return
 	}
 	*err = errors.Join(*err, e)
-}
-
-// unwinding is why the calling goroutine is leaving its functions, if that is no return: a panic,
-// or runtime.Goexit. A deferred function that closes a Comm runs then as well.
-func unwinding() error {
-	if at := unwound("runtime.gopanic"); at != "" {
-		return fmt.Errorf("it was closed in a panic%s", at)
-	}
-	if at := unwound("runtime.Goexit"); at != "" {
-		return fmt.Errorf("it was closed while its goroutine ended%s, by runtime.Goexit", at)
-	}
-	return nil
-}
-
-// unwound reads like " at llm/train.go:88", the place of the program from which by, a function of
-// package runtime, leaves the functions of the calling goroutine. It is empty where by does not.
-func unwound(by string) string {
-	var pcs [128]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	found := false
-	for {
-		f, more := frames.Next()
-		switch {
-		case f.Function == by:
-			found = true
-		case found && f.Line > 0 && !strings.HasPrefix(f.Function, "runtime.") && !strings.HasPrefix(f.Function, "testing."):
-			return " at " + lineOf(f)
-		}
-		if !more {
-			return ""
-		}
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/lobby"
 	"github.com/goccl/goccl/internal/plain"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // Grow returns a Comm of size ranks: those of c under their numbers, and after them processes that have
@@ -39,14 +40,30 @@ import (
 //
 // Grow is a function, as the collectives are, since what it returns is of another job than c.
 func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
-	const op = "Grow"
-	if err := callable(ctx, c, named(op)); err != nil {
+	if err := callable(ctx, c, named("Grow")); err != nil {
 		return nil, err
 	}
+	return grow(ctx, c, size, false)
+}
+
+// GrowAll is [Grow] to however many ranks there are with the processes that wait now, spares included, and to
+// most ranks. So newcomers need not be counted, and those that wait together come in together; a process
+// that has announced itself and does not answer is left out. GrowAll returns c itself where nobody waits, or c
+// has that many ranks or more. All ranks of c give the same number.
+func GrowAll(ctx context.Context, c *Comm, most int) (*Comm, error) {
+	if err := callable(ctx, c, named("GrowAll")); err != nil {
+		return nil, err
+	}
+	return grow(ctx, c, most, true)
+}
+
+// grow is Grow, or GrowAll.
+func grow(ctx context.Context, c *Comm, size int, all bool) (*Comm, error) {
+	const op = "Grow"
 	if err := whyNotGrow(c); err != nil {
 		return nil, c.refuse(op, ErrUnsupported, err)
 	}
-	p, err := planGrowth(ctx, c, size)
+	p, err := planGrowth(ctx, c, size, all)
 	switch {
 	case err != nil:
 		return nil, inGrow(err)
@@ -57,7 +74,7 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		if err != nil {
 			return nil, inGrow(err)
 		}
-		grown, err := Grow(ctx, next, size)
+		grown, err := grow(ctx, next, size, all)
 		if err != nil {
 			// next has the pool now, so the caller needs it: its next call fails for the same reason, or all
 			// is well
@@ -72,9 +89,8 @@ func Grow(ctx context.Context, c *Comm, size int) (*Comm, error) {
 		return c, nil
 	}
 	inject.At("grow.told")
-	o := *c.opt.asked
-	o.Spares, o.asked, o.OnFailure, o.OnCall, o.Log, o.Name = p.Seats.Spares, c.opt.asked, c.opt.OnFailure, c.opt.OnCall,
-		c.opt.Log, c.Name()
+	o := settings{Options: *c.opt.asked, asked: c.opt.asked, older: c.opt.links.in(c)}
+	o.Spares, o.OnFailure, o.OnCall, o.Log, o.Name = p.Seats.Spares, c.opt.OnFailure, c.opt.OnCall, c.opt.Log, c.Name()
 	if c.lib.device >= 0 { // on which the program has its memory
 		o.Device = &c.lib.device
 	}
@@ -141,7 +157,7 @@ func whyNotGrow(c *Comm) error {
 	case b != nil && b.Uninterruptible:
 		return fmt.Errorf("ranks of %s cannot join while others run; Backend \"cpu\" can grow, as can NCCL and RCCL", b.Title)
 	case c.opt.asked == nil:
-		return errors.New("this Comm is of Split: a Comm of the whole job can grow")
+		return errors.New("this Comm is a part of the job: a Comm of the whole job can grow")
 	}
 	return nil
 }
@@ -159,9 +175,9 @@ type growth struct {
 }
 
 // planGrowth has all ranks say what they want, and then rank 0, the lead, what comes of it.
-func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
-	const isFresh, isFailed, noStore = 1, 2, 4
-	state := int64(0)
+func planGrowth(ctx context.Context, c *Comm, size int, takesAll bool) (*growth, error) {
+	const isFresh, isFailed, noStore, isAll = 1, 2, 4, 8
+	state := bit[int64](takesAll) * isAll
 	if c.opt.asked.Store == nil { // which may differ: an environment reaches some hosts alone
 		state |= noStore
 	}
@@ -172,12 +188,14 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 		if r.current().Err() != nil {
 			state |= isFailed
 		}
+	} else if a := c.opt.came.of(c); slices.Contains(a.fresh, c.Rank()) && !a.restored.Load() {
+		state |= isFresh
 	}
 	said := make([]int64, 2*c.Size())
 	if err := AllGather(ctx, c, said, []int64{int64(size), state}); err != nil {
 		return nil, err
 	}
-	all, without := int64(0), -1
+	all, without, calls := int64(0), -1, []string{"Grow", "GrowAll"}
 	for r := range c.Size() {
 		if all |= said[2*r+1]; without < 0 && said[2*r+1]&noStore != 0 {
 			without = r
@@ -185,7 +203,10 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 		switch theirs := said[2*r]; {
 		case theirs != said[0]:
 			return &growth{Code: ErrArgument, Why: fmt.Sprintf("rank %d wants %d ranks, and rank 0 %d", r, theirs, said[0])}, nil
-		case int(theirs) < c.Size():
+		case (said[2*r+1]^said[1])&isAll != 0:
+			return &growth{Code: ErrArgument, Why: fmt.Sprintf("rank %d calls %s, and rank 0 %s", r,
+				calls[said[2*r+1]/isAll], calls[said[1]/isAll])}, nil
+		case int(theirs) < c.Size() && !takesAll:
 			return &growth{Code: ErrArgument,
 				Why: fmt.Sprintf("%d ranks, and the Comm has %d: Grow takes none away", theirs, c.Size())}, nil
 		}
@@ -196,7 +217,7 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 	}
 	p, told := new(growth), false
 	if c.Rank() == 0 {
-		p.find(ctx, c, size, all&isFailed != 0)
+		p.find(ctx, c, size, takesAll, all&isFailed != 0)
 		for r := range c.Size() {
 			if p.Seats != nil && said[2*r+1]&isFresh != 0 {
 				p.Seats.Fresh = append(p.Seats.Fresh, r)
@@ -224,26 +245,35 @@ func planGrowth(ctx context.Context, c *Comm, size int) (*growth, error) {
 const answerLimit = time.Second
 
 // find is the lead's part: it looks in the store for waiting processes, calls them, and seats them.
-// failed: the pool has failed.
-func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
+// all: size is only the most that there may be. failed: the pool has failed.
+func (p *growth) find(ctx context.Context, c *Comm, size int, all, failed bool) {
 	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
 	if _, err := settleSecret(store); err != nil { // of the job that this one would become
 		p.Code, p.Why = secretCode(err), err.Error()
 		return
 	}
 	callers := ctx
-	ctx, cancel := lived.Within(ctx, decideLimit) // so that a store that is silent is an error, and not a wait
+	// So that a store that is silent is an error, and not a wait: the others wait in a call of c, and no longer than
+	// its Timeout.
+	limit := decideLimit
+	if c.opt.Timeout > 0 && !inject.Wrong("ccl.grow") {
+		limit = min(limit, c.opt.Timeout/2)
+	}
+	ctx, cancel := lived.Within(ctx, limit)
 	defer cancel()
 	fail := func(err error) {
 		e := storeError(callers, "Grow", 0, err)
 		p.Code, p.Why, p.Seats = e.Code, fmt.Sprint(e.Err), nil
 	}
 	came, err := lobby.Waiting(ctx, store)
+	if all {
+		need = max(min(need, waiting+came), 0)
+	}
 	switch {
 	case err != nil:
 		fail(err)
 		return
-	case waiting+came < need, need == 0 && (came == 0 || waiting >= c.opt.asked.Spares):
+	case waiting+came < need, all && need == 0, need == 0 && (came == 0 || waiting >= c.opt.asked.Spares):
 		return
 	case failed:
 		p.Renew = true
@@ -255,19 +285,21 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 		return
 	}
 	inject.At("grow.called")
-	n := ourWays()
+	h := simhost.Of(ctx)
+	n := ourWays(h)
 	at, unmet := n.meetAt(addressOf(c), guests)
 	for k, why := range unmet {
 		if why != "" {
 			c.opt.Log.Warn(fmt.Sprintf("ccl: Grow does not take in %s: %s", guests[k].Name(), why))
 		}
 	}
+	if all { // others may have come since, and some of them are gone
+		need = min(size-c.Size(), able(guests, unmet))
+	}
 	seats := seatGuests(guests, unmet, c.Size(), need, c.opt.asked.Spares, waiting)
 	if seats.Size > 0 {
-		seats.Secret, seats.Limit = auth.NewSecret(), meetingLimit(&c.opt)
-		if p.listener, err = listenAt(at); err == nil {
-			seats.Addr = p.listener.Addr().String()
-		} else {
+		seats.Secret, seats.Limit = auth.NewSecret(), meetingLimit(&c.opt.Options)
+		if p.listener, seats.Addr, err = listenAt(h, at); err != nil {
 			seats = nobody(seats)
 		}
 	}
@@ -283,6 +315,14 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, failed bool) {
 	if seats.Size > 0 {
 		p.G, p.Seats, p.guests = g, seats, guests
 	}
+}
+
+// able is how many guests can be seated.
+func able(guests []lobby.Guest, unmet []string) (n int) {
+	for k := range guests {
+		n += bit[int](!guests[k].Silent && (unmet == nil || unmet[k] == ""))
+	}
+	return n
 }
 
 // seatGuests gives those that have answered their ranks, after the workers that there are: spares

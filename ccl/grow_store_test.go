@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -63,23 +64,32 @@ func TestGrowUndecided(t *testing.T) {
 			j.startWith(3, nil, func(r int) *ccl.Options { return j.refusedOn(0, r, ccl.Options{}, lost) }, func(r int, c *ccl.Comm) {
 				defer c.Close()
 				if r == 0 {
-					j.come(ccl.Options{}, func(_ *ccl.Comm, err error) {
+					j.come(ccl.Options{}, func(c *ccl.Comm, err error) {
 						if !carriedOut { // it waits for another
 							wants(t, err, ccl.ErrUnused)
+						} else if assert.NoError(t, err) {
+							assert.Error(t, ccl.Barrier(j.ctx, c), "the lead has left it")
+							c.Close()
 						}
-						assert.Error(t, err)
 					})
 					j.waits(1)
 				}
 				assert.NoError(t, ccl.Barrier(j.ctx, c))
-				var err error
-				for next := c; next == c && err == nil; { // until the newcomer answers in time
+				next, err := c, error(nil)
+				for next == c && err == nil { // until the newcomer answers in time
 					next, err = ccl.Grow(j.ctx, c, 4)
 				}
-				if r == 0 {
+				switch {
+				case r == 0:
 					wants(t, err, ccl.ErrBackend)
 					assert.NoError(t, j.hall.Set(j.ctx, "goccl/over", nil))
-				} else {
+				case carriedOut: // they have heard that it counts
+					if assert.NoError(t, err) {
+						assert.Error(t, ccl.Barrier(j.ctx, next), "the lead has left it")
+						next.Close()
+					}
+					return
+				default:
 					wants(t, err, ccl.ErrAborted)
 				}
 				assert.ErrorContains(t, err, errStoreBroke.Error())
@@ -184,4 +194,47 @@ func TestGrowRenewedInVain(t *testing.T) {
 	})
 	j.all.Wait()
 	assert.NoError(t, j.ctx.Err())
+}
+
+// A newcomer that waits at a hall that goes dark waits until it is back, and is taken in then: the hall has its state again.
+func TestGrowHallComesBack(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hall")
+	hall, err := boot.ListenHallFile("127.0.0.1:0", nil, file)
+	require.NoError(t, err)
+	addr := hall.Addr()
+	j := newGrowing(t)
+	dialed := func() *ccl.Options {
+		o := j.options(ccl.Options{})
+		o.Store, err = boot.DialHall(addr, nil)
+		require.NoError(t, err)
+		return o
+	}
+	options := []*ccl.Options{dialed(), dialed(), dialed()}
+	j.startWith(2, nil, func(r int) *ccl.Options { return options[r] }, func(_ int, c *ccl.Comm) {
+		if c.Rank() == 0 {
+			j.all.Go(func() {
+				c, err := ccl.Join(j.ctx, options[2])
+				if assert.NoError(t, err) {
+					works(j.ctx, t, c)
+					c.Close()
+				}
+			})
+			until(t, "it waits", func() bool { n, err := hall.Add(j.ctx, "goccl/came/1", 0); return err == nil && n > 0 })
+			assert.NoError(t, hall.Close())
+		}
+		assert.NoError(t, ccl.Barrier(j.ctx, c))
+		same, err := ccl.GrowAll(j.ctx, c, 3)
+		wants(t, err, ccl.ErrBackend)
+		assert.Nil(t, same)
+		if assert.NoError(t, ccl.Barrier(j.ctx, c)); c.Rank() == 0 {
+			again, err := boot.ListenHallFile(addr, nil, file)
+			if assert.NoError(t, err) {
+				t.Cleanup(func() { again.Close() })
+			}
+		}
+		assert.NoError(t, ccl.Barrier(j.ctx, c))
+		c = j.growAll(c, 3)
+		works(j.ctx, t, c)
+		c.Close()
+	})
 }

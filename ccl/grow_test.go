@@ -333,12 +333,18 @@ func TestGrowRefused(t *testing.T) {
 		_, err = ccl.Grow(j.ctx, c, 3+c.Rank())
 		wants(t, err, ccl.ErrArgument)
 		assert.ErrorContains(t, err, "rank 1 wants 4 ranks, and rank 0 3")
-		half, err := c.Split(j.ctx, 0, 0)
-		if assert.NoError(t, err) {
-			_, err = ccl.Grow(j.ctx, half, 3)
-			wants(t, err, ccl.ErrUnsupported)
-			assert.ErrorContains(t, err, "this Comm is of Split")
-			half.Close()
+		for i, part := range []func() (*ccl.Comm, error){ // in one order on all ranks
+			func() (*ccl.Comm, error) { return c.Split(j.ctx, 0, 0) },
+			func() (*ccl.Comm, error) { return ccl.Subset(j.ctx, c, []int{0, 1}, 1) },
+		} {
+			name := []string{"split", "subset"}[i]
+			half, err := part()
+			if assert.NoError(t, err, name) {
+				_, err = ccl.Grow(j.ctx, half, 3)
+				wants(t, err, ccl.ErrUnsupported)
+				assert.ErrorContains(t, err, "this Comm is a part of the job", name)
+				half.Close()
+			}
 		}
 		works(j.ctx, t, c)
 	})

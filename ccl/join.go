@@ -20,24 +20,6 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 )
 
-// Bootstrap tells a process its rank and the number of ranks, and gives it one way to exchange
-// bytes with the others. NewComm needs it only until it returns. boot.TCP, boot.File, boot.Local
-// and boot.Env return one, and any type with these three methods is one. NewComm also uses these
-// methods if they exist:
-//
-//	Secret() []byte         // known only to the ranks of the job; nil takes that of the environment
-//	Addr() netip.Addr       // of the interface that reaches the other hosts
-//	HostID() string         // ranks with different values count as on different hosts
-//	Limit() time.Duration   // of an AllGather whose context has no deadline
-//	Watch() <-chan struct{} // closed if a rank is lost before the next AllGather
-//	Refuse(why error)       // tells the other ranks why this one cannot take part
-type Bootstrap interface {
-	Rank() int
-	Size() int
-	// AllGather returns every rank's mine, indexed by rank.
-	AllGather(ctx context.Context, mine []byte) ([][]byte, error)
-}
-
 // launchers are what build tags add to boot.Env: each says whether it knows who started this
 // process, and then joins the job its own way. The first that knows is asked.
 var launchers []func(ctx context.Context) (b Bootstrap, known bool, err error)
@@ -114,7 +96,26 @@ func joinStarted(ctx, joins context.Context, o *Options, joined func()) (*Comm, 
 	joined()
 	done = sync.OnceFunc(done) // a spare has met the others long before it has a Comm
 	defer done()
-	return newWorld(ctx, b, o, done, nil)
+	return newWorld(ctx, b, settingsOf(o), done, nil)
+}
+
+// Alone returns a Comm of this process alone, by which a job that has begun goes on in the store of o, or of
+// GOCCL_HALL: it can [Grow]. It is for the last rank of a job, such as one that the others have given up while it
+// alone had the state. Nothing here keeps other ranks of that job from going on, too: package train/elastic decides
+// which do.
+func Alone(ctx context.Context, o *Options) (*Comm, error) {
+	if err := noContext(ctx, nil, "Alone"); err != nil {
+		return nil, err
+	}
+	s := settingsOf(o)
+	if s.Store == nil {
+		var err error
+		if s.Store, err = boot.EnvStore(); err != nil {
+			return nil, storeError(ctx, "Alone", 0, err)
+		}
+	}
+	return newWorld(ctx, boot.Local(1)[0], s, func() {}, &arrival{secret: auth.ByKernel(), then: ctx,
+		settle: func(*cpu.Comm) *call.Fault { return nil }})
 }
 
 // NewComm joins the job that b describes. Within the time of ctx it returns a Comm on all ranks, or
@@ -132,12 +133,12 @@ func NewComm(ctx context.Context, b Bootstrap, o *Options) (*Comm, error) {
 	if err := noContext(ctx, nil, "NewComm"); err != nil {
 		return nil, err
 	}
-	return newWorld(ctx, b, o, func() {}, nil)
+	return newWorld(ctx, b, settingsOf(o), func() {}, nil)
 }
 
 // newWorld is NewComm. It calls met once b has done its part, on a spare that is to wait. in is not
 // nil where the job has grown.
-func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arrival) (*Comm, error) {
+func newWorld(ctx context.Context, b Bootstrap, s settings, met func(), in *arrival) (*Comm, error) {
 	if absent(b) {
 		return nil, &Error{Code: ErrArgument, Op: "NewComm", Rank: -1, Peer: -1,
 			Err: errors.New("the Bootstrap is nil; Join finds one")}
@@ -148,8 +149,8 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 		}
 		return &Error{Code: code, Op: "NewComm", Rank: b.Rank(), Peer: -1, Err: err}
 	}
-	s, err := o.settled()
-	if err != nil {
+	var err error
+	if s.Options, err = s.settled(); err != nil {
 		return nil, refuse(ErrArgument, err)
 	}
 	misspelt, err := environ.Check(os.Environ())
@@ -174,7 +175,7 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 		return nil, refuse(code, err)
 	}
 	if s.asked == nil {
-		asked := s
+		asked := s.Options
 		s.asked = &asked
 	}
 	secret, err := jobSecret(b, in)
@@ -191,25 +192,43 @@ func newWorld(ctx context.Context, b Bootstrap, o *Options, met func(), in *arri
 		}
 		c, f := cpu.Join(ctx, b, terms, eo)
 		if f == nil {
-			tellOpen(c, &s, b, secret, in)
+			tellOpen(c, &s.Options, b, secret, in)
 		}
 		return c, f
 	}
-	if s.Spares > 0 || in != nil {
-		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, func() { met(); s.begun(in) }, in)
+	if s.Spares > 0 || in != nil && !isPlain(s.Spares, s.Backend) {
+		c, f := newReserve(ctx, s, tab, host, b.Rank(), b.Size(), world, func() { met(); s.begun(ctx, in) }, in)
 		if f != nil {
 			return nil, newCommError(b.Rank(), f)
 		}
 		return c, nil
 	}
 	c, f := newComm(s, tab, host, cmp.Or(s.Name, worldName), world, func(eng *cpu.Comm) (*library, *call.Fault) {
-		return openLibrary(ctx, eng, &s)
+		if in != nil {
+			if f := in.settle(eng); f != nil {
+				return nil, f
+			}
+		}
+		return openLibrary(ctx, eng, &s.Options)
 	})
 	if f != nil {
 		return nil, newCommError(b.Rank(), f)
 	}
+	if s.Order == OrderLinks {
+		within := ctx
+		if in != nil {
+			within = in.then
+		}
+		if err := orderByLinks(within, c, s.older); err != nil && c.Err() == nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	if in != nil {
+		c.opt.came = &arrivals{comm: c, fresh: in.fresh}
+	}
 	tellApart(c)
-	s.begun(in)
+	s.begun(ctx, in)
 	return c, nil
 }
 

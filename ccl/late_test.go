@@ -13,7 +13,7 @@ import (
 
 // A timeout names the late ranks on all ranks alike, whichever gave up first, and in the late ones themselves.
 func TestMissingIsTheSame(t *testing.T) {
-	everywhere(t, 3, &ccl.Options{Timeout: 1500 * time.Millisecond}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	inTime(t, 3, &ccl.Options{Timeout: 1500 * time.Millisecond}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		meet(ctx) // no call begins before all ranks are there, and so none but the last takes long
 		works(ctx, t, c)
 		meet(ctx)
@@ -46,7 +46,7 @@ func TestDeadlockWithItself(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			everywhere(t, 2, &ccl.Options{Timeout: 200 * time.Millisecond, Check: tc.check}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			inTime(t, 2, &ccl.Options{Timeout: 200 * time.Millisecond, Check: tc.check}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				if c.Rank() == 0 {
 					tc.call(ctx, c)
 				}
@@ -63,7 +63,7 @@ func TestDeadlockWithItself(t *testing.T) {
 
 // Ranks that receive from each other get an error that says deadlock, with the circle, the same on all.
 func TestDeadlockIsSaid(t *testing.T) {
-	everywhere(t, 2, &ccl.Options{Timeout: 2 * time.Second}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	inTime(t, 2, &ccl.Options{Timeout: 2 * time.Second}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		e := wants(t, ccl.Recv(ctx, c, make([]int, 1), 1-c.Rank()), ccl.ErrTimeout)
 		_, said, _ := strings.Cut(e.Error(), "timed out: ")
 		assert.Equal(t, "deadlock: rank 0 waits for 1 in world #1, 1 for 0 in world #1, all in Recv: not done after 2s", said, "%v", e)

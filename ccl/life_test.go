@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -204,7 +205,7 @@ func TestEveryUseEnds(t *testing.T) {
 // A Comm that is closed by OnCall, which runs inside a call, is freed once the call has left it.
 func TestCloseInOnCall(t *testing.T) {
 	for _, queued := range []bool{false, true} {
-		t.Run(fmt.Sprint("queued ", queued), func(t *testing.T) {
+		t.Run(fmt.Sprint("queued ", queued), inVirtualTime(func(t *testing.T) {
 			var first atomic.Pointer[ccl.Comm]
 			all := pair(t, func(rank int) *ccl.Options {
 				o := &ccl.Options{PeerTimeout: time.Second}
@@ -223,7 +224,7 @@ func TestCloseInOnCall(t *testing.T) {
 				}
 			})
 			wants(t, ccl.Barrier(t.Context(), all[0]), ccl.ErrClosed)
-		})
+		}))
 	}
 }
 
@@ -264,33 +265,35 @@ func TestCloseTakesPeerTimeoutOnce(t *testing.T) {
 
 // A call waits for OnFailure, but not beyond its context or Options.Timeout; Close, Wait and Test do not hang either.
 func TestOnFailureThatBlocks(t *testing.T) {
-	gate := make(chan struct{})
-	defer close(gate)
-	var called atomic.Bool
-	all := pair(t, func(rank int) *ccl.Options {
-		return &ccl.Options{Timeout: time.Second, OnFailure: func(*ccl.Error) {
-			if rank == 0 {
-				called.Store(true)
-				<-gate
-			}
-		}}
-	})
-	w := all[0].On(nil).Barrier()
-	all[1].Abort(errors.New("enough"))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	for _, ctx := range []context.Context{ctx, context.Background()} {
-		ends(t, "Barrier", func() {
-			wants(t, ccl.Barrier(ctx, all[0]), ccl.ErrAborted)
-			assert.True(t, called.Load(), "OnFailure comes first")
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		defer close(gate)
+		var called atomic.Bool
+		all := pair(t, func(rank int) *ccl.Options {
+			return &ccl.Options{Timeout: time.Second, OnFailure: func(*ccl.Error) {
+				if rank == 0 {
+					called.Store(true)
+					<-gate
+				}
+			}}
 		})
-		ends(t, "Wait", func() { wants(t, w.Wait(ctx), ccl.ErrAborted) })
-	}
-	done, err := w.Test()
-	assert.True(t, done)
-	wants(t, err, ccl.ErrAborted)
-	ends(t, "Split", func() { _, err := all[0].Split(ctx, 0, 0); wants(t, err, ccl.ErrAborted) })
-	ends(t, "Close", func() { all[0].Close() })
+		w := all[0].On(nil).Barrier()
+		all[1].Abort(errors.New("enough"))
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		for _, ctx := range []context.Context{ctx, context.Background()} {
+			ends(t, "Barrier", func() {
+				wants(t, ccl.Barrier(ctx, all[0]), ccl.ErrAborted)
+				assert.True(t, called.Load(), "OnFailure comes first")
+			})
+			ends(t, "Wait", func() { wants(t, w.Wait(ctx), ccl.ErrAborted) })
+		}
+		done, err := w.Test()
+		assert.True(t, done)
+		wants(t, err, ccl.ErrAborted)
+		ends(t, "Split", func() { _, err := all[0].Split(ctx, 0, 0); wants(t, err, ccl.ErrAborted) })
+		ends(t, "Close", func() { all[0].Close() })
+	})
 }
 
 // OnFailure that takes its time is waited for.

@@ -256,6 +256,22 @@ func TestLinkCredit(t *testing.T) {
 	})
 }
 
+// A small message to a rank whose process has used no Link yet, on this host or another, is complete before it is received.
+func TestLinkToOneThatUsesNone(t *testing.T) {
+	inWorlds(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx, x := t.Context(), []int64{0}
+		if c.Rank() == 0 {
+			x[0] = 7
+			require.NoError(t, ccl.LinkTo(c, 1, 9).Within(20*time.Second).Send(ccl.BufOf(x)).Wait(ctx))
+		}
+		require.NoError(t, ccl.Barrier(ctx, c))
+		if c.Rank() == 1 {
+			require.NoError(t, ccl.LinkTo(c, 0, 9).Recv(ccl.BufOf(x)).Wait(ctx))
+			require.Equal(t, []int64{7}, x)
+		}
+	})
+}
+
 // OnDone of a message may send and receive for as long as it likes.
 func TestLinkOnDoneGoesOn(t *testing.T) {
 	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {

@@ -23,6 +23,7 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/lobby"
 	"github.com/goccl/goccl/internal/op"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // The meeting of a job that grows. Its ranks are those of the Comm that grows, and guests:
@@ -80,7 +81,7 @@ const (
 )
 
 // join meets the others, until one of lost is closed, and returns the new Comm, on a spare once it is needed.
-func (m *meeting) join(ctx context.Context, o Options, lost ...<-chan struct{}) (*Comm, error) {
+func (m *meeting) join(ctx context.Context, o settings, lost ...<-chan struct{}) (*Comm, error) {
 	short, cancel := lived.Within(ctx, m.seats.Limit)
 	defer cancel()
 	for _, gone := range lost {
@@ -108,7 +109,7 @@ func cancelOn(ctx context.Context, gone <-chan struct{}, cancel context.CancelFu
 }
 
 // meet starts the new job within short. What follows it is within ctx.
-func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
+func (m *meeting) meet(short, ctx context.Context, o settings) (*Comm, error) {
 	secret, err := m.secret()
 	if err != nil {
 		if m.listener != nil {
@@ -132,7 +133,7 @@ func (m *meeting) meet(short, ctx context.Context, o Options) (*Comm, error) {
 	defer b.Close()
 	inject.At("grow.met")
 	m.then = ctx
-	return newWorld(short, b, &o, func() { b.Close() },
+	return newWorld(short, b, o, func() { b.Close() },
 		&arrival{g: m.g, secret: secret, open: m.open, from: m.from, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
 }
 
@@ -194,7 +195,7 @@ func (m *meeting) ask(ctx context.Context) { m.decide(ctx, false) }
 
 func (m *meeting) decide(ctx context.Context, lead bool) {
 	m.within(ctx, func(ctx context.Context) {
-		m.counts, m.undecided = lobby.Decide(ctx, m.store, m.g, lead, decideLimit)
+		m.counts, m.undecided = lobby.Decide(ctx, m.store, m.g, lead || inject.Wrong("ccl.decide"), decideLimit)
 	})
 	m.settled = true
 }
@@ -213,7 +214,7 @@ func (o *Options) comesLate(ctx context.Context) (bool, error) {
 		if err != nil || s == nil {
 			return false, err
 		}
-		if o.Store = s; started.Load() { // it joins once more, with those that it has started with
+		if o.Store = s; startedIn(ctx).Load() { // it joins once more, with those that it has started with
 			return false, nil
 		}
 	}
@@ -223,28 +224,45 @@ func (o *Options) comesLate(ctx context.Context) (bool, error) {
 	return lobby.Begun(ctx, o.Store)
 }
 
-// started is whether this process was in the job when it began.
+// started is whether this process was in the job when it began: see startedIn.
 var started atomic.Bool
 
+// startedIn is started, of the process that ctx is of.
+func startedIn(ctx context.Context) *atomic.Bool {
+	if h := simhost.Of(ctx); h != nil {
+		return h.Started()
+	}
+	return &started
+}
+
 // begun notes that this process is in its first job, and did not come late.
-func (o *Options) begun(in *arrival) {
+func (o *Options) begun(ctx context.Context, in *arrival) {
 	if o.Store != nil && in == nil {
-		started.Store(true)
+		startedIn(ctx).Store(true)
 	}
 }
 
-// thisProcess tells this process from all others that may found a job.
+// thisProcess tells this process from all others that may found a job: see processIn.
 var thisProcess = auth.NewSecret()
+
+// processIn is thisProcess, of the process that ctx is of.
+func processIn(ctx context.Context) []byte {
+	if h := simhost.Of(ctx); h != nil {
+		id := h.ID()
+		return id[:]
+	}
+	return thisProcess
+}
 
 // found tells the store that the job runs, on rank 0 of the first job. It is join.ErrBegun where
 // another job was first there.
 func (o *Options) found(ctx context.Context) error {
-	first, err := lobby.Begin(ctx, o.Store, thisProcess)
+	first, err := lobby.Begin(ctx, o.Store, processIn(ctx))
 	switch {
 	case err != nil:
 		o.Log.Warn("ccl: the store cannot be told that the job has begun, so no process that starts late finds it", "error",
 			err)
-	case !first:
+	case !first && !inject.Wrong("ccl.found"):
 		return join.ErrBegun
 	}
 	return nil
@@ -256,7 +274,7 @@ func (o *Options) found(ctx context.Context) error {
 // what joins has.
 func unlessBegun(ctx context.Context,
 	s boot.Store) (joins context.Context, joined func(), over context.CancelCauseFunc) {
-	if s == nil || started.Load() {
+	if s == nil || startedIn(ctx).Load() {
 		return ctx, func() {}, func(error) {}
 	}
 	joins, end := context.WithCancelCause(ctx)
@@ -277,7 +295,7 @@ func unlessBegun(ctx context.Context,
 // isBegun reports whether this process failed to join its job, which err says, since another has
 // begun in store s. joins is unlessBegun's.
 func isBegun(ctx, joins context.Context, s boot.Store, err error) bool {
-	if s == nil || started.Load() || ctx.Err() != nil {
+	if s == nil || startedIn(ctx).Load() || ctx.Err() != nil {
 		return false
 	}
 	if errors.Is(err, join.ErrBegun) || context.Cause(joins) == join.ErrBegun {
@@ -291,9 +309,9 @@ func isBegun(ctx, joins context.Context, s boot.Store, err error) bool {
 	return err == nil && begun
 }
 
-// self is this process as a guest.
-func self(id string) lobby.Guest {
-	n := ourWays()
+// self is this process, which ctx is of, as a guest.
+func self(ctx context.Context, id string) lobby.Guest {
+	n := ourWays(simhost.Of(ctx))
 	return lobby.Guest{ID: id, Host: hostName(environ.HostID.Get()), At: []byte(n.identity), PID: os.Getpid(),
 		Addrs: n.ours}
 }
@@ -314,10 +332,17 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 	waits, over := context.WithCancelCause(ctx)
 	defer over(nil)
 	go func() {
-		if _, err := s.Store.Get(waits, lobby.Over); err == nil {
-			over(errJobEnded)
+		for {
+			_, err := s.Store.Get(waits, lobby.Over)
+			if err == nil {
+				over(errJobEnded)
+			}
+			if !isDark(err) || !lived.Sleep(waits, askAgain) {
+				return
+			}
 		}
 	}()
+	dark := false
 	for unreached := 0; ; {
 		inject.At("guest.waits")
 		g, err := lobby.Current(waits, s.Store)
@@ -328,7 +353,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		moved := false
 		if err == nil {
 			inject.At("guest.called")
-			c, moved, err = attend(ctx, waits, s, g, self(id), environ.HostID.Get(), nil, nil)
+			c, moved, err = attend(ctx, waits, settings{Options: s}, g, self(ctx, id), environ.HostID.Get(), nil, nil)
 		}
 		var e *Error
 		if errors.As(err, &e) && e.Code == ErrTimeout && slices.Equal(e.Missing, []int{0}) { // the lead, which has seated it
@@ -349,9 +374,17 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		case ctx.Err() != nil:
 			return nil, &Error{Code: Code(call.CtxCode(ctx.Err())), Op: "Join", Rank: -1, Peer: -1,
 				Err: fmt.Errorf("a process that came late waits for Grow: %w", ctx.Err())}
-		case err != nil && e == nil:
+		case err != nil && e == nil && !isDark(err):
 			return nil, storeError(ctx, "Join", -1, err)
+		case err != nil && e == nil: // it was there before, and may come back
+			if !dark {
+				s.Log.Warn("ccl: the store does not answer, and this process asks it again until it does", "error", err)
+			}
+			dark = true
+			lived.Sleep(ctx, askAgain)
+			continue
 		}
+		dark = false
 	}
 }
 
@@ -371,7 +404,7 @@ func passes(e *Error) bool {
 // until waits ends. from is the memory of this rank's host, nil for a newcomer. leaves is called
 // once the meeting counts, unless it is nil; moved says so: then c or err is what comes of it. An
 // error that is no *Error is the store's.
-func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, hostID string, from *shm.Host,
+func attend(ctx, waits context.Context, o settings, g int64, me lobby.Guest, hostID string, from *shm.Host,
 	leaves func()) (c *Comm, moved bool, err error) {
 	seats, mine, err := lobby.Answer(waits, o.Store, g, me, seatLimit)
 	if no := (*lobby.Unmet)(nil); errors.As(err, &no) {
@@ -383,7 +416,7 @@ func attend(ctx, waits context.Context, o Options, g int64, me lobby.Guest, host
 	inject.At("guest.seated")
 	m := &meeting{store: o.Store, g: g, seats: seats, rank: mine, hostID: hostID, from: from, guest: me.ID, moved: leaves}
 	if o.asked == nil {
-		asked := o
+		asked := o.Options
 		o.asked = &asked
 	}
 	o.Spares = seats.Spares
@@ -435,14 +468,14 @@ func (r *reserve) listen(ctx context.Context) (calls <-chan int64, stop func()) 
 // not moved where the meeting does not count, or the pool is shrunk meanwhile. leaves is called
 // once it counts.
 func (r *reserve) follow(ctx context.Context, g int64, leaves func()) (c *Comm, moved bool, f *call.Fault) {
-	me := self("")
+	me := self(ctx, "")
 	me.Spare = r.world + 1
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pool := r.current()
 	go cancelOn(waits, pool.Done(), cancel)
-	o := *r.opt.asked
-	o.asked, o.Store = r.opt.asked, r.opt.Store
+	o := settings{Options: *r.opt.asked, asked: r.opt.asked}
+	o.Store = r.opt.Store
 	c, moved, err := attend(ctx, waits, o, g, me, r.opt.hostID, pool.eng.Control().Share.Host, leaves)
 	if moved && err != nil {
 		var e *Error

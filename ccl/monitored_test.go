@@ -2,6 +2,8 @@ package ccl_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,6 +46,49 @@ func TestMonitoredBarrier(t *testing.T) {
 			require.ErrorContains(t, e, ": timed out at rank 1; no response from: ranks 1, 3, 4: context deadline exceeded")
 		})
 	}
+	// Late ranks above and beside others that are late in the tree of 12 hosts: 0 over 1, 2, 4, 8; 4 over 5, 6; 6 over 7; 8 over 9, 10; 10 over 11.
+	for _, late := range [][]int{{4, 5, 6, 7}, {0, 3, 10}, {1, 8, 11}, {0, 4, 8, 9}} {
+		for _, limited := range []int{2, 0} {
+			if slices.Contains(late, limited) {
+				continue
+			}
+			hosts := make([]string, 12)
+			for r := range hosts {
+				hosts[r] = fmt.Sprint("host", r)
+			}
+			t.Run(fmt.Sprint(late, " late, a limit of rank ", limited), func(t *testing.T) {
+				virtually(t, 12, hosts, func(int) *ccl.Options { return nil }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+					if slices.Contains(late, c.Rank()) {
+						<-c.Done()
+						require.Equal(t, late, wants(t, c.Err(), ccl.ErrTimeout).Missing)
+						return
+					}
+					if c.Rank() == limited {
+						short, cancel := context.WithTimeout(ctx, time.Second)
+						defer cancel()
+						ctx = short
+					}
+					require.Equal(t, late, wants(t, ccl.MonitoredBarrier(ctx, c), ccl.ErrTimeout).Missing)
+				})
+			})
+		}
+	}
+	// A rank that waits elsewhere for one that calls the roll has not come, though the two are in a circle.
+	inTime(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		other, err := c.Split(ctx, 0, 0)
+		require.NoError(t, err)
+		defer other.Close()
+		if c.Rank() > 0 {
+			wants(t, ccl.Barrier(ctx, other), ccl.ErrAborted)
+			return
+		}
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		e := wants(t, ccl.MonitoredBarrier(short, c), ccl.ErrTimeout)
+		require.Equal(t, []int{1, 2}, e.Missing, "%v", e)
+		require.ErrorContains(t, e, "deadlock: rank 0 waits for")
+		other.Abort(nil)
+	})
 	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		if c.Rank() > 0 {
 			<-c.Done()

@@ -26,15 +26,6 @@ func (w Work) OnDone(f func(error)) {
 // callbacks are the functions of OnDone, in order.
 type callbacks []func(error)
 
-// run calls all of them, also if one ends its goroutine (runtime.Goexit).
-func (fs callbacks) run(err error) {
-	if len(fs) == 0 {
-		return
-	}
-	defer fs[1:].run(err)
-	callBack(fs[0], give(err))
-}
-
 // onDone has the end of the queued call with that ticket run f, or runs f at once.
 func (b *backlog) onDone(ticket uint64, f func(error)) {
 	if proc.Forked() {
@@ -56,25 +47,6 @@ func (b *backlog) onDone(ticket uint64, f func(error)) {
 	}
 	b.mu.Unlock()
 	callBack(f, give(b.wait(context.Background(), ticket)))
-}
-
-// owed are the functions that the end of g owes, which tell runs before g's memory serves another.
-// b.mu is held.
-func (b *backlog) owed(g *group) (fs callbacks, well bool) {
-	how := b.ends.of(g.ticket, b.ran)
-	return g.done, !how.failed && how.reject == nil
-}
-
-// tell runs what the end of a call owes. A failure is told by a goroutine of its own, as OnFailure
-// comes first, and the stream's has calls of other Comms to make.
-func (b *backlog) tell(fs callbacks, ticket uint64, well bool) {
-	switch {
-	case len(fs) == 0:
-	case well:
-		fs.run(nil)
-	default:
-		go func() { fs.run(b.wait(context.Background(), ticket)) }()
-	}
 }
 
 func (g *group) onDone(use uint64, f func(error)) {
@@ -99,15 +71,6 @@ func (s *HostStream) onDone(seq uint64, f func(error)) {
 	err := s.result(seq)
 	s.mu.Unlock()
 	callBack(f, give(err))
-}
-
-// owed takes the functions that the end of task seq owes, with its error. s.mu is held.
-func (s *HostStream) owed(seq uint64) (fs callbacks, err error) {
-	if fs = s.after[seq]; fs != nil {
-		delete(s.after, seq)
-		err = s.result(seq)
-	}
-	return fs, err
 }
 
 func (d *deviceStream) onDone(seq uint64, f func(error)) {

@@ -30,6 +30,8 @@ func TestPairsInAnyOrder(t *testing.T) {
 	steps := 150
 	if raceDetector {
 		steps = 25
+	} else if testing.Short() {
+		steps = 50
 	}
 	for _, check := range []ccl.Check{ccl.CheckAsync, ccl.CheckStrict, ccl.CheckOff} {
 		t.Run(fmt.Sprint(check), func(t *testing.T) {

@@ -137,7 +137,7 @@ func inRange[T ccl.Number](t testing.TB, c *ccl.Comm, values []float32, enc func
 	ctx, n := t.Context(), c.Size()
 	counts := []int{1, 37, 5_003, 300_007}
 	if testing.Short() {
-		counts = []int{1, 37, 70_001}
+		counts = []int{1, 37, 20_011}
 	}
 	least := math.Inf(1)
 	for _, x := range values {

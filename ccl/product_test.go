@@ -101,8 +101,8 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// shortShare: -short plays one in so many.
-const shortShare = 8
+// shortShare: -short plays one in so many, in each of 28 worlds: five calls of six are played in one of them.
+const shortShare = 16
 
 // Named types, int and uint reduce and move as what they are.
 func TestProductNamed(t *testing.T) {

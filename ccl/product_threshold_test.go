@@ -119,7 +119,7 @@ func thresholdShare() uint64 {
 	case testing.Short() && raceDetector: // which takes ten times as long
 		return 128
 	case testing.Short():
-		return 16
+		return 32
 	}
 	return 1
 }

@@ -18,21 +18,21 @@ import (
 // stream is a call that waits for it.
 func TestTimeoutBehindABusyStream(t *testing.T) {
 	o := func(int) *ccl.Options { return &ccl.Options{Timeout: 300 * time.Millisecond} }
-	t.Run("Wait", func(t *testing.T) {
+	t.Run("Wait", inVirtualTime(func(t *testing.T) {
 		all, gate, s := pair(t, o), make(chan struct{}), ccl.NewHostStream()
 		defer close(gate)
 		s.Do(func() error { <-gate; return nil })
 		w := all[0].On(s).Barrier()
 		ends(t, "Wait", func() { assert.Equal(t, 0, wants(t, w.Wait(t.Context()), ccl.ErrTimeout).Peer) })
-	})
-	t.Run("a blocking call", func(t *testing.T) {
+	}))
+	t.Run("a blocking call", inVirtualTime(func(t *testing.T) {
 		all, gate, s := pair(t, o), make(chan struct{}), ccl.NewHostStream()
 		defer close(gate)
 		s.Do(func() error { <-gate; return nil })
 		all[0].On(s).Barrier()
 		ends(t, "Barrier", func() { wants(t, ccl.Barrier(t.Context(), all[0]), ccl.ErrTimeout) })
-	})
-	t.Run("a blocking call in Do", func(t *testing.T) {
+	}))
+	t.Run("a blocking call in Do", inVirtualTime(func(t *testing.T) {
 		all, gate, s := pair(t, o), make(chan struct{}), ccl.NewHostStream()
 		w := s.Do(func() error { <-gate; return ccl.Barrier(t.Context(), all[0]) })
 		queued := all[0].On(s).Barrier()
@@ -41,8 +41,8 @@ func TestTimeoutBehindABusyStream(t *testing.T) {
 			assert.ErrorIs(t, w.Wait(t.Context()), ccl.ErrTimeout)
 			wants(t, queued.Wait(t.Context()), ccl.ErrTimeout)
 		})
-	})
-	t.Run("calls that come to run are in time", func(t *testing.T) {
+	}))
+	t.Run("calls that come to run are in time", inVirtualTime(func(t *testing.T) {
 		all := pair(t, func(int) *ccl.Options { return &ccl.Options{Timeout: time.Second} })
 		for range 4 {
 			var works []ccl.Work
@@ -54,7 +54,7 @@ func TestTimeoutBehindABusyStream(t *testing.T) {
 			}
 			time.Sleep(300 * time.Millisecond) // more than the timeout in all
 		}
-	})
+	}))
 }
 
 // The calls of a failed Comm fail, as a Group and alone.

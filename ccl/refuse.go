@@ -11,16 +11,6 @@ import (
 // or Comm{}, refuses all calls, and Close of it is done; so a program needs no if around what only
 // members of a Comm take part in, except for calls that count on their results.
 
-// refuse is the error of a call that had no effect.
-func (c *Comm) refuse(op string, code Code, err error) *Error {
-	return c.named(&Error{Code: code, Op: op, Rank: c.Rank(), Peer: -1, Err: err})
-}
-
-// refused is the error of a call that has come to nothing on all ranks, because of f; c goes on.
-func (c *Comm) refused(op string, f *call.Fault) *Error {
-	return c.named(&Error{Code: Code(f.Code), Op: op, Rank: c.Rank(), Peer: f.Peer, Missing: f.Missing, Err: f.Err})
-}
-
 var errNone = errors.New("the Comm is nil: Split returns none to a rank with a negative color, and NewComm and Join return none with an error")
 
 // noComm is the name in errors of a Comm that is nil.
@@ -51,4 +41,8 @@ func codeOf(err error, otherwise Code) Code {
 		return ErrUnsupported
 	}
 	return otherwise
+}
+
+func waitError(err error) *Error {
+	return &Error{Code: Code(call.CtxCode(err)), Op: "Wait", Rank: -1, Peer: -1, Err: err}
 }

@@ -194,7 +194,7 @@ func TestReplaceWithoutLoss(t *testing.T) {
 
 // More are lost than spares wait: the same error on all, and Shrink of the Comm works.
 func TestTooFewSpares(t *testing.T) {
-	for _, opts := range [][]ccltest.Option{nil, {ccltest.RoundRobin(3)}} {
+	for _, opts := range [][]ccltest.Option{nil, {ccltest.RoundRobin(3), inNet}} {
 		ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
 			ctx := t.Context()
 			var err error

@@ -249,20 +249,3 @@ func (r reporter) failure(e *Error) {
 
 // alarming reports whether a failure is one that nobody asked for.
 func alarming(code Code) bool { return code != ErrClosed && code != ErrCanceled && code != ErrAborted }
-
-// Name returns the name of c in reports: the one that SetName gave it, otherwise "world" for the
-// Comm of NewComm, and "world/1" for the part of it with color 1.
-func (c *Comm) Name() string {
-	if c.isNil() {
-		return noComm
-	}
-	return c.eng.Name()
-}
-
-// SetName names c in reports, as MPI_Comm_set_name does. Ranks may give different names, but
-// reports are easier to read if they agree.
-func (c *Comm) SetName(name string) {
-	if !c.isNil() {
-		c.eng.SetName(name)
-	}
-}

@@ -88,7 +88,7 @@ func TestR3LateRankIsNamed(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			var l logs
 			hosts := p.hosts(3)
-			world(t, 3, hosts, func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			virtually(t, 3, hosts, func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				works(ctx, t, c)
 				if c.Rank() == 2 {
 					l.eventually(t, "ccl: world: AllReduce #2 int64 x 1 sum has waited for", "on rank 0:", "rank 2 on host", "has not arrived; its last call is AllReduce #1 int64 x 2 sum")
@@ -103,7 +103,7 @@ func TestR3LateRankIsNamed(t *testing.T) {
 // A timeout names the rank that has not come, not one that waits for it, on whatever host.
 func TestR3TimeoutNamesTheMissingRank(t *testing.T) {
 	o := &ccl.Options{Timeout: 3 * time.Second}
-	everywhere(t, 4, o, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	inTime(t, 4, o, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		works(ctx, t, c)
 		meet(ctx)
 		if c.Rank() == 3 {
@@ -122,7 +122,7 @@ func TestDeadlockAcrossCommsIsNamed(t *testing.T) {
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
 			var l logs
-			world(t, 2, p.hosts(2), func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			virtually(t, 2, p.hosts(2), func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				tp, err := c.Split(ctx, 0, 0)
 				require.NoError(t, err)
 				defer tp.Close()
@@ -153,7 +153,7 @@ func TestDeadlockAcrossCommsIsNamed(t *testing.T) {
 // Receives that wait for each other are a deadlock within one Comm.
 func TestDeadlockOfReceivesIsNamed(t *testing.T) {
 	var l logs
-	world(t, 3, nil, func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	virtually(t, 3, nil, func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		ctx, cancel := context.WithCancel(ctx)
 		go func() {
 			defer cancel()
@@ -166,7 +166,7 @@ func TestDeadlockOfReceivesIsNamed(t *testing.T) {
 // A slow rank is no deadlock, and neither are ranks that wait in a row.
 func TestNoDeadlockWhereARankIsSlow(t *testing.T) {
 	var l logs
-	world(t, 3, nil, func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	virtually(t, 3, nil, func(int) *ccl.Options { return l.options(time.Minute) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		low, err := c.Split(ctx, c.Rank()/2, 0) // 0 and 1
 		require.NoError(t, err)
 		defer low.Close()
@@ -193,7 +193,7 @@ func TestFailureIsPictured(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			var l logs
 			hosts := p.hosts(3)
-			world(t, 3, hosts, func(int) *ccl.Options { return l.everything(3 * time.Second) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			virtually(t, 3, hosts, func(int) *ccl.Options { return l.everything(3 * time.Second) }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				part, err := c.Split(ctx, 0, 0)
 				require.NoError(t, err)
 				defer part.Close()

@@ -135,3 +135,25 @@ func rounded(t op.Type, factor float64) float32 {
 	}
 	return reduce.BF16ToF32(reduce.F32ToBF16(float32(factor)))
 }
+
+// kernels makes k a call of a's kind, type, operator and root, with what follows from these.
+func (a *args) kernels(k *call.Call, scaled factors) {
+	t, o := op.Type(a.typ), op.Op(a.op)
+	*k = call.Call{Head: op.Head{Record: call.Record{Kind: a.kind, Type: t, Op: o, Root: int32(a.root),
+		State: uint8(Running)}, To: a.to}, Elem: t.Size()}
+	if !a.kind.Reduces() {
+		return
+	}
+	if o.Scales() {
+		scaled.scale(k)
+		o = op.Sum
+	}
+	k.Fold, k.Stream, k.Both, k.All = reduce.For(t, o), reduce.ForStream(t, o), reduce.ForBoth(t, o),
+		reduce.ForSumAll(t, o)
+	switch {
+	case t.Half() && (o == op.Avg || k.Op.Scales()):
+		weigh(k)
+	case o == op.Avg:
+		k.Scale = reduce.Scale(t)
+	}
+}

@@ -329,11 +329,11 @@ func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster,
 			}
 			local, locals := r.place(r.world, r.number)
 			if r.opt.born > 0 || m.backend() != "" { // ranks have come later than others
-				if f := (vote{ctx, child}).freeDevice(&opt, local, locals); f != nil {
+				if f := (vote{ctx, child}).freeDevice(&opt.Options, local, locals); f != nil {
 					return nil, f
 				}
 			}
-			return openLibraryAt(ctx, child, &opt, local, locals)
+			return openLibraryAt(ctx, child, &opt.Options, local, locals)
 		})
 	if f != nil {
 		return nil, unsettled, inJob(f, world)
@@ -344,7 +344,9 @@ func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster,
 // meetIn returns once all ranks of child, a new Comm of the workers, have it: from then on nothing
 // that one of them does, such as to call Replace at once, which fails the pool, keeps another from
 // getting it. Where one is lost here, or the program of one that has its Comm already has aborted
-// it, the others get theirs as well, which has failed. So there is a fault only if ctx ends.
+// it, the others get theirs as well, which has failed. So there is a fault only if ctx ends, or if a
+// rank has not got the Comm, as a spare was lost just then: nobody has returned it, and all go round
+// again.
 func meetIn(ctx context.Context, child *cpu.Comm) *call.Fault {
 	returned := false
 	defer func() {
@@ -356,7 +358,7 @@ func meetIn(ctx context.Context, child *cpu.Comm) *call.Fault {
 	if returned = true; err == nil {
 		return nil
 	}
-	if f := faultOf(err); f.Own {
+	if f := faultOf(err); f.Own || cpu.NeverWhole(f) {
 		return f
 	}
 	return nil

@@ -1,11 +1,15 @@
 package ccl
 
 import (
+	"errors"
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -19,6 +23,34 @@ func TestRoll(t *testing.T) {
 		b := w.append(nil)
 		require.Len(t, b, seatHead+len(w.known))
 		require.Equal(t, w, parseRoll(b))
+	}
+}
+
+// Where a rank has not got the workers' new Comm, as a spare was lost just then, nobody else returns it: they go round again,
+// and no call fails for the spare. One that a program has aborted is returned as it is.
+func TestCommThatIsNeverWhole(t *testing.T) {
+	for _, tc := range []struct {
+		why   string
+		again bool
+	}{{"Split failed: world rank 2: its process ended", true}, {"the program has had enough", false}} {
+		var all sync.WaitGroup
+		for r, b := range boot.Local(2) {
+			all.Go(func() {
+				c, err := NewComm(t.Context(), b, nil)
+				if !assert.NoError(t, err) {
+					return
+				}
+				defer c.Close()
+				if r == 0 { // does not meet
+					c.Abort(errors.New(tc.why))
+					return
+				}
+				if f := meetIn(t.Context(), c.eng); assert.Equal(t, tc.again, f != nil, tc.why) && tc.again {
+					assert.True(t, goesRound(c, f))
+				}
+			})
+		}
+		all.Wait()
 	}
 }
 
@@ -105,7 +137,7 @@ func TestJudge(t *testing.T) {
 		{"one is out of reach, the others were killed", []int{3, 4}, nil, []int{0, 2}, []int{0, 1, 2}, minority, "rank 1 of the job may go on"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := &reserve{workers: 3, opt: Options{Spares: 2}, seats: seats{of: []int{0, 1, 2}}}
+			r := &reserve{workers: 3, opt: settings{Options: Options{Spares: 2}}, seats: seats{of: []int{0, 1, 2}}}
 			r.past.begin([]int{0, 1, 2, 3, 4})
 			r.past.add(tc.here, tc.ended)
 			m := mustered(tc.here...)
@@ -139,7 +171,7 @@ func TestJudge(t *testing.T) {
 // Spares that are the majority of the job, and reach no rank that works, do not begin anew beside those.
 func TestSparesAlone(t *testing.T) {
 	for _, ended := range [][]int{nil, {0}, {0, 1}} {
-		r := &reserve{workers: 2, opt: Options{Spares: 3}, seats: seats{of: []int{0, 1}}}
+		r := &reserve{workers: 2, opt: settings{Options: Options{Spares: 3}}, seats: seats{of: []int{0, 1}}}
 		r.past.begin([]int{0, 1, 2, 3, 4})
 		r.past.add([]int{2, 3, 4}, ended)
 		m := mustered(2, 3, 4)

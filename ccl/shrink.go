@@ -79,13 +79,13 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 		anew.Device = &c.lib.device
 	}
 	if len(lost) == 0 { // the same on all ranks
-		return openLibrary(ctx, child, &anew)
+		return openLibrary(ctx, child, &anew.Options)
 	}
 	can, before := []int64{0}, c.lib.unshrunk
 	if !before {
 		err := c.lib.end.Shrinks(ctx)
 		if errors.Is(err, engine.ErrUnsupported) { // the same on all ranks, none of which has tried it before
-			return openLibrary(ctx, child, &anew)
+			return openLibrary(ctx, child, &anew.Options)
 		}
 		can[0] = bit[int64](err == nil)
 	}
@@ -95,12 +95,14 @@ func shrinkLibrary(ctx context.Context, c *Comm, child *cpu.Comm) (*library, *ca
 		return nil, faultOf(err)
 	}
 	if can[0] == 0 {
-		made, f := openLibrary(ctx, child, &anew)
+		made, f := openLibrary(ctx, child, &anew.Options)
 		c.lib.unshrunk = before || f != nil
 		return made, f
 	}
 	l := &library{backend: c.lib.backend, loaded: c.lib.loaded, device: c.lib.device}
-	made, f := l.connect(t, &c.opt, func(g engine.Group) (engine.Engine, error) { return c.lib.end.Shrink(ctx, g, lost) })
+	made, f := l.connect(t, &c.opt.Options, func(g engine.Group) (engine.Engine, error) {
+		return c.lib.end.Shrink(ctx, g, lost)
+	})
 	c.lib.unshrunk = f != nil
 	return made, f
 }

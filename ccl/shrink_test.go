@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/ccl/ccltest/simnet"
 )
 
 // shrinkWorlds are the ways in which 4 ranks are run.
@@ -22,11 +23,14 @@ var shrinkWorlds = []struct {
 	opts []ccltest.Option
 }{
 	{"goroutines", nil},
-	{"TCP", []ccltest.Option{ccltest.Hosts(4)}},
-	{"mixed", []ccltest.Option{ccltest.RoundRobin(2)}},
+	{"hosts", []ccltest.Option{ccltest.Hosts(4), inNet}},
+	{"mixed", []ccltest.Option{ccltest.RoundRobin(2), inNet}},
 	{"processes", []ccltest.Option{ccltest.Processes(4)}},
 	{"processes, mixed", []ccltest.Option{ccltest.Processes(4), ccltest.Hosts(2)}},
 }
+
+// inNet connects hosts by a network in memory, in virtual time.
+var inNet = ccltest.World(1, simnet.Link{Delay: 50 * time.Microsecond, Jitter: 20 * time.Microsecond}, nil)
 
 // members is the ranks of c as each was in the job, gathered over c.
 func members(t testing.TB, c *ccl.Comm, old int) []int {
@@ -73,9 +77,8 @@ func TestShrinkWithoutLoss(t *testing.T) {
 					require.NoError(t, err, "round %d", round)
 					require.Equal(t, []int{0, 1, 2, 3}, members(t, next, c.Rank()))
 					require.NoError(t, ccl.Barrier(t.Context(), world)) // all are past the last call on next
-					if c = next; round > 0 {
-						defer c.Close()
-					}
+					c = next
+					defer c.Close()
 				}
 			}, w.opts...)
 		})
@@ -116,8 +119,8 @@ func TestShrinkWithoutThoseThatLeft(t *testing.T) {
 func TestShrinkNamesWhoIsMissing(t *testing.T) {
 	for _, w := range shrinkWorlds[:3] {
 		opts := w.opts
-		if w.name == "TCP" {
-			opts = []ccltest.Option{ccltest.Hosts(3)}
+		if w.name == "hosts" {
+			opts = []ccltest.Option{ccltest.Hosts(3), inNet}
 		}
 		for _, late := range []int{0, 2} {
 			t.Run(fmt.Sprintf("%s, rank %d", w.name, late), func(t *testing.T) {
@@ -126,7 +129,11 @@ func TestShrinkNamesWhoIsMissing(t *testing.T) {
 					if world.Rank() != late {
 						ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 						defer cancel()
+						began := time.Now()
 						_, err := c.Shrink(ctx)
+						if w.name != "goroutines" { // where nothing else takes time
+							require.LessOrEqual(t, time.Since(began), 200*time.Millisecond)
+						}
 						var e *ccl.Error
 						require.ErrorAs(t, err, &e)
 						require.Equal(t, ccl.ErrTimeout, e.Code, "%v", err)

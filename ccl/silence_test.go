@@ -13,7 +13,7 @@ import (
 // The shortest PeerTimeout loses nobody that is well.
 func TestShortPeerTimeout(t *testing.T) {
 	o := &ccl.Options{PeerTimeout: time.Second}
-	world(t, 3, []string{"a", "b", "c"}, func(int) *ccl.Options { return o }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	virtually(t, 3, []string{"a", "b", "c"}, func(int) *ccl.Options { return o }, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		x := []int{0}
 		for end := time.Now().Add(2 * time.Second); x[0] < 3; { // all have seen the end
 			x[0] = 0

@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/inject"
@@ -31,7 +33,7 @@ import (
 type reserve struct {
 	workers int
 	world   int           // this rank of the job
-	opt     Options       // of the workers' Comm
+	opt     settings      // of the workers' Comm
 	topo    algo.Topology // of the job
 
 	closing sync.WaitGroup // of pools that have failed
@@ -57,11 +59,6 @@ type choice struct {
 // poolName is the name of the pool in reports.
 const poolName = "pool"
 
-// String reads like: spare 1 of 2, waits
-func (r *reserve) String() string {
-	return fmt.Sprintf("spare %d of %d, waits", r.world-r.workers+1, r.opt.Spares)
-}
-
 // checkSpares says what is wrong with Options.Spares in a job of size ranks.
 func (o *Options) checkSpares(size int) (Code, error) {
 	if o.Spares == 0 {
@@ -76,13 +73,8 @@ func (o *Options) checkSpares(size int) (Code, error) {
 	return 0, nil
 }
 
-// errUninterruptible says why a library cannot be that of a job with spares.
-func errUninterruptible(title string) error {
-	return fmt.Errorf("Options.Spares (GOCCL_SPARES): a call inside %s cannot be ended when a rank is lost, so no rank can be replaced; Backend \"cpu\" can, as can NCCL and RCCL", title)
-}
-
 // newReserve joins the job that world makes the pool of, and waits for this rank's Comm.
-func newReserve(ctx context.Context, o Options, tab algo.Table, host string, rank, size int,
+func newReserve(ctx context.Context, o settings, tab algo.Table, host string, rank, size int,
 	world func(plane.Options) (*cpu.Comm, *call.Fault), met func(), in *arrival) (*Comm, *call.Fault) {
 	r := &reserve{workers: size - o.Spares, world: rank, opt: o, number: -1}
 	po := o
@@ -123,6 +115,12 @@ func newReserve(ctx context.Context, o Options, tab algo.Table, host string, ran
 			return nil, f
 		}
 		r.opt.born, r.fresh, ctx = in.g, slices.Contains(in.fresh, rank), in.then
+	}
+	if o.Order == OrderLinks {
+		if err := orderByLinks(ctx, pool, o.older); err != nil && pool.Err() == nil {
+			return nil, faultInJob(ctx, pool, err)
+		}
+		r.opt.links = pool.opt.links
 	}
 	c, f := r.begin(ctx)
 	begun = true
@@ -170,15 +168,6 @@ func (r *reserve) begin(ctx context.Context) (*Comm, *call.Fault) {
 	return nil, f
 }
 
-// isLeft reports whether this rank waits and f says that the ranks that worked have gone on without
-// it, and have closed their Comms: a job that ends as its processes come back from a pause looks
-// so, too.
-func (r *reserve) isLeft(f *call.Fault) bool {
-	cause := r.current().eng.Failure()
-	return r.world >= r.workers && f != nil && errors.Is(f.Err, cpu.ErrLeftBehind) && cause != nil &&
-		cause.Code != call.RankLost
-}
-
 // unusedHere is ErrUnused as the code of a Fault, which no other rank hears of.
 const unusedHere = call.Code(ErrUnused)
 
@@ -195,13 +184,6 @@ func (r *reserve) waitsAfter(out outcome, f *call.Fault) bool {
 	return !f.Own && f != closedHere && f.Peer != r.world
 }
 
-// current is the pool.
-func (r *reserve) current() *Comm {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.pool
-}
-
 // made notes that c, a new Comm of the workers, stands.
 func (r *reserve) made(c *Comm) {
 	c.reserve = r
@@ -211,17 +193,6 @@ func (r *reserve) made(c *Comm) {
 	if c.lib.device >= 0 {
 		r.lib.device = &c.lib.device
 	}
-}
-
-// give makes the reserve that of Comm to. It is false where this rank has left meanwhile.
-func (r *reserve) give(from, to *Comm) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left || r.of != from {
-		return false
-	}
-	r.of = to
-	return true
 }
 
 // errOver is why a pool fails when a worker closes its Comm, and errReplace when one calls Replace.
@@ -296,64 +267,23 @@ func (r *reserve) tellLost() {
 	}
 }
 
-// Fresh lists the ranks of c that came as spares and have not the state of the others yet, in
-// ascending order: those that came with c, and those that came before it and have not called
-// Restored. All ranks of c get the same list. It is nil where Options.Spares is 0.
-func (c *Comm) Fresh() []int {
-	r := reserveOf(c)
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.seats.fresh)
+// isPlain reports whether a job that has grown, with so many spares and on that backend, needs no pool: nobody waits
+// in it, and it has no library whose devices its ranks would keep. It follows from what must be equal on all ranks.
+// Such a job is one Comm, in which the meeting is settled; so Grow makes one Comm and not two, and so does Shrink
+// after it.
+func isPlain(spares int, backend string) bool {
+	return spares == 0 && (backend == engine.CPU.Name || backend == "" && withDevices("") == nil)
 }
 
-// Restored says that this rank has the state of the others, so that it is not Fresh in the Comms
-// that Replace makes from now on. It sends nothing. A rank that has taken a spare's place calls it
-// when its state is whole, before its first step; for other ranks it does nothing.
-func (c *Comm) Restored() {
-	if r := reserveOf(c); r != nil {
-		r.mu.Lock()
-		r.fresh = false
-		r.mu.Unlock()
-	}
+// arrivals are the ranks that Grow has taken into comm, a plain one.
+type arrivals struct {
+	comm     *Comm
+	fresh    []int
+	restored atomic.Bool // on this rank
 }
 
-// Waiting returns the number of spares that wait, as far as this rank knows. Ranks may hear of the
-// loss of a spare at different times.
-func (c *Comm) Waiting() int {
-	r := reserveOf(c)
-	if r == nil {
-		return 0
-	}
-	return r.waiting()
-}
-
-// waiting is how many spares wait, as far as this rank knows.
-func (r *reserve) waiting() int {
-	r.mu.Lock()
-	pool, waiting := r.pool, r.seats.waiting
-	r.mu.Unlock()
-	n, member := 0, pool.eng.Control()
-	for _, w := range waiting {
-		if at := member.Group.RankOf(w); at >= 0 && !member.Site.Job.IsLost(w) && !member.Share.HasLeft(at) {
-			n++
-		}
-	}
-	return n
-}
-
-// reserveOf is c's part in a job with spares, nil where it has none, or none any more.
-func reserveOf(c *Comm) *reserve {
-	if c.isNil() || c.reserve == nil {
-		return nil
-	}
-	r := c.reserve
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.of != c || r.left {
-		return nil
-	}
-	return r
+// isDark reports whether err says that a store cannot be reached, or has broken off.
+func isDark(err error) bool {
+	var e *boot.Error
+	return errors.As(err, &e) && e.Code == boot.Lost
 }

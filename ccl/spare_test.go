@@ -16,27 +16,35 @@ import (
 )
 
 // inPool runs f as the workers of a job with spares, and waits as its spares, all of them goroutines. Errors of spares are returned
-// by rank.
+// by rank. Several hosts are in virtual time.
 func inPool(t *testing.T, n, spares int, hosts []string, o ccl.Options, f func(ctx context.Context, t *testing.T, c *ccl.Comm)) []error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), long)
-	defer cancel()
-	ctx = context.WithValue(ctx, crowdKey{}, &crowd{size: n, full: make(chan struct{})})
 	o.Spares = spares
 	errs := make([]error, n+spares)
-	var all sync.WaitGroup
-	for r, b := range boot.Local(n+spares, hosts...) {
-		all.Go(func() {
-			defer b.Close()
-			c, err := ccl.NewComm(ctx, b, &o)
-			if errs[r] = err; err != nil {
-				return
-			}
-			defer c.Close()
-			f(ctx, t, c)
-		})
+	run := func(t *testing.T, at func(ctx context.Context, r int) context.Context) {
+		ctx, cancel := context.WithTimeout(context.Background(), long)
+		defer cancel()
+		ctx = context.WithValue(ctx, crowdKey{}, &crowd{size: n, full: make(chan struct{})})
+		var all sync.WaitGroup
+		for r, b := range boot.Local(n+spares, hosts...) {
+			all.Go(func() {
+				defer b.Close()
+				ctx := at(ctx, r)
+				c, err := ccl.NewComm(ctx, b, &o)
+				if errs[r] = err; err != nil {
+					return
+				}
+				defer c.Close()
+				f(ctx, t, c)
+			})
+		}
+		all.Wait()
 	}
-	all.Wait()
+	if hosts == nil {
+		run(t, func(ctx context.Context, _ int) context.Context { return ctx })
+	} else {
+		inBubble(t, n+spares, hosts, run)
+	}
 	return errs
 }
 

@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/internal/environ"
 )
 
 // Split partitions c: the ranks with the same color form a new Comm, ordered by key and then by old
@@ -41,7 +41,7 @@ func split(ctx context.Context, c *Comm, color, key int, set func(*Options)) (*C
 	var child *Comm
 	err := makeOwn(ctx, c, call.Split, func(k *call.Call) (f *call.Fault) {
 		if set != nil {
-			if f = agreeOn(ctx, c.eng, k, color, &opt, wrong); f != nil {
+			if f = agreeOn(ctx, c.eng, k, color, &opt.Options, wrong); f != nil {
 				return f
 			}
 		}
@@ -49,7 +49,7 @@ func split(ctx context.Context, c *Comm, color, key int, set func(*Options)) (*C
 			func(eo plane.Options) (*cpu.Comm, *call.Fault) {
 				return cpu.Split(ctx, c.eng, k, color, key, eo)
 			}, func(child *cpu.Comm) (*library, *call.Fault) {
-				return splitLibrary(ctx, c, child, &opt)
+				return splitLibrary(ctx, c, child, &opt.Options)
 			})
 		return f
 	})
@@ -60,12 +60,11 @@ func split(ctx context.Context, c *Comm, color, key int, set func(*Options)) (*C
 }
 
 // childOptions are c's as set changes them, if it is not nil, or what is wrong with them.
-func childOptions(c *Comm, set func(*Options)) (Options, error) {
+func childOptions(c *Comm, set func(*Options)) (settings, error) {
 	if c.isNil() {
-		return Options{}, nil
+		return settings{}, nil
 	}
-	o := c.opt
-	o.Name, o.Store, o.asked = "", nil, nil // a part of the job does not grow
+	o := c.opt.ofPart("")
 	if set == nil {
 		return o, nil
 	}
@@ -73,19 +72,21 @@ func childOptions(c *Comm, set func(*Options)) (Options, error) {
 		device := *o.Device
 		o.Device = &device
 	}
-	set(&o)
-	fixed := func(name string) (Options, error) {
+	set(&o.Options)
+	fixed := func(name string) (settings, error) {
 		return o, fmt.Errorf("%s belongs to the whole job and cannot differ in a part of it", "Options."+name)
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout) // as NewComm reads it
 	o.PeerTimeout = cmp.Or(o.PeerTimeout, defaultPeerTimeout)
-	o.Log = cmp.Or(o.Log, slog.Default())
+	o.Log = cmp.Or(o.Log, defaultLog(environ.Log.Get()))
 	o.Wire = cmp.Or(o.Wire, c.opt.Wire)
 	switch {
 	case o.Backend != c.opt.Backend:
 		return fixed("Backend")
 	case (o.Device == nil) != (c.opt.Device == nil) || o.Device != nil && *o.Device != *c.opt.Device:
 		return fixed("Device")
+	case o.Order != c.opt.Order:
+		return fixed("Order")
 	case o.PeerTimeout != c.opt.PeerTimeout:
 		return fixed("PeerTimeout")
 	case o.Wire != c.opt.Wire:
@@ -144,14 +145,6 @@ func agreeOn(ctx context.Context, eng *cpu.Comm, k *call.Call, color int, o *Opt
 		}
 	}
 	return nil
-}
-
-// bit is 1 if x is true, as ranks tell each other.
-func bit[T uint8 | int64 | uint64](x bool) T {
-	if x {
-		return 1
-	}
-	return 0
 }
 
 // refusedOn gives all ranks the error of rank r, the lowest rank that has one.

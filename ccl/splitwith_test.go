@@ -3,6 +3,7 @@ package ccl_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -18,7 +19,7 @@ import (
 func TestSplitWith(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]int{}
-	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	inTime(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		mu.Lock()
 		clear(seen)
 		mu.Unlock()
@@ -155,5 +156,21 @@ func TestSplitWithAndSplit(t *testing.T) {
 			_, err = c.SplitWith(ctx, 0, 0, nil)
 		}
 		wants(t, err, ccl.ErrMismatch)
+	})
+}
+
+// Without a Log of its own a part of the job logs as NewComm without one: what GOCCL_LOG asks for.
+func TestSplitWithoutLog(t *testing.T) {
+	t.Setenv("GOCCL_LOG", "error")
+	everywhere(t, 2, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		part, err := c.SplitWith(ctx, 0, 0, func(o *ccl.Options) { o.Log = nil })
+		require.NoError(t, err)
+		defer part.Close()
+		again, err := part.SplitWith(ctx, 0, 0, func(o *ccl.Options) {
+			assert.False(t, o.Log.Enabled(ctx, slog.LevelWarn))
+			assert.True(t, o.Log.Enabled(ctx, slog.LevelError))
+		})
+		require.NoError(t, err)
+		again.Close()
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/lived"
@@ -256,15 +255,20 @@ func (s *HostStream) result(seq uint64) error {
 	return nil
 }
 
+// owed takes the functions that the end of task seq owes, with its error. s.mu is held.
+func (s *HostStream) owed(seq uint64) (fs callbacks, err error) {
+	if fs = s.after[seq]; fs != nil {
+		delete(s.after, seq)
+		err = s.result(seq)
+	}
+	return fs, err
+}
+
 // notRun is the error of a function that did not run since a call before it on its stream failed with e.
 func notRun(e *Error) *Error {
 	return &Error{Code: e.Code, Op: "Do", Rank: e.Rank, Peer: e.Peer, Missing: e.Missing, Comm: e.Comm, World: e.World,
 		loss: e.loss,
 		Err:  fmt.Errorf("the function did not run, because an earlier call on its stream failed: %w", brief{e})}
-}
-
-func waitError(err error) *Error {
-	return &Error{Code: Code(call.CtxCode(err)), Op: "Wait", Rank: -1, Peer: -1, Err: err}
 }
 
 // Close takes no more, and waits for what was issued to end, at most 5 seconds. What has not ended by

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 
@@ -67,26 +68,28 @@ func TestDoIsWaitedForWithAContext(t *testing.T) {
 
 // What was issued ends; nothing more is taken; nothing runs when there is nothing.
 func TestStreamClose(t *testing.T) {
-	before := runtime.NumGoroutine()
-	s := ccl.NewHostStream()
-	assert.Equal(t, before, runtime.NumGoroutine())
-	gate := make(chan struct{})
-	ran := false
-	w := s.Do(func() error { <-gate; ran = true; return nil })
-	assert.NoError(t, s.Close())
-	assert.NoError(t, s.Close())
-	late := s.Do(func() error { t.Error("ran after Close"); return nil })
-	wants(t, late.Wait(t.Context()), ccl.ErrClosed)
-	done, err := late.Test()
-	assert.True(t, done)
-	assert.ErrorIs(t, err, ccl.ErrClosed)
-	h, ok := s.Handle()
-	assert.Zero(t, h)
-	assert.False(t, ok)
-	close(gate)
-	assert.NoError(t, w.Wait(t.Context()))
-	assert.True(t, ran)
-	until(t, "an idle stream has a goroutine", func() bool { return runtime.NumGoroutine() <= before })
+	synctest.Test(t, func(t *testing.T) {
+		before := runtime.NumGoroutine()
+		s := ccl.NewHostStream()
+		assert.Equal(t, before, runtime.NumGoroutine())
+		gate := make(chan struct{})
+		ran := false
+		w := s.Do(func() error { <-gate; ran = true; return nil })
+		assert.NoError(t, s.Close())
+		assert.NoError(t, s.Close())
+		late := s.Do(func() error { t.Error("ran after Close"); return nil })
+		wants(t, late.Wait(t.Context()), ccl.ErrClosed)
+		done, err := late.Test()
+		assert.True(t, done)
+		assert.ErrorIs(t, err, ccl.ErrClosed)
+		h, ok := s.Handle()
+		assert.Zero(t, h)
+		assert.False(t, ok)
+		close(gate)
+		assert.NoError(t, w.Wait(t.Context()))
+		assert.True(t, ran)
+		until(t, "an idle stream has a goroutine", func() bool { return runtime.NumGoroutine() <= before })
+	})
 }
 
 // A function may issue more to the stream it runs on.

@@ -22,7 +22,7 @@ import (
 // another list, all that come to the lowest rank of theirs get ErrMismatch. Once all have come a
 // context that ends is heeded by all or by none. If c fails, Subset fails with it.
 //
-// The new Comm has c's Options and is to be closed like c.
+// The new Comm has c's Options without Store, so that it cannot grow, and is to be closed like c.
 func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 	const name = "Subset"
 	switch err := noContext(ctx, c, name); {
@@ -60,8 +60,7 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 		return nil, c.refused(name, call.CtxFault(err, c.rank, nil))
 	}
 	ranks = slices.Clone(ranks)
-	o := c.opt
-	o.Name = fmt.Sprintf("%s/subset %d", c.Name(), tag)
+	o := c.opt.ofPart(fmt.Sprintf("%s/subset %d", c.Name(), tag))
 	child, f := newComm(o, c.tab, c.host, o.Name, func(eo plane.Options) (*cpu.Comm, *call.Fault) {
 		return cpu.Subset(ctx, c.eng, a, ranks, tag, eo)
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
@@ -70,7 +69,7 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 		if c.lib.device >= 0 {
 			anew.Device = &c.lib.device
 		}
-		return openLibrary(ctx, child, &anew)
+		return openLibrary(ctx, child, &anew.Options)
 	})
 	if f != nil {
 		return nil, c.life.letters.errorOf(c, name, f)

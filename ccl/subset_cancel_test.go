@@ -20,7 +20,7 @@ import (
 func TestSubsetCanceled(t *testing.T) {
 	const n = 4
 	all := []int{2, 0, 3, 1}
-	everywhere(t, n, &ccl.Options{Timeout: -1}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	inTime(t, n, &ccl.Options{Timeout: -1}, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		for quits := range n {
 			for missing := range n {
 				if missing == quits {

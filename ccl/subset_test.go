@@ -77,7 +77,7 @@ func TestSubsetBesideCalls(t *testing.T) {
 
 // Who has not come is named, on all that have, in bounded time; and another attempt is another one.
 func TestSubsetWithoutSome(t *testing.T) {
-	everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+	inTime(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		all := []int{3, 2, 1, 0}
 		for _, missing := range []int{1, 0} {
 			if c.Rank() != missing {

@@ -2,6 +2,7 @@ package ccl
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/goccl/goccl/internal/op"
 )
@@ -32,6 +33,35 @@ func SupportsHints(c *Comm, h Hints) error {
 	}
 	if err := cmp.Or(h.check(), h.takes(c.Backend(), c.lib.loaded)); err != nil {
 		return c.refuse(op, codeOf(err, ErrArgument), err)
+	}
+	return nil
+}
+
+// supports is why c cannot make such calls on host memory, or on that of its device, or nil.
+func supports(c *Comm, k op.Kind, t op.Type, o op.Op, host bool) error {
+	if o.Scales() && k.Reduces() {
+		if _, err := c.calling.factors.of(t, o); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !k.Valid():
+		return fmt.Errorf("there is no kind %d", k)
+	case k.Dataless():
+		t, o = 0, op.Sum
+	case !t.Valid():
+		return fmt.Errorf("there is no type %d", t)
+	case !k.Reduces():
+		o = op.Sum
+	case !o.Valid():
+		return fmt.Errorf("there is no operator %d", o)
+	}
+	e := c.onHost
+	if !host {
+		e = c.lib.end
+	}
+	if err := e.Supports(k, t, o, host); err != nil {
+		return unsupported{err}
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package ccl
 
 import (
+	"unsafe"
+
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
@@ -177,4 +179,10 @@ const (
 // String returns the name of the level: async, strict or off.
 func (k Check) String() string {
 	return [...]string{"async", "strict", "off"}[min(int(k), 2)]
+}
+
+// bytesOf is the memory of s.
+func bytesOf[T Element](s []T) []byte {
+	var z T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z)))
 }

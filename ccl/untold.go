@@ -126,3 +126,12 @@ func calledBack() bool {
 }
 
 const thisPackage = "github.com/goccl/goccl/ccl."
+
+// run calls all of them, also if one ends its goroutine (runtime.Goexit).
+func (fs callbacks) run(err error) {
+	if len(fs) == 0 {
+		return
+	}
+	defer fs[1:].run(err)
+	callBack(fs[0], give(err))
+}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/plain"
 )
 
@@ -70,16 +69,6 @@ func (w *wishes) copy() *wishes {
 	c := *w
 	return &c
 }
-
-// limited is ctx for what may take so long, if d is more than 0, in time lived, and what ends it.
-func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if d <= 0 {
-		return ctx, noEnd
-	}
-	return lived.Within(ctx, d)
-}
-
-func noEnd() {}
 
 // now makes a call that c blocks in as w asks.
 func (w *wishes) now(c *Comm, a *args) error {

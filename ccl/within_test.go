@@ -27,7 +27,7 @@ func TestWithin(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			everywhere(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+			inTime(t, 4, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 				q := c.On(nil).Within(time.Duration(c.Rank()) * time.Hour)
 				require.NoError(t, q.Barrier().Wait(ctx))
 				require.NoError(t, ask(q, []int{1}).Wait(ctx))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +15,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/ccl/ccltest/simnet"
 )
 
 // The harness of this package's tests: the ways in which ranks can talk, and two ways to be a rank. A test whose ranks only
@@ -66,13 +68,53 @@ func inWorlds(t *testing.T, n int, f func(t testing.TB, c *ccl.Comm), opts ...cc
 	}
 }
 
-// everywhere runs f as n ranks that are goroutines of this process, with Options o, in each of places.
+// everywhere runs f as n ranks that are goroutines of this process, with Options o, in each of places: on hosts of
+// several ranks in virtual time, over a network in memory.
 func everywhere(t *testing.T, n int, o *ccl.Options, f func(ctx context.Context, t *testing.T, c *ccl.Comm)) {
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
-			world(t, n, p.hosts(n), func(int) *ccl.Options { return o }, f)
+			run := world
+			if p.name == "mixed" {
+				run = virtually
+			}
+			run(t, n, p.hosts(n), func(int) *ccl.Options { return o }, f)
 		})
 	}
+}
+
+// inTime is everywhere for what waits for a limit: all of it is in virtual time.
+func inTime(t *testing.T, n int, o *ccl.Options, f func(ctx context.Context, t *testing.T, c *ccl.Comm)) {
+	for _, p := range places {
+		t.Run(p.name, func(t *testing.T) { virtually(t, n, p.hosts(n), func(int) *ccl.Options { return o }, f) })
+	}
+}
+
+// virtually is world in virtual time, over a network in memory. Ranks without hosts are on one.
+func virtually(t *testing.T, n int, hosts []string, o func(rank int) *ccl.Options, f func(ctx context.Context, t *testing.T, c *ccl.Comm)) {
+	inBubble(t, n, hosts, func(t *testing.T, at func(ctx context.Context, r int) context.Context) {
+		worldAt(t, n, hosts, at, o, f)
+	})
+}
+
+// inBubble runs f in virtual time. at is the context of a rank, which dials and listens by a network in memory.
+func inBubble(t *testing.T, n int, hosts []string, f func(t *testing.T, at func(ctx context.Context, r int) context.Context)) {
+	synctest.Test(t, func(t *testing.T) {
+		net := simnet.New(1, n, simnet.Link{Delay: 50 * time.Microsecond, Jitter: 20 * time.Microsecond, Rate: 1e9,
+			Window: 4 << 20}) // as much as a kernel takes
+		f(t, func(ctx context.Context, r int) context.Context {
+			host := 0
+			if hosts != nil {
+				host = slices.Index(hosts, hosts[r])
+			}
+			return net.Host(host).Context(ctx)
+		})
+		time.Sleep(time.Minute) // what outlives a Close for a while
+	})
+}
+
+// inVirtualTime is f in virtual time.
+func inVirtualTime(f func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, f) }
 }
 
 // together runs a test with all ranks on one host.
@@ -84,6 +126,13 @@ func together(t *testing.T, n int, f func(ctx context.Context, t *testing.T, c *
 // all have returned: none of them can be the cause of another's failure. Nothing may
 // be left running.
 func world(t *testing.T, n int, hosts []string, o func(rank int) *ccl.Options, f func(ctx context.Context, t *testing.T, c *ccl.Comm)) {
+	t.Helper()
+	worldAt(t, n, hosts, nil, o, f)
+}
+
+// worldAt is world, in which at makes the context of a rank from that of all, unless it is nil.
+func worldAt(t *testing.T, n int, hosts []string, at func(ctx context.Context, r int) context.Context,
+	o func(rank int) *ccl.Options, f func(ctx context.Context, t *testing.T, c *ccl.Comm)) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithTimeout(context.Background(), long)
@@ -97,6 +146,10 @@ func world(t *testing.T, n int, hosts []string, o func(rank int) *ccl.Options, f
 			var opt *ccl.Options
 			if o != nil {
 				opt = o(r)
+			}
+			ctx := ctx
+			if at != nil {
+				ctx = at(ctx, r)
 			}
 			c, err := ccl.NewComm(ctx, b, opt)
 			if assert.NoError(t, err) {

@@ -10,9 +10,10 @@
 //   - batchfile: ranks that read their batches from one file by MPI-IO
 //   - gpt: a small GPT that trains in any layout of data, tensor, sequence and pipeline parallelism
 //   - gpt2: GPT-2 on GPUs, compiled by XLA
+//   - finetune: a model of Hugging Face's tuned by adapters, scored, and written back
 //
 // They share internal/perceptron, a small network, internal/mat, the arithmetic of gpt, and
-// internal/job, how gpt and gpt2 start, stop and lose ranks. Each runs from the root of the
+// internal/job, how gpt, gpt2 and finetune start and stop. Each runs from the root of the
 // repository, and the comment of its package has the command:
 //
 //	go build -o /tmp/hello ./examples/hello

@@ -1,9 +1,9 @@
 // goccl for C, and for what calls C: libgoccl.so, which
 //
-//	CGO_ENABLED=1 go build -buildmode=c-shared -o libgoccl.so ./capi
+//	make install PREFIX=/usr/local
 //
-// makes. Numbers and structs here are an interface: they are only added to, and GOCCL_ABI is raised
-// when one is. docs/c.md says how to use it, capi/testdata/sum.c is a program.
+// builds and installs, and pkg-config goccl finds. Numbers and structs here are an interface: they are only added to, and GOCCL_ABI is
+// raised when one is. A program that was built before keeps working. docs/c.md says how to use it, capi/testdata/sum.c is a program.
 //
 //   - Any thread may call any function, but one at a time goccl_call on a Comm: all ranks must make its calls in the same order. A
 //     thread that comes while another is in goccl_call, until that has queued its calls or made them, gets GOCCL_ERR_ARGUMENT. Threads
@@ -26,7 +26,12 @@ extern "C" {
 #ifndef GOCCL_TYPES
 #define GOCCL_TYPES
 
-#define GOCCL_ABI 2
+// The version of this header. goccl_version and goccl_abi say which the library has.
+#define GOCCL_VERSION_MAJOR 0
+#define GOCCL_VERSION_MINOR 4
+#define GOCCL_VERSION_PATCH 0
+#define GOCCL_VERSION "0.4.0-dev"
+#define GOCCL_ABI 4
 
 // The kinds of calls.
 enum {
@@ -99,7 +104,8 @@ enum {
 	GOCCL_ERR_UNAUTHORIZED = 8,
 	GOCCL_ERR_VERSION = 9,
 	GOCCL_ERR_BACKEND = 10,
-	GOCCL_ERR_CLOSED = 11
+	GOCCL_ERR_CLOSED = 11,
+	GOCCL_ERR_UNUSED = 12 // a spare was not needed: the job has ended without it
 };
 
 // A failure. Text is one line; missing has the first ranks of those that are late, missing_n how
@@ -125,7 +131,8 @@ typedef struct goccl_store {
 	int32_t (*get)(void *ctx, const char *key, int64_t timeout, uintptr_t value);
 } goccl_store;
 
-// Options. What is 0 has its default; durations are nanoseconds.
+// Options. What is 0 has its default; durations are nanoseconds. A library with more fields takes those that size leaves out as 0; one
+// with fewer refuses options where what it does not know is not 0.
 typedef struct goccl_options {
 	uint32_t size;         // sizeof(goccl_options)
 	int32_t rank, ranks;   // this process's, and how many there are
@@ -137,6 +144,9 @@ typedef struct goccl_options {
 	const char *prefix;    // of the keys in the store: no other Comm there has it
 	const char *host;      // ranks with different ones count as on different hosts
 	goccl_store store;
+	// Of goccl_open: the last so many of ranks are spares. A spare waits in goccl_open, for as long as it takes, until it
+	// has the place of a rank that was lost; then goccl_rank says which. Since ABI 4.
+	int64_t spares;
 } goccl_options;
 
 enum { GOCCL_IN_PLACE = 1 }; // goccl_args.flags: src is what lies in dst
@@ -200,6 +210,17 @@ int32_t goccl_split(goccl_comm comm, int32_t color, int32_t key, goccl_comm *chi
 int32_t goccl_subset(goccl_comm comm, const int32_t *ranks, int32_t n, int32_t tag, int64_t timeout, goccl_comm *child, goccl_error *err);
 // goccl_shrink makes a Comm of the ranks that live, after a failure. All of these must call it.
 int32_t goccl_shrink(goccl_comm comm, goccl_comm *child, goccl_error *err);
+// goccl_replace makes a Comm of as many ranks as comm has, in which spares have the places of the ranks that are lost,
+// and all others their numbers. All living ranks of comm must call it. comm is a Comm of goccl_open or goccl_replace;
+// close it afterwards. Since ABI 4.
+int32_t goccl_replace(goccl_comm comm, goccl_comm *child, goccl_error *err);
+// goccl_fresh writes the first n of the ranks that were spares and have not the state of the others yet, in ascending
+// order, the same on all ranks. It returns how many there are, -1 for an invalid handle. Since ABI 4.
+int32_t goccl_fresh(goccl_comm comm, int32_t *ranks, int32_t n);
+// goccl_restored says that this rank has the state of the others. Since ABI 4.
+int32_t goccl_restored(goccl_comm comm, goccl_error *err);
+// goccl_waiting returns how many spares wait, as far as this rank knows, -1 for an invalid handle. Since ABI 4.
+int32_t goccl_waiting(goccl_comm comm);
 // goccl_close leaves a Comm, whose handle is then invalid. It waits for queued calls, at most the
 // peer timeout. Its error is a failure of which no call and no callback has told.
 int32_t goccl_close(goccl_comm comm, goccl_error *err);
@@ -221,6 +242,14 @@ int32_t goccl_supports(goccl_comm comm, int32_t kind, int32_t type, int32_t op, 
 // nanoseconds if that is not 0. If done is NULL it returns when the call has ended. Else it queues
 // the call and returns 0, and done(ctx, err) is called when it has ended, if it was refused, too.
 int32_t goccl_call(goccl_comm comm, const goccl_args *calls, int32_t n, int64_t timeout, goccl_done done, void *ctx, goccl_error *err);
+// goccl_calls is goccl_call with structs of size bytes, which is sizeof(goccl_args). Fields that come after factor and place in later
+// versions count here alone: goccl_call and goccl_message read structs as ABI 2 has them, for ever. What size leaves out, and what the library
+// does not know, is as in goccl_options. Since ABI 3.
+int32_t goccl_calls(goccl_comm comm, const goccl_args *calls, int32_t n, uint32_t size, int64_t timeout, goccl_done done, void *ctx, goccl_error *err);
+
+// goccl_monitored_barrier is GOCCL_BARRIER, in at most timeout nanoseconds if that is not 0, whose GOCCL_ERR_TIMEOUT has all
+// ranks in missing that have not come, on all ranks. As any call that does not end it fails the Comm. Since ABI 4.
+int32_t goccl_monitored_barrier(goccl_comm comm, int64_t timeout, goccl_error *err);
 
 // goccl_message sends or receives a message beside the calls of comm: in no order with them, and with
 // no other rank. m has kind GOCCL_SEND or GOCCL_RECV, type, src or dst, and the peer in root, for

@@ -276,3 +276,7 @@ func AllToAllV[T Number](ctx context.Context, c *Comm, dst []T, dc []int, src []
 	}
 	return run(ctx, c, &k, err)
 }
+
+func refused(k Kind, c Class, format string, args ...any) *Error {
+	return failed(k.String(), c, format, args...)
+}

@@ -121,10 +121,6 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Class, e.Err}
 }
 
-func refused(k Kind, c Class, format string, args ...any) *Error {
-	return failed(k.String(), c, format, args...)
-}
-
 func failed(op string, c Class, format string, args ...any) *Error {
 	return &Error{Op: op, Class: c, Text: fmt.Sprintf(format, args...)}
 }

@@ -3,6 +3,7 @@ package train_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -21,16 +22,30 @@ import (
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/amp"
 	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/ckpt/pt"
+	"github.com/goccl/goccl/train/ckpt/store"
+	"github.com/goccl/goccl/train/data/bpe"
+	"github.com/goccl/goccl/train/data/chat"
+	"github.com/goccl/goccl/train/data/megatron"
 	"github.com/goccl/goccl/train/data/pack"
+	"github.com/goccl/goccl/train/data/text"
 	"github.com/goccl/goccl/train/ddp"
+	"github.com/goccl/goccl/train/distill"
+	"github.com/goccl/goccl/train/elastic"
+	"github.com/goccl/goccl/train/ep"
+	"github.com/goccl/goccl/train/fit/lora"
+	fitquant "github.com/goccl/goccl/train/fit/quant"
+	"github.com/goccl/goccl/train/fit/sample"
+	"github.com/goccl/goccl/train/fit/update"
 	"github.com/goccl/goccl/train/history"
 	"github.com/goccl/goccl/train/history/events"
 	"github.com/goccl/goccl/train/history/grads"
 	"github.com/goccl/goccl/train/mesh"
 	"github.com/goccl/goccl/train/mirror"
-	"github.com/goccl/goccl/train/optim"
-	"github.com/goccl/goccl/train/optim/whole"
+	"github.com/goccl/goccl/train/offload"
+	"github.com/goccl/goccl/train/outer"
 	"github.com/goccl/goccl/train/pp"
+	"github.com/goccl/goccl/train/quant"
 	"github.com/goccl/goccl/train/sp"
 	"github.com/goccl/goccl/train/tp"
 	"github.com/goccl/goccl/train/zero"
@@ -45,6 +60,50 @@ var empties = map[string]func(ctx context.Context, t testing.TB, c *ccl.Comm) er
 	"amp.Multiply": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
 		require.True(t, amp.Multiply(f, []ccl.Float16{}, 2))
 		return nil
+	},
+
+	"offload.Column.ReadAt": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		d, err := offload.New(ctx, c, t.TempDir(), nil)
+		require.NoError(t, err)
+		_, err = d.Lay(ccl.TypeFloat32, 0).ReadAt(nil, 0)
+		require.NoError(t, err)
+		return d.Close()
+	},
+	"offload.Column.WriteAt": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		d, err := offload.New(ctx, c, t.TempDir(), nil)
+		require.NoError(t, err)
+		_, err = d.Lay(ccl.TypeFloat32, 0).WriteAt(nil, 0)
+		require.NoError(t, err)
+		return d.Close()
+	},
+	"amp.Amax": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		require.Zero(t, amp.Amax(f))
+		return nil
+	},
+	"amp.Scales.Note": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		s, err := amp.NewScales[ccl.Float8E4M3](ctx, c, amp.ScalesOptions{Tensors: 1})
+		require.NoError(t, err)
+		s.Note(0, f)
+		odd, err := s.Update(ctx)
+		require.Empty(t, odd)
+		require.Equal(t, float32(1), s.Scale(0))
+		return err
+	},
+	"amp.Quantize": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		require.True(t, amp.Quantize([]ccl.Float8E4M3{}, f, 2))
+		return nil
+	},
+	"amp.Dequantize": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		amp.Dequantize(f, []ccl.Float8E4M3{}, 2)
+		return nil
+	},
+	"amp.QuantizeBlocks": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		finite, err := amp.QuantizeBlocks([]ccl.Float8E5M2{}, f, f, 32)
+		require.True(t, finite)
+		return err
+	},
+	"amp.DequantizeBlocks": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		return amp.DequantizeBlocks(f, []ccl.Float8E5M2{}, f, 32)
 	},
 
 	"ckpt.Save": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
@@ -69,6 +128,32 @@ var empties = map[string]func(ctx context.Context, t testing.TB, c *ccl.Comm) er
 		return s.Close(ctx)
 	},
 
+	"ckpt.Shelf.Save": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		return ckpt.Shelf{Store: store.Dir(shared(ctx, t, c))}.Save(ctx, c, "empty", nil, nil)
+	},
+	"ckpt.Shelf.Load": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		h := ckpt.Shelf{Store: store.Dir(shared(ctx, t, c))}
+		none := []ckpt.Tensor{{Name: "w", Shape: []int{0, 4}, Data: f}}
+		require.NoError(t, h.Save(ctx, c, "empty", nil, none))
+		_, err := h.Load(ctx, c, "empty", nil, none, ckpt.LoadOptions{})
+		require.NoError(t, err)
+		_, err = h.Load(ctx, c, "empty", nil, nil, ckpt.LoadOptions{})
+		return err
+	},
+	"ckpt/pt.Write": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		return pt.Write(filepath.Join(t.TempDir(), "empty.pt"), nil)
+	},
+	"ckpt/pt.WriteDCP": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		return pt.WriteDCP(filepath.Join(t.TempDir(), "empty"), nil)
+	},
+	"ckpt/pt.Set.Read": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		file := filepath.Join(t.TempDir(), "empty.pt")
+		require.NoError(t, pt.Write(file, []pt.Value{{Tensor: pt.Tensor{Name: "w", Type: "F32", Shape: []int{0, 4}}}}))
+		s, err := pt.Open(file)
+		require.NoError(t, err)
+		return errors.Join(s.Read("w", nil), s.Close())
+	},
+
 	"data/pack.New": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
 		p, err := pack.New(nil, 4)
 		require.Zero(t, p.Rows())
@@ -86,6 +171,57 @@ var empties = map[string]func(ctx context.Context, t testing.TB, c *ccl.Comm) er
 	"ddp.Hash": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
 		require.Equal(t, ddp.Hash[float32](), ddp.Hash(f, f))
 		return ddp.Same(ctx, c, ddp.Hash(f))
+	},
+
+	"fit/lora.Parse":                  refuses(func() error { _, err := lora.Parse(nil); return err }),
+	"fit/lora.Names.UnmarshalJSON":    refuses(func() error { return new(lora.Names).UnmarshalJSON(nil) }),
+	"fit/lora.Patterns.UnmarshalJSON": refuses(func() error { return new(lora.Patterns).UnmarshalJSON(nil) }),
+	"fit/lora.Layers.UnmarshalJSON":   refuses(func() error { return new(lora.Layers).UnmarshalJSON(nil) }),
+	"fit/quant.ToNF4": func(_ context.Context, t testing.TB, _ *ccl.Comm) error {
+		codes, scales := fitquant.ToNF4(f)
+		require.Empty(t, codes)
+		require.Empty(t, scales)
+		return nil
+	},
+	"fit/quant.ToInt8": func(_ context.Context, t testing.TB, _ *ccl.Comm) error {
+		codes, scales, err := fitquant.ToInt8(f, 2)
+		require.Empty(t, codes)
+		require.Equal(t, []float32{0, 0}, scales)
+		return err
+	},
+	"fit/sample.Likeliest": func(_ context.Context, t testing.TB, _ *ccl.Comm) error {
+		require.Zero(t, sample.Likeliest(f))
+		return nil
+	},
+	"fit/sample.Options.Token": func(_ context.Context, t testing.TB, _ *ccl.Comm) error {
+		require.Zero(t, sample.Options{Temperature: 1}.Token(f, nil))
+		return nil
+	},
+	"fit/update.Clipped": func(_ context.Context, t testing.TB, _ *ccl.Comm) error {
+		require.Empty(t, update.Clipped(nil, 1))
+		return nil
+	},
+	"outer.New": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		o, err := outer.New([][]float32{f, {}}, &outer.Options{Every: 1})
+		require.NoError(t, err)
+		defer o.Close()
+		require.NoError(t, o.On(ctx, c))
+		_, err = o.Step(ctx)
+		return err
+	},
+	"quant.Reducer.Avg": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		r, err := quant.New(c, quant.Int8, 0, nil)
+		require.NoError(t, err)
+		return r.Avg(ctx, f)
+	},
+	"quant.Reducer.Queue": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		r, err := quant.New(c, quant.Int4, 0, nil)
+		require.NoError(t, err)
+		return r.Queue(c.On(nil), f).Wait(ctx)
+	},
+
+	"elastic.Mean": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		return elastic.Mean(ctx, &elastic.Round{Comm: c, Workers: 1, Idle: c.Rank() > 0}, f, f)
 	},
 
 	"history.History.Log": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
@@ -116,40 +252,86 @@ var empties = map[string]func(ctx context.Context, t testing.TB, c *ccl.Comm) er
 		return err
 	},
 
+	"data/bpe.Parse": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		_, err := bpe.Parse(nil)
+		require.ErrorContains(t, err, "JSON")
+		return nil
+	},
+	"data/bpe.Tokenizer.EncodeSpans": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		tok, err := bpe.Parse([]byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}}`))
+		require.NoError(t, err)
+		ids, in := tok.EncodeSpans("aa", nil)
+		require.Equal(t, []int32{0, 0}, ids)
+		require.Equal(t, []bool{false, false}, in)
+		return nil
+	},
+	"data/bpe.Tokenizer.Decode": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		tok, err := bpe.Parse([]byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}}`))
+		require.Empty(t, tok.Decode(nil, false))
+		return err
+	},
+	"data/chat.Message.UnmarshalJSON": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		require.ErrorContains(t, new(chat.Message).UnmarshalJSON(nil), "JSON")
+		return nil
+	},
+	"data/chat.Template.Answers": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		tmpl, err := chat.Parse("", nil)
+		require.NoError(t, err)
+		_, spans, err := tmpl.Answers(nil, nil)
+		require.Empty(t, spans)
+		return err
+	},
+	"data/chat.Template.Render": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		tmpl, err := chat.Parse("{{ messages }}", nil)
+		require.NoError(t, err)
+		text, err := tmpl.Render(nil, nil)
+		require.Equal(t, "[]", text)
+		return err
+	},
+	"data/megatron.Writer.Add": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		w, err := megatron.Create(filepath.Join(t.TempDir(), "x"), 1)
+		require.NoError(t, err)
+		require.NoError(t, w.Add())
+		require.NoError(t, w.Add(nil))
+		return w.Close()
+	},
+	"data/pack.Single": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		p, err := pack.Single(nil, 4)
+		require.Zero(t, p.Rows())
+		return err
+	},
+	"data/text.Open": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		f, err := text.Open(text.Lines)
+		require.NoError(t, err)
+		set, err := text.New(ctx, c, f, nil)
+		require.Empty(t, set.Lengths)
+		return err
+	},
+
+	"distill.Loss": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		loss, err := distill.Loss(ctx, &distill.Group{Comm: c}, f, f, f, nil, 4*c.Rank())
+		require.Zero(t, loss)
+		return err
+	},
+
+	"ep.Route": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		p, err := ep.Route(ctx, &ep.Layer{Comm: c, Experts: 2 * c.Size(), Top: 1, Width: 3, Balance: 1}, f)
+		require.Zero(t, p.Aux())
+		return err
+	},
+	"ep.Pass.Dispatch":     func(ctx context.Context, t testing.TB, c *ccl.Comm) error { return routed(ctx, c, 1) },
+	"ep.Pass.Combine":      func(ctx context.Context, t testing.TB, c *ccl.Comm) error { return routed(ctx, c, 2) },
+	"ep.Pass.CombineGrad":  func(ctx context.Context, t testing.TB, c *ccl.Comm) error { return routed(ctx, c, 3) },
+	"ep.Pass.DispatchGrad": func(ctx context.Context, t testing.TB, c *ccl.Comm) error { return routed(ctx, c, 4) },
+	"ep.Rebalance": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		return ep.Rebalance(nil, nil, 1)
+	},
+
 	"mesh.Tie": func(ctx context.Context, t testing.TB, c *ccl.Comm) error { mesh.Tie()(); return nil },
 
 	"mirror.Mirror.Restore": func(ctx context.Context, t testing.TB, c *ccl.Comm) error { return mirrored(ctx, t, c) },
 	"mirror.Mirror.Save": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
 		return mirrored(ctx, t, c, ccl.BufOf(f))
-	},
-
-	"optim.Apply": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
-		return optim.Apply(optim.AdamW{}, 1, f, f, f, f)
-	},
-	"optim.Apply8": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
-		return optim.Apply8(optim.AdamW{}, 1, f, f, optim.NewMoments8(0))
-	},
-	"optim.ApplyLion": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
-		return optim.ApplyLion(optim.Lion{}, f, f, f)
-	},
-	"optim.ApplySGD": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
-		return optim.ApplySGD(optim.SGD{Momentum: .9}, f, f, f)
-	},
-	"optim.EMA":            func(ctx context.Context, t testing.TB, c *ccl.Comm) error { return optim.EMA(.9, 1, f, f) },
-	"optim.Moments8.Load":  func(ctx context.Context, t testing.TB, c *ccl.Comm) error { return optim.NewMoments8(0).Load(f, f) },
-	"optim.Moments8.Store": func(ctx context.Context, t testing.TB, c *ccl.Comm) error { return optim.NewMoments8(0).Store(f, f) },
-	"optim.NewGroups": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
-		_, err := optim.NewGroups[optim.AdamW](nil)
-		return err
-	},
-	"optim/whole.ApplyAdafactor": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
-		return whole.ApplyAdafactor(whole.Adafactor{}, 1, whole.Tensor{Rows: 0, Cols: 4}, f, f, f, make([]float32, 4))
-	},
-	"optim/whole.ApplyLAMB": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
-		return whole.ApplyLAMB(whole.LAMB{}, 1, whole.Tensor{Rows: 0, Cols: 4}, f, f, f, f)
-	},
-	"optim/whole.ApplyMuon": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
-		return whole.ApplyMuon(whole.Muon{}, whole.Tensor{Rows: 0, Cols: 4}, f, f, f, &whole.Workspace[float32]{})
 	},
 
 	"pp.Begin": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
@@ -219,6 +401,12 @@ var empties = map[string]func(ctx context.Context, t testing.TB, c *ccl.Comm) er
 		require.Zero(t, loss)
 		return err
 	},
+	"tp.ChunkedCrossEntropy": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		h := tp.Head[float32]{Width: 4, Chunk: 2, Logits: func(_, _ int, _ []float32) error { return errors.New("none") }}
+		loss, err := tp.ChunkedCrossEntropy(ctx, &tp.Group{Comm: c}, h, nil, 4*c.Rank(), tp.LossOptions{})
+		require.Zero(t, loss)
+		return err
+	},
 	"tp.Mask": func(ctx context.Context, t testing.TB, c *ccl.Comm) error { return tp.Mask(f, 4, 0, 3) },
 	"tp.SumReplicas": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
 		return tp.SumReplicas(ctx, &tp.Group{Comm: c}, c, tp.Layout{Rows: 0, Cols: 1, Replicate: true}, f)
@@ -245,14 +433,34 @@ var empties = map[string]func(ctx context.Context, t testing.TB, c *ccl.Comm) er
 
 // elsewhere are the functions that are not in the table, and why.
 var elsewhere = map[string]string{
+	"offload.Disk.Show":           "is for package zero, and has what State returns",
+	"fit/update.Odd":              "a model has at least one gradient",
 	"device.Memory.Put":           "needs a GPU",
 	"device.Memory.Get":           "needs a GPU",
 	"device.Memory.Follow":        "needs a GPU",
 	"device.Memory.SumsOfSquares": "needs a GPU",
+	"fit.Trainer.Eval":            needsXLA,
+	"fit.Trainer.Generate":        needsXLA,
+	"fit.Trainer.Read":            needsXLA,
+	"fit.Trainer.Restore":         needsXLA,
+	"fit.Trainer.Step":            needsXLA,
+	"fit/machine.Memory.Apply":    needsXLA,
+	"fit/machine.Memory.Get":      needsXLA,
+	"fit/machine.Memory.Put":      needsXLA,
 	"mesh.New":                    "takes dimensions, which have all ranks: those of none are those of one rank",
 	"mesh.NewWith":                "as mesh.New",
 	"mesh.Mesh.Join":              "takes names of dimensions",
 	"mesh.Mesh.Rank":              "takes a coordinate for each dimension",
+}
+
+const needsXLA = "needs XLA's plugin: train/fit's own tests"
+
+// refuses is a call to which nothing is an error.
+func refuses(call func() error) func(context.Context, testing.TB, *ccl.Comm) error {
+	return func(_ context.Context, t testing.TB, _ *ccl.Comm) error {
+		require.Error(t, call())
+		return nil
+	}
 }
 
 // shared is a new directory of all ranks.
@@ -309,6 +517,17 @@ func (s *stage) of(x pp.Step) int {
 func (s *stage) Run(_ context.Context, x pp.Step) error {
 	s.ran += s.of(x)
 	return nil
+}
+
+// routed sends no tokens through experts, as far as step says.
+func routed(ctx context.Context, c *ccl.Comm, step int) error {
+	p, err := ep.Route(ctx, &ep.Layer{Comm: c, Experts: c.Size(), Top: 1, Width: 3}, f)
+	for i, do := range []func(context.Context, []float32) ([]float32, error){p.Dispatch, p.Combine, p.CombineGrad, p.DispatchGrad} {
+		if err == nil && i < step {
+			_, err = do(ctx, f)
+		}
+	}
+	return err
 }
 
 func around(ctx context.Context, r *sp.Ring[float32], gradients bool) error {

@@ -47,6 +47,8 @@ func TestTypes(t *testing.T) {
 	through(t, c, hlo.F64, []float64{1e300}, []float64{2e300})
 	through(t, c, hlo.F16, []ccl.Float16{0x3c00}, []ccl.Float16{0x4000})
 	through(t, c, hlo.BF16, []ccl.BFloat16{0x3f80}, []ccl.BFloat16{0x4000})
+	through(t, c, hlo.F8E4M3, []ccl.Float8E4M3{0x38}, []ccl.Float8E4M3{0x40})
+	through(t, c, hlo.F8E5M2, []ccl.Float8E5M2{0x3c}, []ccl.Float8E5M2{0x40})
 }
 
 func TestPutErrors(t *testing.T) {

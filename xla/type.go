@@ -26,6 +26,7 @@ var kinds = []kind{
 	{hlo.U64, 9, 8, ccl.TypeUint64},
 	{hlo.F16, 10, 2, ccl.TypeFloat16}, {hlo.F32, 11, 4, ccl.TypeFloat32}, {hlo.F64, 12, 8, ccl.TypeFloat64},
 	{hlo.BF16, 13, 2, ccl.TypeBFloat16},
+	{hlo.F8E5M2, 16, 1, ccl.TypeFloat8E5M2}, {hlo.F8E4M3, 17, 1, ccl.TypeFloat8E4M3},
 }
 
 // kindOf is the kind for which is true.

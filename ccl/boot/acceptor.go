@@ -109,6 +109,5 @@ func addrOf(a net.Addr) netip.Addr {
 
 // isLocal reports whether conn does not leave this host.
 func isLocal(conn net.Conn) bool {
-	_, unix := conn.(*net.UnixConn)
-	return unix
+	return conn.LocalAddr().Network() == "unix"
 }

@@ -193,7 +193,7 @@ func (b *Boot) exchange(ctx context.Context, f frame) (frame, error) {
 	if canceled {
 		b.conn.Write(leaving(b.rank, &Error{Code: Canceled, Peer: b.rank}).encode())
 	}
-	over, stopOver := lived.Within(context.Background(), grace)
+	over, stopOver := lived.Within(context.WithoutCancel(ctx), grace)
 	defer stopOver()
 	select {
 	case answer, ok := <-b.in:

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/goccl/goccl/internal/inet"
 )
 
 func init() {
@@ -48,12 +50,12 @@ func init() {
 		if err := os.WriteFile("/proc/sys/net/ipv4/ip_local_port_range", []byte("40000 40000"), 0); err != nil {
 			panic(err)
 		}
-		l, err := listenTCP("127.0.0.1:29500")
+		l, err := inet.Listen("127.0.0.1:29500")
 		if err != nil {
 			panic(err)
 		}
 		defer l.Close()
-		taken, err := listenTCP("127.0.0.1:40000")
+		taken, err := inet.Listen("127.0.0.1:40000")
 		if err != nil {
 			panic(err)
 		}

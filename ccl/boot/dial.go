@@ -18,6 +18,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
+	"github.com/goccl/goccl/internal/relay"
 )
 
 const (
@@ -45,7 +46,8 @@ type dialer struct {
 	find  func() (point, error) // asked again for each try: what is written in a file may be old
 	fixed bool                  // the user gave the address: a refusal there is final
 	limit time.Duration         // after which it gives up where no connection was made; 0: when ctx ends
-	door  openDoor              // of a relay
+	door  openDoor              // of a host's relay
+	paths relay.Paths           // to rank 0
 	named time.Duration         // for which rank 0's host may have no address before this rank says so
 
 	made     atomic.Bool            // a connection was
@@ -180,7 +182,7 @@ func refusedHere(err error) bool {
 		return false
 	}
 	at, err := netip.ParseAddrPort(op.Addr.String())
-	return err == nil && inet.LeadsHere(at.Addr())
+	return err == nil && inet.LeadsHere(nil, at.Addr())
 }
 
 // found is what came of one address.
@@ -285,16 +287,17 @@ func (f *dialer) reach(ctx context.Context, network, addr string, secret auth.Se
 	if f.limit > 0 && !f.made.Load() {
 		limit = min(limit, max(f.limit, leastDial))
 	}
-	conn, err := inet.Dial(ctx, network, addr, limit)
+	conn, err := f.paths.Dial(ctx, network, addr, limit)
 	if err != nil {
 		return found{err: err}
 	}
+	_, relayed := conn.(*relay.Conn)
 	if network == "tcp" {
 		f.made.Store(true)
 	}
 	hello := f.self
-	if f.door != nil && network == "tcp" {
-		hello.Door, hello.Astray = f.door(conn.LocalAddr(), secret), f.astray.Load()
+	if f.door != nil && network == "tcp" && !relayed { // else others would be sent to the relay
+		hello.Door, hello.Astray = f.door(ctx, conn.LocalAddr(), secret), f.astray.Load()
 	}
 	s, reply, err := shake(ctx, conn, f.job, secret, hello.encode())
 	if err != nil {

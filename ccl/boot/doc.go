@@ -62,6 +62,7 @@
 //	GOCCL_PORTS           from-to, such as 20000-20099: the ports to listen at where no port is named. The same on all ranks
 //	GOCCL_STORE           a directory that all ranks share, to find rank 0 by
 //	GOCCL_HALL            a store in which a process that starts late finds the job that runs (package ccl asks it): host:port of a Hall, or a directory
+//	GOCCL_RELAY           host:port of a Relay, through which processes connect that do not reach each other
 //	GOCCL_NEWCOMER        set by Spawn for a rank that it starts again: it comes late
 //	GOCCL_JOB             a name that tells jobs apart that share a GOCCL_STORE or a port, under GOCCL_RANK or RANK, or a GOCCL_HALL
 //	GOCCL_HOSTID          which ranks share a host: those with the same; default: those that can

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/simhost"
 	"github.com/goccl/goccl/internal/slurm"
 )
 
@@ -17,7 +18,12 @@ import (
 // and then finds rank 0 in the way that this launcher offers; the package's table lists the
 // variables. Under no launcher the job has one rank.
 func Env(ctx context.Context) (*Boot, error) {
-	return env(ctx, &vars{getenv: os.Getenv, environ: os.Environ(), readFile: readFile})
+	v := &vars{getenv: os.Getenv, environ: os.Environ(), readFile: readFile}
+	if h := simhost.Of(ctx); h != nil {
+		v.environ = append(v.environ, h.Environ()...)
+		v.getenv = environ.Of(v.environ)
+	}
+	return env(ctx, v)
 }
 
 func env(ctx context.Context, v *vars) (*Boot, error) {

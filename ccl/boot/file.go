@@ -97,26 +97,51 @@ func sharedDir(dir string) error {
 	return nil
 }
 
+// disk is where files are written and read, and what a test has go wrong there.
+type disk struct {
+	fault func(op, path string) error // asked before each step; nil: none fails
+}
+
+func (d *disk) ask(op, path string) error {
+	if d.fault == nil {
+		return nil
+	}
+	return d.fault(op, path)
+}
+
 // replaceFile replaces the file at path in one step, by one of this user's alone: an earlier job
 // may have left it.
-func replaceFile(path string, text []byte) error {
-	name, err := writeBeside(path, text)
+func replaceFile(path string, text []byte) error { return new(disk).replace(path, text) }
+
+func (d *disk) replace(path string, text []byte) error {
+	name, err := d.writeBeside(path, text)
 	if err != nil {
 		return err
 	}
-	if err = os.Rename(name, path); err != nil {
+	if err = d.ask("rename", path); err == nil {
+		err = os.Rename(name, path)
+	}
+	if err != nil {
 		os.Remove(name)
 	}
 	return err
 }
 
 // writeBeside writes text to a new file in the directory of path, of this user's alone.
-func writeBeside(path string, text []byte) (name string, err error) {
+func (d *disk) writeBeside(path string, text []byte) (name string, err error) {
+	if err := d.ask("create", path); err != nil {
+		return "", err
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return "", err
 	}
-	_, err = f.Write(text)
+	if err = d.ask("write", f.Name()); err == nil {
+		_, err = f.Write(text)
+	}
+	if err == nil {
+		err = d.ask("sync", f.Name())
+	}
 	if err == nil {
 		err = f.Sync() // other hosts look at it next
 	}

@@ -23,6 +23,7 @@ import (
 type fileStore struct {
 	dir string
 	party
+	disk
 
 	mu   sync.Mutex
 	last map[string]uint64 // how often a number has been changed, as far as it is known
@@ -63,7 +64,7 @@ func FileStore(dir string, secret []byte) (Store, error) {
 // makeSecret makes the secret of a job that has none, or takes that of the process which came first.
 func (s *fileStore) makeSecret() error {
 	path, secret := filepath.Join(s.dir, "goccl-store-secret"), auth.NewSecret()
-	made, err := createFile(path, []byte(hex.EncodeToString(secret)))
+	made, err := s.create(path, []byte(hex.EncodeToString(secret)))
 	switch {
 	case err != nil:
 		return orFault(err, "this host cannot write to the shared directory")
@@ -125,7 +126,10 @@ func (s *fileStore) proof(key string, nth uint64, said []byte) []byte {
 // read returns what is in the file of key, errNone if there is no such file.
 func (s *fileStore) read(key string, nth uint64) ([]byte, error) {
 	path := s.path(key, nth)
-	b, err := readPrivate(path, MaxStored+fileHead+mostName+1)
+	b, err := []byte(nil), s.ask("read", path)
+	if err == nil {
+		b, err = readPrivate(path, MaxStored+fileHead+mostName+1)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Stat(s.dir); err != nil {
@@ -145,7 +149,7 @@ func (s *fileStore) Set(ctx context.Context, key string, value []byte) error {
 	if err := checkKey(ctx, key, len(value)); err != nil {
 		return err
 	}
-	if err := replaceFile(s.path(key, 0), s.file(key, 0, value)); err != nil {
+	if err := s.replace(s.path(key, 0), s.file(key, 0, value)); err != nil {
 		return orFault(err, "the store cannot set "+key)
 	}
 	return nil
@@ -194,7 +198,7 @@ func (s *fileStore) Add(ctx context.Context, key string, n int64) (int64, error)
 			return 0, err
 		}
 		text := binary.BigEndian.AppendUint64(nil, uint64(sum))
-		made, err := createFile(s.path(key, nth+1), s.file(key, nth+1, text))
+		made, err := s.create(s.path(key, nth+1), s.file(key, nth+1, text))
 		if err != nil {
 			return 0, orFault(err, "the store cannot change "+key)
 		}
@@ -221,13 +225,16 @@ func (s *fileStore) sum(key string) (sum int64, nth uint64, err error) {
 	}
 }
 
-// createFile makes the file at path, with that text from the start. It is false where there is one.
-func createFile(path string, text []byte) (made bool, err error) {
-	name, err := writeBeside(path, text)
+// create makes the file at path, with that text from the start. It is false where there is one.
+func (d *disk) create(path string, text []byte) (made bool, err error) {
+	name, err := d.writeBeside(path, text)
 	if err != nil {
 		return false, err
 	}
 	defer os.Remove(name)
+	if err := d.ask("link", path); err != nil {
+		return false, err
+	}
 	return claim(name, path, os.Link)
 }
 

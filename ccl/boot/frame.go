@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -183,4 +184,11 @@ func (v verdict) error() *Error {
 // milliseconds is how a duration travels; 0 stands for no limit, so a limit is at least 1.
 func milliseconds(d time.Duration) uint32 {
 	return uint32(min(max(d.Milliseconds(), 1), 1<<32-1))
+}
+
+// readBytes reads n bytes.
+func readBytes(r io.Reader, n int64) ([]byte, error) {
+	var b bytes.Buffer
+	_, err := io.CopyN(&b, r, n)
+	return b.Bytes(), noEOF(err)
 }

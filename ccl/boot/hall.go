@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"net"
@@ -44,8 +45,22 @@ func ListenHall(addr string, secret []byte) (*Hall, error) {
 	return listenHall(os.Getenv, addr, p)
 }
 
+// ServeHall returns a Hall at a listener, which it closes. The secret is that of ListenHall.
+func ServeHall(l net.Listener, secret []byte) (*Hall, error) {
+	p, err := ofJob(secret, os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	return serveHall(l, p, newMemoryStore()), nil
+}
+
 // listenHall is ListenHall in the environment of the processes that will come.
 func listenHall(getenv func(string) string, addr string, p party) (*Hall, error) {
+	return listenHallWith(getenv, addr, p, newMemoryStore())
+}
+
+// listenHallWith is listenHall of a hall that has that state.
+func listenHallWith(getenv func(string) string, addr string, p party, state memoryStore) (*Hall, error) {
 	l, err := inet.ListenAs(getenv, addr)
 	if err != nil {
 		return nil, cannotListen(err, "the hall cannot listen at %s", addr)
@@ -53,11 +68,11 @@ func listenHall(getenv func(string) string, addr string, p party) (*Hall, error)
 	if a := addrOf(l.Addr()); !p.secret.Known() && !a.IsLoopback() {
 		slog.Warn("goccl: "+auth.Warning(os.Environ()), "hall", l.Addr().String())
 	}
-	return serveHall(l, p), nil
+	return serveHall(l, p, state), nil
 }
 
-func serveHall(l net.Listener, p party) *Hall {
-	h := &Hall{newMemoryStore(), newAcceptor(0), l.Addr().String(), p.secret, p.job}
+func serveHall(l net.Listener, p party, state memoryStore) *Hall {
+	h := &Hall{state, newAcceptor(0), l.Addr().String(), p.secret, p.job}
 	h.listen(l, p.secret, h.greet)
 	return h
 }
@@ -71,6 +86,11 @@ func (h *Hall) Addr() string { return h.addr }
 // Close ends h: whoever asks it gets an error.
 func (h *Hall) Close() error {
 	h.close()
+	if h.log != nil {
+		h.memoryStore.mu.Lock()
+		defer h.memoryStore.mu.Unlock()
+		return h.log.Close()
+	}
 	return nil
 }
 
@@ -245,13 +265,6 @@ func readReply(from io.Reader) (r reply, err error) {
 	return r, err
 }
 
-// readBytes reads n bytes.
-func readBytes(r io.Reader, n int64) ([]byte, error) {
-	var b bytes.Buffer
-	_, err := io.CopyN(&b, r, n)
-	return b.Bytes(), noEOF(err)
-}
-
 // maxHeld is how many bytes of keys and values a Hall holds at most.
 const maxHeld = 256 << 20
 
@@ -262,6 +275,7 @@ type memoryStore struct {
 	numbers map[string]int64
 	held    *int
 	waiting map[string]chan struct{} // closed once the key has a value
+	log     *os.File                 // see ListenHallFile; nil: none
 }
 
 func newMemoryStore() memoryStore {
@@ -276,6 +290,11 @@ func (s memoryStore) Set(ctx context.Context, key string, value []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.put(key, value)
+}
+
+// put is Set. mu is held.
+func (s memoryStore) put(key string, value []byte) error {
 	old, there := s.values[key]
 	more := len(value) - len(old)
 	if !there {
@@ -283,6 +302,9 @@ func (s memoryStore) Set(ctx context.Context, key string, value []byte) error {
 	}
 	if *s.held+more > maxHeld {
 		return fault(System, "the hall is full: it holds %d bytes, and takes at most %d", *s.held, maxHeld)
+	}
+	if err := s.note(request{what: askSet, key: key, value: value}); err != nil {
+		return err
 	}
 	*s.held += more
 	s.values[key] = bytes.Clone(value)
@@ -329,6 +351,11 @@ func (s memoryStore) Add(ctx context.Context, key string, n int64) (int64, error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.sum(key, n)
+}
+
+// sum is Add. mu is held.
+func (s memoryStore) sum(key string, n int64) (int64, error) {
 	old, there := s.numbers[key]
 	if n == 0 {
 		return old, nil
@@ -341,6 +368,11 @@ func (s memoryStore) Add(ctx context.Context, key string, n int64) (int64, error
 		if *s.held+len(key) > maxHeld {
 			return 0, fault(System, "the hall is full: it holds %d bytes, and takes at most %d", *s.held, maxHeld)
 		}
+	}
+	if err := s.note(request{what: askAdd, key: key, n: n}); err != nil {
+		return 0, err
+	}
+	if !there {
 		*s.held += len(key)
 	}
 	s.numbers[key] = sum
@@ -353,4 +385,26 @@ func (s memoryStore) has(key string) bool {
 	defer s.mu.Unlock()
 	_, ok := s.values[key]
 	return ok
+}
+
+// castagnoli is the table of the sums in a hall's file.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// logEntry is q as a file has it.
+func logEntry(q request) []byte {
+	text := q.append(nil)
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(text, castagnoli))
+	return append(b, text...)
+}
+
+// note writes q to the log, if s has one, before it is carried out. mu is held.
+func (s *memoryStore) note(q request) error {
+	if s.log == nil {
+		return nil
+	}
+	if _, err := s.log.Write(logEntry(q)); err != nil {
+		return fault(System, "the hall's file: %v", err)
+	}
+	return nil
 }

@@ -6,48 +6,59 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/inet"
+	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/plain"
 )
 
 // hallClient is the Store of a Hall in another process. A connection carries one request at a time;
 // requests at the same time have one each.
 type hallClient struct {
-	addr string
+	addrs []string // of the one hall, of which all but one may be dark
 	party
 
 	mu       sync.Mutex
+	at       int // the address in use
 	idle     []*auth.Stream
-	patience time.Duration // see hallPatience; 0 once it has been reached: then it has ended
+	patience time.Duration // hallPatience, but in tests
+	reached  bool          // where it does not listen after that, it has ended
 }
 
 const (
-	// hallPatience is how long a client looks for a hall that does not listen: it may be about to.
+	// hallPatience is how long a client looks for a hall that does not listen, as it may be about to,
+	// or with which it does not come to an end: the job may have stood still meanwhile.
 	hallPatience = 5 * time.Second
 	// mostIdle is how many connections a client keeps.
 	mostIdle = 2
 )
 
-// DialHall returns the store of the [Hall] at addr, host:port, which is asked when it is used. The
-// secret is the job's; hex digits stand for their bytes, and nil takes that of the environment. A
-// request whose connection breaks is an error; then it may have been carried out or not. The hall
-// refuses a process of another job than its own, as GOCCL_JOB names it.
+// DialHall returns the store of the [Hall] at addr, host:port, which is asked when it is used. A hall
+// may have several addresses, with commas between: where it does not answer at one, the next is tried.
+// So a hall with a file ([ListenHallFile]) may be started again on another host. At no time may two of
+// them have a hall of their own. The secret is the job's; hex digits stand for their bytes, and nil
+// takes that of the environment. A request whose connection breaks is an error; then it may have been
+// carried out or not. The hall refuses a process of another job than its own, as GOCCL_JOB names it.
 func DialHall(addr string, secret []byte) (Store, error) {
-	host, port, err := net.SplitHostPort(addr)
-	n, perr := strconv.Atoi(port)
-	if err != nil || perr != nil || host == "" || n < 1 || n > 65535 {
-		return nil, fault(Argument, "%q is no place of a hall: host:port, with a port from 1 to 65535, or a directory, /dir", addr)
+	addrs := strings.Split(addr, ",")
+	for _, one := range addrs {
+		host, port, err := net.SplitHostPort(one)
+		n, perr := strconv.Atoi(port)
+		if err != nil || perr != nil || host == "" || n < 1 || n > 65535 {
+			return nil, fault(Argument, "%q is no place of a hall: host:port, with a port from 1 to 65535, or a directory, /dir", one)
+		}
 	}
 	p, err := ofJob(secret, os.Environ())
 	if err != nil {
 		return nil, err
 	}
-	return &hallClient{addr: addr, party: p, patience: hallPatience}, nil
+	return &hallClient{addrs: addrs, party: p, patience: hallPatience}, nil
 }
 
 // Set gives key a value.
@@ -83,7 +94,7 @@ func (c *hallClient) ask(ctx context.Context, q request) (r reply, err error) {
 	if err := checkKey(ctx, q.key, len(q.value)); err != nil {
 		return r, err
 	}
-	conn, err := c.connect(ctx)
+	conn, addr, err := c.connect(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -94,19 +105,21 @@ func (c *hallClient) ask(ctx context.Context, q request) (r reply, err error) {
 	ok := stop()
 	switch {
 	case err != nil:
-		conn.Close()
+		if conn.Close(); q.what == askSet || q.what == askAdd { // what waits may wait for long
+			c.leave(addr)
+		}
 		if ctx.Err() != nil {
-			return reply{}, ended(ctx.Err(), "the context ended before the hall at "+c.addr+" answered about "+q.key)
+			return reply{}, ended(ctx.Err(), "the context ended before the hall at "+addr+" answered about "+q.key)
 		}
 		if errors.Is(err, errFrame) {
-			return reply{}, fault(System, "what listens at %s is no hall of goccl, or is damaged: %v", c.addr, err)
+			return reply{}, fault(System, "what listens at %s is no hall of goccl, or is damaged: %v", addr, err)
 		}
-		return reply{}, fault(Lost, "the connection to the hall at %s broke: %v; has the launcher ended?", c.addr, err)
+		return reply{}, fault(Lost, "the connection to the hall at %s broke: %v; has the launcher ended?", addr, err)
 	case ok:
 		c.keep(conn)
 	}
 	if r.code != 0 {
-		return reply{}, fault(r.code, "the hall at %s: %s", c.addr, r.value)
+		return reply{}, fault(r.code, "the hall at %s: %s", addr, r.value)
 	}
 	return r, nil
 }
@@ -122,42 +135,83 @@ func (c *hallClient) keep(conn *auth.Stream) {
 	c.idle = append(c.idle, conn)
 }
 
-// connect returns a connection on which nothing is asked.
-func (c *hallClient) connect(ctx context.Context) (*auth.Stream, error) {
+// unused takes a connection out of those that wait, nil if there is none.
+func (c *hallClient) unused() *auth.Stream {
 	c.mu.Lock()
-	for n := len(c.idle); n > 0; n = len(c.idle) {
-		conn := c.idle[n-1]
-		c.idle = c.idle[:n-1]
+	defer c.mu.Unlock()
+	n := len(c.idle)
+	if n == 0 {
+		return nil
+	}
+	conn := c.idle[n-1]
+	c.idle = c.idle[:n-1]
+	return conn
+}
+
+// place is the address in use.
+func (c *hallClient) place() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.addrs[c.at]
+}
+
+// leave has the next address be in use, if addr is, and drops the connections to that.
+func (c *hallClient) leave(addr string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.addrs) == 1 || c.addrs[c.at] != addr {
+		return
+	}
+	c.at = (c.at + 1) % len(c.addrs)
+	for _, conn := range c.idle {
+		conn.Close()
+	}
+	c.idle = nil
+}
+
+// connect returns a connection on which nothing is asked, and whereto.
+func (c *hallClient) connect(ctx context.Context) (*auth.Stream, string, error) {
+	for conn := c.unused(); conn != nil; conn = c.unused() {
 		if isOpen(conn) {
-			c.mu.Unlock()
-			return conn, nil
+			return conn, c.place(), nil
 		}
 		conn.Close()
 	}
-	over := time.Now().Add(c.patience)
+	c.mu.Lock()
+	reached := c.reached
 	c.mu.Unlock()
-	for wait := firstBackoff; ; wait = min(wait*3/2, maxBackoff) {
-		conn, err := c.dial(ctx)
+	over := lived.For(c.patience)
+	for wait, try := firstBackoff, 1; ; wait, try = min(wait*3/2, maxBackoff), try+1 {
+		addr := c.place()
+		conn, err := c.dial(ctx, addr)
 		var refused *auth.Refused
 		switch {
 		case err == nil:
 			c.mu.Lock()
-			c.patience = 0
+			c.reached = true
 			c.mu.Unlock()
-			return conn, nil
+			return conn, addr, nil
 		case errors.As(err, &refused):
-			return nil, fault(Argument, "the hall at %s: %s", c.addr, plain.Text(refused.Text))
+			return nil, "", fault(Argument, "the hall at %s: %s", addr, plain.Text(refused.Text))
 		case endedBy(ctx) != nil:
-			return nil, ended(endedBy(ctx), "the context ended before the hall at "+c.addr+" was reached")
+			c.leave(addr)
+			return nil, "", ended(endedBy(ctx), "the context ended before the hall at "+addr+" was reached")
 		case errors.Is(err, auth.ErrUnauthorized), errors.Is(err, auth.ErrCipher):
-			return nil, fault(Unauthorized, "the hall at %s: %v", c.addr, err)
+			return nil, "", fault(Unauthorized, "the hall at %s: %v", addr, err)
 		case errors.Is(err, auth.ErrVersion):
-			return nil, fault(Version, "the hall at %s: %v", c.addr, err)
+			return nil, "", fault(Version, "the hall at %s: %v", addr, err)
 		case errors.Is(err, auth.ErrProtocol), errors.Is(err, auth.ErrJob):
-			return nil, fault(System, "what listens at %s is no hall: %v", c.addr, err)
-		case !isEnding(err) && !errors.Is(err, syscall.ETIMEDOUT) || time.Now().After(over):
-			return nil, fault(Lost, "the hall at %s cannot be reached: %v; has the launcher ended?", c.addr, err)
+			return nil, "", fault(System, "what listens at %s is no hall: %v", addr, err)
+		case try < len(c.addrs):
+			c.leave(addr)
+			continue
+		case !isEnding(err) && !inet.IsTimeout(err), inject.Wrong("boot.hall") && inet.IsTimeout(err),
+			reached && errors.Is(err, syscall.ECONNREFUSED), over():
+			c.leave(addr)
+			return nil, "", fault(Lost, "the hall at %s cannot be reached: %v; has the launcher ended?",
+				strings.Join(c.addrs, ","), err)
 		}
+		c.leave(addr)
 		pause(ctx, wait)
 	}
 }
@@ -170,11 +224,15 @@ func endedBy(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// dial makes a connection.
-func (c *hallClient) dial(ctx context.Context) (*auth.Stream, error) {
-	limited, cancel := context.WithTimeout(ctx, handshakeLimit)
+// dial makes a connection to addr. A hall with several addresses has less time at each.
+func (c *hallClient) dial(ctx context.Context, addr string) (*auth.Stream, error) {
+	limit := handshakeLimit
+	if len(c.addrs) > 1 {
+		limit = c.patience / 2
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	conn, err := inet.Dial(limited, "tcp", c.addr, 0)
+	conn, err := inet.Dial(limited, "tcp", addr, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // hostRelay connects the ranks of a host to rank 0, which so has one connection per host at most.
@@ -40,7 +41,7 @@ type hostRelay struct {
 // this relay, on the interface that has that address.
 type dialUp func(ctx context.Context, door openDoor) (*auth.Stream, point, error)
 
-type openDoor func(on net.Addr, secret auth.Secret) (port uint16)
+type openDoor func(ctx context.Context, on net.Addr, secret auth.Secret) (port uint16)
 
 // rootEvent is something that came from rank 0's direction.
 type rootEvent struct {
@@ -56,6 +57,7 @@ func startHostRelay(ctx context.Context, self join, job string, secret auth.Secr
 	dial dialUp) (*hostRelay, *auth.Stream) {
 	r := &hostRelay{hostServer: newHostServer(self, job), dial: dial, root: make(chan rootEvent)}
 	// Early enough for its verdict to be read in time by the ranks of this host.
+	r.held.own.of, r.held.late.of = simhost.Of(ctx), simhost.Of(ctx)
 	d, _ := lived.Left(ctx)
 	ctx, r.cancel = lived.Within(ctx, d-min(d/10, grace))
 	conn := r.attach()
@@ -69,7 +71,7 @@ func startHostRelay(ctx context.Context, self join, job string, secret auth.Secr
 
 // door lets in relays of other hosts, where the job is so large that they may be sent here. Without
 // one this relay has no branches.
-func (r *hostRelay) door(on net.Addr, secret auth.Secret) (port uint16) {
+func (r *hostRelay) door(ctx context.Context, on net.Addr, secret auth.Secret) (port uint16) {
 	ip := addrOf(on)
 	if r.tree.most == 0 || !ip.IsValid() {
 		return 0
@@ -77,7 +79,7 @@ func (r *hostRelay) door(on net.Addr, secret auth.Secret) (port uint16) {
 	if port = r.doors.portOn(ip); port != 0 {
 		return port
 	}
-	l, err := inet.Listen(net.JoinHostPort(ip.String(), "0"))
+	l, err := inet.ListenAt(simhost.Of(ctx), net.JoinHostPort(ip.String(), "0"))
 	if err != nil {
 		return 0
 	}
@@ -134,6 +136,7 @@ func (r *hostRelay) loop() {
 	var patience <-chan time.Time // ends once others have had the time to confirm how it failed
 	over := false
 	defer r.held.own.clear()
+	defer r.held.late.clear()
 	for {
 		if r.final != nil && patience == nil {
 			patience = time.After(r.held.own.until(confirmLimit))
@@ -145,6 +148,9 @@ func (r *hostRelay) loop() {
 			r.answer(e)
 		case <-patience:
 			over = true
+		case <-r.held.late.over():
+			r.flush()
+			r.release()
 		case <-r.done:
 			return
 		}

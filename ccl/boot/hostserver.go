@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/internal/auth"
 )
 
@@ -47,6 +48,7 @@ type hostServer struct {
 type withheld struct {
 	frames [][]byte
 	own    term // the rank waits for no verdict then
+	late   term // it gets the frames then, whoever has not confirmed them
 }
 
 // child is one connection: a rank of this host, or a relay, with all ranks behind it.
@@ -236,7 +238,8 @@ func (c *hostServer) gone(ch *child) {
 	ch.unacked = 0
 }
 
-// broadcast sends each child its frame, the local rank once the others have confirmed.
+// broadcast sends each child its frame, the local rank once the others have confirmed: at the latest after
+// confirmLimit, since all others may be in the job by then, and one that does not confirm may be lost.
 func (c *hostServer) broadcast(of func(*child) []byte) {
 	for ch := range c.children {
 		if ch != c.local {
@@ -244,6 +247,9 @@ func (c *hostServer) broadcast(of func(*child) []byte) {
 		}
 	}
 	c.held.frames = append(c.held.frames, of(c.local))
+	if !inject.Wrong("boot.confirm") {
+		c.held.late.set(confirmLimit)
+	}
 }
 
 // broadcastFailure has c send the verdict b to all. The local rank does not get a table that it has
@@ -252,6 +258,7 @@ func (c *hostServer) broadcast(of func(*child) []byte) {
 func broadcastFailure(c *hostServer, b []byte) {
 	c.held.frames = slices.DeleteFunc(c.held.frames, func(f []byte) bool { return f[0] == frameTable })
 	c.broadcast(func(*child) []byte { return b })
+	c.held.late.clear() // bad news has a time of its own
 }
 
 // send queues a frame for one child that is not the local one.
@@ -283,6 +290,7 @@ func (c *hostServer) release() {
 		}
 	}
 	c.held.frames = nil
+	c.held.late.clear()
 }
 
 // encode writes j for a handshake or a frame.

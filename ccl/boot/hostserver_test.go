@@ -83,6 +83,48 @@ func TestBadNewsIsInTime(t *testing.T) {
 	})
 }
 
+// A rank that does not confirm keeps the local rank from what all others have for a while, and not until its time is
+// over: it may have been cut off just then, and the others go on in the job.
+func TestUnconfirmedIsNotAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newRootServer(selfJoin(0, 2), "job")
+		local := h.attach()
+		other, there := auth.Pipe()
+		h.admit(there)
+		h.coming.Add(1)
+		h.serve(newChild(there, selfJoin(1, 2), false), there)
+		h.wg.Go(h.loop)
+		defer h.close()
+		both := func(kind byte, data []byte) {
+			for rank, conn := range []*auth.Stream{local, other} {
+				if kind == frameJoin {
+					data = selfJoin(rank, 2).encode()
+				}
+				write(t, conn, frame{kind: kind, rank: rank, data: data}.encode())
+			}
+		}
+		began := time.Now()
+		both(frameJoin, nil)
+		require.Zero(t, readVerdict(t, other).Code)
+		require.Zero(t, readVerdict(t, local).Code)
+		require.Equal(t, confirmLimit, time.Since(began))
+		both(frameValue, make([]byte, valueHead))
+		require.Equal(t, frameTable, read(t, other).kind)
+		require.Equal(t, frameTable, read(t, local).kind)
+		require.Equal(t, 2*confirmLimit, time.Since(began))
+	})
+	synctest.Test(t, func(t *testing.T) { // the same, behind a relay
+		r, root, local := relayOf(t, 3)
+		write(t, local, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 3).encode()}.encode())
+		read(t, root)
+		joinBehind(t, r, root, 2)
+		began := time.Now()
+		write(t, root, verdict{Peer: -1, Taken: 2}.frame())
+		require.Zero(t, readVerdict(t, local).Code)
+		require.Equal(t, confirmLimit, time.Since(began))
+	})
+}
+
 // from is a connection that came to that address of this host.
 type from struct {
 	net.Conn

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/inet"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // joinConfig has what a rank needs to join the others.
@@ -86,6 +88,9 @@ func (m *joinConfig) serve(ctx context.Context, b *Boot) error {
 	}
 	h := newRootServer(selfJoin(0, m.size), m.job)
 	h.absent, h.give = m.absent, b.secret.Bytes()
+	for _, t := range []*term{&h.deadline, &h.leave, &h.held.own, &h.held.late} {
+		t.of = simhost.Of(ctx)
+	}
 	b.server = h
 	b.use(h.start(l, secret), h.self)
 	_, err = b.announce(ctx)
@@ -163,7 +168,7 @@ func (m *joinConfig) meet(ctx context.Context, f *dialer) (found, net.Listener, 
 	}
 	over := time.Now().Add(meetLimit)
 	for wait := firstBackoff; ; wait = min(wait*3/2, maxMeeting) {
-		l, err := net.Listen("unix", m.host)
+		l, err := inet.ListenLocal(simhost.Of(ctx), m.host)
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return found{}, l, nil // serving, or unable to: then for itself alone
 		}
@@ -215,8 +220,8 @@ func (m *joinConfig) here(getenv func(string) string, what ...string) {
 	m.find = func() (point, error) {
 		return point{network: "unix", addrs: append(names[:tries:tries], private.paths()...), secret: m.onHost()}, nil
 	}
-	m.listen = func(context.Context) (net.Listener, auth.Secret, error) {
-		l, err := listenFirst(func(name string) (net.Listener, error) { return net.Listen("unix", name) }, names)
+	m.listen = func(ctx context.Context) (net.Listener, auth.Secret, error) {
+		l, err := listenFirst(simhost.Of(ctx), inet.ListenLocal, names)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			if p := private.listen(); p != nil {
 				return p, m.onHost(), nil
@@ -240,10 +245,11 @@ func (m *joinConfig) onHost() auth.Secret {
 const tries = 8
 
 // listenFirst listens at the first address that is free.
-func listenFirst(listen func(addr string) (net.Listener, error), addrs []string) (net.Listener, error) {
+func listenFirst(h simhost.Host, listen func(h simhost.Host, addr string) (net.Listener, error),
+	addrs []string) (net.Listener, error) {
 	var last error
 	for _, a := range addrs {
-		l, err := listen(a)
+		l, err := listen(h, a)
 		if err == nil {
 			return l, nil
 		}

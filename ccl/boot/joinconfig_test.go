@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/inet"
 )
 
 func TestIsEnding(t *testing.T) {
@@ -30,11 +32,11 @@ func TestListenFirst(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	taken, free := l.Addr().String(), freeRoot(t)
-	got, err := listenFirst(listenTCP, []string{taken, free})
+	got, err := listenFirst(nil, inet.ListenAt, []string{taken, free})
 	require.NoError(t, err)
 	require.Equal(t, free, got.Addr().String())
 	got.Close()
-	_, err = listenFirst(listenTCP, []string{taken, taken})
+	_, err = listenFirst(nil, inet.ListenAt, []string{taken, taken})
 	require.ErrorIs(t, err, System)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.True(t, strings.HasPrefix(err.Error(), "boot: rank 0 cannot listen at any of "+taken), err)

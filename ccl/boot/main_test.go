@@ -32,11 +32,15 @@ func secretOf(s string) auth.Secret {
 	return auth.Given([]byte(s))
 }
 
+// interruptIsIgnored says that this process was started so, as one is in a script's background: the ranks inherit that.
+var interruptIsIgnored bool
+
 // TestMain lets the test binary be a rank that Spawn starts; see spawn_test.go.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("BOOT_TEST_ROLE"); role != "" {
 		os.Exit(play(role))
 	}
+	interruptIsIgnored = signal.Ignored(os.Interrupt) // which Notify forgets
 	// The goroutine of os/signal stays once it has been started: no leak of ours.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)

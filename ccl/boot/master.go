@@ -43,11 +43,13 @@ func (m master) host() (string, error) {
 	return host, nil
 }
 
-// named is a name that a host may have.
-var named = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
+// named is a name that a host may have, of hostMost characters at most.
+var named = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+const hostMost = 253
 
 // isHost reports whether s may be the name or the address of a host.
 func isHost(s string) bool {
 	_, err := netip.ParseAddr(s)
-	return err == nil || named.MatchString(s)
+	return err == nil || len(s) <= hostMost && named.MatchString(s)
 }

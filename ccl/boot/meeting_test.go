@@ -30,11 +30,11 @@ var pace = struct {
 	frame     time.Duration // for a server to take in one frame
 }{3500 * time.Nanosecond, 200 * time.Microsecond, 1e9, 25e9, 2 * time.Microsecond}
 
-// relay is one of the simulated job.
-type relay struct {
+// hostNode is a relay of the simulated job.
+type hostNode struct {
 	tree
-	parent   *relay
-	children []*relay
+	parent   *hostNode
+	children []*hostNode
 	deep     int
 	free     time.Duration // when it has done with the handshakes that have come
 	served   int           // handshakes
@@ -42,7 +42,7 @@ type relay struct {
 }
 
 // arrive leads a newcomer from rank 0 to the relay that takes it, and returns when it is there.
-func arrive(root *relay, byAddr map[netip.AddrPort]*relay, rank, size int, at netip.AddrPort) (taken *relay, now time.Duration) {
+func arrive(root *hostNode, byAddr map[netip.AddrPort]*hostNode, rank, size int, at netip.AddrPort) (taken *hostNode, now time.Duration) {
 	conn := &came{at: at.Addr().String()}
 	server := root
 	for {
@@ -52,7 +52,7 @@ func arrive(root *relay, byAddr map[netip.AddrPort]*relay, rank, size int, at ne
 		server.served++
 		to := server.place(conn, join{Protocol: protocol, Rank: rank, Size: size, PID: rank, Host: "h", Door: at.Port()})
 		if to == nil {
-			r := &relay{tree: tree{most: branchesOf(size)}, parent: server, deep: server.deep + 1, at: at}
+			r := &hostNode{tree: tree{most: branchesOf(size)}, parent: server, deep: server.deep + 1, at: at}
 			server.children = append(server.children, r)
 			byAddr[at] = r
 			return r, now
@@ -63,7 +63,7 @@ func arrive(root *relay, byAddr map[netip.AddrPort]*relay, rank, size int, at ne
 
 // down is how long a frame of so many bytes takes to reach all relays below r: each sends it to its
 // branches at the same time, as fast as a core and the link of its host allow.
-func (r *relay) down(bytes int) (last time.Duration) {
+func (r *hostNode) down(bytes int) (last time.Duration) {
 	if len(r.children) == 0 {
 		return 0
 	}
@@ -76,7 +76,7 @@ func (r *relay) down(bytes int) (last time.Duration) {
 
 // up is how long it takes until all that the ranks behind r say has reached r: frames are taken in
 // one after the other.
-func (r *relay) up(perHost, bytes int) (ranks int, last time.Duration) {
+func (r *hostNode) up(perHost, bytes int) (ranks int, last time.Duration) {
 	ranks = perHost
 	for _, c := range r.children {
 		n, at := c.up(perHost, bytes)
@@ -92,8 +92,8 @@ func TestMeetingSimulated(t *testing.T) {
 	const perHost = 12
 	hosts := *meetingHosts
 	n := hosts * perHost
-	root := &relay{tree: tree{most: branchesOf(n)}}
-	byAddr := map[netip.AddrPort]*relay{}
+	root := &hostNode{tree: tree{most: branchesOf(n)}}
+	byAddr := map[netip.AddrPort]*hostNode{}
 	var met time.Duration
 	var sum int
 	for h := range hosts {
@@ -144,9 +144,9 @@ func TestMeetingSimulated(t *testing.T) {
 // TestMeetingWithoutABranch is the simulated tree without the branches of a relay that has gone:
 // newcomers are taken by the others.
 func TestMeetingWithoutABranch(t *testing.T) {
-	root := &relay{tree: tree{most: branches}}
-	byAddr := map[netip.AddrPort]*relay{}
-	come := func(h int) *relay {
+	root := &hostNode{tree: tree{most: branches}}
+	byAddr := map[netip.AddrPort]*hostNode{}
+	come := func(h int) *hostNode {
 		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(h >> 8), byte(h)}), 20_000)
 		r, _ := arrive(root, byAddr, h+1, 1000, at)
 		return r

@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/plain"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // rootAddr is what rank 0 publishes, in a file or over PMI, where the other ranks cannot know its
@@ -51,7 +52,7 @@ func (m *joinConfig) announceAt(ctx context.Context, oneHost bool) (net.Listener
 	if oneHost {
 		on = loopback.String()
 	}
-	l, err := inet.Listen(net.JoinHostPort(on, "0"))
+	l, err := inet.ListenAt(simhost.Of(ctx), net.JoinHostPort(on, "0"))
 	if err != nil {
 		return nil, rootAddr{}, cannotListen(err, "rank 0 cannot listen")
 	}
@@ -72,9 +73,9 @@ func reachable(ctx context.Context, oneHost bool) []netip.Addr {
 	if oneHost {
 		return []netip.Addr{loopback}
 	}
-	ours := slices.DeleteFunc(inet.Ours(), func(a netip.Addr) bool { return !a.IsGlobalUnicast() })
+	ours := slices.DeleteFunc(inet.Ours(simhost.Of(ctx)), func(a netip.Addr) bool { return !a.IsGlobalUnicast() })
 	var named []netip.Addr
-	if host, err := os.Hostname(); err == nil {
+	if host, err := os.Hostname(); err == nil && simhost.Of(ctx) == nil {
 		addrs, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		for _, a := range addrs {
 			if a = a.Unmap(); slices.Contains(ours, a) {

@@ -68,7 +68,7 @@ func newRestarts(c *Command, p tempo) (*restarts, error) {
 		if err != nil {
 			return nil, cannotListen(err, "no free port")
 		}
-		r.hall = serveHall(l, hall)
+		r.hall = serveHall(l, hall, newMemoryStore())
 	}
 	place := r.hall.Addr()
 	if host, port, _ := net.SplitHostPort(place); net.ParseIP(host).IsUnspecified() {

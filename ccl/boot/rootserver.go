@@ -123,6 +123,7 @@ func (h *rootServer) loop() {
 	defer h.deadline.clear()
 	defer h.leave.clear()
 	defer h.held.own.clear()
+	defer h.held.late.clear()
 	for {
 		over := h.deadline.over()
 		if h.phase == failed {
@@ -135,6 +136,8 @@ func (h *rootServer) loop() {
 			h.handle(e)
 		case <-over:
 			h.expire()
+		case <-h.held.late.over():
+			h.release()
 		case <-h.done:
 			return
 		}

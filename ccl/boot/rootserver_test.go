@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/ccltest/simnet"
 )
 
 // shapes are the ways in which ranks are connected: through one relay, through
@@ -38,6 +43,29 @@ func branching(t testing.TB, n int) {
 // inShapes runs f once for each shape; start is TCP in it.
 func inShapes(t *testing.T, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
 	inShapesAt(t, func(t *testing.T) string { return freeRoot(t) }, f)
+}
+
+// inTime is inShapes for what waits: in virtual time, over a network in memory.
+func inTime(t *testing.T, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				branching(t, s.branches)
+				world := simnet.New(1, 8, simnet.Link{Delay: 50 * time.Microsecond})
+				root := netip.AddrPortFrom(world.Host(0).Addr(), 29500).String()
+				var hosts []string
+				for r := range world.Size() {
+					if !slices.Contains(hosts, s.host(r)) {
+						hosts = append(hosts, s.host(r))
+					}
+				}
+				f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
+					ctx = world.Host(slices.Index(hosts, s.host(rank))).Context(ctx)
+					return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(sesame), HostID: s.host(rank)})
+				})
+			})
+		})
+	}
 }
 
 // inShapesAt is inShapes with rank 0 at the address that at gives.
@@ -95,7 +123,7 @@ func TestMissingRoot(t *testing.T) {
 // TestDuplicate is a duplicate that is there before the last rank is; see TestLateDuplicate for one
 // that comes after.
 func TestDuplicate(t *testing.T) {
-	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+	inTime(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		ctx := within(t, long)
 		var wg sync.WaitGroup
 		ranks := []int{0, 1, 2, 2}
@@ -210,7 +238,7 @@ func TestR9StrangersDoNotDelayBootstrap(t *testing.T) {
 }
 
 func TestCanceled(t *testing.T) {
-	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+	inTime(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		ctx := within(t, long)
 		mine, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -234,7 +262,7 @@ func TestCanceled(t *testing.T) {
 }
 
 func TestAllGatherMissing(t *testing.T) {
-	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+	inTime(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		boots := joined(t, 4, func(r int) (*Boot, error) { return start(within(t, long), r, 4) })
 		swap(t, boots)
 		some := []*Boot{boots[0], boots[1], nil, boots[3]}

@@ -153,7 +153,8 @@ func TestSpawnForwards(t *testing.T) {
 		{syscall.SIGHUP, "wait", "was ended by a signal: hangup"},
 		{syscall.SIGUSR1, "usr1", "user defined signal 1\nuser defined signal 1\nuser defined signal 1\n<nil>\n"},
 	} {
-		if signal.Ignored(tc.sig) { // as SIGHUP is under nohup: the ranks inherit that
+		ignored := signal.Ignored(tc.sig) || tc.sig == syscall.SIGINT && interruptIsIgnored
+		if ignored { // as SIGHUP is under nohup: the ranks inherit that
 			continue
 		}
 		what := map[string]string{"wait": "here", "usr1": "ready"}[tc.role]

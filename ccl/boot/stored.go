@@ -91,7 +91,7 @@ func (b *Stored) key(who any) string { return fmt.Sprintf("%s/%d/%v", b.prefix, 
 // give is AllGather on the ranks that are not 0.
 func (b *Stored) give(ctx context.Context, mine []byte, all [][]byte) *Error {
 	if e := b.set(ctx, b.key(b.rank), storedOne, mine); e != nil {
-		return e
+		return quit(ctx, b, e)
 	}
 	outstayed, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -101,19 +101,36 @@ func (b *Stored) give(ctx context.Context, mine []byte, all [][]byte) *Error {
 	switch {
 	case e != nil:
 		if err := ctx.Err(); err != nil && (e.Code == Canceled || e.Code == Timeout) {
-			e = b.failed(ctx, "get", b.key("all"), err).by(0)
+			return b.failed(ctx, "get", b.key("all"), err).by(0)
 		}
-		return e
+		return quit(ctx, b, e)
 	case kind == storedFailed:
-		v, err := parseVerdict(data)
-		if err != nil || v.Code == 0 {
-			break
+		if e := saidBy(data); e != nil {
+			return e
 		}
-		return v.error()
 	case kind == storedAll && unpack(data, all):
 		return nil
 	}
 	return fault(System, "the store's value of %s is not what rank 0 has set", b.key("all"))
+}
+
+// quit tells rank 0 that this rank takes no part any more, and why: in this round, and in the next, where rank 0 looks
+// if it has what this rank has set before.
+func quit(ctx context.Context, b *Stored, e *Error) *Error {
+	for range 2 {
+		b.tell(ctx, b.rank, e)
+		b.round++
+	}
+	return e
+}
+
+// saidBy is what tell has set, nil if data is something else.
+func saidBy(data []byte) *Error {
+	v, err := parseVerdict(data)
+	if err != nil || v.Code == 0 {
+		return nil
+	}
+	return v.error()
 }
 
 // collect is AllGather on rank 0.
@@ -123,24 +140,33 @@ func (b *Stored) collect(ctx context.Context, all [][]byte) *Error {
 	}
 	for r := 1; r < b.size; r++ {
 		kind, data, e := b.get(ctx, b.key(r), r)
+		if e == nil && kind == storedFailed {
+			e = saidBy(data)
+		}
 		if e == nil && kind != storedOne {
-			e = fault(System, "the store's value of %s is not what rank %d has set", b.key(r), r).by(r)
+			e = fault(System, "the store's value of %s is not what rank %d has set", b.key(r), r)
 		}
 		if e != nil {
-			b.tell(ctx, e)
+			e = e.by(r)
+			b.tell(ctx, "all", e)
 			return e
 		}
 		all[r] = data
 	}
-	return b.set(ctx, b.key("all"), storedAll, pack(all))
+	e := b.set(ctx, b.key("all"), storedAll, pack(all))
+	if e != nil {
+		b.tell(ctx, "all", e)
+	}
+	return e
 }
 
-// tell gives the other ranks e in the place of all values.
-func (b *Stored) tell(ctx context.Context, e *Error) {
+// tell gives the other ranks e in the place of a value, that of this rank or all.
+func (b *Stored) tell(ctx context.Context, who any, e *Error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	text, _ := json.Marshal(verdict{Code: e.Code, Peer: e.Peer, Missing: e.Missing, Text: "rank 0: " + plain.Text(e.Text)})
-	b.set(ctx, b.key("all"), storedFailed, text) // where this fails, each finds out by itself
+	text, _ := json.Marshal(verdict{Code: e.Code, Peer: e.Peer, Missing: e.Missing,
+		Text: fmt.Sprintf("rank %d: %s", b.rank, plain.Text(e.Text))})
+	b.set(ctx, b.key(who), storedFailed, text) // where this fails, each finds out by itself
 }
 
 // set asks the store to.

@@ -20,6 +20,7 @@ import (
 	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // TCPOptions tune [TCP].
@@ -101,7 +102,7 @@ func (m *joinConfig) at(root string) error {
 		if m.absent.note = at.note; at.note != "" && at.on == "" {
 			slog.Warn("goccl: " + at.note)
 		}
-		l, err := inet.Listen(net.JoinHostPort(at.on, port))
+		l, err := inet.ListenAt(simhost.Of(ctx), net.JoinHostPort(at.on, port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return nil, auth.Secret{}, portTaken(ctx, port, to)
 		} else if err != nil {
@@ -139,12 +140,10 @@ func (m *joinConfig) derived(hosts []string, avoid int) {
 		for _, p := range ports {
 			at = append(at, net.JoinHostPort(on.on, strconv.Itoa(p)))
 		}
-		l, err := listenFirst(listenTCP, at)
+		l, err := listenFirst(simhost.Of(ctx), inet.ListenAt, at)
 		return l, m.secret, err
 	}
 }
-
-func listenTCP(addr string) (net.Listener, error) { return inet.Listen(addr) }
 
 // derivePorts returns the ports at which a job may meet, the same on all its ranks: of GOCCL_PORTS where that is set.
 func derivePorts(job string, avoid int) []int {
@@ -171,12 +170,13 @@ type ground struct {
 // address for it than the others have, such as Debian's loopback address, or that of its back end. An address
 // does, unless this host does not have it: one that is translated on the way leads here by any of them.
 func interfaceOf(ctx context.Context, host string) (ground, error) {
+	h := simhost.Of(ctx)
 	if host == "" || host == "localhost" {
 		return ground{on: map[string]string{"": "", "localhost": "127.0.0.1"}[host]}, nil
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		switch {
-		case !inet.LeadsHere(a):
+		case !inet.LeadsHere(h, a):
 			return ground{note: notOurs(host)}, nil
 		case a.IsLoopback() || a.IsUnspecified():
 			return ground{on: host}, nil
@@ -188,7 +188,7 @@ func interfaceOf(ctx context.Context, host string) (ground, error) {
 	if err != nil {
 		return ground{}, fault(Argument, "the root's host %s has no address: %v", host, err)
 	}
-	if !slices.ContainsFunc(addrs, inet.LeadsHere) {
+	if !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return inet.LeadsHere(h, a) }) {
 		return ground{note: notOurs(host + " (" + addrs[0].Unmap().String() + ")")}, nil
 	}
 	return ground{}, nil
@@ -230,7 +230,7 @@ func waitForName(ctx context.Context, host string,
 // portTaken is the error of rank 0 whose port another socket has: a listener, or else a connection, to
 // which the kernel gave the port by chance.
 func portTaken(ctx context.Context, port, to string) *Error {
-	for _, a := range inet.Ours() {
+	for _, a := range inet.Ours(simhost.Of(ctx)) {
 		conn, err := inet.Dial(ctx, "tcp", net.JoinHostPort(a.String(), port), leastDial)
 		if err == nil {
 			conn.Close()

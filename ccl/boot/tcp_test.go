@@ -131,7 +131,7 @@ func TestInterfaceOf(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, at, name)
 	}
-	for _, a := range inet.Ours() {
+	for _, a := range inet.Ours(nil) {
 		if a.Is4() && !a.IsLoopback() {
 			at, err := interfaceOf(t.Context(), a.String())
 			require.NoError(t, err)

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/lived"
+	"github.com/goccl/goccl/internal/simhost"
 )
 
 // term is a time that comes, counted in what this process lives through. The zero term never does.
 type term struct {
+	of   simhost.Host // whose process lives through it
 	ctx  context.Context
 	stop context.CancelFunc
 }
@@ -16,7 +18,7 @@ type term struct {
 // set has it come after d.
 func (t *term) set(d time.Duration) {
 	t.clear()
-	t.ctx, t.stop = lived.Within(context.Background(), d)
+	t.ctx, t.stop = lived.Within(simhost.With(context.Background(), t.of), d)
 }
 
 // after has it come after so many milliseconds; 0: never.
@@ -39,7 +41,7 @@ func (t *term) clear() {
 	if t.stop != nil {
 		t.stop()
 	}
-	*t = term{}
+	*t = term{of: t.of}
 }
 
 // over is closed when it has come, nil if it never does.

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func takenBy(h *rootServer) []branch {
 // relayAt joins as a relay, rank of size, which tells that it takes others at that port.
 func relayAt(t *testing.T, root string, rank, size int, port int) *auth.Stream {
 	f := dialerTo(rank, size, "", sesame, root)
-	f.door = func(net.Addr, auth.Secret) uint16 { return uint16(port) }
+	f.door = func(context.Context, net.Addr, auth.Secret) uint16 { return uint16(port) }
 	conn, _, err := f.dial(within(t, long))
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })

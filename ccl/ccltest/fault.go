@@ -22,9 +22,10 @@ import (
 func VirtualTime() Option { return func(w *world) { w.virtual = true } }
 
 // Kill ends a rank when it is about to make its nth call. Calls are counted from 1, over all its
-// Comms. The other ranks get ErrRankLost, as if its process had been killed. The function of the
-// rank ends there by runtime.Goexit; unlike in a killed process, its deferred functions run. What
-// the rank reports then is ignored. A call on a Queue, and all later calls, fail instead.
+// Comms. Faults of one call happen in the order of their options. The other ranks get ErrRankLost, as
+// if its process had been killed. The function of the rank ends there by runtime.Goexit; unlike in a
+// killed process, its deferred functions run. What the rank reports then is ignored. A call on a Queue,
+// and all later calls, fail instead.
 func Kill(rank, nth int) Option {
 	return disturb(rank, nth, func(r *rankFault, c *cpu.Comm, k *call.Call) *call.Fault {
 		r.over.killed.Store(true)
@@ -147,7 +148,9 @@ func (r *rankFault) BeforeCall(c *cpu.Comm, k *call.Call) *call.Fault {
 	n := r.calls.Add(1)
 	for _, d := range r.world.disturbances {
 		if d.rank == r.Rank() && int64(d.nth) == n {
-			return d.happen(r, c, k)
+			if f := d.happen(r, c, k); f != nil {
+				return f
+			}
 		}
 	}
 	return nil

@@ -158,6 +158,14 @@ func (l *log) late(limit time.Duration, ranks []*rank) {
 func (w *world) join(ctx context.Context, b ccl.Bootstrap, r *rank) (*ccl.Comm, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.deadline)
 	defer cancel()
+	if w.sim != nil {
+		met, err := w.meet(ctx, b.Rank())
+		if err != nil {
+			return nil, err
+		}
+		defer met.Close()
+		b = met
+	}
 	o := w.options
 	return ccl.NewComm(ctx, w.disturbed(b, r), &o)
 }

@@ -2,11 +2,13 @@ package ccltest
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest/simnet"
 )
 
@@ -42,6 +44,18 @@ func (s *simulated) begin(t testing.TB, hosts int) (tell func()) {
 			t.Logf("seed %d: the last events on the network:\n%s", s.seed, strings.Join(s.net.Transcript(), "\n"))
 		}
 	}
+}
+
+// rootPort is where rank 0 of a World listens.
+const rootPort = 29500
+
+// secret is that of a World's job.
+var secret = []byte("the secret of a world")
+
+// meet joins the job of a World as a process does that knows where rank 0 is.
+func (w *world) meet(ctx context.Context, rank int) (*boot.Boot, error) {
+	return boot.TCP(ctx, netip.AddrPortFrom(w.host(0).Addr(), rootPort).String(), rank, w.n,
+		&boot.TCPOptions{Job: "world", Secret: secret, HostID: w.hostID(rank)})
 }
 
 // host is that of a rank, nil without a World.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest/simnet"
 )
 
@@ -48,6 +50,33 @@ func TestWorldPaused(t *testing.T) {
 				n.Host(i).Go()
 			}
 		}))
+}
+
+// A pause of the whole job, in the middle of a handshake with a hall, keeps nobody from it.
+func TestHallOutlivesAPause(t *testing.T) {
+	for at := range 8 {
+		synctest.Test(t, func(t *testing.T) {
+			n := simnet.New(1, 2, simnet.Link{Delay: 10 * time.Millisecond})
+			l, err := n.Host(1).Listen("0.0.0.0:29400")
+			require.NoError(t, err)
+			hall, err := boot.ServeHall(l, secret)
+			require.NoError(t, err)
+			defer hall.Close()
+			store, err := boot.DialHall(n.Host(1).Addr().String()+":29400", secret)
+			require.NoError(t, err)
+			time.AfterFunc(time.Duration(10*at+5)*time.Millisecond, func() {
+				for i := range n.Size() {
+					n.Host(i).Stop()
+					time.AfterFunc(time.Minute, n.Host(i).Go)
+				}
+			})
+			require.NoError(t, store.Set(n.Host(0).Context(t.Context()), "key", []byte("value")), "stopped in leg %d", at)
+			value, err := hall.Get(t.Context(), "key")
+			require.NoError(t, err)
+			require.Equal(t, "value", string(value))
+			time.Sleep(2 * time.Minute)
+		})
+	}
 }
 
 // Those that are left name the host that has ended, one that is silent, and one that has stopped.

@@ -23,16 +23,25 @@ type config struct {
 	tracking
 	healing
 	np, dp, pp, tp, across, stage, micro int // across: the ranks that share each sequence
-	sp, schedule, preset, data, sample   string
+	sp, schedule, preset, data           string
 	rows, steps, warmup, log, eval       int
 	lr, clip                             float64
 	seed                                 uint64
 	json, svg, save                      string
 	every, keep, from                    int // from: the step to go back to; -1: the last one
-	bf16, resume, recover                bool
-	generate                             bool // sample alone, and train nothing
-	tokens, topk                         int  // of a sample
-	temperature                          float64
+	resume, recover                      bool
+	held                                 holding
+	draws                                drawing
+	apart                                apart
+	experts                              sparse
+}
+
+// drawing is how a sample is drawn.
+type drawing struct {
+	sample       string // the text to continue
+	generate     bool   // that alone, and train nothing
+	tokens, topk int
+	temperature  float64
 }
 
 // presets are the shapes of the talks.
@@ -44,9 +53,10 @@ var presets = map[string]gpt.Config{
 
 // groups are the flags as -h prints them, behind their titles.
 var groups = [][]string{
-	{"layout", "np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16", "recompute"},
-	{"tracking", "events", "csv", "norms"},
+	{"layout", "np", "dp", "pp", "tp", "sp", "zero", "micro", "schedule", "bf16", "offload", "recompute", "outer"},
+	{"tracking", "events", "csv", "timeline", "norms"},
 	{"model", "preset", "layers", "heads", "width", "context", "vocab", "tied"},
+	{"experts", "experts", "top", "ep", "shared", "balance"},
 	{"run", "data", "rows", "steps", "lr", "warmup", "clip", "seed", "eval", "config"},
 	{"checkpoints", "save", "every", "keep", "resume", "from", "recover"},
 	{"losses", "spares", "mirror"},
@@ -77,9 +87,12 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.IntVar(&c.stage, "zero", 0, "ZeRO `stage`: 1 shards optimizer state, 2 gradients too, 3 parameters too")
 	f.IntVar(&c.micro, "micro", 1, "micro `batches` per rank and step")
 	f.StringVar(&c.schedule, "schedule", "1f1b", "`schedule` of the pipeline: 1f1b or gpipe")
-	f.BoolVar(&c.bf16, "bf16", false, "parameters and gradients in bfloat16, with float32 masters")
+	f.BoolVar(&c.held.bf16, "bf16", false, "parameters and gradients in bfloat16, with float32 masters")
+	f.Var(&c.held, "offload", "with -zero 1, 2 or 3: `disk`, or disk=DIRECTORY of a local disk (default: the current one), has AdamW's state and the masters, and at stage 3 parameters and gradients as well")
+	f.Var(&c.apart, "outer", "train replicas apart, and average how far they have come: every=`N` steps; also sites=N of several replicas each, fragments=N, delay=N, mix=X, codec=bf16|int8|int4|e4m3|e5m2, eager, mean, stride, lr=X, momentum=X (package outer)")
 	c.tracking.flags(f)
 	c.healing.flags(f)
+	c.experts.flags(f, &c.Sparse)
 	f.BoolVar(&c.Tied, "tied", false, "the head uses the embedding of tokens, as gpt2-85m does")
 	f.StringVar(&c.save, "save", "", "`directory` for checkpoints; one is written at the end, or after an interrupt")
 	f.IntVar(&c.every, "every", 0, "with -save: also write a checkpoint every so many `steps`, while training goes on")
@@ -104,13 +117,13 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.Float64Var(&c.clip, "clip", 1, "clip gradients to this `norm`; 0: do not clip")
 	f.Uint64Var(&c.seed, "seed", 1, "`seed` of weights and data")
 	f.IntVar(&c.eval, "eval", 0, "validate on the last tenth of the data every so many `steps`; 0: never")
-	f.StringVar(&c.sample, "sample", "", "at the end, continue this `text`")
-	f.BoolVar(&c.generate, "generate", false,
+	f.StringVar(&c.draws.sample, "sample", "", "at the end, continue this `text`")
+	f.BoolVar(&c.draws.generate, "generate", false,
 		"train nothing: continue -sample's text by the last checkpoint in -save, or that of -from")
-	f.IntVar(&c.tokens, "tokens", 200, "how many `tokens` the sample has")
-	f.Float64Var(&c.temperature, "temperature", .8,
+	f.IntVar(&c.draws.tokens, "tokens", 200, "how many `tokens` the sample has")
+	f.Float64Var(&c.draws.temperature, "temperature", .8,
 		"divide the sample's logits by this `number`: below 1 likely tokens become likelier; 0: only the likeliest")
-	f.IntVar(&c.topk, "topk", 0, "draw the sample from the `N` likeliest tokens; 0: from all")
+	f.IntVar(&c.draws.topk, "topk", 0, "draw the sample from the `N` likeliest tokens; 0: from all")
 	file := f.String("config", "", "`file` of flags, a line each: steps = 1000; the command line comes first")
 	version := f.Bool("version", false, "say which version this is")
 	f.IntVar(&c.log, "log", 10, "print a line every so many `steps`")
@@ -157,11 +170,11 @@ func parse(args []string, out io.Writer) (*config, error) {
 // check says what is wrong with flags that do not depend on the number of ranks.
 func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 	counts := []string{"pp", "tp", "micro", "layers", "heads", "width", "context", "rows", "steps", "log", "keep",
-		"tokens", "mirror"}
+		"tokens", "mirror", "top", "ep"}
 	if set["np"] {
 		counts = append(counts, "np")
 	}
-	rest := []string{"dp", "vocab", "warmup", "eval", "every", "topk", "spares"}
+	rest := []string{"dp", "vocab", "warmup", "eval", "every", "topk", "spares", "experts"}
 	if err := cmp.Or(job.AtLeast(f, 1, counts...), job.AtLeast(f, 0, rest...), c.sampling(set)); err != nil {
 		return err
 	}
@@ -178,16 +191,25 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 	case !(c.lr > 0 && c.clip >= 0) || math.IsInf(c.lr+c.clip, 0): // NaN is neither
 		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.lr,
 			c.clip)
-	case !c.generate && c.divides() != nil:
+	case !c.draws.generate && c.divides() != nil:
 		return c.divides()
 	case c.save == "" && (c.every > 0 || c.resume || c.recover):
 		return errors.New("-every, -resume and -recover need -save, the directory of checkpoints")
-	case set["from"] && (!c.resume && !c.generate || c.from < 0):
+	case set["from"] && (!c.resume && !c.draws.generate || c.from < 0):
 		return fmt.Errorf("-from %d goes back to a step: it takes -resume or -generate, and a step from 0 on", c.from)
+	case c.held.dir != "" && c.stage == 0:
+		return errors.New("-offload disk needs -zero 1, 2 or 3")
+	case c.held.dir != "" && c.Sparse.Experts > 0:
+		return errors.New("experts are in memory: leave -offload disk or -experts out")
+	case c.held.dir != "" && c.apart.on():
+		return errors.New("-outer keeps a copy of the parameters in memory: leave -offload disk or -outer out")
 	case c.recover && c.every == 0:
 		return errors.New("-recover continues from the last checkpoint: give -every, which says how often one is written")
 	}
-	if err := c.replaceable(); err != nil || c.np == 0 {
+	if c.apart.on() && c.norms {
+		return errors.New("-norms compares the gradients of all ranks, and with -outer each site has its own: leave one of them out")
+	}
+	if err := cmp.Or(c.replaceable(), c.experts.check(c, set)); err != nil || c.np == 0 {
 		return err
 	}
 	return c.place(c.np)
@@ -198,10 +220,13 @@ func (c *config) replaceable() error {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"csv", c.csv != ""}, {"svg", c.svg != ""}, {"norms", c.norms}} {
+	}{{"csv", c.files.csv != ""}, {"timeline", c.files.timeline != ""}, {"svg", c.svg != ""}, {"norms", c.norms}} {
 		if c.spares > 0 && f.set {
 			return fmt.Errorf("-%s begins anew when a rank is replaced: with spares leave it out; -json has all steps", f.name)
 		}
+	}
+	if c.spares > 0 && c.held.dir != "" {
+		return errors.New("spares take over a state that is mirrored in memory: leave -offload disk or the spares out")
 	}
 	return nil
 }
@@ -222,24 +247,25 @@ func (c *config) divides() error {
 // sampling says what is wrong with the flags of a sample.
 func (c *config) sampling(set map[string]bool) error {
 	const least = 1e-3
-	if t := c.temperature; !(t == 0 || t >= least) || math.IsInf(t, 0) {
+	if t := c.draws.temperature; !(t == 0 || t >= least) || math.IsInf(t, 0) {
 		return fmt.Errorf("-temperature %v: give 0, which takes the likeliest token, or at least %v", t, least)
 	}
 	for _, name := range []string{"generate", "tokens", "temperature", "topk"} {
-		if set[name] && c.sample == "" && (name != "generate" || c.generate) {
+		if set[name] && c.draws.sample == "" && (name != "generate" || c.draws.generate) {
 			return fmt.Errorf("-%s is about a sample: give -sample, the text that it continues", name)
 		}
 	}
-	if !c.generate {
+	if !c.draws.generate {
 		return nil
 	}
 	if c.save == "" {
 		return errors.New("-generate takes a checkpoint: give -save, the directory that has it")
 	}
 	for _, out := range [][]string{
-		{"has the model of the checkpoint", "preset", "layers", "heads", "width", "context", "vocab", "tied", "data"},
-		{"trains nothing", "resume", "every", "recover", "json", "svg", "events", "csv", "norms", "recompute", "eval", "sp",
-			"micro", "spares", "mirror"},
+		{"has the model of the checkpoint", "preset", "layers", "heads", "width", "context", "vocab", "tied", "data",
+			"experts", "top", "shared"},
+		{"trains nothing", "resume", "every", "recover", "json", "svg", "events", "csv", "timeline", "norms", "recompute",
+			"eval", "sp", "micro", "spares", "mirror", "outer", "balance", "offload"},
 	} {
 		for _, name := range out[1:] {
 			if set[name] {
@@ -274,7 +300,7 @@ func (c *config) sequence() error {
 func (c *config) fit(n int) int {
 	inner := c.pp * c.tp * c.across
 	for dp := n / inner; dp > 0; dp-- {
-		if c.rows%(dp*c.micro) == 0 {
+		if c.rows%(dp*c.micro) == 0 && dp%max(c.apart.asked, 1) == 0 && dp%c.experts.ranks == 0 {
 			return dp * inner
 		}
 	}
@@ -284,7 +310,7 @@ func (c *config) fit(n int) int {
 // place fills in dp on n ranks, and says what does not divide.
 func (c *config) place(n int) error {
 	inner := c.pp * c.tp * c.across
-	if c.generate { // each replica computes the one row
+	if c.draws.generate { // each replica computes the one row
 		c.rows = max(n/inner, 1)
 	}
 	switch {
@@ -299,6 +325,13 @@ func (c *config) place(n int) error {
 	case c.dp*inner != n:
 		return fmt.Errorf("-dp %d times %s per replica is %d, not %d: -dp %d fits; or leave -dp out", c.dp,
 			count(inner, "rank", "s"), c.dp*inner, n, n/inner)
+	}
+	if n := c.experts.ranks; c.dp%n != 0 {
+		return fmt.Errorf("-ep %d does not divide %s; -ep %d does", n, count(c.dp, "replica", "s"),
+			nearest(common(c.dp, c.Sparse.Experts), n))
+	}
+	if err := c.apart.place(c.dp, c.draws.generate); err != nil {
+		return err
 	}
 	if parts := c.dp * c.micro; c.rows%parts != 0 {
 		return fmt.Errorf("-rows %d does not divide among -dp %d x -micro %d; -rows %d does", c.rows, c.dp, c.micro,
@@ -321,4 +354,17 @@ func nearest(n, k int) int {
 			return d
 		}
 	}
+}
+
+// common is the greatest number that divides both; of 0 and a, a.
+func common(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func (h *healing) flags(f *flag.FlagSet) {
+	f.IntVar(&h.spares, "spares", 0, "start this many more `ranks`, which wait to take the place of one that is lost (default: as the launcher says)")
+	f.IntVar(&h.mirror, "mirror", 1, "with -spares: keep each rank's state in the memory of another rank as well, every so many `steps`")
 }

@@ -25,8 +25,8 @@ func TestConfigFile(t *testing.T) {
 	require.Equal(t, 3e-4, c.lr)
 	require.Equal(t, 9, c.steps, "the command line comes first")
 	require.True(t, c.Tied)
-	require.False(t, c.bf16)
-	require.Equal(t, "To be # or", c.sample)
+	require.False(t, c.held.bf16)
+	require.Equal(t, "To be # or", c.draws.sample)
 	require.Equal(t, "a b.txt", c.data)
 	for text, want := range map[string]string{
 		"steps 3\nlearning_rate = 1": ":2: learning_rate: no such flag (-h lists them)",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,10 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/examples/internal/mat"
 	"github.com/goccl/goccl/internal/files"
+	"github.com/goccl/goccl/internal/gpt"
 	"github.com/goccl/goccl/train/data"
 	"github.com/goccl/goccl/train/history"
+	"github.com/goccl/goccl/train/history/timeline"
 )
 
 // run is one rank's run, over all that it recovers from.
@@ -23,10 +26,11 @@ type run struct {
 	step     int       // the last that was done
 	over     bool      // it has come to its end
 	lost     *loss
-	kept     kept           // of a job with spares
-	peak     float64        // of a core, in operations a second
-	meter    *meter         // nil: nobody watches
-	hook     func(step int) // before a step; for tests
+	line     *timeline.Timeline // nil: none is drawn
+	kept     kept               // of a job with spares
+	peak     float64            // of a core, in operations a second
+	meter    *meter             // nil: nobody watches
+	hook     func(step int)     // before a step; for tests
 }
 
 // train trains on the ranks of world.
@@ -46,8 +50,8 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		return err
 	}
 	c.Vocab = text.vocab
-	if c.sample != "" {
-		if _, err := text.encode(c.sample); err != nil {
+	if c.draws.sample != "" {
+		if _, err := text.encode(c.draws.sample); err != nil {
 			return err
 		}
 	}
@@ -56,6 +60,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		return err
 	}
 	defer func() { err = r.leave(tr, err) }()
+	tr.line = r.line
 	var saver *saver
 	if c.save != "" {
 		if saver, err = newSaver(ctx, tr); err != nil {
@@ -85,7 +90,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	if err != nil {
 		return err
 	}
-	h, err := history.New(ctx, world, o)
+	h, err := history.New(ctx, tr.comms.site, o)
 	if err != nil {
 		return finish(nil, err)
 	}
@@ -111,7 +116,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			return err
 		}
 	}
-	flops := history.FlopsPerToken(c.Params()-c.Vocab*c.Width-c.Context*c.Width, c.Layers, c.Width, c.Context)
+	flops := history.FlopsPerToken(gpt.Active(c.Config)-c.Vocab*c.Width-c.Context*c.Width, c.Layers, c.Width, c.Context)
 	if c.Tied { // whose wte is the head, too
 		flops += 6 * float64(c.Vocab*c.Width)
 	}
@@ -163,19 +168,28 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		if r.stopping {
 			stopped[0] = 1
 		}
-		if err := ccl.AllReduce(ctx, world, stopped, stopped, ccl.Max); err != nil {
+		if step%max(c.apart.o.Every, 1) == 0 { // where sites meet anyway
+			err = ccl.AllReduce(ctx, world, stopped, stopped, ccl.Max)
+		} else {
+			stopped[0] = 0
+		}
+		if err != nil {
 			return err
 		}
 		if first {
 			r.meter.step(from, step, c.steps, begin)
 		}
-		r.step, r.stopping = step, stopped[0] == 1 // each rank keeps both, since the rank that was interrupted may be lost
+		// Each rank keeps both, since the rank that was interrupted may be lost.
+		r.step, r.stopping = step, r.stopping || stopped[0] == 1
 		if err := saver.after(ctx, step); err != nil {
 			return err
 		}
 	}
 	if stopped[0] == 1 {
 		fmt.Fprintf(out, "interrupted after step %d\n", r.step)
+	}
+	if err := tr.comms.sites.flush(ctx); err != nil {
+		return err
 	}
 	wall, done := time.Since(begin), r.step-from
 	most := []float64{resident()}
@@ -189,6 +203,8 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		fmt.Fprintf(out, "; %.0f MB resident in a rank at most", most[0]/1e6)
 	}
 	fmt.Fprintln(out)
+	tr.adam.say(out, done)
+	tr.comms.sites.say(out, done)
 	if saver != nil {
 		ends := r.step > from || replaced // by a checkpoint, which the loss may have cost where it came after the last step
 		if ends {
@@ -201,9 +217,10 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			fmt.Fprintf(out, "saved step %d in %s\n", r.step, c.save)
 		}
 	}
-	if c.sample != "" && stopped[0] == 0 {
-		s, err := tr.sample(ctx, c.sample, c.tokens)
-		if err != nil {
+	if c.draws.sample != "" && stopped[0] == 0 {
+		var s string
+		failed := tr.comms.sites.within(ctx, func() { s, err = tr.sample(ctx, c.draws.sample, c.draws.tokens) })
+		if err := cmp.Or(err, failed); err != nil {
 			return err
 		}
 		c.say(out, s)
@@ -212,6 +229,9 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		if err := picture(h, c.svg); err != nil {
 			return err
 		}
+	}
+	if err := draw(ctx, r.line, world, c.files.timeline); err != nil {
+		return err
 	}
 	if c.spares > 0 {
 		if err := r.farewell(ctx, world); err != nil {

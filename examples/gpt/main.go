@@ -20,6 +20,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/examples/internal/job"
+	"github.com/goccl/goccl/train/history/timeline"
 )
 
 func main() {
@@ -77,7 +78,12 @@ func (c *config) adopt(ranks, size int) error {
 
 // join is one rank from Join to Close, in a job in which so many ranks were started.
 func join(ctx context.Context, c *config, r *run, size int) error {
-	world, err := ccl.Join(ctx, &ccl.Options{Spares: c.spares})
+	o := &ccl.Options{Spares: c.spares}
+	if c.files.timeline != "" {
+		r.line = timeline.New(0)
+		o.OnCall = r.line.Call
+	}
+	world, err := ccl.Join(ctx, o)
 	if errors.Is(err, ccl.ErrUnused) { // this rank is a spare, and none was lost
 		return nil
 	}
@@ -87,7 +93,7 @@ func join(ctx context.Context, c *config, r *run, size int) error {
 	err = c.adopt(world.Size(), size)
 	switch {
 	case err != nil:
-	case c.generate:
+	case c.draws.generate:
 		err = r.generate(ctx, world, c)
 	default:
 		world, err = keepOn(ctx, world, c, r)

@@ -17,7 +17,7 @@ import (
 
 // ready says what of the flags cannot work on this host, before a rank is started.
 func (c *config) ready(ctx context.Context) error {
-	if c.generate { // the checkpoint has all that it needs
+	if c.draws.generate { // the checkpoint has all that it needs
 		return lookup(ctx, c)
 	}
 	name := source(c.data)
@@ -29,8 +29,8 @@ func (c *config) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.sample != "" {
-		if _, err := text.encode(c.sample); err != nil {
+	if c.draws.sample != "" {
+		if _, err := text.encode(c.draws.sample); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (c *config) ready(ctx context.Context) error {
 	}
 	raw, text = nil, nil
 	debug.FreeOSMemory() // the data are read again by the job, which may be this process
-	for _, name := range []string{c.json, c.svg, c.csv} {
+	for _, name := range []string{c.json, c.svg, c.files.csv, c.files.timeline} {
 		if name == "" {
 			continue
 		}
@@ -74,10 +74,10 @@ func lookup(ctx context.Context, c *config) error {
 		if _, err := ckpt.Inspect(ckpt.Step(c.save, c.from)); err != nil {
 			return fmt.Errorf("-from %d: %w", c.from, err)
 		}
-		if c.generate {
+		if c.draws.generate {
 			return nil
 		}
-	case c.generate:
+	case c.draws.generate:
 		return err
 	case !c.resume && err == nil:
 		return fmt.Errorf("-save %s has %s: resume from it with -resume, or name another directory", c.save, dir)
@@ -94,13 +94,23 @@ func lookup(ctx context.Context, c *config) error {
 func (c *config) memory(vocab int) float64 {
 	f := func(n int) float64 { return float64(n) }
 	w, context, tp := f(c.Width), f(c.Context), f(c.tp)
-	own := f(c.Layers/c.pp)*12*w*w/tp + (f(vocab)+context)*w
+	wide := 12. // matrices of a block, of w*w
+	if c.Sparse.Experts > 0 && !c.Sparse.Shared {
+		wide = 4
+	}
+	own := f(c.Layers/c.pp)*wide*w*w/tp + (f(vocab)+context)*w
 	if !c.Tied && c.pp == 1 {
 		own += f(vocab) * w
 	}
 	p, g, s, n := 4., 4., 8., f(c.dp*c.across)
-	if c.bf16 {
+	if c.held.bf16 {
 		p, g, s = 2, 2, 12
+	}
+	if c.held.dir != "" { // the masters are part of s; at stage 3 a unit of parameters and of gradients stays, twice
+		if s = 0; c.stage == 3 {
+			p, g = 2*p/f(c.Layers+2), 2*g/f(c.Layers+2)
+			n = 1
+		}
 	}
 	for stage, bytes := range []*float64{&s, &g, &p} {
 		if c.stage > stage {
@@ -116,6 +126,7 @@ func (c *config) memory(vocab int) float64 {
 	if c.recompute { // one, and the inputs of all
 		layers = block + f(c.Layers/c.pp)*w
 	}
+	own += f(c.Layers/c.pp) * 8 * w * w * f(c.Sparse.Experts) / f(c.experts.ranks)
 	return own*(p+g+s) + 4*tokens*(layers+w)
 }
 

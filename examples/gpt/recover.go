@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/resume"
 )
 
 // loss is what a run knows of the rank that it has lost.
@@ -34,7 +34,7 @@ func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (last *ccl.
 		if err != nil && r.kept.over { // all work is done, and some ranks may have left
 			r.over, err = true, nil
 		}
-		if err == nil || !c.recover && c.spares == 0 || !job.Lost(world, err) {
+		if err == nil || !c.recover && c.spares == 0 || !resume.Lost(world, err) {
 			return world, err
 		}
 		r.lost = &loss{cause: err, at: time.Now(), step: r.step}
@@ -51,7 +51,7 @@ func keepOn(ctx context.Context, world *ccl.Comm, c *config, r *run) (last *ccl.
 			}
 			c.spares = 0 // on all ranks alike: those that are left go on
 			r.settle(ctx, nil)
-			if err := r.kept.close(); err != nil && !job.Lost(world, err) {
+			if err := r.kept.close(); err != nil && !resume.Lost(world, err) {
 				return world, err
 			}
 		}
@@ -91,7 +91,7 @@ func cause(world *ccl.Comm, err error) error {
 // shrink returns the Comm of the ranks that are left of world, as many as the layout can use.
 // Without goesOn this rank is none of them.
 func (c *config) shrink(ctx context.Context, world *ccl.Comm, cause error) (next *ccl.Comm, goesOn bool, err error) {
-	next, goesOn, err = job.Shrink(ctx, world, cause, c.fit)
+	next, goesOn, err = resume.Shrink(ctx, world, cause, c.fit)
 	if err == nil && c.fit(next.Size()) == 0 {
 		err = fmt.Errorf("%s left, too few for the layout: %w", count(next.Size(), "rank", "s"), cause)
 	}

@@ -29,7 +29,8 @@ func (tr *trainer) sample(ctx context.Context, from string, n int) (string, erro
 	}
 	c := tr.cfg
 	net := gpt.NewNet[float32](c.Config, 1, &split{ctx, &tp.Group{Comm: tr.split.g.Comm}})
-	net.K = kernels()
+	net.K, net.Experts = kernels(), tr.net.Experts
+	tr.split.ctx = ctx // whose exchanges experts have
 	line := tr.mesh.Comm("pp")
 	last := line.Size() - 1
 	x := make([]float32, net.Len())
@@ -88,7 +89,7 @@ func readable(s string) string {
 
 // say prints a sample.
 func (c *config) say(out io.Writer, sample string) {
-	fmt.Fprintf(out, "\n%s by the model:\n%s\n", count(c.tokens, "token", "s"), sample)
+	fmt.Fprintf(out, "\n%s by the model:\n%s\n", count(c.draws.tokens, "token", "s"), sample)
 }
 
 // generate continues -sample's text by a checkpoint. The model is the checkpoint's.
@@ -112,11 +113,11 @@ func (r *run) generate(ctx context.Context, world *ccl.Comm, c *config) (err err
 			dir)
 	}
 	c.Config = p.Config
-	if err := errors.Join(c.divides(), c.place(world.Size())); err != nil {
+	if err := errors.Join(c.divides(), c.experts.divides(c), c.place(world.Size())); err != nil {
 		return err
 	}
 	text := known(p.Chars, p.Vocab)
-	if _, err := text.encode(c.sample); err != nil {
+	if _, err := text.encode(c.draws.sample); err != nil {
 		return err
 	}
 	tr, err := newTrainer(ctx, world, c, text)
@@ -124,11 +125,11 @@ func (r *run) generate(ctx context.Context, world *ccl.Comm, c *config) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, tr.close()) }()
-	if err := tr.fill(ctx, dir); err != nil {
+	if err := tr.fill(ctx, dir, p.Step); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s of %d parameters, after %s\n", dir, c.Params(), count(p.Step, "step", "s"))
-	s, err := tr.sample(ctx, c.sample, c.tokens)
+	s, err := tr.sample(ctx, c.draws.sample, c.draws.tokens)
 	if err != nil {
 		return err
 	}
@@ -158,8 +159,8 @@ func (tr *trainer) forward(ctx context.Context, net *gpt.Net[float32], x []float
 
 // draw chooses a token by its logits, which it changes, given a random number below 1.
 func (c *config) draw(logits []float32, left float32) (next int32) {
-	k := c.topk
-	if c.temperature == 0 {
+	k := c.draws.topk
+	if c.draws.temperature == 0 {
 		k = 1
 	}
 	if k > 0 && k < len(logits) {
@@ -172,8 +173,8 @@ func (c *config) draw(logits []float32, left float32) (next int32) {
 			logits[i] = float32(math.Inf(-1))
 		}
 	}
-	if c.temperature > 0 {
-		mat.Softmax(logits, float32(1/c.temperature))
+	if c.draws.temperature > 0 {
+		mat.Softmax(logits, float32(1/c.draws.temperature))
 	} else {
 		mat.Softmax(logits, 1)
 	}

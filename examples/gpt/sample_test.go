@@ -109,7 +109,7 @@ func TestDraw(t *testing.T) {
 		{2, 0, []float64{math.Exp(-1), 1, math.Exp(-.5), 0, 1}},
 		{1e-3, 0, []float64{0, .5, 0, 0, .5}},
 	} {
-		c := &config{temperature: tc.temperature, topk: tc.topk}
+		c := &config{draws: drawing{temperature: tc.temperature, topk: tc.topk}}
 		r := rand.New(rand.NewPCG(1, 2))
 		const trials = 20_000
 		got := make([]float64, len(logits))

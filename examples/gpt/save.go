@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/internal/gpt"
 	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/resume"
 	"github.com/goccl/goccl/train/tp"
 )
 
@@ -23,14 +23,19 @@ type progress struct {
 	gpt.Config
 	Steps, Warmup int
 	LR, Clip      float64
-	Tokens        int    // of the data
-	Sum           uint32 // likewise
+	Data          struct { // what it was trained on
+		Tokens int
+		Sum    uint32
+	}
 }
 
 // now is the progress of this run after a step.
 func (tr *trainer) now(step int) progress {
 	c, t := tr.cfg, tr.text
-	return progress{step, c.rows, c.seed, t.chars, c.Config, c.steps, c.warmup, c.lr, c.clip, t.n, t.sum}
+	p := progress{Step: step, Rows: c.rows, Seed: c.seed, Chars: t.chars, Config: c.Config, Steps: c.steps,
+		Warmup: c.warmup, LR: c.lr, Clip: c.clip}
+	p.Data.Tokens, p.Data.Sum = t.n, t.sum
+	return p
 }
 
 // compare says what a run with flags of its own would make of p: bad is why it cannot go on,
@@ -49,7 +54,9 @@ func (p *progress) compare(n progress, dir string) (changed string, bad error) {
 		{"-layers ", p.Layers, n.Layers, p.Layers != 0, false}, {"-heads ", p.Heads, n.Heads, model, false},
 		{"-width ", p.Width, n.Width, p.Width != 0, false},
 		{"-context ", p.Context, n.Context, p.Context != 0, false}, {"-vocab ", p.Vocab, n.Vocab, p.Vocab != 0, false},
-		{"-tied=", p.Tied, n.Tied, model, false},
+		{"-tied=", p.Tied, n.Tied, model, false}, {"-experts ", p.Sparse.Experts, n.Sparse.Experts, model, false},
+		{"-top ", p.Sparse.Top, n.Sparse.Top, model && p.Sparse.Experts > 0, false},
+		{"-shared=", p.Sparse.Shared, n.Sparse.Shared, model && p.Sparse.Experts > 0, false},
 		{"-steps ", p.Steps, n.Steps, p.Steps != 0, true}, {"-lr ", p.LR, n.LR, schedule, true},
 		{"-warmup ", p.Warmup, n.Warmup, schedule, true}, {"-clip ", p.Clip, n.Clip, schedule, true},
 	} {
@@ -61,7 +68,7 @@ func (p *progress) compare(n progress, dir string) (changed string, bad error) {
 			must = append(must, fmt.Sprintf("%s%v", f.name, f.was))
 		}
 	}
-	if p.Tokens != 0 && (p.Tokens != n.Tokens || p.Sum != n.Sum) {
+	if p.Data.Tokens != 0 && p.Data != n.Data {
 		may = append(may, "the data")
 	}
 	switch {
@@ -73,23 +80,35 @@ func (p *progress) compare(n progress, dir string) (changed string, bad error) {
 	return strings.Join(may, ", "), nil
 }
 
-// tensors are what this rank holds: parameters under nanoGPT's names, and the state of AdamW.
-func (tr *trainer) tensors() (list []ckpt.Tensor, err error) {
-	for i, u := range tr.units {
+// tensors are what this rank holds: parameters under nanoGPT's names, and the state of AdamW. Of
+// sites that train apart the names are those of saved.
+func (tr *trainer) tensors(names func(unit int) []named) (list []ckpt.Tensor, err error) {
+	if tr.adam.disk != nil {
+		return tr.adam.tensors(tr.model, func(unit, param int) (t ckpt.Tensor, err error) {
+			t.Name, t.Shape, t.Offset, t.Size, err = tr.place(tr.units[unit], param)
+			return t, err
+		})
+	}
+	for i, u := range tr.all {
+		of := []named{{"", tr.model.Shard(i)}, {"adamw.m.", tr.adam.m[i]}, {"adamw.v.", tr.adam.v[i]}}
+		if names != nil {
+			of = names(i)
+		}
 		for _, p := range tr.model.Pieces(i) {
 			t := ckpt.Tensor{Lo: p.Lo, Hi: p.Hi}
 			if t.Name, t.Shape, t.Offset, t.Size, err = tr.place(u, p.Param); err != nil {
 				return nil, err
 			}
 			name, at, end := t.Name, p.At, p.At+p.Hi-p.Lo
-			for _, x := range []struct {
-				prefix string
-				data   []float32
-			}{{"", tr.model.Shard(i)}, {"adamw.m.", tr.m[i]}, {"adamw.v.", tr.v[i]}} {
+			for _, x := range of {
 				t.Name, t.Data = x.prefix+name, x.data[at:end]
 				list = append(list, t)
 			}
 		}
+	}
+	if c := tr.cfg; tr.experts != nil { // which all ranks have
+		list = append(list, ckpt.Tensor{Name: "mlp.router.bias", Shape: []int{c.Layers, c.Sparse.Experts},
+			Hi: len(tr.experts.bias), Data: tr.experts.bias})
 	}
 	return list, nil
 }
@@ -107,8 +126,15 @@ func (tr *trainer) place(unit, param int) (name string, shape, offset, size []in
 		return "lm_head.weight", []int{w, c.Vocab}, nil, nil, nil
 	case unit == c.Layers+1:
 		return "ln_f.weight", []int{w}, nil, nil, nil
+	case unit > c.Layers+1: // experts
+		k := tr.mesh.Coord("ep")*c.Sparse.Experts/c.experts.ranks + param/2
+		name = fmt.Sprintf("h.%d.mlp.experts.%d.%s.weight", unit-c.Layers-2, k, []string{"c_fc", "c_proj"}[param%2])
+		return name, [][]int{{w, 4 * w}, {4 * w, w}}[param%2], nil, nil, nil
 	}
 	name = fmt.Sprintf("h.%d.%s.weight", unit-1, c.Names(unit)[param])
+	if c.Names(unit)[param] == "mlp.router" {
+		return name, []int{w, c.Sparse.Experts}, nil, nil, nil
+	}
 	if !tr.divided(unit, param) {
 		return name, []int{w}, nil, nil, nil
 	}
@@ -126,12 +152,16 @@ func (tr *trainer) load(ctx context.Context, dir string) (step int, changed stri
 	if changed, err = p.compare(tr.now(p.Step), dir); err != nil { // on all ranks alike
 		return 0, "", err
 	}
-	return p.Step, changed, tr.fill(ctx, dir)
+	return p.Step, changed, tr.fill(ctx, dir, p.Step)
 }
 
-// fill sets the parameters and the state of AdamW to those of a checkpoint. It is collective.
-func (tr *trainer) fill(ctx context.Context, dir string) error {
-	ts, err := tr.tensors()
+// fill sets the parameters and the state of AdamW to those of a checkpoint after a step. It is collective.
+func (tr *trainer) fill(ctx context.Context, dir string, step int) error {
+	names, err := tr.comms.sites.load(tr, dir, step)
+	var ts []ckpt.Tensor
+	if err == nil {
+		ts, err = tr.tensors(names)
+	}
 	if err == nil {
 		err = ckpt.Load(ctx, tr.world, dir, nil, ts)
 	}
@@ -143,12 +173,12 @@ func (tr *trainer) fill(ctx context.Context, dir string) error {
 
 // saver makes the checkpoints of a run, and removes old ones.
 type saver struct {
-	*job.Saver
+	*resume.Saver
 	tr *trainer
 }
 
 func newSaver(ctx context.Context, tr *trainer) (*saver, error) {
-	s, err := job.NewSaver(ctx, tr.world, tr.cfg.save, tr.cfg.keep)
+	s, err := resume.NewSaver(ctx, tr.world, tr.cfg.save, tr.cfg.keep)
 	return &saver{s, tr}, err
 }
 
@@ -191,8 +221,11 @@ func (s *saver) upTo(ctx context.Context) error {
 
 // begin starts the checkpoint of a step, once the one before is whole.
 func (s *saver) begin(ctx context.Context, step int) error {
+	if err := s.tr.comms.sites.flush(ctx); err != nil {
+		return err
+	}
 	return s.Begin(ctx, step, func() (any, []ckpt.Tensor, error) {
-		ts, err := s.tr.tensors()
+		ts, err := s.tr.tensors(s.tr.comms.sites.saved(s.tr))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -208,10 +241,15 @@ func (s *saver) begin(ctx context.Context, step int) error {
 func (tr *trainer) allFinite(ctx context.Context, ts []ckpt.Tensor) error {
 	bad := []int{0}
 	for _, t := range ts {
-		for _, x := range t.Data.([]float32) {
-			if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
-				bad[0]++
+		if err := eachPart(t.Data, func(part []float32) {
+			for _, x := range part {
+				if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
+					bad[0]++
+				}
 			}
+		}); err != nil {
+			tr.world.Abort(err)
+			return err
 		}
 	}
 	if err := ccl.AllReduce(ctx, tr.world, bad, bad, ccl.Sum); err != nil {

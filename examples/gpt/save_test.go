@@ -268,7 +268,8 @@ func TestWrongUse(t *testing.T) {
 		"-np 2 -data " + one: "has 1 token: a -context of 128 needs at least 145", "-np 2 -context 1000000": "has ", "-np 2 -data " + filepath.Join(dir, "no"): "no such file",
 		"-np 2 -save " + filepath.Join(one, "c"): "not a directory", "-np 2 -svg " + filepath.Join(dir, "no", "loss.svg"): "no such file",
 		"-np 2 -json " + dir: "it is not a regular file", "-np 2 -sample \x01": "is not in the data", "-np 2 -lr NaN": "both must be finite",
-		"-np 2 -width 100000": "a smaller model",
+		"-np 2 -width 100000": "a smaller model", "-np 2 -offload disk": "-offload disk needs -zero 1, 2 or 3",
+		"-np 2 -zero 1 -offload nvme": "give disk, or disk=DIRECTORY", "-np 2 -zero 1 -spares 1 -offload disk": "leave -offload disk or the spares out",
 	} {
 		cmd, out := program(t, args)
 		exits(t, 2, cmd.Run(), out)

@@ -59,9 +59,10 @@ func (tr *trainer) greet(out io.Writer, flops, peak float64) {
 			own += n
 		}
 	}
+	own += (len(tr.all) - len(tr.units)) * c.Sparse.Experts / c.experts.ranks * 8 * c.Width * c.Width
 	b := tr.model.Bytes()
 	state := int64(0)
-	for _, m := range tr.m {
+	for _, m := range tr.adam.m {
 		state += int64(8 * len(m))
 	}
 	onOne := ""
@@ -74,12 +75,17 @@ func (tr *trainer) greet(out io.Writer, flops, peak float64) {
 		tr.text.different)
 	fmt.Fprintf(out, "%s; a step is %s of %s%s\n", c.layout(), count(c.rows, "row", "s"), count(c.Context, "token", "s"),
 		c.micros())
-	if slices.ContainsFunc([]string{"dp", "pp", "sp", "tp"}, tr.mesh.Crosses) {
+	if slices.ContainsFunc([]string{"site", "dp", "ep", "pp", "sp", "tp"}, tr.mesh.Crosses) {
 		fmt.Fprintln(out, tr.world) // which says on how many hosts
 	}
 	fmt.Fprintf(out, "memory of rank 0: parameters %.1f MB, gradients %.1f, AdamW's state %.1f, buffers %.1f\n",
 		float64(b.Params)/1e6, float64(b.Grads)/1e6, float64(state)/1e6, float64(b.Buffers)/1e6)
-	if r, ok := tr.model.(*replicas); ok && c.dp*c.across > 1 {
+	tr.adam.greet(out, c.held.dir)
+	dense := tr.model
+	if m, ok := dense.(*mixed); ok {
+		dense = m.store
+	}
+	if r, ok := dense.(*replicas); ok && c.dp*c.across > 1 {
 		fmt.Fprintf(out, "communication: %s in %s, averaged behind the backward pass\n", count(r.tensors, "gradient", "s"),
 			count(len(r.red.Buckets()), "bucket", "s"))
 	} else if !ok && c.dp*c.across > 1 {
@@ -106,9 +112,17 @@ func (c *config) layout() string {
 			parts = append(parts, fmt.Sprintf("%s=%d (%s)", p.name, p.n, p.what))
 		}
 	}
+	if s := c.Sparse; s.Experts > 0 {
+		parts = append(parts, fmt.Sprintf("ep=%d (of the replicas, share %s a layer, of which a token takes %d)",
+			c.experts.ranks, count(s.Experts, "expert", "s"), s.Top))
+	}
 	if c.stage > 0 {
 		parts = append(parts, fmt.Sprintf("ZeRO stage %d (%s sharded)", c.stage,
 			[]string{"optimizer state", "gradients, too,", "parameters, too,"}[c.stage-1]))
+	}
+	if c.apart.on() {
+		parts = append(parts, fmt.Sprintf("%s that train apart for %s", count(c.apart.sites, "site", "s"),
+			count(c.apart.o.Every, "step", "s")))
 	}
 	if parts == nil {
 		return text

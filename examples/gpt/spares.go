@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"slices"
@@ -20,11 +19,6 @@ import (
 type healing struct {
 	spares int // ranks of the job that wait
 	mirror int // steps between two that are mirrored
-}
-
-func (h *healing) flags(f *flag.FlagSet) {
-	f.IntVar(&h.spares, "spares", 0, "start this many more `ranks`, which wait to take the place of one that is lost (default: as the launcher says)")
-	f.IntVar(&h.mirror, "mirror", 1, "with -spares: keep each rank's state in the memory of another rank as well, every so many `steps`")
 }
 
 // kept is what a rank of a job with spares keeps from one Comm to the next.
@@ -59,30 +53,42 @@ func (k *kept) close() error {
 
 // replicas returns which ranks hold the same state, by their coordinates; nil if each has its own.
 func (c *config) replicas() func(rank int) int {
-	if c.stage > 0 || c.dp*c.across == 1 {
+	ep := c.experts.ranks
+	dp := c.dp / c.apart.sites / ep
+	if c.stage > 0 || dp*c.across == 1 {
 		return nil
 	}
 	pp, across, tp := c.pp, c.across, c.tp
-	return func(rank int) int { return rank/tp/across%pp*tp + rank%tp }
+	return func(rank int) int {
+		stage := rank / tp / across
+		return ((stage/pp/ep/dp*ep+stage/pp%ep)*pp+stage%pp)*tp + rank%tp
+	}
 }
 
 // state is all that a step changes and the next one depends on.
 func (tr *trainer) state() []ccl.Buf {
 	bufs := []ccl.Buf{ccl.BufOf(tr.mean)}
-	for i := range tr.units {
-		bufs = append(bufs, ccl.BufOf(tr.model.Shard(i)), ccl.BufOf(tr.m[i]), ccl.BufOf(tr.v[i]))
+	for i := range tr.all {
+		bufs = append(bufs, ccl.BufOf(tr.model.Shard(i)), ccl.BufOf(tr.adam.m[i]), ccl.BufOf(tr.adam.v[i]))
 	}
-	return bufs
+	if tr.experts != nil {
+		bufs = append(bufs, ccl.BufOf(tr.experts.bias))
+	}
+	return append(bufs, tr.comms.sites.state()...)
 }
 
 // take copies the state of a trainer of the same place in the layout.
 func (tr *trainer) take(old *trainer) {
 	copy(tr.mean, old.mean)
-	for i := range tr.units {
+	for i := range tr.all {
 		copy(tr.model.Shard(i), old.model.Shard(i))
-		copy(tr.m[i], old.m[i])
-		copy(tr.v[i], old.v[i])
+		copy(tr.adam.m[i], old.adam.m[i])
+		copy(tr.adam.v[i], old.adam.v[i])
 	}
+	if tr.experts != nil {
+		copy(tr.experts.bias, old.experts.bias)
+	}
+	tr.comms.sites.take(old.comms.sites)
 }
 
 // restore brings all ranks of a job with spares to the last step whose state all of them have, in

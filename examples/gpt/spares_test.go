@@ -48,6 +48,7 @@ func TestReplaced(t *testing.T) {
 		{"one of the replicas", "-zero 0", []int{0}, `\nrank 0 lost: its process ended; replaced by 1 spare in \d+ ms, from step \d+: `},
 		{"two shards", "-zero 3", []int{1, 3}, `\nranks 1 and 3 lost: .*; replaced by 2 spares in \d+ ms, from step \d+: `},
 		{"every fourth step", "-tp 2 -zero 1 -mirror 4", []int{2}, `\nrank 2 lost: .*; replaced by 1 spare in \d+ ms, from step \d*[02468]: `},
+		{"sites that train apart", "-zero 1 -outer every=4,sites=2,delay=2,mix=.5", []int{3}, `\nrank 3 lost: .*; replaced by 1 spare in \d+ ms, from step \d+: `},
 	} {
 		if testing.Short() && tc.name != "two shards" {
 			continue

@@ -25,13 +25,14 @@ type store interface {
 	Pieces(i int) []zero.Piece
 	Bytes() zero.Bytes
 	Stats() zero.Stats
+	Norm() float64
 	Close() error
 }
 
 // newStore makes that of the flags, for units of these lengths.
 func newStore(ctx context.Context, c *ccl.Comm, cfg *config, lens [][]int, o *zero.Options) (store, error) {
 	switch {
-	case cfg.bf16:
+	case cfg.held.bf16:
 		m, err := zero.New[ccl.BFloat16, float32](ctx, c, lens, o)
 		if err != nil {
 			return nil, err
@@ -75,7 +76,7 @@ type replicas struct {
 	passes        []int     // micro batches that each unit has had
 	red           *ddp.Reducer
 	stats         zero.Stats
-	norm          float64 // of the last step, with Clip
+	norm          float64 // of the last step
 }
 
 func newReplicas(ctx context.Context, c *ccl.Comm, lens [][]int, o *zero.Options) (*replicas, error) {
@@ -139,27 +140,27 @@ func (r *replicas) Step(ctx context.Context, u zero.Update[float32]) error {
 	s := r.red.Stats()
 	r.stats = zero.Stats{Reduced: s.Bytes, Comm: s.Comm, Exposed: s.Exposed}
 	scale := 1 / float64(max(r.o.Micro, 1))
-	if r.o.Clip > 0 {
-		squares := []float64{0}
-		for i := range r.grads {
-			for j, g := range r.grads[i] {
-				sum := 0.
-				for _, x := range g {
-					sum += float64(x) * float64(x)
-				}
-				if r.o.NormOf(i, j) || math.IsNaN(sum) || math.IsInf(sum, 0) {
-					squares[0] += sum
-				}
+	squares := []float64{0}
+	for i := range r.grads {
+		for j, g := range r.grads[i] {
+			sum := 0.
+			for _, x := range g {
+				sum += float64(x) * float64(x)
+			}
+			if r.o.NormOf(i, j) || math.IsNaN(sum) || math.IsInf(sum, 0) {
+				squares[0] += sum
 			}
 		}
-		if err := ccl.AllReduce(ctx, r.o.NormOver, squares, squares, ccl.Sum); err != nil {
-			return err
-		}
-		norm := math.Sqrt(squares[0]) * scale
-		if math.IsNaN(norm) || math.IsInf(norm, 0) {
-			return fmt.Errorf("%w: %v", zero.ErrNotFinite, norm)
-		}
-		r.norm = norm
+	}
+	if err := ccl.AllReduce(ctx, r.o.NormOver, squares, squares, ccl.Sum); err != nil {
+		return err
+	}
+	norm := math.Sqrt(squares[0]) * scale
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return fmt.Errorf("%w: %v", zero.ErrNotFinite, norm)
+	}
+	r.norm = norm
+	if r.o.Clip > 0 {
 		scale *= optim.ClipFactor(norm, r.o.Clip)
 	}
 	if scale != 1 {

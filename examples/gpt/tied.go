@@ -28,16 +28,16 @@ func (tr *trainer) tie(ctx context.Context, lens [][]int) (err error) {
 		return nil
 	}
 	if c.pp == 1 {
-		tr.tied = make([]float32, c.Vocab*c.Width)
+		tr.head.tied = make([]float32, c.Vocab*c.Width)
 		return nil
 	}
-	if tr.ends, err = pp.NewEnds(ctx, tr.mesh.Comm("pp")); err != nil || !tr.ends.Has() {
+	if tr.head.ends, err = pp.NewEnds(ctx, tr.mesh.Comm("pp")); err != nil || !tr.head.ends.Has() {
 		return err
 	}
-	if !tr.ends.Owner() {
-		tr.end, tr.wte = len(tr.units)-1, 1
+	if !tr.head.ends.Owner() {
+		tr.head.end, tr.head.wte = len(tr.units)-1, 1
 	}
-	tr.held = views(make([]float32, sum(lens[tr.end])), lens[tr.end])
+	tr.head.held = views(make([]float32, sum(lens[tr.head.end])), lens[tr.head.end])
 	return nil
 }
 
@@ -48,7 +48,7 @@ func (tr *trainer) params(ctx context.Context, i int) (all [][]float32, done fun
 	if err != nil {
 		return nil, nil, err
 	}
-	if tr.tied == nil || tr.units[i] != tr.cfg.Layers+1 {
+	if tr.head.tied == nil || tr.units[i] != tr.cfg.Layers+1 {
 		return p, func() { tr.model.Release(i) }, nil
 	}
 	wte, err := tr.model.Params(ctx, 0)
@@ -60,25 +60,25 @@ func (tr *trainer) params(ctx context.Context, i int) (all [][]float32, done fun
 
 // joinEnds adds up the gradients of a tied wte of both ends of the pipeline, so that both make the same step.
 func (tr *trainer) joinEnds(ctx context.Context) error {
-	if tr.held == nil {
+	if tr.head.held == nil {
 		return nil
 	}
-	if err := pp.SumEnds(ctx, tr.ends, tr.held[tr.wte]); err != nil {
+	if err := pp.SumEnds(ctx, tr.head.ends, tr.head.held[tr.head.wte]); err != nil {
 		return err
 	}
 	for k := range tr.cfg.micro { // the store expects each
-		g, err := tr.model.Grads(ctx, tr.end)
+		g, err := tr.model.Grads(ctx, tr.head.end)
 		if err != nil {
 			return err
 		}
 		last := k == tr.cfg.micro-1
 		if last {
 			for j := range g {
-				copy(g[j], tr.held[j])
-				clear(tr.held[j])
+				copy(g[j], tr.head.held[j])
+				clear(tr.head.held[j])
 			}
 		}
-		if err := tr.reduce(ctx, tr.end, g, last); err != nil {
+		if err := tr.reduce(ctx, tr.head.end, g, last); err != nil {
 			return err
 		}
 	}

@@ -108,7 +108,7 @@ func TestTorch(t *testing.T) {
 
 // weights are the parameters of this rank, without the state of the optimizer.
 func weights(t testing.TB, tr *trainer) (list []ckpt.Tensor) {
-	all, err := tr.tensors()
+	all, err := tr.tensors(nil)
 	require.NoError(t, err)
 	for _, x := range all {
 		if !strings.HasPrefix(x.Name, "adamw.") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 	"math"
 	"os"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/goccl/goccl/train/history"
 	"github.com/goccl/goccl/train/history/events"
 	"github.com/goccl/goccl/train/history/grads"
+	"github.com/goccl/goccl/train/history/timeline"
 	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/zero"
 )
@@ -20,7 +22,8 @@ import (
 // tracking is what the flags say about what is recorded and recomputed.
 type tracking struct {
 	recompute, norms bool
-	events, csv      string
+	events           string
+	files            struct{ csv, timeline string }
 }
 
 func (t *tracking) flags(f *flag.FlagSet) {
@@ -29,7 +32,9 @@ func (t *tracking) flags(f *flag.FlagSet) {
 	f.BoolVar(&t.norms, "norms", false,
 		"record the gradients' norm by layer, and with several replicas the gradient noise scale, in rows")
 	f.StringVar(&t.events, "events", "", "`directory` for TensorBoard's event files")
-	f.StringVar(&t.csv, "csv", "", "`file` for a table of all metrics, at the end")
+	f.StringVar(&t.files.timeline, "timeline", "",
+		"`file` for what each rank did in the last steps, by unit and call, for ui.perfetto.dev")
+	f.StringVar(&t.files.csv, "csv", "", "`file` for a table of all metrics, at the end")
 }
 
 // open opens the file of events on the first rank. finish closes it, and writes the table if the run has ended well.
@@ -50,15 +55,42 @@ func (t *tracking) open(world *ccl.Comm,
 		if file != nil {
 			err = errors.Join(err, file.Close())
 		}
-		if t.csv == "" || err != nil || len(h.Names()) == 0 {
+		if t.files.csv == "" || err != nil || len(h.Names()) == 0 {
 			return err
 		}
-		out, err := files.Create(t.csv)
+		out, err := files.Create(t.files.csv)
 		if err != nil {
 			return err
 		}
 		return errors.Join(h.CSV(out), out.Close())
 	}, nil
+}
+
+// draw writes the timeline of all ranks to a file. It is collective.
+func draw(ctx context.Context, line *timeline.Timeline, world *ccl.Comm, name string) error {
+	if line == nil {
+		return nil
+	}
+	if world.Rank() > 0 {
+		return line.Write(ctx, world, io.Discard)
+	}
+	f, err := files.Create(name)
+	if err != nil {
+		world.Abort(err)
+		return err
+	}
+	return errors.Join(line.Write(ctx, world, f), f.Close())
+}
+
+// unitName is the name of a unit of a model with so many layers.
+func unitName(unit, layers int) string {
+	switch unit {
+	case 0:
+		return "embedding"
+	case layers + 1:
+		return "head"
+	}
+	return "h." + strconv.Itoa(unit-1)
 }
 
 // observed is what a trainer measures of its gradients.
@@ -78,17 +110,17 @@ func (tr *trainer) observe(o *zero.Options, over *ccl.Comm) {
 	if !c.norms {
 		return
 	}
-	names := []string{"embedding"}
-	for l := range c.Layers {
-		names = append(names, "h."+strconv.Itoa(l))
+	var names []string
+	for u := range c.Layers + 2 {
+		names = append(names, unitName(u, c.Layers))
 	}
-	tr.seen = &observed{norms: grads.NewNorms(append(names, "head")...)}
+	tr.seen = &observed{norms: grads.NewNorms(names...)}
 	tr.seen.once, tr.seen.counts = o.NormOf, o.NormOf
 	if c.stage == 0 && over.Rank() > 0 { // all of them have all
 		tr.seen.counts = func(int, int) bool { return false }
 	}
 	// A replica's own gradients are whole in one place unless they are averaged as they are made.
-	if c.dp > 1 && c.across == 1 && !c.bf16 && (c.stage < 2 || c.micro == 1) {
+	if c.dp > 1 && c.across == 1 && !c.held.bf16 && (c.stage < 2 || c.micro == 1) {
 		tr.seen.noise = &grads.Noise{Ranks: c.dp, Samples: c.rows / c.dp}
 	}
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/internal/gpt"
 	"github.com/goccl/goccl/train/history"
+	"github.com/goccl/goccl/train/history/timeline"
 )
 
 // With -recompute the losses have the same bits, in all layouts, also between validations.
@@ -233,5 +236,43 @@ func TestTracks(t *testing.T) {
 			}
 		}
 		require.Equal(t, 6, steps)
+	}
+}
+
+// A timeline has each unit's forward and backward pass, the steps, and the calls of package zero, of all ranks.
+func TestTimeline(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "t.json")
+	ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, small+"2 -zero 2 -pp 2 -timeline "+name)
+		require.NoError(t, c.place(4))
+		r := &run{out: io.Discard, line: timeline.New(0)}
+		own, err := world.SplitWith(t.Context(), 0, world.Rank(), func(o *ccl.Options) { o.OnCall = r.line.Call })
+		require.NoError(t, err)
+		require.NoError(t, r.train(t.Context(), own, c))
+		require.NoError(t, own.Close())
+	})
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	var f struct {
+		TraceEvents []struct {
+			Name, Ph string
+			Pid      int
+		}
+	}
+	require.NoError(t, json.Unmarshal(b, &f))
+	count := map[string]int{}
+	for _, e := range f.TraceEvents {
+		if e.Ph == "X" {
+			count[fmt.Sprint(e.Pid, " ", e.Name)]++
+		}
+	}
+	for rank, units := range [][]string{{"embedding", "h.0", "h.1"}, {"h.2", "h.3", "head"}, {"embedding", "h.0", "h.1"}, {"h.2", "h.3", "head"}} {
+		for i, u := range units {
+			require.Equal(t, 2*2, count[fmt.Sprint(rank, " ", u)], "forward and backward, twice: rank %d, %s", rank, u)
+			require.Equal(t, 2, count[fmt.Sprintf("%d ReduceScatter of unit %d", rank, i+1)])
+			require.Equal(t, 3, count[fmt.Sprintf("%d AllGather of unit %d", rank, i+1)], "and when they were loaded")
+		}
+		require.Equal(t, 1, count[fmt.Sprint(rank, " step 2")])
+		require.Equal(t, 2, count[fmt.Sprint(rank, " update")])
 	}
 }

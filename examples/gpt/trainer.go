@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/examples/internal/mat"
 	"github.com/goccl/goccl/internal/gpt"
+	"github.com/goccl/goccl/train/history/timeline"
 	"github.com/goccl/goccl/train/mesh"
+	"github.com/goccl/goccl/train/offload"
 	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/pp"
 	"github.com/goccl/goccl/train/tp"
@@ -39,32 +43,40 @@ func (s *split) LeaveGrad(full, dy []float32) ([]float32, error) {
 
 // trainer is the state of one rank.
 type trainer struct {
-	cfg   *config
-	text  *text
-	world *ccl.Comm
-	mesh  *mesh.Mesh
-	over  *ccl.Comm // of the ranks that have the same parameters: a part of mesh
-	split *split
-	net   *gpt.Net[float32]
-	units []int // of the model, on this pipeline stage
-	model store
-	m, v  [][]float32 // of AdamW, laid out as the shards
-	mean  []float64   // the loss of the last step, which belongs to the state after it
-	pipe  *pp.Pipeline
-	seen  *observed // nil: nothing is measured
+	cfg     *config
+	text    *text
+	world   *ccl.Comm
+	mesh    *mesh.Mesh
+	comms   comms
+	split   *split
+	net     *gpt.Net[float32]
+	units   []int // of the model, on this pipeline stage
+	all     []int // and behind them those of experts, as the store has them
+	model   store
+	experts *experts[float32] // nil: there are none
+	adam    moments
+	mean    []float64 // the loss of the last step, which belongs to the state after it
+	pipe    *pp.Pipeline
+	line    *timeline.Timeline // nil: nothing is drawn
+	seen    *observed          // nil: nothing is measured
 
 	in, out  [2][2][]float32 // of the pipeline: by direction and buffer
-	tied     []float32       // one rank has both ends: the gradient of wte that the head makes
-	held     [][]float32     // else an end with a tied wte: its gradients in all micro batches of a step
-	end      int             // that unit, and
-	wte      int             // its parameter
-	ends     *pp.Ends        // of the pipeline, which both have wte
-	tokens   [][]int32       // of this step, by micro batch
+	head     head
+	tokens   [][]int32 // of this step, by micro batch
 	targets  [][]int32
 	validate bool // no backward passes
 	loss     float64
 	dtf, dtb time.Duration
 	bubble   float64
+}
+
+// head is what is kept of a tied embedding.
+type head struct {
+	tied []float32   // one rank has both ends: the gradient of wte that the head makes
+	held [][]float32 // else an end with a tied wte: its gradients in all micro batches of a step
+	end  int         // that unit, and
+	wte  int         // its parameter
+	ends *pp.Ends    // of the pipeline, which both have wte
 }
 
 // kernels is the arithmetic of package mat.
@@ -93,7 +105,9 @@ func placeTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr 
 			err = errors.Join(err, tr.close())
 		}
 	}()
-	if tr.mesh, err = mesh.New(ctx, world, mesh.Dim{Name: "dp", Size: c.dp}, mesh.Dim{Name: "pp", Size: c.pp},
+	if tr.mesh, err = mesh.New(ctx, world, mesh.Dim{Name: "site", Size: c.apart.sites},
+		mesh.Dim{Name: "dp", Size: c.dp / c.apart.sites / c.experts.ranks}, mesh.Dim{Name: "ep", Size: c.experts.ranks},
+		mesh.Dim{Name: "pp", Size: c.pp},
 		mesh.Dim{Name: "sp", Size: c.across}, mesh.Dim{Name: "tp", Size: c.tp}); err != nil {
 		return tr, err
 	}
@@ -114,8 +128,12 @@ func placeTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr 
 	if stage == c.pp-1 {
 		tr.units = append(tr.units, c.Layers+1)
 	}
+	tr.all = tr.units
 	lens := tr.lengths()
 	o := &zero.Options{Stage: c.stage, Micro: c.micro, Clip: c.clip}
+	if c.Sparse.Experts > 0 { // mixed clips
+		o.Clip = 0
+	}
 	if o.NormOver, err = tr.mesh.Join(ctx, "pp", "tp"); err != nil {
 		return tr, err
 	}
@@ -126,19 +144,39 @@ func placeTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr 
 		}
 		return tr.mesh.Coord("tp") == 0 || tr.divided(u, param)
 	}
-	if tr.over, err = tr.mesh.Join(ctx, "dp", "sp"); err != nil {
+	if tr.comms.over, err = tr.mesh.Join(ctx, "dp", "ep", "sp"); err != nil {
 		return tr, err
 	}
-	tr.observe(o, tr.over)
-	if tr.model, err = newStore(ctx, tr.over, c, lens, o); err != nil {
+	if tr.comms.site, err = tr.mesh.Join(ctx, "dp", "ep", "pp", "sp", "tp"); err != nil {
+		return tr, err
+	}
+	tr.observe(o, tr.comms.over)
+	if c.held.dir != "" {
+		if tr.adam.disk, err = offload.New(ctx, tr.comms.over, c.held.dir, &offload.Options{States: 2}); err != nil {
+			return tr, err
+		}
+		o.Disk = tr.adam.disk
+	}
+	if tr.model, err = newStore(ctx, tr.comms.over, c, lens, o); err != nil {
+		return tr, err
+	}
+	if c.Sparse.Experts > 0 {
+		if err = withExperts(ctx, tr, *o); err != nil {
+			return tr, err
+		}
+	}
+	if tr.comms.sites, err = newSites(tr.mesh, tr.model, len(lens), c); err != nil {
 		return tr, err
 	}
 	if err = tr.tie(ctx, lens); err != nil {
 		return tr, err
 	}
-	for i := range tr.units {
+	for i := range tr.all {
 		n := len(tr.model.Shard(i))
-		tr.m, tr.v = append(tr.m, make([]float32, n)), append(tr.v, make([]float32, n))
+		if o.Disk != nil {
+			n = 0
+		}
+		tr.adam.m, tr.adam.v = append(tr.adam.m, make([]float32, n)), append(tr.adam.v, make([]float32, n))
 	}
 	for d := range 2 {
 		for s := range 2 {
@@ -152,11 +190,13 @@ func placeTrainer(ctx context.Context, world *ccl.Comm, c *config, t *text) (tr 
 // begin gives the parameters the values that they have before the first step. It is collective.
 func (tr *trainer) begin(ctx context.Context) error {
 	c, lens := tr.cfg, tr.lengths()
-	over := tr.over
-	for i, u := range tr.units {
+	over := tr.comms.over
+	for i, u := range tr.all {
 		var full [][]float32
 		var err error
-		if over.Rank() == 0 {
+		if u > c.Layers+1 {
+			full = tr.experts.begun(u-c.Layers-2, c.seed)
+		} else if over.Rank() == 0 {
 			if full, err = shard(c.Config, u, gpt.Init[float32](c.Config, u, c.seed), tr.split.Rank(), c.tp); err != nil {
 				return err
 			}
@@ -167,10 +207,13 @@ func (tr *trainer) begin(ctx context.Context) error {
 		if err = tr.model.Load(ctx, i, full, 0); err != nil {
 			return err
 		}
-		clear(tr.m[i])
-		clear(tr.v[i])
+		clear(tr.adam.m[i])
+		clear(tr.adam.v[i])
 	}
 	tr.mean[0] = 0
+	if tr.experts != nil {
+		clear(tr.experts.bias)
+	}
 	return nil
 }
 
@@ -204,11 +247,13 @@ func (tr *trainer) close() error {
 	if tr.pipe != nil {
 		err = tr.pipe.Close()
 	}
+	err = errors.Join(err, tr.comms.sites.close())
 	if tr.model != nil {
 		err = errors.Join(err, tr.model.Close())
 	}
-	if tr.ends != nil {
-		err = errors.Join(err, tr.ends.Close())
+	err = errors.Join(err, tr.adam.disk.Close())
+	if tr.head.ends != nil {
+		err = errors.Join(err, tr.head.ends.Close())
 	}
 	if tr.mesh != nil {
 		err = errors.Join(err, tr.mesh.Close())
@@ -245,6 +290,7 @@ func (tr *trainer) Run(ctx context.Context, s pp.Step) error {
 		copy(x, tr.in[0][s.In])
 	}
 	for i, u := range tr.units {
+		began := time.Now()
 		p, done, err := tr.params(ctx, i)
 		if err != nil {
 			return err
@@ -255,6 +301,7 @@ func (tr *trainer) Run(ctx context.Context, s pp.Step) error {
 		}
 		tr.loss += l
 		done()
+		tr.line.Add("forward", unitName(u, tr.cfg.Layers), began)
 	}
 	return nil
 }
@@ -266,34 +313,35 @@ func (tr *trainer) backward(ctx context.Context, s pp.Step) error {
 	}
 	last := s.Micro == tr.cfg.micro-1
 	for i := len(tr.units) - 1; i >= 0; i-- {
-		u := tr.units[i]
+		u, began := tr.units[i], time.Now()
 		p, done, err := tr.params(ctx, i)
 		if err != nil {
 			return err
 		}
-		g, held := tr.held, tr.held != nil && i == tr.end
+		g, held := tr.head.held, tr.head.held != nil && i == tr.head.end
 		if !held {
 			if g, err = tr.model.Grads(ctx, i); err != nil {
 				return err
 			}
 		}
 		into := g
-		if tr.tied != nil && u == tr.cfg.Layers+1 {
-			into = append(g[:1:1], tr.tied)
+		if tr.head.tied != nil && u == tr.cfg.Layers+1 {
+			into = append(g[:1:1], tr.head.tied)
 		}
 		if err := tr.net.Backward(u, p, into, s.Micro, dx, tr.tokens[s.Micro], tr.targets[s.Micro]); err != nil {
 			return err
 		}
 		done()
+		tr.line.Add("backward", unitName(u, tr.cfg.Layers), began)
 		if held { // until the other end's are there
 			continue
 		}
-		if tr.tied != nil && u == 0 {
-			mat.Add(g[0], tr.tied)
-			clear(tr.tied)
+		if tr.head.tied != nil && u == 0 {
+			mat.Add(g[0], tr.head.tied)
+			clear(tr.head.tied)
 		}
 		// Stages 2 and 3 reduce each micro batch, and a store in bfloat16 hands over each.
-		if err := tr.reduce(ctx, i, g, last || tr.cfg.stage >= 2 || tr.cfg.bf16); err != nil {
+		if err := tr.reduce(ctx, i, g, last || tr.cfg.stage >= 2 || tr.cfg.held.bf16); err != nil {
 			return err
 		}
 	}
@@ -342,17 +390,26 @@ func (tr *trainer) step(ctx context.Context, step int) (loss float64, t times, e
 	}
 	err = tr.model.Step(ctx, func(p zero.Piece, w, g []float32) error {
 		k := 0
-		if c.Decays(tr.units[p.Unit], p.Param) {
+		if u := tr.all[p.Unit]; u > c.Layers+1 || c.Decays(u, p.Param) {
 			k = 1
 		}
 		tr.averaged(p, g)
-		n := p.At + len(w)
-		h[k].Apply(w, g, tr.m[p.Unit][p.At:n], tr.v[p.Unit][p.At:n])
+		m, v := tr.adam.of(p, len(w))
+		h[k].Apply(w, g, m, v)
 		return nil
 	})
+	if err == nil {
+		err = tr.comms.sites.step(ctx)
+	}
+	var took times
+	if err == nil {
+		took, err = tr.experts.step(ctx, tr.world, tr.mesh.Coord("ep") == 0)
+	}
 	s, x := tr.model.Stats(), tr.split.g.Stats()
 	t.dto, t.dt = time.Since(began), time.Since(start)
-	t.dtc, t.dtx = s.Comm+x.Time, s.Exposed+x.Time
+	tr.line.Add("step", "update", began)
+	tr.line.Add("step", fmt.Sprintf("step %d", step), start)
+	t.dtc, t.dtx = s.Comm+x.Time+took.dtc, s.Exposed+x.Time+took.dtx
 	if err == nil {
 		tr.mean[0] = loss
 	}
@@ -365,13 +422,15 @@ func (tr *trainer) feed(rows func(lo, hi int) (in, out []int32)) {
 	per := c.rows / c.dp / c.micro
 	tr.tokens, tr.targets = tr.tokens[:0], tr.targets[:0]
 	for k := range c.micro {
-		at := (tr.mesh.Coord("dp")*c.micro + k) * per
+		replica := tr.mesh.Coord("dp")*c.experts.ranks + tr.mesh.Coord("ep")
+		at := ((tr.mesh.Coord("site")*c.dp/c.apart.sites+replica)*c.micro + k) * per
 		in, out := rows(at, at+per)
 		tr.tokens, tr.targets = append(tr.tokens, tr.part(in)), append(tr.targets, tr.part(out))
 	}
 }
 
-// pass runs the micro batches through the pipeline, and returns the mean loss of all ranks.
+// pass runs the micro batches through the pipeline, and returns the mean loss of the site's ranks,
+// or of all if they validate.
 func (tr *trainer) pass(ctx context.Context) (float64, error) {
 	tr.loss, tr.dtf, tr.dtb = 0, 0, 0
 	schedule := pp.Schedule(pp.OneFOneB)
@@ -383,15 +442,20 @@ func (tr *trainer) pass(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	tr.bubble = s.Bubble()
-	sum := []float64{tr.loss / float64(len(tr.tokens)) / float64(tr.cfg.dp*tr.cfg.tp*tr.cfg.across)}
-	err = ccl.AllReduce(ctx, tr.world, sum, sum, ccl.Sum)
+	over, replicas := tr.comms.site, tr.cfg.dp/tr.cfg.apart.sites
+	if tr.validate {
+		over, replicas = tr.world, tr.cfg.dp
+	}
+	sum := []float64{tr.loss / float64(len(tr.tokens)) / float64(replicas*tr.cfg.tp*tr.cfg.across)}
+	err = ccl.AllReduce(ctx, over, sum, sum, ccl.Sum)
 	return sum[0], err
 }
 
 // eval is the mean loss on data that is not trained on.
-func (tr *trainer) eval(ctx context.Context) (float64, error) {
+func (tr *trainer) eval(ctx context.Context) (loss float64, err error) {
 	tr.feed(func(lo, hi int) (in, out []int32) { return tr.text.unseen(tr.cfg.rows, lo, hi, tr.cfg.Context) })
 	tr.validate = true
 	defer func() { tr.validate = false }()
-	return tr.pass(ctx)
+	failed := tr.comms.sites.within(ctx, func() { loss, err = tr.pass(ctx) })
+	return loss, cmp.Or(err, failed)
 }

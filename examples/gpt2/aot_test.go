@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/train/fit"
 	"github.com/goccl/goccl/xla"
-	"github.com/goccl/goccl/xla/hlo"
 )
 
 // h100 is what XLA has to know of an H100 to compile for it: a GpuTargetConfigProto.
@@ -52,9 +52,7 @@ func TestCompiledForH100(t *testing.T) {
 	require.NoError(t, err)
 	c, err := parse([]string{"-preset", "gpt2", "-bf16", "-rows", "8", "-np", "1"}, os.Stdout)
 	require.NoError(t, err)
-	c.cudnn = true
-	var f hlo.Func
-	text, err := f.Text("step", wholeStep(c, &f)...)
+	text, err := fit.Text(c.network(), c.training())
 	require.NoError(t, err)
 	dump := t.TempDir()
 	s, err := p.CompileFor("cuda", h100, text, xla.Flags{"xla_gpu_enable_triton_gemm": false, "xla_gpu_autotune_level": 0, "xla_dump_to": dump,

@@ -50,13 +50,13 @@ func written(t *testing.T, dir, prefix string) {
 	require.NoError(t, err)
 	var ts []ckpt.Tensor
 	for i, p := range c.params() {
-		x := numbers(i+1, p.size(), .3)
-		if p.std == 0 && !p.bias {
+		x := numbers(i+1, p.Len(), .3)
+		if p.Mean == 1 {
 			for k := range x {
 				x[k]++
 			}
 		}
-		ts = append(ts, ckpt.Tensor{Name: prefix + p.name, Shape: p.dims, Data: x})
+		ts = append(ts, ckpt.Tensor{Name: prefix + strings.TrimPrefix(p.Name, "transformer."), Shape: p.Dims, Data: x})
 	}
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 		saved := filepath.Join(t.TempDir(), "saved")
@@ -77,12 +77,12 @@ func TestBeginsWith(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
 	written(t, plain, "")
 	begun := func(n int, args ...string) (all []float64) {
-		args = append([]string{"-lr", "1e-2", "-rows", "4", "-log", "2", "-plugin", xlatest.Path(t), "-options", "cpu_device_count=1"}, args...)
+		args = append([]string{"-lr", "1e-2", "-rows", "4", "-log", "2", "-plugin", xlatest.Path(t), "-options", "cpu_device_count=1", "-flags", quick}, args...)
 		ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 			r, said, err := trained(t, c, "", args...)
 			require.NoError(t, err)
 			if c.Rank() == 0 {
-				all = r.losses
+				all = r.loop.Losses
 				require.Equal(t, !slices.Contains(args, "-resume"), strings.Contains(said, "beginning with the weights in "))
 			}
 		}, ccltest.Deadline(3*time.Minute))
@@ -95,11 +95,11 @@ func TestBeginsWith(t *testing.T) {
 	require.InDeltaSlice(t, huggingFace, got, 1e-4)
 
 	deeper := []byte(strings.Replace(tinyConfig, `"n_layer":2`, `"n_layer":3`, 1))
-	for of, name := range map[string]string{dir: "transformer.h.2.attn.c_attn.bias", plain: "h.2.attn.c_attn.bias"} {
+	for of, name := range map[string]string{dir: "transformer.h.2.attn.c_attn.bias", plain: "transformer.h.2.attn.c_attn.bias"} {
 		require.NoError(t, os.WriteFile(filepath.Join(of, "config.json"), deeper, 0o600))
 		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 			_, _, err := trained(t, c, "", "-hf", of, "-plugin", xlatest.Path(t), "-share")
 			require.ErrorContains(t, err, of+" has no "+name)
-		})
+		}, ccltest.Deadline(3*time.Minute))
 	}
 }

@@ -44,7 +44,7 @@ func TestResume(t *testing.T) {
 // A checkpoint of another shape, of other data, or none at all, is refused on all ranks.
 func TestResumeErrors(t *testing.T) {
 	dir := t.TempDir()
-	small := []string{"-preset", "tiny", "-layers", "1", "-plugin", xlatest.Path(t), "-steps", "2", "-log", "1", "-save"}
+	small := []string{"-preset", "tiny", "-layers", "1", "-plugin", xlatest.Path(t), "-steps", "2", "-log", "1", "-flags", quick, "-save"}
 	losses(t, 1, "-layers", "1", "-steps", "1", "-log", "1", "-save", dir)
 	for _, tc := range []struct{ name, dir, args, want string }{
 		{"none", t.TempDir(), "", "file does not exist"},

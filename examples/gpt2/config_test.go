@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/train/fit"
 	"github.com/goccl/goccl/xla/hlo"
 )
 
@@ -57,12 +58,12 @@ func TestParse(t *testing.T) {
 	c, err := parse(strings.Fields("-preset gpt2 -bf16 -np 4 -rows 32 -micro 2"), io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, 124_373_760, c.count())
-	require.Equal(t, 4, c.batch())
-	require.Equal(t, hlo.BF16, c.act)
-	require.Equal(t, hlo.F32, c.res)
+	require.Equal(t, 4, c.Fit.Rows)
+	require.Equal(t, hlo.BF16, c.network().Act)
+	require.Equal(t, hlo.F32, c.network().Res)
 	require.True(t, c.fits())
 	require.InDelta(t, 854.7e6, c.flops(), 0.1e6) // nanoGPT's estimate_mfu
-	require.InDelta(t, 6e-4, c.rate(1), 0)
+	require.InDelta(t, 6e-4, c.Rate(1), 0)
 	var help bytes.Buffer
 	_, err = parse([]string{"-h"}, &help)
 	require.ErrorIs(t, err, flag.ErrHelp)
@@ -75,37 +76,34 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
-	o, err := parseOptions("preallocate=false,memory_fraction=0.3 --xla_gpu_autotune_level=0,name=a")
-	require.NoError(t, err)
-	require.Equal(t, map[string]any{"preallocate": false, "memory_fraction": 0.3, "xla_gpu_autotune_level": 0, "name": "a"}, o)
-	for _, bad := range []string{"a", "=1"} {
-		_, err = parseOptions(bad)
-		require.ErrorContains(t, err, "give name=value,name=value")
-	}
-}
-
 // Rows are the same whoever asks for them: a rank's micro batches are parts of one rank's batch.
 func TestRows(t *testing.T) {
 	c, err := parse([]string{"-preset", "tiny", "-np", "1"}, io.Discard)
 	require.NoError(t, err)
 	one, err := newSource(c)
 	require.NoError(t, err)
-	want := one.batch(3, 0, 0)
-	require.Len(t, want, 8*33)
-	d := *c
-	d.micro = 2
-	require.NoError(t, d.place(2))
-	parts := &source{c: &d}
-	var got []int32
-	for rank := range 2 {
-		for micro := range 2 {
-			got = append(got, parts.batch(3, rank, micro)...)
+	all := func(s *source, step, ranks int) (list []fit.Batch) {
+		for rank := range ranks {
+			part, err := s.batches(step, rank)
+			require.NoError(t, err)
+			list = append(list, part...)
 		}
+		return list
+	}
+	want := all(one, 3, 1)[0]
+	require.Len(t, want.Tokens, 8*32)
+	require.Equal(t, want.Tokens[1:32], want.Wanted[:31])
+	d := *c
+	d.Fit.Micro = 2
+	require.NoError(t, d.Place(2))
+	var got fit.Batch
+	for _, b := range all(&source{c: &d}, 3, 2) {
+		require.Len(t, b.Tokens, 2*32)
+		got.Tokens, got.Wanted = append(got.Tokens, b.Tokens...), append(got.Wanted, b.Wanted...)
 	}
 	require.Equal(t, want, got)
-	require.NotEqual(t, want, one.batch(4, 0, 0))
-	for _, x := range want {
+	require.NotEqual(t, want, all(one, 4, 1)[0])
+	for _, x := range want.Tokens {
 		require.Less(t, x, int32(256))
 	}
 }
@@ -160,14 +158,18 @@ func TestExport(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	for i, p := range c.params() {
-		got := make([]float32, p.size())
+		got := make([]float32, p.Len())
 		require.NoError(t, binary.Read(f, binary.LittleEndian, got))
-		require.Equal(t, initial(c, i), got, p.name)
+		require.Equal(t, c.initial(i, p), got, p.Name)
 	}
 	for step := 1; step <= 2; step++ {
 		got := make([]int32, 8*33)
 		require.NoError(t, binary.Read(f, binary.LittleEndian, got))
-		require.Equal(t, rows.batch(step, 0, 0), got)
+		var want []int32
+		for r := range 8 {
+			want = rows.row(want, step, r)
+		}
+		require.Equal(t, want, got)
 	}
 	_, err = f.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)

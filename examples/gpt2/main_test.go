@@ -16,6 +16,7 @@ import (
 	"github.com/goccl/goccl/internal/xlatest"
 	"github.com/goccl/goccl/xla"
 	"github.com/goccl/goccl/xla/hlo"
+	"github.com/goccl/goccl/xla/nn"
 )
 
 // What PyTorch 2.15 has for the first 30 steps of -preset tiny -lr 3e-3, in float32, and with autocast to bfloat16:
@@ -35,19 +36,23 @@ func trained(t testing.TB, c *ccl.Comm, lines string, args ...string) (r *run, s
 	require.NoError(t, err)
 	var out bytes.Buffer
 	r = &run{out: &out, in: strings.NewReader(lines)}
-	err = r.train(t.Context(), c, cfg)
+	_, err = r.train(t.Context(), c, cfg)
 	return r, out.String(), err
 }
+
+// quick has XLA compile in less time; these programs run for less than that.
+const quick = "xla_backend_optimization_level=0"
 
 // losses are what n ranks have with these flags.
 func losses(t *testing.T, n int, args ...string) (all []float64) {
 	t.Helper()
-	args = append([]string{"-preset", "tiny", "-lr", "3e-3", "-plugin", xlatest.Path(t), "-options", "cpu_device_count=1"}, args...)
+	args = append([]string{"-preset", "tiny", "-lr", "3e-3", "-plugin", xlatest.Path(t), "-options", "cpu_device_count=1",
+		"-flags", quick}, args...)
 	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 		r, _, err := trained(t, c, "", args...)
 		require.NoError(t, err)
 		if c.Rank() == 0 {
-			all = r.losses
+			all = r.loop.Losses
 		}
 	})
 	return all
@@ -65,7 +70,7 @@ func TestLossesOfPyTorch(t *testing.T) {
 		{"bfloat16 between layers", []string{"-bf16", "-residual", "bf16"}, torchBF16, 2e-3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := losses(t, 1, append(tc.args, "-steps", "30", "-log", "7")...)
+			got := losses(t, 1, append(tc.args, "-steps", "30", "-log", "7", "-flags", "")...) // as users have it
 			require.InDeltaSlice(t, tc.want, got, tc.delta)
 		})
 	}
@@ -80,20 +85,21 @@ func TestLayouts(t *testing.T) {
 		ranks int
 		args  string
 		delta float64
+		short bool
 	}{
-		{"two ranks", 2, "-share", 2e-5},
-		{"four ranks, every step waited for", 4, "-share -wait", 2e-5},
-		{"micro batches", 2, "-share -micro 2", 2e-5},
-		{"a program for each kind of layer", 1, "-parts", 2e-5},
-		{"ZeRO 1", 2, "-share -zero 1", 2e-5},
-		{"ZeRO 2, micro batches", 2, "-share -zero 2 -micro 2", 2e-5},
-		{"ZeRO 3", 2, "-share -zero 3", 2e-5},
-		{"ZeRO 3, masters on the host", 2, "-share -zero 3 -offload", 2e-5},
-		{"ZeRO 3, bfloat16", 2, "-share -zero 3 -bf16 -micro 2 -offload", 2e-3},
+		{"two ranks", 2, "-share", 2e-5, false},
+		{"four ranks, every step waited for", 4, "-share -wait", 2e-5, true},
+		{"micro batches", 2, "-share -micro 2", 2e-5, false},
+		{"a program for each kind of layer", 1, "-parts", 2e-5, false},
+		{"ZeRO 1", 2, "-share -zero 1", 2e-5, false},
+		{"ZeRO 2, micro batches", 2, "-share -zero 2 -micro 2", 2e-5, false},
+		{"ZeRO 3", 2, "-share -zero 3", 2e-5, false},
+		{"ZeRO 3, masters on the host", 2, "-share -zero 3 -offload", 2e-5, true},
+		{"ZeRO 3, bfloat16", 2, "-share -zero 3 -bf16 -micro 2 -offload", 2e-3, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if testing.Short() && tc.delta > 1e-3 {
-				t.Skip("-short: the last of many layouts")
+			if testing.Short() && !tc.short {
+				t.Skip("-short: package fit trains in these layouts")
 			}
 			got := losses(t, tc.ranks, append(strings.Fields(tc.args), "-steps", steps, "-log", "4")...)
 			require.InDeltaSlice(t, want, got, tc.delta)
@@ -114,23 +120,33 @@ func TestGradient(t *testing.T) {
 	client := xlatest.Client(t)
 	c, err := parse([]string{"-preset", "tiny", "-np", "1"}, io.Discard)
 	require.NoError(t, err)
-	c.act, c.res = hlo.F64, hlo.F64
-	ps := c.params()
-	compiled := func(name string, results func(p []value, loss value) []value) *xla.Program {
+	ps, model := c.params(), c.network()
+	model.Act, model.Res, model.Type = hlo.F64, hlo.F64, hlo.F64
+	size := hlo.Array{Type: hlo.I32, Dims: []int{c.Fit.Rows, c.model.Positions}}
+	_, _, err = model.Params(size, size)
+	require.NoError(t, err)
+	compiled := func(name string, results func(p []nn.V, loss nn.V) []nn.V) *xla.Program {
 		var f hlo.Func
-		var p []value
+		var p []nn.V
+		pass := &nn.Pass{Fn: &f, Has: map[string]nn.V{}}
 		for _, x := range ps {
-			p = append(p, f.Arg(hlo.F64, x.dims...))
+			p = append(p, f.Arg(hlo.F64, x.Dims...))
+			pass.Has[x.Name] = p[len(p)-1]
 		}
-		text, err := f.Text(name, results(p, c.loss(p, f.Arg(hlo.I32, c.batch(), c.context+1)))...)
+		pass.In = []nn.V{f.Arg(hlo.I32, size.Dims...), f.Arg(hlo.I32, size.Dims...)}
+		var x nn.V
+		for u := range model.Units {
+			x = model.Write(pass, u, x)
+		}
+		text, err := f.Text(name, results(p, model.WriteLoss(pass, x))...)
 		require.NoError(t, err)
 		program, err := client.Compile(text, nil)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, program.Free()) })
 		return program
 	}
-	loss := compiled("loss", func(_ []value, loss value) []value { return []value{loss} })
-	grads := compiled("gradients", func(p []value, loss value) []value { return hlo.Grad(loss, p...) })
+	loss := compiled("loss", func(_ []nn.V, loss nn.V) []nn.V { return []nn.V{loss} })
+	grads := compiled("gradients", func(p []nn.V, loss nn.V) []nn.V { return hlo.Grad(loss, p...) })
 	var live []*xla.Buffer
 	defer func() { require.NoError(t, xla.FreeAll(live...)) }()
 	put := func(x []float64, dims ...int) *xla.Buffer {
@@ -143,21 +159,25 @@ func TestGradient(t *testing.T) {
 	var in []*xla.Buffer
 	for i, p := range ps {
 		var x []float64
-		for _, v := range initial(c, i) {
+		for _, v := range c.initial(i, p) {
 			x = append(x, float64(v))
 		}
-		first, in = append(first, x), append(in, put(x, p.dims...))
+		first, in = append(first, x), append(in, put(x, p.Dims...))
 	}
 	rows, err := newSource(c)
 	require.NoError(t, err)
-	batch, err := xla.Put(client, rows.batch(1, 0, 0), c.batch(), c.context+1)
+	batch, err := rows.batches(1, 0)
 	require.NoError(t, err)
-	live, in = append(live, batch), append(in, batch)
+	for _, x := range [][]int32{batch[0].Tokens, batch[0].Wanted} {
+		b, err := xla.Put(client, x, size.Dims...)
+		require.NoError(t, err)
+		live, in = append(live, b), append(in, b)
+	}
 	g, err := grads.Run(0, in...)
 	require.NoError(t, err)
 	live = append(live, g...)
 	for i, p := range ps {
-		d := make([]float64, p.size())
+		d := make([]float64, p.Len())
 		require.NoError(t, xla.Get(g[i], d))
 		norm := 0.0
 		for _, x := range d {
@@ -171,7 +191,7 @@ func TestGradient(t *testing.T) {
 				moved[k] += by * d[k] / norm
 			}
 			with := append([]*xla.Buffer(nil), in...)
-			with[i] = put(moved, p.dims...)
+			with[i] = put(moved, p.Dims...)
 			out, err := loss.Run(0, with...)
 			require.NoError(t, err)
 			live = append(live, out[0])
@@ -179,14 +199,14 @@ func TestGradient(t *testing.T) {
 			require.NoError(t, xla.Get(out[0], x))
 			return x[0]
 		}
-		require.InEpsilon(t, norm, (at(h)-at(-h))/(2*h), 1e-4, p.name)
+		require.InEpsilon(t, norm, (at(h)-at(-h))/(2*h), 1e-4, p.Name)
 	}
 }
 
 // -pace takes a line for each window, and ends with an error if there is none.
 func TestPace(t *testing.T) {
-	args := []string{"-preset", "tiny", "-layers", "1", "-plugin", xlatest.Path(t), "-steps", "4", "-log", "2", "-pace"}
-	for lines, want := range map[string]string{"\n\n": "", "\n": "-pace: EOF"} {
+	args := []string{"-preset", "tiny", "-layers", "1", "-plugin", xlatest.Path(t), "-steps", "4", "-log", "2", "-pace", "-flags", quick}
+	for lines, want := range map[string]string{"\n\n": "", "\n": "pace: EOF"} {
 		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 			_, said, err := trained(t, c, lines, args...)
 			if want == "" {

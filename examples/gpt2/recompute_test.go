@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/xlatest"
-	"github.com/goccl/goccl/xla/hlo"
+	"github.com/goccl/goccl/train/fit"
 )
 
 // With -recompute the losses stay, on one rank and on two, and the program of a step needs less memory the deeper the model is.
@@ -27,8 +27,7 @@ func TestRecompute(t *testing.T) {
 	takes := func(args string) int64 {
 		c, err := parse(strings.Fields("-preset tiny -rows 16 -context 64 -layers 4 -np 1 "+args), io.Discard)
 		require.NoError(t, err)
-		var f hlo.Func
-		text, err := f.Text("step", wholeStep(c, &f)...)
+		text, err := fit.Text(c.network(), c.training())
 		require.NoError(t, err)
 		p, err := client.Compile(text, nil)
 		require.NoError(t, err)

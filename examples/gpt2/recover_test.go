@@ -31,20 +31,20 @@ func TestRecover(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
-				args := append([]string{"-preset", "tiny", "-lr", "3e-3", "-plugin", xlatest.Path(t), "-options", "cpu_device_count=1",
+				args := append([]string{"-preset", "tiny", "-lr", "3e-3", "-plugin", xlatest.Path(t), "-options", "cpu_device_count=1", "-flags", quick,
 					"-steps", "6", "-save", dir, "-every", "2", "-recover"}, small...)
 				cfg, err := parse(append(args, strings.Fields(tc.args)...), io.Discard)
 				require.NoError(t, err)
 				var out bytes.Buffer
 				r := &run{out: &out, in: strings.NewReader("")}
-				left, err := keepOn(t.Context(), c, cfg, r)
+				left, err := r.train(t.Context(), c, cfg)
 				if c.Rank() == 1 { // which is gone
 					return
 				}
 				require.NoError(t, err)
 				require.Equal(t, 2, left.Size())
 				require.NoError(t, left.Close())
-				require.InDelta(t, want[5], r.losses[len(r.losses)-1], 1e-5)
+				require.InDelta(t, want[5], r.loop.Losses[len(r.loop.Losses)-1], 1e-5)
 				if c.Rank() == 0 {
 					t.Log(out.String())
 					require.Contains(t, out.String(), "rank 1")
@@ -54,12 +54,5 @@ func TestRecover(t *testing.T) {
 				}
 			}, ccltest.Kill(1, tc.call), ccltest.Deadline(3*time.Minute))
 		})
-	}
-}
-
-func TestFit(t *testing.T) {
-	c := &config{rows: 12, micro: 2}
-	for n, want := range map[int]int{6: 6, 5: 3, 4: 3, 1: 1} {
-		require.Equal(t, want, c.fit(n))
 	}
 }

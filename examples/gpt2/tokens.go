@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 
 	"github.com/goccl/goccl/internal/files"
+	"github.com/goccl/goccl/train/fit"
 )
 
 // source is where rows of tokens come from. A row depends on the step and its number alone, so any
@@ -37,12 +40,12 @@ func newSource(c *config) (*source, error) {
 			s.tokens = append(s.tokens, uint16(b))
 		}
 	}
-	if len(s.tokens) < c.context+2 {
-		return nil, fmt.Errorf("%s has %d tokens: a row takes %d", c.data, len(s.tokens), c.context+1)
+	if len(s.tokens) < c.model.Positions+2 {
+		return nil, fmt.Errorf("%s has %d tokens: a row takes %d", c.data, len(s.tokens), c.model.Positions+1)
 	}
 	for i, t := range s.tokens {
-		if int(t) >= c.vocab {
-			return nil, fmt.Errorf("%s: token %d is %d, but -vocab is %d", c.data, i, t, c.vocab)
+		if int(t) >= c.model.Vocab {
+			return nil, fmt.Errorf("%s: token %d is %d, but -vocab is %d", c.data, i, t, c.model.Vocab)
 		}
 	}
 	return s, nil
@@ -50,18 +53,18 @@ func newSource(c *config) (*source, error) {
 
 // row appends a row of a step.
 func (s *source) row(list []int32, step, row int) []int32 {
-	rnd := rand.New(rand.NewPCG(s.c.seed+uint64(step), uint64(row)))
+	rnd := rand.New(rand.NewPCG(s.c.Fit.Seed+uint64(step), uint64(row)))
 	if n := len(s.tokens); n > 0 {
-		at := rnd.IntN(n - s.c.context)
-		for _, t := range s.tokens[at : at+s.c.context+1] {
+		at := rnd.IntN(n - s.c.model.Positions)
+		for _, t := range s.tokens[at : at+s.c.model.Positions+1] {
 			list = append(list, int32(t))
 		}
 		return list
 	}
 	// Each token follows from the one before, nine times out of ten: something to learn.
-	v := uint32(min(s.c.vocab, 1000))
+	v := uint32(min(s.c.model.Vocab, 1000))
 	x := rnd.Uint32N(v)
-	for range s.c.context + 1 {
+	for range s.c.model.Positions + 1 {
 		list = append(list, int32(x))
 		if rnd.Uint32N(10) == 0 {
 			x = rnd.Uint32N(v)
@@ -72,28 +75,36 @@ func (s *source) row(list []int32, step, row int) []int32 {
 	return list
 }
 
-// batch is the rows of a micro batch of a rank at a step.
-func (s *source) batch(step, rank, micro int) (list []int32) {
-	n := s.c.batch()
-	first := (rank*s.c.micro + micro) * n
-	for r := range n {
-		list = s.row(list, step, first+r)
-	}
-	return list
+// batches are the micro batches of a rank at a step, cut into what goes in and what is wanted.
+func (s *source) batches(step, rank int) ([]fit.Batch, error) {
+	return s.c.Deal(rank, func(b *fit.Batch, row int) error {
+		x := s.row(nil, step, row)
+		b.Tokens, b.Wanted = append(b.Tokens, x[:len(x)-1]...), append(b.Wanted, x[1:]...)
+		return nil
+	})
 }
 
-// initial is the first values of a parameter.
-func initial(c *config, i int) []float32 {
-	p := c.params()[i]
-	rnd := rand.New(rand.NewPCG(c.seed, uint64(i)))
-	x := make([]float32, p.size())
-	for k := range x {
-		if p.bias {
-			break
-		}
-		if x[k] = 1; p.std > 0 {
-			x[k] = float32(rnd.NormFloat64() * p.std)
+// export writes the initial parameters, float32, and the tokens of all steps, int32, row after row:
+// what another program needs to train the same.
+func export(c *config, rows *source) error {
+	f, err := files.Create(c.export)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	for i, p := range c.params() {
+		if err := binary.Write(w, binary.LittleEndian, c.initial(i, p)); err != nil {
+			return errors.Join(err, f.Close())
 		}
 	}
-	return x
+	for step := 1; step <= c.Run.Steps; step++ {
+		var list []int32
+		for r := range c.Rows {
+			list = rows.row(list, step, r)
+		}
+		if err := binary.Write(w, binary.LittleEndian, list); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return errors.Join(w.Flush(), f.Close())
 }

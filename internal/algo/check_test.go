@@ -41,6 +41,17 @@ var placements = []placement{
 	{"robin", func(n int) Topology { return place(n, func(r int) int { return r % min(n, 3) }) }},
 	{"robin7", func(n int) Topology { return place(n, func(r int) int { return r % min(n, 7) }) }},
 	{"mixed", func(n int) Topology { return place(n, func(r int) int { return r * r % 11 / 2 }) }},
+	{"ordered", func(n int) Topology {
+		t := place(n, func(r int) int { return r * r % 11 / 2 })
+		hosts := make([]int, t.Nodes())
+		for i := range hosts { // backwards, but for the first
+			hosts[i] = (len(hosts) - i) % len(hosts)
+		}
+		if len(hosts) > 1 { // nor is rank 0's the first
+			hosts[0], hosts[1] = hosts[1], hosts[0]
+		}
+		return Ordered(t, hosts)
+	}},
 }
 
 func place(n int, node func(rank int) int) Topology {

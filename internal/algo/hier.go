@@ -5,6 +5,9 @@ package algo
 // only one rank of each host talks to others. With one rank on each host it is
 // doubling, on one host it is tree.
 func hierAllReduce(t Topology, rank, _ int) Schedule {
+	if o, ok := t.(*ordered); ok { // the leaders' ranks must ascend, for doubling
+		t = o.of
+	}
 	return hier(t, rank, 1, func(g group) Schedule { return folded(g, 1, doubling) }).cut(1)
 }
 

@@ -68,6 +68,35 @@ func treeBarrier(t Topology, rank, _ int) Schedule {
 	return down.mirror(false).then(down).cut(1)
 }
 
+// RollCall is treeBarrier in which a rank hears from all its children at once. So at any time each
+// rank either waits for its parent, and all below it have come, or it waits for just those of its
+// children that are late or wait themselves: whoever follows the waits down from the root, and
+// passes through late ranks to their children, finds all that are late.
+func RollCall(t Topology, rank int) Schedule {
+	down := tree(t, rank, RollRoot(t), whole(0), whole(0))
+	return together(down.mirror(false)).then(together(down)).cut(1)
+}
+
+// RollRoot is the root of RollCall's tree.
+func RollRoot(t Topology) int { return t.Rank(0, 0) }
+
+// together has all that s receives in one step, and then in another all that s sends.
+func together(s Schedule) Schedule {
+	var all, st Step
+	for k := range s.Steps {
+		s.At(k, &st)
+		all.Recv, all.Send = append(all.Recv, st.Recv...), append(all.Send, st.Send...)
+	}
+	hears, tells := Schedule{}, Schedule{}
+	if len(all.Recv) > 0 {
+		hears = Schedule{Steps: 1, at: func(_ int, st *Step) { st.Recv = append(st.Recv, all.Recv...) }}
+	}
+	if len(all.Send) > 0 {
+		tells = Schedule{Steps: 1, at: func(_ int, st *Step) { st.Send = append(st.Send, all.Send...) }}
+	}
+	return hears.then(tells)
+}
+
 // treeScatter sends each subtree its parts: those of a host's ranks, or of several
 // hosts', which are few moves if ranks are numbered host by host.
 func treeScatter(t Topology, rank, root int) Schedule {

@@ -75,3 +75,41 @@ func TestTreeSteps(t *testing.T) {
 		wantSteps(t, build(t, "tree", op.Scatter, topo, 3)[rank], want...)
 	}
 }
+
+// A roll call lets no rank go before all have come, in four steps. A rank has as many messages in it as neighbors in a tree of hosts and in
+// one of a host's ranks, twice, and of those that wait for each other a logarithm.
+func TestRollCall(t *testing.T) {
+	for _, p := range placements {
+		for _, n := range []int{2, 3, 5, 8, 13, 33, 64} {
+			topo, ranks := p.of(n), make([]Schedule, n)
+			for r := range ranks {
+				ranks[r] = RollCall(topo, r)
+				require.LessOrEqual(t, ranks[r].Steps, 4)
+			}
+			require.NoError(t, prove(op.Barrier, 0, ranks, false), "%s of %d", p.name, n)
+		}
+	}
+	for _, tc := range []struct {
+		hosts, locals, messages, depth int
+	}{{2, 1, 2, 2}, {8, 1, 6, 6}, {64, 1, 12, 12}, {8, 8, 12, 12}, {1024, 1, 20, 20}, {1024, 64, 32, 32}} {
+		topo := Blocks(tc.hosts, tc.locals)
+		most := 0
+		for r := range topo.Size() {
+			most = max(most, RollCall(topo, r).Cost().Messages)
+		}
+		require.Equal(t, tc.messages, most, "messages of a rank, %d hosts of %d", tc.hosts, tc.locals)
+		depth := 0
+		var st Step
+		for r := topo.Size() - 1; r != RollRoot(topo); depth++ { // the last rank is the deepest
+			s := RollCall(topo, r)
+			s.At(s.Steps-1, &st)
+			for k := range s.Steps {
+				if s.At(k, &st); len(st.Send) == 1 && st.Send[0].Peer < r {
+					break
+				}
+			}
+			r = st.Send[0].Peer
+		}
+		require.Equal(t, tc.depth, 2*depth, "messages after each other, %d hosts of %d", tc.hosts, tc.locals)
+	}
+}

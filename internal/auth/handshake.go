@@ -103,6 +103,7 @@ func Client(conn net.Conn, job string, by Secret, hello []byte) (s *Stream, repl
 	if len(hello) > MaxHello {
 		return nil, nil, fmt.Errorf("auth: a hello of %d bytes; at most %d fit", len(hello), MaxHello)
 	}
+	job = over(conn, job)
 	greeting := greet(job, secret)
 	if _, err := conn.Write(greeting); err != nil {
 		return nil, nil, fmt.Errorf("auth: sending the greeting: %w", err)
@@ -200,6 +201,7 @@ func Server(conn net.Conn, job string, by Secret,
 	if err != nil {
 		return nil, nil, err
 	}
+	job = over(conn, job)
 	greeting := make([]byte, greetingLen)
 	if err := readMagic(conn, greeting); err != nil {
 		return nil, nil, err
@@ -275,6 +277,21 @@ func respond(conn net.Conn, secret, said, hello []byte, accept func([]byte) ([]b
 		err = fmt.Errorf("auth: sending the reply: %w", werr)
 	}
 	return err
+}
+
+// over is the job of a handshake on conn. That of a connection through a relay is another one: an end that takes the
+// connection for a direct one, and would send data plain, does not pass for an end that knows of the relay.
+func over(conn net.Conn, job string) string {
+	if isRelayed(conn) {
+		return job + " through a relay"
+	}
+	return job
+}
+
+// isRelayed reports whether conn passes a relay, a *Conn of package relay.
+func isRelayed(conn net.Conn) bool {
+	_, is := conn.(interface{ Relayed() })
+	return is
 }
 
 // greet makes a greeting.

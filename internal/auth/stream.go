@@ -209,11 +209,15 @@ func (s *Stream) CloseWrite() error {
 func (s *Stream) Drain() { _, _ = io.Copy(io.Discard, s.socket) }
 
 // Take ends the Stream and returns its connection, for data that travel as w says: out seals what
-// this end sends, and in opens what it receives; both are nil for Plain. Only package tcp calls it:
-// see test/imports.
+// this end sends, and in opens what it receives; both are nil for Plain. What passes a relay (package
+// relay) is always encrypted, at both ends: the handshake sees to it that both know. Only package tcp
+// calls it: see test/imports.
 func (s *Stream) Take(w Wire) (conn net.Conn, out, in *Direction, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if isRelayed(s.socket) {
+		w = Encrypt
+	}
 	switch {
 	case len(s.record)+len(s.plain)+len(s.unsent) > 0:
 		err = errors.New("auth: a stream with bytes under way")

@@ -369,3 +369,45 @@ func TestStreamKeepsLittle(t *testing.T) {
 		require.LessOrEqual(t, cap(server.record)+cap(server.plain), 2*keptRoom, n)
 	}
 }
+
+// throughRelay is a connection that passes one.
+type throughRelay struct{ net.Conn }
+
+func (throughRelay) Relayed() {}
+
+// A relay, which has no secret, dials the listener itself, and passes what the two ends say on to each other: the
+// listener would send data plain. Both ends know of the relay, or there is no stream.
+func TestRelayedAtBothEnds(t *testing.T) {
+	secret := secretOf([]byte("the secret of the job"))
+	for _, tc := range []struct{ client, server bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
+		cc, sc := net.Pipe()
+		as := func(conn net.Conn, relayed bool) net.Conn {
+			if relayed {
+				return throughRelay{conn}
+			}
+			return conn
+		}
+		var server *Stream
+		served := make(chan error, 1)
+		go func() {
+			var err error
+			server, _, err = Server(as(sc, tc.server), "j", secret, echo)
+			served <- err
+		}()
+		client, _, err := Client(as(cc, tc.client), "j", secret, nil)
+		serr := <-served
+		if tc.client != tc.server {
+			require.ErrorIs(t, err, ErrJob)
+			require.ErrorIs(t, serr, ErrJob)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, serr)
+		for _, s := range []*Stream{client, server} {
+			_, out, in, err := s.Take(Plain)
+			require.NoError(t, err)
+			require.Equal(t, tc.client, out != nil)
+			require.Equal(t, tc.client, in != nil)
+		}
+	}
+}

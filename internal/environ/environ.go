@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -168,6 +169,15 @@ func (r PortRange) Meeting() PortRange {
 }
 
 func (r PortRange) String() string { return fmt.Sprintf("%d-%d", r.From, r.To) }
+
+// address reads the address of a host.
+func address(s string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(s)
+	if err != nil || a.IsUnspecified() || a.IsMulticast() {
+		return netip.Addr{}, errTakes
+	}
+	return a.Unmap(), nil
+}
 
 // portRange reads from-to.
 func portRange(s string) (r PortRange, err error) {

@@ -1,6 +1,7 @@
 package environ
 
 import (
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -28,9 +29,11 @@ var (
 		"from-to, such as 20000-20099", PortRange{}, portRange)
 	Store = text(Var{Name: "GOCCL_STORE", Group: Job, By: "boot", Takes: "a directory", Default: "none",
 		Help: "a directory that all ranks share, in which rank 0 says where it is"})
-	Hall = text(Var{Name: "GOCCL_HALL", Group: Job, By: "boot, ccl", Takes: "host:port or a directory",
+	Hall = text(Var{Name: "GOCCL_HALL", Group: Job, By: "boot, ccl", Takes: "host:port, several of one hall with commas between, or a directory",
 		Default: "none; `bench launch -restart` sets it",
 		Help:    "a store in which a process that starts late finds the job that runs, for `ccl.Grow`. `boot.Spawn` listens at the address that is set for it. A directory is one that all ranks share, and this job's alone"})
+	Relay = text(Var{Name: "GOCCL_RELAY", Group: Job, By: "ccl, boot", Takes: "host:port", Default: "none",
+		Help: "a relay (`boot.ListenRelay`), through which two processes connect that do not reach each other. Set it on all ranks; it needs a secret in `GOCCL_SECRET_FILE` or `GOCCL_SECRET`"})
 	Newcomer = text(Var{Name: "GOCCL_NEWCOMER", Group: Job, Own: true, By: "boot, ccl", Takes: "a name", Default: "none",
 		Help: "this process is started while the job runs. `boot.Spawn` sets it for a rank that it starts again"})
 	JobName = text(Var{Name: "GOCCL_JOB", Group: Job, By: "boot", Takes: "a name", Default: "none",
@@ -64,8 +67,12 @@ var (
 var (
 	SocketIfname = text(Var{Name: "GOCCL_SOCKET_IFNAME", Group: Engine, By: "the CPU engine",
 		Takes:   "prefixes with commas between; after `=` whole names; after `^` names to leave out",
-		Default: "the interface that routes to rank 0",
+		Default: "the interface that routes to rank 0; where that is not known, the oldest that is neither loopback nor Docker's",
 		Help:    "the network interfaces to use in a job on several hosts, in the syntax of `NCCL_SOCKET_IFNAME`"})
+	Advertise = add(Var{Name: "GOCCL_ADVERTISE", Group: Engine, By: "ccl, the CPU engine",
+		Default: "the address of the interface",
+		Help:    "the address at which the other hosts reach this one, where a router translates it: the ports of `GOCCL_PORTS` must lead here under the same numbers. This host then listens at all of its addresses"},
+		"an IP address", netip.Addr{}, address)
 	Sockets = add(Var{Name: "GOCCL_SOCKETS", Group: Engine, By: "the CPU engine",
 		Default: "one for each 2 ms of a round trip, at least 1 and at most 8",
 		Help:    "how many TCP connections a message of at least 1 MiB takes between two ranks; each carries at least 512 KiB. Set it where the network limits each flow"}, "1 to 16", -1, sockets)

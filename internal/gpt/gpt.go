@@ -16,14 +16,43 @@ type Config struct {
 	Vocab, Context, Width, Heads, Layers int
 	// Tied has the head use the embedding of tokens, as GPT-2 does: lm_head is wte.
 	Tied bool
+	// Sparse has experts in the blocks.
+	Sparse Sparse
 }
 
-// Units are the lengths of the parameters of each unit, on one of n ranks that split the blocks.
+// Sparse is experts in the place of the MLP of each block, of which a token takes a few.
+type Sparse struct {
+	// Experts is how many a block has, 0 for none, and Top how many of them a token takes.
+	Experts, Top int
+	// Shared keeps the MLP beside the experts, for all tokens.
+	Shared bool
+}
+
+// mlp reports whether blocks have one.
+func (s Sparse) mlp() bool { return s.Experts == 0 || s.Shared }
+
+// after is where the parameters of a block from its router on begin.
+func (s Sparse) after() int {
+	if s.Shared {
+		return 6
+	}
+	return 4
+}
+
+// Units are the lengths of the parameters of each unit, on one of n ranks that split the blocks. Those of
+// experts are not among them: see Sparse.
 func (c Config) Units(n int) [][]int {
 	w := c.Width
 	units := [][]int{{c.Vocab * w, c.Context * w}}
 	for range c.Layers {
-		units = append(units, []int{w, w * 3 * w / n, w * w / n, w, w * 4 * w / n, 4 * w * w / n})
+		unit := []int{w, w * 3 * w / n, w * w / n, w}
+		if c.Sparse.mlp() {
+			unit = append(unit, w*4*w/n, 4*w*w/n)
+		}
+		if c.Sparse.Experts > 0 {
+			unit = append(unit, w*c.Sparse.Experts)
+		}
+		units = append(units, unit)
 	}
 	if c.Tied {
 		return append(units, []int{w})
@@ -42,7 +71,14 @@ func (c Config) Names(unit int) []string {
 		}
 		return []string{"ln_f", "lm_head"}
 	}
-	return []string{"ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"}
+	names := []string{"ln_1", "attn.c_attn", "attn.c_proj", "ln_2"}
+	if c.Sparse.mlp() {
+		names = append(names, "mlp.c_fc", "mlp.c_proj")
+	}
+	if c.Sparse.Experts > 0 {
+		names = append(names, "mlp.router")
+	}
+	return names
 }
 
 // Decays reports whether a parameter is subject to weight decay: matrices are, but not the embeddings.
@@ -56,21 +92,46 @@ func (c Config) Decays(unit, param int) bool {
 	return param != 0 && param != 3
 }
 
-// Params is the number of parameters.
+// Params is the number of parameters, with all experts.
 func (c Config) Params() (n int) {
 	for _, u := range c.Units(1) {
 		for _, l := range u {
 			n += l
 		}
 	}
-	return n
+	return n + c.Layers*c.Sparse.Experts*8*c.Width*c.Width
+}
+
+// Active is how many parameters a token meets: of the experts those that it takes.
+func Active(c Config) int {
+	return c.Params() - c.Layers*(c.Sparse.Experts-c.Sparse.Top)*8*c.Width*c.Width
+}
+
+// InitExpert returns the two matrices of an expert of a layer, from 0 on.
+func InitExpert[T Float](c Config, layer, expert int, seed uint64) [][]T {
+	r, n := rand.New(rand.NewPCG(seed, uint64(layer+1)|uint64(expert+1)<<32)), 4*c.Width*c.Width
+	return [][]T{normal[T](r, n, .02), normal[T](r, n, .02/math.Sqrt(2*float64(c.Layers)))}
+}
+
+// normal are n random numbers with that standard deviation; ones, if it is 0.
+func normal[T Float](r *rand.Rand, n int, std float64) []T {
+	p := make([]T, n)
+	for i := range p {
+		if p[i] = 1; std != 0 {
+			p[i] = T(r.NormFloat64() * std)
+		}
+	}
+	return p
 }
 
 // Init returns the whole parameters of a unit, the same for a seed on every rank.
 func Init[T Float](c Config, unit int, seed uint64) [][]T {
 	r := rand.New(rand.NewPCG(seed, uint64(unit)))
 	deep := .02 / math.Sqrt(2*float64(c.Layers))
-	std := []float64{0, .02, deep, 0, .02, deep} // 0: all ones
+	std := []float64{0, .02, deep, 0, .02, deep, .02} // 0: all ones
+	if !c.Sparse.mlp() {
+		std = append(std[:4], .02)
+	}
 	switch unit {
 	case 0:
 		std = []float64{.02, .02}
@@ -79,13 +140,7 @@ func Init[T Float](c Config, unit int, seed uint64) [][]T {
 	}
 	var out [][]T
 	for j, n := range c.Units(1)[unit] {
-		p := make([]T, n)
-		for i := range p {
-			if p[i] = 1; std[j] != 0 {
-				p[i] = T(r.NormFloat64() * std[j])
-			}
-		}
-		out = append(out, p)
+		out = append(out, normal[T](r, n, std[j]))
 	}
 	return out
 }
@@ -116,23 +171,32 @@ func (whole[T]) LeaveGrad(_, dy []T) ([]T, error)    { return dy, nil }
 // Net computes on one rank. It keeps the activations of each micro batch from forward to backward.
 type Net[T Float] struct {
 	Config
-	K     Kernels[T]
-	split Split[T]
-	att   Attention[T]
-	n     int // tokens of a micro batch that the layers of a block see
-	s     int // those of them that this rank has between blocks
-	from  int // the first of a sequence's tokens that is here
-	run   int // how many of each sequence are here
-	acts  map[int][]*act[T]
-	free  []*act[T]
-	head  map[int]*headAct[T]
-	mem   map[string][]T
-	again *recomputed[T] // nil: activations are kept
+	K Kernels[T]
+	// Experts are those of the blocks, where the Config has any.
+	Experts Experts[T]
+	split   Split[T]
+	att     Attention[T]
+	n       int  // tokens of a micro batch that the layers of a block see
+	s       int  // those of them that this rank has between blocks
+	seq     span // of each sequence, what is here
+	acts    acts[T]
+	head    map[int]*headAct[T]
+	mem     map[string][]T
+	again   *recomputed[T] // nil: activations are kept
+}
+
+// span is so many tokens of a sequence from one on.
+type span struct{ from, run int }
+
+// acts are activations: those of each micro batch, and what is free.
+type acts[T Float] struct {
+	of   map[int][]*act[T]
+	free []*act[T]
 }
 
 type act[T Float] struct {
 	ln1, xh1, rs1, qkv, att, y, ln2, xh2, rs2, h, s, g []T
-	kept                                               any // of an Attention
+	kept, routed                                       any // of an Attention, and of Experts
 }
 
 type headAct[T Float] struct{ ln, xh, rs, d []T } // d: the gradient of the logits, times the tokens
@@ -142,12 +206,12 @@ func NewNet[T Float](c Config, rows int, split Split[T]) *Net[T] {
 	if split == nil {
 		split = whole[T]{}
 	}
-	n := &Net[T]{Config: c, K: Reference[T](), split: split, n: rows * c.Context, acts: map[int][]*act[T]{},
+	n := &Net[T]{Config: c, K: Reference[T](), split: split, n: rows * c.Context, acts: acts[T]{of: map[int][]*act[T]{}},
 		head: map[int]*headAct[T]{}, mem: map[string][]T{}}
 	if n.s = n.n; split.Sequence() {
 		n.s /= split.Size()
 	}
-	n.run = c.Context
+	n.seq.run = c.Context
 	return n
 }
 
@@ -160,10 +224,21 @@ type Attention[T Float] interface {
 	Backward(kept any, qkv, dy, dqkv []T) error
 }
 
+// Experts are the experts of the blocks, of which ranks may have some each: what package ep exchanges. p and g are the
+// parameters and the gradients of a block from its router on, [Width][Experts]: for each expert of this rank follow two
+// matrices as an MLP has them. Forward and Backward call beside, if it is not nil, once, while tokens are under way.
+type Experts[T Float] interface {
+	// Forward sets y to what the experts of a layer, from 0 on, make of x, [tokens][Width]. What it returns is given to
+	// Backward.
+	Forward(layer int, p [][]T, x, y []T, beside func()) (kept any, err error)
+	// Backward sets dx to the gradient of x, given that of y, and adds to g.
+	Backward(kept any, p, g [][]T, x, dy, dx []T, beside func()) error
+}
+
 // Across splits each sequence over ranks: this rank has part rank of size, which must divide the context.
 func (n *Net[T]) Across(rank, size int, a Attention[T]) {
-	n.run = n.Context / size
-	n.from = n.run * rank
+	n.seq.run = n.Context / size
+	n.seq.from = n.seq.run * rank
 	n.n /= size
 	n.s, n.att = n.n, a
 }
@@ -204,9 +279,9 @@ func (n *Net[T]) Forward(u int, p [][]T, micro int, x []T, tokens, targets []int
 		return n.loss(p, micro, x, targets), nil
 	default:
 		if n.again != nil {
-			return 0, n.lightly(p, micro, x)
+			return 0, n.lightly(u, p, micro, x)
 		}
-		err = n.block(p, micro, x)
+		err = n.block(u, p, micro, x)
 	}
 	return 0, err
 }
@@ -220,7 +295,7 @@ func (n *Net[T]) Backward(u int, p, g [][]T, micro int, dx []T, tokens, _ []int3
 		n.lossBack(p, g, micro, dx)
 	default:
 		if n.again != nil {
-			if err := n.restore(p, micro); err != nil {
+			if err := n.restore(u, p, micro); err != nil {
 				return err
 			}
 		}
@@ -232,7 +307,7 @@ func (n *Net[T]) Backward(u int, p, g [][]T, micro int, dx []T, tokens, _ []int3
 func (n *Net[T]) embed(p [][]T, tokens []int32, x []T) {
 	w, at := n.Width, n.first()
 	for i := range n.s {
-		k, t := int(tokens[at+i]), n.from+(at+i)%n.run
+		k, t := int(tokens[at+i]), n.seq.from+(at+i)%n.seq.run
 		row := x[i*w : i*w+w]
 		copy(row, p[0][k*w:])
 		n.K.Add(row, p[1][t*w:t*w+w])
@@ -242,7 +317,7 @@ func (n *Net[T]) embed(p [][]T, tokens []int32, x []T) {
 func (n *Net[T]) embedBack(g [][]T, tokens []int32, dx []T) {
 	w, at := n.Width, n.first()
 	for i := range n.s {
-		k, t := int(tokens[at+i]), n.from+(at+i)%n.run
+		k, t := int(tokens[at+i]), n.seq.from+(at+i)%n.seq.run
 		row := dx[i*w : i*w+w]
 		n.K.Add(g[0][k*w:k*w+w], row)
 		n.K.Add(g[1][t*w:t*w+w], row)
@@ -290,8 +365,8 @@ func (n *Net[T]) Logits(p [][]T, micro int, x []T) []T { return n.logits(p, micr
 
 // Forget drops the activations of a micro batch that has no backward pass.
 func (n *Net[T]) Forget(micro int) {
-	n.free = append(n.free, n.acts[micro]...)
-	n.acts[micro] = n.acts[micro][:0]
+	n.acts.free = append(n.acts.free, n.acts.of[micro]...)
+	n.acts.of[micro] = n.acts.of[micro][:0]
 	if n.again != nil {
 		n.again.forget(micro)
 	}

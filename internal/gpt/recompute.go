@@ -13,7 +13,7 @@ type recomputed[T Float] struct {
 func (n *Net[T]) Recompute() { n.again = &recomputed[T]{inputs: map[int][][]T{}} }
 
 // lightly is block, of which only the input is kept.
-func (n *Net[T]) lightly(p [][]T, micro int, x []T) error {
+func (n *Net[T]) lightly(u int, p [][]T, micro int, x []T) error {
 	r := n.again
 	var in []T
 	if k := len(r.spare); k > 0 {
@@ -23,20 +23,21 @@ func (n *Net[T]) lightly(p [][]T, micro int, x []T) error {
 	}
 	copy(in, x)
 	r.inputs[micro] = append(r.inputs[micro], in)
-	err := n.block(p, micro, x)
-	last := len(n.acts[micro]) - 1
-	n.free, n.acts[micro] = append(n.free, n.acts[micro][last]), n.acts[micro][:last]
+	err := n.block(u, p, micro, x)
+	of := n.acts.of[micro]
+	last := len(of) - 1
+	n.acts.free, n.acts.of[micro] = append(n.acts.free, of[last]), of[:last]
 	return err
 }
 
 // restore makes the activations of the last block of the micro batch that has had no backward pass.
-func (n *Net[T]) restore(p [][]T, micro int) error {
+func (n *Net[T]) restore(u int, p [][]T, micro int) error {
 	r := n.again
 	last := len(r.inputs[micro]) - 1
 	in := r.inputs[micro][last]
 	r.inputs[micro] = r.inputs[micro][:last]
 	r.spare = append(r.spare, in)
-	return n.block(p, micro, in)
+	return n.block(u, p, micro, in)
 }
 
 // forget drops the inputs of a micro batch.
@@ -53,12 +54,12 @@ func (n *Net[T]) Activations() (elements int) {
 			elements += len(x)
 		}
 	}
-	for _, list := range n.acts {
+	for _, list := range n.acts.of {
 		for _, a := range list {
 			count(a)
 		}
 	}
-	for _, a := range n.free {
+	for _, a := range n.acts.free {
 		count(a)
 	}
 	for _, h := range n.head {

@@ -68,7 +68,7 @@ func Dial(ctx context.Context, network, addr string, limit time.Duration) (net.C
 	isDown := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.ContainsFunc(to, LeadsHere) && loopbackDown()
+		return slices.ContainsFunc(to, func(a netip.Addr) bool { return LeadsHere(nil, a) }) && loopbackDown()
 	}
 	look := time.AfterFunc(downLook, func() {
 		if isDown() {

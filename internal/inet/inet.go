@@ -10,10 +10,15 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+
+	"github.com/goccl/goccl/internal/simhost"
 )
 
-// Ours are the addresses of this host's interfaces.
-func Ours() []netip.Addr {
+// Ours are the addresses of this host's interfaces; of h, unless that is nil.
+func Ours(h simhost.Host) []netip.Addr {
+	if h != nil {
+		return []netip.Addr{h.Addr()}
+	}
 	nets, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil
@@ -27,10 +32,10 @@ func Ours() []netip.Addr {
 	return addrs
 }
 
-// LeadsHere reports whether what is sent to a stays on this host.
-func LeadsHere(a netip.Addr) bool {
+// LeadsHere reports whether what is sent to a stays on this host; on h, unless that is nil.
+func LeadsHere(h simhost.Host, a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
-	return a.IsLoopback() || a.IsUnspecified() || slices.Contains(Ours(), a)
+	return a.IsLoopback() || a.IsUnspecified() || slices.Contains(Ours(h), a)
 }
 
 // Here reports whether addr, host:port, is on the loopback interface whatever the resolver says.

@@ -121,9 +121,9 @@ func TestWhatKeepsThisHost(t *testing.T) {
 	for addr, want := range map[string]bool{"127.0.0.1:1": true, "[::1]:1": true, "localhost:1": true, "10.0.0.1:1": false, "c1:1": false, "x": false} {
 		require.Equal(t, want, Here(addr), addr)
 	}
-	require.True(t, LeadsHere(netip.MustParseAddr("127.0.0.7")))
-	require.False(t, LeadsHere(netip.MustParseAddr("192.0.2.1")))
-	for _, a := range Ours() {
-		require.True(t, LeadsHere(a), a)
+	require.True(t, LeadsHere(nil, netip.MustParseAddr("127.0.0.7")))
+	require.False(t, LeadsHere(nil, netip.MustParseAddr("192.0.2.1")))
+	for _, a := range Ours(nil) {
+		require.True(t, LeadsHere(nil, a), a)
 	}
 }

@@ -15,6 +15,14 @@ import (
 	"github.com/goccl/goccl/internal/simhost"
 )
 
+// Any is all addresses of a host, of the family of a.
+func Any(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
 // ErrRange is what Listen returns where GOCCL_PORTS names no range of ports.
 var ErrRange = errors.New("no range of ports")
 
@@ -28,6 +36,14 @@ func ListenAt(h simhost.Host, addr string) (net.Listener, error) {
 		return h.Listen(addr)
 	}
 	return Listen(addr)
+}
+
+// ListenLocal listens at a Unix socket, of the process of h, which may be nil.
+func ListenLocal(h simhost.Host, name string) (net.Listener, error) {
+	if h != nil {
+		return h.Listen(name)
+	}
+	return net.Listen("unix", name)
 }
 
 // ListenAs is Listen in another environment than this process has, such as that of ranks to come.

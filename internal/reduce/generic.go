@@ -33,6 +33,9 @@ var generic = func() *level {
 		op.Float32:  floats[float32](),
 		op.Float64:  floats[float64](),
 	}
+	for k := range blockCodes {
+		g.encode[k], g.decode[k], g.addDecoded[k] = k.encodeSpec, k.decodeSpec, k.addSpec
+	}
 	g.stream = g.reduce
 	g.scale = [op.Types]func(unsafe.Pointer, int, int){
 		op.Int8:     scaleSigned[int8],

@@ -18,6 +18,9 @@ type level struct {
 	scale  [op.Types]func(dst unsafe.Pointer, n int, ranks int)
 	copy   func(dst, src unsafe.Pointer, n int)
 	sumAll [op.Types]SumAll // of the 16-bit floats
+
+	encode             [blockCodes]blockEncoder
+	decode, addDecoded [blockCodes]blockDecoder
 }
 
 // isa is an instruction set that weigh has kernels for; 0 is none.

@@ -14,7 +14,8 @@ import (
 
 // assemble is a level of kernels and, where there are none, of the specification.
 func assemble(name string, step int, kernels *[op.Types][op.Ops]Func) *level {
-	l := &level{name: name, scale: generic.scale, copy: Copy}
+	l := &level{name: name, scale: generic.scale, copy: Copy, encode: generic.encode, decode: generic.decode,
+		addDecoded: generic.addDecoded}
 	for t := range kernels {
 		kernels[t][op.Avg] = kernels[t][op.Sum]
 		for o, k := range kernels[t] {

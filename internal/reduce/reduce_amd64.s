@@ -4,6 +4,16 @@
 
 #include "textflag.h"
 
+DATA packed<>+0(SB)/4, $0x00000000
+DATA packed<>+4(SB)/4, $0x00000004
+DATA packed<>+8(SB)/4, $0x00000001
+DATA packed<>+12(SB)/4, $0x00000005
+DATA packed<>+16(SB)/4, $0x00000002
+DATA packed<>+20(SB)/4, $0x00000006
+DATA packed<>+24(SB)/4, $0x00000003
+DATA packed<>+28(SB)/4, $0x00000007
+GLOBL packed<>(SB), RODATA|NOPTR, $32
+
 DATA interleave<>+0(SB)/2, $0x0000
 DATA interleave<>+2(SB)/2, $0x0010
 DATA interleave<>+4(SB)/2, $0x0001
@@ -4075,6 +4085,815 @@ plain6:
 	JGE       one
 
 rest:
+	VZEROUPPER
+	RET
+
+// func encodeInt8AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+// Requires: AVX, AVX2
+TEXT ·encodeInt8AVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVQ         $0x7fffffff7fffffff, BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x42fe000042fe0000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x03ffffff03ffffff, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+	MOVQ         $0x7f8000007f800000, BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	MOVQ         $0x7fc000007fc00000, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	VMOVDQU      packed<>+0(SB), Y5
+
+block:
+	VPAND      (CX), Y0, Y6
+	VPAND      32(CX), Y0, Y7
+	VPAND      64(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      96(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      128(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      160(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      192(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      224(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      256(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      288(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      320(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      352(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      384(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      416(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      448(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      480(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      512(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      544(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      576(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      608(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      640(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      672(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      704(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      736(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      768(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      800(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      832(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      864(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      896(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      928(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPAND      960(CX), Y0, Y8
+	VPMAXSD    Y8, Y6, Y6
+	VPAND      992(CX), Y0, Y8
+	VPMAXSD    Y8, Y7, Y7
+	VPMAXSD    Y7, Y6, Y6
+	VPERM2I128 $0x01, Y6, Y6, Y7
+	VPMAXSD    Y7, Y6, Y6
+	VPSHUFD    $0x4e, Y6, Y7
+	VPMAXSD    Y7, Y6, Y6
+	VPSHUFD    $0xb1, Y6, Y7
+	VPMAXSD    Y7, Y6, Y6
+	VDIVPS     Y1, Y6, Y7
+	VDIVPS     Y6, Y1, Y8
+	VPCMPGTD   Y2, Y6, Y9
+	VPCMPGTD   Y6, Y3, Y6
+	VPAND      Y6, Y9, Y9
+	VPAND      Y9, Y7, Y7
+	VPANDN     Y4, Y6, Y6
+	VPOR       Y6, Y7, Y7
+	VMOVD      X7, (AX)
+	VMULPS     (CX), Y8, Y6
+	VCVTPS2DQ  Y6, Y6
+	VMULPS     32(CX), Y8, Y7
+	VCVTPS2DQ  Y7, Y7
+	VMULPS     64(CX), Y8, Y10
+	VCVTPS2DQ  Y10, Y10
+	VMULPS     96(CX), Y8, Y11
+	VCVTPS2DQ  Y11, Y11
+	VPACKSSDW  Y7, Y6, Y6
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSWB  Y10, Y6, Y6
+	VPAND      Y9, Y6, Y6
+	VPERMD     Y6, Y5, Y6
+	VMOVDQU    Y6, 4(AX)
+	VMULPS     128(CX), Y8, Y6
+	VCVTPS2DQ  Y6, Y6
+	VMULPS     160(CX), Y8, Y7
+	VCVTPS2DQ  Y7, Y7
+	VMULPS     192(CX), Y8, Y10
+	VCVTPS2DQ  Y10, Y10
+	VMULPS     224(CX), Y8, Y11
+	VCVTPS2DQ  Y11, Y11
+	VPACKSSDW  Y7, Y6, Y6
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSWB  Y10, Y6, Y6
+	VPAND      Y9, Y6, Y6
+	VPERMD     Y6, Y5, Y6
+	VMOVDQU    Y6, 36(AX)
+	VMULPS     256(CX), Y8, Y6
+	VCVTPS2DQ  Y6, Y6
+	VMULPS     288(CX), Y8, Y7
+	VCVTPS2DQ  Y7, Y7
+	VMULPS     320(CX), Y8, Y10
+	VCVTPS2DQ  Y10, Y10
+	VMULPS     352(CX), Y8, Y11
+	VCVTPS2DQ  Y11, Y11
+	VPACKSSDW  Y7, Y6, Y6
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSWB  Y10, Y6, Y6
+	VPAND      Y9, Y6, Y6
+	VPERMD     Y6, Y5, Y6
+	VMOVDQU    Y6, 68(AX)
+	VMULPS     384(CX), Y8, Y6
+	VCVTPS2DQ  Y6, Y6
+	VMULPS     416(CX), Y8, Y7
+	VCVTPS2DQ  Y7, Y7
+	VMULPS     448(CX), Y8, Y10
+	VCVTPS2DQ  Y10, Y10
+	VMULPS     480(CX), Y8, Y11
+	VCVTPS2DQ  Y11, Y11
+	VPACKSSDW  Y7, Y6, Y6
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSWB  Y10, Y6, Y6
+	VPAND      Y9, Y6, Y6
+	VPERMD     Y6, Y5, Y6
+	VMOVDQU    Y6, 100(AX)
+	VMULPS     512(CX), Y8, Y6
+	VCVTPS2DQ  Y6, Y6
+	VMULPS     544(CX), Y8, Y7
+	VCVTPS2DQ  Y7, Y7
+	VMULPS     576(CX), Y8, Y10
+	VCVTPS2DQ  Y10, Y10
+	VMULPS     608(CX), Y8, Y11
+	VCVTPS2DQ  Y11, Y11
+	VPACKSSDW  Y7, Y6, Y6
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSWB  Y10, Y6, Y6
+	VPAND      Y9, Y6, Y6
+	VPERMD     Y6, Y5, Y6
+	VMOVDQU    Y6, 132(AX)
+	VMULPS     640(CX), Y8, Y6
+	VCVTPS2DQ  Y6, Y6
+	VMULPS     672(CX), Y8, Y7
+	VCVTPS2DQ  Y7, Y7
+	VMULPS     704(CX), Y8, Y10
+	VCVTPS2DQ  Y10, Y10
+	VMULPS     736(CX), Y8, Y11
+	VCVTPS2DQ  Y11, Y11
+	VPACKSSDW  Y7, Y6, Y6
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSWB  Y10, Y6, Y6
+	VPAND      Y9, Y6, Y6
+	VPERMD     Y6, Y5, Y6
+	VMOVDQU    Y6, 164(AX)
+	VMULPS     768(CX), Y8, Y6
+	VCVTPS2DQ  Y6, Y6
+	VMULPS     800(CX), Y8, Y7
+	VCVTPS2DQ  Y7, Y7
+	VMULPS     832(CX), Y8, Y10
+	VCVTPS2DQ  Y10, Y10
+	VMULPS     864(CX), Y8, Y11
+	VCVTPS2DQ  Y11, Y11
+	VPACKSSDW  Y7, Y6, Y6
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSWB  Y10, Y6, Y6
+	VPAND      Y9, Y6, Y6
+	VPERMD     Y6, Y5, Y6
+	VMOVDQU    Y6, 196(AX)
+	VMULPS     896(CX), Y8, Y6
+	VCVTPS2DQ  Y6, Y6
+	VMULPS     928(CX), Y8, Y7
+	VCVTPS2DQ  Y7, Y7
+	VMULPS     960(CX), Y8, Y10
+	VCVTPS2DQ  Y10, Y10
+	VMULPS     992(CX), Y8, Y8
+	VCVTPS2DQ  Y8, Y8
+	VPACKSSDW  Y7, Y6, Y6
+	VPACKSSDW  Y8, Y10, Y10
+	VPACKSSWB  Y10, Y6, Y6
+	VPAND      Y9, Y6, Y6
+	VPERMD     Y6, Y5, Y6
+	VMOVDQU    Y6, 228(AX)
+	ADDQ       $+1024, CX
+	ADDQ       $+260, AX
+	DECQ       DX
+	JNE        block
+	VZEROUPPER
+	RET
+
+// func decodeInt8AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+// Requires: AVX, AVX2
+TEXT ·decodeInt8AVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSS by+24(FP), Y0
+	VXORPS       Y1, Y1, Y1
+
+block:
+	VBROADCASTSS (CX), Y2
+	VMULPS       Y0, Y2, Y2
+	VPMOVSXBD    4(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, (AX)
+	VPMOVSXBD    12(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 32(AX)
+	VPMOVSXBD    20(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 64(AX)
+	VPMOVSXBD    28(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 96(AX)
+	VPMOVSXBD    36(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 128(AX)
+	VPMOVSXBD    44(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 160(AX)
+	VPMOVSXBD    52(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 192(AX)
+	VPMOVSXBD    60(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 224(AX)
+	VPMOVSXBD    68(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 256(AX)
+	VPMOVSXBD    76(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 288(AX)
+	VPMOVSXBD    84(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 320(AX)
+	VPMOVSXBD    92(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 352(AX)
+	VPMOVSXBD    100(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 384(AX)
+	VPMOVSXBD    108(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 416(AX)
+	VPMOVSXBD    116(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 448(AX)
+	VPMOVSXBD    124(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 480(AX)
+	VPMOVSXBD    132(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 512(AX)
+	VPMOVSXBD    140(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 544(AX)
+	VPMOVSXBD    148(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 576(AX)
+	VPMOVSXBD    156(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 608(AX)
+	VPMOVSXBD    164(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 640(AX)
+	VPMOVSXBD    172(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 672(AX)
+	VPMOVSXBD    180(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 704(AX)
+	VPMOVSXBD    188(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 736(AX)
+	VPMOVSXBD    196(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 768(AX)
+	VPMOVSXBD    204(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 800(AX)
+	VPMOVSXBD    212(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 832(AX)
+	VPMOVSXBD    220(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 864(AX)
+	VPMOVSXBD    228(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 896(AX)
+	VPMOVSXBD    236(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 928(AX)
+	VPMOVSXBD    244(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 960(AX)
+	VPMOVSXBD    252(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 992(AX)
+	ADDQ         $+260, CX
+	ADDQ         $+1024, AX
+	DECQ         DX
+	JNE          block
+	VZEROUPPER
+	RET
+
+// func addInt8AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+// Requires: AVX, AVX2
+TEXT ·addInt8AVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSS by+24(FP), Y0
+	VXORPS       Y1, Y1, Y1
+
+block:
+	VBROADCASTSS (CX), Y1
+	VMULPS       Y0, Y1, Y1
+	VPMOVSXBD    4(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       (AX), Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VPMOVSXBD    12(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       32(AX), Y2, Y2
+	VMOVUPS      Y2, 32(AX)
+	VPMOVSXBD    20(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       64(AX), Y2, Y2
+	VMOVUPS      Y2, 64(AX)
+	VPMOVSXBD    28(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       96(AX), Y2, Y2
+	VMOVUPS      Y2, 96(AX)
+	VPMOVSXBD    36(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       128(AX), Y2, Y2
+	VMOVUPS      Y2, 128(AX)
+	VPMOVSXBD    44(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       160(AX), Y2, Y2
+	VMOVUPS      Y2, 160(AX)
+	VPMOVSXBD    52(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       192(AX), Y2, Y2
+	VMOVUPS      Y2, 192(AX)
+	VPMOVSXBD    60(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       224(AX), Y2, Y2
+	VMOVUPS      Y2, 224(AX)
+	VPMOVSXBD    68(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       256(AX), Y2, Y2
+	VMOVUPS      Y2, 256(AX)
+	VPMOVSXBD    76(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       288(AX), Y2, Y2
+	VMOVUPS      Y2, 288(AX)
+	VPMOVSXBD    84(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       320(AX), Y2, Y2
+	VMOVUPS      Y2, 320(AX)
+	VPMOVSXBD    92(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       352(AX), Y2, Y2
+	VMOVUPS      Y2, 352(AX)
+	VPMOVSXBD    100(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       384(AX), Y2, Y2
+	VMOVUPS      Y2, 384(AX)
+	VPMOVSXBD    108(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       416(AX), Y2, Y2
+	VMOVUPS      Y2, 416(AX)
+	VPMOVSXBD    116(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       448(AX), Y2, Y2
+	VMOVUPS      Y2, 448(AX)
+	VPMOVSXBD    124(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       480(AX), Y2, Y2
+	VMOVUPS      Y2, 480(AX)
+	VPMOVSXBD    132(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       512(AX), Y2, Y2
+	VMOVUPS      Y2, 512(AX)
+	VPMOVSXBD    140(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       544(AX), Y2, Y2
+	VMOVUPS      Y2, 544(AX)
+	VPMOVSXBD    148(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       576(AX), Y2, Y2
+	VMOVUPS      Y2, 576(AX)
+	VPMOVSXBD    156(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       608(AX), Y2, Y2
+	VMOVUPS      Y2, 608(AX)
+	VPMOVSXBD    164(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       640(AX), Y2, Y2
+	VMOVUPS      Y2, 640(AX)
+	VPMOVSXBD    172(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       672(AX), Y2, Y2
+	VMOVUPS      Y2, 672(AX)
+	VPMOVSXBD    180(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       704(AX), Y2, Y2
+	VMOVUPS      Y2, 704(AX)
+	VPMOVSXBD    188(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       736(AX), Y2, Y2
+	VMOVUPS      Y2, 736(AX)
+	VPMOVSXBD    196(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       768(AX), Y2, Y2
+	VMOVUPS      Y2, 768(AX)
+	VPMOVSXBD    204(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       800(AX), Y2, Y2
+	VMOVUPS      Y2, 800(AX)
+	VPMOVSXBD    212(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       832(AX), Y2, Y2
+	VMOVUPS      Y2, 832(AX)
+	VPMOVSXBD    220(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       864(AX), Y2, Y2
+	VMOVUPS      Y2, 864(AX)
+	VPMOVSXBD    228(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       896(AX), Y2, Y2
+	VMOVUPS      Y2, 896(AX)
+	VPMOVSXBD    236(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       928(AX), Y2, Y2
+	VMOVUPS      Y2, 928(AX)
+	VPMOVSXBD    244(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       960(AX), Y2, Y2
+	VMOVUPS      Y2, 960(AX)
+	VPMOVSXBD    252(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       992(AX), Y2, Y2
+	VMOVUPS      Y2, 992(AX)
+	ADDQ         $+260, CX
+	ADDQ         $+1024, AX
+	DECQ         DX
+	JNE          block
+	VZEROUPPER
+	RET
+
+// func encodeInt4AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+// Requires: AVX, AVX2
+TEXT ·encodeInt4AVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVQ         $0x7fffffff7fffffff, BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x40e0000040e00000, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0x03ffffff03ffffff, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+	MOVQ         $0x7f8000007f800000, BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	MOVQ         $0x7fc000007fc00000, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ         $0x0f0f0f0f0f0f0f0f, BX
+	VMOVQ        BX, X5
+	VPBROADCASTQ X5, Y5
+	MOVQ         $0xf0f0f0f0f0f0f0f0, BX
+	VMOVQ        BX, X6
+	VPBROADCASTQ X6, Y6
+	VMOVDQU      packed<>+0(SB), Y7
+
+block:
+	VPAND      (CX), Y0, Y8
+	VPAND      32(CX), Y0, Y9
+	VPAND      64(CX), Y0, Y10
+	VPMAXSD    Y10, Y8, Y8
+	VPAND      96(CX), Y0, Y10
+	VPMAXSD    Y10, Y9, Y9
+	VPAND      128(CX), Y0, Y10
+	VPMAXSD    Y10, Y8, Y8
+	VPAND      160(CX), Y0, Y10
+	VPMAXSD    Y10, Y9, Y9
+	VPAND      192(CX), Y0, Y10
+	VPMAXSD    Y10, Y8, Y8
+	VPAND      224(CX), Y0, Y10
+	VPMAXSD    Y10, Y9, Y9
+	VPMAXSD    Y9, Y8, Y8
+	VPERM2I128 $0x01, Y8, Y8, Y9
+	VPMAXSD    Y9, Y8, Y8
+	VPSHUFD    $0x4e, Y8, Y9
+	VPMAXSD    Y9, Y8, Y8
+	VPSHUFD    $0xb1, Y8, Y9
+	VPMAXSD    Y9, Y8, Y8
+	VDIVPS     Y1, Y8, Y9
+	VDIVPS     Y8, Y1, Y10
+	VPCMPGTD   Y2, Y8, Y11
+	VPCMPGTD   Y8, Y3, Y8
+	VPAND      Y8, Y11, Y11
+	VPAND      Y11, Y9, Y9
+	VPANDN     Y4, Y8, Y8
+	VPOR       Y8, Y9, Y9
+	VMOVD      X9, (AX)
+	VMULPS     (CX), Y10, Y8
+	VCVTPS2DQ  Y8, Y8
+	VMULPS     32(CX), Y10, Y9
+	VCVTPS2DQ  Y9, Y9
+	VMULPS     64(CX), Y10, Y12
+	VCVTPS2DQ  Y12, Y12
+	VMULPS     96(CX), Y10, Y13
+	VCVTPS2DQ  Y13, Y13
+	VPACKSSDW  Y9, Y8, Y8
+	VPACKSSDW  Y13, Y12, Y12
+	VPACKSSWB  Y12, Y8, Y8
+	VMULPS     128(CX), Y10, Y9
+	VCVTPS2DQ  Y9, Y9
+	VMULPS     160(CX), Y10, Y12
+	VCVTPS2DQ  Y12, Y12
+	VMULPS     192(CX), Y10, Y13
+	VCVTPS2DQ  Y13, Y13
+	VMULPS     224(CX), Y10, Y10
+	VCVTPS2DQ  Y10, Y10
+	VPACKSSDW  Y12, Y9, Y9
+	VPACKSSDW  Y10, Y13, Y13
+	VPACKSSWB  Y13, Y9, Y9
+	VPSLLW     $0x04, Y9, Y9
+	VPAND      Y6, Y9, Y9
+	VPAND      Y5, Y8, Y8
+	VPOR       Y9, Y8, Y8
+	VPAND      Y11, Y8, Y8
+	VPERMD     Y8, Y7, Y8
+	VMOVDQU    Y8, 4(AX)
+	ADDQ       $+256, CX
+	ADDQ       $+36, AX
+	DECQ       DX
+	JNE        block
+	VZEROUPPER
+	RET
+
+// func decodeInt4AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+// Requires: AVX, AVX2
+TEXT ·decodeInt4AVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSS by+24(FP), Y0
+	VXORPS       Y1, Y1, Y1
+
+block:
+	VBROADCASTSS (CX), Y2
+	VMULPS       Y0, Y2, Y2
+	VPMOVSXBD    4(CX), Y3
+	VPSRAD       $0x04, Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y1, Y4, Y4
+	VMOVUPS      Y4, 128(AX)
+	VPSLLD       $0x1c, Y3, Y3
+	VPSRAD       $0x1c, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, (AX)
+	VPMOVSXBD    12(CX), Y3
+	VPSRAD       $0x04, Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y1, Y4, Y4
+	VMOVUPS      Y4, 160(AX)
+	VPSLLD       $0x1c, Y3, Y3
+	VPSRAD       $0x1c, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 32(AX)
+	VPMOVSXBD    20(CX), Y3
+	VPSRAD       $0x04, Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y1, Y4, Y4
+	VMOVUPS      Y4, 192(AX)
+	VPSLLD       $0x1c, Y3, Y3
+	VPSRAD       $0x1c, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 64(AX)
+	VPMOVSXBD    28(CX), Y3
+	VPSRAD       $0x04, Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y1, Y4, Y4
+	VMOVUPS      Y4, 224(AX)
+	VPSLLD       $0x1c, Y3, Y3
+	VPSRAD       $0x1c, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMOVUPS      Y3, 96(AX)
+	ADDQ         $+36, CX
+	ADDQ         $+256, AX
+	DECQ         DX
+	JNE          block
+	VZEROUPPER
+	RET
+
+// func addInt4AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+// Requires: AVX, AVX2
+TEXT ·addInt4AVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSS by+24(FP), Y0
+	VXORPS       Y1, Y1, Y1
+
+block:
+	VBROADCASTSS (CX), Y1
+	VMULPS       Y0, Y1, Y1
+	VPMOVSXBD    4(CX), Y2
+	VPSRAD       $0x04, Y2, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       128(AX), Y3, Y3
+	VMOVUPS      Y3, 128(AX)
+	VPSLLD       $0x1c, Y2, Y2
+	VPSRAD       $0x1c, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       (AX), Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VPMOVSXBD    12(CX), Y2
+	VPSRAD       $0x04, Y2, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       160(AX), Y3, Y3
+	VMOVUPS      Y3, 160(AX)
+	VPSLLD       $0x1c, Y2, Y2
+	VPSRAD       $0x1c, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       32(AX), Y2, Y2
+	VMOVUPS      Y2, 32(AX)
+	VPMOVSXBD    20(CX), Y2
+	VPSRAD       $0x04, Y2, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       192(AX), Y3, Y3
+	VMOVUPS      Y3, 192(AX)
+	VPSLLD       $0x1c, Y2, Y2
+	VPSRAD       $0x1c, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       64(AX), Y2, Y2
+	VMOVUPS      Y2, 64(AX)
+	VPMOVSXBD    28(CX), Y2
+	VPSRAD       $0x04, Y2, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VADDPS       224(AX), Y3, Y3
+	VMOVUPS      Y3, 224(AX)
+	VPSLLD       $0x1c, Y2, Y2
+	VPSRAD       $0x1c, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VADDPS       96(AX), Y2, Y2
+	VMOVUPS      Y2, 96(AX)
+	ADDQ         $+36, CX
+	ADDQ         $+256, AX
+	DECQ         DX
+	JNE          block
 	VZEROUPPER
 	RET
 
@@ -9286,6 +10105,500 @@ plain9:
 	ADDQ       $+64, BX
 
 done:
+	VZEROUPPER
+	RET
+
+// func encodeInt8AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·encodeInt8AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVQ         $0x7fffffff7fffffff, BX
+	VPBROADCASTQ BX, Z0
+	MOVQ         $0x42fe000042fe0000, BX
+	VPBROADCASTQ BX, Z1
+	MOVQ         $0x03ffffff03ffffff, BX
+	VPBROADCASTQ BX, Z2
+	MOVQ         $0x7f8000007f800000, BX
+	VPBROADCASTQ BX, Z3
+	MOVQ         $0x7fc000007fc00000, BX
+	VPBROADCASTQ BX, Z4
+
+block:
+	VPANDD     (CX), Z0, Z5
+	VPANDD     64(CX), Z0, Z6
+	VPANDD     128(CX), Z0, Z7
+	VPMAXSD    Z7, Z5, Z5
+	VPANDD     192(CX), Z0, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VPANDD     256(CX), Z0, Z7
+	VPMAXSD    Z7, Z5, Z5
+	VPANDD     320(CX), Z0, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VPANDD     384(CX), Z0, Z7
+	VPMAXSD    Z7, Z5, Z5
+	VPANDD     448(CX), Z0, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VPANDD     512(CX), Z0, Z7
+	VPMAXSD    Z7, Z5, Z5
+	VPANDD     576(CX), Z0, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VPANDD     640(CX), Z0, Z7
+	VPMAXSD    Z7, Z5, Z5
+	VPANDD     704(CX), Z0, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VPANDD     768(CX), Z0, Z7
+	VPMAXSD    Z7, Z5, Z5
+	VPANDD     832(CX), Z0, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VPANDD     896(CX), Z0, Z7
+	VPMAXSD    Z7, Z5, Z5
+	VPANDD     960(CX), Z0, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VPMAXSD    Z6, Z5, Z5
+	VSHUFI32X4 $0x4e, Z5, Z5, Z6
+	VPMAXSD    Z6, Z5, Z5
+	VSHUFI32X4 $0xb1, Z5, Z5, Z6
+	VPMAXSD    Z6, Z5, Z5
+	VPSHUFD    $0x4e, Z5, Z6
+	VPMAXSD    Z6, Z5, Z5
+	VPSHUFD    $0xb1, Z5, Z6
+	VPMAXSD    Z6, Z5, Z5
+	VDIVPS     Z1, Z5, Z6
+	VDIVPS     Z5, Z1, Z7
+	VPCMPGTD   Z2, Z5, K1
+	VPMOVM2D   K1, Z8
+	VPCMPGTD   Z5, Z3, K1
+	VPMOVM2D   K1, Z5
+	VPANDD     Z5, Z8, Z8
+	VPANDD     Z8, Z6, Z6
+	VPANDND    Z4, Z5, Z5
+	VPORD      Z5, Z6, Z6
+	VMOVD      X6, (AX)
+	VMULPS     (CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 4(AX)
+	VMULPS     64(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 20(AX)
+	VMULPS     128(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 36(AX)
+	VMULPS     192(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 52(AX)
+	VMULPS     256(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 68(AX)
+	VMULPS     320(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 84(AX)
+	VMULPS     384(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 100(AX)
+	VMULPS     448(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 116(AX)
+	VMULPS     512(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 132(AX)
+	VMULPS     576(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 148(AX)
+	VMULPS     640(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 164(AX)
+	VMULPS     704(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 180(AX)
+	VMULPS     768(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 196(AX)
+	VMULPS     832(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 212(AX)
+	VMULPS     896(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 228(AX)
+	VMULPS     960(CX), Z7, Z5
+	VCVTPS2DQ  Z5, Z5
+	VPANDD     Z8, Z5, Z5
+	VPMOVDB    Z5, 244(AX)
+	ADDQ       $+1024, CX
+	ADDQ       $+260, AX
+	DECQ       DX
+	JNE        block
+	VZEROUPPER
+	RET
+
+// func decodeInt8AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·decodeInt8AVX512(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSS by+24(FP), Z0
+	VXORPS       Z1, Z1, Z1
+
+block:
+	VBROADCASTSS (CX), Z2
+	VMULPS       Z0, Z2, Z2
+	VPMOVSXBD    4(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, (AX)
+	VPMOVSXBD    20(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 64(AX)
+	VPMOVSXBD    36(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 128(AX)
+	VPMOVSXBD    52(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 192(AX)
+	VPMOVSXBD    68(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 256(AX)
+	VPMOVSXBD    84(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 320(AX)
+	VPMOVSXBD    100(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 384(AX)
+	VPMOVSXBD    116(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 448(AX)
+	VPMOVSXBD    132(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 512(AX)
+	VPMOVSXBD    148(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 576(AX)
+	VPMOVSXBD    164(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 640(AX)
+	VPMOVSXBD    180(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 704(AX)
+	VPMOVSXBD    196(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 768(AX)
+	VPMOVSXBD    212(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 832(AX)
+	VPMOVSXBD    228(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 896(AX)
+	VPMOVSXBD    244(CX), Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 960(AX)
+	ADDQ         $+260, CX
+	ADDQ         $+1024, AX
+	DECQ         DX
+	JNE          block
+	VZEROUPPER
+	RET
+
+// func addInt8AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·addInt8AVX512(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSS by+24(FP), Z0
+	VXORPS       Z1, Z1, Z1
+
+block:
+	VBROADCASTSS (CX), Z1
+	VMULPS       Z0, Z1, Z1
+	VPMOVSXBD    4(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       (AX), Z2, Z2
+	VMOVUPS      Z2, (AX)
+	VPMOVSXBD    20(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       64(AX), Z2, Z2
+	VMOVUPS      Z2, 64(AX)
+	VPMOVSXBD    36(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       128(AX), Z2, Z2
+	VMOVUPS      Z2, 128(AX)
+	VPMOVSXBD    52(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       192(AX), Z2, Z2
+	VMOVUPS      Z2, 192(AX)
+	VPMOVSXBD    68(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       256(AX), Z2, Z2
+	VMOVUPS      Z2, 256(AX)
+	VPMOVSXBD    84(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       320(AX), Z2, Z2
+	VMOVUPS      Z2, 320(AX)
+	VPMOVSXBD    100(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       384(AX), Z2, Z2
+	VMOVUPS      Z2, 384(AX)
+	VPMOVSXBD    116(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       448(AX), Z2, Z2
+	VMOVUPS      Z2, 448(AX)
+	VPMOVSXBD    132(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       512(AX), Z2, Z2
+	VMOVUPS      Z2, 512(AX)
+	VPMOVSXBD    148(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       576(AX), Z2, Z2
+	VMOVUPS      Z2, 576(AX)
+	VPMOVSXBD    164(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       640(AX), Z2, Z2
+	VMOVUPS      Z2, 640(AX)
+	VPMOVSXBD    180(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       704(AX), Z2, Z2
+	VMOVUPS      Z2, 704(AX)
+	VPMOVSXBD    196(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       768(AX), Z2, Z2
+	VMOVUPS      Z2, 768(AX)
+	VPMOVSXBD    212(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       832(AX), Z2, Z2
+	VMOVUPS      Z2, 832(AX)
+	VPMOVSXBD    228(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       896(AX), Z2, Z2
+	VMOVUPS      Z2, 896(AX)
+	VPMOVSXBD    244(CX), Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       960(AX), Z2, Z2
+	VMOVUPS      Z2, 960(AX)
+	ADDQ         $+260, CX
+	ADDQ         $+1024, AX
+	DECQ         DX
+	JNE          block
+	VZEROUPPER
+	RET
+
+// func encodeInt4AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·encodeInt4AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVQ         $0x7fffffff7fffffff, BX
+	VPBROADCASTQ BX, Z0
+	MOVQ         $0x40e0000040e00000, BX
+	VPBROADCASTQ BX, Z1
+	MOVQ         $0x03ffffff03ffffff, BX
+	VPBROADCASTQ BX, Z2
+	MOVQ         $0x7f8000007f800000, BX
+	VPBROADCASTQ BX, Z3
+	MOVQ         $0x7fc000007fc00000, BX
+	VPBROADCASTQ BX, Z4
+	MOVQ         $0x0f0f0f0f0f0f0f0f, BX
+	VPBROADCASTQ BX, Z5
+	MOVQ         $0xf0f0f0f0f0f0f0f0, BX
+	VPBROADCASTQ BX, Z6
+
+block:
+	VPANDD     (CX), Z0, Z6
+	VPANDD     64(CX), Z0, Z7
+	VPANDD     128(CX), Z0, Z8
+	VPMAXSD    Z8, Z6, Z6
+	VPANDD     192(CX), Z0, Z8
+	VPMAXSD    Z8, Z7, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VSHUFI32X4 $0x4e, Z6, Z6, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VSHUFI32X4 $0xb1, Z6, Z6, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VPSHUFD    $0x4e, Z6, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VPSHUFD    $0xb1, Z6, Z7
+	VPMAXSD    Z7, Z6, Z6
+	VDIVPS     Z1, Z6, Z7
+	VDIVPS     Z6, Z1, Z8
+	VPCMPGTD   Z2, Z6, K1
+	VPMOVM2D   K1, Z9
+	VPCMPGTD   Z6, Z3, K1
+	VPMOVM2D   K1, Z6
+	VPANDD     Z6, Z9, Z9
+	VPANDD     Z9, Z7, Z7
+	VPANDND    Z4, Z6, Z6
+	VPORD      Z6, Z7, Z7
+	VMOVD      X7, (AX)
+	VMULPS     (CX), Z8, Z6
+	VCVTPS2DQ  Z6, Z6
+	VMULPS     128(CX), Z8, Z7
+	VCVTPS2DQ  Z7, Z7
+	VPSLLD     $0x04, Z7, Z7
+	VPTERNLOGD $0xf8, Z5, Z6, Z7
+	VPANDD     Z9, Z7, Z7
+	VPMOVDB    Z7, 4(AX)
+	VMULPS     64(CX), Z8, Z6
+	VCVTPS2DQ  Z6, Z6
+	VMULPS     192(CX), Z8, Z7
+	VCVTPS2DQ  Z7, Z7
+	VPSLLD     $0x04, Z7, Z7
+	VPTERNLOGD $0xf8, Z5, Z6, Z7
+	VPANDD     Z9, Z7, Z7
+	VPMOVDB    Z7, 20(AX)
+	ADDQ       $+256, CX
+	ADDQ       $+36, AX
+	DECQ       DX
+	JNE        block
+	VZEROUPPER
+	RET
+
+// func decodeInt4AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·decodeInt4AVX512(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSS by+24(FP), Z0
+	VXORPS       Z1, Z1, Z1
+
+block:
+	VBROADCASTSS (CX), Z2
+	VMULPS       Z0, Z2, Z2
+	VPMOVSXBD    4(CX), Z3
+	VPSRAD       $0x04, Z3, Z4
+	VCVTDQ2PS    Z4, Z4
+	VMULPS       Z2, Z4, Z4
+	VADDPS       Z1, Z4, Z4
+	VMOVUPS      Z4, 128(AX)
+	VPSLLD       $0x1c, Z3, Z3
+	VPSRAD       $0x1c, Z3, Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, (AX)
+	VPMOVSXBD    20(CX), Z3
+	VPSRAD       $0x04, Z3, Z4
+	VCVTDQ2PS    Z4, Z4
+	VMULPS       Z2, Z4, Z4
+	VADDPS       Z1, Z4, Z4
+	VMOVUPS      Z4, 192(AX)
+	VPSLLD       $0x1c, Z3, Z3
+	VPSRAD       $0x1c, Z3, Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z2, Z3, Z3
+	VADDPS       Z1, Z3, Z3
+	VMOVUPS      Z3, 64(AX)
+	ADDQ         $+36, CX
+	ADDQ         $+256, AX
+	DECQ         DX
+	JNE          block
+	VZEROUPPER
+	RET
+
+// func addInt4AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·addInt4AVX512(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSS by+24(FP), Z0
+	VXORPS       Z1, Z1, Z1
+
+block:
+	VBROADCASTSS (CX), Z1
+	VMULPS       Z0, Z1, Z1
+	VPMOVSXBD    4(CX), Z2
+	VPSRAD       $0x04, Z2, Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       128(AX), Z3, Z3
+	VMOVUPS      Z3, 128(AX)
+	VPSLLD       $0x1c, Z2, Z2
+	VPSRAD       $0x1c, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       (AX), Z2, Z2
+	VMOVUPS      Z2, (AX)
+	VPMOVSXBD    20(CX), Z2
+	VPSRAD       $0x04, Z2, Z3
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z1, Z3, Z3
+	VADDPS       192(AX), Z3, Z3
+	VMOVUPS      Z3, 192(AX)
+	VPSLLD       $0x1c, Z2, Z2
+	VPSRAD       $0x1c, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VADDPS       64(AX), Z2, Z2
+	VMOVUPS      Z2, 64(AX)
+	ADDQ         $+36, CX
+	ADDQ         $+256, AX
+	DECQ         DX
+	JNE          block
 	VZEROUPPER
 	RET
 

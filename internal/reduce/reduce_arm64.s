@@ -7119,3 +7119,385 @@ plain18:
 
 no2:
 	RET
+
+// func encodeInt8NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+TEXT ·encodeInt8NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD blocks+16(FP), R2
+	MOVD $0x7fffffff, R3
+	VDUP R3, V24.S4
+	MOVD $0x42fe0000, R3
+	VDUP R3, V25.S4
+	MOVD $0x03ffffff, R3
+	VDUP R3, V26.S4
+	MOVD $0x7f800000, R3
+	VDUP R3, V27.S4
+	MOVD $0x7fc00000, R3
+	VDUP R3, V21.S4
+
+block:
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	MOVD R1, R4
+	MOVD $16, R3
+
+top:
+	WORD $0xacc20480 // ldp q0, q1, [x4], #64
+	WORD $0xad7f0c82 // ldp q2, q3, [x4, #-32]
+	WORD $0x4e381c00 // and v0.16b, v0.16b, v24.16b
+	WORD $0x4e381c21 // and v1.16b, v1.16b, v24.16b
+	WORD $0x4e381c42 // and v2.16b, v2.16b, v24.16b
+	WORD $0x4e381c63 // and v3.16b, v3.16b, v24.16b
+	WORD $0x4ea06610 // smax v16.4s, v16.4s, v0.4s
+	WORD $0x4ea16610 // smax v16.4s, v16.4s, v1.4s
+	WORD $0x4ea26610 // smax v16.4s, v16.4s, v2.4s
+	WORD $0x4ea36610 // smax v16.4s, v16.4s, v3.4s
+	SUBS $1, R3, R3
+	BNE top
+	WORD $0x4eb0aa10 // smaxv s16, v16.4s
+	WORD $0x4e040610 // dup v16.4s, v16.s[0]
+	WORD $0x6e39fe11 // fdiv v17.4s, v16.4s, v25.4s
+	WORD $0x6e30ff32 // fdiv v18.4s, v25.4s, v16.4s
+	WORD $0x4eba3613 // cmgt v19.4s, v16.4s, v26.4s
+	WORD $0x4eb03774 // cmgt v20.4s, v27.4s, v16.4s
+	WORD $0x4e341e73 // and v19.16b, v19.16b, v20.16b
+	WORD $0x4e331e31 // and v17.16b, v17.16b, v19.16b
+	WORD $0x4e741eb4 // bic v20.16b, v21.16b, v20.16b
+	WORD $0x4eb41e31 // orr v17.16b, v17.16b, v20.16b
+	WORD $0xbc004411 // str s17, [x0], #4
+	MOVD $16, R3
+
+group:
+	WORD $0xacc20420 // ldp q0, q1, [x1], #64
+	WORD $0xad7f0c22 // ldp q2, q3, [x1, #-32]
+	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
+	WORD $0x6e32dc21 // fmul v1.4s, v1.4s, v18.4s
+	WORD $0x6e32dc42 // fmul v2.4s, v2.4s, v18.4s
+	WORD $0x6e32dc63 // fmul v3.4s, v3.4s, v18.4s
+	WORD $0x4e21a800 // fcvtns v0.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4e411800 // uzp1 v0.8h, v0.8h, v1.8h
+	WORD $0x4e431842 // uzp1 v2.8h, v2.8h, v3.8h
+	WORD $0x4e021800 // uzp1 v0.16b, v0.16b, v2.16b
+	WORD $0x4e331c00 // and v0.16b, v0.16b, v19.16b
+	WORD $0x3c810400 // str q0, [x0], #16
+	SUBS $1, R3, R3
+	BNE group
+	SUBS $1, R2, R2
+	BNE block
+	RET
+
+// func decodeInt8NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+TEXT ·decodeInt8NEON(SB), NOSPLIT, $0-28
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD blocks+16(FP), R2
+	FMOVS by+24(FP), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+
+block:
+	WORD $0xbc404431 // ldr s17, [x1], #4
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	WORD $0x6e29de31 // fmul v17.4s, v17.4s, v9.4s
+	MOVD $16, R3
+
+group:
+	WORD $0x3cc10420 // ldr q0, [x1], #16
+	WORD $0x0f08a40c // sxtl v12.8h, v0.8b
+	WORD $0x4f08a40e // sxtl2 v14.8h, v0.16b
+	WORD $0x4f10a58d // sxtl2 v13.4s, v12.8h
+	WORD $0x0f10a58c // sxtl v12.4s, v12.4h
+	WORD $0x4f10a5cf // sxtl2 v15.4s, v14.8h
+	WORD $0x0f10a5ce // sxtl v14.4s, v14.4h
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e31dd8c // fmul v12.4s, v12.4s, v17.4s
+	WORD $0x6e31ddad // fmul v13.4s, v13.4s, v17.4s
+	WORD $0x6e31ddce // fmul v14.4s, v14.4s, v17.4s
+	WORD $0x6e31ddef // fmul v15.4s, v15.4s, v17.4s
+	WORD $0x4e2cd6cc // fadd v12.4s, v22.4s, v12.4s
+	WORD $0x4e2dd6cd // fadd v13.4s, v22.4s, v13.4s
+	WORD $0x4e2ed6ce // fadd v14.4s, v22.4s, v14.4s
+	WORD $0x4e2fd6cf // fadd v15.4s, v22.4s, v15.4s
+	WORD $0xac82340c // stp q12, q13, [x0], #64
+	WORD $0xad3f3c0e // stp q14, q15, [x0, #-32]
+	SUBS $1, R3, R3
+	BNE group
+	SUBS $1, R2, R2
+	BNE block
+	RET
+
+// func addInt8NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+TEXT ·addInt8NEON(SB), NOSPLIT, $0-28
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD blocks+16(FP), R2
+	FMOVS by+24(FP), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+
+block:
+	WORD $0xbc404431 // ldr s17, [x1], #4
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	WORD $0x6e29de31 // fmul v17.4s, v17.4s, v9.4s
+	MOVD $16, R3
+
+group:
+	WORD $0x3cc10420 // ldr q0, [x1], #16
+	WORD $0x0f08a40c // sxtl v12.8h, v0.8b
+	WORD $0x4f08a40e // sxtl2 v14.8h, v0.16b
+	WORD $0x4f10a58d // sxtl2 v13.4s, v12.8h
+	WORD $0x0f10a58c // sxtl v12.4s, v12.4h
+	WORD $0x4f10a5cf // sxtl2 v15.4s, v14.8h
+	WORD $0x0f10a5ce // sxtl v14.4s, v14.4h
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e31dd8c // fmul v12.4s, v12.4s, v17.4s
+	WORD $0x6e31ddad // fmul v13.4s, v13.4s, v17.4s
+	WORD $0x6e31ddce // fmul v14.4s, v14.4s, v17.4s
+	WORD $0x6e31ddef // fmul v15.4s, v15.4s, v17.4s
+	WORD $0xad40741c // ldp q28, q29, [x0]
+	WORD $0xad417c1e // ldp q30, q31, [x0, #32]
+	WORD $0x4e2cd78c // fadd v12.4s, v28.4s, v12.4s
+	WORD $0x4e2dd7ad // fadd v13.4s, v29.4s, v13.4s
+	WORD $0x4e2ed7ce // fadd v14.4s, v30.4s, v14.4s
+	WORD $0x4e2fd7ef // fadd v15.4s, v31.4s, v15.4s
+	WORD $0xac82340c // stp q12, q13, [x0], #64
+	WORD $0xad3f3c0e // stp q14, q15, [x0, #-32]
+	SUBS $1, R3, R3
+	BNE group
+	SUBS $1, R2, R2
+	BNE block
+	RET
+
+// func encodeInt4NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+TEXT ·encodeInt4NEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD blocks+16(FP), R2
+	MOVD $0x7fffffff, R3
+	VDUP R3, V24.S4
+	MOVD $0x40e00000, R3
+	VDUP R3, V25.S4
+	MOVD $0x03ffffff, R3
+	VDUP R3, V26.S4
+	MOVD $0x7f800000, R3
+	VDUP R3, V27.S4
+	MOVD $0x7fc00000, R3
+	VDUP R3, V21.S4
+
+block:
+	WORD $0x6e301e10 // eor v16.16b, v16.16b, v16.16b
+	MOVD R1, R4
+	MOVD $4, R3
+
+top:
+	WORD $0xacc20480 // ldp q0, q1, [x4], #64
+	WORD $0xad7f0c82 // ldp q2, q3, [x4, #-32]
+	WORD $0x4e381c00 // and v0.16b, v0.16b, v24.16b
+	WORD $0x4e381c21 // and v1.16b, v1.16b, v24.16b
+	WORD $0x4e381c42 // and v2.16b, v2.16b, v24.16b
+	WORD $0x4e381c63 // and v3.16b, v3.16b, v24.16b
+	WORD $0x4ea06610 // smax v16.4s, v16.4s, v0.4s
+	WORD $0x4ea16610 // smax v16.4s, v16.4s, v1.4s
+	WORD $0x4ea26610 // smax v16.4s, v16.4s, v2.4s
+	WORD $0x4ea36610 // smax v16.4s, v16.4s, v3.4s
+	SUBS $1, R3, R3
+	BNE top
+	WORD $0x4eb0aa10 // smaxv s16, v16.4s
+	WORD $0x4e040610 // dup v16.4s, v16.s[0]
+	WORD $0x6e39fe11 // fdiv v17.4s, v16.4s, v25.4s
+	WORD $0x6e30ff32 // fdiv v18.4s, v25.4s, v16.4s
+	WORD $0x4eba3613 // cmgt v19.4s, v16.4s, v26.4s
+	WORD $0x4eb03774 // cmgt v20.4s, v27.4s, v16.4s
+	WORD $0x4e341e73 // and v19.16b, v19.16b, v20.16b
+	WORD $0x4e331e31 // and v17.16b, v17.16b, v19.16b
+	WORD $0x4e741eb4 // bic v20.16b, v21.16b, v20.16b
+	WORD $0x4eb41e31 // orr v17.16b, v17.16b, v20.16b
+	WORD $0xbc004411 // str s17, [x0], #4
+	ADD $128, R1, R4
+	MOVD $2, R3
+
+group:
+	WORD $0xacc20420 // ldp q0, q1, [x1], #64
+	WORD $0xad7f0c22 // ldp q2, q3, [x1, #-32]
+	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
+	WORD $0x6e32dc21 // fmul v1.4s, v1.4s, v18.4s
+	WORD $0x6e32dc42 // fmul v2.4s, v2.4s, v18.4s
+	WORD $0x6e32dc63 // fmul v3.4s, v3.4s, v18.4s
+	WORD $0x4e21a800 // fcvtns v0.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4e411800 // uzp1 v0.8h, v0.8h, v1.8h
+	WORD $0x4e431842 // uzp1 v2.8h, v2.8h, v3.8h
+	WORD $0x4e021800 // uzp1 v0.16b, v0.16b, v2.16b
+	WORD $0xacc21484 // ldp q4, q5, [x4], #64
+	WORD $0xad7f1c86 // ldp q6, q7, [x4, #-32]
+	WORD $0x6e32dc84 // fmul v4.4s, v4.4s, v18.4s
+	WORD $0x6e32dca5 // fmul v5.4s, v5.4s, v18.4s
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	WORD $0x4e21a8a5 // fcvtns v5.4s, v5.4s
+	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
+	WORD $0x4e451884 // uzp1 v4.8h, v4.8h, v5.8h
+	WORD $0x4e4718c6 // uzp1 v6.8h, v6.8h, v7.8h
+	WORD $0x4e061884 // uzp1 v4.16b, v4.16b, v6.16b
+	WORD $0x6f0c5480 // sli v0.16b, v4.16b, #4
+	WORD $0x4e331c00 // and v0.16b, v0.16b, v19.16b
+	WORD $0x3c810400 // str q0, [x0], #16
+	SUBS $1, R3, R3
+	BNE group
+	ADD $128, R1, R1
+	SUBS $1, R2, R2
+	BNE block
+	RET
+
+// func decodeInt4NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+TEXT ·decodeInt4NEON(SB), NOSPLIT, $0-28
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD blocks+16(FP), R2
+	FMOVS by+24(FP), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+
+block:
+	WORD $0xbc404431 // ldr s17, [x1], #4
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	WORD $0x6e29de31 // fmul v17.4s, v17.4s, v9.4s
+	ADD $128, R0, R4
+	MOVD $2, R3
+
+group:
+	WORD $0x3cc10420 // ldr q0, [x1], #16
+	WORD $0x4f0c0401 // sshr v1.16b, v0.16b, #4
+	WORD $0x4f0c5400 // shl v0.16b, v0.16b, #4
+	WORD $0x4f0c0400 // sshr v0.16b, v0.16b, #4
+	WORD $0x0f08a42c // sxtl v12.8h, v1.8b
+	WORD $0x4f08a42e // sxtl2 v14.8h, v1.16b
+	WORD $0x4f10a58d // sxtl2 v13.4s, v12.8h
+	WORD $0x0f10a58c // sxtl v12.4s, v12.4h
+	WORD $0x4f10a5cf // sxtl2 v15.4s, v14.8h
+	WORD $0x0f10a5ce // sxtl v14.4s, v14.4h
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e31dd8c // fmul v12.4s, v12.4s, v17.4s
+	WORD $0x6e31ddad // fmul v13.4s, v13.4s, v17.4s
+	WORD $0x6e31ddce // fmul v14.4s, v14.4s, v17.4s
+	WORD $0x6e31ddef // fmul v15.4s, v15.4s, v17.4s
+	WORD $0x4e2cd6cc // fadd v12.4s, v22.4s, v12.4s
+	WORD $0x4e2dd6cd // fadd v13.4s, v22.4s, v13.4s
+	WORD $0x4e2ed6ce // fadd v14.4s, v22.4s, v14.4s
+	WORD $0x4e2fd6cf // fadd v15.4s, v22.4s, v15.4s
+	WORD $0xac82348c // stp q12, q13, [x4], #64
+	WORD $0xad3f3c8e // stp q14, q15, [x4, #-32]
+	WORD $0x0f08a40c // sxtl v12.8h, v0.8b
+	WORD $0x4f08a40e // sxtl2 v14.8h, v0.16b
+	WORD $0x4f10a58d // sxtl2 v13.4s, v12.8h
+	WORD $0x0f10a58c // sxtl v12.4s, v12.4h
+	WORD $0x4f10a5cf // sxtl2 v15.4s, v14.8h
+	WORD $0x0f10a5ce // sxtl v14.4s, v14.4h
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e31dd8c // fmul v12.4s, v12.4s, v17.4s
+	WORD $0x6e31ddad // fmul v13.4s, v13.4s, v17.4s
+	WORD $0x6e31ddce // fmul v14.4s, v14.4s, v17.4s
+	WORD $0x6e31ddef // fmul v15.4s, v15.4s, v17.4s
+	WORD $0x4e2cd6cc // fadd v12.4s, v22.4s, v12.4s
+	WORD $0x4e2dd6cd // fadd v13.4s, v22.4s, v13.4s
+	WORD $0x4e2ed6ce // fadd v14.4s, v22.4s, v14.4s
+	WORD $0x4e2fd6cf // fadd v15.4s, v22.4s, v15.4s
+	WORD $0xac82340c // stp q12, q13, [x0], #64
+	WORD $0xad3f3c0e // stp q14, q15, [x0, #-32]
+	SUBS $1, R3, R3
+	BNE group
+	MOVD R4, R0
+	SUBS $1, R2, R2
+	BNE block
+	RET
+
+// func addInt4NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+TEXT ·addInt4NEON(SB), NOSPLIT, $0-28
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD blocks+16(FP), R2
+	FMOVS by+24(FP), F9
+	WORD $0x4e040529 // dup v9.4s, v9.s[0]
+	WORD $0x6e361ed6 // eor v22.16b, v22.16b, v22.16b
+
+block:
+	WORD $0xbc404431 // ldr s17, [x1], #4
+	WORD $0x4e040631 // dup v17.4s, v17.s[0]
+	WORD $0x6e29de31 // fmul v17.4s, v17.4s, v9.4s
+	ADD $128, R0, R4
+	MOVD $2, R3
+
+group:
+	WORD $0x3cc10420 // ldr q0, [x1], #16
+	WORD $0x4f0c0401 // sshr v1.16b, v0.16b, #4
+	WORD $0x4f0c5400 // shl v0.16b, v0.16b, #4
+	WORD $0x4f0c0400 // sshr v0.16b, v0.16b, #4
+	WORD $0x0f08a42c // sxtl v12.8h, v1.8b
+	WORD $0x4f08a42e // sxtl2 v14.8h, v1.16b
+	WORD $0x4f10a58d // sxtl2 v13.4s, v12.8h
+	WORD $0x0f10a58c // sxtl v12.4s, v12.4h
+	WORD $0x4f10a5cf // sxtl2 v15.4s, v14.8h
+	WORD $0x0f10a5ce // sxtl v14.4s, v14.4h
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e31dd8c // fmul v12.4s, v12.4s, v17.4s
+	WORD $0x6e31ddad // fmul v13.4s, v13.4s, v17.4s
+	WORD $0x6e31ddce // fmul v14.4s, v14.4s, v17.4s
+	WORD $0x6e31ddef // fmul v15.4s, v15.4s, v17.4s
+	WORD $0xad40749c // ldp q28, q29, [x4]
+	WORD $0xad417c9e // ldp q30, q31, [x4, #32]
+	WORD $0x4e2cd78c // fadd v12.4s, v28.4s, v12.4s
+	WORD $0x4e2dd7ad // fadd v13.4s, v29.4s, v13.4s
+	WORD $0x4e2ed7ce // fadd v14.4s, v30.4s, v14.4s
+	WORD $0x4e2fd7ef // fadd v15.4s, v31.4s, v15.4s
+	WORD $0xac82348c // stp q12, q13, [x4], #64
+	WORD $0xad3f3c8e // stp q14, q15, [x4, #-32]
+	WORD $0x0f08a40c // sxtl v12.8h, v0.8b
+	WORD $0x4f08a40e // sxtl2 v14.8h, v0.16b
+	WORD $0x4f10a58d // sxtl2 v13.4s, v12.8h
+	WORD $0x0f10a58c // sxtl v12.4s, v12.4h
+	WORD $0x4f10a5cf // sxtl2 v15.4s, v14.8h
+	WORD $0x0f10a5ce // sxtl v14.4s, v14.4h
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e31dd8c // fmul v12.4s, v12.4s, v17.4s
+	WORD $0x6e31ddad // fmul v13.4s, v13.4s, v17.4s
+	WORD $0x6e31ddce // fmul v14.4s, v14.4s, v17.4s
+	WORD $0x6e31ddef // fmul v15.4s, v15.4s, v17.4s
+	WORD $0xad40741c // ldp q28, q29, [x0]
+	WORD $0xad417c1e // ldp q30, q31, [x0, #32]
+	WORD $0x4e2cd78c // fadd v12.4s, v28.4s, v12.4s
+	WORD $0x4e2dd7ad // fadd v13.4s, v29.4s, v13.4s
+	WORD $0x4e2ed7ce // fadd v14.4s, v30.4s, v14.4s
+	WORD $0x4e2fd7ef // fadd v15.4s, v31.4s, v15.4s
+	WORD $0xac82340c // stp q12, q13, [x0], #64
+	WORD $0xad3f3c0e // stp q14, q15, [x0, #-32]
+	SUBS $1, R3, R3
+	BNE group
+	MOVD R4, R0
+	SUBS $1, R2, R2
+	BNE block
+	RET

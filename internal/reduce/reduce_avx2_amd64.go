@@ -363,6 +363,36 @@ func weighAllFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at 
 //go:noescape
 func weighAllBFloat16AVX2(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
 
+// encodeInt8AVX2 encodes blocks of float32 at src, at least one.
+//
+//go:noescape
+func encodeInt8AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+
+// decodeInt8AVX2 sets dst to what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func decodeInt8AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
+// addInt8AVX2 adds to dst what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func addInt8AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
+// encodeInt4AVX2 encodes blocks of float32 at src, at least one.
+//
+//go:noescape
+func encodeInt4AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+
+// decodeInt4AVX2 sets dst to what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func decodeInt4AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
+// addInt4AVX2 adds to dst what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func addInt4AVX2(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
 // sumBFloat16AVX512BF16 computes: for i := range n { dst[i] = a[i] + b[i] }
 //
 //go:noescape

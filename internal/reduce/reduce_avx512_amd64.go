@@ -305,3 +305,33 @@ func weighAllFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, a
 //
 //go:noescape
 func weighAllBFloat16AVX512(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
+
+// encodeInt8AVX512 encodes blocks of float32 at src, at least one.
+//
+//go:noescape
+func encodeInt8AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+
+// decodeInt8AVX512 sets dst to what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func decodeInt8AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
+// addInt8AVX512 adds to dst what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func addInt8AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
+// encodeInt4AVX512 encodes blocks of float32 at src, at least one.
+//
+//go:noescape
+func encodeInt4AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+
+// decodeInt4AVX512 sets dst to what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func decodeInt4AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
+// addInt4AVX512 adds to dst what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func addInt4AVX512(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)

@@ -386,3 +386,33 @@ func sumAllBFloat16BF16(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at i
 //
 //go:noescape
 func weighAllBFloat16BF16(dst unsafe.Pointer, srcs unsafe.Pointer, count int, at int, n int, weights unsafe.Pointer, stride int, ends int, mul float32, div float32)
+
+// encodeInt8NEON encodes blocks of float32 at src, at least one.
+//
+//go:noescape
+func encodeInt8NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+
+// decodeInt8NEON sets dst to what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func decodeInt8NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
+// addInt8NEON adds to dst what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func addInt8NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
+// encodeInt4NEON encodes blocks of float32 at src, at least one.
+//
+//go:noescape
+func encodeInt4NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int)
+
+// decodeInt4NEON sets dst to what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func decodeInt4NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)
+
+// addInt4NEON adds to dst what the blocks at src say, at least one, times by.
+//
+//go:noescape
+func addInt4NEON(dst unsafe.Pointer, src unsafe.Pointer, blocks int, by float32)

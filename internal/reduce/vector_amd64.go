@@ -56,6 +56,9 @@ func avx512() *level {
 	l.copy = streamCopy(0, streamCopyAVX512)
 	l.sumAll[op.Float16] = sumPieces(0, sumAllF16, sumAllFloat16AVX512)
 	l.sumAll[op.BFloat16] = sumPieces(0, sumAllBF16, sumAllBFloat16AVX512)
+	copy(l.encode[:], []blockEncoder{encodeInt8AVX512, encodeInt4AVX512})
+	copy(l.decode[:], []blockDecoder{decodeInt8AVX512, decodeInt4AVX512})
+	copy(l.addDecoded[:], []blockDecoder{addInt8AVX512, addInt4AVX512})
 	return l
 }
 
@@ -100,6 +103,9 @@ func avx2() *level {
 	l.copy = streamCopy(avx2Step, streamCopyAVX2)
 	l.sumAll[op.Float16] = sumPieces(avx2Step, sumAllF16, sumAllFloat16AVX2)
 	l.sumAll[op.BFloat16] = sumPieces(avx2Step, sumAllBF16, sumAllBFloat16AVX2)
+	copy(l.encode[:], []blockEncoder{encodeInt8AVX2, encodeInt4AVX2})
+	copy(l.decode[:], []blockDecoder{decodeInt8AVX2, decodeInt4AVX2})
+	copy(l.addDecoded[:], []blockDecoder{addInt8AVX2, addInt4AVX2})
 	return l
 }
 

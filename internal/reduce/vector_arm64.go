@@ -65,5 +65,8 @@ func neon(fp16, bf16 bool) *level {
 	l.copy = streamCopy(0, streamCopyNEON)
 	l.sumAll[op.Float16] = sumPieces(0, sumAllF16, sumAllFloat16NEON)
 	l.sumAll[op.BFloat16] = sumPieces(0, sumAllBF16, sumAllBFloat16)
+	copy(l.encode[:], []blockEncoder{encodeInt8NEON, encodeInt4NEON})
+	copy(l.decode[:], []blockDecoder{decodeInt8NEON, decodeInt4NEON})
+	copy(l.addDecoded[:], []blockDecoder{addInt8NEON, addInt4NEON})
 	return l
 }

@@ -5,7 +5,7 @@
 //
 // What depends on it is small, since internal/inet binds and dials, and internal/lived counts time:
 //
-//   - inet.Dial, inet.ListenAt and lived.Within ask for the Host of their context;
+//   - inet.Dial, inet.ListenAt, inet.ListenLocal and lived.Within ask for the Host of their context;
 //   - a job's monitor and its waits call [Live], as a stopped process takes no step;
 //   - a lock that is held over a read, a write or a dial is a [Mutex].
 package simhost
@@ -15,14 +15,16 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Host is a simulated process on a host of its own.
 type Host interface {
-	// Listen listens at addr, host:port, of this host. Port 0 takes a free one.
+	// Listen listens at addr, host:port, of this host. Port 0 takes a free one. A name that begins with @ is that of
+	// a Unix socket, which this host alone reaches.
 	Listen(addr string) (net.Listener, error)
-	// Dial connects to host:port, until ctx ends.
+	// Dial connects to host:port, or to such a name, until ctx ends.
 	Dial(ctx context.Context, addr string) (net.Conn, error)
 	// Addr is the address of this host.
 	Addr() netip.Addr
@@ -30,6 +32,10 @@ type Host interface {
 	ID() [16]byte
 	// Live returns once the process may go on: it is neither stopped nor ended.
 	Live()
+	// Environ is what its environment has besides that of this process, as name=value.
+	Environ() []string
+	// Started is whether the process was in a job when that began. Package ccl keeps it.
+	Started() *atomic.Bool
 }
 
 // Polled is a connection of a Host. It is polled, as a socket is by its descriptor.
@@ -59,8 +65,11 @@ func With(ctx context.Context, h Host) context.Context {
 	return context.WithValue(ctx, key{}, h)
 }
 
-// Of returns the Host of ctx, nil if it has none.
+// Of returns the Host of ctx, nil if it has none. A nil ctx has none: what is called with it refuses it.
 func Of(ctx context.Context) Host {
+	if ctx == nil {
+		return nil
+	}
 	h, _ := ctx.Value(key{}).(Host)
 	return h
 }

@@ -1,38 +1,42 @@
-"""Builds libgoccl.so with Go and the extension with a C++ compiler: pip install --no-build-isolation ./interop/torch"""
+"""Builds the extension for the torch that is here, with a C++ compiler. TORCH_GOCCL_EXTENSIONS names a folder of extensions to take in its place."""
+import glob
 import os
+import re
 import shutil
-import subprocess
+import sys
 
-from setuptools import setup
-from torch.utils.cpp_extension import BuildExtension, CppExtension
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.environ.get("TORCH_GOCCL_SOURCE") or os.path.dirname(os.path.dirname(HERE))  # of goccl
+VERSION = re.search('define GOCCL_VERSION "(.*)"', open(os.path.join(HERE, "csrc", "goccl.h")).read())[1].replace("-dev", ".dev0")
 
 
-class Build(BuildExtension):
+class Build(build_py):
     def run(self):
-        if not shutil.which("go"):
-            raise RuntimeError("torch_goccl is built with Go: https://go.dev/dl")
-        lib = os.path.join(HERE, "torch_goccl", "libgoccl.so")
-        subprocess.check_call(["go", "build", "-trimpath", "-buildmode=c-shared", "-o", lib, "./capi"], cwd=ROOT, env=dict(os.environ, CGO_ENABLED="1"))
         super().run()
-        for out in self.get_outputs():
-            if os.path.dirname(out) != os.path.dirname(lib):
-                shutil.copy(lib, os.path.dirname(out))
+        to = os.path.join(self.build_lib, "torch_goccl")
+        if made := os.environ.get("TORCH_GOCCL_EXTENSIONS"):
+            for f in glob.glob(os.path.join(made, "_C_*.so")):
+                shutil.copy(f, to)
+            return
+        sys.path.insert(0, os.path.join(HERE, "torch_goccl"))
+        import build as extension
+
+        extension.build(os.path.join(os.path.abspath(to), extension.name()))
+
+
+class Binary(Distribution):
+    def has_ext_modules(self):
+        return True
 
 
 setup(
-    ext_modules=[
-        CppExtension(
-            "torch_goccl._C",
-            ["csrc/module.cpp"],
-            include_dirs=[os.path.join(ROOT, "include")],
-            library_dirs=[os.path.join(HERE, "torch_goccl")],
-            libraries=["goccl"],
-            extra_compile_args=["-O1", "-g0"],
-            extra_link_args=["-Wl,-rpath,$ORIGIN"],
-        )
-    ],
-    cmdclass={"build_ext": Build.with_options(use_ninja=False)},
+    version=VERSION,
+    packages=["torch_goccl", "torch_goccl.csrc"],
+    package_dir={"torch_goccl.csrc": "csrc"},
+    package_data={"torch_goccl.csrc": ["*"]},
+    install_requires=["torch>=2.14", "libgoccl==" + VERSION],
+    cmdclass={"build_py": Build},
+    distclass=Binary,
 )

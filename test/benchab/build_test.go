@@ -17,6 +17,9 @@ import (
 // The programs are slower by what they are told, and as fast as ever where they are told nothing: the shortest of many calls, in one
 // of several turns. Each turn is compared with itself, since how fast the processors are changes from one to the next.
 func TestPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: builds bench twice, and measures")
+	}
 	cache.Whole()
 	sides, err := programs(t.TempDir())
 	require.NoError(t, err)

@@ -16,7 +16,9 @@ import (
 type box struct {
 	plan
 	link  simnet.Link
+	birth birth
 	fault fault
+	lag   lag
 }
 
 // A fault is what befalls the hosts of a box.
@@ -25,21 +27,23 @@ type fault struct {
 	host     int           // that it befalls
 	other    int           // at the other end
 	nth      int           // of the connections between them
+	also     int           // a host that ends after the first, -1: none
+	after    time.Duration // by so much
 	at, last time.Duration // since the job has begun
 }
 
 // Faults that fail no call come first.
-var faultKinds = []string{"none", "blink", "flicker", "pauseall", "reset", "stop", "kill", "silent", "cut", "oneway", "alone"}
+var faultKinds = []string{"none", "blink", "flicker", "pauseall", "reset", "stop", "kill", "silent", "cut", "oneway", "alone", "leave", "noroute", "forget"}
 
 // mild reports whether no call may fail.
-func (f *fault) mild() bool { return slices.Index(faultKinds, f.kind) < 4 }
+func (f *fault) mild() bool { return slices.Index(faultKinds, f.kind) < 4 || f.kind == "forget" }
 
 // struck reports whether the fault befalls host h, so that its ranks may be named.
 func (f *fault) struck(h int) bool {
 	switch f.kind {
-	case "stop", "kill", "silent", "alone":
-		return h == f.host
-	case "reset", "cut", "oneway":
+	case "stop", "kill", "silent", "alone", "leave":
+		return h == f.host || h == f.also
+	case "reset", "cut", "oneway", "noroute":
 		return h == f.host || h == f.other
 	}
 	return false
@@ -81,7 +85,8 @@ func newBox(name string) (*box, error) {
 		b.link.Loss = 0.001
 	}
 	f := &b.fault
-	f.kind = faultKinds[rnd.IntN(len(faultKinds))]
+	f.kind = faultKinds[rnd.IntN(len(faultKinds)-3)] // widen makes the last three
+	f.also = -1
 	f.at = time.Duration(rnd.IntN(1_500_000)) * time.Microsecond
 	f.host = rnd.IntN(hosts)
 	f.other = (f.host + 1 + rnd.IntN(hosts-1)) % hosts
@@ -99,6 +104,9 @@ func newBox(name string) (*box, error) {
 		}
 		b.steps = append(b.steps, step{number: i, kind: k})
 	}
+	b.crowd()
+	b.bear()
+	b.widen()
 	if len(parts) > 1 {
 		kept := strings.Split(parts[len(parts)-1], ",")
 		b.name = parts[0] + "/keep=" + parts[len(parts)-1]
@@ -109,16 +117,25 @@ func newBox(name string) (*box, error) {
 
 func (b *box) String() string {
 	f := b.fault
-	return fmt.Sprintf("%v; %v apart, %g bytes a second, loss %g; %s of host %d (other %d, connection %d) at %v for %v",
-		&b.plan, b.link.Delay, b.link.Rate, b.link.Loss, f.kind, f.host, f.other, f.nth, f.at, f.last)
+	return fmt.Sprintf("%v; %v; %v apart, %g bytes a second, loss %g, grid %v; %s of host %d (other %d, connection %d) at %v for %v, and of host %d %v later",
+		&b.plan, &b.birth, b.link.Delay, b.link.Rate, b.link.Loss, b.link.Grid, f.kind, f.host, f.other, f.nth, f.at, f.last, f.also, f.after)
 }
 
 // befall is what happens to the hosts.
-func (b *box) befall(ctx context.Context, n *simnet.Net) {
+func (b *box) befall(ctx context.Context, n *simnet.Net, j *job) {
 	f := &b.fault
+	if f.kind == "noroute" {
+		return
+	}
 	wait := func(d time.Duration) {
 		select {
 		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
+	if b.birth.when != kindCount && f.kind != "pauseall" {
+		select {
+		case <-j.began:
 		case <-ctx.Done():
 		}
 	}
@@ -147,8 +164,18 @@ func (b *box) befall(ctx context.Context, n *simnet.Net) {
 		n.CutOff(f.host, true)
 		time.Sleep(f.last)
 		n.CutOff(f.host, false)
+	case "leave":
+		close(j.leave)
+	case "forget":
+		h.Forget(true)
+		time.Sleep(f.last)
+		h.Forget(false)
 	case "kill", "silent":
 		h.Kill(f.kind == "silent")
+		if f.also >= 0 {
+			time.Sleep(f.after)
+			n.Host(f.also).Kill(f.kind == "silent")
+		}
 	case "reset":
 		n.Reset(f.host, f.other, f.nth)
 	}

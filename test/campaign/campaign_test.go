@@ -51,7 +51,8 @@ func TestCampaign(t *testing.T) {
 	next.Store(first)
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	bad, misnamed, began := 0, 0, time.Now()
+	var bad []string // a line for each job that failed
+	misnamed, began := 0, time.Now()
 	for range *workers {
 		all.Go(func() {
 			for seed := next.Add(1) - 1; seed <= last; seed = next.Add(1) - 1 {
@@ -63,9 +64,9 @@ func TestCampaign(t *testing.T) {
 				text, verdict, odd := p.run(t.Context())
 				mu.Lock()
 				misnamed += odd
-				enough := bad >= 10
+				enough := len(bad) >= 10
 				if verdict != "" {
-					bad++
+					bad = append(bad, fmt.Sprintf("seed %d: %s", seed, verdict))
 				}
 				mu.Unlock()
 				if enough {
@@ -79,7 +80,11 @@ func TestCampaign(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d jobs in %v, %d bad; %d mismatches named another rank than the odd one", last-first+1, time.Since(began).Round(time.Second), bad, misnamed)
+	t.Logf("%d jobs in %v, %d bad; %d mismatches named another rank than the odd one",
+		last-first+1, time.Since(began).Round(time.Second), len(bad), misnamed)
+	if len(bad) > 0 {
+		t.Logf("bad, each before it was made smaller:\n%s", strings.Join(bad, "\n"))
+	}
 	if n := int(last - first + 1); misnamed > max(n/20, 1) {
 		t.Errorf("%d mismatches of %d jobs name the wrong rank", misnamed, n)
 	}

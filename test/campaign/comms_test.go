@@ -43,6 +43,10 @@ func (s *scene) make(k kind) error {
 		return s.parts()
 	case several:
 		return s.several()
+	case unread:
+		return s.unread()
+	case waitsRound:
+		return s.fail(circle)
 	}
 	return s.failing()
 }
@@ -112,7 +116,8 @@ func (s *scene) subset() error {
 	if !slices.Contains(members, s.c.Rank()) {
 		return nil
 	}
-	// A rank whose context ends has taken part or not; the others hear of it, or meet it as it comes again. In the end all have the Comm.
+	// A rank whose context ends has taken part or not; the others hear of it, or meet it as it comes again. One that comes again may
+	// hear of an attempt before, and then give up as well. In the end all have the Comm.
 	var c *ccl.Comm
 	for try := 0; c == nil; try++ {
 		ctx, cancel := context.WithCancel(s.ctx)
@@ -123,7 +128,7 @@ func (s *scene) subset() error {
 		c, err = ccl.Subset(ctx, s.c, members, tag)
 		cancel()
 		var e *ccl.Error
-		if err != nil && (try > 2 || quits >= len(members) || !errors.As(err, &e) || e.Code != ccl.ErrCanceled || s.ctx.Err() != nil) {
+		if err != nil && (try > 2*len(members) || quits >= len(members) || !errors.As(err, &e) || e.Code != ccl.ErrCanceled || s.ctx.Err() != nil) {
 			return fmt.Errorf("step %d: Subset of %v with tag %d, try %d: %w", s.step, members, tag, try, err)
 		}
 	}

@@ -20,10 +20,15 @@
 //	make world SEEDS=1-1000                                           a thousand of these
 //	go test ./test/campaign -v -run World -args -case 123/keep=2,5    one of them, two of its steps
 //
-// Where nothing may fail (no fault, a host or all of them that stand still, a short cut) nothing
-// does. Else all ranks that were not cut off hear the same, the rank that is named is on a host
-// that was disturbed, every step ends in time, the others go on with Replace or Shrink, and nothing
-// is left: no goroutine, no connection.
+// The world has steps of its own: messages that nobody receives, two ranks that receive from each other,
+// and a host that is behind all others, after which the job is to be quiet. In some jobs packets come at
+// few instants, a rank closes the Comm and ends, or two hosts have no route to each other; a second host
+// ends soon after the first; the firewall of a host forgets its connections while nobody calls anything.
+//
+// Where nothing may fail (no fault, a host or all of them that stand still, a short cut, a firewall that
+// forgets) nothing does. Else all ranks that were not cut off hear the same, the rank that is named is
+// on a host that was disturbed, every step ends in time, the others go on with Replace or Shrink, and
+// nothing is left: no goroutine, no connection.
 //
 // Every rank knows what each call must give. It compares dst, the bytes beside it, and src, and
 // says what is wrong in a line of its own. The judge compares what the ranks say of a failure: all

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,9 +29,10 @@ const (
 	resets                   // a connection breaks under messages
 	troubles
 	killed // its process is: no trouble of a Comm made for it
+	circle // two ranks receive from each other, which the world alone tries
 )
 
-var troubleNames = []string{"abort", "abort over a queue", "abort unheard", "cancel", "close", "deadline", "late", "late for a MonitoredBarrier", "mismatch", "reset", "", "kill"}
+var troubleNames = []string{"abort", "abort over a queue", "abort unheard", "cancel", "close", "deadline", "late", "late for a MonitoredBarrier", "mismatch", "reset", "", "kill", "circle"}
 
 func (t trouble) String() string { return troubleNames[t] }
 
@@ -51,15 +53,16 @@ type end struct {
 }
 
 // failing has a Comm fail that is made for it, on all ranks, and looks at what they are told. The scene's Comm goes on.
-func (s *scene) failing() error {
-	n := s.c.Size()
-	t, id := trouble(s.rnd.IntN(int(troubles))), s.rnd.Uint64()
+func (s *scene) failing() error { return s.fail(trouble(s.rnd.IntN(int(troubles)))) }
+
+func (s *scene) fail(t trouble) error {
+	n, id := s.c.Size(), s.rnd.Uint64()
 	members := s.rnd.Perm(n)
 	if n < 2 {
 		return s.blocking()
 	}
 	timeout := callLimit
-	if t == late {
+	if t == late || t == circle {
 		timeout = 1500 * time.Millisecond
 	}
 	c, err := s.c.SplitWith(s.ctx, 0, slices.Index(members, s.c.Rank()), func(o *ccl.Options) { o.Timeout = timeout })
@@ -114,7 +117,11 @@ func (x *failure) meet() error {
 			return nil
 		}
 	}
-	if err := x.say(err, x.t, x.seatsOf([]int{x.culprit}), of, x.id, took); err != nil || x.t == unheard {
+	culprits := []int{x.culprit}
+	if x.t == circle {
+		culprits = append(culprits, x.other)
+	}
+	if err := x.say(err, x.t, x.seatsOf(culprits), of, x.id, took); err != nil || x.t == unheard {
 		return err
 	}
 	// Every later call has the same.
@@ -167,8 +174,32 @@ func (x *failure) run(mine bool) error {
 		return x.differ(mine)
 	case resets:
 		return x.breakUnder(mine)
+	case circle:
+		return x.waitRound()
 	}
 	return x.untilError(ctx)
+}
+
+// waitRound has two ranks receive from each other, so that both wait until Options.Timeout ends. They are told that they do.
+func (x *failure) waitRound() error {
+	peer := x.other
+	switch x.c.Rank() {
+	case x.culprit:
+	case x.other:
+		peer = x.culprit
+	default:
+		select {
+		case <-x.c.Done():
+		case <-time.After(20 * time.Second):
+			return x.wrongf("ranks %d and %d receive from each other for 20 s, and nothing fails", x.culprit, x.other)
+		}
+		return ccl.Barrier(x.ctx, x.c)
+	}
+	err := ccl.Recv(x.ctx, x.c, make([]float32, 3), peer)
+	if text := fmt.Sprint(err); !x.r.p.far && !strings.Contains(text, "deadlock: rank") {
+		return x.wrongf("ranks %d and %d receive from each other, and are not told: %s", x.culprit, x.other, text)
+	}
+	return err
 }
 
 // untilError makes calls until one fails.
@@ -303,7 +334,7 @@ func judgeEnds(ends []end) (text string, misnamed bool) {
 		return fail(first, "%d ranks of %d say how it ended", len(ends), first.Of)
 	}
 	code := map[trouble]ccl.Code{aborts: ccl.ErrAborted, queuesOn: ccl.ErrAborted, resets: ccl.ErrAborted, unheard: ccl.ErrAborted, cancels: ccl.ErrCanceled, closes: ccl.ErrClosed,
-		deadline: ccl.ErrTimeout, late: ccl.ErrTimeout, monitored: ccl.ErrTimeout, mismatch: ccl.ErrMismatch, killed: ccl.ErrRankLost}[first.Trouble]
+		deadline: ccl.ErrTimeout, late: ccl.ErrTimeout, monitored: ccl.ErrTimeout, circle: ccl.ErrTimeout, mismatch: ccl.ErrMismatch, killed: ccl.ErrRankLost}[first.Trouble]
 	others := slices.DeleteFunc(slices.Clone(ends), func(e end) bool { return first.Trouble == mismatch && slices.Contains(e.Culprits, e.Seat) })
 	if first.Trouble == resets && first.Code == ccl.ErrBackend && strings.Contains(first.Text, "broke: ") {
 		code = ccl.ErrBackend
@@ -323,8 +354,9 @@ func judgeEnds(ends []end) (text string, misnamed bool) {
 			return fail(e, "another peer, or others missing, than at seat %d", others[0].Seat)
 		case e.Trouble == mismatch:
 			misnamed = misnamed || !known && e.Of > 2
-		case e.Trouble == resets:
+		case e.Trouble == resets, e.Trouble == circle:
 		case (e.Trouble == deadline || e.Trouble == monitored && e.Far) && e.Peer == -1 && len(e.Missing) == 0:
+		case e.Trouble == deadline && !known && slices.Contains(e.Missing, e.Peer) && len(e.Missing) <= 2 && neverCame.MatchString(e.Text):
 		case !known:
 			return fail(e, "it names seat %d", e.Peer)
 		case e.Trouble == late || e.Trouble == monitored || e.Trouble == deadline:
@@ -337,6 +369,10 @@ func judgeEnds(ends []end) (text string, misnamed bool) {
 	}
 	return "", misnamed
 }
+
+// neverCame is of a rank whose context ends and that is missing itself: on a busy machine it had ended before the call
+// began. Who else is missing may not be known then.
+var neverCame = regexp.MustCompile(`timed out at rank \d+( \(world rank \d+\))?; no response from: ranks? `)
 
 // bound is ten times what is promised, and more: a machine with many jobs is slow.
 const bound = 15 * time.Second

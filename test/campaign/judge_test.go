@@ -33,7 +33,7 @@ func TestPlanFollowsFromItsName(t *testing.T) {
 			require.NotEqual(t, p.String(), less.String())
 		}
 	}
-	for k, n := range all {
+	for k, n := range all[:unread] {
 		require.Greater(t, n, 100, "steps of kind %v", kind(k))
 	}
 	for _, name := range []string{"", "x", "1/keep", "1/bytes=0", "1/more"} {
@@ -47,6 +47,11 @@ func TestJudge(t *testing.T) {
 	p := &plan{ranks: 3, process: []int{0, 1, 2}, host: []int{0, 0, 0}}
 	told := func(seat int, code ccl.Code, peer int, missing ...int) end {
 		return end{Seat: seat, Trouble: late, Culprits: []int{2}, Of: 2, Code: code, Peer: peer, Missing: missing}
+	}
+	ended := func(seat, peer int, missing ...int) end {
+		e := told(seat, ccl.ErrTimeout, peer, missing...)
+		e.Trouble, e.Text = deadline, "timed out at rank 1; no response from: rank 1"
+		return e
 	}
 	slow := told(1, ccl.ErrTimeout, 2, 2)
 	slow.Took = bound + time.Second
@@ -62,6 +67,9 @@ func TestJudge(t *testing.T) {
 		{"another peer", []end{told(0, ccl.ErrTimeout, 2, 2), told(1, ccl.ErrTimeout, -1)}, "", "another peer"},
 		{"one that waits is named", []end{told(0, ccl.ErrTimeout, 1, 1), told(1, ccl.ErrTimeout, 1, 1)}, "", "it names seat 1"},
 		{"others are missing", []end{told(0, ccl.ErrTimeout, 2, 1, 2), told(1, ccl.ErrTimeout, 2, 1, 2)}, "", "missing are [1 2]"},
+		{"a context that had ended", []end{ended(0, 1, 1, 2), ended(1, 1, 1, 2)}, "", ""},
+		{"a context that had ended, of one host", []end{ended(0, 1, 1), ended(1, 1, 1)}, "", ""},
+		{"a context that had ended, and others", []end{ended(0, 1, 0, 1, 2), ended(1, 1, 0, 1, 2)}, "", "it names seat 1"},
 		{"one waits too long", []end{told(0, ccl.ErrTimeout, 2, 2), slow}, "", "told after"},
 		{"wrong data", nil, `{"Says":"wrong","Seat":1,"Text":"element 3"}`, "seat 1: element 3"},
 		{"a crash", nil, "panic: index out of range", "a crash"},

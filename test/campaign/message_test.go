@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,9 @@ type letter struct {
 const (
 	anyTag    = 3
 	racingTag = 4
-	idleTag   = 5
+	idleTag   = 5 // and the next
+	hastyTag  = 7 // and the next
+	roomTag   = 9
 )
 
 // messages sends letters between random ranks, with random tags and sizes, each received once and in order.
@@ -105,7 +108,7 @@ func (s *scene) messages() error {
 	if err := cancel(); err != nil {
 		return err
 	}
-	if err := s.racing(); err != nil {
+	if err := cmp.Or(s.racing(), s.hasty()); err != nil {
 		return err
 	}
 	return s.barrier() // nobody closes the Comm while another gives messages up
@@ -141,7 +144,7 @@ func (s *scene) cancelled() (finish func() error) {
 	return func() error {
 		for _, m := range []ccl.Message{in, out} {
 			m.Cancel()
-			if err := m.Wait(s.ctx); s.c.Err() != nil {
+			if err := m.Wait(s.ctx); s.c.Err() != nil || errors.Is(err, ccl.ErrClosed) {
 				return err
 			} else if !errors.Is(err, ccl.ErrCanceled) {
 				return s.wrongf("a message that was canceled ends with %v", err)
@@ -188,6 +191,91 @@ func (s *scene) racing() error {
 		if err := m.Wait(s.ctx); err != nil {
 			return fmt.Errorf("step %d: send %d of %d, which races with a limit: %w", s.step, i, count, err)
 		}
+	}
+	return nil
+}
+
+// hasty sends three large messages, of which the first has a limit that ends while it moves, at its sender or at its receiver.
+// All that its sender has not given up come once, in order. That one may have come, too.
+func (s *scene) hasty() error {
+	n, me := s.c.Size(), s.c.Rank()
+	from, size, atSender := s.rnd.IntN(n), 5_000+s.rnd.IntN(20_000), s.rnd.IntN(2) == 0
+	to := (from + 1) % n
+	limit, salt, now := time.Duration(1+s.rnd.IntN(40))*time.Millisecond, s.rnd.Uint64(), s.rnd.IntN(2) == 0
+	if n == 1 || me != from && me != to || !now {
+		return nil
+	}
+	within := func(l ccl.Link, first, here bool) ccl.Link {
+		if first && here {
+			return l.Within(limit)
+		}
+		return l
+	}
+	if me == from {
+		var sends []ccl.Message
+		for i := range 3 {
+			x := make([]uint32, size)
+			letter{salt: salt + uint64(i)}.fill(x)
+			sends = append(sends, within(ccl.LinkTo(s.c, to, hastyTag), i == 0, atSender).Send(ccl.BufOf(x)))
+		}
+		first := sends[0].Wait(s.ctx)
+		switch {
+		case first == nil, s.ctx.Err() != nil, s.c.Err() != nil:
+		case errors.Is(first, ccl.ErrClosed): // of which c does not know yet
+			return fmt.Errorf("step %d: the first of three messages: %w", s.step, first)
+		case atSender && errors.Is(first, ccl.ErrTimeout), !atSender && errors.Is(first, ccl.ErrCanceled):
+		default:
+			return s.wrongf("the first of three messages, with a limit of %v at its sender (%v): %v", limit, atSender, first)
+		}
+		told := ccl.LinkTo(s.c, to, hastyTag+1).Send(ccl.BufOf([]uint32{uint32(is(first == nil))}))
+		for _, m := range append(sends[1:], told) {
+			if err := m.Wait(s.ctx); err != nil {
+				return fmt.Errorf("step %d: a send after one with a limit: %w", s.step, err)
+			}
+		}
+		return nil
+	}
+	var got []int
+	await := func(m ccl.Message, x []uint32, first bool) error {
+		switch err := m.Wait(s.ctx); {
+		case err == nil:
+			for i := range 3 {
+				want := make([]uint32, size)
+				letter{salt: salt + uint64(i)}.fill(want)
+				if slices.Equal(x, want) {
+					got = append(got, i)
+					return nil
+				}
+			}
+			return s.wrongf("one of three messages has come in pieces of several")
+		case first && s.c.Err() == nil && errors.Is(err, map[bool]error{true: ccl.ErrCanceled, false: ccl.ErrTimeout}[atSender]):
+			return nil
+		default:
+			return fmt.Errorf("step %d: one of three messages, the first with a limit: %w", s.step, err)
+		}
+	}
+	xs, ms := make([][]uint32, 2), make([]ccl.Message, 2)
+	for i := range ms {
+		xs[i] = make([]uint32, size)
+		ms[i] = within(ccl.LinkTo(s.c, from, hastyTag), i == 0, !atSender).Recv(ccl.BufOf(xs[i]))
+	}
+	for i, m := range ms {
+		if err := await(m, xs[i], i == 0); err != nil {
+			return err
+		}
+	}
+	well := []uint32{0}
+	if err := ccl.LinkTo(s.c, from, hastyTag+1).Recv(ccl.BufOf(well)).Wait(s.ctx); err != nil {
+		return fmt.Errorf("step %d: what came of the first of three messages: %w", s.step, err)
+	}
+	for !slices.Contains(got, 2) {
+		x := make([]uint32, size)
+		if err := await(ccl.LinkTo(s.c, from, hastyTag).Recv(ccl.BufOf(x)), x, false); err != nil {
+			return err
+		}
+	}
+	if all := []int{0, 1, 2}; !slices.Equal(got, all) && (well[0] > 0 || !slices.Equal(got, all[1:])) {
+		return s.wrongf("of three messages, the first with a limit of %v at its sender (%v) and success %v, came %v", limit, atSender, well, got)
 	}
 	return nil
 }

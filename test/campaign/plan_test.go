@@ -47,10 +47,16 @@ const (
 	failing
 	killing
 	growing
+	// The world alone has these: see widen.
+	unread
+	lagging
+	waitsRound
+	idle
 	kindCount
 )
 
-var kindNames = [kindCount]string{"blocking", "queued", "messages", "values", "refused", "parts", "several", "failing", "killing", "growing"}
+var kindNames = [kindCount]string{"blocking", "queued", "messages", "values", "refused", "parts", "several", "failing", "killing", "growing",
+	"unread", "lagging", "waits round", "idle"}
 
 func (k kind) String() string { return kindNames[k] }
 

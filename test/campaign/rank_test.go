@@ -281,9 +281,10 @@ func (r *rank) meet(ctx context.Context, at int) (next int, err error) {
 	}
 	r.world.Restored()
 	r.spares = state[1]
-	r.seats = make([]int, r.world.Size())
-	if err := ccl.AllGather(ctx, r.world, r.seats, []int{r.seat}); err != nil {
+	seats := make([]int, r.world.Size())
+	if err := ccl.AllGather(ctx, r.world, seats, []int{r.seat}); err != nil {
 		return 0, fmt.Errorf("telling seats: %w", err)
 	}
+	r.seats = seats
 	return state[0], nil
 }

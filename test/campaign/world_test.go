@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"runtime"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest/simnet"
 )
 
@@ -50,12 +48,17 @@ type boxed struct {
 	began time.Time // of the job
 	host  *simnet.Host
 	all   *job
+	grows bool // it has called Grow
+	moved bool // into a job that has grown
 }
 
 // job is what the ranks of a box have in common.
 type job struct {
 	mu     sync.Mutex
 	causes map[string][]int // of the first Comm: cause, and the seats that have it
+	newborn
+	leave chan struct{} // closed when a rank is to leave
+	ended time.Time     // all that work have ended
 }
 
 // outcome is how a box went.
@@ -93,27 +96,40 @@ func (b *box) run(t *testing.T) (o *outcome) {
 
 func (b *box) inside(o *outcome) {
 	began := time.Now()
-	n := simnet.New(b.seed, slices.Max(b.host)+1, b.link)
-	var ids []string
-	for _, h := range b.host {
-		ids = append(ids, fmt.Sprint("host-", h))
+	n := simnet.New(b.seed, max(slices.Max(b.host), b.birth.hall)+1, b.link)
+	all := &job{causes: map[string][]int{}, leave: make(chan struct{}), newborn: newborn{began: make(chan struct{}), grown: map[string][]int{}}}
+	if b.fault.kind == "noroute" {
+		n.Unroute(b.fault.host, b.fault.other)
 	}
-	all := &job{causes: map[string][]int{}}
+	hall, err := b.open(n)
+	if err != nil {
+		o.add("HALL: %v", err)
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), boxMost)
 	defer cancel()
 	done := make([]chan struct{}, len(b.host))
-	for seat, boot := range boot.Local(len(b.host), ids...) {
+	for seat := range b.host {
 		h := n.Host(b.host[seat])
 		r := &boxed{rank: rank{p: &b.plan, seat: seat, out: o}, b: b, f: &o.found, net: n, began: began, host: h, all: all}
 		done[seat] = make(chan struct{})
 		go func() {
 			defer close(done[seat])
-			r.live(h.Context(ctx), boot)
+			r.live(h.Context(ctx))
 		}()
 	}
 	short, end := context.WithCancel(ctx)
 	var befalling sync.WaitGroup
-	befalling.Go(func() { b.befall(short, n) })
+	befalling.Go(func() { b.befall(short, n, all) })
+	ended := func(seat int) bool {
+		select {
+		case <-done[seat]:
+			return true
+		default:
+			return n.Host(b.host[seat]).Ended()
+		}
+	}
+	befalling.Go(func() { b.end(ctx, hall, all, ended) })
 	for seat, d := range done {
 		for alive := true; alive && !n.Host(b.host[seat]).Ended(); {
 			select {
@@ -130,6 +146,7 @@ func (b *box) inside(o *outcome) {
 	}
 	end()
 	befalling.Wait()
+	b.judgeBirth(all, &o.found)
 	o.virtual = time.Since(began)
 	o.sum, _ = n.Sum()
 	o.transcript = n.Transcript()
@@ -142,6 +159,9 @@ func (b *box) inside(o *outcome) {
 	}
 	for _, d := range done {
 		<-d
+	}
+	if hall != nil {
+		hall.Close()
 	}
 	if b.fault.mild() && len(o.list) == 0 {
 		if text, _ := b.judge(o.said.String()); text != "" {
@@ -176,35 +196,28 @@ func left() string {
 }
 
 // live is the life of a seat.
-func (r *boxed) live(ctx context.Context, boot ccl.Bootstrap) {
+func (r *boxed) live(ctx context.Context) {
 	b, f := r.b, r.f
-	o := &ccl.Options{Timeout: boxTimeout, PeerTimeout: boxSilence, Spares: b.spares, Log: slog.New(slog.DiscardHandler)}
-	short, cancel := context.WithTimeout(ctx, boxMost)
-	defer cancel()
-	var err error
-	if r.world, err = ccl.NewComm(short, boot, o); err != nil {
-		if !errors.Is(err, ccl.ErrUnused) && b.fault.mild() {
-			f.add("NEWCOMM: seat %d: %v", r.seat, err)
-		}
+	from, epoch, alive := r.begin(ctx)
+	if r.world != nil {
+		defer func() { r.world.Close() }()
+	}
+	if !alive {
 		return
 	}
-	defer func() { r.world.Close() }()
-	from, epoch := 0, 0
-	if r.seat < b.ranks {
-		r.says("begun", nil)
-		for seat := range b.ranks {
-			r.seats = append(r.seats, seat)
-		}
-	} else {
-		if from, err = r.meet(ctx, 0); err != nil {
-			return
-		}
-		epoch = 1
+	if b.fault.kind == "leave" {
+		over := r.leaves()
+		defer over()
 	}
 	for {
 		i, err := r.steps(ctx, from)
 		if err == nil {
 			r.says("done", nil)
+			return
+		}
+		if r.isLeaving() {
+			r.world.Close()
+			r.host.Kill(false) // its process ends at once
 			return
 		}
 		if r.host.Ended() || errors.As(err, new(wrong)) {
@@ -214,9 +227,14 @@ func (r *boxed) live(ctx context.Context, boot ccl.Bootstrap) {
 			return
 		}
 		r.note("epoch %d, step %d: %v; the Comm: %v", epoch, i, err, r.world.Err())
-		if from, err = r.recover(ctx, i); err != nil {
+		from, err = r.recover(ctx, i)
+		if err != nil && b.fault.also >= 0 && !r.host.Ended() { // the second of the hosts was lost just then
 			r.note("recovery: %v", err)
-			if !r.host.Ended() && !b.fault.struck(b.host[r.seat]) && slices.Contains([]string{"stop", "kill", "silent", "alone"}, b.fault.kind) {
+			from, err = r.recover(ctx, i)
+		}
+		if err != nil {
+			r.note("recovery: %v", err)
+			if !r.host.Ended() && !b.fault.struck(b.host[r.seat]) && !(r.grows && b.ofStore()) && slices.Contains([]string{"stop", "kill", "silent", "alone"}, b.fault.kind) {
 				f.add("RECOVERY: seat %d, epoch %d: %v", r.seat, epoch, err)
 			}
 			return
@@ -232,17 +250,33 @@ func (r *boxed) note(format string, args ...any) {
 	r.net.Note("seat %d: %s", r.seat, fmt.Sprintf(format, args...))
 }
 
+// begins tells the hosts' fate that a step of that kind begins.
+func (r *boxed) begins(k kind) {
+	if k == r.b.birth.when {
+		r.all.begins.Do(func() { close(r.all.began) })
+	}
+}
+
 // steps makes those from the i-th on, and returns that which failed.
 func (r *boxed) steps(ctx context.Context, i int) (int, error) {
 	for ; i <= len(r.b.steps); i++ {
 		r.host.Live()
 		began := time.Now()
 		var err error
+		if i < len(r.b.steps) && r.b.steps[i].kind != idle {
+			r.begins(r.b.steps[i].kind)
+		}
 		if i == len(r.b.steps) {
 			if f := &r.b.fault; f.kind == "pauseall" { // a process that ends soon after a pause may have been given up: see plane/certain.go
 				time.Sleep(time.Until(r.began.Add(f.at + f.last + 3*time.Second)))
 			}
 			err = ccl.Barrier(ctx, r.world)
+		} else if r.b.steps[i].kind == growing {
+			err = r.growing(ctx, i)
+		} else if r.b.steps[i].kind == lagging {
+			err = r.lagging(ctx, r.b.steps[i].number)
+		} else if r.b.steps[i].kind == idle {
+			err = r.idles(ctx)
 		} else {
 			s := r.newScene(ctx, r.world, r.seats, r.b.steps[i].number, 0, 0)
 			err = s.make(r.b.steps[i].kind)
@@ -255,10 +289,10 @@ func (r *boxed) steps(ctx context.Context, i int) (int, error) {
 		r.f.calls++
 		r.f.mu.Unlock()
 		r.host.Live()
-		if took > boxBound && !r.host.Ended() && r.b.fault.kind != "pauseall" && !(r.b.fault.kind == "stop" && r.b.fault.struck(r.b.host[r.seat])) {
+		if took > boxBound && (i == len(r.b.steps) || r.b.steps[i].kind != growing) && !r.host.Ended() && r.b.fault.kind != "pauseall" && !(r.b.fault.kind == "stop" && r.b.fault.struck(r.b.host[r.seat])) {
 			r.f.add("BOUND: seat %d: step %d took %v: %v", r.seat, i, took, err)
 		}
-		if errors.As(err, new(wrong)) && !r.host.Ended() {
+		if errors.As(err, new(wrong)) && !r.host.Ended() && !r.isLeaving() {
 			r.f.add("WRONG: seat %d: %v", r.seat, err)
 		}
 		if err != nil {
@@ -273,7 +307,7 @@ func (r *boxed) check(epoch, i int, err error) bool {
 	b, f, mine := r.b, r.f, r.b.fault.struck(r.b.host[r.seat])
 	var e *ccl.Error
 	switch {
-	case b.fault.mild():
+	case r.isCalm():
 		f.add("FALSE ALARM: seat %d, epoch %d, step %d: %v", r.seat, epoch, i, err)
 		return false
 	case !errors.As(err, &e):
@@ -290,8 +324,12 @@ func (r *boxed) check(epoch, i int, err error) bool {
 			f.add("LOST on a good Comm: seat %d, step %d: %v", r.seat, i, err)
 		}
 	}
-	if epoch > 0 || !errors.As(cause, &e) {
+	if epoch > 0 || r.moved || !errors.As(cause, &e) {
 		return true
+	}
+	r.isRouted(cause, 0)
+	if b.fault.kind == "leave" && e.Code == ccl.ErrRankLost {
+		f.add("LEAVER: seat %d, step %d: of a rank that has closed the Comm it hears: %v", r.seat, i, cause)
 	}
 	peer := -1
 	if e.Peer >= 0 {
@@ -310,9 +348,13 @@ func (r *boxed) check(epoch, i int, err error) bool {
 	return true
 }
 
+// recoverMost is how long Replace and Shrink may take together, where processes have ended: nobody is waited for.
+const recoverMost = 3 * time.Second
+
 // recover goes on after step i, with spares or with fewer ranks, and returns the next step.
 func (r *boxed) recover(ctx context.Context, i int) (next int, err error) {
 	var c *ccl.Comm
+	began := time.Now()
 	if r.b.spares > 0 {
 		c, err = r.world.Replace(ctx)
 		r.note("Replace: %v, %v", c, err)
@@ -323,6 +365,9 @@ func (r *boxed) recover(ctx context.Context, i int) (next int, err error) {
 			return 0, fmt.Errorf("%w; Replace before: %v", err, before)
 		}
 		r.note("Shrink: %v", c)
+	}
+	if took := time.Since(began); took > recoverMost && r.b.fault.kind == "kill" {
+		r.f.add("BOUND: seat %d: after step %d the others come together in %v", r.seat, i, took)
 	}
 	r.world.Close()
 	r.world = c

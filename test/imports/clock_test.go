@@ -29,6 +29,8 @@ var monotonicTime = rule{
 	allowed: []string{
 		"ccl/boot/dial.go Unix",              // a deadline that has passed
 		"ccl/boot/pmi.go Unix",               // the same
+		"ccl/boot/relay.go Unix",             // the same
+		"internal/relay/relay.go Unix",       // the same
 		"ccl/internal/inject/on.go UnixNano", // is printed
 		"ccl/internal/join/server.go Unix",   // a deadline that has passed
 		"ccl/internal/tcp/open.go Unix",      // the same
@@ -67,30 +69,31 @@ var oneClock = rule{
 	},
 	allowed: []string{
 		// Package plane has the clocks of a job: its monitor moves them on.
-		"ccl/internal/plane/clock.go time.Now", "ccl/internal/plane/clock.go time.Since", "ccl/internal/plane/job.go time.Now",
+		"ccl/internal/plane/clock.go time.Now", "ccl/internal/plane/clock.go time.Since",
 		"ccl/internal/plane/monitor.go time.Now", "ccl/internal/plane/monitor.go time.NewTimer",
 		// These ask the clocks of a job at every tick, or when the kernel says that a moment has passed.
 		"ccl/internal/plane/job.go time.NewTicker", "ccl/internal/plane/neighbors.go time.Now", "ccl/internal/plane/succession.go time.NewTicker",
 		// How long a wait gives way before it sleeps, how long it sleeps, and by how much it wakes late.
 		"ccl/internal/plane/doorbell.go time.NewTimer", "ccl/internal/plane/doorbell.go time.Now", "ccl/internal/plane/doorbell.go time.Since",
+		"ccl/internal/plane/doorbell.go time.Until",
 		"ccl/internal/plane/wait.go time.Now", "ccl/internal/plane/wait.go time.Since", "ccl/internal/tcp/pump.go time.AfterFunc",
 		"ccl/internal/tcp/polled_unix.go time.NewTimer", "ccl/internal/tcp/waits_unix.go time.Now", "ccl/internal/tcp/waits_unix.go time.Until",
 		// How often a loop looks around.
-		"ccl/internal/plane/ask.go time.After",
+		"ccl/internal/plane/blame.go time.After",
 		"ccl/device.go time.NewTicker", "ccl/internal/native/connect.go time.NewTicker", "ccl/internal/native/oneccl/library.go time.NewTicker",
 		"ccl/internal/native/start.go time.NewTicker", "ccl/internal/shrink/agreement.go time.Now", "ccl/internal/shrink/agreement.go time.Since",
 		"ccl/internal/shrink/wait.go time.Now", "ccl/internal/shrink/wait.go time.Since", "internal/lobby/lobby.go context.WithTimeout",
 		// A limit that is counted in such looks, of which a pause is one.
 		"ccl/backlog.go time.AfterFunc",
 		// How long something took, for the user, or for what an error says; and how old a number is that is read anew.
-		"ccl/device.go time.Now", "ccl/device.go time.Since", "ccl/launch.go time.Since", "ccl/observe.go time.Now", "ccl/observe.go time.Since",
+		"ccl/device.go time.Now", "ccl/device.go time.Since", "ccl/order.go time.Now", "ccl/order.go time.Since", "ccl/launch.go time.Since", "ccl/observe.go time.Now", "ccl/observe.go time.Since",
 		"ccl/internal/plane/ask.go time.Since", "ccl/internal/tcp/open.go time.Now", "ccl/internal/tcp/open.go time.Since", "ccl/observe_device.go time.Now", "ccl/trace.go time.Now", "ccl/internal/native/cside/cside.go time.Now",
 		"ccl/internal/native/cside/cside.go time.Since", "ccl/internal/shm/cgroup_linux.go time.Now", "ccl/internal/shm/cgroup_linux.go time.Since",
 		// The kernel ends a handshake, which the other end begins anew, a write to a neighbor, or what is left of a stream that is closed.
 		"ccl/internal/plane/ask.go time.Now", "ccl/internal/plane/control/conn.go time.Now", "ccl/internal/plane/mail.go time.Now", "ccl/internal/tcp/node.go time.Now",
 		"ccl/internal/tcp/pump.go time.Now",
 		// Close waits for what is under way. A pause makes it wait for less.
-		"ccl/life.go time.NewTimer", "ccl/life.go time.Now", "ccl/life.go time.Until",
+		"ccl/life.go time.NewTimer", "ccl/close.go time.Now", "ccl/close.go time.Until",
 		// How often messages are looked at.
 		"ccl/internal/mail/account.go time.NewTicker", "ccl/internal/mail/office.go time.NewTicker",
 	},

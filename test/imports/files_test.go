@@ -40,6 +40,7 @@ var openedByFiles = rule{
 		"bench/internal/report/figure.go MkdirTemp",
 		"bench/internal/report/json.go CreateTemp",
 		"ccl/boot/file.go CreateTemp",
+		"ccl/boot/hallfile.go CreateTemp",
 		"ccl/boot/storedir_unix.go MkdirTemp",
 		"examples/internal/job/process.go MkdirTemp",
 		// a generator, in the tree

@@ -41,7 +41,7 @@ func (r *rule) offences(files fs.FS, mayLack bool) (list []string, err error) {
 
 // The tree keeps each rule, and what breaks it is found.
 func TestRules(t *testing.T) {
-	for _, r := range []*rule{&explained, &blindChoices, &monotonicTime, &oneClock, &contexts, &oneMemory, &oneListOfBackends, &registered, &plainTexts, &bounded, &ownSockets, &framedByStreams, &oneVocabulary,
+	for _, r := range []*rule{&explained, &blindChoices, &monotonicTime, &oneClock, &contexts, &oneMemory, &oneListOfBackends, &registered, &plainTexts, &bounded, &ownSockets, &passesTheSeam, &framedByStreams, &oneVocabulary,
 		&openedByFiles, &shortFiles, &askForMaker, &askForLayout, &begunByPreludes} {
 		t.Run(r.name, func(t *testing.T) {
 			list, err := r.offences(os.DirFS("../.."), false)

@@ -91,7 +91,8 @@ up() {
 		shift || :
 	done
 	for i in $(seq "$n"); do add_host "$i"; done
-	grep -v '^127' "$state/hosts" | sed 's/$/ # netlab/' >>/etc/hosts
+	# Not this machine's own name: jobs beside the lab would meet at the bridge's address, which goes with the lab.
+	grep -v '^127\|^10\.77\.0\.254 ' "$state/hosts" | sed 's/$/ # netlab/' >>/etc/hosts
 }
 
 add_host() {

@@ -171,6 +171,11 @@ openmpi=(mpirun.openmpi --mca plm_rsh_agent "$lab/netlab-rsh" --host h1:2,h2:2 -
 mkdir spool
 pbs=(env TMPDIR="$tmp/spool" "$lab/fake-pals/pbs-run")
 
+# Jobs beside the lab do not meet at the address of its bridge, which goes with it.
+# shellcheck disable=SC2016 # expanded by the inner shell
+ranks='' want='^beside the lab$' check own-name \
+	sh -c 'getent ahosts "$(hostname)" | grep "^10\.77\." || echo beside the lab'
+
 check hydra on 1 "${hydra[@]}" "${job[@]}"
 check pals-aurora on 1 "${pbs[@]}" -m aurora 2 mpiexec --np 4 --ppn 2 "${job[@]}"
 check pals-polaris on 1 "${pbs[@]}" -m polaris 2 mpiexec --np 4 --ppn 2 "${job[@]}"

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/internal/lobby"
+
+	"github.com/goccl/goccl/test/model/explore"
 )
 
 // growing is a meeting in which a job grows, from when its ranks and its guests are in the pool of
@@ -31,7 +33,7 @@ type growing struct {
 	mute   bool // who knows leaves no word
 }
 
-var _ system[growState] = (*growing)(nil)
+var _ explore.System[growState] = (*growing)(nil)
 
 // growMost is the most processes that are explored.
 const growMost = 4
@@ -62,13 +64,13 @@ type growState struct {
 	lost    uint8
 }
 
-func (m *growing) start() growState { return growState{} }
+func (m *growing) Start() growState { return growState{} }
 
-func (m *growing) steps(s growState, all []step[growState]) []step[growState] {
+func (m *growing) Steps(s growState, all []explore.Step[growState]) []explore.Step[growState] {
 	do := func(fault bool, text string, p int, f func(t *growState)) {
 		t := s
 		f(&t)
-		all = append(all, step[growState]{deed{text, int8(p), 0, ""}, fault, t})
+		all = append(all, explore.Step[growState]{What: explore.Deed{Text: text, A: int8(p)}, Fault: fault, To: t})
 	}
 	everyone := uint8(1<<m.n - 1)
 	for p := range m.n {
@@ -160,7 +162,7 @@ func (m *growing) unheard(t *growState, p int) {
 
 func (m *growing) learns(t *growState, p int, counts bool) { t.at[p], t.counts[p] = leaves, counts }
 
-func (m *growing) check(s growState, end bool) error {
+func (m *growing) Check(s growState, end bool) error {
 	lost := false // what one knew that has ended since
 	for p := range m.n {
 		lost = lost || has(s.ended, p) && s.at[p] == leaves
@@ -182,7 +184,7 @@ func (m *growing) check(s growState, end bool) error {
 	return nil
 }
 
-func (m *growing) key(s growState, b []byte) []byte {
+func (m *growing) Key(s growState, b []byte) []byte {
 	for p := range m.n {
 		counts := byte(0)
 		if s.counts[p] {

@@ -1,13 +1,17 @@
 package model
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/test/model/explore"
+)
 
 // A meeting in which a job grows counts for all or for none, whoever ends, is cut off, or does not hear the store.
 func TestGrow(t *testing.T) {
-	explored(t, &growing{n: 2, crashes: 1, breaks: 1, lost: 1})
-	explored(t, &growing{n: 3, crashes: 2, breaks: 1, lost: 1})
+	explore.Sound(t, &growing{n: 2, crashes: 1, breaks: 1, lost: 1})
+	explore.Sound(t, &growing{n: 3, crashes: 2, breaks: 1, lost: 1})
 	if !testing.Short() {
-		explored(t, &growing{n: 4, crashes: 2, breaks: 1, lost: 1})
+		explore.Sound(t, &growing{n: 4, crashes: 2, breaks: 1, lost: 1})
 	}
 }
 
@@ -23,6 +27,6 @@ func TestGrowFindsWhatIsPlanted(t *testing.T) {
 		{"a lead that takes silence for a yes", growing{n: 2, lost: 1, hopes: true, breaks: 1}, "the meeting counts: true"},
 		{"nobody leaves word", growing{n: 4, breaks: 1, mute: true}, "waits for ever"},
 	} {
-		t.Run(tc.name, func(t *testing.T) { found(t, &tc.sys, tc.want, 30) })
+		t.Run(tc.name, func(t *testing.T) { explore.Finds(t, &tc.sys, tc.want, 30) })
 	}
 }

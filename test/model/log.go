@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 	"slices"
+
+	"github.com/goccl/goccl/test/model/explore"
 )
 
 // logging is the log of a host: a ring of a few slots in memory that processes share. Each process writes events of its
@@ -19,7 +21,7 @@ type logging struct {
 	trusting  bool // a reader waits for whoever has claimed a slot, dead or not
 }
 
-var _ system[*logState] = (*logging)(nil)
+var _ explore.System[*logState] = (*logging)(nil)
 
 const (
 	procsMax = 4
@@ -46,7 +48,7 @@ type logState struct {
 	crashes uint8
 }
 
-func (m *logging) start() *logState { return &logState{} }
+func (m *logging) Start() *logState { return &logState{} }
 
 // room reports whether the slot of the next event has been read by all that live.
 func (m *logging) room(s *logState) bool {
@@ -61,8 +63,8 @@ func (m *logging) room(s *logState) bool {
 	return true
 }
 
-func (m *logging) steps(s *logState, all []step[*logState]) []step[*logState] {
-	do := func(fault bool, text string, a, b int) *logState { return done(s, &all, fault, text, a, b) }
+func (m *logging) Steps(s *logState, all []explore.Step[*logState]) []explore.Step[*logState] {
+	do := func(fault bool, text string, a, b int) *logState { return explore.Done(s, &all, fault, text, a, b) }
 	for p := range m.n {
 		if has(s.dead, p) {
 			continue
@@ -108,7 +110,7 @@ func (m *logging) steps(s *logState, all []step[*logState]) []step[*logState] {
 	return all
 }
 
-func (m *logging) check(s *logState, end bool) error {
+func (m *logging) Check(s *logState, end bool) error {
 	for p := range m.n {
 		if has(s.dead, p) || !end {
 			continue
@@ -149,7 +151,7 @@ func pairs(s string) (list []string) {
 	return list
 }
 
-func (m *logging) key(s *logState, b []byte) []byte {
+func (m *logging) Key(s *logState, b []byte) []byte {
 	b = append(b, s.next, s.dead, s.filled, s.crashes)
 	for i := range m.slots {
 		x := s.slots[i]

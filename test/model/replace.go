@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/internal/agree"
+
+	"github.com/goccl/goccl/test/model/explore"
 )
 
 // Replacing lost ranks by spares, over Shrink: the last ranks are spares, which have no number. All
@@ -33,7 +35,7 @@ type replacingErrors struct {
 func (s *shrinkState) apart(r, o int) bool { return s.side != 0 && has(s.side, r) != has(s.side, o) }
 
 // cut lists how the hosts may divide.
-func (m *shrinking) cut(s *shrinkState, all []step[*shrinkState]) []step[*shrinkState] {
+func (m *shrinking) cut(s *shrinkState, all []explore.Step[*shrinkState]) []explore.Step[*shrinkState] {
 	if m.cuts == 0 || s.side != 0 {
 		return all
 	}
@@ -48,7 +50,8 @@ func (m *shrinking) cut(s *shrinkState, all []step[*shrinkState]) []step[*shrink
 				}
 			}
 		}
-		all = append(all, step[*shrinkState]{deed{"the hosts divide: ranks %b on one side", int8(side), 0, ""}, true, &t})
+		what := explore.Deed{Text: "the hosts divide: ranks %b on one side", A: int8(side)}
+		all = append(all, explore.Step[*shrinkState]{What: what, Fault: true, To: &t})
 	}
 	return all
 }

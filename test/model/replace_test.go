@@ -1,15 +1,19 @@
 package model
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/goccl/goccl/test/model/explore"
+)
 
 func TestReplace(t *testing.T) {
-	explored(t, &shrinking{n: 3, spares: 1, crashes: 2, cuts: 1, begun: true})
+	explore.Sound(t, &shrinking{n: 3, spares: 1, crashes: 2, cuts: 1, begun: true})
 	if testing.Short() {
 		return
 	}
-	explored(t, &shrinking{n: 3, spares: 1, crashes: 1, breaks: 1, cuts: 1})
+	explore.Sound(t, &shrinking{n: 3, spares: 1, crashes: 1, breaks: 1, cuts: 1})
 	for side := 1; side < 1<<4-1; side += 2 {
-		explored(t, &shrinking{n: 4, spares: 1, crashes: 1, begun: true, apart: side})
+		explore.Sound(t, &shrinking{n: 4, spares: 1, crashes: 1, begun: true, apart: side})
 	}
 }
 
@@ -27,7 +31,7 @@ func TestReplaceFindsWhatIsPlanted(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.sys.begun = true
-			found(t, &tc.sys, tc.want, 40)
+			explore.Finds(t, &tc.sys, tc.want, 40)
 		})
 	}
 }

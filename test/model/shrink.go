@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/internal/agree"
+
+	"github.com/goccl/goccl/test/model/explore"
 )
 
 // shrinking is Shrink among n ranks on hosts of their own. It drives the engine's own functions, package agree. What
@@ -38,7 +40,7 @@ type shrinking struct {
 	replacingErrors
 }
 
-var _ system[*shrinkState] = (*shrinking)(nil)
+var _ explore.System[*shrinkState] = (*shrinking)(nil)
 
 // ranksMax is the most ranks that are explored.
 const ranksMax = 4
@@ -64,7 +66,7 @@ type shrinkState struct {
 
 func has(set uint8, r int) bool { return set>>r&1 != 0 }
 
-func (m *shrinking) start() *shrinkState {
+func (m *shrinking) Start() *shrinkState {
 	s := &shrinkState{side: uint8(m.apart)}
 	for r := range m.n {
 		s.parties[r] = agree.New(r, m.n, agree.Asks{Make: func(uint64, []int32) error { return nil }, Tree: m.tree})
@@ -134,8 +136,8 @@ func (m *shrinking) look(s *shrinkState, r int) {
 	m.act(s, r, func(p *agree.Party) { p.Look(func(o int) bool { return has(s.knows[r], o) }) })
 }
 
-func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shrinkState] {
-	do := func(fault bool, text string, a, b int) *shrinkState { return done(s, &all, fault, text, a, b) }
+func (m *shrinking) Steps(s *shrinkState, all []explore.Step[*shrinkState]) []explore.Step[*shrinkState] {
+	do := func(fault bool, text string, a, b int) *shrinkState { return explore.Done(s, &all, fault, text, a, b) }
 	for r := range m.n {
 		p := s.parties[r]
 		if m.spares > 0 && p.End == agree.Agreed && !has(s.ended, r) && s.faults < uint8(m.crashes) {
@@ -186,7 +188,7 @@ func (m *shrinking) steps(s *shrinkState, all []step[*shrinkState]) []step[*shri
 		for _, o := range p.Hears() {
 			if box := s.mail[o][r]; len(box) > 0 {
 				t := do(false, "rank %d hears of rank %d: %s", r, o)
-				all[len(all)-1].what.more = says[box[0].Kind]
+				all[len(all)-1].What.More = says[box[0].Kind]
 				t.mail[o][r] = box[1:]
 				m.act(t, r, func(p *agree.Party) {
 					n := box[0]
@@ -286,7 +288,7 @@ var says = [...]string{agree.Here: "here", agree.Propose: "propose", agree.Ready
 	agree.Decided: "decided",
 	agree.Done:    "done", agree.Quit: "quit", agree.Alive: "alive"}
 
-func (m *shrinking) check(s *shrinkState, end bool) error {
+func (m *shrinking) Check(s *shrinkState, end bool) error {
 	if m.spares > 0 {
 		if err := m.checkReplaced(s, end); err != nil || s.side != 0 {
 			return err
@@ -330,7 +332,7 @@ func (m *shrinking) check(s *shrinkState, end bool) error {
 	return nil
 }
 
-func (m *shrinking) key(s *shrinkState, b []byte) []byte {
+func (m *shrinking) Key(s *shrinkState, b []byte) []byte {
 	b = append(b, s.faults, s.breaks, s.quits, s.closed, s.began, s.ended, s.lost, s.side, s.reported)
 	if m.spares > 0 {
 		b = append(b, s.suspected)

@@ -4,25 +4,8 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/goccl/goccl/test/model/explore"
 )
-
-// explored explores all that can happen to a system, and says how much that was.
-func explored[S any](t *testing.T, sys system[S]) {
-	t.Helper()
-	r := explore(sys)
-	require.NoError(t, r.wrong, "%v", r)
-	t.Logf("%d states", r.states)
-}
-
-// found explores a system with a planted error, which must be found after few steps.
-func found[S any](t *testing.T, sys system[S], want string, most int) {
-	t.Helper()
-	r := explore(sys)
-	require.ErrorContains(t, r.wrong, want)
-	require.LessOrEqual(t, len(r.trace), most, "%v", r)
-	t.Log(r)
-}
 
 // How much `make model` explores.
 var (
@@ -33,12 +16,12 @@ var (
 )
 
 func TestShrink(t *testing.T) {
-	explored(t, &shrinking{n: 2, crashes: 2, breaks: 2, quits: 2})
+	explore.Sound(t, &shrinking{n: 2, crashes: 2, breaks: 2, quits: 2})
 	if testing.Short() {
-		explored(t, &shrinking{n: 3, crashes: 2, breaks: 1, quits: 1})
+		explore.Sound(t, &shrinking{n: 3, crashes: 2, breaks: 1, quits: 1})
 		return
 	}
-	explored(t, &shrinking{n: *ranks, crashes: *crashes, breaks: *breaks, quits: *quits})
+	explore.Sound(t, &shrinking{n: *ranks, crashes: *crashes, breaks: *breaks, quits: *quits})
 }
 
 // branching is a tree of ranks, each of which has so many others below it.
@@ -74,46 +57,46 @@ var (
 
 // Ranks that speak with the lead through others agree, whatever happens to those.
 func TestShrinkThroughOthers(t *testing.T) {
-	explored(t, &shrinking{n: 3, crashes: 1, breaks: 1, quits: 1, tree: chain3})
-	explored(t, &shrinking{n: 3, crashes: 2, tree: chain3})
-	explored(t, &shrinking{n: 4, crashes: 1, begun: true, tree: chain4})
-	explored(t, &shrinking{n: 4, crashes: 1, begun: true, tree: fork4})
-	explored(t, &shrinking{n: 3, crashes: 1, closes: 1, tree: chain3})
-	explored(t, &shrinking{n: 4, closes: 2, tree: fork4})
+	explore.Sound(t, &shrinking{n: 3, crashes: 1, breaks: 1, quits: 1, tree: chain3})
+	explore.Sound(t, &shrinking{n: 3, crashes: 2, tree: chain3})
+	explore.Sound(t, &shrinking{n: 4, crashes: 1, begun: true, tree: chain4})
+	explore.Sound(t, &shrinking{n: 4, crashes: 1, begun: true, tree: fork4})
+	explore.Sound(t, &shrinking{n: 3, crashes: 1, closes: 1, tree: chain3})
+	explore.Sound(t, &shrinking{n: 4, closes: 2, tree: fork4})
 	if !testing.Short() {
-		explored(t, &shrinking{n: 3, crashes: 2, breaks: 2, quits: 1, tree: chain3})
-		explored(t, &shrinking{n: 3, crashes: 1, breaks: 1, closes: 1, tree: chain3})
-		explored(t, &shrinking{n: 4, crashes: 2, begun: true, ends: true, tree: fork4})
-		explored(t, &shrinking{n: 4, crashes: 1, breaks: 1, quits: 1, begun: true, ends: true, tree: fork4})
+		explore.Sound(t, &shrinking{n: 3, crashes: 2, breaks: 2, quits: 1, tree: chain3})
+		explore.Sound(t, &shrinking{n: 3, crashes: 1, breaks: 1, closes: 1, tree: chain3})
+		explore.Sound(t, &shrinking{n: 4, crashes: 2, begun: true, ends: true, tree: fork4})
+		explore.Sound(t, &shrinking{n: 4, crashes: 1, breaks: 1, quits: 1, begun: true, ends: true, tree: fork4})
 	}
 }
 
 // Ranks in the middle say up who has come, at any time. Nothing but the words of errors depends on it.
 func TestShrinkReports(t *testing.T) {
-	explored(t, &shrinking{n: 3, crashes: 1, breaks: 1, tree: chain3, reports: true})
-	explored(t, &shrinking{n: 4, crashes: 1, ends: true, tree: fork4, reports: true})
+	explore.Sound(t, &shrinking{n: 3, crashes: 1, breaks: 1, tree: chain3, reports: true})
+	explore.Sound(t, &shrinking{n: 4, crashes: 1, ends: true, tree: fork4, reports: true})
 	if !testing.Short() {
-		explored(t, &shrinking{n: 4, crashes: 1, begun: true, tree: chain4, reports: true})
+		explore.Sound(t, &shrinking{n: 4, crashes: 1, begun: true, tree: chain4, reports: true})
 	}
 }
 
 func TestShrinkFindsWhatIsPlanted(t *testing.T) {
 	t.Run("a rank that cannot connect goes on alone", func(t *testing.T) {
-		found(t, &shrinking{n: 3, crashes: 1, alone: true}, "has a Comm without rank", 20)
+		explore.Finds(t, &shrinking{n: 3, crashes: 1, alone: true}, "has a Comm without rank", 20)
 	})
 	t.Run("a rank gives up though it is ready", func(t *testing.T) {
-		found(t, &shrinking{n: 3, crashes: 1, quits: 1, hasty: true}, "waits for ever", 30)
+		explore.Finds(t, &shrinking{n: 3, crashes: 1, quits: 1, hasty: true}, "waits for ever", 30)
 	})
 	t.Run("a rank answers for those that speak through it, before they have", func(t *testing.T) {
-		found(t, &shrinking{n: 3, crashes: 1, tree: chain3, boasts: true}, "has not made what it needs", 30)
+		explore.Finds(t, &shrinking{n: 3, crashes: 1, tree: chain3, boasts: true}, "has not made what it needs", 30)
 	})
 	t.Run("a rank that reports does not say when the others have come", func(t *testing.T) {
-		found(t, &shrinking{n: 3, tree: chain3, reports: true, once: true}, "waits for ever", 20)
+		explore.Finds(t, &shrinking{n: 3, tree: chain3, reports: true, once: true}, "waits for ever", 20)
 	})
 	t.Run("an answer to an earlier lead counts", func(t *testing.T) {
-		found(t, &shrinking{n: 3, crashes: 1, tree: chain3, ageless: true}, "waits for ever", 40)
+		explore.Finds(t, &shrinking{n: 3, crashes: 1, tree: chain3, ageless: true}, "waits for ever", 40)
 	})
 	t.Run("a rank that was given up is told nothing", func(t *testing.T) {
-		found(t, &shrinking{n: 3, crashes: 1, forgets: true}, "has a Comm without rank", 30)
+		explore.Finds(t, &shrinking{n: 3, crashes: 1, forgets: true}, "has a Comm without rank", 30)
 	})
 }

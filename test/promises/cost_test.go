@@ -53,10 +53,10 @@ var latencyLine = regexp.MustCompile(`latency ([0-9.]+)`)
 // The build without checks is the same but for the build tag nocheck: no arguments are checked, no records kept for
 // others, nothing compared. The two are measured in turns, and the interval is that of the median of the differences.
 func TestR16ChecksCostNothing(t *testing.T) {
-	pairs := 15
-	if *write {
-		pairs = 60
+	if testing.Short() {
+		t.Skip("-short: it builds all once more, and measures")
 	}
+	pairs := times(15, 60)
 	without := filepath.Join(t.TempDir(), "nocheck.test")
 	cache.Whole()
 	out, err := exec.Command("go", "test", "-c", "-tags", "nocheck", "-o", without, ".").CombinedOutput()

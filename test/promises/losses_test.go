@@ -209,6 +209,9 @@ func TestR19SameLosses(t *testing.T) {
 		most = 60
 	default:
 		most, few = 5, 3
+		if testing.Short() {
+			most, few = 2, 2
+		}
 	}
 	j := &lossJobs{t: t, dir: t.TempDir(), layouts: layouts[:few], plain: map[int]gptJob{}}
 	j.program = filepath.Join(j.dir, "gpt")

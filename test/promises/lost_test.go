@@ -93,6 +93,9 @@ func TestR1KilledRankIsNamed(t *testing.T) {
 		{"the same, on 2 hosts of 2 ranks", 4, 2, 0, 100 * time.Millisecond},
 		{"the same, on 4 hosts of 1 rank", 4, 4, 0, 100 * time.Millisecond},
 	} {
+		if tc.hosts == 2 && !*write { // TestR1KilledHostIsNamed has hosts of several ranks
+			continue
+		}
 		n := trials
 		if tc.mib > 0 {
 			n = max(trials/2, 1)
@@ -113,6 +116,9 @@ func TestR2StoppedRankIsNamed(t *testing.T) {
 		{"a rank is stopped: every other of the host names it", 0, 500 * time.Millisecond},
 		{"the same, the ranks on a host each", 3, time.Second},
 	} {
+		if tc.hosts > 0 && !*write { // TestR2StoppedHostIsNamed
+			continue
+		}
 		took := lossesOf(t, trials, 3, tc.hosts, 0, "stopped")
 		for i := range took {
 			took[i] -= peerTimeout
@@ -149,7 +155,7 @@ func shrinks(ctx context.Context, c *ccl.Comm) {
 func TestR21ShrinkAfterAHost(t *testing.T) {
 	const promise = 50 * time.Millisecond
 	what := "Shrink, after the 2 ranks of one of 3 hosts were killed"
-	trials := times(3, 20)
+	trials := times(1, 20)
 	var took []time.Duration
 	for range trials {
 		_, text := processes(t, 6, 3, "shrinks", "")

@@ -98,7 +98,10 @@ func TestUnmetProcess(t *testing.T) {
 func TestR12ClosedUnmet(t *testing.T) {
 	trials := times(1, 5)
 	var took []time.Duration
-	for _, tc := range []struct{ hosts, victim int }{{4, 3}, {4, 1}, {2, 2}, {2, 3}} {
+	for i, tc := range []struct{ hosts, victim int }{{4, 3}, {2, 2}, {4, 1}, {2, 3}} {
+		if i > 1 && !*write { // TestR12ClosedUnmetBetweenHosts has them all
+			break
+		}
 		for range trials {
 			lines, text := processesOf(t, "TestUnmetProcess", 4, tc.hosts, unmetPart, fmt.Sprint(tc.victim))
 			for r := range 4 {
@@ -114,6 +117,6 @@ func TestR12ClosedUnmet(t *testing.T) {
 	}
 	middle, largest := spread(took)
 	const promise = 50 * time.Millisecond
-	record(t, 12, "R12", "a rank closes before others have connected with it", "≤ "+promise.String(), "median %v, max %v (%d trials)", round(middle), round(largest), 4*trials)
+	record(t, 12, "R12", "a rank closes before others have connected with it", "≤ "+promise.String(), "median %v, max %v (%d trials)", round(middle), round(largest), len(took)/3)
 	asserted(t, "closed unmet", largest, promise)
 }

@@ -1,6 +1,7 @@
 // Package amp scales a loss so that its gradients fit into float16, whose smallest number is 6e-8:
 // PyTorch's GradScaler and Megatron's dynamic loss scale. The scale falls when a gradient becomes
-// infinite, and grows again after many steps without. bfloat16 needs none of this.
+// infinite, and grows again after many steps without. bfloat16 needs none of this. Quantize and Scales are for tensors
+// in 8-bit floats, each with a scale of its own.
 //
 //	loss *= s.Scale()                                   // before the backward pass, on every rank
 //	...

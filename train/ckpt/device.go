@@ -54,11 +54,10 @@ func (t *Tensor) host(b ccl.Buf, old any, get bool) any {
 		return broken{fmt.Errorf("tensor %q: Data is memory of a device, which On must copy, as a device.Memory does",
 			t.Name)}
 	}
-	if fits(old, s, b.Len()) {
-		s = old
-	} else {
-		s = raw.Make(b.Type(), b.Len())
+	if !fits(old, s, b.Len()) {
+		old = raw.Make(b.Type(), b.Len())
 	}
+	s = old
 	if get {
 		if err := t.On.Get(bytesOf(s), b); err != nil {
 			return broken{fmt.Errorf("tensor %q: %w", t.Name, err)}

@@ -1,7 +1,6 @@
 package ckpt
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"syscall"
 	"unsafe"
 
@@ -55,12 +53,13 @@ func (d *disk) makeAbove(dir string) error {
 	return d.syncDir(above)
 }
 
-func (d *disk) discard(tmp string) { _ = os.RemoveAll(tmp) }
+func (d *disk) discard(_, tmp string) { _ = os.RemoveAll(tmp) }
 
-// summer writes to a file, and sums its blocks.
+// summer writes to a file, or elsewhere, and sums its blocks.
 type summer struct {
 	d    *disk
 	f    *os.File
+	to   io.Writer // in the place of f
 	n    int64
 	sums []uint32
 	buf  []byte // a block, aligned, of a file that is opened for direct writes
@@ -92,6 +91,10 @@ func (s *summer) Write(b []byte) (int, error) {
 
 // put writes a block, or the rest that there is of one.
 func (s *summer) put(b []byte) error {
+	if s.to != nil {
+		_, err := s.to.Write(b)
+		return err
+	}
 	if err := s.d.ask("write", s.f.Name()); err != nil {
 		return err
 	}
@@ -116,8 +119,25 @@ func (s *summer) rest() error {
 	return s.put(s.buf[:k])
 }
 
-// create writes a file by f, and syncs it.
-func (d *disk) create(name string, f func(io.Writer) error) (_ *summer, err error) {
+// create writes a file of the attempt tmp.
+func (d *disk) create(_, tmp, name string, _ int64, f func(io.Writer) error) (file, error) {
+	s, err := d.write(filepath.Join(tmp, name), f)
+	if err != nil {
+		return file{}, err
+	}
+	return file{name, s.n, s.sums}, nil
+}
+
+// publish writes the index, and gives tmp its name.
+func (d *disk) publish(dir, tmp string, ix *index) error {
+	if _, err := d.write(filepath.Join(tmp, indexName), ix.write); err != nil {
+		return d.lost(tmp, err)
+	}
+	return d.rename(dir, tmp)
+}
+
+// write writes a file by f, and syncs it.
+func (d *disk) write(name string, f func(io.Writer) error) (_ *summer, err error) {
 	s := &summer{d: d}
 	if d.direct && direct != 0 {
 		s.f, err = files.New(name, os.O_WRONLY|direct, 0o666)
@@ -148,78 +168,6 @@ func (d *disk) create(name string, f func(io.Writer) error) (_ *summer, err erro
 		return nil, err
 	}
 	return s, s.f.Sync()
-}
-
-// write writes a rank's part: what it is told to, of the pieces mine, whose memory is data, and
-// own, the state of the rank.
-func (d *disk) write(o orders, name string, mine []piece, data [][]byte, own []byte) (part, error) {
-	out := make([][]byte, 0, len(o.Tasks)+1)
-	for _, t := range o.Tasks {
-		if t.Of < 0 || t.Of >= len(mine) || t.Lo < mine[t.Of].Lo || t.Hi > mine[t.Of].Hi || t.Hi < t.Lo {
-			return part{}, fmt.Errorf("there is no data for elements %d to %d of piece %d", t.Lo, t.Hi, t.Of)
-		}
-		p := &mine[t.Of]
-		size := dtypes[p.Type]
-		out = append(out, data[t.Of][(t.Lo-p.Lo)*size:(t.Hi-p.Lo)*size])
-	}
-	n := len(o.Tasks)
-	if own != nil {
-		n, out = n+1, append(out, own)
-	}
-	h := newHeader(n, func(i int) entry {
-		if i == len(o.Tasks) {
-			return entry{stateName, "U8", []int{len(own)}}
-		}
-		t := o.Tasks[i]
-		p := &mine[t.Of]
-		shape := []int{t.Hi - t.Lo}
-		if t.Lo == 0 && t.Hi == prod(p.Size) {
-			shape = p.Size
-		}
-		return entry{fmt.Sprintf("%s#%v+%v[%d:%d]", p.Name, p.Offset, p.Size, t.Lo, t.Hi), p.Type, shape}
-	})
-	s, err := d.create(filepath.Join(o.Tmp, name), func(w io.Writer) error {
-		if err := h.write(w); err != nil {
-			return err
-		}
-		small := bufio.NewWriterSize(w, 64<<10) // of a million tensors most have a few bytes; what is larger goes past it
-		for _, b := range out {
-			if _, err := small.Write(b); err != nil {
-				return err
-			}
-		}
-		return small.Flush()
-	})
-	if err != nil {
-		return part{}, err
-	}
-	return part{file{name, s.n, s.sums}, h.size, int64(len(own))}, nil
-}
-
-// finish writes the index, with what the ranks say of their parts, and gives tmp its name.
-func (d *disk) finish(dir, tmp string, ix *index, parts [][]byte) error {
-	at, own := make([]int64, len(parts)), make([]int64, len(parts))
-	for r, text := range parts {
-		p, err := decode[part](text)
-		if err != nil {
-			return err
-		}
-		ix.Files, at[r], own[r] = append(ix.Files, p.File), p.Header, p.Own
-	}
-	for i := range ix.Pieces { // which each rank has written in this order
-		p := &ix.Pieces[i]
-		p.At = at[p.File]
-		at[p.File] += int64((p.Hi - p.Lo) * dtypes[p.Type])
-	}
-	if slices.Max(own) > 0 { // and after it the rank's state
-		for r := range own {
-			ix.Own = append(ix.Own, span{at[r], own[r]})
-		}
-	}
-	if _, err := d.create(filepath.Join(tmp, indexName), ix.write); err != nil {
-		return lost(tmp, err)
-	}
-	return d.publish(dir, tmp)
 }
 
 // syncDir makes names in dir durable. Windows has no such call.

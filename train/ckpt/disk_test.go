@@ -21,7 +21,7 @@ func TestCreate(t *testing.T) {
 		}
 		for i, d := range []*disk{{}, {direct: true}, {direct: true}} {
 			name := filepath.Join(t.TempDir(), "x")
-			s, err := d.create(name, func(w io.Writer) error {
+			s, err := d.write(name, func(w io.Writer) error {
 				if s := w.(*summer); i == 2 && s.buf != nil { // an address that no direct write takes
 					s.buf = make([]byte, block+2*4096)
 					s.buf = s.buf[1+4096-int(uintptr(unsafe.Pointer(&s.buf[0]))%4096):][:block]
@@ -41,7 +41,7 @@ func TestCreate(t *testing.T) {
 			for k, sum := range s.sums {
 				require.Equal(t, crc32.Checksum(b[k*block:min(n, (k+1)*block)], castagnoli), sum)
 			}
-			_, err = d.create(name, func(io.Writer) error { return nil })
+			_, err = d.write(name, func(io.Writer) error { return nil })
 			require.ErrorIs(t, err, os.ErrExist)
 			require.FileExists(t, name, "which was there before")
 		}

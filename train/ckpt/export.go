@@ -9,6 +9,9 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/goccl/goccl/train/ckpt/internal/content"
 )
 
 // Export writes the whole tensors of the checkpoint dir to the directory to, as Hugging Face lays them out:
@@ -19,14 +22,25 @@ import (
 // as gives each tensor the name and the shape that it is to have; none with the name "". If as is nil they are those
 // of the checkpoint. It is where a fused matrix, which package tp saves with three dimensions, gets its two again.
 func Export(dir, to string, size int64, as func(name string, shape []int) (string, []int)) error {
-	if err := (&disk{}).export(filepath.Clean(dir), filepath.Clean(to), size, as); err != nil {
+	return ExportFile(dir, to, modelName, size, as)
+}
+
+// ExportFile is Export to a file of another name in place of model.safetensors, such as peft's
+// adapter_model.safetensors.
+func ExportFile(dir, to, file string, size int64, as func(name string, shape []int) (string, []int)) error {
+	if err := (&disk{}).export(filepath.Clean(dir), filepath.Clean(to), file, size, as); err != nil {
 		return fmt.Errorf("ckpt: Export of %s to %s: %w", dir, to, err)
 	}
 	return nil
 }
 
-func (d *disk) export(dir, to string, size int64, as func(name string, shape []int) (string, []int)) (err error) {
-	ix, err := openIndex(dir)
+func (d *disk) export(dir, to, file string, size int64, as func(name string, shape []int) (string, []int)) (err error) {
+	stem, is := strings.CutSuffix(file, ".safetensors")
+	if !is || stem == "" || !plain(file) {
+		return fmt.Errorf("the file is called %q: want NAME.safetensors", file)
+	}
+	src := folder(dir)
+	ix, err := openIndex(src)
 	if err != nil {
 		return err
 	}
@@ -34,16 +48,16 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	if err != nil {
 		return err
 	}
-	if err := ix.needed(files).present(dir); err != nil { // before there is memory for all that the index says there is
+	if err := ix.needed(files).present(src); err != nil { // before there is memory for all that the index says there is
 		return err
 	}
 	heads := make([]*streamed, len(files))
 	where, total := map[string]string{}, 0
 	name := func(i int) string {
 		if len(files) == 1 {
-			return modelName
+			return file
 		}
-		return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, len(files))
+		return fmt.Sprintf("%s-%05d-of-%05d.safetensors", stem, i+1, len(files))
 	}
 	for i, es := range files {
 		entries := make([]entry, len(es))
@@ -64,32 +78,32 @@ func (d *disk) export(dir, to string, size int64, as func(name string, shape []i
 	}
 	defer func() {
 		if err != nil {
-			d.discard(tmp)
+			d.discard(to, tmp)
 		}
 	}()
 	for i, es := range files {
-		_, err := d.create(filepath.Join(tmp, name(i)), func(w io.Writer) error {
+		_, err := d.write(filepath.Join(tmp, name(i)), func(w io.Writer) error {
 			if err := heads[i].write(w); err != nil {
 				return err
 			}
-			return ix.copy(w, dir, es)
+			return ix.copy(w, src, es)
 		})
 		if err != nil {
-			return lost(tmp, err)
+			return d.lost(tmp, err)
 		}
 	}
 	if len(files) > 1 {
 		text, err := json.MarshalIndent(map[string]any{"metadata": map[string]int{"total_size": total},
 			"weight_map": where}, "", "  ")
 		if err == nil {
-			_, err = d.create(filepath.Join(tmp, modelIndexName),
+			_, err = d.write(filepath.Join(tmp, file+indexEnd),
 				func(w io.Writer) error { _, err := w.Write(text); return err })
 		}
 		if err != nil {
-			return lost(tmp, err)
+			return d.lost(tmp, err)
 		}
 	}
-	return d.publish(to, tmp)
+	return d.rename(to, tmp)
 }
 
 // needed is ix with those of its files alone that have elements of what is exported: of a damaged
@@ -117,7 +131,7 @@ func (ix *index) needed(files [][]exported) *index {
 const together = 64 << 20
 
 // copy writes tensors, whole, one after the other.
-func (ix *index) copy(w io.Writer, dir string, es []exported) error {
+func (ix *index) copy(w io.Writer, src source, es []exported) error {
 	var memory []byte
 	for len(es) > 0 {
 		n, k := 0, 0
@@ -128,12 +142,12 @@ func (ix *index) copy(w io.Writer, dir string, es []exported) error {
 			memory = make([]byte, n)
 		}
 		var want []piece
-		var data [][]byte
+		var data []content.Content
 		rest := memory[:n]
 		for _, e := range es[:k] {
-			want, data, rest = append(want, e.from), append(data, rest[:e.bytes()]), rest[e.bytes():]
+			want, data, rest = append(want, e.from), append(data, content.Content{B: rest[:e.bytes()]}), rest[e.bytes():]
 		}
-		if err := ix.fill(dir, want, data, false); err != nil {
+		if err := ix.fill(src, want, data, false); err != nil {
 			return err
 		}
 		if _, err := w.Write(memory[:n]); err != nil {

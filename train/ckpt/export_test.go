@@ -118,7 +118,7 @@ func TestExportFaults(t *testing.T) {
 		err := nth(at, func(op, path string) error {
 			hit = path
 			return fmt.Errorf("%s %s: the disk is full", op, path)
-		}).export(dir, to, 1, nil)
+		}).export(dir, to, modelName, 1, nil)
 		if hit == "" {
 			require.NoError(t, err)
 			require.Greater(t, at, 10)

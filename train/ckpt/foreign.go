@@ -8,22 +8,23 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-
-	"github.com/goccl/goccl/internal/files"
 )
 
+// modelName is the file that Hugging Face's models are in. One that is in several has the same name and indexEnd.
 const (
-	modelName      = "model.safetensors"
-	modelIndexName = "model.safetensors.index.json"
+	modelName = "model.safetensors"
+	indexEnd  = ".index.json"
 )
 
-// foreign is the index of the tensors that another program has written to dir, or nil if there are none.
-func foreign(dir string) (*index, error) {
-	ix := &index{Tensors: map[string]tensor{}, Others: map[string]other{}, From: modelIndexName}
-	f, size, err := files.OpenIn(dir, modelIndexName, maxIndex)
+// foreign is the index of the tensors that another program has written to the file name of src, or
+// nil if there are none.
+func foreign(src source, name string) (*index, error) {
+	if !plain(name) {
+		return nil, fmt.Errorf("%q is no name of a file in %s", name, src.path(""))
+	}
+	ix := &index{Tensors: map[string]tensor{}, Others: map[string]other{}, From: name + indexEnd}
+	f, size, err := src.open(ix.From, maxIndex)
 	var where struct {
 		Files map[string]string `json:"weight_map"`
 	}
@@ -31,29 +32,29 @@ func foreign(dir string) (*index, error) {
 	case err == nil:
 		defer f.Close()
 		text := make([]byte, size)
-		if _, err := io.ReadFull(f, text); err != nil {
+		if _, err := io.ReadFull(io.NewSectionReader(f, 0, size), text); err != nil {
 			return nil, err
 		}
 		if err := json.Unmarshal(text, &where); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+			return nil, fmt.Errorf("%s: %w", src.path(ix.From), err)
 		}
 		if where.Files == nil {
-			return nil, fmt.Errorf("%s has no weight_map", filepath.Join(dir, modelIndexName))
+			return nil, fmt.Errorf("%s has no weight_map", src.path(ix.From))
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	default:
-		if _, err := os.Lstat(filepath.Join(dir, modelName)); errors.Is(err, fs.ErrNotExist) {
+		if src.lacks(name) {
 			return nil, nil
 		}
-		ix.From = modelName
+		ix.From = name
 	}
-	names := []string{modelName}
-	if ix.From == modelIndexName {
+	names := []string{name}
+	if ix.From != name {
 		names = slices.Compact(slices.Sorted(maps.Values(where.Files)))
 	}
 	for i, name := range names {
-		f, ps, others, err := foreignFile(dir, name)
+		f, ps, others, err := foreignFile(src, name, ix.From)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +66,7 @@ func foreign(dir string) (*index, error) {
 				continue
 			}
 			if _, twice := ix.Tensors[p.Name]; twice {
-				return nil, fmt.Errorf("%s: tensor %q is also in another file", filepath.Join(dir, name), p.Name)
+				return nil, fmt.Errorf("%s: tensor %q is also in another file", src.path(name), p.Name)
 			}
 			p.File = i
 			ix.Tensors[p.Name], ix.Pieces = tensor{p.Type, p.Shape}, append(ix.Pieces, p)
@@ -79,18 +80,17 @@ func foreign(dir string) (*index, error) {
 	return ix, nil
 }
 
-func foreignFile(dir, name string) (f file, ps []piece, others map[string]other, err error) {
+func foreignFile(src source, name, from string) (f file, ps []piece, others map[string]other, err error) {
 	if !plain(name) {
-		return f, nil, nil, fmt.Errorf("%s names the file %q, which is not beside it", filepath.Join(dir, modelIndexName),
-			name)
+		return f, nil, nil, fmt.Errorf("%s names the file %q, which is not beside it", src.path(from), name)
 	}
-	o, size, err := files.OpenIn(dir, name, math.MaxInt64)
+	o, size, err := src.open(name, math.MaxInt64)
 	if err != nil {
 		return f, nil, nil, err
 	}
 	defer o.Close()
 	if ps, others, err = parseHeader(o, size); err != nil {
-		return f, nil, nil, fmt.Errorf("%s: %w", o.Name(), err)
+		return f, nil, nil, fmt.Errorf("%s: %w", src.path(name), err)
 	}
 	return file{Name: name, Size: size}, ps, others, nil
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const modelIndexName = modelName + indexEnd
+
 // stFile is a file in safetensors format of one-byte tensors, whose values are those of the byte they lie at.
 func stFile(head string, data int) string { return string((&stCase{head: head, data: data}).file()) }
 
@@ -82,9 +84,9 @@ func TestExportOfALongHeader(t *testing.T) {
 	dir := saved(t, 1)
 	to := filepath.Join(t.TempDir(), "x")
 	d := &disk{header: 200}
-	require.ErrorContains(t, d.export(dir, to, 0, nil), "model.safetensors would have a header of 208 bytes, and readers of safetensors take at most 200: give a smaller size")
+	require.ErrorContains(t, d.export(dir, to, modelName, 0, nil), "model.safetensors would have a header of 208 bytes, and readers of safetensors take at most 200: give a smaller size")
 	require.Empty(t, names(t, filepath.Dir(to)))
-	require.NoError(t, d.export(dir, to, 1, nil))
+	require.NoError(t, d.export(dir, to, modelName, 1, nil))
 	require.Len(t, names(t, to), 4)
 }
 
@@ -99,7 +101,7 @@ func FuzzWeightMap(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, modelIndexName), text, 0o600); err != nil {
 			t.Skip(err)
 		}
-		ix, err := foreign(dir)
+		ix, err := foreign(folder(dir), modelName)
 		if err != nil {
 			return
 		}

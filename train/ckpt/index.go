@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/goccl/goccl/internal/files"
 )
 
 const (
@@ -80,25 +78,26 @@ type index struct {
 	of map[string][]piece // Pieces by tensor
 }
 
-// name is the file that says what a checkpoint in dir has.
-func (ix *index) name(dir string) string {
-	return filepath.Join(dir, cmp.Or(ix.From, indexName))
-}
+// name is the file that says what the checkpoint has.
+func (ix *index) name(src source) string { return src.path(cmp.Or(ix.From, indexName)) }
 
 // maxIndex is more than an index of a million tensors has.
 const maxIndex = 1 << 30
 
-// readerOf is what the index of dir is read from, and how much that is: its own, else one of what
-// another program has written there.
-func readerOf(dir string) (r io.ReadCloser, size int64, err error) {
-	f, size, err := files.OpenIn(dir, indexName, maxIndex)
-	if err == nil {
-		return f, size, nil
+// readerOf is what the index of src is read from, and how much that is: its own, else one of what
+// another program has written there, to the file name, if that is not "" instead of its own.
+func readerOf(src source, name string) (r io.ReadCloser, size int64, err error) {
+	err = fmt.Errorf("open %s: %w", src.path(name), fs.ErrNotExist)
+	if name == "" {
+		f, size, failed := src.open(indexName, maxIndex)
+		if failed == nil {
+			return section{io.NewSectionReader(f, 0, size), f}, size, nil
+		}
+		if err = failed; !errors.Is(err, fs.ErrNotExist) {
+			return nil, 0, err
+		}
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, err
-	}
-	ix, other := foreign(dir)
+	ix, other := foreign(src, cmp.Or(name, modelName))
 	if ix == nil {
 		return nil, 0, cmp.Or(other, err)
 	}
@@ -106,9 +105,15 @@ func readerOf(dir string) (r io.ReadCloser, size int64, err error) {
 	return io.NopCloser(bytes.NewReader(text)), int64(len(text)), err
 }
 
-// openIndex is the index of dir.
-func openIndex(dir string) (*index, error) {
-	r, size, err := readerOf(dir)
+// section is a file that is read from its beginning on.
+type section struct {
+	io.Reader
+	io.Closer
+}
+
+// openIndex is the index of src.
+func openIndex(src source) (*index, error) {
+	r, size, err := readerOf(src, "")
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func TestIndexThatLies(t *testing.T) {
 			n := allocated(func() {
 				exported = Export(dir, filepath.Join(t.TempDir(), "x"), 0, nil)
 				loaded = Load(t.Context(), c, dir, nil, want)
-				looked = whole(dir)
+				looked = whole(folder(dir))
 			})
 			require.ErrorContains(t, exported, tc.says)
 			require.Error(t, loaded)

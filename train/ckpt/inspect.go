@@ -40,30 +40,31 @@ type FileInfo struct {
 // Inspect lists what the checkpoint dir holds, of this package or of another program, and which of
 // its files are there in their sizes. One process calls it. It reads no tensors.
 func Inspect(dir string) (*Contents, error) {
-	c, _, err := inspect(dir)
+	c, _, err := inspect(folder(filepath.Clean(dir)))
 	return c, err
 }
 
 // Verify is Inspect, and also reads each file and compares its checksums, which files of another
 // program do not have. It takes memory for 4 MiB.
-func Verify(dir string) (*Contents, error) {
-	c, ix, err := inspect(dir)
+func Verify(dir string) (*Contents, error) { return verify(folder(filepath.Clean(dir))) }
+
+func verify(src source) (*Contents, error) {
+	c, ix, err := inspect(src)
 	if err != nil {
 		return nil, err
 	}
 	for i := range c.Files {
 		if f := &c.Files[i]; f.Damage == nil {
-			f.Damage = ix.Files[i].verify(dir)
+			f.Damage = ix.Files[i].verify(src)
 		}
 	}
 	return c, nil
 }
 
-func inspect(dir string) (*Contents, *index, error) {
-	dir = filepath.Clean(dir)
-	ix, err := openIndex(dir)
+func inspect(src source) (*Contents, *index, error) {
+	ix, err := openIndex(src)
 	if err != nil {
-		return nil, nil, fmt.Errorf("ckpt: %s: %w", dir, err)
+		return nil, nil, fmt.Errorf("ckpt: %s: %w", src.path(""), err)
 	}
 	c := &Contents{State: ix.State}
 	for name, t := range ix.Tensors {
@@ -82,14 +83,14 @@ func inspect(dir string) (*Contents, *index, error) {
 	}
 	for i := range ix.Files {
 		f := &ix.Files[i]
-		c.Files = append(c.Files, FileInfo{f.Name, f.Size, slices.Sorted(maps.Keys(in[i])), f.present(dir)})
+		c.Files = append(c.Files, FileInfo{f.Name, f.Size, slices.Sorted(maps.Keys(in[i])), f.present(src)})
 	}
 	return c, ix, nil
 }
 
 // verify reads all blocks of a part.
-func (f *file) verify(dir string) error {
-	p, err := openPart(dir, f)
+func (f *file) verify(src source) error {
+	p, err := openPart(src, f)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -20,12 +21,16 @@ import (
 // not there, or not yet, as before a Saver has made the first checkpoint of a run, has nothing to
 // remove.
 func Keep(ctx context.Context, c *ccl.Comm, dir string, n int) error {
+	return keepIn(ctx, c, &disk{}, dir, n)
+}
+
+func keepIn(ctx context.Context, c *ccl.Comm, cat catalog, dir string, n int) error {
 	what := fmt.Sprintf("ckpt: Keep %d in %s", n, dir)
 	var bad error
 	if n < 1 {
 		bad = errors.New("at least one checkpoint must be kept")
 	}
-	return onRoot(ctx, c, what, bad, func() error { return (&disk{}).keep(dir, n) }, "the directory "+dir,
+	return onRoot(ctx, c, what, bad, func() error { return keep(cat, dir, n) }, "the directory "+dir,
 		fmt.Sprintf("%d to keep", n))
 }
 
@@ -42,8 +47,8 @@ func onRoot(ctx context.Context, c *ccl.Comm, what string, bad error, f func() e
 }
 
 // keep is Keep on rank 0.
-func (d *disk) keep(dir string, n int) error {
-	steps, err := listSteps(dir)
+func keep(cat catalog, dir string, n int) error {
+	steps, err := listSteps(cat, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -53,7 +58,7 @@ func (d *disk) keep(dir string, n int) error {
 	var old []string
 	kept, last := 0, int64(0)
 	for _, s := range steps {
-		if whole(filepath.Join(dir, s.name)) != nil {
+		if whole(cat.at(dir, s.name)) != nil {
 			continue
 		}
 		if kept == 0 {
@@ -63,10 +68,13 @@ func (d *disk) keep(dir string, n int) error {
 			old = append(old, s.name)
 		}
 	}
+	if err := cat.Failed(); err != nil { // what could not be read is not known to be old
+		return err
+	}
 	if kept == 0 { // what is unfinished may be the best that there is
 		return nil
 	}
-	return d.clear(dir, old, func(e entryName) bool { return e.gone || e.tmp && e.sequence < last })
+	return cat.clear(dir, old, func(e entryName) bool { return e.gone || e.tmp && e.sequence < last })
 }
 
 // Forget removes from dir the checkpoints of the steps after step, those of any step that were
@@ -74,18 +82,22 @@ func (d *disk) keep(dir string, n int) error {
 // to step and on from there: step is the Latest, and the steps that it saves again are not there
 // yet. Step must be whole. Rank 0 removes; all ranks get its error.
 func Forget(ctx context.Context, c *ccl.Comm, dir string, step int) error {
+	return forgetIn(ctx, c, &disk{}, dir, step)
+}
+
+func forgetIn(ctx context.Context, c *ccl.Comm, cat catalog, dir string, step int) error {
 	what := fmt.Sprintf("ckpt: Forget what is after step %d in %s", step, dir)
-	return onRoot(ctx, c, what, nil, func() error { return (&disk{}).forget(dir, step) }, "the directory "+dir,
+	return onRoot(ctx, c, what, nil, func() error { return forget(cat, dir, step) }, "the directory "+dir,
 		fmt.Sprintf("step %d", step))
 }
 
 // forget is Forget on rank 0.
-func (d *disk) forget(dir string, number int) error {
-	if err := whole(Step(dir, number)); err != nil {
+func forget(cat catalog, dir string, number int) error {
+	if err := whole(cat.at(dir, Step("", number))); err != nil {
 		return fmt.Errorf("there is no going back to it: %w", err)
 	}
-	steps, err := listSteps(dir)
-	if err != nil {
+	steps, err := listSteps(cat, dir)
+	if err = errors.Join(err, cat.Failed()); err != nil { // what could not be read has no place in time
 		return err
 	}
 	at := slices.IndexFunc(steps, func(s step) bool { return s.number == number })
@@ -99,7 +111,7 @@ func (d *disk) forget(dir string, number int) error {
 			later = append(later, s.name)
 		}
 	}
-	return d.clear(dir, later, func(e entryName) bool { return e.number > number || e.tmp && e.sequence > sequence })
+	return cat.clear(dir, later, func(e entryName) bool { return e.number > number || e.tmp && e.sequence > sequence })
 }
 
 // clear removes checkpoints from dir, by their names, and what else goes of that which is
@@ -124,7 +136,7 @@ func (d *disk) clear(dir string, names []string, goes func(entryName) bool) erro
 	}
 	for _, gone := range names {
 		if gone != "" {
-			err = errors.Join(err, os.RemoveAll(gone))
+			err = errors.Join(err, files.RemoveAll(gone))
 		}
 	}
 	return err

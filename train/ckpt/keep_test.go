@@ -92,8 +92,8 @@ func TestKeep(t *testing.T) {
 		require.ErrorContains(t, Keep(t.Context(), c, dir, 1+c.Rank()), "rank 1")
 	})
 	d := &disk{fault: func(string, string) error { return errors.New("read-only") }}
-	require.ErrorContains(t, d.keep(dir, 1), "read-only")
-	from, _, err := findLatest(dir)
+	require.ErrorContains(t, keep(d, dir, 1), "read-only")
+	from, _, err := findLatest(&disk{}, dir)
 	require.NoError(t, err)
 	require.Equal(t, Step(dir, 3), from)
 }
@@ -113,8 +113,8 @@ func unfinished(t testing.TB, name string) (list []string) {
 func TestKeepFaults(t *testing.T) {
 	c := alone(t)
 	for name, f := range map[string]func(d *disk, dir string) error{
-		"Keep":   func(d *disk, dir string) error { return d.keep(dir, 2) },
-		"Forget": func(d *disk, dir string) error { return d.forget(dir, 2) },
+		"Keep":   func(d *disk, dir string) error { return keep(d, dir, 2) },
+		"Forget": func(d *disk, dir string) error { return forget(d, dir, 2) },
 	} {
 		for at := 1; ; at++ {
 			dir, hit := t.TempDir(), false
@@ -129,7 +129,7 @@ func TestKeepFaults(t *testing.T) {
 				break
 			}
 			require.ErrorContains(t, err, "the end")
-			steps, err := listSteps(dir)
+			steps, err := listSteps(&disk{}, dir)
 			require.NoError(t, err)
 			for _, s := range steps {
 				require.EqualValues(t, s.number, valueOf(t, c, filepath.Join(dir, s.name), 1))

@@ -131,17 +131,17 @@ func TestLostInSave(t *testing.T) {
 						require.ErrorIs(t, err, ccl.ErrRankLost)
 						require.ErrorContains(t, err, "rank 1")
 					}
-					from, _, err := findLatest(dir)
+					from, _, err := findLatest(&disk{}, dir)
 					if c.Rank() != 0 || errors.Is(err, os.ErrNotExist) && call <= calls {
 						return
 					}
 					require.NoError(t, err)
-					ix, err := openIndex(from)
+					ix, err := openIndex(folder(from))
 					require.NoError(t, err)
 					ts := held(0, 1, false)
 					want, data, err := describe(ts)
 					require.NoError(t, err)
-					require.NoError(t, ix.fill(from, want, data, false))
+					require.NoError(t, ix.fill(folder(from), want, data, false))
 					require.Equal(t, held(0, 1, true), ts)
 				}, append(opts, ccltest.Kill(1, call))...)
 			})

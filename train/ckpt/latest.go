@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -26,10 +25,15 @@ import (
 // If there is none, not even a damaged one, all ranks get an error that is os.ErrNotExist: a
 // program that resumes or begins may ask for that. If all are damaged, the error is another one.
 func Latest(ctx context.Context, c *ccl.Comm, dir string) (latest string, passed []error, err error) {
+	return latestOf(ctx, c, &disk{}, dir)
+}
+
+func latestOf(ctx context.Context, c *ccl.Comm, cat catalog, dir string) (latest string, passed []error, err error) {
 	what := "ckpt: Latest in " + dir
 	var found []string
 	if c.Rank() == 0 {
-		latest, passed, err = findLatest(dir)
+		latest, passed, err = findLatest(cat, dir)
+		err = cmp.Or(cat.Failed(), err)
 		found = append(found, latest)
 		for _, e := range passed {
 			found = append(found, e.Error())
@@ -53,14 +57,14 @@ func Latest(ctx context.Context, c *ccl.Comm, dir string) (latest string, passed
 	return found[0], passed, nil
 }
 
-func findLatest(dir string) (latest string, passed []error, err error) {
-	steps, err := listSteps(dir)
+func findLatest(cat catalog, dir string) (latest string, passed []error, err error) {
+	steps, err := listSteps(cat, dir)
 	if err != nil {
 		return "", nil, err
 	}
 	for _, s := range steps {
-		name := filepath.Join(dir, s.name)
-		err := whole(name)
+		src := cat.at(dir, s.name)
+		name, err := src.path(""), whole(src)
 		if err == nil {
 			return name, passed, nil
 		}
@@ -82,15 +86,9 @@ type step struct {
 
 // listSteps lists the checkpoints in dir, the last one first: where a training has gone back, that
 // is not the highest step.
-func listSteps(dir string) (list []step, err error) {
-	es, err := os.ReadDir(dir)
-	if err != nil {
+func listSteps(cat catalog, dir string) (list []step, err error) {
+	if list, err = cat.list(dir); err != nil {
 		return nil, err
-	}
-	for _, e := range es {
-		if number, ok := stepOf(e.Name()); ok {
-			list = append(list, step{sequenceOf(filepath.Join(dir, e.Name())), number, e.Name()})
-		}
 	}
 	// One whose place is not known, since its index is gone, comes where its number belongs.
 	slices.SortFunc(list, func(a, b step) int { return cmp.Compare(a.number, b.number) })
@@ -112,13 +110,26 @@ const maxSequence = 1 << 53
 // begins is how an index begins: its place among the checkpoints of a directory comes first.
 var begins = regexp.MustCompile(`^\{"format":"goccl-ckpt/1","crc32c":\d+,"index":\{"sequence":(\d+)[,}]`)
 
-// sequenceOf is the place of a checkpoint in time, read without the rest of its index. 0 if it is not known.
-func sequenceOf(dir string) int64 {
-	f, _, err := files.OpenIn(dir, indexName, maxIndex)
+// Failed is nil: what a disk cannot read counts as damage.
+func (d *disk) Failed() error { return nil }
+
+func (d *disk) at(dir, name string) source { return folder(filepath.Join(dir, name)) }
+
+func (d *disk) list(dir string) (list []step, err error) {
+	es, err := os.ReadDir(dir)
 	if err != nil {
-		return 0
+		return nil, err
 	}
-	defer f.Close()
+	for _, e := range es {
+		if number, ok := stepOf(e.Name()); ok {
+			list = append(list, step{sequenceOf(d.at(dir, e.Name())), number, e.Name()})
+		}
+	}
+	return list, nil
+}
+
+// sequenceIn is the sequence that an index says at its beginning; 0 if there is none.
+func sequenceIn(f opened) int64 {
 	b := make([]byte, 128)
 	n, _ := f.ReadAt(b, 0)
 	m := begins.FindSubmatch(b[:n])
@@ -136,34 +147,34 @@ func sequenceOf(dir string) int64 {
 func lastSequence(dir string, es []os.DirEntry) (last int64) {
 	for _, e := range es {
 		if _, ok := stepOf(e.Name()); ok {
-			last = max(last, sequenceOf(filepath.Join(dir, e.Name())))
+			last = max(last, sequenceOf(folder(filepath.Join(dir, e.Name()))))
 		}
 	}
 	return last
 }
 
-// whole is an error if dir is not a whole checkpoint.
-func whole(dir string) error {
-	ix, err := openIndex(dir)
+// whole is an error if src is not a whole checkpoint.
+func whole(src source) error {
+	ix, err := openIndex(src)
 	if err != nil {
 		return err
 	}
-	return ix.present(dir)
+	return ix.present(src)
 }
 
-// present is an error unless each file is in dir, in its size. It names those that are not, and those that are.
-func (ix *index) present(dir string) error {
-	bad, good := ix.look(dir)
+// present is an error unless each file is in src, in its size. It names those that are not, and those that are.
+func (ix *index) present(src source) error {
+	bad, good := ix.look(src)
 	if bad == nil {
 		return nil
 	}
 	return fmt.Errorf("%s; whole by size: %s", some(bad), some(good))
 }
 
-// look says what is wrong with files in dir, and names those that are there in their sizes.
-func (ix *index) look(dir string) (bad, good []string) {
+// look says what is wrong with files in src, and names those that are there in their sizes.
+func (ix *index) look(src source) (bad, good []string) {
 	for i := range ix.Files {
-		if err := ix.Files[i].present(dir); err != nil {
+		if err := ix.Files[i].present(src); err != nil {
 			bad = append(bad, err.Error())
 		} else {
 			good = append(good, ix.Files[i].Name)
@@ -172,19 +183,19 @@ func (ix *index) look(dir string) (bad, good []string) {
 	return bad, good
 }
 
-// present is an error unless the file is in dir, in its size.
-func (f *file) present(dir string) error {
-	o, err := f.open(dir)
+// present is an error unless the file is in src, in its size.
+func (f *file) present(src source) error {
+	o, err := f.open(src)
 	if err != nil {
 		return err
 	}
 	return o.Close()
 }
 
-// open opens the file, if it is in dir, in its size.
-func (f *file) open(dir string) (*os.File, error) {
-	name := filepath.Join(dir, f.Name)
-	o, size, err := files.OpenIn(dir, f.Name, math.MaxInt64)
+// open opens the file, if it is in src, in its size.
+func (f *file) open(src source) (opened, error) {
+	name := src.path(f.Name)
+	o, size, err := src.open(f.Name, math.MaxInt64)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s is missing", name) // which is damage: the checkpoint exists

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ckpt/internal/content"
+	"github.com/goccl/goccl/train/ckpt/internal/float"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -30,7 +32,11 @@ func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) 
 }
 
 func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, o LoadOptions) (*Report, error) {
-	dir = filepath.Clean(dir)
+	return loadFrom(ctx, c, folder(filepath.Clean(dir)), state, ts, o)
+}
+
+func loadFrom(ctx context.Context, c *ccl.Comm, src source, state any, ts []Tensor, o LoadOptions) (*Report, error) {
+	dir := src.path("")
 	what := "ckpt: Load of " + dir
 	loaded := hosted(ts, nil, o.Partial)
 	want, data, err := describe(loaded)
@@ -40,7 +46,7 @@ func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, 
 	var own io.ReadCloser
 	var length int64
 	if c.Rank() == 0 {
-		if own, length, err = readerOf(dir); err == nil {
+		if own, length, err = readerOf(src, o.File); err == nil {
 			defer own.Close()
 		}
 	}
@@ -59,12 +65,12 @@ func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, 
 	var missing []string
 	if err == nil {
 		want, data, missing = o.find(ix, want, data)
-		err = ix.fill(dir, want, data, o.Convert)
+		err = ix.fill(src, want, data, o.Convert)
 	}
 	for i := range want {
 		if want[i].Type == "BOOL" { // of which Go has two
-			for k, b := range data[i] {
-				data[i][k] = min(b, 1)
+			for k, b := range data[i].B {
+				data[i].B[k] = min(b, 1)
 			}
 		}
 	}
@@ -72,7 +78,7 @@ func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, 
 		err = putBack(ts, loaded)
 	}
 	if err == nil {
-		err = ix.states(dir, state, c.Rank(), c.Size())
+		err = ix.states(src, state, c.Rank(), c.Size())
 	}
 	if err := same.Args(ctx, c, what, err); err != nil || !o.Partial {
 		return &Report{}, err
@@ -85,18 +91,18 @@ func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, 
 }
 
 // fill reads what is wanted into data, of another type of floating point, too, if convert says so.
-func (ix *index) fill(dir string, want []piece, data [][]byte, convert bool) error {
+func (ix *index) fill(src source, want []piece, data []content.Content, convert bool) error {
 	reads := make([][]read, len(ix.Files))
 	for i, w := range want {
 		t, ok := ix.Tensors[w.Name]
 		if o, is := ix.Others[w.Name]; !ok && is {
-			return fmt.Errorf("tensor %q is %v in %s, which Load does not know", w.Name, o, ix.name(dir))
+			return fmt.Errorf("tensor %q is %v in %s, which Load does not know", w.Name, o, ix.name(src))
 		}
 		if !ok {
-			return fmt.Errorf("%s has no tensor %q", ix.name(dir), w.Name)
+			return fmt.Errorf("%s has no tensor %q", ix.name(src), w.Name)
 		}
-		if t.Type != w.Type && !(convert && convertible(t.Type, w.Type)) || !slices.Equal(t.Shape, w.Shape) {
-			return fmt.Errorf("tensor %q is %s %v in %s, but %s %v is wanted", w.Name, t.Type, t.Shape, ix.name(dir), w.Type,
+		if t.Type != w.Type && !(convert && float.Convertible(t.Type, w.Type)) || !slices.Equal(t.Shape, w.Shape) {
+			return fmt.Errorf("tensor %q is %s %v in %s, but %s %v is wanted", w.Name, t.Type, t.Shape, ix.name(src), w.Type,
 				w.Shape)
 		}
 		from, size := dtypes[t.Type], dtypes[w.Type]
@@ -105,7 +111,7 @@ func (ix *index) fill(dir string, want []piece, data [][]byte, convert bool) err
 			for _, r := range overlap(&w, &p) {
 				got = append(got, r)
 				reads[p.File] = append(reads[p.File],
-					read{p.At + int64(r.src*from), data[i][r.dst*size : (r.dst+r.n)*size], w.Name, t.Type, w.Type})
+					read{p.At + int64(r.src*from), data[i].Part(r.dst*size, (r.dst+r.n)*size), w.Name, t.Type, w.Type})
 			}
 		}
 		slices.SortFunc(got, func(a, b run) int { return cmp.Compare(a.dst, b.dst) })
@@ -117,25 +123,25 @@ func (ix *index) fill(dir string, want []piece, data [][]byte, convert bool) err
 			end += r.n
 		}
 		if end < w.Hi-w.Lo {
-			return fmt.Errorf("%s lacks element %d of the wanted part of tensor %q, or has it twice", ix.name(dir), w.Lo+end,
+			return fmt.Errorf("%s lacks element %d of the wanted part of tensor %q, or has it twice", ix.name(src), w.Lo+end,
 				w.Name)
 		}
 	}
 	for f, rs := range reads {
-		if err := readPart(dir, &ix.Files[f], rs); err != nil {
-			return ix.beside(dir, f, err)
+		if err := readPart(src, &ix.Files[f], rs); err != nil {
+			return ix.beside(src, f, err)
 		}
 	}
 	return nil
 }
 
 // beside is the error about one file of a checkpoint, and says how the others are.
-func (ix *index) beside(dir string, bad int, err error) error {
+func (ix *index) beside(src source, bad int, err error) error {
 	others := &index{Files: slices.Delete(slices.Clone(ix.Files), bad, bad+1)}
 	if len(others.Files) == 0 {
 		return err
 	}
-	also, good := others.look(dir)
+	also, good := others.look(src)
 	if also != nil {
 		return fmt.Errorf("%w; also %s; whole by size: %s", err, some(also), some(good))
 	}
@@ -145,17 +151,17 @@ func (ix *index) beside(dir string, bad int, err error) error {
 // read wants dst, of type to, from byte at of a part on, where type from is.
 type read struct {
 	at       int64
-	dst      []byte
+	dst      content.Content
 	name     string
 	from, to string
 }
 
 // readPart does the reads of one part, and verifies each block that they touch.
-func readPart(dir string, f *file, rs []read) (err error) {
+func readPart(src source, f *file, rs []read) (err error) {
 	if len(rs) == 0 {
 		return nil
 	}
-	p, err := openPart(dir, f)
+	p, err := openPart(src, f)
 	if err != nil {
 		return fmt.Errorf("tensor %q: %w", rs[0].name, err)
 	}

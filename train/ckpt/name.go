@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // Step is the name of the checkpoint of a step in dir: dir/step-00001000. Latest, Keep and Forget look for those of
@@ -76,7 +78,7 @@ func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", 0, err
 		}
-		if err == nil && whole(moved) == nil { // another writer has published dir since then: it gets its name back
+		if err == nil && whole(folder(moved)) == nil { // another writer has published dir since then: it gets its name back
 			if err := os.Rename(moved, dir); err != nil {
 				return "", 0, fmt.Errorf("%s is whole: %w", moved, err)
 			}
@@ -98,7 +100,7 @@ func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
 		if x := parseName(e.Name()); x.tmp && x.of == name {
 			gone, err := d.setAside(filepath.Join(above, e.Name()))
 			if err == nil && gone != "" {
-				err = os.RemoveAll(gone)
+				err = files.RemoveAll(gone)
 			}
 			if err != nil {
 				return "", 0, err
@@ -119,7 +121,7 @@ func damaged(dir string) bool {
 	if _, ok := stepOf(filepath.Base(dir)); !ok {
 		return false
 	}
-	if err := whole(dir); err == nil || errors.Is(err, errFormat) {
+	if err := whole(folder(dir)); err == nil || errors.Is(err, errFormat) {
 		return false
 	}
 	es, err := os.ReadDir(dir)
@@ -136,14 +138,20 @@ func damaged(dir string) bool {
 
 var partNames = regexp.MustCompile(`^part-\d{5,}-of-\d{5,}\.safetensors$`)
 
+// taken is the error for a name that a checkpoint has.
+func taken(dir string) error {
+	why := ""
+	if _, ok := stepOf(filepath.Base(dir)); ok {
+		why = ": another job saves there, or this training has gone back to a step before it without Forget"
+	}
+	return fmt.Errorf("%s: %w%s", dir, fs.ErrExist, why)
+}
+
 // vacant is an error if there is anything at dir.
 func vacant(dir string) error {
 	_, err := os.Lstat(dir)
-	if _, ok := stepOf(filepath.Base(dir)); ok && err == nil {
-		return fmt.Errorf("%s: %w: another job saves there, or this training has gone back to a step before it without Forget", dir, fs.ErrExist)
-	}
 	if err == nil {
-		return fmt.Errorf("%s: %w", dir, fs.ErrExist)
+		return taken(dir)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -169,10 +177,10 @@ func (d *disk) setAside(name string) (gone string, err error) {
 	return gone, nil
 }
 
-// publish gives tmp, whose files are on disk, its name.
-func (d *disk) publish(dir, tmp string) error {
+// rename gives tmp, whose files are on disk, its name.
+func (d *disk) rename(dir, tmp string) error {
 	if err := d.syncDir(tmp); err != nil {
-		return lost(tmp, err)
+		return d.lost(tmp, err)
 	}
 	if err := d.ask("rename", dir); err != nil {
 		return err
@@ -181,13 +189,13 @@ func (d *disk) publish(dir, tmp string) error {
 		if taken := vacant(dir); taken != nil { // which says so on every system
 			return taken
 		}
-		return lost(tmp, err)
+		return d.lost(tmp, err)
 	}
 	return d.syncDir(filepath.Dir(dir))
 }
 
 // lost is an error in what is written to tmp, and says so if tmp is not there.
-func lost(tmp string, err error) error {
+func (d *disk) lost(tmp string, err error) error {
 	if _, missing := os.Lstat(tmp); err == nil || !errors.Is(missing, fs.ErrNotExist) {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestSecondWriter(t *testing.T) {
 					require.Greater(t, at, 5)
 					return
 				}
-				latest, passed, failed := findLatest(dir)
+				latest, passed, failed := findLatest(&disk{}, dir)
 				require.NoError(t, failed)
 				require.Empty(t, passed)
 				valueOf(t, first, latest, 1)
@@ -112,7 +112,7 @@ func TestSecondWriter(t *testing.T) {
 					}
 				}
 				require.NoError(t, Save(t.Context(), first, Step(dir, 4), 4, vector(0, 1, 4)))
-				require.NoError(t, (&disk{}).keep(dir, 9))
+				require.NoError(t, keep(&disk{}, dir, 9))
 				for _, e := range names(t, dir) {
 					require.False(t, parseName(e).tmp || parseName(e).gone, "%s is left", e)
 				}
@@ -137,7 +137,7 @@ func TestPublishedInPlaceOfDamaged(t *testing.T) {
 	left := names(t, dir)
 	require.Len(t, left, 2)
 	require.Regexp(t, `^step-00000001\.damaged-[0-9a-f]{16}$`, left[1])
-	require.ErrorContains(t, whole(filepath.Join(dir, left[1])), "is missing", "only what was damaged has lost its name")
+	require.ErrorContains(t, whole(folder(filepath.Join(dir, left[1]))), "is missing", "only what was damaged has lost its name")
 }
 
 // A checkpoint of another version of this package is not damaged: a Save leaves it where it is.
@@ -150,7 +150,7 @@ func TestAnotherFormatIsNotDamaged(t *testing.T) {
 	require.NoError(t, os.WriteFile(name, bytes.Replace(text, []byte(format), []byte("goccl-ckpt/2"), 1), 0o666))
 	require.ErrorIs(t, Save(t.Context(), c, Step(dir, 1), 1, vector(0, 1, 1)), fs.ErrExist)
 	require.Equal(t, []string{"step-00000001"}, names(t, dir))
-	require.ErrorContains(t, whole(Step(dir, 1)), `has format "goccl-ckpt/2"; this version reads "goccl-ckpt/1"`)
+	require.ErrorContains(t, whole(folder(Step(dir, 1))), `has format "goccl-ckpt/2"; this version reads "goccl-ckpt/1"`)
 }
 
 // Two jobs, of two ranks each, save the same steps: one Save of each step succeeds, and what it has saved is there, unless Keep
@@ -160,7 +160,7 @@ func TestTwoJobs(t *testing.T) {
 		const steps = 30
 		dir := t.TempDir()
 		var mu sync.Mutex
-		saved := [steps]map[int]bool{}
+		saved, told := [steps]map[int]bool{}, [steps][]error{}
 		var all sync.WaitGroup
 		for job := 1; job <= 2; job++ {
 			all.Go(func() {
@@ -169,6 +169,11 @@ func TestTwoJobs(t *testing.T) {
 						err := Save(t.Context(), c, Step(dir, step), job, vector(c.Rank(), 2, float32(job)))
 						if err != nil && !errors.Is(err, fs.ErrExist) {
 							require.ErrorContains(t, err, "another job")
+						}
+						if c.Rank() == 0 && err != nil {
+							mu.Lock()
+							told[step] = append(told[step], err)
+							mu.Unlock()
 						}
 						if c.Rank() == 0 && err == nil {
 							mu.Lock()
@@ -189,7 +194,7 @@ func TestTwoJobs(t *testing.T) {
 		c := alone(t)
 		for step, jobs := range saved {
 			if keep == 0 {
-				require.Len(t, jobs, 1, "step %d", step)
+				require.Len(t, jobs, 1, "step %d: %v", step, told[step])
 			}
 			for job := range jobs {
 				_, err := os.Stat(Step(dir, step))
@@ -204,7 +209,7 @@ func TestTwoJobs(t *testing.T) {
 			require.Len(t, names(t, dir), steps, "nothing else is left")
 		} else {
 			require.NoError(t, Keep(t.Context(), c, dir, keep))
-			latest, passed, err := findLatest(dir)
+			latest, passed, err := findLatest(&disk{}, dir)
 			require.NoError(t, err)
 			require.Empty(t, passed)
 			valueOf(t, c, latest, 2)

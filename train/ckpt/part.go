@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 )
 
 // partFile is a part that is read, a block at a time.
 type partFile struct {
-	*os.File
+	opened
+	name string
 	f    *file
 	buf  []byte
 	have int64  // the block in buf; -1: none
@@ -18,12 +18,12 @@ type partFile struct {
 }
 
 // openPart opens a part that has its size.
-func openPart(dir string, f *file) (*partFile, error) {
-	o, err := f.open(dir)
+func openPart(src source, f *file) (*partFile, error) {
+	o, err := f.open(src)
 	if err != nil {
 		return nil, err
 	}
-	return &partFile{o, f, nil, -1, nil}, nil
+	return &partFile{o, src.path(f.Name), f, nil, -1, nil}, nil
 }
 
 // block verifies block k, and returns it.
@@ -37,12 +37,12 @@ func (p *partFile) block(k int64) ([]byte, error) {
 	}
 	p.have = -1
 	if _, err := p.ReadAt(b, k*block); errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s is truncated: it should have %d bytes", p.Name(), p.f.Size)
+		return nil, fmt.Errorf("%s is truncated: it should have %d bytes", p.name, p.f.Size)
 	} else if err != nil {
 		return nil, err
 	}
 	if p.f.Sums != nil && crc32.Checksum(b, castagnoli) != p.f.Sums[k] {
-		return nil, fmt.Errorf("%s is damaged between bytes %d and %d", p.Name(), k*block, k*block+int64(len(b)))
+		return nil, fmt.Errorf("%s is damaged between bytes %d and %d", p.name, k*block, k*block+int64(len(b)))
 	}
 	p.have = k
 	return b, nil

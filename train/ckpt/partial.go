@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ckpt/internal/content"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -22,12 +23,20 @@ type LoadOptions struct {
 	// PyTorch's strict=False. One of another shape stays an error.
 	Partial bool
 
+	// File is the name of a file of safetensors in the directory, such as peft's
+	// adapter_model.safetensors. "": what Save has written, or model.safetensors.
+	File string
+
 	atOnce int // of tests; the same on all ranks
 }
 
 // String is what ranks compare.
 func (o LoadOptions) String() string {
-	return fmt.Sprintf("Rename %v, Convert %v, Partial %v", o.Rename != nil, o.Convert, o.Partial)
+	s := fmt.Sprintf("Rename %v, Convert %v, Partial %v", o.Rename != nil, o.Convert, o.Partial)
+	if o.File != "" {
+		s += ", File " + o.File
+	}
+	return s
 }
 
 // Report is what a Partial LoadWith has not matched, over all ranks and the same on all: in order, and each name once.
@@ -45,7 +54,8 @@ func LoadWith(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tens
 }
 
 // find gives what is wanted its names in ix, and leaves out what is missing there and may be.
-func (o LoadOptions) find(ix *index, want []piece, data [][]byte) (found []piece, into [][]byte, missing []string) {
+func (o LoadOptions) find(ix *index, want []piece, data []content.Content) (found []piece,
+	into []content.Content, missing []string) {
 	if o.Rename == nil && !o.Partial {
 		return want, data, nil
 	}

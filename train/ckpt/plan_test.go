@@ -102,7 +102,7 @@ func TestOverlappingBoxes(t *testing.T) {
 			x.Offset, x.Size, x.Data = []int{1}, []int{2}, []float32{2, 3}
 		}
 		require.NoError(t, Save(t.Context(), c, Step(dir, 1), nil, []Tensor{x}))
-		ix, err := openIndex(Step(dir, 1))
+		ix, err := openIndex(folder(Step(dir, 1)))
 		require.NoError(t, err)
 		require.Len(t, ix.Pieces, 1)
 		x.Offset, x.Size, x.Data = []int{c.Rank()}, []int{2}, []float32{1, 2} // 0, 1 and 1, 2

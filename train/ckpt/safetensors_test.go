@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/test/cache"
+	"github.com/goccl/goccl/train/ckpt/internal/header"
 )
 
 // stCase is a file of another program: a header, the bytes of the tensors, and what safetensors' own reader does with it.
@@ -48,7 +49,7 @@ func stCases() (cases []stCase) {
 	}
 	const w = `"dtype":"F32","shape":[4],"data_offsets":[0,16]`
 
-	for dtype, bits := range bitsOf { // each type, whole; and with a byte too many
+	for dtype, bits := range header.Bits { // each type, whole; and with a byte too many
 		n := int(bits)
 		add(true, "type "+dtype, fmt.Sprintf(`{"w":{"dtype":%q,"shape":[2,4],"data_offsets":[0,%d]}}`, dtype, n), n)
 		add(false, "type too long "+dtype, fmt.Sprintf(`{"w":{"dtype":%q,"shape":[2,4],"data_offsets":[0,%d]}}`, dtype, n+1), n+1)

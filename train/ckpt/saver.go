@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 
@@ -11,20 +12,27 @@ import (
 )
 
 // A Saver saves in the background, on a Comm of its own: its Save returns once the data have been
-// copied, and training goes on while they are written. It holds one copy of what it saves. On Linux
+// copied, and training goes on while they are written. It holds one copy of what it saves. What is
+// Stored is not copied: with some of that on any rank, Save waits there for the end. On Linux
 // it writes past the page cache, which takes less of the processors, where the file system can.
 type Saver struct {
 	of     *ccl.Comm          // the training's
 	c      *ccl.Comm          // its own
 	cancel context.CancelFunc // of the Save under way
 	ctx    context.Context
-	done   chan struct{} // closed when it has ended; nil before the first
-	err    error         // its error
+	done   chan error // gets its error when it has ended; nil before the first
 	copies []Tensor
+	to     func(ctx context.Context, dir string) (d target, cleaned string)
 }
 
 // NewSaver makes a Saver of the ranks of c, which all call it. When c fails, a Save under way ends.
 func NewSaver(ctx context.Context, c *ccl.Comm) (*Saver, error) {
+	return newSaver(ctx, c, func(_ context.Context, dir string) (target, string) {
+		return &disk{direct: true}, filepath.Clean(dir)
+	})
+}
+
+func newSaver(ctx context.Context, c *ccl.Comm, to func(context.Context, string) (target, string)) (*Saver, error) {
 	if c == nil {
 		return nil, errors.New("ckpt: NewSaver: the Comm is nil")
 	}
@@ -32,7 +40,7 @@ func NewSaver(ctx context.Context, c *ccl.Comm) (*Saver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ckpt: NewSaver: %w", err)
 	}
-	s := &Saver{of: c, c: own}
+	s := &Saver{of: c, c: own, to: to}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	go func() {
 		select {
@@ -53,14 +61,24 @@ func (s *Saver) Save(ctx context.Context, dir string, state any, ts []Tensor) er
 	if s.ctx.Err() != nil {
 		return errors.New("ckpt: Saver: it is closed")
 	}
+	d, dir := s.to(s.ctx, dir)
 	state = frozen(state)
 	s.copy(ts)
-	done := make(chan struct{})
-	s.done = done
-	go func() {
-		defer close(done)
-		s.err = save(s.ctx, s.c, &disk{direct: true}, dir, state, s.copies)
-	}()
+	s.done = make(chan error, 1)
+	go func(done chan<- error) {
+		var err error
+		defer func() { done <- err }() // also where the goroutine ends within a call
+		err = save(s.ctx, s.c, d, dir, state, s.copies)
+	}(s.done)
+	if slices.ContainsFunc(ts, func(t Tensor) bool { _, is := t.Data.(Stored); return is }) {
+		select { // the program is to change that next
+		case err := <-s.done:
+			s.done <- err // for Wait
+		case <-ctx.Done():
+			s.cancel() // what is saved would change
+			s.done <- <-s.done
+		}
+	}
 	return nil
 }
 
@@ -90,12 +108,10 @@ func fits(old, like any, n int) bool {
 }
 
 // copied reports whether data is memory of a device, of which hosted has made a copy.
-func copied(data any) bool {
-	b, is := data.(ccl.Buf)
-	if !is {
-		return false
+func copied(data any) (onDevice bool) {
+	if b, is := data.(ccl.Buf); is {
+		_, onDevice = b.Addr()
 	}
-	_, onDevice := b.Addr()
 	return onDevice
 }
 
@@ -106,13 +122,12 @@ func (s *Saver) Wait(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-s.done:
+	case err := <-s.done:
+		s.done = nil
+		return err
 	case <-ctx.Done():
 		return fmt.Errorf("ckpt: Saver: %w", ctx.Err())
 	}
-	err := s.err
-	s.done, s.err = nil, nil
-	return err
 }
 
 // Close waits for the Save under way and ends the Saver; its error is that of the last Save. If ctx

@@ -64,8 +64,8 @@ func frozenPart(x any) any {
 	return x
 }
 
-// states fills state from the checkpoint in dir, on one rank of size.
-func (ix *index) states(dir string, state any, rank, size int) error {
+// states fills state from the checkpoint src, on one rank of size.
+func (ix *index) states(src source, state any, rank, size int) error {
 	job, own := parts(state)
 	if job != nil && ix.State != nil {
 		if err := json.Unmarshal(ix.State, job); err != nil {
@@ -75,7 +75,7 @@ func (ix *index) states(dir string, state any, rank, size int) error {
 	if own == nil || len(ix.Own) != size || ix.Own[rank].N == 0 {
 		return nil
 	}
-	p, err := openPart(dir, &ix.Files[rank])
+	p, err := openPart(src, &ix.Files[rank])
 	if err != nil {
 		return fmt.Errorf("the state of the rank: %w", err)
 	}

@@ -69,7 +69,7 @@ func TestStateOfEachRank(t *testing.T) {
 		hf, err := Inspect(filepath.Join(dir, "hf"+name[len(name)-1:]))
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(in.Tensors), fmt.Sprint(hf.Tensors))
-		_, parts, _, err := foreignFile(name, partName(0, 3))
+		_, parts, _, err := foreignFile(folder(name), partName(0, 3), modelIndexName)
 		require.NoError(t, err)
 		require.True(t, slices.ContainsFunc(parts, func(p piece) bool { return p.Name == stateName }), "any reader of safetensors opens the file")
 	}

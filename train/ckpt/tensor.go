@@ -3,12 +3,15 @@ package ckpt
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"unicode/utf8"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ckpt/internal/content"
+	"github.com/goccl/goccl/train/internal/raw"
 )
 
 // Tensor is what one rank holds of a named tensor.
@@ -18,9 +21,18 @@ type Tensor struct {
 	Offset, Size []int // the box of it that this rank works on, as tp splits it; nil: all of it
 	Lo, Hi       int   // the elements of the box, row-major, that are here, as zero splits them; 0, 0 and Data: all
 	// Data is []T of one of the types that ccl names, such as []float32 or []ccl.BFloat16, or []bool;
-	// or a ccl.Buf, of memory of a device as well, which On copies to the host and back.
+	// or a ccl.Buf, of memory of a device as well, which On copies to the host and back; or a Stored.
 	Data any
 	On   Copier
+}
+
+// Stored is Data that is not in memory, such as an offload.Column on a disk. Its bytes are saved and
+// loaded a few at a time.
+type Stored interface {
+	io.ReaderAt
+	io.WriterAt
+	Type() ccl.Type
+	Len() int
 }
 
 // piece is a range of a box of a tensor, and where it is.
@@ -111,13 +123,17 @@ func (p *piece) check() error {
 }
 
 // describe is what ts are, and their memory.
-func describe(ts []Tensor) (ps []piece, data [][]byte, err error) {
+func describe(ts []Tensor) (ps []piece, data []content.Content, err error) {
 	for i := range ts {
 		t := &ts[i]
 		if b, is := t.Data.(broken); is {
 			return nil, nil, b.error
 		}
 		dtype, ok := dtypeOf[reflect.TypeOf(t.Data)]
+		stored, on := t.Data.(Stored)
+		if on {
+			dtype, ok = dtypeOf[reflect.TypeOf(raw.Make(stored.Type(), 0))]
+		}
 		if !ok {
 			return nil, nil, fmt.Errorf("tensor %q: Data is %T, which is not a slice of an element type of ccl, nor of bool",
 				t.Name, t.Data)
@@ -126,8 +142,13 @@ func describe(ts []Tensor) (ps []piece, data [][]byte, err error) {
 		if p.Offset == nil && p.Size == nil {
 			p.Offset, p.Size = make([]int, len(t.Shape)), t.Shape
 		}
-		b := bytesOf(t.Data)
-		n := len(b) / dtypes[dtype]
+		var b content.Content
+		if on {
+			b = content.Content{On: stored, N: stored.Len() * dtypes[dtype]}
+		} else {
+			b.B = bytesOf(t.Data)
+		}
+		n := b.Len() / dtypes[dtype]
 		if p.Lo == 0 && p.Hi == 0 && n > 0 {
 			p.Hi = prod(p.Size)
 		}

@@ -11,7 +11,8 @@
 //		train(samples[i]) // a checkpoint needs epoch and consumed, whatever the number of ranks that load it
 //	}
 //
-// Package loader loads the items ahead, and package pack puts short documents into rows.
+// Package loader loads the items ahead, and package pack puts short documents into rows. Package text
+// makes such rows of text.
 //
 // A Sampler holds no list of more than 256 items: an item costs about 50 ns and a position is found
 // at once. OnRoot makes a fixed number of calls, and moves the data once, whatever the number of

@@ -74,7 +74,7 @@ func (m Mixture) Shares() []int {
 	shares, over := make([]int, len(m.Sources)), make([]float64, len(m.Sources))
 	for i, s := range m.Sources {
 		if s.Weight > 0 {
-			exact := s.Weight / sum * period
+			exact := float64(s.Weight / sum * period)
 			shares[i] = max(int(exact), 1)
 			over[i] = exact - float64(shares[i])
 		} else {

@@ -290,7 +290,7 @@ func (r *Reducer) Use(grads []ccl.Buf) error {
 		for k, id := range b.ids {
 			b.Bufs[k] = grads[id]
 		}
-		if _, keeps := b.State.(*halves); !keeps { // which has the slice Bufs
+		if _, keeps := b.State.(interface{ Kept() }); !keeps {
 			b.State = nil
 		}
 	}

@@ -22,7 +22,7 @@ type Bucket struct {
 	// Stream is what the bucket is reduced on, and Queue that of the Reducer's Comm on it.
 	Stream ccl.Stream
 	Queue  ccl.Queue
-	// State is the Hook's own, kept as long as the Bucket; after a Use it is nil.
+	// State is the Hook's own, kept as long as the Bucket; after a Use it is nil, unless it has a method Kept().
 	State any
 	// Behind is set by a Hook that issues work behind the call whose Work it returns: it waits for that.
 	Behind func(ctx context.Context) error
@@ -124,6 +124,9 @@ type halves struct {
 	half          ccl.Buf // of all of them
 	narrow, widen func() error
 }
+
+// Kept says that this stays of use when a Use gives the bucket other gradients: it has the slice of them.
+func (*halves) Kept() {}
 
 // convert has f round all to half, or widen all of half.
 func (h *halves) convert(f func(dst, src ccl.Buf) error, narrow bool) error {

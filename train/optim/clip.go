@@ -5,4 +5,5 @@ const ClipEps = 1e-6
 
 // ClipFactor is what gradients with that norm are multiplied by so that it is most at most: most /
 // (norm+ClipEps), or 1 where that is more. All packages of train clip by it.
-func ClipFactor(norm, most float64) float64 { return min(1, most/(norm+ClipEps)) }
+// The norm is converted, so that a product that is passed is not fused with the addition.
+func ClipFactor(norm, most float64) float64 { return min(1, most/(float64(norm)+ClipEps)) }

@@ -1,7 +1,7 @@
-// Package optim has optimizers on slices, as torch.optim has them on tensors: AdamW, also with
-// state of 8 bits, Lion and SGD, and schedules of the learning rate. They are elementwise, so they
-// can be applied to any part of a parameter: to the pieces of which package zero makes shards, or
-// to whole parameters.
+// Package optim has optimizers on slices, as torch.optim has them on tensors: AdamW, also with state
+// of 8 bits, Adam, NAdam, Lion, RMSprop, Adagrad and SGD, and schedules of the learning rate. They
+// are elementwise, so they can be applied to any part of a parameter: to the pieces of which package
+// zero makes shards, or to whole parameters.
 //
 //	err := m.Step(ctx, func(p zero.Piece, w, g []float32) error {
 //		n := p.At + len(w)

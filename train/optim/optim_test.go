@@ -142,4 +142,7 @@ func TestClipFactor(t *testing.T) {
 	for _, tc := range [][3]float64{{2, 4, 1}, {4, 4, 4 / (4 + 1e-6)}, {8, 2, 2 / (8 + 1e-6)}, {0, 1, 1}, {0, 1e-7, .1}, {3, 0, 0}} {
 		require.InDelta(t, tc[2], optim.ClipFactor(tc[0], tc[1]), 1e-16)
 	}
+	for _, norm := range []float64{6.7, 3.35} { // whose product is not rounded where arm64 fuses it with the addition
+		require.Equal(t, map[float64]float64{6.7: .7462680997999255, 3.35: 1}[norm], optim.ClipFactor(norm*.2, 1))
+	}
 }

@@ -85,6 +85,7 @@ func TestSchedules(t *testing.T) {
 		"wsd":          func(s, w int) float64 { return optim.WSD(s, w, 30, 100, 2, .1) },
 		"inverse sqrt": func(s, w int) float64 { return optim.InverseSqrt(s, w, 2) },
 		"stairs":       func(s, w int) float64 { return optim.Stairs(s, w, 25, 2, .5) },
+		"restarts":     func(s, w int) float64 { return optim.Restarts(s, w, 10, 2, 2, .1) },
 	} {
 		for _, warm := range []struct {
 			n    int

@@ -43,11 +43,7 @@ func Cosine(step, warm, total int, peak, floor float64) float64 {
 	if rate, is := warming(step, warm, peak); is {
 		return rate
 	}
-	x := falling(step, max(warm, 0), total)
-	if x == 1 {
-		return floor
-	}
-	return floor + float64((peak-floor)*(0.5+float64(0.5*cosPi(x))))
+	return between(peak, floor, falling(step, max(warm, 0), total))
 }
 
 // WSD is warm-up, stable, decay (Hu et al. 2024, MiniCPM): it stays at peak, and falls along a line
@@ -81,6 +77,49 @@ func Stairs(step, warm, every int, peak, factor float64) float64 {
 		return peak
 	}
 	return peak * power(factor, done/every)
+}
+
+// OneCycle rises along half a cosine from start at step 1 to peak at step rise, and falls along another
+// to floor at step total (Smith and Topin 2018), as torch's OneCycleLR, whose defaults are rise =
+// .3*total, start = peak/25 and floor = start/1e4.
+func OneCycle(step, rise, total int, start, peak, floor float64) float64 {
+	switch {
+	case step >= total:
+		return floor
+	case step <= rise:
+		return between(start, peak, falling(step, 1, rise))
+	}
+	return between(peak, floor, falling(step, rise, total))
+}
+
+// Restarts falls along half a cosine from peak towards floor again and again: over first steps, and
+// then each time over times as many (Loshchilov and Hutter 2017), as torch's
+// CosineAnnealingWarmRestarts.
+func Restarts(step, warm, first, times int, peak, floor float64) float64 {
+	if rate, is := warming(step, warm, peak); is {
+		return rate
+	}
+	done, period := max(step-max(warm, 0)-1, 0), max(first, 1)
+	if times <= 1 {
+		done %= period
+	}
+	for done >= period {
+		done -= period
+		if period > math.MaxInt/times { // no step is so late
+			period = math.MaxInt
+			break
+		}
+		period *= times
+	}
+	return between(peak, floor, float64(done)/float64(period))
+}
+
+// between goes from a to b along half a cosine, x of the way from 0 to 1.
+func between(a, b, x float64) float64 {
+	if x == 1 {
+		return b
+	}
+	return b + float64((a-b)*(0.5+float64(0.5*cosPi(x))))
 }
 
 // cosPi is the cosine of pi times x, which is from 0 to 1: sin(z) by its series, with z = pi (1/2 - x). math.Cos may be

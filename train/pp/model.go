@@ -4,9 +4,8 @@ import "fmt"
 
 // model runs a schedule in virtual time, with messages that take none.
 type model struct {
-	p, v    int
-	forward bool     // there are no backward passes
-	todo    [][]Step // of each stage
+	p, v int
+	todo [][]Step // of each stage
 }
 
 // link is the messages from one stage to the next in one direction, in order.
@@ -24,12 +23,17 @@ type message struct {
 // its buffer again once that message is taken.
 const buffers = 2
 
-// run gives each forward pass time f and each backward pass time b. idle is the share of the span that stage 0 idles.
-func (m *model) run(f, b float64) (held []int, idle float64, err error) {
+// run gives each forward pass time f, each backward pass time b, and the gradients of the weights time
+// w where they are apart. idle is the share of the span that stage 0 idles.
+func (m *model) run(f, b, w float64) (held []int, idle float64, err error) {
 	clock, busy, now := make([]float64, m.p), make([]float64, m.p), make([]int, m.p)
 	held = make([]int, m.p)
 	links := [2][]link{make([]link, m.p), make([]link, m.p)} // by direction and receiver
-	forward := map[[3]int]bool{}                             // stage, micro batch and chunk that have run
+	done := make([]map[Step]bool, m.p)                       // of each stage
+	last := make([]func(Step) bool, m.p)
+	for r, steps := range m.todo {
+		done[r], last[r] = map[Step]bool{}, lets(steps)
+	}
 	span := 0.
 	for moved := true; moved; {
 		moved = false
@@ -44,6 +48,9 @@ func (m *model) run(f, b float64) (held []int, idle float64, err error) {
 				start := clock[r]
 				in := &links[dir][r]
 				first := part == 0 && dir == 0 || part == m.p*m.v-1 && dir == 1
+				if x.Weights {
+					first, next, took = true, -1, w
+				}
 				if !first {
 					k := len(in.got)
 					if k >= len(in.sent) {
@@ -54,8 +61,11 @@ func (m *model) run(f, b float64) (held []int, idle float64, err error) {
 					}
 					start = max(start, in.sent[k].at)
 				}
-				if x.Backward && !forward[[3]int{r, x.Micro, x.Chunk}] {
+				if x.Backward && !done[r][Step{Micro: x.Micro, Chunk: x.Chunk}] {
 					return nil, 0, fmt.Errorf("stage %d has the %v before its forward", r, x)
+				}
+				if x.Weights && !done[r][Step{Backward: true, Micro: x.Micro, Chunk: x.Chunk}] {
+					return nil, 0, fmt.Errorf("stage %d has the %v before its backward", r, x)
 				}
 				var out *link
 				if next >= 0 && next < m.p*m.v {
@@ -76,12 +86,12 @@ func (m *model) run(f, b float64) (held []int, idle float64, err error) {
 				if out != nil {
 					out.sent = append(out.sent, message{Step{Backward: x.Backward, Micro: x.Micro, Chunk: next / m.p}, clock[r]})
 				}
-				if !x.Backward {
+				if !x.Backward && !x.Weights {
 					now[r]++
 					held[r] = max(held[r], now[r])
-					forward[[3]int{r, x.Micro, x.Chunk}] = true
 				}
-				if x.Backward || m.forward {
+				done[r][x] = true
+				if last[r](x) {
 					now[r]--
 				}
 				span = max(span, clock[r])

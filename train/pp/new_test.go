@@ -14,7 +14,7 @@ var schedules = []struct {
 	name   string
 	s      pp.Schedule
 	chunks int
-}{{"the default", nil, 1}, {"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"two chunks", pp.Interleaved(2), 2}, {"three chunks", pp.Interleaved(3), 3}}
+}{{"the default", nil, 1}, {"GPipe", pp.GPipe, 1}, {"1F1B", pp.OneFOneB, 1}, {"ZB-H1", pp.ZBH1, 1}, {"two chunks", pp.Interleaved(2), 2}, {"three chunks", pp.Interleaved(3), 3}}
 
 func newPipeline(t testing.TB, c *ccl.Comm, o *pp.Options) *pp.Pipeline {
 	p, err := pp.New(t.Context(), c, o)

@@ -267,9 +267,9 @@ func (p *Pipeline) lay(s Schedule, micros int) {
 	h := fnv.New64a()
 	for r := range p.c.Size() {
 		for x := range s(p.c.Size(), r, micros) {
-			fmt.Fprintln(h, r, x.Backward, x.Micro, x.Chunk)
+			fmt.Fprintln(h, r, x.Backward, x.Weights, x.Micro, x.Chunk)
 			if r == p.c.Rank() {
-				p.steps = append(p.steps, Step{Backward: x.Backward, Micro: x.Micro, Chunk: x.Chunk})
+				p.steps = append(p.steps, Step{Backward: x.Backward, Weights: x.Weights, Micro: x.Micro, Chunk: x.Chunk})
 			}
 		}
 	}
@@ -298,7 +298,7 @@ func (p *Pipeline) run(ctx context.Context, st Stage, stats *Stats) error {
 		p.post(st, &p.lanes[d])
 		p.post(st, &p.lanes[d])
 	}
-	held, forward := 0, forwardOnly(p.steps)
+	held, last := 0, lets(p.steps)
 	for _, s := range p.steps {
 		l := &p.lanes[direction(s)]
 		in, out := p.ends(s)
@@ -314,11 +314,11 @@ func (p *Pipeline) run(ctx context.Context, st Stage, stats *Stats) error {
 				return p.failed("what was sent before the", s, err)
 			}
 		}
-		if !s.Backward {
+		if !s.Backward && !s.Weights {
 			held++
 			stats.Held = max(stats.Held, held)
 		}
-		if s.Backward || forward { // whose activations nothing will ask for
+		if last(s) { // whose activations nothing will ask for
 			held--
 		}
 		began := time.Now()
@@ -376,7 +376,10 @@ func (l *lane) hand() {
 func (p *Pipeline) ends(s Step) (in, out bool) {
 	first := p.c.Rank() == 0 && s.Chunk == 0
 	last := p.c.Rank() == p.c.Size()-1 && s.Chunk == p.chunks-1
-	if s.Backward {
+	switch {
+	case s.Weights:
+		return false, false
+	case s.Backward:
 		return !last, !first
 	}
 	return !first, !last

@@ -45,11 +45,14 @@ func (s *counter) In(x pp.Step) ccl.Buf  { return ccl.BufOf(s.in[way(x)][x.In]) 
 func (s *counter) Out(x pp.Step) ccl.Buf { return ccl.BufOf(s.out[way(x)][x.Out]) }
 
 func (s *counter) Run(_ context.Context, x pp.Step) error {
-	s.ran = append(s.ran, pp.Step{Backward: x.Backward, Micro: x.Micro, Chunk: x.Chunk})
+	s.ran = append(s.ran, pp.Step{Backward: x.Backward, Weights: x.Weights, Micro: x.Micro, Chunk: x.Chunk})
 	if s.fail != nil {
 		if err := s.fail(x); err != nil {
 			return err
 		}
+	}
+	if x.Weights {
+		return nil
 	}
 	part, parts := x.Chunk*s.stages+s.stage, s.stages*s.chunks
 	in, out := s.in[way(x)][x.In], s.out[way(x)][x.Out]

@@ -16,9 +16,14 @@ import (
 	"slices"
 )
 
-// Step is one piece of a stage's work: the forward or backward pass of one micro batch through one chunk.
+// Step is one piece of a stage's work: the forward or backward pass of one micro batch through one
+// chunk, or the gradients of the weights alone.
 type Step struct {
 	Backward bool
+	// Weights is the step that computes the gradients of the chunk's weights by a micro batch, where a
+	// schedule has it apart, as ZBH1: then the backward pass computes those of the chunk's input alone.
+	// Nothing comes in and nothing goes out.
+	Weights bool
 	// Micro is the micro batch.
 	Micro int
 	// Chunk is the model chunk, for interleaved schedules; else 0.
@@ -82,6 +87,31 @@ func Interleaved(v int) Schedule {
 	}
 }
 
+// ZBH1 (Qi et al. 2023, section 2.1) is OneFOneB with the gradients of the weights apart, which nobody
+// waits for and which fill the bubble: where the three passes take as long it is a third of OneFOneB's.
+// Stage s runs them s micro batches late, and so holds p of them, as stage 0 of OneFOneB does.
+func ZBH1(stages, stage, micros int) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		done := 0 // micro batches that have gone backward
+		for x := range OneFOneB(stages, stage, micros) {
+			if !yield(x) {
+				return
+			}
+			if !x.Backward {
+				continue
+			}
+			if done++; done > stage && !yield(Step{Weights: true, Micro: done - 1 - stage}) {
+				return
+			}
+		}
+		for k := max(done-stage, 0); k < done; k++ {
+			if !yield(Step{Weights: true, Micro: k}) {
+				return
+			}
+		}
+	}
+}
+
 // Forward is s without its backward passes: for evaluation, and for generation, in which a step has
 // one token. A stage holds nothing behind a step. A program that keeps what Forward returns spares
 // each Run the layout of its steps.
@@ -92,7 +122,7 @@ func Forward(s Schedule) Schedule {
 	return func(stages, stage, micros int) iter.Seq[Step] {
 		return func(yield func(Step) bool) {
 			for x := range s(stages, stage, micros) {
-				if !x.Backward && !yield(x) {
+				if !x.Backward && !x.Weights && !yield(x) {
 					return
 				}
 			}
@@ -100,9 +130,15 @@ func Forward(s Schedule) Schedule {
 	}
 }
 
-// forwardOnly reports whether no step is a backward pass.
-func forwardOnly(steps []Step) bool {
-	return !slices.ContainsFunc(steps, func(x Step) bool { return x.Backward })
+// lets is the last step that needs the activations of a micro batch.
+func lets(steps []Step) func(x Step) bool {
+	switch {
+	case slices.ContainsFunc(steps, func(x Step) bool { return x.Weights }):
+		return func(x Step) bool { return x.Weights }
+	case slices.ContainsFunc(steps, func(x Step) bool { return x.Backward }):
+		return func(x Step) bool { return x.Backward }
+	}
+	return func(Step) bool { return true }
 }
 
 // alternate yields total forward and backward steps in turn, after warm forward ones.
@@ -122,16 +158,19 @@ func alternate(warm, total int, at func(k int, backward bool) Step) iter.Seq[Ste
 	}
 }
 
-// Bubble is the share of a step in which a stage is idle: (p-1)/(v*m+p-1).
+// Bubble is the share of a step in which a stage is idle: (p-1)/(v*m+p-1). With ZBH1 it is
+// (p-1)*x/(m*(f+b+w)+(p-1)*x), where x = f+b-w, of passes that take f, b and w, if w is no longer than
+// the others and there are as many micro batches as stages; with fewer of them it is more.
 func Bubble(stages, micros, chunks int) float64 {
 	return float64(stages-1) / float64(max(chunks*micros+stages-1, 1))
 }
 
-// Check proves a schedule for p stages, m micro batches and v chunks: every stage runs each forward and each backward
-// pass once, none before what it needs, messages come in the order in which they are awaited, and nothing deadlocks
-// where each link has two buffers at either end. A schedule without any backward pass, as Forward makes one, needs each
-// forward pass once. It returns the most micro batches, of all chunks, that each stage holds.
-// It takes a time of order p*m*v. A nil Schedule is OneFOneB, as in Run.
+// Check proves a schedule for p stages, m micro batches and v chunks: every stage runs each forward and
+// each backward pass once, and the gradients of the weights if they are apart, none before what it
+// needs, messages come in the order in which they are awaited, and nothing deadlocks where each link has
+// two buffers at either end. A schedule without any backward pass, as Forward makes one, needs each
+// forward pass once. It returns the most micro batches, of all chunks, that each stage holds. It takes a
+// time of order p*m*v. A nil Schedule is OneFOneB, as in Run.
 func Check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 	if s == nil {
 		s = OneFOneB
@@ -148,11 +187,11 @@ func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 		return nil, fmt.Errorf("%d stages, %d micro batches and %d chunks: there must be a stage and a chunk, and no number is negative", stages, micros, chunks)
 	}
 	m := &model{p: stages, v: chunks, todo: make([][]Step, stages)}
-	backward := 0
+	backward, weights := 0, 0
 	for r := range stages {
 		seen := map[Step]bool{}
 		for x := range s(stages, r, micros) {
-			if x.Micro < 0 || x.Micro >= micros || x.Chunk < 0 || x.Chunk >= chunks || seen[x] {
+			if x.Micro < 0 || x.Micro >= micros || x.Chunk < 0 || x.Chunk >= chunks || seen[x] || x.Backward && x.Weights {
 				return nil, fmt.Errorf("stage %d runs %v twice, or has no such step", r, x)
 			}
 			seen[x] = true
@@ -160,10 +199,16 @@ func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 			if x.Backward {
 				backward++
 			}
+			if x.Weights {
+				weights++
+			}
 		}
 	}
 	want := 2 * micros * chunks
-	if m.forward = backward == 0 && len(m.todo[0]) > 0; m.forward {
+	switch {
+	case weights > 0:
+		want += micros * chunks
+	case backward == 0 && len(m.todo[0]) > 0:
 		want = micros * chunks
 	}
 	for r := range stages {
@@ -172,15 +217,18 @@ func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 				want, micros, chunks)
 		}
 	}
-	held, _, err = m.run(1, 2)
+	held, _, err = m.run(1, 2, 1)
 	return held, err
 }
 
 // String reads like: forward of micro batch 3, chunk 0
 func (s Step) String() string {
 	what := "forward"
-	if s.Backward {
+	switch {
+	case s.Backward:
 		what = "backward"
+	case s.Weights:
+		what = "gradients of the weights"
 	}
 	return fmt.Sprintf("%s of micro batch %d, chunk %d", what, s.Micro, s.Chunk)
 }

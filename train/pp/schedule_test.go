@@ -18,7 +18,7 @@ func TestSchedules(t *testing.T) {
 				name string
 				f    Schedule
 				v    int
-			}{{"GPipe", GPipe, 1}, {"1F1B", OneFOneB, 1}, {"interleaved 1", Interleaved(1), 1}, {"interleaved 2", Interleaved(2), 2}, {"interleaved 3", Interleaved(3), 3}} {
+			}{{"GPipe", GPipe, 1}, {"1F1B", OneFOneB, 1}, {"ZB-H1", ZBH1, 1}, {"interleaved 1", Interleaved(1), 1}, {"interleaved 2", Interleaved(2), 2}, {"interleaved 3", Interleaved(3), 3}} {
 				name := fmt.Sprintf("%s, %d stages, %d micro batches", s.name, p, m)
 				held, err := Check(s.f, p, m, s.v)
 				require.NoError(t, err, name)
@@ -29,19 +29,41 @@ func TestSchedules(t *testing.T) {
 				for r := range p {
 					mod.todo = append(mod.todo, slices.Collect(s.f(p, r, m)))
 				}
-				_, idle, err := mod.run(1, 2)
+				_, idle, err := mod.run(1, 2, 1)
 				require.NoError(t, err, name)
-				if s.name[0] != 'i' || m%p == 0 {
+				if s.name != "ZB-H1" && (s.name[0] != 'i' || m%p == 0) {
 					require.InDelta(t, Bubble(p, m, s.v), idle, 1e-9, name)
 				}
 				for r, n := range held {
 					switch s.name {
 					case "1F1B":
 						require.Equal(t, min(p-r, m), n, name)
+					case "ZB-H1":
+						require.Equal(t, min(p, m), n, name)
 					case "GPipe":
 						require.Equal(t, m, n, name)
 					}
 				}
+			}
+		}
+	}
+}
+
+// ZB-H1 has the bubble of its formula, whatever the passes take, as long as the weights' take no longer than the others
+// and there are as many micro batches as stages.
+func TestZBH1(t *testing.T) {
+	for p := 1; p <= 12; p++ {
+		for m := p; m <= 2*p+3; m++ {
+			for _, took := range [][3]float64{{1, 1, 1}, {2, 2, 1}, {2, 3, 2}, {1, 2, 1}} {
+				f, b, w := took[0], took[1], took[2]
+				mod := &model{p: p, v: 1}
+				for r := range p {
+					mod.todo = append(mod.todo, slices.Collect(ZBH1(p, r, m)))
+				}
+				_, idle, err := mod.run(f, b, w)
+				require.NoError(t, err)
+				x := float64(p-1) * (f + b - w)
+				require.InDelta(t, x/(float64(m)*(f+b+w)+x), idle, 1e-9, "%d stages, %d micro batches, %v", p, m, took)
 			}
 		}
 	}
@@ -71,6 +93,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 	f, b := Step{}, Step{Backward: true}
 	f1, b1 := Step{Micro: 1}, Step{Backward: true, Micro: 1}
+	w := Step{Weights: true}
 	for _, tc := range []struct {
 		name string
 		s    Schedule
@@ -86,6 +109,9 @@ func TestCheckFinds(t *testing.T) {
 		{"too few forward", of([]Step{f}), 1, 2, "pp: stage 0 has 1 steps, not the 2 of 2 micro batches in 1 chunks"},
 		{"forward on one stage", of([]Step{f}, []Step{f, b}), 2, 1, "pp: stage 0 has 1 steps, not the 2 of 1 micro batches in 1 chunks"},
 		{"backward first", of([]Step{b, f}), 1, 1, "pp: stage 0 has the backward of micro batch 0, chunk 0 before its forward"},
+		{"weights first", of([]Step{f, w, b}), 1, 1, "pp: stage 0 has the gradients of the weights of micro batch 0, chunk 0 before its backward"},
+		{"weights on one stage", of([]Step{f, b, w}, []Step{f, b}), 2, 1, "pp: stage 1 has 2 steps, not the 3 of 1 micro batches in 1 chunks"},
+		{"two in one", of([]Step{f, {Backward: true, Weights: true}, w}), 1, 1, "pp: stage 0 runs backward of micro batch 0, chunk 0 twice, or has no such step"},
 		{"deadlock", of([]Step{f, b, f1, b1}, []Step{f, f1, b, b1}), 2, 2, "pp: deadlock: stage 0 cannot begin the backward of micro batch 0, chunk 0"},
 		{"another order", of([]Step{f, f1, b, b1}, []Step{f1, f, b, b1}), 2, 2, "pp: stage 1 expects the forward of micro batch 1, chunk 0, but is sent the forward of micro batch 0, chunk 0"},
 		{"chunks", Interleaved(2), 2, 2, "pp: stage 0 runs forward of micro batch 0, chunk 1 twice, or has no such step"},

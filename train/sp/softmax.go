@@ -40,7 +40,7 @@ func (s *Softmax) Add(scores []float32, keys int, out []float32, dim int) {
 			sum += e
 		}
 		scale := math.Exp(float64(s.Max[i]) - float64(most))
-		s.Max[i], s.Sum[i] = most, float32(float64(s.Sum[i])*scale+sum)
+		s.Max[i], s.Sum[i] = most, float32(float64(float64(s.Sum[i])*scale)+sum)
 		if scale != 1 {
 			for d := range dim {
 				out[i*dim+d] *= float32(scale)

@@ -1,6 +1,7 @@
 package tp
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -25,8 +26,16 @@ type LossOptions struct {
 	// Words is the size of the vocabulary without padding: entries from Words on, of the whole, are in
 	// no softmax, and their gradients are 0. 0: none is padding.
 	Words int
+	// Smoothing is the share of a row's target that all words have alike, from 0 to 1: label smoothing, as
+	// torch.nn.CrossEntropyLoss has it (Szegedy et al. 2016).
+	Smoothing float64
+	// Z times the square of the logarithm of a row's sum of exponentials is added to its loss, so that
+	// logits do not drift: the z-loss of PaLM (Chowdhery et al. 2022), which takes 1e-4.
+	Z float64
 	// Losses is set to the loss of each row, without its weight: 0 of one that is Ignored. Nil: it is not wanted.
 	Losses []float64
+
+	chunked [3]float64 // of ChunkedCrossEntropy: all rows, those of a chunk, 0 without chunks, and count of all rows
 }
 
 // CrossEntropy returns the mean loss over rows of logits whose vocabulary is split over g, and sets
@@ -36,9 +45,9 @@ type LossOptions struct {
 // does not count, and has no gradient. The loss of no rows is 0, as of a rank that has no more in a
 // ddp.Join: then no rank of g has any.
 //
-// It makes two all-reduces, of one number a row and of three, and never moves the logits. A target
-// that is in no rank's part, or in that of several, is an error on all ranks, as are targets that
-// differ between ranks; dlogits is then undefined.
+// It makes two all-reduces, of one number a row and of three, of four with Smoothing, and never moves
+// the logits. A target that is in no rank's part, or in that of several, is an error on all ranks, as
+// are targets that differ between ranks; dlogits is then undefined.
 func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32,
 	first int) (float64, error) {
 	return RowsCrossEntropy(ctx, g, dlogits, logits, targets, first, LossOptions{})
@@ -47,6 +56,12 @@ func CrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits,
 // RowsCrossEntropy is CrossEntropy with the losses of the rows, or with a weight for each.
 func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32,
 	first int, o LossOptions) (float64, error) {
+	return crossEntropy(ctx, g, dlogits, logits, targets, first, o, 0)
+}
+
+// crossEntropy is RowsCrossEntropy of rows that come after others, which have a loss already.
+func crossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlogits, logits []T, targets []int32,
+	first int, o LossOptions, loss float64) (float64, error) {
 	if err := g.usable("CrossEntropy"); err != nil {
 		return 0, err
 	}
@@ -60,13 +75,21 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 			len(o.Losses), rows))
 	case o.Divisor < 0 || math.IsNaN(o.Divisor):
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: the losses cannot be divided by %v", o.Divisor))
+	case !(o.Smoothing >= 0 && o.Smoothing <= 1) || !(o.Z >= 0):
+		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: Smoothing is %v and Z %v: the one is from 0 to 1, the other not negative",
+			o.Smoothing, o.Z))
 	case o.Words < 0:
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: a vocabulary of %d words", o.Words))
 	}
 	width := len(logits) / max(rows, 1) // of a row
 	words := o.within(first, width)
-	g.scratch = slices.Grow(g.scratch[:0], 4*rows+1)[:4*rows+1]
-	most, sums, own, found := g.scratch[:rows], g.scratch[rows:2*rows], g.scratch[2*rows:3*rows], g.scratch[3*rows:]
+	smooth := 0 // numbers that it takes: the sum of a row's logits, and the size of the vocabulary
+	if o.Smoothing > 0 {
+		smooth = rows + 1
+	}
+	g.scratch = slices.Grow(g.scratch[:0], 4*rows+1+smooth)[:4*rows+1+smooth]
+	most, sums, own := g.scratch[:rows], g.scratch[rows:2*rows], g.scratch[2*rows:3*rows]
+	found, totals := g.scratch[3*rows:4*rows+1], g.scratch[4*rows+1:]
 	for i := range rows {
 		most[i] = math.Inf(-1)
 		for _, x := range logits[i*width : i*width+words] {
@@ -83,10 +106,16 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 			own[i], found[i] = float64(row[k])-most[i], 1
 		}
 		sums[i] = 0
+		total := 0.
 		for j, x := range row {
-			e := math.Exp(float64(x) - most[i])
+			below := float64(x) - most[i]
+			e := math.Exp(below)
 			sums[i] += e
+			total += below
 			out[j] = T(e)
+		}
+		if smooth > 0 {
+			totals[i], totals[rows] = total, float64(words)
 		}
 	}
 	mine := o.hash(targets)
@@ -97,27 +126,32 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 	if found[rows] != mine*float64(g.Comm.Size()) {
 		return 0, g.refuse(fmt.Errorf("tp: CrossEntropy: ranks differ in their targets or weights"))
 	}
-	count := 0.
 	for i, t := range targets {
 		if t != Ignored {
-			if count += o.weight(i); found[i] != 1 {
+			if found[i] != 1 {
 				return 0, fmt.Errorf("tp: CrossEntropy: target %d of row %d is in the vocabulary of %v ranks; each must be in exactly one", t, i, found[i])
 			}
 		}
 	}
-	if o.Divisor != 0 {
-		count = o.Divisor
-	}
-	loss := 0.
+	count := o.count(targets)
 	for i, t := range targets {
 		clear(dlogits[i*width+words : (i+1)*width])
 		out := dlogits[i*width : i*width+words]
-		x, w := 0., 0.
+		x, w, each, all := 0., 0., 0., 0.
 		if t != Ignored {
-			if x = math.Log(sums[i]) - own[i]; count != 0 {
+			log := math.Log(sums[i])
+			x, all = log-own[i], 2*o.Z*(log+most[i])
+			if smooth > 0 {
+				each = o.Smoothing / totals[rows]
+				x += float64(o.Smoothing*own[i]) - float64(each*totals[i])
+			}
+			x += float64(o.Z * (log + most[i]) * (log + most[i]))
+			if count != 0 {
 				w = o.weight(i) / count
 			}
-			loss += w * x
+			if w != 0 { // else the row may be anything, as in one that is padding
+				loss += float64(w * x)
+			}
 		}
 		if o.Losses != nil {
 			o.Losses[i] = x
@@ -126,12 +160,12 @@ func RowsCrossEntropy[T ~float32 | ~float64](ctx context.Context, g *Group, dlog
 			clear(out)
 			continue
 		}
-		scale := w / sums[i]
+		scale, each := w*(1+all)/sums[i], float64(w*each)
 		for j := range out {
-			out[j] = T(float64(out[j]) * scale)
+			out[j] = T(float64(float64(out[j])*scale) - each)
 		}
 		if k := int(t) - first; k >= 0 && k < words {
-			out[k] -= T(w)
+			out[k] -= T(w * (1 - o.Smoothing))
 		}
 	}
 	return loss, nil
@@ -162,6 +196,19 @@ func Mask[T ~float32 | ~float64](logits []T, width, first, words int) error {
 	return nil
 }
 
+// count is what the sum of the losses is divided by.
+func (o *LossOptions) count(targets []int32) (all float64) {
+	if o.chunked[1] > 0 || o.Divisor != 0 {
+		return cmp.Or(o.Divisor, o.chunked[2])
+	}
+	for i, t := range targets {
+		if t != Ignored {
+			all += o.weight(i)
+		}
+	}
+	return all
+}
+
 func (o *LossOptions) weight(row int) float64 {
 	if o.Weights == nil {
 		return 1
@@ -183,8 +230,9 @@ func (o *LossOptions) hash(targets []int32) float64 {
 			add(math.Float64bits(o.Weights[i]))
 		}
 	}
-	add(math.Float64bits(o.Divisor))
-	add(uint64(o.Words))
+	for _, x := range []float64{o.Divisor, o.Smoothing, o.Z, float64(o.Words), o.chunked[0], o.chunked[1], o.chunked[2]} {
+		add(math.Float64bits(x))
+	}
 	return float64(h.Sum32())
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/paged"
 )
 
 // Grads returns where to add the gradients of unit i: zeros, or at stages 0 and 1, where M is no
@@ -109,10 +110,24 @@ func (m *Model[P, M]) Reduce(i int) error {
 			return nil
 		}
 	}
+	if m.disk.Far() {
+		u.gshard = m.disk.Free(m.host.S, i, u.gslot, u.micro == 1)
+	}
 	m.begin()
 	w, err := m.average(i)
 	if err == nil && m.o.Replicas != nil && last {
 		w, err = m.averageReplicas(i)
+	}
+	if err == nil && m.disk.Far() {
+		by, spans := 1, []paged.Span(nil)
+		if last && !m.o.Sum {
+			by = m.micro
+		}
+		for k := 0; last && m.checks() && k < len(u.seen[0]); k++ {
+			x := &u.seen[0][k]
+			spans = append(spans, paged.Span{Lo: x.At, Hi: x.At + x.Hi - x.Lo})
+		}
+		m.disk.Keep(m.host.S, i, u.gslot, by, spans)
 	}
 	if err != nil {
 		return m.misused(fmt.Errorf("zero: unit %d: %w", i, err))

@@ -1,7 +1,6 @@
 package zero
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -51,19 +50,22 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 	}
 	tp, tm := ccl.TypeOf[P](), ccl.TypeOf[M]()
 	var params, grads, master, gshards, sums ccl.Buf
+	far := m.disk.Far()
 	if stage < 3 {
 		params = alloc(tp, total*N, &m.bytes.Params)
 	} else {
-		params = alloc(tp, total, &m.bytes.Params)
+		if !far {
+			params = alloc(tp, total, &m.bytes.Params)
+		}
 		for range m.o.Ahead + 1 {
 			m.slabs = append(m.slabs, slab{buf: alloc(tp, most*N, &m.bytes.Buffers), unit: -1})
 		}
 	}
 	switch {
 	case m.off != nil:
-		m.bytes.Host = m.off.allocate(trained*m.owned, widest*m.owned)
-		master = ccl.BufOf(m.off.masters)
-	case tm != tp:
+		m.bytes.Host = m.off.Make(trained*m.owned, widest*m.owned)
+		master = ccl.BufOf(m.off.All)
+	case tm != tp && m.disk == nil:
 		master = alloc(tm, trained*m.owned, &m.bytes.Master)
 	}
 	if stage < 2 {
@@ -77,7 +79,11 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 	if stage >= 2 && m.accumulates {
 		gtype = tm
 	}
-	if stage >= 2 || m.reduce != tp {
+	if far {
+		for s := range m.disk.Hold {
+			m.disk.Hold[s] = alloc(gtype, widest, &m.bytes.Buffers)
+		}
+	} else if stage >= 2 || m.reduce != tp {
 		gshards = alloc(gtype, trained*m.owned, &m.bytes.Grads)
 	}
 	if stage < 2 && m.accumulates && (stage == 1 || m.reduce == tp) { // else they add up in gshards
@@ -92,8 +98,16 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 	if stage >= 1 && m.reduce != tp || stage < 2 && m.accumulates {
 		m.wide = alloc(tm, widest*N, &m.bytes.Buffers)
 	}
-	if gtype != tm {
+	if gtype != tm && m.disk == nil {
 		m.grad = alloc(tm, widest*m.owned, &m.bytes.Buffers)
+	}
+	if m.disk != nil {
+		m.disk.Grads = gtype
+		for i := range m.units {
+			m.disk.Lay(m.owned*m.units[i].k, m.units[i].frozen)
+		}
+		m.bytes.Disk = m.o.Disk.Stats().Size
+		errs = append(errs, m.o.Disk.Reserve())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("no memory for the model: %w", err)
@@ -106,7 +120,9 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 			u.shard = u.whole.From(m.part*u.k, m.part*u.k+own)
 			u.view(&u.views, &u.bufs, u.whole)
 		} else {
-			u.shard = params.From(at, at+u.k)
+			if !far {
+				u.shard = params.From(at, at+u.k)
+			}
 			for _, s := range m.slabs {
 				u.view(&u.views, &u.bufs, s.buf)
 			}
@@ -115,7 +131,9 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 		if u.master = u.shard; u.frozen {
 			continue
 		}
-		if tm != tp || m.off != nil {
+		if m.disk != nil && tm != tp {
+			u.master = ccl.Buf{}
+		} else if tm != tp || m.off != nil {
 			u.master = master.From(gat*m.owned, (gat+u.k)*m.owned)
 		}
 		if stage < 2 {
@@ -127,7 +145,7 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 				u.view(&u.gviews, &u.gbufs, s.buf)
 			}
 		}
-		if stage >= 2 || m.reduce != tp {
+		if !far && (stage >= 2 || m.reduce != tp) {
 			u.gshard = gshards.From(gat*m.owned, (gat+u.k)*m.owned)
 		}
 		switch {
@@ -169,103 +187,6 @@ func (u *unit[P]) view(views *[][][]P, bufs *[][]ccl.Buf, b ccl.Buf) {
 	}
 	*views, *bufs = append(*views, v), append(*bufs, list)
 }
-
-// hostMemory is the host's, in the order of a HostStream. What it is to do waits in a ring, so that
-// nothing is allocated.
-type hostMemory struct {
-	ctx    context.Context // of New
-	c      *ccl.Comm
-	stream *ccl.HostStream
-	q      ccl.Queue
-	todo   chan operation
-	next   func() error
-}
-
-// operation adds src to dst, or converts it.
-type operation struct {
-	dst, src ccl.Buf
-	add      bool
-}
-
-func newHostMemory(ctx context.Context, c *ccl.Comm) *hostMemory {
-	h := &hostMemory{ctx: ctx, c: c, stream: ccl.NewHostStream(), todo: make(chan operation, 64)}
-	h.q = c.On(h.stream)
-	h.next = func() error {
-		if o := <-h.todo; o.add {
-			vec.Add(o.dst, o.src)
-		} else {
-			vec.Convert(o.dst, o.src)
-		}
-		return nil
-	}
-	return h
-}
-
-func (h *hostMemory) Stream() ccl.Stream { return h.stream }
-
-func (h *hostMemory) Fence() error { return nil }
-
-func (h *hostMemory) Alloc(t ccl.Type, n int) (ccl.Buf, error) {
-	return hostSlices[t].make(h, n)
-}
-
-func (h *hostMemory) Free(b ccl.Buf) error {
-	hostSlices[b.Type()].free(b)
-	return nil
-}
-
-// slice makes and frees memory of one type of elements.
-type slice struct {
-	make func(h *hostMemory, n int) (ccl.Buf, error)
-	free func(b ccl.Buf)
-}
-
-func sliceOf[T Float]() slice {
-	return slice{
-		func(h *hostMemory, n int) (ccl.Buf, error) {
-			s, err := ccl.MakeSlice[T](h.ctx, h.c, n)
-			return ccl.BufOf(s), err
-		},
-		func(b ccl.Buf) { s, _ := ccl.SliceOf[T](b); ccl.FreeSlice(s) },
-	}
-}
-
-var hostSlices = map[ccl.Type]slice{ccl.TypeFloat64: sliceOf[float64](), ccl.TypeFloat32: sliceOf[float32](),
-	ccl.TypeBFloat16: sliceOf[ccl.BFloat16](), ccl.TypeFloat16: sliceOf[ccl.Float16]()}
-
-func (h *hostMemory) Add(dst, src ccl.Buf) error     { return h.do(operation{dst, src, true}) }
-func (h *hostMemory) Convert(dst, src ccl.Buf) error { return h.do(operation{dst, src, false}) }
-
-// do issues o. A stream that has failed runs nothing any more, and the ring stays full: the failure
-// is told by what waits.
-func (h *hostMemory) do(o operation) error {
-	for {
-		select {
-		case h.todo <- o:
-			h.stream.Do(h.next)
-			return nil
-		default:
-			if err := h.stream.Do(nothing).Wait(context.Background()); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func nothing() error { return nil }
-
-// What is not done in the order of the stream is done at once.
-
-func (h *hostMemory) Zero(b ccl.Buf) error                  { vec.Zero(b); return nil }
-func (h *hostMemory) Scale(b ccl.Buf, by float64) error     { vec.Scale(b, by); return nil }
-func (h *hostMemory) Divide(b ccl.Buf, n int) error         { vec.Divide(b, n); return nil }
-func (h *hostMemory) SumSquares(b ccl.Buf) (float64, error) { return vec.SumSquares(b), nil }
-
-// now is the host's memory for what no call on the stream uses: all is done at once.
-type now struct{ *hostMemory }
-
-func (now) Add(dst, src ccl.Buf) error     { vec.Add(dst, src); return nil }
-func (now) Convert(dst, src ccl.Buf) error { vec.Convert(dst, src); return nil }
 
 // poison fills host memory with NaN.
 func poison[P Float](b ccl.Buf) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/host"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -63,16 +64,21 @@ func (m *Model[P, M]) fits(i int, full [][]M) error {
 
 func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, first bool) error {
 	u := &m.units[i]
+	to, onHost := u.master, m.off != nil && !u.frozen
+	t, n, on := to.Type(), to.Len(), m.disk.Master(i)
+	if on.Is() {
+		t, n = on.Type(), on.Len()
+	}
 	var all ccl.Buf // on root
 	var err error
 	if first && m.c.Rank() == root {
 		n := u.k * m.c.Size()
-		if m.host != nil && u.master.Type() == ccl.TypeOf[M]() {
+		if m.host != nil && t == ccl.TypeOf[M]() {
 			all = ccl.BufOf(make([]M, n))
 		} else if m.host != nil { // of a frozen unit
 			all = ccl.BufOf(make([]P, n))
 		} else {
-			if all, err = m.mem.Alloc(u.master.Type(), n); err != nil {
+			if all, err = m.mem.Alloc(t, n); err != nil {
 				return m.aborted(err)
 			}
 			defer m.mem.Free(all)
@@ -85,9 +91,8 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 			at += len(p)
 		}
 	}
-	to, onHost := u.master, m.off != nil && !u.frozen
-	if onHost { // by way of the device, which the others' library reaches
-		if to, err = m.mem.Alloc(u.master.Type(), u.master.Len()); err != nil {
+	if onHost || on.Is() { // by way of the device, which the others' library reaches, or of memory
+		if to, err = m.mem.Alloc(t, n); err != nil {
 			return m.aborted(err)
 		}
 		defer m.mem.Free(to)
@@ -115,8 +120,13 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 	}
 	if onHost {
 		masters, _ := ccl.SliceOf[M](u.master)
-		if err := m.off.get(masters, to); err != nil {
+		if err := m.off.Get(masters, to); err != nil {
 			return m.aborted(err)
+		}
+	}
+	if on.Is() {
+		if err := m.disk.D.Wait(ctx, on.Write(to)); err != nil {
+			return err
 		}
 	}
 	return m.spread(ctx, i)
@@ -151,7 +161,11 @@ func (m *Model[P, M]) spread(ctx context.Context, i int) error {
 		}
 		m.drop(u)
 	}
-	if err := m.narrow(u); err != nil {
+	narrow := func() error { return m.narrow(u) }
+	if m.disk != nil {
+		narrow = func() error { return m.disk.Narrow(ctx, i, u.shard) }
+	}
+	if err := narrow(); err != nil {
 		return m.aborted(err)
 	}
 	u.gathered = ccl.Work{}
@@ -187,8 +201,11 @@ func (m *Model[P, M]) Close() error {
 		_, _ = u.gathered.Wait(ctx), u.reduced.Wait(ctx)
 	}
 	if m.host != nil {
-		m.host.stream.Do(nothing).Wait(ctx)
-		m.host.stream.Close()
+		m.host.S.Do(host.Nothing).Wait(ctx)
+		m.host.S.Close()
+	}
+	if m.disk != nil { // which has memory that is given back here
+		_ = m.disk.D.Flush(ctx)
 	}
 	var errs []error
 	for _, b := range m.all {

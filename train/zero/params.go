@@ -64,7 +64,7 @@ func (m *Model[P, M]) wait(ctx context.Context, w ccl.Work, i int, what string) 
 // queue is where the next collective of c is issued.
 func (m *Model[P, M]) queue(c *ccl.Comm) ccl.Queue {
 	if m.host != nil && c == m.c {
-		return m.host.q
+		return m.host.Q
 	}
 	return c.On(m.mem.Stream())
 }
@@ -188,8 +188,14 @@ func (m *Model[P, M]) gather(i, s int) {
 	if err := m.mem.Fence(); err != nil {
 		m.misused(fmt.Errorf("zero: unit %d: Fence: %w", i, err))
 	}
+	src := u.shard
+	if m.disk.Far() {
+		m.disk.Fetch(m.host.S, i, u.whole.From(m.part*u.k, (m.part+1)*u.k), m.slabs[s].busy)
+		src = ccl.InPlace()
+	}
 	m.begin()
-	u.gathered = m.end(m.queueOf(m.c, i).AllGather(u.whole, u.shard))
+	u.gathered = m.end(m.queueOf(m.c, i).AllGather(u.whole, src))
+	m.slabs[s].busy = u.gathered
 	m.stats.Gathered += int64(u.whole.Len() * u.whole.Type().Size())
 }
 
@@ -241,13 +247,13 @@ func (m *Model[P, M]) Release(i int) {
 // when the collective was; after a failure nothing is done.
 func (m *Model[P, M]) begin() {
 	if m.host != nil {
-		m.host.stream.Do(m.started)
+		m.host.S.Do(m.started)
 	}
 }
 
 func (m *Model[P, M]) end(w ccl.Work) ccl.Work {
 	if m.host != nil {
-		return m.host.stream.Do(m.stopped)
+		return m.host.S.Do(m.stopped)
 	}
 	return w
 }

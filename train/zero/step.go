@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/paged"
 	"github.com/goccl/goccl/train/optim"
 )
 
@@ -73,7 +74,27 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 			return err
 		}
 	}
-	for i := len(m.units) - 1; i >= 0; i-- { // as they were reduced
+	if m.disk != nil {
+		next := len(m.units)
+		if err := m.disk.Update(ctx, func() (paged.Turn, error) {
+			for next--; next >= 0 && m.units[next].frozen; next-- {
+			}
+			if next < 0 {
+				return paged.Turn{Unit: -1}, nil
+			}
+			return turn(next, &m.units[next]), m.wait(ctx, m.units[next].reduced, next, "averaging gradients")
+		}, func(i, k, lo, hi int, w, g ccl.Buf) error {
+			p := m.units[i].pieces[k]
+			from := p.Lo + lo - p.At
+			if err := u(Piece{i, p.Param, from, from + hi - lo, lo}, w, g); err != nil {
+				return fmt.Errorf("zero: the update of parameter %d of unit %d: %w", p.Param, i, err)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for i := len(m.units) - 1; i >= 0 && m.disk == nil; i-- { // as they were reduced
 		if m.units[i].frozen {
 			continue
 		}
@@ -135,7 +156,7 @@ func (m *Model[P, M]) update(i int, u func(p Piece, w, g ccl.Buf) error) error {
 	}
 	if m.off != nil {
 		var err error
-		if g, err = m.off.gradients(g); err != nil {
+		if g, err = m.off.Gradients(g); err != nil {
 			return fmt.Errorf("zero: unit %d: %w", i, err)
 		}
 	}
@@ -149,6 +170,19 @@ func (m *Model[P, M]) update(i int, u func(p Piece, w, g ccl.Buf) error) error {
 		}
 	}
 	return m.narrow(x)
+}
+
+// turn is the update of unit x where a Disk has a part of it. What is not updated has an empty span.
+func turn[P Float](i int, x *unit[P]) paged.Turn {
+	t := paged.Turn{Unit: i, Master: x.master, Grad: x.gshard, Shard: x.shard}
+	for _, p := range x.pieces {
+		s := paged.Span{Lo: p.At, Hi: p.At + p.Hi - p.Lo}
+		if x.still[p.Param] {
+			s.Hi = s.Lo
+		}
+		t.Spans = append(t.Spans, s)
+	}
+	return t
 }
 
 // narrow brings the master copy into the parameters.
@@ -205,7 +239,7 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 		if err := m.wait(ctx, u.reduced, i, "averaging gradients"); err != nil {
 			return err
 		}
-		if m.micro > 1 && !m.o.Sum && !(m.accumulates && m.o.Stage < 2) { // which did so
+		if m.micro > 1 && !m.o.Sum && !m.disk.Far() && !(m.accumulates && m.o.Stage < 2) { // which did so
 			if err := m.near.Divide(u.gshard, m.micro); err != nil {
 				return fmt.Errorf("zero: unit %d: %w", i, err)
 			}
@@ -222,7 +256,13 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 		return fmt.Errorf("zero: Step: %s: %w", where, ErrNotFinite)
 	}
 	by := optim.ClipFactor(m.norm, m.o.Clip)
-	if m.o.Clip <= 0 || by == 1 {
+	if m.o.Clip <= 0 {
+		by = 1
+	}
+	if m.disk != nil { // which has it done with each bucket, where the gradients are there
+		m.disk.By = by
+	}
+	if by == 1 || m.disk.Far() {
 		return nil
 	}
 	for i := range m.units {
@@ -243,41 +283,41 @@ func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, e
 		if err := m.squaresOf(p); err != nil {
 			return 0, "", err
 		}
-		m.sums[0], m.sums[1] = 0, 0 // and the first unit that is not finite, from 1 on
+		m.norms.sums[0], m.norms.sums[1] = 0, 0 // and the first unit that is not finite, from 1 on
 		next := 0
 		for i := range m.units {
 			for _, x := range m.units[i].seen[p] {
-				s := m.squared[next]
+				s := m.norms.squared[next]
 				odd := math.IsNaN(s) || math.IsInf(s, 0)
 				if x.counts || odd { // and then so is the norm, on all ranks
-					m.sums[0] += s
+					m.norms.sums[0] += s
 				}
-				if odd && m.sums[1] == 0 {
-					m.sums[1] = float64(i + 1)
+				if odd && m.norms.sums[1] == 0 {
+					m.norms.sums[1] = float64(i + 1)
 				}
 				next++
 			}
 		}
-		copy(m.parts[2*p:], m.sums)
+		copy(m.norms.parts[2*p:], m.norms.sums)
 	}
 	began := time.Now()
 	if m.o.Stage > 0 {
-		if err := ccl.AllGather(ctx, m.c, m.parts, m.sums); err != nil {
+		if err := ccl.AllGather(ctx, m.c, m.norms.parts, m.norms.sums); err != nil {
 			return 0, "", fmt.Errorf("zero: the norm of gradients: %w", err)
 		}
 	}
-	m.sums[0], m.sums[1] = 0, 0
+	m.norms.sums[0], m.norms.sums[1] = 0, 0
 	for p := range m.c.Size() {
-		m.sums[0] += m.parts[2*p]
-		if bad := m.parts[2*p+1]; bad != 0 && where == "" {
+		m.norms.sums[0] += m.norms.parts[2*p]
+		if bad := m.norms.parts[2*p+1]; bad != 0 && where == "" {
 			where = fmt.Sprintf("unit %d, part %d of %d", int(bad)-1, p, m.c.Size())
 		}
 	}
-	if where == "" && math.IsInf(m.sums[0], 0) { // each square is finite, but their sum is not
+	if where == "" && math.IsInf(m.norms.sums[0], 0) { // each square is finite, but their sum is not
 		where = "all units together"
 	}
 	if m.o.NormOver != nil {
-		if err := ccl.AllReduce(ctx, m.o.NormOver, m.sums, m.sums, ccl.Sum); err != nil {
+		if err := ccl.AllReduce(ctx, m.o.NormOver, m.norms.sums, m.norms.sums, ccl.Sum); err != nil {
 			return 0, "", fmt.Errorf("zero: the norm of gradients over NormOver: %w", err)
 		}
 		if where == "" {
@@ -285,7 +325,7 @@ func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, e
 		}
 	}
 	m.stats.Exposed += time.Since(began)
-	return m.sums[0], where, nil
+	return m.norms.sums[0], where, nil
 }
 
 // summer is a Memory that computes many sums and waits once.
@@ -293,31 +333,35 @@ type summer interface {
 	SumsOfSquares(sums []float64, src ...ccl.Buf) error
 }
 
-// squaresOf leaves the sums of squares of the pieces of part p that are updated in m.squared.
+// squaresOf leaves the sums of squares of the pieces of part p that are updated in m.norms.squared.
 func (m *Model[P, M]) squaresOf(p int) error {
-	m.counted = m.counted[:0]
+	if m.disk.Far() { // which has computed them
+		m.norms.squared = m.disk.Squares(m.norms.squared[:0])
+		return nil
+	}
+	m.norms.counted = m.norms.counted[:0]
 	for i := range m.units {
 		u := &m.units[i]
 		for _, x := range u.seen[p] {
-			m.counted = append(m.counted, u.gshard.From(x.At, x.At+x.Hi-x.Lo))
+			m.norms.counted = append(m.norms.counted, u.gshard.From(x.At, x.At+x.Hi-x.Lo))
 		}
 	}
-	if n := len(m.counted); cap(m.squared) < n {
-		m.squared = make([]float64, n)
+	if n := len(m.norms.counted); cap(m.norms.squared) < n {
+		m.norms.squared = make([]float64, n)
 	}
-	m.squared = m.squared[:len(m.counted)]
+	m.norms.squared = m.norms.squared[:len(m.norms.counted)]
 	if s, ok := m.near.(summer); ok {
-		if err := s.SumsOfSquares(m.squared, m.counted...); err != nil {
+		if err := s.SumsOfSquares(m.norms.squared, m.norms.counted...); err != nil {
 			return fmt.Errorf("zero: the norm of gradients: %w", err)
 		}
 		return nil
 	}
-	for k, b := range m.counted {
+	for k, b := range m.norms.counted {
 		s, err := m.near.SumSquares(b)
 		if err != nil {
 			return fmt.Errorf("zero: the norm of gradients: %w", err)
 		}
-		m.squared[k] = s
+		m.norms.squared[k] = s
 	}
 	return nil
 }

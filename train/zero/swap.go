@@ -21,6 +21,8 @@ func (m *Model[P, M]) Swap(ctx context.Context, of [][]M) error {
 	switch {
 	case m.host == nil:
 		bad = errors.New("Swap is for host memory, and this model is in that of a device")
+	case m.disk != nil:
+		bad = errors.New("Swap is for parameters in memory, and this model has a Disk")
 	case len(of) != len(m.units):
 		bad = fmt.Errorf("Swap of %d units with the %d of the model", len(of), len(m.units))
 	default:

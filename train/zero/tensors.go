@@ -7,6 +7,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/internal/raw"
+	"github.com/goccl/goccl/train/offload"
 )
 
 // State is a part of an optimizer's state that has an element for each parameter, such as the first moments of AdamW.
@@ -17,7 +18,8 @@ type State[M Float] struct {
 	// frozen unit may be nil or empty; what is given is saved, as of a unit that is frozen for a part
 	// of the training.
 	Of [][]M
-	// Bufs is Of in the Memory of Options, which a device's needs.
+	// Bufs is Of in the Memory of Options, which a device's needs. With neither it is what Options.Disk
+	// has: the first State of that kind is state 0 there, the next one state 1.
 	Bufs []ccl.Buf
 }
 
@@ -57,18 +59,24 @@ func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor,
 		return nil, fmt.Errorf("zero: this model is in memory that a %T cannot copy to the host: copy ShardBuf, and save it by Pieces", m.mem)
 	}
 	for _, s := range states {
+		if s.onDisk() && m.disk != nil {
+			continue
+		}
 		if n := max(len(s.Of), len(s.Bufs)); n != len(m.units) || len(s.Of) > 0 && len(s.Bufs) > 0 {
 			return nil, fmt.Errorf("zero: state %q has %d units, not %d", s.Prefix, n, len(m.units))
 		}
 	}
 	for i := range m.units {
-		prefixes, own := []string{""}, []ccl.Buf{m.ShardBuf(i)}
+		prefixes, own := []string{""}, []offload.Array{{Of: m.disk.Master(i), Mem: m.ShardBuf(i)}}
+		stored := 0
 		for _, s := range states {
-			var of ccl.Buf
+			var of offload.Array
 			if len(s.Bufs) > 0 {
-				of = s.Bufs[i]
+				of.Mem = s.Bufs[i]
+			} else if len(s.Of) > 0 {
+				of.Mem = ccl.BufOf(s.Of[i])
 			} else {
-				of = ccl.BufOf(s.Of[i])
+				of.Of, stored = m.disk.State(i, stored), stored+1
 			}
 			if of.Len() > 0 || !m.units[i].frozen {
 				prefixes, own = append(prefixes, s.Prefix), append(own, of)
@@ -91,7 +99,7 @@ func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor,
 						return nil, fmt.Errorf("zero: state %q has %d elements of unit %d, and the shard has %d", prefixes[k], of.Len(),
 							i, end)
 					}
-					t.Name, t.Data, t.On = prefixes[k]+name, plain(of.From(at, end)), on
+					t.Name, t.Data, t.On = prefixes[k]+name, plain(of.Part(at, end)), on
 					list = append(list, t)
 				}
 			}
@@ -145,10 +153,16 @@ func (m *Model[P, M]) placed(p Piece, of []ckpt.Tensor) ([]ckpt.Tensor, error) {
 	return out, nil
 }
 
-// plain is b as a slice of one of the types of Float, or b itself on a device.
-func plain(b ccl.Buf) any {
-	if s, ok := raw.Slice(b); ok {
+// plain is a as a slice of one of the types of Float, a Buf on a device, or a Column on a disk.
+func plain(a offload.Array) any {
+	if a.Of.Is() {
+		return a.Of
+	}
+	if s, ok := raw.Slice(a.Mem); ok {
 		return s
 	}
-	return b
+	return a.Mem
 }
+
+// onDisk reports whether s is what a Disk has: the first such State is state 0 of it, the next is state 1.
+func (s *State[M]) onDisk() bool { return len(s.Of) == 0 && len(s.Bufs) == 0 }

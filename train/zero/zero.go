@@ -47,7 +47,10 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/internal/host"
+	"github.com/goccl/goccl/train/internal/paged"
 	"github.com/goccl/goccl/train/internal/same"
+	"github.com/goccl/goccl/train/offload"
 )
 
 // Float is what can be trained. Gradients in float16 take a loss that is scaled: package amp.
@@ -55,7 +58,7 @@ type Float interface {
 	~float32 | ~float64 | ccl.BFloat16 | ccl.Float16
 }
 
-// Options must agree on all ranks, but for Memory, NormOf and Poison; New compares them.
+// Options must agree on all ranks, but for Memory, NormOf, Poison and the file of Disk; New compares them.
 type Options struct {
 	// Stage is 0 to 3: what is sharded. 1: optimizer state, 2: gradients as well, 3: parameters as well.
 	Stage int
@@ -97,6 +100,11 @@ type Options struct {
 	// device has parameters and gradients alone. In each step gradients go to the host as M, and
 	// parameters come back. Where the Memory is the host's it does nothing.
 	Offload bool
+	// Disk keeps on files of a local disk what would be in memory of the host (ZeRO-Infinity): the
+	// optimizer's state and the masters, and at stage 3 parameters and gradients as well. It takes one
+	// Model, with a nil Memory. Update then gets ranges of pieces, [offload.State] returns the state of
+	// each, and Shard and ShardBuf have nothing of what is on the disk.
+	Disk *offload.Disk
 	// Poison fills with NaN what Release drops at stage 3, so that a use after Release shows. For tests; host memory.
 	Poison bool
 }
@@ -147,14 +155,15 @@ type Model[P, M Float] struct {
 	o      Options
 	mem    Memory // in the order of its Stream
 	near   Memory // for what no call on the Stream uses: on the host it computes at once
-	host   *hostMemory
+	host   *host.Memory
 	reduce ccl.Type // what gradients are reduced as
 	op     ccl.Op   // and how
 	units  []unit[P]
 	part   int // this rank's; 0 where it owns all
 	owned  int // parts that it owns
 
-	off *offloaded[M] // nil: masters are in mem
+	off  *host.Masters[M] // nil: masters are in mem
+	disk *paged.Model     // nil: all is in memory
 
 	slabs  []slab // stage 3: parameters
 	gslabs []slab // stages 2 and 3: gradients
@@ -174,9 +183,7 @@ type Model[P, M Float] struct {
 	at            int   // place in before
 	misuse        error // to be told
 	norm          float64
-	sums, parts   []float64
-	counted       []ccl.Buf // what counts in the norm, and the sums of its squares
-	squared       []float64
+	norms         norms
 	stats, last   Stats
 	comm          atomic.Int64 // nanoseconds
 	began         time.Time    // of the collective under way; the stream's own
@@ -213,6 +220,13 @@ type watched struct {
 	counts bool
 }
 
+// norms are what the norm is made of: sums and parts of the ranks, and what counts here with the sums of its squares.
+type norms struct {
+	sums, parts []float64
+	counted     []ccl.Buf
+	squared     []float64
+}
+
 // slab is memory that units take turns in.
 type slab struct {
 	buf  ccl.Buf
@@ -241,11 +255,11 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 	m.micro = m.o.Micro
 	m.accumulates = m.o.Micro > 1 && ccl.TypeOf[M]().Size() > ccl.TypeOf[P]().Size()
 	if m.mem, m.near = m.o.Memory, m.o.Memory; m.mem == nil {
-		m.host = newHostMemory(ctx, c)
-		m.mem, m.near = m.host, now{m.host}
+		m.host = host.New(ctx, c)
+		m.mem, m.near = m.host, host.Now{Memory: m.host}
 	}
 	if m.o.Offload && m.host == nil {
-		m.off = &offloaded[M]{from: m.mem.(ckpt.Copier)}
+		m.off = &host.Masters[M]{From: m.mem.(ckpt.Copier)}
 	}
 	m.started = func() error { m.began = time.Now(); return nil }
 	m.stopped = func() error { m.comm.Add(int64(time.Since(m.began))); return nil }
@@ -258,7 +272,10 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 	if m.o.Stage == 0 {
 		m.part, m.owned = 0, c.Size()
 	}
-	m.sums, m.parts = make([]float64, 2), make([]float64, 2*c.Size())
+	m.norms = norms{sums: make([]float64, 2), parts: make([]float64, 2*c.Size())}
+	if m.o.Disk != nil {
+		m.disk = &paged.Model{D: m.o.Disk, All: m.o.Stage == 3, By: 1, Params: ccl.TypeOf[P](), Masters: ccl.TypeOf[M]()}
+	}
 	if err := same.Args(ctx, c, "zero", m.allocate(units)); err != nil {
 		m.tell(err)
 		return nil, errors.Join(err, m.Close())
@@ -285,13 +302,20 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		bad = fmt.Errorf("gradients cannot be clipped to a norm of %v", o.Clip)
 	case ccl.TypeOf[M]().Size() < ccl.TypeOf[P]().Size():
 		bad = fmt.Errorf("master copies of %v are narrower than parameters of %v", ccl.TypeOf[M](), ccl.TypeOf[P]())
-	case o.Offload:
-		bad = noOffload(o.Memory)
+	case o.Disk != nil && o.Memory != nil:
+		bad = errors.New("a Disk is beside memory of the host, and Memory is another one")
+	case o.Disk != nil:
+		bad = o.Disk.Take(func(err error) { m.c.Abort(err); m.tell(err) })
+	case o.Offload && o.Memory != nil:
+		if _, ok := o.Memory.(ckpt.Copier); !ok {
+			bad = fmt.Errorf("masters cannot be offloaded from memory that a %T cannot copy to the host", o.Memory)
+		}
 	}
 	step := []string{fmt.Sprintf("Micro %d", o.Micro), fmt.Sprintf("Clip %v", o.Clip),
 		fmt.Sprintf("Unchecked %v", o.Unchecked), fmt.Sprintf("Sum %v", o.Sum)}
 	items := []string{fmt.Sprintf("stage %d", o.Stage), step[0], fmt.Sprintf("Ahead %d", o.Ahead),
 		step[1], step[2], step[3], fmt.Sprintf("ReduceMaster %v", o.ReduceMaster), fmt.Sprintf("Offload %v", o.Offload),
+		fmt.Sprintf("Disk %v", o.Disk != nil),
 		fmt.Sprintf("parameters of %v", ccl.TypeOf[P]()), fmt.Sprintf("masters of %v", ccl.TypeOf[M]())}
 	for i, lens := range units {
 		item := fmt.Sprintf("unit %d with parameters of %d", i, lens)
@@ -394,8 +418,9 @@ func (m *Model[P, M]) Norm() float64 { return m.norm }
 func (m *Model[P, M]) Bytes() Bytes { return m.bytes }
 
 // Bytes of memory. Params, Grads and Master are what the paper's formula counts, without an
-// optimizer's state. Host is what Offload has on the host, masters and the gradients of a unit.
-type Bytes struct{ Params, Grads, Master, Buffers, Host int64 }
+// optimizer's state. Host is what Offload has on the host, masters and the gradients of a unit, and
+// Disk what is on the disk, with the optimizer's state.
+type Bytes struct{ Params, Grads, Master, Buffers, Host, Disk int64 }
 
 // Stats are of the last step.
 func (m *Model[P, M]) Stats() Stats { return m.last }
@@ -410,14 +435,18 @@ type Stats struct {
 // each of n parameters besides the masters: 8 for AdamW. Gradients take the size of P, or of M
 // where they add up over micro batches or are reduced in that; at stages 0 and 1 they are then
 // there as P, too. Frozen parameters take what Need says of them, with no bytes of gradient or
-// state. With Offload it is what the device holds, without masters and state.
+// state. With Offload it is what the device holds, without masters and state, and with a
+// Disk what memory holds.
 func NeedOf[P, M Float](n int64, ranks int, o *Options, state float64) int64 {
 	if o == nil {
 		o = &Options{}
 	}
 	p, m := float64(ccl.TypeOf[P]().Size()), float64(ccl.TypeOf[M]().Size())
 	grads, part := p, 0. // of which the part is sharded from stage 1 on
-	if o.Offload {
+	if o.Disk != nil && o.Stage == 3 {
+		return 0
+	}
+	if o.Offload || o.Disk != nil {
 		state = 0
 	} else if m > p {
 		state += m

@@ -32,6 +32,12 @@ func (s side) lengths(axes []int) (dims []int) {
 // and batchB run side by side. The result has the batch axes, the rest of a, the rest of b. A
 // product of matrices is Dot(a, b, []int{1}, []int{0}, nil, nil).
 func Dot(a, b *Value, contractA, contractB, batchA, batchB []int) *Value {
+	return DotAs(a.t, a, b, contractA, contractB, batchA, batchB)
+}
+
+// DotAs is Dot with sums and a result of the type t. Its gradients have the type of a and b, and are products
+// in it; those of 8 bits are to be given by With, since their gradients need another type and scales.
+func DotAs(t Type, a, b *Value, contractA, contractB, batchA, batchB []int) *Value {
 	if !a.fits("Dot", b) || !a.axis("Dot", slices.Concat(contractA, batchA)...) ||
 		!b.axis("Dot", slices.Concat(contractB, batchB)...) {
 		return a
@@ -46,12 +52,30 @@ func Dot(a, b *Value, contractA, contractB, batchA, batchB []int) *Value {
 	dims := slices.Concat([]int{}, x.lengths(x.batch), x.lengths(x.rest), y.lengths(y.rest))
 	return a.f.op("stablehlo.dot_general",
 		fmt.Sprintf("{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [%s], rhs_batching_dimensions = [%s], "+
-			"lhs_contracting_dimensions = [%s], rhs_contracting_dimensions = [%s]>}", list(batchA), list(batchB),
-			list(contractA), list(contractB)), a.t, dims,
+			"lhs_contracting_dimensions = [%s], rhs_contracting_dimensions = [%s]>%s}", list(batchA), list(batchB),
+			list(contractA), list(contractB), a.f.precision()), t, dims,
 		func(d *Value) []*Value {
+			if a.t[:2] == "f8" {
+				a.f.fail("Grad: of a product of %s: give it a gradient by With", a.t)
+				return make([]*Value, 2)
+			}
+			d = d.As(a.t)
 			n := len(batchA)
 			return []*Value{x.gradient(d, y, n+len(x.rest)), y.gradient(d, x, n)}
 		}, a, b)
+}
+
+// precision is the attribute of a product.
+func (f *Func) precision() string {
+	switch f.Precision {
+	case "":
+		return ""
+	case "DEFAULT", "HIGH", "HIGHEST":
+		p := "#stablehlo<precision " + f.Precision + ">"
+		return ", precision_config = [" + p + ", " + p + "]"
+	}
+	f.fail("%q is no precision: there are DEFAULT, HIGH, HIGHEST", f.Precision)
+	return ""
 }
 
 // gradient is that of s.v in a product with o, whose rest begins at axis from of d: a product of d

@@ -6,21 +6,6 @@ import (
 	"slices"
 )
 
-// Const is a scalar.
-func (f *Func) Const(t Type, x float64) *Value {
-	f.check(t, nil)
-	s := fmt.Sprintf("%.17e", x)
-	switch {
-	case f.err != nil || t == Bool:
-		s = fmt.Sprint(x != 0)
-	case t.integer():
-		s = fmt.Sprint(int64(x))
-	case math.IsNaN(x) || math.IsInf(x, 0):
-		f.fail("Const: %v is no number to write", x)
-	}
-	return f.op("stablehlo.constant", fmt.Sprintf("{value = dense<%s> : tensor<%s>}", s, t), t, []int{}, nil)
-}
-
 // Iota counts 0, 1, 2 along an axis.
 func (f *Func) Iota(t Type, axis int, dims ...int) *Value {
 	if f.check(t, dims); axis < 0 || axis >= len(dims) {
@@ -115,14 +100,25 @@ func (v *Value) Div(b *Value) *Value {
 	return v.two("divide", b, func(d, _, y, out *Value) []*Value { return []*Value{d.Div(y), d.Mul(out).Div(y).Neg()} })
 }
 
-// Min is the smaller of v and b. Where they are equal, the gradient is v's.
-func (v *Value) Min(b *Value) *Value {
-	return v.two("minimum", b, func(d, x, y, _ *Value) []*Value { return choose(x.Cmp("LE", y), d) })
+// Min is the smaller of v and b, NaN if one is. Where they are equal, the gradient is v's.
+func (v *Value) Min(b *Value) *Value { return v.limit("minimum", "LE", b) }
+
+// Max is the larger of v and b, NaN if one is. Where they are equal, the gradient is v's.
+func (v *Value) Max(b *Value) *Value { return v.limit("maximum", "GE", b) }
+
+// limit is Min or Max. XLA's plugin for CPUs loses a NaN in them, so that it is put back.
+func (v *Value) limit(op, keeps string, b *Value) *Value {
+	out := v.two(op, b, func(d, x, y, _ *Value) []*Value { return choose(x.Cmp(keeps, y), d) })
+	if v.t.integer() || v.f.err != nil {
+		return out
+	}
+	x, y := Stop(v), Stop(b)
+	return If(x.Cmp("NE", x).Or(y.Cmp("NE", y)), x.Add(y), out)
 }
 
-// Max is the larger of v and b. Where they are equal, the gradient is v's.
-func (v *Value) Max(b *Value) *Value {
-	return v.two("maximum", b, func(d, x, y, _ *Value) []*Value { return choose(x.Cmp("GE", y), d) })
+// Clamp is v, at least lo and at most hi.
+func (v *Value) Clamp(lo, hi float64) *Value {
+	return v.Max(v.f.Const(v.t, lo)).Min(v.f.Const(v.t, hi))
 }
 
 // choose has d flow to the first where c is true, else to the second.
@@ -131,10 +127,14 @@ func choose(c, d *Value) []*Value {
 	return []*Value{If(c, d, zero), If(c, zero, d)}
 }
 
-// Pow is v to the power b. The gradient of b is for positive v.
+// Pow is v to the power b. The gradient of v is 0 where b is 0; that of b is 0 where v is 0 and b is not
+// negative, and is for positive v elsewhere.
 func (v *Value) Pow(b *Value) *Value {
 	return v.two("power", b, func(d, x, y, out *Value) []*Value {
-		return []*Value{d.Mul(y).Mul(x.Pow(y.AddC(-1))), d.Mul(out).Mul(x.Log())}
+		zero := d.f.Const(d.t, 0)
+		still := x.Cmp("EQ", zero).And(y.Cmp("GE", zero))
+		base := d.Mul(y).Mul(x.Pow(y.AddC(-1)))
+		return []*Value{If(y.Cmp("EQ", zero), zero, base), If(still, zero, d.Mul(out).Mul(x.Log()))}
 	})
 }
 
@@ -159,9 +159,22 @@ func (v *Value) Neg() *Value {
 // Abs is the absolute value, with the gradient 0 where v is 0.
 func (v *Value) Abs() *Value {
 	return v.one("stablehlo.abs", func(d, _ *Value) *Value {
-		return d.Mul(v.f.op("stablehlo.sign", "", v.t, v.dims, nil,
-			v))
+		return d.Mul(v.Sign())
 	})
+}
+
+// Sign is -1, 0 or 1, as v is less than, equal to or greater than 0. It, Floor, Ceil and Round have no gradient.
+func (v *Value) Sign() *Value { return v.f.op("stablehlo.sign", "", v.t, v.dims, nil, v) }
+
+// Floor is the largest whole number that is not more.
+func (v *Value) Floor() *Value { return v.f.op("stablehlo.floor", "", v.t, v.dims, nil, v) }
+
+// Ceil is the smallest whole number that is not less.
+func (v *Value) Ceil() *Value { return v.f.op("stablehlo.ceil", "", v.t, v.dims, nil, v) }
+
+// Round is the nearest whole number, of two the even one.
+func (v *Value) Round() *Value {
+	return v.f.op("stablehlo.round_nearest_even", "", v.t, v.dims, nil, v)
 }
 
 // Exp is e to the power v.
@@ -172,6 +185,16 @@ func (v *Value) Exp() *Value {
 // Log is the natural logarithm.
 func (v *Value) Log() *Value {
 	return v.one("stablehlo.log", func(d, _ *Value) *Value { return d.Div(v) })
+}
+
+// Expm1 is e to the power v, minus 1, exact also for small v.
+func (v *Value) Expm1() *Value {
+	return v.one("stablehlo.exponential_minus_one", func(d, out *Value) *Value { return d.Mul(out).Add(d) })
+}
+
+// Log1p is the natural logarithm of 1 + v, exact also for small v.
+func (v *Value) Log1p() *Value {
+	return v.one("stablehlo.log_plus_one", func(d, _ *Value) *Value { return d.Div(v.AddC(1)) })
 }
 
 // Sqrt is the square root.
@@ -230,6 +253,34 @@ func (v *Value) Cmp(direction string, b *Value) *Value {
 	x, y := v.together("Cmp", b)
 	return v.f.op("stablehlo.compare", "{comparison_direction = #stablehlo<comparison_direction "+direction+">}", Bool,
 		x.dims, nil, x, y)
+}
+
+// And is true where v and b are, or has the bits that both integers have. It, Or and Not have no gradient.
+func (v *Value) And(b *Value) *Value { return v.bitwise("and", b) }
+
+// Or is true where v or b is, or has the bits that one of the integers has.
+func (v *Value) Or(b *Value) *Value { return v.bitwise("or", b) }
+
+// Not is true where v is not, or has the bits that an integer does not have.
+func (v *Value) Not() *Value {
+	if v.integers("not") {
+		return v.f.op("stablehlo.not", "", v.t, v.dims, nil, v)
+	}
+	return v
+}
+
+func (v *Value) bitwise(op string, b *Value) *Value {
+	if !v.integers(op) {
+		return v
+	}
+	return v.two(op, b, nil)
+}
+
+func (v *Value) integers(op string) bool {
+	if !v.t.integer() {
+		v.f.fail("%s: of %s", op, v.text())
+	}
+	return v.t.integer()
 }
 
 // If is a where c is true, else b.

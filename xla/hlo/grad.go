@@ -6,7 +6,7 @@ import "slices"
 // contributes.
 func With(out *Value, in []*Value, back Gradient) *Value {
 	out.fits("With", in...)
-	return &Value{f: out.f, name: out.name, t: out.t, dims: out.dims, in: in, back: back}
+	return out.f.add(&Value{name: out.name, t: out.t, dims: out.dims, in: in, back: back})
 }
 
 // Stop is v without a gradient.
@@ -48,7 +48,7 @@ func Grad(loss *Value, of ...*Value) []*Value {
 	}
 	for i, v := range of {
 		if out[i] = d[v]; out[i] == nil {
-			out[i] = f.Const(v.t, 0).To(v.dims...)
+			out[i] = f.zeros(v)
 		}
 	}
 	return out

@@ -77,12 +77,95 @@ var differentiable = []struct {
 		y := hlo.Again(x, func(x values) *hlo.Value { return x[0].Mul(x[1]).Tanh().Mul(x[0]) })
 		return y.Mul(x[1].Exp()) // and its inputs are used beside it
 	}},
+	{"Again, with constants", [][]int{{3}}, func(x values) *hlo.Value {
+		f := x[0].Func()
+		c, still := f.Array(hlo.F64, []float64{1, 2, 3}, 3), hlo.Stop(x[0])
+		return hlo.Again(x, func(x values) *hlo.Value { return x[0].Mul(c).Mul(x[0]).Add(still.Mul(f.Const(hlo.F64, 0))) })
+	}},
+	{"Clamp", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Clamp(.5, 1) }},
+	{"Expm1", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Expm1() }},
+	{"Log1p", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Log1p() }},
+	{"Mean", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].Mean(0, 2) }},
+	{"MaxOver", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].MaxOver(0, 2) }},
+	{"MinOver", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].MinOver(1) }},
+	{"Softmax", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Softmax() }},
+	{"LogSumExp", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].LogSumExp() }},
+	{"Cumsum", [][]int{{2, 5}}, func(x values) *hlo.Value { y := hlo.Cumsum(1, x[0]); return y.Mul(y) }},
+	{"Slice", [][]int{{3, 4}}, func(x values) *hlo.Value { return x[0].Slice([]int{2, 3}, starts(x[0], 1, 9)...) }},
+	{"Update", [][]int{{3, 4}, {2, 3}}, func(x values) *hlo.Value { y := x[0].Update(x[1], starts(x[0], 0, 1)...); return y.Mul(y) }},
+	{"Take", [][]int{{2, 4, 3}}, func(x values) *hlo.Value { y := hlo.Take(1, x[0], ints(x[0], 2, 0, 3, 3, 3)); return y.Mul(y) }},
+	{"TakeAlong", [][]int{{2, 4}}, func(x values) *hlo.Value {
+		y := hlo.TakeAlong(1, x[0], ints(x[0], 2, 0, 3, 3, 1))
+		return y.Mul(y)
+	}},
+	{"AddAt", [][]int{{2, 4}, {2, 3}}, func(x values) *hlo.Value { y := hlo.AddAt(1, x[0], ints3(x[0], 0, 3, 3), x[1]); return y.Mul(y) }},
+	{"AddAlong", [][]int{{4, 2}, {3, 2}}, func(x values) *hlo.Value {
+		y := hlo.AddAlong(0, x[0], ints(x[0], 3, 1, 0, 3, 2, 1, 2), x[1])
+		return y.Mul(y)
+	}},
+	{"SetAt", [][]int{{4, 2}, {2, 2}}, func(x values) *hlo.Value {
+		y := hlo.SetAt(0, x[0], x[0].Func().Array(hlo.I32, []float64{3, 1}, 2), x[1])
+		return y.Mul(y)
+	}},
+	{"SetAlong", [][]int{{4, 2}, {2, 2}}, func(x values) *hlo.Value {
+		y := hlo.SetAlong(0, x[0], ints(x[0], 2, 0, 3, 3, 1), x[1])
+		return y.Mul(y)
+	}},
+	{"Sort", [][]int{{2, 5}}, func(x values) *hlo.Value { y, _ := hlo.Sort(1, false, x[0]); return y }},
+	{"TopK", [][]int{{5, 2}}, func(x values) *hlo.Value { y, _ := hlo.TopK(0, 2, x[0]); return y }},
+	{"DotAs", [][]int{{2, 3}, {3, 4}}, func(x values) *hlo.Value { return hlo.DotAs(hlo.F64, x[0], x[1], []int{1}, []int{0}, nil, nil) }},
+	{"Scan", [][]int{{2}, {4, 2}, {2}}, func(x values) *hlo.Value {
+		y := hlo.Scan(4, values{x[0], x[0].Mul(x[2])}, x[1:2], x[2:], func(i *hlo.Value, c, x, with []*hlo.Value) []*hlo.Value {
+			y := c[0].Mul(x[0]).Add(with[0]).Tanh()
+			return values{y.Add(i.As(hlo.F64).MulC(.1)), c[1].Mul(y).Add(with[0])}
+		})
+		return hlo.Cat(0, y...)
+	}},
+	{"Scan, one result used", [][]int{{2}}, func(x values) *hlo.Value {
+		return hlo.Scan(3, values{x[0], x[0].Exp()}, nil, nil, func(_ *hlo.Value, c, _, _ []*hlo.Value) []*hlo.Value {
+			return values{c[0].Mul(c[1]).Tanh(), c[1].Sin()}
+		})[0]
+	}},
+	{"Scan in Again in Scan", [][]int{{2}, {3, 2, 2}}, func(x values) *hlo.Value {
+		return hlo.Scan(3, x[:1], x[1:], nil, func(_ *hlo.Value, c, x, _ []*hlo.Value) []*hlo.Value {
+			return values{hlo.Again(values{c[0], x[0]}, func(in values) *hlo.Value {
+				return hlo.Scan(2, in[:1], in[1:], nil, func(_ *hlo.Value, c, x, _ []*hlo.Value) []*hlo.Value { return values{c[0].Mul(x[0]).Sin()} })[0]
+			})}
+		})[0]
+	}},
+	{"Conv", [][]int{{2, 3, 5, 6}, {4, 3, 2, 3}}, func(x values) *hlo.Value { return hlo.Conv(x[0], x[1], hlo.Window{}) }},
+	{"Conv of one axis", [][]int{{1, 2, 7}, {3, 2, 2}}, func(x values) *hlo.Value {
+		return hlo.Conv(x[0], x[1], hlo.Window{Stride: []int{3}, Pad: [][2]int{{1, 0}}})
+	}},
+	{"Conv with everything", [][]int{{1, 4, 7, 6}, {6, 2, 3, 2}}, func(x values) *hlo.Value {
+		return hlo.Conv(x[0], x[1], hlo.Window{Stride: []int{2, 3}, Dilation: []int{2, 1}, Pad: [][2]int{{2, 1}, {0, 3}}, Groups: 2})
+	}},
+	{"MaxPool", [][]int{{1, 2, 5, 6}}, func(x values) *hlo.Value {
+		return hlo.MaxPool(x[0], hlo.Window{Size: []int{3, 2}, Stride: []int{2, 2}, Pad: [][2]int{{1, 1}, {0, 0}}})
+	}},
+	{"SumPool", [][]int{{1, 2, 5, 7}}, func(x values) *hlo.Value {
+		return hlo.SumPool(x[0], hlo.Window{Size: []int{3, 2}, Stride: []int{2, 3}, Pad: [][2]int{{1, 0}, {0, 1}}})
+	}},
 	{"unused", [][]int{{2}, {3}}, func(x values) *hlo.Value { return x[0].Exp() }},
 }
 
 func dot(ca, cb, ba, bb []int) func(x values) *hlo.Value {
 	return func(x values) *hlo.Value { return hlo.Dot(x[0], x[1], ca, cb, ba, bb) }
 }
+
+// starts are indices of a slice.
+func starts(x *hlo.Value, at ...float64) (list values) {
+	for _, i := range at {
+		list = append(list, x.Func().Const(hlo.I32, i))
+	}
+	return list
+}
+
+// ints are indices in so many rows, and ints3 in one of three.
+func ints(x *hlo.Value, rows int, at ...float64) *hlo.Value {
+	return x.Func().Array(hlo.I32, at, rows, len(at)/rows)
+}
+func ints3(x *hlo.Value, at ...float64) *hlo.Value { return x.Func().Array(hlo.I32, at, 3) }
 
 // index names rows 0, 2, 2 of four.
 func index(x *hlo.Value) *hlo.Value {

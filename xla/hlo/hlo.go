@@ -1,4 +1,5 @@
-// Package hlo writes programs as StableHLO text, for package xla to compile, with their gradients. It imports nothing.
+// Package hlo writes programs as StableHLO text, for package xla to compile, with their gradients. It imports
+// nothing.
 //
 //	var f hlo.Func
 //	x, w := f.Arg(hlo.F32, 8, 4), f.Arg(hlo.F32, 4)
@@ -34,21 +35,34 @@ const (
 	I8, I16, I32, I64   Type = "i8", "i16", "i32", "i64"
 	U8, U16, U32, U64   Type = "ui8", "ui16", "ui32", "ui64"
 	F16, BF16, F32, F64 Type = "f16", "bf16", "f32", "f64"
+	// F8E4M3 has 3 bits of mantissa and numbers up to 448, F8E5M2 2 and up to 57,344. They are for products:
+	// see DotAs.
+	F8E4M3, F8E5M2 Type = "f8E4M3FN", "f8E5M2"
 )
 
 func (t Type) integer() bool { return t[0] == 'i' || t[0] == 'u' }
 
+// narrow is a type in which sums lose much.
+func (t Type) narrow() bool { return t == F16 || t == BF16 || t[:2] == "f8" }
+
 func (t Type) known() bool {
-	return slices.Contains([]Type{Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64}, t)
+	return slices.Contains([]Type{Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, F8E4M3, F8E5M2}, t)
 }
 
 // A Func is a program in the making. Its zero value is an empty program. It is used by one goroutine at a time.
 type Func struct {
-	body, args strings.Builder
-	values     int
-	nargs      int
-	aliased    []int
-	err        error
+	// Precision is that of products of F32 which are written from now on: DEFAULT, which a device may make
+	// with fewer bits (TF32), HIGH or HIGHEST, which is that of F32. It may be changed at any time.
+	Precision string
+
+	args    strings.Builder
+	body    []byte
+	region  *inner // the function of a loop that is being written
+	values  int
+	made    int // values so far, arguments and those of With, too
+	nargs   int
+	aliased []int
+	err     error
 }
 
 // A Value is an array that the program computes.
@@ -59,6 +73,9 @@ type Value struct {
 	dims []int
 	in   []*Value
 	back Gradient
+	made int    // its number among all
+	at   *inner // the function that it is in
+	leaf bool   // an argument, of the program or of a function of its own
 }
 
 // A Gradient returns what each input of an operation contributes, given the gradient of its result;
@@ -110,7 +127,7 @@ func (f *Func) Donated(result int, t Type, dims ...int) *Value {
 }
 
 func (f *Func) arg(t Type, result int, dims []int) *Value {
-	v := &Value{f: f, name: fmt.Sprintf("%%a%d", f.nargs), t: t, dims: slices.Clone(dims)}
+	v := f.add(&Value{name: fmt.Sprintf("%%a%d", f.nargs), t: t, dims: slices.Clone(dims), leaf: true})
 	f.check(t, dims)
 	if f.nargs++; f.nargs > 1 {
 		f.args.WriteString(", ")
@@ -152,6 +169,9 @@ func (f *Func) Text(name string, results ...*Value) (string, error) {
 		}
 		names[i], types[i] = v.name, v.text()
 	}
+	if f.reached(results); f.err != nil {
+		return "", f.err
+	}
 	for _, r := range f.aliased {
 		if r >= len(results) {
 			return "", fmt.Errorf("hlo: program %s: an argument is donated to result %d, but there are %d", name, r,
@@ -163,11 +183,14 @@ func (f *Func) Text(name string, results ...*Value) (string, error) {
 	}
 	return fmt.Sprintf("module @%s {\nfunc.func @main(%s) -> (%s) {\n%sreturn %s : %s\n}\n}\n", name, f.args.String(),
 		strings.Join(types, ", "),
-		f.body.String(), strings.Join(names, ", "), strings.Join(types, ", ")), nil
+		f.body, strings.Join(names, ", "), strings.Join(types, ", ")), nil
 }
 
 // Err returns the first error so far.
 func (f *Func) Err() error { return f.err }
+
+// Fail notes an error of whoever writes the program, as operations do: Text returns the first.
+func (f *Func) Fail(err error) { f.fail("%w", err) }
 
 // fail notes the first error, and where the program made it.
 func (f *Func) fail(format string, args ...any) {
@@ -179,7 +202,8 @@ func (f *Func) fail(format string, args ...any) {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		x, more := frames.Next()
-		if !strings.HasPrefix(x.Function, "github.com/goccl/goccl/xla/hlo.") {
+		if !strings.HasPrefix(x.Function, "github.com/goccl/goccl/xla/hlo.") &&
+			!strings.HasPrefix(x.Function, "github.com/goccl/goccl/xla/nn.") {
 			at = fmt.Sprintf("%s:%d: ", x.File[strings.LastIndexByte(x.File, '/')+1:], x.Line)
 		}
 		if at != "" || !more {
@@ -237,7 +261,14 @@ func (f *Func) op(name, attributes string, t Type, dims []int, back Gradient, in
 
 func (f *Func) value(t Type, dims []int, in []*Value) *Value {
 	f.values++
-	return &Value{f: f, name: fmt.Sprintf("%%%d", f.values), t: t, dims: dims, in: in}
+	return f.add(&Value{name: fmt.Sprintf("%%%d", f.values), t: t, dims: dims, in: in})
+}
+
+// add counts a value.
+func (f *Func) add(v *Value) *Value {
+	f.made++
+	v.f, v.made, v.at = f, f.made, f.region
+	return v
 }
 
 // write writes an operation in MLIR's generic form.
@@ -249,6 +280,7 @@ func (f *Func) write(out []*Value, name, attributes string, in []*Value) {
 	for _, v := range in {
 		n, t = append(n, v.name), append(t, v.text())
 	}
-	fmt.Fprintf(&f.body, "%s = %q(%s) %s : (%s) -> (%s)\n", strings.Join(o, ", "), name, strings.Join(n, ", "),
+	f.reached(in)
+	f.body = fmt.Appendf(f.body, "%s = %q(%s) %s : (%s) -> (%s)\n", strings.Join(o, ", "), name, strings.Join(n, ", "),
 		attributes, strings.Join(t, ", "), strings.Join(ot, ", "))
 }

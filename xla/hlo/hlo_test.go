@@ -2,6 +2,7 @@ package hlo_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,19 @@ return %2 : tensor<2x3xf32>
 	require.Same(t, &f, x.Func())
 }
 
+// Products have the precision that is set when they are written, and their gradients too.
+func TestPrecision(t *testing.T) {
+	var f hlo.Func
+	x := f.Arg(hlo.F32, 2, 2)
+	plain := hlo.Dot(x, x, []int{1}, []int{0}, nil, nil)
+	f.Precision = "HIGHEST"
+	loss := hlo.Dot(plain, x, []int{1}, []int{0}, nil, nil).SumAll()
+	text, err := f.Text("t", hlo.Grad(loss, x)...)
+	require.NoError(t, err)
+	require.Equal(t, 6, strings.Count(text, "dot_general"))
+	require.Equal(t, 5, strings.Count(text, "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"))
+}
+
 // What does not fit is told, with the line of the program that made it, and nothing panics.
 func TestErrors(t *testing.T) {
 	for _, tc := range []struct {
@@ -48,13 +62,78 @@ func TestErrors(t *testing.T) {
 		{"cat", func(f *hlo.Func) *hlo.Value { return hlo.Cat(0, f.Arg(hlo.F32, 2, 2), f.Arg(hlo.F32, 2, 3)) }, "Cat: tensor<2x2xf32> and tensor<2x3xf32> along axis 0"},
 		{"sum", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Sum(0, 0) }, "Sum: axes [0 0] of [2]"},
 		{"scalar", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32).SumLast() }, "SumLast: axes [-1] of []"},
-		{"max", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.I32, 2).MaxLast() }, "MaxLast: of i32"},
+		{"max", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).MaxOver(1) }, "MaxOver: axes [1] of [2]"},
+		{"array", func(f *hlo.Func) *hlo.Value { return f.Array(hlo.F32, []float64{1, 2}, 3) }, "Array: 2 elements for [3]"},
+		{"infinity", func(f *hlo.Func) *hlo.Value { return f.Const(hlo.F8E4M3, math.Inf(1)) }, "Const: +Inf is no f8E4M3FN"},
+		{"precision", func(f *hlo.Func) *hlo.Value {
+			f.Precision = "HIGHER"
+			x := f.Arg(hlo.F32, 2)
+			return hlo.Dot(x, x, []int{0}, []int{0}, nil, nil)
+		}, `"HIGHER" is no precision`},
+		{"bits", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).And(f.Arg(hlo.F32, 2)) }, "and: of tensor<2xf32>"},
+		{"state", func(f *hlo.Func) *hlo.Value { _, x := hlo.Random(f.Arg(hlo.U32, 2), hlo.U32, 3); return x }, "Random: tensor<3xui32> by a state of tensor<2xui32>"},
+		{"slice", func(f *hlo.Func) *hlo.Value {
+			return f.Arg(hlo.F32, 2, 3).Slice([]int{1, 4}, f.Arg(hlo.I32), f.Arg(hlo.I32))
+		}, "Slice: [1 4] of [2 3], at 2 indices"},
+		{"update", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Update(f.Arg(hlo.F64, 1), f.Arg(hlo.I32)) }, "Update: tensor<2xf32> by tensor<1xf64>"},
+		{"take", func(f *hlo.Func) *hlo.Value { return hlo.Take(1, f.Arg(hlo.F32, 2, 3), f.Arg(hlo.F32, 2)) }, "Take: of tensor<2x3xf32> by tensor<2xf32>"},
+		{"along", func(f *hlo.Func) *hlo.Value { return hlo.TakeAlong(1, f.Arg(hlo.F32, 2, 3), f.Arg(hlo.I32, 1, 3)) }, "TakeAlong: of tensor<2x3xf32> by tensor<1x3xi32>"},
+		{"set", func(f *hlo.Func) *hlo.Value {
+			return hlo.SetAt(0, f.Arg(hlo.F32, 2, 3), f.Arg(hlo.I32, 1), f.Arg(hlo.F32, 2, 3))
+		}, "SetAt: tensor<2x3xf32> to tensor<2x3xf32> by tensor<1xi32>"},
+		{"sort", func(f *hlo.Func) *hlo.Value { x, _ := hlo.Sort(1, true, f.Arg(hlo.F32, 2)); return x }, "Sort: axes [1] of [2]"},
+		{"loop", func(f *hlo.Func) *hlo.Value {
+			return hlo.While([]*hlo.Value{f.Arg(hlo.F32)}, func(x []*hlo.Value) *hlo.Value { return x[0] }, func(x []*hlo.Value) []*hlo.Value { return x })[0]
+		}, "While: the condition is no scalar of i1"},
+		{"loop's shapes", func(f *hlo.Func) *hlo.Value {
+			return hlo.Scan(2, []*hlo.Value{f.Arg(hlo.F32)}, nil, nil, func(_ *hlo.Value, c, _, _ []*hlo.Value) []*hlo.Value { return []*hlo.Value{c[0].To(2)} })[0]
+		}, "Scan: its function returns [tensor<2xf32>], where it is given [tensor<f32>]"},
+		{"loop's parts", func(f *hlo.Func) *hlo.Value {
+			return hlo.Scan(2, []*hlo.Value{f.Arg(hlo.F32)}, []*hlo.Value{f.Arg(hlo.F32, 3)}, nil, nil)[0]
+		}, "Scan: 2 steps over tensor<3xf32>"},
+		{"out of a loop", func(f *hlo.Func) *hlo.Value {
+			var kept *hlo.Value
+			hlo.Scan(2, []*hlo.Value{f.Arg(hlo.F32)}, nil, nil, func(_ *hlo.Value, c, _, _ []*hlo.Value) []*hlo.Value { kept = c[0].Exp(); return c })
+			return kept.Neg()
+		}, "a value that the function of a loop has made, tensor<f32>, is used outside of it"},
+		{"gradient of a loop", func(f *hlo.Func) *hlo.Value {
+			x := f.Arg(hlo.F32)
+			y := hlo.While([]*hlo.Value{x}, func(x []*hlo.Value) *hlo.Value { return x[0].Cmp("LT", f.Const(hlo.F32, 9)) },
+				func(x []*hlo.Value) []*hlo.Value { return []*hlo.Value{x[0].Add(x[0])} })[0]
+			return hlo.Grad(y, x)[0]
+		}, "Grad: of a While, which has no gradient"},
+		{"gradient of what a loop takes", func(f *hlo.Func) *hlo.Value {
+			x, one := f.Arg(hlo.F32), f.Const(hlo.F32, 1)
+			y := hlo.While([]*hlo.Value{one}, func(x []*hlo.Value) *hlo.Value { return x[0].Cmp("LT", f.Const(hlo.F32, 9)) },
+				func(y []*hlo.Value) []*hlo.Value { return []*hlo.Value{y[0].Add(x.Exp())} })[0]
+			return hlo.Grad(y, x)[0]
+		}, "Grad: of a While, which has no gradient"},
+		{"nothing in a loop", func(f *hlo.Func) *hlo.Value {
+			return hlo.Scan(2, []*hlo.Value{f.Arg(hlo.F32)}, nil, nil, func(_ *hlo.Value, c, _, _ []*hlo.Value) []*hlo.Value { return []*hlo.Value{nil} })[0]
+		}, "Scan: its function returns [], where it is given [tensor<f32>]"},
+		{"no condition", func(f *hlo.Func) *hlo.Value {
+			return hlo.While([]*hlo.Value{f.Arg(hlo.F32)}, func(x []*hlo.Value) *hlo.Value { return nil }, func(x []*hlo.Value) []*hlo.Value { return x })[0]
+		}, "the function of a loop returns a value that is nil"},
+		{"no steps", func(f *hlo.Func) *hlo.Value { return hlo.Scan(0, []*hlo.Value{f.Arg(hlo.F32)}, nil, nil, nil)[0] }, "Scan: 0 steps"},
+		{"convolution", func(f *hlo.Func) *hlo.Value {
+			return hlo.Conv(f.Arg(hlo.F32, 1, 3, 4), f.Arg(hlo.F32, 2, 2, 2), hlo.Window{})
+		}, "Conv: tensor<1x3x4xf32> by tensor<2x2x2xf32> in 1 groups"},
+		{"window", func(f *hlo.Func) *hlo.Value { return hlo.MaxPool(f.Arg(hlo.F32, 1, 3, 4), hlo.Window{Size: []int{5}}) }, "MaxPool: of tensor<1x3x4xf32>: window [5]"},
+		{"caught", func(f *hlo.Func) *hlo.Value {
+			x, w := f.Arg(hlo.F32), f.Arg(hlo.F32)
+			y := w.Exp()
+			return hlo.Again([]*hlo.Value{x}, func(in []*hlo.Value) *hlo.Value { return in[0].Mul(y.Neg()) })
+		}, "Again: its function takes tensor<f32> from outside, whose gradient would be lost"},
+		{"caught in a loop", func(f *hlo.Func) *hlo.Value {
+			x, w := f.Arg(hlo.F32), f.Arg(hlo.F32)
+			return hlo.Scan(2, []*hlo.Value{x}, nil, nil, func(_ *hlo.Value, c, _, _ []*hlo.Value) []*hlo.Value { return []*hlo.Value{c[0].Mul(w)} })[0]
+		}, "Scan: its function takes tensor<f32> from outside, whose gradient would be lost"},
 		{"compare", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 2).Cmp("==", f.Arg(hlo.F32, 2)) }, `Cmp: "==" is no comparison`},
 		{"if", func(f *hlo.Func) *hlo.Value { return hlo.If(f.Arg(hlo.F32), f.Arg(hlo.F32), f.Arg(hlo.F32)) }, "If: the condition is tensor<f32>"},
 		{"rows", func(f *hlo.Func) *hlo.Value { return f.Arg(hlo.F32, 4, 3).Rows(f.Arg(hlo.I32, 2)) }, "Rows: of tensor<4x3xf32> by tensor<2xi32>"},
 		{"add rows", func(f *hlo.Func) *hlo.Value {
 			return f.Arg(hlo.F32, 4, 3).AddRows(f.Arg(hlo.I32, 2, 1), f.Arg(hlo.F32, 2, 2))
-		}, "AddRows: tensor<2x2xf32> to tensor<4x3xf32> by tensor<2x1xi32>"},
+		}, "AddRows: tensor<2x2xf32> to tensor<4x3xf32> by tensor<2xi32>"},
 		{"dot", func(f *hlo.Func) *hlo.Value {
 			return hlo.Dot(f.Arg(hlo.F32, 2, 3), f.Arg(hlo.F32, 2, 3), []int{1}, []int{0}, nil, nil)
 		}, "Dot: tensor<2x3xf32> and tensor<2x3xf32>, axes [1] and [0] contracted"},
@@ -62,7 +141,7 @@ func TestErrors(t *testing.T) {
 			return hlo.Dot(f.Arg(hlo.F32, 2, 3), f.Arg(hlo.F32, 3), []int{2}, []int{0}, nil, nil)
 		}, "Dot: axes [2] of [2 3]"},
 		{"iota", func(f *hlo.Func) *hlo.Value { return f.Iota(hlo.I32, 1, 3) }, "Iota: axis 1 of [3]"},
-		{"constant", func(f *hlo.Func) *hlo.Value { return f.Const(hlo.F32, math.NaN()) }, "Const: NaN"},
+		{"constant", func(f *hlo.Func) *hlo.Value { return f.Const(hlo.I32, math.NaN()) }, "Const: NaN is no i32"},
 		{"gradient", func(f *hlo.Func) *hlo.Value { x := f.Arg(hlo.F32, 2); return hlo.Grad(x, x)[0] }, "Grad: of tensor<2xf32>: it must be a scalar"},
 		{"own gradient", func(f *hlo.Func) *hlo.Value {
 			x := f.Arg(hlo.F32, 2)

@@ -2,6 +2,7 @@ package hlo
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -21,15 +22,24 @@ func (v *Value) reduce(op string, init *Value, back Gradient, axes []int) *Value
 	return v.f.op("stablehlo.reduce", region(op, v.t)+" {dimensions = "+array(axes)+"}", v.t, dims, back, v, init)
 }
 
-// Sum adds over axes, which vanish. No axes: v itself.
-func (v *Value) Sum(axes ...int) *Value {
-	if len(axes) == 0 || !v.axis("Sum", axes...) {
-		return v
-	}
+// kept are v's dimensions, with the length 1 of axes.
+func (v *Value) kept(axes []int) []int {
 	keep := slices.Clone(v.dims)
 	for _, x := range axes {
 		keep[x] = 1
 	}
+	return keep
+}
+
+// Sum adds over axes, which vanish. No axes: v itself. Sums of 16-bit types are rounded once.
+func (v *Value) Sum(axes ...int) *Value {
+	if len(axes) == 0 || !v.axis("Sum", axes...) {
+		return v
+	}
+	if v.t.narrow() {
+		return v.As(F32).Sum(axes...).As(v.t)
+	}
+	keep := v.kept(axes)
 	return v.reduce("add", v.f.Const(v.t, 0),
 		func(d *Value) []*Value { return []*Value{d.Reshape(keep...).To(v.dims...), nil} }, axes)
 }
@@ -47,67 +57,114 @@ func (v *Value) SumLast() *Value {
 	return v.Sum(len(v.dims) - 1).Reshape(v.lastOne()...)
 }
 
-// MeanLast is SumLast divided by the length of the axis.
+// MeanLast is Mean over the last axis, which stays, with the length 1.
 func (v *Value) MeanLast() *Value {
 	if !v.axis("MeanLast", len(v.dims)-1) {
 		return v
 	}
-	return v.SumLast().MulC(1 / float64(max(v.dims[len(v.dims)-1], 1)))
+	return v.Mean(len(v.dims) - 1).Reshape(v.lastOne()...)
 }
 
-// MaxLast is the largest over the last axis, which stays, with the length 1. Its gradient goes to all elements that are
-// as large, in equal parts.
+// Mean is Sum divided by the number of elements. It is finite where v is, though the sum may not be.
+func (v *Value) Mean(axes ...int) *Value {
+	if len(axes) == 0 || !v.axis("Mean", axes...) {
+		return v
+	}
+	if v.t.narrow() {
+		return v.As(F32).Mean(axes...).As(v.t)
+	}
+	n := 1
+	for _, x := range axes {
+		n *= v.dims[x]
+	}
+	return v.Sum(axes...).MulC(1 / float64(max(n, 1)))
+}
+
+// MaxLast is MaxOver of the last axis, which stays, with the length 1.
 func (v *Value) MaxLast() *Value {
 	if !v.axis("MaxLast", len(v.dims)-1) {
 		return v
 	}
-	out := v.reduce("maximum", v.f.least(v.t), nil, []int{len(v.dims) - 1}).Reshape(v.lastOne()...)
+	return v.MaxOver(len(v.dims) - 1).Reshape(v.lastOne()...)
+}
+
+// MaxOver is the largest over axes, which vanish: NaN if there is one. Its gradient goes to all elements that
+// are as large, in equal parts.
+func (v *Value) MaxOver(axes ...int) *Value { return v.extreme("MaxOver", "maximum", axes) }
+
+// MinOver is the smallest, as MaxOver has the largest.
+func (v *Value) MinOver(axes ...int) *Value { return v.extreme("MinOver", "minimum", axes) }
+
+func (v *Value) extreme(name, op string, axes []int) *Value {
+	if len(axes) == 0 || !v.axis(name, axes...) {
+		return v
+	}
+	first := v.t.least()
+	if op == "minimum" {
+		first = v.t.largest()
+	}
+	out := v.reduce(op, v.f.Const(v.t, first), nil, axes)
+	if v.t.integer() {
+		return out
+	}
+	// XLA's plugin for CPUs may lose a NaN: see limit.
+	some := v.Cmp("NE", v)
+	out = If(some.reduce("or", v.f.Const(Bool, 0), nil, axes), v.f.Const(v.t, math.NaN()), out)
 	return With(out, []*Value{v}, func(d *Value) []*Value {
-		hit := v.Cmp("EQ", out).As(v.t)
-		return []*Value{hit.Mul(d.Div(hit.SumLast()))}
+		keep := v.kept(axes)
+		hit := v.Cmp("EQ", out.Reshape(keep...)).As(v.t)
+		return []*Value{hit.Mul(d.Reshape(keep...).Div(hit.Sum(axes...).Reshape(keep...)))}
 	})
 }
 
+// Softmax is exp(v) divided by its sum over the last axis.
+func (v *Value) Softmax() *Value {
+	if !v.axis("Softmax", len(v.dims)-1) {
+		return v
+	}
+	e := v.Sub(Stop(v.top())).Exp()
+	return e.Div(e.SumLast())
+}
+
+// LogSumExp is the logarithm of the sum of exp(v) over the last axis, which stays, with the length 1.
+func (v *Value) LogSumExp() *Value {
+	if !v.axis("LogSumExp", len(v.dims)-1) {
+		return v
+	}
+	top, zero := v.top(), v.f.Const(v.t, 0)
+	top = If(top.Sub(top).Cmp("EQ", zero), top, zero) // where all are -Inf, so is the result
+	return v.Sub(top).Exp().SumLast().Log().Add(top)
+}
+
+// top is the largest over the last axis, without a gradient. A NaN may be lost: it comes back when v is subtracted.
+func (v *Value) top() *Value {
+	return v.reduce("maximum", v.f.Const(v.t, math.Inf(-1)), nil, []int{len(v.dims) - 1}).Reshape(v.lastOne()...)
+}
+
+// ArgMax is the index of the largest element over an axis, which vanishes, of I32: the first of several, and
+// of a NaN if there is one. It has no gradient.
+func ArgMax(axis int, v *Value) *Value {
+	if !v.axis("ArgMax", axis) {
+		return v
+	}
+	top := Stop(v.MaxOver(axis)).Reshape(v.kept([]int{axis})...)
+	hit := v.Cmp("EQ", top).Or(v.Cmp("NE", v))
+	n := v.f.Const(I32, float64(v.dims[axis]))
+	return If(hit, v.f.Iota(I32, axis, v.dims...), n).MinOver(axis)
+}
+
+// Cumsum is the sums of the elements of an axis up to each. Sums of 16-bit types are rounded once.
+func Cumsum(axis int, v *Value) *Value {
+	if !v.axis("Cumsum", axis) {
+		return v
+	}
+	if v.t.narrow() {
+		return Cumsum(axis, v.As(F32)).As(v.t)
+	}
+	for k := 1; k < v.dims[axis]; k *= 2 { // element i is the sum of 2k of them now
+		v = v.Add(v.Cut(axis, 0, v.dims[axis]-k).Pad(axis, k, 0))
+	}
+	return v
+}
+
 func (v *Value) lastOne() []int { return append(slices.Clone(v.dims[:len(v.dims)-1]), 1) }
-
-// least is less than all numbers of a type.
-func (f *Func) least(t Type) *Value {
-	bits := map[Type]string{F16: "0xFC00", BF16: "0xFF80", F32: "0xFF800000", F64: "0xFFF0000000000000"}[t]
-	if bits == "" {
-		f.fail("MaxLast: of %s", t)
-		bits = "0"
-	}
-	return f.op("stablehlo.constant", fmt.Sprintf("{value = dense<%s> : tensor<%s>}", bits, t), t, []int{}, nil)
-}
-
-// Rows are the rows of v, [N, C], that an index, [M, 1] of integers, names: [M, C].
-func (v *Value) Rows(index *Value) *Value {
-	if !v.fits("Rows", index) {
-		return v
-	}
-	if len(v.dims) != 2 || len(index.dims) != 2 || index.dims[1] != 1 || !index.t.integer() {
-		v.f.fail("Rows: of %s by %s", v.text(), index.text())
-		return v
-	}
-	return v.f.op("stablehlo.gather", fmt.Sprintf("{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "+
-		"index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, %d>}", v.dims[1]), v.t,
-		[]int{index.dims[0], v.dims[1]},
-		func(d *Value) []*Value { return []*Value{v.f.Const(v.t, 0).To(v.dims...).AddRows(index, d), nil} }, v, index)
-}
-
-// AddRows adds rows, [M, C], to the rows of v, [N, C], that the index, [M, 1], names, as often as it does.
-func (v *Value) AddRows(index, rows *Value) *Value {
-	if !v.fits("AddRows", index, rows) {
-		return v
-	}
-	if len(v.dims) != 2 || len(index.dims) != 2 || index.dims[1] != 1 || !index.t.integer() || rows.t != v.t ||
-		!slices.Equal(rows.dims, []int{index.dims[0], v.dims[1]}) {
-		v.f.fail("AddRows: %s to %s by %s", rows.text(), v.text(), index.text())
-		return v
-	}
-	return v.f.op("stablehlo.scatter",
-		region("add", v.t)+" {scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "+
-			"scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, unique_indices = false}",
-		v.t, v.dims,
-		func(d *Value) []*Value { return []*Value{d, nil, d.Rows(index)} }, v, index, rows)
-}

@@ -99,3 +99,6 @@ func extentOf[T ccl.Number](s *session, c *coll.Collective[T], size int) (e exte
 	e.shown, _ = c.Elements(size, elem, s.groups.shown())
 	return e
 }
+
+// ranks is the size of this rank's group.
+func (s *session) ranks() int { return s.lanes[0].c.Size() }

@@ -115,7 +115,8 @@ func Main(argv []string) int {
 	}
 	if err := p.check(); err != nil {
 		if p.where.Rank > 0 && !p.ours {
-			return option.BadUsage // rank 0 says the same
+			letRank0Say(ctx)
+			return option.BadUsage
 		}
 		return complain(option.BadUsage, err)
 	}
@@ -125,6 +126,15 @@ func Main(argv []string) int {
 		return p.spawn(ctx, args)
 	}
 	return p.run(ctx, args)
+}
+
+// letRank0Say waits until rank 0 has had time to say what is wrong, which is the same on all ranks. Most launchers end
+// the others as soon as one ends, and nobody would say it.
+func letRank0Say(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(2 * time.Second):
+	}
 }
 
 // endsAnyway ends the process, by exit, once a signal has come and the command has had parting to

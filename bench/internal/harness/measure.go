@@ -212,3 +212,14 @@ func (p *loop[T]) findings() *findings {
 	}
 	return f
 }
+
+func newTest[T ccl.Number](s *session, ctx context.Context, l lane, c *coll.Collective[T], op ccl.Op, root, count,
+	bytes int, inPlace bool) *test[T] {
+	t := &test[T]{Collective: c, s: s, c: l.c, ctx: ctx, op: l.operator(op), bytes: bytes, queue: l.c.On(s.stream()),
+		shape: coll.NewShape(l.c.Size(), l.c.Rank(), root%l.c.Size(), count, s.o.Matrix)}
+	t.inPlace = inPlace && t.shape.InPlace() && ccl.SupportsInPlace(l.c, c.Kind) == nil
+	for i := range s.o.Rotate {
+		t.sets = append(t.sets, t.newSet(i))
+	}
+	return t
+}

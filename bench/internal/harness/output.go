@@ -66,6 +66,28 @@ func (o *output) header() error {
 	return o.failed
 }
 
+// links writes the matrix of pairs of hosts.
+func (o *output) links(links [][]ccl.HostLink) {
+	if o == nil {
+		return
+	}
+	o.write("# links between hosts, in rows from and columns to: MB/s of a connection, and ms of a round trip\n# ")
+	for j := range links {
+		o.write(fmt.Sprintf(" %15d", j))
+	}
+	for i, row := range links {
+		o.write(fmt.Sprintf("\n# %d", i))
+		for j, l := range row {
+			if i == j {
+				o.write(fmt.Sprintf(" %15s", "-"))
+				continue
+			}
+			o.write(fmt.Sprintf(" %8.1f %6.2f", l.Bandwidth/1e6, l.RoundTrip.Seconds()*1e3))
+		}
+	}
+	o.write("\n")
+}
+
 // head starts the table of one collective; named says which, where there are several: its first row brings the heading.
 func (o *output) head(name string, named bool) {
 	if o == nil || o.headed && !named {

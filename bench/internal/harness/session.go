@@ -63,9 +63,6 @@ var typed = map[ccl.Type]benchmark{
 	ccl.TypeFloat8E5M2: of[ccl.Float8E5M2](),
 }
 
-// ranks is the size of this rank's group.
-func (s *session) ranks() int { return s.lanes[0].c.Size() }
-
 // errEnough says that the time of -for has passed.
 var errEnough = errors.New("the time of -for has passed")
 
@@ -85,6 +82,13 @@ func (s *session) run() (err error) {
 	s.hush()
 	if err := s.settle(); err != nil {
 		return err
+	}
+	if s.o.Links {
+		links, err := ccl.MeasureLinks(s.ctx, s.world)
+		if err != nil {
+			return err
+		}
+		s.out.links(links)
 	}
 	s.began = time.Now()
 	s.newClock()

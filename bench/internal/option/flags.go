@@ -52,6 +52,7 @@ func benchFlags(o *Options) []flag {
 		{"model", "NAME", "the model whose step -plan replays (gpt2-85m)", groupWhat,
 			oneOf(&o.Model, "model", model.Names())},
 		{"overlap", "", "measure how much of a call computation hides", groupWhat, on(&o.Overlap)},
+		{"links", "", "measure the link of each pair of hosts first", groupWhat, on(&o.Links)},
 
 		{"n", "N", "timed iterations (at least 20, and as many as take 10ms)", groupHow, number(&o.Iters, 1)},
 		{"time", "T", "instead, as many as take this time, such as 2s, at least 20", groupHow, into(&o.Target, span)},

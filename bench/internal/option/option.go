@@ -33,6 +33,7 @@ type Options struct {
 	Matrix       *coll.Matrix // of alltoallv; nil for ours
 	Plan, Model  string       // Plan "" for single collectives
 	Overlap      bool
+	Links        bool
 
 	Iters, Warmup, Agg int
 	Check              int           // iterations that are checked

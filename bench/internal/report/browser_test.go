@@ -53,6 +53,9 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 	for _, wide := range []int{1100, 500} {
 		for _, dark := range []bool{false, true} {
+			if testing.Short() && dark != (wide == 500) { // a browser for each takes a second
+				continue
+			}
 			t.Run(fmt.Sprintf("%d wide, dark %v", wide, dark), func(t *testing.T) { require.Empty(t, browser.Look(t, page+"</body></html>", wide, dark)) })
 		}
 	}

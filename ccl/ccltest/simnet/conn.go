@@ -18,6 +18,8 @@ type conn struct {
 	host          *Host
 	peer          *conn
 	local, remote netip.AddrPort
+	link          *Link
+	name          string     // of a socket that does not leave the host; "": TCP
 	rng           *rand.Rand // of what it sends
 	in            *inbound
 	closed        bool
@@ -30,13 +32,14 @@ type conn struct {
 
 // inbound is what comes to one end of a connection.
 type inbound struct {
-	c       *conn
-	flying  []segment
-	bytes   int // flying and ready
-	ready   []byte
-	fin     bool      // after ready
-	last    time.Time // when what was sent last has left
-	reading time.Time // deadline
+	c         *conn
+	flying    []segment
+	bytes     int // flying and ready
+	ready     []byte
+	fin       bool      // after ready
+	last      time.Time // when what was sent last has left
+	reading   time.Time // deadline
+	forgotten bool      // of c: see Forget
 }
 
 // segment is a piece of what is under way.
@@ -47,7 +50,7 @@ type segment struct {
 }
 
 func newConn(h *Host, local, remote netip.AddrPort, rng *rand.Rand) *conn {
-	c := &conn{net: h.net, host: h, local: local, remote: remote, rng: rng, moved: make(chan struct{})}
+	c := &conn{net: h.net, host: h, local: local, remote: remote, link: &h.net.link, rng: rng, moved: make(chan struct{})}
 	c.in = &inbound{c: c}
 	return c
 }
@@ -74,6 +77,16 @@ func (l *Link) trip(rng *rand.Rand) time.Duration {
 	return d
 }
 
+// gridded is when what would come at that time does.
+func (n *Net) gridded(l *Link, at time.Time) time.Time {
+	if l.Grid > 0 {
+		if past := at.Sub(n.began) % l.Grid; past > 0 {
+			at = at.Add(l.Grid - past)
+		}
+	}
+	return at
+}
+
 // change wakes what waits for c.
 func (c *conn) change() {
 	close(c.moved)
@@ -88,16 +101,22 @@ func (c *conn) change() {
 
 // send puts b on its way to the other end.
 func (c *conn) send(b []byte, fin bool) {
+	if c.in.forgotten {
+		c.net.tell("reset %v, which is forgotten", c)
+		c.reset()
+		c.peer.reset()
+		return
+	}
 	h := c.peer.in
 	at := time.Now()
 	if h.last.After(at) {
 		at = h.last
 	}
-	if r := c.net.link.Rate; r > 0 {
+	if r := c.link.Rate; r > 0 {
 		at = at.Add(time.Duration(float64(len(b)) / r * 1e9))
 	}
 	h.last = at
-	at = at.Add(c.net.link.trip(c.rng))
+	at = c.net.gridded(c.link, at.Add(c.link.trip(c.rng)))
 	if k := len(h.flying); k > 0 && h.flying[k-1].at.After(at) {
 		at = h.flying[k-1].at
 	}
@@ -174,7 +193,7 @@ func (c *conn) end() {
 // resetPeer sends a reset.
 func (c *conn) resetPeer() {
 	c.net.sent("rst", c, 0)
-	c.net.after(c.net.link.trip(c.rng), func() {
+	c.net.after(c.link.trip(c.rng), func() {
 		if !c.net.cut[way{c.host.number, c.peer.host.number}] {
 			c.peer.reset()
 		}
@@ -194,7 +213,7 @@ func (c *conn) read(b []byte) (n int, err error) {
 	case c.closed:
 		return 0, failure("read", net.ErrClosed)
 	case len(c.in.ready) > 0:
-		full := c.in.bytes >= c.net.link.Window
+		full := c.in.bytes >= c.link.Window
 		n = copy(b, c.in.ready)
 		c.in.ready = c.in.ready[n:]
 		c.in.bytes -= n
@@ -221,7 +240,7 @@ func (c *conn) write(b []byte) (n int, err error) {
 	case c.failed != nil:
 		return 0, failure("write", c.failed)
 	}
-	if n = min(len(b), c.net.link.Window-c.peer.in.bytes, segmentMost); n <= 0 {
+	if n = min(len(b), c.link.Window-c.peer.in.bytes, segmentMost); n <= 0 {
 		return -1, nil
 	}
 	c.send(b[:n], false)
@@ -302,7 +321,7 @@ func (c *conn) Ready(write bool) bool {
 	case c.closed || c.failed != nil:
 		return true
 	case write:
-		return c.peer.in.bytes < c.net.link.Window
+		return c.peer.in.bytes < c.link.Window
 	}
 	return len(c.in.ready) > 0 || c.in.fin
 }
@@ -353,9 +372,16 @@ func (c *conn) Abort() {
 	}
 }
 
-func (c *conn) RoundTrip() time.Duration { return 2 * c.net.link.Delay }
-func (c *conn) LocalAddr() net.Addr      { return net.TCPAddrFromAddrPort(c.local) }
-func (c *conn) RemoteAddr() net.Addr     { return net.TCPAddrFromAddrPort(c.remote) }
+func (c *conn) RoundTrip() time.Duration { return 2 * c.link.Delay }
+func (c *conn) LocalAddr() net.Addr      { return c.addr(c.local) }
+func (c *conn) RemoteAddr() net.Addr     { return c.addr(c.remote) }
+
+func (c *conn) addr(at netip.AddrPort) net.Addr {
+	if c.name != "" {
+		return &net.UnixAddr{Name: c.name, Net: "unix"}
+	}
+	return net.TCPAddrFromAddrPort(at)
+}
 
 func (c *conn) SetDeadline(t time.Time) error {
 	c.SetReadDeadline(t)

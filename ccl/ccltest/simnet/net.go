@@ -21,6 +21,8 @@ type Link struct {
 	Window int
 	// Loss is how likely a packet is to be lost. It comes once it has been sent again.
 	Loss float64
+	// Grid has packets come at multiples of it alone, if it is not zero: then much happens at one instant.
+	Grid time.Duration
 }
 
 // again is after how long TCP sends again what has been lost (RFC 6298: at least a second; Linux: 200 ms).
@@ -35,10 +37,10 @@ type Net struct {
 	mu    sync.Mutex
 	hosts []*Host
 	cut   map[way]bool // black holes
+	apart map[way]bool // no route
 	conns []*conn      // one of each pair, in the order in which they were made
-	port  uint16
-	told  []string // by Note, and what befell hosts and connections
-	log   []event  // the last events, of n
+	told  []string     // by Note, and what befell hosts and connections
+	log   []event      // the last events, of n
 	n     int
 	sum   uint64 // of all
 }
@@ -54,7 +56,7 @@ func New(seed uint64, n int, link Link) *Net {
 	if link.Window == 0 {
 		link.Window = 256 << 10
 	}
-	net := &Net{seed: seed, link: link, began: time.Now(), cut: map[way]bool{}, port: 40000}
+	net := &Net{seed: seed, link: link, began: time.Now(), cut: map[way]bool{}, apart: map[way]bool{}}
 	for i := range n {
 		net.hosts = append(net.hosts, newHost(net, i))
 	}
@@ -99,11 +101,12 @@ func (n *Net) sent(what string, c *conn, bytes int) {
 
 // note adds an event. n.mu is held.
 func (n *Net) note(e event) {
-	h := n.sum ^ uint64(e.at) ^ uint64(e.n)<<40 ^ uint64(len(e.line))<<56
+	h := uint64(e.at) ^ uint64(e.n)<<40 ^ uint64(len(e.line))<<56
 	if e.of != nil {
-		h ^= uint64(e.of.local.Port())<<16 ^ uint64(e.of.remote.Port())
+		h = h*0x9e3779b97f4a7c15 ^ uint64(e.of.host.number)<<32 ^ uint64(e.of.peer.host.number)
 	}
-	n.sum = h * 0x9e3779b97f4a7c15
+	h *= 0x9e3779b97f4a7c15
+	n.sum += h ^ h>>29
 	if len(n.log) < logMost {
 		n.log = append(n.log, e)
 	} else {
@@ -134,7 +137,8 @@ func (n *Net) Transcript() []string {
 	return list
 }
 
-// Sum is a hash of all events, with their times, and how many there were.
+// Sum is a hash of all events, with their times, and how many there were. The order of those of one instant is not
+// in it.
 func (n *Net) Sum() (uint64, int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -179,6 +183,14 @@ func (n *Net) cutOff(a int, cut bool) {
 	}
 }
 
+// Unroute leaves hosts a and b without a route to each other: a process that dials is told so at once.
+func (n *Net) Unroute(a, b int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tell("no route %d, %d", a, b)
+	n.apart[way{a, b}], n.apart[way{b, a}] = true, true
+}
+
 // open are the connections between hosts a and b. n.mu is held.
 func (n *Net) open(a, b int) (open []*conn) {
 	for _, c := range n.conns {
@@ -196,14 +208,17 @@ func (n *Net) Open(a, b int) int {
 	return len(n.open(a, b))
 }
 
-// Reset resets a connection between hosts a and b, the i-th of those that are open, modulo their number: what is
-// under way is lost. It returns false where there is none.
+// Reset resets a connection between hosts a and b, the i-th of those that are open, modulo their number, or the last
+// one made if i is -1: what is under way is lost. It returns false where there is none.
 func (n *Net) Reset(a, b, i int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	open := n.open(a, b)
 	if len(open) == 0 {
 		return false
+	}
+	if i < 0 {
+		i = len(open) - 1
 	}
 	c := open[i%len(open)]
 	n.tell("reset %v", c)

@@ -40,9 +40,10 @@ func TestDelivers(t *testing.T) {
 			a.Write([]byte{7})
 			a.Close()
 		}()
-		got, err := io.ReadAll(b)
-		require.NoError(t, err)
-		require.Len(t, got, 5001)
+		got := make([]byte, 5002) // each read takes all that has come, so that a window opens at once
+		read, err := io.ReadFull(b, got)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Equal(t, 5001, read)
 		require.EqualValues(t, 7, got[5000])
 		require.Equal(t, 5*2*time.Millisecond+time.Millisecond+time.Microsecond, time.Since(began))
 	})
@@ -94,6 +95,34 @@ func TestReset(t *testing.T) {
 	})
 }
 
+// A firewall that has forgotten connections resets the one on which something is sent meanwhile. The others, and those
+// that are made then, stay.
+func TestForget(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *Net) {
+		idle, idlePeer := pair(t, n)
+		a, b := pair(t, n)
+		n.Host(1).Forget(true)
+		_, err := b.Write([]byte{1})
+		require.NoError(t, err) // as of a kernel, which hears of it later
+		for _, c := range []net.Conn{a, b} {
+			_, err = c.Read(make([]byte, 1))
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+		}
+		now, nowPeer := pair(t, n)
+		_, err = now.Write([]byte{2})
+		require.NoError(t, err)
+		n.Host(1).Forget(false)
+		_, err = idle.Write([]byte{3})
+		require.NoError(t, err)
+		for value, c := range map[byte]net.Conn{2: nowPeer, 3: idlePeer} {
+			x := []byte{0}
+			_, err = c.Read(x)
+			require.NoError(t, err)
+			require.Equal(t, value, x[0])
+		}
+	})
+}
+
 // A stopped process takes no step. One that has ended closes its connections and listeners, unless it is silent.
 func TestStopAndKill(t *testing.T) {
 	for _, silent := range []bool{false, true} {
@@ -127,4 +156,46 @@ func TestStopAndKill(t *testing.T) {
 			require.Error(t, <-ended)
 		})
 	}
+}
+
+// With a Grid what is sent comes at its multiples alone, however it was sent.
+func TestGrid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := New(1, 2, Link{Delay: 3 * time.Millisecond, Jitter: time.Millisecond, Grid: 5 * time.Millisecond})
+		began := time.Now()
+		a, b := pair(t, n)
+		require.Equal(t, 10*time.Millisecond, time.Since(began), "there and back")
+		for i := range 3 {
+			time.Sleep(700 * time.Microsecond)
+			_, err := a.Write([]byte{1})
+			require.NoError(t, err)
+			_, err = b.Read(make([]byte, 1))
+			require.NoError(t, err)
+			require.Equal(t, time.Duration(15+5*i)*time.Millisecond, time.Since(began))
+		}
+	})
+}
+
+// Hosts without a route are told so at once, on both sides, and reach others.
+func TestUnroute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := New(1, 3, Link{Delay: time.Millisecond})
+		n.Unroute(0, 1)
+		for i := range 3 {
+			l, err := n.Host(i).Listen("0.0.0.0:7")
+			require.NoError(t, err)
+			defer l.Close()
+			for j := range i {
+				for _, way := range [][2]int{{i, j}, {j, i}} {
+					c, err := n.Host(way[0]).Dial(t.Context(), net.JoinHostPort(n.Host(way[1]).Addr().String(), "7"))
+					if i == 1 {
+						require.ErrorIs(t, err, syscall.EHOSTUNREACH, "%v", way)
+						continue
+					}
+					require.NoError(t, err)
+					c.Close()
+				}
+			}
+		}
+	})
 }

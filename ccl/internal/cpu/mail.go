@@ -33,6 +33,9 @@ func OpenMail(c *Comm) (*mail.Account, error) {
 // ShutMail refuses messages to this rank in c, which has failed or which the rank has closed. The rank has no
 // mail in c.
 func ShutMail(c *Comm, closed bool) {
+	if inject.Wrong("cpu.shut") {
+		return
+	}
 	c.rank.Site.Job.Net.Post.Office.Shut(c.ID(), c.World(c.Rank()), closed)
 }
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/fnv"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/mail"
+	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/lived"
 )
 
@@ -49,7 +49,7 @@ const (
 
 // meet begins an attempt.
 func meet(ctx context.Context, c *Comm, a *mail.Account, ranks []int, tag int) *meeting {
-	m := &meeting{c: c, ctx: ctx, self: c.World(c.Rank()), number: rand.Uint64() | 1, known: map[int]uint64{},
+	m := &meeting{c: c, ctx: ctx, self: c.World(c.Rank()), number: proc.Number() | 1, known: map[int]uint64{},
 		gone: map[int]*note{},
 		box:  letterBox{a, int64(tag), map[*letter]bool{}, make(chan *letter, 2*len(ranks)+4)}}
 	h := fnv.New64a()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -320,6 +321,15 @@ func regionFor(c *Comm, p *part) (off uint64, err error) {
 	return off, nil
 }
 
+// splitFailed begins the cause of a Comm that a rank has never had.
+const splitFailed = "Split failed: "
+
+// NeverWhole reports whether f, the failure of a Comm that Split has made, is that a rank has not got it, for a reason
+// outside it: so no call of all its ranks has ever been completed.
+func NeverWhole(f *call.Fault) bool {
+	return f.Code == call.Aborted && f.Err != nil && strings.HasPrefix(f.Err.Error(), splitFailed)
+}
+
 // neverSplit tells the ranks that have the new Comm by now that rank me of it, this one, never
 // will, since c has failed with f. It names the rank at fault as c does, if the new Comm has that
 // rank. Else it names this rank, and the cause says which rank of the world is at fault.
@@ -328,9 +338,9 @@ func neverSplit(c *plane.Member, id uint64, f *call.Fault, members []int, me int
 	code, peer, cause := f.Code, slices.Index(members, culprit), f.Err
 	if peer < 0 || code == call.Mismatch { // of the calls of another Comm
 		code, peer = call.Aborted, me
-		cause = fmt.Errorf("Split failed: %s", f.Said())
+		cause = fmt.Errorf("%s%s", splitFailed, f.Said())
 		if culprit >= 0 {
-			cause = fmt.Errorf("Split failed: world rank %d: %s", c.Group.World(culprit), f.Said())
+			cause = fmt.Errorf("%sworld rank %d: %s", splitFailed, c.Group.World(culprit), f.Said())
 		}
 	}
 	return event.New(id, code, peer, me, c.Site.Here.Node, cause)

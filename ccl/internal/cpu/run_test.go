@@ -147,6 +147,7 @@ func TestSplitFailedOnOne(t *testing.T) {
 			assert.Equal(t, tc.code, f.Code)
 			assert.Equal(t, tc.peer, f.Peer)
 			assert.EqualError(t, f.Err, tc.text)
+			assert.Equal(t, tc.code == call.Aborted, NeverWhole(f))
 		})
 	}
 }

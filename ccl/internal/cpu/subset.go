@@ -3,12 +3,12 @@ package cpu
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/mail"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -45,7 +45,7 @@ func Subset(ctx context.Context, c *Comm, a *mail.Account, ranks []int, tag int,
 	}
 	m := meet(ctx, c, a, ranks, tag)
 	defer m.close()
-	if f := m.gather(group.ChildID(c.ID(), rand.Uint64()|1<<41, ranks[0]) | tcp.Announced); f != nil {
+	if f := m.gather(group.ChildID(c.ID(), proc.Number()|1<<41, ranks[0]) | tcp.Announced); f != nil {
 		return nil, f
 	}
 	p := &product{c: c, m: m, part: partOf(c, ranks)}

@@ -16,6 +16,7 @@ type Group struct {
 	rank, size int
 	members    Members       // rank -> rank of the world
 	topo       algo.Topology // of this Comm
+	ring       algo.Topology // the same, with its hosts in the order that schedules take
 	agreed     Agreed
 }
 
@@ -31,7 +32,7 @@ type Agreed struct {
 
 // New is rank rank of the Comm of that id, whose ranks are those of the world.
 func New(id uint64, world Members, topo algo.Topology, rank int, agreed Agreed) Group {
-	return Group{id: id, rank: rank, size: topo.Size(), members: world, topo: topo, agreed: agreed}
+	return Group{id: id, rank: rank, size: topo.Size(), members: world, topo: topo, ring: topo, agreed: agreed}
 }
 
 // ID tells the Comms of a job apart.
@@ -45,6 +46,12 @@ func (g *Group) Size() int { return g.size }
 
 // Topology says which ranks share a host.
 func (g *Group) Topology() algo.Topology { return g.topo }
+
+// Ring is Topology with the hosts in the order that schedules between them take.
+func (g *Group) Ring() algo.Topology { return g.ring }
+
+// OrderHosts sets that order. All ranks call it between the same calls, on the goroutine that makes them.
+func (g *Group) OrderHosts(hosts []int) { g.ring = algo.Ordered(g.topo, hosts) }
 
 // World is the rank in the job's first Comm of rank r.
 func (g *Group) World(r int) int { return g.members.World(r) }

@@ -1,6 +1,10 @@
 package group
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/goccl/goccl/ccl/internal/inject"
+)
 
 // Members maps the ranks of a Comm to ranks of the world. What mesh-shaped jobs split into are rows
 // of equally many, with one stride from rank to rank and one from row to row: a mesh of up to four
@@ -67,14 +71,14 @@ func (m *Members) Rank(w, size int) int {
 	// Rows may lie one behind the other or between each other: whichever are fewer, rows or columns, are tried.
 	if rows <= each {
 		for i := range rows {
-			if k, is := steps(w-m.start-i*m.row, m.Stride, each); is && i*each+k < size {
+			if k, is := steps(w-m.start-i*m.row, m.Stride, each); is && (i*each+k < size || inject.Wrong("group.members")) {
 				return i*each + k
 			}
 		}
 		return -1
 	}
 	for k := range each {
-		if i, is := steps(w-m.start-k*m.Stride, m.row, rows); is && i*each+k < size {
+		if i, is := steps(w-m.start-k*m.Stride, m.row, rows); is && (i*each+k < size || inject.Wrong("group.members")) {
 			return i*each + k
 		}
 	}

@@ -145,6 +145,10 @@ var wrong atomic.Pointer[string]
 // Wrong reports whether the mistake of that name is planted.
 func Wrong(mistake string) bool { return *wrong.Load() == mistake }
 
+// Yield has other goroutines go first, where a mistake leaves something open for a moment: what
+// happens at the same instant may find it so. A scheduler may do that anyway, and rarely does.
+func Yield() { runtime.Gosched() }
+
 // From is where the counters of a named point begin: at 0, unless a fault says otherwise.
 func From(point string) uint32 {
 	faults.Lock()

@@ -69,6 +69,9 @@ func newHello(h simhost.Host, settings, hostID string, r int, founds bool) hello
 		hostID = shm.HostIdentity()
 	}
 	self := processOf(h)
+	if h != nil && !named { // a host of its own
+		hostID = string(self[:])
+	}
 	key := sha256.Sum256([]byte(hostID))
 	if !shm.CanShare {
 		key = sha256.Sum256(self[:])

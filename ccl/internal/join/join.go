@@ -18,6 +18,7 @@ import (
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
 	"github.com/goccl/goccl/internal/plain"
 	"github.com/goccl/goccl/internal/simhost"
@@ -228,6 +229,9 @@ func beforeVerdict(ctx context.Context, b Bootstrap) (context.Context, context.C
 func openTCP(j *plane.Job, r *exchanges) error {
 	if at := j.Net.At; at != nil {
 		return j.Listen("", at.Addr(), r.secret, r.wire)
+	}
+	if told := environ.Advertise.Get(); told.IsValid() {
+		return j.Listen(told.String(), inet.Any(told), r.secret, r.wire)
 	}
 	var toward netip.Addr
 	if s, ok := r.boot.(interface{ Addr() netip.Addr }); ok {

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/internal/plain"
 
 	"github.com/goccl/goccl/ccl/internal/inject"
+	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
 // The processes of a host share one memory, which the process of the host's lowest rank makes.
@@ -66,7 +67,7 @@ func share(ctx context.Context, j *plane.Job, r *exchanges, end maker) (*plane.M
 		}
 		var addr []byte
 		if err == nil && j.Net.TCP != nil {
-			addr, _ = j.Net.TCP.Addr().MarshalBinary()
+			addr, _ = tcp.Found(j.Net.TCP.Addr()).MarshalBinary()
 		}
 		said, f := r.verdict(ctx, err, addr)
 		again := f == nil && markApart(apart, nodeOf, said, false)

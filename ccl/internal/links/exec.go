@@ -3,6 +3,7 @@ package links
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/inject"
@@ -26,10 +27,11 @@ type Links struct {
 
 	rank   *plane.Member
 	mem    *reach.Reach
-	step   algo.Step // under way
-	slice  []int     // where the blocks of a slice begin
-	shares []int32   // of how many operands each part is the share, where a call Weighs
-	plans  map[plan]algo.Schedule
+	step   algo.Step              // under way
+	slice  []int                  // where the blocks of a slice begin
+	shares []int32                // of how many operands each part is the share, where a call Weighs
+	plans  map[plan]algo.Schedule // for ring
+	ring   algo.Topology
 	from   operand
 	wide   call.Call // the one under way, with elements of 32 bits
 }
@@ -63,7 +65,7 @@ func (c *Links) Algorithm(k *call.Call) string {
 	if k.Wide != nil {
 		bytes *= widening
 	}
-	name := algo.Choose(k.Kind.Equal(), bytes, g.Topology(), g.RankOrder(), g.Table())
+	name := algo.Choose(k.Kind.Equal(), bytes, g.Ring(), g.RankOrder(), g.Table())
 	if k.Weighs && k.Wide == nil {
 		return algo.Even(name, k.Kind.Equal())
 	}
@@ -71,12 +73,15 @@ func (c *Links) Algorithm(k *call.Call) string {
 }
 
 // schedule builds this rank's schedule for k, or takes it from an earlier call.
-func (c *Links) schedule(k *call.Call) (algo.Schedule, *call.Fault) {
+func (c *Links) schedule(ctx context.Context, k *call.Call) (algo.Schedule, *call.Fault) {
+	if ring := c.rank.Group.Ring(); ring != c.ring {
+		c.plans, c.ring = nil, ring
+	}
 	p := plan{c.Algorithm(k), k.Kind.Equal(), max(int(k.Root), 0)}
 	if s, ok := c.plans[p]; ok {
 		return s, nil
 	}
-	s, err := algo.Build(p.name, p.kind, c.rank.Group.Topology(), c.rank.Group.Rank(), p.root)
+	s, err := algo.Build(p.name, p.kind, c.rank.Group.Ring(), c.rank.Group.Rank(), p.root)
 	if err != nil {
 		return s, c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
 	}
@@ -84,7 +89,52 @@ func (c *Links) schedule(k *call.Call) (algo.Schedule, *call.Fault) {
 		c.plans = map[plan]algo.Schedule{}
 	}
 	c.plans[p] = s
-	return s, nil
+	return s, c.connect(ctx, s)
+}
+
+// mostAtOnce is how many connections of a schedule are made at once.
+const mostAtOnce = 16
+
+// connect makes the connections that s needs, all at once: each takes round trips, and the steps of s, one after
+// the other, would wait for those of each. A rank that is not reached is named at once: its neighbors wait for it,
+// and so would be named in its place.
+func (c *Links) connect(ctx context.Context, s algo.Schedule) *call.Fault {
+	var peers []int
+	for i := range s.Steps {
+		s.At(i, &c.step)
+		for _, moves := range [...][]algo.Move{c.step.Send, c.step.Recv} {
+			for _, m := range moves {
+				if c.Ends.made[linkKey{peer: int32(m.Peer), class: collective}] != nil || c.rank.Group.IsHere(m.Peer) ||
+					slices.Contains(peers, m.Peer) {
+					continue
+				}
+				if peers = append(peers, m.Peer); len(peers) > mostAtOnce {
+					return nil
+				}
+			}
+		}
+	}
+	if len(peers) < 2 {
+		return nil
+	}
+	links, errs := make([]*Link, len(peers)), make([]error, len(peers))
+	var all sync.WaitGroup
+	for i, peer := range peers {
+		links[i] = c.Ends.newLink(peer, collective)
+		all.Go(func() { errs[i] = c.Ends.dial(ctx, links[i], 0) })
+	}
+	all.Wait()
+	for i, l := range links {
+		if errs[i] == nil {
+			c.Ends.made[linkKey{peer: int32(peers[i]), class: collective}] = l
+		}
+	}
+	for i, err := range errs {
+		if err != nil {
+			return c.Ends.notDialed(ctx, peers[i], err)
+		}
+	}
+	return nil
 }
 
 // runFrom runs s on v, in which the operand, src, does not lie yet. A part that nothing was written to stays

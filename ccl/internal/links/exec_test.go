@@ -59,19 +59,19 @@ func TestOperand(t *testing.T) {
 // A schedule is built once for each algorithm, kind and root, and 64 of them are kept.
 func TestScheduleIsKept(t *testing.T) {
 	c := ranksOf(t, 100, plane.Options{})[3]
-	s, f := c.schedule(callOf(call.Broadcast, 0, 8, nil, nil))
+	s, f := c.schedule(t.Context(), callOf(call.Broadcast, 0, 8, nil, nil))
 	require.Nil(t, f)
 	require.NotZero(t, s.Steps)
-	again, f := c.schedule(callOf(call.Broadcast, 0, 8, nil, nil))
+	again, f := c.schedule(t.Context(), callOf(call.Broadcast, 0, 8, nil, nil))
 	require.Nil(t, f)
 	require.Equal(t, s.Steps, again.Steps)
 	require.Len(t, c.plans, 1)
 	for root := 1; root < 64; root++ {
-		_, f := c.schedule(callOf(call.Broadcast, root, 8, nil, nil))
+		_, f := c.schedule(t.Context(), callOf(call.Broadcast, root, 8, nil, nil))
 		require.Nil(t, f)
 	}
 	require.Len(t, c.plans, 64)
-	_, f = c.schedule(callOf(call.Broadcast, 64, 8, nil, nil))
+	_, f = c.schedule(t.Context(), callOf(call.Broadcast, 64, 8, nil, nil))
 	require.Nil(t, f)
 	require.Len(t, c.plans, 1, "many roots begin anew")
 	require.Equal(t, algo.Choose(call.Broadcast, 32, c.rank.Group.Topology(), false, nil), c.Algorithm(callOf(call.Broadcast, 0, 8, nil, nil)))

@@ -90,3 +90,8 @@ func (h *head) decode(b []byte) error {
 	}
 	return nil
 }
+
+// validLanes reports whether a header can say so of a message of so many bytes.
+func validLanes(lanes, lane uint8, bytes uint64) bool {
+	return lanes == 0 && lane == 0 || lanes > 1 && lanes <= lanesMost && lane < lanes && bytes/laneLeast >= uint64(lanes)
+}

@@ -2,6 +2,7 @@ package links
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -43,30 +44,46 @@ func share(b []byte, lanes, lane int) (from int, part []byte) {
 	return lane * size, b[lane*size : (lane+1)*size]
 }
 
-// validLanes reports whether a header can say so of a message of so many bytes.
-func validLanes(lanes, lane uint8, bytes uint64) bool {
-	return lanes == 0 && lane == 0 || lanes > 1 && lanes <= lanesMost && lane < lanes && bytes/laneLeast >= uint64(lanes)
-}
-
 // LinkFor is Link for a message of so many bytes to peer. With the first that is large it opens the lanes.
 func (c *ends) LinkFor(ctx context.Context, peer int, cl class, bytes int) (*Link, *call.Fault) {
 	l, f := c.Link(ctx, peer, cl)
 	if f != nil || bytes < 2*laneLeast || l.conn == nil || l.lanes != nil {
 		return l, f
 	}
-	lanes := []*Link{l}
-	for n := lanesFor(l.conn.RoundTrip(), environ.Sockets.Get()); len(lanes) < n; {
-		limited, cancel := lived.Within(ctx, laneWait)
-		x, err := c.openLane(limited, l, len(lanes))
-		late := limited.Err() != nil && ctx.Err() == nil && c.rank.Fate.Cause() == nil
-		cancel()
-		if err != nil && (late || tcp.IsOwnTrouble(err)) {
-			break // no more files here, or there: fewer lanes do
+	lanes := make([]*Link, lanesFor(l.conn.RoundTrip(), environ.Sockets.Get()))
+	lanes[0] = l
+	limited, cancel := lived.Within(ctx, laneWait)
+	defer cancel()
+	errs := make([]error, len(lanes))
+	var all sync.WaitGroup // each takes round trips
+	for n := 1; n < len(lanes); n++ {
+		if x := c.made[linkKey{int32(l.peer), l.class, uint8(n)}]; x != nil {
+			lanes[n] = x
+			continue
 		}
-		if err != nil {
+		all.Go(func() {
+			x := &Link{peer: l.peer, class: l.class}
+			if errs[n] = c.dial(limited, x, uint8(n)); errs[n] == nil {
+				lanes[n] = x
+			}
+		})
+	}
+	all.Wait()
+	late := limited.Err() != nil && ctx.Err() == nil && c.rank.Fate.Cause() == nil
+	for n, x := range lanes {
+		if x != nil && n > 0 {
+			c.made[linkKey{int32(l.peer), l.class, uint8(n)}] = x
+		}
+	}
+	for n, err := range errs {
+		if err == nil {
+			continue
+		}
+		if !late && !tcp.IsOwnTrouble(err) {
 			return nil, c.notDialed(ctx, l.peer, err)
 		}
-		lanes = append(lanes, x)
+		lanes = lanes[:n] // no more files here, or there: fewer lanes do
+		break
 	}
 	l.lanes = lanes
 	return l, nil

@@ -104,7 +104,7 @@ func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault
 	if l := c.made[key]; l != nil {
 		return l, nil
 	}
-	l := &Link{peer: peer, class: cl, sent: uint64(c.rank.Order.Start), received: uint64(c.rank.Order.Start)}
+	l := c.newLink(peer, cl)
 	if c.rank.Group.IsHere(peer) {
 		out, err := c.PipeTo(c.rank.Group.Topology().Local(peer), cl)
 		if err != nil {
@@ -116,6 +116,10 @@ func (c *ends) Link(ctx context.Context, peer int, cl class) (*Link, *call.Fault
 	}
 	c.made[key] = l
 	return l, nil
+}
+
+func (c *ends) newLink(peer int, cl class) *Link {
+	return &Link{peer: peer, class: cl, sent: uint64(c.rank.Order.Start), received: uint64(c.rank.Order.Start)}
 }
 
 const (
@@ -261,7 +265,9 @@ func (c *ends) broken(ctx context.Context, peer int, err error) *call.Fault {
 			return f
 		}
 	} // it has the Comm, or has not answered for as long as its report may take
-	if errors.Is(err, io.EOF) {
+	if ended := (*tcp.RelayEnded)(nil); errors.As(err, &ended) {
+		err = ended
+	} else if errors.Is(err, io.EOF) {
 		err = errors.New("its process ended")
 	}
 	return c.rank.Stop(&call.Fault{Code: call.RankLost, Peer: peer, Err: err})

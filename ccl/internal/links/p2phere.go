@@ -2,9 +2,12 @@ package links
 
 import (
 	"context"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/internal/op"
 	"github.com/goccl/goccl/internal/reduce"
 )
@@ -178,6 +181,26 @@ func (c *pairs) SendHere(o *Outgoing, k *call.Call) bool {
 	if o.Done = len(o.Left) == 0; !o.Done && w.pipe.larger != nil {
 		w.grow()
 	}
+	return true
+}
+
+// offer writes a record that says where the data lie, unless the receiver could not reach them there.
+func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
+	if k.Kind == call.SendRecv && op.Ptr(o.Left) == op.Ptr(k.Dst) {
+		return false // what arrives would replace it before it is fetched
+	}
+	p := c.rank.Site.Here.Host.SpanOf(o.Left)
+	if p.Size == 0 && c.rank.Site.Here.Host.Shared() && !c.rank.Standing.WouldReadMessage(len(o.Left)) {
+		return false
+	}
+	c.mem.ToBeRead(&p, o.Left)
+	w := o.L.To
+	r := w.pipe.rendezvous()
+	r.from, r.pid, r.at, r.Number = p, reach.OwnPID, uint64(uintptr(unsafe.Pointer(&reach.Secret))), reach.Secret
+	o.offer = offerNumber(w.wrote + 1)
+	atomic.StoreUint64(&r.State, o.offer|offered)
+	o.begin(e, k)
+	w.post(e, 0, 0, inCell|RecordOffer, o.Hash)
 	return true
 }
 

@@ -14,7 +14,10 @@ import (
 
 // RunRemote runs a collective by a schedule over links.
 func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
-	s, f := c.schedule(k)
+	if k.Inside == call.MonitoredBarrier {
+		return c.callRoll(ctx, k)
+	}
+	s, f := c.schedule(ctx, k)
 	if f != nil {
 		return f
 	}
@@ -45,25 +48,16 @@ func (c *Links) RunRemote(ctx context.Context, k *call.Call) *call.Fault {
 	case call.AllToAll:
 		return c.remoteAllToAll(ctx, k, s)
 	}
-	if k.Inside == call.MonitoredBarrier {
-		return c.callRoll(ctx, k)
-	}
 	return c.run(ctx, k, s, call.Vector{}, call.Vector{}, 0) // Barrier
 }
 
-// callRoll has rank 0 hear from each of the others, and then tell each of them: whatever a call
-// ends for, rank 0 knows which have come.
+// callRoll runs the tree that [plane.Unfinished] follows to the ranks that are late.
 func (c *Links) callRoll(ctx context.Context, k *call.Call) *call.Fault {
-	for i, kind := range [...]op.Kind{op.Gather, op.Broadcast} {
-		s, err := algo.Build("direct", kind, c.rank.Group.Topology(), c.rank.Group.Rank(), 0)
-		if err != nil {
-			return c.rank.Stop(call.NewFault(call.Backend, c.rank.Group.Rank(), "%w", err))
-		}
-		if f := c.run(ctx, k, s, call.Vector{}, call.Vector{}, i); f != nil {
-			return f
-		}
+	s := algo.RollCall(c.rank.Group.Topology(), c.rank.Group.Rank())
+	if f := c.connect(ctx, s); f != nil {
+		return f
 	}
-	return nil
+	return c.run(ctx, k, s, call.Vector{}, call.Vector{}, 0)
 }
 
 // scale ends an Avg: b holds sums, or shares if k Weighs.
@@ -306,7 +300,7 @@ func (c *Links) remoteAllToAll(ctx context.Context, k *call.Call, s algo.Schedul
 // RemoteAllToAllV makes an AllToAllV: only the two ends of a message know its length, so it goes pair by
 // pair, inside a host as well.
 func (c *Links) RemoteAllToAllV(ctx context.Context, k *call.Call) *call.Fault {
-	s, f := c.schedule(k)
+	s, f := c.schedule(ctx, k)
 	if f != nil {
 		return f
 	}

@@ -63,26 +63,6 @@ func (c *pairs) Offers(o *Outgoing, k *call.Call) bool {
 	return !o.piped && !o.L.To.unread
 }
 
-// offer writes a record that says where the data lie, unless the receiver could not reach them there.
-func (c *pairs) offer(o *Outgoing, k *call.Call, e *cell) bool {
-	if k.Kind == call.SendRecv && op.Ptr(o.Left) == op.Ptr(k.Dst) {
-		return false // what arrives would replace it before it is fetched
-	}
-	p := c.rank.Site.Here.Host.SpanOf(o.Left)
-	if p.Size == 0 && c.rank.Site.Here.Host.Shared() && !c.rank.Standing.WouldReadMessage(len(o.Left)) {
-		return false
-	}
-	c.mem.ToBeRead(&p, o.Left)
-	w := o.L.To
-	r := w.pipe.rendezvous()
-	r.from, r.pid, r.at, r.Number = p, reach.OwnPID, uint64(uintptr(unsafe.Pointer(&reach.Secret))), reach.Secret
-	o.offer = offerNumber(w.wrote + 1)
-	atomic.StoreUint64(&r.State, o.offer|offered)
-	o.begin(e, k)
-	w.post(e, 0, 0, inCell|RecordOffer, o.Hash)
-	return true
-}
-
 // answered finds out what has become of the message, and reports whether anything has.
 func (o *Outgoing) answered() bool {
 	switch atomic.LoadUint64(&o.L.To.pipe.rendezvous().State) - o.offer {

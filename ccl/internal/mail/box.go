@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -141,7 +142,9 @@ func (b *Box) deliver(p Path, a *arrival) {
 // matched notes that r is given a: whatever moves, and would have been given a if it had still waited, has
 // lost its place. The Box's lock is held.
 func (s *slot) matched(r *Receiving, a *arrival) {
-	s.stay(func(m *Receiving) bool { return !m.takes(a.from) })
+	if !inject.Wrong("mail.place") {
+		s.stay(func(m *Receiving) bool { return !m.takes(a.from) })
+	}
 	moves := r.like(a) && !a.isHere()
 	if moves {
 		s.moving, r.at.behind = r, s.moving

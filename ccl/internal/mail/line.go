@@ -142,6 +142,9 @@ func (l *line) answered(seq uint64, code uint8, typ op.Type, count uint64) {
 	case takenClosed:
 		s.end(call.NewFault(call.Closed, l.to, ""))
 	case takenLeft:
+		if inject.Wrong("mail.word") {
+			s.end(call.NewFault(call.Aborted, l.to, "the receiver has given the message up"))
+		}
 		s.end(call.NewFault(call.Canceled, l.to, "its receive ended before the message had come whole"))
 	} // else the Comm has failed there, and s ends with it
 }

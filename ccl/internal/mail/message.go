@@ -2,12 +2,13 @@ package mail
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/inject"
+	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/op"
 )
 
@@ -142,7 +143,7 @@ func IsCanceled(f *call.Fault) bool {
 }
 
 // newNumber is one that no memory has by chance.
-func newNumber() uint64 { return rand.Uint64() | 1 }
+func newNumber() uint64 { return proc.Number() | 1 }
 
 // Any is the sender of a Receiving that takes what comes from any rank.
 const Any = -1
@@ -196,6 +197,10 @@ func (r *Receiving) received(well bool) (code uint8) {
 // giveUp withdraws r and, if it has, ends it: no message whose sender takes it for received goes with it.
 // One that is being received goes on, unless moving is set: its sender hears of that, and has no success.
 func (r *Receiving) giveUp(why *call.Fault, moving bool) {
+	if inject.Wrong("mail.expire") { // what is given to it meanwhile is lost
+		r.end(why)
+		inject.Yield()
+	}
 	if r.acct.box.withdraw(r, moving) {
 		r.end(why)
 	}

@@ -79,16 +79,6 @@ func (v *vendor) open() (*library, error) {
 	return l, nil
 }
 
-// describe is l as package ccl knows it, nil beside an error.
-func describe(l *library, err error) (*engine.Library, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &engine.Library{Version: l.Version(), Interruptible: true, Connects: true, Gathers: l.version >= gathers,
-		Windows: l.windows(),
-		ID:      l.ID, IDBytes: idBytes, IDs: l.IDs, New: l.New, Hints: l.Hints}, nil
-}
-
 // version reads like 2.28.9. Before 2.9 two digits were one: 2804 was 2.8.4.
 func version(v int) string {
 	if v < 10000 {

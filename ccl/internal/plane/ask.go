@@ -218,73 +218,7 @@ func livesIn(j *Job, w int) bool {
 	})
 }
 
-// inquire asks ranks where they stand, until nobody is left that the fault goes by and has not been
-// asked, or c has failed for another reason.
-func (s *search) inquire() {
-	j := s.c.Site.Job
-	soon, over := briefly(j, event.HoldFar), briefly(j, event.HoldMost)
-	failed := func() bool { s.c.Site.Scan(); return s.c.Fate.cause.Load() != nil }
-	for round := 0; len(s.found.ask) > 0 && len(s.found.late) < event.MissingMost && !failed(); round++ {
-		if s.c.Group.Size() > fewRanks && (round == 1 || len(s.peers) == 0) {
-			for late := briefly(j, othersTo); !late() && !failed(); {
-				time.Sleep(NapMin)
-			}
-		}
-		if soon() {
-			s.mute = append(s.mute, s.found.ask...)
-		} else {
-			s.put(func() bool { return over() || failed() })
-		}
-		s.look()
-	}
-}
-
 var errUnasked = errors.New("there is nobody to ask")
-
-// put asks all that are to be asked, at once, and waits for their answers until it is over.
-func (s *search) put(over func() bool) {
-	c := s.c
-	q := question{comm: c.Group.ID(), lasted: c.Site.Job.Clock() - s.since}
-	c.Share.Look(func() { q.calls = s.calls() })
-	type reply struct {
-		from int32
-		answer
-		err error
-	}
-	replies := make(chan reply, len(s.found.ask))
-	ctx, cancel := context.WithCancel(c.Site.Job.Background())
-	defer cancel()
-	for _, w := range s.found.ask {
-		if a, here := stands(c.Site.Job, w, &q); here {
-			replies <- reply{from: w, answer: a}
-			continue
-		}
-		if c.Site.Job.Net.TCP == nil || livesIn(c.Site.Job, int(w)) { // it has left its Comms
-			replies <- reply{from: w, err: errUnasked}
-			continue
-		}
-		c.Site.Job.Life.Wg.Go(func() {
-			a, err := askRank(ctx, c, w, &q)
-			replies <- reply{w, a, err}
-		})
-	}
-	for left := s.found.ask; len(left) > 0; {
-		select {
-		case r := <-replies:
-			left = slices.DeleteFunc(slices.Clone(left), func(w int32) bool { return w == r.from })
-			if r.err != nil || !r.fits(&c.Group, r.from, c.Site.Job.World.Topo.Size()) {
-				s.mute = append(s.mute, r.from)
-			} else {
-				s.take(r.from, &r.answer)
-			}
-		case <-time.After(time.Millisecond):
-			if over() {
-				s.mute = append(s.mute, left...)
-				return
-			}
-		}
-	}
-}
 
 // take takes in the answer of rank w of the world.
 func (s *search) take(w int32, a *answer) {

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // The late rank. The rank that a call waits for may itself wait: in the same call, for a rank that
@@ -25,6 +28,7 @@ import (
 // ranks that it waits for, as far as it knows. It is the goroutine's that makes the calls.
 func Unfinished(c *Member, ended, why error, peers ...int) *call.Fault {
 	s := search{c: c, since: c.Current.began, peers: peers, lockstep: c.Current.lockstep}
+	s.roll = c.Standing.callsRoll()
 	if k := c.Current.running; k != nil {
 		s.pairwise = k.Kind.Pairwise()
 	} else if k, asleep := c.Standing.Sleeping(); asleep {
@@ -72,6 +76,7 @@ type search struct {
 	peers    []int // that it waits for
 	pairwise bool  // it is between two ranks
 	lockstep bool  // it is one of rounds among the ranks of this host
+	roll     bool  // it calls the roll: all that are late are to be found
 	asking   bool  // others may be asked
 
 	answers map[int32]*answer      // by rank of the world
@@ -96,11 +101,21 @@ func (s *search) fault(ended, why error) *call.Fault {
 	c, me := s.c, s.c.Group.Rank()
 	s.asking = call.CtxCode(ended) == call.Timeout // a rank that is canceled is at fault itself
 	s.look()
+	if inject.Wrong("plane.inquire") { // the rank that this one waits for is late
+		s.found.late, s.found.ask = slices.Clone(s.peers), nil
+	}
 	s.inquire()
 	if text := circleOf(s.found.told, c.Group.ID(), int32(me)); text != "" {
-		f := call.CtxFault(ended, me, nil)
+		var missing []int
+		if s.roll { // which may be in the circle, and have not come all the same
+			missing = slices.Sorted(slices.Values(s.found.behind))
+		}
+		f := call.CtxFault(ended, me, missing)
 		f.Err = fmt.Errorf("%s: %w", text, why)
 		return f
+	}
+	if inject.Wrong("plane.roll") && s.roll { // rank 0's limit is rank 0's fault
+		s.found.late = []int{0}
 	}
 	slices.Sort(s.found.late)
 	slices.Sort(s.found.behind)
@@ -156,8 +171,11 @@ func (s *search) look() {
 			s.found.late = append(s.found.late, from...)
 			return
 		}
-		if len(from) == 0 || large || c.Standing.callsRoll() {
+		if len(from) == 0 || large || s.roll {
 			from = append(from, s.peers...)
+		}
+		if s.roll { // this rank itself may wait for a part of those that are late
+			from = append(from, algo.RollRoot(c.Group.Topology()))
 		}
 		for _, r := range from {
 			s.visit(int32(c.Group.World(r)), nil)
@@ -181,6 +199,9 @@ func (s *search) visit(w int32, by *status.Status) {
 		s.found.behind = append(s.found.behind, r)
 	}
 	next, waits := s.awaited(w, r)
+	if s.roll && r >= 0 && (late || !waits) {
+		next = append(next, s.below(r)...)
+	}
 	for _, n := range next {
 		s.visit(n.world, n.by)
 	}
@@ -191,6 +212,20 @@ func (s *search) visit(w int32, by *status.Status) {
 	case r < 0 && by != nil && s.found.by == nil:
 		s.found.other, s.found.by = w, by
 	}
+}
+
+// below lists those for which rank r of c will wait when it comes to the roll call, and those that
+// it may wait for where it does not say: whom they wait for, each is asked itself.
+func (s *search) below(r int) (list []next) {
+	t := s.c.Group.Topology()
+	roll, step := algo.RollCall(t, r), algo.Step{}
+	for k := range roll.Steps {
+		roll.At(k, &step)
+		for _, m := range step.Recv {
+			list = append(list, next{int32(s.c.Group.World(m.Peer)), nil})
+		}
+	}
+	return list
 }
 
 // next is a rank of the world for which another waits, as that has said; by is nil where the memory
@@ -259,3 +294,69 @@ func (s *search) isLate(r int) bool {
 
 // calls is how many collectives c has begun, in 32 bits. c's memory is looked at.
 func (s *search) calls() uint32 { return uint32(s.c.Share.Local.Entered(s.c.Share.Me).Load() >> 32) }
+
+// inquire asks ranks where they stand, until nobody is left that the fault goes by and has not been
+// asked, or c has failed for another reason.
+func (s *search) inquire() {
+	j := s.c.Site.Job
+	soon, over := briefly(j, event.HoldFar), briefly(j, event.HoldMost)
+	failed := func() bool { s.c.Site.Scan(); return s.c.Fate.cause.Load() != nil }
+	for round := 0; len(s.found.ask) > 0 && len(s.found.late) < event.MissingMost && !failed(); round++ {
+		if s.c.Group.Size() > fewRanks && (round == 1 || len(s.peers) == 0) {
+			for late := briefly(j, othersTo); !late() && !failed(); {
+				time.Sleep(NapMin)
+			}
+		}
+		if soon() {
+			s.mute = append(s.mute, s.found.ask...)
+		} else {
+			s.put(func() bool { return over() || failed() })
+		}
+		s.look()
+	}
+}
+
+// put asks all that are to be asked, at once, and waits for their answers until it is over.
+func (s *search) put(over func() bool) {
+	c := s.c
+	q := question{comm: c.Group.ID(), lasted: c.Site.Job.Clock() - s.since}
+	c.Share.Look(func() { q.calls = s.calls() })
+	type reply struct {
+		from int32
+		answer
+		err error
+	}
+	replies := make(chan reply, len(s.found.ask))
+	ctx, cancel := context.WithCancel(c.Site.Job.Background())
+	defer cancel()
+	for _, w := range s.found.ask {
+		if a, here := stands(c.Site.Job, w, &q); here {
+			replies <- reply{from: w, answer: a}
+			continue
+		}
+		if c.Site.Job.Net.TCP == nil || livesIn(c.Site.Job, int(w)) { // it has left its Comms
+			replies <- reply{from: w, err: errUnasked}
+			continue
+		}
+		c.Site.Job.Life.Wg.Go(func() {
+			a, err := askRank(ctx, c, w, &q)
+			replies <- reply{w, a, err}
+		})
+	}
+	for left := s.found.ask; len(left) > 0; {
+		select {
+		case r := <-replies:
+			left = slices.DeleteFunc(slices.Clone(left), func(w int32) bool { return w == r.from })
+			if r.err != nil || !r.fits(&c.Group, r.from, c.Site.Job.World.Topo.Size()) {
+				s.mute = append(s.mute, r.from)
+			} else {
+				s.take(r.from, &r.answer)
+			}
+		case <-time.After(time.Millisecond):
+			if over() {
+				s.mute = append(s.mute, left...)
+				return
+			}
+		}
+	}
+}

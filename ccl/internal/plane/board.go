@@ -3,7 +3,6 @@ package plane
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -11,6 +10,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/machine"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
@@ -57,7 +57,7 @@ func sharedHost(from *shm.Host) (*shm.Host, error) {
 }
 
 // init is what the first process of a host decides for all.
-func (b *board) init() { b.layout, b.number = machine.CPU.Layout, rand.Uint64() }
+func (b *board) init() { b.layout, b.number = machine.CPU.Layout, proc.Number() }
 
 // LayoutOf is where data lie in the memory of h.
 func LayoutOf(h *shm.Host) tuning.Layout { return boardOf(h).layout }

@@ -2,7 +2,6 @@ package plane
 
 import (
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -25,40 +24,6 @@ import (
 // with errEnded alone as its cause is certain: see Lost.
 var errEnded = errors.New("its process ended")
 
-// endOf is why s takes the ranks of the process of rank w of the world, on another host, for lost,
-// where that seems to have ended. refused says that its host answers that nobody listens at its
-// port any more.
-func endOf(s *Site, w int, refused bool) error {
-	switch {
-	case !refused: // a cut may look like an end
-		return fmt.Errorf("%w, or its host cannot be reached", errEnded)
-	case !IsCertain(s, w):
-		return fmt.Errorf("%w, perhaps after it had given up this host", errEnded)
-	}
-	return errEnded
-}
-
-// IsCertain reports whether the word of the host of rank w of the world that the rank is there no
-// more, since its process has ended or has closed the Comm, makes it certain that it has not gone
-// on without the process of s.
-func IsCertain(s *Site, w int) bool {
-	if s.isGivenUp() {
-		return false
-	}
-	j := s.Job
-	if j.peer <= 0 { // nobody is given up for silence
-		return true
-	}
-	now := j.Time.Lived.Now()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if _, unheard := stoodStill(s, w); unheard {
-		return false
-	}
-	h, ever := s.near.heard[j.World.Topo.Node(w)]
-	return ever && now-h.last <= trusted(j) || len(j.World.dead) == len(j.World.ended)
-}
-
 // stoodStill reports whether this process has stood still, until again, for so long that others may
 // have given it up, and has not heard the host of rank w of the world since. Job.mu is held.
 func stoodStill(s *Site, w int) (again time.Duration, unheard bool) {
@@ -72,10 +37,10 @@ func stoodStill(s *Site, w int) (again time.Duration, unheard bool) {
 func mayBeOut(s *Site, w int) bool {
 	m := &s.Job.World
 	switch {
-	case s.Job.peer <= 0 || w < 0 || w >= m.Topo.Size() || m.Topo.Node(w) == s.Here.Node:
+	case s.Job.peer <= 0 || !m.IsRank(w) || m.Topo.Node(w) == s.Here.Node:
 		return false
-	case m.dead[w]: // the first word of that stands
-		return m.doubted[w]
+	case m.Of(w).Lost: // the first word of that stands
+		return m.Of(w).Doubted
 	}
 	again, unheard := stoodStill(s, w)
 	return unheard && s.Job.Time.Lived.Now()-again <= comesBack*max(s.Job.peer, time.Second)

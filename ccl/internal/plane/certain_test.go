@@ -55,7 +55,7 @@ func TestLossIsCertainOrSuspected(t *testing.T) {
 			require.NotNil(t, f)
 			assert.Equal(t, call.RankLost, f.Code)
 			assert.Equal(t, tc.loss == event.Certain, f.Certain)
-			for _, e := range j.undecided.History() {
+			for _, e := range historyOf(j) {
 				assert.Equal(t, tc.loss, e.Loss)
 			}
 		})
@@ -89,7 +89,7 @@ func TestEndOfAConnectionIsAskedFor(t *testing.T) {
 			}()
 			j.Life.Wg.Add(1)
 			s.listenTo(c)
-			lost := j.undecided.All()
+			lost := knownTo(j)
 			require.Len(t, lost, 1)
 			assert.EqualValues(t, 0, lost[0].Peer)
 			assert.Equal(t, call.RankLost, call.Code(lost[0].Code))
@@ -118,15 +118,15 @@ func TestIsCertain(t *testing.T) {
 			lives(peer, true)
 			lives(peer, false)
 		}, true},
-		{"another is suspected", peer, func(s *Site, _ func(time.Duration, bool), _ func()) { s.Job.World.lose(2, false) }, false},
-		{"another has ended", peer, func(s *Site, _ func(time.Duration, bool), _ func()) { s.Job.World.lose(2, true) }, true},
+		{"another is suspected", peer, func(s *Site, _ func(time.Duration, bool), _ func()) { s.Job.World.Lose(2, false) }, false},
+		{"another has ended", peer, func(s *Site, _ func(time.Duration, bool), _ func()) { s.Job.World.Lose(2, true) }, true},
 		{"another is suspected, and it is heard", peer, func(s *Site, lives func(time.Duration, bool), _ func()) {
-			s.Job.World.lose(2, false)
+			s.Job.World.Lose(2, false)
 			lives(peer, true)
 			lives(peer/2, false)
 		}, true},
 		{"another is suspected, and it was heard", peer, func(s *Site, lives func(time.Duration, bool), _ func()) {
-			s.Job.World.lose(2, false)
+			s.Job.World.Lose(2, false)
 			lives(peer, true)
 			lives(peer/2+BeatEvery, false)
 		}, false},
@@ -157,12 +157,12 @@ func TestIsCertain(t *testing.T) {
 			}
 		}, true},
 		{"nobody is given up for silence", -1, func(s *Site, _ func(time.Duration, bool), stands func()) {
-			s.Job.World.lose(2, false)
+			s.Job.World.Lose(2, false)
 			stands()
 		}, true},
 		{"this one is given up", peer, func(s *Site, lives func(time.Duration, bool), _ func()) {
 			lives(peer, true)
-			s.Job.World.lose(1, false)
+			s.Job.World.Lose(1, false)
 		}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestMayBeOut(t *testing.T) {
 		e.Loss = loss
 		s.Job.Order.Lock()
 		defer s.Job.Order.Unlock()
-		s.deliver(&e)
+		s.believe(&e)
 	}
 	for _, tc := range []struct {
 		name string

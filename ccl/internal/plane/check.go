@@ -187,3 +187,69 @@ func (c *Share) Unexplained(since time.Duration) *call.Fault {
 	}
 	return call.NewFault(call.Aborted, first, "the Comm has failed there, and why has not been said for %v", since)
 }
+
+// checkMembers looks after the calls that wait, and reports whether there are any, and whether a
+// Comm fails for a reason that is not decided, or after the call under way.
+func (j *Job) checkMembers(now int64) (waits, fails bool) {
+	j.mu.Lock()
+	all := j.comms.members(j.watch.members[:0])
+	j.mu.Unlock()
+	for _, c := range all {
+		if c.Standing.asked.CompareAndSwap(true, false) {
+			c.Standing.note.Lock()
+			c.Standing.note.heardAt = now
+			c.Standing.note.Unlock()
+		}
+		c.WakeCall()
+		c.checkAbortWord(j.Time.Lived.Now())
+		c.endLastCall(now)
+		c.watchForeign(now)
+		c.check(now)
+		waits = waits || c.Standing.needsMonitor()
+		fails = fails || c.Fate.proposal.Load() != nil && c.Fate.cause.Load() == nil
+	}
+	clear(all)
+	j.watch.members = all
+	return waits, fails
+}
+
+// endLastCall fails a Comm whose last call has ended, or does not move any more. It is the monitor's.
+func (c *Member) endLastCall(now int64) {
+	o := c.Fate.outlived.Load()
+	if o == nil || c.Fate.cause.Load() != nil {
+		return
+	}
+	if !c.Standing.isCalling() {
+		failOn(c, o.fault, false)
+		return
+	}
+	c.Standing.note.Lock()
+	still := now - max(c.Standing.note.since, o.since)
+	asleep, peer := c.Standing.note.asleep, int(c.Standing.note.on.peer)
+	c.Standing.note.Unlock()
+	if asleep && (still > int64(lastCallFor) || still > int64(2*tick) && c.Standing.empty(peer)) {
+		go c.Fail(o.fault) // which takes locks of its own
+	}
+}
+
+// Linger tells where this rank stood when its Comm failed, if nobody has told that yet. If it is
+// the rank's last Comm of the job, it waits for as long as the failures of the job keep the rank
+// there, and until its process has reported them. Each Close calls it once.
+func (c *Member) Linger() {
+	c.Standing.note.Lock()
+	c.publishAtFailure(c.Site.Job.Clock())
+	c.Standing.note.Unlock()
+	if left, last := c.Site.Job.partFrom(c.Group.World(c.Group.Rank())); last {
+		time.Sleep(left)
+		awaitSnapshot(c.Site.Job)
+	}
+}
+
+// publishBrief tells the other hosts of a call that waits, one rank for all of this host.
+func (s *Site) publishBrief(st status.Status) {
+	st.Brief = true
+	if !s.Job.Statuses.HasBrief(&st) {
+		s.flood.NumberStatus(&st)
+		s.receiveStatus(&st, nil, true)
+	}
+}

@@ -174,7 +174,7 @@ func TestCheckReports(t *testing.T) {
 	c.Site.Job.World.Topo = algo.Blocks(8, 1)
 	enter(c, call.Barrier)
 	loss := event.New(0, call.RankLost, 7, -1, 0, nil)
-	c.Site.deliver(&loss)
+	c.Site.believe(&loss)
 	for _, at := range []int64{10, 20} {
 		c.check(at)
 		require.Equal(t, map[int32][2]int{0: {1, int(status.Outside)}}, numbers(c))
@@ -202,7 +202,7 @@ func TestAlarms(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := ranks(t, 2, Options{})[0]
 			c.Site.Job.World.Topo = algo.Blocks(2, 4)
-			c.Site.deliver(&tc.event)
+			c.Site.believe(&tc.event)
 			require.Equal(t, []bool{tc.reports, tc.asked}, []bool{c.Standing.reports.Load(), c.Standing.asked.Load()})
 		})
 	}

@@ -2,21 +2,19 @@
 // cause for all, and what is known of ranks that wait. It moves no data. Its parts:
 //
 //   - A [Job] is what the ranks of one job in this process have in common: how time passes (clock.go,
-//     package lived), how other hosts are reached, which ranks have gone and which lead their hosts
-//     (membership.go), what is proposed and decided (event), where all ranks stand (status), the
-//     Comms (comms.go), and the monitor.
+//     package lived), how other hosts are reached, what is decided of ranks that have gone and of
+//     causes (packages gone and event), where all ranks stand (status), the Comms (comms.go), and
+//     the monitor (monitor.go, check.go). A process comes into it and leaves it in enter.go.
 //   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go,
-//     hostlog.go), the processes
-//     beside this one (pulse.go), and the connections with other hosts (control, neighbors.go). A
-//     process has one, unless its
-//     ranks were told to act as several hosts.
+//     hostlog.go), the processes beside this one (pulse.go), and the connections with other hosts
+//     (control, neighbors.go). A process has one, unless its ranks were told to act as several
+//     hosts. What it is told of a rank that has gone, it settles with the others (settle.go,
+//     succession.go); what it then knows, departed.go answers.
 //   - A [Member] is one rank of one Comm. Its parts (state.go) are its Group, which rank it is of
-//     what (package group); its
-//     [Share], what it has in common with the ranks of its host (share.go); its [Order], the calls
-//     it has made; [Current], the
-//     one under way; its [Fate]; and its [Standing], what is known of it. A Member waits (wait.go,
-//     doorbell.go) and fails
-//     (member.go, vote.go).
+//     what (package group); its [Share], what it has in common with the ranks of its host
+//     (share.go); its [Order], the calls it has made; [Current], the one under way; its [Fate]; and
+//     its [Standing], what is known of it. A Member waits (wait.go, doorbell.go) and fails
+//     (member.go).
 //
 // # Waiting
 //
@@ -85,17 +83,16 @@
 //	Share.life          keeps the memory of a Comm mapped while another goroutine looks at it
 //	leavers.mu          ranks of this process that leave the memory of Comms
 //	event.Proposals.mu  what this process has proposed; held while that is compared with what is believed
-//	Job.mu              all that the process knows of its job: Comms, ranks lost, connections
+//	Job.mu              all that the process knows of its job: Comms, connections, its gone.State
 //	jobs                the jobs of the process, and how many Comms keep each
 //	ringer.mu           the addresses of other processes' ringers
 //	control.Conn.wmu    what is written to a neighbor; a write takes at most 20 ms, or 200 ms at the end
 //	lived.limit.mu      what is left of a limit; those that it is within come after it
 //	lived.Clock.mu      the time that this process has lived through
-//	event.Sequencer.mu  proposals that nobody has decided, votes, and what has been decided
 //	status.Table.mu     what is known of where ranks stand
 //	control.Flood.mu    which events and statuses have come before
 //
-// The last seven are leaves: nothing is taken under them.
+// The last six are leaves: nothing is taken under them.
 //
 // # Choices
 //

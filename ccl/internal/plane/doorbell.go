@@ -37,14 +37,12 @@ const (
 	bellAwake  = iota
 	BellAnyone // any rank's post may be what this one waits for
 	BellFrom   // + the rank of this host whose post it is
-)
 
-// CanPark reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
-// Streams a program computes, from which it may not keep the last processor.
-func (c *Standing) CanPark(w *Waiter, peer int) bool {
-	return !w.Remote && (c.group.Topology().Nodes() == 1 || peer >= 0 && c.group.IsHere(peer)) &&
-		!(c.share.Host.Shared() && c.note.onStream(c.current.running) && takesLastProcessor())
-}
+	// BellAll is in the lower half where the posts of all ranks in the round of the upper half are
+	// waited for: the last of them rings. A sleeper that waited for one rank after another would be
+	// rung as often as the logarithm of their number, in the mean.
+	BellAll = math.MaxUint32
+)
 
 // parked are the goroutines of this process that sleep in the kernel, until they are rung or
 // something arrives. Such a sleep keeps one of Go's processors for up to 20 ms, until the scheduler
@@ -58,7 +56,10 @@ func takesLastProcessor() bool { return int(parked.Load())+1 >= runtime.GOMAXPRO
 // until this rank is rung, or limit is over, if that is positive. It reports whether it has slept.
 func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Duration) (slept bool) {
 	want := uint64(BellAnyone)
-	if peer >= 0 && !w.Several {
+	switch {
+	case w.Round != 0:
+		want = uint64(w.Round)<<32 | BellAll
+	case peer >= 0 && !w.Several:
 		want = BellFrom + uint64(c.Group.Topology().Local(peer))
 	}
 	b := &c.Standing.Bell
@@ -96,19 +97,22 @@ func (c *Member) Park(ctx context.Context, w *Waiter, peer int, limit time.Durat
 }
 
 const (
-	shortRest  = time.Millisecond // at most so long does a call with a context sleep at first
-	ShortRests = 8
+	shortRest  = time.Millisecond // so long does a call with a context sleep at first, and then twice as long
+	ShortRests = 4                // of these
 )
 
 // parkInKernel sleeps until the bell does not say want, or ctx ends. To hear of that costs memory,
-// so at first the call looks at ctx every millisecond, unless ranks get their turn on a processor
-// late. A limit that the caller has is as short.
+// so at first the call looks at ctx when it has slept as long as it had before, and at its deadline,
+// unless ranks get their turn on a processor late. A limit that the caller has is as short.
 func parkInKernel(ctx context.Context, c *Member, w *Waiter, want uint64, limit time.Duration) {
 	if limit == 0 && ctx.Done() != nil {
 		if w.Rests < ShortRests && c.Standing.late < tick {
+			limit = shortRest << w.Rests
+			if end, ends := ctx.Deadline(); ends {
+				limit = max(min(limit, time.Until(end)), time.Microsecond)
+			}
 			w.Rests++
-			limit = shortRest
-			defer func(began time.Time) { c.Standing.noteLate(time.Since(began) - shortRest) }(time.Now())
+			defer func(began time.Time) { c.Standing.noteLate(time.Since(began) - limit) }(time.Now())
 		} else {
 			c.Standing.noteLate(-1)
 			defer context.AfterFunc(ctx, c.WakeCall)()
@@ -159,6 +163,8 @@ func (c *Member) Wake() {
 }
 
 func wakeSleepers(c *Member) {
+	var fence atomic.Uint32
+	fence.Add(1) // of the last two ranks to post a round one sees both posts
 	for r := range c.Share.N {
 		if c.Share.claimRing(r, false) {
 			c.Site.ringRank(c, r)
@@ -185,10 +191,24 @@ func (c *Member) RingRank(r int) {
 func (c *Share) claimRing(r int, all bool) bool {
 	p := c.Local.Bell(r)
 	v := p.Load()
-	if v == bellAwake || r == c.Me || !all && v != BellAnyone && v != BellFrom+uint64(c.Me) {
+	if v == bellAwake || r == c.Me || !all && !c.ends(v) {
 		return false
 	}
 	return p.CompareAndSwap(v, bellAwake)
+}
+
+// ends reports whether what this rank has posted may end the wait of one whose bell says v.
+func (c *Share) ends(v uint64) bool {
+	if uint32(v) != BellAll {
+		return v == BellAnyone || v == BellFrom+uint64(c.Me)
+	}
+	round := uint32(v >> 32)
+	for r := range c.N {
+		if int32(uint32(atomic.LoadUint64(c.Local.Flag(r, round))>>32)-round) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // ClaimSleepers claims to ring all ranks of this host that sleep, and lists them.
@@ -241,5 +261,12 @@ func (c *Member) WakeCall() {
 		case c.Standing.Bell.rung <- struct{}{}:
 		default: // it is being woken already
 		}
+	}
+}
+
+// noteLate notes by how much a sleep has ended later than it was to. One that has ended early tells nothing.
+func (c *Standing) noteLate(by time.Duration) {
+	if c.late /= 2; by >= 0 {
+		c.late = by
 	}
 }

@@ -2,11 +2,9 @@ package plane
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
 // Reports of failures on other hosts. What a rank finds out on a connection of a call is often the
@@ -21,51 +19,6 @@ const reportAfter = 5 * time.Second
 // SoonFor is how long a report takes at most where processes run: longer than a proposal waits for
 // its decision before it is believed without, and that takes to come from its host.
 const SoonFor = 2 * SettleFor
-
-// ReportWithin is how long the process of s waits for another process to report a failure. A
-// process that is silent for longer is lost, which is reported itself, unless there is no such
-// limit.
-func ReportWithin(s *Site) time.Duration {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	limit := s.Here.silence()
-	if s.Job.peer <= 0 {
-		limit = max(limit, reportAfter)
-	}
-	return SoonFor + limit
-}
-
-// LossReportWithin is how long the process of s waits for the report on rank w of the world, which
-// does not listen or answer any more. That is ReportWithin, since its host may say so late; but no
-// longer than any report takes where nobody is left there to say anything: when a whole host dies,
-// each of its processes would else be found only that much after the one before it.
-func LossReportWithin(s *Site, w int) time.Duration {
-	if isDeserted(s, s.Job.World.Topo.Node(w)) {
-		return SoonFor
-	}
-	return ReportWithin(s)
-}
-
-// isDeserted reports whether the lead of host h was lost, the next has not come, and nobody listens there any more.
-func isDeserted(s *Site, h int) bool {
-	s.Job.mu.Lock()
-	lost := s.Job.World.vacant[h] == lostHost
-	s.Job.mu.Unlock()
-	return lost && allRefuse(s, h)
-}
-
-// allRefuse reports whether no process of host h listens any more, as the host itself says.
-func allRefuse(s *Site, h int) bool {
-	var last netip.AddrPort
-	for l := range s.Job.World.Topo.Locals(h) {
-		addr := s.Job.Net.Addrs.At(s.Job.World.Topo.Rank(h, l))
-		if addr != last && !tcp.Refuses(s.Job.Net.At, addr, refusesWithin) {
-			return false
-		}
-		last = addr
-	}
-	return true
-}
 
 // AwaitReport waits for the cause of a failure of which c has found an echo, for limit at most. It
 // returns the cause, or nil if none will come: the call under way outlives the end of a process, or

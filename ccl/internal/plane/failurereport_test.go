@@ -42,7 +42,7 @@ func TestReportWithin(t *testing.T) {
 // Nobody has anything to say of the process of a host on which none is left, once the one that led it is lost.
 func TestLossReportWithin(t *testing.T) {
 	left := func(s *Site, _ func()) { s.Job.markLeft(2, []int{4}) }
-	lost := func(s *Site, _ func()) { s.Job.markFailed(4) }
+	lost := func(s *Site, _ func()) { s.Job.reportLost(4) }
 	for _, tc := range []struct {
 		name   string
 		before func(s *Site, end func()) // which ends the last process of the host
@@ -52,7 +52,7 @@ func TestLossReportWithin(t *testing.T) {
 		{"the lead before has left", func(s *Site, end func()) { left(s, end); end() }, time.Minute + SoonFor},
 		{"the lead before is lost, and another process is there", lost, time.Minute + SoonFor},
 		{"the lead before is lost, and nobody is there", func(s *Site, end func()) { lost(s, end); end() }, SoonFor},
-		{"the lead before is lost, and the next has come", func(s *Site, end func()) { lost(s, end); end(); s.Job.World.occupy(2) }, time.Minute + SoonFor},
+		{"the lead before is lost, and the next has come", func(s *Site, end func()) { lost(s, end); end(); s.Job.World.Occupy(2) }, time.Minute + SoonFor},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, _ := leadOfThree(t)

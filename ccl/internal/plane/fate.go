@@ -22,7 +22,7 @@ type Fate struct {
 	closed    atomic.Bool
 	closing   atomic.Bool   // see Interrupt
 	wordSince time.Duration // that the abort word was seen set, in lived time; the monitor's
-	voted     []uint64      // collectives whose sides this host has told, under Job.mu: see vote.go
+	voted     []uint64      // collectives whose sides this host has told, under Job.mu: see settle.go
 }
 
 // Cause is why the Comm failed on all ranks, nil while that is not known here.

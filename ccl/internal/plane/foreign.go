@@ -27,14 +27,6 @@ func (c *Elsewhere) Stands(since int64) {
 	c.stands.Store(ForeignCall | uint64(max(since, 0)))
 }
 
-// foreignSince is ForeignCall and when the call under way elsewhere began, or the device came to a stand; 0 if neither.
-func (c *Elsewhere) foreignSince() uint64 {
-	if began := c.Foreign.Load(); began != 0 {
-		return began
-	}
-	return c.stands.Load()
-}
-
 // watchForeign is the monitor's look at a foreign call, which cannot look for itself.
 func (c *Member) watchForeign(now int64) {
 	began := c.Standing.Elsewhere.foreignSince()

@@ -1,12 +1,9 @@
 package plane
 
 import (
-	"time"
-
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
-	"github.com/goccl/goccl/internal/lived"
 )
 
 // What the log of a host has no room for. A writer keeps it until the slowest process of the host
@@ -56,14 +53,6 @@ func (s *host) appendInOrder(h *shm.Host) {
 	}
 }
 
-// drainKept appends what was kept before this process leaves, as far as the others read on.
-func (s *Site) drainKept() {
-	for over := lived.For(2 * SettleFor); !s.Here.appendKept() && !over(); {
-		s.Scan()
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // hasRead reports whether all processes of this host that count have read what was in the slot of event i before.
 func (s *host) hasRead(i uint64) bool {
 	if i < shm.RingSlots {
@@ -89,7 +78,7 @@ func (s *host) hasRead(i uint64) bool {
 func (s *host) isOut(o *watched) bool {
 	p := &s.processes.pulses[o.local]
 	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 ||
-		s.Job.World.dead[s.Job.World.Topo.Rank(s.Node, o.local)]
+		s.Job.World.Of(s.Job.World.Topo.Rank(s.Node, o.local)).Lost
 }
 
 // writesNoMore is isOut of the process whose lowest rank is the l-th of this host.

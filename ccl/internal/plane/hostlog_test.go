@@ -8,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/gone"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
@@ -64,7 +65,7 @@ func TestIsOut(t *testing.T) {
 		"it was given up":     func(s *Site) { s.Here.processes.others[0].gone = true },
 		"it has left":         func(s *Site) { s.Here.processes.pulses[1].left.Store(1) },
 		"it has died":         func(s *Site) { s.Here.processes.pulses[1].death.Store(proc.OwnerDied) },
-		"the job has lost it": func(s *Site) { s.Job.World.dead[1] = true },
+		"the job has lost it": func(s *Site) { s.Job.World.Lose(1, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := besideAnother(t)
@@ -75,7 +76,7 @@ func TestIsOut(t *testing.T) {
 			require.Equal(t, out, s.Here.hasRead(shm.RingSlots), "nobody else has to read")
 			require.False(t, s.Here.writesNoMore(0), "this process itself")
 			require.True(t, s.Here.hasRead(shm.RingSlots-1), "a slot that was free")
-			s.Job.World.dead[1] = false
+			s.Job.World.Ranks = gone.Ranks{Topo: s.Job.World.Topo}
 		})
 	}
 }
@@ -91,7 +92,7 @@ func TestHasUnread(t *testing.T) {
 	s.Scan()
 	require.False(t, s.Here.hasUnread(idles))
 	require.EqualValues(t, 1, s.Here.processes.pulse.read.Load())
-	require.True(t, s.Job.undecided.IsDecided(&e), "it was believed")
+	require.True(t, s.Job.World.Events.IsDecided(&e), "it was believed")
 	boardOf(s.Here.Host).status.Append(&status.Status{Size: 2, Rank: 1}, 1, nil)
 	require.True(t, s.Here.hasUnread(idles))
 	require.False(t, s.Here.hasUnread(dozes), "that can wait")

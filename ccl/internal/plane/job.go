@@ -2,15 +2,13 @@ package plane
 
 import (
 	"context"
-	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
-	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/mail"
+	"github.com/goccl/goccl/ccl/internal/plane/gone"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/tcp"
@@ -27,16 +25,16 @@ type Job struct {
 	Net  network       // how other hosts are reached
 	Life lifetime      // how long the job lasts here
 
-	Order     simhost.Mutex   // of what is believed
-	undecided event.Sequencer // what is not decided yet
-	Statuses  status.Table    // where all ranks stand
-	watch     monitored       // what the monitor keeps
+	Order    simhost.Mutex // of what is believed
+	Statuses status.Table  // where all ranks stand
+	watch    monitored     // what the monitor keeps
 
 	mu     sync.Mutex // guards what follows
-	World  membership // which ranks of the world have gone
+	World  gone.State // which ranks of the world have gone, and what is decided
 	comms  comms
-	sites  sites  // of this process
-	broken broken // the first failure since the last report of where all ranks stood
+	sites  sites        // of this process
+	early  []hostClosed // the last Comms that all ranks of another host have closed
+	broken broken       // the first failure since the last report of where all ranks stood
 }
 
 // timing is how time passes in this process.
@@ -60,14 +58,13 @@ type network struct {
 
 // lifetime is how long the job lasts in this process.
 type lifetime struct {
-	here    atomic.Int32     // ranks in this process
-	refs    int              // Comms and joining ranks, under jobs
-	steps   map[string]*step // of joining, under Job.mu
-	leaving bool             // under Job.mu
-	open    map[int]int      // by rank of the world: its Comms that are not being closed; under Job.mu
-	stay    stay             // under Job.mu
-	StopCh  chan struct{}
-	Wg      sync.WaitGroup
+	here   atomic.Int32     // ranks in this process
+	refs   int              // Comms and joining ranks, under jobs
+	steps  map[string]*step // of joining, under Job.mu
+	open   map[int]int      // by rank of the world: its Comms that are not being closed; under Job.mu
+	stay   stay             // under Job.mu
+	StopCh chan struct{}
+	Wg     sync.WaitGroup
 }
 
 // stay is until when a failure keeps the ranks of this process in their job: how long, and since when.
@@ -132,35 +129,6 @@ type jobKey struct {
 // Options.PeerTimeout: four beats, since one may be late on a busy machine.
 const leastSilence = 4 * BeatEvery
 
-// EnterJob is EnterJobAt in this process.
-func EnterJob(id string, peer time.Duration) *Job { return EnterJobAt(nil, id, peer) }
-
-// EnterJobAt returns the job of that id, of the process of h, which may be nil, with one more rank
-// in it. Silence of peer, at least leastSilence if there is a limit at all, makes a process or a
-// host lost.
-func EnterJobAt(h simhost.Host, id string, peer time.Duration) *Job {
-	jobs.Lock()
-	defer jobs.Unlock()
-	j := jobs.m[jobKey{id, h}]
-	if j == nil {
-		if peer > 0 {
-			peer = max(peer, leastSilence)
-		}
-		j = &Job{id: id, peer: peer, World: newMembership(), comms: comms{}}
-		j.Net.At = h
-		j.Life.StopCh, j.Life.steps, j.Net.Post = make(chan struct{}), map[string]*step{}, newPostal(j)
-		j.Time.Coarse.Start()
-		j.Time.Lived.Notice(trusted(j))
-		if h == nil {
-			j.Time.naps.Open()
-		}
-		jobs.m[jobKey{id, h}] = j
-	}
-	j.Life.refs++
-	j.Life.here.Add(1)
-	return j
-}
-
 // Background is a context that never ends, of this process: see simhost.
 func (j *Job) Background() context.Context { return simhost.With(context.Background(), j.Net.At) }
 
@@ -187,20 +155,6 @@ func (j *Job) isLastHold() bool {
 	jobs.Lock()
 	defer jobs.Unlock()
 	return j.Life.refs == 1
-}
-
-// Leave takes one away; the last ends the job in this process.
-func (j *Job) Leave() {
-	jobs.Lock()
-	j.Life.refs--
-	last := j.Life.refs == 0
-	if last {
-		delete(jobs.m, jobKey{j.id, j.Net.At})
-	}
-	jobs.Unlock()
-	if last {
-		j.close()
-	}
 }
 
 // deadline returns a function that reports whether this process has lived for d since, or is about
@@ -252,140 +206,15 @@ func AwaitLived(j *Job, d time.Duration, done <-chan struct{}) {
 	}
 }
 
-func (j *Job) close() {
-	j.mu.Lock()
-	j.Life.leaving = true
-	j.mu.Unlock()
-	if j.Net.Post != nil {
-		j.Net.Post.close()
-	}
-	for _, s := range j.Sites() {
-		s.drainKept()
-	}
-	close(j.Life.StopCh)
-	for _, s := range j.Sites() {
-		reapLeaving(s)
-		s.leavers.giveUp()
-		s.Here.hidePulse()
-		s.Job.mu.Lock()
-		watched, d := slices.Clone(s.Here.Ends.unix), s.Here.Ends.entrance // and no more of them: this process leaves
-		s.Job.mu.Unlock()
-		for _, c := range watched {
-			closeInOrder(c)
-		}
-		if d != nil {
-			d.Shut()
-		}
-		for _, c := range s.near.neighbors() {
-			c.Bye()
-		}
-	}
-	j.Life.Wg.Wait()
-	for _, s := range j.Sites() {
-		s.Here.CloseRinger()
-		s.Here.Ends.Attending.Wait()
-	}
-	j.Time.naps.Close()
-	if j.Net.TCP != nil {
-		j.Net.TCP.Close()
-	}
-	for _, s := range j.Sites() {
-		if s.Here.Host != nil {
-			s.Here.Host.Close()
-		}
-	}
-}
-
 // Ended is what package proc calls when the process that this one watches has ended: the monitor looks at once.
 func (j *Job) Ended() { j.Time.Coarse.WakeMonitor() }
 
 // Clock is the coarse time since the job began, in nanoseconds.
 func (j *Job) Clock() int64 { return j.Time.Coarse.Now() }
 
-// add makes c known to the monitor. A failure that came before it did counts.
-func (j *Job) add(c *Member) {
-	j.mu.Lock()
-	j.comms.add(c)
-	if j.Life.open == nil {
-		j.Life.open = map[int]int{}
-	}
-	j.Life.open[c.Group.World(c.Group.Rank())]++
-	early := slices.Clone(j.World.early)
-	j.mu.Unlock()
-	for _, h := range early {
-		if h.comm == c.Group.ID() {
-			c.Share.noteClosed(h.rank)
-		}
-	}
-	for _, e := range j.undecided.History() {
-		if call.Code(e.Code) <= call.Closed {
-			j.failMember(c, &e)
-		}
-	}
-}
-
-func (j *Job) Remove(c *Member) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	switch last := j.comms.remove(c); {
-	case last && j.broken.at != 0 && c.Fate.cause.Load() != nil: // where its ranks stood is to be reported
-		j.broken.closed = append(j.broken.closed, c.Group.ID())
-	case last:
-		j.Statuses.Forget(c.Group.ID())
-	}
-	switch {
-	case j.Net.TCP == nil:
-	case c.Fate.cause.Load() == nil:
-		j.Net.TCP.Forget(c.Group.ID(), uint32(c.Group.Rank()))
-	default: // the others are to learn why, not that this one left
-		j.Net.TCP.Fail(c.Group.ID(), uint32(c.Group.Rank()))
-	}
-}
-
-// checkMembers looks after the calls that wait, and reports whether there are any, and whether a
-// Comm fails for a reason that is not decided, or after the call under way.
-func (j *Job) checkMembers(now int64) (waits, fails bool) {
-	j.mu.Lock()
-	all := j.comms.members(j.watch.members[:0])
-	j.mu.Unlock()
-	for _, c := range all {
-		if c.Standing.asked.CompareAndSwap(true, false) {
-			c.Standing.note.Lock()
-			c.Standing.note.heardAt = now
-			c.Standing.note.Unlock()
-		}
-		c.WakeCall()
-		c.checkAbortWord(j.Time.Lived.Now())
-		c.endLastCall(now)
-		c.watchForeign(now)
-		c.check(now)
-		waits = waits || c.Standing.needsMonitor()
-		fails = fails || c.Fate.proposal.Load() != nil && c.Fate.cause.Load() == nil
-	}
-	clear(all)
-	j.watch.members = all
-	return waits, fails
-}
-
-// Listen begins to listen for other hosts at addr, which is that of an interface. secret is the
-// job's, nil if it has none; wire is Options.Wire.
-func (j *Job) Listen(iface string, addr netip.Addr, secret auth.Secret, wire auth.Wire) (err error) {
-	j.Net.iface = iface
-	if j.Net.TCP, err = tcp.ListenAt(j.Net.At, j.id, secret, wire, addr); err == nil {
-		j.Net.TCP.Bear(max(j.peer, 0))
-	}
-	return err
-}
-
-// StartMonitor lets the monitor begin, once all have their memory.
-func (j *Job) StartMonitor() {
-	for _, s := range j.Sites() {
-		if s.Here.Ends.entrance != nil {
-			s.Here.Ends.entrance.Shut()
-		}
-		s.Here.startSilence()
-	}
-	j.Time.Lived.Lap(time.Now()) // or a pause before its first look would go unnoticed
-	j.Life.Wg.Add(1)
-	go j.monitor()
+// newPostal is the mail of a process, which nobody can reach yet.
+func newPostal(j *Job) *postal {
+	p := &postal{job: j}
+	p.Office = mail.NewOffice(p.job.Background(), p)
+	return p
 }

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/group"
-	"github.com/goccl/goccl/ccl/internal/plane/event"
 )
 
 // The last calls of a process that has ended. What such a process has sent may still lie in sockets
@@ -68,48 +66,9 @@ func (c *Fate) Outlived() *call.Fault {
 	return nil
 }
 
-// endLastCall fails a Comm whose last call has ended, or does not move any more. It is the monitor's.
-func (c *Member) endLastCall(now int64) {
-	o := c.Fate.outlived.Load()
-	if o == nil || c.Fate.cause.Load() != nil {
-		return
-	}
-	if !c.Standing.isCalling() {
-		failOn(c, o.fault, false)
-		return
-	}
-	c.Standing.note.Lock()
-	still := now - max(c.Standing.note.since, o.since)
-	asleep, peer := c.Standing.note.asleep, int(c.Standing.note.on.peer)
-	c.Standing.note.Unlock()
-	if asleep && (still > int64(lastCallFor) || still > int64(2*tick) && c.Standing.empty(peer)) {
-		go c.Fail(o.fault) // which takes locks of its own
-	}
-}
-
-// empty reports whether a rank of this host, of which nothing is there, will never send anything:
-// its process has ended, or the Comm has failed there, so that it makes no call any more.
-func (c *Standing) empty(peer int) bool {
-	if peer < 0 || c.group.Topology().Node(peer) != c.group.Topology().Node(c.group.Rank()) {
-		return false
-	}
-	s, ok := c.Site.Job.Statuses.At(c.group.ID(), int32(peer))
-	return ok && s.Failed || c.Site.Job.IsLost(c.group.World(peer))
-}
-
 // announcedMost is how many hosts a job may have that announces the closing of Comms: all hosts
 // hear of each from each of its hosts.
 const announcedMost = 256
-
-// AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that
-// leaves the job with its first Comm need not: its good bye says so.
-func (c *Standing) AnnounceClosed() {
-	if n := c.Site.Job.World.Topo.Nodes(); n == 1 || n > announcedMost || c.group.Topology().Nodes() == 1 ||
-		c.group.ID() == group.WorldID && c.Site.Job.isLastHold() {
-		return
-	}
-	c.Site.Post(event.New(c.group.ID(), event.HostClosed, c.group.World(c.group.Rank()), -1, c.Site.Here.Node, nil))
-}
 
 // hostClosed says that all ranks of a host, of which one is rank of the world, have closed a Comm.
 type hostClosed struct {
@@ -124,8 +83,8 @@ const earlyMost = 1 << 12
 func (j *Job) markClosed(h hostClosed) {
 	j.mu.Lock()
 	list := slices.Clone(j.comms[h.comm])
-	if j.World.early = append(j.World.early, h); len(j.World.early) > earlyMost {
-		j.World.early = slices.Delete(j.World.early, 0, 1)
+	if j.early = append(j.early, h); len(j.early) > earlyMost {
+		j.early = slices.Delete(j.early, 0, 1)
 	}
 	j.mu.Unlock()
 	for _, c := range list {

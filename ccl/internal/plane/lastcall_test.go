@@ -20,7 +20,7 @@ import (
 
 // oneOf is rank 0 of a Comm of three ranks, one a host, or all on one.
 func oneOf(t *testing.T, hosts []int, busy *bool) *Member {
-	j := &Job{World: newMembership(), comms: comms{}}
+	j := &Job{comms: comms{}}
 	j.Time.Coarse.Start()
 	s := newSite(j, 0)
 	s.Here.Host = PrivateHost()
@@ -199,7 +199,7 @@ func TestMarkClosed(t *testing.T) {
 	for range 2 * earlyMost {
 		j.markClosed(hostClosed{13, 2})
 	}
-	require.Len(t, j.World.early, earlyMost)
+	require.Len(t, j.early, earlyMost)
 }
 
 // The abort word of a peer's failed call needs no explanation where this rank goes on after the same end of a process: it

@@ -197,12 +197,3 @@ func (s *leavers) settle() {
 	s.list = rest
 	s.n.Store(int32(len(rest)))
 }
-
-// giveUp forgets them, before this process says that it leaves the job: from then on the others do
-// not wait for it, and complete its pending exits.
-func (s *leavers) giveUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = nil
-	s.n.Store(0)
-}

@@ -94,7 +94,7 @@ func TestLeave(t *testing.T) {
 					g.Out(r).Store(region.WaitsOut)
 				}
 				if how == lost || how == lostWaits {
-					c.Site.Job.World.lose(r, false)
+					c.Site.Job.World.Lose(r, false)
 				}
 				if how == ended || how == endedIn || how == counted {
 					pulses[r].death.Store(proc.OwnerDied)
@@ -189,7 +189,7 @@ func TestLeaverThatIsLost(t *testing.T) {
 	s, h, g := c.Site, c.Site.Here.Host, c.Share.Local
 	before := unusedPages(h)
 	place := shm.PlaceAt(g.Off, region.Bytes(3))
-	s.Job.World.lose(0, false)
+	s.Job.World.Lose(0, false)
 	leaver := Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
 	require.True(t, leaver.waits)
 	require.EqualValues(t, region.ListedOut, g.Out(0).Load())

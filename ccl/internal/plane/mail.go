@@ -11,6 +11,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/mail"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/auth"
@@ -20,8 +21,8 @@ import (
 
 // The mail of a job goes over streams that the control plane makes when the first message wants one: over
 // TCP to other hosts, by the port that all of the process's streams have, and over an abstract socket to
-// other processes of this one. A process opens that socket with its Office, so a stream to one that has no
-// mail yet is tried until it has.
+// other processes of this one. A process takes them from when it joins, whether or not it uses messages: what it
+// is sent on its way must not wait for that. A stream to one that joins yet is tried until it has.
 
 // mailStream is the stream number, of no Comm, of what the lower of two ranks of the world sends; the next
 // one that of the other.
@@ -36,14 +37,7 @@ type postal struct {
 	strangers *auth.Strangers
 }
 
-// newPostal is the mail of a process, which nobody can reach yet.
-func newPostal(j *Job) *postal {
-	p := &postal{job: j}
-	p.Office = mail.NewOffice(p.job.Background(), p)
-	return p
-}
-
-// Open has the Office reached by others, from when the first asks for it.
+// Open has the Office reached by others, if it is not yet: it is as the job begins, unless that failed.
 func (p *postal) Open() (*mail.Office, error) {
 	j := p.job
 	j.mu.Lock()
@@ -51,7 +45,7 @@ func (p *postal) Open() (*mail.Office, error) {
 	switch {
 	case p.open:
 		return p.Office, nil
-	case j.Life.leaving:
+	case j.World.Leaves:
 		return nil, errors.New("the job has ended here")
 	}
 	for s := range j.sites.sharing() {
@@ -74,18 +68,6 @@ func (p *postal) Open() (*mail.Office, error) {
 		}
 	}
 	return p.Office, nil
-}
-
-// close ends the mail of this process, which leaves its job.
-func (p *postal) close() {
-	p.job.mu.Lock()
-	door := p.door
-	p.job.mu.Unlock()
-	if door != nil {
-		door.Close()
-		p.strangers.Close()
-	}
-	p.Office.Close()
 }
 
 // doorName is what only ranks of the job can tell: that of the socket of the process whose lowest rank, on
@@ -116,7 +98,12 @@ func (p *postal) Here(w int) bool {
 func (p *postal) Reads(w int) bool { return p.site(w) != nil }
 
 // Lived is the time that this process has lived through.
-func (p *postal) Lived() time.Duration { return p.job.Time.Lived.Exact() }
+func (p *postal) Lived() time.Duration {
+	if inject.Wrong("plane.lived") { // the clock, which goes on while the process is stopped
+		return time.Duration(p.job.Clock())
+	}
+	return p.job.Time.Lived.Exact()
+}
 
 // Attend keeps the monitor awake: a pause counts as long as it meant to sleep, and a little more.
 func (p *postal) Attend() { p.job.Time.Coarse.KeepAwake() }

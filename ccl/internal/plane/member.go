@@ -175,7 +175,7 @@ func isForReport(c *Member, f *call.Fault) bool {
 	}
 	c.Site.Job.mu.Lock()
 	defer c.Site.Job.mu.Unlock()
-	return c.Site.Job.World.reportsApart(c.Group.World(f.Peer))
+	return c.Site.Job.World.ReportsApart(c.Group.World(f.Peer))
 }
 
 // Enlist makes c known to the monitor: from now on it can fail.
@@ -206,19 +206,6 @@ func keeps(g *group.Group, f *call.Fault) time.Duration {
 		return lingerHere
 	}
 	return 0
-}
-
-// Linger tells where this rank stood when its Comm failed, if nobody has told that yet. If it is
-// the rank's last Comm of the job, it waits for as long as the failures of the job keep the rank
-// there, and until its process has reported them. Each Close calls it once.
-func (c *Member) Linger() {
-	c.Standing.note.Lock()
-	c.publishAtFailure(c.Site.Job.Clock())
-	c.Standing.note.Unlock()
-	if left, last := c.Site.Job.partFrom(c.Group.World(c.Group.Rank())); last {
-		time.Sleep(left)
-		awaitSnapshot(c.Site.Job)
-	}
 }
 
 // alarming reports whether a failure is one that nobody has asked for.
@@ -319,3 +306,28 @@ func (c *Share) SetApart(why string) { c.apart = why }
 
 // RanksHere is how many ranks of the job live in this process.
 func (c *Standing) RanksHere() int { return int(c.Site.Job.Life.here.Load()) }
+
+// Stop fails the Comm with f and returns what it failed with.
+func (c *Member) Stop(f *call.Fault) *call.Fault {
+	c.Fail(f)
+	return c.Settle(f)
+}
+
+// Settle waits for the cause to be decided; f is what this rank believes.
+func (c *Member) Settle(f *call.Fault) *call.Fault {
+	if last := c.Fate.Outlived(); last != nil {
+		failOn(c, last, false)
+	}
+	for over := briefly(c.Site.Job, 2*SettleFor); c.Fate.cause.Load() == nil; {
+		if c.Fate.closed.Load() || over() {
+			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
+			break
+		}
+		time.Sleep(200 * time.Microsecond)
+		c.Site.Scan()
+	}
+	if cause := c.Fate.cause.Load(); cause != nil {
+		return cause
+	}
+	return f
+}

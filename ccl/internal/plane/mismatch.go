@@ -115,17 +115,3 @@ func (c *Standing) compareHeard(s *status.Status) *call.Fault {
 func Disagree(mine, theirs call.Record, peer int) *call.Fault {
 	return &call.Fault{Code: call.Mismatch, Peer: peer, Mine: &mine, Theirs: &theirs}
 }
-
-// checkAgainst compares this rank's calls with what another has told.
-func (c *Member) checkAgainst(other *status.Status) {
-	if int(other.Rank) == c.Group.Rank() || c.Group.Unchecked() || c.Fate.cause.Load() != nil || other.Calls == 0 ||
-		other.Call.Kind.Pairwise() {
-		return
-	}
-	var mine call.Record
-	ok := false
-	c.Share.Look(func() { mine, ok = c.Share.Local.Made(c.Share.Me, other.Calls) })
-	if ok && mine.Hash != other.Hash {
-		go c.Fail(Disagree(mine, other.Call, int(other.Rank)))
-	}
-}

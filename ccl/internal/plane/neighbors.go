@@ -82,7 +82,7 @@ func joinAll(ctx context.Context, s *Site, hosts []int) error {
 func (s *host) beside() []int {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
-	return s.Job.World.beside(s.Node)
+	return s.Job.World.Neighbors(s.Node)
 }
 
 // joinRank connects with the process of rank w of the world, and tells it what has happened so far.
@@ -92,7 +92,7 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 	}
 	w = s.Here.alongWith(w)[0] // both ends name a process alike
 	s.Job.mu.Lock()
-	known := s.near.joining[w] || s.Job.Life.leaving ||
+	known := s.near.joining[w] || s.Job.World.Leaves ||
 		slices.ContainsFunc(s.near.conns, func(c *control.Conn) bool { return c.First == w })
 	if !known {
 		s.near.joining[w] = true
@@ -119,14 +119,15 @@ func (s *Site) greet(c *control.Conn, w int) bool {
 	defer s.Job.Order.Unlock()
 	s.Job.mu.Lock()
 	delete(s.near.joining, w)
-	if c == nil || s.Job.Life.leaving {
+	if c == nil || s.Job.World.Leaves {
 		s.Job.mu.Unlock()
 		return false
 	}
 	s.near.conns = append(s.near.conns[:len(s.near.conns):len(s.near.conns)], c)
 	s.Job.Life.Wg.Add(1)
+	known := s.Job.World.Events.All()
 	s.Job.mu.Unlock()
-	c.Greet(s.Job.undecided.All())
+	c.Greet(known)
 	return true
 }
 
@@ -215,9 +216,9 @@ func (s *Site) listenTo(c *control.Conn) {
 			s.checkCutShort(c.First)
 		default:
 			s.near.drop(c)
-			refused := tcp.Refuses(s.Job.Net.At, s.Job.Net.Addrs.At(c.First), refusesWithin)
+			refused := s.Job.Net.TCP.Refuses(s.Job.Net.Addrs.At(c.First), refusesWithin)
 			if refused || !rejoin(s, c.First) {
-				s.lostNeighbor(c, endOf(s, c.First, refused))
+				s.lostNeighbor(c, throughRelay(c.Stream, endOf(s, c.First, refused)))
 			}
 		}
 		return
@@ -298,7 +299,10 @@ func (s *Site) receiveEvent(e *event.Event, from *control.Conn) {
 		s.reconsider()
 		return
 	}
-	if !s.isStale(e) && s.flood.Receive(e, from) {
+	s.Job.mu.Lock()
+	stale := s.Job.World.IsStale(e)
+	s.Job.mu.Unlock()
+	if !stale && s.flood.Receive(e, from) {
 		s.publish(*e)
 	}
 }
@@ -306,7 +310,7 @@ func (s *Site) receiveEvent(e *event.Event, from *control.Conn) {
 func (s *host) ending() bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
-	return s.Job.Life.leaving
+	return s.Job.World.Leaves
 }
 
 // drop takes a neighbor away.
@@ -356,4 +360,73 @@ func (s *neighborhood) through(way func(*control.Conn) bool) []*control.Conn {
 		}
 	}
 	return some
+}
+
+// receiveStatus takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
+// host; aloud says that the other processes of this host have not heard it.
+func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) {
+	on, first := s.flood.Status(st, from)
+	if !first {
+		return
+	}
+	s.Job.Time.Coarse.KeepAwake()
+	if h := s.Here.Host; aloud && h.Shared() && (!st.Report || from == nil || reporterIsBeside(s)) {
+		board := &boardOf(h).status
+		before := board.Claimed() / boardPart
+		board.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
+		if board.Claimed()/boardPart != before {
+			s.Here.ring(dozes)
+		} else {
+			s.Here.ring(idles)
+		}
+	}
+	if s.Here.leads() {
+		if all, tree := s.near.onward(st); tree {
+			on.ToTree(all, s.Here.Node)
+		} else {
+			on.To(all)
+		}
+	}
+	s.Job.Statuses.Keep(st, s.Job.Clock())
+	s.Job.mu.Lock()
+	var few [8]*Member
+	mine := append(few[:0], s.Job.comms[st.Comm]...)
+	s.Job.mu.Unlock()
+	for _, c := range mine {
+		c.checkAgainst(st)
+		if !st.Brief && st.Doing == status.Waits && int(st.Rank) != c.Group.Rank() {
+			c.Standing.asked.Store(true)
+		}
+	}
+}
+
+// checkAgainst compares this rank's calls with what another has told.
+func (c *Member) checkAgainst(other *status.Status) {
+	if int(other.Rank) == c.Group.Rank() || c.Group.Unchecked() || c.Fate.cause.Load() != nil || other.Calls == 0 ||
+		other.Call.Kind.Pairwise() {
+		return
+	}
+	var mine call.Record
+	ok := false
+	c.Share.Look(func() { mine, ok = c.Share.Local.Made(c.Share.Me, other.Calls) })
+	if ok && mine.Hash != other.Hash {
+		go c.Fail(Disagree(mine, other.Call, int(other.Rank)))
+	}
+}
+
+// onward is where a status goes from here: to the other hosts over the tree, or to all neighbors
+// once a lead has gone, since the tree does not reach all then. One that is for the report alone
+// goes to the host whose process gives that: after a loss all ranks tell at once where they stood,
+// and are to hear of it, and to go on, meanwhile.
+func (s *neighborhood) onward(st *status.Status) (to []*control.Conn, tree bool) {
+	if !st.Report {
+		return s.neighbors(), !s.host.isBroken()
+	}
+	switch c, here := s.towardsReport(); {
+	case here:
+		return nil, false
+	case c != nil:
+		return []*control.Conn{c}, false
+	}
+	return s.neighbors(), false
 }

@@ -74,7 +74,7 @@ func TestEventsArePassedInTheirOrder(t *testing.T) {
 	})
 	require.Equal(t, []int{1, 2}, commsOf(t, there[2], 2))
 	all.Wait()
-	history := s.Job.undecided.History()
+	history := historyOf(s.Job)
 	require.Len(t, history, 2)
 	require.Equal(t, []uint64{1, 2}, []uint64{history[0].Comm, history[1].Comm})
 }
@@ -94,12 +94,12 @@ func TestNewNeighborHearsAllInOrder(t *testing.T) {
 		}
 	})
 	all.Go(func() {
-		for len(s.Job.undecided.History()) < n/4 {
+		for len(historyOf(s.Job)) < n/4 {
 			runtime.Gosched()
 		}
 		assert.True(t, s.greet(conns[0], 0))
 		s.Job.Life.Wg.Done() // nobody listens to it
-		for more := true; more || len(s.Job.undecided.History()) < n; time.Sleep(time.Millisecond) {
+		for more := true; more || len(historyOf(s.Job)) < n; time.Sleep(time.Millisecond) {
 			more = s.near.flush()
 		}
 	})

@@ -43,23 +43,6 @@ type pairNote struct {
 	moved   Moved // by it, when it last went to sleep
 }
 
-// noteSleep notes that the call under way sleeps, waiting for peer.
-func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
-	n := &c.Standing.note
-	n.Lock()
-	n.pair = pairNote{to: -1, moved: w.moved()}
-	switch {
-	case k.Kind == call.SendRecv:
-		n.pair.to = int32(k.To)
-	case k.Kind.Pairwise():
-		n.pair.several = w.Several && !c.Group.Strict() // else the other message is the confirmation
-	}
-	n.asleep, n.call, n.queued, n.calls, n.on.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer),
-		c.Current.began
-	n.on.list(w)
-	n.Unlock()
-}
-
 // InCall reports whether a call is under way. Only the goroutine that makes the calls may ask, when
 // it is in no call: it finds that another goroutine is in a call, which has noted the call anyway.
 // As with Go's maps there is no lock, so not all such goroutines are found.
@@ -91,15 +74,6 @@ func (c *Member) NoteProgress() {
 	n := &c.Standing.note
 	n.Lock()
 	n.since = c.Site.Job.Clock()
-	n.Unlock()
-}
-
-// noteAgain notes that the sleeping call waits once more, perhaps for another rank.
-func (c *Member) noteAgain(w *Waiter, peer int) {
-	n := &c.Standing.note
-	n.Lock()
-	n.on.peer, n.pair.moved = int32(peer), w.moved()
-	n.on.list(w)
 	n.Unlock()
 }
 
@@ -141,4 +115,18 @@ func (c *Standing) status(now int64) (s status.Status, since int64, ok bool) {
 		s.Waited = uint32(max(now-since, 0) / int64(time.Millisecond))
 	}
 	return s, since, true
+}
+
+// foreignSince is ForeignCall and when the call under way elsewhere began, or the device came to a stand; 0 if neither.
+func (c *Elsewhere) foreignSince() uint64 {
+	if began := c.Foreign.Load(); began != 0 {
+		return began
+	}
+	return c.stands.Load()
+}
+
+// Awaited are the ranks that a wait is for.
+type Awaited interface {
+	// Peers appends to list those of whom nothing has come yet, until it is full.
+	Peers(list []int32) []int32
 }

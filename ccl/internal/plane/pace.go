@@ -66,9 +66,8 @@ func (j *Job) idleTick() time.Duration {
 // rest has the monitor doze or be idle, if nothing needs it and whatever may need it is able to wake it.
 func (j *Job) rest(at int64, how uint32) bool {
 	j.mu.Lock()
-	undecided := j.broken.at != 0
+	undecided := j.broken.at != 0 || !j.World.Events.IsIdle()
 	j.mu.Unlock()
-	undecided = undecided || !j.undecided.IsIdle()
 	for _, s := range j.Sites() {
 		undecided = undecided || s.proposals.Any()
 	}

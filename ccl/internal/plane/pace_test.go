@@ -56,9 +56,9 @@ func TestSettleDown(t *testing.T) {
 
 	for _, how := range []uint32{idles, dozes} {
 		e := event.Event{Stage: event.Proposed}
-		j.undecided.Remember(&e)
+		j.World.Events.Remember(&e)
 		assert.False(t, j.rest(1000, how))
-		j.undecided = event.Sequencer{}
+		j.World.Events = event.Sequencer{}
 		s.proposals.Add(event.Event{}, time.Hour)
 		assert.False(t, j.rest(1000, how))
 		s.proposals = event.Proposals{}

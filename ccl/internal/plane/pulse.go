@@ -1,16 +1,11 @@
 package plane
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
-	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
@@ -168,67 +163,12 @@ func (s *host) hidePulse() {
 	}
 }
 
-// checkPulses looks for processes of this host that have died, and, if beats, for those
-// that have been silent for PeerTimeout. It is the monitor's.
-func (s *Site) checkPulses(beats bool) {
-	type loss struct {
-		local int
-		why   error
-	}
-	var losses []loss
-	var left []int
-	s.Job.mu.Lock()
-	if s.Here.processes.pulse == nil {
-		s.Job.mu.Unlock()
-		return
-	}
-	now := s.Job.Time.Lived.Now()
-	var bar time.Duration
-	if beats {
-		s.Here.processes.pulse.beat.Add(1)
-		bar = s.Here.silence()
-	}
-	for i := range s.Here.processes.others {
-		o := &s.Here.processes.others[i]
-		p := &s.Here.processes.pulses[o.local]
-		switch {
-		case o.gone:
-		case p.left.Load() != 0:
-			o.gone = true
-			left = append(left, s.Here.ranksOf(s.Job.World.Topo.Rank(s.Here.Node, o.local))...)
-		case p.death.Load()&proc.OwnerDied != 0:
-			o.gone = true
-			losses = append(losses, loss{o.local, errEnded})
-		case beats:
-			if b := p.beat.Load(); b != o.beat || s.Job.peer <= 0 {
-				o.beats(b, now)
-			} else if o.lost(p, s.Here.processes.pulse, now, bar) {
-				o.gone = true
-				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", bar)})
-			}
-		}
-	}
-	out := s.Here.isOutside() // looked at last: who has given this process up says so before it ends
-	s.Here.processes.guarded = s.Here.guard()
-	s.Job.mu.Unlock()
-	if len(left)+len(losses) > 0 || out {
-		s.Scan() // what they have said before they ended comes first
-	}
-	if out {
-		believeOut(s)
-	}
-	if len(left) > 0 {
-		s.Job.markLeft(s.Here.Node, left)
-	}
-	for _, l := range losses {
-		s.lostProcess(s.Job.World.Topo.Rank(s.Here.Node, l.local), l.why)
-	}
-}
-
 // noteOut shows the process of rank w of the world, if it is one of this host, that w is believed
 // to be lost. The log of the host says so, too, but is not kept for a process that nobody waits for
-// any more: one that was stopped for long finds later events there. Job.mu is held.
+// any more: one that was stopped for long finds later events there.
 func (s *host) noteOut(w int) {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
 	if topo := s.Job.World.Topo; s.processes.pulses != nil && w >= 0 && w < topo.Size() && topo.Node(w) == s.Node {
 		s.processes.pulses[topo.Local(w)].out.Store(1)
 	}
@@ -241,46 +181,12 @@ func (s *host) isOutside() bool {
 		return false
 	}
 	for l, first := range s.Procs {
-		if first == s.Mine && s.processes.pulses[l].out.Load() != 0 && !s.Job.World.dead[s.Job.World.Topo.Rank(s.Node, l)] {
+		w := s.Job.World.Topo.Rank(s.Node, l)
+		if first == s.Mine && s.processes.pulses[l].out.Load() != 0 && !s.Job.World.Of(w).Lost {
 			return true
 		}
 	}
 	return false
-}
-
-// believeOut has s believe of the ranks of its process what the others do, where the log does not say it any more.
-func believeOut(s *Site) {
-	for _, w := range s.Here.ranksOf(s.Here.Mine) {
-		s.Job.mu.Lock()
-		p := s.Here.processes.pulses
-		out := p != nil && p[s.Job.World.Topo.Local(w)].out.Load() != 0 && !s.Job.World.dead[w]
-		s.Job.mu.Unlock()
-		if out {
-			e := event.New(0, call.RankLost, w, w, s.Here.Node, errors.New("its process was silent"))
-			s.Job.Order.Lock()
-			s.deliver(&e)
-			s.Job.Order.Unlock()
-		}
-	}
-}
-
-// lostProcess reports the ranks of the process whose lowest rank is first, unless the others have
-// given up all ranks of this one: they may have come to their end without it.
-func (s *Site) lostProcess(first int, why error) {
-	s.Job.mu.Lock()
-	for i := range s.Here.processes.others { // also where only its socket tells
-		if o := &s.Here.processes.others[i]; s.Job.World.Topo.Rank(s.Here.Node, o.local) == first {
-			o.gone = true
-		}
-	}
-	s.Job.mu.Unlock()
-	CatchUp(s)
-	if !slices.ContainsFunc(s.Here.ranksOf(s.Here.Mine), func(w int) bool { return !s.Job.IsLost(w) }) {
-		return
-	}
-	for _, w := range s.Here.ranksOf(first) {
-		s.Lost(w, why)
-	}
 }
 
 // ranksOf lists the ranks of the world in the process of this host whose lowest rank is first.
@@ -304,3 +210,16 @@ func (s *host) KernelTells(l int) bool {
 
 // Silence is how long another process or host is silent when it is lost; 0: for ever.
 func (j *Job) Silence() time.Duration { return j.peer }
+
+// ReportWithin is how long the process of s waits for another process to report a failure. A
+// process that is silent for longer is lost, which is reported itself, unless there is no such
+// limit.
+func ReportWithin(s *Site) time.Duration {
+	s.Job.mu.Lock()
+	defer s.Job.mu.Unlock()
+	limit := s.Here.silence()
+	if s.Job.peer <= 0 {
+		limit = max(limit, reportAfter)
+	}
+	return SoonFor + limit
+}

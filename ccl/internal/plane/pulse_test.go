@@ -37,16 +37,14 @@ func TestOutIsFoundInThePulse(t *testing.T) {
 	require.ErrorContains(t, f.Err, "the others have given this rank up")
 
 	pulses[0].out.Store(0)
-	s.checkPulses(false) // it knows
-	s.Job.mu.Lock()
+	s.checkPulses(false)                      // it knows
 	for _, w := range []int{-1, 3, 1 << 30} { // as another host may say
 		s.Here.noteOut(w)
 	}
-	s.Job.mu.Unlock()
 	require.Equal(t, []uint32{0, 0, 0}, outs())
 	e := event.New(0, call.RankLost, 1, 0, 0, errors.New("its process has been silent for 5s"))
 	s.Job.Order.Lock()
-	s.deliver(&e)
+	s.believe(&e)
 	s.Job.Order.Unlock()
 	require.Equal(t, []uint32{0, 1, 0}, outs())
 	s.Here.processes.pulse, s.Here.processes.pulses, s.Here.processes.others = nil, nil, nil

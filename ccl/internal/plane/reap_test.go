@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/gone"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
@@ -24,7 +25,7 @@ func TestReap(t *testing.T) {
 		{"the other has ended", false, func(s *Site) { s.Here.processes.pulses[2].death.Store(proc.OwnerDied) }},
 		{"the other has parted, and this one leaves the job", true, func(s *Site) {
 			s.Here.processes.parted[1].Store(1 << 2)
-			s.Job.World.dead = map[int]bool{} // it does not matter any more
+			s.Job.World.Ranks = gone.Ranks{Topo: s.Job.World.Topo} // it does not matter any more
 			later, _ := shm.NewShared()
 			later.ShareSlices(s.Here.Host)
 			defer later.Close()
@@ -52,7 +53,7 @@ func TestReap(t *testing.T) {
 			require.False(t, look(), "it lives")
 			p.pulses[1].death.Store(proc.OwnerDied)
 			require.False(t, look(), "it is not believed")
-			s.Job.World.lose(1, true)
+			s.Job.World.Lose(1, true)
 			require.False(t, look(), "a call may be under way")
 			require.Zero(t, p.parted[1].Load())
 			require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))

@@ -7,16 +7,13 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
+	"github.com/goccl/goccl/ccl/internal/inject"
+	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
-	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/plane/gone"
 )
 
-// One cause for all. On a host, events are believed in the order in which they stand in its log.
-// Between hosts a rank proposes; the lead (see succession.go) of the lowest host that has one puts all
-// proposals in order, and what it has decided is believed everywhere in that order: each host passes
-// events on in the order in which it believes them, and connections keep that. While the hosts can
-// reach each other, every rank of a Comm so gets the same cause. A proposal that is not decided in
-// time, as in a partition, is believed by the ranks that receive it.
+// What a process is told of failures is decided by package gone; this file carries that out.
 
 const (
 	SettleFor = 150 * time.Millisecond // for a decision to come
@@ -26,27 +23,27 @@ const (
 // know better who is lost. Of a loss that all find they are told once: where another process has
 // proposed it, this one's proposal stays here, to be believed should nobody decide.
 func (s *Site) Post(e event.Event) {
-	loss := call.Code(e.Code) == call.RankLost
 	e.Origin = int32(s.Here.Mine)
-	if e.Comm == 0 && loss {
+	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
 		s.Scan()
 		if slices.Contains(s.Here.ranksOf(s.Here.Mine), int(e.Peer)) {
 			// of its own ranks it may say so, also when another of them is lost
 			e.Origin = e.Peer
 		}
-		if s.Job.IsLost(int(e.Peer)) || s.isStale(&e) {
-			return
-		}
+	}
+	s.Job.mu.Lock()
+	way := s.Job.World.Post(&e)
+	s.Job.mu.Unlock()
+	if way == gone.Dropped {
+		return
 	}
 	s.flood.NumberEvent(&e)
-	if s.Job.World.Topo.Nodes() > 1 && call.Code(e.Code) <= call.Closed {
-		e.Stage = event.Proposed
+	if e.Stage == event.Proposed {
 		s.proposals.Add(e, s.Job.Time.Lived.Brief()+SettleFor)
-		if loss && slices.ContainsFunc(s.Job.undecided.Alike(&e), func(o event.Event) bool { return !s.isStale(&o) }) {
-			return
-		}
 	}
-	s.publish(e)
+	if way == gone.Told {
+		s.publish(e)
+	}
 }
 
 // publish puts an event in the order of this host.
@@ -89,34 +86,37 @@ func (s *Site) handle(e *event.Event) {
 		s.decide()
 		return
 	}
-	on, first := s.flood.Event(e, nil)
-	if !first || s.isStale(e) {
-		s.decide()
-		return
-	}
-	s.Job.Time.Coarse.WakeMonitor()
-	s.Job.undecided.Remember(e)
-	on.To(s.near.neighbors())
-	switch {
-	case call.Code(e.Code) == event.AskLeft:
-		s.answerLeft(int(e.Peer))
-	case e.Stage != event.Proposed:
-		s.deliver(e)
-	case e.Size > 0:
-		s.sendTally(e)
-	case e.Comm == 0 && call.Code(e.Code) == call.RankLost:
-		s.Job.markFailed(int(e.Peer))
+	if on, first := s.flood.Event(e, nil); first {
+		s.Job.mu.Lock()
+		do := s.Job.World.Hear(e, s.seen(e))
+		s.Job.mu.Unlock()
+		if do.Pass {
+			s.Job.Time.Coarse.WakeMonitor()
+			on.To(s.near.neighbors())
+		}
+		s.carryOut(e, do)
 	}
 	s.decide()
+}
+
+// seen is what this process sees of the rank that e names. Job.mu is held.
+func (s *Site) seen(e *event.Event) gone.Seen {
+	w, seen := int(e.Peer), gone.Seen{Host: s.Here.Node}
+	switch code := call.Code(e.Code); {
+	case code == call.RankLost && e.Comm == 0:
+		seen.Doubts = mayBeOut(s, w)
+	case code == event.ProcessLeft && s.Job.World.IsRank(w):
+		seen.Process = s.Here.alongWith(w)
+	}
+	return seen
 }
 
 // decide gives the proposals their places, if this process is the one to do that.
 func (s *Site) decide() {
 	for {
-		if s.Job.undecided.Prune() == 0 || !s.Here.leads() || !s.Here.lowest() {
-			return
-		}
-		d, ok := s.Job.undecided.Next(s.Job.Time.Lived.Brief())
+		s.Job.mu.Lock()
+		d, ok := s.Job.World.Decide(s.Job.Time.Lived.Brief(), s.Here.Node, s.Here.isMine)
+		s.Job.mu.Unlock()
 		if !ok {
 			return
 		}
@@ -126,13 +126,6 @@ func (s *Site) decide() {
 			s.handle(&d)
 		}
 	}
-}
-
-// lowest reports whether no host before this one has a lead.
-func (s *host) lowest() bool {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	return s.Job.World.lowest(s.Node)
 }
 
 // expireProposals believes the proposals of this process that nobody has decided in time.
@@ -148,9 +141,9 @@ func (s *Site) isMoot(e *event.Event) bool {
 	defer s.Job.mu.Unlock()
 	switch {
 	case e.Comm == 0:
-		return s.Job.World.dead[int(e.Peer)]
+		return s.Job.World.Of(int(e.Peer)).Lost
 	case len(s.Job.comms[e.Comm]) == 0: // of ranks elsewhere: see neverSplit
-		return s.Job.undecided.IsDecided(e)
+		return s.Job.World.Events.IsDecided(e)
 	}
 	for _, c := range s.Job.comms[e.Comm] {
 		if c.Fate.cause.Load() == nil {
@@ -160,36 +153,33 @@ func (s *Site) isMoot(e *event.Event) bool {
 	return true
 }
 
-// deliver tells the Comms of this process what e says. Job.Order is held.
-func (s *Site) deliver(e *event.Event) {
-	if w := int(e.Peer); call.Code(e.Code) > call.Closed {
-		switch {
-		case w < 0 || w >= s.Job.World.Topo.Size():
-		case call.Code(e.Code) == event.ProcessLeft && s.Job.World.Topo.Node(w) != s.Here.Node: // whose own host says more
-			s.Job.markLeft(s.Job.World.Topo.Node(w), s.Here.alongWith(w))
-		case call.Code(e.Code) == event.RankLeft:
-			s.Job.markLeft(s.Job.World.Topo.Node(w), []int{w})
-		case call.Code(e.Code) == event.NewLead:
-			s.Job.mu.Lock()
-			s.Job.World.occupy(s.Job.World.Topo.Node(w))
-			s.Job.mu.Unlock()
-		case call.Code(e.Code) == event.HostClosed:
-			s.Job.markClosed(hostClosed{e.Comm, w})
+// carryOut does what was decided about e. Job.Order is held.
+func (s *Site) carryOut(e *event.Event, do gone.Effects) {
+	w := int(e.Peer)
+	switch {
+	case do.Answer:
+		s.answerLeft(w)
+	case do.Tally:
+		s.sendTally(e)
+	case do.Believe && call.Code(e.Code) == event.HostClosed:
+		s.Job.markClosed(hostClosed{e.Comm, w})
+	case do.Believe:
+		if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
+			s.Here.noteOut(w)
 		}
-		return
+		s.Job.failComms(e, do.Apart)
 	}
-	s.Job.mu.Lock()
-	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
-		if e.Loss != event.Certain && mayBeOut(s, int(e.Peer)) {
-			s.Job.World.doubted[int(e.Peer)] = true
-		}
-		s.Job.World.lose(int(e.Peer), e.Loss == event.Certain)
-		s.Here.noteOut(int(e.Peer))
+	if do.NewLead {
+		s.Job.joinLeads()
 	}
-	if s.Job.broken.at == 0 && alarming(call.Code(e.Code)) {
-		s.Job.broken = broken{at: max(s.Job.Clock(), 1), code: call.Code(e.Code)}
-		apart := e.Comm == 0 && call.Code(e.Code) == call.RankLost && s.Job.World.reportsApart(int(e.Peer))
-		for _, c := range s.Job.comms.members(nil) { // all ranks say where they stand
+}
+
+// failComms has the Comms that e is about fail. apart: see gone.Effects.
+func (j *Job) failComms(e *event.Event, apart bool) {
+	j.mu.Lock()
+	if j.broken.at == 0 && alarming(call.Code(e.Code)) {
+		j.broken = broken{at: max(j.Clock(), 1), code: call.Code(e.Code)}
+		for _, c := range j.comms.members(nil) { // all ranks say where they stand
 			if apart {
 				c.Standing.reports.Store(true)
 			} else {
@@ -199,16 +189,13 @@ func (s *Site) deliver(e *event.Event) {
 	}
 	var all []*Member
 	if e.Comm != 0 {
-		all = append(all, s.Job.comms[e.Comm]...)
+		all = append(all, j.comms[e.Comm]...)
 	} else {
-		all = s.Job.comms.members(all)
+		all = j.comms.members(all)
 	}
-	s.Job.mu.Unlock()
+	j.mu.Unlock()
 	for _, c := range all {
-		s.Job.failMember(c, e)
-	}
-	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
-		s.Job.markFailed(int(e.Peer))
+		j.failMember(c, e)
 	}
 }
 
@@ -218,6 +205,9 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 		f := e.Fault(c.Group.Rank(), c.Share.contradicts)
 		if own := c.Fate.proposal.Load(); own != nil && int(e.From) == c.Group.Rank() && uint8(own.Code) == e.Code {
 			f.Own, f.Err = own.Own, own.Err // which the event has as text; all else is what all ranks are told
+			if inject.Wrong("plane.own") && f.Code == call.Timeout {
+				f.Peer = -1
+			}
 		}
 		c.FailHere(f)
 		return
@@ -252,31 +242,6 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 	}
 }
 
-// HasLeft reports whether rank r has closed the Comm, as far as is known: of another host once all its ranks have.
-func (c *Share) HasLeft(r int) bool {
-	c.life.Lock()
-	defer c.life.Unlock()
-	if c.group.Topology().Node(r) != c.group.Topology().Node(c.group.Rank()) {
-		return slices.Contains(c.closed, c.group.Topology().Node(r))
-	}
-	return c.gone || c.Local.State(c.group.Topology().Local(r)).Load() == region.StateClosed
-}
-
-// isStale reports whether e comes from a process that is lost itself by now. A process that was
-// stopped, and goes on after the others have given it up, blames the others for the end of its
-// connections: nobody may believe that. A lost rank may report its own loss. It cannot change a
-// decision.
-func (s *Site) isStale(e *event.Event) bool {
-	w := int(e.Origin)
-	if e.Stage == event.Decided || call.Code(e.Code) > call.Closed && call.Code(e.Code) != event.NewLead ||
-		w == int(e.Peer) {
-		return false
-	}
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	return s.Job.World.dead[w]
-}
-
 // CatchUp reads what the others of the host have said: in the log, and in this process's pulse what
 // they believe of its ranks, where the log has gone on without it.
 func CatchUp(s *Site) {
@@ -287,12 +252,6 @@ func CatchUp(s *Site) {
 	if out {
 		believeOut(s)
 	}
-}
-
-// isGivenUp reports whether the others have given this process up.
-func (s *Site) isGivenUp() bool {
-	CatchUp(s)
-	return s.Job.IsLost(s.Here.Mine)
 }
 
 // Lost reports that rank w of the world is gone. With errEnded itself as the cause that is certain.
@@ -307,37 +266,6 @@ func (s *Site) Lost(w int, cause error) {
 	s.Post(e)
 }
 
-// LostOf notes in lost which ranks of g are lost, and returns how many of the job's are.
-func (j *Job) LostOf(g *group.Group, lost []bool) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for r := range lost {
-		lost[r] = j.World.dead[g.World(r)]
-	}
-	return len(j.World.dead)
-}
-
-// Losses is how many ranks of the job are known to be lost.
-func (j *Job) Losses() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return len(j.World.dead)
-}
-
-// HasEnded reports whether rank w of the world is lost and its end is certain.
-func (j *Job) HasEnded(w int) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.World.ended[w]
-}
-
-// IsLost reports whether rank w of the world is known to be lost.
-func (j *Job) IsLost(w int) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.World.dead[w]
-}
-
 // answerLeft says whether a rank of this host has left in good order, if it has.
 func (s *Site) answerLeft(w int) {
 	if w < 0 || w >= s.Job.World.Topo.Size() || !s.Here.leads() || s.Job.World.Topo.Node(w) != s.Here.Node {
@@ -345,7 +273,7 @@ func (s *Site) answerLeft(w int) {
 	}
 	s.Job.mu.Lock()
 	p := s.Here.Procs[s.Job.World.Topo.Local(w)]
-	left := s.Job.World.leavers[w] || s.Here.processes.pulses != nil &&
+	left := s.Job.World.Of(w).Left || s.Here.processes.pulses != nil &&
 		s.Here.processes.pulses[s.Job.World.Topo.Local(p)].left.Load() != 0
 	s.Job.mu.Unlock()
 	if left {
@@ -366,44 +294,153 @@ func (s *Site) LeftInOrder(w int) bool {
 	return s.KnownLeft(w)
 }
 
-// EndedYet is the question whether the process of rank w of the world is known to have ended, in
-// good order or not: then it will not listen again. Any goroutine may ask.
-func (s *Site) EndedYet(w int) func() bool {
-	left := s.leftYet(w)
-	return func() bool {
-		if !s.Job.TryHold() { // this process has left: who asks does so in vain
-			return true
-		}
-		defer s.Job.Leave()
-		return left() || s.Job.IsLost(w)
-	}
-}
-
 // askAgain is after how long the host of a rank is asked once more, in time lived: while no process
 // leads that host, a question is lost.
 const askAgain = time.Second
 
-// leftYet is the question whether the process of rank w of the world is known to have left in good
-// order. Who asks it for the first time asks w's host, too, and again later; the answer takes a
-// moment.
-func (s *Site) leftYet(w int) func() bool {
-	asked, again := false, time.Duration(0)
-	return func() bool {
-		s.Scan()
-		if s.KnownLeft(w) {
-			return true
+// Which rank is odd. A mismatch has two sides, and the first to see it may be on the wrong one: a rank
+// that has left a call out often comes first. So, before a mismatch is believed, the ranks that
+// have made the collective in dispute are counted, and it is told as that of a rank on a smaller
+// side with one on the largest. The ranks of one host are counted in its memory by the rank that reports it.
+// Where a Comm spans hosts, each of them tells how many of its ranks are on which side, up the tree
+// of the control plane, and the process that decides (gone.State.Decide) counts. Both go on as soon as
+// ranks that have not come yet can change nothing, and wait for a moment at most; for a host that
+// has not said yet which of its ranks have come, somewhat longer.
+
+const holdHere = 5 * time.Millisecond // for the ranks of a host to come to the collective in dispute
+
+// parties counts the ranks of this host that have made the collective of that place.
+func (c *Share) parties(place uint64) (p event.Parties) {
+	c.Look(func() {
+		for r := range c.N {
+			if rec, ok := c.Local.Made(r, place); ok {
+				p.Add(event.Party{Call: rec, Rank: int32(c.group.LocalRank(r)), N: 1})
+			}
 		}
-		if now := s.Job.Time.Lived.Now(); !asked || now >= again {
-			asked, again = true, now+askAgain
-			s.Post(event.New(0, event.AskLeft, w, -1, s.Here.Node, nil))
+	})
+	return p
+}
+
+// dispute reports a mismatch when the sides are known.
+func (c *Member) dispute(e event.Event) {
+	if c.Share.N < c.Group.Size() {
+		e.Size = int32(c.Group.Size())
+		c.Site.Post(e)
+		return
+	}
+	settled := func() bool {
+		p := c.Share.parties(e.Call.Place)
+		if _, sure := p.Largest(c.Share.N); !sure {
+			return false
 		}
-		return false
+		e.BlameMinority(p, c.Share.N)
+		c.Site.Post(e)
+		return true
+	}
+	if settled() {
+		return
+	}
+	c.Site.Job.Hold()
+	go func() {
+		defer c.Site.Job.Leave()
+		for over := briefly(c.Site.Job, holdHere); !over(); {
+			time.Sleep(napMax)
+			if c.Fate.cause.Load() != nil || settled() {
+				return
+			}
+		}
+		e.BlameMinority(c.Share.parties(e.Call.Place), c.Share.N)
+		c.Site.Post(e)
+	}()
+}
+
+// sendVotes tells which ranks have made the collective of that place, until all ranks of this host have. The
+// first answer says where it ends, even if no rank has come yet.
+func (c *Member) sendVotes(place uint64) {
+	sent := map[uint32]int{}
+	for over := briefly(c.Site.Job, event.HoldFar); c.Fate.cause.Load() == nil &&
+		!c.Fate.closed.Load(); time.Sleep(napMax) {
+		parties, all, first := c.Share.parties(place), 0, len(sent) == 0
+		if len(parties) == 0 && first {
+			parties.Add(event.Party{Call: call.Record{Place: place}})
+		}
+		for i, p := range parties {
+			all += p.N
+			if n, said := sent[p.Call.Hash]; said && n == p.N {
+				continue
+			}
+			sent[p.Call.Hash] = p.N
+			e := event.New(c.Group.ID(), event.Voted, p.N, int(p.Rank), c.Site.Here.Node, nil)
+			if e.Call = p.Call; first && i == len(parties)-1 {
+				e.Size = int32(c.Share.N)
+			}
+			c.Site.Post(e)
+		}
+		if all == c.Share.N || over() {
+			return
+		}
 	}
 }
 
-// KnownLeft reports whether this process knows that rank w's has left in good order.
-func (s *Site) KnownLeft(w int) bool {
+// sendTally has this host tell which of its ranks are on which side of e, once.
+func (s *Site) sendTally(e *event.Event) {
+	place := e.Call.Place
 	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	return s.Job.World.hasLeft(w)
+	var first *Member
+	for _, c := range s.Job.comms[e.Comm] {
+		if c.Site == s && c.Share.Me == 0 && !slices.Contains(c.Fate.voted, place) {
+			c.Fate.voted = append(c.Fate.voted, place)
+			first = c
+		}
+	}
+	s.Job.mu.Unlock()
+	if first == nil || !s.Job.TryHold() {
+		return
+	}
+	go func() { // not within the order of what is being handled
+		defer s.Job.Leave()
+		first.sendVotes(place)
+	}()
+}
+
+// reconsider decides what has become ripe.
+func (s *Site) reconsider() {
+	s.Job.mu.Lock()
+	undecided := s.Job.World.Events.Any()
+	s.Job.mu.Unlock()
+	if !undecided {
+		return
+	}
+	s.Job.Order.Lock()
+	s.decide()
+	s.Job.Order.Unlock()
+	s.Scan()
+}
+
+// countVote counts a vote, and sends it on to those nearer to the host that decides.
+func (s *Site) countVote(e *event.Event, from *control.Conn) {
+	s.Job.mu.Lock()
+	decided := s.Job.World.Events.IsDecided(e)
+	s.Job.mu.Unlock()
+	if e.Peer < 0 || decided {
+		return
+	}
+	on, first := s.flood.Event(e, from)
+	if !first {
+		return
+	}
+	s.Job.mu.Lock()
+	s.Job.World.Events.Vote(e, s.Job.Time.Lived.Brief())
+	s.Job.mu.Unlock()
+	on.To(s.near.through(func(c *control.Conn) bool { return c.Host < s.Here.Node && c.InTree(s.Here.Node) }))
+}
+
+// AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that
+// leaves the job with its first Comm need not: its good bye says so.
+func (c *Standing) AnnounceClosed() {
+	if n := c.Site.Job.World.Topo.Nodes(); n == 1 || n > announcedMost || c.group.Topology().Nodes() == 1 ||
+		c.group.ID() == group.WorldID && c.Site.Job.isLastHold() {
+		return
+	}
+	c.Site.Post(event.New(c.group.ID(), event.HostClosed, c.group.World(c.group.Rank()), -1, c.Site.Here.Node, nil))
 }

@@ -17,7 +17,29 @@ func TestProposalOfAnothersComm(t *testing.T) {
 		e := event.Event{Comm: 42 + uint64(code), Code: uint8(code), Peer: 1}
 		assert.False(t, s.isMoot(&e), "code %d", code)
 		decided := e
-		s.Job.undecided.Remember(&decided)
+		s.Job.World.Events.Remember(&decided)
 		assert.True(t, s.isMoot(&e), "code %d", code)
 	}
+}
+
+// believe has this process believe e, whoever else has heard of it. Job.Order is held.
+func (s *Site) believe(e *event.Event) {
+	s.Job.mu.Lock()
+	do := s.Job.World.Believe(e, s.seen(e))
+	s.Job.mu.Unlock()
+	s.carryOut(e, do)
+}
+
+// historyOf lists what j believes.
+func historyOf(j *Job) []event.Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.World.Events.History()
+}
+
+// knownTo lists what j believes, and proposals that nobody has decided.
+func knownTo(j *Job) []event.Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.World.Events.All()
 }

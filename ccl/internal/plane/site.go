@@ -149,3 +149,15 @@ func (s *Site) reset() {
 		s.Here.Host = nil
 	}
 }
+
+// closeInOrder closes c, and says that this end is no accident.
+func closeInOrder(c *net.UnixConn) {
+	c.Write([]byte{'b'})
+	c.Close()
+}
+
+// An Entrance is where other processes of a host come for its memory while the job begins.
+type Entrance interface {
+	Shut() // turns away those that come from now on
+	Drop() // gives up the memory: those that have it already do not count
+}

@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,6 +116,36 @@ func TestClaimSleepers(t *testing.T) {
 	require.Equal(t, []int{1}, c.Share.ClaimSleepers())
 	require.Empty(t, c.Share.ClaimSleepers())
 	require.EqualValues(t, BellAnyone, c.Share.Local.Bell(0).Load())
+}
+
+// A rank that waits for all posts of a round is rung by the last of them, once, and by nobody before; also where others have gone on.
+func TestLastPostRings(t *testing.T) {
+	all := ranks(t, 4, Options{})
+	c := all[0]
+	post := func(r int, round uint32) { atomic.StoreUint64(c.Share.Local.Flag(r, round), uint64(round)<<32) }
+	const round = 1<<32 - 3 // numbers of rounds wrap
+	c.Share.Local.Sleepers().Store(1)
+	rung := func() bool { return c.Share.Local.Bell(0).Load() == bellAwake }
+	for i := range uint32(5) {
+		now := uint32(round) + i
+		if now == 0 {
+			continue // there it is rung by each
+		}
+		for r := range 4 {
+			post(r, now-c.Share.Local.Depth)
+		}
+		post(0, now)
+		c.Share.Local.Bell(0).Store(uint64(now)<<32 | BellAll)
+		for _, r := range []int{2, 1} {
+			post(r, now)
+			all[r].Wake()
+			require.False(t, rung(), "round %d: after rank %d", now, r)
+		}
+		post(3, now)
+		all[1].Wake() // whoever sees it
+		require.True(t, rung(), "round %d", now)
+	}
+	c.Share.Local.Sleepers().Store(0)
 }
 
 // A Comm closed or failed on a rank is gone for the questions that other goroutines ask.

@@ -11,72 +11,8 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// publishBrief tells the other hosts of a call that waits, one rank for all of this host.
-func (s *Site) publishBrief(st status.Status) {
-	st.Brief = true
-	if !s.Job.Statuses.HasBrief(&st) {
-		s.flood.NumberStatus(&st)
-		s.receiveStatus(&st, nil, true)
-	}
-}
-
 // boardPart is a part of the board's slots: a process that dozes is rung before what it has not read is overwritten.
 const boardPart = shm.RingSlots / 4
-
-// receiveStatus takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
-// host; aloud says that the other processes of this host have not heard it.
-func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) {
-	on, first := s.flood.Status(st, from)
-	if !first {
-		return
-	}
-	s.Job.Time.Coarse.KeepAwake()
-	if h := s.Here.Host; aloud && h.Shared() && (!st.Report || from == nil || reporterIsBeside(s)) {
-		board := &boardOf(h).status
-		before := board.Claimed() / boardPart
-		board.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
-		if board.Claimed()/boardPart != before {
-			s.Here.ring(dozes)
-		} else {
-			s.Here.ring(idles)
-		}
-	}
-	if s.Here.leads() {
-		if all, tree := s.near.onward(st); tree {
-			on.ToTree(all, s.Here.Node)
-		} else {
-			on.To(all)
-		}
-	}
-	s.Job.Statuses.Keep(st, s.Job.Clock())
-	s.Job.mu.Lock()
-	var few [8]*Member
-	mine := append(few[:0], s.Job.comms[st.Comm]...)
-	s.Job.mu.Unlock()
-	for _, c := range mine {
-		c.checkAgainst(st)
-		if !st.Brief && st.Doing == status.Waits && int(st.Rank) != c.Group.Rank() {
-			c.Standing.asked.Store(true)
-		}
-	}
-}
-
-// onward is where a status goes from here: to the other hosts over the tree, or to all neighbors
-// once a lead has gone, since the tree does not reach all then. One that is for the report alone
-// goes to the host whose process gives that: after a loss all ranks tell at once where they stood,
-// and are to hear of it, and to go on, meanwhile.
-func (s *neighborhood) onward(st *status.Status) (to []*control.Conn, tree bool) {
-	if !st.Report {
-		return s.neighbors(), !s.host.isBroken()
-	}
-	switch c, here := s.towardsReport(); {
-	case here:
-		return nil, false
-	case c != nil:
-		return []*control.Conn{c}, false
-	}
-	return s.neighbors(), false
-}
 
 // towardsReport is the neighbor through which the report of where all ranks stood is reached: its
 // host itself, or the next one in the tree. It is nil where that is not known to be there, and
@@ -85,14 +21,13 @@ func (s *neighborhood) towardsReport() (c *control.Conn, here bool) {
 	s.host.Job.mu.Lock()
 	defer s.host.Job.mu.Unlock()
 	w := &s.host.Job.World
-	to := w.reportingHost()
+	to := w.ReportingHost()
 	if to == s.host.Node {
 		return nil, true
 	}
 	for _, h := range []int{to, control.Towards(s.host.Node, to)} {
 		i := slices.IndexFunc(s.conns, func(c *control.Conn) bool {
-			return c.Host == h && !w.isAway(c.First) &&
-				!w.fallen[c.First]
+			return c.Host == h && !w.IsAway(c.First) && !w.Of(c.First).Reported
 		})
 		if i >= 0 {
 			return s.conns[i], false
@@ -105,26 +40,14 @@ func (s *neighborhood) towardsReport() (c *control.Conn, here bool) {
 func reporterIsBeside(s *Site) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
-	return s.Job.World.reportingHost() == s.Here.Node && s.Job.reporter() == nil
+	return s.Job.World.ReportingHost() == s.Here.Node && s.Job.reporter() == nil
 }
 
 // isBroken reports whether a lead has gone: then the tree does not reach all.
 func (s *host) isBroken() bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
-	return len(s.Job.World.first) > 0
-}
-
-// readBoard takes in what other processes of this host have told.
-func (s *Site) readBoard() {
-	s.Job.mu.Lock()
-	h := s.Here.Host
-	s.Job.mu.Unlock()
-	if !h.Shared() || boardOf(h).status.Claimed() == s.Here.log.read {
-		return
-	}
-	boardOf(h).status.Unread(&s.Here.log.read, s.Here.writesNoMore,
-		func(st status.Status) { s.receiveStatus(&st, nil, false) })
+	return s.Job.World.LeadHasGone()
 }
 
 // reportStall reports the call that c waits in, if no lower rank does.
@@ -159,7 +82,7 @@ func (c *Label) SetName(name string) { c.name.Store(&name) }
 // do so: that of the lowest rank of the world that has not gone. j.mu is held.
 func (j *Job) reporter() *Member {
 	m, lowest := j.comms.lowest()
-	if m == nil || j.World.lowestLeft() < lowest {
+	if m == nil || j.World.LowestLeft() < lowest {
 		return nil
 	}
 	return m

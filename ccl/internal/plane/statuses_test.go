@@ -10,6 +10,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
+	"github.com/goccl/goccl/ccl/internal/plane/gone"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
@@ -78,7 +79,7 @@ func TestReceiveStatus(t *testing.T) {
 	require.Empty(t, sent(nil), "it is not new")
 	st.Number = 2
 	require.Equal(t, []string{"1"}, sent(s.near.conns[1]), "not where it came from")
-	j.World.first[4] = 1
+	j.World.SetLead(4, 1, gone.Lost)
 	st.Number = 3
 	require.ElementsMatch(t, []string{"1", "2", "3"}, sent(nil), "the tree does not reach all")
 	all := s.Job.Statuses.Of(group.WorldID)
@@ -86,8 +87,7 @@ func TestReceiveStatus(t *testing.T) {
 	require.EqualValues(t, 3, all[0].Number)
 
 	st.Report = true
-	j.World.first = map[int]int{}
-	j.World.Topo = algo.Placed([]int{0, 1, 2, 3, 4, 1}) // rank 5 leads host 1 without rank 1
+	topo := algo.Placed([]int{0, 1, 2, 3, 4, 1}) // rank 5 leads host 1 without rank 1
 	s.near.conns[0].First = 5
 	for _, tc := range []struct {
 		name   string
@@ -102,9 +102,12 @@ func TestReceiveStatus(t *testing.T) {
 		{"one below a living host does", 4, 9, []string{"1"}},
 		{"one below a host without a lead does", 4, 5, []string{"1", "2", "3"}},
 	} {
-		j.World.dead, j.World.fallen = map[int]bool{}, map[int]bool{tc.fallen: true}
+		j.World = gone.State{Ranks: gone.Ranks{Topo: topo}}
+		if j.World.IsRank(tc.fallen) {
+			j.World.Report(tc.fallen)
+		}
 		for w := range tc.host {
-			j.World.dead[w] = true
+			j.World.Lose(w, false)
 		}
 		st.Number++
 		require.ElementsMatch(t, tc.want, sent(nil), tc.name)
@@ -185,7 +188,9 @@ func TestReceiveReport(t *testing.T) {
 	require.False(t, stands(&control.Conn{}), "rank 0 is of this process")
 	require.True(t, stands(nil), "it is of this host, whose ranks go by it")
 	s.Job.Remove(c)
-	s.Job.World.Topo, s.Job.World.dead = algo.Blocks(2, 2), map[int]bool{0: true, 1: true}
+	s.Job.World.Topo = algo.Blocks(2, 2)
+	s.Job.World.Lose(0, false)
+	s.Job.World.Lose(1, false)
 	require.False(t, stands(&control.Conn{}), "the lowest rank that is left is of another host")
 }
 
@@ -242,8 +247,8 @@ func TestReportSnapshot(t *testing.T) {
 	}{
 		{"rank 0 is here", func(*Job) {}, 1},
 		{"rank 0 is elsewhere", func(j *Job) { j.comms.remove(j.comms[group.WorldID][0]) }, 0},
-		{"rank 0 is elsewhere, and lost", func(j *Job) { j.comms.remove(j.comms[group.WorldID][0]); j.World.dead[0] = true }, 1},
-		{"rank 0 is elsewhere, and has left", func(j *Job) { j.comms.remove(j.comms[group.WorldID][0]); j.World.leavers[0] = true }, 1},
+		{"rank 0 is elsewhere, and lost", func(j *Job) { j.comms.remove(j.comms[group.WorldID][0]); j.World.Lose(0, false) }, 1},
+		{"rank 0 is elsewhere, and has left", func(j *Job) { j.comms.remove(j.comms[group.WorldID][0]); j.World.Leave(0, []int{0}) }, 1},
 		{"nothing has failed", func(j *Job) { j.broken.at = 0 }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/gone"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 )
 
@@ -17,24 +19,27 @@ import (
 // beside it; those expect it, since they have seen the end of their connection, or take it unasked. It tells what has
 // happened on its host, hears what has happened elsewhere, and then says that it has come.
 
-// leadOf is lead.
+// leadOf is gone.Ranks.Lead.
 func (j *Job) leadOf(h int) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.World.lead(h)
+	return j.World.Lead(h)
 }
 
 // leads reports whether this process leads its host.
 func (s *host) leads() bool {
 	w := s.Job.leadOf(s.Node)
-	return w >= 0 && s.Procs[s.Job.World.Topo.Local(w)] == s.Mine
+	return w >= 0 && s.isMine(w)
 }
 
-// isKnownAway is isAway.
+// isMine reports whether rank w of the world, which is on this host, is in this process.
+func (s *host) isMine(w int) bool { return s.Procs[s.Job.World.Topo.Local(w)] == s.Mine }
+
+// isKnownAway is gone.Ranks.IsAway.
 func (j *Job) isKnownAway(w int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.World.isAway(w)
+	return j.World.IsAway(w)
 }
 
 // alongWith lists the ranks of the process of rank w of another host.
@@ -52,33 +57,17 @@ func (s *host) alongWith(w int) []int {
 // markLeft notes that ranks of host h have left in good order.
 func (j *Job) markLeft(h int, ranks []int) {
 	j.mu.Lock()
-	j.World.leave(ranks)
+	newLead := j.World.Leave(h, ranks)
 	j.mu.Unlock()
-	j.updateLead(h, leftHost)
+	if newLead {
+		j.joinLeads()
+	}
 }
 
-// markFailed notes that a rank is said to be lost: it leads no more, whatever the order in which that is believed.
-func (j *Job) markFailed(w int) {
-	if w < 0 || w >= j.World.Topo.Size() {
-		return
-	}
+// joinLeads has a process that leads a host make its connections with the leads of the neighboring hosts, after one
+// of these leads has gone.
+func (j *Job) joinLeads() {
 	j.mu.Lock()
-	j.World.fallen[w] = true
-	j.mu.Unlock()
-	j.updateLead(j.World.Topo.Node(w), lostHost)
-}
-
-// updateLead finds the lead of host h after ranks of h have gone. If the lead is new, the new lead and the leads of the
-// neighboring hosts make the connections between them.
-func (j *Job) updateLead(h int, why absence) {
-	if j.World.Topo.Nodes() == 1 {
-		return
-	}
-	j.mu.Lock()
-	if j.Life.leaving || !j.World.advance(h, why) {
-		j.mu.Unlock()
-		return
-	}
 	var busy []*Site
 	for _, s := range j.sites {
 		if s.near.inPlane {
@@ -148,9 +137,9 @@ func WithinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) 
 // announceLead says that this process leads its host, if another did.
 func (s *Site) announceLead() {
 	s.Job.mu.Lock()
-	takes := s.Job.World.vacant[s.Here.Node] != 0 && len(s.near.conns) > 0
+	takes := s.Job.World.Absence(s.Here.Node) != gone.Present && len(s.near.conns) > 0
 	if takes {
-		s.Job.World.occupy(s.Here.Node)
+		s.Job.World.Occupy(s.Here.Node)
 	}
 	s.Job.mu.Unlock()
 	if takes {
@@ -180,7 +169,7 @@ func (s *Site) reportUnreachable(w int, err error) {
 	if errors.As(err, &u) {
 		why = fmt.Errorf("%w: %w", why, u)
 	}
-	gone := s.Here.alongWith(w)
+	lost := s.Here.alongWith(w)
 	if errors.Is(err, tcp.ErrRefused) {
 		why = endOf(s, w, true) // as of now: while it is waited for what others say, that host is not heard
 		switch explain(s, w) {
@@ -192,11 +181,11 @@ func (s *Site) reportUnreachable(w int, err error) {
 		}
 		if h := s.Job.World.Topo.Node(w); isDeserted(s, h) {
 			s.Job.mu.Lock()
-			gone = s.Job.World.staying(h)
+			lost = s.Job.World.Staying(h)
 			s.Job.mu.Unlock()
 		}
 	}
-	for _, o := range gone {
+	for _, o := range lost {
 		s.Lost(o, why)
 	}
 }
@@ -233,20 +222,41 @@ func explain(s *Site, w int) (why explanation) {
 // asked is how many looks others have to say what they know, where it seems that all leave.
 const asked = 20
 
-// isEnding reports whether those around host h, whose lead has gone, have just left in good order:
-// the lead of this host, or, where nobody is left to ask, that of any other. Of a host that has
-// lost a lead others are lost as well.
+// isEnding is gone.Ranks.IsEnding.
 func isEnding(s *Site, h int) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
-	m := &s.Job.World
-	if m.vacant[h] == lostHost {
-		return false
+	return s.Job.World.IsEnding(h, s.Here.Node, len(s.near.conns) == 0)
+}
+
+// LossReportWithin is how long the process of s waits for the report on rank w of the world, which
+// does not listen or answer any more. That is ReportWithin, since its host may say so late; but no
+// longer than any report takes where nobody is left there to say anything: when a whole host dies,
+// each of its processes would else be found only that much after the one before it.
+func LossReportWithin(s *Site, w int) time.Duration {
+	if isDeserted(s, s.Job.World.Topo.Node(w)) {
+		return SoonFor
 	}
-	for o, why := range m.vacant {
-		if why == leftHost && (o == s.Here.Node || len(s.near.conns) == 0) {
-			return true
+	return ReportWithin(s)
+}
+
+// isDeserted reports whether the lead of host h was lost, the next has not come, and nobody listens there any more.
+func isDeserted(s *Site, h int) bool {
+	s.Job.mu.Lock()
+	lost := s.Job.World.Absence(h) == gone.Lost
+	s.Job.mu.Unlock()
+	return lost && allRefuse(s, h)
+}
+
+// allRefuse reports whether no process of host h listens any more, as the host itself says.
+func allRefuse(s *Site, h int) bool {
+	var last netip.AddrPort
+	for l := range s.Job.World.Topo.Locals(h) {
+		addr := s.Job.Net.Addrs.At(s.Job.World.Topo.Rank(h, l))
+		if addr != last && !s.Job.Net.TCP.Refuses(addr, refusesWithin) {
+			return false
 		}
+		last = addr
 	}
-	return false
+	return true
 }

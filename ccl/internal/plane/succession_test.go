@@ -18,6 +18,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/gone"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
@@ -38,6 +39,10 @@ func leadOfThree(t *testing.T) (s *Site, next func() string) {
 		addrs = append(addrs, netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(100+w)))
 	}
 	j.Net.Addrs = group.BookOf(j.World.Topo, addrs...)
+	node, err := tcp.Listen(t.Name(), auth.Secret{}, auth.Plain, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	require.NoError(t, err)
+	t.Cleanup(func() { node.Close() })
+	j.Net.TCP = node
 	s = j.Site(1)
 	s.Here.Host, s.Here.Mine, s.Here.Procs = PrivateHost(), 2, []int{2, 3}
 	a, b := auth.Pipe()
@@ -88,10 +93,20 @@ func TestAnnounceLead(t *testing.T) {
 	require.Equal(t, 3, s.Job.leadOf(1))
 	s.announceLead()
 	require.Equal(t, said(event.NewLead, event.Final, 2, 1), next())
-	require.Empty(t, s.Job.World.vacant)
+	require.Equal(t, gone.Present, s.Job.World.Absence(1))
 	s.announceLead()
 	s.Post(event.New(0, event.RankLeft, 5, -1, 1, nil))
 	require.Equal(t, said(event.RankLeft, event.Final, 5, 1), next(), "it has not said so again")
+}
+
+// reportLost has j hear that rank w of the world is reported lost.
+func (j *Job) reportLost(w int) {
+	j.mu.Lock()
+	newLead := j.World.Report(w)
+	j.mu.Unlock()
+	if newLead {
+		j.joinLeads()
+	}
 }
 
 // lives moves the clock of j on until the test ends, as the monitor does.
@@ -115,13 +130,13 @@ func TestReportUnreachableIsCertain(t *testing.T) {
 			t.Parallel() // it waits
 			s, _ := leadOfThree(t)
 			s.Job.peer = leastSilence
-			s.Job.World.lose(0, false) // a sign of a partition
+			s.Job.World.Lose(0, false) // a sign of a partition
 			if heard {
 				s.near.hear(2)
 			}
 			lives(t, s.Job)
 			s.reportUnreachable(4, tcp.ErrRefused)
-			e, ok := s.Job.undecided.All(), false
+			e, ok := knownTo(s.Job), false
 			for i := range e {
 				if call.Code(e[i].Code) == call.RankLost {
 					ok = true
@@ -174,9 +189,9 @@ func TestReportUnreachable(t *testing.T) {
 			time.AfterFunc(2*asked*tick, func() { s.Job.markLeft(2, []int{4}) })
 		}, tcp.ErrRefused, []string{said(event.AskLeft, event.Final, 4, 1)}},
 		{"nobody listens, and another leads its host, as is heard late", func(s *Site) {
-			time.AfterFunc(2*asked*tick, func() { s.Job.markFailed(4) })
+			time.AfterFunc(2*asked*tick, func() { s.Job.reportLost(4) })
 		}, tcp.ErrRefused, []string{said(event.AskLeft, event.Final, 4, 1)}},
-		{"nobody listens, and the lead of this host has just left", func(s *Site) { s.Job.World.vacant[1] = leftHost }, tcp.ErrRefused,
+		{"nobody listens, and the lead of this host has just left", func(s *Site) { s.Job.World.SetLead(1, 0, gone.Left) }, tcp.ErrRefused,
 			[]string{said(event.AskLeft, event.Final, 4, 1), said(event.ProcessLeft, event.Final, 4, 2)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -210,14 +225,15 @@ func TestReportUnreachableAlone(t *testing.T) {
 		listens bool // rank 5, of the same host
 		want    []string
 	}{
-		{"another rank has left", func(s *Site) { s.Job.World.leave([]int{5}) }, false, []string{lost(4)}},
+		{"another rank has left", func(s *Site) { s.Job.World.Leave(2, []int{5}) }, false, []string{lost(4)}},
 		{"the lead of another host has just left", func(s *Site) { s.Job.markLeft(0, []int{0}) }, false, []string{said(event.ProcessLeft, event.Final, 4, 2)}},
-		{"so has that of this one", func(s *Site) { s.Job.World.vacant[1] = leftHost }, false, []string{said(event.ProcessLeft, event.Final, 4, 2)}},
-		{"so has that of this one, and a rank of its host is there", func(s *Site) { s.Job.World.vacant[1] = leftHost }, true, []string{lost(4)}},
+		{"so has that of this one", func(s *Site) { s.Job.World.SetLead(1, 0, gone.Left) }, false, []string{said(event.ProcessLeft, event.Final, 4, 2)}},
+		{"so has that of this one, and a rank of its host is there", func(s *Site) { s.Job.World.SetLead(1, 0, gone.Left) }, true, []string{lost(4)}},
 		{"so has that of this one, and its host has lost another lead", func(s *Site) {
-			s.Job.World.vacant[1], s.Job.World.vacant[2] = leftHost, lostHost
+			s.Job.World.SetLead(1, 0, gone.Left)
+			s.Job.World.SetLead(2, 0, gone.Lost)
 		}, false, []string{lost(4), lost(5)}},
-		{"its host has lost another lead, and a rank is there", func(s *Site) { s.Job.World.vacant[2] = lostHost }, true, []string{lost(4)}},
+		{"its host has lost another lead, and a rank is there", func(s *Site) { s.Job.World.SetLead(2, 0, gone.Lost) }, true, []string{lost(4)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel() // it waits
@@ -239,7 +255,7 @@ func TestReportUnreachableAlone(t *testing.T) {
 			lives(t, s.Job)
 			s.reportUnreachable(4, tcp.ErrRefused)
 			var got []string
-			for _, e := range s.Job.undecided.All() {
+			for _, e := range knownTo(s.Job) {
 				got = append(got, said(call.Code(e.Code), e.Stage, int(e.Peer), int(e.Node)))
 			}
 			require.Equal(t, tc.want, got)
@@ -269,12 +285,12 @@ func TestLossIsToldOnce(t *testing.T) {
 	require.Len(t, s.proposals.Due(time.Hour, func(*event.Event) bool { return false }), 1)
 	s.Lost(4, errEnded)
 	require.Equal(t, said(call.RankLost, event.Proposed, 4, 1), next(), "that is certain now")
-	s.Job.World.lose(4, true)
+	s.Job.World.Lose(4, true)
 	s.Lost(4, errEnded)
 	silent("that is believed")
 	lost := tell(5)
 	require.Equal(t, lost, next())
-	s.Job.World.lose(3, true)
+	s.Job.World.Lose(3, true)
 	s.Lost(5, endOf(s, 5, false))
 	require.Equal(t, lost, next(), "nobody believes the one that has said so")
 }

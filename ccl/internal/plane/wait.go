@@ -27,16 +27,11 @@ type Waiter struct {
 	peer  int           // that was last noted to be waited for
 	left  bool          // the rank waited for has been seen to have closed the Comm
 
+	Round    uint32   // if not 0: the wait ends when all ranks of this host have posted it
 	Several  bool     // ranks may end the wait
 	Remote   bool     // a rank of another host may
 	Arrivals Arrivals // if only ranks of other hosts may, and the wait can sleep until they do
 	Awaited  Awaited  // the ranks that may, where these can be listed
-}
-
-// Awaited are the ranks that a wait is for.
-type Awaited interface {
-	// Peers appends to list those of whom nothing has come yet, until it is full.
-	Peers(list []int32) []int32
 }
 
 // peers are the ranks that the wait is for, as far as is known: peer is one of them, -1 if none is known.
@@ -237,13 +232,6 @@ func (c *Standing) await(w *Waiter, d time.Duration) bool {
 	return true
 }
 
-// noteLate notes by how much a sleep has ended later than it was to. One that has ended early tells nothing.
-func (c *Standing) noteLate(by time.Duration) {
-	if c.late /= 2; by >= 0 {
-		c.late = by
-	}
-}
-
 // processorWanted lets other goroutines run, and reports whether any wanted to.
 func processorWanted() bool {
 	began := time.Now()
@@ -343,31 +331,6 @@ func (c *Standing) Abrupt(w *Waiter, peer int) bool {
 // if other programs run as well.
 func ringsPay(ranks, processors int) bool { return ranks <= 2*processors }
 
-// Stop fails the Comm with f and returns what it failed with.
-func (c *Member) Stop(f *call.Fault) *call.Fault {
-	c.Fail(f)
-	return c.Settle(f)
-}
-
-// Settle waits for the cause to be decided; f is what this rank believes.
-func (c *Member) Settle(f *call.Fault) *call.Fault {
-	if last := c.Fate.Outlived(); last != nil {
-		failOn(c, last, false)
-	}
-	for over := briefly(c.Site.Job, 2*SettleFor); c.Fate.cause.Load() == nil; {
-		if c.Fate.closed.Load() || over() {
-			c.FailHere(f) // the job is over, or its log is stuck: nobody else will say
-			break
-		}
-		time.Sleep(200 * time.Microsecond)
-		c.Site.Scan()
-	}
-	if cause := c.Fate.cause.Load(); cause != nil {
-		return cause
-	}
-	return f
-}
-
 // Aborted returns why another rank of this host says the Comm has failed; nil
 // while the reason is still on its way.
 func (c *Member) Aborted() *call.Fault {
@@ -387,4 +350,37 @@ func (c *Share) closedPeer(peer int) *call.Fault {
 		}
 	}
 	return nil
+}
+
+// CanPark reports whether a wait for peer ends by a post inside this host, and may sleep until then: beside calls on
+// Streams a program computes, from which it may not keep the last processor.
+func (c *Standing) CanPark(w *Waiter, peer int) bool {
+	return !w.Remote && (c.group.Topology().Nodes() == 1 || peer >= 0 && c.group.IsHere(peer)) &&
+		!(c.share.Host.Shared() && c.note.onStream(c.current.running) && takesLastProcessor())
+}
+
+// noteAgain notes that the sleeping call waits once more, perhaps for another rank.
+func (c *Member) noteAgain(w *Waiter, peer int) {
+	n := &c.Standing.note
+	n.Lock()
+	n.on.peer, n.pair.moved = int32(peer), w.moved()
+	n.on.list(w)
+	n.Unlock()
+}
+
+// noteSleep notes that the call under way sleeps, waiting for peer.
+func (c *Member) noteSleep(k *call.Call, w *Waiter, peer int) {
+	n := &c.Standing.note
+	n.Lock()
+	n.pair = pairNote{to: -1, moved: w.moved()}
+	switch {
+	case k.Kind == call.SendRecv:
+		n.pair.to = int32(k.To)
+	case k.Kind.Pairwise():
+		n.pair.several = w.Several && !c.Group.Strict() // else the other message is the confirmation
+	}
+	n.asleep, n.call, n.queued, n.calls, n.on.peer, n.since = true, k.Record, k.Queued, c.Order.Calls, int32(peer),
+		c.Current.began
+	n.on.list(w)
+	n.Unlock()
 }

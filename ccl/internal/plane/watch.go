@@ -5,12 +5,6 @@ import (
 	"slices"
 )
 
-// An Entrance is where other processes of a host come for its memory while the job begins.
-type Entrance interface {
-	Shut() // turns away those that come from now on
-	Drop() // gives up the memory: those that have it already do not count
-}
-
 // SetEntrance notes the entrance to this host's memory, which is shut when the job begins.
 func (s *host) SetEntrance(e Entrance) {
 	s.Job.mu.Lock()
@@ -23,7 +17,7 @@ func (s *host) SetEntrance(e Entrance) {
 // the entrance that the other one came through, and no longer the site's.
 func (s *Site) WatchEnd(c *net.UnixConn, first int, d Entrance) {
 	s.Job.mu.Lock()
-	late := s.Job.Life.leaving || d != nil && s.Here.Ends.entrance != d
+	late := s.Job.World.Leaves || d != nil && s.Here.Ends.entrance != d
 	if !late {
 		s.Here.Ends.unix = append(s.Here.Ends.unix, c)
 	}
@@ -37,17 +31,11 @@ func (s *Site) WatchEnd(c *net.UnixConn, first int, d Entrance) {
 		n, _ := c.Read(b[:])
 		s.Job.mu.Lock()
 		// closed here: see giveUp
-		leaving := s.Job.Life.leaving || s.Here.Host == nil || !slices.Contains(s.Here.Ends.unix, c)
+		leaving := s.Job.World.Leaves || s.Here.Host == nil || !slices.Contains(s.Here.Ends.unix, c)
 		s.Job.mu.Unlock()
 		if n > 0 || leaving {
 			return
 		}
 		s.lostProcess(first, errEnded)
 	})
-}
-
-// closeInOrder closes c, and says that this end is no accident.
-func closeInOrder(c *net.UnixConn) {
-	c.Write([]byte{'b'})
-	c.Close()
 }

@@ -1,7 +1,6 @@
 package reach
 
 import (
-	"math/rand/v2"
 	"syscall"
 	"unsafe"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/inject"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/op"
@@ -23,7 +23,7 @@ import (
 // Secret is this process's number, which no other has there. Numbers of processes are not enough: ranks in containers
 // of one pod may have the same.
 var (
-	Secret = rand.Uint64()
+	Secret = proc.Number()
 	OwnPID = uint64(syscall.Getpid())
 )
 

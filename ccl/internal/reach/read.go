@@ -132,4 +132,9 @@ func (c *Reach) FillFrom(ctx context.Context, s Source, dst []byte) *call.Fault 
 }
 
 //go:noinline
-func copyPiece(dst []byte, from unsafe.Pointer) { ordered.Get(dst, from) }
+func copyPiece(dst []byte, from unsafe.Pointer) {
+	if inject.Wrong("reach.copy") && len(dst) > 1 {
+		dst = dst[1:]
+	}
+	ordered.Get(dst, from)
+}

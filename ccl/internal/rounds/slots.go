@@ -20,6 +20,7 @@ type slots struct {
 	seat
 	own  region.Flags // this rank's own
 	seen uint32       // a round that all ranks are known to have posted
+	all  uint32       // the round, in a wait for all others to have posted one
 	swap int          // from so many bytes on two ranks swap the lines of their slots: see at
 	ring ring
 }
@@ -151,7 +152,7 @@ func (c *slots) catchUp(ctx context.Context, k *call.Call, need uint32) *call.Fa
 	for i := 1; i < c.n; i++ {
 		r := (c.me + i) % c.n
 		p := c.local.Flag(r, need)
-		var w plane.Waiter
+		w := plane.Waiter{Round: c.ofAll(need)}
 		for looks := 0; int32(uint32(atomic.LoadUint64(p)>>32)-need) < 0; looks++ {
 			if looks < c.rank.Share.Spins {
 				continue
@@ -184,13 +185,21 @@ func (c *slots) postInline(k *call.Call, round uint32, n int) {
 	}
 }
 
+// ofAll is Waiter.Round of a wait for all others to have posted round. Two ranks ring each other.
+func (c *slots) ofAll(round uint32) uint32 {
+	if c.n == 2 {
+		return 0
+	}
+	return round
+}
+
 // await returns when rank r of this host has posted round, in the call that k is.
 func (c *slots) await(ctx context.Context, k *call.Call, r int, round uint32) *call.Fault {
 	p, want := c.local.Flag(r, round), uint64(round)<<32|uint64(k.Hash)
 	if atomic.LoadUint64(p) == want || inject.Wrong("rounds.await") {
 		return nil
 	}
-	var w plane.Waiter
+	w := plane.Waiter{Round: c.all}
 	for {
 		for range c.rank.Share.Spins {
 			if atomic.LoadUint64(p) == want {
@@ -212,6 +221,7 @@ func (c *slots) await(ctx context.Context, k *call.Call, r int, round uint32) *c
 
 // awaitAll waits for every other rank's post of round.
 func (c *slots) awaitAll(ctx context.Context, k *call.Call, round uint32) *call.Fault {
+	c.all = c.ofAll(round)
 	for r := c.me + 1; r < c.n; r++ {
 		if f := c.await(ctx, k, r, round); f != nil {
 			return f
@@ -222,7 +232,7 @@ func (c *slots) awaitAll(ctx context.Context, k *call.Call, round uint32) *call.
 			return f
 		}
 	}
-	c.seen = round
+	c.all, c.seen = 0, round
 	return nil
 }
 

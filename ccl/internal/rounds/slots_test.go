@@ -5,12 +5,14 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/tuning"
 	"github.com/goccl/goccl/internal/op"
 )
@@ -198,5 +200,34 @@ func TestBarrierAndRelease(t *testing.T) {
 			assert.Equal(t, before+tc.rounds, c.rank.Order.Round, tc.name)
 			assert.Equal(t, c.rank.Order.Round-tc.seen[r], c.slots.seen, "%s: rank %d", tc.name, r)
 		}
+	}
+}
+
+// A rank that has come first to a barrier is woken once, by the last of the others, in whatever order they come.
+func TestBarrierWakesOnce(t *testing.T) {
+	for _, n := range []int{3, 8} {
+		ranks := ranksOf(t, n, byDirect)
+		first := ranks[0]
+		bell := first.rank.Share.Local.Bell(0)
+		done := make([]chan *call.Fault, n)
+		begin := func(r int) {
+			done[r] = make(chan *call.Fault, 1)
+			go func() { done[r] <- run(t, ranks[r], callOf(call.Barrier, 0, 0, nil, nil)) }()
+		}
+		begin(0)
+		require.Eventually(t, func() bool { return uint32(bell.Load()) == plane.BellAll }, 20*time.Second, time.Millisecond, "it does not sleep")
+		slept := bell.Load()
+		for r := 1; r < n-1; r++ {
+			begin(r)
+			own := first.rank.Share.Local.Bell(r)
+			require.Eventually(t, func() bool { return own.Load() == slept }, 20*time.Second, time.Millisecond, "rank %d does not sleep until the same", r)
+			require.Equal(t, slept, bell.Load(), "rank %d of %d has rung", r, n)
+			require.EqualValues(t, r+1, first.rank.Share.Local.Sleepers().Load())
+		}
+		begin(n - 1)
+		for r := range n {
+			require.Nil(t, <-done[r])
+		}
+		require.Zero(t, first.rank.Share.Local.Sleepers().Load())
 	}
 }

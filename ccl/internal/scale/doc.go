@@ -3,7 +3,7 @@
 // runs them for 120,960 ranks on 10,080 hosts and prints a table, and the usual tests run a small
 // job. How a job of that size begins is simulated in ccl/boot, beside the code that it runs.
 //
-// What decides is the engine's own code: the places of hosts in tree and ring ([plane.Beside]),
+// What decides is the engine's own code: the places of hosts in tree and ring ([gone.Ranks.Neighbors]),
 // what a host has seen of an event and passes on ([control.Flood]), which host decides
 // ([event.Sequencer]), and the agreement of Shrink ([agree.Party]). What is simulated is the rest:
 // links with latency and bandwidth, connections that keep the order of what they carry, a process

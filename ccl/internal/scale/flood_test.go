@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/gone"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -79,11 +80,20 @@ func newFloodOf(hosts, perHost int, net network) *flood {
 	f := &flood{net: net, random: rand.New(rand.NewPCG(7, 7)), topo: algo.Blocks(hosts, perHost), hosts: make([]host, hosts), shared: make(processors, net.cores),
 		lost: make([]bool, hosts), decided: map[int]bool{}, heard: map[int]int{}, settle: plane.SettleFor}
 	for h := range f.hosts {
-		for _, o := range plane.Beside(f.topo, h, nil) {
+		for _, o := range f.neighbors(h) {
 			f.hosts[h].links = append(f.hosts[h].links, link{to: int32(o)})
 		}
 	}
 	return f
+}
+
+// neighbors lists the hosts that h connects with, of those that it does not believe to be lost.
+func (f *flood) neighbors(h int) []int {
+	world := gone.Ranks{Topo: f.topo}
+	for o := range f.hosts[h].gone {
+		world.SetLead(o, f.topo.Locals(o), gone.Lost)
+	}
+	return world.Neighbors(h)
 }
 
 // lose ends so many hosts at once, and runs until nothing more is on its way. Those beside them see
@@ -230,7 +240,7 @@ func (f *flood) send(h int, l *link, e int32, now time.Duration) {
 
 // closeGap connects host h with those that are beside it now, and tells them what it knows.
 func (f *flood) closeGap(h int, now time.Duration) {
-	for _, o := range plane.Beside(f.topo, h, f.hosts[h].gone) {
+	for _, o := range f.neighbors(h) {
 		if slices.ContainsFunc(f.hosts[h].links, func(l link) bool { return int(l.to) == o }) {
 			continue
 		}

@@ -119,6 +119,9 @@ func (h *Host) Alloc(n int) (uint64, error) {
 	size := pages(n)
 	if !h.Shared() {
 		off := h.own.space.next.Add(size) - size + uint64(Page) // 0 means none
+		if inject.Wrong("shm.alloc") {                          // where another region lies
+			off = uint64(Page)
+		}
 		h.mu.Lock()
 		h.maps[PlaceAt(off, n)] = &mapping{mem: Aligned(n)}
 		h.mu.Unlock()

@@ -1,5 +1,19 @@
 package tcp
 
+import (
+	"fmt"
+	"io"
+	"net"
+)
+
+// RelayEnded is the io.EOF of a Conn that passes a relay. The other end may have ended, or the relay.
+type RelayEnded struct{ Peer net.Addr }
+
+func (e *RelayEnded) Error() string { return fmt.Sprintf("the connection with %v has ended", e.Peer) }
+
+// Is says that e is an io.EOF.
+func (e *RelayEnded) Is(target error) bool { return target == io.EOF }
+
 // A Conn is of its platform: see conn_unix.go, and unsupported.go. Each call below is that of the
 // platform, or of sealed.
 

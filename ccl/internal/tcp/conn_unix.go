@@ -31,6 +31,7 @@ type Conn struct {
 	ahead  ahead
 	sealed *sealed        // nil: data travel as they are
 	polled simhost.Polled // in the place of fd; nil: a socket
+	relay  *RelayEnded    // nil: no relay is between
 }
 
 // newConn takes conn over, a *net.TCPConn or a simhost.Polled.
@@ -61,6 +62,9 @@ func newConn(conn net.Conn) (*Conn, error) {
 	}
 	return c, nil
 }
+
+// pass notes that c passes a relay, which peer names.
+func (c *Conn) pass(peer net.Addr) { c.peer, c.relay = peer, &RelayEnded{peer} }
 
 // sameHost says whether the two ends have one address, as on a host they do.
 func sameHost(tc *net.TCPConn) bool {
@@ -196,6 +200,8 @@ func (c *Conn) failure(what string, errno syscall.Errno) error {
 		return nil
 	case c.users.Load()&closedBit != 0:
 		return net.ErrClosed // Close, under the call, looks like a failure of the peer
+	case errno == 0 && c.relay != nil:
+		return c.relay
 	case errno == 0:
 		return io.EOF
 	}

@@ -28,8 +28,10 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/internal/auth"
+	"github.com/goccl/goccl/internal/environ"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
+	"github.com/goccl/goccl/internal/relay"
 	"github.com/goccl/goccl/internal/simhost"
 )
 
@@ -58,13 +60,19 @@ type Node struct {
 	wg        sync.WaitGroup
 	strangers *auth.Strangers
 	trouble   atomic.Pointer[error]
-	bears     time.Duration // see Bear
+	out       outward
 
 	mu   sync.Mutex
 	ends map[endID]*end
 	live map[member]bool                       // those of Announced communicators that are expected and not forgotten
 	take map[uint32]func(key Key, self uint32) // by stream: see OnOffer
 	over memory                                // what was forgotten of others, or has failed
+}
+
+// outward is how a Node reaches its peers.
+type outward struct {
+	paths relay.Paths
+	bears time.Duration // see Bear
 }
 
 // terms are what all Nodes of a job have in common.
@@ -125,10 +133,14 @@ func newNode(h simhost.Host, addr netip.Addr, on terms, prove time.Duration) (*N
 	if err != nil {
 		return nil, fmt.Errorf("tcp: cannot listen on %v: %w", addr, explain(err))
 	}
+	if l, err = relay.NewListener(h, l, Found(addrOf(l))); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("tcp: %w", err)
+	}
 	n := &Node{
 		terms: on, l: l,
 		strangers: auth.NewStrangers(l.Addr()),
-		bears:     unreachedFor,
+		out:       outward{bears: unreachedFor},
 		ends:      map[endID]*end{},
 		live:      map[member]bool{},
 	}
@@ -138,9 +150,19 @@ func newNode(h simhost.Host, addr netip.Addr, on terms, prove time.Duration) (*N
 }
 
 // Addr is where the Node listens: what its peers pass to Open.
-func (n *Node) Addr() netip.AddrPort {
-	at := n.l.Addr().(*net.TCPAddr).AddrPort()
+func (n *Node) Addr() netip.AddrPort { return addrOf(n.l) }
+
+func addrOf(l net.Listener) netip.AddrPort {
+	at := l.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+}
+
+// Found is where ranks of other hosts reach one that listens at that address.
+func Found(at netip.AddrPort) netip.AddrPort {
+	if told := environ.Advertise.Get(); told.IsValid() && at.Addr().IsUnspecified() {
+		return netip.AddrPortFrom(told, at.Port())
+	}
+	return at
 }
 
 // Wire is how data travel.

@@ -14,6 +14,7 @@ import (
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/inet"
 	"github.com/goccl/goccl/internal/lived"
+	"github.com/goccl/goccl/internal/relay"
 	"github.com/goccl/goccl/internal/simhost"
 )
 
@@ -68,7 +69,14 @@ func takeConn(s *auth.Stream, wire auth.Wire) (*Conn, error) {
 		s.Close()
 		return nil, err
 	}
+	r, relayed := tc.(*relay.Conn)
+	if relayed {
+		tc = r.Conn
+	}
 	c, err := newConn(tc)
+	if err == nil && relayed {
+		c.pass(r.RemoteAddr())
+	}
 	if err == nil && out != nil {
 		c.sealed = &sealed{out: out, in: in}
 	}
@@ -85,7 +93,7 @@ const unreachedFor = 5 * time.Second
 
 // Bear has the Node bear it for d that there is no way to a peer, 0: for as long as an Open may take. It is
 // called before all Opens.
-func (n *Node) Bear(d time.Duration) { n.bears = d }
+func (n *Node) Bear(d time.Duration) { n.out.bears = d }
 
 // ErrRefused says that nobody listens any more where the peer's Node did.
 var ErrRefused = errors.New("its process no longer listens")
@@ -153,7 +161,10 @@ func (n *Node) connect(ctx context.Context, id endID, e *end, peer netip.AddrPor
 			if ended {
 				return nil, ErrRefused
 			}
-			if t := inet.Of(err); unreached.lasts(inet.CutOff(err), n.bears) && n.bears > 0 || t != nil && t.Lasting {
+			if inject.Wrong("tcp.unreached") {
+				err = context.DeadlineExceeded
+			}
+			if t := inet.Of(err); unreached.lasts(inet.CutOff(err), n.out.bears) && n.out.bears > 0 || t != nil && t.Lasting {
 				return nil, &Unmade{n.Addr().Addr(), peer, inet.Reason(err)}
 			}
 			if final(err) || noFiles == 8 || errors.Is(err, ErrFailed) && known() {
@@ -285,10 +296,10 @@ var errCrossed = errors.New("both ends dialed, but the other's connection has no
 // dial makes one attempt at the connection. It gives up when ctx ends.
 func (n *Node) dial(ctx context.Context, id endID, e *end, peer netip.AddrPort) (*auth.Stream, error) {
 	began := time.Now()
-	conn, err := inet.Dial(simhost.With(ctx, simhost.Of(n.ctx)), "tcp", peer.String(), 0)
+	conn, err := n.out.paths.Dial(simhost.With(ctx, simhost.Of(n.ctx)), "tcp", peer.String(), 0)
 	if err != nil {
 		if inet.Of(err) == nil && (inet.IsTimeout(err) || ctx.Err() != nil) && time.Since(began) > silentFor {
-			err = errSilent
+			err = relay.Because(err, errSilent)
 		}
 		return nil, err
 	}

@@ -20,7 +20,9 @@ import (
 //
 // Among the interfaces that sel allows (all, if it is empty) Pick prefers the one that
 // routes to toward, if that is valid; then one that is neither loopback nor, as a
-// bridge of containers is, out of other hosts' reach; then IPv4.
+// bridge of containers is, out of other hosts' reach; then IPv4; then the one that this
+// host has had for longest: what is made for containers and labs comes after its own, and
+// may go while a job runs.
 func Pick(sel string, toward netip.Addr) (addr netip.Addr, ifname string, err error) {
 	ifs, err := interfaces()
 	if err != nil {
@@ -74,6 +76,7 @@ func interfaces() ([]iface, error) {
 	if err != nil {
 		return nil, err
 	}
+	oldestFirst(list)
 	ifs := make([]iface, len(list))
 	for i, it := range list {
 		ifs[i] = iface{name: it.Name, up: it.Flags&net.FlagUp != 0, loopback: it.Flags&net.FlagLoopback != 0}
@@ -94,6 +97,11 @@ func interfaces() ([]iface, error) {
 		}
 	}
 	return ifs, nil
+}
+
+// oldestFirst orders interfaces by when this host came to have them. Linux lists them by their indices modulo 256.
+func oldestFirst(list []net.Interface) {
+	slices.SortFunc(list, func(a, b net.Interface) int { return a.Index - b.Index })
 }
 
 // ErrSelection is the error for a GOCCL_SOCKET_IFNAME that selects nothing.

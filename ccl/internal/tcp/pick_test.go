@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -33,6 +34,13 @@ func TestReachable(t *testing.T) {
 		many.addrs = append(many.addrs, netip.AddrFrom4([4]byte{10, 0, 0, i}))
 	}
 	require.Equal(t, many.addrs[:maxReachable], reachable("", []iface{many}))
+}
+
+// A bridge that was made after the host's own interface does not come before that.
+func TestOldestFirst(t *testing.T) {
+	list := []net.Interface{{Index: 257, Name: "br0"}, {Index: 1, Name: "lo"}, {Index: 4, Name: "eth0"}}
+	oldestFirst(list)
+	require.Equal(t, []string{"lo", "eth0", "br0"}, []string{list[0].Name, list[1].Name, list[2].Name})
 }
 
 func TestPickFromTable(t *testing.T) {

@@ -18,6 +18,9 @@ type Conn struct {
 
 func newConn(conn net.Conn) (*Conn, error) { return &Conn{pump: newPump(conn.(duplex))}, nil }
 
+// pass is for the errors of a Conn that passes a relay: here they are the connection's own.
+func (c *Conn) pass(net.Addr) {}
+
 // sendNow sends a and then b, which may be nil, as they are, and receiveNow receives into them.
 func (c *Conn) sendNow(a, b []byte) (int, error)    { return c.pump.TrySendBoth(a, b) }
 func (c *Conn) receiveNow(a, b []byte) (int, error) { return c.pump.TryRecvBoth(a, b) }

@@ -18,7 +18,7 @@ type gen struct {
 	name   string
 	vector int         // bytes of a register
 	evex   bool        // AVX-512: masks, 32 registers
-	table  operand.Mem // interleaveTable
+	table  operand.Mem // interleaveTable or packedTable
 
 	// Of the function being written:
 	consts map[uint64]operand.Op

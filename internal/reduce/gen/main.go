@@ -33,7 +33,7 @@ func generate() (files map[string][]byte, err error) {
 	c := build.NewContext()
 	c.ConstraintExpr("!noasm")
 	for _, g := range []*gen{
-		{Context: c, name: "AVX2", vector: 32},
+		{Context: c, name: "AVX2", vector: 32, table: packedTable(c)},
 		{Context: c, name: "AVX512", vector: 64, evex: true, table: interleaveTable(c)},
 	} {
 		for _, k := range kernels(g) {
@@ -41,6 +41,11 @@ func generate() (files map[string][]byte, err error) {
 		}
 		for _, k := range sumAlls(g) {
 			g.emitSumAll(k)
+		}
+		for _, k := range blockCodes {
+			g.emitEncode(k)
+			g.emitDecode(k, false)
+			g.emitDecode(k, true)
 		}
 	}
 	hasF16C(c)

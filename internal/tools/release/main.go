@@ -24,7 +24,7 @@ const goccl = "github.com/goccl/goccl"
 const last = "e2c8510"
 
 // nested are the directories of the other modules that are released with it, by the same version.
-var nested = []string{"interop/cu", "interop/empi", "interop/gomlx", "interop/prometheus"}
+var nested = []string{"interop/blob", "interop/cu", "interop/empi", "interop/gomlx", "interop/prometheus"}
 
 func main() {
 	shallow := flag.Bool("shallow", false, "compare the API only if the last release's commit is in this clone")

@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <atomic>
+#include <numeric>
 
 #include "line.hpp"
 #include "store.hpp"
@@ -19,42 +20,85 @@ struct Settings : c10d::Backend::Options {
 
 class Backend : public c10d::Backend {
  public:
-  Backend(c10::intrusive_ptr<c10d::Store> store, int rank, int size, milliseconds timeout, std::string group, std::string name)
-      : c10d::Backend(rank, size), store_(std::move(store)), group_(std::move(group)), name_(std::move(name)),
-        opened_(timeout), timeout_(timeout), meeting_{store_} {
-    goccl_error err;
-    Fork::watch();
-    auto o = options(group_.c_str(), "goccl", rank, size);
-    goccl_comm comm;
-    must(goccl_open(&o, &comm, &err), err);
-    comm_ = comm, line_ = std::make_shared<Line>(comm);
-  }
-
-  // Backend of some ranks of another group, which these alone make, without a store: no rank needs to know how many groups others have made.
-  // Its calls have the timeout of that group's Comm where they have none of their own.
-  Backend(Backend& all, goccl_comm comm, c10::intrusive_ptr<c10d::Store> store, int rank, int size, milliseconds timeout, std::string group, std::string name)
-      : c10d::Backend(rank, size), store_(std::move(store)), group_(std::move(group)), name_(std::move(name)),
-        opened_(all.opened_), timeout_(timeout), meeting_{store_}, comm_(comm), line_(std::make_shared<Line>(comm)) {}
+  // Backend has comm, whose calls have the timeout opened where they have none of their own.
+  Backend(goccl_comm comm, c10::intrusive_ptr<c10d::Store> store, milliseconds opened, milliseconds timeout, std::string group, std::string name)
+      : c10d::Backend(goccl_rank(comm), goccl_size(comm)), store_(std::move(store)), group_(std::move(group)), name_(std::move(name)),
+        opened_(opened), timeout_(timeout), comm_(comm), line_(std::make_shared<Line>(comm)) {}
 
   ~Backend() override { close(); }
 
-  // part makes that Backend. It is null where this group cannot make one: it has failed, as on all ranks, or is closed.
-  c10::intrusive_ptr<Backend> part(const std::vector<int32_t>& ranks, int tag, c10::intrusive_ptr<c10d::Store> store, int rank, milliseconds timeout,
+  // make is the Backend of a new job. The last ranks of it are spares: there it waits, and is null if the job ends without this one.
+  static c10::intrusive_ptr<Backend> make(c10::intrusive_ptr<c10d::Store> store, int rank, int ranks, int64_t spares, milliseconds timeout,
+                                          std::string group, std::string name) {
+    Fork::watch();
+    Meeting meeting{store};
+    goccl_options o{};
+    o.size = sizeof o, o.rank = rank, o.ranks = ranks, o.spares = spares;
+    o.open_timeout = o.timeout = std::chrono::nanoseconds(timeout).count();
+    o.name = group.c_str(), o.prefix = "goccl", o.store = meeting.callbacks();
+    goccl_error err;
+    goccl_comm comm;
+    auto code = goccl_open(&o, &comm, &err);
+    if (code == GOCCL_ERR_UNUSED) return {};
+    must(code, err);
+    return c10::make_intrusive<Backend>(comm, std::move(store), timeout, timeout, std::move(group), std::move(name));
+  }
+
+  // part makes the Backend of some ranks of this group, which these alone make, without a store: no rank needs to know how many groups others
+  // have made. It is null where this group cannot make one: it has failed, as on all ranks, or is closed.
+  c10::intrusive_ptr<Backend> part(const std::vector<int32_t>& ranks, int tag, c10::intrusive_ptr<c10d::Store> store, milliseconds timeout,
                                    std::string group, std::string name) {
     TORCH_CHECK(!Fork::happened(), "goccl: this process is a forked child of a rank");
-    goccl_comm all = comm_, comm;
-    goccl_error err;
+    goccl_comm all = comm_;
     if (!all || timeout > opened_) return {};
-    auto code = goccl_subset(all, ranks.data(), (int32_t)ranks.size(), tag, std::chrono::nanoseconds(timeout).count(), &comm, &err);
-    if (code && goccl_failed(all, nullptr)) return {};
-    must(code, err);
-    return c10::make_intrusive<Backend>(*this, comm, std::move(store), rank, (int)ranks.size(), timeout, std::move(group), std::move(name));
+    goccl_error err;
+    auto comm = subset(all, ranks, tag, timeout, err);
+    if (err.code && goccl_failed(all, nullptr)) return {};
+    must(err.code, err);
+    return c10::make_intrusive<Backend>(comm, std::move(store), opened_, timeout, std::move(group), std::move(name));
+  }
+
+  // replace has spares take the places of lost ranks.
+  void replace() {
+    goccl_error err;
+    goccl_comm next;
+    line_->begin();
+    must(goccl_replace(open(), &next, &err), err);
+    adopt(next);
+  }
+
+  // remake makes the Comm of a part again, of the Comm that all has now.
+  void remake(Backend& all, const std::vector<int32_t>& ranks, int tag) {
+    goccl_error err;
+    line_->begin();
+    auto comm = subset(all.open(), ranks, tag, timeout_, err);
+    must(err.code, err);
+    adopt(comm);
+  }
+
+  bool closed() const { return !comm_; }
+
+  std::vector<int32_t> fresh() {
+    std::vector<int32_t> ranks(getSize());
+    auto n = goccl_fresh(open(), ranks.data(), getSize());
+    ranks.resize(std::max(n, 0));
+    return ranks;
+  }
+  void restored() {
+    goccl_error err;
+    must(goccl_restored(open(), &err), err);
   }
 
   void shutdown() override { close(); }
   void abort() override {
     if (Fork::happened()) return;
     if (auto c = comm_.load()) goccl_abort(c, "aborted by PyTorch", nullptr), line_->begin();
+    if (auto c = roll_.load()) goccl_abort(c, "aborted by PyTorch", nullptr);
+  }
+  // failed is why the group has failed, empty if it has not.
+  std::string failed() {
+    goccl_error err;
+    return goccl_failed(open(), &err) ? err.text : "";
   }
   // name_ is what profilers show. This name is what PyTorch chooses classes by, and casts to them.
   const std::string getBackendName() const override { return "goccl"; }
@@ -67,12 +111,18 @@ class Backend : public c10d::Backend {
 #include "messages.hpp"
 
  private:
-  goccl_options options(const char* name, const char* prefix, int rank, int size) {
-    goccl_options o{};
-    o.size = sizeof o, o.rank = rank, o.ranks = size;
-    o.open_timeout = o.timeout = std::chrono::nanoseconds(opened_).count();
-    o.name = name, o.prefix = prefix, o.store = meeting_.callbacks();
-    return o;
+  static goccl_comm subset(goccl_comm all, const std::vector<int32_t>& ranks, int tag, milliseconds timeout, goccl_error& err) {
+    goccl_comm comm;
+    goccl_subset(all, ranks.data(), (int32_t)ranks.size(), tag, std::chrono::nanoseconds(timeout).count(), &comm, &err);
+    return comm;
+  }
+
+  // adopt takes comm in the place of the Comm that has failed. What ranks count of its calls begins anew, as on a rank that was a spare.
+  void adopt(goccl_comm comm) {
+    endRoll();
+    calls_ = 0, rolls_ = 0;
+    line_ = std::make_shared<Line>(comm);
+    if (auto old = comm_.exchange(comm)) goccl_close(old, nullptr);
   }
 
   // open is the Comm, where it can be used.
@@ -85,16 +135,13 @@ class Backend : public c10d::Backend {
 
   void close() {
     if (Fork::happened()) return;
+    endRoll();
     if (auto c = comm_.exchange(0)) line_->settle(std::chrono::seconds(5)), goccl_close(c, nullptr);
   }
 
-  WorkPtr work(OpType type, const char* call, Tensors outs, Tensors in, Tensors keep = {}) {
+  WorkPtr work(OpType type, const char* call, Tensors outs, Tensors in) {
     if (type != OpType::SEND && type != OpType::RECV && type != OpType::RECVANYSOURCE) calls_++;
-    auto w = c10::make_intrusive<Work>(getRank(), type, title(name_, call), std::move(outs), in);
-    w->keep = std::move(keep);
-    w->keep.insert(w->keep.end(), w->outs.begin(), w->outs.end());
-    w->keep.insert(w->keep.end(), in.begin(), in.end());
-    return w;
+    return c10::make_intrusive<Work>(getRank(), type, title(name_, call), std::move(outs), in);
   }
 
   // limit is what a call has beside the timeout of the Comm: nothing, in most calls.
@@ -106,8 +153,10 @@ class Backend : public c10d::Backend {
   // go makes calls and ends w, or has them made. What they point to belongs to w, or to the caller if async is false.
   c10::intrusive_ptr<c10d::Work> go(WorkPtr w, const goccl_args* calls, size_t n, bool async, milliseconds timeout) {
     open();
+    w->line = line_;
+    line_->came();
     if (async) {
-      w->calls.assign(calls, calls + n), w->limit = limit(timeout), w->line = line_;
+      w->calls.assign(calls, calls + n), w->limit = limit(timeout);
       line_->post(w);
       return w;
     }
@@ -128,10 +177,12 @@ class Backend : public c10d::Backend {
   const std::string group_, name_;
   const milliseconds opened_;
   std::atomic<milliseconds> timeout_;
-  Meeting meeting_;
   std::atomic<goccl_comm> comm_{0};
   std::shared_ptr<Line> line_;
-  std::atomic<uint64_t> calls_{0}, barriers_{0};
+  std::atomic<uint64_t> calls_{0};
+  std::mutex roll_mu_;
+  std::atomic<goccl_comm> roll_{0}; // of the monitored barrier
+  uint32_t rolls_ = 0;              // that there were
 };
 
 } // namespace goccl

@@ -1,34 +1,39 @@
 // The collectives, a part of class Backend: what c10d asks for, as one call or a group of calls.
 
 c10::intrusive_ptr<c10d::Work> broadcast(Tensors& ts, const c10d::BroadcastOptions& o) override {
-  one(ts), dense(ts[0]);
+  one(ts);
   TORCH_CHECK(o.rootRank >= 0 && o.rootRank < getSize(), "goccl: broadcast: invalid root rank: ", o.rootRank);
   Moved m(ts[0]);
   auto w = work(OpType::BROADCAST, "broadcast", ts, ts);
-  return go(w, Call(GOCCL_BROADCAST, m.type).rooted(o.rootRank).to(ts[0], m.width), o.asyncOp, o.timeout);
+  auto dst = getRank() == o.rootRank ? w->reads(ts[0]) : w->writes(ts[0]);
+  return go(w, Call(GOCCL_BROADCAST, m.type).rooted(o.rootRank).to(dst, m.width), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> allreduce(Tensors& ts, const c10d::AllreduceOptions& o) override {
   one(ts);
   if (ts[0].layout() == at::kSparse) return allreduce_sparse(ts, o);
-  dense(ts[0]);
   auto w = work(OpType::ALLREDUCE, "all_reduce", ts, ts);
-  return go(w, Call(GOCCL_ALL_REDUCE, Reduced(ts[0], o.reduceOp)).to(ts[0]).from(ts[0]), o.asyncOp, o.timeout);
+  auto sum = w->updates(ts[0]);
+  return go(w, Call(GOCCL_ALL_REDUCE, Reduced(ts[0], o.reduceOp)).to(sum).from(sum), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> allreduce_coalesced(Tensors& ts, const c10d::AllreduceCoalescedOptions& o) override {
   TORCH_CHECK(!ts.empty(), "goccl: requires non-empty tensor list");
   for (auto& t : ts) TORCH_CHECK(t.scalar_type() == ts[0].scalar_type(), "tensors must all have the same type");
+  auto w = work(OpType::ALLREDUCE_COALESCED, "all_reduce", ts, ts);
   std::vector<goccl_args> calls;
-  for (auto& t : ts) dense(t), calls.push_back(Call(GOCCL_ALL_REDUCE, Reduced(t, o.reduceOp)).to(t).from(t));
-  return go(work(OpType::ALLREDUCE_COALESCED, "all_reduce", ts, ts), calls.data(), calls.size(), o.asyncOp, o.timeout);
+  for (auto& t : ts) {
+    auto sum = w->updates(t);
+    calls.push_back(Call(GOCCL_ALL_REDUCE, Reduced(t, o.reduceOp)).to(sum).from(sum));
+  }
+  return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);
 }
 
-// allreduce_sparse gathers indices and values of all ranks, and adds those with the same indices.
+// allreduce_sparse gathers indices and values of all ranks, and adds those with the same indices. What it refuses it refuses on all ranks: they
+// first tell each other what they have.
 c10::intrusive_ptr<c10d::Work> allreduce_sparse(Tensors& ts, const c10d::AllreduceOptions& o) override {
   one(ts);
   at::NoGradGuard guard;
-  TORCH_CHECK(o.reduceOp == c10d::ReduceOp::SUM, "goccl: unsupported reduction operation: sparse tensors have the sum alone");
   auto mine = ts[0].coalesce();
   int n = getSize();
   auto indices = mine.indices().contiguous(), values = mine.values().contiguous();
@@ -39,9 +44,10 @@ c10::intrusive_ptr<c10d::Work> allreduce_sparse(Tensors& ts, const c10d::Allredu
     return s;
   };
   auto my = shape(mine);
-  my.push_back(mine._nnz());
+  my.insert(my.end(), {(int64_t)o.reduceOp.op_, (int64_t)values.scalar_type(), mine._nnz()});
+  auto w = work(OpType::_ALLREDUCE_SPARSE, "sparse_all_reduce", {ts[0]}, {});
   auto meta = at::tensor(my, at::kLong), metas = at::empty({n, (int64_t)my.size()}, at::kLong);
-  Call sizes = Call(GOCCL_ALL_GATHER, GOCCL_INT64).to(metas).from(meta);
+  Call sizes = Call(GOCCL_ALL_GATHER, GOCCL_INT64).to(w->writes(metas)).from(w->reads(meta));
   now(&sizes, 1, o.timeout);
   int64_t row = 1, sparse = mine.sparse_dim();
   for (auto d : values.sizes().slice(1)) row *= d;
@@ -49,8 +55,11 @@ c10::intrusive_ptr<c10d::Work> allreduce_sparse(Tensors& ts, const c10d::Allredu
   int64_t all = 0;
   for (int r = 0; r < n; r++) {
     auto* p = metas.data_ptr<int64_t>() + r * my.size();
-    TORCH_CHECK(std::equal(my.begin(), my.end() - 1, p), "Sparse dimensions do not match");
-    indexCounts.push_back(p[my.size() - 1] * sparse), valueCounts.push_back(p[my.size() - 1] * row), all += p[my.size() - 1];
+    const int64_t *nnz = p + my.size() - 1, *type = nnz - 1, *op = nnz - 2;
+    TORCH_CHECK(*op == c10d::ReduceOp::SUM, "goccl: unsupported reduction operation on rank ", r, ": sparse tensors have the sum alone");
+    TORCH_CHECK(std::equal(my.begin(), my.end() - 3, p), "Sparse dimensions do not match");
+    TORCH_CHECK(*type == (int64_t)values.scalar_type(), "goccl: sparse tensors of different types on ranks ", getRank(), " and ", r);
+    indexCounts.push_back(*nnz * sparse), valueCounts.push_back(*nnz * row), all += *nnz;
   }
   // Of the indices, each rank's lie together: a matrix of which each column is an element.
   auto columns = indices.t().contiguous();
@@ -61,179 +70,158 @@ c10::intrusive_ptr<c10d::Work> allreduce_sparse(Tensors& ts, const c10d::Allredu
   Moved m(values);
   for (auto& c : valueCounts) c *= m.width;
   goccl_args gather[] = {
-      Call(GOCCL_ALL_GATHER_V, GOCCL_INT64).to(allIndices).from(columns).counts(indexCounts, {}),
-      Call(GOCCL_ALL_GATHER_V, m.type).to(allValues, m.width).from(values, m.width).counts(valueCounts, {}),
+      Call(GOCCL_ALL_GATHER_V, GOCCL_INT64).to(w->writes(allIndices)).from(w->reads(columns)).counts(indexCounts, {}),
+      Call(GOCCL_ALL_GATHER_V, m.type).to(w->writes(allValues), m.width).from(w->reads(values), m.width).counts(valueCounts, {}),
   };
   now(gather, 2, o.timeout);
   auto sum = at::sparse_coo_tensor(allIndices.t(), allValues, mine.sizes()).coalesce();
   ts[0].copy_(sum);
-  auto w = work(OpType::_ALLREDUCE_SPARSE, "sparse_all_reduce", {ts[0]}, {});
   w->end((const goccl_error*)nullptr);
   return w;
 }
 
 c10::intrusive_ptr<c10d::Work> reduce(Tensors& ts, const c10d::ReduceOptions& o) override {
-  one(ts), dense(ts[0]);
+  one(ts);
   auto w = work(OpType::REDUCE, "reduce", ts, ts);
-  return go(w, Call(GOCCL_REDUCE, Reduced(ts[0], o.reduceOp)).rooted(o.rootRank).to(ts[0]).from(ts[0]), o.asyncOp, o.timeout);
-}
-
-// gathered has each rank's part in a list of tensors, by way of one memory.
-WorkPtr gathered(OpType type, const char* call, const Tensors& list, const Tensor& in, Tensor& flat, int64_t width) {
-  flat = flatNew(list);
-  auto w = work(type, call, list, {in}, {flat});
-  w->post = [flat, list] { unflat(flat, list); };
-  if (!sameSize(list))
-    for (auto& t : list) w->dc.push_back(t.numel() * width);
-  return w;
+  auto sum = getRank() == o.rootRank ? w->updates(ts[0]) : w->reads(ts[0]);
+  return go(w, Call(GOCCL_REDUCE, Reduced(ts[0], o.reduceOp)).rooted(o.rootRank).to(sum).from(sum), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> allgather(std::vector<Tensors>& outs, Tensors& ins, const c10d::AllgatherOptions& o) override {
   one(ins);
+  auto& in = ins[0];
   TORCH_CHECK(outs.size() == 1 && (int)outs[0].size() == getSize(), "goccl: requires a single-element output list of ", getSize(), " tensors");
-  auto in = ins[0].contiguous();
   sameType(outs[0], in);
   Moved m(in);
-  Tensor flat;
-  auto w = gathered(OpType::ALLGATHER, "all_gather", outs[0], in, flat, m.width);
-  return go(w, Call(w->dc.empty() ? GOCCL_ALL_GATHER : GOCCL_ALL_GATHER_V, m.type).to(flat, m.width).from(in, m.width).counts(w->dc, {}), o.asyncOp, o.timeout);
+  auto w = work(OpType::ALLGATHER, "all_gather", outs[0], {in});
+  if (!sameSize(outs[0]))
+    for (auto& t : outs[0]) w->dc.push_back(t.numel() * m.width);
+  auto kind = w->dc.empty() ? GOCCL_ALL_GATHER : GOCCL_ALL_GATHER_V;
+  return go(w, Call(kind, m.type).to(w->writes(outs[0]), m.width).from(w->reads(in), m.width).counts(w->dc, {}), o.asyncOp, o.timeout);
 }
 
-c10::intrusive_ptr<c10d::Work> _allgather_base(Tensor& out, Tensor& in0, const c10d::AllgatherOptions& o) override {
-  auto in = in0.contiguous();
-  contiguous(out), sameType({out}, in);
+c10::intrusive_ptr<c10d::Work> _allgather_base(Tensor& out, Tensor& in, const c10d::AllgatherOptions& o) override {
+  sameType({out}, in);
   TORCH_CHECK(out.numel() == in.numel() * getSize(), "output tensor size must be equal to world_size times input tensor size");
   Moved m(in);
-  return go(work(OpType::_ALLGATHER_BASE, "_all_gather_base", {out}, {in}), Call(GOCCL_ALL_GATHER, m.type).to(out, m.width).from(in, m.width), o.asyncOp, o.timeout);
+  auto w = work(OpType::_ALLGATHER_BASE, "_all_gather_base", {out}, {in});
+  return go(w, Call(GOCCL_ALL_GATHER, m.type).to(w->writes(out), m.width).from(w->reads(in), m.width), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins, const c10d::AllgatherOptions& o) override {
   TORCH_CHECK(outs.size() == ins.size() && !ins.empty(), "goccl: requires input/output tensor lists to have the same length");
+  auto w = work(OpType::ALLGATHER_COALESCED, "all_gather", outs, ins);
   std::vector<goccl_args> calls;
-  Tensors from;
   for (size_t i = 0; i < ins.size(); i++) {
-    from.push_back(ins[i].contiguous());
-    contiguous(outs[i]), sameType({outs[i]}, ins[i]);
+    sameType({outs[i]}, ins[i]);
     Moved m(ins[i]);
-    calls.push_back(Call(GOCCL_ALL_GATHER, m.type).to(outs[i], m.width).from(from[i], m.width));
+    calls.push_back(Call(GOCCL_ALL_GATHER, m.type).to(w->writes(outs[i]), m.width).from(w->reads(ins[i]), m.width));
   }
-  return go(work(OpType::ALLGATHER_COALESCED, "all_gather", outs, from), calls.data(), calls.size(), o.asyncOp, o.timeout);
+  return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> allgather_coalesced(std::vector<Tensors>& outs, Tensors& ins, const c10d::AllgatherOptions& o) override {
   TORCH_CHECK((int)outs.size() == getSize(), "output lists should be equal to world size");
   TORCH_CHECK(!ins.empty(), "goccl: requires non-empty tensor list");
-  Tensors all, from, flats;
-  std::vector<Tensors> lists;
+  Tensors all;
   std::vector<goccl_args> calls;
   for (auto& l : outs) {
     TORCH_CHECK(l.size() == ins.size(), "invalid output size: ", l.size(), " tensors for ", ins.size());
     all.insert(all.end(), l.begin(), l.end());
   }
+  auto w = work(OpType::ALLGATHER_COALESCED, "all_gather", all, ins);
   for (size_t i = 0; i < ins.size(); i++) {
     Tensors list;
     for (auto& l : outs) list.push_back(l[i]);
     sameType(list, ins[i]);
     for (auto& t : list) TORCH_CHECK(t.sizes() == ins[i].sizes(), "invalid tensor size at index ", i);
     Moved m(ins[i]);
-    from.push_back(ins[i].contiguous()), flats.push_back(flatNew(list)), lists.push_back(list);
-    calls.push_back(Call(GOCCL_ALL_GATHER, m.type).to(flats[i], m.width).from(from[i], m.width));
+    calls.push_back(Call(GOCCL_ALL_GATHER, m.type).to(w->writes(list), m.width).from(w->reads(ins[i]), m.width));
   }
-  auto w = work(OpType::ALLGATHER_COALESCED, "all_gather", all, from, flats);
-  w->post = [flats, lists] {
-    for (size_t i = 0; i < flats.size(); i++) unflat(flats[i], lists[i]);
-  };
   return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> gather(std::vector<Tensors>& outs, Tensors& ins, const c10d::GatherOptions& o) override {
   one(ins);
-  auto in = ins[0].contiguous();
-  Moved m(in);
-  Call call = Call(GOCCL_GATHER, m.type).rooted(o.rootRank).from(in, m.width);
-  if (getRank() != o.rootRank) {
-    TORCH_CHECK(outs.empty(), "requires empty output on non-root");
-    return go(work(OpType::GATHER, "gather", {}, {in}), call, o.asyncOp, o.timeout);
-  }
-  TORCH_CHECK(outs.size() == 1 && (int)outs[0].size() == getSize(), "requires a single-element output list containing a list with ", getSize(), " tensors");
-  parts(outs[0], in);
-  Tensor flat;
-  auto w = gathered(OpType::GATHER, "gather", outs[0], in, flat, m.width);
-  return go(w, call.to(flat, m.width), o.asyncOp, o.timeout);
+  Moved m(ins[0]);
+  bool root = getRank() == o.rootRank;
+  if (root) {
+    TORCH_CHECK(outs.size() == 1 && (int)outs[0].size() == getSize(), "requires a single-element output list containing a list with ", getSize(), " tensors");
+    parts(outs[0], ins[0]);
+  } else TORCH_CHECK(outs.empty(), "requires empty output on non-root");
+  auto w = work(OpType::GATHER, "gather", root ? outs[0] : Tensors{}, ins);
+  Call call = Call(GOCCL_GATHER, m.type).rooted(o.rootRank).from(w->reads(ins[0]), m.width);
+  return go(w, root ? call.to(w->writes(outs[0]), m.width) : call, o.asyncOp, o.timeout);
 }
 
-c10::intrusive_ptr<c10d::Work> gather_into_tensor(Tensor& out, Tensor& in0, const c10d::GatherOptions& o) override {
-  auto in = in0.contiguous();
+c10::intrusive_ptr<c10d::Work> gather_into_tensor(Tensor& out, Tensor& in, const c10d::GatherOptions& o) override {
   Moved m(in);
-  Call call = Call(GOCCL_GATHER, m.type).rooted(o.rootRank).from(in, m.width);
   bool root = getRank() == o.rootRank;
-  if (root) contiguous(out), sameType({out}, in), call.to(out, m.width);
-  return go(work(OpType::GATHER, "gather", root ? Tensors{out} : Tensors{}, {in}), call, o.asyncOp, o.timeout);
+  if (root) sameType({out}, in);
+  auto w = work(OpType::GATHER, "gather", root ? Tensors{out} : Tensors{}, {in});
+  Call call = Call(GOCCL_GATHER, m.type).rooted(o.rootRank).from(w->reads(in), m.width);
+  return go(w, root ? call.to(w->writes(out), m.width) : call, o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> scatter(Tensors& outs, std::vector<Tensors>& ins, const c10d::ScatterOptions& o) override {
-  one(outs), dense(outs[0]);
+  one(outs);
   Moved m(outs[0]);
-  Call call = Call(GOCCL_SCATTER, m.type).rooted(o.rootRank).to(outs[0], m.width);
-  if (getRank() != o.rootRank) {
-    TORCH_CHECK(ins.empty(), "requires empty input on non-root");
-    return go(work(OpType::SCATTER, "scatter", outs, {}), call, o.asyncOp, o.timeout);
-  }
-  TORCH_CHECK(ins.size() == 1 && (int)ins[0].size() == getSize(), "requires a single-element input list containing a list with ", getSize(), " tensors");
-  parts(ins[0], outs[0]);
-  auto flat = flatCopy(ins[0]);
-  return go(work(OpType::SCATTER, "scatter", outs, ins[0], {flat}), call.from(flat, m.width), o.asyncOp, o.timeout);
+  bool root = getRank() == o.rootRank;
+  if (root) {
+    TORCH_CHECK(ins.size() == 1 && (int)ins[0].size() == getSize(), "requires a single-element input list containing a list with ", getSize(), " tensors");
+    parts(ins[0], outs[0]);
+  } else TORCH_CHECK(ins.empty(), "requires empty input on non-root");
+  auto w = work(OpType::SCATTER, "scatter", outs, root ? ins[0] : Tensors{});
+  Call call = Call(GOCCL_SCATTER, m.type).rooted(o.rootRank).to(w->writes(outs[0]), m.width);
+  return go(w, root ? call.from(w->reads(ins[0]), m.width) : call, o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> reduce_scatter(Tensors& outs, std::vector<Tensors>& ins, const c10d::ReduceScatterOptions& o) override {
-  one(outs), contiguous(outs[0]);
+  one(outs);
   TORCH_CHECK(ins.size() == 1 && (int)ins[0].size() == getSize(), "invalid input list: requires ", getSize(), " tensors");
   sameType(ins[0], outs[0]);
-  auto flat = flatCopy(ins[0]);
-  auto w = work(OpType::REDUCE_SCATTER, "reduce_scatter", outs, ins[0], {flat});
+  auto w = work(OpType::REDUCE_SCATTER, "reduce_scatter", outs, ins[0]);
   if (!sameSize(ins[0]))
     for (auto& t : ins[0]) w->sc.push_back(t.numel());
-  return go(w, Call(w->sc.empty() ? GOCCL_REDUCE_SCATTER : GOCCL_REDUCE_SCATTER_V, Reduced(outs[0], o.reduceOp)).to(outs[0]).from(flat).counts({}, w->sc), o.asyncOp, o.timeout);
+  auto kind = w->sc.empty() ? GOCCL_REDUCE_SCATTER : GOCCL_REDUCE_SCATTER_V;
+  return go(w, Call(kind, Reduced(outs[0], o.reduceOp)).to(w->writes(outs[0])).from(w->reads(ins[0])).counts({}, w->sc), o.asyncOp, o.timeout);
 }
 
-c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(Tensor& out, Tensor& in0, const c10d::ReduceScatterOptions& o) override {
-  auto in = in0.contiguous();
-  contiguous(out), sameType({in}, out);
+c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(Tensor& out, Tensor& in, const c10d::ReduceScatterOptions& o) override {
+  sameType({in}, out);
   TORCH_CHECK(in.numel() == out.numel() * getSize(), "input tensor must be the same size as output size times world size");
-  return go(work(OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", {out}, {in}), Call(GOCCL_REDUCE_SCATTER, Reduced(out, o.reduceOp)).to(out).from(in), o.asyncOp, o.timeout);
+  auto w = work(OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", {out}, {in});
+  return go(w, Call(GOCCL_REDUCE_SCATTER, Reduced(out, o.reduceOp)).to(w->writes(out)).from(w->reads(in)), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& ins, const c10d::ReduceScatterOptions& o) override {
   TORCH_CHECK(outs.size() == ins.size() && !ins.empty(), "goccl: requires input/output tensor lists to have the same length");
+  auto w = work(OpType::REDUCE_SCATTER, "reduce_scatter", outs, ins);
   std::vector<goccl_args> calls;
-  Tensors from;
   for (size_t i = 0; i < ins.size(); i++) {
-    from.push_back(ins[i].contiguous());
-    contiguous(outs[i]), sameType({ins[i]}, outs[i]);
-    calls.push_back(Call(GOCCL_REDUCE_SCATTER, Reduced(outs[i], o.reduceOp)).to(outs[i]).from(from[i]));
+    sameType({ins[i]}, outs[i]);
+    calls.push_back(Call(GOCCL_REDUCE_SCATTER, Reduced(outs[i], o.reduceOp)).to(w->writes(outs[i])).from(w->reads(ins[i])));
   }
-  return go(work(OpType::REDUCE_SCATTER, "reduce_scatter", outs, from), calls.data(), calls.size(), o.asyncOp, o.timeout);
+  return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> alltoall_base(Tensor& out, Tensor& in, std::vector<int64_t>& os, std::vector<int64_t>& is, const c10d::AllToAllOptions& o) override {
-  contiguous(out), contiguous(in), sameType({out}, in);
+  sameType({out}, in);
   Moved m(in);
   auto w = work(OpType::ALLTOALL_BASE, "all_to_all", {out}, {in});
   w->dc = splits(out, os, getSize(), m.width), w->sc = splits(in, is, getSize(), m.width);
   // A rank whose parts happen to be equal makes the call that the others make.
-  return go(w, Call(GOCCL_ALL_TO_ALL_V, m.type).to(out, m.width).from(in, m.width).counts(w->dc, w->sc), o.asyncOp, o.timeout);
+  return go(w, Call(GOCCL_ALL_TO_ALL_V, m.type).to(w->writes(out), m.width).from(w->reads(in), m.width).counts(w->dc, w->sc), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllOptions& o) override {
   TORCH_CHECK((int)outs.size() == getSize() && (int)ins.size() == getSize(), "tensor lists must have one tensor per rank");
   sameType(outs, ins[0]), sameType(ins, ins[0]);
-  auto to = flatNew(outs), from = flatCopy(ins);
-  Moved m(from);
-  auto w = work(OpType::ALLTOALL, "all_to_all", outs, ins, {to, from});
-  w->post = [to, outs] { unflat(to, outs); };
+  Moved m(ins[0]);
+  auto w = work(OpType::ALLTOALL, "all_to_all", outs, ins);
   for (auto& t : outs) w->dc.push_back(t.numel() * m.width);
   for (auto& t : ins) w->sc.push_back(t.numel() * m.width);
-  return go(w, Call(GOCCL_ALL_TO_ALL_V, m.type).to(to, m.width).from(from, m.width).counts(w->dc, w->sc), o.asyncOp, o.timeout);
+  return go(w, Call(GOCCL_ALL_TO_ALL_V, m.type).to(w->writes(outs), m.width).from(w->reads(ins), m.width).counts(w->dc, w->sc), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions& o) override {

@@ -44,6 +44,13 @@ class Line : public std::enable_shared_from_this<Line> {
  public:
   explicit Line(goccl_comm comm) : comm_(comm) {}
 
+  // came notes which threads make calls.
+  void came() {
+    std::thread::id first{}, me = std::this_thread::get_id();
+    if (!first_.compare_exchange_strong(first, me) && first != me) several_ = true;
+  }
+  bool several() const { return several_; }
+
   // make makes calls on this thread, after all that have been posted.
   int32_t make(const goccl_args* calls, size_t n, int64_t limit, goccl_error* err) {
     {
@@ -101,7 +108,7 @@ class Line : public std::enable_shared_from_this<Line> {
         std::lock_guard lock(mu_);
         leave();
       }
-      next->endQuietly(Work::thrown(code ? &err : nullptr));
+      next->endQuietly(next->thrown(code ? &err : nullptr));
     }
   }
 
@@ -155,6 +162,8 @@ class Line : public std::enable_shared_from_this<Line> {
   }
 
   const goccl_comm comm_;
+  std::atomic<std::thread::id> first_{}; // that has made calls
+  std::atomic<bool> several_{false};     // and others have
   std::mutex mu_;
   std::condition_variable turn_; // nobody is making calls
   std::deque<WorkPtr> waiting_;
@@ -184,6 +193,16 @@ inline void Watch::work() {
 
 inline void Work::begin() {
   if (line && waits && !Fork::happened()) line->begin();
+}
+
+inline std::exception_ptr Work::thrown(const goccl_error* err) const {
+  if (!err) return nullptr;
+  try {
+    bool crossed = err->code == GOCCL_ERR_MISMATCH && line && line->several();
+    wrong(*err, crossed ? " (two threads use one group, so ranks may make calls in different orders: give async_save, or that thread, a group of its own)" : "");
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 inline bool Work::wait(milliseconds timeout) {

@@ -1,5 +1,7 @@
 #include <torch/csrc/utils/pybind.h>
 
+#include <map>
+
 #include "backend.hpp"
 
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
@@ -9,24 +11,78 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 static c10::weak_intrusive_ptr<goccl::Backend> world{c10::intrusive_ptr<goccl::Backend>()};
 static std::mutex world_mu; // threads make groups, without Python's lock
 
-static BackendPtr create(const StorePtr& store, int rank, int size, int64_t milliseconds, const std::string& group, const std::string& name, bool all) {
-  auto made = c10::make_intrusive<goccl::Backend>(store, rank, size, std::chrono::milliseconds(milliseconds), group, name);
-  if (!all) return made;
-  std::lock_guard lock(world_mu);
-  world = c10::weak_intrusive_ptr<goccl::Backend>(made);
-  return made;
+using Ranks = std::vector<int32_t>;
+using GroupPtr = c10::intrusive_ptr<goccl::Backend>;
+
+// Parts are the groups of some ranks, in the order in which this process has made them. The ranks of a list count alike the groups of that
+// list. PyTorch counts all groups that a process has made, and names by that, so its store may give ranks of one group different prefixes.
+static std::vector<std::pair<c10::weak_intrusive_ptr<goccl::Backend>, Ranks>> parts;
+static std::map<Ranks, uint32_t> made;
+
+// tagOf is a number of the next group of ranks. world_mu is held.
+static int tagOf(const Ranks& ranks) {
+  uint64_t h = 0xcbf29ce484222325 ^ ++made[ranks]; // FNV-1a
+  for (auto r : ranks) h = (h ^ (uint32_t)r) * 0x100000001b3, h ^= h >> 29;
+  return (int)(h >> 33);
 }
 
-static BackendPtr part(const StorePtr& store, const std::vector<int32_t>& ranks, int tag, int rank, int64_t milliseconds, const std::string& group,
-                       const std::string& name) {
+static GroupPtr whole() {
+  std::lock_guard lock(world_mu);
+  auto all = world.lock();
+  TORCH_CHECK(all, "goccl: the default group is not goccl's");
+  return all;
+}
+
+static BackendPtr create(const StorePtr& store, int rank, int size, int64_t milliseconds, const std::string& group, const std::string& name, bool all,
+                         int64_t spares) {
+  auto b = goccl::Backend::make(store, rank, size, spares, std::chrono::milliseconds(milliseconds), group, name);
+  if (!all || !b) return b;
+  std::lock_guard lock(world_mu);
+  world = c10::weak_intrusive_ptr<goccl::Backend>(b);
+  made.clear(), parts.clear();
+  return b;
+}
+
+static BackendPtr part(const StorePtr& store, const Ranks& ranks, int64_t milliseconds, const std::string& group, const std::string& name) {
   std::unique_lock lock(world_mu);
   auto all = world.lock();
+  auto tag = tagOf(ranks);
   lock.unlock();
-  return all ? all->part(ranks, tag, store, rank, std::chrono::milliseconds(milliseconds), group, name) : c10::intrusive_ptr<goccl::Backend>();
+  auto b = all ? all->part(ranks, tag, store, std::chrono::milliseconds(milliseconds), group, name) : GroupPtr();
+  if (!b) return b;
+  lock.lock();
+  parts.erase(std::remove_if(parts.begin(), parts.end(), [](auto& p) { return p.first.expired(); }), parts.end());
+  parts.emplace_back(c10::weak_intrusive_ptr<goccl::Backend>(b), ranks);
+  return b;
+}
+
+// replace has spares in the default group, and makes the groups that are left again, as a spare makes them: each list's first one is its first.
+static Ranks replace() {
+  auto all = whole();
+  all->replace();
+  std::vector<std::tuple<GroupPtr, Ranks, int>> again;
+  {
+    std::lock_guard lock(world_mu);
+    made.clear();
+    for (auto& [p, ranks] : parts)
+      if (auto b = p.lock(); b && !b->closed()) again.emplace_back(b, ranks, tagOf(ranks));
+  }
+  for (auto& [b, ranks, tag] : again) b->remake(*all, ranks, tag);
+  return all->fresh();
+}
+
+static std::string failed(const BackendPtr& backend) {
+  auto* b = dynamic_cast<goccl::Backend*>(backend.get());
+  TORCH_CHECK(b, "goccl: this is a group of another backend");
+  return b->failed();
 }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("create", &create, pybind11::call_guard<pybind11::gil_scoped_release>());
   m.def("part", &part, pybind11::call_guard<pybind11::gil_scoped_release>());
+  m.def("replace", &replace, pybind11::call_guard<pybind11::gil_scoped_release>());
+  m.def("fresh", [] { return whole()->fresh(); }, pybind11::call_guard<pybind11::gil_scoped_release>());
+  m.def("restored", [] { whole()->restored(); }, pybind11::call_guard<pybind11::gil_scoped_release>());
+  m.def("failed", &failed, pybind11::call_guard<pybind11::gil_scoped_release>());
   m.def("version", &goccl_version);
 }

@@ -1,4 +1,4 @@
-// What goccl makes of tensors: types, operators, and lists that become one memory and back.
+// What goccl makes of tensors: types, operators, and calls.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -76,14 +76,6 @@ inline void one(const Tensors& ts) {
   onHost(ts[0]);
 }
 
-// dense asks for a tensor whose memory is its elements and nothing else, in whatever order.
-inline void dense(const Tensor& t) {
-  TORCH_CHECK(t.layout() == at::kStrided, "goccl: only supports dense tensors, unsupported layout ", t.layout());
-  TORCH_CHECK(t.is_non_overlapping_and_dense(), "goccl: the tensor must be contiguous");
-}
-
-inline void contiguous(const Tensor& t) { TORCH_CHECK(t.is_contiguous(), "goccl: the output tensor must be contiguous"); }
-
 inline void sameType(const Tensors& ts, const Tensor& as) {
   for (auto& t : ts) {
     TORCH_CHECK(t.scalar_type() == as.scalar_type(), "goccl: invalid tensor type ", t.scalar_type(), " beside ", as.scalar_type());
@@ -103,37 +95,6 @@ inline bool sameSize(const Tensors& ts) {
   return true;
 }
 
-inline int64_t total(const Tensors& ts) {
-  int64_t n = 0;
-  for (auto& t : ts) n += t.numel();
-  return n;
-}
-
-// flatNew is memory for all of ts, one behind the other.
-inline Tensor flatNew(const Tensors& ts) { return at::empty({total(ts)}, ts[0].options().requires_grad(false)); }
-
-// unflat copies the parts of f to ts.
-inline void unflat(const Tensor& f, const Tensors& ts) {
-  at::NoGradGuard guard;
-  int64_t at = 0;
-  for (auto& t : ts) {
-    t.copy_(f.narrow(0, at, t.numel()).view(t.sizes()));
-    at += t.numel();
-  }
-}
-
-// flatCopy is ts, one behind the other.
-inline Tensor flatCopy(const Tensors& ts) {
-  at::NoGradGuard guard;
-  auto f = flatNew(ts);
-  int64_t at = 0;
-  for (auto& t : ts) {
-    f.narrow(0, at, t.numel()).view(t.sizes()).copy_(t);
-    at += t.numel();
-  }
-  return f;
-}
-
 // splits are how many elements of t go to each rank, or come from it.
 inline std::vector<int64_t> splits(const Tensor& t, const std::vector<int64_t>& sizes, int ranks, int64_t width) {
   if (sizes.empty()) {
@@ -151,16 +112,16 @@ inline std::vector<int64_t> splits(const Tensor& t, const std::vector<int64_t>& 
   return r;
 }
 
-// Call is one call, and how its memory lies in tensors.
+// Call is one call, and where its memory lies.
 struct Call : goccl_args {
   Call(int kind, int type) : goccl_args{} { this->kind = kind, this->type = type, this->root = -1; }
   Call(int kind, const Reduced& how) : Call(kind, how.type) { op = how.op, factor = how.factor; }
-  Call& to(const Tensor& t, int64_t width = 1) {
-    dst = t.data_ptr(), dst_n = t.numel() * width;
+  Call& to(const Memory& m, int64_t width = 1) {
+    dst = m.at, dst_n = m.n * width;
     return *this;
   }
-  Call& from(const Tensor& t, int64_t width = 1) {
-    src = t.data_ptr(), src_n = t.numel() * width;
+  Call& from(const Memory& m, int64_t width = 1) {
+    src = m.at, src_n = m.n * width;
     return *this;
   }
   Call& rooted(int64_t r) {

@@ -1,8 +1,9 @@
-"""Measures all_reduce through torch, and training steps, on gloo and goccl in turns, on one host and on two.
+"""Measures all_reduce through torch, barriers, objects, new groups and training steps, on gloo and goccl in turns, on one host and on two.
 
     bench.py                      everything, 30 rounds
     bench.py -rounds 3 -quick     the same with few calls in a round, to see that it works
     bench.py -only "8 B"          cells whose name has this in it
+    bench.py -ranks 64 -hosts 1 -only waits    what programs wait for between steps, with 64 ranks
     bench.py -promise             ends with 1 if goccl's share of gloo's time is more than it may be
 
 The two backends are groups of the same processes. In each round each of them makes the same calls, and which begins changes from round to
@@ -19,6 +20,7 @@ import tempfile
 import time
 
 import torch
+import torch._dynamo  # noqa: F401: which each rank would import at its first step
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.distributed.device_mesh import DeviceMesh
@@ -30,6 +32,8 @@ CELLS = [("8 B", 8, torch.float32, 400), ("4 KiB", 4096, torch.float32, 400), ("
 STEPS = [("ddp", 64, 2), ("ddp", 512, 4), ("fsdp2", 64, 2), ("fsdp2", 512, 4)]
 # The largest share of gloo's time that goccl may take, by number of hosts, cell and way.
 BARS = {(1, "8 B", "blocking"): 0.10, (1, "8 B", "async"): 0.15, (2, "8 B", "blocking"): 0.25, (2, "8 B", "async"): 0.40}
+WAITS = ("barrier", "monitored_barrier", "all_gather_object 1 KiB", "broadcast_object_list 1 KiB", "new_group and destroy")
+BARS.update(((hosts, name, "waits"), 0.33 if "KiB" in name and hosts == 1 else 1.0) for name in WAITS for hosts in (1, 2))
 for size in ("64 MiB", "64 MiB bf16"):
     for way in ("blocking", "async"):
         BARS[1, size, way], BARS[2, size, way] = 0.5, 1.0
@@ -98,6 +102,33 @@ def calls(group, x, many, is_async):
     return run
 
 
+def waits(group, name, backend, many):
+    """What programs wait for between steps."""
+    thing, objects = bytes(1024), [None] * dist.get_world_size(group)
+
+    def remade():
+        made = dist.new_group(backend=backend)
+        dist.barrier(group=made)
+        dist.destroy_process_group(made)
+
+    call = {
+        "barrier": lambda: dist.barrier(group=group),
+        "monitored_barrier": lambda: dist.monitored_barrier(group=group),
+        "all_gather_object 1 KiB": lambda: dist.all_gather_object(objects, thing, group=group),
+        "broadcast_object_list 1 KiB": lambda: dist.broadcast_object_list([thing], 0, group=group),
+        "new_group and destroy": remade,
+    }[name]
+
+    def run():
+        dist.barrier(group=group)
+        began = time.perf_counter()
+        for _ in range(many):
+            call()
+        return (time.perf_counter() - began) / many
+
+    return run
+
+
 def step(group, kind, width, depth, many):
     torch.manual_seed(1)
     layers = [layer for _ in range(depth) for layer in (torch.nn.Linear(width, width), torch.nn.GELU())]
@@ -132,7 +163,7 @@ def rank_of(rank, hosts, args, store):
     torch.set_num_threads(1)
     import torch_goccl  # noqa: F401: registers goccl
 
-    dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=args.ranks)
+    dist.init_process_group("goccl", init_method="file://" + store, rank=rank, world_size=args.ranks)
     groups = {name: dist.new_group(backend=name) for name in ("gloo", "goccl")}
     table = Table(rank, hosts, args)
     for name, size, dtype, many in CELLS:
@@ -141,6 +172,11 @@ def rank_of(rank, hosts, args, store):
                 x = torch.zeros(size // dtype.itemsize, dtype=dtype)
                 many = max(many // 20, 1) if args.quick else many
                 table.measure(name, way, {b: calls(g, x, many, way == "async") for b, g in groups.items()}, BARS.get((hosts, name, way)))
+    for name in WAITS:
+        if table.wants(f"{name} waits"):
+            many = 2 if args.quick or name.startswith("new") else max(100 // args.ranks, 4)
+            bar = BARS[hosts, name, "waits"] if args.ranks == 2 else 1.0
+            table.measure(name, "waits", {b: waits(g, name, b, many) for b, g in groups.items()}, bar)
     for kind, width, depth in STEPS:
         if table.wants(f"{kind} {width}x{depth} step"):
             many = 1 if args.quick else 5
@@ -167,7 +203,7 @@ if __name__ == "__main__":
     failed = False
     for n in options.hosts:
         with tempfile.TemporaryDirectory() as tmp:
-            ranks = mp.spawn(rank_of, (n, options, tmp + "/store"), nprocs=options.ranks, join=False)
+            ranks = mp.start_processes(rank_of, (n, options, tmp + "/store"), nprocs=options.ranks, join=False, start_method="fork")
             for p in ranks.processes:
                 p.join()
             codes = [p.exitcode for p in ranks.processes]

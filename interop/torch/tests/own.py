@@ -2,6 +2,7 @@
 import faulthandler
 import gc
 import os
+import pickle
 import random
 import resource
 import signal
@@ -14,6 +15,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 import torch.multiprocessing as mp
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
@@ -108,7 +110,7 @@ def elements(rank, n, ours):
 
 
 def refused(rank, n, ours):
-    """What does not fit is refused before anything is sent: no rank waits, and the group is good afterwards."""
+    """What does not fit is refused: no rank waits, and the group is good afterwards."""
     if rank == 0 and n > 1:
         x = torch.ones(4)
         uneven = [torch.zeros(3), torch.zeros(5)] + [torch.zeros(4) for _ in range(n - 2)]
@@ -119,9 +121,53 @@ def refused(rank, n, ours):
                 assert "invalid tensor size" in str(e), e
             else:
                 raise AssertionError(f"{call.__name__} takes parts that are not those of the ranks")
+    # What one rank has of a sparse tensor that the others have not, all refuse.
+    thing = torch.sparse_coo_tensor([[rank]], [1.0], (n,))
+    larger = torch.sparse_coo_tensor([[rank]], [1.0], (n + 1,))
+    for other, op, why in ((thing, dist.ReduceOp.MAX, "operation on rank 0"), (larger, dist.ReduceOp.SUM, "do not match"),
+                           (thing.double(), dist.ReduceOp.SUM, "of different types")) if n > 1 else ():
+        try:
+            dist.all_reduce(other if rank == 0 else thing.clone(), op if rank == 0 else dist.ReduceOp.SUM, group=ours)
+        except RuntimeError as e:
+            assert why in str(e), e
+        else:
+            raise AssertionError(f"a sum of sparse tensors of which one is not as the others is not refused: {why}")
     y = torch.ones(1)
     dist.all_reduce(y, group=ours)
     same(y, torch.full((1,), float(n)), "the sum after what was refused")
+
+
+def objects(rank, n, ours, theirs):
+    """Objects arrive as they are, whatever their sizes, as with gloo: around what fits in one message, and where ranks
+    have different sizes."""
+    edge = 4096 + 3000 - len(pickle.dumps({"rank": 0, "data": bytes(3000)}))  # 8 bytes less are the first message
+    for group in (ours, theirs):
+        uneven = [5000 * ((r + 1) % 2) for r in range(n)]
+        for sizes in ([3] * n, [edge - 8] * n, [edge - 7] * n, [edge] * n, [100_000] * n, uneven, list(range(n))):
+            got = [None] * n
+            dist.all_gather_object(got, {"rank": rank, "data": bytes([rank]) * sizes[rank]}, group=group)
+            assert got == [{"rank": r, "data": bytes([r]) * sizes[r]} for r in range(n)], sizes
+            for root in {0, n - 1}:
+                want = [bytes([i]) * size for i, size in enumerate(sizes)] + [None, (1, "two")]
+                got = list(want) if rank == root else [None] * len(want)
+                dist.broadcast_object_list(got, root, group=group)
+                assert got == want, sizes
+        got = [None] * n
+        dist.all_gather_object(got, torch.arange(3) + rank, group=group, weights_only=True)
+        for r, t in enumerate(got):
+            same(t, torch.arange(3) + r, "a tensor as an object")
+        got = [torch.ones(2) if rank == 0 else None, 7 if rank == 0 else None]
+        dist.broadcast_object_list(got, group=group, device=torch.device("cpu"), weights_only=True)
+        same(got[0], torch.ones(2), "a tensor in a list")
+        assert got[1] == 7
+    dist.broadcast_object_list([], group=ours)
+    if n > 1:
+        try:
+            dist.broadcast_object_list([1, 2] if rank == 0 else [None], group=ours)
+        except ValueError as e:
+            assert rank > 0 and "a list of another length than 1" in str(e), e
+        else:
+            assert rank == 0, "a list of another length is taken"
 
 
 def groups(rank, n):
@@ -332,6 +378,27 @@ def lined(rank, n, ours, store):
     same(torch.cat(sums), torch.full((2,), total), "a call that a thread waits for in a group that is destroyed")
 
 
+def monitored(rank, n, store):
+    """A rank that does not come to a monitored barrier costs all the barrier, and not the group: the first one, and another."""
+    group, late = dist.new_group(backend="goccl"), n - 1
+    for when in "first", "another":
+        if rank == late:
+            store.wait([when])
+        try:
+            dist.monitored_barrier(group, timedelta(milliseconds=500), wait_all_ranks=True)
+        except RuntimeError as e:
+            said = f"Ranks {late} failed to pass monitoredBarrier in 500 ms" if rank == 0 else "successfully reached monitoredBarrier"
+            assert said in str(e), e
+            if rank == 0:
+                store.set(when, "")
+        else:
+            raise AssertionError("a monitored barrier ends well that a rank has not come to")
+        dist.monitored_barrier(group)
+        x = torch.ones(1)
+        dist.all_reduce(x, group=group)
+        same(x, torch.full((1,), float(n)), "the sum after a monitored barrier that failed")
+
+
 def abandoned(rank, n):
     """A group ends with a message under way that nobody sends."""
     group = dist.new_group(backend="goccl")
@@ -346,14 +413,47 @@ def abandoned(rank, n):
     raise AssertionError("a message has come that nobody sent")
 
 
+def crossed(rank, n):
+    """Two threads of one group that ranks hear in different orders, as DCP's async_save on the group that trains: the error says so."""
+    group = dist.new_group(backend="goccl")
+    thread = threading.Thread(target=lambda: dist.all_reduce(torch.ones(2), group=group))
+    thread.start()
+    thread.join()
+    try:
+        dist.all_reduce(torch.ones(3 if rank else 5), group=group)
+    except dist.DistBackendError as e:
+        assert "give async_save, or that thread, a group of its own" in str(e), e
+    else:
+        raise AssertionError("calls that differ have ended well")
+
+
+def checkpoint(rank, n, folder):
+    """DCP saves with a group of its own while the default group trains on, and what it has saved is what was there."""
+    mine = dist.new_group(backend="goccl")
+    state = {f"part {rank}": torch.full((1000,), float(rank)), "all": torch.arange(100.0)}
+    saving = dcp.async_save({k: v.clone() for k, v in state.items()}, checkpoint_id=folder, process_group=mine)
+    for _ in range(200):
+        x = torch.ones(100)
+        dist.all_reduce(x)
+        same(x, torch.full((100,), float(n)), "a sum beside a checkpoint")
+    saving.result()
+    dist.barrier()
+    loaded = {k: torch.zeros_like(v) for k, v in state.items()}
+    dcp.load(loaded, checkpoint_id=folder, process_group=mine)
+    for k, v in state.items():
+        same(loaded[k], v, "what was saved")
+
+
 def training(rank, n, backend, kind):
-    """The losses of a small model: DistributedDataParallel, FSDP2, or its layers as DTensors."""
+    """The losses of a small model: DistributedDataParallel, also compiled, FSDP2, or its layers as DTensors."""
     torch.manual_seed(1)
     width = 12 if 12 % n == 0 else 3 * n  # which n ranks cut evenly
     model = torch.nn.Sequential(torch.nn.Linear(8, width), torch.nn.Tanh(), torch.nn.Linear(width, 1))
     group = dist.new_group(backend=backend)
-    if kind == "ddp":
+    if kind in ("ddp", "compiled"):
         model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+        if kind == "compiled":
+            model = torch.compile(model, backend="aot_eager")
     else:
         mesh = DeviceMesh.from_group(group, "cpu")
         if kind == "fsdp2":
@@ -394,21 +494,23 @@ def run(rank, n, store):
     random_calls(rank, n, ours, theirs, 150)
     elements(rank, n, ours)
     refused(rank, n, ours)
+    objects(rank, n, ours, theirs)
     nested(rank, n, ours)
     if n > 1:
         lined(rank, n, ours, dist.FileStore(store + ".lined", n))
+        monitored(rank, n, dist.FileStore(store + ".monitored", n))
     anyone(rank, n, ours)
     forked(rank, n, ours)
-    for kind in ("ddp", "fsdp2", "tensors"):
+    for kind in ("ddp", "fsdp2", "tensors") + (("compiled",) if n > 2 else ()):
         a, b = training(rank, n, "goccl", kind), training(rank, n, "gloo", kind)
         if not torch.allclose(a, b, rtol=0 if n == 2 else 1e-5, atol=0):
             raise AssertionError(f"{kind}: losses are {a}, and with gloo {b}")
+    checkpoint(rank, n, store + ".checkpoint")
+    if n > 1:
+        crossed(rank, n)
     groups(rank, n)  # after which gloo can make none
     if n > 1:
         abandoned(rank, n)
-    objects = [None] * n
-    dist.all_gather_object(objects, {"rank": rank})
-    assert objects == [{"rank": r} for r in range(n)]
     try:
         dist.barrier()  # which others may still be in when the last one has left it
         if rank == n - 1:  # is lost: the others learn who
@@ -426,8 +528,8 @@ if __name__ == "__main__":
     ranks = int(sys.argv[1])
     with tempfile.TemporaryDirectory() as tmp:
         if ranks > 1:
-            mp.spawn(leaving, (ranks, tmp + "/leaving"), nprocs=ranks)
-        started = mp.spawn(main, (ranks, tmp + "/store"), nprocs=ranks, join=False)
+            mp.start_processes(leaving, (ranks, tmp + "/leaving"), nprocs=ranks, start_method="fork")
+        started = mp.start_processes(main, (ranks, tmp + "/store"), nprocs=ranks, join=False, start_method="fork")
         for p in started.processes:
             p.join(240)
         codes = [p.exitcode for p in started.processes]

@@ -3,38 +3,143 @@
     import torch_goccl
     torch.distributed.init_process_group("goccl")
 """
-import collections
-import hashlib
+import ctypes
+import importlib.util
+import os
+import sys
+import time
+import uuid
 
-import torch  # noqa: F401: its libraries must be there first
+import torch
 import torch.distributed as dist
 
-from . import _C
+import libgoccl
 
-__all__ = ["version"]
+__version__ = libgoccl.__version__
+__all__ = ["fresh", "init_process_group", "replace", "restored", "version"]
+
+
+def _load():
+    """The extension for this torch: the one that came with the package, or one that is built once on this machine."""
+    ctypes.CDLL(libgoccl.library, mode=ctypes.RTLD_GLOBAL)  # which it finds by its symbols
+    from . import build
+
+    path = os.path.join(build.HERE, build.name())
+    if not os.path.exists(path) and not os.path.exists(path := build.kept()):
+        print(f"torch_goccl: building its extension for torch {torch.__version__}, once, as {path}", file=sys.stderr, flush=True)
+        build.build(path)
+    name = "torch_goccl." + os.path.basename(path).split(".")[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_C = _load()
 
 
 def version():
-    """The version of libgoccl.so, such as "0.3.0"."""
+    """The version of libgoccl, such as "0.4.0"."""
     return _C.version()
 
 
-_made = collections.Counter()  # the groups of each list of ranks that this process has made
+def _fresh(store, rank, size, seconds):
+    """store without what ranks of the attempt before have left in it: torchrun restarts a job on the same store.
+
+    Each rank says who it is, by a number of its own. Rank 0 answers with a number of its own and the list of theirs, again when one of them
+    changes, until all have seen themselves in it. So no rank takes what is old for new, and no count of restarts has to be equal."""
+    mine, until, nap = uuid.uuid4().hex, time.monotonic() + seconds, 0.001
+    store.set(f"goccl/hello/{rank}", mine)
+
+    def late(who):
+        nonlocal nap
+        if time.monotonic() > until:
+            raise dist.DistBackendError(f"goccl: the timeout has passed: rank {rank} of {size}: after {seconds:g}s {who}")
+        time.sleep(nap)
+        nap = min(nap * 1.5, 0.02)
+
+    if rank == 0:
+        hellos, told, first = [f"goccl/hello/{r}" for r in range(size)], None, 1
+        while first < size:
+            if store.check(hellos) and (now := b",".join(store.multi_get(hellos)).decode()) != told:
+                store.set("goccl/attempt", mine + " " + now)
+                told = now
+            while first < size and store.check([f"goccl/{mine}/{first}"]):
+                first += 1
+            if first < size:
+                late(f"rank {first} has not joined")
+    else:
+        while True:
+            if store.check(["goccl/attempt"]):
+                attempt, _, ranks = store.get("goccl/attempt").decode().partition(" ")
+                if mine in ranks:
+                    break
+            late("rank 0 has not answered")
+        store.set(f"goccl/{attempt}/{rank}", "")
+        mine = attempt
+    return dist.PrefixStore("goccl/" + mine, store)
+
+
+def _meeting(store, rank, size, ms):
+    return _fresh(store, rank, size, ms / 1000) if "TORCHELASTIC_RUN_ID" in os.environ else store
+
+
+_given = None  # the group that init_process_group has made, and torch.distributed's is about to ask for
+
+
+def init_process_group(spares, rank=-1, world_size=-1, store=None, timeout=dist.distributed_c10d.default_pg_timeout):
+    """Makes the default group of world_size processes, without the last spares of them.
+
+    A spare waits in here until a rank is lost and the others call replace: then it has that rank's number, and goes on
+    as the others have begun. It returns whether this process is a rank of the group: False on a spare that was not
+    needed, when the others have ended."""
+    global _given
+    if store is None:
+        store, rank, world_size = next(iter(dist.rendezvous("env://", rank, world_size, timeout=timeout)))
+    ms = int(timeout.total_seconds() * 1000)
+    given = _C.create(_meeting(store, rank, world_size, ms), rank, world_size, ms, "0", "goccl", True, spares)
+    if given is None:
+        return False
+    _given = given
+    dist.init_process_group("goccl", store=dist.PrefixStore("goccl/group", store), rank=given.rank(),
+                            world_size=given.size(), timeout=timeout)
+    return True
+
+
+def replace():
+    """Brings the default group back after a loss, with spares in the places of the lost ranks, and the groups that were
+    made of it with its timeout or a shorter one.
+
+    All living ranks call it. A rank that was a spare makes the groups that the others still have, in their order. It
+    returns the ranks that need the state of the others, as fresh does."""
+    return _C.replace()
+
+
+def fresh():
+    """The ranks that were spares, and have not called restored yet."""
+    return _C.fresh()
+
+
+def restored():
+    """Says that this rank has the state of the others."""
+    _C.restored()
 
 
 def _create(options, _=None, name="goccl"):
+    global _given
+    given, _given = _given, None
+    if given is not None:
+        return given
     limit = options.timeout
     ms = int(limit.total_seconds() * 1000) if hasattr(limit, "total_seconds") else int(limit * 1000)
     ranks = list(options.global_ranks_in_group)
     if ranks:
-        # The ranks of the list count alike the groups of that list. PyTorch counts all groups that a process has made, and names by
-        # that, so its store may give ranks of one group different prefixes.
-        _made[tuple(ranks)] += 1
-        of = hashlib.sha1(repr((ranks, _made[tuple(ranks)])).encode(), usedforsecurity=False).digest()
-        made = _C.part(options.store, ranks, int.from_bytes(of[:4], "big") >> 1, options.group_rank, ms, str(options.group_id), name)
+        made = _C.part(options.store, ranks, ms, str(options.group_id), name)
         if made is not None:
             return made
-    return _C.create(options.store, options.group_rank, options.group_size, ms, str(options.group_id), name, not ranks)
+    store = _meeting(options.store, options.group_rank, options.group_size, ms)
+    return _C.create(store, options.group_rank, options.group_size, ms, str(options.group_id), name, not ranks, 0)
 
 
 dist.Backend.register_backend("goccl", _create, extended_api=True, devices=["cpu"])
+from . import objects  # noqa: E402,F401: takes the place of two functions of torch.distributed

@@ -1,9 +1,9 @@
 #!/bin/bash
-# fetch.sh: PyTorch in the cache, for the CPU alone; prints its directory. The wheel that pip finds is often the one for
+# fetch.sh [VERSION]: PyTorch in the cache, for the CPU alone; prints its directory. The wheel that pip finds is often the one for
 # CUDA. Its libraries are not needed to compute on the CPU, only to be found: where they are missing, ones of empty functions
 # stand in their places, under stubs/. Needs python3, pip, cc and readelf.
 set -eu
-version=2.15.0
+version=${1:-2.15.0}
 cache=${GOCCL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/goccl}
 dir=$cache/torch-$version
 if [ ! -e "$dir/ready" ]; then
@@ -39,7 +39,6 @@ if [ ! -e "$dir/ready" ]; then
 	done <"$tmp/needed"
 	LD_LIBRARY_PATH=$tmp/site/stubs PYTHONPATH=$tmp/site python3 -W ignore -c 'import torch, safetensors.torch; assert torch.distributed.is_gloo_available()' >&2
 	touch "$tmp/site/ready"
-	rm -rf "$dir"
-	mv "$tmp/site" "$dir"
+	mv -T "$tmp/site" "$dir" 2>/dev/null || [ -e "$dir/ready" ] # another process may have been faster
 fi
 echo "$dir"

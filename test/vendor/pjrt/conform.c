@@ -33,6 +33,8 @@ SAME(GPJRT_F16, PJRT_Buffer_Type_F16);
 SAME(GPJRT_F32, PJRT_Buffer_Type_F32);
 SAME(GPJRT_F64, PJRT_Buffer_Type_F64);
 SAME(GPJRT_BF16, PJRT_Buffer_Type_BF16);
+SAME(GPJRT_F8E5M2, PJRT_Buffer_Type_F8E5M2);
+SAME(GPJRT_F8E4M3FN, PJRT_Buffer_Type_F8E4M3FN);
 
 #define SIZE(ours, theirs) _Static_assert(sizeof(struct ours) == sizeof(theirs), "the size of " #ours)
 #define FIELD(ours, field, theirs, name) _Static_assert(offsetof(struct ours, field) == offsetof(theirs, name), "the place of " #ours "." #field)

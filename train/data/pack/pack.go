@@ -43,19 +43,13 @@ type Packing struct {
 // what is over is packed. It is best fit, the longest first (Ding et al. 2024 do so to language
 // models), and takes a moment for a million documents.
 func New(lengths []int, context int) (*Packing, error) {
-	if context < 1 || context > mostContext {
-		return nil, fmt.Errorf("data/pack: rows of %d tokens; from 1 to %d", context, mostContext)
-	}
-	if len(lengths) > math.MaxInt32 {
-		return nil, fmt.Errorf("data/pack: %d documents; at most %d", len(lengths), math.MaxInt32)
+	if err := check(lengths, context); err != nil {
+		return nil, err
 	}
 	p := &Packing{context: context}
 	var pieces []Span             // those of a whole row, and then the shorter ones, the longest first
 	short := make([]int, context) // how many of each length
 	for doc, n := range lengths {
-		if n < 0 || n > math.MaxInt32 {
-			return nil, fmt.Errorf("data/pack: document %d has %d tokens", doc, n)
-		}
 		lo := 0
 		for ; n-1-lo >= context; lo += context {
 			pieces = append(pieces, Span{int32(doc), int32(lo), int32(lo + context)})
@@ -79,6 +73,37 @@ func New(lengths []int, context int) (*Packing, error) {
 	}
 	p.place(pieces)
 	return p, nil
+}
+
+// Single gives each document a row of its own, for models whose attention knows no documents. One that is longer than a
+// row is cut; one of less than two tokens has none.
+func Single(lengths []int, context int) (*Packing, error) {
+	if err := check(lengths, context); err != nil {
+		return nil, err
+	}
+	p := &Packing{context: context, first: []int{0}}
+	for doc, n := range lengths {
+		for lo := 0; lo < n-1; lo += context {
+			p.spans = append(p.spans, Span{int32(doc), int32(lo), int32(min(lo+context, n-1))})
+			p.first = append(p.first, len(p.spans))
+		}
+	}
+	return p, nil
+}
+
+func check(lengths []int, context int) error {
+	if context < 1 || context > mostContext {
+		return fmt.Errorf("data/pack: rows of %d tokens; from 1 to %d", context, mostContext)
+	}
+	if len(lengths) > math.MaxInt32 {
+		return fmt.Errorf("data/pack: %d documents; at most %d", len(lengths), math.MaxInt32)
+	}
+	for doc, n := range lengths {
+		if n < 0 || n > math.MaxInt32 {
+			return fmt.Errorf("data/pack: document %d has %d tokens", doc, n)
+		}
+	}
+	return nil
 }
 
 // place gives each piece a row: the one with the least room that suffices, or a new one.
@@ -165,6 +190,15 @@ type Row struct {
 
 // Fill sets r to a row, whose slices it makes if they are too short. doc returns the tokens of a document.
 func (p *Packing) Fill(row int, r *Row, doc func(doc int) ([]int32, error)) error {
+	return p.FillMasked(row, r, func(d int) ([]int32, []bool, error) {
+		tokens, err := doc(d)
+		return tokens, nil, err
+	})
+}
+
+// FillMasked is Fill with documents of which some tokens alone are targets, such as answers: doc
+// says for each whether it is, or returns nil if all are. The others are Ignored as targets.
+func (p *Packing) FillMasked(row int, r *Row, doc func(doc int) (tokens []int32, wanted []bool, err error)) error {
 	if row < 0 || row >= p.Rows() {
 		return fmt.Errorf("data/pack: row %d of %d", row, p.Rows())
 	}
@@ -177,9 +211,13 @@ func (p *Packing) Fill(row int, r *Row, doc func(doc int) ([]int32, error)) erro
 	r.Ends = append(r.Ends[:0], 0)
 	at := 0
 	for k, s := range p.Spans(row) {
-		all, err := doc(int(s.Doc))
+		all, wanted, err := doc(int(s.Doc))
 		if err != nil {
 			return fmt.Errorf("data/pack: document %d: %w", s.Doc, err)
+		}
+		if wanted != nil && len(wanted) != len(all) {
+			return fmt.Errorf("data/pack: document %d has %d tokens, and %d that are wanted or not",
+				s.Doc, len(all), len(wanted))
 		}
 		if len(all) <= int(s.Hi) {
 			return fmt.Errorf("data/pack: document %d has %d tokens, and was packed with %d or more", s.Doc, len(all), s.Hi+1)
@@ -187,6 +225,9 @@ func (p *Packing) Fill(row int, r *Row, doc func(doc int) ([]int32, error)) erro
 		copy(r.Tokens[at:], all[s.Lo:s.Hi])
 		copy(r.Targets[at:], all[s.Lo+1:s.Hi+1])
 		for i := range s.Hi - s.Lo {
+			if wanted != nil && !wanted[s.Lo+i+1] {
+				r.Targets[at] = Ignored
+			}
 			r.Positions[at], r.Documents[at] = i, int32(k)
 			at++
 		}

@@ -98,7 +98,7 @@ func (n *Noise) Over(ctx context.Context, c *ccl.Comm, own, whole float64) (floa
 // Add takes a step without a Comm: small is the mean over the ranks of the squares of the norms of
 // their gradients, and whole the square of the norm of the mean gradient.
 func (n *Noise) Add(small, whole float64) {
-	b, B := float64(n.Samples), float64(n.Samples)*float64(n.Ranks)
+	b, B := float64(n.Samples), float64(float64(n.Samples)*float64(n.Ranks))
 	signal := (float64(B*whole) - float64(b*small)) / (B - b)
 	variance := (small - whole) / (1/b - 1/B)
 	if finite := signal + variance; math.IsNaN(finite) || math.IsInf(finite, 0) { // a step that is skipped

@@ -35,6 +35,71 @@ def lion(n, lr=.01, b1=.9, b2=.99, wd=.1):
     return p
 
 
+def adam(n, lr=.01, b1=.9, b2=.999, eps=1e-8, wd=.1):
+    p, m, v = numbers(1, n), [0.] * n, [0.] * n
+    for step in range(1, STEPS + 1):
+        for i, g in enumerate(gradient(step, n)):
+            g += wd * p[i]
+            m[i] = b1 * m[i] + (1 - b1) * g
+            v[i] = b2 * v[i] + (1 - b2) * g * g
+            p[i] -= lr * m[i] / (1 - b1 ** step) / (sqrt(v[i] / (1 - b2 ** step)) + eps)
+    return p
+
+
+def nadam(n, lr=.01, b1=.9, b2=.999, eps=1e-8, psi=.004, wd=.1):
+    p, m, v, product = numbers(1, n), [0.] * n, [0.] * n, 1.
+    for step in range(1, STEPS + 1):
+        now, following = (b1 * (1 - .5 * .96 ** (t * psi)) for t in (step, step + 1))
+        product *= now
+        for i, g in enumerate(gradient(step, n)):
+            g += wd * p[i]
+            m[i] = b1 * m[i] + (1 - b1) * g
+            v[i] = b2 * v[i] + (1 - b2) * g * g
+            d = sqrt(v[i] / (1 - b2 ** step)) + eps
+            p[i] -= lr * (1 - now) / (1 - product) * g / d + lr * following / (1 - product * following) * m[i] / d
+    return p
+
+
+def rmsprop(n, lr=.01, alpha=.99, eps=1e-8, mu=0., wd=.1, centered=False):
+    p, v, m, mean = numbers(1, n), [0.] * n, [0.] * n, [0.] * n
+    for step in range(1, STEPS + 1):
+        for i, g in enumerate(gradient(step, n)):
+            g += wd * p[i]
+            v[i] = alpha * v[i] + (1 - alpha) * g * g
+            mean[i] = alpha * mean[i] + (1 - alpha) * g
+            m[i] = mu * m[i] + g / (sqrt(v[i] - centered * mean[i] ** 2) + eps)
+            p[i] -= lr * m[i]
+    return p
+
+
+def adagrad(n, lr=.01, decay=.2, eps=1e-10, wd=.1, begin=.5):
+    p, v = numbers(1, n), [begin] * n
+    for step in range(1, STEPS + 1):
+        for i, g in enumerate(gradient(step, n)):
+            g += wd * p[i]
+            v[i] += g * g
+            p[i] -= lr / (1 + (step - 1) * decay) * g / (sqrt(v[i]) + eps)
+    return p
+
+
+def plateau(losses, rate=1., factor=.5, patience=2, threshold=1e-2, cooldown=1, floor=.1):
+    best, bad, cooling, rates = float("inf"), 0, 0, []
+    for loss in losses:
+        if loss < best * (1 - threshold):
+            best, bad = loss, 0
+        else:
+            bad += 1
+        if cooling > 0:
+            cooling -= 1
+            bad = 0
+        if bad > patience:
+            if rate - max(rate * factor, floor) > 1e-8:
+                rate = max(rate * factor, floor)
+            cooling, bad = cooldown, 0
+        rates.append(rate)
+    return rates
+
+
 def lamb(n, lr=.01, b1=.9, b2=.999, eps=1e-6, wd=.1):
     p, m, v = numbers(1, n), [0.] * n, [0.] * n
     for step in range(1, STEPS + 1):
@@ -116,7 +181,35 @@ SCHEDULES = {
     "stairs": lambda s, w, t, p: p * .5 ** ((s - w - 1) // 25),
 }
 
-out = {"lion 5 x 3": lion(15)}
+def half_cosine(a, b, x):
+    return b + (a - b) * .5 * (1 + cos(pi * x))
+
+
+def one_cycle(s, rise=30, total=100, start=.08, peak=2., floor=.001):
+    if s <= rise:
+        return half_cosine(start, peak, (s - 1) / (rise - 1))
+    return half_cosine(peak, floor, min(1, (s - rise) / (total - rise)))
+
+
+def restarts(s, warm, total, peak, first=10, times=2):
+    done, period = s - warm - 1, first
+    while done >= period:
+        done, period = done - period, period * times
+    return half_cosine(peak, .1, done / period)
+
+
+SCHEDULES["restarts"] = restarts
+
+out = {
+    "lion 5 x 3": lion(15),
+    "adam": adam(15),
+    "nadam": nadam(15),
+    "rmsprop": rmsprop(15),
+    "rmsprop centered momentum": rmsprop(15, mu=.9, centered=True),
+    "adagrad": adagrad(15),
+    "plateau": plateau([1 + 10 / (s + 1) for s in range(30)] + [1.5 + .1 * (s % 7) for s in range(30)]),
+    "one cycle": [one_cycle(s) for s in range(1, 121)],
+}
 for rows, cols in ((3, 5), (5, 3), (1, 7), (7, 1)):
     shape = f" {rows} x {cols}"
     out["lamb" + shape] = lamb(rows * cols)

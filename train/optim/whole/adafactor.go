@@ -124,7 +124,7 @@ func root(n int, p float64) float64 {
 		log += float64(term / float64(k))
 		term *= float64(y * y)
 	}
-	x := -p * (float64(2*log) + float64(float64(exp)*math.Ln2))
+	x := float64(-p * (float64(2*log) + float64(float64(exp)*math.Ln2)))
 	whole := math.Floor(x / math.Ln2)
 	x -= float64(whole * math.Ln2)
 	sum, part := 1., 1.

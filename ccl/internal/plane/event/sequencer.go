@@ -1,8 +1,9 @@
 package event
 
 import (
+	"encoding/binary"
+	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
@@ -19,12 +20,11 @@ const (
 
 // Sequencer puts proposals in order: it keeps those that nobody has decided yet, and what has been
 // decided. Each process has a Sequencer, so that any process can take over from the process that
-// decides.
+// decides. Its owner guards it.
 type Sequencer struct {
-	mu      sync.Mutex // guards what follows; nothing is taken under it
-	history []Event    // the last failures, for Comms and connections that are about to be made
-	pending []Event    // proposals that nobody has decided yet
-	polls   []*poll    // about those that are counted first
+	history []Event // the last failures, for Comms and connections that are about to be made
+	pending []Event // proposals that nobody has decided yet
+	polls   []*poll // about those that are counted first
 	decided decisions
 }
 
@@ -33,8 +33,6 @@ func (q *Sequencer) Remember(e *Event) {
 	if call.Code(e.Code) > ProcessLeft {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	list := &q.history
 	switch {
 	case e.Stage == Proposed && q.decided.has(e.subject()):
@@ -52,29 +50,21 @@ func (q *Sequencer) Remember(e *Event) {
 
 // History lists the last events that were not proposals.
 func (q *Sequencer) History() []Event {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	return slices.Clone(q.history)
 }
 
 // All lists them, and the proposals that nobody has decided yet.
 func (q *Sequencer) All() []Event {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	return slices.Concat(q.history, q.pending)
 }
 
 // IsDecided reports whether the subject of e is decided.
 func (q *Sequencer) IsDecided(e *Event) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	return q.decided.has(e.subject())
 }
 
 // Alike lists the proposals that say of a loss what e does.
 func (q *Sequencer) Alike(e *Event) (list []Event) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	for _, o := range q.pending {
 		if o.Code == e.Code && o.Comm == e.Comm && o.Peer == e.Peer && o.Loss >= e.Loss {
 			list = append(list, o)
@@ -85,22 +75,16 @@ func (q *Sequencer) Alike(e *Event) (list []Event) {
 
 // Any reports whether there are proposals that nobody has decided.
 func (q *Sequencer) Any() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	return len(q.pending) > 0
 }
 
 // IsIdle reports whether there are neither proposals nor votes.
 func (q *Sequencer) IsIdle() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	return len(q.pending)+len(q.polls) == 0
 }
 
 // Prune drops what has been decided, and returns how many proposals are left.
 func (q *Sequencer) Prune() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.pending = slices.DeleteFunc(q.pending, func(e Event) bool { return q.decided.has(e.subject()) })
 	q.polls = slices.DeleteFunc(q.polls, func(p *poll) bool { return q.decided.has(p.subject) })
 	return len(q.pending)
@@ -108,8 +92,6 @@ func (q *Sequencer) Prune() int {
 
 // Next decides the first proposal that can be. now is in lived time, as of Lived.Brief.
 func (q *Sequencer) Next(now time.Duration) (d Event, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	next := slices.IndexFunc(q.pending, func(e Event) bool { return q.canDecide(&e, now) })
 	if next < 0 {
 		return d, false
@@ -126,12 +108,10 @@ func (q *Sequencer) Next(now time.Duration) (d Event, ok bool) {
 
 // Vote counts what a host says of the sides of a dispute.
 func (q *Sequencer) Vote(e *Event, now time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.poll(e, now).add(vote{Party{e.Call, e.From, int(e.Peer)}, e.Node}, int(e.Size))
 }
 
-// poll is that about the collective of e. q.mu is held.
+// poll is that about the collective of e.
 func (q *Sequencer) poll(e *Event, now time.Duration) *poll {
 	for _, p := range q.polls {
 		if p.subject == e.subject() && p.place == e.Call.Place {
@@ -146,7 +126,7 @@ func (q *Sequencer) poll(e *Event, now time.Duration) *poll {
 	return p
 }
 
-// canDecide reports whether a proposal can be decided. q.mu is held.
+// canDecide reports whether a proposal can be decided.
 func (q *Sequencer) canDecide(e *Event, now time.Duration) bool {
 	if e.Size == 0 {
 		return true
@@ -154,4 +134,33 @@ func (q *Sequencer) canDecide(e *Event, now time.Duration) bool {
 	p := q.poll(e, now)
 	_, sure := p.parties().Largest(int(e.Size))
 	return sure || now >= p.since+HoldMost || now >= p.since+HoldFar && p.answered >= int(e.Size)
+}
+
+// Clone returns a Sequencer that goes on by itself, for a checker that explores what may happen.
+func (q *Sequencer) Clone() Sequencer {
+	r := Sequencer{slices.Clone(q.history), slices.Clone(q.pending), slices.Clone(q.polls), q.decided}
+	for i, p := range r.polls {
+		o := *p
+		o.votes, o.answers = slices.Clone(p.votes), maps.Clone(p.answers)
+		r.polls[i] = &o
+	}
+	r.decided.all, r.decided.list = maps.Clone(q.decided.all), slices.Clone(q.decided.list)
+	return r
+}
+
+// AppendName appends what tells e from all other events: its origin, its number and its stage.
+func (e *Event) AppendName(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(e.Origin))
+	return append(binary.LittleEndian.AppendUint64(b, e.Number), byte(e.Stage))
+}
+
+// Append appends what tells q's proposals and decisions from others. Votes are not in it.
+func (q *Sequencer) Append(b []byte) []byte {
+	for _, list := range [][]Event{q.history, q.pending} {
+		b = append(b, byte(len(list)))
+		for i := range list {
+			b = list[i].AppendName(b)
+		}
+	}
+	return b
 }

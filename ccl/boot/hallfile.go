@@ -1,0 +1,137 @@
+package boot
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/goccl/goccl/internal/files"
+)
+
+// A hall's file is a list of what was set and added, oldest first:
+//
+//	length of the request 4, CRC-32C of the request 4, request
+//
+// A process that ends while it writes leaves half an entry at the end, which is dropped.
+const (
+	entryHead = 8
+	mostEntry = requestHead + MaxKey + MaxStored
+	mostFile  = 1 << 40
+)
+
+// ListenHallFile is [ListenHall] of a hall whose state is in a file as well, so that it survives the process: another
+// ListenHallFile with the same file goes on from it. So a job that runs, and processes that wait for it, outlive a
+// hall that is started again at the same address; while it is away nobody can come. The file belongs to one job, and
+// to one hall at a time. Only its owner can read it: it has the secrets of meetings. It survives the end of the
+// process at any moment; what was written in the last seconds before the machine itself stopped may be lost.
+func ListenHallFile(addr string, secret []byte, file string) (*Hall, error) {
+	state, err := openHallFile(file)
+	if err != nil {
+		return nil, fault(System, "the hall's file: %v", err)
+	}
+	p, err := ofJob(secret, os.Environ())
+	var h *Hall
+	if err == nil {
+		h, err = listenHallWith(os.Getenv, addr, p, state)
+	}
+	if err != nil {
+		state.log.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// openHallFile reads a hall's file, and writes it anew, as short as it can be.
+func openHallFile(file string) (s memoryStore, err error) {
+	s = newMemoryStore()
+	old, _, err := files.Open(file, mostFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return s, err
+	default:
+		err := s.replay(bufio.NewReader(old))
+		old.Close()
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	next, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*") // which only its owner can read
+	if err != nil {
+		return s, err
+	}
+	s.log = next
+	err = s.rewrite()
+	if err == nil {
+		err = os.Rename(next.Name(), file)
+	}
+	if err != nil {
+		next.Close()
+		os.Remove(next.Name())
+	}
+	return s, err
+}
+
+// replay carries out the entries that r has. What is no entry ends the list, unless others follow.
+func (s *memoryStore) replay(r *bufio.Reader) error {
+	for {
+		var head [entryHead]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return whole(err)
+		}
+		n := int64(binary.BigEndian.Uint32(head[:]))
+		if n > mostEntry {
+			return errors.New("it is no file of a hall, or is damaged")
+		}
+		text, err := readBytes(r, n)
+		if err != nil {
+			return whole(err)
+		}
+		if crc32.Checksum(text, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
+			if _, err := r.Peek(1); err == io.EOF {
+				return nil
+			}
+			return errors.New("an entry is damaged")
+		}
+		b := bytes.NewReader(text)
+		q, err := readRequest(b)
+		if err != nil || b.Len() > 0 || q.what != askSet && q.what != askAdd {
+			return errors.New("an entry is not one of a hall")
+		}
+		if q.what == askSet {
+			err = s.put(q.key, q.value)
+		} else {
+			_, err = s.sum(q.key, q.n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// whole is nil where a list has ended, in the middle of an entry or not.
+func whole(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// rewrite writes what s has to its log.
+func (s *memoryStore) rewrite() error {
+	w := bufio.NewWriter(s.log)
+	for key, value := range s.values {
+		w.Write(logEntry(request{what: askSet, key: key, value: value}))
+	}
+	for key, n := range s.numbers {
+		w.Write(logEntry(request{what: askAdd, key: key, n: n}))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,346 @@
+// Command finetune trains a model of Hugging Face's on conversations or answers, on GPUs or a CPU, and writes it back:
+//
+//	go run -tags xla ./examples/finetune -model examples/finetune/testdata/tiny -data examples/finetune/testdata/train.jsonl
+//	./finetune -np 8 -backend nccl -zero 3 -bf16 -base nf4 -model Llama-3.2-1B -data train.jsonl -held held.jsonl -out tuned
+//
+// The directory of the model has config.json, tokenizer.json and its weights; without weights it
+// begins with random ones. What is trained are adapters (LoRA), or with -lora "" everything. It is
+// scored before and after, continues a prompt, and is written with the adapters merged, and without
+// the model for peft.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/examples/internal/job"
+	"github.com/goccl/goccl/internal/files"
+	"github.com/goccl/goccl/train/data"
+	"github.com/goccl/goccl/train/data/bpe"
+	"github.com/goccl/goccl/train/data/chat"
+	"github.com/goccl/goccl/train/data/pack"
+	"github.com/goccl/goccl/train/data/text"
+	"github.com/goccl/goccl/train/fit"
+	"github.com/goccl/goccl/train/fit/loop"
+	"github.com/goccl/goccl/train/fit/lora"
+	"github.com/goccl/goccl/train/fit/machine"
+	"github.com/goccl/goccl/train/fit/sample"
+	"github.com/goccl/goccl/train/optim"
+	"github.com/goccl/goccl/xla/hlo"
+	"github.com/goccl/goccl/xla/nn"
+	"github.com/goccl/goccl/xla/nn/models"
+)
+
+// config is what the flags say.
+type config struct {
+	loop.Flags
+	context, rank, tokens                      int
+	alpha, dropout, temperature, topP          float64
+	stable                                     bool
+	model, data, held, kind, lora, prompt, out string
+}
+
+func parse(args []string, out io.Writer) (*config, error) {
+	c := &config{}
+	c.Rows, c.LR, c.Warmup, c.Run.Steps, c.Run.Log = 8, 3e-3, 5, 60, 10
+	c.Fit.Clip, c.Fit.Seed, c.Machine.Share = 1, 1, true
+	f := flag.NewFlagSet("finetune", flag.ContinueOnError)
+	c.Define(f)
+	f.StringVar(&c.model, "model", "", "`directory` of the model: config.json, tokenizer.json, weights")
+	f.StringVar(&c.data, "data", "", "`file` of JSON lines to train on")
+	f.StringVar(&c.held, "held", "", "`file` of JSON lines to score (default: those of -data)")
+	f.StringVar(&c.kind, "kind", "completion", "what a line has: `completion`, {\"prompt\", \"completion\"}; chat, {\"messages\"}; text, {\"text\"}")
+	f.StringVar(&c.lora, "lora", "all-linear", "`modules` with adapters, as peft's target_modules: names with commas between, or all-linear; \"\": all is trained")
+	f.IntVar(&c.rank, "rank", 8, "`rank` of the adapters")
+	f.Float64Var(&c.alpha, "alpha", 16, "what adapters are `scaled` by, over the rank")
+	f.BoolVar(&c.stable, "rslora", false, "scale by the root of the rank instead")
+	f.Float64Var(&c.dropout, "dropout", 0, "`rate` of dropout before adapters")
+	f.StringVar((*string)(&c.Fit.Base), "base", "f32", "how the frozen model is `held`: f32, bf16, int8 or nf4")
+	f.IntVar(&c.context, "context", 64, "`tokens` per row")
+	f.StringVar(&c.prompt, "prompt", "", "`text` to continue before and after")
+	f.IntVar(&c.tokens, "tokens", 32, "`tokens` to continue it by")
+	f.Float64Var(&c.temperature, "temperature", 0, "`temperature` of the choice; 0: the likeliest")
+	f.Float64Var(&c.topP, "top-p", 1, "`share` of probability to choose from")
+	f.StringVar(&c.out, "out", "", "`directory` for merged/ and adapters/")
+	groups := [][]string{{"model", "model", "lora", "rank", "alpha", "rslora", "dropout", "base", "bf16"},
+		{"data", "data", "held", "kind", "context", "rows"}, {"run", "np", "backend", "zero", "micro", "steps", "log", "lr",
+			"warmup", "clip", "seed", "plugin", "options", "flags", "share"},
+		{"checkpoints", "save", "every", "keep", "resume"},
+		{"output", "prompt", "tokens", "temperature", "top-p", "out", "json", "svg"}}
+	if err := job.Parse(f, args, out, "finetune trains a model of Hugging Face's on answers, and writes it back.\n", groups, ""); err != nil {
+		return c, err
+	}
+	if c.model == "" || c.data == "" {
+		return c, errors.New("give -model, a directory of Hugging Face's, and -data, a file of JSON lines")
+	}
+	if c.held == "" {
+		c.held = c.data
+	}
+	return c, job.AtLeast(f, 1, "rank", "rows", "micro", "context", "steps", "log", "keep", "tokens")
+}
+
+func main() {
+	c, err := parse(os.Args[1:], os.Stdout)
+	job.Main("finetune", c.NP, false, err, func(ctx context.Context) error { return join(ctx, c, os.Stdout) })
+}
+
+// join is one rank from Join to Close.
+func join(ctx context.Context, c *config, out io.Writer) error {
+	world, err := ccl.Join(ctx, &ccl.Options{Backend: c.Backend})
+	if err != nil {
+		return err
+	}
+	return errors.Join(tune(ctx, world, c, out), world.Close())
+}
+
+// tuner is one rank's work.
+type tuner struct {
+	c        *config
+	world    *ccl.Comm
+	out      io.Writer
+	tok      *bpe.Tokenizer
+	of       models.Config
+	adapters *lora.Config
+}
+
+// tune trains on the ranks of world.
+func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err error) {
+	t := &tuner{c: c, world: world, out: out}
+	if world.Rank() > 0 {
+		t.out = io.Discard
+	}
+	if err := c.Place(world.Size()); err != nil {
+		return err
+	}
+	if t.tok, err = bpe.Read(filepath.Join(c.model, "tokenizer.json")); err == nil {
+		t.of, err = models.Read(c.model)
+	}
+	if err != nil {
+		return alone(world, err)
+	}
+	model, err := t.network()
+	if err != nil {
+		return alone(world, err)
+	}
+	train, err := t.rowsOf(ctx, c.data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, train.f.Close()) }()
+	held, err := t.rowsOf(ctx, c.held)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.f.Close()) }()
+	r := &loop.Run{O: c.Run}
+	r.O.Out, r.O.Tokens, r.O.Rate, r.O.Batches = t.out, c.Rows*c.context, c.Rate, train.batches
+	r.O.Held, r.O.EvalEvery, r.O.Begin, r.O.End = held.all(), c.Run.Log, t.begin, t.end
+	o := c.Fit
+	o.Tokens, o.Fused, o.Masked, o.Adam = c.context, true, true, optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8}
+	return r.On(ctx, world, &c.Machine, func(m *machine.Machine) (*fit.Trainer, error) {
+		return fit.New(ctx, m, model, &o)
+	})
+}
+
+// alone aborts the Comm with an error that may be this rank's alone.
+func alone(world *ccl.Comm, err error) error {
+	world.Abort(err)
+	return err
+}
+
+// network is the model, with adapters.
+func (t *tuner) network() (*nn.Model, error) {
+	m := t.of.Model()
+	if t.c.Fit.BF16 {
+		m.Act = hlo.BF16
+	}
+	if t.c.lora == "" {
+		return m, nil
+	}
+	a := lora.New()
+	a.Base, a.Rank, a.Alpha, a.Dropout, a.Stable = t.c.model, t.c.rank, t.c.alpha, t.c.dropout, t.c.stable
+	if a.Targets.List = strings.Split(t.c.lora, ","); t.c.lora == "all-linear" {
+		a.Targets = lora.Names{Pattern: t.c.lora}
+	}
+	_, a.Turned = t.of.(*models.GPT2)
+	t.adapters = a
+	var err error
+	m.LoRA, err = a.Option()
+	return m, err
+}
+
+// begin loads the weights, and says what the model does before it is trained.
+func (t *tuner) begin(ctx context.Context, x *fit.Trainer) error {
+	found, err := filepath.Glob(filepath.Join(t.c.model, "model.safetensors*"))
+	if err != nil || len(found) == 0 {
+		fmt.Fprintf(t.out, "%s has no weights: beginning with random ones\n", t.c.model)
+	} else if err := x.LoadModel(ctx, t.c.model); err != nil {
+		return err
+	}
+	return t.say(ctx, x)
+}
+
+// say continues the prompt.
+func (t *tuner) say(ctx context.Context, x *fit.Trainer) error {
+	if t.c.prompt == "" {
+		return nil
+	}
+	o := &fit.GenerateOptions{Tokens: t.c.tokens, Sample: sample.Options{Temperature: t.c.temperature,
+		TopP: t.c.topP}, Stop: t.ends()}
+	rows, err := x.Generate(ctx, [][]int32{t.tok.Encode(t.c.prompt, true)}, o)
+	if err == nil {
+		fmt.Fprintf(t.out, "%q\n", t.tok.Decode(rows[0], true))
+	}
+	return err
+}
+
+// end says what it does then, and writes it.
+func (t *tuner) end(ctx context.Context, x *fit.Trainer) error {
+	if err := t.say(ctx, x); err != nil || t.c.out == "" {
+		return err
+	}
+	merged, adapters := filepath.Join(t.c.out, "merged"), filepath.Join(t.c.out, "adapters")
+	if err := x.Export(ctx, merged, 5<<30); err != nil {
+		return err
+	}
+	if t.adapters != nil {
+		if err := x.ExportAdapters(ctx, adapters); err != nil {
+			return err
+		}
+	}
+	_, err := data.OnRoot(ctx, t.world, 0, func() ([]byte, error) {
+		err := models.Write(merged, t.of)
+		for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+			"generation_config.json"} {
+			text, missing := files.ReadIn(t.c.model, name, 1<<30)
+			if missing == nil {
+				err = errors.Join(err, files.Write(filepath.Join(merged, name), text))
+			}
+		}
+		if t.adapters != nil {
+			err = errors.Join(err, t.adapters.Write(adapters))
+		}
+		return nil, err
+	})
+	if err == nil {
+		fmt.Fprintf(t.out, "wrote %s\n", t.c.out)
+	}
+	return err
+}
+
+// ends are the tokens that end a text.
+func (t *tuner) ends() (list []int32) {
+	for _, name := range []string{"<|endoftext|>", "</s>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>"} {
+		if id, is := t.tok.ID(name); is {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// encoder makes tokens of a line.
+func (t *tuner) encoder() (text.Encoder, error) {
+	end := int32(-1)
+	if list := t.ends(); len(list) > 0 {
+		end = list[0]
+	}
+	switch t.c.kind {
+	case "completion":
+		return text.Completion(t.tok, end), nil
+	case "text":
+		return text.Field(t.tok, "text", end), nil
+	case "chat":
+		tmpl, err := chat.Read(t.c.model)
+		if err != nil {
+			return nil, err
+		}
+		return text.Chat(t.tok, tmpl), nil
+	}
+	return nil, fmt.Errorf("-kind %s: there are completion, chat and text", t.c.kind)
+}
+
+// source is rows of a file, in an order that depends on the step alone.
+type source struct {
+	t   *tuner
+	f   *text.Files
+	set *text.Set
+	p   *pack.Packing
+}
+
+func (t *tuner) rowsOf(ctx context.Context, file string) (*source, error) {
+	encode, err := t.encoder()
+	if err != nil {
+		return nil, alone(t.world, err)
+	}
+	f, err := text.Open(text.Lines, file)
+	if err != nil {
+		return nil, alone(t.world, err)
+	}
+	set, err := text.New(ctx, t.world, f, text.Below(t.of.Words(), encode))
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	p, err := pack.Single(set.Lengths, t.c.context)
+	if err == nil && p.Rows() == 0 {
+		err = fmt.Errorf("%s has no row to train on", file)
+	}
+	if err != nil { // on all ranks
+		return nil, errors.Join(err, f.Close())
+	}
+	return &source{t, f, set, p}, nil
+}
+
+// fill appends a row, or one that does not count.
+func (s *source) fill(b *fit.Batch, row int) error {
+	var r pack.Row
+	if row >= s.p.Rows() {
+		for range s.t.c.context {
+			b.Tokens, b.Wanted = append(b.Tokens, 0), append(b.Wanted, pack.Ignored)
+		}
+		return nil
+	}
+	err := s.set.Fill(s.p, row, &r)
+	b.Tokens, b.Wanted = append(b.Tokens, r.Tokens...), append(b.Wanted, r.Targets...)
+	return err
+}
+
+// batches are this rank's micro batches of a step: rows follow one another, epoch by epoch,
+// whatever the number of ranks.
+func (s *source) batches(step int) ([]fit.Batch, error) {
+	t := s.t
+	return t.c.Deal(t.world.Rank(), func(b *fit.Batch, row int) error {
+		at := (step-1)*t.c.Rows + row
+		epoch, k := at/s.p.Rows(), at%s.p.Rows()
+		order, err := data.Sampler{N: s.p.Rows(), Rank: 0, Size: 1, Seed: 1}.Epoch(epoch, k)
+		if err != nil {
+			return err
+		}
+		for _, row := range order {
+			return s.fill(b, row)
+		}
+		return nil
+	})
+}
+
+// all are this rank's part of all rows, in as many batches as the other ranks have.
+func (s *source) all() (list []fit.Batch) {
+	t := s.t
+	each := t.c.Fit.Rows
+	for at := 0; at < s.p.Rows(); at += each * t.world.Size() {
+		var b fit.Batch
+		for i := range each {
+			if err := s.fill(&b, at+t.world.Rank()*each+i); err != nil {
+				t.world.Abort(err)
+			}
+		}
+		list = append(list, b)
+	}
+	return list
+}

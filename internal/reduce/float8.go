@@ -1,0 +1,55 @@
+package reduce
+
+import "math"
+
+// The largest numbers of 8-bit floats (OCP OFP8): E4M3 has no infinity, and E5M2 keeps its own for what is read.
+const mostE4M3, mostE5M2 = 448, 57344
+
+// The bits of an 8-bit float without its sign, and of its NaN as conversions make it.
+const signless8, nan8 = 0x7f, 0x7f
+
+// E4M3ToF32 is the float32 of an 8-bit float of 4 exponent and 3 mantissa bits, exactly.
+func E4M3ToF32(b uint8) float32 {
+	u := uint32(b&signless8) << 20
+	if b&signless8 == nan8 {
+		return math.Float32frombits(nanBits | uint32(b&0x80)<<24)
+	}
+	// the factor moves the exponent's bias, for denormals too
+	return math.Float32frombits(math.Float32bits(math.Float32frombits(u)*0x1p120) | uint32(b&0x80)<<24)
+}
+
+// E5M2ToF32 is the float32 of an 8-bit float of 5 exponent and 2 mantissa bits, exactly: it is the upper half of a
+// binary16.
+func E5M2ToF32(b uint8) float32 { return F16ToF32(uint16(b) << 8) }
+
+// F32ToE4M3 is the 8-bit float that is nearest to f, the even one of two. What is beyond the largest becomes that, an
+// infinity too (OCP's saturating conversion, NVIDIA's satfinite); a NaN is a NaN.
+func F32ToE4M3(f float32) uint8 { return toFloat8(f, 3, 7, mostE4M3) }
+
+// F32ToE5M2 is F32ToE4M3 for 5 exponent and 2 mantissa bits.
+func F32ToE5M2(f float32) uint8 { return toFloat8(f, 2, 15, mostE5M2) }
+
+// toFloat8 rounds f to a float of so many mantissa bits, whose exponent has that bias.
+func toFloat8(f float32, mantissa, bias uint32, most float32) uint8 {
+	u := math.Float32bits(f)
+	sign := uint8(u >> 24 & 0x80)
+	u &= signless
+	if u > infinityBits {
+		return sign | nan8
+	}
+	u = min(u, math.Float32bits(most))
+	cut := 23 - mantissa
+	if least := (128 - bias) << 23; u < least { // denormal: the unit in the last place of unit is theirs
+		unit := math.Float32frombits((128 - bias + cut) << 23)
+		return sign | uint8(math.Float32bits(math.Float32frombits(u)+unit)-math.Float32bits(unit))
+	}
+	return sign | uint8((u-(127-bias)<<23+1<<(cut-1)-1+u>>cut&1)>>cut)
+}
+
+// float8Values are the numbers of all 8-bit floats: E4M3 and E5M2.
+var float8Values = func() (values [2][256]float32) {
+	for b := range 256 {
+		values[0][b], values[1][b] = E4M3ToF32(uint8(b)), E5M2ToF32(uint8(b))
+	}
+	return values
+}()
