@@ -193,9 +193,9 @@ func (c *hallClient) connect(ctx context.Context) (*auth.Stream, string, error) 
 			return conn, addr, nil
 		case errors.As(err, &refused):
 			return nil, "", fault(Argument, "the hall at %s: %s", addr, plain.Text(refused.Text))
-		case endedBy(ctx) != nil:
+		case lived.Ended(ctx) != nil:
 			c.leave(addr)
-			return nil, "", ended(endedBy(ctx), "the context ended before the hall at "+addr+" was reached")
+			return nil, "", ended(lived.Ended(ctx), "the context ended before the hall at "+addr+" was reached")
 		case errors.Is(err, auth.ErrUnauthorized), errors.Is(err, auth.ErrCipher):
 			return nil, "", fault(Unauthorized, "the hall at %s: %v", addr, err)
 		case errors.Is(err, auth.ErrVersion):
@@ -214,14 +214,6 @@ func (c *hallClient) connect(ctx context.Context) (*auth.Stream, string, error) 
 		c.leave(addr)
 		pause(ctx, wait)
 	}
-}
-
-// endedBy is ctx.Err, or what it is about to be: a dialer looks at the clock itself.
-func endedBy(ctx context.Context) error {
-	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
-		return context.DeadlineExceeded
-	}
-	return ctx.Err()
 }
 
 // dial makes a connection to addr. A hall with several addresses has less time at each.

@@ -136,6 +136,15 @@ func Left(ctx context.Context) (d time.Duration, limited bool) {
 	return max(d, 1), limited
 }
 
+// Ended is ctx.Err, or what it is about to be: a connection looks at the clock itself, and so hears of
+// ctx's deadline a moment before ctx does.
+func Ended(ctx context.Context) error {
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}
+
 // For returns a function for a loop that looks again and again: it reports whether this process has
 // lived for d. Of what passes between two of its calls it counts a quarter of d, and LapMax, at
 // most.

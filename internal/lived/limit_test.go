@@ -125,3 +125,21 @@ func TestSleep(t *testing.T) {
 		require.False(t, Sleep(ctx, time.Hour))
 	})
 }
+
+// behind is a context that has not heard yet that its deadline has come.
+type behind struct {
+	context.Context
+	at time.Time
+}
+
+func (b behind) Deadline() (time.Time, bool) { return b.at, true }
+
+func TestEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, Ended(ctx))
+	require.NoError(t, Ended(behind{ctx, time.Now().Add(time.Hour)}))
+	require.Equal(t, context.DeadlineExceeded, Ended(behind{ctx, time.Now()}))
+	cancel()
+	require.Equal(t, context.Canceled, Ended(ctx))
+	require.Equal(t, context.Canceled, Ended(behind{ctx, time.Now()}))
+}

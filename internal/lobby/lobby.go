@@ -69,7 +69,7 @@ func Begin(ctx context.Context, s Store, mine []byte) (first bool, err error) {
 	short, cancel := context.WithTimeout(ctx, awhile)
 	defer cancel()
 	founder, err := Founder(short, s)
-	if err != nil && ctx.Err() == nil && short.Err() != nil { // it was lost before it had said who it is
+	if err != nil && ctx.Err() == nil && lived.Ended(short) != nil { // it was lost before it had said who it is
 		return false, nil
 	}
 	return err == nil && bytes.Equal(founder, mine), err
@@ -134,7 +134,7 @@ func Next(ctx context.Context, s Store, after int64, newcomer bool) (int64, erro
 		for last := int64(0); last <= g; {
 			short, cancel := context.WithTimeout(ctx, awhile)
 			_, err := s.Get(short, key("call", g))
-			late := short.Err() != nil && ctx.Err() == nil
+			late := lived.Ended(short) != nil && ctx.Err() == nil
 			cancel()
 			if err == nil {
 				return g, nil

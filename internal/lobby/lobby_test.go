@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -344,4 +345,31 @@ func TestBegin(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, i == founder, first)
 	}
+}
+
+// early is a Store whose connections look at the clock themselves: a deadline ends a Get a moment before the context
+// hears of it.
+type early struct{ *board }
+
+func (e early) Get(ctx context.Context, key string) ([]byte, error) {
+	at, _ := ctx.Deadline()
+	short, cancel := context.WithDeadline(ctx, at.Add(-2*time.Millisecond))
+	defer cancel()
+	if v, err := e.board.Get(short, key); err == nil {
+		return v, nil
+	}
+	for time.Now().Before(at) { // on the one processor, so that no timer goes off meanwhile
+	}
+	return nil, errors.New("the context ended before the hall was reached")
+}
+
+// A guest that has been told of no call for a while waits on, whoever was first to look at the clock.
+func TestNextOutlivesADial(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	ctx, s := t.Context(), early{newBoard()}
+	call := time.AfterFunc(awhile*3/2, func() { _, _, _ = Call(ctx, s, 0, time.Second) })
+	defer call.Stop()
+	g, err := Next(ctx, s, 0, true)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, g)
 }
