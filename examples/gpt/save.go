@@ -23,19 +23,20 @@ type progress struct {
 	gpt.Config
 	Steps, Warmup int
 	LR, Clip      float64
-	Data          struct { // what it was trained on
-		Tokens int
-		Sum    uint32
-	}
+	dataset
+}
+
+// dataset is what it was trained on.
+type dataset struct {
+	Tokens int
+	Sum    uint32
 }
 
 // now is the progress of this run after a step.
 func (tr *trainer) now(step int) progress {
 	c, t := tr.cfg, tr.text
-	p := progress{Step: step, Rows: c.rows, Seed: c.seed, Chars: t.chars, Config: c.Config, Steps: c.steps,
-		Warmup: c.warmup, LR: c.lr, Clip: c.clip}
-	p.Data.Tokens, p.Data.Sum = t.n, t.sum
-	return p
+	return progress{Step: step, Rows: c.rows, Seed: c.seed, Chars: t.chars, Config: c.Config, Steps: c.steps,
+		Warmup: c.warmup, LR: c.lr, Clip: c.clip, dataset: dataset{t.n, t.sum}}
 }
 
 // compare says what a run with flags of its own would make of p: bad is why it cannot go on,
@@ -68,7 +69,7 @@ func (p *progress) compare(n progress, dir string) (changed string, bad error) {
 			must = append(must, fmt.Sprintf("%s%v", f.name, f.was))
 		}
 	}
-	if p.Data.Tokens != 0 && p.Data != n.Data {
+	if p.Tokens != 0 && p.dataset != n.dataset {
 		may = append(may, "the data")
 	}
 	switch {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -148,6 +149,21 @@ func TestResumeOrBegin(t *testing.T) {
 	trained(t, 1, small+"1 -save "+other+" -data "+data)
 	require.NoError(t, os.WriteFile(data, raw[:len(raw)/3], 0o666))
 	require.Contains(t, trained(t, 1, small+"1 -resume -save "+other+" -data "+data), "changed since then: the data\n")
+}
+
+// The names under which a checkpoint has what it was trained on stay: a run by another version looks for them.
+func TestProgressOfAnotherVersion(t *testing.T) {
+	var p progress
+	require.NoError(t, json.Unmarshal([]byte(`{"Step":2,"Rows":4,"Seed":1,"Layers":1,"Heads":2,"Width":32,"Context":16,`+
+		`"Vocab":3,"Tied":true,"Steps":2,"Warmup":0,"LR":0.003,"Clip":1,"Tokens":7,"Sum":9}`), &p))
+	n := p
+	changed, err := p.compare(n, "c")
+	require.NoError(t, err)
+	require.Empty(t, changed)
+	n.Sum++
+	changed, err = p.compare(n, "c")
+	require.NoError(t, err)
+	require.Equal(t, "the data", changed)
 }
 
 // A run goes back to an older checkpoint, and saves the steps after it anew.
