@@ -74,7 +74,10 @@ func (m *member) train(ctx context.Context) error {
 			}
 			continue
 		case !m.record.begun && !m.record.idle:
-			err = m.work(ctx)
+			var local error
+			if local, err = m.work(ctx); local != nil {
+				return local
+			}
 		}
 		if err == nil {
 			err = m.share(ctx)
@@ -82,23 +85,25 @@ func (m *member) train(ctx context.Context) error {
 	}
 }
 
-// work begins a round: Local, and beside it what tend does.
-func (m *member) work(ctx context.Context) error {
+// work begins a round: Local, and beside it what tend does. local is why Local has failed, if no lost rank is: then
+// there is no result, whatever becomes of the Comm.
+func (m *member) work(ctx context.Context) (local, err error) {
 	m.record.begun, m.record.means, m.workers, m.kept = true, 0, m.c.Size(), 0
 	if m.job.Local == nil {
 		worked := make(chan struct{})
 		close(worked)
-		return m.tend(ctx, worked)
+		return nil, m.tend(ctx, worked)
 	}
 	n := int(m.record.round)
 	worked, tended := make(chan struct{}), make(chan error, 1)
 	go func() { tended <- m.tend(ctx, worked) }()
-	err := m.job.Local(ctx, n)
+	local = m.job.Local(ctx, n)
 	close(worked)
-	if failed := <-tended; err == nil {
-		err = failed
+	err = <-tended
+	if of := (*ccl.Error)(nil); errors.As(local, &of) {
+		return nil, local
 	}
-	return err
+	return local, err
 }
 
 // tend takes newcomers in, and mends the Comm if a rank is lost, until worked is closed: then Local has ended.
