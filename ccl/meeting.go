@@ -61,7 +61,7 @@ type arrival struct {
 	open   bool                             // see meeting
 	from   *shm.Host                        // see meeting
 	fresh  []int                            // ranks that work, and have not the state
-	links  bool                             // those between hosts are measured: the job knows those that it had
+	links  bool                             // the links between hosts are measured, of new hosts alone
 	settle func(pool *cpu.Comm) *call.Fault // nil if the meeting counts
 	then   context.Context                  // of what follows
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 
@@ -43,15 +42,6 @@ type member struct {
 	}
 }
 
-func viewsOf(j *Job) raw.Views {
-	if j.On == nil {
-		return raw.Views{}
-	}
-	return raw.Views{On: j.On}
-}
-
-func defaultLog() *slog.Logger { return slog.Default() }
-
 // newID tells processes, and Comms, from each other.
 func newID() int64 { return rand.Int64() }
 
@@ -89,15 +79,12 @@ func (m *member) train(ctx context.Context) error {
 // there is no result, whatever becomes of the Comm.
 func (m *member) work(ctx context.Context) (local, err error) {
 	m.record.begun, m.record.means, m.workers, m.kept = true, 0, m.c.Size(), 0
-	if m.job.Local == nil {
-		worked := make(chan struct{})
-		close(worked)
-		return nil, m.tend(ctx, worked)
-	}
 	n := int(m.record.round)
 	worked, tended := make(chan struct{}), make(chan error, 1)
 	go func() { tended <- m.tend(ctx, worked) }()
-	local = m.job.Local(ctx, n)
+	if m.job.Local != nil {
+		local = m.job.Local(ctx, n)
+	}
 	close(worked)
 	err = <-tended
 	if of := (*ccl.Error)(nil); errors.As(local, &of) {
