@@ -29,7 +29,7 @@ const (
 // ListenHallFile is [ListenHall] of a hall whose state is in a file as well, so that it survives the process: another
 // ListenHallFile with the same file goes on from it. So a job that runs, and processes that wait for it, outlive a
 // hall that is started again at the same address; while it is away nobody can come. The file belongs to one job, and
-// to one hall at a time. Only its owner can read it: it has the secrets of meetings. It survives the end of the
+// to one hall at a time. Only its owner may read it: it has the secrets of meetings. It survives the end of the
 // process at any moment; what was written in the last seconds before the machine itself stopped may be lost.
 func ListenHallFile(addr string, secret []byte, file string) (*Hall, error) {
 	p, err := ofJob(secret, os.Environ())
@@ -60,7 +60,10 @@ func openHallFile(file, job string) (s memoryStore, err error) {
 	case err != nil:
 		return s, err
 	default:
-		err := s.replay(bufio.NewReader(old))
+		err := private(old)
+		if err == nil {
+			err = s.replay(bufio.NewReader(old))
+		}
 		old.Close()
 		if err != nil {
 			return s, fmt.Errorf("%s: %w", file, err)

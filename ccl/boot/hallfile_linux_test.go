@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -34,4 +35,20 @@ func TestHallFileOnAFullDisk(t *testing.T) {
 	require.True(t, again.has("before"))
 	require.True(t, again.has("after"))
 	require.False(t, again.has("full"))
+}
+
+// A file that others could read, or have written, is refused.
+func TestHallFileIsPrivate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hall")
+	require.NoError(t, os.WriteFile(file, logEntry(request{what: askAdd, key: "a", n: 1}), 0o600))
+	for _, mode := range []os.FileMode{0o644, 0o620, 0o600} {
+		require.NoError(t, os.Chmod(file, mode))
+		h, err := ListenHallFile("127.0.0.1:0", nil, file)
+		if mode != 0o600 {
+			require.Equal(t, System, asError(err).Code)
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, h.Close())
+	}
 }
