@@ -119,7 +119,7 @@ var Opponent = opponent
 func KeepLinks(c *Comm, links [][]HostLink) { keepLinks(links, c) }
 
 // LinksOf are those between c's hosts that are known, and OrderOf is the order of the hosts in rings.
-func LinksOf(c *Comm) [][]HostLink { return c.opt.links.in(c).links }
+func LinksOf(c *Comm) [][]HostLink { return c.opt.links.between(hostsOf(c.eng)) }
 
 func OrderOf(c *Comm) (hosts []int) {
 	ring := c.eng.Control().Group.Ring()

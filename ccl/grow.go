@@ -217,12 +217,13 @@ func planGrowth(ctx context.Context, c *Comm, size int, takesAll bool) (*growth,
 	}
 	p, told := new(growth), false
 	if c.Rank() == 0 {
-		p.find(ctx, c, size, takesAll, all&isFailed != 0)
+		var fresh []int
 		for r := range c.Size() {
-			if p.Seats != nil && said[2*r+1]&isFresh != 0 {
-				p.Seats.Fresh = append(p.Seats.Fresh, r)
+			if said[2*r+1]&isFresh != 0 {
+				fresh = append(fresh, r)
 			}
 		}
+		p.find(ctx, c, fresh, size, takesAll, all&isFailed != 0)
 	}
 	defer func() {
 		if !told && p.listener != nil {
@@ -245,8 +246,9 @@ func planGrowth(ctx context.Context, c *Comm, size int, takesAll bool) (*growth,
 const answerLimit = time.Second
 
 // find is the lead's part: it looks in the store for waiting processes, calls them, and seats them.
-// all: size is only the most that there may be. failed: the pool has failed.
-func (p *growth) find(ctx context.Context, c *Comm, size int, all, failed bool) {
+// fresh are ranks of c that have not the state yet. all: size is only the most that there may be. failed: the pool has
+// failed.
+func (p *growth) find(ctx context.Context, c *Comm, fresh []int, size int, all, failed bool) {
 	store, waiting, need := c.opt.asked.Store, c.Waiting(), size-c.Size()
 	if _, err := settleSecret(store); err != nil { // of the job that this one would become
 		p.Code, p.Why = secretCode(err), err.Error()
@@ -298,7 +300,8 @@ func (p *growth) find(ctx context.Context, c *Comm, size int, all, failed bool) 
 	}
 	seats := seatGuests(guests, unmet, c.Size(), need, c.opt.asked.Spares, waiting)
 	if seats.Size > 0 {
-		seats.Secret, seats.Limit = auth.NewSecret(), meetingLimit(&c.opt.Options)
+		seats.Secret, seats.Limit, seats.Links = auth.NewSecret(), meetingLimit(&c.opt.Options), c.opt.links.times() > 0
+		seats.Fresh = append(fresh, seats.Fresh...) // the newcomers read it, too
 		if p.listener, seats.Addr, err = listenAt(h, at); err != nil {
 			seats = nobody(seats)
 		}

@@ -401,3 +401,28 @@ func TestGrowWithBadNewcomers(t *testing.T) {
 		works(j.ctx, t, c)
 	})
 }
+
+// A rank that came in an earlier Grow and is not Restored is fresh for all, those that come now included.
+func TestGrowFreshOfBefore(t *testing.T) {
+	j := newGrowing(t)
+	var step func(c *ccl.Comm)
+	step = func(c *ccl.Comm) {
+		if c.Size() == 4 {
+			assert.Equal(t, []int{2, 3}, c.Fresh(), "rank %d", c.Rank())
+			works(j.ctx, t, c)
+			c.Close()
+			return
+		}
+		if c.Rank() == 0 {
+			j.come(ccl.Options{}, func(c *ccl.Comm, err error) {
+				if assert.NoError(t, err) {
+					step(c)
+				}
+			})
+			j.waits(1)
+		}
+		assert.NoError(t, ccl.Barrier(j.ctx, c))
+		step(j.grow(c, c.Size()+1))
+	}
+	j.start(2, 0, nil, step)
+}

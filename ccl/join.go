@@ -150,6 +150,7 @@ func newWorld(ctx context.Context, b Bootstrap, s settings, met func(), in *arri
 		return &Error{Code: code, Op: "NewComm", Rank: b.Rank(), Peer: -1, Err: err}
 	}
 	var err error
+	s.links = new(knownLinks)
 	if s.Options, err = s.settled(); err != nil {
 		return nil, refuse(ErrArgument, err)
 	}
@@ -214,7 +215,7 @@ func newWorld(ctx context.Context, b Bootstrap, s settings, met func(), in *arri
 	if f != nil {
 		return nil, newCommError(b.Rank(), f)
 	}
-	if s.Order == OrderLinks {
+	if s.Order == OrderLinks || in != nil && in.links {
 		within := ctx
 		if in != nil {
 			within = in.then

@@ -61,6 +61,7 @@ type arrival struct {
 	open   bool                             // see meeting
 	from   *shm.Host                        // see meeting
 	fresh  []int                            // ranks that work, and have not the state
+	links  bool                             // the links between hosts are measured, of new hosts alone
 	settle func(pool *cpu.Comm) *call.Fault // nil if the meeting counts
 	then   context.Context                  // of what follows
 }
@@ -134,7 +135,8 @@ func (m *meeting) meet(short, ctx context.Context, o settings) (*Comm, error) {
 	inject.At("grow.met")
 	m.then = ctx
 	return newWorld(short, b, o, func() { b.Close() },
-		&arrival{g: m.g, secret: secret, open: m.open, from: m.from, fresh: m.seats.Fresh, settle: m.settle, then: ctx})
+		&arrival{g: m.g, secret: secret, open: m.open, from: m.from, fresh: m.seats.Fresh, links: m.seats.Links,
+			settle: m.settle, then: ctx})
 }
 
 // secret is that of the new job: known to those that were told where it meets, and that know the

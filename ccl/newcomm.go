@@ -42,7 +42,6 @@ func newComm(o settings, tab algo.Table, host, name string, join func(plane.Opti
 	}
 	if eng != nil {
 		eng.SetName(name)
-		o.links.order(eng)
 	}
 	if c.lib, f = attach(eng); f != nil {
 		if eng != nil {
@@ -53,6 +52,7 @@ func newComm(o settings, tab algo.Table, host, name string, join func(plane.Opti
 	if eng == nil {
 		return nil, nil
 	}
+	o.links.order(eng) // which attach may have agreed on
 	c.eng, c.rank, c.size = eng, eng.Rank(), eng.Size()
 	c.onHost, c.calling.one[0], c.rec.clock = eng, &c.calling.call, eng.Control().Clock
 	if !c.lib.isCPU() && c.lib.onHost(o.Staged) {

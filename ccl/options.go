@@ -84,7 +84,7 @@ type settings struct {
 	hostID string   // what the Bootstrap said
 	born   int64    // the generation in which the job has grown to this one; 0 for the first
 	came   *arrivals
-	links  *knownLinks // between hosts of the job
+	links  *knownLinks // between hosts of the job; never nil
 	older  *olderLinks // in the job that has grown to this one
 	// whose pool it is, which nobody outside this package sees: its failure is told where it is dealt
 	// with; nil for all other Comms
@@ -102,7 +102,7 @@ func settingsOf(o *Options) (s settings) {
 // ofPart are the settings of a Comm of that name with some ranks of the job. It cannot grow, and no newcomer
 // waits for it.
 func (s settings) ofPart(name string) settings {
-	s.Name, s.Store, s.asked = name, nil, nil
+	s.Name, s.Store, s.asked, s.links = name, nil, nil, s.links.clone()
 	return s
 }
 

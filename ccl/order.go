@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/op"
 )
 
 // HostOrder says in which order the hosts of a Comm follow each other in the algorithms of the CPU engine, such as
@@ -47,9 +50,9 @@ func MeasureLinks(ctx context.Context, c *Comm) (links [][]HostLink, err error) 
 }
 
 // Reorder measures the links between the hosts of c, as [MeasureLinks] does, and orders the hosts by them, as
-// [OrderLinks] says, for all calls that follow, and in the Comms that Split, Shrink, Replace and Grow make of c. It is
-// a collective. The order of a sum follows that of the hosts, so its bits may be others than before, the same on all
-// ranks.
+// [OrderLinks] says, for all calls that follow, and in the Comms that Split, Subset, Shrink, Replace and Grow make of
+// c. It is a collective. The order of a sum follows that of the hosts, so its bits may be others than before, the same
+// on all ranks.
 func Reorder(ctx context.Context, c *Comm) error {
 	if err := callable(ctx, c, named("Reorder")); err != nil {
 		return err
@@ -57,29 +60,135 @@ func Reorder(ctx context.Context, c *Comm) error {
 	return orderByLinks(ctx, c, nil)
 }
 
-// knownLinks are links that were measured before. They never change, so Comms share them.
+// knownLinks are the links that a rank of a Comm knows. Any goroutine may read them.
 type knownLinks struct {
-	hosts [][]HostLink // by hosts of the job
+	table atomic.Pointer[linkTable] // nil: none
+}
+
+// linkTable are links between hosts of a job, by their numbers there. It never changes, so Comms share it.
+type linkTable struct {
+	hosts [][]HostLink
+	times int64 // that links were measured on the way to it
+}
+
+// clone are the same links for another Comm, which may come to know others.
+func (k *knownLinks) clone() *knownLinks {
+	n := new(knownLinks)
+	n.table.Store(k.table.Load())
+	return n
+}
+
+// between are the links between those hosts of the job, unknown ones where k has none.
+func (k *knownLinks) between(of []int) [][]HostLink {
+	links, t := make([][]HostLink, len(of)), k.table.Load()
+	for i, from := range of {
+		links[i] = make([]HostLink, len(of))
+		for j, to := range of {
+			if t != nil {
+				links[i][j] = t.hosts[from][to]
+			}
+		}
+	}
+	return links
+}
+
+// keep has k know those links between hosts of eng as well, which are newer than what it knows.
+func (k *knownLinks) keep(links [][]HostLink, eng *cpu.Comm, times int64) {
+	n, old := eng.Control().Site.Job.World.Topo.Nodes(), k.table.Load()
+	t := &linkTable{hosts: make([][]HostLink, n), times: times}
+	for i := range n {
+		t.hosts[i] = make([]HostLink, n)
+		if old != nil {
+			copy(t.hosts[i], old.hosts[i])
+		}
+	}
+	of := hostsOf(eng)
+	for i, row := range links {
+		for j, l := range row {
+			t.hosts[of[i]][of[j]] = l
+		}
+	}
+	k.table.Store(t)
+}
+
+// times is how often links were measured.
+func (k *knownLinks) times() int64 {
+	if t := k.table.Load(); t != nil {
+		return t.times
+	}
+	return 0
+}
+
+// agree has all ranks of eng, a new Comm, know the same links between its hosts. Before, some may know others: those
+// that have ended a Reorder in which a rank was lost, those that come to a Subset after a Reorder and not before it,
+// and spares. The links that were measured last count. An error fails eng.
+func (k *knownLinks) agree(ctx context.Context, eng *cpu.Comm) error {
+	if eng.Topology().Nodes() < 3 {
+		return nil
+	}
+	returned := false
+	defer func() {
+		if !returned { // as in meetIn
+			eng.Close()
+		}
+	}()
+	err := k.compare(ctx, eng)
+	returned = true
+	return err
+}
+
+// compare is agree between three hosts or more.
+func (k *knownLinks) compare(ctx context.Context, eng *cpu.Comm) error {
+	of, sum := hostsOf(eng), fnv.New64a()
+	links := k.between(of)
+	table := tableOf(links)
+	sum.Write(bytesOf(table))
+	hash, t := int64(sum.Sum64()>>1), vote{ctx, eng}
+	said := []int64{hash, -hash, -k.times()}
+	if err := t.min(said); err != nil || said[0] == -said[1] {
+		return err
+	}
+	last, who := -said[2], []int64{int64(eng.Size())}
+	if k.times() == last {
+		who[0] = int64(eng.Rank())
+	}
+	if err := t.min(who); err != nil {
+		return err
+	}
+	if int64(eng.Rank()) != who[0] {
+		clear(table)
+	}
+	b := bytesOf(table)
+	if err := t.run(op.AllReduce, TypeUint64, Max, b, b); err != nil { // the other ranks have zeros
+		return err
+	}
+	k.keep(linksOf(table, len(of)), eng, last)
+	return nil
+}
+
+// tableOf are links as bits, two words each: bandwidth and round trip.
+func tableOf(links [][]HostLink) (table []uint64) {
+	for _, row := range links {
+		for _, l := range row {
+			table = append(table, math.Float64bits(l.Bandwidth), uint64(l.RoundTrip))
+		}
+	}
+	return table
+}
+
+// linksOf are the links between n hosts that table has.
+func linksOf(table []uint64, n int) [][]HostLink {
+	links := make([][]HostLink, n)
+	for i := range n * n {
+		links[i/n] = append(links[i/n], HostLink{math.Float64frombits(table[2*i]), time.Duration(table[2*i+1])})
+	}
+	return links
 }
 
 // keepLinks orders the hosts of c by links between them.
 func keepLinks(links [][]HostLink, c *Comm) {
-	job := c.eng.Control().Site.Job.World.Topo
-	n := job.Nodes()
-	k := &knownLinks{hosts: make([][]HostLink, n)}
-	for i := range n {
-		k.hosts[i] = make([]HostLink, n)
-		if c.opt.links != nil {
-			copy(k.hosts[i], c.opt.links.hosts[i])
-		}
-	}
-	of := hostsOf(c.eng)
-	for i, row := range links {
-		for j, l := range row {
-			k.hosts[of[i]][of[j]] = l
-		}
-	}
-	c.opt.links = k
+	k := c.opt.links
+	k.keep(links, c.eng, k.times()+1)
 	k.order(c.eng)
 }
 
@@ -95,14 +204,14 @@ func hostsOf(eng *cpu.Comm) []int {
 
 // order orders the hosts of eng, a Comm of the same job, on all its ranks alike.
 func (k *knownLinks) order(eng *cpu.Comm) {
-	if k == nil || eng.Topology().Nodes() < 3 {
+	if k.table.Load() == nil || eng.Topology().Nodes() < 3 {
 		return
 	}
-	of := hostsOf(eng)
-	cost := make([][]float64, len(of))
-	for i, from := range of {
-		for _, to := range of {
-			cost[i] = append(cost[i], k.hosts[from][to].cost())
+	var cost [][]float64
+	for i, row := range k.between(hostsOf(eng)) {
+		cost = append(cost, nil)
+		for _, l := range row {
+			cost[i] = append(cost[i], l.cost())
 		}
 	}
 	eng.Control().Group.OrderHosts(algo.Tour(cost))
@@ -127,20 +236,13 @@ type olderLinks struct {
 
 // in returns those between the hosts of c, nil if none were measured.
 func (k *knownLinks) in(c *Comm) *olderLinks {
-	if k == nil {
+	if k.table.Load() == nil {
 		return nil
 	}
-	topo, of := c.eng.Topology(), hostsOf(c.eng)
-	old := &olderLinks{nodeOf: make([]int, c.Size())}
+	topo := c.eng.Topology()
+	old := &olderLinks{nodeOf: make([]int, c.Size()), links: k.between(hostsOf(c.eng))}
 	for r := range old.nodeOf {
 		old.nodeOf[r] = topo.Node(r)
-	}
-	for _, i := range of {
-		row := make([]HostLink, len(of))
-		for at, j := range of {
-			row[at] = k.hosts[i][j]
-		}
-		old.links = append(old.links, row)
 	}
 	return old
 }

@@ -324,6 +324,7 @@ func (r *reserve) make(ctx context.Context, pool *Comm, k *call.Call, m *muster,
 				return nil, nil
 			}
 			world = child.World
+			_ = opt.links.agree(ctx, child) // where it fails, so does meetIn
 			if f := meetIn(ctx, child); f != nil {
 				return nil, f
 			}

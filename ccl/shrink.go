@@ -41,25 +41,39 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 	if !c.life.enter() {
 		return nil, c.refused(op, closedHere)
 	}
-	unshrunk := c.lib.unshrunk
-	child, f := shrinkOnce(ctx, c)
-	if f != nil && c.lib.unshrunk != unshrunk {
-		// the library has failed to shrink its own, on some rank: all make a new one
-		child, f = shrinkOnce(ctx, c)
-	}
-	c.life.busy.Clear()
+	child, f := shrinkEntered(ctx, c)
 	if f != nil {
 		return nil, c.refused(op, f)
 	}
 	return child, nil
 }
 
+// shrinkEntered is Shrink once c is in use by it.
+func shrinkEntered(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
+	defer c.life.busy.Clear() // also if the goroutine is ended in here, as by ccltest.Kill
+	unshrunk := c.lib.unshrunk
+	child, f := shrinkOnce(ctx, c)
+	if f != nil && c.lib.unshrunk != unshrunk {
+		// the library has failed to shrink its own, on some rank: all make a new one
+		child, f = shrinkOnce(ctx, c)
+	}
+	return child, f
+}
+
 // shrinkOnce makes a Comm of the survivors of c.
 func shrinkOnce(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
-	return newComm(c.opt, c.tab, c.host, c.Name(), func(o plane.Options) (*cpu.Comm, *call.Fault) {
+	opt := c.opt
+	if opt.links = opt.links.clone(); opt.pool != nil { // whose calls are small
+		opt.links = new(knownLinks)
+	}
+	return newComm(opt, c.tab, c.host, c.Name(), func(o plane.Options) (*cpu.Comm, *call.Fault) {
 		return cpu.Shrink(ctx, c.eng, o)
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
-		return shrinkLibrary(ctx, c, child)
+		lib, f := shrinkLibrary(ctx, c, child)
+		if f == nil && opt.pool == nil { // all ranks have the Comm, though it may fail here
+			_ = opt.links.agree(ctx, child)
+		}
+		return lib, f
 	})
 }
 

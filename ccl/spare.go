@@ -116,11 +116,10 @@ func newReserve(ctx context.Context, o settings, tab algo.Table, host string, ra
 		}
 		r.opt.born, r.fresh, ctx = in.g, slices.Contains(in.fresh, rank), in.then
 	}
-	if o.Order == OrderLinks {
+	if o.Order == OrderLinks || in != nil && in.links {
 		if err := orderByLinks(ctx, pool, o.older); err != nil && pool.Err() == nil {
 			return nil, faultInJob(ctx, pool, err)
 		}
-		r.opt.links = pool.opt.links
 	}
 	c, f := r.begin(ctx)
 	begun = true

@@ -69,7 +69,11 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 		if c.lib.device >= 0 {
 			anew.Device = &c.lib.device
 		}
-		return openLibrary(ctx, child, &anew.Options)
+		lib, f := openLibrary(ctx, child, &anew.Options)
+		if f == nil { // all ranks have the Comm, though it may fail here
+			_ = o.links.agree(context.WithoutCancel(ctx), child)
+		}
+		return lib, f
 	})
 	if f != nil {
 		return nil, c.life.letters.errorOf(c, name, f)

@@ -56,11 +56,15 @@ func ServeHall(l net.Listener, secret []byte) (*Hall, error) {
 
 // listenHall is ListenHall in the environment of the processes that will come.
 func listenHall(getenv func(string) string, addr string, p party) (*Hall, error) {
-	return listenHallWith(getenv, addr, p, newMemoryStore())
+	l, err := listenerOf(getenv, addr, p)
+	if err != nil {
+		return nil, err
+	}
+	return serveHall(l, p, newMemoryStore()), nil
 }
 
-// listenHallWith is listenHall of a hall that has that state.
-func listenHallWith(getenv func(string) string, addr string, p party, state memoryStore) (*Hall, error) {
+// listenerOf is the listener of a hall at addr.
+func listenerOf(getenv func(string) string, addr string, p party) (net.Listener, error) {
 	l, err := inet.ListenAs(getenv, addr)
 	if err != nil {
 		return nil, cannotListen(err, "the hall cannot listen at %s", addr)
@@ -68,7 +72,7 @@ func listenHallWith(getenv func(string) string, addr string, p party, state memo
 	if a := addrOf(l.Addr()); !p.secret.Known() && !a.IsLoopback() {
 		slog.Warn("goccl: "+auth.Warning(os.Environ()), "hall", l.Addr().String())
 	}
-	return serveHall(l, p, state), nil
+	return l, nil
 }
 
 func serveHall(l net.Listener, p party, state memoryStore) *Hall {
@@ -403,8 +407,13 @@ func (s *memoryStore) note(q request) error {
 	if s.log == nil {
 		return nil
 	}
-	if _, err := s.log.Write(logEntry(q)); err != nil {
-		return fault(System, "the hall's file: %v", err)
+	n, err := s.log.Write(logEntry(q))
+	if err == nil {
+		return nil
 	}
-	return nil
+	// Half an entry would hide those that follow it, as when the disk has space again.
+	if at, lost := s.log.Seek(int64(-n), io.SeekCurrent); lost != nil || s.log.Truncate(at) != nil {
+		s.log.Close() // so that none follows
+	}
+	return fault(System, "the hall's file: %v", err)
 }

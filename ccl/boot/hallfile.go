@@ -29,27 +29,30 @@ const (
 // ListenHallFile is [ListenHall] of a hall whose state is in a file as well, so that it survives the process: another
 // ListenHallFile with the same file goes on from it. So a job that runs, and processes that wait for it, outlive a
 // hall that is started again at the same address; while it is away nobody can come. The file belongs to one job, and
-// to one hall at a time. Only its owner can read it: it has the secrets of meetings. It survives the end of the
+// to one hall at a time. Only its owner may read it: it has the secrets of meetings. It survives the end of the
 // process at any moment; what was written in the last seconds before the machine itself stopped may be lost.
 func ListenHallFile(addr string, secret []byte, file string) (*Hall, error) {
-	state, err := openHallFile(file)
-	if err != nil {
-		return nil, fault(System, "the hall's file: %v", err)
-	}
 	p, err := ofJob(secret, os.Environ())
-	var h *Hall
-	if err == nil {
-		h, err = listenHallWith(os.Getenv, addr, p, state)
-	}
 	if err != nil {
-		state.log.Close()
 		return nil, err
 	}
-	return h, nil
+	l, err := listenerOf(os.Getenv, addr, p) // first: a hall that runs at addr has the file
+	if err != nil {
+		return nil, err
+	}
+	state, err := openHallFile(file, p.job)
+	if err != nil {
+		l.Close()
+		return nil, fault(System, "the hall's file: %v", err)
+	}
+	return serveHall(l, p, state), nil
 }
 
-// openHallFile reads a hall's file, and writes it anew, as short as it can be.
-func openHallFile(file string) (s memoryStore, err error) {
+// jobKey is under which a hall's file has the name of its job.
+const jobKey = "goccl/hall/job"
+
+// openHallFile reads the file of the hall of that job, and writes it anew, as short as it can be.
+func openHallFile(file, job string) (s memoryStore, err error) {
 	s = newMemoryStore()
 	old, _, err := files.Open(file, mostFile)
 	switch {
@@ -57,18 +60,29 @@ func openHallFile(file string) (s memoryStore, err error) {
 	case err != nil:
 		return s, err
 	default:
-		err := s.replay(bufio.NewReader(old))
+		err := private(old)
+		if err == nil {
+			err = s.replay(bufio.NewReader(old))
+		}
 		old.Close()
 		if err != nil {
 			return s, fmt.Errorf("%s: %w", file, err)
 		}
+		if of, known := s.values[jobKey]; known && string(of) != job {
+			return s, fmt.Errorf("%s: %s", file, otherJob(string(of), job))
+		}
+	}
+	if err := s.put(jobKey, []byte(job)); err != nil {
+		return s, err
 	}
 	next, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*") // which only its owner can read
 	if err != nil {
 		return s, err
 	}
 	s.log = next
-	err = s.rewrite()
+	if err = s.rewrite(); err == nil {
+		err = next.Sync() // else a machine that stops may leave an empty file in the place of the old one
+	}
 	if err == nil {
 		err = os.Rename(next.Name(), file)
 	}
@@ -79,7 +93,8 @@ func openHallFile(file string) (s memoryStore, err error) {
 	return s, err
 }
 
-// replay carries out the entries that r has. What is no entry ends the list, unless others follow.
+// replay carries out the entries that r has. What is no entry ends the list, unless others follow: a machine that
+// stops may leave zeros at the end.
 func (s *memoryStore) replay(r *bufio.Reader) error {
 	for {
 		var head [entryHead]byte
@@ -94,8 +109,8 @@ func (s *memoryStore) replay(r *bufio.Reader) error {
 		if err != nil {
 			return whole(err)
 		}
-		if crc32.Checksum(text, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
-			if _, err := r.Peek(1); err == io.EOF {
+		if n == 0 || crc32.Checksum(text, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
+			if zeros(r) {
 				return nil
 			}
 			return errors.New("an entry is damaged")
@@ -112,6 +127,15 @@ func (s *memoryStore) replay(r *bufio.Reader) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// zeros reports whether r has nothing but zeros.
+func zeros(r *bufio.Reader) bool {
+	for {
+		if b, err := r.ReadByte(); b != 0 || err != nil {
+			return err == io.EOF
 		}
 	}
 }

@@ -47,6 +47,51 @@ func TestHallFile(t *testing.T) {
 	require.Less(t, len(whole), 200, "it grows with each start")
 }
 
+// A machine that stops may leave zeros at the end of the file, in the place of what was written last.
+func TestHallFileEndsInZeros(t *testing.T) {
+	for _, half := range []int{0, 10} {
+		file := filepath.Join(t.TempDir(), "hall")
+		text := append(logEntry(request{what: askAdd, key: "a", n: 1}), logEntry(request{what: askAdd, key: "a", n: 1})[:half]...)
+		require.NoError(t, os.WriteFile(file, append(text, make([]byte, 5000)...), 0o600))
+		h, err := ListenHallFile("127.0.0.1:0", nil, file)
+		require.NoError(t, err)
+		n, err := h.Add(t.Context(), "a", 0)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n)
+		require.NoError(t, h.Close())
+	}
+}
+
+// A hall that is started a second time, at the address of the one that runs, leaves that its file.
+func TestHallFileOfARunningHall(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hall")
+	first, err := ListenHallFile(apart(), nil, file)
+	require.NoError(t, err)
+	_, err = ListenHallFile(first.Addr(), nil, file)
+	require.Error(t, err)
+	require.NoError(t, first.Set(t.Context(), "key", []byte("value")))
+	require.NoError(t, first.Close())
+	again, err := ListenHallFile("127.0.0.1:0", nil, file)
+	require.NoError(t, err)
+	defer again.Close()
+	require.True(t, again.has("key"), "what the first has taken is lost")
+}
+
+// The file of one job is not that of another.
+func TestHallFileOfAnotherJob(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hall")
+	for _, job := range []string{"", "a", "", "b\n"} {
+		t.Setenv("GOCCL_JOB", job)
+		h, err := ListenHallFile("127.0.0.1:0", nil, file)
+		if job != "" {
+			require.ErrorContains(t, err, "it belongs to a job without a name")
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, h.Close())
+	}
+}
+
 // What is damaged in the middle, and what is no hall's file, is refused, and stays as it is.
 func TestHallFileRefuses(t *testing.T) {
 	good := append(logEntry(request{what: askAdd, key: "a", n: 1}), logEntry(request{what: askSet, key: "b", value: []byte("c")})...)

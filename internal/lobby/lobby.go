@@ -108,6 +108,7 @@ type Seats struct {
 	Limit  time.Duration `json:"limit"`  // how long the meeting may take
 
 	Unmet []string `json:"unmet,omitempty"` // by answer: why it cannot come at all, "" where that is not so
+	Links bool     `json:"links,omitempty"` // the job knows the links between its hosts: those of new ones are measured
 }
 
 // Unmet is why a guest cannot come, by what the lead says.

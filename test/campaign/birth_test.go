@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
@@ -317,7 +318,48 @@ func (r *boxed) begin(ctx context.Context) (from, epoch int, alive bool) {
 // isCalm reports whether the fault befalls neither this rank's job nor anybody with whom that has had to do.
 func (r *boxed) isCalm() bool {
 	b := r.b
+	if r.grows && b.isLater() && b.seed%2 == 1 { // see growOnce
+		return false
+	}
 	return b.fault.mild() || !r.grows && !slices.ContainsFunc(b.host[:b.ranks+b.spares+b.birth.torn], b.fault.struck)
+}
+
+// isLater reports whether the job is one of those that were added later, so that the others stay what they are: these
+// reorder their hosts now and then, and grow by GrowAll, or with a context that ends.
+func (b *box) isLater() bool { return b.seed > 1000 }
+
+// growOnce is Grow to size ranks. In jobs that were added later it may be GrowAll, and the context of one rank may end
+// anywhere in the first try.
+func (r *boxed) growOnce(ctx context.Context, size, try int) (*ccl.Comm, error) {
+	b := r.b
+	if !b.isLater() {
+		return ccl.Grow(ctx, r.world, size)
+	}
+	if who := int(b.seed/2) % len(r.seats); b.seed%2 == 1 && try == 0 && r.seats[who] == r.seat {
+		short, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ends := &endsAfter{Context: short, cancel: cancel}
+		ends.asks.Store(int64(b.seed/2) % 97)
+		ctx = ends
+	}
+	if b.seed%3 == 0 {
+		return ccl.GrowAll(ctx, r.world, size)
+	}
+	return ccl.Grow(ctx, r.world, size)
+}
+
+// endsAfter is a context that is canceled once it has been asked for its error so often.
+type endsAfter struct {
+	context.Context
+	cancel context.CancelFunc
+	asks   atomic.Int64
+}
+
+func (c *endsAfter) Err() error {
+	if c.asks.Add(-1) < 0 {
+		c.cancel()
+	}
+	return c.Context.Err()
 }
 
 // growing has the job grow, at step i. It returns false where that is an error, as of any step.
@@ -327,7 +369,7 @@ func (r *boxed) growing(ctx context.Context, i int) error {
 	size, before := r.world.Size()+b.birth.grow, slices.Clone(r.seats)
 	for try := range growTries {
 		began := time.Now()
-		next, err := ccl.Grow(ctx, r.world, size)
+		next, err := r.growOnce(ctx, size, try)
 		r.host.Live()
 		if r.host.Ended() {
 			if next != nil && next != r.world {
@@ -377,6 +419,9 @@ func (r *boxed) growing(ctx context.Context, i int) error {
 			if at < len(r.seats) && b.spares > 0 && b.fault.struck(b.host[seat]) {
 				before[at] = r.seats[at]
 			}
+		}
+		if r.b.isLater() && len(before) < len(r.seats) && len(r.seats) < size && slices.Equal(r.seats[:len(before)], before) {
+			return nil // GrowAll has taken in those that waited
 		}
 		if len(r.seats) != size || !slices.Equal(r.seats[:len(before)], before) {
 			r.f.add("SEATS: Grow of %v to %d gave %v", before, size, r.seats)

@@ -24,6 +24,7 @@
 // and a host that is behind all others, after which the job is to be quiet. In some jobs packets come at
 // few instants, a rank closes the Comm and ends, or two hosts have no route to each other; a second host
 // ends soon after the first; the firewall of a host forgets its connections while nobody calls anything.
+// From seed 1001 on jobs also reorder their hosts, and grow by GrowAll, or with a context that ends.
 //
 // Where nothing may fail (no fault, a host or all of them that stand still, a short cut, a firewall that
 // forgets) nothing does. Else all ranks that were not cut off hear the same, the rank that is named is

@@ -261,6 +261,13 @@ func (r *boxed) begins(k kind) {
 func (r *boxed) steps(ctx context.Context, i int) (int, error) {
 	for ; i <= len(r.b.steps); i++ {
 		r.host.Live()
+		if r.b.isLater() && (r.b.seed+uint64(i))%5 == 0 {
+			err := ccl.Reorder(ctx, r.world)
+			r.note("Reorder: %v", err)
+			if err != nil {
+				return i, err
+			}
+		}
 		began := time.Now()
 		var err error
 		if i < len(r.b.steps) && r.b.steps[i].kind != idle {

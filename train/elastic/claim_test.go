@@ -3,8 +3,11 @@ package elastic
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
@@ -199,4 +202,40 @@ func TestComesBackToADarkHall(t *testing.T) {
 			m.leave()
 		})
 	}
+}
+
+// restarted is a store that is away for the first who asks whether the job is over.
+type restarted struct {
+	boot.Store
+	asked *atomic.Int32
+}
+
+func (s restarted) Get(ctx context.Context, key string) ([]byte, error) {
+	if key == overKey && s.asked.Add(1) == 1 {
+		return nil, &boot.Error{Code: boot.Lost, Rank: -1, Peer: -1, Text: "the hall is started again"}
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// A newcomer whose store was away for a while hears all the same that the job has ended.
+func TestHearsTheEndAfterTheStoreWasAway(t *testing.T) {
+	hall, err := boot.ListenHall("127.0.0.1:0", nil)
+	require.NoError(t, err)
+	defer hall.Close()
+	_, err = hall.Add(t.Context(), "goccl/begun", 1) // so this process comes late
+	require.NoError(t, err)
+	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+		asked := new(atomic.Int32)
+		m := memberOn(t, c, nil, record{})
+		m.opt.Store, m.back = restarted{hall, asked}, true
+		go func() {
+			for asked.Load() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			assert.NoError(t, hall.Set(t.Context(), overKey, nil))
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		require.ErrorIs(t, m.join(ctx), ErrEnded)
+	})
 }

@@ -53,6 +53,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -183,7 +184,11 @@ func (m *member) join(ctx context.Context) error {
 	defer over(nil)
 	if m.opt.Store != nil {
 		go func() {
-			if _, err := m.opt.Store.Get(waits, overKey); err == nil {
+			_, err := m.opt.Store.Get(waits, overKey)
+			for ; err != nil && waits.Err() == nil; _, err = m.opt.Store.Get(waits, overKey) {
+				time.Sleep(askAgain) // the store may come back
+			}
+			if err == nil {
 				over(ErrEnded)
 			}
 		}()
@@ -211,7 +216,10 @@ func newMember(j *Job) (*member, error) {
 	if j == nil || j.Share == nil {
 		return nil, errors.New("elastic: Job.Share is nil")
 	}
-	m := &member{job: j, views: viewsOf(j)}
+	m := &member{job: j}
+	if j.On != nil {
+		m.views.On = j.On
+	}
 	if j.Options != nil {
 		m.opt = *j.Options
 	}
@@ -219,7 +227,7 @@ func newMember(j *Job) (*member, error) {
 		return nil, errors.New("elastic: Options.Spares is not 0: newcomers wait in the store, and no spares")
 	}
 	if m.opt.Log == nil {
-		m.opt.Log = defaultLog()
+		m.opt.Log = slog.Default()
 	}
 	n, err := m.views.Len(j.State)
 	if err != nil {

@@ -2,11 +2,13 @@ package elastic
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
@@ -162,4 +164,25 @@ func TestMeetRefuses(t *testing.T) {
 		m.vote.Ended(8)
 		require.ErrorContains(t, m.meet(t.Context(), nil), "all ranks that had the state are lost")
 	})
+}
+
+// An error of Local ends Run, also where the Comm fails at that moment: there is nothing to share.
+func TestLocalFailsBesideTheComm(t *testing.T) {
+	wrong := errors.New("there are no data")
+	for range 30 {
+		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+			m := memberOn(t, c, []ccl.Buf{ccl.BufOf(make([]float32, 1))}, record{})
+			m.job.Rounds = 1
+			m.job.Local = func(context.Context, int) error {
+				m.c.Abort(assert.AnError)
+				return wrong
+			}
+			shared := false
+			m.job.Share = func(context.Context, *Round) error { shared = true; return nil }
+			require.ErrorIs(t, m.train(t.Context()), wrong)
+			require.False(t, shared)
+			m.c.Close()
+			m.behind.Wait()
+		})
+	}
 }

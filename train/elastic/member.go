@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 
@@ -43,15 +42,6 @@ type member struct {
 	}
 }
 
-func viewsOf(j *Job) raw.Views {
-	if j.On == nil {
-		return raw.Views{}
-	}
-	return raw.Views{On: j.On}
-}
-
-func defaultLog() *slog.Logger { return slog.Default() }
-
 // newID tells processes, and Comms, from each other.
 func newID() int64 { return rand.Int64() }
 
@@ -74,7 +64,10 @@ func (m *member) train(ctx context.Context) error {
 			}
 			continue
 		case !m.record.begun && !m.record.idle:
-			err = m.work(ctx)
+			var local error
+			if local, err = m.work(ctx); local != nil {
+				return local
+			}
 		}
 		if err == nil {
 			err = m.share(ctx)
@@ -82,23 +75,22 @@ func (m *member) train(ctx context.Context) error {
 	}
 }
 
-// work begins a round: Local, and beside it what tend does.
-func (m *member) work(ctx context.Context) error {
+// work begins a round: Local, and beside it what tend does. local is why Local has failed, if no lost rank is: then
+// there is no result, whatever becomes of the Comm.
+func (m *member) work(ctx context.Context) (local, err error) {
 	m.record.begun, m.record.means, m.workers, m.kept = true, 0, m.c.Size(), 0
-	if m.job.Local == nil {
-		worked := make(chan struct{})
-		close(worked)
-		return m.tend(ctx, worked)
-	}
 	n := int(m.record.round)
 	worked, tended := make(chan struct{}), make(chan error, 1)
 	go func() { tended <- m.tend(ctx, worked) }()
-	err := m.job.Local(ctx, n)
-	close(worked)
-	if failed := <-tended; err == nil {
-		err = failed
+	if m.job.Local != nil {
+		local = m.job.Local(ctx, n)
 	}
-	return err
+	close(worked)
+	err = <-tended
+	if of := (*ccl.Error)(nil); errors.As(local, &of) {
+		return nil, local
+	}
+	return local, err
 }
 
 // tend takes newcomers in, and mends the Comm if a rank is lost, until worked is closed: then Local has ended.
