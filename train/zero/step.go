@@ -87,7 +87,7 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 			p := m.units[i].pieces[k]
 			from := p.Lo + lo - p.At
 			if err := u(Piece{i, p.Param, from, from + hi - lo, lo}, w, g); err != nil {
-				return fmt.Errorf("zero: the update of parameter %d of unit %d: %w", p.Param, i, err)
+				return m.aborted(fmt.Errorf("zero: the update of parameter %d of unit %d: %w", p.Param, i, err))
 			}
 			return nil
 		}); err != nil {
