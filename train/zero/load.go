@@ -62,7 +62,7 @@ func (m *Model[P, M]) fits(i int, full [][]M) error {
 	return nil
 }
 
-func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, first bool) error {
+func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, first bool) (failed error) {
 	u := &m.units[i]
 	to, onHost := u.master, m.off != nil && !u.frozen
 	t, n, on := to.Type(), to.Len(), m.disk.Master(i)
@@ -95,7 +95,13 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 		if to, err = m.mem.Alloc(t, n); err != nil {
 			return m.aborted(err)
 		}
-		defer m.mem.Free(to)
+		defer func() {
+			if failed != nil { // a call or the disk may still be at it: Close frees it
+				m.all = append(m.all, to)
+			} else {
+				_ = m.mem.Free(to)
+			}
+		}()
 	}
 	var w ccl.Work
 	switch q := m.queue(m.c); {
@@ -196,6 +202,10 @@ func (m *Model[P, M]) Close() error {
 	m.leave()
 	m.closed = true
 	ctx := context.Background()
+	answers := func() error { return nil }
+	if m.disk != nil {
+		answers = m.disk.D.Closing()
+	}
 	for i := range m.units { // whatever became of it
 		u := &m.units[i]
 		_, _ = u.gathered.Wait(ctx), u.reduced.Wait(ctx)
@@ -206,6 +216,9 @@ func (m *Model[P, M]) Close() error {
 	}
 	if m.disk != nil { // which has memory that is given back here
 		_ = m.disk.D.Flush(ctx)
+	}
+	if err := answers(); err != nil {
+		return err
 	}
 	var errs []error
 	for _, b := range m.all {
