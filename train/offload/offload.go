@@ -58,13 +58,18 @@ const mostBucket = 1 << 30
 // zero needs of it.
 type Disk struct {
 	o     Options
-	size  int64 // laid out
-	most  int   // elements of the longest array
+	laid  laid
 	taken bool
 	now   []ccl.Buf // the states of the piece that is updated
 	rooms map[room]ccl.Buf
 
 	queue
+}
+
+// laid is the bytes of all arrays that were laid out, and the elements of the longest.
+type laid struct {
+	size int64
+	most int
 }
 
 // New makes the file of this rank in dir, a directory of a local disk. It is collective: an error is
@@ -103,7 +108,7 @@ func (d *Disk) Take(failed func(error)) error {
 	switch {
 	case d.f == nil:
 		return errors.New("the Disk is not one that offload.New has made")
-	case d.taken || d.closed:
+	case d.taken || d.end.closed:
 		return errors.New("the Disk has a model, or is closed: make another one")
 	}
 	d.taken, d.failed = true, failed
@@ -112,8 +117,8 @@ func (d *Disk) Take(failed func(error)) error {
 
 // Reserve has the disk keep room for all that was laid out. What was never written reads as zeros.
 func (d *Disk) Reserve() error {
-	if err := d.f.Reserve(d.size); err != nil {
-		return fmt.Errorf("room for %d bytes: %w", d.size, named(err))
+	if err := d.f.Reserve(d.laid.size); err != nil {
+		return fmt.Errorf("room for %d bytes: %w", d.laid.size, named(err))
 	}
 	return nil
 }
@@ -149,7 +154,7 @@ func (d *Disk) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.stats
-	s.Size, s.Direct = d.size, d.f != nil && d.f.Direct()
+	s.Size, s.Direct = d.laid.size, d.f != nil && d.f.Direct()
 	return s
 }
 
@@ -161,7 +166,7 @@ func (d *Disk) Close() error {
 	switch first, answered := d.stop(); {
 	case !answered:
 		if first {
-			go func() { <-d.ended; d.f.Close() }()
+			go func() { <-d.end.ended; d.f.Close() }()
 		}
 		return d.Err()
 	case first:

@@ -41,19 +41,24 @@ type queue struct {
 	more   sync.Cond
 	f      file
 	ops    []*Op
-	closed bool
-	gone   bool        // a close has given the disk up, and dead is closed
 	err    error       // the first
 	failed func(error) // hears of it before anybody else
 	stats  Stats
-	ended  chan struct{}
-	dead   chan struct{}
-	parts  atomic.Int64 // that were done
+	end    end
 	bounce [lanes][]byte
 }
 
+// end is how a queue ends.
+type end struct {
+	closed bool
+	gone   bool          // a close has given the disk up
+	dead   chan struct{} // closed when it is gone
+	ended  chan struct{} // closed when all that was issued is done
+	parts  atomic.Int64  // of operations that were done
+}
+
 func (q *queue) start() {
-	q.more.L, q.ended, q.dead = &q.mu, make(chan struct{}), make(chan struct{})
+	q.more.L, q.end.ended, q.end.dead = &q.mu, make(chan struct{}), make(chan struct{})
 	go q.run()
 }
 
@@ -61,15 +66,15 @@ func (q *queue) start() {
 // whether the disk has answered.
 func (q *queue) stop() (first, answered bool) {
 	q.mu.Lock()
-	first = !q.closed
-	q.closed = true
+	first = !q.end.closed
+	q.end.closed = true
 	q.more.Signal()
 	q.mu.Unlock()
 	defer q.watch()()
 	select {
-	case <-q.ended:
+	case <-q.end.ended:
 		return first, true
-	case <-q.dead:
+	case <-q.end.dead:
 		return first, false
 	}
 }
@@ -82,26 +87,26 @@ var tick = time.Second
 
 const patience = 30
 
-// watch bounds all waits until end is called: a disk that finishes no part of what is under way for half a
+// watch bounds all waits until stop is called: a disk that finishes no part of what is under way for half a
 // minute has failed, and no operation is waited for any more. The memory of those stays the disk's.
-func (q *queue) watch() (end func()) {
+func (q *queue) watch() (stop func()) {
 	over, ticks := make(chan struct{}), time.NewTicker(tick)
 	go func() {
 		defer ticks.Stop()
-		for idle, before := 0, q.parts.Load(); idle < patience; {
+		for idle, before := 0, q.end.parts.Load(); idle < patience; {
 			select {
 			case <-over:
 				return
 			case <-ticks.C:
 			}
 			q.mu.Lock()
-			if now := q.parts.Load(); len(q.ops) == 0 || now != before {
+			if now := q.end.parts.Load(); len(q.ops) == 0 || now != before {
 				idle, before = 0, now
 			} else if idle++; idle == patience {
 				q.fail(fmt.Errorf("offload: no answer for %v: %s", patience*tick, q.f.Name()))
-				if !q.gone {
-					q.gone = true
-					close(q.dead)
+				if !q.end.gone {
+					q.end.gone = true
+					close(q.end.dead)
 				}
 			}
 			q.mu.Unlock()
@@ -118,7 +123,7 @@ func (q *queue) Closing() (end func() error) {
 		over()
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.failed = nil; q.gone {
+		if q.failed = nil; q.end.gone {
 			return q.err
 		}
 		return nil
@@ -141,7 +146,7 @@ func (q *queue) issue(op *Op) *Op {
 	op.done = make(chan struct{})
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed && q.err == nil {
+	if q.end.closed && q.err == nil {
 		q.fail(errClosed)
 	}
 	if op.err = q.err; op.err != nil || len(op.b) == 0 {
@@ -169,7 +174,7 @@ func (q *queue) wait(ctx context.Context, op *Op) error {
 	select {
 	case <-op.done:
 		return op.err
-	case <-q.dead:
+	case <-q.end.dead:
 		return q.Err()
 	case <-ctx.Done():
 		return fmt.Errorf("offload: waiting for %s: %w", q.f.Name(), context.Cause(ctx))
@@ -200,11 +205,11 @@ func (q *queue) Err() error {
 }
 
 func (q *queue) run() {
-	defer close(q.ended)
+	defer close(q.end.ended)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		for len(q.ops) == 0 && !q.closed {
+		for len(q.ops) == 0 && !q.end.closed {
 			q.more.Wait()
 		}
 		if len(q.ops) == 0 {
@@ -280,7 +285,7 @@ func (q *queue) part(op *Op, lo, hi int64, lane int) (err error) {
 		if err == nil {
 			err = q.f.Drop(lo, hi-lo)
 		}
-		q.parts.Add(1)
+		q.end.parts.Add(1)
 	}()
 	whole := (lo|hi)%block == 0 && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%block == 0
 	if whole || !q.f.Direct() {
