@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,14 +11,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/internal/race"
 )
 
-var offloading = flag.Int("offloading", 0, "TestOffloadSpeed: so many turns of a model in memory and on a disk, which must have .7 of the speed")
+var (
+	offloadKills = flag.Int("offloadkills", 3, "TestOffloadKilled: so many kills")
+	offloading   = flag.Int("offloading", 0, "TestOffloadSpeed: so many turns of a model in memory and on a disk, which must have .7 of the speed")
+)
 
 // group is a cgroup whose processes may have so many bytes, page cache included.
 type group struct{ dir, most string }
@@ -101,6 +107,68 @@ func TestOffloadResumes(t *testing.T) {
 		left, err := os.ReadDir(scratch)
 		require.NoError(t, err)
 		require.Empty(t, left)
+	}
+}
+
+// kill -9 of a rank, of the launcher or of all at any moment loses nothing: the next run goes on from the last
+// checkpoint, in any layout, with the losses of a run that nothing disturbs, and nothing stays on the disk.
+func TestOffloadKilled(t *testing.T) {
+	args := small + "30 -log 1 -np 2 "
+	loss := regexp.MustCompile(`(?m)^step=(\d+) (loss=\S+)`)
+	cmd, free := program(t, args)
+	require.NoError(t, cmd.Run(), "%s", free)
+	want := loss.FindAllStringSubmatch(free.String(), -1)
+	dir, scratch := filepath.Join(t.TempDir(), "c"), t.TempDir()
+	saved := 0 // at least so many steps
+	for kills := 0; kills < *offloadKills; {
+		layout := fmt.Sprintf("-zero %d -every 1 -resume -save %s -offload disk=%s", 1+rand.IntN(3), dir, scratch)
+		cmd, out := program(t, args+layout)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		require.NoError(t, cmd.Start())
+		over := make(chan error, 1)
+		go func() { over <- cmd.Wait() }()
+		killed := false
+		var err error
+		select {
+		case err = <-over:
+		case <-time.After(time.Duration(rand.IntN(4000)) * time.Millisecond):
+			victim := cmd.Process.Pid
+			if below := childrenOf(victim); len(below) > 0 && kills%2 == 0 {
+				victim = below[rand.IntN(len(below))]
+			} else if kills%4 == 1 {
+				victim = -victim
+			}
+			if killed = syscall.Kill(victim, syscall.SIGKILL) == nil; killed {
+				kills++
+			}
+			err = <-over
+		}
+		require.Eventually(t, func() bool { return syscall.Kill(-cmd.Process.Pid, 0) == syscall.ESRCH }, time.Minute, time.Millisecond)
+		steps := loss.FindAllStringSubmatch(out.String(), -1)
+		for _, s := range steps {
+			n, _ := strconv.Atoi(s[1])
+			require.Equal(t, want[n-1], s, "%s", out)
+		}
+		if len(steps) > 0 {
+			first, _ := strconv.Atoi(steps[0][1])
+			require.Greater(t, first, saved, "%s", out)
+			last, _ := strconv.Atoi(steps[len(steps)-1][1])
+			saved = max(saved, last-2)
+		}
+		left, e := filepath.Glob(filepath.Join(scratch, "*"))
+		require.NoError(t, e)
+		for _, name := range left { // which a rank had not yet taken the name from
+			info, e := os.Stat(name)
+			require.NoError(t, e)
+			require.Zero(t, info.Size())
+			require.NoError(t, os.Remove(name))
+		}
+		if err == nil { // it came to its end
+			require.NoError(t, os.RemoveAll(dir))
+			saved = 0
+		} else {
+			require.True(t, killed, "%s", out)
+		}
 	}
 }
 

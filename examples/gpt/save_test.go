@@ -294,20 +294,25 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
+// childrenOf are the processes that a process has started.
+func childrenOf(pid int) (list []int) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		for _, s := range strings.Fields(string(text)) {
+			child, _ := strconv.Atoi(s)
+			list = append(list, child)
+		}
+	}
+	return list
+}
+
 // kill kills some of the n ranks that a program has started.
 func kill(t testing.TB, cmd *exec.Cmd, n int, victims ...int) {
-	var ranks []string
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
-	require.NoError(t, err)
-	for _, f := range files {
-		b, _ := os.ReadFile(f)
-		ranks = append(ranks, strings.Fields(string(b))...)
-	}
+	ranks := childrenOf(cmd.Process.Pid)
 	require.Len(t, ranks, n+1, "with what ends them if the launcher is killed")
 	pids := map[string]int{}
-	for _, r := range ranks {
-		pid, err := strconv.Atoi(r)
-		require.NoError(t, err)
+	for _, pid := range ranks {
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		require.NoError(t, err)
 		for _, v := range strings.Split(string(env), "\x00") {

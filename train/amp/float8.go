@@ -51,15 +51,15 @@ func ScaleOf[F Float8](amax float32, margin int) float32 {
 	return float32(math.Ldexp(1, min(max(k, -126), 126)))
 }
 
-// Quantize sets dst to src times scale, rounded once, to the nearest, the even one of two; what is beyond the largest
-// number becomes that. finite is false if src has a NaN, which stays one, or an infinity. dst is as long as src: else
-// nothing is set, and that is not finite.
+// Quantize sets dst to src times scale, rounded to the nearest, the even one of two, and once if scale is a power of
+// two; what is beyond the largest number becomes that. finite is false if scale is not, or if src has a NaN, which
+// stays one, or an infinity. dst is as long as src: else nothing is set, and that is not finite.
 func Quantize[F Float8](dst []F, src []float32, scale float32) (finite bool) {
 	if len(dst) != len(src) {
 		return false
 	}
 	_, to, _ := of[F]()
-	odd := float32(0)
+	odd := scale - scale
 	for i, x := range src {
 		odd += x - x
 		dst[i] = F(to(x * scale))
@@ -67,15 +67,18 @@ func Quantize[F Float8](dst []F, src []float32, scale float32) (finite bool) {
 	return odd == 0
 }
 
-// Dequantize sets dst to src divided by the scale that it was multiplied by. dst is as long as src: else nothing is
-// set.
+// Dequantize sets dst to src divided by the scale that it was multiplied by. What was rounded up to more than the
+// largest float32 becomes that. dst is as long as src: else nothing is set.
 func Dequantize[F Float8](dst []float32, src []F, scale float32) {
 	if len(dst) != len(src) {
 		return
 	}
 	_, _, from := of[F]()
 	for i, b := range src {
-		dst[i] = from(uint8(b)) / scale
+		x := from(uint8(b))
+		if dst[i] = x / scale; x-x == 0 { // else an infinity stays
+			dst[i] = max(min(dst[i], math.MaxFloat32), -math.MaxFloat32)
+		}
 	}
 }
 
@@ -230,6 +233,16 @@ func (s *Scales[F]) Restore(st ScalesState) error {
 	if len(st.Scales) != len(s.scales) || len(st.Past) != len(s.past) || st.Next < 0 || st.Next >= max(s.o.Window, 1) {
 		return fmt.Errorf("amp: Restore of %d scales and %d magnitudes at %d, to %d and %d", len(st.Scales), len(st.Past),
 			st.Next, len(s.scales), len(s.past))
+	}
+	for _, x := range st.Scales {
+		if f, _ := math.Frexp(float64(x)); f != .5 || x < 0x1p-126 {
+			return fmt.Errorf("amp: Restore of a scale of %v, which is none of ScaleOf", x)
+		}
+	}
+	for _, x := range st.Past {
+		if !(x >= 0 && x <= math.MaxFloat32) {
+			return fmt.Errorf("amp: Restore of a magnitude of %v", x)
+		}
 	}
 	copy(s.scales, st.Scales)
 	copy(s.past, st.Past)

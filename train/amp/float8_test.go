@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,6 +99,13 @@ func quantizes[F amp.Float8](t *testing.T, numbers []float64) {
 	require.NoError(t, err)
 	require.False(t, finite)
 	require.False(t, amp.Quantize(q, x[:5], 1), "of another length")
+	require.False(t, amp.Quantize(q[:1], x[:1], float32(math.NaN())), "by what is no scale")
+	for _, x := range []float32{math.MaxFloat32, -math.MaxFloat32, .999 * math.MaxFloat32} { // which are rounded up to 2^128
+		scale := amp.ScaleOf[F](amp.Amax([]float32{x}), 0)
+		require.True(t, amp.Quantize(q[:1], []float32{x}, scale))
+		amp.Dequantize(y[:1], q[:1], scale)
+		require.Equal(t, float32(math.Copysign(math.MaxFloat32, float64(x))), y[0])
+	}
 	_, err = amp.QuantizeBlocks(q, scales[:7], x, 128)
 	require.EqualError(t, err, "amp: QuantizeBlocks of 1000 numbers to 1000, in blocks of 128 with 7 scales: a scale each")
 	require.ErrorContains(t, amp.DequantizeBlocks(y, q, scales, 0), "in blocks of 0")
@@ -145,6 +153,18 @@ func TestScales(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.ErrorContains(t, s.Restore(amp.ScalesState{}), "amp: Restore of 0 scales")
+			for _, odd := range []float32{0, -1, inf, float32(math.NaN()), 1e-45, 3} {
+				st := s.State()
+				st.Scales = []float32{1, odd}
+				require.ErrorContains(t, s.Restore(st), "amp: Restore of a scale of")
+			}
+			for _, odd := range []float32{-1, inf, float32(math.NaN())} {
+				st := s.State()
+				st.Past = slices.Clone(st.Past)
+				st.Past[len(st.Past)-1] = odd
+				require.ErrorContains(t, s.Restore(st), "amp: Restore of a magnitude of")
+			}
+			require.Equal(t, float32(math.Ldexp(1, -tc.margin)), s.Scale(1))
 		}
 	})
 }

@@ -21,9 +21,9 @@ type Column struct {
 
 // Lay adds n elements to what the Disk has.
 func (d *Disk) Lay(t ccl.Type, n int) Column {
-	c := Column{d: d, t: t, at: d.size, n: n}
+	c := Column{d: d, t: t, at: d.laid.size, n: n}
 	c.end = c.at + int64(n)*int64(t.Size())
-	d.size = blocks(c.end)
+	d.laid = laid{blocks(c.end), max(d.laid.most, n)}
 	return c
 }
 
@@ -215,7 +215,7 @@ func (d *Disk) Memory(t ccl.Type) ccl.Buf { return d.memory(room{place: -1, t: t
 func (d *Disk) memory(r room) ccl.Buf {
 	b, ok := d.rooms[r]
 	if !ok {
-		b = bufOf(raw.Make(r.t, d.o.Bucket))
+		b = bufOf(raw.Make(r.t, min(d.o.Bucket, d.laid.most)))
 		d.rooms[r] = b
 	}
 	return b

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +62,13 @@ func Opening(t testing.TB, rank int, wrap func(*Faulty)) {
 		wrap(faulty)
 		return faulty, nil
 	}
+}
+
+// Impatient has a close give a disk up after so long, until the test ends.
+func Impatient(t testing.TB, d time.Duration) {
+	before := tick
+	t.Cleanup(func() { tick = before })
+	tick = d / patience
 }
 
 // memoryFile is a file in memory, which refuses what a direct one would.
@@ -170,7 +178,11 @@ func TestFirstError(t *testing.T) {
 	c := d.Lay(ccl.TypeFloat64, 100)
 	require.NoError(t, d.Reserve())
 	told := 0
-	require.NoError(t, d.Take(func(err error) { told++; require.ErrorIs(t, err, full) }))
+	require.NoError(t, d.Take(func(err error) {
+		told++
+		require.ErrorIs(t, err, full)
+		require.NoError(t, d.Err(), "an operation could have it before the Comm has")
+	}))
 	d.start()
 	b := ccl.BufOf(make([]float64, 100))
 	first := c.Write(b)

@@ -78,39 +78,48 @@ func (x *toy[P, M]) close(t testing.TB) {
 	require.NoError(t, x.d.Close())
 }
 
+// backward makes the gradients of micro batch b of step n.
+func (x *toy[P, M]) backward(t testing.TB, c *ccl.Comm, n, b int) error {
+	ctx := t.Context()
+	for i := range units {
+		if _, err := x.m.Params(ctx, i); err != nil {
+			return err
+		}
+		x.m.Release(i)
+	}
+	for i := len(units) - 1; i >= 0; i-- {
+		p, err := x.m.Params(ctx, i)
+		if err != nil {
+			return err
+		}
+		if !x.m.Frozen(i) {
+			g, err := x.m.Grads(ctx, i)
+			if err != nil {
+				return err
+			}
+			for j := range g {
+				for k := range g[j] {
+					v := float64((k+n+b+c.Rank())%13-6)/8 + wide(p[j][k])
+					g[j][k] = narrowed[P](wide(g[j][k]) + v)
+				}
+			}
+		}
+		x.m.Release(i)
+		if !x.m.Frozen(i) {
+			if err := x.m.Reduce(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // step makes step n, counted from 1, of so many micro batches.
 func (x *toy[P, M]) step(t testing.TB, c *ccl.Comm, n, micro int) error {
 	ctx := t.Context()
 	for b := range micro {
-		for i := range units {
-			if _, err := x.m.Params(ctx, i); err != nil {
-				return err
-			}
-			x.m.Release(i)
-		}
-		for i := len(units) - 1; i >= 0; i-- {
-			p, err := x.m.Params(ctx, i)
-			if err != nil {
-				return err
-			}
-			if !x.m.Frozen(i) {
-				g, err := x.m.Grads(ctx, i)
-				if err != nil {
-					return err
-				}
-				for j := range g {
-					for k := range g[j] {
-						v := float64((k+n+b+c.Rank())%13-6)/8 + wide(p[j][k])
-						g[j][k] = narrowed[P](wide(g[j][k]) + v)
-					}
-				}
-			}
-			x.m.Release(i)
-			if !x.m.Frozen(i) {
-				if err := x.m.Reduce(i); err != nil {
-					return err
-				}
-			}
+		if err := x.backward(t, c, n, b); err != nil {
+			return err
 		}
 	}
 	a := optim.AdamW{LR: .01, Decay: .1}

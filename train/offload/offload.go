@@ -23,7 +23,9 @@
 //
 // The first error of the disk names the file and ends the Comm of the model, so all ranks have it.
 // Every later call of that rank returns that error. A disk that answers nothing is waited for, as
-// long as the context of the call allows.
+// long as the context of the call allows. What reads or writes a Column for a checkpoint has none, and
+// waits. Close of the model and of the Disk wait for half a minute in which nothing is finished: then
+// they return an error, and leave memory and file to the disk.
 package offload
 
 import (
@@ -49,16 +51,25 @@ type Options struct {
 	Buffered bool
 }
 
+// mostBucket is more than a bucket needs: it has no more memory than the longest array.
+const mostBucket = 1 << 30
+
 // Disk is a file on a local disk, for one model. Its methods but Close and Stats are what package
 // zero needs of it.
 type Disk struct {
 	o     Options
-	size  int64 // laid out
+	laid  laid
 	taken bool
 	now   []ccl.Buf // the states of the piece that is updated
 	rooms map[room]ccl.Buf
 
 	queue
+}
+
+// laid is the bytes of all arrays that were laid out, and the elements of the longest.
+type laid struct {
+	size int64
+	most int
 }
 
 // New makes the file of this rank in dir, a directory of a local disk. It is collective: an error is
@@ -78,7 +89,7 @@ func New(ctx context.Context, c *ccl.Comm, dir string, o *Options) (*Disk, error
 	} else {
 		d.f, err = open(dir, c.Rank(), !d.o.Buffered)
 	}
-	d.o.Bucket = int(blocks(int64(d.o.Bucket)))
+	d.o.Bucket = int(blocks(int64(min(d.o.Bucket, mostBucket))))
 	items := []string{fmt.Sprintf("States %d", d.o.States), fmt.Sprintf("Bucket %d", d.o.Bucket)}
 	if err = same.Args(ctx, c, "offload", err, items...); err != nil {
 		if d.f != nil {
@@ -94,7 +105,10 @@ func New(ctx context.Context, c *ccl.Comm, dir string, o *Options) (*Disk, error
 func (d *Disk) Take(failed func(error)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.taken || d.closed {
+	switch {
+	case d.f == nil:
+		return errors.New("the Disk is not one that offload.New has made")
+	case d.taken || d.end.closed:
 		return errors.New("the Disk has a model, or is closed: make another one")
 	}
 	d.taken, d.failed = true, failed
@@ -103,8 +117,8 @@ func (d *Disk) Take(failed func(error)) error {
 
 // Reserve has the disk keep room for all that was laid out. What was never written reads as zeros.
 func (d *Disk) Reserve() error {
-	if err := d.f.Reserve(d.size); err != nil {
-		return fmt.Errorf("room for %d bytes: %w", d.size, named(err))
+	if err := d.f.Reserve(d.laid.size); err != nil {
+		return fmt.Errorf("room for %d bytes: %w", d.laid.size, named(err))
 	}
 	return nil
 }
@@ -140,17 +154,25 @@ func (d *Disk) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.stats
-	s.Size, s.Direct = d.size, d.f.Direct()
+	s.Size, s.Direct = d.laid.size, d.f != nil && d.f.Direct()
 	return s
 }
 
 // Close waits for what is under way, and gives the room on the disk back. Close the model first.
 func (d *Disk) Close() error {
-	if d == nil || !d.stop() {
+	if d == nil || d.f == nil {
 		return nil
 	}
-	if err := d.f.Close(); err != nil {
-		return fmt.Errorf("offload: %w", err)
+	switch first, answered := d.stop(); {
+	case !answered:
+		if first {
+			go func() { <-d.end.ended; d.f.Close() }()
+		}
+		return d.Err()
+	case first:
+		if err := d.f.Close(); err != nil {
+			return fmt.Errorf("offload: %w", err)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package offload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,41 +41,115 @@ type queue struct {
 	more   sync.Cond
 	f      file
 	ops    []*Op
-	closed bool
 	err    error       // the first
-	failed func(error) // hears of it
+	failed func(error) // hears of it before anybody else
 	stats  Stats
-	ended  chan struct{}
+	end    end
 	bounce [lanes][]byte
 }
 
+// end is how a queue ends.
+type end struct {
+	closed bool
+	gone   bool          // a close has given the disk up
+	dead   chan struct{} // closed when it is gone
+	ended  chan struct{} // closed when all that was issued is done
+	parts  atomic.Int64  // of operations that were done
+}
+
 func (q *queue) start() {
-	q.more.L, q.ended = &q.mu, make(chan struct{})
+	q.more.L, q.end.ended, q.end.dead = &q.mu, make(chan struct{}), make(chan struct{})
 	go q.run()
 }
 
-// stop ends q after the operations that were issued, and reports whether it was the first to do so.
-func (q *queue) stop() bool {
+// stop ends q after the operations that were issued, and reports whether it was the first to do so, and
+// whether the disk has answered.
+func (q *queue) stop() (first, answered bool) {
 	q.mu.Lock()
-	first := !q.closed
-	q.closed = true
+	first = !q.end.closed
+	q.end.closed = true
 	q.more.Signal()
 	q.mu.Unlock()
-	<-q.ended
-	return first
+	defer q.watch()()
+	select {
+	case <-q.end.ended:
+		return first, true
+	case <-q.end.dead:
+		return first, false
+	}
 }
 
-var errClosed = errors.New("offload: the Disk is closed")
+var errClosed = errors.New("offload: the Disk is closed, and its model is not")
+
+// tick is what a close counts, up to patience, while the disk finishes nothing. A process that is stopped
+// has no ticks.
+var tick = time.Second
+
+const patience = 30
+
+// watch bounds all waits until stop is called: a disk that finishes no part of what is under way for half a
+// minute has failed, and no operation is waited for any more. The memory of those stays the disk's.
+func (q *queue) watch() (stop func()) {
+	over, ticks := make(chan struct{}), time.NewTicker(tick)
+	go func() {
+		defer ticks.Stop()
+		for idle, before := 0, q.end.parts.Load(); idle < patience; {
+			select {
+			case <-over:
+				return
+			case <-ticks.C:
+			}
+			q.mu.Lock()
+			if now := q.end.parts.Load(); len(q.ops) == 0 || now != before {
+				idle, before = 0, now
+			} else if idle++; idle == patience {
+				q.fail(fmt.Errorf("offload: no answer for %v: %s", patience*tick, q.f.Name()))
+				if !q.end.gone {
+					q.end.gone = true
+					close(q.end.dead)
+				}
+			}
+			q.mu.Unlock()
+		}
+	}()
+	return func() { close(over) }
+}
+
+// Closing says that the model is being closed, which waits for the disk as Close does. The model calls end
+// before it gives its memory back, and does not if that is an error: the disk may still use the memory.
+func (q *queue) Closing() (end func() error) {
+	over := q.watch()
+	return func() error {
+		over()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.failed = nil; q.end.gone {
+			return q.err
+		}
+		return nil
+	}
+}
+
+// fail tells failed of an error before an operation has it, so that no call of the Comm passes on what was not
+// read. q.mu is held.
+func (q *queue) fail(err error) {
+	if failed := q.failed; failed != nil {
+		q.mu.Unlock()
+		failed(err)
+		q.mu.Lock()
+	}
+	q.err = cmp.Or(q.err, err)
+}
 
 // issue adds an operation.
 func (q *queue) issue(op *Op) *Op {
 	op.done = make(chan struct{})
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if op.err = q.err; q.closed && op.err == nil {
-		op.err = errClosed
+	if q.end.closed && q.err == nil {
+		q.fail(errClosed)
 	}
-	if op.err != nil || len(op.b) == 0 {
+	if op.err = q.err; op.err != nil || len(op.b) == 0 {
 		close(op.done)
 		return op
 	}
@@ -99,6 +174,8 @@ func (q *queue) wait(ctx context.Context, op *Op) error {
 	select {
 	case <-op.done:
 		return op.err
+	case <-q.end.dead:
+		return q.Err()
 	case <-ctx.Done():
 		return fmt.Errorf("offload: waiting for %s: %w", q.f.Name(), context.Cause(ctx))
 	}
@@ -128,11 +205,11 @@ func (q *queue) Err() error {
 }
 
 func (q *queue) run() {
-	defer close(q.ended)
+	defer close(q.end.ended)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		for len(q.ops) == 0 && !q.closed {
+		for len(q.ops) == 0 && !q.end.closed {
 			q.more.Wait()
 		}
 		if len(q.ops) == 0 {
@@ -149,17 +226,12 @@ func (q *queue) run() {
 		busy := time.Since(began)
 		q.mu.Lock()
 		if op.err = err; first && err != nil {
-			q.err = err
+			q.fail(err)
 		}
 		if q.stats.Busy += busy; err == nil && op.write {
 			q.stats.Written += int64(len(op.b))
 		} else if err == nil {
 			q.stats.Read += int64(len(op.b))
-		}
-		if failed := q.failed; first && err != nil && failed != nil {
-			q.mu.Unlock()
-			failed(err)
-			q.mu.Lock()
 		}
 		q.ops[0], q.ops = nil, q.ops[1:] // Flush has waited for it until now
 		close(op.done)
@@ -213,6 +285,7 @@ func (q *queue) part(op *Op, lo, hi int64, lane int) (err error) {
 		if err == nil {
 			err = q.f.Drop(lo, hi-lo)
 		}
+		q.end.parts.Add(1)
 	}()
 	whole := (lo|hi)%block == 0 && uintptr(unsafe.Pointer(unsafe.SliceData(b)))%block == 0
 	if whole || !q.f.Direct() {

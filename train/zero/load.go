@@ -62,7 +62,7 @@ func (m *Model[P, M]) fits(i int, full [][]M) error {
 	return nil
 }
 
-func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, first bool) error {
+func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, first bool) (err error) {
 	u := &m.units[i]
 	to, onHost := u.master, m.off != nil && !u.frozen
 	t, n, on := to.Type(), to.Len(), m.disk.Master(i)
@@ -70,7 +70,6 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 		t, n = on.Type(), on.Len()
 	}
 	var all ccl.Buf // on root
-	var err error
 	if first && m.c.Rank() == root {
 		n := u.k * m.c.Size()
 		if m.host != nil && t == ccl.TypeOf[M]() {
@@ -95,7 +94,7 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 		if to, err = m.mem.Alloc(t, n); err != nil {
 			return m.aborted(err)
 		}
-		defer m.mem.Free(to)
+		m.all = append(m.all, to) // after an error a call or the disk may still use it, until Close
 	}
 	var w ccl.Work
 	switch q := m.queue(m.c); {
@@ -128,6 +127,10 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 		if err := m.disk.D.Wait(ctx, on.Write(to)); err != nil {
 			return err
 		}
+	}
+	if onHost || on.Is() {
+		m.all = m.all[:len(m.all)-1]
+		_ = m.mem.Free(to)
 	}
 	return m.spread(ctx, i)
 }
@@ -196,6 +199,7 @@ func (m *Model[P, M]) Close() error {
 	m.leave()
 	m.closed = true
 	ctx := context.Background()
+	answered := m.disk.Closing()
 	for i := range m.units { // whatever became of it
 		u := &m.units[i]
 		_, _ = u.gathered.Wait(ctx), u.reduced.Wait(ctx)
@@ -204,8 +208,8 @@ func (m *Model[P, M]) Close() error {
 		m.host.S.Do(host.Nothing).Wait(ctx)
 		m.host.S.Close()
 	}
-	if m.disk != nil { // which has memory that is given back here
-		_ = m.disk.D.Flush(ctx)
+	if err := answered(); err != nil { // the disk may still use what is given back here
+		return err
 	}
 	var errs []error
 	for _, b := range m.all {

@@ -1,6 +1,7 @@
 package zero
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,10 +67,7 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 	}
 	if m.micro > 1 || m.checks() {
 		if err := m.settle(ctx); errors.Is(err, ErrNotFinite) {
-			if next := m.next(); next != nil {
-				return next
-			}
-			return err
+			return cmp.Or(m.next(), err)
 		} else if err != nil {
 			return err
 		}
@@ -87,7 +85,7 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 			p := m.units[i].pieces[k]
 			from := p.Lo + lo - p.At
 			if err := u(Piece{i, p.Param, from, from + hi - lo, lo}, w, g); err != nil {
-				return fmt.Errorf("zero: the update of parameter %d of unit %d: %w", p.Param, i, err)
+				return m.aborted(fmt.Errorf("zero: the update of parameter %d of unit %d: %w", p.Param, i, err))
 			}
 			return nil
 		}); err != nil {
@@ -259,9 +257,7 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 	if m.o.Clip <= 0 {
 		by = 1
 	}
-	if m.disk != nil { // which has it done with each bucket, where the gradients are there
-		m.disk.By = by
-	}
+	m.disk.ScaleBy(by)
 	if by == 1 || m.disk.Far() {
 		return nil
 	}

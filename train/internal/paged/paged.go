@@ -58,6 +58,26 @@ func (m *Model) Lay(n int, frozen bool) {
 	m.units = append(m.units, u)
 }
 
+// ScaleBy has the next update scale the gradients that are on the Disk, a bucket at a time.
+func (m *Model) ScaleBy(by float64) {
+	if m != nil {
+		m.By = by
+	}
+}
+
+// Closing says that the memory of the model is to be given back. end waits for what uses it, and an error
+// of end says that the disk may use it for ever.
+func (m *Model) Closing() (end func() error) {
+	if m == nil {
+		return func() error { return nil }
+	}
+	over := m.D.Closing()
+	return func() error {
+		_ = m.D.Flush(context.Background())
+		return over()
+	}
+}
+
 // narrows reports whether masters are others than parameters.
 func (m *Model) narrows() bool { return m.Params != m.Masters }
 
