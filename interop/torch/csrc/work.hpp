@@ -54,6 +54,17 @@ class Stands {
     at::NoGradGuard guard;
     return of(stand(t).copy_(t));
   }
+  // reads is t as a call reads it that writes to dst. The library refuses memory of both, unless they are one, or the smaller is this rank's
+  // part of the larger. Elsewhere other memory stands in for t.
+  Memory reads(const Tensor& t, const Memory& dst, int rank, int ranks) {
+    auto src = reads(t);
+    auto at = [&](const Memory& m, int64_t n) { return static_cast<char*>(m.at) + n * t.element_size(); };
+    if (at(src, src.n) <= dst.at || at(dst, dst.n) <= src.at || (src.at == dst.at && src.n == dst.n)) return src;
+    const Memory &part = src.n < dst.n ? src : dst, &whole = src.n < dst.n ? dst : src;
+    if (part.n * ranks == whole.n && part.at == at(whole, rank * part.n)) return src;
+    at::NoGradGuard guard;
+    return of(stand(t).copy_(t));
+  }
   // writes is what the call writes, and copies back to t.
   Memory writes(const Tensor& t) {
     if (ordered(t)) return of(t);
