@@ -22,8 +22,9 @@ c10::intrusive_ptr<c10d::Work> allreduce_coalesced(Tensors& ts, const c10d::Allr
   for (auto& t : ts) TORCH_CHECK(t.scalar_type() == ts[0].scalar_type(), "tensors must all have the same type");
   auto w = work(OpType::ALLREDUCE_COALESCED, "all_reduce", ts, ts);
   std::vector<goccl_args> calls;
+  Taken taken; // a tensor that is there twice is summed once, whatever the order of the calls
   for (auto& t : ts) {
-    auto sum = w->updates(t);
+    auto sum = w->updates(t, taken.add(t));
     calls.push_back(Call(GOCCL_ALL_REDUCE, Reduced(t, o.reduceOp)).to(sum).from(sum));
   }
   return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);

@@ -2,6 +2,8 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <map>
+
 #include "work.hpp"
 
 namespace goccl {
@@ -32,6 +34,22 @@ inline int typeOf(const Tensor& t) {
 
 // onHost asks for memory that the library can reach. Each call makes a Moved or a Reduced, which ask.
 inline void onHost(const Tensor& t) { TORCH_CHECK(t.device().is_cpu(), "goccl: only CPU tensors, got one on ", t.device()); }
+
+// Taken is the memory of tensors that share none.
+class Taken {
+ public:
+  // add has t among them, and returns false if t shares memory with one.
+  bool add(const Tensor& t) {
+    auto *begin = static_cast<char*>(t.data_ptr()), *end = begin + t.nbytes();
+    auto next = begins_.upper_bound(begin);
+    if (next != begins_.end() && next->second < end) return false;
+    begins_[end] = begin;
+    return true;
+  }
+
+ private:
+  std::map<char*, char*> begins_; // of what ends there
+};
 
 // Moved is how elements are moved: as they are, or as bytes, of which each has so many.
 struct Moved {

@@ -157,7 +157,11 @@ def refused(rank, n, ours):
 
 
 def shared(rank, n, ours):
-    """What a call reads lies in what it writes, or around it: at this rank's place, at another's, or between two."""
+    """What a call reads lies in what it writes, or around it: at this rank's place, at another's, or between two. Tensors
+    of one call share memory."""
+    x = torch.full((100_000,), rank + 1.0)
+    dist.all_reduce_coalesced([x[1000:2000], x, x[:50_000], x], group=ours)
+    same(x, torch.full_like(x, n * (n + 1) / 2), "sums of tensors that share memory")
     for at in [2 * k for k in range(n)] + [1] * (n > 1):
         x = torch.arange(2.0 * n) + 10 * rank
         dist.all_gather_into_tensor(x, x[at : at + 2], group=ours)
