@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 case ${1:?build.sh FILE} in /*) out=$1 ;; *) out=$PWD/$1 ;; esac
 flags=
 if [ "$(uname -s)" = Linux ]; then
-	flags="-Wl,-soname,libgoccl.so.1 -Wl,--version-script=$here/libgoccl.map"
+	flags="-Wl,-soname,libgoccl.so.1 \"-Wl,--version-script=$here/libgoccl.map\""
 fi
 cd "$here"
 CGO_ENABLED=1 ${GO:-go} build -trimpath -buildmode=c-shared -ldflags="-extldflags '$flags'" -o "$out" .

@@ -34,14 +34,15 @@ class Backend : public c10d::Backend {
     Meeting meeting{store};
     goccl_options o{};
     o.size = sizeof o, o.rank = rank, o.ranks = ranks, o.spares = spares;
-    o.open_timeout = o.timeout = std::chrono::nanoseconds(timeout).count();
+    auto most = std::max(timeout, kBackendDefaultTimeout); // setTimeout may make timeouts longer later
+    o.open_timeout = nanoseconds(timeout), o.timeout = nanoseconds(most);
     o.name = group.c_str(), o.prefix = "goccl", o.store = meeting.callbacks();
     goccl_error err;
     goccl_comm comm;
     auto code = goccl_open(&o, &comm, &err);
     if (code == GOCCL_ERR_UNUSED) return {};
     must(code, err);
-    return c10::make_intrusive<Backend>(comm, std::move(store), timeout, timeout, std::move(group), std::move(name));
+    return c10::make_intrusive<Backend>(comm, std::move(store), most, timeout, std::move(group), std::move(name));
   }
 
   // part makes the Backend of some ranks of this group, which these alone make, without a store: no rank needs to know how many groups others
@@ -103,7 +104,10 @@ class Backend : public c10d::Backend {
   // name_ is what profilers show. This name is what PyTorch chooses classes by, and casts to them.
   const std::string getBackendName() const override { return "goccl"; }
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return c10::make_intrusive<Settings>(timeout_, "goccl"); }
-  void setTimeout(milliseconds t) override { timeout_ = t; }
+  void setTimeout(milliseconds t) override {
+    if (t > opened_) TORCH_WARN("goccl: calls of this group take at most ", opened_.count(), " ms, and not ", t.count(), ": make it with a longer timeout");
+    timeout_ = t;
+  }
   uint64_t getSequenceNumberForGroup() override { return calls_; }
   void setSequenceNumberForGroup() override {}
 
@@ -111,9 +115,12 @@ class Backend : public c10d::Backend {
 #include "messages.hpp"
 
  private:
+  // nanoseconds are those of t, or of a century, where they would not fit.
+  static int64_t nanoseconds(milliseconds t) { return std::min<int64_t>(t.count(), 100LL * 365 * 86'400'000) * 1'000'000; }
+
   static goccl_comm subset(goccl_comm all, const std::vector<int32_t>& ranks, int tag, milliseconds timeout, goccl_error& err) {
     goccl_comm comm;
-    goccl_subset(all, ranks.data(), (int32_t)ranks.size(), tag, std::chrono::nanoseconds(timeout).count(), &comm, &err);
+    goccl_subset(all, ranks.data(), (int32_t)ranks.size(), tag, nanoseconds(timeout), &comm, &err);
     return comm;
   }
 
@@ -147,7 +154,7 @@ class Backend : public c10d::Backend {
   // limit is what a call has beside the timeout of the Comm: nothing, in most calls.
   int64_t limit(milliseconds t) {
     if (t == c10d::kUnsetTimeout || t.count() <= 0) t = timeout_;
-    return t == opened_ ? 0 : std::chrono::nanoseconds(t).count();
+    return t == opened_ ? 0 : nanoseconds(t);
   }
 
   // go makes calls and ends w, or has them made. What they point to belongs to w, or to the caller if async is false.
@@ -165,6 +172,12 @@ class Backend : public c10d::Backend {
     return w;
   }
   c10::intrusive_ptr<c10d::Work> go(WorkPtr w, const Call& call, bool async, milliseconds timeout) { return go(std::move(w), &call, 1, async, timeout); }
+
+  // beside is call, which reads in and writes out.
+  Call beside(const WorkPtr& w, Call call, const Tensor& out, const Tensor& in, int64_t width = 1) {
+    auto dst = w->writes(out);
+    return call.to(dst, width).from(w->reads(in, dst, getRank(), getSize()), width);
+  }
 
   // now makes calls whose results the next ones need.
   void now(const goccl_args* calls, size_t n, milliseconds timeout) {

@@ -22,8 +22,9 @@ c10::intrusive_ptr<c10d::Work> allreduce_coalesced(Tensors& ts, const c10d::Allr
   for (auto& t : ts) TORCH_CHECK(t.scalar_type() == ts[0].scalar_type(), "tensors must all have the same type");
   auto w = work(OpType::ALLREDUCE_COALESCED, "all_reduce", ts, ts);
   std::vector<goccl_args> calls;
+  Taken taken; // a tensor that is there twice is summed once, whatever the order of the calls
   for (auto& t : ts) {
-    auto sum = w->updates(t);
+    auto sum = w->updates(t, taken.add(t));
     calls.push_back(Call(GOCCL_ALL_REDUCE, Reduced(t, o.reduceOp)).to(sum).from(sum));
   }
   return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);
@@ -37,13 +38,10 @@ c10::intrusive_ptr<c10d::Work> allreduce_sparse(Tensors& ts, const c10d::Allredu
   auto mine = ts[0].coalesce();
   int n = getSize();
   auto indices = mine.indices().contiguous(), values = mine.values().contiguous();
-  // Each rank has its own number of elements, and all must have the same shape.
-  auto shape = [&](const Tensor& t) {
-    std::vector<int64_t> s{t.sparse_dim(), t.dense_dim()};
-    s.insert(s.end(), t.sizes().begin(), t.sizes().end());
-    return s;
-  };
-  auto my = shape(mine);
+  // Each rank has its own number of elements, and all must have the same shape, of at most 64 dimensions.
+  std::vector<int64_t> my{mine.sparse_dim(), mine.dense_dim()};
+  my.insert(my.end(), mine.sizes().begin(), mine.sizes().end());
+  my.resize(2 + 64);
   my.insert(my.end(), {(int64_t)o.reduceOp.op_, (int64_t)values.scalar_type(), mine._nnz()});
   auto w = work(OpType::_ALLREDUCE_SPARSE, "sparse_all_reduce", {ts[0]}, {});
   auto meta = at::tensor(my, at::kLong), metas = at::empty({n, (int64_t)my.size()}, at::kLong);
@@ -91,7 +89,7 @@ c10::intrusive_ptr<c10d::Work> allgather(std::vector<Tensors>& outs, Tensors& in
   one(ins);
   auto& in = ins[0];
   TORCH_CHECK(outs.size() == 1 && (int)outs[0].size() == getSize(), "goccl: requires a single-element output list of ", getSize(), " tensors");
-  sameType(outs[0], in);
+  sameType(outs[0], in), fits(outs[0][getRank()], in);
   Moved m(in);
   auto w = work(OpType::ALLGATHER, "all_gather", outs[0], {in});
   if (!sameSize(outs[0]))
@@ -105,7 +103,7 @@ c10::intrusive_ptr<c10d::Work> _allgather_base(Tensor& out, Tensor& in, const c1
   TORCH_CHECK(out.numel() == in.numel() * getSize(), "output tensor size must be equal to world_size times input tensor size");
   Moved m(in);
   auto w = work(OpType::_ALLGATHER_BASE, "_all_gather_base", {out}, {in});
-  return go(w, Call(GOCCL_ALL_GATHER, m.type).to(w->writes(out), m.width).from(w->reads(in), m.width), o.asyncOp, o.timeout);
+  return go(w, beside(w, Call(GOCCL_ALL_GATHER, m.type), out, in, m.width), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins, const c10d::AllgatherOptions& o) override {
@@ -113,9 +111,9 @@ c10::intrusive_ptr<c10d::Work> allgather_into_tensor_coalesced(Tensors& outs, Te
   auto w = work(OpType::ALLGATHER_COALESCED, "all_gather", outs, ins);
   std::vector<goccl_args> calls;
   for (size_t i = 0; i < ins.size(); i++) {
-    sameType({outs[i]}, ins[i]);
+    sameType({outs[i]}, ins[i]), fits(outs[i], ins[i], getSize());
     Moved m(ins[i]);
-    calls.push_back(Call(GOCCL_ALL_GATHER, m.type).to(w->writes(outs[i]), m.width).from(w->reads(ins[i]), m.width));
+    calls.push_back(beside(w, Call(GOCCL_ALL_GATHER, m.type), outs[i], ins[i], m.width));
   }
   return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);
 }
@@ -157,10 +155,10 @@ c10::intrusive_ptr<c10d::Work> gather(std::vector<Tensors>& outs, Tensors& ins, 
 c10::intrusive_ptr<c10d::Work> gather_into_tensor(Tensor& out, Tensor& in, const c10d::GatherOptions& o) override {
   Moved m(in);
   bool root = getRank() == o.rootRank;
-  if (root) sameType({out}, in);
+  if (root) sameType({out}, in), fits(out, in, getSize());
   auto w = work(OpType::GATHER, "gather", root ? Tensors{out} : Tensors{}, {in});
-  Call call = Call(GOCCL_GATHER, m.type).rooted(o.rootRank).from(w->reads(in), m.width);
-  return go(w, root ? call.to(w->writes(out), m.width) : call, o.asyncOp, o.timeout);
+  Call call = Call(GOCCL_GATHER, m.type).rooted(o.rootRank);
+  return go(w, root ? beside(w, call, out, in, m.width) : call.from(w->reads(in), m.width), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> scatter(Tensors& outs, std::vector<Tensors>& ins, const c10d::ScatterOptions& o) override {
@@ -179,7 +177,7 @@ c10::intrusive_ptr<c10d::Work> scatter(Tensors& outs, std::vector<Tensors>& ins,
 c10::intrusive_ptr<c10d::Work> reduce_scatter(Tensors& outs, std::vector<Tensors>& ins, const c10d::ReduceScatterOptions& o) override {
   one(outs);
   TORCH_CHECK(ins.size() == 1 && (int)ins[0].size() == getSize(), "invalid input list: requires ", getSize(), " tensors");
-  sameType(ins[0], outs[0]);
+  sameType(ins[0], outs[0]), fits(ins[0][getRank()], outs[0]);
   auto w = work(OpType::REDUCE_SCATTER, "reduce_scatter", outs, ins[0]);
   if (!sameSize(ins[0]))
     for (auto& t : ins[0]) w->sc.push_back(t.numel());
@@ -191,7 +189,7 @@ c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(Tensor& out, Tensor& in, con
   sameType({in}, out);
   TORCH_CHECK(in.numel() == out.numel() * getSize(), "input tensor must be the same size as output size times world size");
   auto w = work(OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", {out}, {in});
-  return go(w, Call(GOCCL_REDUCE_SCATTER, Reduced(out, o.reduceOp)).to(w->writes(out)).from(w->reads(in)), o.asyncOp, o.timeout);
+  return go(w, beside(w, Call(GOCCL_REDUCE_SCATTER, Reduced(out, o.reduceOp)), out, in), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& ins, const c10d::ReduceScatterOptions& o) override {
@@ -199,8 +197,8 @@ c10::intrusive_ptr<c10d::Work> reduce_scatter_tensor_coalesced(Tensors& outs, Te
   auto w = work(OpType::REDUCE_SCATTER, "reduce_scatter", outs, ins);
   std::vector<goccl_args> calls;
   for (size_t i = 0; i < ins.size(); i++) {
-    sameType({ins[i]}, outs[i]);
-    calls.push_back(Call(GOCCL_REDUCE_SCATTER, Reduced(outs[i], o.reduceOp)).to(w->writes(outs[i])).from(w->reads(ins[i])));
+    sameType({ins[i]}, outs[i]), fits(ins[i], outs[i], getSize());
+    calls.push_back(beside(w, Call(GOCCL_REDUCE_SCATTER, Reduced(outs[i], o.reduceOp)), outs[i], ins[i]));
   }
   return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);
 }
@@ -211,7 +209,7 @@ c10::intrusive_ptr<c10d::Work> alltoall_base(Tensor& out, Tensor& in, std::vecto
   auto w = work(OpType::ALLTOALL_BASE, "all_to_all", {out}, {in});
   w->dc = splits(out, os, getSize(), m.width), w->sc = splits(in, is, getSize(), m.width);
   // A rank whose parts happen to be equal makes the call that the others make.
-  return go(w, Call(GOCCL_ALL_TO_ALL_V, m.type).to(w->writes(out), m.width).from(w->reads(in), m.width).counts(w->dc, w->sc), o.asyncOp, o.timeout);
+  return go(w, beside(w, Call(GOCCL_ALL_TO_ALL_V, m.type), out, in, m.width).counts(w->dc, w->sc), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllOptions& o) override {

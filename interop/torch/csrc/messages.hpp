@@ -49,7 +49,7 @@ void monitoredBarrier(const c10d::BarrierOptions& o, bool all) override {
     std::iota(ranks.begin(), ranks.end(), 0);
     roll_ = subset(open(), ranks, (int)(0x7e000000 + rolls_++ % 0x1000000), limit, err);
   }
-  if (!err.code && !goccl_monitored_barrier(roll_, std::chrono::nanoseconds(limit).count(), &err)) return;
+  if (!err.code && !goccl_monitored_barrier(roll_, nanoseconds(limit), &err)) return;
   endRoll();
   TORCH_CHECK(getRank() == 0, "Rank ", getRank(), " successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. ",
               "Please check rank 0 logs for faulty rank. ", err.text);

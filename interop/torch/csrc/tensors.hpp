@@ -2,6 +2,8 @@
 #pragma once
 #include <ATen/ATen.h>
 
+#include <map>
+
 #include "work.hpp"
 
 namespace goccl {
@@ -32,6 +34,22 @@ inline int typeOf(const Tensor& t) {
 
 // onHost asks for memory that the library can reach. Each call makes a Moved or a Reduced, which ask.
 inline void onHost(const Tensor& t) { TORCH_CHECK(t.device().is_cpu(), "goccl: only CPU tensors, got one on ", t.device()); }
+
+// Taken is the memory of tensors that share none.
+class Taken {
+ public:
+  // add has t among them, and returns false if t shares memory with one.
+  bool add(const Tensor& t) {
+    auto *begin = static_cast<char*>(t.data_ptr()), *end = begin + t.nbytes();
+    auto next = begins_.upper_bound(begin);
+    if (next != begins_.end() && next->second < end) return false;
+    begins_[end] = begin;
+    return true;
+  }
+
+ private:
+  std::map<char*, char*> begins_; // of what ends there
+};
 
 // Moved is how elements are moved: as they are, or as bytes, of which each has so many.
 struct Moved {
@@ -83,10 +101,15 @@ inline void sameType(const Tensors& ts, const Tensor& as) {
   }
 }
 
+// fits asks for a tensor that is as large as so many parts. The library would refuse another one, too, and fail the group.
+inline void fits(const Tensor& t, const Tensor& part, int64_t parts = 1) {
+  TORCH_CHECK(t.numel() == part.numel() * parts, "goccl: invalid tensor size: ", t.numel(), " elements beside ", parts, " times ", part.numel());
+}
+
 // parts asks for tensors that are equal parts of one memory, each as large as the part of this rank.
 inline void parts(const Tensors& ts, const Tensor& part) {
   sameType(ts, part);
-  for (auto& t : ts) TORCH_CHECK(t.numel() == part.numel(), "goccl: invalid tensor size: ", t.numel(), " elements beside ", part.numel());
+  for (auto& t : ts) fits(t, part);
 }
 
 inline bool sameSize(const Tensors& ts) {
@@ -98,13 +121,14 @@ inline bool sameSize(const Tensors& ts) {
 // splits are how many elements of t go to each rank, or come from it.
 inline std::vector<int64_t> splits(const Tensor& t, const std::vector<int64_t>& sizes, int ranks, int64_t width) {
   if (sizes.empty()) {
-    TORCH_CHECK(t.dim() == 0 || t.size(0) % ranks == 0, "Tensor's dim 0 does not divide equally across group size");
+    TORCH_CHECK(t.size(0) % ranks == 0, "Tensor's dim 0 does not divide equally across group size");
     return std::vector<int64_t>(ranks, t.numel() / ranks * width);
   }
   TORCH_CHECK((int)sizes.size() == ranks, "Number of tensor splits not equal to group size");
   int64_t row = t.size(0) ? t.numel() / t.size(0) : 1, sum = 0;
   std::vector<int64_t> r;
   for (auto n : sizes) {
+    TORCH_CHECK(n >= 0, "Split sizes must be non-negative, got ", n);
     r.push_back(n * row * width);
     sum += n;
   }

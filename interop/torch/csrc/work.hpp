@@ -49,10 +49,15 @@ struct Memory {
 class Stands {
  public:
   // reads is t as the call reads it.
-  Memory reads(const Tensor& t) {
-    if (ordered(t)) return of(t);
-    at::NoGradGuard guard;
-    return of(stand(t).copy_(t));
+  Memory reads(const Tensor& t) { return ordered(t) ? of(t) : copy(t); }
+  // reads is t as a call reads it that writes to dst. The library refuses memory of both, unless they are one, or the smaller is this rank's
+  // part of the larger. Elsewhere other memory stands in for t.
+  Memory reads(const Tensor& t, const Memory& dst, int rank, int ranks) {
+    auto src = reads(t);
+    auto at = [&](const Memory& m, int64_t n) { return static_cast<char*>(m.at) + n * t.element_size(); };
+    if (at(src, src.n) <= dst.at || at(dst, dst.n) <= src.at || (src.at == dst.at && src.n == dst.n)) return src;
+    const Memory &part = src.n < dst.n ? src : dst, &whole = src.n < dst.n ? dst : src;
+    return part.n * ranks == whole.n && part.at == at(whole, rank * part.n) ? src : copy(t);
   }
   // writes is what the call writes, and copies back to t.
   Memory writes(const Tensor& t) {
@@ -60,10 +65,11 @@ class Stands {
     back_.emplace_back(t, stand(t));
     return of(keep_.back());
   }
-  // updates is t as the call reads and writes it.
-  Memory updates(const Tensor& t) {
-    auto memory = reads(t);
-    if (!ordered(t)) back_.emplace_back(t, keep_.back());
+  // updates is t as the call reads and writes it, which is alone in its memory, or other memory stands in for it.
+  Memory updates(const Tensor& t, bool alone = true) {
+    if (ordered(t) && alone) return of(t);
+    auto memory = copy(t);
+    back_.emplace_back(t, keep_.back());
     return memory;
   }
   // reads and writes of lists have their tensors one behind the other.
@@ -101,6 +107,11 @@ class Stands {
   Tensor& stand(const Tensor& t) {
     keep_.push_back(at::empty(t.sizes(), t.options().requires_grad(false).memory_format(at::MemoryFormat::Contiguous)));
     return keep_.back();
+  }
+
+  Memory copy(const Tensor& t) {
+    at::NoGradGuard guard;
+    return of(stand(t).copy_(t));
   }
 
   template <typename F>

@@ -132,9 +132,52 @@ def refused(rank, n, ours):
             assert why in str(e), e
         else:
             raise AssertionError(f"a sum of sparse tensors of which one is not as the others is not refused: {why}")
-    y = torch.ones(1)
-    dist.all_reduce(y, group=ours)
-    same(y, torch.full((1,), float(n)), "the sum after what was refused")
+    # What fits on no rank, and shapes of which one has another number of dimensions.
+    x, y = torch.ones(4), torch.zeros(3 * n)
+    cube = torch.sparse_coo_tensor([[0], [0]], [1.0], (n, n)) if rank == 0 else thing
+    for name, call in {
+        "all_gather": lambda: dist.all_gather(list(y.split(3)), x, group=ours),
+        "all_gather, uneven": lambda: dist.all_gather([torch.zeros(r + 2) for r in range(n)], torch.ones(rank + 1), group=ours),
+        "gathers as one": lambda: ours.allgather_into_tensor_coalesced([y], [x]).wait(),
+        "reduce_scatter": lambda: dist.reduce_scatter(x, list(y.split(3)), group=ours),
+        "sums as one": lambda: ours.reduce_scatter_tensor_coalesced([x], [y]).wait(),
+        "parts of no dimension": lambda: dist.all_to_all_single(torch.zeros(()), torch.ones(()), group=ours),
+        "a negative part": lambda: dist.all_to_all_single(y[:n], y[:n], [n + 1, -1] + [0] * (n - 2), [n + 1, -1] + [0] * (n - 2), group=ours),
+        "dimensions": lambda: dist.all_reduce(cube.clone(), group=ours),
+    }.items() if n > 1 else ():
+        try:
+            call()
+        except (RuntimeError, IndexError):
+            y = torch.ones(1)
+            dist.all_reduce(y, group=ours)
+            same(y, torch.full((1,), float(n)), f"the sum after a refused {name}")
+            y = torch.zeros(3 * n)
+        else:
+            raise AssertionError(f"{name}: what does not fit is taken")
+
+
+def shared(rank, n, ours):
+    """What a call reads lies in what it writes, or around it: at this rank's place, at another's, or between two. Tensors
+    of one call share memory."""
+    x = torch.full((100_000,), rank + 1.0)
+    dist.all_reduce_coalesced([x[1000:2000], x, x[:50_000], x], group=ours)
+    same(x, torch.full_like(x, n * (n + 1) / 2), "sums of tensors that share memory")
+    for at in [2 * k for k in range(n)] + [1] * (n > 1):
+        x = torch.arange(2.0 * n) + 10 * rank
+        dist.all_gather_into_tensor(x, x[at : at + 2], group=ours)
+        same(x, torch.cat([torch.tensor([at, at + 1.0]) + 10 * r for r in range(n)]), f"all_gather of what lies at {at}")
+        x = torch.arange(2.0 * n) + 10 * rank
+        dist.reduce_scatter_tensor(x[at : at + 2], x, group=ours)
+        mine = torch.tensor([2.0 * rank, 2 * rank + 1]) * n + 5 * n * (n - 1)
+        same(x[at : at + 2], mine, f"reduce_scatter to {at}")
+    for shift in (0, 1):
+        x = torch.arange(n + 1.0) + 10 * rank
+        dist.all_to_all_single(x[shift : n + shift], x[:n], group=ours)
+        same(x[shift : n + shift], 10 * torch.arange(float(n)) + rank, f"all_to_all to {shift}")
+    x, sizes = torch.arange(float(n * n)) + 100 * rank, [rank + 1] * n
+    out, given = x[: n * (n + 1) // 2], x[: n * (rank + 1)]  # rank r has r+1 elements for each rank
+    dist.all_to_all_single(out, given, list(range(1, n + 1)), sizes, group=ours)
+    same(out, torch.cat([torch.arange(r + 1.0) + (r + 1) * rank + 100 * r for r in range(n)]), "all_to_all of uneven parts in place")
 
 
 def objects(rank, n, ours, theirs):
@@ -161,6 +204,10 @@ def objects(rank, n, ours, theirs):
         same(got[0], torch.ones(2), "a tensor in a list")
         assert got[1] == 7
     dist.broadcast_object_list([], group=ours)
+    with torch.device("meta"):  # where models are made without memory
+        got, listed = [None] * n, [rank]
+        dist.all_gather_object(got, rank, group=ours), dist.broadcast_object_list(listed, n - 1, group=ours)
+    assert got == list(range(n)) and listed == [n - 1], (got, listed)
     if n > 1:
         try:
             dist.broadcast_object_list([1, 2] if rank == 0 else [None], group=ours)
@@ -171,7 +218,8 @@ def objects(rank, n, ours, theirs):
 
 
 def groups(rank, n):
-    """Groups of some ranks that these alone make, messages that cross in any order, and many groups, one after the other."""
+    """Groups of some ranks that these alone make, messages that cross in any order, a timeout of 400 years, and many groups, one after the other."""
+    dist.barrier(group=dist.new_group(backend="goccl", timeout=timedelta(days=146_000)))
     # PyTorch counts the groups that each rank has made, and names those that follow by the count, which now differs.
     if rank < 2:
         pair = dist.new_group([0, 1], backend="goccl", use_local_synchronization=True)
@@ -248,12 +296,19 @@ def forked(rank, n, ours):
 
 
 def leaving(rank, n, store):
-    """A rank that ends with calls and messages under way ends."""
+    """Timeouts may become longer than the group's first one. And a rank that ends with calls and messages under way ends."""
     import torch_goccl  # noqa: F401
 
     faulthandler.dump_traceback_later(100, exit=True)
-    dist.init_process_group("goccl", init_method="file://" + store, rank=rank, world_size=n)
-    dist.barrier()
+    meeting = dist.FileStore(store, n)
+    meeting.set(f"come {rank}", "")
+    meeting.wait([f"come {r}" for r in range(n)])
+    dist.init_process_group("goccl", store=meeting, rank=rank, world_size=n, timeout=timedelta(seconds=3))
+    for wait in (lambda: dist.monitored_barrier(timeout=timedelta(seconds=60)), dist.barrier):
+        if rank == 0:
+            time.sleep(4)
+        wait()
+        dist.set_timeout(timedelta(seconds=60))
     dist.irecv(torch.zeros(1), (rank + 1) % n, tag=3)
     dist.isend(torch.zeros(1 << 20), (rank + 1) % n, tag=4)
     if rank == 0:
@@ -494,6 +549,7 @@ def run(rank, n, store):
     random_calls(rank, n, ours, theirs, 150)
     elements(rank, n, ours)
     refused(rank, n, ours)
+    shared(rank, n, ours)
     objects(rank, n, ours, theirs)
     nested(rank, n, ours)
     if n > 1:

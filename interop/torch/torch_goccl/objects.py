@@ -49,7 +49,7 @@ def _wait(work):
 
 def _gather(pg, data, size):
     """What each rank has as data, filled to size bytes."""
-    got, options = torch.empty(pg.size() * size, dtype=torch.uint8), c10d.AllgatherOptions()
+    got, options = torch.empty(pg.size() * size, dtype=torch.uint8, device="cpu"), c10d.AllgatherOptions()
     options.asyncOp = False
     _wait(pg._allgather_base(got, _bytes(data, size), options))
     view = memoryview(got.numpy())
@@ -79,7 +79,7 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     options.rootRank, options.rootTensor, options.asyncOp = root, 0, False
 
     def send(data, size):
-        message = _bytes(data, size) if sends else torch.empty(size, dtype=torch.uint8)
+        message = _bytes(data, size) if sends else torch.empty(size, dtype=torch.uint8, device="cpu")
         _wait(pg.broadcast([message], options))
         return bytes(memoryview(message.numpy()))
 
