@@ -245,6 +245,7 @@ def rank_of(rank, n, store):
         print("layouts.py:", line, flush=True)
     if rank == 0:
         print(f"layouts.py: {n} ranks, {sum(counts.values())} cases:", ", ".join(f"{k} {v}" for v, k in counts.most_common()), flush=True)
+    dist.barrier()  # the others may be in the last messages yet
     os._exit(1 if bad else 0)
 
 
