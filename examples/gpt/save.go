@@ -23,20 +23,14 @@ type progress struct {
 	gpt.Config
 	Steps, Warmup int
 	LR, Clip      float64
-	dataset
-}
-
-// dataset is what it was trained on.
-type dataset struct {
-	Tokens int
-	Sum    uint32
+	Sum           uint32 // of the data
 }
 
 // now is the progress of this run after a step.
 func (tr *trainer) now(step int) progress {
 	c, t := tr.cfg, tr.text
 	return progress{Step: step, Rows: c.rows, Seed: c.seed, Chars: t.chars, Config: c.Config, Steps: c.steps,
-		Warmup: c.warmup, LR: c.lr, Clip: c.clip, dataset: dataset{t.n, t.sum}}
+		Warmup: c.warmup, LR: c.lr, Clip: c.clip, Sum: t.sum}
 }
 
 // compare says what a run with flags of its own would make of p: bad is why it cannot go on,
@@ -69,7 +63,7 @@ func (p *progress) compare(n progress, dir string) (changed string, bad error) {
 			must = append(must, fmt.Sprintf("%s%v", f.name, f.was))
 		}
 	}
-	if p.Tokens != 0 && p.dataset != n.dataset {
+	if p.Sum != 0 && p.Sum != n.Sum {
 		may = append(may, "the data")
 	}
 	switch {
