@@ -15,13 +15,15 @@
 //
 // Each call begins with a meeting: the ranks tell each other what their disks have, and make the
 // indexes alike. So disks that were away learn what was saved and removed meanwhile, and new ones
-// get the indexes. Rank 0 decides by what all disks have, as a Shelf does in one Store, and does so
-// to its own disk first; the others follow in the same call. If the job is killed between the two,
-// the next meeting brings the rest to an end: an empty index, which says that a checkpoint was
-// removed, counts before another one of its name.
+// get the indexes. Rank 0 decides by what all disks have, as a Shelf does in one Store, and puts
+// indexes on its own disk first; the others follow in the same call. If the job is killed between the
+// two, the next meeting brings the rest to an end: an empty index, which says that a checkpoint was
+// removed, counts before another one of its name. Parts are deleted once all disks have the empty
+// index. A job that is killed before its copies are made has a whole step without copies.
 //
 // Ranks may share a disk, by the same directory. Of two jobs that save to one name on disks of which
-// one is in both, at most one has no error.
+// one is in both, at most one has no error. Jobs without a disk in common must not save to the same
+// names: when their disks meet, a step that one has removed is removed for both.
 //
 // A read of another disk is served in rounds, in which all ranks take part: a rank holds two blocks
 // of 4 MiB besides what ckpt does, whatever the size of the parts.
@@ -56,8 +58,8 @@ type Disks struct {
 	local  store.Store
 	places []ccl.Place
 	copies int
-	closed chan struct{}
-	known  map[string]held // indexes of the local disk that were read
+	cancel context.CancelFunc // ends what watches over of
+	known  map[string]held    // indexes of the local disk that were read
 }
 
 // New makes Disks of each rank's local Store, such as a store.Dir of a local disk. It is collective,
@@ -69,7 +71,7 @@ func New(ctx context.Context, c *ccl.Comm, local store.Store, o *Options) (*Disk
 	if o == nil {
 		o = &Options{}
 	}
-	d := &Disks{of: c, local: local, copies: max(o.Copies, 1), closed: make(chan struct{}), known: map[string]held{}}
+	d := &Disks{of: c, local: local, copies: max(o.Copies, 1), known: map[string]held{}}
 	var bad error
 	switch nodes := c.Place().Nodes; {
 	case local == nil:
@@ -87,19 +89,24 @@ func New(ctx context.Context, c *ccl.Comm, local store.Store, o *Options) (*Disk
 	if d.c, err = c.SplitWith(ctx, 0, c.Rank(), func(o *ccl.Options) { o.Name = "disks" }); err != nil {
 		return nil, fmt.Errorf("ckpt/disks: New: %w", err)
 	}
+	open, cancel := context.WithCancel(context.Background())
+	d.cancel = cancel
 	go func() {
 		select {
 		case <-c.Done():
 			d.c.Abort(c.Err())
-		case <-d.closed:
+		case <-open.Done():
 		}
 	}()
 	return d, nil
 }
 
-// Close closes the Comm of d. Call it once.
+// Close closes the Comm of d.
 func (d *Disks) Close() error {
-	close(d.closed)
+	if failed := d.of.Err(); failed != nil { // the others' calls end for that reason, not because this rank leaves
+		d.c.Abort(failed)
+	}
+	d.cancel()
 	return d.c.Close()
 }
 

@@ -82,8 +82,8 @@ func files(t testing.TB, s store.Store, end string) (list []string) {
 }
 
 const (
-	parts   = ".safetensors"
-	indexes = ".json"
+	parts    = ".safetensors"
+	indexEnd = ".json"
 )
 
 // at is the file of a name on a disk.
@@ -114,10 +114,13 @@ func TestLoadsFromOtherDisks(t *testing.T) {
 		list := files(t, s, parts)
 		require.Len(t, list, 1, "each has its own part alone")
 		require.Contains(t, list[0], fmt.Sprintf("part-%05d-of-00003", r+1))
-		require.Equal(t, []string{"step-00000001/index.json"}, files(t, s, indexes))
+		require.Equal(t, []string{"step-00000001/index.json"}, files(t, s, indexEnd))
 	}
 	for name, ranks := range map[string][]int{"as before": {0, 1, 2}, "moved": {2, 0, 1}, "one more": {1, 3, 0, 2}, "shared": {0, 0, 1, 1, 2, 2}} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name == "moved" {
+				t.Skip("-short: the other cases also read other disks")
+			}
 			all := append(slices.Clone(old), hosts(t, 1)...)
 			var now []store.Store
 			for _, h := range ranks {
@@ -138,7 +141,7 @@ func TestLoadsFromOtherDisks(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, &ckpt.Report{Missing: []string{"y"}, Unused: []string{"all", "x"}}, r)
 			})
-			require.Equal(t, slices.Contains(ranks, 3), len(files(t, all[3], indexes)) == 1, "a new disk gets the indexes")
+			require.Equal(t, slices.Contains(ranks, 3), len(files(t, all[3], indexEnd)) == 1, "a new disk gets the indexes")
 			require.Empty(t, files(t, all[3], parts))
 		})
 	}
@@ -218,7 +221,7 @@ func TestKeepOnAllDisks(t *testing.T) {
 		require.NoError(t, d.Keep(t.Context(), "run", 1))
 	})
 	require.Empty(t, files(t, all[2], parts))
-	require.Equal(t, files(t, all[0], indexes), files(t, all[2], indexes))
+	require.Equal(t, files(t, all[0], indexEnd), files(t, all[2], indexEnd))
 	on(t, all, &Options{Copies: 2}, func(t testing.TB, c *ccl.Comm, d *Disks) {
 		for step := 6; step <= 7; step++ {
 			require.NoError(t, d.Save(t.Context(), ckpt.Step("run", step), step, tensors(c.Rank(), 3, 100, float32(step))))
@@ -245,8 +248,11 @@ func TestDamagedOnOneDisk(t *testing.T) {
 		},
 		"the end of": func(t testing.TB, file string) { require.NoError(t, os.Truncate(file, 100)) },
 	} {
-		for _, what := range []string{parts, indexes} {
+		for _, what := range []string{parts, indexEnd} {
 			t.Run(name+" "+what, func(t *testing.T) {
+				if testing.Short() && (name == "the end of") == (what == parts) {
+					t.Skip("-short: the other cases have a part, an index, and both kinds of damage")
+				}
 				all := hosts(t, 3)
 				on(t, all, &Options{Copies: 2}, func(t testing.TB, c *ccl.Comm, d *Disks) {
 					require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 3, wide, 1)))
@@ -262,7 +268,7 @@ func TestDamagedOnOneDisk(t *testing.T) {
 				on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
 					_, err := d.Load(t.Context(), ckpt.Step("", 1), nil, blank(c.Rank(), 3, wide), ckpt.LoadOptions{})
 					require.Error(t, err)
-					if what == indexes { // which the ranks had mended on the first disk
+					if what == indexEnd { // which the ranks had mended on the first disk
 						require.ErrorContains(t, err, "is damaged")
 					}
 					if what == parts && name == "a byte of" {
@@ -330,7 +336,7 @@ func TestSaver(t *testing.T) {
 		require.Error(t, s.Save(t.Context(), ckpt.Step("", 6), 4, ts))
 	})
 	for _, s := range all {
-		require.Len(t, files(t, s, parts), 4, "the last Keep was before the fourth was whole: %v", files(t, s, parts))
+		require.Contains(t, []int{3, 4}, len(files(t, s, parts)), "the last Keep may have been before the fourth was whole: %v", files(t, s, parts))
 	}
 }
 
@@ -409,6 +415,14 @@ func (a *ailing) Delete(ctx context.Context, name string) error {
 	return a.Dir.Delete(ctx, name)
 }
 
+// stride is how far apart the places are at which a test lets something fail: in -short, so far.
+func stride(short int) int {
+	if testing.Short() {
+		return short
+	}
+	return 1
+}
+
 // A disk that fails in the middle: all ranks get one error, which names disk and file; the others go on to the end of the call, and
 // the Comm stays good. Before and after, Latest is a whole checkpoint.
 func TestDiskFails(t *testing.T) {
@@ -419,7 +433,7 @@ func TestDiskFails(t *testing.T) {
 		})
 		moved := []store.Store{all[1], all[0]} // so that each needs the other's disk
 		failures := 0
-		for at := 1; ; at++ {
+		for at := 1; ; at += stride(3) {
 			n, hit := 0, false
 			var mu sync.Mutex
 			fault := func(op, name string) error {
@@ -453,7 +467,7 @@ func TestDiskFails(t *testing.T) {
 				failures++
 			}
 			if !hit {
-				require.Greater(t, failures, 5, "the list, an open and two reads of the index and the part")
+				require.Greater(t, failures, 5/stride(3), "the list, an open and two reads of the index and the part")
 				break
 			}
 		}
@@ -463,7 +477,7 @@ func TestDiskFails(t *testing.T) {
 // The same for a Save: nothing is lost, and the step can be saved again.
 func TestDiskFailsInSave(t *testing.T) {
 	for bad := range 2 {
-		for at := 1; ; at++ {
+		for at := 1; ; at += stride(5) {
 			all := hosts(t, 2)
 			on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
 				require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 2, 100, 1)))

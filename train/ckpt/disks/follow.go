@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/ckpt/store"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
-// follow does to all disks what rank 0 has done in v to its own, in a call of a Shelf that has
-// returned err on all ranks. It is collective.
+// follow does to all disks what rank 0 has noted in v, in a call of a Shelf that has returned err on
+// all ranks. It is collective.
 func (d *Disks) follow(ctx context.Context, what string, v *view, err error) error {
 	v.mu.Lock()
 	done, parts := v.done, v.parts
@@ -22,7 +23,9 @@ func (d *Disks) follow(ctx context.Context, what string, v *view, err error) err
 	for i := range done.Puts { // so that a rank whose disk has one knows whether it is the same
 		delete(d.known, done.Puts[i].Name)
 		if h := &done.Puts[i]; err == nil && h.Size > 0 {
-			err = d.onDisk(d.sum(ctx, h))
+			if err = d.onDisk(d.sum(ctx, h)); err == nil && h.Size == 0 {
+				err = fmt.Errorf("another job has removed %s: %w", h.Name, fs.ErrExist)
+			}
 		}
 	}
 	done, failed := ccl.BroadcastValue(ctx, d.c, done, 0)
@@ -43,7 +46,9 @@ func (d *Disks) follow(ctx context.Context, what string, v *view, err error) err
 	}
 	err = nil
 	for _, name := range done.Gone {
-		err = errors.Join(err, d.local.Delete(ctx, name))
+		if v.mine[name] {
+			err = errors.Join(err, d.local.Delete(ctx, name))
+		}
 	}
 	if s, is := d.local.(store.Sweeper); is {
 		for _, left := range done.Swept {
@@ -64,32 +69,42 @@ func (d *Disks) drop(ctx context.Context, list []held) {
 	}
 }
 
-// putAll puts the indexes of rank 0 on the other disks. If one of these has the index of another job
-// in the same slot, this job's Save has lost: its indexes are deleted, and the parts of this rank.
+// putAll puts the indexes of rank 0 on the other disks: each rank that has them gives them to one
+// more. If a disk has what another job has put into a slot that was free, this job has lost: what it
+// has put into such slots is deleted, and the parts of this rank.
 func (d *Disks) putAll(ctx context.Context, what string, puts, parts []held) error {
 	if len(puts) == 0 {
 		return nil
 	}
 	v := d.unite([][]held{puts})
 	var mine []held
-	err := v.serve(ctx, func() error {
-		for _, h := range puts {
-			fresh := h.Size > 0
-			if d.c.Rank() > 0 {
-				if err := v.pull(ctx, v.all[h.Name], fresh); err != nil {
+	if d.c.Rank() == 0 {
+		mine = slices.DeleteFunc(slices.Clone(puts), func(h held) bool { return !h.Fresh })
+	}
+	for have := 1; have < d.c.Size(); have *= 2 { // so many ranks have them
+		err := v.serve(ctx, func() error {
+			from := d.c.Rank() - have
+			if from < 0 || from >= have {
+				return nil
+			}
+			for _, h := range puts {
+				if err := v.pull(ctx, object{h, []int{from}}, h.Fresh); err != nil {
 					return err
 				}
+				if h.Fresh {
+					mine = append(mine, h)
+				}
 			}
-			if fresh {
-				mine = append(mine, h)
+			return nil
+		})
+		if err = same.Args(ctx, d.c, what, err); err != nil {
+			if errors.Is(err, fs.ErrExist) {
+				d.drop(ctx, append(mine, parts...))
 			}
+			return err
 		}
-		return nil
-	})
-	if err = same.Args(ctx, d.c, what, err); errors.Is(err, fs.ErrExist) {
-		d.drop(ctx, append(mine, parts...))
 	}
-	return err
+	return nil
 }
 
 // copy puts the parts of this rank on the disks of other hosts, and theirs on this one.

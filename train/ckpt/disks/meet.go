@@ -1,23 +1,20 @@
 package disks
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"hash/fnv"
 	"io"
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/ckpt/internal/fetch"
+	"github.com/goccl/goccl/train/ckpt/internal/indexes"
 	"github.com/goccl/goccl/train/ckpt/internal/slots"
 	"github.com/goccl/goccl/train/ckpt/store"
 	"github.com/goccl/goccl/train/internal/same"
@@ -30,11 +27,26 @@ func (d *Disks) meet(ctx context.Context, what, prefix string) (*view, error) {
 	if err := same.Args(ctx, d.c, what, d.onDisk(err), "the names "+prefix); err != nil {
 		return nil, err
 	}
-	all, err := ccl.AllGatherValues(ctx, d.c, mine)
+	tell, alike, err := d.compare(ctx, mine)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	all, err := ccl.AllGatherValues(ctx, d.c, tell)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	v := d.unite(all)
+	everyone := make([]int, d.c.Size())
+	for r := range everyone {
+		everyone[r] = r
+	}
+	for _, h := range alike {
+		v.all[h.Name] = object{h, everyone}
+	}
+	v.names, v.mine = sorted(v.all), map[string]bool{}
+	for _, h := range mine {
+		v.mine[h.Name] = true
+	}
 	todo, unlike := versions(all)
 	if len(todo) == 0 && len(unlike) == 0 {
 		return v, nil
@@ -60,17 +72,31 @@ func (d *Disks) meet(ctx context.Context, what, prefix string) (*view, error) {
 		return nil, err
 	}
 	for _, o := range todo { // all ranks chose alike, by what they read alike
-		v.all[o.Name] = object{o.held, ranks(d.c.Size())}
+		v.all[o.Name] = object{o.held, everyone}
 	}
 	return v, nil
 }
 
-// ranks are all of so many.
-func ranks(size int) (list []int) {
-	for r := range size {
-		list = append(list, r)
+// compare leaves out of what this rank tells the others the indexes, if those of all disks are alike:
+// there is one for each checkpoint that was ever saved.
+func (d *Disks) compare(ctx context.Context, mine []held) (tell, alike []held, err error) {
+	sum := fnv.New64a()
+	for _, h := range mine {
+		if _, part, ok := slots.Named(h.Name); ok && !part && !h.Left {
+			fmt.Fprintf(sum, "%q %d %d %v\n", h.Name, h.Size, h.Sum, h.Good)
+			alike = append(alike, h)
+		} else {
+			tell = append(tell, h)
+		}
 	}
-	return list
+	sums := []uint64{sum.Sum64(), ^sum.Sum64()}
+	if err := ccl.AllReduce(ctx, d.c, sums, sums, ccl.Max); err != nil {
+		return nil, nil, err
+	}
+	if sums[0] != ^sums[1] {
+		return mine, nil, nil
+	}
+	return tell, alike, nil
 }
 
 // sorted are the keys of m, in order.
@@ -105,36 +131,16 @@ func (d *Disks) holds(ctx context.Context, prefix string) (list []held, err erro
 	return list, err
 }
 
-// envelope is what stands before the body of an index, which one more byte follows.
-var envelope = regexp.MustCompile(`^\{"format":"goccl-ckpt/1","crc32c":(\d+),"index":`)
-
-// sum reads an index, and notes its checksum.
+// sum reads an index, and notes its size and checksum.
 func (d *Disks) sum(ctx context.Context, h *held) error {
 	o, err := d.local.Open(ctx, h.Name)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	head := make([]byte, min(64, o.Size()))
-	if _, err := o.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	says, from := uint64(0), int64(0)
-	if m := envelope.FindSubmatch(head); m != nil {
-		from = int64(len(m[0]))
-		says, err = strconv.ParseUint(string(m[1]), 10, 32)
-		h.Good = err == nil
-	}
-	body, end := crc32.New(castagnoli), &bytes.Buffer{}
-	if _, err = io.Copy(body, io.NewSectionReader(o, from, max(0, o.Size()-from-1))); err != nil {
-		return err
-	}
-	if _, err = io.Copy(end, io.NewSectionReader(o, o.Size()-1, 1)); err != nil {
-		return err
-	}
-	h.Sum = body.Sum32()
-	h.Good = h.Good && uint64(h.Sum) == says && end.String() == "}"
-	return nil
+	h.Size = o.Size()
+	h.Sum, h.Good, err = indexes.Sum(o)
+	return err
 }
 
 // versions compares the indexes of all disks. todo has the index that counts, for each name that some
@@ -180,11 +186,11 @@ func versions(all [][]held) (todo []object, unlike map[string][]object) {
 func (v *view) chosen(ctx context.Context, vs []object) (object, error) {
 	var whole []object
 	for _, o := range vs {
-		files, err := filesOf(v.open(ctx, o))
+		files, err := indexes.Files(v.open(ctx, o))
 		if err != nil {
 			return o, err
 		}
-		if !slices.ContainsFunc(files, func(f file) bool {
+		if !slices.ContainsFunc(files, func(f indexes.File) bool {
 			had, ok := v.all[path.Join(path.Dir(o.Name), f.Name)]
 			return !ok || had.Size != f.Size
 		}) {
@@ -196,24 +202,6 @@ func (v *view) chosen(ctx context.Context, vs []object) (object, error) {
 			whole[0].from[0], whole[1].from[0], path.Dir(whole[0].Name))
 	}
 	return append(whole, vs...)[0], nil
-}
-
-// file is one that an index names.
-type file struct {
-	Name string   `json:"name"`
-	Size int64    `json:"size"`
-	Sums []uint32 `json:"crc32c"`
-}
-
-// filesOf reads which files an index names.
-func filesOf(o store.Object) ([]file, error) {
-	var x struct {
-		Index struct {
-			Files []file `json:"files"`
-		} `json:"index"`
-	}
-	err := json.NewDecoder(io.NewSectionReader(o, 0, o.Size())).Decode(&x)
-	return x.Index.Files, err
 }
 
 // learn notes the checksums of the parts of a checkpoint, by its index. If that cannot be read, the
@@ -233,7 +221,7 @@ func (v *view) learn(ctx context.Context, name string) {
 		return
 	}
 	defer o.Close()
-	files, _ := filesOf(o)
+	files, _ := indexes.Files(o)
 	for _, f := range files {
 		v.sums[path.Join(name, f.Name)] = f.Sums
 	}
@@ -251,7 +239,7 @@ func (v *view) pull(ctx context.Context, o object, fresh bool) error {
 	})
 	if fresh && errors.Is(err, fs.ErrExist) {
 		had := held{Name: o.Name}
-		if bad := d.sum(ctx, &had); bad == nil && had.Good && had.Sum == o.Sum {
+		if bad := d.sum(ctx, &had); bad == nil && had.Size == o.Size && had.Sum == o.Sum {
 			return nil
 		}
 	}

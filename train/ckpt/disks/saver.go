@@ -3,6 +3,7 @@ package disks
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/goccl/goccl/train/ckpt"
 )
@@ -10,11 +11,12 @@ import (
 // Saver saves in the background, as a ckpt.Saver does. All disks have a checkpoint's index once Wait,
 // or the next Save, has returned without an error.
 type Saver struct {
-	d     *Disks
-	s     *ckpt.Saver
-	to    *current
-	what  string
-	under bool // whether a Save is under way, whose view is in to
+	d      *Disks // with a Comm of its own, since a Save goes on beside the program's calls
+	s      *ckpt.Saver
+	to     *current
+	ctx    context.Context
+	cancel context.CancelFunc // of the Save under way
+	done   chan error         // gets its error when it has ended; nil if there is none
 }
 
 // current is the Store of a Saver: the view of the Save under way.
@@ -22,45 +24,66 @@ type current struct{ *view }
 
 // NewSaver makes a Saver. It is collective.
 func (d *Disks) NewSaver(ctx context.Context) (*Saver, error) {
-	to := &current{}
-	s, err := ckpt.Shelf{Store: to}.NewSaver(ctx, d.of)
+	own, err := New(ctx, d.of, d.local, &Options{Copies: d.copies})
 	if err != nil {
 		return nil, err
 	}
-	return &Saver{d: d, s: s, to: to}, nil
+	s := &Saver{d: own, to: &current{}}
+	if s.s, err = (ckpt.Shelf{Store: s.to}).NewSaver(ctx, d.of); err != nil {
+		return nil, errors.Join(err, own.Close())
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
 }
 
 // Save begins what Save of the Disks does, once the Save before has ended; if that failed it returns
 // its error, on all ranks, and begins nothing. ts and state may change when it has returned.
-func (s *Saver) Save(ctx context.Context, name string, state any, ts []ckpt.Tensor) (err error) {
+func (s *Saver) Save(ctx context.Context, name string, state any, ts []ckpt.Tensor) error {
 	if err := s.Wait(ctx); err != nil {
 		return err
 	}
-	s.what = "ckpt/disks: Save to " + name
-	if s.to.view, err = s.d.meet(ctx, s.what, around(name)); err != nil {
+	what := "ckpt/disks: Save to " + name
+	v, err := s.d.meet(ctx, what, around(name))
+	if err != nil {
 		return err
 	}
-	err = s.s.Save(ctx, name, state, ts)
-	s.under = err == nil
-	return err
+	s.to.view = v
+	if err := s.s.Save(ctx, name, state, ts); err != nil {
+		return err
+	}
+	s.done = make(chan error, 1)
+	go func(done chan<- error) {
+		err := s.s.Wait(s.ctx)
+		defer func() { done <- err }() // also where the goroutine ends within a call
+		if s.ctx.Err() == nil {
+			err = s.d.follow(s.ctx, what, v, err)
+		}
+	}(s.done)
+	return nil
 }
 
 // Wait waits for the Save under way, which is whole only then, and returns its error, once. If ctx
-// ends first the Save goes on. It is collective.
+// ends first the Save goes on.
 func (s *Saver) Wait(ctx context.Context) error {
-	if !s.under {
+	if s.done == nil {
 		return nil
 	}
-	err := s.s.Wait(ctx)
-	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+	select {
+	case err := <-s.done:
+		s.done = nil
 		return err
+	case <-ctx.Done():
+		return fmt.Errorf("ckpt/disks: Saver: %w", ctx.Err())
 	}
-	s.under = false
-	return s.d.follow(ctx, s.what, s.to.view, err)
 }
 
 // Close waits for the Save under way and ends the Saver; its error is that of the last Save. If ctx
 // ends first, so does the Save, on all ranks.
 func (s *Saver) Close(ctx context.Context) error {
-	return errors.Join(s.Wait(ctx), s.s.Close(ctx))
+	err := s.Wait(ctx)
+	s.cancel()
+	if s.done != nil {
+		<-s.done
+	}
+	return errors.Join(err, s.s.Close(ctx), s.d.Close())
 }

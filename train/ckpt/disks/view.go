@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/goccl/goccl/train/ckpt/internal/fetch"
+	"github.com/goccl/goccl/train/ckpt/internal/indexes"
 	"github.com/goccl/goccl/train/ckpt/internal/slots"
 	"github.com/goccl/goccl/train/ckpt/store"
 )
@@ -24,6 +23,8 @@ type held struct {
 	// Sum and Good are an index's: its checksum, and whether it says the same.
 	Sum  uint32
 	Good bool
+	// Fresh says that it was put where nothing was.
+	Fresh bool
 	// Left says that a killed Put has left something of the object, which List does not show.
 	Left bool
 }
@@ -36,20 +37,21 @@ type object struct {
 
 // journal is what rank 0 has done in its view, for the other ranks to do to their disks.
 type journal struct {
-	Puts        []held // of indexes; an empty one decides its slot, whatever was there
+	Puts        []held // of indexes; one that is not Fresh decides its slot, whatever was there
 	Gone, Swept []string
 	// Tried is whether an index was put, with or without success: the checkpoint may be there.
 	Tried bool
 }
 
 // view is the disks of all ranks as the Store of a Shelf, for one call: it has what any of them has.
-// Rank 0, which alone lists, deletes and puts indexes, does so on its own disk at once, and notes it
-// for the others. Each rank puts its parts on its own disk.
+// Rank 0, which alone lists, deletes and puts indexes, puts these on its own disk at once, and notes
+// for all what is to be put and deleted. Each rank puts its parts on its own disk.
 type view struct {
 	d     *Disks
-	names []string       // of all, in order: the same on all ranks
-	left  []string       // the objects that are Left
-	from  *fetch.Session // while ranks read each other's disks
+	names []string        // of all, in order: the same on all ranks
+	left  []string        // the objects that are Left
+	mine  map[string]bool // what this rank's own disk has
+	from  *fetch.Session  // while ranks read each other's disks
 
 	mu    sync.Mutex // guards what follows
 	all   map[string]object
@@ -110,7 +112,7 @@ func (v *view) Put(ctx context.Context, name string, size int64, fresh bool, wri
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	h := held{Name: name, Size: size}
+	h := held{Name: name, Size: size, Fresh: fresh}
 	v.all[name] = object{h, []int{v.d.c.Rank()}}
 	if index {
 		v.done.Puts = append(slices.DeleteFunc(v.done.Puts, func(p held) bool { return p.Name == name }), h)
@@ -139,16 +141,7 @@ func (v *view) Open(ctx context.Context, name string) (store.Object, error) {
 	case v.from == nil:
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return nil, fmt.Errorf("%s is on no disk of the job: %s wrote it", name, writer(name))
-}
-
-// writer is the rank that has put a part, by the name of the part.
-func writer(name string) string {
-	var rank, size int
-	if _, err := fmt.Sscanf(path.Base(name), "part-%d-of-%d.", &rank, &size); err != nil {
-		return "another rank"
-	}
-	return fmt.Sprintf("rank %d of the %d that saved", rank-1, size)
+	return nil, fmt.Errorf("%s is on no disk of the job: %s wrote it", name, slots.Writer(name))
 }
 
 // List is Store's.
@@ -163,11 +156,9 @@ func (v *view) List(_ context.Context, prefix string) (list []store.Entry, err e
 	return list, nil
 }
 
-// Delete is Store's.
-func (v *view) Delete(ctx context.Context, name string) error {
-	if err := v.d.local.Delete(ctx, name); err != nil {
-		return v.d.onDisk(err)
-	}
+// Delete is Store's. It is done once the empty indexes are on all disks: until then another job may
+// have put an index there, which counts.
+func (v *view) Delete(_ context.Context, name string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.all, name)
@@ -206,8 +197,6 @@ func (o *copies) Size() int64 { return o.of.Size }
 // Close is Object's.
 func (o *copies) Close() error { o.disk.Close(); return nil }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // ReadAt is Object's. The own disk comes first, and after it those of the ranks that follow.
 func (o *copies) ReadAt(b []byte, at int64) (int, error) {
 	var end error
@@ -220,7 +209,7 @@ func (o *copies) ReadAt(b []byte, at int64) (int, error) {
 	var bad []error
 	for _, holder := range from {
 		err := o.readFrom(holder, b, at)
-		if err == nil && !o.damaged(b, at) {
+		if err == nil && !indexes.Damaged(o.sums, o.Size(), b, at) {
 			return len(b), end
 		}
 		if err == nil {
@@ -239,11 +228,4 @@ func (o *copies) readFrom(holder int, b []byte, at int64) error {
 		return fmt.Errorf("read %s: %w", o.of.Name, errors.ErrUnsupported)
 	}
 	return o.v.from.Read(o.ctx, holder, o.of.Name, b, at)
-}
-
-// damaged reports whether b, from byte at on, is a block with another checksum than the index says.
-func (o *copies) damaged(b []byte, at int64) bool {
-	k := at / fetch.Block
-	whole := at%fetch.Block == 0 && int64(len(b)) == min(fetch.Block, o.Size()-at)
-	return whole && k < int64(len(o.sums)) && crc32.Checksum(b, castagnoli) != o.sums[k]
 }

@@ -77,6 +77,15 @@ func Named(object string) (slot int, part, ok bool) {
 	return m.slot, part, ok
 }
 
+// Writer is the rank that has put a part, by the name of the part.
+func Writer(object string) string {
+	var rank, size int
+	if _, err := fmt.Sscanf(path.Base(object), "part-%d-of-%d.", &rank, &size); err != nil {
+		return "another rank"
+	}
+	return fmt.Sprintf("rank %d of the %d that saved", rank-1, size)
+}
+
 // PartName is what an attempt calls a part.
 func PartName(name, mark string) string {
 	return strings.TrimSuffix(name, partEnd) + "." + mark + partEnd
