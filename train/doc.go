@@ -23,7 +23,8 @@
 //     fit/update writes optimizers into programs
 //   - resume writes checkpoints beside the steps, and finds the ranks that are left
 //   - ckpt saves in parts, and loads into another layout; ckpt/store says what a place for
-//     checkpoints must do that is no shared directory; ckpt/pt reads and writes PyTorch's files
+//     checkpoints must do that is no shared directory; ckpt/disks has them on the local disks of
+//     several hosts; ckpt/pt reads and writes PyTorch's files
 //   - mirror keeps the state of each rank in the memory of another host
 //   - elastic makes rounds with ranks that come and go
 //   - data says which samples belong to which rank

@@ -22,6 +22,7 @@ import (
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/amp"
 	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/ckpt/disks"
 	"github.com/goccl/goccl/train/ckpt/pt"
 	"github.com/goccl/goccl/train/ckpt/store"
 	"github.com/goccl/goccl/train/data/bpe"
@@ -139,6 +140,32 @@ var empties = map[string]func(ctx context.Context, t testing.TB, c *ccl.Comm) er
 		require.NoError(t, err)
 		_, err = h.Load(ctx, c, "empty", nil, nil, ckpt.LoadOptions{})
 		return err
+	},
+	"ckpt/disks.Disks.Save": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		d, err := disks.New(ctx, c, store.Dir(t.TempDir()), nil)
+		require.NoError(t, err)
+		require.NoError(t, d.Save(ctx, "empty", nil, nil))
+		return d.Close()
+	},
+	"ckpt/disks.Disks.Load": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		d, err := disks.New(ctx, c, store.Dir(t.TempDir()), nil)
+		require.NoError(t, err)
+		none := []ckpt.Tensor{{Name: "w", Shape: []int{0, 4}, Data: f}}
+		require.NoError(t, d.Save(ctx, "empty", nil, none))
+		_, err = d.Load(ctx, "empty", nil, none, ckpt.LoadOptions{})
+		require.NoError(t, err)
+		_, err = d.Load(ctx, "empty", nil, nil, ckpt.LoadOptions{})
+		require.NoError(t, err)
+		return d.Close()
+	},
+	"ckpt/disks.Saver.Save": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		d, err := disks.New(ctx, c, store.Dir(t.TempDir()), nil)
+		require.NoError(t, err)
+		s, err := d.NewSaver(ctx)
+		require.NoError(t, err)
+		require.NoError(t, s.Save(ctx, "empty", nil, nil))
+		require.NoError(t, s.Close(ctx))
+		return d.Close()
 	},
 	"ckpt/pt.Write": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
 		return pt.Write(filepath.Join(t.TempDir(), "empty.pt"), nil)

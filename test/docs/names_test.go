@@ -15,7 +15,7 @@ import (
 // documented are the packages whose names the documents use, as their directories.
 var documented = []string{
 	"ccl", "ccl/boot", "ccl/ccltest", "gpu", "cuda", "rocm", "xpu", "mpi", "xla", "xla/hlo", "xla/nn", "xla/nn/models",
-	"train/amp", "train/ckpt", "train/data", "train/data/loader", "train/data/pack", "train/data/bpe", "train/data/chat", "train/data/megatron", "train/data/text", "train/ddp", "train/device", "train/elastic", "train/fit", "train/fit/loop", "train/fit/lora", "train/fit/machine", "train/fit/quant", "train/fit/sample", "train/fit/update", "train/resume", "train/history", "train/history/events", "train/history/grads", "train/history/timeline",
+	"train/amp", "train/ckpt", "train/ckpt/disks", "train/data", "train/data/loader", "train/data/pack", "train/data/bpe", "train/data/chat", "train/data/megatron", "train/data/text", "train/ddp", "train/device", "train/elastic", "train/fit", "train/fit/loop", "train/fit/lora", "train/fit/machine", "train/fit/quant", "train/fit/sample", "train/fit/update", "train/resume", "train/history", "train/history/events", "train/history/grads", "train/history/timeline",
 	"train/mesh", "train/mirror", "train/optim", "train/optim/whole", "train/outer", "train/pp", "train/quant", "train/sp", "train/tp", "train/zero",
 }
 

@@ -4,7 +4,7 @@ import "go/ast"
 
 // public are the packages whose names users read about.
 var public = []string{"ccl", "ccl/boot", "ccl/ccltest", "mpi", "gpu", "cuda", "rocm", "xpu", "xla/hlo", "xla/nn", "xla/nn/models",
-	"train/amp", "train/ckpt", "train/ckpt/pt", "train/ckpt/store", "train/offload", "train/data", "train/data/loader", "train/data/pack", "train/data/bpe", "train/data/chat", "train/data/megatron", "train/data/text", "train/ddp", "train/device", "train/distill", "train/elastic", "train/ep", "train/fit", "train/fit/loop", "train/fit/lora", "train/fit/machine", "train/fit/quant", "train/fit/sample", "train/fit/update", "train/resume", "train/history", "train/history/events", "train/history/grads", "train/history/timeline", "train/mesh", "train/mirror", "train/optim", "train/optim/whole", "train/outer", "train/powersgd", "train/pp", "train/quant", "train/sp", "train/tp", "train/zero"}
+	"train/amp", "train/ckpt", "train/ckpt/disks", "train/ckpt/pt", "train/ckpt/store", "train/offload", "train/data", "train/data/loader", "train/data/pack", "train/data/bpe", "train/data/chat", "train/data/megatron", "train/data/text", "train/ddp", "train/device", "train/distill", "train/elastic", "train/ep", "train/fit", "train/fit/loop", "train/fit/lora", "train/fit/machine", "train/fit/quant", "train/fit/sample", "train/fit/update", "train/resume", "train/history", "train/history/events", "train/history/grads", "train/history/timeline", "train/mesh", "train/mirror", "train/optim", "train/optim/whole", "train/outer", "train/powersgd", "train/pp", "train/quant", "train/sp", "train/tp", "train/zero"}
 
 // bare are the exported functions, methods, types, constants and variables of a file that no comment tells of.
 func bare(file *ast.File) (names []string) {

@@ -5,11 +5,12 @@
 // Keep removes old ones. Export writes whole tensors for other programs, and Load reads theirs.
 //
 // All ranks see one directory: on several hosts it is on a file system that they share. Where there
-// is none, a Shelf has checkpoints in an object store. Save and Load are collective and open no
-// connections. Rank 0 plans in memory of O(pieces). Load holds the index, two blocks of 4 MiB, and
-// a list of the runs of elements that it copies: one for each row of a piece that is split by
-// columns. The name of a tensor is in memory once, beside the program's own: on rank 0 those that
-// it does not have itself in Save, and on each rank those of the checkpoint in Load.
+// is none, a Shelf has checkpoints in an object store, and package disks has them on the disks of
+// the hosts. Save and Load are collective and open no connections. Rank 0 plans in memory of
+// O(pieces). Load holds the index, two blocks of 4 MiB, and a list of the runs of elements that it
+// copies: one for each row of a piece that is split by columns. The name of a tensor is in memory
+// once, beside the program's own: on rank 0 those that it does not have itself in Save, and on each
+// rank those of the checkpoint in Load.
 package ckpt
 
 import (

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
@@ -27,12 +26,8 @@ import (
 // cache, models--NAME/snapshots/REVISION, its links may lead anywhere in models--NAME. What leads
 // out of there is refused: whoever has made a checkpoint could name any file of the user's.
 func Load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
-	_, err := load(ctx, c, dir, state, ts, LoadOptions{})
+	_, err := LoadWith(ctx, c, dir, state, ts, LoadOptions{})
 	return err
-}
-
-func load(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, o LoadOptions) (*Report, error) {
-	return loadFrom(ctx, c, folder(filepath.Clean(dir)), state, ts, o)
 }
 
 func loadFrom(ctx context.Context, c *ccl.Comm, src source, state any, ts []Tensor, o LoadOptions) (*Report, error) {
@@ -79,6 +74,9 @@ func loadFrom(ctx context.Context, c *ccl.Comm, src source, state any, ts []Tens
 	}
 	if err == nil {
 		err = ix.states(src, state, c.Rank(), c.Size())
+	}
+	if s, is := src.(*shelved); is {
+		s.k.r.Ended()
 	}
 	if err := same.Args(ctx, c, what, err); err != nil || !o.Partial {
 		return &Report{}, err

@@ -93,7 +93,7 @@ func (w *watched) saving(t testing.TB, name string, ts []Tensor) int {
 
 func (w *watched) loading(t testing.TB, name string, ts []Tensor) int {
 	return w.of(func() {
-		_, err := load(t.Context(), w.c, w.dir+"/"+name, nil, ts, LoadOptions{atOnce: w.limit})
+		_, err := LoadWith(t.Context(), w.c, w.dir+"/"+name, nil, ts, LoadOptions{atOnce: w.limit})
 		require.NoError(t, err)
 	})
 }

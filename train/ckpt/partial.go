@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
@@ -50,7 +51,7 @@ type Report struct {
 // LoadWith is Load of a checkpoint that differs from what is wanted in what o allows. Without
 // Partial the Report is empty.
 func LoadWith(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor, o LoadOptions) (*Report, error) {
-	return load(ctx, c, dir, state, ts, o)
+	return loadFrom(ctx, c, folder(filepath.Clean(dir)), state, ts, o)
 }
 
 // find gives what is wanted its names in ix, and leaves out what is missing there and may be.

@@ -41,6 +41,14 @@ type Entry struct {
 	Size int64
 }
 
+// Ender is a Store that has to know when a rank no longer reads, such as one whose objects come from
+// other ranks.
+type Ender interface {
+	// Ended is called once a Load has read all that it reads on this rank. What the Load does next waits
+	// for the other ranks.
+	Ended()
+}
+
 // Sweeper is a Store in which a Put that was killed leaves what List does not show, such as the
 // parts of a multipart upload.
 type Sweeper interface {

@@ -70,6 +70,22 @@ func named(object string) (m mark, part, ok bool) {
 	return m, true, true
 }
 
+// Named is the slot that the name of an object says, and whether the object is a part or an index. It
+// is neither if ok is false.
+func Named(object string) (slot int, part, ok bool) {
+	m, part, ok := named(object)
+	return m.slot, part, ok
+}
+
+// Writer is the rank that has put a part, by the name of the part.
+func Writer(object string) string {
+	var rank, size int
+	if _, err := fmt.Sscanf(path.Base(object), "part-%d-of-%d.", &rank, &size); err != nil {
+		return "another rank"
+	}
+	return fmt.Sprintf("rank %d of the %d that saved", rank-1, size)
+}
+
 // PartName is what an attempt calls a part.
 func PartName(name, mark string) string {
 	return strings.TrimSuffix(name, partEnd) + "." + mark + partEnd
@@ -221,6 +237,13 @@ func (o *object) gone() bool {
 	}
 	defer now.Close()
 	return now.Size() != o.Size()
+}
+
+// Ended tells a store.Ender that the Load has read all.
+func (k *Rack) Ended() {
+	if e, is := k.s.(store.Ender); is {
+		e.Ended()
+	}
 }
 
 // Put puts a part.
