@@ -22,7 +22,7 @@ func ExampleApplyMuon() {
 	fmt.Println(whole.ApplyMuon(whole.Muon{LR: .1}, t, p[2:], g[2:], m[2:], &work))
 	// Output:
 	// [-0.14 0.00 0.00 -0.14]
-	// optim/whole: Muon needs all of "w", 2 x 2, because an orthogonal step mixes all of its rows, and this shard has elements 2 to 4 of 4: give each rank whole tensors of a unit, or use stage 0
+	// optim/whole: Muon takes all of "w", 2 x 2, and this shard has elements 2 to 4 of 4: an Optimizer takes parts
 }
 
 // The state of a matrix of 1,000 x 200 is 1,200 numbers. A step changes it by LR, relative to its own size.
