@@ -27,9 +27,9 @@ type Model[T optim.Float] interface {
 	StepWith(ctx context.Context, run func(each func(zero.Update[T]) error) error) error
 }
 
-// Optimizer steps all tensors of a Model, whatever parts of them its shards have. The result is that
-// of one rank, except for the rounding of sums. Its state is that of this rank's parts, and of each
-// matrix under Adafactor that has a part here the averages of all rows and columns.
+// Optimizer steps all tensors of a Model, whatever parts of them its shards have. It has the moments
+// of this rank's parts, in memory, and the averages of all rows and columns under Adafactor. Gradients
+// that are not finite change nothing, as in a Step of zero.
 type Optimizer[T optim.Float] struct {
 	// Work is memory for Muon. A program that has a fast product sets its Mul.
 	Work Workspace[T]
@@ -299,8 +299,8 @@ func (o *Optimizer[T]) Tensors(place func(unit, param int) ckpt.Tensor) (list []
 	return list, nil
 }
 
-// matrices brings the parts of each matrix under Muon to one rank, its owner, and the orthogonal
-// matrix from there to the ranks. Each way is one AllToAllV, in which a rank sends at most its parts.
+// matrices brings the parts of each matrix under Muon to one rank, its owner, and the parts of the
+// orthogonal matrix back. Each way is one AllToAllV for all matrices.
 type matrices[T optim.Float] struct {
 	list     []*shard[T]
 	me       int

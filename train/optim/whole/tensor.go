@@ -7,9 +7,9 @@
 //	err = o.Step(ctx, step) // in place of m.Step
 //
 // In a step LAMB sums two numbers a tensor over the ranks, in float64, and Adafactor two, and one for
-// each row and column. Of a matrix under Muon each rank sends its part to one rank and gets it back:
-// a rank sends at most two shards, and keeps two beside its state. The results are those of one rank
-// but for the last bits of sums over several ranks.
+// each row and column. Under Muon one rank gets all parts of a matrix, and sends back theirs of the
+// orthogonal one: each rank has room for its parts and for the matrices that come to it. The results
+// are those of one rank but for the last bits of sums over several ranks.
 //
 // The functions make a step on one tensor that is all there, as with package ddp. Muon is for the
 // matrices between layers; embeddings, heads and vectors take AdamW. Sums go in one order, in
