@@ -63,8 +63,7 @@ func (h Adafactor) filled(step int) (Adafactor, error) {
 	case step < 1:
 		return h, fmt.Errorf("optim/whole: step %d; steps are counted from 1", step)
 	case !(h.LR >= 0 && h.Power > 0 && h.Floor >= 0 && h.Clip > 0):
-		return h, fmt.Errorf("optim/whole: Adafactor with LR %v, Power %v, Floor %v, Clip %v: none is negative", h.LR, h.Power,
-			h.Floor, h.Clip)
+		return h, fmt.Errorf("optim/whole: Adafactor with LR %v, Power %v, Floor %v, Clip %v: none is negative", h.LR, h.Power, h.Floor, h.Clip)
 	}
 	return h, nil
 }

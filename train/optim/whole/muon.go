@@ -74,8 +74,7 @@ func ApplyMuon[T optim.Float](h Muon, t Tensor, p, g, m []T, w *Workspace[T]) er
 func (h Muon) filled() (Muon, error) {
 	h.Momentum, h.Iterations = or(h.Momentum, .95), cmp.Or(h.Iterations, 5)
 	if !(h.Momentum >= 0 && h.Momentum < 1 && h.Iterations > 0) {
-		return h, fmt.Errorf("optim/whole: Muon with Momentum %v, %d iterations: Momentum is from 0 to 1 and less than 1",
-			h.Momentum, h.Iterations)
+		return h, fmt.Errorf("optim/whole: Muon with Momentum %v, %d iterations: Momentum is from 0 to 1 and less than 1", h.Momentum, h.Iterations)
 	}
 	return h, nil
 }

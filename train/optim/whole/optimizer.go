@@ -196,6 +196,9 @@ func (s *shard[T]) moment(k int, p zero.Piece) []T { return s.moments[k][p.Lo-s.
 
 // look brings the gradients into the moments, and adds up what the step depends on.
 func (o *Optimizer[T]) look(p zero.Piece, w, g []T) error {
+	if p.Unit >= len(o.units) {
+		return fmt.Errorf("optim/whole: the Model has a unit %d, and there are Tensors for %d", p.Unit, len(o.units))
+	}
 	s := o.units[p.Unit][p.Param]
 	switch h := s.now.(type) {
 	case lamb[T]:

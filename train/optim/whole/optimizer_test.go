@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/train/ckpt"
+	"github.com/goccl/goccl/train/ddp"
 	"github.com/goccl/goccl/train/internal/host"
 	"github.com/goccl/goccl/train/internal/raw"
 	"github.com/goccl/goccl/train/offload"
@@ -99,9 +101,10 @@ func byHand(t testing.TB, name string, steps int) (all [][][]float32) {
 
 // run is a Model with an Optimizer.
 type run[P zero.Float] struct {
-	m    *zero.Model[P, float32]
-	o    *whole.Optimizer[float32]
-	step int
+	m     *zero.Model[P, float32]
+	o     *whole.Optimizer[float32]
+	step  int
+	quiet bool // no rank of this Comm has a gradient
 }
 
 func newRun[P zero.Float](t testing.TB, c *ccl.Comm, name string, o zero.Options) *run[P] {
@@ -139,7 +142,7 @@ func (r *run[P]) backward(t testing.TB, c *ccl.Comm) {
 		g, err := r.m.Grads(t.Context(), i)
 		require.NoError(t, err)
 		for j := range g {
-			if c.Rank() == r.step%c.Size() {
+			if c.Rank() == r.step%c.Size() && !r.quiet {
 				for k, x := range gradient(r.step, i, j) {
 					g[j][k] = narrow[P](x)
 				}
@@ -331,6 +334,46 @@ func TestOptimizerWithOptions(t *testing.T) {
 	}
 }
 
+// Between hosts the parameters are those of one rank, too, and Adafactor's averages are the same bits on all ranks.
+func TestOptimizerBetweenHosts(t *testing.T) {
+	for _, name := range []string{"adafactor", "mixed"} {
+		want, dir := byHand(t, name, both), filepath.Join(t.TempDir(), "masters")
+		ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+			r := newRun[float32](t, c, name, zero.Options{Stage: 3})
+			r.take(t, c, 1, both)
+			near(t, 1e-6, want, r.masters(t, c, dir), name)
+			state, err := r.o.Tensors(nil)
+			require.NoError(t, err)
+			mine := []uint64{}
+			for _, x := range state {
+				if strings.HasPrefix(x.Name, "adafactor.") {
+					mine = append(mine, ddp.Hash(x.Data.([]float32)))
+				}
+			}
+			all := make([]uint64, 3*len(mine))
+			require.NoError(t, ccl.AllGather(t.Context(), c, all, mine))
+			require.Equal(t, slices.Repeat(mine, 3), all)
+			require.NoError(t, r.m.Close())
+		}, ccltest.Hosts(3))
+	}
+}
+
+// Two replicas of two ranks that shard (HSDP) have the parameters of one rank.
+func TestOptimizerOfReplicas(t *testing.T) {
+	for _, name := range []string{"lamb", "mixed"} {
+		want, dir := byHand(t, name, both), t.TempDir()
+		ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
+			replica := world.Rank() / 2
+			c, over := ccltest.Split(t, world, replica, 0), ccltest.Split(t, world, world.Rank()%2, 0)
+			r := newRun[float32](t, c, name, zero.Options{Stage: 3, Replicas: over})
+			r.quiet = replica == 1
+			r.take(t, c, 1, both)
+			near(t, 1e-6, want, r.masters(t, c, filepath.Join(dir, name+fmt.Sprint(replica))), name)
+			require.NoError(t, r.m.Close())
+		})
+	}
+}
+
 // The state that two ranks have saved at stage 3 goes on on three at stage 1, on one, and on two at stage 0.
 func TestOptimizerIsSavedAndLoaded(t *testing.T) {
 	const half = both / 2
@@ -423,6 +466,26 @@ func TestNewOptimizerRefuses(t *testing.T) {
 		}
 		_, err = whole.New(ctx, nil, m, shapes, rule)
 		require.ErrorContains(t, err, "the Comm is nil")
+	})
+}
+
+// Units that come after one of no elements are found in the first step.
+func TestOptimizerOfMoreUnits(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c := ccltest.Split(t, world, 0, 0)
+		r := newRun[float32](t, c, "lamb", zero.Options{Stage: 1})
+		o, err := whole.New(t.Context(), c, r.m, shapes[:2], func(int, int) whole.Rule { return whole.LAMB{} })
+		require.NoError(t, err)
+		require.NoError(t, ccl.Barrier(t.Context(), world))
+		r.step = 1
+		r.backward(t, c)
+		err = o.Step(t.Context(), 1)
+		if c.Rank() == 0 {
+			require.ErrorContains(t, err, "optim/whole: the Model has a unit 4, and there are Tensors for 2")
+		} else {
+			require.Error(t, err)
+		}
+		require.NoError(t, r.m.Close())
 	})
 }
 
