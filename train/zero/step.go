@@ -22,15 +22,12 @@ var ErrNotFinite = errors.New("the norm of the gradients is not finite")
 // wait. An error leaves the shards as they were, or the Comm has failed: it is aborted if u fails,
 // if a unit was not reduced, and if ctx ends first.
 func (m *Model[P, M]) Step(ctx context.Context, u Update[M]) error {
-	if u == nil {
-		return m.step(ctx, nil, nil)
-	}
-	return m.step(ctx, u.bufs, nil)
+	return m.step(ctx, u.bufs(), nil)
 }
 
 // StepWith is Step for an optimizer that goes over all pieces several times, as that of package
 // optim/whole does for tensors that shards cut: in run, each updates all pieces of this rank. All
-// ranks call it equally often. Between two calls run may use the model's Comm.
+// ranks call it equally often. Between two calls run may use the model's Comm, which its error aborts.
 func (m *Model[P, M]) StepWith(ctx context.Context, run func(each func(Update[M]) error) error) error {
 	return m.step(ctx, nil, run)
 }
@@ -41,13 +38,18 @@ func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf
 }
 
 // bufs is u on slices that are Bufs.
-func (u Update[M]) bufs(p Piece, w, g ccl.Buf) error {
-	ws, ok := ccl.SliceOf[M](w)
-	gs, _ := ccl.SliceOf[M](g)
-	if !ok {
-		return errors.New("the memory is a device's; StepBufs updates it")
+func (u Update[M]) bufs() func(p Piece, w, g ccl.Buf) error {
+	if u == nil {
+		return nil
 	}
-	return u(p, ws, gs)
+	return func(p Piece, w, g ccl.Buf) error {
+		ws, ok := ccl.SliceOf[M](w)
+		gs, _ := ccl.SliceOf[M](g)
+		if !ok {
+			return errors.New("the memory is a device's; StepBufs updates it")
+		}
+		return u(p, ws, gs)
+	}
 }
 
 // step lets u, or the Updates of run, update all pieces. After an error it aborts the Comms: some
@@ -67,7 +69,7 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 	if err := m.ready(); err != nil {
 		return err
 	}
-	if m.micro > 1 || m.checks() {
+	if run != nil || m.micro > 1 || m.checks() { // run need not wait for any gradients
 		if err := m.settle(ctx); errors.Is(err, ErrNotFinite) {
 			return cmp.Or(m.next(), err)
 		} else if err != nil {
@@ -76,8 +78,8 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 	}
 	if run == nil {
 		err = m.sweep(ctx, u)
-	} else {
-		err = run(func(u Update[M]) error { return m.sweep(ctx, u.bufs) })
+	} else if err = run(func(u Update[M]) error { return m.sweep(ctx, u.bufs()) }); err != nil {
+		m.c.Abort(err) // whatever it is: one about an argument has ended no Comm
 	}
 	if err != nil {
 		return err
@@ -348,7 +350,7 @@ type summer interface {
 }
 
 // squaresOf leaves the sums of squares of the pieces of part p that are updated in m.norms.squared.
-func (m *Model[P, M]) squaresOf(p int) error {
+func (m *Model[P, M]) squaresOf(p int) (err error) {
 	if m.disk.Far() { // which has computed them
 		m.norms.squared = m.disk.Squares(m.norms.squared[:0])
 		return nil
@@ -367,7 +369,6 @@ func (m *Model[P, M]) squaresOf(p int) error {
 	if s, ok := m.near.(summer); ok {
 		return s.SumsOfSquares(m.norms.squared, m.norms.counted...)
 	}
-	var err error
 	for k := 0; k < len(m.norms.counted) && err == nil; k++ {
 		m.norms.squared[k], err = m.near.SumSquares(m.norms.counted[k])
 	}

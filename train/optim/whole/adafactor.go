@@ -42,8 +42,7 @@ func ApplyAdafactor[T optim.Float](h Adafactor, step int, t Tensor, p, g, row, c
 	}
 	rows, cols := t.State()
 	if len(row) != rows || len(col) != cols {
-		return fmt.Errorf("optim/whole: Adafactor of %q, %d x %d: its state has %d and %d elements, not %d and %d", t.Name,
-			t.Rows, t.Cols, rows, cols, len(row), len(col))
+		return fmt.Errorf("optim/whole: Adafactor of %q, %d x %d: its state has %d and %d elements, not %d and %d", t.Name, t.Rows, t.Cols, rows, cols, len(row), len(col))
 	}
 	h, err := h.filled(step)
 	if err != nil || len(p) == 0 { // which has no mean
@@ -71,8 +70,8 @@ func (h Adafactor) filled(step int) (Adafactor, error) {
 // rate is what the direction is multiplied by: own and length are the sums of squares of the n
 // parameters of the tensor and of their directions.
 func (h Adafactor) rate(step, n int, own, length float64) float64 {
-	rate := max(h.Floor, rms(own, n)) * min(h.LR, 1/math.Sqrt(float64(step)))
-	return rate / max(1, rms(length, n)/h.Clip)
+	rate := max(h.Floor, math.Sqrt(own/float64(n))) * min(h.LR, 1/math.Sqrt(float64(step)))
+	return rate / max(1, math.Sqrt(length/float64(n))/h.Clip)
 }
 
 // factors are Adafactor's averages of a tensor, and the mean of those of rows. A vector is a column, and col is empty.

@@ -15,7 +15,7 @@ import (
 )
 
 // Rule is how a parameter is stepped: a LAMB, an Adafactor, a Muon or, for what takes none of them,
-// an optim.AdamW. With nil the parameter stays as it is.
+// an optim.AdamW. With nil the parameter stays as it is, and has no state: give it to what is frozen.
 type Rule any
 
 // rules are the types of Rules, with the number of moments that they keep of an element.
@@ -183,6 +183,8 @@ func (o *Optimizer[T]) begin() (err error) {
 			s.now, err = h.filled(o.step)
 		case Muon:
 			s.now, err = h.filled()
+		case optim.AdamW:
+			_, err = h.Factors(o.step)
 		}
 		if err != nil {
 			return err
@@ -266,8 +268,7 @@ func (o *Optimizer[T]) apply(p zero.Piece, w, g []T) error {
 	case lamb[T]:
 		h.apply(h.rate(o.sums[s.at], o.sums[s.at+1]), w, s.moment(0, p), s.moment(1, p))
 	case Adafactor:
-		rate := h.rate(o.step, s.t.Rows*s.t.Cols, o.sums[s.at], o.lengths[s.nth])
-		s.factorsOf(p).apply(h, rate, w, g)
+		s.factorsOf(p).apply(h, h.rate(o.step, s.t.Rows*s.t.Cols, o.sums[s.at], o.lengths[s.nth]), w, g)
 	case Muon:
 		muonStep(h, s.t, w, o.muon.part(s, p))
 	case optim.AdamW:
@@ -293,8 +294,13 @@ func (o *Optimizer[T]) Tensors(place func(unit, param int) ckpt.Tensor) (list []
 			list = append(list, ckpt.Tensor{Name: prefix + "row." + name, Shape: []int{len(s.row)}, Data: s.row},
 				ckpt.Tensor{Name: prefix + "col." + name, Shape: []int{len(s.col)}, Data: s.col})
 		}
+		if t.Hi == 0 && !slices.Contains(t.Size, 0) { // else what is from Hi on is padding
+			t.Hi = s.t.Rows * s.t.Cols
+		}
+		lo, hi, at := max(s.t.Lo, t.Lo), min(s.t.Hi, t.Hi), t.Lo
 		for k, m := range s.moments {
-			if t.Name, t.Lo, t.Hi, t.Data = prefix+"mv"[k:k+1]+"."+name, s.t.Lo, s.t.Hi, m; len(m) > 0 {
+			if t.Name, t.Lo, t.Hi = prefix+"mv"[k:k+1]+"."+name, lo-at, hi-at; lo < hi {
+				t.Data = m[lo-s.t.Lo : hi-s.t.Lo]
 				list = append(list, t)
 			}
 		}

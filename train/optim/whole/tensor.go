@@ -19,7 +19,6 @@ package whole
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/goccl/goccl/train/optim"
@@ -56,8 +55,7 @@ func (t Tensor) check(what string, lens ...int) error {
 	case t.wrong():
 		return fmt.Errorf("optim/whole: tensor %q is %d x %d", t.Name, t.Rows, t.Cols)
 	case (t.Lo != 0 || t.Hi != 0) && (t.Lo != 0 || t.Hi != n):
-		return fmt.Errorf("optim/whole: %s takes all of %q, %d x %d, and this shard has elements %d to %d of %d: an Optimizer "+
-			"takes parts", what, t.Name, t.Rows, t.Cols, t.Lo, t.Hi, n)
+		return fmt.Errorf("optim/whole: %s takes all of %q, %d x %d, and this shard has elements %d to %d of %d: an Optimizer takes parts", what, t.Name, t.Rows, t.Cols, t.Lo, t.Hi, n)
 	}
 	for _, l := range lens {
 		if l != n {
@@ -104,6 +102,3 @@ func squares[T optim.Float](x []T) (sum float64) {
 	}
 	return sum
 }
-
-// rms is the root of the mean square of n elements that have this sum of squares.
-func rms(sum float64, n int) float64 { return math.Sqrt(sum / float64(n)) }
