@@ -1,6 +1,7 @@
 package whole_test
 
 import (
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -136,4 +137,30 @@ func onDisk(t testing.TB, c *ccl.Comm, o *zero.Options) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	o.Disk = d
+}
+
+// Replicas whose ranks lie otherwise on the hosts, 4 and 2, and 2 and 4, keep the same bits if sums go in rank order.
+func TestOptimizerKeepsReplicasAlike(t *testing.T) {
+	ccltest.Run(t, 12, func(t testing.TB, world *ccl.Comm) {
+		c, over := ccltest.Split(t, world, world.Rank()/6, 0), ccltest.Split(t, world, world.Rank()%6, 0)
+		m, err := zero.New[float64, float64](t.Context(), c, [][]int{{600}}, &zero.Options{Stage: 3, Replicas: over})
+		require.NoError(t, err)
+		defer m.Close()
+		o, err := whole.New(t.Context(), c, m, [][]whole.Tensor{{{Rows: 30, Cols: 20}}},
+			func(int, int) whole.Rule { return whole.Adafactor{LR: 1, Floor: 1} })
+		require.NoError(t, err)
+		for step := 1; step < 4; step++ {
+			g, err := m.Grads(t.Context(), 0)
+			require.NoError(t, err)
+			for k := range g[0] {
+				g[0][k] = math.Sin(float64(k + 1000*c.Rank() + 7*step)) // whose squares are rounded in a sum
+			}
+			require.NoError(t, m.Reduce(0))
+			require.NoError(t, o.Step(t.Context(), step))
+		}
+		w := m.Shard(0)
+		all := make([]float64, 2*len(w))
+		require.NoError(t, ccl.AllGather(t.Context(), over, all, w))
+		require.Equal(t, all[:len(w)], all[len(w):])
+	}, ccltest.Hosts(3), ccltest.With(ccl.Options{RankOrder: true}))
 }
