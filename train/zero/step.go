@@ -151,8 +151,7 @@ func (m *Model[P, M]) ready() error {
 		}
 	}
 	if never != nil {
-		return fmt.Errorf("zero: Step: units %d were not reduced %d times; unit %d %d times", never, m.micro, never[0],
-			m.units[never[0]].micro)
+		return fmt.Errorf("zero: Step: units %d were not reduced %d times; unit %d %d times", never, m.micro, never[0], m.units[never[0]].micro)
 	}
 	if used != nil {
 		return fmt.Errorf("zero: Step: units %d are in use; Release them first", used)
