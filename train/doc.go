@@ -17,7 +17,8 @@
 //   - ep spreads experts over ranks: router, dispatch, combine
 //   - distill has the loss by a teacher, over a vocabulary that may be split between ranks
 //   - optim has elementwise optimizers, for whole parameters and for shards
-//   - optim/whole has those whose step depends on the whole tensor: LAMB, Adafactor, Muon
+//   - optim/whole has those whose step depends on the whole tensor: LAMB, Adafactor, Muon; also for
+//     tensors that zero cuts
 //   - fit trains models of xla/nn on XLA; fit/loop runs its steps, fit/machine is a rank's device,
 //     fit/lora reads peft's configurations, fit/quant and fit/sample are 4 bits and choices of tokens,
 //     fit/update writes optimizers into programs

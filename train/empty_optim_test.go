@@ -5,9 +5,12 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/optim/whole"
+	"github.com/goccl/goccl/train/zero"
 )
 
 func init() { maps.Copy(empties, emptyOptim) }
@@ -47,6 +50,20 @@ var emptyOptim = map[string]func(ctx context.Context, t testing.TB, c *ccl.Comm)
 	},
 	"optim/whole.ApplyAdafactor": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
 		return whole.ApplyAdafactor(whole.Adafactor{}, 1, whole.Tensor{Rows: 0, Cols: 4}, f, f, f, make([]float32, 4))
+	},
+	"optim/whole.New": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
+		m, err := zero.New[float32, float32](ctx, c, [][]int{{}, {0, 1}}, &zero.Options{Stage: 3})
+		require.NoError(t, err)
+		defer m.Close()
+		rules := []whole.Rule{whole.Muon{}, whole.Adafactor{}}
+		o, err := whole.New(ctx, c, m, [][]whole.Tensor{{}, {{Cols: 4}, {Rows: 1, Cols: 1}}}, func(_, j int) whole.Rule { return rules[j] })
+		require.NoError(t, err)
+		for u := range 2 {
+			_, err = m.Grads(ctx, u)
+			require.NoError(t, err)
+			require.NoError(t, m.Reduce(u))
+		}
+		return o.Step(ctx, 1)
 	},
 	"optim/whole.ApplyLAMB": func(ctx context.Context, t testing.TB, c *ccl.Comm) error {
 		return whole.ApplyLAMB(whole.LAMB{}, 1, whole.Tensor{Rows: 0, Cols: 4}, f, f, f, f)

@@ -12,7 +12,8 @@
 // every machine. Nothing is allocated. Parameters that are not to decay (norms, biases) get a copy of the options with
 // Decay 0.
 //
-// Package whole has the optimizers whose step depends on all of a tensor: LAMB, Adafactor and Muon.
+// Package whole has the optimizers whose step depends on all of a tensor: LAMB, Adafactor and Muon. Its Optimizer
+// applies them, and AdamW, to the parts that zero cuts tensors into.
 package optim
 
 import (

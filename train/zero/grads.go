@@ -48,7 +48,7 @@ func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 		}
 	}
 	if s < 0 {
-		return 0, m.misused(m.tooMany("Grads", i, m.gslabs))
+		return 0, m.misused(tooMany("Grads", i, m.gslabs))
 	}
 	g := &m.gslabs[s]
 	if err := m.wait(ctx, g.busy, i, "reducing the gradients before"); err != nil {

@@ -190,9 +190,8 @@ func (u *unit[P]) view(views *[][][]P, bufs *[][]ccl.Buf, b ccl.Buf) {
 
 // poison fills host memory with NaN.
 func poison[P Float](b ccl.Buf) {
-	nan := []float64{math.NaN()}
 	var x [1]P
-	vec.Convert(ccl.BufOf(x[:]), ccl.BufOf(nan))
+	vec.Convert(ccl.BufOf(x[:]), ccl.BufOf([]float64{math.NaN()}))
 	s, _ := ccl.SliceOf[P](b)
 	for i := range s {
 		s[i] = x[0]

@@ -21,7 +21,7 @@ func (m *Model[P, M]) Load(ctx context.Context, i int, full [][]M, root int) err
 	case root < 0 || root >= m.c.Size():
 		bad = fmt.Errorf("Load from rank %d of %d", root, m.c.Size())
 	case first && m.c.Rank() == root:
-		bad = m.fits(i, full)
+		bad = fits(i, m.units[i].lens, full)
 	}
 	what := fmt.Sprintf("unit %d from rank %d", i, root)
 	err := same.Args(ctx, m.c, "zero: Load", bad, what)
@@ -49,8 +49,7 @@ type unprefixed struct {
 func (e unprefixed) Error() string { return strings.TrimPrefix(e.error.Error(), e.prefix) }
 func (e unprefixed) Unwrap() error { return e.error }
 
-func (m *Model[P, M]) fits(i int, full [][]M) error {
-	lens := m.units[i].lens
+func fits[M Float](i int, lens []int, full [][]M) error {
 	if len(full) != len(lens) {
 		return fmt.Errorf("unit %d has %d parameters, not %d", i, len(lens), len(full))
 	}
@@ -178,25 +177,20 @@ func (m *Model[P, M]) spread(ctx context.Context, i int) error {
 	return nil
 }
 
-// leave aborts the Comm if this rank leaves a step to the others.
-func (m *Model[P, M]) leave() {
-	for i := range m.units {
-		if u := &m.units[i]; u.micro > 0 || u.uses > 0 {
-			if !same.Fails(m.c) {
-				m.misused(fmt.Errorf("zero: Close within a step: unit %d is in use, or was reduced", i))
-			}
-			return
-		}
-	}
-}
-
 // Close waits for what is on its way, and gives back the memory. It is not collective; but within a step, whose end the
 // other ranks wait for, it aborts the Comm. What Params, Grads and Shard have returned must not be used any more.
 func (m *Model[P, M]) Close() error {
 	if m.closed {
 		return nil
 	}
-	m.leave()
+	for i := range m.units {
+		if u := &m.units[i]; u.micro > 0 || u.uses > 0 {
+			if !same.Fails(m.c) {
+				m.misused(fmt.Errorf("zero: Close within a step: unit %d is in use, or was reduced", i))
+			}
+			break
+		}
+	}
 	m.closed = true
 	ctx := context.Background()
 	answered := m.disk.Closing()

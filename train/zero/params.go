@@ -118,7 +118,7 @@ func (m *Model[P, M]) params(ctx context.Context, i int) (slot int, err error) {
 		if u.slot < 0 {
 			s := m.freeSlab()
 			if s < 0 {
-				return 0, m.misused(m.tooMany("Params", i, m.slabs))
+				return 0, m.misused(tooMany("Params", i, m.slabs))
 			}
 			m.gather(i, s)
 		}
@@ -207,7 +207,7 @@ func (m *Model[P, M]) drop(u *unit[P]) {
 	}
 }
 
-func (m *Model[P, M]) tooMany(call string, i int, slabs []slab) error {
+func tooMany(call string, i int, slabs []slab) error {
 	var in []int
 	for _, s := range slabs {
 		in = append(in, s.unit)

@@ -22,59 +22,88 @@ var ErrNotFinite = errors.New("the norm of the gradients is not finite")
 // wait. An error leaves the shards as they were, or the Comm has failed: it is aborted if u fails,
 // if a unit was not reduced, and if ctx ends first.
 func (m *Model[P, M]) Step(ctx context.Context, u Update[M]) error {
+	return m.step(ctx, u.bufs(), nil)
+}
+
+// StepWith is Step for an optimizer that goes over all pieces several times, as that of package
+// optim/whole does for tensors that shards cut: in run, each updates all pieces of this rank. All
+// ranks call it equally often. Between two calls run may use the model's Comm, which its error aborts.
+func (m *Model[P, M]) StepWith(ctx context.Context, run func(each func(Update[M]) error) error) error {
+	return m.step(ctx, nil, run)
+}
+
+// StepBufs is Step in the Memory of Options: u works in the order of its Stream, and need not wait.
+func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf) error) error {
+	return m.step(ctx, u, nil)
+}
+
+// bufs is u on slices that are Bufs.
+func (u Update[M]) bufs() func(p Piece, w, g ccl.Buf) error {
 	if u == nil {
-		return m.StepBufs(ctx, nil)
+		return nil
 	}
-	return m.StepBufs(ctx, func(p Piece, w, g ccl.Buf) error {
+	return func(p Piece, w, g ccl.Buf) error {
 		ws, ok := ccl.SliceOf[M](w)
 		gs, _ := ccl.SliceOf[M](g)
 		if !ok {
 			return errors.New("the memory is a device's; StepBufs updates it")
 		}
 		return u(p, ws, gs)
-	})
+	}
 }
 
-// StepBufs is Step in the Memory of Options: u works in the order of its Stream, and need not wait.
-func (m *Model[P, M]) StepBufs(ctx context.Context, u func(p Piece, w, g ccl.Buf) error) error {
+// step lets u, or the Updates of run, update all pieces. After an error it aborts the Comms: some
+// shards may have been updated, and other ranks wait for this one. A failure that came from another
+// Comm is known to its ranks; those of NormOver tell theirs, if mesh ties the two Comms.
+func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) error,
+	run func(each func(Update[M]) error) error) (err error) {
 	if m.closed {
 		return errClosed
 	}
-	err := m.step(ctx, u)
-	if err != nil {
-		m.giveUp(ctx, err)
-	}
-	return err
-}
-
-// giveUp fails the Comms after a Step that failed: some shards may have been updated, and others
-// wait for this rank. A failure that came from another Comm is known to that Comm's ranks; ranks of
-// NormOver tell theirs, if mesh ties the two Comms.
-func (m *Model[P, M]) giveUp(ctx context.Context, err error) {
-	var failed *ccl.Error
-	if !errors.Is(err, ErrNotFinite) && (ctx.Err() != nil || !errors.As(err, &failed)) {
-		m.c.Abort(err)
-		m.tell(err)
-	}
-}
-
-func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) error) error {
+	defer func() {
+		if err != nil && !errors.Is(err, ErrNotFinite) && (ctx.Err() != nil || !errors.As(err, new(*ccl.Error))) {
+			m.c.Abort(err)
+			m.tell(err)
+		}
+	}()
 	if err := m.ready(); err != nil {
 		return err
 	}
-	if u == nil {
-		return errors.New("zero: Step: the Update is nil")
-	}
-	if m.micro > 1 || m.checks() {
+	if run != nil || m.micro > 1 || m.checks() { // run need not wait for any gradients
 		if err := m.settle(ctx); errors.Is(err, ErrNotFinite) {
 			return cmp.Or(m.next(), err)
 		} else if err != nil {
 			return err
 		}
 	}
+	if run == nil {
+		err = m.sweep(ctx, u)
+	} else if err = run(func(u Update[M]) error { return m.sweep(ctx, u.bufs()) }); err != nil {
+		m.c.Abort(err) // whatever it is: one about an argument has ended no Comm
+	}
+	if err != nil {
+		return err
+	}
+	if err := m.next(); err != nil {
+		return err
+	}
+	switch m.o.Stage {
+	case 1, 2:
+		m.gatherAll()
+	case 3:
+		m.prefetch()
+	}
+	return nil
+}
+
+// sweep updates all pieces by u.
+func (m *Model[P, M]) sweep(ctx context.Context, u func(p Piece, w, g ccl.Buf) error) error {
+	if u == nil {
+		return errors.New("zero: Step: the Update is nil")
+	}
 	if m.disk != nil {
 		next := len(m.units)
-		if err := m.disk.Update(ctx, func() (paged.Turn, error) {
+		return m.disk.Update(ctx, func() (paged.Turn, error) {
 			for next--; next >= 0 && m.units[next].frozen; next-- {
 			}
 			if next < 0 {
@@ -88,11 +117,9 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 				return m.aborted(fmt.Errorf("zero: the update of parameter %d of unit %d: %w", p.Param, i, err))
 			}
 			return nil
-		}); err != nil {
-			return err
-		}
+		})
 	}
-	for i := len(m.units) - 1; i >= 0 && m.disk == nil; i-- { // as they were reduced
+	for i := len(m.units) - 1; i >= 0; i-- { // as they were reduced
 		if m.units[i].frozen {
 			continue
 		}
@@ -102,15 +129,6 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 		if err := m.update(i, u); err != nil {
 			return m.aborted(err)
 		}
-	}
-	if err := m.next(); err != nil {
-		return err
-	}
-	if m.o.Stage == 1 || m.o.Stage == 2 {
-		m.gatherAll()
-	}
-	if m.o.Stage == 3 {
-		m.prefetch()
 	}
 	return nil
 }
@@ -133,8 +151,7 @@ func (m *Model[P, M]) ready() error {
 		}
 	}
 	if never != nil {
-		return fmt.Errorf("zero: Step: units %d were not reduced %d times; unit %d %d times", never, m.micro, never[0],
-			m.units[never[0]].micro)
+		return fmt.Errorf("zero: Step: units %d were not reduced %d times; unit %d %d times", never, m.micro, never[0], m.units[never[0]].micro)
 	}
 	if used != nil {
 		return fmt.Errorf("zero: Step: units %d are in use; Release them first", used)
@@ -277,7 +294,7 @@ func (m *Model[P, M]) settle(ctx context.Context) error {
 func (m *Model[P, M]) squares(ctx context.Context) (sum float64, where string, err error) {
 	for p := range m.owned {
 		if err := m.squaresOf(p); err != nil {
-			return 0, "", err
+			return 0, "", fmt.Errorf("zero: the norm of gradients: %w", err)
 		}
 		m.norms.sums[0], m.norms.sums[1] = 0, 0 // and the first unit that is not finite, from 1 on
 		next := 0
@@ -330,7 +347,7 @@ type summer interface {
 }
 
 // squaresOf leaves the sums of squares of the pieces of part p that are updated in m.norms.squared.
-func (m *Model[P, M]) squaresOf(p int) error {
+func (m *Model[P, M]) squaresOf(p int) (err error) {
 	if m.disk.Far() { // which has computed them
 		m.norms.squared = m.disk.Squares(m.norms.squared[:0])
 		return nil
@@ -347,17 +364,10 @@ func (m *Model[P, M]) squaresOf(p int) error {
 	}
 	m.norms.squared = m.norms.squared[:len(m.norms.counted)]
 	if s, ok := m.near.(summer); ok {
-		if err := s.SumsOfSquares(m.norms.squared, m.norms.counted...); err != nil {
-			return fmt.Errorf("zero: the norm of gradients: %w", err)
-		}
-		return nil
+		return s.SumsOfSquares(m.norms.squared, m.norms.counted...)
 	}
-	for k, b := range m.norms.counted {
-		s, err := m.near.SumSquares(b)
-		if err != nil {
-			return fmt.Errorf("zero: the norm of gradients: %w", err)
-		}
-		m.norms.squared[k] = s
+	for k := 0; k < len(m.norms.counted) && err == nil; k++ {
+		m.norms.squared[k], err = m.near.SumSquares(m.norms.counted[k])
 	}
-	return nil
+	return err
 }

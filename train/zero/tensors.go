@@ -59,7 +59,7 @@ func (m *Model[P, M]) TensorsOf(place func(unit, param int) []ckpt.Tensor,
 		return nil, fmt.Errorf("zero: this model is in memory that a %T cannot copy to the host: copy ShardBuf, and save it by Pieces", m.mem)
 	}
 	for _, s := range states {
-		if s.onDisk() && m.disk != nil {
+		if len(s.Of) == 0 && len(s.Bufs) == 0 && m.disk != nil { // which has it
 			continue
 		}
 		if n := max(len(s.Of), len(s.Bufs)); n != len(m.units) || len(s.Of) > 0 && len(s.Bufs) > 0 {
@@ -163,6 +163,3 @@ func plain(a offload.Array) any {
 	}
 	return a.Mem
 }
-
-// onDisk reports whether s is what a Disk has: the first such State is state 0 of it, the next is state 1.
-func (s *State[M]) onDisk() bool { return len(s.Of) == 0 && len(s.Bufs) == 0 }

@@ -144,7 +144,8 @@ type Piece struct {
 }
 
 // Update makes one optimizer step on w, given the averaged gradients g. It must be elementwise, as
-// those of package optim are; package optim/whole has some for pieces that are whole tensors.
+// those of package optim are; package optim/whole has some for whole tensors, and an optimizer for
+// StepWith.
 type Update[M Float] func(p Piece, w, g []M) error
 
 // Model is the parameters of a model in units, usually a layer each, in forward order: what is communicated as one.
@@ -452,11 +453,10 @@ func NeedOf[P, M Float](n int64, ranks int, o *Options, state float64) int64 {
 		state += m
 	}
 	if m > p {
-		accumulates := o.Micro > 1
 		switch {
-		case o.Stage >= 2 && (accumulates || o.ReduceMaster):
+		case o.Stage >= 2 && (o.Micro > 1 || o.ReduceMaster):
 			grads = m
-		case o.Stage < 2 && accumulates:
+		case o.Stage < 2 && o.Micro > 1:
 			grads = p + m
 			if o.Stage == 1 && o.ReduceMaster {
 				part = m

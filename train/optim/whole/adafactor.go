@@ -27,8 +27,8 @@ type Adafactor struct {
 
 // State is how long the state of t is: of its rows and its columns, or, of a vector, of its elements and 0.
 func (t Tensor) State() (rows, cols int) {
-	if t.vector() {
-		return t.Rows * t.Cols, 0
+	if t = t.column(); t.Cols == 1 {
+		return t.Rows, 0
 	}
 	return t.Rows, t.Cols
 }
@@ -37,76 +37,92 @@ func (t Tensor) State() (rows, cols int) {
 // gradients g. row and col are the state, zero at first, of the lengths that State says. With an
 // error nothing is changed.
 func ApplyAdafactor[T optim.Float](h Adafactor, step int, t Tensor, p, g, row, col []T) error {
-	h.LR, h.Power, h.Floor, h.Clip = or(h.LR, .01), or(h.Power, .8), or(h.Floor, 1e-3), or(h.Clip, 1)
-	if err := t.check("Adafactor", "its columns and its step's length go over all rows", len(p), len(g)); err != nil {
+	if err := t.check("Adafactor", len(p), len(g)); err != nil {
 		return err
 	}
 	rows, cols := t.State()
-	switch {
-	case len(row) != rows || len(col) != cols:
-		return fmt.Errorf("optim/whole: Adafactor of %q, %d x %d: its state has %d and %d elements, not %d and %d", t.Name,
-			t.Rows, t.Cols, rows, cols, len(row), len(col))
-	case step < 1:
-		return fmt.Errorf("optim/whole: step %d; steps are counted from 1", step)
-	case !(h.LR >= 0 && h.Power > 0 && h.Floor >= 0 && h.Clip > 0):
-		return fmt.Errorf("optim/whole: Adafactor with LR %v, Power %v, Floor %v, Clip %v: none is negative", h.LR, h.Power,
-			h.Floor, h.Clip)
+	if len(row) != rows || len(col) != cols {
+		return fmt.Errorf("optim/whole: Adafactor of %q, %d x %d: its state has %d and %d elements, not %d and %d", t.Name, t.Rows, t.Cols, rows, cols, len(row), len(col))
 	}
-	if len(p) == 0 { // which has no mean
-		return nil
+	h, err := h.filled(step)
+	if err != nil || len(p) == 0 { // which has no mean
+		return err
 	}
-	share := root(step, h.Power) // of this step in the averages
-	n := len(p)
-	rate := max(h.Floor, rms(squares(p), n)) * min(h.LR, 1/math.Sqrt(float64(step)))
-	mean := 1. // of the rows; a vector's squares need none
-	if cols > 0 {
-		mean = average(t, share, g, row, col)
-	} else {
-		for i, x := range g {
-			row[i] = T(lerp(float64(row[i]), float64(float64(x)*float64(x)), share))
-		}
-	}
-	sum := 0.
-	for i := range g {
-		d := direction(i, cols, mean, g, row, col)
-		sum += float64(d * d)
-	}
-	rate /= max(1, rms(sum, n)/h.Clip)
-	keep := 1 - float64(h.LR*h.Decay)
-	for i := range p {
-		p[i] = T(float64(float64(p[i])*keep) - float64(rate*direction(i, cols, mean, g, row, col)))
-	}
+	f := factors[T]{t.column(), row, col, 0}
+	f.t.Lo, f.t.Hi = 0, len(p)
+	f.average(root(step, h.Power), func(k int) float64 { return marginal(f.t, k, g) })
+	f.apply(h, h.rate(step, len(p), squares(p), f.length(g)), p, g)
 	return nil
 }
 
-// direction is the step of element i: its gradient over the root of its square, which is at least 1e-30, so that none
-// divides by 0 (torch's eps is that of float32, squared).
-func direction[T optim.Float](i, cols int, mean float64, g, row, col []T) float64 {
-	var square float64
-	if cols > 0 {
-		square = float64(row[i/cols]) * float64(col[i%cols]) / mean
-	} else {
-		square = float64(row[i])
+// filled is h with what 0 stands for.
+func (h Adafactor) filled(step int) (Adafactor, error) {
+	h.LR, h.Power, h.Floor, h.Clip = or(h.LR, .01), or(h.Power, .8), or(h.Floor, 1e-3), or(h.Clip, 1)
+	switch {
+	case step < 1:
+		return h, fmt.Errorf("optim/whole: step %d; steps are counted from 1", step)
+	case !(h.LR >= 0 && h.Power > 0 && h.Floor >= 0 && h.Clip > 0):
+		return h, fmt.Errorf("optim/whole: Adafactor with LR %v, Power %v, Floor %v, Clip %v: none is negative", h.LR, h.Power, h.Floor, h.Clip)
 	}
-	return float64(g[i]) / math.Sqrt(max(square, 1e-30))
+	return h, nil
 }
 
-// average brings the squares of g into the averages of rows and columns, and returns the mean of the rows'.
-func average[T optim.Float](t Tensor, share float64, g, row, col []T) (mean float64) {
-	for i := range row {
-		line := g[i*t.Cols:][:t.Cols]
-		row[i] = T(lerp(float64(row[i]), squares(line)/float64(t.Cols), share))
-		mean += float64(row[i])
+// rate is what the direction is multiplied by: own and length are the sums of squares of the n
+// parameters of the tensor and of their directions.
+func (h Adafactor) rate(step, n int, own, length float64) float64 {
+	rate := max(h.Floor, math.Sqrt(own/float64(n))) * min(h.LR, 1/math.Sqrt(float64(step)))
+	return rate / max(1, math.Sqrt(length/float64(n))/h.Clip)
+}
+
+// factors are Adafactor's averages of a tensor, and the mean of those of rows. A vector is a column, and col is empty.
+type factors[T optim.Float] struct {
+	t        Tensor // whose Lo and Hi say which part is updated
+	row, col []T
+	mean     float64
+}
+
+// average brings the squares of gradients into the averages: sum(k) is their sum in row k and, after all rows, in
+// column k-Rows.
+func (f *factors[T]) average(share float64, sum func(k int) float64) {
+	mean := 0.
+	for i := range f.row {
+		f.row[i] = T(lerp(float64(f.row[i]), sum(i)/float64(f.t.Cols), share))
+		mean += float64(f.row[i])
 	}
-	for j := range col {
-		sum := 0.
-		for i := range row {
-			x := float64(g[i*t.Cols+j])
-			sum += float64(x * x)
-		}
-		col[j] = T(lerp(float64(col[j]), sum/float64(t.Rows), share))
+	for j := range f.col {
+		f.col[j] = T(lerp(float64(f.col[j]), sum(len(f.row)+j)/float64(f.t.Rows), share))
 	}
-	return max(mean/float64(t.Rows), math.SmallestNonzeroFloat64)
+	f.mean = max(mean/float64(f.t.Rows), math.SmallestNonzeroFloat64)
+}
+
+// direction is the step of element i of the part, whose gradient is g: that over the root of its square, which is at
+// least 1e-30, so that none divides by 0 (torch's eps is that of float32, squared).
+func (f factors[T]) direction(i int, g T) float64 {
+	var square float64
+	i += f.t.Lo
+	if cols := len(f.col); cols > 0 {
+		square = float64(f.row[i/cols]) * float64(f.col[i%cols]) / f.mean
+	} else {
+		square = float64(f.row[i])
+	}
+	return float64(g) / math.Sqrt(max(square, 1e-30))
+}
+
+// length is the sum of the squares of the directions.
+func (f factors[T]) length(g []T) (sum float64) {
+	for i, x := range g {
+		d := f.direction(i, x)
+		sum += float64(d * d)
+	}
+	return sum
+}
+
+// apply makes the step on p.
+func (f factors[T]) apply(h Adafactor, rate float64, p, g []T) {
+	keep := 1 - float64(h.LR*h.Decay)
+	for i, x := range g {
+		p[i] = T(float64(float64(p[i])*keep) - float64(rate*f.direction(i, x)))
+	}
 }
 
 // lerp is a, or b, or what lies between them in that share.

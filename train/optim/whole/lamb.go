@@ -27,46 +27,66 @@ type LAMB struct {
 // ApplyLAMB makes step number step, counted from 1, on all of t: the parameters p with the gradients g. m and v are the
 // state, zero at first. With an error nothing is changed.
 func ApplyLAMB[T optim.Float](h LAMB, step int, t Tensor, p, g, m, v []T) error {
-	adam := optim.AdamW{LR: 1, Beta1: h.Beta1, Beta2: h.Beta2, Eps: cmp.Or(h.Eps, 1e-6)}
-	h.Beta1, h.Beta2, h.Eps = or(h.Beta1, .9), or(h.Beta2, .999), or(h.Eps, 1e-6)
-	if err := t.check("LAMB", "its step is as long as the tensor", len(p), len(g), len(m), len(v)); err != nil {
+	if err := t.check("LAMB", len(p), len(g), len(m), len(v)); err != nil {
 		return err
 	}
-	switch {
-	case step < 1:
-		return fmt.Errorf("optim/whole: step %d; steps are counted from 1", step)
-	case !(h.Beta1 >= 0 && h.Beta1 < 1 && h.Beta2 >= 0 && h.Beta2 < 1 && h.Eps >= 0):
-		return fmt.Errorf("optim/whole: LAMB with Beta1 %v, Beta2 %v, Eps %v: the betas are from 0 to 1 and less than 1, Eps is not negative", h.Beta1, h.Beta2, h.Eps)
+	d, err := lambOf[T](h, step)
+	if err != nil {
+		return err
 	}
-	f, _ := adam.Factors(step) // which would find the same wrong
-	b1, b2, a1, a2 := T(f.Beta1), T(f.Beta2), T(f.Alpha1), T(f.Alpha2)
-	d := lambStep[T]{T(f.Rate), T(f.Root), T(f.Eps), T(h.Decay)}
-	sum := 0.
-	for i := range p {
-		m[i] = T(b1*m[i]) + T(a1*g[i])
-		v[i] = T(b2*v[i]) + T(T(a2*g[i])*g[i])
-		x := float64(d.of(p[i], m[i], v[i]))
-		sum += float64(x * x)
-	}
-	own, long := math.Sqrt(squares(p)), math.Sqrt(sum)
-	if h.Most > 0 {
-		own = min(own, h.Most)
-	}
-	rate := h.LR
-	if own > 0 && long > 0 { // a tensor of zeros has no length to go by
-		rate *= own / long
-	}
-	for i := range p { // the direction is cheaper than memory for it
-		p[i] -= T(T(rate) * d.of(p[i], m[i], v[i]))
-	}
+	d.apply(d.rate(d.moments(p, g, m, v)), p, m, v)
 	return nil
 }
 
-// lambStep is what the direction of a step has beside the state: the corrections of the moments, eps and decay.
-type lambStep[T optim.Float] struct{ first, root, eps, decay T }
+// lamb is a LAMB in one step: the factors of the moments, and what the direction has beside these.
+type lamb[T optim.Float] struct {
+	b1, b2, a1, a2          T
+	first, root, eps, decay T
+	lr, most                float64
+}
+
+func lambOf[T optim.Float](h LAMB, step int) (d lamb[T], err error) {
+	f, err := optim.AdamW{LR: 1, Beta1: h.Beta1, Beta2: h.Beta2, Eps: cmp.Or(h.Eps, 1e-6)}.Factors(step)
+	if err != nil {
+		return d, fmt.Errorf("optim/whole: LAMB: %w", err)
+	}
+	return lamb[T]{T(f.Beta1), T(f.Beta2), T(f.Alpha1), T(f.Alpha2), T(f.Rate), T(f.Root), T(f.Eps), T(h.Decay), h.LR,
+		h.Most}, nil
+}
+
+// moments brings g into the averages, and returns the sums of squares of the parameters and of the step's direction.
+func (d lamb[T]) moments(p, g, m, v []T) (own, long float64) {
+	for i := range p {
+		m[i] = T(d.b1*m[i]) + T(d.a1*g[i])
+		v[i] = T(d.b2*v[i]) + T(T(d.a2*g[i])*g[i])
+		x := float64(d.of(p[i], m[i], v[i]))
+		long += float64(x * x)
+	}
+	return squares(p), long
+}
+
+// rate is what the direction is multiplied by, given the sums of squares of the whole tensor.
+func (d lamb[T]) rate(own, long float64) T {
+	own, long = math.Sqrt(own), math.Sqrt(long)
+	if d.most > 0 {
+		own = min(own, d.most)
+	}
+	rate := d.lr
+	if own > 0 && long > 0 { // a tensor of zeros has no length to go by
+		rate *= own / long
+	}
+	return T(rate)
+}
+
+// apply makes the step on p. The direction is computed again, which is cheaper than memory for it.
+func (d lamb[T]) apply(rate T, p, m, v []T) {
+	for i := range p {
+		p[i] -= T(rate * d.of(p[i], m[i], v[i]))
+	}
+}
 
 // of is the direction of one parameter.
-func (d lambStep[T]) of(p, m, v T) T {
+func (d lamb[T]) of(p, m, v T) T {
 	down := T(T(math.Sqrt(float64(v)))*d.root) + d.eps
 	return T(m*d.first)/down + T(d.decay*p)
 }

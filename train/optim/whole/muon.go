@@ -38,8 +38,9 @@ type Workspace[T optim.Float] struct {
 	mem []T
 }
 
-// take cuts memory for matrices of these sizes.
-func (w *Workspace[T]) take(x, gram int) (X, next, A, B []T) {
+// take cuts memory for matrices like t and their products.
+func (w *Workspace[T]) take(t Tensor) (X, next, A, B []T) {
+	x, gram := t.Rows*t.Cols, min(t.Rows, t.Cols)*min(t.Rows, t.Cols)
 	if n := 2*x + 2*gram; len(w.mem) < n {
 		w.mem = make([]T, n)
 	}
@@ -53,33 +54,61 @@ const linear, third, fifth = 3.4445, -4.7750, 2.0315
 // ApplyMuon makes a step on all of t: the parameters p with the gradients g. m is the state, zero
 // at first. With an error nothing is changed.
 func ApplyMuon[T optim.Float](h Muon, t Tensor, p, g, m []T, w *Workspace[T]) error {
-	h.Momentum, h.Iterations = or(h.Momentum, .95), cmp.Or(h.Iterations, 5)
-	if err := t.check("Muon", "an orthogonal step mixes all of its rows", len(p), len(g), len(m)); err != nil {
+	if err := t.check("Muon", len(p), len(g), len(m)); err != nil {
 		return err
 	}
-	switch {
-	case w == nil:
+	if w == nil {
 		return fmt.Errorf("optim/whole: Muon of %q has no Workspace", t.Name)
-	case !(h.Momentum >= 0 && h.Momentum < 1 && h.Iterations > 0):
-		return fmt.Errorf("optim/whole: Muon with Momentum %v, %d iterations: Momentum is from 0 to 1 and less than 1",
-			h.Momentum, h.Iterations)
 	}
-	rows, cols := min(t.Rows, t.Cols), max(t.Rows, t.Cols) // of X, which lies on its side
-	X, next, A, B := w.take(len(p), rows*rows)
+	h, err := h.filled()
+	if err != nil {
+		return err
+	}
+	_, u, _, _ := w.take(t)
+	ahead(h, g, m, u)
+	muonStep(h, t, p, w.orthogonal(h, t))
+	return nil
+}
+
+// filled is h with what 0 stands for.
+func (h Muon) filled() (Muon, error) {
+	h.Momentum, h.Iterations = or(h.Momentum, .95), cmp.Or(h.Iterations, 5)
+	if !(h.Momentum >= 0 && h.Momentum < 1 && h.Iterations > 0) {
+		return h, fmt.Errorf("optim/whole: Muon with Momentum %v, %d iterations: Momentum is from 0 to 1 and less than 1", h.Momentum, h.Iterations)
+	}
+	return h, nil
+}
+
+// ahead brings g into the averages m, and what the step is made of into u.
+func ahead[T optim.Float](h Muon, g, m, u []T) {
 	keep, share := T(h.Momentum), T(1-h.Momentum)
 	for i, x := range g {
 		m[i] = T(keep*m[i]) + T(share*x)
-		u := m[i]
-		if !h.Plain {
-			u = T(share*x) + T(keep*m[i])
-		}
-		if t.Rows > t.Cols {
-			X[i%t.Cols*cols+i/t.Cols] = u
-		} else {
-			X[i] = u
+		if u[i] = m[i]; !h.Plain {
+			u[i] = T(share*x) + T(keep*m[i])
 		}
 	}
-	scale(X, 1/max(math.Sqrt(squares(X)), 1e-7))
+}
+
+// orthogonal returns the orthogonal matrix that is nearest to the one that is in next of take. It lies
+// in w until the next call.
+func (w *Workspace[T]) orthogonal(h Muon, t Tensor) []T {
+	X, next, A, B := w.take(t)
+	rows, cols := min(t.Rows, t.Cols), max(t.Rows, t.Cols) // of X, which lies on its side
+	transpose := func(to, from []T, n int) {               // whose rows have n elements
+		for i, x := range from {
+			to[i%n*(len(from)/n)+i/n] = x
+		}
+	}
+	if t.Rows > t.Cols {
+		transpose(X, next, t.Cols)
+	} else {
+		copy(X, next)
+	}
+	by := T(1 / max(math.Sqrt(squares(X)), 1e-7))
+	for i := range X {
+		X[i] *= by
+	}
 	for range h.Iterations {
 		clear(A)
 		w.mul(true, rows, rows, cols, X, X, A)
@@ -94,27 +123,24 @@ func ApplyMuon[T optim.Float](h Muon, t Tensor, p, g, m []T, w *Workspace[T]) er
 		w.mul(false, rows, cols, rows, B, X, next)
 		X, next = next, X
 	}
+	if t.Rows > t.Cols {
+		transpose(next, X, t.Rows)
+		return next
+	}
+	return X
+}
+
+// muonStep makes the step on a part of t, given the part of the orthogonal matrix.
+func muonStep[T optim.Float](h Muon, t Tensor, p, u []T) {
 	rate := h.LR
 	if h.MatchAdamW {
-		rate *= .2 * math.Sqrt(float64(cols))
+		rate *= .2 * math.Sqrt(float64(max(t.Rows, t.Cols)))
 	} else {
 		rate *= math.Sqrt(max(1, float64(t.Rows)/float64(t.Cols)))
 	}
 	left, by := T(1-float64(h.LR*h.Decay)), T(rate)
 	for i := range p {
-		u := X[i]
-		if t.Rows > t.Cols {
-			u = X[i%t.Cols*cols+i/t.Cols]
-		}
-		p[i] = T(p[i]*left) - T(by*u)
-	}
-	return nil
-}
-
-// scale multiplies x.
-func scale[T optim.Float](x []T, by float64) {
-	for i := range x {
-		x[i] *= T(by)
+		p[i] = T(p[i]*left) - T(by*u[i])
 	}
 }
 

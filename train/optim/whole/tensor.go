@@ -1,26 +1,24 @@
 // Package whole has the optimizers whose step on a parameter depends on the whole tensor: LAMB,
-// Adafactor and Muon. They are for the pieces of which package zero makes shards, as those of
-// package optim are, where a piece is a whole tensor:
+// Adafactor and Muon. An [Optimizer] makes steps on all tensors of a model of package zero, at any
+// stage, although the shards cut them:
 //
-//	err := m.Step(ctx, func(p zero.Piece, w, g []float32) error {
-//		t := whole.Tensor{Name: names[p.Unit][p.Param], Rows: rows, Cols: cols, Lo: p.Lo, Hi: p.Hi}
-//		return whole.ApplyMuon(h, t, w, g, mom[p.Unit][p.At:p.At+len(w)], &work)
-//	})
+//	o, err := whole.New(ctx, c, m, tensors, func(unit, param int) whole.Rule { return groups.Of(unit, param) })
+//	...
+//	err = o.Step(ctx, step) // in place of m.Step
 //
-// A piece that is a part of its tensor is an error that names it. Pieces are whole with package ddp
-// and at zero's stage 0; at the other stages where a unit has one tensor, or several of one size,
-// for each rank: for N ranks, let a unit have the same matrix of N layers. A size that 16 divides
-// needs no padding between them. Then the bits are those of stage 0, on any number of ranks that
-// keeps tensors whole.
+// In a step LAMB sums two numbers a tensor over the ranks, in float64, and Adafactor two, and one for
+// each row and column. Under Muon one rank gets all parts of a matrix, and sends back theirs of the
+// orthogonal one: each rank has room for its parts and for the matrices that come to it. The results
+// are those of one rank but for the last bits of sums over several ranks.
 //
-// Muon is for the matrices between layers; embeddings, heads and vectors take AdamW. Sums go in one
-// order, in float64, and no multiplication is fused with an addition, so the bits are the same on
-// every machine. Nothing is allocated but a Workspace, once.
+// The functions make a step on one tensor that is all there, as with package ddp. Muon is for the
+// matrices between layers; embeddings, heads and vectors take AdamW. Sums go in one order, in
+// float64, and no multiplication is fused with an addition, so the bits are the same on every
+// machine. Nothing is allocated in a function but a Workspace, once.
 package whole
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/goccl/goccl/train/optim"
@@ -37,19 +35,27 @@ type Tensor struct {
 	Lo, Hi int
 }
 
-// vector reports whether t is one.
-func (t Tensor) vector() bool { return t.Rows == 1 || t.Cols == 1 }
+// column is t, or, of a vector, one column.
+func (t Tensor) column() Tensor {
+	if t.Rows == 1 {
+		t.Rows, t.Cols = t.Cols, 1
+	}
+	return t
+}
 
-// check says why a step of what cannot be made on slices of these lengths. why is for a piece that
-// is not the whole tensor.
-func (t Tensor) check(what, why string, lens ...int) error {
+// wrong reports whether t has no shape that there is.
+func (t Tensor) wrong() bool {
+	return t.Rows < 0 || t.Cols < 0 || t.Cols > 0 && t.Rows*t.Cols/t.Cols != t.Rows
+}
+
+// check says why a step of what cannot be made on slices of these lengths.
+func (t Tensor) check(what string, lens ...int) error {
 	n := t.Rows * t.Cols
 	switch {
-	case t.Rows < 0 || t.Cols < 0 || t.Cols > 0 && n/t.Cols != t.Rows:
+	case t.wrong():
 		return fmt.Errorf("optim/whole: tensor %q is %d x %d", t.Name, t.Rows, t.Cols)
 	case (t.Lo != 0 || t.Hi != 0) && (t.Lo != 0 || t.Hi != n):
-		return fmt.Errorf("optim/whole: %s needs all of %q, %d x %d, because %s, and this shard has elements %d to %d of %d: "+
-			"give each rank whole tensors of a unit, or use stage 0", what, t.Name, t.Rows, t.Cols, why, t.Lo, t.Hi, n)
+		return fmt.Errorf("optim/whole: %s takes all of %q, %d x %d, and this shard has elements %d to %d of %d: an Optimizer takes parts", what, t.Name, t.Rows, t.Cols, t.Lo, t.Hi, n)
 	}
 	for _, l := range lens {
 		if l != n {
@@ -71,6 +77,24 @@ func or(x, usual float64) float64 {
 	return x
 }
 
+// marginal is the sum of the squares of g, a part of t, in row k, or, after all rows, in column k-Rows.
+func marginal[T optim.Float](t Tensor, k int, g []T) (sum float64) {
+	if k < t.Rows {
+		if lo, hi := max(k*t.Cols, t.Lo), min((k+1)*t.Cols, t.Hi); lo < hi {
+			sum = squares(g[lo-t.Lo : hi-t.Lo])
+		}
+		return sum
+	}
+	first := k - t.Rows - t.Lo%t.Cols // in g
+	if first < 0 {
+		first += t.Cols
+	}
+	for i := first; i < len(g); i += t.Cols {
+		sum += float64(float64(g[i]) * float64(g[i]))
+	}
+	return sum
+}
+
 // squares is the sum of the squares of x.
 func squares[T optim.Float](x []T) (sum float64) {
 	for _, e := range x {
@@ -78,6 +102,3 @@ func squares[T optim.Float](x []T) (sum float64) {
 	}
 	return sum
 }
-
-// rms is the root of the mean square of n elements that have this sum of squares.
-func rms(sum float64, n int) float64 { return math.Sqrt(sum / float64(n)) }

@@ -158,8 +158,8 @@ func TestPartOfATensor(t *testing.T) {
 	for name, apply := range steps[float32]() {
 		p, g, state := numbers[float32](1, 8), numbers[float32](2, 8), make([]float32, 100)
 		err := apply(1, whole.Tensor{Name: "h.3.attn", Rows: 6, Cols: 4, Lo: 4, Hi: 12}, p, g, state)
-		require.ErrorContains(t, err, `needs all of "h.3.attn", 6 x 4, because `, name)
-		require.ErrorContains(t, err, "this shard has elements 4 to 12 of 24: give each rank whole tensors of a unit, or use stage 0", name)
+		require.ErrorContains(t, err, `takes all of "h.3.attn", 6 x 4, and `, name)
+		require.ErrorContains(t, err, "this shard has elements 4 to 12 of 24: an Optimizer takes parts", name)
 		require.Equal(t, numbers[float32](1, 8), p)
 	}
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
@@ -173,7 +173,7 @@ func TestPartOfATensor(t *testing.T) {
 			x := whole.Tensor{Name: "wte", Rows: 6, Cols: 16, Lo: p.Lo, Hi: p.Hi}
 			return whole.ApplyMuon(whole.Muon{}, x, w, g, w, &whole.Workspace[float32]{})
 		})
-		require.ErrorContains(t, err, `Muon needs all of "wte", 6 x 16`)
+		require.ErrorContains(t, err, `Muon takes all of "wte", 6 x 16`)
 	})
 }
 
@@ -198,8 +198,8 @@ func TestBadInput(t *testing.T) {
 	w := &whole.Workspace[float64]{}
 	for want, err := range map[string]error{
 		`optim/whole: LAMB of "w", 2 x 3: it has 6 elements, but the slices of parameters, gradients and state have [6 6 5 6]`: whole.ApplyLAMB(whole.LAMB{}, 1, x, a, a, b, a),
-		"optim/whole: step 0; steps are counted from 1":                                                         whole.ApplyLAMB(whole.LAMB{}, 0, x, a, a, a, a),
-		"LAMB with Beta1 1, Beta2 0.999":                                                                        whole.ApplyLAMB(whole.LAMB{Beta1: 1}, 1, x, a, a, a, a),
+		"optim: step 0; steps are counted from 1":                                                               whole.ApplyLAMB(whole.LAMB{}, 0, x, a, a, a, a),
+		"optim/whole: LAMB: optim: AdamW with Beta1 1, Beta2 0.999":                                             whole.ApplyLAMB(whole.LAMB{Beta1: 1}, 1, x, a, a, a, a),
 		`LAMB of "", 0 x 0: it has 0 elements, but the slices`:                                                  whole.ApplyLAMB(whole.LAMB{}, 1, whole.Tensor{}, a, a, a, a),
 		`optim/whole: tensor "" is -1 x 0`:                                                                      whole.ApplyLAMB(whole.LAMB{}, 1, whole.Tensor{Rows: -1}, a, a, a, a),
 		`tensor "w" is 4294967296 x 4294967296`:                                                                 whole.ApplyLAMB(whole.LAMB{}, 1, whole.Tensor{Name: "w", Rows: 1 << 32, Cols: 1 << 32}, a, a, a, a),
