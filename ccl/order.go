@@ -50,9 +50,10 @@ func MeasureLinks(ctx context.Context, c *Comm) (links [][]HostLink, err error) 
 }
 
 // Reorder measures the links between the hosts of c, as [MeasureLinks] does, and orders the hosts by them, as
-// [OrderLinks] says, for all calls that follow, and in the Comms that Split, Subset, Shrink, Replace and Grow make of
-// c. It is a collective. The order of a sum follows that of the hosts, so its bits may be others than before, the same
-// on all ranks.
+// [OrderLinks] says, for all calls that follow, and in the Comms that Split, Subset, Replace and Grow make of c. So has
+// the Comm of a Shrink with Options.Order, for which its ranks compare what they know of the links; without, call
+// Reorder again. It is a collective. The order of a sum follows that of the hosts, so its bits may be others than
+// before, the same on all ranks.
 func Reorder(ctx context.Context, c *Comm) error {
 	if err := callable(ctx, c, named("Reorder")); err != nil {
 		return err

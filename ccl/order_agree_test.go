@@ -2,6 +2,8 @@ package ccl_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,8 +41,15 @@ func sameOrder(ctx context.Context, t testing.TB, c *ccl.Comm) {
 	sumsUp(t, c)
 }
 
-// A rank may have ended a Reorder in which another has failed. After it Shrink makes a Comm of one order.
+// A rank may have ended a Reorder in which another has failed. After it Shrink makes a Comm of one order: the plain one,
+// unless the ranks have to agree on the links.
 func TestShrinkAfterHalfAReorder(t *testing.T) {
+	for _, order := range []ccl.HostOrder{ccl.OrderRanks, ccl.OrderLinks} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) { shrinkAfterHalfAReorder(t, order) })
+	}
+}
+
+func shrinkAfterHalfAReorder(t *testing.T, order ccl.HostOrder) {
 	const n = 5
 	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
 		if c.Rank()%2 == 0 {
@@ -54,7 +63,8 @@ func TestShrinkAfterHalfAReorder(t *testing.T) {
 		require.NoError(t, err)
 		defer d.Close()
 		sameOrder(t.Context(), t, d)
-	}, ccltest.Hosts(n))
+		require.Equal(t, order == ccl.OrderRanks, slices.Equal([]int{0, 1, 2, 3, 4}, ccl.OrderOf(d)))
+	}, ccltest.Hosts(n), ccltest.With(ccl.Options{Order: order}))
 }
 
 // Some ranks come to a Subset before they reorder the hosts, and others afterwards.

@@ -125,7 +125,7 @@ func TestOrderIsKept(t *testing.T) {
 		assert.Equal(t, 4, d.Size())
 		sumsUp(t, d)
 		assert.NotEqual(t, []int{0, 1, 2, 3}, ccl.OrderOf(d)) // 0-1, 1-2 and 2-3 are slow, and one must be taken
-	}, ccltest.Hosts(n))
+	}, ccltest.Hosts(n), ccltest.With(ccl.Options{Order: ccl.OrderLinks}))
 }
 
 // A job that is ordered as it starts measures only the links of those that come to it.

@@ -62,15 +62,15 @@ func shrinkEntered(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
 
 // shrinkOnce makes a Comm of the survivors of c.
 func shrinkOnce(ctx context.Context, c *Comm) (*Comm, *call.Fault) {
-	opt := c.opt
-	if opt.links = opt.links.clone(); opt.pool != nil { // whose calls are small
-		opt.links = new(knownLinks)
+	opt, ordered := c.opt, c.opt.Order == OrderLinks && c.opt.pool == nil // of a pool the calls are small
+	if opt.links = new(knownLinks); ordered {
+		opt.links = c.opt.links.clone()
 	}
 	return newComm(opt, c.tab, c.host, c.Name(), func(o plane.Options) (*cpu.Comm, *call.Fault) {
 		return cpu.Shrink(ctx, c.eng, o)
 	}, func(child *cpu.Comm) (*library, *call.Fault) {
 		lib, f := shrinkLibrary(ctx, c, child)
-		if f == nil && opt.pool == nil { // all ranks have the Comm, though it may fail here
+		if f == nil && ordered { // all ranks have the Comm, though it may fail here
 			_ = opt.links.agree(ctx, child)
 		}
 		return lib, f
