@@ -1,8 +1,8 @@
 #!/bin/bash
 # stages.sh is read by .ci/run and .ci/nightly, which run stages: commands that check something, each once, whatever
 # has become of the others. Lanes work off a queue of stages beside each other, by the processors that each takes:
-# most wait for a part of their time. The exit status of the whole is 1 if a stage failed, or if one did not run
-# because the time was used up. With arguments only the stages with these names run, and install.
+# most wait for a part of their time. The exit status of the whole is 1 if a stage failed, or if one that is no spare
+# did not end because the time was used up. With arguments only the stages with these names run, and install.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -89,10 +89,13 @@ stage() {
 	status=$?
 	case $status in
 	0) ;;
-	124 | 137) result='OUT OF TIME' ;;
+	124 | 137)
+		result='OUT OF TIME'
+		[ -z "${spared:-}" ] || [ $((limit - SECONDS)) -gt 0 ] || result='CUT OFF'
+		;;
 	*) result=FAILED ;;
 	esac
-	[ "$result" = ok ] || failed=1
+	[ "$result" = ok ] || [ "$result" = 'CUT OFF' ] || failed=1
 	computed
 	row "$name" "$start" "$result" $((SECONDS - start)) $((computed - cpu))
 	{
@@ -103,10 +106,11 @@ stage() {
 	} 9>"$logs/lock"
 }
 
-# spare SECONDS NAME COMMAND..: a stage, if so much time is left.
+# spare SECONDS NAME COMMAND..: a stage, if so much time is left. One that takes all of it and more is cut off: it has
+# not failed.
 spare() {
 	if ! asked "$2" || [ $((limit - SECONDS)) -ge "$1" ]; then
-		shift && stage "$@"
+		shift && spared=1 stage "$@"
 	else
 		row "$2" "$SECONDS" 'LEFT OUT' 0 0
 	fi

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,8 @@ func TestStages(t *testing.T) {
 		{"a function fails", "", "f() { echo from f; return 3; }\nstage a f", true, []string{` a +FAILED `, "from f"}, ""},
 		{"out of time", "", "stage a sleep 30\nstage b true", true, []string{` a +OUT OF TIME `, ` b +NOT RUN `, ` total +FAILED `}, ""},
 		{"no time to spare", "", "spare 100 a false\nspare 1 b true", false, []string{` a +LEFT OUT `, ` b +ok `, ` total +ok `}, ""},
+		{"a spare that takes too long", "", "spare 1 a sleep 30\nspare 1 b true", false, []string{` a +CUT OFF `, ` b +LEFT OUT `, ` total +ok `}, ""},
+		{"a spare whose own time is over", "", "exit124() { return 124; }\nspare 1 a exit124", true, []string{` a +OUT OF TIME `, ` total +FAILED `}, ""},
 		{"no time to spare in a lane", "", "later 10 spare 100 a false\nlater 10 stage b true\nlanes 2", false, []string{` a +LEFT OUT `, ` b +ok `, ` total +ok `}, ""},
 		{"lanes beside each other", "", "nproc() { echo 2; }\nlater 10 stage a sleep 10\nlater 10 stage c sleep 10\nlater 10 stage b true\nlater 10 stage d false\nlanes 2", true,
 			[]string{` a +ok +1\d s `, ` b +ok `, ` c +ok +1\d s `, ` d +FAILED `, ` total +FAILED +1\d s`}, ""},
@@ -52,7 +55,7 @@ func TestStages(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			limit := "60"
-			if tc.name == "out of time" {
+			if strings.Contains(tc.list, "sleep 30") {
 				limit = "8"
 			}
 			cmd := exec.Command("bash", "-c", "limit="+limit+"\nset -- "+tc.only+"\n. "+script+"\n"+tc.list+"\nfinish")
