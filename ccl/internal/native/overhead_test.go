@@ -4,7 +4,6 @@ package native
 
 import (
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -32,22 +31,18 @@ func TestOverhead(t *testing.T) {
 		r := world(t, v, 1)[0]
 		c := v.fake(t)
 		at := uintptr(4096)
-		var more []time.Duration
-		var ours, theirs time.Duration
+		ours, theirs := time.Hour, time.Hour // the least of a call: other processes only ever add to it
 		for range rounds {
 			start := time.Now()
 			require.NoError(t, r.issueMany(at, calls))
-			mine := time.Since(start)
+			ours = min(ours, time.Since(start)/time.Duration(calls))
 			bare := c.Loop(cside.Asked[v.name], r.Native(), r.handle(), at, 1, calls)
 			require.Positive(t, bare)
-			more = append(more, (mine-bare)/time.Duration(calls))
-			ours, theirs = ours+mine, theirs+bare
+			theirs = min(theirs, bare/time.Duration(calls))
 		}
-		slices.Sort(more)
-		n := time.Duration(rounds * calls)
-		t.Logf("an all-reduce: %v in Go, %v in C; the differences of %d rounds are %v at least, %v in the median", ours/n, theirs/n, rounds, more[0], more[rounds/2])
+		t.Logf("an all-reduce: at least %v in Go, %v in C", ours, theirs)
 		if !race.Enabled {
-			require.Less(t, more[rounds/2], 10*promised)
+			require.Less(t, ours-theirs, 10*promised)
 		}
 	})
 }
