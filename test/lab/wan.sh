@@ -21,7 +21,7 @@ CGO_ENABLED=0 go build -C "$here/../.." -o "$tmp/bench" ./bench || exit 1
 
 # wan MBIT RTT LOSS MB
 wan() {
-	local i r pids=() us
+	local i r pids=() us bad
 	"$net" up 4 || exit 1
 	for i in 1 2 3 4; do
 		"$net" rate $i "$1" && "$net" delay $i "$(awk "BEGIN { print $2 / 4 }")" "$(awk "BEGIN { print $3 / 2 }")" || exit 1
@@ -32,7 +32,11 @@ wan() {
 			"$tmp/bench" -op allreduce -sizes $(($4 * 1000000)) -n 5 -w 2 ${WAN_BENCH:-} >"$tmp/out.$r" 2>&1 &
 		pids+=($!)
 	done
-	for r in "${pids[@]}"; do wait "$r" || { cat "$tmp/out.0"; failed=1; }; done
+	bad=0
+	for r in "${!pids[@]}"; do
+		wait "${pids[r]}" || { bad=$?; echo "rank $r: exit status $bad (124: not done in 300 s)"; cat "$tmp/out.$r"; failed=1; }
+	done
+	[ "$bad" = 0 ] || { "$net" down; return; }
 	us=$(awk '$1 == "'$(($4 * 1000000))'" { print $6 }' "$tmp/out.0")
 	awk -v us="$us" -v mbit="$1" -v mb="$4" -v what="$1 Mbit/s, $2 ms, $3 % lost, $4 MB" 'BEGIN {
 		wire = 2 * 3 / 4 * mb * 8 / mbit
