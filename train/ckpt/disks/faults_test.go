@@ -32,7 +32,7 @@ func TestWaitAgainAndAgain(t *testing.T) {
 			require.ErrorIs(t, s.Wait(soon), context.DeadlineExceeded)
 			cancel()
 		}
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 		if c.Rank() == 0 {
 			close(may)
 		}
@@ -67,7 +67,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 				require.Error(t, s.Wait(t.Context()))
 				_ = s.Close(t.Context())
 			}
-			require.NoError(t, ccl.Barrier(t.Context(), c))
+			ccltest.Barrier(t, c)
 			_, _, err = d.Latest(t.Context(), "") // the Disks are good
 			require.True(t, err == nil || errors.Is(err, fs.ErrNotExist), err)
 		})

@@ -476,7 +476,7 @@ func TestOptimizerOfMoreUnits(t *testing.T) {
 		r := newRun[float32](t, c, "lamb", zero.Options{Stage: 1})
 		o, err := whole.New(t.Context(), c, r.m, shapes[:2], func(int, int) whole.Rule { return whole.LAMB{} })
 		require.NoError(t, err)
-		require.NoError(t, ccl.Barrier(t.Context(), world))
+		ccltest.Barrier(t, world)
 		r.step = 1
 		r.backward(t, c)
 		err = o.Step(t.Context(), 1)
@@ -502,7 +502,7 @@ func TestOptimizerStepFailsOnAll(t *testing.T) {
 			var err error
 			r.o, err = whole.New(t.Context(), c, r.m, shapes, func(int, int) whole.Rule { return now })
 			require.NoError(t, err)
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 			r.step = 1
 			r.backward(t, c)
 			if c.Rank() == 1 {
@@ -515,7 +515,7 @@ func TestOptimizerStepFailsOnAll(t *testing.T) {
 				require.ErrorIs(t, err, ccl.ErrAborted)
 			}
 			require.NoError(t, r.m.Close())
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 		})
 	}
 }
