@@ -17,7 +17,6 @@ import (
 	"github.com/goccl/goccl/train/ddp"
 	"github.com/goccl/goccl/train/internal/host"
 	"github.com/goccl/goccl/train/internal/raw"
-	"github.com/goccl/goccl/train/offload"
 	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/optim/whole"
 	"github.com/goccl/goccl/train/zero"
@@ -321,15 +320,7 @@ func TestOptimizerWithOptions(t *testing.T) {
 					o.Memory = apart{host.New(t.Context(), c)}
 				}
 			})
-			alike[ccl.BFloat16](t, name, 2, zero.Options{}, func(t testing.TB, c *ccl.Comm, o *zero.Options) {
-				if o.Stage == 0 {
-					return
-				}
-				d, err := offload.New(t.Context(), c, t.TempDir(), &offload.Options{Bucket: 1})
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, d.Close()) })
-				o.Disk = d
-			})
+			alike[ccl.BFloat16](t, name, 2, zero.Options{}, onDisk)
 		})
 	}
 }
