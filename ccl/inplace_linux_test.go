@@ -33,7 +33,7 @@ func TestSendRecvInPlaceOfProcesses(t *testing.T) {
 							}
 						}
 					}
-					require.NoError(t, ccl.Barrier(t.Context(), c))
+					ccltest.Barrier(t, c)
 					ccl.FreeSlice(made)
 				}
 			}, ccltest.Processes(3))

@@ -132,6 +132,25 @@ func TestAveragesOfHalvesStayInRange(t *testing.T) {
 	})
 }
 
+// reductions makes each reduction of what fill puts into src, and leaves src filled; is compares a result, the elements from one on.
+func reductions[T ccl.Number](t testing.TB, c *ccl.Comm, op ccl.Op, dst, src []T, fill func(), is func(got []T, from int, what string)) {
+	ctx, me, last, part := t.Context(), c.Rank(), c.Size()-1, len(src)/c.Size()
+	fill()
+	require.NoError(t, ccl.AllReduce(ctx, c, dst, src, op))
+	is(dst, 0, "AllReduce")
+	require.NoError(t, ccl.AllReduce(ctx, c, src, src, op))
+	is(src, 0, "AllReduce in place")
+	fill()
+	require.NoError(t, ccl.Reduce(ctx, c, dst, src, op, last))
+	if me == last {
+		is(dst, 0, "Reduce")
+	}
+	fill()
+	require.NoError(t, ccl.ReduceScatter(ctx, c, dst[:part], src, op))
+	is(dst[:part], me*part, "ReduceScatter")
+	fill()
+}
+
 // inRange averages elements that are the same on all ranks, which makes each of them its average.
 func inRange[T ccl.Number](t testing.TB, c *ccl.Comm, values []float32, enc func(float32) T, dec func(T) float32) {
 	ctx, n := t.Context(), c.Size()
@@ -163,20 +182,7 @@ func inRange[T ccl.Number](t testing.TB, c *ccl.Comm, values []float32, enc func
 					}
 				}
 			}
-			fill()
-			require.NoError(t, ccl.AllReduce(ctx, c, dst, src, op))
-			is(dst, 0, "AllReduce")
-			require.NoError(t, ccl.AllReduce(ctx, c, src, src, op))
-			is(src, 0, "AllReduce in place")
-			fill()
-			require.NoError(t, ccl.Reduce(ctx, c, dst, src, op, n-1))
-			if c.Rank() == n-1 {
-				is(dst, 0, "Reduce")
-			}
-			fill()
-			require.NoError(t, ccl.ReduceScatter(ctx, c, dst[:count], src, op))
-			is(dst[:count], c.Rank()*count, "ReduceScatter")
-			fill()
+			reductions(t, c, op, dst, src, fill, is)
 			require.NoError(t, c.On(nil).Group(func(g ccl.Queue) error {
 				g.AllReduce(ccl.BufOf(src[:count]), ccl.InPlace(), op)
 				g.AllReduce(ccl.BufOf(src[count:]), ccl.InPlace(), op)
@@ -238,18 +244,7 @@ func keepsWhatSumKeeps[T ccl.Float16 | ccl.BFloat16](t testing.TB, c *ccl.Comm, 
 				}
 			}
 		}
-		fill()
-		require.NoError(t, ccl.AllReduce(ctx, c, got, src, op))
-		is(got, 0, "AllReduce")
-		require.NoError(t, ccl.AllReduce(ctx, c, src, src, op))
-		is(src, 0, "AllReduce in place")
-		fill()
-		require.NoError(t, ccl.Reduce(ctx, c, got, src, op, n-1))
-		if me == n-1 {
-			is(got, 0, "Reduce")
-		}
-		require.NoError(t, ccl.ReduceScatter(ctx, c, got[:all/n], src, op))
-		is(got[:all/n], me*all/n, "ReduceScatter")
+		reductions(t, c, op, got, src, fill, is)
 		require.NoError(t, ccl.ReduceScatterV(ctx, c, got[:counts[me]], src, counts, op))
 		is(got[:counts[me]], at, "ReduceScatterV")
 	}

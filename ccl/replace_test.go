@@ -135,7 +135,7 @@ func TestReplaceOnHosts(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {
 				last, _ := healed(t.Context(), t, c, 6, trouble{})
-				require.NoError(t, ccl.Barrier(t.Context(), last))
+				ccltest.Barrier(t, last)
 			}, append(w.opts, ccltest.Spares(2), ccltest.Kill(2, firstStep+1), ccltest.Kill(3, firstStep+3))...)
 		})
 	}

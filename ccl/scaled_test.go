@@ -58,19 +58,7 @@ func scaled[T ccl.Number](t testing.TB, c *ccl.Comm, of func(float64) T) {
 					}
 				}
 			}
-			fill()
-			require.NoError(t, ccl.AllReduce(ctx, c, y, x, op))
-			is(y, 0, "AllReduce")
-			require.NoError(t, ccl.AllReduce(ctx, c, x, x, op))
-			is(x, 0, "AllReduce in place")
-			fill()
-			require.NoError(t, ccl.Reduce(ctx, c, y, x, op, n-1))
-			if me == n-1 {
-				is(y, 0, "Reduce")
-			}
-			fill()
-			require.NoError(t, ccl.ReduceScatter(ctx, c, y[:k], x, op))
-			is(y[:k], me*k, "ReduceScatter")
+			reductions(t, c, op, y, x, fill, is)
 			counts := make([]int, n)
 			for r := range counts {
 				counts[r] = k

@@ -76,7 +76,7 @@ func TestShrinkWithoutLoss(t *testing.T) {
 					next, err := c.Shrink(t.Context())
 					require.NoError(t, err, "round %d", round)
 					require.Equal(t, []int{0, 1, 2, 3}, members(t, next, c.Rank()))
-					require.NoError(t, ccl.Barrier(t.Context(), world)) // all are past the last call on next
+					ccltest.Barrier(t, world) // all are past the last call on next
 					c = next
 					defer c.Close()
 				}
@@ -105,10 +105,10 @@ func TestShrinkWithoutThoseThatLeft(t *testing.T) {
 						next, err := c.Shrink(t.Context())
 						require.NoError(t, err)
 						require.Equal(t, []int{2, 1, 0}, members(t, next, world.Rank()))
-						require.NoError(t, ccl.Barrier(t.Context(), next))
+						ccltest.Barrier(t, next)
 						require.NoError(t, next.Close())
 					}
-					require.NoError(t, ccl.Barrier(t.Context(), world))
+					ccltest.Barrier(t, world)
 				}, w.opts...)
 			})
 		}
@@ -140,7 +140,7 @@ func TestShrinkNamesWhoIsMissing(t *testing.T) {
 						require.Equal(t, "Shrink", e.Op)
 						require.Equal(t, []int{late}, e.Missing, "%v", err)
 					}
-					require.NoError(t, ccl.Barrier(t.Context(), world))
+					ccltest.Barrier(t, world)
 				}, opts...)
 			})
 		}

@@ -21,7 +21,7 @@ var quietly = slog.New(slog.DiscardHandler)
 // A host that is cut off while the job begins keeps its neighbors waiting. None of these is taken for silent meanwhile.
 func TestNewCommWaitsForACut(t *testing.T) {
 	ccltest.Run(t, 5, func(t testing.TB, c *ccl.Comm) {
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 	}, ccltest.Hosts(5), ccltest.With(ccl.Options{PeerTimeout: 2 * time.Second, Log: quietly}),
 		ccltest.World(1, simnet.Link{Delay: time.Millisecond}, func(_ context.Context, n *simnet.Net) {
 			n.CutOff(4, true)

@@ -19,3 +19,11 @@ func Split(t testing.TB, c *ccl.Comm, color, key int) *ccl.Comm {
 	}
 	return part
 }
+
+// Barrier is ccl.Barrier for a test, which fails where that does.
+func Barrier(t testing.TB, c *ccl.Comm) {
+	t.Helper()
+	if err := ccl.Barrier(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}

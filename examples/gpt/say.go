@@ -81,14 +81,7 @@ func (tr *trainer) greet(out io.Writer, flops, peak float64) {
 	fmt.Fprintf(out, "memory of rank 0: parameters %.1f MB, gradients %.1f, AdamW's state %.1f, buffers %.1f\n",
 		float64(b.Params)/1e6, float64(b.Grads)/1e6, float64(state)/1e6, float64(b.Buffers)/1e6)
 	tr.adam.greet(out, c.held.dir)
-	dense := tr.model
-	if m, ok := dense.(*mixed); ok {
-		dense = m.store
-	}
-	if r, ok := dense.(*replicas); ok && c.dp*c.across > 1 {
-		fmt.Fprintf(out, "communication: %s in %s, averaged behind the backward pass\n", count(r.tensors, "gradient", "s"),
-			count(len(r.red.Buckets()), "bucket", "s"))
-	} else if !ok && c.dp*c.across > 1 {
+	if c.dp*c.across > 1 {
 		fmt.Fprintf(out, "communication: %s of parameters, each reduced as one\n", count(len(tr.units), "unit", "s"))
 	}
 	fmt.Fprintf(out, "%.2f MFLOP a token; these cores can do %.0f GFLOP/s\n", flops/1e6, peak/1e9)

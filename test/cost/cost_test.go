@@ -114,21 +114,10 @@ func calls(ctx context.Context, c *ccl.Comm) error {
 }
 
 // resident is this process's resident memory in bytes.
-func resident() int64 { return kibOf("/proc/self/status", "VmRSS:") << 10 }
+func resident() int64 { return program.KiB("/proc/self/status", "VmRSS:") << 10 }
 
 // proportional is the same, with shared pages divided among those who map them.
-func proportional() int64 { return kibOf("/proc/self/smaps_rollup", "Pss:") << 10 }
-
-func kibOf(file, name string) int64 {
-	text, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
-			n, _ := strconv.ParseInt(f[1], 10, 64)
-			return n
-		}
-	}
-	return 0
-}
+func proportional() int64 { return program.KiB("/proc/self/smaps_rollup", "Pss:") << 10 }
 
 // job runs n ranks of this binary in a role and returns their figures by name.
 func job(t testing.TB, n int, role string) map[string][]int64 {
@@ -161,13 +150,6 @@ func run(t testing.TB, l launch, well bool) map[string][]int64 {
 func greatest(v []int64) int64 { return slices.Max(v) }
 
 func least(v []int64) int64 { return slices.Min(v) }
-
-func total(v []int64) (s int64) {
-	for _, x := range v {
-		s += x
-	}
-	return s
-}
 
 // BenchmarkJoin is the time from the last process's start until the last has joined.
 func BenchmarkJoin(b *testing.B) {
@@ -225,7 +207,7 @@ func BenchmarkMemory(b *testing.B) {
 			for range b.N {
 				f := job(b, n, strconv.Itoa(64<<20))
 				added += greatest(f["added"])
-				beyond += total(f["proportional"]) - total(f["buffers"])
+				beyond += program.Total(f["proportional"]) - program.Total(f["buffers"])
 			}
 			b.ReportMetric(float64(added)/(1<<20)/float64(b.N), "MiB-added/rank")
 			b.ReportMetric(float64(beyond)/(1<<20)/float64(b.N), "MiB-beyond-buffers/job")

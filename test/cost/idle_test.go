@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/test/program"
 )
 
 func init() {
@@ -70,8 +71,8 @@ func BenchmarkIdle(b *testing.B) {
 			var wakes, ppm int64
 			for range b.N {
 				f := job(b, n, "idle 5s")
-				wakes += total(f["wakes"]) / int64(n)
-				ppm += total(f["ppm"]) / int64(n)
+				wakes += program.Total(f["wakes"]) / int64(n)
+				ppm += program.Total(f["ppm"]) / int64(n)
 			}
 			b.ReportMetric(float64(wakes)/float64(b.N), "wakes/s/process")
 			b.ReportMetric(float64(ppm)/1e4/float64(b.N), "%core/process")

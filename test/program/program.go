@@ -81,3 +81,23 @@ func Figures(tb testing.TB, text string) map[string][]int64 {
 	}
 	return figures
 }
+
+// KiB is a figure in kB of a file of /proc, 0 where there is none.
+func KiB(file, name string) int64 {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// Total is the sum of figures.
+func Total(v []int64) (s int64) {
+	for _, x := range v {
+		s += x
+	}
+	return s
+}

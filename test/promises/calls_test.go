@@ -93,14 +93,14 @@ func TestR11bNobodyWritesAfterAFailure(t *testing.T) {
 				for i := range dst {
 					dst[i], src[i] = poison, poison
 				}
-				require.NoError(t, ccl.Barrier(t.Context(), world)) // all have failed, poisoned
+				ccltest.Barrier(t, world) // all have failed, poisoned
 				time.Sleep(20 * time.Millisecond)
 				for i := range dst {
 					if math.Float32bits(dst[i]) != 0xdeadbeef || math.Float32bits(src[i]) != 0xdeadbeef {
 						t.Fatalf("element %d was written after the call had failed", i)
 					}
 				}
-				require.NoError(t, ccl.Barrier(t.Context(), world))
+				ccltest.Barrier(t, world)
 				require.NoError(t, c.Close())
 			}
 		}, opts...)
@@ -160,7 +160,7 @@ func TestR12CloseFromAnywhere(t *testing.T) {
 				require.Equal(t, 0, e.Peer)
 				c.Close()
 			}
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 			// A call that waits on this rank, and Close from another goroutine.
 			c = ccltest.Split(t, world, 0, 0)
 			if c.Rank() == 1 {
@@ -170,7 +170,7 @@ func TestR12CloseFromAnywhere(t *testing.T) {
 				require.Error(t, ccl.Barrier(t.Context(), c))
 			}
 			c.Close()
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 		}, opts...)
 	}
 }
@@ -182,7 +182,7 @@ func TestR14HostCallsDoNotAllocate(t *testing.T) {
 		var before, after runtime.MemStats
 		for i := range 2 * calls {
 			if i == calls {
-				require.NoError(t, ccl.Barrier(t.Context(), c))
+				ccltest.Barrier(t, c)
 				runtime.ReadMemStats(&before)
 			}
 			require.NoError(t, ccl.AllReduce(t.Context(), c, x, x, ccl.Max))

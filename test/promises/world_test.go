@@ -170,7 +170,7 @@ func TestR2StoppedHostIsNamed(t *testing.T) {
 func TestR4MismatchBetweenHosts(t *testing.T) {
 	for _, l := range []layout{{4, 0, 4}, {6, 0, 3}} {
 		j := hosted{layout: l, rank: func(t testing.TB, c *ccl.Comm, s spanned) {
-			require.NoError(t, ccl.Barrier(t.Context(), c))
+			ccltest.Barrier(t, c)
 			s.begin()
 			x := make([]float32, 100+c.Rank()/2%2)
 			var err error

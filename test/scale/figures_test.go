@@ -39,12 +39,11 @@ type figure struct {
 
 func init() { roles["shrunk"] = shrunk }
 
-// shrunk makes calls until one fails, since the process of the rank in the middle ends in the midst of them, and goes on with those
-// that are left.
-func shrunk(ctx context.Context, c *ccl.Comm) error {
+// lose makes barriers and then calls until one fails, since the process of the rank in the middle ends in the midst of them.
+func lose(ctx context.Context, c *ccl.Comm, barriers int) error {
 	victim := c.Size() / 2
 	var err error
-	for i := 0; i < callsEach && err == nil; i++ {
+	for i := 0; i < barriers && err == nil; i++ {
 		err = ccl.Barrier(ctx, c)
 	}
 	if err == nil && c.Rank() == victim {
@@ -64,6 +63,14 @@ func shrunk(ctx context.Context, c *ccl.Comm) error {
 		return fmt.Errorf("rank %d: %w, but rank %d is lost", c.Rank(), err, victim)
 	}
 	fmt.Println("heard", time.Now().UnixMicro())
+	return nil
+}
+
+// shrunk loses a rank, and goes on with those that are left.
+func shrunk(ctx context.Context, c *ccl.Comm) error {
+	if err := lose(ctx, c, callsEach); err != nil {
+		return err
+	}
 	s, err := c.Shrink(ctx)
 	if err != nil {
 		return err

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/test/program"
 )
 
 // holds says what a process holds once it has joined, and once it has the Comms of a mesh.
 func holds(ctx context.Context, c *ccl.Comm) error {
 	before := heap()
-	fmt.Println("joined-heap", before, "joined-descriptors", descriptors(), "joined-resident", kibOf("/proc/self/status", "VmRSS:")<<10)
+	fmt.Println("joined-heap", before, "joined-descriptors", descriptors(), "joined-resident", program.KiB("/proc/self/status", "VmRSS:")<<10)
 	// The ranks as a mesh: 2 x 2 x 2 x the rest. A rank has 10 Comms of it: one for each dimension, and for six planes.
 	at := [4]int{c.Rank() & 1, c.Rank() >> 1 & 1, c.Rank() >> 2 & 1, c.Rank() >> 3}
 	var comms []*ccl.Comm
@@ -42,7 +43,7 @@ func holds(ctx context.Context, c *ccl.Comm) error {
 			return fmt.Errorf("rank %d: wrong sum %d of %d", c.Rank(), v[0], s.Size())
 		}
 	}
-	fmt.Println("mesh-heap", heap()-before, "mesh-descriptors", descriptors(), "mesh-proportional", kibOf("/proc/self/smaps_rollup", "Pss:")<<10)
+	fmt.Println("mesh-heap", heap()-before, "mesh-descriptors", descriptors(), "mesh-proportional", program.KiB("/proc/self/smaps_rollup", "Pss:")<<10)
 	if err := ccl.Barrier(ctx, c); err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func TestHolds(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, f["mesh-heap"], n)
 		t.Logf("| %d | %d kB | %d | %d kB | %d | %d MB |", n, most(f["joined-heap"])>>10, most(f["joined-descriptors"]),
-			most(f["mesh-heap"])>>10, most(f["mesh-descriptors"]), total(f["mesh-proportional"])>>20)
+			most(f["mesh-heap"])>>10, most(f["mesh-descriptors"]), program.Total(f["mesh-proportional"])>>20)
 		slices.Sort(f["joined-heap"])
 		heaps = append(heaps, f["joined-heap"][n/2])
 		require.Less(t, most(f["joined-heap"]), int64(4<<20))

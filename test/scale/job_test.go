@@ -6,8 +6,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -70,20 +68,8 @@ func calls(ctx context.Context, c *ccl.Comm) error {
 	if err := ccl.Barrier(ctx, c); err != nil {
 		return err
 	}
-	fmt.Println("proportional", kibOf("/proc/self/smaps_rollup", "Pss:")<<10, "descriptors", descriptors())
+	fmt.Println("proportional", program.KiB("/proc/self/smaps_rollup", "Pss:")<<10, "descriptors", descriptors())
 	return ccl.Barrier(ctx, c) // what ends gives its part of what is shared to the others
-}
-
-// kibOf is a figure in kB of a file of /proc, 0 where there is none.
-func kibOf(file, name string) int64 {
-	text, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
-			n, _ := strconv.ParseInt(f[1], 10, 64)
-			return n
-		}
-	}
-	return 0
 }
 
 // descriptors is how many files this process has open, -1 where that cannot be told.
@@ -113,13 +99,6 @@ func job(t testing.TB, n, hosts int, role string) (map[string][]int64, error) {
 	}
 	text, err := program.Itself(t, 15*time.Minute, boot.Command{N: n, Hosts: hosts, KeepGoing: true, Stderr: os.Stderr}, "", roleVariable+"="+role)
 	return program.Figures(t, text), err
-}
-
-func total(v []int64) (s int64) {
-	for _, x := range v {
-		s += x
-	}
-	return s
 }
 
 // seconds is the time from the least of a to the greatest of b, which are in microseconds.

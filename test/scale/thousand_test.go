@@ -2,10 +2,8 @@ package scale
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
+	"github.com/goccl/goccl/test/program"
 )
 
 var ranks = flag.Int("ranks", 24, "ranks of the jobs of many processes")
@@ -22,30 +21,11 @@ const flat = 64
 
 func init() { roles["killed"] = killed }
 
-// killed makes calls until one fails, since the process of the rank in the middle ends in the midst
-// of them.
+// killed loses a rank.
 func killed(ctx context.Context, c *ccl.Comm) error {
-	victim := c.Size() / 2
-	err := ccl.Barrier(ctx, c)
-	if err == nil && c.Rank() == victim {
-		fmt.Println("ended", time.Now().UnixMicro())
-		p, err := os.FindProcess(os.Getpid())
-		if err != nil {
-			return err
-		}
-		return p.Kill()
-	}
-	for err == nil { // some may still be in the barrier when that one ends
-		v := []int64{1}
-		err = ccl.AllReduce(ctx, c, v, v, ccl.Sum)
-	}
-	var e *ccl.Error
-	if !errors.As(err, &e) || e.Code != ccl.ErrRankLost || e.Peer != victim {
-		return fmt.Errorf("rank %d: %w, but rank %d is lost", c.Rank(), err, victim)
-	}
-	fmt.Println("heard", time.Now().UnixMicro())
+	err := lose(ctx, c, 1)
 	time.Sleep(time.Second + time.Duration(c.Size())*5*time.Millisecond) // the ends of hundreds of processes would hold up the others
-	return nil
+	return err
 }
 
 // TestThousand is a job of many processes, on one host and on several: they join, make calls, and
@@ -70,7 +50,7 @@ func TestThousand(t *testing.T) {
 			require.Equal(t, n-1, x.Well, "the others end well")
 			require.Len(t, k["heard"], n-1)
 			joined, called, heard := seconds(f["began"], f["joined"]), seconds(f["joined"], f["called"])-seconds(f["joined"], f["joined"]), seconds(k["ended"], k["heard"])
-			memory := total(f["proportional"])
+			memory := program.Total(f["proportional"])
 			most := int64(0)
 			for _, d := range f["descriptors"] {
 				most = max(most, d)

@@ -116,13 +116,13 @@ const spareMaps = 32
 
 func used(t testing.TB, c *ccl.Comm) usage {
 	t.Helper()
-	require.NoError(t, ccl.Barrier(t.Context(), c)) // ranks of one process look at the same memory
+	ccltest.Barrier(t, c) // ranks of one process look at the same memory
 	for range 3 {
 		runtime.GC()
 	}
 	debug.FreeOSMemory()
 	u := count(t)
-	require.NoError(t, ccl.Barrier(t.Context(), c))
+	ccltest.Barrier(t, c)
 	return u
 }
 

@@ -55,7 +55,7 @@ func BenchmarkSave(b *testing.B) {
 						writing += time.Since(began)
 						require.NoError(t, os.Remove(filepath.Join(dir, "dd")))
 					}
-					require.NoError(t, ccl.Barrier(t.Context(), c))
+					ccltest.Barrier(t, c)
 					began := time.Now()
 					require.NoError(t, Save(t.Context(), c, Step(dir, i), i, ts))
 					if c.Rank() == 0 {

@@ -160,7 +160,7 @@ func TestBad(t *testing.T) {
 				if k.spoil != nil && c.Rank() == 0 {
 					require.NoError(t, k.spoil(dir))
 				}
-				require.NoError(t, ccl.Barrier(t.Context(), c))
+				ccltest.Barrier(t, c)
 				ts := held(c.Rank(), 2, false)
 				if k.ts != nil {
 					ts = k.ts(c.Rank())
@@ -205,10 +205,10 @@ func TestSaveOfAPart(t *testing.T) {
 		err := Save(t.Context(), c, dir, nil, []Tensor{half})
 		require.ErrorContains(t, err, `tensor "w": no rank holds 4 of its 8 elements`)
 		half.Offset = []int{0, c.Rank()}
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 		require.NoDirExists(t, dir)
 		require.Empty(t, names(t, filepath.Dir(dir)))
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 		require.NoError(t, Save(t.Context(), c, dir, nil, []Tensor{half}))
 	})
 }

@@ -81,7 +81,7 @@ func TestKeep(t *testing.T) {
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(Step(dir, 0), indexName), []byte("spoilt"), 0o666))
 		}
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 		require.NoError(t, Keep(t.Context(), c, dir, 2))
 		if c.Rank() == 0 {
 			// What was spoilt stays, as does what a Save that began later may be writing, and what a user has named.

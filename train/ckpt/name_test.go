@@ -285,7 +285,7 @@ func TestErrorsAreAlike(t *testing.T) {
 				if tc.before != nil && c.Rank() == 0 {
 					require.NoError(t, tc.before(dir))
 				}
-				require.NoError(t, ccl.Barrier(t.Context(), c))
+				ccltest.Barrier(t, c)
 				err := tc.f(t, c, dir)
 				require.Error(t, err)
 				if tc.is != nil {

@@ -137,7 +137,7 @@ func TestNamesOnce(t *testing.T) {
 			}
 			requireHeld(t, what, names, want, held[1][i]-held[0][i])
 		}
-		require.NoError(t, ccl.Barrier(t.Context(), world))
+		ccltest.Barrier(t, world)
 	}, ccltest.Processes(ranks))
 }
 
@@ -190,6 +190,6 @@ func TestAMillionNames(t *testing.T) {
 		}
 		requireHeld(t, "Save", names, others, held[1][0]-held[0][0])
 		requireHeld(t, "Load", names, ranks*names, held[1][1]-held[0][1])
-		require.NoError(t, ccl.Barrier(t.Context(), world))
+		ccltest.Barrier(t, world)
 	}, ccltest.Processes(ranks), ccltest.Deadline(9*time.Minute))
 }

@@ -79,7 +79,7 @@ func TestStateOfEachRank(t *testing.T) {
 		if c.Rank() == 0 {
 			require.NoError(t, flip(filepath.Join(name, partName(2, 3)), -3))
 		}
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 		var own []byte
 		err := Load(t.Context(), c, name, State{Rank: &own}, nil)
 		require.ErrorContains(t, err, "rank 2: the state of the rank: ")

@@ -107,7 +107,7 @@ func TestReadyAfterFailure(t *testing.T) {
 		c := ccltest.Split(t, world, 0, 0)
 		r := newReducer(t, c, []ccl.Buf{ccl.BufOf(make([]float32, 3))}, nil)
 		defer r.Close()
-		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails
+		ccltest.Barrier(t, world) // all have a Reducer before the Comm fails
 		if c.Rank() == 1 {
 			c.Abort(errors.New("a test"))
 		}
@@ -122,7 +122,7 @@ func TestNeverReady(t *testing.T) {
 		c := ccltest.Split(t, world, 0, 0)
 		r := newReducer(t, c, []ccl.Buf{ccl.BufOf(make([]float32, 3)), ccl.BufOf(make([]float32, 4))}, nil)
 		defer r.Close()
-		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have a Reducer before the Comm fails
+		ccltest.Barrier(t, world) // all have a Reducer before the Comm fails
 		require.NoError(t, r.Ready(1))
 		if c.Rank() == 0 {
 			require.NoError(t, r.Ready(0))

@@ -129,7 +129,7 @@ func TestStoreIsDarkForMost(t *testing.T) {
 		defer side.Close()
 		if m.c = side; c.Rank()%2 == 0 {
 			require.NoError(t, m.meet(t.Context(), nil))
-			require.NoError(t, ccl.Barrier(t.Context(), c))
+			ccltest.Barrier(t, c)
 			return
 		}
 		m.opt.Store = hall
@@ -141,7 +141,7 @@ func TestStoreIsDarkForMost(t *testing.T) {
 			require.False(t, others)
 			require.False(t, m.vote.May(m.side()))
 		}
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 	})
 }
 

@@ -114,17 +114,17 @@ func TestTwoAllReduces(t *testing.T) {
 		var calls atomic.Int32
 		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 			h := newHistory(t, c, nil)
-			require.NoError(t, ccl.Barrier(t.Context(), c))
+			ccltest.Barrier(t, c)
 			before := calls.Load()
-			require.NoError(t, ccl.Barrier(t.Context(), c))
+			ccltest.Barrier(t, c)
 			var m []history.Metric
 			for i := range n {
 				m = append(m, history.Metric{fmt.Sprint("m", i), 1})
 			}
 			require.NoError(t, h.Log(t.Context(), 0, m...))
-			require.NoError(t, ccl.Barrier(t.Context(), c))
+			ccltest.Barrier(t, c)
 			require.Equal(t, int32(2*2), calls.Load()-before)
-			require.NoError(t, ccl.Barrier(t.Context(), c))
+			ccltest.Barrier(t, c)
 		}, ccltest.With(ccl.Options{OnCall: func(o ccl.Observation) {
 			if o.Call.Kind == ccl.KindAllReduce {
 				calls.Add(1)
@@ -138,7 +138,7 @@ func TestLogGivesUp(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		h := newHistory(t, c, nil)
 		require.NoError(t, h.Log(t.Context(), 0, history.Metric{"x", 1}))
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 		if c.Rank() == 0 {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			defer cancel()

@@ -76,7 +76,7 @@ func limited(t testing.TB, c *ccl.Comm, step func(ctx context.Context, m *mesh.M
 	m, err := mesh.NewWith(t.Context(), c, func(o *ccl.Options, _ ...string) { o.Timeout = limit }, cubeDims...)
 	require.NoError(t, err)
 	require.NoError(t, step(t.Context(), m)) // what is made at first use is there
-	require.NoError(t, ccl.Barrier(t.Context(), c))
+	ccltest.Barrier(t, c)
 	return m
 }
 

@@ -148,7 +148,7 @@ func TestDiskNeverAnswers(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, x.step(t, c, 1, 1))
 			require.NoError(t, x.backward(t, c, 2, 0))
-			require.NoError(t, ccl.Barrier(t.Context(), c))
+			ccltest.Barrier(t, c)
 			held.Store(true)
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()

@@ -61,7 +61,7 @@ func TestSchedulesTakeTurns(t *testing.T) {
 		require.EqualError(t, err, "pp: ranks differ: rank 0 has 3 micro batches, rank 1 has 4 micro batches")
 		_, err = p.Run(t.Context(), pp.GPipe, 3, st)
 		require.NoError(t, err)
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 		require.NoError(t, p.Close())
 	})
 }

@@ -113,14 +113,14 @@ func TestEndsFail(t *testing.T) {
 		c := ccltest.Split(t, world, 0, world.Rank())
 		ends, err := pp.NewEnds(t.Context(), c)
 		require.NoError(t, err)
-		require.NoError(t, ccl.Barrier(t.Context(), world)) // all have their ends before the pipeline fails
+		ccltest.Barrier(t, world) // all have their ends before the pipeline fails
 		switch c.Rank() {                                   // the last stage never comes
 		case 0:
 			require.ErrorContains(t, pp.SumEnds(t.Context(), ends, []float32{1}), "a stage between")
 		case 1:
 			c.Abort(fmt.Errorf("a stage between"))
 		}
-		require.NoError(t, ccl.Barrier(t.Context(), world))
+		ccltest.Barrier(t, world)
 		require.NoError(t, ends.Close())
 	})
 }

@@ -244,7 +244,7 @@ func TestErrors(t *testing.T) {
 		require.EqualError(t, r.Home(t.Context()), "sp: a gradient of 3 elements for a block of 12")
 		require.EqualError(t, sp.NewGradRing(c, x, x).Home(t.Context()), "sp: call Home after Next has returned false")
 		require.EqualError(t, sp.NewRing(c, x).Home(t.Context()), "sp: Home of a Ring without gradients; NewGradRing makes one with")
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 	})
 	for _, bad := range [][3]int{{-8, 0, 2}, {8, 0, math.MaxInt}, {8, 2, 2}, {8, -1, 2}, {8, 0, 0}} {
 		_, err := sp.Zigzag(bad[0], bad[1], bad[2])
@@ -274,7 +274,7 @@ func TestRingFails(t *testing.T) {
 			}
 			require.ErrorContains(t, r.Home(t.Context()), "sp: ")
 			require.Equal(t, r.Err(), r.Home(t.Context()))
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 		})
 	}
 }
@@ -337,7 +337,7 @@ func TestWrongLengths(t *testing.T) {
 				r.Add(t.Context(), r.Block())
 			}
 			require.ErrorContains(t, r.Home(t.Context()), want)
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 		}
 	})
 }

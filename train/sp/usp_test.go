@@ -123,7 +123,7 @@ func TestUnified(t *testing.T) {
 					var sent atomic.Int64
 					// known is what was sent since it was asked last: a call that follows waits for what was issued.
 					known := func(c *ccl.Comm) int {
-						require.NoError(t, ccl.Barrier(t.Context(), c))
+						ccltest.Barrier(t, c)
 						return int(sent.Swap(0))
 					}
 					outer, inner := count(t, m.Comm("ring"), &sent), count(t, m.Comm("ulysses"), &sent)

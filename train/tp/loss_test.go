@@ -128,7 +128,7 @@ func TestCrossEntropyOfWrongParts(t *testing.T) {
 				x := []float32{1, 2, 3, 1, 2, 3}
 				_, err := tp.RowsCrossEntropy(t.Context(), &tp.Group{Comm: c}, x, x, tc.targets(c.Rank()), tc.first(c.Rank()), o)
 				require.ErrorContains(t, err, tc.text)
-				require.NoError(t, ccl.Barrier(t.Context(), world))
+				ccltest.Barrier(t, world)
 			}, ccltest.Deadline(20*time.Second))
 		})
 	}

@@ -105,7 +105,7 @@ func TestWrongWords(t *testing.T) {
 			c, x := ccltest.Split(t, world, 0, world.Rank()), make([]float32, 6)
 			_, err := tp.RowsCrossEntropy(t.Context(), &tp.Group{Comm: c}, x, x, []int32{0, 3}, 3*c.Rank(), tp.LossOptions{Words: words(c.Rank())})
 			require.ErrorContains(t, err, text)
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 		})
 	}
 }

@@ -33,7 +33,7 @@ func TestStepGivesUp(t *testing.T) {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 			}
 			hearsOfIt(t, c)
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 			require.NoError(t, m.Close())
 		})
 	}

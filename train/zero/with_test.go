@@ -69,7 +69,7 @@ func TestStepWithFailsOnAll(t *testing.T) {
 					return ccl.Barrier(t.Context(), c)
 				}))
 				hearsOfIt(t, c)
-				require.NoError(t, ccl.Barrier(t.Context(), world))
+				ccltest.Barrier(t, world)
 				require.NoError(t, m.Close())
 			})
 		})

@@ -62,7 +62,7 @@ func TestBadOptions(t *testing.T) {
 			tc.set(&o, c)
 			_, err := zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &o)
 			require.EqualError(t, err, tc.text)
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 		})
 	}
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
@@ -86,7 +86,7 @@ func TestReplicasWrongForSome(t *testing.T) {
 		_, err := zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &zero.Options{Stage: 2, Replicas: across})
 		require.ErrorContains(t, err, "Replicas: ranks differ: rank 0 has shard ")
 		require.NotContains(t, err.Error(), "zero: zero: ")
-		require.NoError(t, ccl.Barrier(t.Context(), world))
+		ccltest.Barrier(t, world)
 	}, ccltest.Deadline(20*time.Second))
 }
 
@@ -118,7 +118,7 @@ func TestNoMemoryIsTold(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Error("the other Comm has not failed")
 			}
-			require.NoError(t, ccl.Barrier(t.Context(), world)) // until then all Comms are open
+			ccltest.Barrier(t, world) // until then all Comms are open
 			if err == nil {
 				require.NoError(t, m.Close())
 			}

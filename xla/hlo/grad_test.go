@@ -14,50 +14,48 @@ import (
 	"github.com/goccl/goccl/xla/hlo"
 )
 
-type values = []*hlo.Value
-
 // differentiable are all operations with a gradient, alone, each with the dimensions of its operands.
 var differentiable = []struct {
 	name string
 	dims [][]int
-	f    func(x values) *hlo.Value
+	f    func(x values) value
 }{
-	{"Add", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Add(x[1]) }},
-	{"Add, turned", [][]int{{3}, {2, 3}}, func(x values) *hlo.Value { return x[0].Add(x[1]) }},
-	{"Sub", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Sub(x[1]) }},
-	{"Mul", [][]int{{2, 3}, {2, 1}}, func(x values) *hlo.Value { return x[0].Mul(x[1]) }},
-	{"Div", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Div(x[1]) }},
-	{"Div, turned", [][]int{{3}, {2, 3}}, func(x values) *hlo.Value { return x[0].Div(x[1]) }},
-	{"Min", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Min(x[1]) }},
-	{"Max", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Max(x[1]) }},
-	{"Pow", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return x[0].Pow(x[1]) }},
-	{"AddC, MulC", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].AddC(2).MulC(3) }},
-	{"Neg", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Neg() }},
-	{"Abs", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].AddC(-.8).Abs() }},
-	{"Exp", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Exp() }},
-	{"Log", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Log() }},
-	{"Sqrt", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Sqrt() }},
-	{"Rsqrt", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Rsqrt() }},
-	{"Tanh", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Tanh() }},
-	{"Logistic", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Logistic() }},
-	{"Sin", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Sin() }},
-	{"Cos", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Cos() }},
-	{"Erf", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Erf() }},
-	{"If", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value { return hlo.If(x[0].Cmp("GT", x[1]), x[0].Mul(x[0]), x[1]) }},
-	{"If of scalars", [][]int{{}, {2, 3}}, func(x values) *hlo.Value { return hlo.If(x[1].Cmp("LT", x[0]), x[0], x[1].Mul(x[1])) }},
-	{"To", [][]int{{3, 1}}, func(x values) *hlo.Value { return x[0].To(2, 3, 4) }},
-	{"Reshape", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Reshape(3, 2).Mul(x[0].Reshape(3, 2)) }},
-	{"Perm", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].Perm(2, 0, 1) }},
-	{"Cut", [][]int{{2, 4}}, func(x values) *hlo.Value { return x[0].Cut(1, 1, 3) }},
-	{"Pad", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Pad(1, 1, 2) }},
-	{"Cat", [][]int{{2, 3}, {2, 1}}, func(x values) *hlo.Value { return hlo.Cat(1, x[0], x[1], x[0]) }},
-	{"Sum", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].Sum(0, 2) }},
-	{"SumAll", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].SumAll() }},
-	{"SumLast", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].SumLast() }},
-	{"MeanLast", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].MeanLast() }},
-	{"MaxLast", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].MaxLast() }},
-	{"Rows", [][]int{{4, 3}}, func(x values) *hlo.Value { y := x[0].Rows(index(x[0])); return y.Mul(y) }},
-	{"AddRows", [][]int{{4, 3}, {3, 3}}, func(x values) *hlo.Value { y := x[0].AddRows(index(x[0]), x[1]); return y.Mul(y) }},
+	{"Add", [][]int{{2, 3}, {3}}, func(x values) value { return x[0].Add(x[1]) }},
+	{"Add, turned", [][]int{{3}, {2, 3}}, func(x values) value { return x[0].Add(x[1]) }},
+	{"Sub", [][]int{{2, 3}, {3}}, func(x values) value { return x[0].Sub(x[1]) }},
+	{"Mul", [][]int{{2, 3}, {2, 1}}, func(x values) value { return x[0].Mul(x[1]) }},
+	{"Div", [][]int{{2, 3}, {3}}, func(x values) value { return x[0].Div(x[1]) }},
+	{"Div, turned", [][]int{{3}, {2, 3}}, func(x values) value { return x[0].Div(x[1]) }},
+	{"Min", [][]int{{2, 3}, {3}}, func(x values) value { return x[0].Min(x[1]) }},
+	{"Max", [][]int{{2, 3}, {3}}, func(x values) value { return x[0].Max(x[1]) }},
+	{"Pow", [][]int{{2, 3}, {3}}, func(x values) value { return x[0].Pow(x[1]) }},
+	{"AddC, MulC", [][]int{{2, 3}}, func(x values) value { return x[0].AddC(2).MulC(3) }},
+	{"Neg", [][]int{{2, 3}}, func(x values) value { return x[0].Neg() }},
+	{"Abs", [][]int{{2, 3}}, func(x values) value { return x[0].AddC(-.8).Abs() }},
+	{"Exp", [][]int{{2, 3}}, func(x values) value { return x[0].Exp() }},
+	{"Log", [][]int{{2, 3}}, func(x values) value { return x[0].Log() }},
+	{"Sqrt", [][]int{{2, 3}}, func(x values) value { return x[0].Sqrt() }},
+	{"Rsqrt", [][]int{{2, 3}}, func(x values) value { return x[0].Rsqrt() }},
+	{"Tanh", [][]int{{2, 3}}, func(x values) value { return x[0].Tanh() }},
+	{"Logistic", [][]int{{2, 3}}, func(x values) value { return x[0].Logistic() }},
+	{"Sin", [][]int{{2, 3}}, func(x values) value { return x[0].Sin() }},
+	{"Cos", [][]int{{2, 3}}, func(x values) value { return x[0].Cos() }},
+	{"Erf", [][]int{{2, 3}}, func(x values) value { return x[0].Erf() }},
+	{"If", [][]int{{2, 3}, {3}}, func(x values) value { return hlo.If(x[0].Cmp("GT", x[1]), x[0].Mul(x[0]), x[1]) }},
+	{"If of scalars", [][]int{{}, {2, 3}}, func(x values) value { return hlo.If(x[1].Cmp("LT", x[0]), x[0], x[1].Mul(x[1])) }},
+	{"To", [][]int{{3, 1}}, func(x values) value { return x[0].To(2, 3, 4) }},
+	{"Reshape", [][]int{{2, 3}}, func(x values) value { return x[0].Reshape(3, 2).Mul(x[0].Reshape(3, 2)) }},
+	{"Perm", [][]int{{2, 3, 4}}, func(x values) value { return x[0].Perm(2, 0, 1) }},
+	{"Cut", [][]int{{2, 4}}, func(x values) value { return x[0].Cut(1, 1, 3) }},
+	{"Pad", [][]int{{2, 3}}, func(x values) value { return x[0].Pad(1, 1, 2) }},
+	{"Cat", [][]int{{2, 3}, {2, 1}}, func(x values) value { return hlo.Cat(1, x[0], x[1], x[0]) }},
+	{"Sum", [][]int{{2, 3, 4}}, func(x values) value { return x[0].Sum(0, 2) }},
+	{"SumAll", [][]int{{2, 3}}, func(x values) value { return x[0].SumAll() }},
+	{"SumLast", [][]int{{2, 3}}, func(x values) value { return x[0].SumLast() }},
+	{"MeanLast", [][]int{{2, 3}}, func(x values) value { return x[0].MeanLast() }},
+	{"MaxLast", [][]int{{2, 3}}, func(x values) value { return x[0].MaxLast() }},
+	{"Rows", [][]int{{4, 3}}, func(x values) value { y := x[0].Rows(index(x[0])); return y.Mul(y) }},
+	{"AddRows", [][]int{{4, 3}, {3, 3}}, func(x values) value { y := x[0].AddRows(index(x[0]), x[1]); return y.Mul(y) }},
 	{"matrices", [][]int{{2, 3}, {3, 4}}, dot([]int{1}, []int{0}, nil, nil)},
 	{"right transposed", [][]int{{2, 3}, {4, 3}}, dot([]int{1}, []int{1}, nil, nil)},
 	{"left transposed", [][]int{{3, 2}, {4, 3}}, dot([]int{0}, []int{1}, nil, nil)},
@@ -66,95 +64,95 @@ var differentiable = []struct {
 	{"batches turned", [][]int{{3, 2, 4}, {4, 3, 5, 2}}, dot([]int{2}, []int{0}, []int{1, 0}, []int{3, 1})},
 	{"vectors", [][]int{{3}, {3}}, dot([]int{0}, []int{0}, nil, nil)},
 	{"outer", [][]int{{3}, {2}}, dot(nil, nil, nil, nil)},
-	{"softmax", [][]int{{2, 3}}, func(x values) *hlo.Value {
+	{"softmax", [][]int{{2, 3}}, func(x values) value {
 		e := x[0].Sub(hlo.Stop(x[0].MaxLast())).Exp()
 		return e.Div(e.SumLast())
 	}},
-	{"With", [][]int{{2, 3}}, func(x values) *hlo.Value {
-		return hlo.With(x[0].Mul(x[0]), values{x[0]}, func(d *hlo.Value) []*hlo.Value { return values{d.Mul(x[0]).MulC(2)} })
+	{"With", [][]int{{2, 3}}, func(x values) value {
+		return hlo.With(x[0].Mul(x[0]), values{x[0]}, func(d value) values { return values{d.Mul(x[0]).MulC(2)} })
 	}},
-	{"Again", [][]int{{2, 3}, {3}}, func(x values) *hlo.Value {
-		y := hlo.Again(x, func(x values) *hlo.Value { return x[0].Mul(x[1]).Tanh().Mul(x[0]) })
+	{"Again", [][]int{{2, 3}, {3}}, func(x values) value {
+		y := hlo.Again(x, func(x values) value { return x[0].Mul(x[1]).Tanh().Mul(x[0]) })
 		return y.Mul(x[1].Exp()) // and its inputs are used beside it
 	}},
-	{"Again, with constants", [][]int{{3}}, func(x values) *hlo.Value {
+	{"Again, with constants", [][]int{{3}}, func(x values) value {
 		f := x[0].Func()
 		c, still := f.Array(hlo.F64, []float64{1, 2, 3}, 3), hlo.Stop(x[0])
-		return hlo.Again(x, func(x values) *hlo.Value { return x[0].Mul(c).Mul(x[0]).Add(still.Mul(f.Const(hlo.F64, 0))) })
+		return hlo.Again(x, func(x values) value { return x[0].Mul(c).Mul(x[0]).Add(still.Mul(f.Const(hlo.F64, 0))) })
 	}},
-	{"Clamp", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Clamp(.5, 1) }},
-	{"Expm1", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Expm1() }},
-	{"Log1p", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Log1p() }},
-	{"Mean", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].Mean(0, 2) }},
-	{"MaxOver", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].MaxOver(0, 2) }},
-	{"MinOver", [][]int{{2, 3, 4}}, func(x values) *hlo.Value { return x[0].MinOver(1) }},
-	{"Softmax", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].Softmax() }},
-	{"LogSumExp", [][]int{{2, 3}}, func(x values) *hlo.Value { return x[0].LogSumExp() }},
-	{"Cumsum", [][]int{{2, 5}}, func(x values) *hlo.Value { y := hlo.Cumsum(1, x[0]); return y.Mul(y) }},
-	{"Slice", [][]int{{3, 4}}, func(x values) *hlo.Value { return x[0].Slice([]int{2, 3}, starts(x[0], 1, 9)...) }},
-	{"Update", [][]int{{3, 4}, {2, 3}}, func(x values) *hlo.Value { y := x[0].Update(x[1], starts(x[0], 0, 1)...); return y.Mul(y) }},
-	{"Take", [][]int{{2, 4, 3}}, func(x values) *hlo.Value { y := hlo.Take(1, x[0], ints(x[0], 2, 0, 3, 3, 3)); return y.Mul(y) }},
-	{"TakeAlong", [][]int{{2, 4}}, func(x values) *hlo.Value {
+	{"Clamp", [][]int{{2, 3}}, func(x values) value { return x[0].Clamp(.5, 1) }},
+	{"Expm1", [][]int{{2, 3}}, func(x values) value { return x[0].Expm1() }},
+	{"Log1p", [][]int{{2, 3}}, func(x values) value { return x[0].Log1p() }},
+	{"Mean", [][]int{{2, 3, 4}}, func(x values) value { return x[0].Mean(0, 2) }},
+	{"MaxOver", [][]int{{2, 3, 4}}, func(x values) value { return x[0].MaxOver(0, 2) }},
+	{"MinOver", [][]int{{2, 3, 4}}, func(x values) value { return x[0].MinOver(1) }},
+	{"Softmax", [][]int{{2, 3}}, func(x values) value { return x[0].Softmax() }},
+	{"LogSumExp", [][]int{{2, 3}}, func(x values) value { return x[0].LogSumExp() }},
+	{"Cumsum", [][]int{{2, 5}}, func(x values) value { y := hlo.Cumsum(1, x[0]); return y.Mul(y) }},
+	{"Slice", [][]int{{3, 4}}, func(x values) value { return x[0].Slice([]int{2, 3}, starts(x[0], 1, 9)...) }},
+	{"Update", [][]int{{3, 4}, {2, 3}}, func(x values) value { y := x[0].Update(x[1], starts(x[0], 0, 1)...); return y.Mul(y) }},
+	{"Take", [][]int{{2, 4, 3}}, func(x values) value { y := hlo.Take(1, x[0], ints(x[0], 2, 0, 3, 3, 3)); return y.Mul(y) }},
+	{"TakeAlong", [][]int{{2, 4}}, func(x values) value {
 		y := hlo.TakeAlong(1, x[0], ints(x[0], 2, 0, 3, 3, 1))
 		return y.Mul(y)
 	}},
-	{"AddAt", [][]int{{2, 4}, {2, 3}}, func(x values) *hlo.Value { y := hlo.AddAt(1, x[0], ints3(x[0], 0, 3, 3), x[1]); return y.Mul(y) }},
-	{"AddAlong", [][]int{{4, 2}, {3, 2}}, func(x values) *hlo.Value {
+	{"AddAt", [][]int{{2, 4}, {2, 3}}, func(x values) value { y := hlo.AddAt(1, x[0], ints3(x[0], 0, 3, 3), x[1]); return y.Mul(y) }},
+	{"AddAlong", [][]int{{4, 2}, {3, 2}}, func(x values) value {
 		y := hlo.AddAlong(0, x[0], ints(x[0], 3, 1, 0, 3, 2, 1, 2), x[1])
 		return y.Mul(y)
 	}},
-	{"SetAt", [][]int{{4, 2}, {2, 2}}, func(x values) *hlo.Value {
+	{"SetAt", [][]int{{4, 2}, {2, 2}}, func(x values) value {
 		y := hlo.SetAt(0, x[0], x[0].Func().Array(hlo.I32, []float64{3, 1}, 2), x[1])
 		return y.Mul(y)
 	}},
-	{"SetAlong", [][]int{{4, 2}, {2, 2}}, func(x values) *hlo.Value {
+	{"SetAlong", [][]int{{4, 2}, {2, 2}}, func(x values) value {
 		y := hlo.SetAlong(0, x[0], ints(x[0], 2, 0, 3, 3, 1), x[1])
 		return y.Mul(y)
 	}},
-	{"Sort", [][]int{{2, 5}}, func(x values) *hlo.Value { y, _ := hlo.Sort(1, false, x[0]); return y }},
-	{"TopK", [][]int{{5, 2}}, func(x values) *hlo.Value { y, _ := hlo.TopK(0, 2, x[0]); return y }},
-	{"DotAs", [][]int{{2, 3}, {3, 4}}, func(x values) *hlo.Value { return hlo.DotAs(hlo.F64, x[0], x[1], []int{1}, []int{0}, nil, nil) }},
-	{"Scan", [][]int{{2}, {4, 2}, {2}}, func(x values) *hlo.Value {
-		y := hlo.Scan(4, values{x[0], x[0].Mul(x[2])}, x[1:2], x[2:], func(i *hlo.Value, c, x, with []*hlo.Value) []*hlo.Value {
+	{"Sort", [][]int{{2, 5}}, func(x values) value { y, _ := hlo.Sort(1, false, x[0]); return y }},
+	{"TopK", [][]int{{5, 2}}, func(x values) value { y, _ := hlo.TopK(0, 2, x[0]); return y }},
+	{"DotAs", [][]int{{2, 3}, {3, 4}}, func(x values) value { return hlo.DotAs(hlo.F64, x[0], x[1], []int{1}, []int{0}, nil, nil) }},
+	{"Scan", [][]int{{2}, {4, 2}, {2}}, func(x values) value {
+		y := hlo.Scan(4, values{x[0], x[0].Mul(x[2])}, x[1:2], x[2:], func(i value, c, x, with values) values {
 			y := c[0].Mul(x[0]).Add(with[0]).Tanh()
 			return values{y.Add(i.As(hlo.F64).MulC(.1)), c[1].Mul(y).Add(with[0])}
 		})
 		return hlo.Cat(0, y...)
 	}},
-	{"Scan, one result used", [][]int{{2}}, func(x values) *hlo.Value {
-		return hlo.Scan(3, values{x[0], x[0].Exp()}, nil, nil, func(_ *hlo.Value, c, _, _ []*hlo.Value) []*hlo.Value {
+	{"Scan, one result used", [][]int{{2}}, func(x values) value {
+		return hlo.Scan(3, values{x[0], x[0].Exp()}, nil, nil, func(_ value, c, _, _ values) values {
 			return values{c[0].Mul(c[1]).Tanh(), c[1].Sin()}
 		})[0]
 	}},
-	{"Scan in Again in Scan", [][]int{{2}, {3, 2, 2}}, func(x values) *hlo.Value {
-		return hlo.Scan(3, x[:1], x[1:], nil, func(_ *hlo.Value, c, x, _ []*hlo.Value) []*hlo.Value {
-			return values{hlo.Again(values{c[0], x[0]}, func(in values) *hlo.Value {
-				return hlo.Scan(2, in[:1], in[1:], nil, func(_ *hlo.Value, c, x, _ []*hlo.Value) []*hlo.Value { return values{c[0].Mul(x[0]).Sin()} })[0]
+	{"Scan in Again in Scan", [][]int{{2}, {3, 2, 2}}, func(x values) value {
+		return hlo.Scan(3, x[:1], x[1:], nil, func(_ value, c, x, _ values) values {
+			return values{hlo.Again(values{c[0], x[0]}, func(in values) value {
+				return hlo.Scan(2, in[:1], in[1:], nil, func(_ value, c, x, _ values) values { return values{c[0].Mul(x[0]).Sin()} })[0]
 			})}
 		})[0]
 	}},
-	{"Conv", [][]int{{2, 3, 5, 6}, {4, 3, 2, 3}}, func(x values) *hlo.Value { return hlo.Conv(x[0], x[1], hlo.Window{}) }},
-	{"Conv of one axis", [][]int{{1, 2, 7}, {3, 2, 2}}, func(x values) *hlo.Value {
+	{"Conv", [][]int{{2, 3, 5, 6}, {4, 3, 2, 3}}, func(x values) value { return hlo.Conv(x[0], x[1], hlo.Window{}) }},
+	{"Conv of one axis", [][]int{{1, 2, 7}, {3, 2, 2}}, func(x values) value {
 		return hlo.Conv(x[0], x[1], hlo.Window{Stride: []int{3}, Pad: [][2]int{{1, 0}}})
 	}},
-	{"Conv with everything", [][]int{{1, 4, 7, 6}, {6, 2, 3, 2}}, func(x values) *hlo.Value {
+	{"Conv with everything", [][]int{{1, 4, 7, 6}, {6, 2, 3, 2}}, func(x values) value {
 		return hlo.Conv(x[0], x[1], hlo.Window{Stride: []int{2, 3}, Dilation: []int{2, 1}, Pad: [][2]int{{2, 1}, {0, 3}}, Groups: 2})
 	}},
-	{"MaxPool", [][]int{{1, 2, 5, 6}}, func(x values) *hlo.Value {
+	{"MaxPool", [][]int{{1, 2, 5, 6}}, func(x values) value {
 		return hlo.MaxPool(x[0], hlo.Window{Size: []int{3, 2}, Stride: []int{2, 2}, Pad: [][2]int{{1, 1}, {0, 0}}})
 	}},
-	{"SumPool", [][]int{{1, 2, 5, 7}}, func(x values) *hlo.Value {
+	{"SumPool", [][]int{{1, 2, 5, 7}}, func(x values) value {
 		return hlo.SumPool(x[0], hlo.Window{Size: []int{3, 2}, Stride: []int{2, 3}, Pad: [][2]int{{1, 0}, {0, 1}}})
 	}},
-	{"unused", [][]int{{2}, {3}}, func(x values) *hlo.Value { return x[0].Exp() }},
+	{"unused", [][]int{{2}, {3}}, func(x values) value { return x[0].Exp() }},
 }
 
-func dot(ca, cb, ba, bb []int) func(x values) *hlo.Value {
-	return func(x values) *hlo.Value { return hlo.Dot(x[0], x[1], ca, cb, ba, bb) }
+func dot(ca, cb, ba, bb []int) func(x values) value {
+	return func(x values) value { return hlo.Dot(x[0], x[1], ca, cb, ba, bb) }
 }
 
 // starts are indices of a slice.
-func starts(x *hlo.Value, at ...float64) (list values) {
+func starts(x value, at ...float64) (list values) {
 	for _, i := range at {
 		list = append(list, x.Func().Const(hlo.I32, i))
 	}
@@ -162,13 +160,13 @@ func starts(x *hlo.Value, at ...float64) (list values) {
 }
 
 // ints are indices in so many rows, and ints3 in one of three.
-func ints(x *hlo.Value, rows int, at ...float64) *hlo.Value {
+func ints(x value, rows int, at ...float64) value {
 	return x.Func().Array(hlo.I32, at, rows, len(at)/rows)
 }
-func ints3(x *hlo.Value, at ...float64) *hlo.Value { return x.Func().Array(hlo.I32, at, 3) }
+func ints3(x value, at ...float64) value { return x.Func().Array(hlo.I32, at, 3) }
 
 // index names rows 0, 2, 2 of four.
-func index(x *hlo.Value) *hlo.Value {
+func index(x value) value {
 	f := x.Func()
 	return f.Iota(hlo.I32, 0, 3, 1).MulC(2).Min(f.Const(hlo.I32, 2))
 }

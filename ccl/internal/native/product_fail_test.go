@@ -111,6 +111,15 @@ func well(t *testing.T, n int, o ccl.Options, rt *gpu.Runtime, f func(ctx contex
 	}
 }
 
+// wellOnEach is well on each backend, which leaves nothing; t is that of the backend.
+func wellOnEach(t *testing.T, n int, o ccl.Options, f func(ctx context.Context, t *testing.T, r *on)) {
+	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
+		leaves(t, name)
+		o.Backend = name
+		well(t, n, o, rt, func(ctx context.Context, r *on) { f(ctx, t, r) })
+	})
+}
+
 // sums makes k all-reduces of one element, one after the other, up to the first that fails.
 func (r *on) sums(ctx context.Context, k int) error {
 	x, err := gpu.Alloc[int32](r.d, 1)

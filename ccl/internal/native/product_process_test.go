@@ -109,6 +109,15 @@ func ranksOf(t *testing.T, n int, backend, how string) string {
 	return text
 }
 
+// allSay is ranksOf, all of which say text.
+func allSay(t *testing.T, n int, name, role, text string) string {
+	out := ranksOf(t, n, name, role)
+	for rank := range n {
+		require.Contains(t, out, fmt.Sprintf("rank %d: %s", rank, text))
+	}
+	return out
+}
+
 // TestProductKilled: the survivors name the rank that was killed, and their streams are released, whether the
 // library notices or not.
 func TestProductKilled(t *testing.T) {
@@ -129,20 +138,14 @@ func TestProductKilled(t *testing.T) {
 func TestProductDeviceFails(t *testing.T) {
 	backends(t, func(t *testing.T, name string, _ *gpu.Runtime) {
 		t.Setenv("FAKE_FAIL", "stream:30:700")
-		out := ranksOf(t, 3, name, "device")
-		for rank := range 3 {
-			require.Contains(t, out, fmt.Sprintf("rank %d: code %d ", rank, ccl.ErrBackend))
-		}
+		allSay(t, 3, name, "device", fmt.Sprintf("code %d ", ccl.ErrBackend))
 	})
 }
 
 // TestProductVersions: libraries that differ between ranks are an error that lists who has what.
 func TestProductVersions(t *testing.T) {
 	backends(t, func(t *testing.T, name string, _ *gpu.Runtime) {
-		out := ranksOf(t, 3, name, "version")
-		for rank := range 3 {
-			require.Contains(t, out, fmt.Sprintf("rank %d: code %d peer 1: ", rank, ccl.ErrVersion))
-		}
+		out := allSay(t, 3, name, "version", fmt.Sprintf("code %d peer 1: ", ccl.ErrVersion))
 		require.Contains(t, out, "ranks 0, 2: ")
 		require.Contains(t, out, "2.27.4 (FAKE)")
 	})
@@ -165,10 +168,7 @@ func TestProductHintLacking(t *testing.T) {
 func TestProductTooFewDevices(t *testing.T) {
 	backends(t, func(t *testing.T, name string, _ *gpu.Runtime) {
 		t.Setenv("FAKE_DEVICES", "1")
-		out := ranksOf(t, 2, name, "devices")
-		for rank := range 2 {
-			require.Contains(t, out, fmt.Sprintf("rank %d: code %d peer 1: ", rank, ccl.ErrBackend))
-		}
+		out := allSay(t, 2, name, "devices", fmt.Sprintf("code %d peer 1: ", ccl.ErrBackend))
 		require.Contains(t, out, "local rank 1 of 2 has no device of its own")
 		require.Contains(t, out, "to share one on purpose, name it")
 	})
@@ -206,19 +206,13 @@ func TestProductWithout(t *testing.T) {
 		t.Run("required", func(t *testing.T) {
 			path := build(t, "ncclReduceScatter")
 			t.Setenv(wrongVariable, path)
-			out := ranksOf(t, 2, name, "library")
-			for rank := range 2 {
-				require.Contains(t, out, fmt.Sprintf("rank %d: code %d peer 0: ", rank, ccl.ErrBackend))
-			}
+			out := allSay(t, 2, name, "library", fmt.Sprintf("code %d peer 0: ", ccl.ErrBackend))
 			require.Contains(t, out, path)
 			require.Contains(t, out, "it has no function ncclReduceScatter")
 		})
 		t.Run("old", func(t *testing.T) {
 			t.Setenv("FAKE_NCCL_VERSION", "20804")
-			out := ranksOf(t, 2, name, "library")
-			for rank := range 2 {
-				require.Contains(t, out, fmt.Sprintf("rank %d: code %d peer 0: ", rank, ccl.ErrBackend))
-			}
+			out := allSay(t, 2, name, "library", fmt.Sprintf("code %d peer 0: ", ccl.ErrBackend))
 			require.Contains(t, out, " 2.8.4, which is too old: ")
 		})
 		t.Run("optional", func(t *testing.T) {

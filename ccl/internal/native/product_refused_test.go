@@ -58,17 +58,14 @@ func TestProductFP8(t *testing.T) {
 // TestProductAlone: a rank alone copies where it would send to itself, in place and not: RCCL
 // 2.27.7 to 2.28.3 hangs in an all-to-all of one rank.
 func TestProductAlone(t *testing.T) {
-	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
-		leaves(t, name)
-		well(t, 1, ccl.Options{Backend: name, Timeout: soon}, rt, func(_ context.Context, r *on) {
-			x, y := r.mem(1, 2, 3), r.mem(0, 0, 0)
-			dx, dy := ccl.BufOfMemory(x), ccl.BufOfMemory(y)
-			assert.Equal(r.t, []int32{1, 2, 3}, r.ends(r.q.AllToAll(dy, dx), y))
-			assert.Equal(r.t, []int32{1, 2, 3}, r.ends(r.q.AllToAll(dx, ccl.InPlace()), x))
-			assert.NoError(r.t, x.Put([]int32{4, 5, 6}))
-			assert.Equal(r.t, []int32{4, 5, 3}, r.ends(r.q.AllToAllV(dy.From(0, 2), []int{2}, dx.From(0, 2), []int{2}), y))
-			assert.Equal(r.t, []int32{4, 6, 3}, r.ends(r.q.SendRecv(dy.From(1, 2), 0, dx.From(2, 3), 0), y))
-		})
+	wellOnEach(t, 1, ccl.Options{Timeout: soon}, func(_ context.Context, t *testing.T, r *on) {
+		x, y := r.mem(1, 2, 3), r.mem(0, 0, 0)
+		dx, dy := ccl.BufOfMemory(x), ccl.BufOfMemory(y)
+		assert.Equal(r.t, []int32{1, 2, 3}, r.ends(r.q.AllToAll(dy, dx), y))
+		assert.Equal(r.t, []int32{1, 2, 3}, r.ends(r.q.AllToAll(dx, ccl.InPlace()), x))
+		assert.NoError(r.t, x.Put([]int32{4, 5, 6}))
+		assert.Equal(r.t, []int32{4, 5, 3}, r.ends(r.q.AllToAllV(dy.From(0, 2), []int{2}, dx.From(0, 2), []int{2}), y))
+		assert.Equal(r.t, []int32{4, 6, 3}, r.ends(r.q.SendRecv(dy.From(1, 2), 0, dx.From(2, 3), 0), y))
 	})
 }
 

@@ -41,10 +41,7 @@ func TestProductBadStart(t *testing.T) {
 // ways need the communicator's device to be the thread's, as RCCL's up to 2.30.4 do. Marks, memory
 // and the other ranks change it on the threads that they share.
 func TestProductCurrentDevice(t *testing.T) {
-	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
-		leaves(t, name)
-		well(t, 3, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) { require.NoError(t, r.sums(ctx, 300)) })
-	})
+	wellOnEach(t, 3, ccl.Options{}, func(ctx context.Context, t *testing.T, r *on) { require.NoError(t, r.sums(ctx, 300)) })
 }
 
 // TestProductManyRanks: a communicator of many ranks, here of 4, starts from two ids, which two of

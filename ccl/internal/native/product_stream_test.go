@@ -19,20 +19,17 @@ import (
 // TestProductStreamClosed: a program that has synchronized a stream may close it, though no mark has told the Comm that its
 // calls are done: a Wait of such a call returns nil, and the Comm goes on with other streams.
 func TestProductStreamClosed(t *testing.T) {
-	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
-		leaves(t, name)
-		well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
-			x := r.mem(1)
-			for range 5 {
-				s, err := r.d.NewStream()
-				require.NoError(t, err)
-				w := r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
-				require.NoError(t, s.Synchronize())
-				require.NoError(t, s.Close())
-				require.NoError(t, w.Wait(ctx))
-			}
-			require.NoError(t, r.goesOn(ctx))
-		})
+	wellOnEach(t, 2, ccl.Options{}, func(ctx context.Context, t *testing.T, r *on) {
+		x := r.mem(1)
+		for range 5 {
+			s, err := r.d.NewStream()
+			require.NoError(t, err)
+			w := r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
+			require.NoError(t, s.Synchronize())
+			require.NoError(t, s.Close())
+			require.NoError(t, w.Wait(ctx))
+		}
+		require.NoError(t, r.goesOn(ctx))
 	})
 }
 
@@ -82,17 +79,14 @@ func (*mute) Observe() {}
 
 // TestProductStreamGone: where nobody tells, a Work of a stream that was closed says so, and the Comm is well.
 func TestProductStreamGone(t *testing.T) {
-	backends(t, func(t *testing.T, name string, rt *gpu.Runtime) {
-		leaves(t, name)
-		well(t, 2, ccl.Options{Backend: name}, rt, func(ctx context.Context, r *on) {
-			x := r.mem(1)
-			require.NoError(t, r.sums(ctx, 1)) // connections
-			s := &mute{Stream: r.s}
-			w := r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
-			s.closed = true
-			require.ErrorIs(t, w.Wait(ctx), ccl.ErrArgument)
-			require.NoError(t, r.goesOn(ctx))
-		})
+	wellOnEach(t, 2, ccl.Options{}, func(ctx context.Context, t *testing.T, r *on) {
+		x := r.mem(1)
+		require.NoError(t, r.sums(ctx, 1)) // connections
+		s := &mute{Stream: r.s}
+		w := r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
+		s.closed = true
+		require.ErrorIs(t, w.Wait(ctx), ccl.ErrArgument)
+		require.NoError(t, r.goesOn(ctx))
 	})
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
-	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
 )
@@ -34,18 +33,8 @@ func TestLossIsCertainOrSuspected(t *testing.T) {
 		{errors.New("its host cannot be reached"), event.Suspected},
 	} {
 		t.Run(tc.why.Error(), func(t *testing.T) {
-			j := EnterJob(t.Name(), 0)
-			defer j.Leave()
-			s := j.Site(0)
-			s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, 2), 1), PrivateHost()
-			off, err := s.Here.Host.Alloc(region.Bytes(2))
-			require.NoError(t, err)
-			mem, err := s.Here.Host.View(off, region.Bytes(2))
-			require.NoError(t, err)
-			c := new(Member)
-			c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 2), Options{})
-			c.Enlist()
-			defer j.Remove(c)
+			c := ofTwo(t, 0, Options{})
+			s, j := c.Site, c.Site.Job
 			require.False(t, j.HasEnded(1))
 			s.Lost(1, tc.why)
 			assert.True(t, j.IsLost(1))

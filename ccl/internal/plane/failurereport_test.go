@@ -12,7 +12,6 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
-	"github.com/goccl/goccl/ccl/internal/region"
 )
 
 // A report takes as long as a process may be silent that is not lost, and a moment.
@@ -98,18 +97,8 @@ func TestAwaitReport(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j := EnterJob(t.Name(), limit)
-				defer j.Leave()
-				s := j.Site(0)
-				s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, 2), 1), PrivateHost()
-				off, err := s.Here.Host.Alloc(region.Bytes(2))
-				require.NoError(t, err)
-				mem, err := s.Here.Host.View(off, region.Bytes(2))
-				require.NoError(t, err)
-				c := new(Member)
-				c.Init(s, group.WorldID, group.Members{Stride: 1}, s.Job.World.Topo, 0, region.New(off, mem, 2), Options{Agreed: group.Agreed{Timeout: limit / 4}}) // by the coarse clock, which stands still
-				c.Enlist()
-				defer j.Remove(c)
+				c := ofTwo(t, limit, Options{Agreed: group.Agreed{Timeout: limit / 4}}) // by the coarse clock, which stands still
+				j := c.Site.Job
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				began, over := time.Now(), never

@@ -38,6 +38,16 @@ func ranks(t *testing.T, n int, opt Options) []*Member {
 	return all
 }
 
+// ofTwo is rank 0's end of the world of a job of two ranks on one host, until the test ends.
+func ofTwo(t *testing.T, limit time.Duration, opt Options) *Member {
+	t.Helper()
+	j := EnterJob(t.Name(), limit)
+	t.Cleanup(j.Leave)
+	s := j.Site(0)
+	s.Job.World.Topo, s.Here.Host = group.Topology(make([]int, 2), 1), PrivateHost()
+	return memberOf(t, s, group.WorldID, 0, opt)
+}
+
 // regionOn is new memory for n ranks of a Comm on the host of s.
 func regionOn(t *testing.T, s *Site, n int) *region.Region {
 	t.Helper()

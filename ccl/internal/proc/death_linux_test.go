@@ -54,6 +54,22 @@ func mapWords(fd int) ([]atomic.Uint32, error) {
 	return unsafe.Slice((*atomic.Uint32)(unsafe.Pointer(&mem[0])), 4), nil
 }
 
+// newWords are words in memory that a child can map from the file, of which this process has marked the first.
+func newWords(t *testing.T) (*os.File, []atomic.Uint32) {
+	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
+	require.NoError(t, err)
+	file := os.NewFile(uintptr(fd), "words")
+	t.Cleanup(func() { file.Close() })
+	require.NoError(t, file.Truncate(int64(os.Getpagesize())))
+	words, err := mapWords(fd)
+	require.NoError(t, err)
+	if !MarkDeath(&words[0]) {
+		t.Skip("hardware: this kernel keeps no robust list for us")
+	}
+	t.Cleanup(func() { UnmarkDeath(&words[0]) })
+	return file, words
+}
+
 // heard counts what a Watcher hears.
 type heard chan struct{}
 
@@ -62,17 +78,7 @@ func (h heard) Ended() { h <- struct{}{} }
 // The kernel marks the word of a process that is killed, and whoever watches it hears of that, as of a process that takes
 // its mark away.
 func TestDeathOfAnotherProcess(t *testing.T) {
-	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
-	require.NoError(t, err)
-	file := os.NewFile(uintptr(fd), "words")
-	defer file.Close()
-	require.NoError(t, file.Truncate(int64(os.Getpagesize())))
-	words, err := mapWords(fd)
-	require.NoError(t, err)
-	if !MarkDeath(&words[0]) {
-		t.Skip("hardware: this kernel keeps no robust list for us")
-	}
-	defer UnmarkDeath(&words[0])
+	file, words := newWords(t)
 	require.NotZero(t, words[0].Load())
 	tell := make(heard, 10)
 	require.False(t, WatchDeath(&words[1], &words[0], tell), "not this process's word")
@@ -137,17 +143,7 @@ func TestMarkAgain(t *testing.T) {
 
 // A process that is in two jobs has a mark in each, whichever it has left by then, and is watched in each.
 func TestDeathInEveryJob(t *testing.T) {
-	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
-	require.NoError(t, err)
-	file := os.NewFile(uintptr(fd), "words")
-	defer file.Close()
-	require.NoError(t, file.Truncate(int64(os.Getpagesize())))
-	words, err := mapWords(fd)
-	require.NoError(t, err)
-	if !MarkDeath(&words[0]) {
-		t.Skip("hardware: this kernel keeps no robust list for us")
-	}
-	defer UnmarkDeath(&words[0])
+	file, words := newWords(t)
 	require.True(t, MarkDeath(&words[3]), "this process is in two jobs, too")
 	defer UnmarkDeath(&words[3])
 	require.NotEqual(t, words[0].Load(), words[3].Load(), "a thread of its own for each job")

@@ -127,30 +127,20 @@ func eventually(cond func() bool) bool {
 }
 
 // sendAll sends b in pieces of random size, as the stream takes them.
-func sendAll(s stream, b []byte) error {
-	rnd := rand.New(rand.NewPCG(uint64(len(b)), 1))
-	for len(b) > 0 {
-		n, err := s.TrySend(b[:min(len(b), 1+rnd.IntN(1<<20))])
-		if err != nil {
-			return err
-		}
-		if b = b[n:]; n == 0 {
-			waitFor(s, 10*time.Second, true)
-		}
-	}
-	return nil
-}
+func sendAll(s stream, b []byte) error { return moveAll(s, b, s.TrySend, true, 1) }
 
 // recvAll fills b.
-func recvAll(s stream, b []byte) error {
-	rnd := rand.New(rand.NewPCG(uint64(len(b)), 2))
+func recvAll(s stream, b []byte) error { return moveAll(s, b, s.TryRecv, false, 2) }
+
+func moveAll(s stream, b []byte, try func([]byte) (int, error), sends bool, seed uint64) error {
+	rnd := rand.New(rand.NewPCG(uint64(len(b)), seed))
 	for len(b) > 0 {
-		n, err := s.TryRecv(b[:min(len(b), 1+rnd.IntN(1<<20))])
+		n, err := try(b[:min(len(b), 1+rnd.IntN(1<<20))])
 		if err != nil {
 			return err
 		}
 		if b = b[n:]; n == 0 {
-			waitFor(s, 10*time.Second, false)
+			waitFor(s, 10*time.Second, sends)
 		}
 	}
 	return nil

@@ -61,6 +61,22 @@ func on(t *testing.T, disks []store.Store, o *Options, f func(t testing.TB, c *c
 	}, opts...)
 }
 
+// save saves steps whose values tell them.
+func save(t testing.TB, c *ccl.Comm, d *Disks, dir string, elements int, steps ...int) {
+	for _, step := range steps {
+		require.NoError(t, d.Save(t.Context(), ckpt.Step(dir, step), step, tensors(c.Rank(), c.Size(), elements, float32(step))))
+	}
+}
+
+// saveOn saves a step from a rank for each disk, loadOn loads the latest there, which is to be it.
+func saveOn(t *testing.T, disks []store.Store, o *Options, elements, step int, opts ...ccltest.Option) {
+	on(t, disks, o, func(t testing.TB, c *ccl.Comm, d *Disks) { save(t, c, d, "", elements, step) }, opts...)
+}
+
+func loadOn(t *testing.T, disks []store.Store, elements, step int, opts ...ccltest.Option) {
+	on(t, disks, nil, func(t testing.TB, c *ccl.Comm, d *Disks) { require.Equal(t, step, loaded(t, c, d, elements)) }, opts...)
+}
+
 // hosts are so many disks, in directories.
 func hosts(t testing.TB, n int) (list []store.Store) {
 	for range n {
@@ -154,11 +170,9 @@ func TestDiskIsAway(t *testing.T) {
 	on(t, old[:2], nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
 		_, _, err := d.Latest(t.Context(), "")
 		require.ErrorIs(t, err, fs.ErrNotExist)
-		require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 2, 100, 1)))
+		save(t, c, d, "", 100, 1)
 	})
-	on(t, old, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-		require.NoError(t, d.Save(t.Context(), ckpt.Step("", 2), 2, tensors(c.Rank(), 3, 100, 2)))
-	})
+	saveOn(t, old, nil, 100, 2)
 	replaced := []store.Store{old[1], hosts(t, 1)[0], old[0]}
 	on(t, replaced, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
 		latest, passed, err := d.Latest(t.Context(), "")
@@ -175,16 +189,16 @@ func TestDiskIsAway(t *testing.T) {
 		require.NoError(t, err)
 		alike(t, tensors(c.Rank(), 3, 100, 1), ts)
 	})
-	on(t, old, nil, func(t testing.TB, c *ccl.Comm, d *Disks) { require.Equal(t, 2, loaded(t, c, d, 100)) })
+	loadOn(t, old, 100, 2)
 	on(t, replaced, nil, func(t testing.TB, c *ccl.Comm, d *Disks) { // the step again: it gives way, and all disks learn so
-		require.NoError(t, d.Save(t.Context(), ckpt.Step("", 2), 2, tensors(c.Rank(), 3, 50, 2)))
+		save(t, c, d, "", 50, 2)
 	})
 	on(t, old, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
 		latest, passed, err := d.Latest(t.Context(), "")
 		require.NoError(t, err)
 		require.Equal(t, ckpt.Step("", 1), latest, "the new one has a part on a disk that is away now")
 		require.Len(t, passed, 1)
-		require.NoError(t, d.Save(t.Context(), ckpt.Step("", 3), 3, tensors(c.Rank(), 3, 50, 3)))
+		save(t, c, d, "", 50, 3)
 		require.NoError(t, d.Keep(t.Context(), "", 1))
 	})
 	require.Len(t, slices.DeleteFunc(files(t, old[2], parts), func(n string) bool { return strings.HasPrefix(n, ckpt.Step("", 3)) }), 0, "%v", files(t, old[2], parts))
@@ -194,9 +208,7 @@ func TestDiskIsAway(t *testing.T) {
 func TestKeepOnAllDisks(t *testing.T) {
 	all := hosts(t, 3)
 	on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-		for step := 1; step <= 3; step++ {
-			require.NoError(t, d.Save(t.Context(), ckpt.Step("run", step), step, tensors(c.Rank(), 3, 100, float32(step))))
-		}
+		save(t, c, d, "run", 100, 1, 2, 3)
 		require.NoError(t, d.Keep(t.Context(), "run", 2))
 		require.NoError(t, d.Forget(t.Context(), "run", 2))
 		latest, _, err := d.Latest(t.Context(), "run")
@@ -208,9 +220,7 @@ func TestKeepOnAllDisks(t *testing.T) {
 		require.Contains(t, files(t, s, parts)[0], ckpt.Step("run", 2))
 	}
 	on(t, all[:2], nil, func(t testing.TB, c *ccl.Comm, d *Disks) { // two go on, without the third
-		for step := 3; step <= 5; step++ {
-			require.NoError(t, d.Save(t.Context(), ckpt.Step("run", step), step, tensors(c.Rank(), 2, 100, float32(step))))
-		}
+		save(t, c, d, "run", 100, 3, 4, 5)
 		require.NoError(t, d.Keep(t.Context(), "run", 1))
 	})
 	require.Len(t, files(t, all[2], parts), 1)
@@ -223,9 +233,7 @@ func TestKeepOnAllDisks(t *testing.T) {
 	require.Empty(t, files(t, all[2], parts))
 	require.Equal(t, files(t, all[0], indexEnd), files(t, all[2], indexEnd))
 	on(t, all, &Options{Copies: 2}, func(t testing.TB, c *ccl.Comm, d *Disks) {
-		for step := 6; step <= 7; step++ {
-			require.NoError(t, d.Save(t.Context(), ckpt.Step("run", step), step, tensors(c.Rank(), 3, 100, float32(step))))
-		}
+		save(t, c, d, "run", 100, 6, 7)
 	}, ccltest.Hosts(3))
 	on(t, all[:2], nil, func(t testing.TB, c *ccl.Comm, d *Disks) { require.NoError(t, d.Keep(t.Context(), "run", 1)) })
 	on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
@@ -254,12 +262,10 @@ func TestDamagedOnOneDisk(t *testing.T) {
 					t.Skip("-short: the other cases have a part, an index, and both kinds of damage")
 				}
 				all := hosts(t, 3)
-				on(t, all, &Options{Copies: 2}, func(t testing.TB, c *ccl.Comm, d *Disks) {
-					require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 3, wide, 1)))
-				}, ccltest.Hosts(3))
+				saveOn(t, all, &Options{Copies: 2}, wide, 1, ccltest.Hosts(3))
 				bad := files(t, all[0], what)[0]
 				damage(t, at(all[0], bad))
-				on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) { require.Equal(t, 1, loaded(t, c, d, wide)) })
+				loadOn(t, all, wide, 1)
 				for _, s := range all {
 					if slices.Contains(files(t, s, what), bad) {
 						damage(t, at(s, bad))
@@ -285,18 +291,14 @@ func TestDamagedOnOneDisk(t *testing.T) {
 func TestCopies(t *testing.T) {
 	all := hosts(t, 4)
 	on(t, all, &Options{Copies: 2}, func(t testing.TB, c *ccl.Comm, d *Disks) {
-		for step := 1; step <= 2; step++ {
-			require.NoError(t, d.Save(t.Context(), ckpt.Step("", step), step, tensors(c.Rank(), 4, wide, float32(step))))
-		}
+		save(t, c, d, "", wide, 1, 2)
 		require.NoError(t, d.Keep(t.Context(), "", 1))
 	}, ccltest.Hosts(2))
 	for _, s := range all {
 		require.Len(t, files(t, s, parts), 2, "its own, and one of the other host")
 	}
-	on(t, append(hosts(t, 2), all[2:]...), nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-		require.Equal(t, 2, loaded(t, c, d, wide))
-	}, ccltest.Hosts(2))
-	on(t, all[:2], nil, func(t testing.TB, c *ccl.Comm, d *Disks) { require.Equal(t, 2, loaded(t, c, d, wide)) })
+	loadOn(t, append(hosts(t, 2), all[2:]...), wide, 2, ccltest.Hosts(2))
+	loadOn(t, all[:2], wide, 2)
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		_, err := New(t.Context(), c, all[c.Rank()], &Options{Copies: 3})
 		require.ErrorContains(t, err, "3 copies on the disks of 2 hosts")
@@ -344,6 +346,16 @@ func TestSaver(t *testing.T) {
 type ailing struct {
 	store.Dir
 	fault func(op, name string) error
+}
+
+// upon is a disk that calls f before, or after, it does op to a file whose name ends so.
+func upon(s store.Store, op, end string, f func()) store.Store {
+	return &ailing{s.(store.Dir), func(now, name string) error {
+		if now == op && strings.HasSuffix(name, end) {
+			f()
+		}
+		return nil
+	}}
 }
 
 func (a *ailing) Put(ctx context.Context, name string, size int64, fresh bool, write func(io.Writer) error) error {
@@ -428,9 +440,7 @@ func stride(short int) int {
 func TestDiskFails(t *testing.T) {
 	for bad := range 2 {
 		all := hosts(t, 2)
-		on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-			require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 2, wide, 1)))
-		})
+		saveOn(t, all, nil, wide, 1)
 		moved := []store.Store{all[1], all[0]} // so that each needs the other's disk
 		failures := 0
 		for at := 1; ; at += stride(3) {
@@ -459,8 +469,8 @@ func TestDiskFails(t *testing.T) {
 					require.ErrorContains(t, err, "input/output error")
 					require.ErrorContains(t, err, "step-00000001")
 				}
-				require.NoError(t, ccl.Barrier(t.Context(), c))
-				require.NoError(t, ccl.Barrier(t.Context(), d.c))
+				ccltest.Barrier(t, c)
+				ccltest.Barrier(t, d.c)
 			})
 			require.Equal(t, texts[0], texts[1])
 			if texts[0] != "" {
@@ -479,9 +489,7 @@ func TestDiskFailsInSave(t *testing.T) {
 	for bad := range 2 {
 		for at := 1; ; at += stride(5) {
 			all := hosts(t, 2)
-			on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-				require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 2, 100, 1)))
-			})
+			saveOn(t, all, nil, 100, 1)
 			n, hit, early := 0, false, false
 			var mu sync.Mutex
 			now := slices.Clone(all)
@@ -501,7 +509,7 @@ func TestDiskFailsInSave(t *testing.T) {
 					require.ErrorContains(t, err, "input/output error")
 					require.ErrorContains(t, err, fmt.Sprintf("the disk of rank %d: ", bad))
 				}
-				require.NoError(t, ccl.Barrier(t.Context(), c))
+				ccltest.Barrier(t, c)
 			})
 			require.Equal(t, texts[0], texts[1])
 			if early && texts[0] != "" {
@@ -513,9 +521,9 @@ func TestDiskFailsInSave(t *testing.T) {
 					require.Equal(t, 2, state)
 				}
 				if state == 1 {
-					require.NoError(t, d.Save(t.Context(), ckpt.Step("", 2), 2, tensors(c.Rank(), 2, 100, 2)))
+					save(t, c, d, "", 100, 2)
 				}
-				require.NoError(t, d.Save(t.Context(), ckpt.Step("", 3), 3, tensors(c.Rank(), 2, 100, 3)))
+				save(t, c, d, "", 100, 3)
 				require.NoError(t, d.Keep(t.Context(), "", 1))
 			})
 			for _, s := range all {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,12 +20,9 @@ import (
 func TestWaitAgainAndAgain(t *testing.T) {
 	all := hosts(t, 2)
 	may := make(chan int)
-	all[1] = &ailing{all[1].(store.Dir), func(op, name string) error {
-		if op == "put" && strings.HasSuffix(name, indexEnd) { // rank 0 has published it, and waits for this disk
-			<-may
-		}
-		return nil
-	}}
+	all[1] = upon(all[1], "put", indexEnd, func() { // rank 0 has published it, and waits for this disk
+		<-may
+	})
 	on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
 		s, err := d.NewSaver(t.Context())
 		require.NoError(t, err)
@@ -36,7 +32,7 @@ func TestWaitAgainAndAgain(t *testing.T) {
 			require.ErrorIs(t, s.Wait(soon), context.DeadlineExceeded)
 			cancel()
 		}
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 		if c.Rank() == 0 {
 			close(may)
 		}
@@ -53,13 +49,10 @@ func TestCloseInTheMiddle(t *testing.T) {
 		all := hosts(t, 2)
 		has, may := make(chan int), make(chan int)
 		once := sync.OnceFunc(func() { close(has) })
-		all[1] = &ailing{all[1].(store.Dir), func(op, name string) error {
-			if op == "put" && strings.HasSuffix(name, end) {
-				once()
-				<-may
-			}
-			return nil
-		}}
+		all[1] = upon(all[1], "put", end, func() {
+			once()
+			<-may
+		})
 		on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
 			s, err := d.NewSaver(t.Context())
 			require.NoError(t, err)
@@ -74,7 +67,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 				require.Error(t, s.Wait(t.Context()))
 				_ = s.Close(t.Context())
 			}
-			require.NoError(t, ccl.Barrier(t.Context(), c))
+			ccltest.Barrier(t, c)
 			_, _, err = d.Latest(t.Context(), "") // the Disks are good
 			require.True(t, err == nil || errors.Is(err, fs.ErrNotExist), err)
 		})
@@ -94,31 +87,21 @@ func TestCloseTwice(t *testing.T) {
 func TestKeepBesideAnotherJob(t *testing.T) {
 	all := hosts(t, 3)
 	may, took, ended := make(chan int), make(chan int), make(chan int)
-	slow := &ailing{all[1].(store.Dir), func(op, name string) error {
-		if op == "put" && strings.HasSuffix(name, "index.json") {
-			close(took)
-			<-may
-		}
-		return nil
-	}}
+	slow := upon(all[1], "put", indexEnd, func() {
+		close(took)
+		<-may
+	})
 	go func() { // of this job rank 0 has the disk that is rank 1's in the other
 		defer close(ended)
-		on(t, []store.Store{slow, all[2]}, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-			require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 2, 100, 1)))
-		})
+		saveOn(t, []store.Store{slow, all[2]}, nil, 100, 1)
 	}()
 	<-took
 	let := sync.OnceFunc(func() {
 		close(may)
 		<-ended
 	})
-	on(t, []store.Store{&ailing{all[0].(store.Dir), func(op, name string) error {
-		if op == "put" && name == ckpt.Step("", 1)+"/index.json" {
-			let()
-		}
-		return nil
-	}}, all[1]}, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-		require.NoError(t, d.Save(t.Context(), ckpt.Step("", 2), 2, tensors(c.Rank(), 2, 100, 2)))
+	on(t, []store.Store{upon(all[0], "put", ckpt.Step("", 1)+"/index.json", let), all[1]}, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
+		save(t, c, d, "", 100, 2)
 		require.ErrorIs(t, d.Keep(t.Context(), "", 1), fs.ErrExist)
 	})
 	on(t, all[1:], nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
@@ -132,17 +115,10 @@ func TestKeepBesideAnotherJob(t *testing.T) {
 // A rank whose context ends in a Load, while others read its disk and it reads theirs, ends it for all in a bounded time.
 func TestLoadIsCanceled(t *testing.T) {
 	all := hosts(t, 3)
-	on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-		require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 3, 1000, 1)))
-	})
+	saveOn(t, all, nil, 1000, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	now := []store.Store{all[1], all[2], &ailing{all[0].(store.Dir), func(op, name string) error {
-		if op == "read" && strings.HasSuffix(name, parts) {
-			cancel()
-		}
-		return nil
-	}}}
+	now := []store.Store{all[1], all[2], upon(all[0], "read", parts, cancel)}
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 		d, err := New(t.Context(), c, now[c.Rank()], nil)
 		require.NoError(t, err)

@@ -56,9 +56,7 @@ func TestKilled(t *testing.T) {
 		}
 		return err == nil
 	}
-	on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-		require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 2, 100, 1)))
-	})
+	saveOn(t, all, nil, 100, 1)
 	last := 1
 	for !once(last) {
 		last += stride(8)
@@ -68,7 +66,7 @@ func TestKilled(t *testing.T) {
 		once(1 + rand.IntN(last))
 	}
 	on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-		require.NoError(t, d.Save(t.Context(), ckpt.Step("", step+1), step+1, tensors(c.Rank(), 2, 100, float32(step+1))))
+		save(t, c, d, "", 100, step+1)
 		require.NoError(t, d.Keep(t.Context(), "", 1))
 		require.Equal(t, step+1, loaded(t, c, d, 100))
 	})
@@ -124,9 +122,7 @@ func TestRankIsLost(t *testing.T) {
 		calls := 0
 		for call := 8; ; call += stride(5) { // the first ones make the Disks
 			all := hosts(t, 3)
-			on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
-				require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 3, 100, 1)))
-			})
+			saveOn(t, all, nil, 100, 1)
 			ended := false
 			ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 				d, err := New(t.Context(), c, all[(c.Rank()+1)%3], nil)
@@ -169,7 +165,7 @@ func TestTwoWriters(t *testing.T) {
 				}
 				all := hosts(t, 3)
 				errs := make([]error, 2)
-				save := func(job int, disks ...store.Store) {
+				begin := func(job int, disks ...store.Store) {
 					on(t, disks, nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
 						err := d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 2, 100, 1))
 						if c.Rank() == 0 {
@@ -188,7 +184,7 @@ func TestTwoWriters(t *testing.T) {
 				once := sync.OnceFunc(func() {
 					go func() {
 						defer close(ended)
-						save(1, on2, all[theirs[1]])
+						begin(1, on2, all[theirs[1]])
 					}()
 					select {
 					case <-has:
@@ -204,7 +200,7 @@ func TestTwoWriters(t *testing.T) {
 					}
 					return nil
 				}}
-				save(0, on1, all[1])
+				begin(0, on1, all[1])
 				<-ended
 				lost := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 				require.NotEmpty(t, lost)
@@ -215,10 +211,10 @@ func TestTwoWriters(t *testing.T) {
 					if len(lost) == 2 {
 						_, _, err := d.Latest(t.Context(), "")
 						require.ErrorIs(t, err, fs.ErrNotExist)
-						require.NoError(t, d.Save(t.Context(), ckpt.Step("", 1), 1, tensors(c.Rank(), 3, 100, 1)))
+						save(t, c, d, "", 100, 1)
 					}
 					require.Equal(t, 1, loaded(t, c, d, 100))
-					require.NoError(t, d.Save(t.Context(), ckpt.Step("", 2), 2, tensors(c.Rank(), 3, 100, 2)))
+					save(t, c, d, "", 100, 2)
 					require.NoError(t, d.Keep(t.Context(), "", 1))
 				})
 				for _, s := range all {
@@ -243,7 +239,7 @@ func TestSavedApart(t *testing.T) {
 		require.ErrorContains(t, d.Save(t.Context(), ckpt.Step("", 2), 1, nil), "move one of them away")
 	})
 	require.NoError(t, os.Remove(at(all[0], files(t, all[0], parts)[0])))
-	on(t, all, nil, func(t testing.TB, c *ccl.Comm, d *Disks) { require.Equal(t, 1, loaded(t, c, d, 100)) })
+	loadOn(t, all, 100, 1)
 	on(t, all[2:], nil, func(t testing.TB, c *ccl.Comm, d *Disks) {
 		_, passed, err := d.Latest(t.Context(), "")
 		require.ErrorContains(t, err, "none of the 1 there is whole")

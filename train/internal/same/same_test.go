@@ -47,7 +47,7 @@ func TestArgs(t *testing.T) {
 				if bad != nil && strings.HasSuffix(want, bad.Error()) {
 					require.ErrorIs(t, err, bad)
 				}
-				require.NoError(t, ccl.Barrier(t.Context(), c))
+				ccltest.Barrier(t, c)
 			}, ccltest.Hosts(2))
 		})
 	}
@@ -72,7 +72,7 @@ func TestFactsAgain(t *testing.T) {
 			require.NoError(t, f.Agree(t.Context(), c))
 		}
 		require.Zero(t, ccltest.Allocs(t, c, 5, agree))
-		require.NoError(t, ccl.Barrier(t.Context(), c))
+		ccltest.Barrier(t, c)
 		if c.Rank() == 1 {
 			f = same.New("p", nil, "a", "c")
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/goccl/goccl/train/ddp"
 	"github.com/goccl/goccl/train/internal/host"
 	"github.com/goccl/goccl/train/internal/raw"
-	"github.com/goccl/goccl/train/offload"
 	"github.com/goccl/goccl/train/optim"
 	"github.com/goccl/goccl/train/optim/whole"
 	"github.com/goccl/goccl/train/zero"
@@ -321,15 +320,7 @@ func TestOptimizerWithOptions(t *testing.T) {
 					o.Memory = apart{host.New(t.Context(), c)}
 				}
 			})
-			alike[ccl.BFloat16](t, name, 2, zero.Options{}, func(t testing.TB, c *ccl.Comm, o *zero.Options) {
-				if o.Stage == 0 {
-					return
-				}
-				d, err := offload.New(t.Context(), c, t.TempDir(), &offload.Options{Bucket: 1})
-				require.NoError(t, err)
-				t.Cleanup(func() { require.NoError(t, d.Close()) })
-				o.Disk = d
-			})
+			alike[ccl.BFloat16](t, name, 2, zero.Options{}, onDisk)
 		})
 	}
 }
@@ -476,7 +467,7 @@ func TestOptimizerOfMoreUnits(t *testing.T) {
 		r := newRun[float32](t, c, "lamb", zero.Options{Stage: 1})
 		o, err := whole.New(t.Context(), c, r.m, shapes[:2], func(int, int) whole.Rule { return whole.LAMB{} })
 		require.NoError(t, err)
-		require.NoError(t, ccl.Barrier(t.Context(), world))
+		ccltest.Barrier(t, world)
 		r.step = 1
 		r.backward(t, c)
 		err = o.Step(t.Context(), 1)
@@ -502,7 +493,7 @@ func TestOptimizerStepFailsOnAll(t *testing.T) {
 			var err error
 			r.o, err = whole.New(t.Context(), c, r.m, shapes, func(int, int) whole.Rule { return now })
 			require.NoError(t, err)
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 			r.step = 1
 			r.backward(t, c)
 			if c.Rank() == 1 {
@@ -515,7 +506,7 @@ func TestOptimizerStepFailsOnAll(t *testing.T) {
 				require.ErrorIs(t, err, ccl.ErrAborted)
 			}
 			require.NoError(t, r.m.Close())
-			require.NoError(t, ccl.Barrier(t.Context(), world))
+			ccltest.Barrier(t, world)
 		})
 	}
 }
