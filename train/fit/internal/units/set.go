@@ -213,17 +213,23 @@ func Times(x, by nn.V) nn.V {
 	return x.As(hlo.F32).Mul(by).As(x.Type())
 }
 
-// Program is that of a name, written when it is first asked for.
+// Program is that of a name, written when it is first asked for, by all ranks.
 func (t *Set) Program(ctx context.Context, name string, write func(f *hlo.Func) []nn.V) (*xla.Program, error) {
-	p := t.programs[name]
-	if p == nil {
-		var err error
-		if p, err = t.M.Build(ctx, name, write); err != nil {
-			return nil, err
+	return t.program(name, func() (*xla.Program, error) { return t.M.Build(ctx, name, write) })
+}
+
+// Own is Program of this rank's own: other ranks may have others, or none.
+func (t *Set) Own(name string, write func(f *hlo.Func) []nn.V) (*xla.Program, error) {
+	return t.program(name, func() (*xla.Program, error) { return t.M.Own(name, write) })
+}
+
+func (t *Set) program(name string, build func() (*xla.Program, error)) (p *xla.Program, err error) {
+	if p = t.programs[name]; p == nil {
+		if p, err = build(); err == nil {
+			t.programs[name] = p
 		}
-		t.programs[name] = p
 	}
-	return p, nil
+	return p, err
 }
 
 // Scalars is the argument of an update.Hyper.
