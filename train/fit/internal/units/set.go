@@ -5,6 +5,7 @@ package units
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -71,12 +72,22 @@ type Store interface {
 	Close() error
 }
 
+// roles stand behind a kind in the names of its programs, and behind these what there are several of.
+var roles = []string{"back", "back_lowest", "eval", "export"}
+
 // New finds the parameters of a model.
 func New(model *nn.Model, o Options) (t *Set, err error) {
 	t = &Set{Model: model, O: o, programs: map[string]*xla.Program{}, Lowest: -1}
 	batch := hlo.Array{Type: hlo.I32, Dims: []int{t.O.Rows, t.O.Tokens}}
 	if t.Params, t.Outs, err = t.Model.Params(batch, batch); err != nil {
 		return nil, err
+	}
+	for _, a := range model.Units {
+		for _, b := range model.Units {
+			if role, is := strings.CutPrefix(b.Kind, a.Kind+"_"); is && slices.Contains(roles, role) {
+				return nil, fmt.Errorf("fit: the kind %q of units is the name of a program of %q: call it something else", b.Kind, a.Kind)
+			}
+		}
 	}
 	for u, ps := range t.Params {
 		for _, p := range ps {
