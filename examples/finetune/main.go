@@ -94,18 +94,13 @@ func parse(args []string, out io.Writer) (*config, error) {
 			return c, fmt.Errorf("-%s is for adapters, and with -lora \"\" there are none", name)
 		}
 	}
-	return c, errors.Join(c.Check(), c.sample().Check())
+	return c, errors.Join(loop.CheckFlags(&c.Flags), sampling(c.temperature, c.topP).Check())
 }
 
-// sample says how a prompt is continued.
-func (c *config) sample() sample.Options {
-	return sample.Options{Temperature: c.temperature, TopP: c.topP}
+// sampling says how a prompt is continued.
+func sampling(temperature, topP float64) sample.Options {
+	return sample.Options{Temperature: temperature, TopP: topP}
 }
-
-// merged and adapters are the directories that are written.
-func (c *config) merged() string { return filepath.Join(c.out, "merged") }
-
-func (c *config) adapters() string { return filepath.Join(c.out, "adapters") }
 
 func main() {
 	c, err := parse(os.Args[1:], os.Stdout)
@@ -153,7 +148,7 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 	if err != nil {
 		return alone(world, err)
 	}
-	for _, dir := range []string{c.merged(), c.adapters()} { // which is better known now than when all is computed
+	for _, dir := range []string{t.written("merged"), t.written("adapters")} { // better known now than at the end
 		if _, err := os.Lstat(dir); c.out != "" && err == nil && world.Rank() == 0 {
 			return alone(world, fmt.Errorf("-out %s: %s is there already: name another directory", c.out, dir))
 		}
@@ -171,14 +166,15 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 	r := &loop.Run{O: c.Run}
 	r.O.Out, r.O.Tokens, r.O.Rate, r.O.Batches = t.out, c.Rows*c.context, c.Rate, train.batches
 	r.O.Held, r.O.EvalEvery, r.O.Begin, r.O.End = held.all(), c.Run.Log, t.begin, t.end
-	r.O.State, r.O.Check = func() any { return c.progress() }, c.resumes
+	r.O.State, r.O.Check = func() any { return t.progress() }, t.resumes
 	o := c.Fit
 	o.Tokens, o.Fused, o.Masked, o.Adam = c.context, true, true, optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8}
 	return r.On(ctx, world, &c.Machine, func(m *machine.Machine) (*fit.Trainer, error) {
 		x, err := fit.New(ctx, m, model, &o)
 		if err == nil && t.adapters != nil {
 			if none := t.adapters.Unmatched(x.Params()); len(none) > 0 {
-				return nil, errors.Join(fmt.Errorf("-lora %s: no linear module of the model is called %s", c.lora, none[0]), x.Close())
+				err = fmt.Errorf("-lora %s: no linear module of the model is called %s", c.lora, none[0])
+				return nil, errors.Join(err, x.Close())
 			}
 		}
 		return x, err
@@ -195,17 +191,18 @@ type progress struct {
 	Stable        bool
 }
 
-func (c *config) progress() progress {
+func (t *tuner) progress() progress {
+	c := t.c
 	return progress{c.Rows, c.context, c.Fit.Seed, c.data, c.lora, c.rank, c.alpha, c.stable}
 }
 
 // resumes says whether a checkpoint is one of this run.
-func (c *config) resumes(dir string, state json.RawMessage) error {
+func (t *tuner) resumes(dir string, state json.RawMessage) error {
 	var p progress
 	if err := json.Unmarshal(state, &p); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	if p != c.progress() {
+	if p != t.progress() {
 		return fmt.Errorf("%s was trained with -rows %d -context %d -seed %d -data %s -lora %q -rank %d -alpha %v -rslora=%v: give these",
 			dir, p.Rows, p.Context, p.Seed, p.Data, p.Lora, p.Rank, p.Alpha, p.Stable)
 	}
@@ -217,6 +214,9 @@ func alone(world *ccl.Comm, err error) error {
 	world.Abort(err)
 	return err
 }
+
+// written is a directory that is written.
+func (t *tuner) written(name string) string { return filepath.Join(t.c.out, name) }
 
 // network is the model, with adapters.
 func (t *tuner) network() (*nn.Model, error) {
@@ -268,7 +268,8 @@ func weights(dir string) (has bool, err error) {
 		}
 	}
 	if err == nil && !has && other != "" {
-		err = fmt.Errorf("%s has the weights %s, and no model.safetensors or model.safetensors.index.json: save it with safetensors", dir, other)
+		err = fmt.Errorf("%s has the weights %s, and no model.safetensors or model.safetensors.index.json: "+
+			"save it with safetensors", dir, other)
 	}
 	return has, err
 }
@@ -278,7 +279,8 @@ func (t *tuner) say(ctx context.Context, x *fit.Trainer) error {
 	if t.c.prompt == "" {
 		return nil
 	}
-	o := &fit.GenerateOptions{Tokens: t.c.tokens, Sample: t.c.sample(), Seed: t.c.Fit.Seed, Stop: t.ends()}
+	o := &fit.GenerateOptions{Tokens: t.c.tokens, Sample: sampling(t.c.temperature, t.c.topP), Seed: t.c.Fit.Seed,
+		Stop: t.ends()}
 	rows, err := x.Generate(ctx, [][]int32{t.tok.Encode(t.c.prompt, true)}, o)
 	if err == nil {
 		fmt.Fprintf(t.out, "%q\n", t.tok.Decode(rows[0], true))
@@ -291,7 +293,7 @@ func (t *tuner) end(ctx context.Context, x *fit.Trainer) error {
 	if err := t.say(ctx, x); err != nil || t.c.out == "" {
 		return err
 	}
-	merged, adapters := t.c.merged(), t.c.adapters()
+	merged, adapters := t.written("merged"), t.written("adapters")
 	if err := x.Export(ctx, merged, 5<<30); err != nil {
 		return err
 	}

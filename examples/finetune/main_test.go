@@ -109,9 +109,10 @@ func TestRefused(t *testing.T) {
 func TestResumes(t *testing.T) {
 	c, err := parse([]string{"-model", "x", "-data", "y"}, io.Discard)
 	require.NoError(t, err)
-	text, err := json.Marshal(c.progress())
+	x := &tuner{c: c}
+	text, err := json.Marshal(x.progress())
 	require.NoError(t, err)
-	require.NoError(t, c.resumes("saved", text))
+	require.NoError(t, x.resumes("saved", text))
 	c.alpha = 32
-	require.EqualError(t, c.resumes("saved", text), `saved was trained with -rows 8 -context 64 -seed 1 -data y -lora "all-linear" -rank 8 -alpha 16 -rslora=false: give these`)
+	require.EqualError(t, x.resumes("saved", text), `saved was trained with -rows 8 -context 64 -seed 1 -data y -lora "all-linear" -rank 8 -alpha 16 -rslora=false: give these`)
 }

@@ -107,7 +107,7 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 			return err
 		}
 	}
-	if err := c.Check(); err != nil {
+	if err := loop.CheckFlags(&c.Flags); err != nil {
 		return err
 	}
 	switch {

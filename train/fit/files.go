@@ -84,8 +84,8 @@ func (t *Trainer) LoadModel(ctx context.Context, dir string) error {
 // idle reports whether a tensor says nothing that the model needs: the head of a tied one, which is its embedding, or a
 // constant that transformers once saved.
 func idle(name string) bool {
-	return name == "lm_head.weight" || strings.HasSuffix(name, ".attn.bias") || strings.HasSuffix(name, ".attn.masked_bias") ||
-		strings.HasSuffix(name, ".rotary_emb.inv_freq")
+	return name == "lm_head.weight" || strings.HasSuffix(name, ".attn.bias") ||
+		strings.HasSuffix(name, ".attn.masked_bias") || strings.HasSuffix(name, ".rotary_emb.inv_freq")
 }
 
 // Export writes the model to the directory to as Hugging Face lays it out, in files of at most size

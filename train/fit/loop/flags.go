@@ -59,8 +59,8 @@ func (c *Flags) Define(f *flag.FlagSet) {
 		"resume from the last checkpoint in -save's directory, whatever its layout")
 }
 
-// Check says what is wrong with the flags, as far as it does not depend on the number of ranks or on the device.
-func (c *Flags) Check() error {
+// CheckFlags says what is wrong with flags, as far as it does not depend on the number of ranks or on the device.
+func CheckFlags(c *Flags) error {
 	switch clip, r := c.Fit.Clip, &c.Run; {
 	case c.Fit.Stage < 0 || c.Fit.Stage > 3:
 		return fmt.Errorf("-zero %d: the stages are 0 to 3", c.Fit.Stage)
