@@ -200,6 +200,11 @@ var empties = map[string]func(ctx context.Context, t testing.TB, c *ccl.Comm) er
 		return ddp.Same(ctx, c, ddp.Hash(f))
 	},
 
+	"fit/lora.Config.Unmatched": func(_ context.Context, t testing.TB, _ *ccl.Comm) error {
+		l := &lora.Config{Targets: lora.Names{List: []string{"q"}}}
+		require.Equal(t, []string{"q"}, l.Unmatched(nil))
+		return nil
+	},
 	"fit/lora.Parse":                  refuses(func() error { _, err := lora.Parse(nil); return err }),
 	"fit/lora.Names.UnmarshalJSON":    refuses(func() error { return new(lora.Names).UnmarshalJSON(nil) }),
 	"fit/lora.Patterns.UnmarshalJSON": refuses(func() error { return new(lora.Patterns).UnmarshalJSON(nil) }),

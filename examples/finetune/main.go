@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -56,13 +57,13 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar(&c.model, "model", "", "`directory` of the model: config.json, tokenizer.json, weights")
 	f.StringVar(&c.data, "data", "", "`file` of JSON lines to train on")
 	f.StringVar(&c.held, "held", "", "`file` of JSON lines to score (default: those of -data)")
-	f.StringVar(&c.kind, "kind", "completion", "what a line has: `completion`, {\"prompt\", \"completion\"}; chat, {\"messages\"}; text, {\"text\"}")
+	f.StringVar(&c.kind, "kind", "completion", "what a line has, by its `name`: completion, {\"prompt\", \"completion\"}; chat, {\"messages\"}; text, {\"text\"}")
 	f.StringVar(&c.lora, "lora", "all-linear", "`modules` with adapters, as peft's target_modules: names with commas between, or all-linear; \"\": all is trained")
 	f.IntVar(&c.rank, "rank", 8, "`rank` of the adapters")
-	f.Float64Var(&c.alpha, "alpha", 16, "what adapters are `scaled` by, over the rank")
+	f.Float64Var(&c.alpha, "alpha", 16, "`number` that adapters are scaled by, over the rank")
 	f.BoolVar(&c.stable, "rslora", false, "scale by the root of the rank instead")
 	f.Float64Var(&c.dropout, "dropout", 0, "`rate` of dropout before adapters")
-	f.StringVar((*string)(&c.Fit.Base), "base", "f32", "how the frozen model is `held`: f32, bf16, int8 or nf4")
+	f.StringVar((*string)(&c.Fit.Base), "base", "f32", "`type` in which the frozen model is held: f32, bf16, int8 or nf4")
 	f.IntVar(&c.context, "context", 64, "`tokens` per row")
 	f.StringVar(&c.prompt, "prompt", "", "`text` to continue before and after")
 	f.IntVar(&c.tokens, "tokens", 32, "`tokens` to continue it by")
@@ -83,12 +84,30 @@ func parse(args []string, out io.Writer) (*config, error) {
 	if c.held == "" {
 		c.held = c.data
 	}
-	return c, job.AtLeast(f, 1, "rank", "rows", "micro", "context", "steps", "log", "keep", "tokens")
+	if err := job.AtLeast(f, 1, "rank", "rows", "micro", "context", "steps", "log", "keep", "tokens"); err != nil {
+		return c, err
+	}
+	set := map[string]bool{}
+	f.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	for _, name := range []string{"rank", "alpha", "rslora", "dropout", "base"} {
+		if set[name] && c.lora == "" {
+			return c, fmt.Errorf("-%s is for adapters, and with -lora \"\" there are none", name)
+		}
+	}
+	return c, errors.Join(loop.CheckFlags(&c.Flags), sampling(c.temperature, c.topP).Check())
+}
+
+// sampling says how a prompt is continued.
+func sampling(temperature, topP float64) sample.Options {
+	return sample.Options{Temperature: temperature, TopP: topP}
 }
 
 func main() {
 	c, err := parse(os.Args[1:], os.Stdout)
-	job.Main("finetune", c.NP, false, err, func(ctx context.Context) error { return join(ctx, c, os.Stdout) })
+	job.Main("finetune", c.NP, false, err, func(ctx context.Context) error {
+		c.Run.Stop = job.Signals() // the first ends the run after the steps under way
+		return join(ctx, c, os.Stdout)
+	})
 }
 
 // join is one rank from Join to Close.
@@ -129,6 +148,11 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 	if err != nil {
 		return alone(world, err)
 	}
+	for _, dir := range []string{t.written("merged"), t.written("adapters")} { // better known now than at the end
+		if _, err := os.Lstat(dir); c.out != "" && err == nil && world.Rank() == 0 {
+			return alone(world, fmt.Errorf("-out %s: %s is there already: name another directory", c.out, dir))
+		}
+	}
 	train, err := t.rowsOf(ctx, c.data)
 	if err != nil {
 		return err
@@ -142,11 +166,47 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 	r := &loop.Run{O: c.Run}
 	r.O.Out, r.O.Tokens, r.O.Rate, r.O.Batches = t.out, c.Rows*c.context, c.Rate, train.batches
 	r.O.Held, r.O.EvalEvery, r.O.Begin, r.O.End = held.all(), c.Run.Log, t.begin, t.end
+	r.O.State, r.O.Check = func() any { return t.progress() }, t.resumes
 	o := c.Fit
 	o.Tokens, o.Fused, o.Masked, o.Adam = c.context, true, true, optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8}
 	return r.On(ctx, world, &c.Machine, func(m *machine.Machine) (*fit.Trainer, error) {
-		return fit.New(ctx, m, model, &o)
+		x, err := fit.New(ctx, m, model, &o)
+		if err == nil && t.adapters != nil {
+			if none := t.adapters.Unmatched(x.Params()); len(none) > 0 {
+				err = fmt.Errorf("-lora %s: no linear module of the model is called %s", c.lora, none[0])
+				return nil, errors.Join(err, x.Close())
+			}
+		}
+		return x, err
 	})
+}
+
+// progress is what a checkpoint keeps of the flags.
+type progress struct {
+	Rows, Context int
+	Seed          uint64
+	Data, Lora    string
+	Rank          int
+	Alpha         float64
+	Stable        bool
+}
+
+func (t *tuner) progress() progress {
+	c := t.c
+	return progress{c.Rows, c.context, c.Fit.Seed, c.data, c.lora, c.rank, c.alpha, c.stable}
+}
+
+// resumes says whether a checkpoint is one of this run.
+func (t *tuner) resumes(dir string, state json.RawMessage) error {
+	var p progress
+	if err := json.Unmarshal(state, &p); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	if p != t.progress() {
+		return fmt.Errorf("%s was trained with -rows %d -context %d -seed %d -data %s -lora %q -rank %d -alpha %v -rslora=%v: give these",
+			dir, p.Rows, p.Context, p.Seed, p.Data, p.Lora, p.Rank, p.Alpha, p.Stable)
+	}
+	return nil
 }
 
 // alone aborts the Comm with an error that may be this rank's alone.
@@ -154,6 +214,9 @@ func alone(world *ccl.Comm, err error) error {
 	world.Abort(err)
 	return err
 }
+
+// written is a directory that is written.
+func (t *tuner) written(name string) string { return filepath.Join(t.c.out, name) }
 
 // network is the model, with adapters.
 func (t *tuner) network() (*nn.Model, error) {
@@ -178,13 +241,37 @@ func (t *tuner) network() (*nn.Model, error) {
 
 // begin loads the weights, and says what the model does before it is trained.
 func (t *tuner) begin(ctx context.Context, x *fit.Trainer) error {
-	found, err := filepath.Glob(filepath.Join(t.c.model, "model.safetensors*"))
-	if err != nil || len(found) == 0 {
+	switch has, err := weights(t.c.model); {
+	case err != nil:
+		return alone(t.world, err)
+	case has:
+		if err := x.LoadModel(ctx, t.c.model); err != nil {
+			return err
+		}
+	default:
 		fmt.Fprintf(t.out, "%s has no weights: beginning with random ones\n", t.c.model)
-	} else if err := x.LoadModel(ctx, t.c.model); err != nil {
-		return err
 	}
 	return t.say(ctx, x)
+}
+
+// weights reports whether a model has some. Those of a format that is not read are an error.
+func weights(dir string) (has bool, err error) {
+	entries, err := os.ReadDir(dir)
+	var other string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == "model.safetensors" || name == "model.safetensors.index.json":
+			has = true
+		case strings.HasSuffix(name, ".safetensors"), strings.HasSuffix(name, ".gguf"),
+			strings.HasPrefix(name, "pytorch_model"):
+			other = name
+		}
+	}
+	if err == nil && !has && other != "" {
+		err = fmt.Errorf("%s has the weights %s, and no model.safetensors or model.safetensors.index.json: "+
+			"save it with safetensors", dir, other)
+	}
+	return has, err
 }
 
 // say continues the prompt.
@@ -192,8 +279,8 @@ func (t *tuner) say(ctx context.Context, x *fit.Trainer) error {
 	if t.c.prompt == "" {
 		return nil
 	}
-	o := &fit.GenerateOptions{Tokens: t.c.tokens, Sample: sample.Options{Temperature: t.c.temperature,
-		TopP: t.c.topP}, Stop: t.ends()}
+	o := &fit.GenerateOptions{Tokens: t.c.tokens, Sample: sampling(t.c.temperature, t.c.topP), Seed: t.c.Fit.Seed,
+		Stop: t.ends()}
 	rows, err := x.Generate(ctx, [][]int32{t.tok.Encode(t.c.prompt, true)}, o)
 	if err == nil {
 		fmt.Fprintf(t.out, "%q\n", t.tok.Decode(rows[0], true))
@@ -206,7 +293,7 @@ func (t *tuner) end(ctx context.Context, x *fit.Trainer) error {
 	if err := t.say(ctx, x); err != nil || t.c.out == "" {
 		return err
 	}
-	merged, adapters := filepath.Join(t.c.out, "merged"), filepath.Join(t.c.out, "adapters")
+	merged, adapters := t.written("merged"), t.written("adapters")
 	if err := x.Export(ctx, merged, 5<<30); err != nil {
 		return err
 	}
@@ -216,7 +303,7 @@ func (t *tuner) end(ctx context.Context, x *fit.Trainer) error {
 		}
 	}
 	_, err := data.OnRoot(ctx, t.world, 0, func() ([]byte, error) {
-		err := models.Write(merged, t.of)
+		err := t.configure(merged)
 		for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
 			"generation_config.json"} {
 			text, missing := files.ReadIn(t.c.model, name, 1<<30)
@@ -233,6 +320,25 @@ func (t *tuner) end(ctx context.Context, x *fit.Trainer) error {
 		fmt.Fprintf(t.out, "wrote %s\n", t.c.out)
 	}
 	return err
+}
+
+// configure writes config.json as the model had it, with all that only transformers reads, such as eos_token_id, but
+// for the type of weights: these have another now.
+func (t *tuner) configure(dir string) error {
+	text, err := files.ReadIn(t.c.model, "config.json", 1<<20)
+	if err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return err
+	}
+	delete(fields, "torch_dtype")
+	delete(fields, "dtype")
+	if text, err = json.MarshalIndent(fields, "", "  "); err != nil {
+		return err
+	}
+	return files.Write(filepath.Join(dir, "config.json"), append(text, '\n'))
 }
 
 // ends are the tokens that end a text.
@@ -318,7 +424,7 @@ func (s *source) batches(step int) ([]fit.Batch, error) {
 	return t.c.Deal(t.world.Rank(), func(b *fit.Batch, row int) error {
 		at := (step-1)*t.c.Rows + row
 		epoch, k := at/s.p.Rows(), at%s.p.Rows()
-		order, err := data.Sampler{N: s.p.Rows(), Rank: 0, Size: 1, Seed: 1}.Epoch(epoch, k)
+		order, err := data.Sampler{N: s.p.Rows(), Rank: 0, Size: 1, Seed: t.c.Fit.Seed}.Epoch(epoch, k)
 		if err != nil {
 			return err
 		}

@@ -4,10 +4,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,11 +45,14 @@ func tuned(t *testing.T, n int, args ...string) (scores []float64, said string) 
 
 // A model is scored, tuned by adapters, scored again, and written: what is read back has the score that it was written with.
 func TestTune(t *testing.T) {
-	base, lora := filepath.Join(t.TempDir(), "base"), filepath.Join(t.TempDir(), "lora")
+	base, lora := filepath.Join(t.TempDir(), "base[1]"), filepath.Join(t.TempDir(), "lora")
 	scores, said := tuned(t, 1, "-model", "testdata/tiny", "-lora", "", "-steps", "30", "-out", base, "-prompt", "1 plus 1 is")
 	require.Contains(t, said, "has no weights: beginning with random ones")
 	require.Regexp(t, `(?s)"1 plus 1 is.*"1 plus 1 is.*wrote `, said)
 	require.Less(t, scores[2], scores[0]-2)
+	config, err := os.ReadFile(filepath.Join(base, "merged", "config.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(config), `"eos_token_id": 256`)
 	then, _ := tuned(t, 2, "-model", filepath.Join(base, "merged"), "-zero", "3", "-steps", "15", "-out", lora)
 	require.InDelta(t, scores[2], then[0], 1e-4)
 	require.Less(t, then[1], then[0])
@@ -58,12 +64,55 @@ func TestTune(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	for args, want := range map[string]string{"-model": "flag needs an argument", "-data": "flag needs an argument"} {
-		_, err := parse([]string{args}, io.Discard)
-		require.ErrorContains(t, err, want)
+	for args, want := range map[string]string{
+		"-model":                                     "flag needs an argument",
+		"":                                           "give -model, a directory of Hugging Face's, and -data, a file of JSON lines",
+		"-model x -data y -rank 0":                   "-rank 0: it must be at least 1",
+		"-model x -data y -zero 4":                   "-zero 4: the stages are 0 to 3",
+		"-model x -data y -lr NaN":                   "-lr NaN -clip 1: -lr must be greater than 0",
+		"-model x -data y -warmup -1":                "-warmup -1 -every 0: both must be at least 0",
+		"-model x -data y -resume":                   "-every and -resume need -save",
+		"-model x -data y -save z -every 15":         "-every 15: it must be a multiple of -log 10",
+		"-model x -data y -temperature -1":           "sample: temperature -1",
+		"-model x -data y -top-p 1.5":                "top-p 1.5",
+		"-model x -data y -lora= -base nf4":          `-base is for adapters, and with -lora "" there are none`,
+		"-model x -data y -lora= -rslora -prompt hi": `-rslora is for adapters`,
+	} {
+		_, err := parse(strings.Fields(args), io.Discard)
+		require.ErrorContains(t, err, want, args)
 	}
-	_, err := parse(nil, io.Discard)
-	require.EqualError(t, err, "give -model, a directory of Hugging Face's, and -data, a file of JSON lines")
-	_, err = parse([]string{"-model", "x", "-data", "y", "-rank", "0"}, io.Discard)
-	require.EqualError(t, err, "-rank 0: it must be at least 1")
+}
+
+// What would be another run than was meant is refused before it is computed.
+func TestRefused(t *testing.T) {
+	bin, taken := t.TempDir(), t.TempDir()
+	require.NoError(t, os.CopyFS(bin, os.DirFS("testdata/tiny")))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "pytorch_model.bin"), nil, 0o666))
+	require.NoError(t, os.Mkdir(filepath.Join(taken, "merged"), 0o777))
+	for args, want := range map[string]string{
+		"-model " + bin:                               "has the weights pytorch_model.bin, and no model.safetensors",
+		"-model testdata/tiny -out " + taken:          "merged is there already: name another directory",
+		"-model testdata/tiny -lora q_proj,v_porj":    "-lora q_proj,v_porj: no linear module of the model is called v_porj",
+		"-model testdata/tiny -lora q_proj,lm_head":   "no linear module of the model is called lm_head",
+		"-model testdata/tiny -rows 3 -micro 2":       "-rows 3 does not divide among 1 ranks x -micro 2",
+		"-model testdata/tiny -data testdata/nothing": "no such file",
+	} {
+		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+			cfg, err := parse(append([]string{"-data", "testdata/train.jsonl", "-context", "32", "-plugin", xlatest.Path(t)}, strings.Fields(args)...), io.Discard)
+			require.NoError(t, err)
+			require.ErrorContains(t, tune(t.Context(), c, cfg, io.Discard), want, args)
+		}, ccltest.Deadline(3*time.Minute))
+	}
+}
+
+// A checkpoint of another run is none to go on from.
+func TestResumes(t *testing.T) {
+	c, err := parse([]string{"-model", "x", "-data", "y"}, io.Discard)
+	require.NoError(t, err)
+	x := &tuner{c: c}
+	text, err := json.Marshal(x.progress())
+	require.NoError(t, err)
+	require.NoError(t, x.resumes("saved", text))
+	c.alpha = 32
+	require.EqualError(t, x.resumes("saved", text), `saved was trained with -rows 8 -context 64 -seed 1 -data y -lora "all-linear" -rank 8 -alpha 16 -rslora=false: give these`)
 }

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/goccl/goccl/examples/internal/job"
 	"github.com/goccl/goccl/train/fit/loop"
@@ -108,11 +107,10 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 			return err
 		}
 	}
-	switch clip := c.Fit.Clip; {
-	case c.Fit.Stage < 0 || c.Fit.Stage > 3:
-		return fmt.Errorf("-zero %d: the stages are 0 to 3", c.Fit.Stage)
-	case !(c.LR > 0 && clip >= 0) || math.IsInf(c.LR+clip, 0): // NaN is neither
-		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.LR, clip)
+	if err := loop.CheckFlags(&c.Flags); err != nil {
+		return err
+	}
+	switch {
 	case c.model.Width%c.model.Heads != 0:
 		return fmt.Errorf("-heads %d does not divide -width %d", c.model.Heads, c.model.Width)
 	case c.model.Width%viewed != 0:
@@ -123,14 +121,10 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 		return fmt.Errorf("-attn cudnn: it needs -bf16, and heads of 64 or 128 elements; these have %d", c.model.Width/c.model.Heads)
 	case c.residual != "f32" && (c.residual != "bf16" || !c.Fit.BF16):
 		return fmt.Errorf("-residual %s: there are f32, and bf16 with -bf16", c.residual)
-	case c.Run.Save == "" && (c.Run.Every > 0 || c.Run.Resume):
-		return errors.New("-every and -resume need -save, the directory of checkpoints")
 	case c.Fit.Offload && c.alone():
 		return errors.New("-offload needs -zero 1, 2 or 3, or -parts")
 	case c.Run.Recover && c.Run.Every == 0:
 		return errors.New("-recover needs -save and -every: checkpoints to go on from")
-	case c.Run.Every%c.Run.Log != 0:
-		return fmt.Errorf("-every %d: it must be a multiple of -log %d, when losses are read", c.Run.Every, c.Run.Log)
 	case c.device < -1:
 		return fmt.Errorf("-device %d: devices count from 0", c.device)
 	case c.export != "" && c.NP > 1:

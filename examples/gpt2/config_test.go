@@ -125,6 +125,7 @@ func TestData(t *testing.T) {
 		{write("short.txt", []byte("to be")), "has 5 tokens: a row takes 33"},
 		{write("a.bin", tokens), "token 60 is 300, but -vocab is 256"},
 		{write("b.bin", make([]byte, 200)), ""},
+		{write("cut.bin", make([]byte, 201)), "cut.bin has 201 bytes: tokens have two each"},
 		{filepath.Join(dir, "none"), "no such file"},
 	} {
 		c.data = tc.file

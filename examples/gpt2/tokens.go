@@ -32,7 +32,10 @@ func newSource(c *config) (*source, error) {
 		return nil, err
 	}
 	if strings.HasSuffix(c.data, ".bin") {
-		for i := 0; i+1 < len(raw); i += 2 {
+		if len(raw)%2 == 1 {
+			return nil, fmt.Errorf("%s has %d bytes: tokens have two each", c.data, len(raw))
+		}
+		for i := 0; i < len(raw); i += 2 {
 			s.tokens = append(s.tokens, binary.LittleEndian.Uint16(raw[i:]))
 		}
 	} else {

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -44,7 +45,10 @@ func (t *Trainer) Eval(ctx context.Context, batches []Batch) (Score, error) {
 	if err := ccl.AllReduce(ctx, t.u.M.World(), sums, sums, ccl.Sum); err != nil {
 		return Score{}, t.fail(err)
 	}
-	n := max(sums[2], 1)
+	n := sums[2]
+	if n == 0 { // on all ranks
+		return Score{}, t.fail(errors.New("fit: Eval: no wanted token counts on any rank: there is nothing to score"))
+	}
 	return Score{sums[0] / n, math.Exp(sums[0] / n), sums[1] / n, int64(sums[2])}, nil
 }
 
@@ -77,11 +81,8 @@ func (t *Trainer) score(ctx context.Context, b Batch) ([]float32, error) {
 	return out, w.End(nil)
 }
 
-// guessed is how many of the tokens that count have the largest logit, or one that is as large.
+// guessed is how many of the tokens that count are those of the largest logit, the first of equals.
 func guessed(logits, want nn.V) nn.V {
-	f, n, v := logits.Func(), want.Len(), logits.Dims()[logits.Rank()-1]
-	x := logits.As(hlo.F32).Reshape(n, v)
-	hit := f.Iota(hlo.I32, 1, n, v).Cmp("EQ", want.Reshape(n, 1))
-	top := hlo.If(x.Cmp("GE", x.MaxLast()), f.Const(hlo.F32, 1), f.Const(hlo.F32, 0))
-	return hlo.If(hit, top, f.Const(hlo.F32, 0)).SumAll()
+	n, v := want.Len(), logits.Dims()[logits.Rank()-1]
+	return hlo.ArgMax(1, logits.As(hlo.F32).Reshape(n, v)).Cmp("EQ", want.Reshape(n)).As(hlo.F32).SumAll()
 }

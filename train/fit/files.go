@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -55,7 +56,8 @@ func (t *Trainer) Load(ctx context.Context, dir string, rename func(name string)
 	return all, nil
 }
 
-// LoadModel is Load of a whole model that Hugging Face has saved, with its head or without.
+// LoadModel is Load of a whole model that Hugging Face has saved, with its head or without. A tensor there that is none
+// of the model's, such as a bias or a layer that config.json does not have, is an error.
 func (t *Trainer) LoadModel(ctx context.Context, dir string) error {
 	has, err := ckpt.Inspect(dir)
 	if err != nil {
@@ -66,10 +68,24 @@ func (t *Trainer) LoadModel(ctx context.Context, dir string) error {
 		names = append(names, x.Name)
 	}
 	r, err := t.Load(ctx, dir, models.Rename(names))
-	if err == nil && len(r.Missing) > 0 { // on all ranks
-		err = fmt.Errorf("fit: %s has no %s", dir, r.Missing[0])
+	if err != nil {
+		return err
 	}
-	return err
+	r.Unused = slices.DeleteFunc(r.Unused, idle)
+	switch { // on all ranks
+	case len(r.Missing) > 0:
+		err = fmt.Errorf("fit: %s has no %s", dir, r.Missing[0])
+	case len(r.Unused) > 0:
+		err = fmt.Errorf("fit: %s has %s, which the model has not: is its config.json that of these weights?", dir, r.Unused[0])
+	}
+	return t.fail(err)
+}
+
+// idle reports whether a tensor says nothing that the model needs: the head of a tied one, which is its embedding, or a
+// constant that transformers once saved.
+func idle(name string) bool {
+	return name == "lm_head.weight" || strings.HasSuffix(name, ".attn.bias") ||
+		strings.HasSuffix(name, ".attn.masked_bias") || strings.HasSuffix(name, ".rotary_emb.inv_freq")
 }
 
 // Export writes the model to the directory to as Hugging Face lays it out, in files of at most size
@@ -135,16 +151,19 @@ func (t *Trainer) adapters(ctx context.Context) ([]ckpt.Tensor, error) {
 	}), err
 }
 
-// write saves tensors beside the directory to, and has rank 0 export them.
+// write saves tensors beside the directory to, and has rank 0 export them. One that was killed has left its tensors.
 func (t *Trainer) write(ctx context.Context, to string, list []ckpt.Tensor, export func(tmp string) error) error {
-	world, tmp := t.u.M.World(), strings.TrimRight(to, "/")+".tmp"
-	if err := ckpt.Save(ctx, world, tmp, nil, list); err != nil {
-		return err
+	world, tmp := t.u.M.World(), filepath.Clean(to)+".export.tmp"
+	_, err := data.OnRoot(ctx, world, 0, func() ([]byte, error) { return nil, os.RemoveAll(tmp) })
+	if err == nil {
+		err = ckpt.Save(ctx, world, tmp, nil, list)
 	}
-	_, err := data.OnRoot(ctx, world, 0, func() ([]byte, error) {
-		return nil, errors.Join(export(tmp), os.RemoveAll(tmp))
-	})
-	return err
+	if err == nil {
+		_, err = data.OnRoot(ctx, world, 0, func() ([]byte, error) {
+			return nil, errors.Join(export(tmp), os.RemoveAll(tmp))
+		})
+	}
+	return t.fail(err)
 }
 
 // merged are the parameters of the model, whole, with adapters merged: each unit's on one of the ranks.

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/amp"
@@ -157,6 +158,10 @@ func (o *Options) check(model *nn.Model) error {
 		return fmt.Errorf("fit: gradients cannot be clipped to a norm of %v", o.Clip)
 	case !(o.EMA >= 0 && o.EMA < 1):
 		return fmt.Errorf("fit: EMA with a decay of %v; it is from 0 to below 1", o.EMA)
+	case o.Base != "" && !slices.Contains(quant.Storages, o.Base):
+		return fmt.Errorf("fit: a base of %q; there are %s, %s, %s and %s", o.Base, quant.Float32, quant.BF16, quant.Int8, quant.NF4)
+	case o.Base != "" && o.Base != quant.Float32 && model.LoRA == nil:
+		return fmt.Errorf("fit: a base of %s: the model has no LoRA, so nothing is frozen", o.Base)
 	case len(model.Units) < 2:
 		return fmt.Errorf("fit: a model of %d units; the least are an embedding and a head", len(model.Units))
 	}

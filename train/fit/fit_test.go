@@ -270,6 +270,27 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
+// Ranks continue prompts of their own, of other numbers and lengths, though rank 0 compiles what they share.
+func TestOwnPrompts(t *testing.T) {
+	prompts := [][][]int32{{{1, 2, 3}}, {{5}, {7, 8, 9, 10, 11}}}
+	var want [2][][]int32
+	o := options()
+	with(t, 1, func() *nn.Model { return llama(false) }, o, func(t testing.TB, _ *ccl.Comm, x *fit.Trainer) {
+		for i, p := range prompts {
+			rows, err := x.Generate(t.Context(), p, &fit.GenerateOptions{Tokens: 3 + i})
+			require.NoError(t, err)
+			want[i] = rows
+		}
+	})
+	o.Stage = 3
+	with(t, 2, func() *nn.Model { return llama(false) }, o, func(t testing.TB, c *ccl.Comm, x *fit.Trainer) {
+		i := c.Rank()
+		rows, err := x.Generate(t.Context(), prompts[i], &fit.GenerateOptions{Tokens: 3 + i})
+		require.NoError(t, err)
+		require.Equal(t, want[i], rows)
+	})
+}
+
 // adapted has adapters beside queries and values.
 func adapted(act hlo.Type, dropout float64) func() *nn.Model {
 	return func() *nn.Model {

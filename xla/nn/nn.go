@@ -160,6 +160,8 @@ func (m *Model) Params(in ...hlo.Array) (params [][]Param, outs []hlo.Array, err
 				return nil, nil, fmt.Errorf("nn: unit %q: %w", u.Name, err)
 			}
 		}
+		used := reads(u.Uses, r.of, params)
+		text, plain = text+used, plain+used
 		if b, has := base[u.Kind]; !has {
 			base[u.Kind] = written{plain, u.Name}
 		} else if b.text != plain {
@@ -205,6 +207,20 @@ func (m *Model) Params(in ...hlo.Array) (params [][]Param, outs []hlo.Array, err
 	}
 	m.kinds = kinds
 	return params, outs, nil
+}
+
+// reads says what a unit's program has for parameters of other units: all of those that it uses are its arguments, in
+// their order.
+func reads(uses []int, of []string, params [][]Param) (text string) {
+	for k, n := range uses {
+		if n < 0 || n >= len(params) {
+			continue
+		}
+		for i, p := range params[n] {
+			text += fmt.Sprintln("uses", k, i, p.Dims, p.Type, slices.Index(of, p.Name))
+		}
+	}
+	return text
 }
 
 // least is the smaller of two numbers, of which 0 is none.

@@ -109,6 +109,22 @@ func TestRefused(t *testing.T) {
 	m.Units[3].Uses = nil
 	_, _, err = m.Params(batch(3, 5)...)
 	require.ErrorContains(t, err, "no unit that it uses has a parameter embed.tokens.weight")
+	for _, tc := range []struct{ uses, of []int }{{[]int{0, 0}, []int{0, 1}}, {[]int{0, 1}, []int{0, 0}}} {
+		m = &nn.Model{}
+		for u, names := range [][]string{{"a", "b"}, {"b", "a"}} {
+			m.Units = append(m.Units, nn.Unit{Name: fmt.Sprintf("in%d.", u), Kind: fmt.Sprintf("in%d", u), Forward: func(s *nn.Scope, _ nn.V) nn.V {
+				return s.Embed(s.Tokens(), names[0], 8, 8).Add(s.Embed(s.Tokens(), names[1], 8, 8))
+			}})
+		}
+		for i, u := range tc.uses {
+			name := fmt.Sprintf("in%d.%s.weight", u, []string{"a", "b"}[tc.of[i]])
+			m.Units = append(m.Units, nn.Unit{Name: fmt.Sprintf("tied%d.", i), Kind: "tied", Uses: []int{u}, Forward: func(s *nn.Scope, x nn.V) nn.V {
+				return hlo.Dot(x, s.Of(name), []int{2}, []int{0}, nil, nil)
+			}})
+		}
+		_, _, err = m.Params(batch(3, 5)...)
+		require.ErrorContains(t, err, `units "tied0." and "tied1." are of one kind, "tied", but differ`)
+	}
 }
 
 // Layers whose adapters differ in rank, or in scale alone, have programs of their own.

@@ -87,6 +87,9 @@ func stringOf(o map[string]json.RawMessage, field string) (s string, err error) 
 	if !ok {
 		return "", fmt.Errorf("there is no field %q", field)
 	}
+	if string(raw) == "null" {
+		return "", fmt.Errorf("field %q is null: want a string", field)
+	}
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", fmt.Errorf("field %q: %w", field, err)
 	}

@@ -206,6 +206,8 @@ func TestAnswers(t *testing.T) {
 		{text.Field(tok, "text", 1), `{"x": 1}`, `there is no field "text"`},
 		{text.Field(tok, "text", 1), `{"text": 1}`, `field "text": json: cannot unmarshal number into Go value of type string`},
 		{text.Completion(tok, 1), `{"prompt": "x"}`, `there is no field "completion"`},
+		{text.Completion(tok, 1), `{"prompt": null, "completion": "x"}`, `field "prompt" is null: want a string`},
+		{text.Field(tok, "text", 1), `{"text": null}`, `field "text" is null: want a string`},
 		{text.Chat(tok, tmpl), `{"messages": []}`, `there is no field "messages", or none in it`},
 		{text.Chat(tok, tmpl), `{"messages": [{"content": "x"}]}`, `a message without the field "role", or it is no string`},
 		{text.Chat(tok, tmpl), `{`, `unexpected end of JSON input`},

@@ -1,8 +1,10 @@
 package loop
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"math"
 
 	"github.com/goccl/goccl/train/fit"
 	"github.com/goccl/goccl/train/fit/machine"
@@ -55,6 +57,23 @@ func (c *Flags) Define(f *flag.FlagSet) {
 	f.IntVar(&c.Run.Keep, "keep", max(c.Run.Keep, 3), "with -save: how many `checkpoints` to keep")
 	f.BoolVar(&c.Run.Resume, "resume", c.Run.Resume,
 		"resume from the last checkpoint in -save's directory, whatever its layout")
+}
+
+// CheckFlags says what is wrong with flags, as far as it does not depend on the number of ranks or on the device.
+func CheckFlags(c *Flags) error {
+	switch clip, r := c.Fit.Clip, &c.Run; {
+	case c.Fit.Stage < 0 || c.Fit.Stage > 3:
+		return fmt.Errorf("-zero %d: the stages are 0 to 3", c.Fit.Stage)
+	case !(c.LR > 0 && clip >= 0) || math.IsInf(c.LR+clip, 0): // NaN is neither
+		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.LR, clip)
+	case c.Warmup < 0 || r.Every < 0:
+		return fmt.Errorf("-warmup %d -every %d: both must be at least 0", c.Warmup, r.Every)
+	case r.Save == "" && (r.Every > 0 || r.Resume):
+		return errors.New("-every and -resume need -save, the directory of checkpoints")
+	case r.Every%r.Log != 0:
+		return fmt.Errorf("-every %d: it must be a multiple of -log %d, when losses are read", r.Every, r.Log)
+	}
+	return nil
 }
 
 // Rate is the learning rate of a step, as -lr and -warmup say.

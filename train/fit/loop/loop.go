@@ -59,14 +59,15 @@ type Options struct {
 	Save        string
 	Every, Keep int
 	// Resume goes on from the last checkpoint, whatever its layout. Without it the directory must
-	// have none if Recover is set.
+	// have none.
 	Resume bool
 	// Recover goes on with the ranks that are left when some are lost.
 	Recover bool
 	// Mirror keeps each rank's state in the memory of another, too, every so many steps: what spares go on from. 0: not.
 	// The scale of a loss is not part of that: it begins anew.
 	Mirror int
-	// Begin begins a run that resumes nothing, as by loading weights. nil: the initial values.
+	// Begin begins a run that resumes nothing, as by loading weights. nil: the initial values. Where some parameters
+	// are frozen (LoRA), it is called before a run is resumed, too: no checkpoint has those.
 	Begin func(ctx context.Context, t *fit.Trainer) error
 	// End is called behind the last step, as to write the model. nil: nothing is.
 	End func(ctx context.Context, t *fit.Trainer) error
@@ -97,6 +98,7 @@ type Run struct {
 	BestStep  int
 
 	again  bool // a rank was lost
+	scored bool // there is a best
 	bad    int  // scores since the best
 	mirror *mirror.Mirror
 }
@@ -111,9 +113,10 @@ type progress struct {
 
 // best is what early stopping knows.
 type best struct {
-	Loss float64
-	Step int
-	Bad  int
+	Loss   float64
+	Step   int
+	Bad    int
+	Scored bool
 }
 
 // Train runs the steps of a trainer, from the last one that was kept.
@@ -344,11 +347,11 @@ func (s *steps) score(ctx context.Context, step int) (enough bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if (len(r.Scores) > 1 || r.BestStep > 0) && !(x.Loss < r.BestScore) {
+	if !(x.Loss < math.Inf(1)) || r.scored && x.Loss >= r.BestScore {
 		r.bad++
 		return o.Patience > 0 && r.bad >= o.Patience, nil
 	}
-	r.BestScore, r.BestStep, r.bad = x.Loss, step, 0
+	r.BestScore, r.BestStep, r.bad, r.scored = x.Loss, step, 0, true
 	if o.Best == "" {
 		return false, nil
 	}
@@ -360,15 +363,28 @@ func (s *steps) score(ctx context.Context, step int) (enough bool, err error) {
 	if err != nil {
 		return false, s.alone(err)
 	}
-	if err := ckpt.Save(ctx, s.world, ckpt.Step(o.Best, step), state, list); err != nil {
+	dir := ckpt.Step(o.Best, step)
+	aside := dir + ".before"
+	// A run that goes on from an earlier step comes to this one again: what it had then stays until there is another.
+	if _, err := os.Lstat(dir); err == nil && s.world.Rank() == 0 {
+		if err := errors.Join(os.RemoveAll(aside), os.Rename(dir, aside)); err != nil {
+			return false, s.alone(err)
+		}
+	}
+	if err := ckpt.Save(ctx, s.world, dir, state, list); err != nil {
 		return false, err
+	}
+	if s.world.Rank() == 0 {
+		if err := os.RemoveAll(aside); err != nil {
+			return false, s.alone(err)
+		}
 	}
 	return false, ckpt.Keep(ctx, s.world, o.Best, 1)
 }
 
 // state is what a checkpoint has beside tensors.
 func (s *steps) state(step int) (p progress, err error) {
-	p = progress{Step: step, Best: best{s.r.BestScore, s.r.BestStep, s.r.bad}}
+	p = progress{Step: step, Best: best{s.r.BestScore, s.r.BestStep, s.r.bad, s.r.scored}}
 	if x := s.t.Scaler(); x != nil {
 		state := x.State()
 		p.Scale = &state

@@ -223,3 +223,76 @@ func TestScaleIsKept(t *testing.T) {
 	run(t, 2, 3, o, scale)
 	require.Equal(t, amp.State{Scale: 64}, state)
 }
+
+// What is frozen is in no checkpoint: a run of adapters that is resumed begins with the same base as the one before.
+func TestResumedAdapters(t *testing.T) {
+	dir, o := t.TempDir(), fit.Options{Rows: rows, Tokens: tokens, Seed: 1, Adam: optim.AdamW{Beta1: .9, Beta2: .95, Eps: 1e-6}}
+	base, saved := filepath.Join(dir, "base"), filepath.Join(dir, "saved")
+	lora := func(seed uint64, of Options) (losses []float64) {
+		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+			r, m := &Run{O: of}, small()
+			r.O.Rate = func(int) float64 { return 1e-2 }
+			r.O.Batches = func(step int) ([]fit.Batch, error) { return batches(c, step), nil }
+			m.LoRA = &nn.LoRA{Rank: 2, Scale: 1, Has: func(string) bool { return true }}
+			o := o
+			o.Seed = seed
+			require.NoError(t, r.On(t.Context(), c, &machine.Options{Plugin: xlatest.Path(t), Client: "cpu_device_count=1",
+				Flags: "xla_backend_optimization_level=0"}, func(m2 *machine.Machine) (*fit.Trainer, error) {
+				return fit.New(t.Context(), m2, m, &o)
+			}))
+			losses = r.Losses
+		}, ccltest.Deadline(3*time.Minute))
+		return losses
+	}
+	lora(2, Options{Steps: 1, End: func(ctx context.Context, x *fit.Trainer) error { return x.Export(ctx, base, 0) }})
+	begin := func(ctx context.Context, x *fit.Trainer) error { return x.LoadModel(ctx, base) }
+	want := lora(1, Options{Steps: 4, Begin: begin})
+	lora(1, Options{Steps: 2, Begin: begin, Save: saved, Keep: 1})
+	require.InDeltaSlice(t, want[2:], lora(1, Options{Steps: 4, Begin: begin, Save: saved, Keep: 1, Resume: true}), 1e-5)
+}
+
+// The score of the beginning is one to beat, also in a run that is resumed; and a run that comes once more to the step
+// of its best score writes that checkpoint anew.
+func TestBestIsKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: four runs")
+	}
+	dir := t.TempDir()
+	o := Options{Steps: 2, EvalEvery: 1, Save: filepath.Join(dir, "saved"), Keep: 1, Best: filepath.Join(dir, "best"),
+		Rate: func(int) float64 { return -1e-2 }} // away from what was learned
+	first, _ := run(t, 1, 0, o)
+	o.Steps, o.Resume = 3, true
+	then, _ := run(t, 1, 0, o)
+	require.Zero(t, then.BestStep)
+	require.Equal(t, first.Scores[0].Loss, then.BestScore)
+	require.Equal(t, []string{"step-00000000"}, names(t, o.Best))
+
+	require.NoError(t, os.RemoveAll(o.Save))
+	o.Steps, o.Resume, o.Rate = 2, false, nil
+	for range 2 {
+		run(t, 1, 0, o)
+		require.Equal(t, []string{"step-00000002"}, names(t, o.Best))
+		require.NoError(t, os.RemoveAll(o.Save))
+	}
+}
+
+func names(t *testing.T, dir string) (list []string) {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// A directory that has checkpoints of another run is refused before that of this one is computed.
+func TestTakenDirectory(t *testing.T) {
+	o := Options{Steps: 1, Save: filepath.Join(t.TempDir(), "saved"), Keep: 1}
+	run(t, 1, 0, o)
+	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+		r := &Run{O: o}
+		_, _, err := train(t, c, r, 0, nil)
+		require.ErrorContains(t, err, "saved has step-00000001: resume from it, or name another directory")
+		require.Empty(t, r.Losses)
+	}, ccltest.Deadline(3*time.Minute))
+}

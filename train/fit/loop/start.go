@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
@@ -15,6 +16,7 @@ import (
 	"github.com/goccl/goccl/train/fit/machine"
 	"github.com/goccl/goccl/train/mirror"
 	"github.com/goccl/goccl/train/resume"
+	"github.com/goccl/goccl/xla/nn"
 )
 
 // errNoCheckpoint says that there was never a whole one.
@@ -41,6 +43,21 @@ func (s *steps) start(ctx context.Context) (err error) {
 		}()
 	}
 	fresh := o.Mirror > 0 && len(s.world.Fresh()) > 0
+	if o.Save != "" && !o.Resume && !fresh { // what a lost rank would go on from must be of this run, and no name be taken
+		switch dir, _, failed := ckpt.Latest(ctx, s.world, o.Save); {
+		case failed == nil:
+			return fmt.Errorf("%s has %s: resume from it, or name another directory", o.Save, filepath.Base(dir))
+		case !errors.Is(failed, os.ErrNotExist):
+			return failed
+		}
+	}
+	begin := o.Begin
+	if begin != nil && frozen(s.t) { // which no checkpoint has, nor a mirror
+		if err := begin(ctx, s.t); err != nil {
+			return err
+		}
+		begin = nil
+	}
 	if o.Mirror > 0 {
 		found, err := s.restored(ctx)
 		if found || err != nil {
@@ -51,14 +68,6 @@ func (s *steps) start(ctx context.Context) (err error) {
 				s.world.Restored()
 			}
 		}()
-	}
-	if o.Recover && !o.Resume && !fresh { // what a lost rank would go on from must be of this run
-		switch dir, _, failed := ckpt.Latest(ctx, s.world, o.Save); {
-		case failed == nil:
-			return fmt.Errorf("%s has %s: resume from it, or name another directory", o.Save, filepath.Base(dir))
-		case !errors.Is(failed, os.ErrNotExist):
-			return failed
-		}
 	}
 	resumed := false
 	if o.Save != "" && (o.Resume || fresh) {
@@ -72,10 +81,17 @@ func (s *steps) start(ctx context.Context) (err error) {
 			resumed, s.saver.Saved = true, s.last
 		}
 	}
-	if o.Begin != nil && !resumed {
-		return o.Begin(ctx, s.t)
+	if begin != nil && !resumed {
+		return begin(ctx, s.t)
 	}
 	return nil
+}
+
+// frozen reports whether the trainer has parameters that no step updates: it trains adapters.
+func frozen(t *fit.Trainer) bool {
+	return slices.ContainsFunc(t.Params(), func(list []nn.Param) bool {
+		return slices.ContainsFunc(list, func(p nn.Param) bool { return p.Adapter })
+	})
 }
 
 // resume sets the trainer to the last checkpoint, whatever its layout was.
@@ -111,6 +127,7 @@ func (s *steps) resume(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.Out, "resumed from step %d in %s\n", p.Step, o.Save)
 	s.last, r.BestScore, r.BestStep, r.bad = p.Step, p.Best.Loss, p.Best.Step, p.Best.Bad
+	r.scored = p.Best.Scored || p.Best.Step > 0 // checkpoints of before 0.4.0 do not say that step 0 was scored
 	return s.t.Restore(ctx, list)
 }
 

@@ -337,6 +337,17 @@ func (c *Config) has(r *rules, module string) bool {
 	return false
 }
 
+// Unmatched returns the names of Targets that none of the modules with adapters has, of a model with these parameters
+// by unit. peft passes over them. A name may be wrong, or that of an embedding, or of a head that is tied to one.
+func (c *Config) Unmatched(params [][]nn.Param) []string {
+	return slices.DeleteFunc(slices.Clone(c.Targets.List), func(target string) bool {
+		return slices.ContainsFunc(slices.Concat(params...), func(p nn.Param) bool {
+			module, is := strings.CutSuffix(p.Name, ".lora_A.weight")
+			return is && p.Adapter && (module == target || strings.HasSuffix(module, "."+target))
+		})
+	})
+}
+
 // Option is what a model takes: Model.LoRA.
 func (c *Config) Option() (*nn.LoRA, error) {
 	if err := c.check(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/train/fit/lora"
+	"github.com/goccl/goccl/xla/nn"
 )
 
 // What modules have adapters is as peft decides.
@@ -61,6 +62,20 @@ func TestScale(t *testing.T) {
 	o, err = c.Option()
 	require.NoError(t, err)
 	require.InDelta(t, 8, o.Scale, 0)
+}
+
+// A name that is that of no module with an adapter is found: peft passes over it.
+func TestUnmatched(t *testing.T) {
+	c := lora.New()
+	params := [][]nn.Param{{{Name: "model.embed_tokens.weight"}}, {{Name: "model.layers.0.up.weight"},
+		{Name: "model.layers.0.up.lora_A.weight", Adapter: true}, {Name: "model.layers.0.up.lora_B.weight", Adapter: true}}}
+	for target, want := range map[string]bool{"up": true, "layers.0.up": true, "model.layers.0.up": true, "p": false,
+		"embed_tokens": false, "lm_head": false, "0": false} {
+		c.Targets.List = []string{target}
+		require.Equal(t, want, len(c.Unmatched(params)) == 0, target)
+	}
+	c.Targets = lora.Names{Pattern: "all-linear"}
+	require.Empty(t, c.Unmatched(params))
 }
 
 // Modules have the rank and the alpha of the first pattern that fits, in the order of the file, as in peft.

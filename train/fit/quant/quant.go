@@ -22,6 +22,9 @@ const (
 	NF4     Storage = "nf4"
 )
 
+// Storages are all of them.
+var Storages = []Storage{Float32, BF16, Int8, NF4}
+
 // Block is how many elements of NF4 share a scale, as in bitsandbytes.
 const Block = 64
 

@@ -53,7 +53,7 @@ func (o Options) Token(logits []float32, rnd *rand.Rand) int {
 	sum := 0.
 	weights := make([]float64, len(list))
 	for i, c := range list {
-		weights[i] = math.Exp(c.logit - list[0].logit)
+		weights[i] = math.Exp(c.logit)
 		sum += weights[i]
 	}
 	if o.TopP > 0 && o.TopP < 1 {
@@ -79,12 +79,17 @@ func (o Options) Token(logits []float32, rnd *rand.Rand) int {
 	return list[len(list)-1].token
 }
 
-// left are the tokens that TopK leaves, the likeliest first, with logits divided by the temperature.
+// left are the tokens that TopK leaves, the likeliest first, with logits divided by the temperature: by how much they
+// are less than the largest, so that no quotient is too large, whatever the temperature.
 func (o Options) left(logits []float32) []candidate {
-	list := make([]candidate, 0, len(logits))
+	list, most := make([]candidate, 0, len(logits)), logits[Likeliest(logits)]
 	for i, x := range logits {
+		c := candidate{i, (float64(x) - float64(most)) / o.Temperature}
+		if x == most { // infinite, too
+			c.logit = 0
+		}
 		if x == x && !math.IsInf(float64(x), -1) {
-			list = append(list, candidate{i, float64(x) / o.Temperature})
+			list = append(list, c)
 		}
 	}
 	if len(list) == 0 {

@@ -42,7 +42,23 @@ func TestToken(t *testing.T) {
 }
 
 func TestLikeliest(t *testing.T) {
-	nan := float32(math.NaN())
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, tc := range []struct {
+		o      sample.Options
+		logits []float32
+		want   int
+	}{
+		{sample.Options{Temperature: 1}, []float32{0, inf, 1}, 1},
+		{sample.Options{Temperature: 5e-324}, []float32{0, 3, 1}, 1},
+		{sample.Options{Temperature: 1e-310, TopK: 2}, []float32{-3, -2, -1}, 2},
+		{sample.Options{Temperature: 1, TopP: 5e-324}, []float32{0, 3, 1}, 1},
+		{sample.Options{Temperature: 1e308, TopK: 1}, []float32{0, 3, 1}, 1},
+		{sample.Options{Temperature: 1, TopK: 1 << 40, TopP: .1}, []float32{0, 3, 1}, 1},
+	} {
+		for seed := range uint64(20) {
+			require.Equal(t, tc.want, tc.o.Token(tc.logits, rand.New(rand.NewPCG(seed, 1))), tc)
+		}
+	}
 	require.Equal(t, 2, sample.Likeliest([]float32{nan, 1, 2, 2, nan}))
 	require.Equal(t, 1, sample.Options{Temperature: 1}.Token([]float32{nan, 3}, rand.New(rand.NewPCG(1, 1))))
 	for _, o := range []sample.Options{{Temperature: -1}, {TopK: -1}, {TopP: 1.1}, {Temperature: math.NaN()}} {

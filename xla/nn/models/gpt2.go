@@ -60,7 +60,7 @@ func (c *GPT2) check() error {
 	if c.Width%c.Heads != 0 {
 		return fmt.Errorf("n_embd is %d: not a multiple of n_head, %d", c.Width, c.Heads)
 	}
-	return common(c.Layers, c.Act, c.Eps, c.Residual, c.Embedding, c.Attention)
+	return common(c.Layers, c.Act, c.Eps, c.Range, c.Residual, c.Embedding, c.Attention)
 }
 
 // Model makes the model: the embeddings, the layers, the last norm with the head.

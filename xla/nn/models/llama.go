@@ -33,7 +33,7 @@ type Llama struct {
 	// Window is the number of tokens that a token of some layers attends to: see LayerTypes.
 	Window          *int     `json:"sliding_window"`
 	UseWindow       bool     `json:"use_sliding_window,omitempty"`
-	MaxWindowLayers int      `json:"max_window_layers,omitempty"`
+	MaxWindowLayers int      `json:"max_window_layers"`
 	LayerTypes      []string `json:"layer_types,omitempty"`
 }
 
@@ -84,7 +84,7 @@ func (c *Llama) check() error {
 	if err := c.rope(); err != nil {
 		return err
 	}
-	return common(c.Layers, c.Act, c.Eps, c.Dropout)
+	return common(c.Layers, c.Act, c.Eps, c.Range, c.Dropout)
 }
 
 // Model makes the model: the embedding, the layers, the head.

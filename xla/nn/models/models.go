@@ -165,7 +165,7 @@ func positive(sizes ...size) error {
 }
 
 // common checks what all models have.
-func common(layers int, act string, eps float64, rates ...float64) error {
+func common(layers int, act string, eps, deviation float64, rates ...float64) error {
 	switch {
 	case layers > 1<<14:
 		return fmt.Errorf("the number of layers is %d: want at most %d", layers, 1<<14)
@@ -173,6 +173,9 @@ func common(layers int, act string, eps float64, rates ...float64) error {
 		return fmt.Errorf("the activation is %q: not supported", act)
 	case !(eps > 0 && eps < 1):
 		return fmt.Errorf("the epsilon of norms is %v: want a number between 0 and 1", eps)
+	}
+	if !(deviation >= 0 && deviation < 1) {
+		return fmt.Errorf("initializer_range is %v: want a number from 0 to below 1", deviation)
 	}
 	for _, r := range rates {
 		if !(r >= 0 && r < 1) {

@@ -196,6 +196,8 @@ func TestRefused(t *testing.T) {
 		{"qwen2", `"layer_types":["full_attention","sliding_attention","full_attention"]`, `layer_types has "sliding_attention" for layer 1 of a qwen2`},
 		{"gpt2", `"n_embd":9`, "n_embd is 9: not a multiple of n_head, 4"},
 		{"gpt2", `"scale_attn_by_inverse_layer_idx":true`, "scale_attn_by_inverse_layer_idx is true: not supported"},
+		{"gpt2", `"initializer_range":-1`, "initializer_range is -1: want a number from 0 to below 1"},
+		{"qwen3", `"initializer_range":1e300`, "initializer_range is 1e+300"},
 		{"gpt2", `"add_cross_attention":true`, "add_cross_attention is true: not supported"},
 	} {
 		_, err := models.Parse([]byte(small(tc.kind, tc.more)))
@@ -209,9 +211,10 @@ func TestRefused(t *testing.T) {
 
 // What Write has written reads the same; Read names the file in its errors.
 func TestWrite(t *testing.T) {
-	for _, kind := range []string{"gpt2", "llama", "mistral", "qwen2", "qwen3"} {
+	for _, tc := range [][2]string{{"gpt2"}, {"llama"}, {"mistral"}, {"qwen2"}, {"qwen3"}, {"mistral", `"sliding_window":null`},
+		{"qwen2", `"use_sliding_window":true,"max_window_layers":0`}} {
 		dir := t.TempDir()
-		c, err := models.Parse([]byte(small(kind, "")))
+		c, err := models.Parse([]byte(small(tc[0], tc[1])))
 		require.NoError(t, err)
 		require.NoError(t, models.Write(dir, c))
 		again, err := models.Read(dir)

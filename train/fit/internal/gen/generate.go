@@ -188,7 +188,7 @@ func (g *generation) next(ctx context.Context, in []int32, rows, pos int) (logit
 		name := fmt.Sprintf("%s_next_%d_%d_%d_%v_%v", t.Model.Kind(u), rows, width, g.room, first, g.o.NoCache)
 		var p *xla.Program
 		if w.Err == nil {
-			p, err = t.Program(ctx, name, func(f *hlo.Func) []nn.V {
+			p, err = t.Own(name, func(f *hlo.Func) []nn.V {
 				has := map[string]nn.V{}
 				t.Declare(f, u, has)
 				var xv nn.V

@@ -3,7 +3,6 @@ package units
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
@@ -16,15 +15,13 @@ import (
 )
 
 func (t *Set) newBase(ctx context.Context) (Store, error) {
-	switch t.O.Base {
-	case "", quant.Float32:
-		return newFrozen[float32](ctx, t)
+	switch t.O.Base { // which fit has checked
 	case quant.BF16:
 		return newFrozen[ccl.BFloat16](ctx, t)
 	case quant.Int8, quant.NF4:
 		return newQuantized(t)
 	}
-	return nil, fmt.Errorf("fit: a base of %q; there are %s, %s, %s and %s", t.O.Base, quant.Float32, quant.BF16, quant.Int8, quant.NF4)
+	return newFrozen[float32](ctx, t)
 }
 
 // frozen are shards that no step updates.

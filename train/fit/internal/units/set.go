@@ -5,6 +5,7 @@ package units
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -71,12 +72,22 @@ type Store interface {
 	Close() error
 }
 
+// roles stand behind a kind in the names of its programs, and behind these what there are several of.
+var roles = []string{"back", "back_lowest", "eval", "export"}
+
 // New finds the parameters of a model.
 func New(model *nn.Model, o Options) (t *Set, err error) {
 	t = &Set{Model: model, O: o, programs: map[string]*xla.Program{}, Lowest: -1}
 	batch := hlo.Array{Type: hlo.I32, Dims: []int{t.O.Rows, t.O.Tokens}}
 	if t.Params, t.Outs, err = t.Model.Params(batch, batch); err != nil {
 		return nil, err
+	}
+	for _, a := range model.Units {
+		for _, b := range model.Units {
+			if role, is := strings.CutPrefix(b.Kind, a.Kind+"_"); is && slices.Contains(roles, role) {
+				return nil, fmt.Errorf("fit: the kind %q of units is the name of a program of %q: call it something else", b.Kind, a.Kind)
+			}
+		}
 	}
 	for u, ps := range t.Params {
 		for _, p := range ps {
@@ -213,17 +224,23 @@ func Times(x, by nn.V) nn.V {
 	return x.As(hlo.F32).Mul(by).As(x.Type())
 }
 
-// Program is that of a name, written when it is first asked for.
+// Program is that of a name, written when it is first asked for, by all ranks.
 func (t *Set) Program(ctx context.Context, name string, write func(f *hlo.Func) []nn.V) (*xla.Program, error) {
-	p := t.programs[name]
-	if p == nil {
-		var err error
-		if p, err = t.M.Build(ctx, name, write); err != nil {
-			return nil, err
+	return t.program(name, func() (*xla.Program, error) { return t.M.Build(ctx, name, write) })
+}
+
+// Own is Program of this rank's own: other ranks may have others, or none.
+func (t *Set) Own(name string, write func(f *hlo.Func) []nn.V) (*xla.Program, error) {
+	return t.program(name, func() (*xla.Program, error) { return t.M.Own(name, write) })
+}
+
+func (t *Set) program(name string, build func() (*xla.Program, error)) (p *xla.Program, err error) {
+	if p = t.programs[name]; p == nil {
+		if p, err = build(); err == nil {
+			t.programs[name] = p
 		}
-		t.programs[name] = p
 	}
-	return p, nil
+	return p, err
 }
 
 // Scalars is the argument of an update.Hyper.
