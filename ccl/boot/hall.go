@@ -398,6 +398,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func logEntry(q request) []byte {
 	text := q.append(nil)
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(text, castagnoli))
 	return append(b, text...)
 }
