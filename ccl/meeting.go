@@ -347,6 +347,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 	dark := false
 	for unreached := 0; ; {
 		inject.At("guest.waits")
+		tied := newTie(waits, s.Store)
 		g, err := lobby.Current(waits, s.Store)
 		if err == nil {
 			g, err = lobby.Next(waits, s.Store, g, true)
@@ -355,8 +356,9 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		moved := false
 		if err == nil {
 			inject.At("guest.called")
-			c, moved, err = attend(ctx, waits, settings{Options: s}, g, self(ctx, id), environ.HostID.Get(), nil, nil)
+			c, moved, err = attend(ctx, waits, settings{Options: s}, g, tied.tell(self(ctx, id)), environ.HostID.Get(), nil, tied.stays)
 		}
+		tied.cut(err != nil && !moved)
 		var e *Error
 		if errors.As(err, &e) && e.Code == ErrTimeout && slices.Equal(e.Missing, []int{0}) { // the lead, which has seated it
 			if unreached++; unreached == mostUnreached {

@@ -17,6 +17,7 @@
 //	founder     set by rank 0 of the job that was founded: its process
 //	over        set by the launcher: the job has ended
 //	gone/ID     set by the launcher: the guest's process has ended
+//	gone/LINE   set by the store itself, or the guest: it is not coming, though it has answered
 //	taken/ID    set by the guest: it is a rank now
 package lobby
 
@@ -42,6 +43,12 @@ type Store interface {
 	Add(ctx context.Context, key string, n int64) (int64, error)
 }
 
+// Watcher is a Store that notices when a process has ended, or its connection to the store has: it sets key then,
+// until end is called. Where that says lost, key is set at once.
+type Watcher interface {
+	SetWhenLost(ctx context.Context, key string) (end func(lost bool), err error)
+}
+
 const prefix = "goccl/"
 
 func key(what string, id any) string { return fmt.Sprintf("%s%s/%v", prefix, what, id) }
@@ -61,7 +68,7 @@ func look(ctx context.Context, s Store, key string, limit time.Duration) (text [
 // Over is the key that is set once the job is over.
 const Over = prefix + "over"
 
-// Gone is set once the process of the guest with that ID has ended.
+// Gone is set once the process of the guest with that ID, or that line, has ended.
 func Gone(id string) string { return key("gone", id) }
 
 // Taken is set once the guest with that ID is a rank.
@@ -103,6 +110,8 @@ type Guest struct {
 	Spare int    `json:"spare,omitempty"` // of a spare: 1 more than its rank in its job
 
 	Addrs []netip.Addr `json:"addrs,omitempty"` // of its host, the likeliest way there first
+
+	Line string `json:"line,omitempty"` // of a newcomer in a Watcher: tells this answer of it from others
 
 	Silent bool `json:"-"` // it has announced itself without saying which process it is: it may have ended in between
 }
