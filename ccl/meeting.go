@@ -352,13 +352,13 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 		if err == nil {
 			g, err = lobby.Next(waits, s.Store, g, true)
 		}
-		var c *Comm
-		moved := false
+		c, moved := (*Comm)(nil), false
 		if err == nil {
 			inject.At("guest.called")
-			c, moved, err = attend(ctx, waits, settings{Options: s}, g, tied.tell(self(ctx, id)), environ.HostID.Get(), nil, tied.stays)
+			me := tied.tell(self(ctx, id))
+			c, moved, err = attend(ctx, waits, settings{Options: s}, g, me, environ.HostID.Get(), nil, tied.stays)
 		}
-		tied.cut(err != nil && !moved)
+		tied.over(moved, err)
 		var e *Error
 		if errors.As(err, &e) && e.Code == ErrTimeout && slices.Equal(e.Missing, []int{0}) { // the lead, which has seated it
 			if unreached++; unreached == mostUnreached {

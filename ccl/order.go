@@ -68,8 +68,8 @@ type knownLinks struct {
 }
 
 // linkTable are links between hosts of a job, by their numbers there: those that were measured, and no others. So it
-// grows with the measurements of a Comm and of those that it comes from, by those between mostOrdered hosts at most each,
-// and mostly the same ones again; and not with the hosts of the job. It never changes, so Comms share it.
+// does not grow with the hosts of the job, but with the measurements of a Comm and of those that it comes from: by the
+// links between mostOrdered hosts at most each, and mostly by the same ones again. It never changes, so Comms share it.
 type linkTable struct {
 	measured map[[2]int]HostLink // from host, to host
 	times    int64               // that links were measured on the way to it

@@ -3,6 +3,7 @@ package ccl
 import (
 	"context"
 	"crypto/rand"
+	"sync"
 
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/lived"
@@ -16,6 +17,7 @@ type tie struct {
 	made chan struct{} // closed once line and end are known
 	line string        // "" where the store does not notice
 	end  func(lost bool)
+	once sync.Once
 }
 
 func newTie(ctx context.Context, s boot.Store) *tie {
@@ -44,14 +46,25 @@ func (t *tie) tell(me lobby.Guest) lobby.Guest {
 	return me
 }
 
-// stays is for a newcomer that is a rank now, whose end the job sees by itself.
-func (t *tie) stays() { t.cut(false) }
+// stays is for a newcomer that is a rank now, whose end the job sees by itself. The others do not wait until the store
+// knows that.
+func (t *tie) stays() { go t.cut(false) }
+
+// over is the end of a meeting for the newcomer: it is a rank, or waits for the next one, or fails.
+func (t *tie) over(moved bool, err error) {
+	if moved {
+		t.stays()
+		return
+	}
+	t.cut(err != nil)
+}
 
 // cut ends t, unless that has been done. lost: the newcomer does not take part in the meeting.
 func (t *tie) cut(lost bool) {
 	<-t.made
-	if t.end != nil {
-		t.end(lost)
-		t.end = nil
-	}
+	t.once.Do(func() {
+		if t.end != nil {
+			t.end(lost)
+		}
+	})
 }

@@ -93,11 +93,17 @@ func (c *hallClient) Add(ctx context.Context, key string, n int64) (int64, error
 // as lost, which sets key at once, or not.
 func (c *hallClient) SetWhenLost(ctx context.Context, key string) (end func(lost bool), err error) {
 	_, conn, err := c.exchange(ctx, request{what: askWill, key: key, n: 1})
-	if err != nil {
+	switch {
+	case err != nil && conn != nil:
+		c.keep(conn)
 		return nil, err
+	case err != nil:
+		return nil, err
+	case conn == nil: // closed as ctx ended, so the hall sets the key
+		return nil, ended(ctx.Err(), "the context ended as the hall was told of "+key)
 	}
 	return func(lost bool) {
-		if !lost && conn != nil {
+		if !lost {
 			conn.SetDeadline(time.Now().Add(c.patience))
 			conn.Write(request{what: askWill, key: key}.append(nil))
 			if _, err := readReply(conn); err == nil && conn.SetDeadline(time.Time{}) == nil {
@@ -105,9 +111,7 @@ func (c *hallClient) SetWhenLost(ctx context.Context, key string) (end func(lost
 				return
 			}
 		}
-		if conn != nil {
-			conn.Close()
-		}
+		conn.Close()
 	}, nil
 }
 
