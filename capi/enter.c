@@ -120,8 +120,8 @@ int32_t goccl_shrink(goccl_comm comm, goccl_comm *child, goccl_error *err) {
 	return forked ? no_comm(child, err) : gocclgo_shrink(comm, child, err);
 }
 
-int32_t goccl_replace(goccl_comm comm, goccl_comm *child, goccl_error *err) {
-	return forked ? no_comm(child, err) : gocclgo_replace(comm, child, err);
+int32_t goccl_replace(goccl_comm comm, int64_t timeout, goccl_comm *child, goccl_error *err) {
+	return forked ? no_comm(child, err) : gocclgo_replace(comm, timeout, child, err);
 }
 
 int32_t goccl_fresh(goccl_comm comm, int32_t *ranks, int32_t n) { return forked ? -1 : gocclgo_fresh(comm, ranks, n); }

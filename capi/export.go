@@ -64,10 +64,8 @@ func gocclgo_shrink(comm C.goccl_comm, child *C.goccl_comm, err *C.goccl_error) 
 }
 
 //export gocclgo_replace
-func gocclgo_replace(comm C.goccl_comm, child *C.goccl_comm, err *C.goccl_error) C.int32_t {
-	return report(err, guarded(func() error {
-		return childOf(comm, child, func(c *ccl.Comm) (*ccl.Comm, error) { return c.Replace(background) })
-	}))
+func gocclgo_replace(comm C.goccl_comm, timeout C.int64_t, child *C.goccl_comm, err *C.goccl_error) C.int32_t {
+	return report(err, guarded(func() error { return replace(comm, timeout, child) }))
 }
 
 //export gocclgo_fresh

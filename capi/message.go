@@ -97,6 +97,18 @@ func within(timeout C.int64_t) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(background, time.Duration(timeout))
 }
 
+// replace is goccl_replace.
+func replace(h C.goccl_comm, timeout C.int64_t, child *C.goccl_comm) error {
+	return childOf(h, child, func(c *ccl.Comm) (*ccl.Comm, error) {
+		if timeout < 0 {
+			return nil, wrong("the timeout is %v; 0 is none", time.Duration(timeout))
+		}
+		ctx, cancel := within(timeout)
+		defer cancel()
+		return c.Replace(ctx)
+	})
+}
+
 // subset is goccl_subset.
 func subset(h C.goccl_comm, ranks *C.int32_t, n, tag C.int32_t, timeout C.int64_t, child *C.goccl_comm) error {
 	return makeChild(h, child, func(c *comm) (*ccl.Comm, error) {

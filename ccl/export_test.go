@@ -115,6 +115,11 @@ func IsIssuing(c *Comm) bool { return atomic.LoadUint64(&c.backlog.issuing) != 0
 // Opponent is whom a host measures in a round.
 var Opponent = opponent
 
+// CostsOf are what links cost, for algo.Tour, and MeasuredLinks how many links between hosts of its job c knows.
+var CostsOf = costsOf
+
+func MeasuredLinks(c *Comm) int { return len(c.opt.links.table.Load().measured) }
+
 // KeepLinks orders c's hosts by links between them, as a Reorder that measures these.
 func KeepLinks(c *Comm, links [][]HostLink) { keepLinks(links, c) }
 

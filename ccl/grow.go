@@ -387,20 +387,22 @@ func (p *growth) seated() string {
 	return strings.Join(names, " and ")
 }
 
-// watchGuests has the lead hear, until ctx ends, when the launcher says that one of those that it
-// has seated has ended: the channel is closed then.
+// watchGuests has the lead hear, until ctx ends, when the launcher or the store says that one of those
+// that it has seated has ended, or gives up: the channel is closed then.
 func (p *growth) watchGuests(ctx context.Context, s boot.Store) <-chan struct{} {
 	gone := make(chan struct{})
 	once := sync.OnceFunc(func() { close(gone) })
 	for k, one := range p.guests {
-		if one.ID == "" || p.Seats.Ranks[k] < 0 {
-			continue
-		}
-		go func() {
-			if _, err := s.Get(ctx, lobby.Gone(one.ID)); err == nil {
-				once()
+		for _, id := range []string{one.ID, one.Line} {
+			if id == "" || p.Seats.Ranks[k] < 0 {
+				continue
 			}
-		}()
+			go func() {
+				if _, err := s.Get(ctx, lobby.Gone(id)); err == nil {
+					once()
+				}
+			}()
+		}
 	}
 	return gone
 }

@@ -347,16 +347,18 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 	dark := false
 	for unreached := 0; ; {
 		inject.At("guest.waits")
+		tied := newTie(waits, s.Store)
 		g, err := lobby.Current(waits, s.Store)
 		if err == nil {
 			g, err = lobby.Next(waits, s.Store, g, true)
 		}
-		var c *Comm
-		moved := false
+		c, moved := (*Comm)(nil), false
 		if err == nil {
 			inject.At("guest.called")
-			c, moved, err = attend(ctx, waits, settings{Options: s}, g, self(ctx, id), environ.HostID.Get(), nil, nil)
+			me := tied.tell(self(ctx, id))
+			c, moved, err = attend(ctx, waits, settings{Options: s}, g, me, environ.HostID.Get(), nil, tied.stays)
 		}
+		tied.over(moved, err)
 		var e *Error
 		if errors.As(err, &e) && e.Code == ErrTimeout && slices.Equal(e.Missing, []int{0}) { // the lead, which has seated it
 			if unreached++; unreached == mostUnreached {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -66,10 +67,12 @@ type knownLinks struct {
 	table atomic.Pointer[linkTable] // nil: none
 }
 
-// linkTable are links between hosts of a job, by their numbers there. It never changes, so Comms share it.
+// linkTable are links between hosts of a job, by their numbers there: those that were measured, and no others. So it
+// does not grow with the hosts of the job, but with the measurements of a Comm and of those that it comes from: by the
+// links between mostOrdered hosts at most each, and mostly by the same ones again. It never changes, so Comms share it.
 type linkTable struct {
-	hosts [][]HostLink
-	times int64 // that links were measured on the way to it
+	measured map[[2]int]HostLink // from host, to host
+	times    int64               // that links were measured on the way to it
 }
 
 // clone are the same links for another Comm, which may come to know others.
@@ -86,7 +89,7 @@ func (k *knownLinks) between(of []int) [][]HostLink {
 		links[i] = make([]HostLink, len(of))
 		for j, to := range of {
 			if t != nil {
-				links[i][j] = t.hosts[from][to]
+				links[i][j] = t.measured[[2]int{from, to}]
 			}
 		}
 	}
@@ -95,18 +98,18 @@ func (k *knownLinks) between(of []int) [][]HostLink {
 
 // keep has k know those links between hosts of eng as well, which are newer than what it knows.
 func (k *knownLinks) keep(links [][]HostLink, eng *cpu.Comm, times int64) {
-	n, old := eng.Control().Site.Job.World.Topo.Nodes(), k.table.Load()
-	t := &linkTable{hosts: make([][]HostLink, n), times: times}
-	for i := range n {
-		t.hosts[i] = make([]HostLink, n)
-		if old != nil {
-			copy(t.hosts[i], old.hosts[i])
-		}
+	t := &linkTable{measured: map[[2]int]HostLink{}, times: times}
+	if old := k.table.Load(); old != nil {
+		maps.Copy(t.measured, old.measured)
 	}
 	of := hostsOf(eng)
 	for i, row := range links {
 		for j, l := range row {
-			t.hosts[of[i]][of[j]] = l
+			if pair := [2]int{of[i], of[j]}; l.Bandwidth > 0 {
+				t.measured[pair] = l
+			} else {
+				delete(t.measured, pair)
+			}
 		}
 	}
 	k.table.Store(t)
@@ -124,7 +127,7 @@ func (k *knownLinks) times() int64 {
 // that have ended a Reorder in which a rank was lost, those that come to a Subset after a Reorder and not before it,
 // and spares. The links that were measured last count. An error fails eng.
 func (k *knownLinks) agree(ctx context.Context, eng *cpu.Comm) error {
-	if eng.Topology().Nodes() < 3 {
+	if !isOrdered(eng) {
 		return nil
 	}
 	returned := false
@@ -167,6 +170,13 @@ func (k *knownLinks) compare(ctx context.Context, eng *cpu.Comm) error {
 	return nil
 }
 
+// isOrdered reports whether the hosts of eng may have an order by links: there is only one of two, and of more than
+// mostOrdered none are measured.
+func isOrdered(eng *cpu.Comm) bool {
+	n := eng.Topology().Nodes()
+	return n > 2 && n <= mostOrdered
+}
+
 // tableOf are links as bits, two words each: bandwidth and round trip.
 func tableOf(links [][]HostLink) (table []uint64) {
 	for _, row := range links {
@@ -205,28 +215,40 @@ func hostsOf(eng *cpu.Comm) []int {
 
 // order orders the hosts of eng, a Comm of the same job, on all its ranks alike.
 func (k *knownLinks) order(eng *cpu.Comm) {
-	if k.table.Load() == nil || eng.Topology().Nodes() < 3 {
+	if k.table.Load() == nil || !isOrdered(eng) {
 		return
 	}
-	var cost [][]float64
-	for i, row := range k.between(hostsOf(eng)) {
-		cost = append(cost, nil)
-		for _, l := range row {
-			cost[i] = append(cost[i], l.cost())
-		}
-	}
-	eng.Control().Group.OrderHosts(algo.Tour(cost))
+	eng.Control().Group.OrderHosts(algo.Tour(costsOf(k.between(hostsOf(eng)))))
 }
 
 // orderedBytes is the size of the messages that an order is for.
 const orderedBytes = 1 << 20
 
-// cost is how many seconds a large message takes; an hour, if that is not known.
-func (l HostLink) cost() float64 {
-	if l.Bandwidth <= 0 {
-		return time.Hour.Seconds()
+// costsOf are how many seconds a large message takes over each of links. One that was not measured counts as the median
+// of those that were: were it dearer than all, some new hosts would outweigh what is known of the others.
+func costsOf(links [][]HostLink) [][]float64 {
+	cost, known := make([][]float64, len(links)), []float64(nil)
+	for i, row := range links {
+		cost[i] = make([]float64, len(row))
+		for j, l := range row {
+			if l.Bandwidth > 0 {
+				cost[i][j] = l.RoundTrip.Seconds() + orderedBytes/l.Bandwidth
+				known = append(known, cost[i][j])
+			}
+		}
 	}
-	return l.RoundTrip.Seconds() + orderedBytes/l.Bandwidth
+	median := 1.
+	if slices.Sort(known); len(known) > 0 {
+		median = known[len(known)/2]
+	}
+	for i, row := range links {
+		for j, l := range row {
+			if l.Bandwidth <= 0 {
+				cost[i][j] = median
+			}
+		}
+	}
+	return cost
 }
 
 // olderLinks are those of a Comm that has grown, for the one that it becomes, in which its ranks keep their numbers.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/internal/algo"
 )
 
 // slowRing are links between n hosts of which those of the ranks' own order are slow.
@@ -39,6 +40,55 @@ func sameOrder(ctx context.Context, t testing.TB, c *ccl.Comm) {
 		require.Equal(t, all[0], theirs, "rank %d", r)
 	}
 	sumsUp(t, c)
+}
+
+// Hosts whose links nobody has measured outweigh nothing: those that are known are ordered as they would be without them.
+func TestOrderBesideUnmeasured(t *testing.T) {
+	for _, hosts := range []int{8, 14} { // the best tour, and a good one
+		links := make([][]ccl.HostLink, hosts)
+		for i := range links {
+			links[i] = make([]ccl.HostLink, hosts)
+			for j := range links[i] {
+				switch {
+				case max(i, j) >= hosts-2:
+				case i%2 == j%2: // in one of two sites, whose hosts take turns
+					links[i][j] = ccl.HostLink{Bandwidth: 1e9, RoundTrip: time.Millisecond}
+				default:
+					links[i][j] = ccl.HostLink{Bandwidth: 1e6, RoundTrip: 100 * time.Millisecond}
+				}
+			}
+		}
+		tour := algo.Tour(ccl.CostsOf(links))
+		crossings := 0
+		for i, from := range tour {
+			if to := tour[(i+1)%hosts]; max(from, to) < hosts-2 && from%2 != to%2 {
+				crossings++
+			}
+		}
+		require.LessOrEqual(t, crossings, 2, "%v", tour)
+	}
+	for _, row := range ccl.CostsOf(make([][]ccl.HostLink, 3)) {
+		for _, cost := range row {
+			require.Positive(t, cost)
+		}
+	}
+}
+
+// A Comm of a few hosts of a job holds what was measured between those, and not a table of the job's hosts.
+func TestLinksOfFewHosts(t *testing.T) {
+	const n = 12
+	ccltest.Run(t, n, func(t testing.TB, c *ccl.Comm) {
+		part, err := c.Split(t.Context(), c.Rank()/4, 0)
+		require.NoError(t, err)
+		defer part.Close()
+		require.NoError(t, ccl.Reorder(t.Context(), part))
+		require.Equal(t, 4*3, ccl.MeasuredLinks(part))
+		ccl.KeepLinks(part, slowRing(4))
+		again, err := part.Split(t.Context(), 0, 0)
+		require.NoError(t, err)
+		defer again.Close()
+		sameOrder(t.Context(), t, again)
+	}, ccltest.Hosts(n))
 }
 
 // A rank may have ended a Reorder in which another has failed. After it Shrink makes a Comm of one order: the plain one,

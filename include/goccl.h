@@ -211,9 +211,10 @@ int32_t goccl_subset(goccl_comm comm, const int32_t *ranks, int32_t n, int32_t t
 // goccl_shrink makes a Comm of the ranks that live, after a failure. All of these must call it.
 int32_t goccl_shrink(goccl_comm comm, goccl_comm *child, goccl_error *err);
 // goccl_replace makes a Comm of as many ranks as comm has, in which spares have the places of the ranks that are lost,
-// and all others their numbers. All living ranks of comm must call it. comm is a Comm of goccl_open or goccl_replace;
-// close it afterwards. Since ABI 4.
-int32_t goccl_replace(goccl_comm comm, goccl_comm *child, goccl_error *err);
+// and all others their numbers. All living ranks of comm must call it; it waits for them at most timeout nanoseconds, if
+// that is not 0, and no longer than goccl_options.timeout. comm is a Comm of goccl_open or goccl_replace; close it
+// afterwards. Since ABI 4.
+int32_t goccl_replace(goccl_comm comm, int64_t timeout, goccl_comm *child, goccl_error *err);
 // goccl_fresh writes the first n of the ranks that were spares and have not the state of the others yet, in ascending
 // order, the same on all ranks. It returns how many there are, -1 for an invalid handle. Since ABI 4.
 int32_t goccl_fresh(goccl_comm comm, int32_t *ranks, int32_t n);

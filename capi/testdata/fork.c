@@ -52,7 +52,7 @@ static void refused(const char *now, goccl_comm comm) {
 		REFUSED(goccl_split(comm, 0, 0, &made, &err));
 		REFUSED(goccl_subset(comm, &one, 1, 0, 0, &made, &err));
 		REFUSED(goccl_shrink(comm, &made, &err));
-		REFUSED(goccl_replace(comm, &made, &err));
+		REFUSED(goccl_replace(comm, 0, &made, &err));
 		REFUSED(goccl_restored(comm, &err));
 		REFUSED(goccl_monitored_barrier(comm, 0, &err));
 		CHECK(goccl_fresh(comm, &one, 1) == -1 && goccl_waiting(comm) == -1);

@@ -36,7 +36,8 @@ int main(int argc, char **argv) {
 		if (me == 1)
 			_exit(9);
 		CHECK(goccl_call(comm, &sum, 1, 0, NULL, NULL, &err) == GOCCL_ERR_RANK_LOST && err.peer == 1);
-		CHECK(goccl_replace(comm, &next, &err) == 0);
+		CHECK(goccl_replace(comm, -1, &next, &err) == GOCCL_ERR_ARGUMENT && next == 0);
+		CHECK(goccl_replace(comm, 0, &next, &err) == 0);
 		CHECK(goccl_close(comm, &err) == 0);
 		comm = next;
 	}
@@ -48,7 +49,7 @@ int main(int argc, char **argv) {
 	int32_t two[2] = { 0, 1 };
 	if (goccl_rank(comm) < 2) {
 		CHECK(goccl_subset(comm, two, 2, 0, 0, &next, &err) == 0);
-		CHECK(goccl_replace(next, &next, &err) == GOCCL_ERR_UNSUPPORTED && next == 0 && strstr(err.text, "spares"));
+		CHECK(goccl_replace(next, 0, &next, &err) == GOCCL_ERR_UNSUPPORTED && next == 0 && strstr(err.text, "spares"));
 	}
 	CHECK(goccl_monitored_barrier(comm, -1, &err) == GOCCL_ERR_ARGUMENT);
 	CHECK(goccl_monitored_barrier(comm, 0, &err) == 0);
@@ -60,7 +61,14 @@ int main(int argc, char **argv) {
 	}
 	CHECK(goccl_monitored_barrier(comm, 0, &err) == 0);
 	CHECK(goccl_close(all, NULL) == 0 || goccl_rank(comm) == 1);
-	CHECK(goccl_close(comm, &err) == 0);
+	char name[512];
+	if (goccl_rank(comm) == 0) { // the others never call it
+		CHECK(goccl_replace(comm, 50000000, &next, &err) == GOCCL_ERR_TIMEOUT && next == 0);
+		CHECK(set(argv[1], "alone", "1", 1) == 0);
+	} else
+		while (access(file(name, sizeof name, argv[1], "alone"), F_OK))
+			usleep(1000);
+	goccl_close(comm, &err); // which has failed by that
 	CHECK(goccl_waiting(comm) == -1 && goccl_fresh(comm, fresh, 3) == -1);
 	CHECK(goccl_restored(comm, &err) == GOCCL_ERR_ARGUMENT);
 	return wrong;

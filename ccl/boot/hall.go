@@ -154,10 +154,17 @@ func (h *Hall) serve(s *auth.Stream) {
 			}
 		}
 	})
+	will := "" // the key that is set where the client goes without a word
+	defer func() { h.carryOut(will) }()
 	for {
 		select {
 		case q := <-requests:
-			r := h.answer(ctx, q)
+			var r reply
+			if q.what != askWill {
+				r = h.answer(ctx, q)
+			} else if will = q.key; q.n == 0 {
+				will = ""
+			}
 			if ctx.Err() != nil { // the client has gone, or the hall ends: that may be the answer's error
 				return
 			}
@@ -166,6 +173,17 @@ func (h *Hall) serve(s *auth.Stream) {
 			}
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// carryOut sets key for a client that has gone. Where it is the hall that ends, nobody knows how the client is.
+func (h *Hall) carryOut(key string) {
+	select {
+	case <-h.done:
+	default:
+		if key != "" {
+			h.Set(context.Background(), key, nil)
 		}
 	}
 }
@@ -195,6 +213,7 @@ const (
 	askGet
 	askWait
 	askAdd
+	askWill // n 1: to set key once this connection ends; 0: not to
 )
 
 // request is what a client sends:
@@ -230,7 +249,7 @@ func readRequest(r io.Reader) (q request, err error) {
 	}
 	q.what, q.n = head[0], int64(binary.BigEndian.Uint64(head[1:]))
 	key, value := int(binary.BigEndian.Uint16(head[9:])), int64(binary.BigEndian.Uint32(head[11:]))
-	if q.what < askSet || q.what > askAdd || key == 0 || key > MaxKey || value > MaxStored {
+	if q.what < askSet || q.what > askWill || key == 0 || key > MaxKey || value > MaxStored {
 		return q, errFrame
 	}
 	b, err := readBytes(r, int64(key)+value)
@@ -398,6 +417,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func logEntry(q request) []byte {
 	text := q.append(nil)
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(text, castagnoli))
 	return append(b, text...)
 }

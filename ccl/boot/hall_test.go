@@ -67,6 +67,48 @@ func TestHallForgetsClients(t *testing.T) {
 	require.Eventually(t, func() bool { return conns() == 0 }, hallLong, time.Millisecond)
 }
 
+// A key that a client leaves for its end is set where its connection breaks, at once, and not where it has said that all
+// is well, nor where the hall ends.
+func TestHallSetsWhenLost(t *testing.T) {
+	h := hallFor(t, hallSecret)
+	s, err := DialHall(h.Addr(), hallSecret)
+	require.NoError(t, err)
+	c := s.(*hallClient)
+	ends := map[string]func(lost bool){}
+	for _, key := range []string{"lost", "well", "ends"} {
+		ends[key], err = c.SetWhenLost(t.Context(), key)
+		require.NoError(t, err)
+	}
+	conns := func(want int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			h.acceptor.mu.Lock()
+			defer h.acceptor.mu.Unlock()
+			return len(h.conns) == want
+		}, hallLong, time.Millisecond)
+	}
+	conns(3)
+	require.False(t, h.has("lost"))
+	ends["lost"](true)
+	_, err = h.Get(t.Context(), "lost")
+	require.NoError(t, err)
+	ends["well"](false)
+	n, err := s.Add(t.Context(), "n", 1) // on that connection
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+	conns(2)
+	c.unused().Close()
+	conns(1)
+	require.NoError(t, h.Close())
+	require.False(t, h.has("well"))
+	require.False(t, h.has("ends"))
+	ends["ends"](false) // to nobody
+	_, err = c.SetWhenLost(t.Context(), "")
+	require.ErrorIs(t, err, Argument)
+	_, err = c.SetWhenLost(t.Context(), "late")
+	require.ErrorIs(t, err, Lost)
+}
+
 // A client that asks one thing after the other uses one connection.
 func TestHallKeepsConnections(t *testing.T) {
 	h := hallFor(t, hallSecret)
@@ -135,7 +177,7 @@ func TestHallDropsGarbage(t *testing.T) {
 	for _, text := range [][]byte{
 		bytes.Repeat([]byte{0xff}, requestHead),
 		request{what: askGet, key: ""}.append(nil),
-		request{what: askAdd + 1, key: "x"}.append(nil),
+		request{what: askWill + 1, key: "x"}.append(nil),
 		request{what: askGet, key: string(make([]byte, MaxKey+1))}.append(nil),
 	} {
 		conn, err := net.Dial("tcp", h.Addr())

@@ -89,14 +89,49 @@ func (c *hallClient) Add(ctx context.Context, key string, n int64) (int64, error
 	return r.n, err
 }
 
+// SetWhenLost has the hall set key once this process has ended, or its connection to the hall has, until end is called:
+// as lost, which sets key at once, or not.
+func (c *hallClient) SetWhenLost(ctx context.Context, key string) (end func(lost bool), err error) {
+	_, conn, err := c.exchange(ctx, request{what: askWill, key: key, n: 1})
+	switch {
+	case err != nil && conn != nil:
+		c.keep(conn)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case conn == nil: // closed as ctx ended, so the hall sets the key
+		return nil, ended(ctx.Err(), "the context ended as the hall was told of "+key)
+	}
+	return func(lost bool) {
+		if !lost {
+			conn.SetDeadline(time.Now().Add(c.patience))
+			conn.Write(request{what: askWill, key: key}.append(nil))
+			if _, err := readReply(conn); err == nil && conn.SetDeadline(time.Time{}) == nil {
+				c.keep(conn)
+				return
+			}
+		}
+		conn.Close()
+	}, nil
+}
+
 // ask sends q and returns what the hall says.
-func (c *hallClient) ask(ctx context.Context, q request) (r reply, err error) {
+func (c *hallClient) ask(ctx context.Context, q request) (reply, error) {
+	r, conn, err := c.exchange(ctx, q)
+	if conn != nil {
+		c.keep(conn)
+	}
+	return r, err
+}
+
+// exchange is ask, and returns the connection, nil where ctx's end or an error has closed it.
+func (c *hallClient) exchange(ctx context.Context, q request) (r reply, open *auth.Stream, err error) {
 	if err := checkKey(ctx, q.key, len(q.value)); err != nil {
-		return r, err
+		return r, nil, err
 	}
 	conn, addr, err := c.connect(ctx)
 	if err != nil {
-		return r, err
+		return r, nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	if _, err = conn.Write(q.append(nil)); err == nil {
@@ -109,19 +144,19 @@ func (c *hallClient) ask(ctx context.Context, q request) (r reply, err error) {
 			c.leave(addr)
 		}
 		if ctx.Err() != nil {
-			return reply{}, ended(ctx.Err(), "the context ended before the hall at "+addr+" answered about "+q.key)
+			return reply{}, nil, ended(ctx.Err(), "the context ended before the hall at "+addr+" answered about "+q.key)
 		}
 		if errors.Is(err, errFrame) {
-			return reply{}, fault(System, "what listens at %s is no hall of goccl, or is damaged: %v", addr, err)
+			return reply{}, nil, fault(System, "what listens at %s is no hall of goccl, or is damaged: %v", addr, err)
 		}
-		return reply{}, fault(Lost, "the connection to the hall at %s broke: %v; has the launcher ended?", addr, err)
+		return reply{}, nil, fault(Lost, "the connection to the hall at %s broke: %v; has the launcher ended?", addr, err)
 	case ok:
-		c.keep(conn)
+		open = conn
 	}
 	if r.code != 0 {
-		return reply{}, fault(r.code, "the hall at %s: %s", addr, r.value)
+		return reply{}, open, fault(r.code, "the hall at %s: %s", addr, r.value)
 	}
-	return r, nil
+	return r, open, nil
 }
 
 // keep has conn wait for the next request.

@@ -3,6 +3,7 @@ package boot
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,19 +18,20 @@ import (
 
 // A hall's file is a list of what was set and added, oldest first:
 //
-//	length of the request 4, CRC-32C of the request 4, request
+//	length of the request 4, CRC-32C of these 4, CRC-32C of the request 4, request
 //
-// A process that ends while it writes leaves half an entry at the end, which is dropped.
+// A process that ends while it writes leaves half an entry at the end, which is dropped. The length has a sum of its
+// own, so that a damaged length in the middle is not taken for such an end, and what follows it for nothing.
 const (
-	entryHead = 8
+	entryHead = 12
 	mostEntry = requestHead + MaxKey + MaxStored
-	mostFile  = 1 << 40
 )
 
 // ListenHallFile is [ListenHall] of a hall whose state is in a file as well, so that it survives the process: another
 // ListenHallFile with the same file goes on from it. So a job that runs, and processes that wait for it, outlive a
 // hall that is started again at the same address; while it is away nobody can come. The file belongs to one job, and
-// to one hall at a time. Only its owner may read it: it has the secrets of meetings. It survives the end of the
+// to one hall at a time: another is refused, at whichever address, where the system and the file's file system have
+// flock(2). Only its owner may read it: it has the secrets of meetings. It survives the end of the
 // process at any moment; what was written in the last seconds before the machine itself stopped may be lost.
 func ListenHallFile(addr string, secret []byte, file string) (*Hall, error) {
 	p, err := ofJob(secret, os.Environ())
@@ -54,23 +56,19 @@ const jobKey = "goccl/hall/job"
 // openHallFile reads the file of the hall of that job, and writes it anew, as short as it can be.
 func openHallFile(file, job string) (s memoryStore, err error) {
 	s = newMemoryStore()
-	old, _, err := files.Open(file, mostFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	old, err := lockHallFile(file)
+	if err != nil {
 		return s, err
-	default:
-		err := private(old)
-		if err == nil {
-			err = s.replay(bufio.NewReader(old))
-		}
-		old.Close()
-		if err != nil {
-			return s, fmt.Errorf("%s: %w", file, err)
-		}
-		if of, known := s.values[jobKey]; known && string(of) != job {
-			return s, fmt.Errorf("%s: %s", file, otherJob(string(of), job))
-		}
+	}
+	defer old.Close() // once next, which is locked, has its name
+	if err = private(old); err == nil {
+		err = s.replay(bufio.NewReader(old))
+	}
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", file, err)
+	}
+	if of, known := s.values[jobKey]; known && string(of) != job {
+		return s, fmt.Errorf("%s: %s", file, otherJob(string(of), job))
 	}
 	if err := s.put(jobKey, []byte(job)); err != nil {
 		return s, err
@@ -80,7 +78,10 @@ func openHallFile(file, job string) (s memoryStore, err error) {
 		return s, err
 	}
 	s.log = next
-	if err = s.rewrite(); err == nil {
+	if err = lock(next); err == nil {
+		err = s.rewrite()
+	}
+	if err == nil {
 		err = next.Sync() // else a machine that stops may leave an empty file in the place of the old one
 	}
 	if err == nil {
@@ -93,6 +94,41 @@ func openHallFile(file, job string) (s memoryStore, err error) {
 	return s, err
 }
 
+// lockHallFile opens the file of a hall, an empty one if there is none, and locks it. A hall puts another file in its
+// place, which it has locked before: so what has the name is locked for as long as a hall has it.
+func lockHallFile(file string) (*os.File, error) {
+	for {
+		f, err := files.New(file, os.O_RDWR, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			f, err = files.Append(file)
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = lock(f)
+		opened, oerr := f.Stat()
+		named, nerr := os.Lstat(file)
+		switch {
+		case errors.Is(err, errLocked):
+			err = fmt.Errorf("%s: another hall runs with it: end that, or give this one a file of its own", file)
+		case errors.Is(nerr, fs.ErrNotExist): // since then
+		case cmp.Or(err, oerr, nerr) != nil:
+			err = fmt.Errorf("%s: %w", file, cmp.Or(err, oerr, nerr))
+		case !opened.Mode().IsRegular():
+			err = fmt.Errorf("%s: %w", file, files.ErrNotRegular)
+		case os.SameFile(opened, named):
+			return f, nil
+		}
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// errLocked is lock's error for a file that another has locked.
+var errLocked = errors.New("it is locked")
+
 // replay carries out the entries that r has. What is no entry ends the list, unless others follow: a machine that
 // stops may leave zeros at the end.
 func (s *memoryStore) replay(r *bufio.Reader) error {
@@ -102,14 +138,17 @@ func (s *memoryStore) replay(r *bufio.Reader) error {
 			return whole(err)
 		}
 		n := int64(binary.BigEndian.Uint32(head[:]))
-		if n > mostEntry {
+		if n > mostEntry || crc32.Checksum(head[:4], castagnoli) != binary.BigEndian.Uint32(head[4:]) {
+			if n <= mostEntry && zeros(r) {
+				return nil
+			}
 			return errors.New("it is no file of a hall, or is damaged")
 		}
 		text, err := readBytes(r, n)
 		if err != nil {
 			return whole(err)
 		}
-		if n == 0 || crc32.Checksum(text, castagnoli) != binary.BigEndian.Uint32(head[4:]) {
+		if crc32.Checksum(text, castagnoli) != binary.BigEndian.Uint32(head[8:]) {
 			if zeros(r) {
 				return nil
 			}

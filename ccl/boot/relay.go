@@ -35,8 +35,8 @@ type Relay struct {
 // RelayOptions bound a [Relay].
 type RelayOptions struct {
 	// Connections is how many connections the relay joins at most at a time, and how many others may wait. Two
-	// processes have up to 10 between them, and each listener keeps two waiting. One that is joined costs 128 KiB
-	// and two descriptors. 0 stands for 512.
+	// processes have up to 10 between them. Each listener keeps two waiting while there is room, and one where there
+	// is not: so it is the most listeners, too. One that is joined costs 128 KiB and two descriptors. 0 stands for 512.
 	Connections int
 	// Rate is how many bytes a second pass at most, all connections together. 0 is no limit.
 	Rate int64
@@ -50,6 +50,22 @@ const (
 	berthWait   = 5 * time.Second // for a listener to park another connection
 	relayBuffer = 64 << 10        // bytes of one direction under way
 )
+
+// parkedAlive has a connection that waits end 5 s after its host was last heard of, as ccl's default PeerTimeout has
+// a rank: else the name of a host that was lost would be taken for minutes. joinedAlive is for one that is joined: the
+// processes at both ends know how long each may be silent.
+var (
+	parkedAlive = net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3}
+	joinedAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 9}
+)
+
+func keepAlive(conn net.Conn, how net.KeepAliveConfig) {
+	if c, ok := conn.(interface {
+		SetKeepAliveConfig(net.KeepAliveConfig) error
+	}); ok {
+		c.SetKeepAliveConfig(how)
+	}
+}
 
 // RelayKey is what ListenRelay needs of the job's secret, which does not follow from it. So a machine that is given
 // the key alone relays, and can neither read what passes nor join the job. Hex digits of the secret stand for their
@@ -126,10 +142,11 @@ func (r *Relay) Close() error {
 
 // pier is where a listener's connections are parked.
 type pier struct {
-	id   [16]byte
-	free []*berth
-	uses int           // connections of the listener, joined ones too
-	news chan struct{} // closed, and made anew, when one is parked
+	id    [16]byte
+	free  []*berth
+	waits int           // connections of the listener that are parked, or about to be
+	uses  int           // all of them, joined ones too
+	news  chan struct{} // closed, and made anew, when one is parked
 }
 
 // berth is a connection of a listener that is parked.
@@ -143,7 +160,7 @@ func (r *Relay) greet(conn net.Conn, d *door, stranger *auth.Stranger) {
 	defer r.forget(conn)
 	conn.SetDeadline(time.Now().Add(handshakeLimit))
 	var q relay.Request
-	counted := false
+	counted, claimed := false, false
 	s, _, err := auth.Server(conn, relay.Job, d.secret, func(hello []byte) ([]byte, error) {
 		var err error
 		if q, err = relay.Parse(hello); err != nil {
@@ -158,14 +175,15 @@ func (r *Relay) greet(conn net.Conn, d *door, stranger *auth.Stranger) {
 	})
 	stranger.Judge(err)
 	if counted {
-		defer r.leave(q)
+		defer func() { r.leave(q, claimed) }()
 	}
 	if err != nil {
 		return
 	}
 	conn.SetDeadline(time.Time{})
 	if q.Kind == relay.Listen {
-		r.park(conn, s, q)
+		keepAlive(conn, parkedAlive)
+		claimed = r.park(conn, s, q)
 		return
 	}
 	r.join(conn, s, q)
@@ -181,25 +199,49 @@ func (r *Relay) enter(q relay.Request) error {
 		return fmt.Errorf("nobody listens at %v", q.Name)
 	case q.Kind == relay.Dial && r.pairs >= r.most:
 		return fmt.Errorf("it joins %d connections at most, by RelayOptions.Connections", r.most)
-	case q.Kind == relay.Listen && r.parked >= r.most:
-		return fmt.Errorf("%d connections wait at most, two of each listener, by RelayOptions.Connections", r.most)
 	case q.Kind == relay.Dial:
 		r.pairs++
 		return nil
-	case p != nil && p.id != q.ID:
+	case p != nil && p.id != q.ID && p.waits > 0:
 		return fmt.Errorf("another process listens at %v: where two have one address, give them other ports, by GOCCL_PORTS", q.Name)
 	case p != nil && len(p.free) >= mostBerths:
 		return fmt.Errorf("%v has %d connections that wait", q.Name, mostBerths)
+	case r.parked >= r.most && p != nil && len(p.free) > 0:
+		return fmt.Errorf("%d connections wait at most, by RelayOptions.Connections, and %v has one of them", r.most, q.Name)
+	case r.parked >= r.most && r.spare() == nil:
+		return fmt.Errorf("%d listeners wait at most, by RelayOptions.Connections", r.most)
 	case p == nil:
-		p = &pier{id: q.ID, news: make(chan struct{})}
+		p = &pier{news: make(chan struct{})}
 		r.piers[q.Name] = p
 	}
+	p.id = q.ID // another process may come back to the name once nothing of the one before waits
+	p.waits++
 	p.uses++
 	return nil
 }
 
+// spare is the listener with the most parked connections of those that have more than one, nil if there is none. r.mu
+// is held.
+func (r *Relay) spare() (most *pier) {
+	for _, p := range r.piers {
+		if len(p.free) > 1 && (most == nil || len(p.free) > len(most.free)) {
+			most = p
+		}
+	}
+	return most
+}
+
+// take takes the connection of p that was parked first, for the caller to claim. r.mu is held.
+func (r *Relay) take(p *pier) *berth {
+	b := p.free[0]
+	p.free = p.free[1:]
+	p.waits--
+	r.parked--
+	return b
+}
+
 // leave is the end of a connection that was counted.
-func (r *Relay) leave(q relay.Request) {
+func (r *Relay) leave(q relay.Request, claimed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if q.Kind == relay.Dial {
@@ -207,13 +249,17 @@ func (r *Relay) leave(q relay.Request) {
 		return
 	}
 	p := r.piers[q.Name]
+	if !claimed {
+		p.waits--
+	}
 	if p.uses--; p.uses == 0 {
 		delete(r.piers, q.Name)
 	}
 }
 
-// park has a listener's connection wait until somebody claims it, and then for the end of that.
-func (r *Relay) park(conn net.Conn, s *auth.Stream, q relay.Request) {
+// park has a listener's connection wait until somebody claims it, and then for the end of that. It returns whether
+// anybody has.
+func (r *Relay) park(conn net.Conn, s *auth.Stream, q relay.Request) (claimed bool) {
 	ended, taken := make(chan error, 1), make(chan struct{})
 	go func() { // the listener says nothing before it has been joined: so this is its end, or that of the wait
 		var b [1]byte
@@ -225,29 +271,40 @@ func (r *Relay) park(conn net.Conn, s *auth.Stream, q relay.Request) {
 		close(taken)
 		conn.SetReadDeadline(time.Unix(1, 0))
 		err := <-ended
+		keepAlive(conn, joinedAlive)
 		return conn, s, errors.Is(err, os.ErrDeadlineExceeded) && conn.SetReadDeadline(time.Time{}) == nil
 	}
 	r.mu.Lock()
 	p := r.piers[q.Name]
-	if r.parked >= r.most { // others were as fast
-		r.mu.Unlock()
-		return
+	var gives *berth // its place
+	if r.parked >= r.most {
+		from := r.spare()
+		if from == nil || len(p.free) > 0 { // others were as fast
+			r.mu.Unlock()
+			return false
+		}
+		gives = r.take(from)
 	}
 	r.parked++
 	p.free = append(p.free, b)
 	close(p.news)
 	p.news = make(chan struct{})
 	r.mu.Unlock()
+	if gives != nil {
+		gives.claim()
+		close(gives.over)
+	}
 	select {
 	case <-taken:
 	case err := <-ended:
 		ended <- err
 		if r.unpark(p, b) {
-			return
+			return false
 		}
 		<-taken
 	}
 	<-b.over
+	return true
 }
 
 // unpark takes b out of those that can be claimed. It returns false if b has been claimed.
@@ -276,9 +333,7 @@ func (r *Relay) free(name netip.AddrPort) *berth {
 			return nil
 		}
 		if len(p.free) > 0 {
-			b := p.free[0]
-			p.free = p.free[1:]
-			r.parked--
+			b := r.take(p)
 			r.mu.Unlock()
 			return b
 		}

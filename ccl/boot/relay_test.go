@@ -159,9 +159,9 @@ func TestRelayLimits(t *testing.T) {
 		defer r.mu.Unlock()
 		return r.parked == 2
 	}, time.Minute, time.Millisecond)
+	require.ErrorContains(t, r.enter(relay.Request{Kind: relay.Listen, ID: r.piers[nowhere].id, Name: nowhere}),
+		"2 connections wait at most, by RelayOptions.Connections, and 192.0.2.1:20000 has one of them")
 	id := [16]byte{9}
-	other := netip.MustParseAddrPort("192.0.2.2:20000")
-	require.ErrorContains(t, r.enter(relay.Request{Kind: relay.Listen, ID: id, Name: other}), "2 connections wait at most")
 	r.most = 100
 	require.ErrorContains(t, r.enter(relay.Request{Kind: relay.Listen, ID: id, Name: nowhere}), "another process listens at 192.0.2.1:20000")
 	r.mu.Lock()
@@ -173,6 +173,89 @@ func TestRelayLimits(t *testing.T) {
 	r.mu.Lock()
 	pier.free = free
 	r.mu.Unlock()
+}
+
+// Where all places are taken, a listener that comes has that of another's second connection: as many listeners as there
+// may be connections are reached, and no more.
+func TestRelayHasManyListeners(t *testing.T) {
+	r, first := relayed(t, &RelayOptions{Connections: 3})
+	listeners := map[netip.AddrPort]net.Listener{nowhere: first}
+	for i := range 2 {
+		name := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(2 + i)}), 20000)
+		require.Eventually(t, func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.parked == min(2*len(listeners), 3)
+		}, time.Minute, time.Millisecond)
+		listeners[name] = listenFor(t, name)
+	}
+	parked := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for name := range listeners {
+			if p := r.piers[name]; p == nil || len(p.free) != 1 {
+				return false
+			}
+		}
+		return r.parked == 3
+	}
+	var p relay.Paths
+	for name, l := range listeners {
+		require.Eventually(t, parked, time.Minute, time.Millisecond)
+		require.ErrorContains(t, r.enter(relay.Request{Kind: relay.Listen, ID: [16]byte{9}, Name: netip.MustParseAddrPort("192.0.2.9:1")}),
+			"3 listeners wait at most, by RelayOptions.Connections")
+		conn, err := p.Dial(t.Context(), "tcp", name.String(), 50*time.Millisecond)
+		require.NoError(t, err)
+		got, err := l.Accept()
+		require.NoError(t, err)
+		conn.Close()
+		got.Close()
+	}
+	for _, l := range listeners {
+		l.Close()
+	}
+	require.Eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.piers) == 0 && r.parked == 0 && r.pairs == 0
+	}, time.Minute, time.Millisecond)
+}
+
+// A process comes back to the name of one of which nothing waits any more, though a connection of that is still joined.
+func TestRelayNameIsFree(t *testing.T) {
+	r, _ := relayed(t, nil)
+	name := netip.MustParseAddrPort("192.0.2.7:20000")
+	q := relay.Request{Kind: relay.Listen, ID: [16]byte{1}, Name: name}
+	parks := func(id byte) (net.Conn, error) {
+		conn, err := net.Dial("tcp", r.Addr())
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		q.ID[0] = id
+		_, _, err = shake(t.Context(), conn, relay.Job, relay.Key(auth.Given([]byte(relaySecret))), q.Append(nil))
+		return conn, err
+	}
+	waits := func(want, uses int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			p := r.piers[name]
+			return p != nil && len(p.free) == want && p.waits == want && p.uses == uses
+		}, time.Minute, time.Millisecond)
+	}
+	_, err := parks(1)
+	require.NoError(t, err)
+	waits(1, 1)
+	_, err = parks(2)
+	require.ErrorContains(t, err, "another process listens at 192.0.2.7:20000")
+	_, err = new(relay.Paths).Dial(t.Context(), "tcp", name.String(), 50*time.Millisecond)
+	require.NoError(t, err)
+	waits(0, 1)
+	_, err = parks(2)
+	require.NoError(t, err)
+	waits(1, 2)
+	_, err = parks(1)
+	require.ErrorContains(t, err, "another process listens at 192.0.2.7:20000")
 }
 
 // Half a second of bytes takes half a second, whichever connection they are of.

@@ -17,6 +17,7 @@
 //	founder     set by rank 0 of the job that was founded: its process
 //	over        set by the launcher: the job has ended
 //	gone/ID     set by the launcher: the guest's process has ended
+//	gone/LINE   set by the store itself, or the guest: it is not coming, though it has answered
 //	taken/ID    set by the guest: it is a rank now
 package lobby
 
@@ -42,14 +43,32 @@ type Store interface {
 	Add(ctx context.Context, key string, n int64) (int64, error)
 }
 
+// Watcher is a Store that notices when a process has ended, or its connection to the store has: it sets key then,
+// until end is called. Where that says lost, key is set at once.
+type Watcher interface {
+	SetWhenLost(ctx context.Context, key string) (end func(lost bool), err error)
+}
+
 const prefix = "goccl/"
 
 func key(what string, id any) string { return fmt.Sprintf("%s%s/%v", prefix, what, id) }
 
+const founderKey = prefix + "founder"
+
+// look returns the value of key, for which it waits at most that long. late says that there was none by then, while
+// ctx lasts: err is the store's word for that. Only here does a limit end a Get, so that ctx's end, which a store's
+// connection may see a moment before ctx does, is never taken for the limit's.
+func look(ctx context.Context, s Store, key string, limit time.Duration) (text []byte, late bool, err error) {
+	short, cancel := lived.Within(ctx, limit)
+	defer cancel()
+	text, err = s.Get(short, key)
+	return text, err != nil && short.Err() != nil && lived.Ended(ctx) == nil, err
+}
+
 // Over is the key that is set once the job is over.
 const Over = prefix + "over"
 
-// Gone is set once the process of the guest with that ID has ended.
+// Gone is set once the process of the guest with that ID, or that line, has ended.
 func Gone(id string) string { return key("gone", id) }
 
 // Taken is set once the guest with that ID is a rank.
@@ -64,19 +83,17 @@ func Begin(ctx context.Context, s Store, mine []byte) (first bool, err error) {
 		return false, err
 	}
 	if n == 1 {
-		return true, s.Set(ctx, prefix+"founder", mine)
+		return true, s.Set(ctx, founderKey, mine)
 	}
-	short, cancel := context.WithTimeout(ctx, awhile)
-	defer cancel()
-	founder, err := Founder(short, s)
-	if err != nil && ctx.Err() == nil && lived.Ended(short) != nil { // it was lost before it had said who it is
+	founder, late, err := look(ctx, s, founderKey, awhile)
+	if late { // it was lost before it had said who it is
 		return false, nil
 	}
 	return err == nil && bytes.Equal(founder, mine), err
 }
 
 // Founder waits until a job has started, and returns what its rank 0 gave to Begin.
-func Founder(ctx context.Context, s Store) ([]byte, error) { return s.Get(ctx, prefix+"founder") }
+func Founder(ctx context.Context, s Store) ([]byte, error) { return s.Get(ctx, founderKey) }
 
 // Begun reports whether the job has started.
 func Begun(ctx context.Context, s Store) (bool, error) {
@@ -93,6 +110,8 @@ type Guest struct {
 	Spare int    `json:"spare,omitempty"` // of a spare: 1 more than its rank in its job
 
 	Addrs []netip.Addr `json:"addrs,omitempty"` // of its host, the likeliest way there first
+
+	Line string `json:"line,omitempty"` // of a newcomer in a Watcher: tells this answer of it from others
 
 	Silent bool `json:"-"` // it has announced itself without saying which process it is: it may have ended in between
 }
@@ -133,10 +152,7 @@ func Next(ctx context.Context, s Store, after int64, newcomer bool) (int64, erro
 			}
 		}
 		for last := int64(0); last <= g; {
-			short, cancel := context.WithTimeout(ctx, awhile)
-			_, err := s.Get(short, key("call", g))
-			late := lived.Ended(short) != nil && ctx.Err() == nil
-			cancel()
+			_, late, err := look(ctx, s, key("call", g), awhile)
 			if err == nil {
 				return g, nil
 			}
@@ -165,11 +181,9 @@ func Answer(ctx context.Context, s Store, g int64, me Guest, limit time.Duration
 	if err := s.Set(ctx, key(fmt.Sprintf("here/%d", g), k), text); err != nil {
 		return nil, -1, err
 	}
-	short, cancel := lived.Within(ctx, limit)
-	defer cancel()
-	text, err = s.Get(short, key("seats", g))
+	text, late, err := look(ctx, s, key("seats", g), limit)
 	switch {
-	case err != nil && ctx.Err() == nil && short.Err() != nil: // the lead is lost
+	case late: // the lead is lost
 		return nil, -1, nil
 	case err != nil:
 		return nil, -1, err
@@ -254,19 +268,15 @@ func Call(ctx context.Context, s Store, spares int, limit time.Duration) (g int6
 	}
 }
 
-// lookFor is how long the lead looks whether a guest has said who it is, once the time for that is over.
+// lookFor is how long the lead looks at least whether a guest has said who it is, also once the time for that is over.
 const lookFor = 200 * time.Millisecond
 
 // guestAt is the k-th that has come to generation g, which has until short ends to say who it is.
 func guestAt(ctx, short context.Context, s Store, g int64, k int) (one Guest, err error) {
-	if short.Err() != nil {
-		var cancel context.CancelFunc
-		short, cancel = lived.Within(ctx, lookFor)
-		defer cancel()
-	}
-	text, err := s.Get(short, key(fmt.Sprintf("here/%d", g), k))
+	limit, _ := lived.Left(short)
+	text, late, err := look(ctx, s, key(fmt.Sprintf("here/%d", g), k), max(limit, lookFor))
 	switch {
-	case err != nil && short.Err() != nil && ctx.Err() == nil:
+	case late:
 		return Guest{Silent: true}, nil
 	case err != nil:
 		return one, err
@@ -330,9 +340,7 @@ func Decide(ctx context.Context, s Store, g int64, lead bool, limit time.Duratio
 	if counts, is := Judge(n); is {
 		return known(counts)
 	}
-	short, cancel := lived.Within(ctx, limit)
-	defer cancel()
-	text, err := s.Get(short, word)
+	text, _, err := look(ctx, s, word, limit)
 	if err == nil && string(text) != "y" && string(text) != "n" {
 		err = fmt.Errorf("the store's word on generation %d cannot be read", g)
 	}

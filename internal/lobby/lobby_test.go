@@ -352,7 +352,10 @@ func TestBegin(t *testing.T) {
 type early struct{ *board }
 
 func (e early) Get(ctx context.Context, key string) ([]byte, error) {
-	at, _ := ctx.Deadline()
+	at, ok := ctx.Deadline()
+	if !ok {
+		return e.board.Get(ctx, key)
+	}
 	short, cancel := context.WithDeadline(ctx, at.Add(-2*time.Millisecond))
 	defer cancel()
 	if v, err := e.board.Get(short, key); err == nil {
@@ -372,4 +375,28 @@ func TestNextOutlivesADial(t *testing.T) {
 	g, err := Next(ctx, s, 0, true)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, g)
+}
+
+// Whatever is waited for: where the caller's own context ends, that is the error, also where the store's connection has
+// seen its deadline first. It is not taken for a limit of the wait, after which others are taken for lost.
+func TestContextEndsAWait(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for what, waits := range map[string]func(ctx context.Context, s Store) error{
+		"Begin":  func(ctx context.Context, s Store) error { _, err := Begin(ctx, s, nil); return err },
+		"Next":   func(ctx context.Context, s Store) error { _, err := Next(ctx, s, 0, true); return err },
+		"Answer": func(ctx context.Context, s Store) error { _, _, err := Answer(ctx, s, 1, Guest{}, long); return err },
+		"Call":   func(ctx context.Context, s Store) error { _, _, err := Call(ctx, s, 1, long); return err },
+		"Decide": func(ctx context.Context, s Store) error { _, err := Decide(ctx, s, 1, false, long); return err },
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := early{newBoard()}
+			for key, n := range map[string]int64{prefix + "begun": 1, key("decide", 1): Against + 1} {
+				_, err := s.Add(t.Context(), key, n)
+				require.NoError(t, err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			require.EqualError(t, waits(ctx, s), "the context ended before the hall was reached")
+		})
+	}
 }

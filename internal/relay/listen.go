@@ -95,7 +95,7 @@ func (l *listener) park(r *relay, q Request) {
 		}
 		if refused := (*auth.Refused)(nil); errors.As(err, &refused) || errors.Is(err, auth.ErrUnauthorized) {
 			l.told.Do(func() {
-				slog.Warn(fmt.Sprintf("goccl: the relay at %s does not take this process, which listens at %v: %s", r.at, q.Name,
+				slog.Warn(fmt.Sprintf("goccl: the relay at %s refuses a connection of this process, which listens at %v: %s", r.at, q.Name,
 					plain.Text(err.Error())))
 			})
 		}

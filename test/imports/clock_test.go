@@ -82,7 +82,7 @@ var oneClock = rule{
 		"ccl/internal/plane/blame.go time.After",
 		"ccl/device.go time.NewTicker", "ccl/internal/native/connect.go time.NewTicker", "ccl/internal/native/oneccl/library.go time.NewTicker",
 		"ccl/internal/native/start.go time.NewTicker", "ccl/internal/shrink/agreement.go time.Now", "ccl/internal/shrink/agreement.go time.Since",
-		"ccl/internal/shrink/wait.go time.Now", "ccl/internal/shrink/wait.go time.Since", "internal/lobby/lobby.go context.WithTimeout",
+		"ccl/internal/shrink/wait.go time.Now", "ccl/internal/shrink/wait.go time.Since",
 		// A limit that is counted in such looks, of which a pause is one.
 		"ccl/backlog.go time.AfterFunc",
 		// How long something took, for the user, or for what an error says; and how old a number is that is read anew.

@@ -52,7 +52,7 @@ var passesTheSeam = rule{
 		"ccl/boot/blamed_unix.go os", "ccl/boot/blamed_unix.go syscall", "ccl/boot/inherit_unix.go os",
 		"ccl/boot/inherit_unix.go syscall", "ccl/boot/ranklog.go os", "ccl/boot/signal_unix.go syscall", "ccl/boot/stdin_unix.go syscall",
 		// Files that the hosts of a job share, simulated ones too.
-		"ccl/boot/file.go os", "ccl/boot/filestore.go os", "ccl/boot/hallfile.go os", "ccl/boot/secretfile.go os", "ccl/boot/shared_linux.go syscall", "ccl/boot/storedir_unix.go os", "ccl/trace.go os",
+		"ccl/boot/file.go os", "ccl/boot/filestore.go os", "ccl/boot/hallfile.go os", "ccl/boot/lock_unix.go syscall", "ccl/boot/secretfile.go os", "ccl/boot/shared_linux.go syscall", "ccl/boot/storedir_unix.go os", "ccl/trace.go os",
 		// The name of this machine, for people. A root and a host are addresses in a simulation: it has no resolver.
 		"ccl/boot/dial.go os", "ccl/boot/joinconfig.go os", "ccl/boot/kubernetes.go os", "ccl/boot/publish.go names", "ccl/boot/publish.go os", "ccl/boot/tcp.go names",
 		"ccl/join.go os",

@@ -59,12 +59,12 @@ class Backend : public c10d::Backend {
     return c10::make_intrusive<Backend>(comm, std::move(store), opened_, timeout, std::move(group), std::move(name));
   }
 
-  // replace has spares take the places of lost ranks.
+  // replace has spares take the places of lost ranks. It waits for living ranks for as long as a call of the group may take.
   void replace() {
     goccl_error err;
     goccl_comm next;
     line_->begin();
-    must(goccl_replace(open(), &next, &err), err);
+    must(goccl_replace(open(), limit(c10d::kUnsetTimeout), &next, &err), err);
     adopt(next);
   }
 

@@ -110,8 +110,9 @@ def replace():
     """Brings the default group back after a loss, with spares in the places of the lost ranks, and the groups that were
     made of it with its timeout or a shorter one.
 
-    All living ranks call it. A rank that was a spare makes the groups that the others still have, in their order. It
-    returns the ranks that need the state of the others, as fresh does."""
+    All living ranks call it: where one does not, it is an error on the others after the group's timeout. A rank that was
+    a spare makes the groups that the others still have, in their order. It returns the ranks that need the state of the
+    others, as fresh does."""
     return _C.replace()
 
 
