@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
@@ -24,7 +25,8 @@ type Matrix struct {
 
 // Options are the same on all ranks, but for the memory of Matrices.
 type Options struct {
-	// Matrices are gradients of the Reducer to be averaged by factors; all others are averaged as they are.
+	// Matrices are gradients of the Reducer to be averaged by factors; all others are averaged as they are. One that is
+	// no gradient is an error of the second step.
 	Matrices []Matrix
 	// Rank is how many columns the factors have; 0 is 1.
 	Rank int
@@ -44,6 +46,8 @@ type Compressor struct {
 
 	o      Options
 	errors [][]float32 // of each matrix: what the last step has left out
+	found  []bool      // which matrices are gradients of the Reducer
+	whole  bool        // a step has begun: in the next all of them have been looked for
 }
 
 // New returns a Compressor.
@@ -57,7 +61,7 @@ func New(o Options) (*Compressor, error) {
 	if o.Rank < 0 || !(o.Rate > 0) || o.Start < 0 {
 		return nil, fmt.Errorf("powersgd: Rank is %d, Rate %v, Start %d: none is negative", o.Rank, o.Rate, o.Start)
 	}
-	c := &Compressor{o: o, errors: make([][]float32, len(o.Matrices))}
+	c := &Compressor{o: o, errors: make([][]float32, len(o.Matrices)), found: make([]bool, len(o.Matrices))}
 	for i, m := range o.Matrices {
 		if m.Rows < 1 || m.Cols < 1 || m.Rows > math.MaxInt/m.Cols || len(m.Grad) != m.Rows*m.Cols {
 			return nil, fmt.Errorf("powersgd: matrix %d has %d numbers, and is %d x %d", i, len(m.Grad), m.Rows, m.Cols)
@@ -81,7 +85,13 @@ func (c *Compressor) Hook(b *ddp.Bucket) ccl.Work {
 		b.State = s
 	}
 	if b.Index == 0 {
+		if i := slices.Index(c.found, false); i >= 0 && c.whole {
+			return b.Queue.Do(func() error {
+				return fmt.Errorf("powersgd: matrix %d is none of the gradients of the Reducer, nor a part of one", i)
+			})
+		}
 		c.Step++
+		c.whole = true
 	}
 	if c.Step <= c.o.Start || len(s.factors) == 0 {
 		var w ccl.Work
@@ -132,7 +142,7 @@ func (c *Compressor) split(b *ddp.Bucket) (*bucket, error) {
 		for i, m := range c.o.Matrices {
 			at, in := within(x, m.Grad)
 			r := min(c.o.Rank, m.Rows, m.Cols)
-			if !in || float64(len(m.Grad)) <= c.o.Rate*float64(r)*float64(m.Rows+m.Cols) {
+			if c.found[i] = c.found[i] || in; !in || float64(len(m.Grad)) <= c.o.Rate*float64(r)*float64(m.Rows+m.Cols) {
 				continue
 			}
 			if at < 0 || at+len(m.Grad) > len(x) {

@@ -72,6 +72,17 @@ func mean(ranks, step, n int) []float32 {
 	return x
 }
 
+// A matrix whose memory is no gradient's would be averaged as it is, and nobody would know.
+func TestMatrixElsewhere(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		m := newModel()
+		m.matrices[1].Grad = make([]float32, len(m.matrices[1].Grad))
+		_, r := newReducer(t, c, m, powersgd.Options{}, false)
+		require.NoError(t, r.All(t.Context()))
+		require.ErrorContains(t, r.All(t.Context()), "powersgd: matrix 1 is none of the gradients of the Reducer")
+	})
+}
+
 // same fails where what is averaged differs between ranks in a bit.
 func same(t testing.TB, c *ccl.Comm, x []float32) {
 	all := make([]float32, len(x)*c.Size())
