@@ -193,8 +193,15 @@ func within(x, y []float32) (at int, in bool) {
 
 // begin makes q random, as on all other ranks.
 func (f *factor) begin() {
-	r := rand.New(rand.NewPCG(f.seed, f.with))
-	for i := range f.q {
+	for k := range f.rank {
+		f.again(k)
+	}
+}
+
+// again makes column k of q random.
+func (f *factor) again(k int) {
+	r := rand.New(rand.NewPCG(f.seed, f.with<<32|uint64(k)))
+	for i := k; i < len(f.q); i += f.rank {
 		f.q[i] = float32(r.NormFloat64())
 	}
 }
@@ -204,7 +211,7 @@ func (s *bucket) left() error {
 	at := 0
 	for i := range s.factors {
 		f := &s.factors[i]
-		orthogonalize(f.q, f.Cols, f.rank)
+		orthogonalize(f.q, f.Cols, f.rank, f.again)
 		clear(f.p)
 		for row := range f.Rows {
 			p := f.p[row*f.rank : (row+1)*f.rank]
@@ -229,7 +236,7 @@ func (s *bucket) right() error {
 	at := 0
 	for i := range s.factors {
 		f := &s.factors[i]
-		orthogonalize(f.p, f.Rows, f.rank)
+		orthogonalize(f.p, f.Rows, f.rank, nil)
 		clear(f.q)
 		for row := range f.Rows {
 			p := f.p[row*f.rank : (row+1)*f.rank]
@@ -275,25 +282,40 @@ func (s *bucket) product() error {
 	return nil
 }
 
-// orthogonalize makes the columns of a, rows x cols, orthogonal and of length 1, by Gram and Schmidt's way as modified.
-// A column of zeros stays.
-func orthogonalize(a []float32, rows, cols int) {
+// orthogonalize makes the columns of a, rows x cols, orthogonal and of length 1, by Gram and Schmidt's way, twice, which is
+// enough for float32. Of a column that depends on those before, nothing but rounding is left then: it is 0, and more of
+// it would be no part of a base. Its number is told, so that the next step has another one there.
+func orthogonalize(a []float32, rows, cols int, lost func(k int)) {
 	dot := func(k, l int) (sum float64) {
 		for i := range rows {
 			sum += float64(float64(a[i*cols+k]) * float64(a[i*cols+l]))
 		}
 		return sum
 	}
-	for k := range cols {
-		scale := float32(1 / (math.Sqrt(dot(k, k)) + 1e-8))
-		for i := range rows {
-			a[i*cols+k] *= scale
-		}
-		for l := k + 1; l < cols; l++ {
-			by := float32(dot(k, l))
-			for i := range rows {
-				a[i*cols+l] -= float32(by * a[i*cols+k])
+	const rounding = 1e-10 // of a square
+	base := func(k int) bool {
+		was := dot(k, k)
+		for range 2 {
+			for l := range k {
+				by := dot(l, k)
+				for i := range rows {
+					a[i*cols+k] -= float32(by * float64(a[i*cols+l]))
+				}
 			}
+		}
+		now, scale := dot(k, k), 0.
+		if now > was*rounding {
+			scale = 1 / math.Sqrt(now)
+		}
+		for i := range rows {
+			a[i*cols+k] = float32(float64(a[i*cols+k]) * scale)
+		}
+		return now > was*rounding
+	}
+	for k := range cols {
+		if !base(k) && lost != nil {
+			lost(k)
+			base(k)
 		}
 	}
 }
