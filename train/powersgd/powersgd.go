@@ -282,9 +282,9 @@ func (s *bucket) product() error {
 	return nil
 }
 
-// orthogonalize makes the columns of a, rows x cols, orthogonal and of length 1, by Gram and Schmidt's way, twice, which
-// is enough for float32. Of a column that depends on those before, nothing but rounding is left then: it becomes 0, or
-// what lost puts there.
+// orthogonalize makes the columns of a, rows x cols, orthogonal and of length 1, by Gram and Schmidt's way, twice,
+// which is enough for float32. Of a column that depends on those before, nothing but rounding is left then: it becomes
+// 0, or what lost puts there.
 func orthogonalize(a []float32, rows, cols int, lost func(k int)) {
 	dot := func(k, l int) (sum float64) {
 		for i := range rows {
