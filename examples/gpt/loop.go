@@ -61,6 +61,9 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 	}
 	defer func() { err = r.leave(tr, err) }()
 	tr.line = r.line
+	if err := drawn(ctx, world, r.line); err != nil {
+		return err
+	}
 	var saver *saver
 	if c.save != "" {
 		if saver, err = newSaver(ctx, tr); err != nil {

@@ -112,8 +112,10 @@ func (c *config) memory(vocab int) float64 {
 			n = 1
 		}
 	}
+	of := p + g + s // of an expert's parameter, which fewer ranks share
 	for stage, bytes := range []*float64{&s, &g, &p} {
 		if c.stage > stage {
+			of -= *bytes * (1 - f(c.experts.ranks)/n)
 			*bytes /= n
 		}
 	}
@@ -122,12 +124,19 @@ func (c *config) memory(vocab int) float64 {
 	if c.sp != "ring" {
 		block += f(c.Heads) / tp * context
 	}
+	experts := f(c.Layers/c.pp) * 8 * w * w * f(c.Sparse.Experts) / f(c.experts.ranks)
+	if c.Sparse.Experts > 0 {
+		block += 14 * w * f(c.Sparse.Top) // what comes to them, if each rank gets as much, and what went away
+		if !c.Sparse.Shared {
+			block -= 12 * w
+		}
+		own += f(c.Layers/c.pp) * w * f(c.Sparse.Experts) // the router
+	}
 	layers := f(c.Layers/c.pp) * block
 	if c.recompute { // one, and the inputs of all
 		layers = block + f(c.Layers/c.pp)*w
 	}
-	own += f(c.Layers/c.pp) * 8 * w * w * f(c.Sparse.Experts) / f(c.experts.ranks)
-	return own*(p+g+s) + 4*tokens*(layers+w)
+	return own*(p+g+s) + experts*of + 4*tokens*(layers+w)
 }
 
 // room says whether so many ranks, each with data of so many bytes, fit into memory of so many bytes; 0 is not known.

@@ -25,6 +25,11 @@ func TestRoom(t *testing.T) {
 		{"-layers 1 -width 64 -heads 4 -context 1000 -rows 100 -sp ring=2", 2, 10, 400},         // which a ring does not keep
 		{"-layers 12 -width 64 -heads 4 -context 1000 -rows 10", 1, 12 * 160, 12*160 + 2000},
 		{"-layers 12 -width 64 -heads 4 -context 1000 -rows 10 -recompute", 1, 160, 160 + 200}, // one layer at a time
+		// of experts a rank has its part, which zero shards over the replicas that have the same ones
+		{"-layers 2 -width 64 -heads 4 -context 64 -rows 4 -experts 8 -ep 4 -zero 3", 4, 16 * .131, 16*.131 + 2},
+		{"-layers 2 -width 64 -heads 4 -context 64 -rows 4 -experts 8 -ep 2 -zero 3", 4, 16 * .131, 16*.131 + 2},
+		{"-layers 2 -width 64 -heads 4 -context 64 -rows 4 -experts 8 -ep 2", 4, 16 * .262, 16*.262 + 3},
+		{"-layers 1 -width 64 -heads 4 -context 1000 -rows 50 -experts 4 -top 4", 1, 4 * 50 * (4 + .064*(20-12+14*4)), 1700}, // their rows
 	} {
 		c := words(t, tc.args)
 		require.NoError(t, c.place(tc.np))

@@ -66,6 +66,21 @@ func (t *tracking) open(world *ccl.Comm,
 	}, nil
 }
 
+// drawn says whether all ranks have a timeline, or none, as draw needs it at the end. It is collective.
+func drawn(ctx context.Context, world *ccl.Comm, line *timeline.Timeline) error {
+	with := []int8{0, 0} // the most of all ranks, and less than 0 the least
+	if line != nil {
+		with = []int8{1, -1}
+	}
+	if err := ccl.AllReduce(ctx, world, with, with, ccl.Max); err != nil {
+		return err
+	}
+	if with[0] != -with[1] {
+		return errors.New("some ranks have -timeline and others do not: give it to all of them")
+	}
+	return nil
+}
+
 // draw writes the timeline of all ranks to a file. It is collective.
 func draw(ctx context.Context, line *timeline.Timeline, world *ccl.Comm, name string) error {
 	if line == nil {

@@ -239,6 +239,21 @@ func TestTracks(t *testing.T) {
 	}
 }
 
+// A timeline that one rank alone has would be an error behind the last step, and lost.
+func TestTimelineOfOneRank(t *testing.T) {
+	for rank := range 2 {
+		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+			c := words(t, small+"2")
+			require.NoError(t, c.place(2))
+			r := &run{out: io.Discard}
+			if world.Rank() == rank {
+				r.line = timeline.New(0)
+			}
+			require.EqualError(t, r.train(t.Context(), world, c), "some ranks have -timeline and others do not: give it to all of them")
+		})
+	}
+}
+
 // A timeline has each unit's forward and backward pass, the steps, and the calls of package zero, of all ranks.
 func TestTimeline(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "t.json")

@@ -151,10 +151,20 @@ func (s *bucket) absent(ctx context.Context, name string) bool {
 	w := s.watch(ctx)
 	defer w.end()
 	for it := s.b.List(&blob.ListOptions{Prefix: name}); ; w.moved() {
-		if o, err := it.Next(w); err != nil || o.Key == name {
+		if o, err := next(w, it); err != nil || o.Key == name {
 			return errors.Is(err, io.EOF)
 		}
 	}
+}
+
+// next is the next of a list. s3blob panics at what a server lists without a date.
+func next(ctx context.Context, it *blob.ListIterator) (o *blob.ListObject, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &fault{fmt.Errorf("what the object store lists cannot be read: %v", p)}
+		}
+	}()
+	return it.Next(ctx)
 }
 
 // fault is an error that comes again: of what calls the Store, or of what it says.
@@ -295,7 +305,7 @@ func (s *bucket) List(ctx context.Context, prefix string) (list []store.Entry, e
 	err = s.try(ctx, "list", prefix, func(w *watch) error {
 		list = nil
 		for it := s.b.List(&blob.ListOptions{Prefix: prefix}); ; {
-			o, err := it.Next(w)
+			o, err := next(w, it)
 			if errors.Is(err, io.EOF) {
 				return nil
 			}

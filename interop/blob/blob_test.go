@@ -182,6 +182,10 @@ func TestServerLies(t *testing.T) {
 				"<Upload><Key>x</Key><UploadId>1</UploadId></Upload></ListMultipartUploadsResult>")
 			return
 		}
+		if r.URL.Query().Get("prefix") == "undated" {
+			_, _ = io.WriteString(w, "<ListBucketResult><Contents><Key>undated</Key><Size>1</Size></Contents></ListBucketResult>")
+			return
+		}
 		_, _ = io.WriteString(w, "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken>"+
 			"<Contents><Key>x1</Key><Size>1</Size>"+rest+"<Contents><Key>x0</Key><Size>1</Size>"+rest+"</ListBucketResult>")
 	}))
@@ -191,6 +195,8 @@ func TestServerLies(t *testing.T) {
 	require.ErrorContains(t, err, `lists "x1" again`)
 	_, err = s.List(t.Context(), "y")
 	require.ErrorContains(t, err, `where it is not`)
+	_, err = s.List(t.Context(), "undated")
+	require.ErrorContains(t, err, "what the object store lists cannot be read")
 	err = s.(store.Sweeper).Sweep(t.Context(), "x", func(string) bool { return false })
 	require.ErrorContains(t, err, "does not go on")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/ckpt/internal/slots"
 	"github.com/goccl/goccl/train/ckpt/store"
 )
 
@@ -85,7 +86,7 @@ func objectsIn(t testing.TB, s store.Store) (names []string) {
 	require.NoError(t, err)
 	for _, e := range es {
 		name := randoms.ReplaceAllString(e.Name, "-R.")
-		if e.Size == 0 {
+		if slots.Empty(e.Size) {
 			name += " empty"
 		}
 		names = append(names, name)
@@ -364,6 +365,14 @@ func TestShelfDamaged(t *testing.T) {
 		require.ErrorContains(t, passed[0], "is missing")
 		require.NoError(t, h.Save(ctx, c, Step("", 2), 2, vector(0, 1, 2)))
 		require.Equal(t, 2, loads(t, c, h, Step("", 2)))
+		require.NoError(t, dir.Put(ctx, Step("", 2)+"/index.1.json", 0, false, func(io.Writer) error { return nil }))
+		latest, passed, err = h.Latest(ctx, c, "") // which was cut off, and not removed
+		require.NoError(t, err)
+		require.Equal(t, Step("", 1), latest)
+		require.Len(t, passed, 1)
+		_, err = h.Load(ctx, c, Step("", 2), nil, nil, LoadOptions{})
+		require.ErrorContains(t, err, "index")
+		require.NotErrorIs(t, err, fs.ErrNotExist)
 	})
 }
 

@@ -37,7 +37,7 @@ func (p *Plateau) Next(rate, loss float64) (float64, error) {
 	if p.Seen {
 		below = p.Best * (1 - threshold)
 	}
-	if loss < below {
+	if loss < below && !math.IsInf(loss, -1) {
 		p.Best, p.Seen, p.Bad = loss, true, 0
 	} else {
 		p.Bad++

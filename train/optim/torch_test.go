@@ -157,6 +157,9 @@ func TestPlateau(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, .1, rate)
 	require.Equal(t, optim.Plateau{Patience: 10}, *q)
+	_, err = q.Next(1, math.Inf(-1)) // than which nothing would be better
+	require.NoError(t, err)
+	require.Equal(t, optim.Plateau{Patience: 10, Bad: 1}, *q)
 	_, err = (&optim.Plateau{Factor: 1}).Next(1, 1)
 	require.EqualError(t, err, "optim: Plateau with Factor 1, Threshold 0.0001, Floor 0: Factor is from 0 to 1 and neither, Threshold is not negative, Floor is a number")
 	_, err = (&optim.Plateau{Floor: math.NaN()}).Next(1, 1)

@@ -81,14 +81,21 @@ func (f *fragment) hash() uint64 {
 	return ddp.Hash(all...) + uint64(f.head[rounds])
 }
 
-// begin starts the exchange of f.
-func (u *Outer) begin(f *fragment) {
+// measure sets the difference to how far this rank has come.
+func (f *fragment) measure() {
 	for i := range f.parts {
 		p := &f.parts[i]
 		d := p.of(f.delta)
 		for i, x := range p.params {
 			d[i] = x - p.local[i]
 		}
+	}
+}
+
+// begin starts the exchange of f.
+func (u *Outer) begin(f *fragment) {
+	if u.o.Delay > 0 { // else issue does
+		f.measure()
 	}
 	u.head[turns]++
 	f.head[turn], f.head[due] = u.head[turns], u.head[inner]+int64(u.o.Delay)
@@ -98,10 +105,13 @@ func (u *Outer) begin(f *fragment) {
 	u.issue(f)
 }
 
-// issue sends the difference of f on its way.
+// issue sends the difference of f on its way. Without a Delay it is measured here: an exchange that has failed leaves
+// anything in its place, and no inner step was made since.
 func (u *Outer) issue(f *fragment) {
 	if u.o.Delay > 0 {
 		copy(f.mean, f.delta)
+	} else {
+		f.measure()
 	}
 	me := u.c.Rank()
 	u.q.Do(func() error { f.tags[me] = f.hash(); return nil }) // which nobody changes while it is under way

@@ -62,6 +62,36 @@ func TestLostRank(t *testing.T) {
 	}
 }
 
+// A rank is lost while the ranks average: what the others average then is their own differences, and not what the exchange
+// has left of them. Either all have the mean of the two that are left, or that of three, which one had received.
+func TestLostRankLeavesTheDifferences(t *testing.T) {
+	for nth := 5; nth < 8; nth++ {
+		ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+			x := make([]float32, 100_000)
+			u, err := outer.New([][]float32{x}, &outer.Options{Every: 1, Mean: true})
+			require.NoError(t, err)
+			require.NoError(t, u.On(t.Context(), c))
+			before := float32(0)
+			for err == nil {
+				before = u.Params()[0][0]
+				for i := range x {
+					x[i] = before + float32(int(1)<<(2*c.Rank())) // 1, 4 or 16 more
+				}
+				_, err = u.Step(t.Context())
+			}
+			require.ErrorIs(t, err, ccl.ErrRankLost)
+			next, err := c.Shrink(t.Context())
+			require.NoError(t, err)
+			defer next.Close()
+			require.NoError(t, u.On(t.Context(), next))
+			require.Contains(t, []float32{before + 7, before + 8.5}, x[0])
+			for i := range x {
+				require.Equal(t, x[0], x[i], i)
+			}
+		}, ccltest.Kill(1, nth), ccltest.Hosts(3))
+	}
+}
+
 // One rank has made the outer step of an exchange that the others lost: they get its state, and go on as if they had made it.
 func TestOneRankIsAhead(t *testing.T) {
 	for _, o := range []*outer.Options{{Every: 2, Mix: .25}, {Every: 2, Delay: 1, Mix: .25}} {

@@ -47,6 +47,7 @@
 package outer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,8 @@ type Options struct {
 	// own difference and of those of the others one exchange before (Kale et al. 2025). When the exchange is
 	// done, the estimate's error is taken back, and all of what the rank has done meanwhile is kept.
 	Eager bool
-	// LR and Momentum are those of the outer step, Nesterov's. 0 is .7 and .9.
+	// LR and Momentum are those of the outer step, Nesterov's. An LR of 0 is .7; a Momentum of 0 is then .9, and
+	// else none.
 	LR, Momentum float64
 	// Mean is local SGD: the outer parameters become the mean of those of the ranks.
 	Mean bool
@@ -158,8 +160,8 @@ func New(units [][]float32, o *Options) (*Outer, error) {
 	switch {
 	case u.o.Mean:
 		u.o.LR = 1
-	case u.o.LR == 0 && u.o.Momentum == 0:
-		u.o.LR, u.o.Momentum = .7, .9
+	case u.o.LR == 0:
+		u.o.LR, u.o.Momentum = .7, cmp.Or(u.o.Momentum, .9)
 	}
 	total := 0
 	for _, x := range units {

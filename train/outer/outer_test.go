@@ -299,6 +299,30 @@ func TestOtherBits(t *testing.T) {
 	}
 }
 
+// What 0 is in LR and Momentum, by the first outer step of a rank that has gone from 0 to 1.
+func TestUsualStep(t *testing.T) {
+	for _, tc := range []struct {
+		o    outer.Options
+		want float64
+	}{
+		{outer.Options{}, .7 * (1 + .9)},
+		{outer.Options{Momentum: .5}, .7 * (1 + .5)},
+		{outer.Options{LR: .5}, .5},
+		{outer.Options{LR: .5, Momentum: .5}, .5 * (1 + .5)},
+		{outer.Options{Mean: true}, 1},
+	} {
+		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+			x := []float32{0}
+			tc.o.Every = 1
+			u := begun(t, c, &model{units: [][]float32{x}}, &tc.o)
+			x[0] = 1
+			_, err := u.Step(t.Context())
+			require.NoError(t, err)
+			require.InDelta(t, tc.want, x[0], 1e-6, "%+v", tc.o)
+		})
+	}
+}
+
 func TestMisuse(t *testing.T) {
 	for _, tc := range []struct {
 		o    *outer.Options

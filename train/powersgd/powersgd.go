@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
@@ -24,7 +25,8 @@ type Matrix struct {
 
 // Options are the same on all ranks, but for the memory of Matrices.
 type Options struct {
-	// Matrices are gradients of the Reducer to be averaged by factors; all others are averaged as they are.
+	// Matrices are gradients of the Reducer to be averaged by factors; all others are averaged as they are. One that is
+	// no gradient is an error of the second step.
 	Matrices []Matrix
 	// Rank is how many columns the factors have; 0 is 1.
 	Rank int
@@ -44,6 +46,8 @@ type Compressor struct {
 
 	o      Options
 	errors [][]float32 // of each matrix: what the last step has left out
+	found  []bool      // which matrices are gradients of the Reducer
+	whole  bool        // a step has begun: in the next all of them have been looked for
 }
 
 // New returns a Compressor.
@@ -57,7 +61,7 @@ func New(o Options) (*Compressor, error) {
 	if o.Rank < 0 || !(o.Rate > 0) || o.Start < 0 {
 		return nil, fmt.Errorf("powersgd: Rank is %d, Rate %v, Start %d: none is negative", o.Rank, o.Rate, o.Start)
 	}
-	c := &Compressor{o: o, errors: make([][]float32, len(o.Matrices))}
+	c := &Compressor{o: o, errors: make([][]float32, len(o.Matrices)), found: make([]bool, len(o.Matrices))}
 	for i, m := range o.Matrices {
 		if m.Rows < 1 || m.Cols < 1 || m.Rows > math.MaxInt/m.Cols || len(m.Grad) != m.Rows*m.Cols {
 			return nil, fmt.Errorf("powersgd: matrix %d has %d numbers, and is %d x %d", i, len(m.Grad), m.Rows, m.Cols)
@@ -81,7 +85,13 @@ func (c *Compressor) Hook(b *ddp.Bucket) ccl.Work {
 		b.State = s
 	}
 	if b.Index == 0 {
+		if i := slices.Index(c.found, false); i >= 0 && c.whole {
+			return b.Queue.Do(func() error {
+				return fmt.Errorf("powersgd: matrix %d is none of the gradients of the Reducer, nor a part of one", i)
+			})
+		}
 		c.Step++
+		c.whole = true
 	}
 	if c.Step <= c.o.Start || len(s.factors) == 0 {
 		var w ccl.Work
@@ -132,7 +142,7 @@ func (c *Compressor) split(b *ddp.Bucket) (*bucket, error) {
 		for i, m := range c.o.Matrices {
 			at, in := within(x, m.Grad)
 			r := min(c.o.Rank, m.Rows, m.Cols)
-			if !in || float64(len(m.Grad)) <= c.o.Rate*float64(r)*float64(m.Rows+m.Cols) {
+			if c.found[i] = c.found[i] || in; !in || float64(len(m.Grad)) <= c.o.Rate*float64(r)*float64(m.Rows+m.Cols) {
 				continue
 			}
 			if at < 0 || at+len(m.Grad) > len(x) {
@@ -183,8 +193,15 @@ func within(x, y []float32) (at int, in bool) {
 
 // begin makes q random, as on all other ranks.
 func (f *factor) begin() {
-	r := rand.New(rand.NewPCG(f.seed, f.with))
-	for i := range f.q {
+	for k := range f.rank {
+		f.again(k)
+	}
+}
+
+// again makes column k of q random.
+func (f *factor) again(k int) {
+	r := rand.New(rand.NewPCG(f.seed, f.with<<32|uint64(k)))
+	for i := k; i < len(f.q); i += f.rank {
 		f.q[i] = float32(r.NormFloat64())
 	}
 }
@@ -194,7 +211,7 @@ func (s *bucket) left() error {
 	at := 0
 	for i := range s.factors {
 		f := &s.factors[i]
-		orthogonalize(f.q, f.Cols, f.rank)
+		orthogonalize(f.q, f.Cols, f.rank, f.again)
 		clear(f.p)
 		for row := range f.Rows {
 			p := f.p[row*f.rank : (row+1)*f.rank]
@@ -219,7 +236,7 @@ func (s *bucket) right() error {
 	at := 0
 	for i := range s.factors {
 		f := &s.factors[i]
-		orthogonalize(f.p, f.Rows, f.rank)
+		orthogonalize(f.p, f.Rows, f.rank, nil)
 		clear(f.q)
 		for row := range f.Rows {
 			p := f.p[row*f.rank : (row+1)*f.rank]
@@ -265,25 +282,40 @@ func (s *bucket) product() error {
 	return nil
 }
 
-// orthogonalize makes the columns of a, rows x cols, orthogonal and of length 1, by Gram and Schmidt's way as modified.
-// A column of zeros stays.
-func orthogonalize(a []float32, rows, cols int) {
+// orthogonalize makes the columns of a, rows x cols, orthogonal and of length 1, by Gram and Schmidt's way, twice,
+// which is enough for float32. Of a column that depends on those before, nothing but rounding is left then: it becomes
+// 0, or what lost puts there.
+func orthogonalize(a []float32, rows, cols int, lost func(k int)) {
 	dot := func(k, l int) (sum float64) {
 		for i := range rows {
 			sum += float64(float64(a[i*cols+k]) * float64(a[i*cols+l]))
 		}
 		return sum
 	}
-	for k := range cols {
-		scale := float32(1 / (math.Sqrt(dot(k, k)) + 1e-8))
-		for i := range rows {
-			a[i*cols+k] *= scale
-		}
-		for l := k + 1; l < cols; l++ {
-			by := float32(dot(k, l))
-			for i := range rows {
-				a[i*cols+l] -= float32(by * a[i*cols+k])
+	const rounding = 1e-10 // of a square
+	base := func(k int) bool {
+		was := dot(k, k)
+		for range 2 {
+			for l := range k {
+				by := dot(l, k)
+				for i := range rows {
+					a[i*cols+k] -= float32(by * float64(a[i*cols+l]))
+				}
 			}
+		}
+		now, scale := dot(k, k), 0.
+		if now > was*rounding {
+			scale = 1 / math.Sqrt(now)
+		}
+		for i := range rows {
+			a[i*cols+k] = float32(float64(a[i*cols+k]) * scale)
+		}
+		return now > was*rounding
+	}
+	for k := range cols {
+		if !base(k) && lost != nil {
+			lost(k)
+			base(k)
 		}
 	}
 }

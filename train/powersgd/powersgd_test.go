@@ -3,6 +3,7 @@ package powersgd_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,6 +73,17 @@ func mean(ranks, step, n int) []float32 {
 	return x
 }
 
+// A matrix whose memory is no gradient's would be averaged as it is, and nobody would know.
+func TestMatrixElsewhere(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		m := newModel()
+		m.matrices[1].Grad = make([]float32, len(m.matrices[1].Grad))
+		_, r := newReducer(t, c, m, powersgd.Options{}, false)
+		require.NoError(t, r.All(t.Context()))
+		require.ErrorContains(t, r.All(t.Context()), "powersgd: matrix 1 is none of the gradients of the Reducer")
+	})
+}
+
 // same fails where what is averaged differs between ranks in a bit.
 func same(t testing.TB, c *ccl.Comm, x []float32) {
 	all := make([]float32, len(x)*c.Size())
@@ -127,6 +139,34 @@ func TestOuterProduct(t *testing.T) {
 			require.InDelta(t, 3*float32(2*c.Rank()-1)*value(i, 1)/2, e, 1e-3)
 		}
 	})
+}
+
+// Columns beyond a matrix's rank are no rounding of the others, which would come into the mean, and are there again once
+// there is more to send; and a gradient is sent however small it is.
+func TestFewerColumnsThanFactors(t *testing.T) {
+	const rows, cols = 50, 40
+	for _, size := range []float64{1, 1e-6, 1e-12, 1e-30} {
+		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+			g := make([]float32, rows*cols)
+			p, err := powersgd.New(powersgd.Options{Matrices: []powersgd.Matrix{{Grad: g, Rows: rows, Cols: cols}}, Rank: 4})
+			require.NoError(t, err)
+			r, err := ddp.New(t.Context(), c, []ccl.Buf{ccl.BufOf(g)}, &ddp.Options{Hook: p.Hook})
+			require.NoError(t, err)
+			for step, products := range []int{1, 1, 4, 2} { // of two vectors, the same on all ranks
+				x := rand.New(rand.NewPCG(1, uint64(step)))
+				clear(g)
+				for range products {
+					u, v := random(step, x.IntN(1000), rows), random(step, x.IntN(1000), cols)
+					for i := range g {
+						g[i] += float32(size * float64(u[i/cols]*v[i%cols]))
+					}
+				}
+				want := slices.Clone(g)
+				require.NoError(t, r.All(t.Context()))
+				require.InDeltaSlice(t, want, g, 1e-3*size, "step %d of size %v", step, size)
+			}
+		})
+	}
 }
 
 // What a step leaves out comes in the next ones: of gradients that stay as they are the mean over steps comes to the

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/ckpt/internal/slots"
 	"github.com/goccl/goccl/train/ckpt/store"
 	"github.com/goccl/goccl/train/internal/same"
 )
@@ -22,8 +23,8 @@ func (d *Disks) follow(ctx context.Context, what string, v *view, err error) err
 	ofShelf := err
 	for i := range done.Puts { // so that a rank whose disk has one knows whether it is the same
 		delete(d.known, done.Puts[i].Name)
-		if h := &done.Puts[i]; err == nil && h.Size > 0 {
-			if err = d.onDisk(d.sum(ctx, h)); err == nil && h.Size == 0 {
+		if h := &done.Puts[i]; err == nil && !slots.Empty(h.Size) {
+			if err = d.onDisk(d.sum(ctx, h)); err == nil && slots.Empty(h.Size) {
 				err = fmt.Errorf("another job has removed %s: %w", h.Name, fs.ErrExist)
 			}
 		}
@@ -41,10 +42,9 @@ func (d *Disks) follow(ctx context.Context, what string, v *view, err error) err
 		}
 		return cmp.Or(ofShelf, agreed)
 	}
-	if err := d.putAll(ctx, what, done.Puts, parts); err != nil {
+	if err = d.putAll(ctx, what, done.Puts, parts); err != nil {
 		return err
 	}
-	err = nil
 	for _, name := range done.Gone {
 		if v.mine[name] {
 			err = errors.Join(err, d.local.Delete(ctx, name))

@@ -110,7 +110,7 @@ func (d *Disks) holds(ctx context.Context, prefix string) (list []held, err erro
 	}
 	for _, e := range es {
 		h := held{Name: e.Name, Size: e.Size}
-		if _, part, ok := slots.Named(e.Name); ok && !part && e.Size > 0 {
+		if _, part, ok := slots.Named(e.Name); ok && !part && !slots.Empty(e.Size) {
 			if k, read := d.known[e.Name]; read && k.Size == e.Size {
 				h = k
 			} else if err := d.sum(ctx, &h); errors.Is(err, fs.ErrNotExist) { // deleted since then
@@ -165,7 +165,7 @@ func versions(all [][]held) (todo []object, unlike map[string][]object) {
 	unlike = map[string][]object{}
 	for _, name := range sorted(byName) {
 		vs := byName[name]
-		if at := slices.IndexFunc(vs, func(o object) bool { return o.Size == 0 }); at >= 0 {
+		if at := slices.IndexFunc(vs, func(o object) bool { return slots.Empty(o.Size) }); at >= 0 {
 			vs = vs[at : at+1]
 		} else if at := slices.IndexFunc(vs, func(o object) bool { return o.Good }); at >= 0 {
 			vs = slices.DeleteFunc(vs, func(o object) bool { return !o.Good })
@@ -211,7 +211,7 @@ func (v *view) learn(ctx context.Context, name string) {
 	for index, o := range v.all {
 		if slot, part, ok := slots.Named(index); ok && !part && path.Dir(index) == name && slot > at {
 			last, at = index, slot
-			if o.Size == 0 {
+			if slots.Empty(o.Size) {
 				last = ""
 			}
 		}

@@ -105,7 +105,7 @@ func (v *view) Put(ctx context.Context, name string, size int64, fresh bool, wri
 	_, part, ok := slots.Named(name)
 	index := ok && !part
 	v.mu.Lock()
-	v.done.Tried = v.done.Tried || index && size > 0
+	v.done.Tried = v.done.Tried || index && !slots.Empty(size)
 	v.mu.Unlock()
 	if err := v.d.local.Put(ctx, name, size, fresh, write); err != nil {
 		return v.d.onDisk(err)

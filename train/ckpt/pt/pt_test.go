@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -115,6 +116,37 @@ func dict(pairs ...any) *pickle.Dict {
 		d.Keys, d.Values = append(d.Keys, pairs[i]), append(d.Values, pairs[i+1])
 	}
 	return d
+}
+
+// What a Write has left that was killed keeps none from writing, and of several at once one writes.
+func TestWriteAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "all.pt")
+	left := []string{name + ".tmp", name + ".tmp-0123456789abcdef"}
+	for _, file := range left {
+		require.NoError(t, os.WriteFile(file, []byte("half"), 0o600))
+	}
+	var errs [4]error
+	var all sync.WaitGroup
+	for k := range errs {
+		all.Go(func() { errs[k] = Write(name, ofAll()) })
+	}
+	all.Wait()
+	won := 0
+	for _, err := range errs {
+		if err == nil {
+			won++
+		} else {
+			require.ErrorIs(t, err, os.ErrExist)
+		}
+	}
+	require.Equal(t, 1, won)
+	s, err := Open(name)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	there, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	require.ElementsMatch(t, append(left, name), there)
 }
 
 // Views of one storage: parts, columns, and what has dictionaries, lists and parameters around it.

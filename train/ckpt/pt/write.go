@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,8 +36,8 @@ func (v *Value) check() error {
 	return nil
 }
 
-// Write writes a file for torch.load: a dictionary of tensors by their names. The file must not be
-// there yet. It is written beside its name, synced, and renamed, so it is there whole or not at all.
+// Write writes a file for torch.load: a dictionary of tensors by their names. The file must not be there
+// yet, and is there whole or not at all. A Write that is killed may leave NAME.tmp-RANDOM, which nothing reads.
 func Write(name string, vs []Value) error {
 	err := unique(vs)
 	if err == nil {
@@ -130,7 +131,7 @@ func atomically(name string, f func(io.Writer) error) (err error) {
 	if _, err := os.Lstat(name); err == nil {
 		return fmt.Errorf("%s: %w", name, os.ErrExist)
 	}
-	tmp := name + ".tmp"
+	tmp := fmt.Sprintf("%s.tmp-%016x", name, rand.Uint64()) // no other's, nor that of one that was killed
 	to, err := files.New(tmp, os.O_WRONLY, 0o666)
 	if err != nil {
 		return err

@@ -16,13 +16,15 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/goccl/goccl/internal/files"
 )
 
 // Dir is a Store in the directory of that name, one file for each object. A file is written beside
 // its name, synced, and renamed or linked, so the file system must have hard links. Directories are
-// made as they are needed. Dir implements Sweeper.
+// made as they are needed, so no object may be called as the beginning of another's path. Dir
+// implements Sweeper.
 type Dir string
 
 // unended is the end of the name of a file that a Put is writing, or was.
@@ -37,6 +39,12 @@ func checked(op, name string) error {
 }
 
 func (d Dir) file(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }
+
+// none reports whether name is a directory, or below a file: no object is there.
+func (d Dir) none(name string) bool {
+	info, err := os.Lstat(d.file(name))
+	return err == nil && info.IsDir() || errors.Is(err, syscall.ENOTDIR)
+}
 
 // Put is Store's.
 func (d Dir) Put(ctx context.Context, name string, size int64, fresh bool, write func(io.Writer) error) (err error) {
@@ -133,6 +141,9 @@ func (d Dir) Open(ctx context.Context, name string) (Object, error) {
 		return nil, err
 	}
 	f, size, err := files.OpenIn(string(d), filepath.FromSlash(name), math.MaxInt64)
+	if err != nil && d.none(name) {
+		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +198,9 @@ func (d Dir) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	file := d.file(name)
+	if d.none(name) {
+		return nil
+	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -34,6 +34,11 @@ func TestDir(t *testing.T) {
 	require.EqualValues(t, 5, o.Size())
 	require.NoError(t, o.Close())
 	require.ErrorContains(t, d.Put(ctx, "a/c", 4, false, text("three")), "5 bytes were written, and 4 announced")
+	for _, name := range []string{"a", "a/b/c"} { // a directory, and what is below a file
+		_, err = d.Open(ctx, name)
+		require.ErrorIs(t, err, fs.ErrNotExist, name)
+		require.NoError(t, d.Delete(ctx, name))
+	}
 	bad := errors.New("a test's")
 	require.ErrorIs(t, d.Put(ctx, "a/c", 4, false, func(io.Writer) error { return bad }), bad)
 	for _, name := range []string{"", ".", "..", "/a", "a/../b", "a.put-0123456789abcdef"} {

@@ -3,10 +3,13 @@
 // The objects of the checkpoint NAME are NAME/part-I-of-N.MARK.safetensors and its index. Each Save
 // of NAME is an attempt, with a mark: SLOT-SEQUENCE-RANDOM. A slot is decided once there is an
 // object NAME/index.SLOT.json, or NAME/index.json of slot 0: it is the index of the attempt that
-// has won, or empty, if none has, or if the checkpoint was removed. An attempt takes the slot after
-// the last that is decided, and puts its index fresh. So it can win once, and never after its slot
-// was decided otherwise. NAME is what the last slot says. Once a slot is decided, only an empty
+// has won, or an empty one, if none has, or if the checkpoint was removed. An attempt takes the slot
+// after the last that is decided, and puts its index fresh. So it can win once, and never after its
+// slot was decided otherwise. NAME is what the last slot says. Once a slot is decided, only an empty
 // index is put there. So parts of attempts that have lost can be deleted whenever they are seen.
+//
+// An empty index has a text of its own. What has no bytes was cut off: the checkpoint is damaged, and
+// was not removed.
 package slots
 
 import (
@@ -43,6 +46,12 @@ var (
 )
 
 var objects = regexp.MustCompile(`^(?:index(?:\.(\d{1,9}))?\.json|part-\d{5,}-of-\d{5,}\.(\d{1,9}-\d{1,18}-[0-9a-f]{16})\.safetensors)$`)
+
+// empty is what an empty index has, which is shorter than any other.
+const empty = "removed\n"
+
+// Empty reports whether an index of so many bytes is an empty one.
+func Empty(size int64) bool { return size == int64(len(empty)) }
 
 // mark is what an attempt is called.
 type mark struct {
@@ -102,7 +111,7 @@ type lot struct {
 	sequences []int64
 }
 
-func (l *lot) live() bool { return l.last >= 0 && l.size > 0 }
+func (l *lot) live() bool { return l.last >= 0 && !Empty(l.size) }
 
 // slot is the name of the object that decides a slot.
 func (l *lot) slot(n int) string {
@@ -307,9 +316,12 @@ func (k *Rack) bury(l *lot, fresh bool) error {
 	if fresh {
 		slot++
 	}
-	err := k.s.Put(k.ctx, l.slot(slot), 0, fresh, func(io.Writer) error { return nil })
+	err := k.s.Put(k.ctx, l.slot(slot), int64(len(empty)), fresh, func(w io.Writer) error {
+		_, err := io.WriteString(w, empty)
+		return err
+	})
 	if k.noted(err) == nil {
-		l.last, l.size = slot, 0
+		l.last, l.size = slot, int64(len(empty))
 	}
 	return err
 }
@@ -345,7 +357,7 @@ func (k *Rack) settle(l *lot, attempt string, failed error) error {
 	if errors.Is(err, fs.ErrExist) {
 		var o store.Object
 		if o, err = after.s.Open(after.ctx, slot); err == nil {
-			if o.Size() > 0 {
+			if !Empty(o.Size()) {
 				names, err = k.files(o)
 			}
 			err = errors.Join(err, o.Close())
