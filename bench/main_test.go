@@ -183,7 +183,8 @@ func TestRuns(t *testing.T) {
 		{"-np 1 -t 4 -e 1K -hosts 2", 8, []string{"# ranks: 4 ", "hosts: 2"}},
 		{"-np 2 -e 1K -b 1K -m 5 -n 3 -op allreduce,sendrecv", 2, []string{"agg iters: 5", "\n# sendrecv\n"}},
 		{"-np 2 -e 1K -b 1K -c 0", 1, []string{"     N/A"}},
-		{"-np 2 -e 1K -b 1K -d all -o all -a 3", 12 * 5, []string{"# allreduce f8e4m3 sum: not supported: "}},
+		{"-np 2 -e 1K -b 1K -d all -o all -a 3", 14 * 5, nil},
+		{"-np 2 -e 1K -b 1K -d half,f8e4m3 -o mulsum", 1, []string{"# allreduce f8e4m3 mulsum: not supported: "}},
 		{"-np 2 -b 64 -e 64 -op broadcast -r all", 2, nil},
 		{"-np 9 -split mod:2 -op allgather -e 1K", 7, []string{"# Groups of 4 to 5 ranks: sizes, times and busbw are those of the groups with 5, as rank 0's\n", "        1020            51 "}},
 		{"-np 3 -split mod:2 -op broadcast -r all -b 1K -e 1K", 2, nil},
@@ -264,9 +265,9 @@ func TestTableCannotBeWritten(t *testing.T) {
 
 // A run in which there was nothing to measure has failed.
 func TestNothingMeasured(t *testing.T) {
-	_, errs, status := bench(t, nil, "-np", "2", "-d", "f8e4m3", "-e", "64")
+	_, errs, status := bench(t, nil, "-np", "2", "-d", "f8e4m3", "-o", "mulsum", "-e", "64")
 	require.Equal(t, 1, status)
-	require.Equal(t, "bench: nothing was measured: the backend supports none of allreduce f8e4m3 sum\n", errs)
+	require.Equal(t, "bench: nothing was measured: the backend supports none of allreduce f8e4m3 mulsum\n", errs)
 }
 
 func TestLaunch(t *testing.T) {

@@ -62,7 +62,7 @@ func TestJSONSchema(t *testing.T) {
 	for _, args := range []string{
 		"-np 2 -e 1K",
 		"-np 1 -b 64 -e 64 -c 0",
-		"-np 2 -hosts 2 -b 64 -e 64 -n 5 -op all -d float,f8e4m3 -o all -S",
+		"-np 2 -hosts 2 -b 64 -e 64 -n 5 -op all -d float,f8e4m3 -o sum,mulsum -S",
 		"-np 4 -split div:2 -b 1K -e 1K -rotate 2 -R 1 -u 2 -N 2 -overlap -ceiling 10",
 		"-np 2 -op alltoallv -matrix spread:0.3 -b 1K -e 1K -time 1ms -backend cpu,cpu",
 		"-np 2 -plan zero1 -model resnet50 -d bf16 -n 1",
@@ -162,11 +162,11 @@ func TestJSONToStandardOutput(t *testing.T) {
 
 // A collective of which nothing can be measured has no heading: the reason is below.
 func TestNoHeadingWithoutRows(t *testing.T) {
-	out := well(t, nil, strings.Fields("-np 2 -b 64 -e 64 -op broadcast,allreduce,allgather -d f8e4m3 -q")...)
+	out := well(t, nil, strings.Fields("-np 2 -b 64 -e 64 -op broadcast,allreduce,allgather -d f8e4m3 -o mulsum -q")...)
 	require.Contains(t, out, "# broadcast\n")
 	require.Contains(t, out, "# allgather\n")
 	require.NotContains(t, out, "# allreduce\n")
-	require.Contains(t, out, "# allreduce f8e4m3 sum: not supported: ")
+	require.Contains(t, out, "# allreduce f8e4m3 mulsum: not supported: ")
 }
 
 // A limit that is missed gives 3, and says so, after the table.

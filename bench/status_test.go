@@ -65,7 +65,7 @@ func TestStatus(t *testing.T) {
 
 		{"-e 8", append(byHand, "GOCCL_ROOT=127.0.0.1:1", "GOCCL_RANK=1"), 1, "rank 0 was not found"},
 		{"-np 2 -b 256M -e 256M -T 1us", nil, 1, "longer than -T 1"},
-		{"-np 2 -d f8e4m3 -e 64", nil, 1, "nothing was measured"},
+		{"-np 2 -d f8e4m3 -o mulsum -e 64", nil, 1, "nothing was measured"},
 		{"launch -np 2 -- " + program + " -T 1us -b 256M -e 256M", nil, 1, "exited with code 1"},
 	} {
 		t.Run(tc.args+" "+strings.Join(tc.env, " "), func(t *testing.T) {

@@ -95,7 +95,7 @@ func allocs(t testing.TB, c *ccl.Comm) {
 	for _, count := range sizes {
 		src, dst := make([]float32, count), make([]float32, count)
 		all, all2 := make([]float32, n*count), make([]float32, n*count)
-		half := make([]ccl.BFloat16, count)
+		half, byte8 := make([]ccl.BFloat16, count), make([]ccl.Float8E4M3, count)
 		counts := make([]int, n)
 		for r := range counts {
 			counts[r] = count
@@ -120,6 +120,7 @@ func allocs(t testing.TB, c *ccl.Comm) {
 			{"AllReduce", func() error { return ccl.AllReduce(ctx, c, dst, src, ccl.Sum) }},
 			{"AllReduce in place", func() error { return ccl.AllReduce(ctx, c, dst, dst, ccl.Max) }},
 			{"AllReduce of halves", func() error { return ccl.AllReduce(ctx, c, half, half, ccl.Avg) }},
+			{"AllReduce of 8-bit floats", func() error { return ccl.AllReduce(ctx, c, byte8, byte8, ccl.Sum) }},
 			{"ReduceScatter of halves", func() error {
 				return ccl.ReduceScatter(ctx, c, half[rank*(count/n):][:count/n], half[:count/n*n], ccl.Sum)
 			}},

@@ -25,6 +25,11 @@ func TestKernels(t *testing.T) {
 	(&args{kind: call.AllReduce, typ: TypeFloat16, op: Avg}).kernels(&k, nil)
 	assert.True(t, k.Weighs)
 	assert.Nil(t, k.Scale, "the sum of 16-bit floats is divided before it is rounded")
+	for op, weighs := range map[Op]bool{Sum: false, Avg: true, Prod: false, Max: false} {
+		(&args{kind: call.AllReduce, typ: TypeFloat8E4M3, op: op}).kernels(&k, nil)
+		assert.Equal(t, weighs, k.Weighs)
+		assert.Equal(t, op == Sum || op == Avg, k.Wide != nil, "sums of 8-bit floats are rounded once, between hosts, too: %v", op)
+	}
 	(&args{kind: call.AllGather, typ: TypeFloat16}).kernels(&k, nil)
 	assert.Equal(t, call.Call{Head: op.Head{Record: call.Record{Kind: call.AllGather, Type: op.Float16, State: uint8(Running)}}, Elem: 2}, k)
 	var f factors
@@ -111,7 +116,8 @@ func TestSupports(t *testing.T) {
 		{kindEnd, TypeInt8, Sum, ErrArgument, fmt.Sprintf("there is no kind %d", kindEnd)},
 		{KindSend, TypeNone, Sum, ErrArgument, "there is no type 0"},
 		{KindReduce, TypeInt8, opEnd, ErrArgument, fmt.Sprintf("there is no operator %d", opEnd)},
-		{KindReduce, TypeFloat8E5M2, Sum, ErrUnsupported, "the cpu engine moves f8e5m2, but does not reduce it"},
+		{KindReduce, TypeFloat8E5M2, Avg, 0, ""},
+		{KindReduce, TypeFloat8E5M2, BOr, ErrUnsupported, "the cpu engine does not reduce f8e5m2 by bor"},
 	} {
 		err := supports(c, op.Kind(tc.k), op.Type(tc.t), op.Op(tc.op), true)
 		if tc.want == "" {

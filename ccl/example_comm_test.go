@@ -160,7 +160,7 @@ func ExampleComm_Plan() {
 func ExampleComm_Supports() {
 	ranks(1, func(c *ccl.Comm) error {
 		fmt.Println(c.Supports(ccl.KindAllReduce, ccl.TypeBFloat16, ccl.Sum))
-		err := c.Supports(ccl.KindAllReduce, ccl.TypeFloat8E4M3, ccl.Sum)
+		err := c.Supports(ccl.KindAllReduce, ccl.TypeComplex64, ccl.Prod)
 		fmt.Println(errors.Is(err, ccl.ErrUnsupported))
 		return nil
 	})

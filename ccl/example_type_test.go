@@ -56,21 +56,41 @@ func ExampleBFloat16() {
 	// Output: 9
 }
 
-// An 8-bit float is moved by its bits.
+// Sums are made in float32 and rounded once. What is too large saturates.
 func ExampleFloat8E4M3() {
 	ctx := context.Background()
-	ranks(2, func(c *ccl.Comm) error {
-		x := []ccl.Float8E4M3{0}
-		if c.Rank() == 0 {
-			x[0] = 0x38 // 1
+	ranks(3, func(c *ccl.Comm) error {
+		x := []ccl.Float8E4M3{ccl.ToFloat8E4M3(16), ccl.ToFloat8E4M3(400)}
+		if c.Rank() > 0 {
+			x[0] = ccl.ToFloat8E4M3(1) // lost beside 16, but not two of them
 		}
-		err := ccl.Broadcast(ctx, c, x, 0)
-		if c.Rank() == 1 {
-			fmt.Printf("%#x\n", x)
+		err := ccl.AllReduce(ctx, c, x, x, ccl.Sum)
+		if c.Rank() == 0 {
+			fmt.Println(x[0].Float32(), x[1].Float32())
 		}
 		return err
 	})
-	// Output: 0x38
+	// Output: 18 448
+}
+
+func ExampleFloat8E4M3_Float32() {
+	fmt.Println(ccl.Float8E4M3(0x7e).Float32()) // the largest
+	// Output: 448
+}
+
+func ExampleFloat8E5M2_Float32() {
+	fmt.Println(ccl.Float8E5M2(0x7b).Float32(), ccl.Float8E5M2(0x7c).Float32())
+	// Output: 57344 +Inf
+}
+
+func ExampleToFloat8E4M3() {
+	fmt.Println(ccl.ToFloat8E4M3(17).Float32(), ccl.ToFloat8E4M3(1000).Float32())
+	// Output: 16 448
+}
+
+func ExampleToFloat8E5M2() {
+	fmt.Println(ccl.ToFloat8E5M2(9).Float32(), ccl.ToFloat8E5M2(1e6).Float32())
+	// Output: 8 57344
 }
 
 func ExampleTypeOf() {

@@ -84,7 +84,7 @@ func (p property) play(t testing.TB, c *ccl.Comm, s shape, odd bool) error {
 // playIn is typed.play, in memory that is made for it, unless that is nil.
 func playIn(ctx context.Context, c *ccl.Comm, s shape, make func(n int) []float64) error {
 	same := func(x float64) float64 { return x }
-	m := float(53, -1074, same, same).memory(&s, c.Size(), c.Rank())
+	m := float(53, -1074, 0, same, same).memory(&s, c.Size(), c.Rank())
 	if own := make(len(m.all)); own != nil {
 		copy(own, m.all)
 		dst, src := offsetIn(m.all, m.dst), offsetIn(m.all, m.src)

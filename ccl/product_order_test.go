@@ -47,11 +47,11 @@ func sumOnce(op ccl.Op, x []float64, round func(float64) float64) float64 {
 	return round(float64(y))
 }
 
-// oneHost reports whether sums of 16-bit floats are rounded once: on one host, of three ranks or more. Elsewhere they are
-// rounded after each addition.
-func oneHost[T ccl.Number](c *ccl.Comm) bool {
+// roundsOnce reports whether sums are rounded once: those of 8-bit floats, and on one host those of 16-bit floats, of three
+// ranks or more. Elsewhere they are rounded after each addition.
+func roundsOnce[T ccl.Number](c *ccl.Comm) bool {
 	typ := ccl.TypeOf[T]()
-	return (typ == ccl.TypeFloat16 || typ == ccl.TypeBFloat16) && c.Place().Nodes == 1 && c.Size() > 2
+	return typ == ccl.TypeFloat8E4M3 || typ == ccl.TypeFloat8E5M2 || (typ == ccl.TypeFloat16 || typ == ccl.TypeBFloat16) && c.Place().Nodes == 1 && c.Size() > 2
 }
 
 // checkOrder plays the reducing kinds with values that round, and compares with the
@@ -60,7 +60,7 @@ func oneHost[T ccl.Number](c *ccl.Comm) bool {
 func checkOrder[T ccl.Number](t testing.TB, c *ccl.Comm, enc func(float64) T, dec func(T) float64) {
 	n, rank := c.Size(), c.Rank()
 	round := func(x float64) float64 { return dec(enc(x)) }
-	once := oneHost[T](c)
+	once := roundsOnce[T](c)
 	counts := []int{1, 64, 700, 9_000, 40_001}
 	if testing.Short() {
 		counts = counts[:3]
@@ -126,6 +126,8 @@ func TestRankOrder(t *testing.T) {
 				func(x ccl.BFloat16) float64 { return float64(x.Float32()) })
 			checkOrder(t, c, func(x float64) ccl.Float16 { return ccl.ToFloat16(float32(x)) },
 				func(x ccl.Float16) float64 { return float64(x.Float32()) })
+			checkOrder(t, c, encE4M3, decE4M3)
+			checkOrder(t, c, encE5M2, decE5M2)
 		}, ccltest.With(ccl.Options{RankOrder: true}))
 	}
 }

@@ -73,8 +73,5 @@ func randomCall(random *rand.Rand, n, longest int) (shape, element) {
 	default:
 		s.count /= n
 	}
-	if s.reduces() && !reducible(e, s.op) {
-		s.kind = ccl.KindAllGather
-	}
 	return s, e
 }

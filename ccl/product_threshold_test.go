@@ -80,9 +80,6 @@ func thresholdCalls(n int, thresholds []int, yield func(element, shape) bool) {
 					break
 				}
 				e := ofSize(size, number/3)
-				if s := (shape{kind: kind}); s.reduces() && !reducible(e, 0) {
-					e = ofSize(size, 0)
-				}
 				for _, count := range boundaries(kind, n, bytes, e.Type().Size()) {
 					number++
 					h := mix(uint64(number))

@@ -29,11 +29,12 @@ type element interface {
 var elements = []element{
 	integer[int8](), integer[uint8](), integer[int16](), integer[uint16](),
 	integer[int32](), integer[uint32](), integer[int64](), integer[uint64](),
-	float(11, -24, func(x float64) ccl.Float16 { return ccl.ToFloat16(float32(x)) }, func(x ccl.Float16) float64 { return float64(x.Float32()) }),
-	float(8, -133, func(x float64) ccl.BFloat16 { return ccl.ToBFloat16(float32(x)) }, func(x ccl.BFloat16) float64 { return float64(x.Float32()) }),
-	float(24, -149, func(x float64) float32 { return float32(x) }, func(x float32) float64 { return float64(x) }),
-	float(53, -1074, func(x float64) float64 { return x }, func(x float64) float64 { return x }),
-	moved[ccl.Float8E4M3](), moved[ccl.Float8E5M2](),
+	float(11, -24, 0, func(x float64) ccl.Float16 { return ccl.ToFloat16(float32(x)) }, func(x ccl.Float16) float64 { return float64(x.Float32()) }),
+	float(8, -133, 0, func(x float64) ccl.BFloat16 { return ccl.ToBFloat16(float32(x)) }, func(x ccl.BFloat16) float64 { return float64(x.Float32()) }),
+	float(24, -149, 0, func(x float64) float32 { return float32(x) }, func(x float32) float64 { return float64(x) }),
+	float(53, -1074, 0, func(x float64) float64 { return x }, func(x float64) float64 { return x }),
+	float(4, -9, 448, encE4M3, decE4M3),
+	float(3, -16, 57344, encE5M2, decE5M2),
 }
 
 // named types serve as their underlying ones.
@@ -44,23 +45,19 @@ type (
 
 var namedElements = []element{
 	integer[int](), integer[uint](), integer[counter](),
-	float(24, -149, func(x float64) celsius { return celsius(x) }, func(x celsius) float64 { return float64(x) }),
+	float(24, -149, 0, func(x float64) celsius { return celsius(x) }, func(x celsius) float64 { return float64(x) }),
 }
 
 // typed is an element of type T.
 type typed[T ccl.Number] struct {
 	value  func(op ccl.Op, h uint64) T   // one that op reduces exactly, made of random bits
-	reduce func(op ccl.Op, in [][]T) []T // the vectors of all ranks; nil: not reduced
+	reduce func(op ccl.Op, in [][]T) []T // the vectors of all ranks
 }
 
 func (e typed[T]) Type() ccl.Type { return ccl.TypeOf[T]() }
 
 // raw is a T with the lowest bits of h.
 func raw[T ccl.Number](h uint64) T { return *(*T)(unsafe.Pointer(&h)) }
-
-func moved[T ccl.Number]() typed[T] {
-	return typed[T]{value: func(_ ccl.Op, h uint64) T { return raw[T](h) }}
-}
 
 type goInteger interface {
 	~int8 | uint8 | ~int16 | uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~int | ~uint
@@ -117,7 +114,9 @@ func quotient[T goInteger](x T, n int) T {
 
 // float has values whose sums and products are exact: small integers, and powers of
 // two. digits is the precision of T, tiny the exponent of its least positive number.
-func float[T ccl.Number](digits, tiny int, enc func(float64) T, dec func(T) float64) typed[T] {
+// Where there is a most, an 8-bit float's largest number, values are any up to that:
+// their sums are rounded once, and those beyond become that.
+func float[T ccl.Number](digits, tiny int, most float64, enc func(float64) T, dec func(T) float64) typed[T] {
 	round := func(x float64) float64 {
 		if x == 0 {
 			return x
@@ -130,6 +129,9 @@ func float[T ccl.Number](digits, tiny int, enc func(float64) T, dec func(T) floa
 		value: func(op ccl.Op, h uint64) T {
 			if op == ccl.Prod {
 				return enc(math.Ldexp(1-2*float64(h>>8&1), int(h%3)-1))
+			}
+			if most > 0 {
+				return enc(float64(h%uint64(2*most+1)) - most)
 			}
 			return enc(float64(h%33) - 16)
 		},
@@ -161,7 +163,10 @@ func float[T ccl.Number](digits, tiny int, enc func(float64) T, dec func(T) floa
 			z := make([]T, len(y))
 			for i, v := range y {
 				if op == ccl.Avg {
-					v = round(v / float64(len(in)))
+					v /= float64(len(in))
+				}
+				if v = round(v); most > 0 {
+					v = max(min(v, most), -most)
 				}
 				z[i] = enc(v)
 			}
@@ -199,9 +204,6 @@ func mix(x uint64) uint64 {
 
 // want is what dst of rank holds after call s; nil if it is left alone.
 func (e typed[T]) want(s *shape, n, rank int) []T {
-	if s.reduces() && e.reduce == nil {
-		return nil
-	}
 	moved := func(from, at, count int) []T { return e.input(s, from, at, count) }
 	return calltest.Want(s.call(), n, rank, moved, func(at, count int) []T {
 		in := make([][]T, n)

@@ -68,7 +68,7 @@ func (f factors) scale(k *call.Call) {
 	k.Times, k.Factor, k.Scale = float32(factor), factor, func(p unsafe.Pointer, n, _ int) { multiply(p, n, factor) }
 }
 
-// weigh has k, an average or a scaled sum of 16-bit floats, end in float32 before it is rounded.
+// weigh has k, an average of floats of 8 or 16 bits or a scaled sum of the latter, end in float32 before it is rounded.
 func weigh(k *call.Call) {
 	w := &means[k.Type]
 	if k.Op.Scales() {
@@ -78,8 +78,8 @@ func weigh(k *call.Call) {
 	k.Fold, k.Stream, k.All, k.Share, k.Last, k.Wide = w.fold, w.fold, w.all, w.share, w.last, w.wide
 }
 
-// weights are how an average or a scaled sum of 16-bit floats is computed: of two operands, of all,
-// and by shares, see op.Call.
+// weights are how an average or a scaled sum of small floats is computed: of two operands, of all,
+// and by shares, or in 32 bits between hosts, see op.Call.
 type weights struct {
 	fold  func(dst, a, b unsafe.Pointer, n int)
 	all   func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int)
@@ -88,7 +88,8 @@ type weights struct {
 	wide  *op.Wide
 }
 
-var means = [op.Types]weights{op.Float16: meanOf(op.Float16), op.BFloat16: meanOf(op.BFloat16)}
+var means = [op.Types]weights{op.Float16: meanOf(op.Float16), op.BFloat16: meanOf(op.BFloat16),
+	op.Float8E4M3: meanOf8(op.Float8E4M3), op.Float8E5M2: meanOf8(op.Float8E5M2)}
 
 func meanOf(t op.Type) weights {
 	return weights{
@@ -100,6 +101,30 @@ func meanOf(t op.Type) weights {
 		func(to, a, b unsafe.Pointer, n int, na, nb int32) { reduce.AddShares(t, to, a, b, n/t.Size(), na, nb) },
 		func(p unsafe.Pointer, n, ranks int) { reduce.MeanOfShare(t, p, n/t.Size(), ranks) },
 		nil,
+	}
+}
+
+// meanOf8 is meanOf an 8-bit float, which has too few bits for shares. The mean of one rank's elements is that.
+func meanOf8(t op.Type) weights {
+	w := meanOf(t)
+	w.share, w.last = nil, func(unsafe.Pointer, int, int) {}
+	wide := *sums8[t]
+	wide.To = func(dst, sums unsafe.Pointer, n, ranks int) {
+		reduce.Scale(op.Float32)(sums, n, ranks)
+		reduce.Narrow(t, dst, sums, 1, n, ranks)
+	}
+	w.wide = &wide
+	return w
+}
+
+// sums8 are how sums of 8-bit floats are made between hosts, so that they are rounded once.
+var sums8 = [op.Types]*op.Wide{op.Float8E4M3: sumOf8(op.Float8E4M3), op.Float8E5M2: sumOf8(op.Float8E5M2)}
+
+func sumOf8(t op.Type) *op.Wide {
+	return &op.Wide{
+		Fold: reduce.For(op.Float32, op.Sum),
+		From: func(dst, src unsafe.Pointer, n, ranks int) { reduce.Widen(t, dst, src, n, ranks) },
+		To:   func(dst, sums unsafe.Pointer, n, ranks int) { reduce.Narrow(t, dst, sums, 1, n, ranks) },
 	}
 }
 
@@ -151,8 +176,10 @@ func (a *args) kernels(k *call.Call, scaled factors) {
 	k.Fold, k.Stream, k.Both, k.All = reduce.For(t, o), reduce.ForStream(t, o), reduce.ForBoth(t, o),
 		reduce.ForSumAll(t, o)
 	switch {
-	case t.Half() && (o == op.Avg || k.Op.Scales()):
+	case (t.Half() || t.Float8()) && (o == op.Avg || k.Op.Scales()):
 		weigh(k)
+	case o == op.Sum:
+		k.Wide = sums8[t]
 	case o == op.Avg:
 		k.Scale = reduce.Scale(t)
 	}

@@ -84,7 +84,8 @@ func TestScaledRefused(t *testing.T) {
 			require.Equal(t, ccl.ErrArgument, e.Code)
 			require.ErrorContains(t, err, text)
 		}
-		i, f := []int32{1}, []float32{1}
+		i, b, f := []int32{1}, []ccl.Float8E5M2{1}, []float32{1}
+		wrong(ccl.AllReduce(ctx, c, b, b, op), "Scaled multiplies floating-point elements of 16 bits and more, not f8e5m2")
 		wrong(ccl.AllReduce(ctx, c, i, i, op), "Scaled multiplies floating-point elements of 16 bits and more, not int32")
 		wrong(ccl.AllReduce(ctx, part, f, f, op), "an operator that Scaled made is valid only on its own Comm")
 		for k := range 238 {

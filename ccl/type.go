@@ -28,12 +28,12 @@ type Float16 uint16
 // BFloat16 is the upper half of an IEEE 754 binary32 number, by its bits.
 type BFloat16 uint16
 
-// Float8E4M3 is an 8-bit float of 4 exponent and 3 mantissa bits (OCP OFP8), by
-// its bits: moved by every engine, reduced where the library can.
+// Float8E4M3 is an 8-bit float of 4 exponent and 3 mantissa bits (OCP OFP8), by its bits: up to 448, without
+// infinities. Every engine moves it; the CPU engine reduces it, and so do libraries that can.
 type Float8E4M3 uint8
 
-// Float8E5M2 is an 8-bit float of 5 exponent and 2 mantissa bits (OCP OFP8), by
-// its bits: moved by every engine, reduced where the library can.
+// Float8E5M2 is an 8-bit float of 5 exponent and 2 mantissa bits (OCP OFP8), by its bits: up to 57,344, with
+// infinities. Every engine moves it; the CPU engine reduces it, and so do libraries that can.
 type Float8E5M2 uint8
 
 // Float32 returns f's value, exactly.
@@ -42,11 +42,25 @@ func (f Float16) Float32() float32 { return reduce.F16ToF32(uint16(f)) }
 // Float32 returns f's value, exactly.
 func (f BFloat16) Float32() float32 { return reduce.BF16ToF32(uint16(f)) }
 
+// Float32 returns f's value, exactly.
+func (f Float8E4M3) Float32() float32 { return reduce.E4M3ToF32(uint8(f)) }
+
+// Float32 returns f's value, exactly.
+func (f Float8E5M2) Float32() float32 { return reduce.E5M2ToF32(uint8(f)) }
+
 // ToFloat16 rounds x to the nearest Float16, ties to even.
 func ToFloat16(x float32) Float16 { return Float16(reduce.F32ToF16(x)) }
 
 // ToBFloat16 rounds x to the nearest BFloat16, ties to even.
 func ToBFloat16(x float32) BFloat16 { return BFloat16(reduce.F32ToBF16(x)) }
+
+// ToFloat8E4M3 rounds x to the nearest Float8E4M3, ties to even. What is beyond 448, an infinity too,
+// becomes 448, with its sign; a NaN stays one.
+func ToFloat8E4M3(x float32) Float8E4M3 { return Float8E4M3(reduce.F32ToE4M3(x)) }
+
+// ToFloat8E5M2 rounds x to the nearest Float8E5M2, ties to even. What is beyond 57,344, an infinity too,
+// becomes 57,344, with its sign; a NaN stays one.
+func ToFloat8E5M2(x float32) Float8E5M2 { return Float8E5M2(reduce.F32ToE5M2(x)) }
 
 // Type is an element type at run time.
 type Type uint8

@@ -70,6 +70,40 @@ func TestKindNames(t *testing.T) {
 	}
 }
 
+func TestFloat8(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, tc := range []struct {
+		x     float32
+		e4m3  ccl.Float8E4M3
+		e4m3x float32 // its value
+		e5m2  ccl.Float8E5M2
+		e5m2x float32
+		what  string
+	}{
+		{0, 0, 0, 0, 0, "zero"},
+		{float32(math.Copysign(0, -1)), 0x80, float32(math.Copysign(0, -1)), 0x80, float32(math.Copysign(0, -1)), "negative zero"},
+		{1, 0x38, 1, 0x3c, 1, "one"},
+		{-2, 0xc0, -2, 0xc0, -2, "two"},
+		{1.0625, 0x38, 1, 0x3c, 1, "a tie of E4M3, to even"},
+		{1.1875, 0x3a, 1.25, 0x3d, 1.25, "a tie of E4M3, up"},
+		{448, 0x7e, 448, 0x5f, 448, "the largest E4M3"},
+		{480, 0x7e, 448, 0x60, 512, "beyond it"},
+		{57344, 0x7e, 448, 0x7b, 57344, "the largest E5M2"},
+		{-65536, 0xfe, -448, 0xfb, -57344, "beyond it"},
+		{inf, 0x7e, 448, 0x7b, 57344, "infinity"},
+		{0x1p-9, 1, 0x1p-9, 0x18, 0x1p-9, "the least E4M3"},
+		{0x1p-16, 0, 0, 1, 0x1p-16, "the least E5M2"},
+	} {
+		assert.Equal(t, tc.e4m3, ccl.ToFloat8E4M3(tc.x), "%s as E4M3", tc.what)
+		assert.Equal(t, math.Float32bits(tc.e4m3x), math.Float32bits(tc.e4m3.Float32()), "%s from E4M3", tc.what)
+		assert.Equal(t, tc.e5m2, ccl.ToFloat8E5M2(tc.x), "%s as E5M2", tc.what)
+		assert.Equal(t, math.Float32bits(tc.e5m2x), math.Float32bits(tc.e5m2.Float32()), "%s from E5M2", tc.what)
+	}
+	assert.Equal(t, inf, ccl.Float8E5M2(0x7c).Float32())
+	assert.NotEqual(t, ccl.ToFloat8E4M3(nan).Float32(), ccl.ToFloat8E4M3(nan).Float32())
+	assert.NotEqual(t, ccl.ToFloat8E5M2(nan).Float32(), ccl.ToFloat8E5M2(nan).Float32())
+}
+
 func TestHalf(t *testing.T) {
 	inf := float32(math.Inf(1))
 	for _, tc := range []struct {

@@ -35,13 +35,13 @@ type Call struct {
 	All func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int)
 	// Scale ends the sum, if that needs an end.
 	Scale func(p unsafe.Pointer, n, ranks int)
-	// Weighs is set for averages and scaled sums of 16-bit floats: see SumAll. Then, of n bytes,
-	// Share makes of the share of na operands at a, and that of nb at b, the share of both, and
-	// Last makes of the share of all ranks' operands what the call promises.
+	// Weighs is set for averages of floats of 8 and 16 bits, and scaled sums of the latter: see SumAll.
+	// Then, of n bytes, Share makes of the share of na operands at a, and that of nb at b, the share of
+	// both, and Last makes of the share of all ranks' operands what the call promises.
 	Weighs bool
 	Share  func(to, a, b unsafe.Pointer, n int, na, nb int32)
 	Last   func(p unsafe.Pointer, n, ranks int)
-	Wide   *Wide // how the call is made between hosts in the place of Share and Last; nil for most
+	Wide   *Wide // how the call is made between hosts in the place of Fold, or Share and Last; nil for most
 
 	// What the CPU engine keeps.
 	Own     uint32 // the call's hash alone; Hash becomes that of all calls so far
@@ -50,12 +50,15 @@ type Call struct {
 	Queued  bool   // it is made on the goroutine of a HostStream
 }
 
-// Wide makes a call of 16-bit elements with those of 32 bits.
+// Wide makes a call of elements of 8 or 16 bits with those of 32 bits, WideElem bytes.
 type Wide struct {
 	Fold func(dst, a, b unsafe.Pointer, n int)        // of 32 bits
 	From func(dst, src unsafe.Pointer, n, ranks int)  // has n elements of 32 bits at dst for those at src
-	To   func(dst, sums unsafe.Pointer, n, ranks int) // ends n sums
+	To   func(dst, sums unsafe.Pointer, n, ranks int) // ends n sums, which it may change
 }
+
+// WideElem is the size of an element of Wide.
+const WideElem = 4
 
 // Address says where Dst and Src begin. Slices that a call holds are on the heap, which does not
 // move.

@@ -39,8 +39,7 @@ func (o Op) Valid() bool { return o < Ops || o.Scales() }
 // Scales reports whether o multiplies the sum by a factor.
 func (o Op) Scales() bool { return o >= Scaled }
 
-// Reduces reports whether o is defined for elements of type t: a library may do less, and with
-// 8-bit floats more.
+// Reduces reports whether o is defined for elements of type t: a library may do less.
 func Reduces(t Type, o Op) bool {
 	float := t >= Float16 && t <= Float64
 	switch {
@@ -53,7 +52,7 @@ func Reduces(t Type, o Op) bool {
 	case t.Complex():
 		return o == Sum || o == Avg
 	}
-	return (t.Integer() || float) && o < Ops
+	return (t.Integer() || float || t.Float8()) && o < Ops
 }
 
 // Bitwise reports whether o works on bits.

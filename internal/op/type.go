@@ -63,8 +63,7 @@ func (t Type) known() Type {
 // Valid reports whether t is the type of an element.
 func (t Type) Valid() bool { return t != None && t < Types }
 
-// Float8 reports whether t is an 8-bit float, which is moved, and not reduced but by some
-// libraries.
+// Float8 reports whether t is an 8-bit float, which only some libraries reduce.
 func (t Type) Float8() bool { return t == Float8E4M3 || t == Float8E5M2 }
 
 // Integer reports whether t is an integer, with a sign or without.

@@ -6,8 +6,8 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// What is the same on every level, or follows from a level's other kernels: the operators on bits;
-// bool, of which the least is and, and the greatest or; and complex numbers, whose sums are those
+// What is the same on every level, or follows from a level's other kernels: 8-bit floats; the operators
+// on bits; bool, of which the least is and, and the greatest or; and complex numbers, whose sums are those
 // of twice as many floats.
 
 // composed adds to each level what is made of its other kernels.
@@ -28,6 +28,11 @@ func (l *level) compose() {
 		for i, f := range fs {
 			l.set(t, op.BAnd+op.Op(i), f)
 		}
+	}
+	for _, t := range []op.Type{op.Float8E4M3, op.Float8E5M2} {
+		f := format8Of(t)
+		l.reduce[t] = f.reductions()
+		l.stream[t], l.scale[t], l.sumAll[t] = l.reduce[t], f.scale, f.sumAll
 	}
 	for o, from := range map[op.Op]op.Op{op.Min: op.BAnd, op.Max: op.BOr, op.BAnd: op.BAnd, op.BOr: op.BOr,
 		op.BXor: op.BXor} {

@@ -1,6 +1,10 @@
 package reduce
 
-import "math"
+import (
+	"math"
+
+	"github.com/goccl/goccl/internal/op"
+)
 
 // The largest numbers of 8-bit floats (OCP OFP8): E4M3 has no infinity, and E5M2 keeps its own for what is read.
 const mostE4M3, mostE5M2 = 448, 57344
@@ -24,26 +28,47 @@ func E5M2ToF32(b uint8) float32 { return F16ToF32(uint16(b) << 8) }
 
 // F32ToE4M3 is the 8-bit float that is nearest to f, the even one of two. What is beyond the largest becomes that, an
 // infinity too (OCP's saturating conversion, NVIDIA's satfinite); a NaN is a NaN.
-func F32ToE4M3(f float32) uint8 { return toFloat8(f, 3, 7, mostE4M3) }
+func F32ToE4M3(f float32) uint8 { return e4m3.encode(f) }
 
 // F32ToE5M2 is F32ToE4M3 for 5 exponent and 2 mantissa bits.
-func F32ToE5M2(f float32) uint8 { return toFloat8(f, 2, 15, mostE5M2) }
+func F32ToE5M2(f float32) uint8 { return e5m2.encode(f) }
 
-// toFloat8 rounds f to a float of so many mantissa bits, whose exponent has that bias.
-func toFloat8(f float32, mantissa, bias uint32, most float32) uint8 {
-	u := math.Float32bits(f)
+// format8 is a sort of 8-bit float.
+type format8 struct {
+	mantissa, bias uint32
+	most           float32       // the largest number
+	above          uint8         // what is above, the sign aside, is a NaN
+	values         *[256]float32 // of its numbers
+}
+
+var (
+	e4m3 = &format8{3, 7, mostE4M3, 0x7e, &float8Values[0]}
+	e5m2 = &format8{2, 15, mostE5M2, 0x7c, &float8Values[1]}
+)
+
+// format8Of is that of t, which is an 8-bit float.
+func format8Of(t op.Type) *format8 {
+	if t == op.Float8E5M2 {
+		return e5m2
+	}
+	return e4m3
+}
+
+// encode is x rounded to f: see F32ToE4M3.
+func (f *format8) encode(x float32) uint8 {
+	u := math.Float32bits(x)
 	sign := uint8(u >> 24 & 0x80)
 	u &= signless
 	if u > infinityBits {
 		return sign | nan8
 	}
-	u = min(u, math.Float32bits(most))
-	cut := 23 - mantissa
-	if least := (128 - bias) << 23; u < least { // denormal: the unit in the last place of unit is theirs
-		unit := math.Float32frombits((128 - bias + cut) << 23)
+	u = min(u, math.Float32bits(f.most))
+	cut := 23 - f.mantissa
+	if least := (128 - f.bias) << 23; u < least { // denormal: the unit in the last place of unit is theirs
+		unit := math.Float32frombits((128 - f.bias + cut) << 23)
 		return sign | uint8(math.Float32bits(math.Float32frombits(u)+unit)-math.Float32bits(unit))
 	}
-	return sign | uint8((u-(127-bias)<<23+1<<(cut-1)-1+u>>cut&1)>>cut)
+	return sign | uint8((u-(127-f.bias)<<23+1<<(cut-1)-1+u>>cut&1)>>cut)
 }
 
 // float8Values are the numbers of all 8-bit floats: E4M3 and E5M2.

@@ -17,7 +17,7 @@ type level struct {
 	both   [op.Types]Both // sums; nil where there is none
 	scale  [op.Types]func(dst unsafe.Pointer, n int, ranks int)
 	copy   func(dst, src unsafe.Pointer, n int)
-	sumAll [op.Types]SumAll // of the 16-bit floats
+	sumAll [op.Types]SumAll // of the floats of 16 and 8 bits
 
 	encode             [blockCodes]blockEncoder
 	decode, addDecoded [blockCodes]blockDecoder

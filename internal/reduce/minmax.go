@@ -46,41 +46,52 @@ func firstNaN[T float](x, y T) T {
 }
 
 // The infinities of the 16-bit floats. What is above, the sign aside, is a NaN, and
-// a NaN or-ed with half of it is quiet.
+// a NaN or-ed with half of it is quiet. So it is of 8-bit floats, with what format8 has.
 const (
 	infF16  = 0x7c00
 	infBF16 = 0x7f80
 )
 
-func minF16(dst, a, b unsafe.Pointer, n int)  { min16(dst, a, b, n, infF16) }
-func maxF16(dst, a, b unsafe.Pointer, n int)  { max16(dst, a, b, n, infF16) }
-func minBF16(dst, a, b unsafe.Pointer, n int) { min16(dst, a, b, n, infBF16) }
-func maxBF16(dst, a, b unsafe.Pointer, n int) { max16(dst, a, b, n, infBF16) }
+func minF16(dst, a, b unsafe.Pointer, n int)  { minBits[uint16](dst, a, b, n, infF16) }
+func maxF16(dst, a, b unsafe.Pointer, n int)  { maxBits[uint16](dst, a, b, n, infF16) }
+func minBF16(dst, a, b unsafe.Pointer, n int) { minBits[uint16](dst, a, b, n, infBF16) }
+func maxBF16(dst, a, b unsafe.Pointer, n int) { maxBits[uint16](dst, a, b, n, infBF16) }
 
-func min16(dst, a, b unsafe.Pointer, n int, inf uint16) {
-	d, x, y := vectors[uint16](dst, a, b, n)
+// bits8or16 are those of a float that Go lacks.
+type bits8or16 interface{ uint8 | uint16 }
+
+func minBits[T bits8or16](dst, a, b unsafe.Pointer, n int, inf T) {
+	d, x, y := vectors[T](dst, a, b, n)
 	for i := range d {
-		d[i] = either16(x[i], y[i], inf, order16(x[i]) < order16(y[i]))
+		d[i] = either(x[i], y[i], inf, order(x[i]) < order(y[i]))
 	}
 }
 
-func max16(dst, a, b unsafe.Pointer, n int, inf uint16) {
-	d, x, y := vectors[uint16](dst, a, b, n)
+func maxBits[T bits8or16](dst, a, b unsafe.Pointer, n int, inf T) {
+	d, x, y := vectors[T](dst, a, b, n)
 	for i := range d {
-		d[i] = either16(x[i], y[i], inf, order16(x[i]) > order16(y[i]))
+		d[i] = either(x[i], y[i], inf, order(x[i]) > order(y[i]))
 	}
 }
 
-// order16 orders the 16-bit floats, but NaNs, from -Inf to -0, +0 and +Inf. No
+// signOf is the bit of a sign.
+func signOf[T bits8or16]() T { return ^(^T(0) >> 1) }
+
+// order orders the floats of 8 or 16 bits, but NaNs, from -Inf to -0, +0 and +Inf. No
 // conversion to float32 is needed for that.
-func order16(h uint16) int16 { return int16(h) ^ int16(h)>>15&0x7fff }
+func order[T bits8or16](h T) T {
+	if h&signOf[T]() != 0 {
+		return ^h
+	}
+	return h | signOf[T]()
+}
 
-// either16 is the first NaN of x and y or, without any, x if first, else y.
-func either16(x, y, inf uint16, first bool) uint16 {
+// either is the first NaN of x and y or, without any, x if first, else y.
+func either[T bits8or16](x, y, inf T, first bool) T {
 	switch {
-	case x&0x7fff > inf:
+	case x&^signOf[T]() > inf:
 		return x | inf>>1
-	case y&0x7fff > inf:
+	case y&^signOf[T]() > inf:
 		return y | inf>>1
 	case first:
 		return x

@@ -16,9 +16,11 @@
 //   - half and bfloat16 are converted to float32, which is exact, computed there,
 //     and rounded to nearest even, once for each operation; denormals are kept.
 //     SumAll adds any number of them and rounds once.
+//   - The 8-bit floats are reduced as half and bfloat16 are, but what is beyond the
+//     largest number, an infinity too, becomes that: E4M3 has no infinity. Min and Max
+//     keep an infinity of E5M2.
 //   - Avg is Sum, and a division by the number of ranks at the end: see Scale.
-//     half and bfloat16 are divided in float32, before they are rounded: see MeanAll.
-//   - The 8-bit floats are moved, not reduced.
+//     Floats of 16 and 8 bits are divided in float32, before they are rounded: see MeanAll.
 //   - BAnd, BOr and BXor work on the bits of integers. A bool is a byte that is 0 or 1: Min and
 //     BAnd are and, Max and BOr are or.
 //   - Complex numbers are two floats: they have Sum and Avg, of each part.
@@ -44,7 +46,7 @@ import (
 type Func func(dst, a, b unsafe.Pointer, n int)
 
 // For is the best kernel for this CPU. It is nil where op.Reduces is false. Avg has the kernel of Sum:
-// Scale does the rest, once, at the end; for 16-bit floats MeanAll does all of it.
+// Scale does the rest, once, at the end; for floats of 16 and 8 bits MeanAll does all of it.
 func For(t op.Type, o op.Op) Func { return entry(&chosen.reduce, t, o) }
 
 // ForStream is For, with stores that go past the caches where that is worth
@@ -77,7 +79,7 @@ func Generic(t op.Type, o op.Op) Func { return entry(&generic.reduce, t, o) }
 
 // Scale is the end of Avg: the function computes for i := range n { dst[i] /= ranks }.
 //
-// Floats are divided truly and rounded once; half and bfloat16 in float32, then
+// Floats are divided truly and rounded once; those of 16 and 8 bits in float32, then
 // to nearest even. Integers are divided as Go does it: towards zero. ranks below 2
 // change nothing. It is nil where For is.
 func Scale(t op.Type) func(dst unsafe.Pointer, n int, ranks int) {

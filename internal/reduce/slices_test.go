@@ -28,9 +28,13 @@ func TestAdd(t *testing.T) {
 
 	Add(op.Float64, nil, []float64{})
 
+	small := []uint8{0x40, 0x7e}
+	Add(op.Float8E4M3, small, []uint8{0x30, 0x7e})
+	require.Equal(t, []uint8{0x42, 0x7e}, small, "2 + .5, and 448 + 448, the largest number")
+
 	require.PanicsWithValue(t, "reduce: dst has 2 elements, src 1", func() { Add(op.Float32, floats, floats[:1]) })
 	require.PanicsWithValue(t, "reduce: Add of double on float32", func() { Add(op.Float64, floats, floats) })
-	require.PanicsWithValue(t, "reduce: Add of f8e4m3 on uint8", func() { Add(op.Float8E4M3, []uint8{1}, []uint8{1}) })
+	require.PanicsWithValue(t, "reduce: Add of bool on uint8", func() { Add(op.Bool, []uint8{1}, []uint8{1}) })
 }
 
 func TestConvertSlices(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 // srcs has at least one vector. dst may be one of them, but must not overlap them partly. No alignment is required.
 type SumAll func(dst unsafe.Pointer, srcs []unsafe.Pointer, n int)
 
-// ForSumAll is the sum of any number of vectors of a 16-bit float, for Sum and for Avg, of which
-// Scale does the rest. It is nil for other types, where adding one vector after another, by For, is
+// ForSumAll is the sum of any number of vectors of a float of 16 or 8 bits, for Sum and for Avg, of
+// which Scale does the rest. It is nil for other types, where adding one vector after another, by For, is
 // no less exact, and for other operations.
 func ForSumAll(t op.Type, o op.Op) SumAll {
 	if t >= op.Types || o != op.Sum && o != op.Avg {

@@ -26,7 +26,7 @@ func eachKind(f func(t op.Type)) {
 // special are the bit patterns of each size where arithmetic has its corners, as
 // integers and as floats: extremes, zeros, denormals, infinities, both sorts of NaN.
 var special = map[int][]uint64{
-	1: {0, 1, 2, 0x7f, 0x80, 0x81, 0xfe, 0xff},
+	1: {0, 1, 2, 0x7f, 0x80, 0x81, 0xfe, 0xff, 0x7b, 0x7c, 0x7d, 0x7e, 0xfb, 0xfc, 0x08, 0x04, 0x07, 0x03},
 	2: {
 		0, 0x8000, 1, 0x8001, 0x7fff, 0xffff, 2, 0xfffe, // and both sorts' smallest and largest NaN
 		0x03ff, 0x83ff, 0x0400, 0x8400, 0x3c00, 0xbc00, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7c01, 0xfc01, 0x7e00, 0xfe12, // half
@@ -93,8 +93,8 @@ func get(b []byte, size int) uint64 {
 	}
 }
 
-// infinity has the bits of the type's infinity: what is above it is a NaN. It is
-// 0 for integers.
+// infinity has the bits of the type's infinity, or the largest number of E4M3, which has none: what is
+// above it is a NaN. It is 0 for integers.
 func infinity(t op.Type) uint64 {
 	switch t {
 	case op.Float16:
@@ -105,6 +105,10 @@ func infinity(t op.Type) uint64 {
 		return 0x7f800000
 	case op.Float64:
 		return 0x7ff0000000000000
+	case op.Float8E4M3:
+		return 0x7e
+	case op.Float8E5M2:
+		return 0x7c
 	default:
 		return 0
 	}

@@ -15,21 +15,26 @@ import (
 // is below the least normal number. There each addition is off by up to half a unit in the share's
 // last place, which is less than one unit in the average's. A scaled sum whose factor is 1 or more
 // travels as the plain sum: it overflows only where Sum does. Where the factor is less, 16 bits
-// cannot hold both what it brings back into range and the least that there is: see Widen.
+// cannot hold both what it brings back into range and the least that there is: see Widen. Nor can 8
+// bits hold a share, or a sum that is rounded once: those of 8-bit floats travel as float32, too.
 
 // MeanAll computes: for i := range n { dst[i] = (srcs[0][i] + srcs[1][i] + ...) / len(srcs) } in
 // float32, added in that order, divided, and rounded once, to nearest even. A sum of bfloat16 may
 // be too large for float32: they are divided by a power of two before they are added, and less
 // after.
 //
-// srcs has at least one vector of the 16-bit float t. dst may be one of them, but must not overlap
-// them partly. No alignment is required.
+// srcs has at least one vector of the 8-bit or 16-bit float t. dst may be one of them, but must not
+// overlap them partly. No alignment is required.
 func MeanAll(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, n int) {
+	if t.Float8() {
+		format8Of(t).all(dst, srcs, n, float32(len(srcs)))
+		return
+	}
 	w := headroom(t, len(srcs))
 	weigh(t, dst, srcs, &weights{each: [2]float32{w}, mul: 1, div: float32(len(srcs)) * w}, n)
 }
 
-// ScaledAll is MeanAll with a multiplication by factor in the place of the division.
+// ScaledAll is MeanAll, for 16-bit floats, with a multiplication by factor in the place of the division.
 func ScaledAll(t op.Type, dst unsafe.Pointer, srcs []unsafe.Pointer, factor float32, n int) {
 	w := headroom(t, len(srcs))
 	weigh(t, dst, srcs, &weights{each: [2]float32{w}, mul: factor, div: w}, n)

@@ -7,12 +7,17 @@ import (
 	"github.com/goccl/goccl/internal/op"
 )
 
-// A sum of 16-bit floats whose factor is below 1 is made in float32 between hosts, from Widen to Narrow.
+// Between hosts, a sum of 8-bit floats is made in float32, and one of 16-bit floats whose factor is below 1: from Widen
+// to Narrow.
 
-// Widen sets the n elements at dst, of float32, to those of the 16-bit float t at src, divided by a
-// power of two where float32 could not hold the sum of so many ranks. That is exact with up to
+// Widen sets the n elements at dst, of float32, to those of the 8-bit or 16-bit float t at src, divided
+// by a power of two where float32 could not hold the sum of so many ranks. That is exact with up to
 // 65,536 ranks.
 func Widen(t op.Type, dst, src unsafe.Pointer, n, ranks int) {
+	if t.Float8() {
+		format8Of(t).decode(unsafe.Slice((*float32)(dst), n), unsafe.Slice((*uint8)(src), n))
+		return
+	}
 	wide, from := unsafe.Slice((*float32)(dst), n), unsafe.Slice((*uint16)(src), n)
 	if t == op.Float16 {
 		for i, h := range from {
@@ -34,9 +39,16 @@ func Widen(t op.Type, dst, src unsafe.Pointer, n, ranks int) {
 	}
 }
 
-// Narrow sets the n elements of the 16-bit float t at dst to factor times the sums at src of what
-// Widen has made, rounded to float32 and then to t.
+// Narrow sets the n elements of the 8-bit or 16-bit float t at dst to factor times the sums at src of
+// what Widen has made, rounded to float32 and then to t.
 func Narrow(t op.Type, dst, src unsafe.Pointer, factor float32, n, ranks int) {
+	if t.Float8() {
+		f, to := format8Of(t), unsafe.Slice((*uint8)(dst), n)
+		for i, x := range unsafe.Slice((*float32)(src), n) {
+			to[i] = f.encode(x * factor)
+		}
+		return
+	}
 	sums, to, rest := unsafe.Slice((*float32)(src), n), unsafe.Slice((*uint16)(dst), n), factor/headroom(t, ranks)
 	if t == op.BFloat16 {
 		for i, x := range sums {

@@ -25,6 +25,8 @@ type arithmetic[T ccl.Element] struct {
 	scaled func(sum T, factor float64) T // nil: there is none
 	tiny   func(v int) T                 // v times the least subnormal; nil: there is none
 	wraps  bool                          // all bits are numbers, and arithmetic wraps
+	round  func(sum float32) T           // of numbers whose sums are exact in float32, and rounded once; nil: exact as they are
+	exact  func(v T) float32             // its inverse
 }
 
 func elemOf[T ccl.Element](name string, a arithmetic[T], ops ...ccl.Op) elem {
@@ -80,6 +82,15 @@ func halves[T ccl.Element](name string, to func(float32) T, from func(T) float32
 	}, numeric...)
 }
 
+func eighths[T ccl.Element](name string, to func(float32) T, from func(T) float32) elem {
+	return elemOf(name, arithmetic[T]{
+		number: func(v int) T { return to(float32(v)) },
+		fold:   func(op ccl.Op, a, b T) T { return to(fold(op, from(a), from(b))) },
+		round:  to,
+		exact:  from,
+	}, numeric...)
+}
+
 var elems = []elem{
 	integers[int8]("int8"), integers[uint8]("uint8"), integers[int16]("int16"), integers[uint16]("uint16"),
 	integers[int32]("int32"), integers[uint32]("uint32"), integers[int64]("int64"), integers[uint64]("uint64"),
@@ -97,8 +108,8 @@ var elems = []elem{
 		scaled: func(sum float64, factor float64) float64 { return sum * factor },
 		tiny:   func(v int) float64 { return float64(v) * math.SmallestNonzeroFloat64 },
 	}, numeric...),
-	elemOf("f8e4m3", arithmetic[ccl.Float8E4M3]{}),
-	elemOf("f8e5m2", arithmetic[ccl.Float8E5M2]{}),
+	eighths("f8e4m3", ccl.ToFloat8E4M3, ccl.Float8E4M3.Float32),
+	eighths("f8e5m2", ccl.ToFloat8E5M2, ccl.Float8E5M2.Float32),
 	elemOf("bool", arithmetic[bool]{
 		number: func(v int) bool { return v%2 == 1 },
 		fold: func(op ccl.Op, a, b bool) bool {
@@ -167,6 +178,16 @@ func (a arithmetic[T]) given(k call, n, r, i int) T {
 
 // folded is element i of the reduction over n ranks.
 func (a arithmetic[T]) folded(k call, n, i int) T {
+	if a.round != nil && (k.op == ccl.Sum || k.op == ccl.Avg) {
+		sum := float32(0)
+		for r := range n {
+			sum += a.exact(a.given(k, n, r, i))
+		}
+		if k.op == ccl.Avg {
+			sum /= float32(n)
+		}
+		return a.round(sum)
+	}
 	if k.op == ccl.Avg {
 		sum := 0
 		for r := range n {

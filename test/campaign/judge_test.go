@@ -95,6 +95,27 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A sum of 8-bit floats is rounded once, as are averages.
+func TestSumOfFloat8(t *testing.T) {
+	a := arithmetic[ccl.Float8E4M3]{number: func(v int) ccl.Float8E4M3 { return ccl.ToFloat8E4M3(float32(v)) },
+		round: ccl.ToFloat8E4M3, exact: ccl.Float8E4M3.Float32}
+	for n := 1; n <= 9; n++ {
+		for i := range 100 {
+			k := call{kind: ccl.KindAllReduce, op: ccl.Sum, salt: uint64(n)}
+			sum := float32(0)
+			for r := range n {
+				sum += a.given(k, n, r, i).Float32()
+			}
+			require.Equal(t, ccl.ToFloat8E4M3(sum), a.folded(k, n, i))
+			k.op, sum = ccl.Avg, 0
+			for r := range n {
+				sum += a.given(k, n, r, i).Float32()
+			}
+			require.Equal(t, ccl.ToFloat8E4M3(sum/float32(n)), a.folded(k, n, i))
+		}
+	}
+}
+
 // A sum of half-precision numbers is what float32 makes of them: nothing is rounded.
 func TestSumIsExact(t *testing.T) {
 	a := arithmetic[ccl.Float16]{number: func(v int) ccl.Float16 { return ccl.ToFloat16(float32(v)) },

@@ -178,7 +178,7 @@ func (s *scene) refused() error {
 		func() error { return ccl.ScatterV(ctx, c, x, y, make([]int, n+1), 0) },
 		func() error { return ccl.Send(ctx, c, x, n+3) },
 		func() error {
-			return ccl.AllReduce(ctx, c, make([]ccl.Float8E4M3, 2), make([]ccl.Float8E4M3, 2), ccl.Sum)
+			return ccl.AllReduce(ctx, c, make([]ccl.Float8E4M3, 2), make([]ccl.Float8E4M3, 2), ccl.BOr)
 		},
 		func() error { return ccl.LinkTo(c, n, 0).Send(ccl.BufOf(x)).Wait(ctx) },
 		func() error { return ccl.LinkTo(c, 0, -1).Send(ccl.BufOf(x)).Wait(ctx) },

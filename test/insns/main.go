@@ -90,7 +90,7 @@ func kernel(name string, t op.Type) func() {
 			return func() { f(v[0], v[1:], n) }
 		}
 	case "mean":
-		if t.Half() {
+		if t.Half() || t.Float8() {
 			return func() { reduce.MeanAll(t, v[0], v[1:], n) }
 		}
 	}

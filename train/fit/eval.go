@@ -39,8 +39,7 @@ func (t *Trainer) Eval(ctx context.Context, batches []Batch) (Score, error) {
 		if err != nil {
 			return Score{}, t.fail(err)
 		}
-		n := float64(counted(b.Wanted))
-		sums[0], sums[1], sums[2] = sums[0]+float64(n*float64(x[0])), sums[1]+float64(x[1]), sums[2]+n
+		sums[0], sums[1], sums[2] = sums[0]+float64(x[0]), sums[1]+float64(x[1]), sums[2]+float64(counted(b.Wanted))
 	}
 	if err := ccl.AllReduce(ctx, t.u.M.World(), sums, sums, ccl.Sum); err != nil {
 		return Score{}, t.fail(err)
@@ -52,7 +51,7 @@ func (t *Trainer) Eval(ctx context.Context, batches []Batch) (Score, error) {
 	return Score{sums[0] / n, math.Exp(sums[0] / n), sums[1] / n, int64(sums[2])}, nil
 }
 
-// score is the mean loss of a batch, and how many of its tokens the model has guessed.
+// score is the sum of the losses of a batch's tokens, and how many of its tokens the model has guessed.
 func (t *Trainer) score(ctx context.Context, b Batch) ([]float32, error) {
 	w := &units.Walk{T: t.u, Ctx: ctx}
 	in, err := t.put(b)
@@ -65,11 +64,13 @@ func (t *Trainer) score(ctx context.Context, b Batch) ([]float32, error) {
 				has := map[string]nn.V{}
 				t.u.Declare(f, u, has)
 				x, pass := t.u.X(f, u), t.u.Pass(f, has)
-				y := t.u.Model.Write(pass, u, x)
 				if u < t.u.Last() {
-					return []nn.V{y}
+					return []nn.V{t.u.Model.Write(pass, u, x)}
 				}
-				return []nn.V{hlo.Cat(0, t.u.Model.WriteLoss(pass, y).As(hlo.F32).Reshape(1), guessed(y, pass.In[1]).Reshape(1))}
+				sums := t.u.Model.Sums(pass, x, 2, func(p *nn.Pass, y nn.V) []nn.V {
+					return []nn.V{t.u.Model.LossSum(p, y), guessed(y, p.In[1])}
+				})
+				return []nn.V{hlo.Cat(0, sums[0].As(hlo.F32).Reshape(1), sums[1].As(hlo.F32).Reshape(1))}
 			})
 		}
 		x = w.Run(p, err, u, slices.Concat(x, in.Args)...)

@@ -155,5 +155,5 @@ func crossEntropySum(s *Scope, logits V, smoothing, z float64) (sum, number V) {
 		each = each.Add(all.Mul(all).MulC(z))
 	}
 	counts := want.Cmp("GE", s.Fn.Const(hlo.I32, 0))
-	return hlo.If(counts, each, zero).SumAll(), counts.As(s.Wide()).SumAll()
+	return hlo.If(counts, each, zero).SumAll(), counting(want, s.Wide())
 }

@@ -82,6 +82,10 @@ type Model struct {
 	Units []Unit
 	// Loss is a scalar of what the last unit returns, as CrossEntropy is.
 	Loss func(s *Scope, out V) V
+	// Chunk, if not 0, is how many tokens the last unit and Loss take at a time in [Model.WriteTail], so that
+	// the logits of all tokens are never held. The last unit computes each token from that token of x alone,
+	// and draws nothing, and Loss is a mean over the tokens that count, as CrossEntropy and Smoothed are.
+	Chunk int
 	// Act is the type of products, F32 by default. Norms, softmax and losses are of F32 at least.
 	Act hlo.Type
 	// Res is the type of what goes from unit to unit, which layers add to, F32 by default.

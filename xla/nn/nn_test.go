@@ -2,6 +2,7 @@ package nn_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -124,6 +125,33 @@ func TestRefused(t *testing.T) {
 		}
 		_, _, err = m.Params(batch(3, 5)...)
 		require.ErrorContains(t, err, `units "tied0." and "tied1." are of one kind, "tied", but differ`)
+	}
+}
+
+// What cannot be computed by chunks is an error of the program.
+func TestChunksRefused(t *testing.T) {
+	for want, change := range map[string]func(m *nn.Model, p *nn.Pass){
+		"nn: chunks of -1 tokens": func(m *nn.Model, _ *nn.Pass) { m.Chunk = -1 },
+		`nn: unit "head." cannot be computed by chunks: it is given no [B,T,...] for [B,T] wanted tokens`: func(_ *nn.Model, p *nn.Pass) {
+			p.In[1] = p.Fn.Arg(hlo.I32, 3, 2)
+		},
+		"parameter head.norm.weight is not given": func(_ *nn.Model, p *nn.Pass) { delete(p.Has, "head.norm.weight") },
+		`nn: unit "head." draws random numbers, so it cannot be computed by chunks`: func(m *nn.Model, p *nn.Pass) {
+			p.Key, m.Units[2].Forward = p.Fn.Arg(hlo.U64, 2), func(s *nn.Scope, x nn.V) nn.V { return s.Dropout(x, .5) }
+		},
+	} {
+		m := tiny(1, same)
+		m.Chunk = 2
+		params, _, err := m.Params(batch(2, 3)...)
+		require.NoError(t, err)
+		var f hlo.Func
+		p := &nn.Pass{Fn: &f, Has: map[string]nn.V{}, In: []nn.V{f.Arg(hlo.I32, 2, 3), f.Arg(hlo.I32, 2, 3)}}
+		for _, q := range slices.Concat(params...) {
+			p.Has[q.Name] = f.Arg(q.Type, q.Dims...)
+		}
+		change(m, p)
+		_, err = f.Text("t", m.WriteTail(p, f.Arg(hlo.F32, 2, 3, 8)))
+		require.ErrorContains(t, err, want)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Each collective and type settles in bounded time, with all ranks making as many calls, and changes nothing that a row needs.
 func TestSettle(t *testing.T) {
-	for _, args := range [][]string{{"-op", "alltoallv"}, {"-op", "barrier"}, {"-op", "broadcast", "-r", "all"}, {"-d", "f8e4m3"},
+	for _, args := range [][]string{{"-op", "alltoallv"}, {"-op", "barrier"}, {"-op", "broadcast", "-r", "all"}, {"-d", "f8e4m3"}, {"-d", "f8e4m3", "-o", "mulsum"},
 		{"-m", "3"}, {"-z", "0"}, {"-rotate", "2"}, {"-b", "0", "-e", "0"}} {
 		o := options(t, append(args, "-n", "2")...)
 		ready(t, 3, o, (*session).settle).ok(t)

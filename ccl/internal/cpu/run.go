@@ -171,8 +171,6 @@ func (c *Comm) Supports(k op.Kind, t op.Type, o op.Op, host bool) error {
 	switch {
 	case !host:
 		return errors.New("the cpu engine takes only host memory, and this is device memory")
-	case k.Reduces() && t.Float8():
-		return fmt.Errorf("the cpu engine moves %s, but does not reduce it", t)
 	case k.Reduces() && !op.Reduces(t, o):
 		return fmt.Errorf("the cpu engine does not reduce %s by %s", t, o)
 	}

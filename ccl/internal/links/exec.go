@@ -63,7 +63,7 @@ func (c *Links) Algorithm(k *call.Call) string {
 	g := &c.rank.Group
 	bytes := k.Bytes(g.Size())
 	if k.Wide != nil {
-		bytes *= widening
+		bytes *= int64(widening(k.Elem))
 	}
 	name := algo.Choose(k.Kind.Equal(), bytes, g.Ring(), g.RankOrder(), g.Table())
 	if k.Weighs && k.Wide == nil {

@@ -76,15 +76,15 @@ func (c *Links) scale(k *call.Call, b []byte) {
 	}
 }
 
-// widening is by how much the elements of a call that is Wide grow.
-const widening = 2
+// widening is by how much elements of that size grow in a call that is Wide.
+func widening(elem int) int { return op.WideElem / elem }
 
 // inside is k as its schedule makes it: with elements of 32 bits where it is Wide.
 func (c *Links) inside(k *call.Call) *call.Call {
 	if k.Wide == nil {
 		return k
 	}
-	c.wide = call.Call{Head: k.Head, Elem: widening * k.Elem, Fold: k.Wide.Fold}
+	c.wide = call.Call{Head: k.Head, Elem: op.WideElem, Fold: k.Wide.Fold}
 	return &c.wide
 }
 
@@ -94,7 +94,7 @@ func (c *Links) remoteReduce(ctx context.Context, k *call.Call, s algo.Schedule)
 	ends, n, length := k.Kind == call.AllReduce || c.rank.Group.Rank() == int(k.Root), c.rank.Group.Size(),
 		tuning.SlicePiece
 	if k.Wide != nil {
-		length /= widening
+		length /= widening(k.Elem)
 	}
 	for i := range call.Pieces(len(k.Src), length) {
 		src := k.Src[i*length : min((i+1)*length, len(k.Src))]
@@ -105,7 +105,7 @@ func (c *Links) remoteReduce(ctx context.Context, k *call.Call, s algo.Schedule)
 		mem := dst
 		switch {
 		case k.Wide != nil:
-			mem = c.Pairs.work.Scratch(widening * len(src))
+			mem = c.Pairs.work.Scratch(widening(k.Elem) * len(src))
 			k.Wide.From(op.Ptr(mem), op.Ptr(src), len(src)/k.Elem, n)
 			src = mem
 		case !ends:
@@ -137,11 +137,11 @@ func (c *Links) remoteBlocks(ctx context.Context, k *call.Call, s algo.Schedule)
 			src := v.Mem
 			switch {
 			case k.Wide != nil:
-				v = c.widened(v)
+				v = c.widened(v, widening(k.Elem))
 				src = v.Mem
 				for r := range n {
 					to := v.Parts(r, r+1)
-					k.Wide.From(op.Ptr(to), op.Ptr(k.Piece(k.Src, r, at, length)), len(to)/(widening*k.Elem), n)
+					k.Wide.From(op.Ptr(to), op.Ptr(k.Piece(k.Src, r, at, length)), len(to)/op.WideElem, n)
 				}
 			case largest <= length:
 				src = k.Src[:len(v.Mem)]
@@ -155,7 +155,7 @@ func (c *Links) remoteBlocks(ctx context.Context, k *call.Call, s algo.Schedule)
 			}
 			mine, dst := v.Parts(c.rank.Group.Rank(), c.rank.Group.Rank()+1), k.Dst[min(at, len(k.Dst)):]
 			if k.Wide != nil {
-				k.Wide.To(op.Ptr(dst), op.Ptr(mine), len(mine)/(widening*k.Elem), n)
+				k.Wide.To(op.Ptr(dst), op.Ptr(mine), len(mine)/op.WideElem, n)
 				break
 			}
 			c.scale(k, mine)
@@ -259,13 +259,13 @@ func (c *Links) sliceOf(k *call.Call, at, length int) call.Vector {
 	return call.Vector{Mem: c.Pairs.work.Scratch(offs[n]), Offsets: offs}
 }
 
-// widened is scratch memory for v, what sliceOf has given, with elements of 32 bits.
-func (c *Links) widened(v call.Vector) call.Vector {
+// widened is scratch memory for v, what sliceOf has given, with elements that are larger by a factor.
+func (c *Links) widened(v call.Vector, by int) call.Vector {
 	for r := range v.Offsets { // those in c.slice
-		v.Offsets[r] *= widening
+		v.Offsets[r] *= by
 	}
-	v.Size *= widening
-	v.Mem = c.Pairs.work.Scratch(widening * len(v.Mem))
+	v.Size *= by
+	v.Mem = c.Pairs.work.Scratch(by * len(v.Mem))
 	return v
 }
 

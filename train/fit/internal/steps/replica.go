@@ -132,9 +132,11 @@ func gradients(t *units.Set, f *hlo.Func, ps []nn.Param, p []nn.V) (loss nn.V, g
 		if pass.Again = t.O.Recompute && u > 0 && u < t.Last(); key != nil {
 			pass.Key = hlo.Cat(0, key, f.Const(hlo.U64, float64(u)).Reshape(1))
 		}
-		x = t.Model.Write(pass, u, x)
+		if u < t.Last() {
+			x = t.Model.Write(pass, u, x)
+		}
 	}
-	if loss = t.Model.WriteLoss(pass, x); weight != nil {
+	if loss = t.Model.WriteTail(pass, x); weight != nil {
 		loss = loss.Mul(weight)
 	}
 	g = hlo.Grad(units.Times(loss, scale), p...)

@@ -128,9 +128,11 @@ func backward(t *units.Set, ctx context.Context, u int) (*xla.Program, error) {
 		if t.Draws {
 			p.Key = f.Arg(hlo.U64, 2)
 		}
-		loss := t.Model.Write(p, u, x)
-		if u == t.Last() {
-			loss = t.Weighted(f, t.Model.WriteLoss(p, loss))
+		var loss nn.V
+		if u < t.Last() {
+			loss = t.Model.Write(p, u, x)
+		} else {
+			loss = t.Weighted(f, t.Model.WriteTail(p, x))
 		}
 		scale, back := t.Scaled(f)
 		scalar := units.Times(loss, scale)
