@@ -77,7 +77,8 @@ func own(name string, flag int) (f *os.File, fresh bool, err error) {
 		if f, err = New(name, flag, 0o666); !errors.Is(err, fs.ErrExist) {
 			return f, err == nil, err
 		}
-		if f, err = present(name, flag); !errors.Is(err, fs.ErrNotExist) { // else it was removed since then
+		// Else it was removed since then, or another file was put in its place.
+		if f, err = present(name, flag); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errReplaced) {
 			return f, false, err
 		}
 	}
@@ -124,12 +125,14 @@ func refuse(name string, opened fs.FileInfo) error {
 	return nil
 }
 
+var errReplaced = errors.New("another file was put in its place just now")
+
 func notRegular(info fs.FileInfo) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return fmt.Errorf("%w, but a link: give the name that it leads to", ErrNotRegular)
 	case info.Mode().IsRegular():
-		return errors.New("another file was put in its place just now")
+		return errReplaced
 	}
 	return ErrNotRegular
 }
