@@ -358,7 +358,7 @@ func enter(ctx context.Context, o Options, id string) (*Comm, error) {
 			me := tied.tell(self(ctx, id))
 			c, moved, err = attend(ctx, waits, settings{Options: s}, g, me, environ.HostID.Get(), nil, tied.stays)
 		}
-		tied.over(moved, err)
+		tied.left(moved, err)
 		var e *Error
 		if errors.As(err, &e) && e.Code == ErrTimeout && slices.Equal(e.Missing, []int{0}) { // the lead, which has seated it
 			if unreached++; unreached == mostUnreached {

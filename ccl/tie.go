@@ -3,7 +3,7 @@ package ccl
 import (
 	"context"
 	"crypto/rand"
-	"sync"
+	"sync/atomic"
 
 	"github.com/goccl/goccl/ccl/boot"
 	"github.com/goccl/goccl/internal/lived"
@@ -17,7 +17,7 @@ type tie struct {
 	made chan struct{} // closed once line and end are known
 	line string        // "" where the store does not notice
 	end  func(lost bool)
-	once sync.Once
+	over atomic.Bool // end was called, or is: no lock is held over it, since it waits for the store
 }
 
 func newTie(ctx context.Context, s boot.Store) *tie {
@@ -50,8 +50,8 @@ func (t *tie) tell(me lobby.Guest) lobby.Guest {
 // knows that.
 func (t *tie) stays() { go t.cut(false) }
 
-// over is the end of a meeting for the newcomer: it is a rank, or waits for the next one, or fails.
-func (t *tie) over(moved bool, err error) {
+// left is the end of a meeting for the newcomer: it is a rank, or waits for the next one, or fails.
+func (t *tie) left(moved bool, err error) {
 	if moved {
 		t.stays()
 		return
@@ -62,9 +62,7 @@ func (t *tie) over(moved bool, err error) {
 // cut ends t, unless that has been done. lost: the newcomer does not take part in the meeting.
 func (t *tie) cut(lost bool) {
 	<-t.made
-	t.once.Do(func() {
-		if t.end != nil {
-			t.end(lost)
-		}
-	})
+	if t.end != nil && !t.over.Swap(true) {
+		t.end(lost)
+	}
 }
