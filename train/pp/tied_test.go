@@ -114,7 +114,7 @@ func TestEndsFail(t *testing.T) {
 		ends, err := pp.NewEnds(t.Context(), c)
 		require.NoError(t, err)
 		ccltest.Barrier(t, world) // all have their ends before the pipeline fails
-		switch c.Rank() {                                   // the last stage never comes
+		switch c.Rank() {         // the last stage never comes
 		case 0:
 			require.ErrorContains(t, pp.SumEnds(t.Context(), ends, []float32{1}), "a stage between")
 		case 1:
