@@ -81,7 +81,7 @@ func TestHallFileOfARunningHall(t *testing.T) {
 // Two halls never have one file, at whichever addresses, however close together they begin.
 func TestHallFileOfTwoHalls(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("-short: Windows has no flock")
+		t.Skip("hardware: Windows has no flock")
 	}
 	file := filepath.Join(t.TempDir(), "hall")
 	for range 20 {
