@@ -86,7 +86,7 @@ func Begin(ctx context.Context, s Store, mine []byte) (first bool, err error) {
 		return true, s.Set(ctx, founderKey, mine)
 	}
 	founder, late, err := look(ctx, s, founderKey, awhile)
-	if late { // it was lost before it had said who it is
+	if late { // the founder was lost before it set its word
 		return false, nil
 	}
 	return err == nil && bytes.Equal(founder, mine), err
@@ -268,7 +268,7 @@ func Call(ctx context.Context, s Store, spares int, limit time.Duration) (g int6
 	}
 }
 
-// lookFor is how long the lead looks at least whether a guest has said who it is, also once the time for that is over.
+// lookFor is the least time for which the lead waits for a guest's answer, even if the time for answers is over.
 const lookFor = 200 * time.Millisecond
 
 // guestAt is the k-th that has come to generation g, which has until short ends to say who it is.
