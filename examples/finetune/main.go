@@ -215,7 +215,7 @@ func alone(world *ccl.Comm, err error) error {
 	return err
 }
 
-// written is a directory that is written.
+// written returns the path of a directory below -out.
 func (t *tuner) written(name string) string { return filepath.Join(t.c.out, name) }
 
 // network is the model, with adapters.
