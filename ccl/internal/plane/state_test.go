@@ -38,7 +38,7 @@ func ranks(t *testing.T, n int, opt Options) []*Member {
 	return all
 }
 
-// ofTwo is rank 0's end of the world of a job of two ranks on one host, until the test ends.
+// ofTwo returns rank 0's Member in the world of a job that has two ranks on one host. The job ends with the test.
 func ofTwo(t *testing.T, limit time.Duration, opt Options) *Member {
 	t.Helper()
 	j := EnterJob(t.Name(), limit)
