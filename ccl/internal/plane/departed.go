@@ -65,11 +65,15 @@ func (j *Job) IsLost(w int) bool {
 // leftYet is the question whether the process of rank w of the world is known to have left in good
 // order. A process that asks for the first time asks w's host, too, and again later; the answer takes a
 // moment.
-func (s *Site) leftYet(w int) func() bool {
+func (s *Site) leftYet(w int) func() bool { return s.askLeft(w, s.KnownLeft) }
+
+// askLeft is the question whether known says of rank w of the world that its process has left in good
+// order, with what its host answers.
+func (s *Site) askLeft(w int, known func(w int) bool) func() bool {
 	asked, again := false, time.Duration(0)
 	return func() bool {
 		s.Scan()
-		if s.KnownLeft(w) {
+		if known(w) {
 			return true
 		}
 		if now := s.Job.Time.Lived.Now(); !asked || now >= again {

@@ -46,7 +46,15 @@ func AwaitFailure(c *Member, limit time.Duration, over func() bool) bool {
 	return failed()
 }
 
-// LeftYet is the question whether the process of rank w of the world is known to have left in good
-// order. A process that asks for the first time asks w's host, too, and again later; the answer
-// takes a moment.
-func LeftYet(s *Site, w int) func() bool { return s.leftYet(w) }
+// LeftYet is the question whether the process of rank w of the world has said that it leaves in good
+// order, of one whose connection has ended without a farewell. A process that asks for the first
+// time asks w's host, too, and again later; the answer takes a moment. That the lead of w's host has
+// left, and no other has come, is not enough here (see gone.Ranks.HasLeft): w may have died just before
+// it came.
+func LeftYet(s *Site, w int) func() bool {
+	return s.askLeft(w, func(w int) bool {
+		s.Job.mu.Lock()
+		defer s.Job.mu.Unlock()
+		return s.Job.World.Of(w).Left
+	})
+}

@@ -240,12 +240,12 @@ func LossReportWithin(s *Site, w int) time.Duration {
 	return ReportWithin(s)
 }
 
-// isDeserted reports whether the lead of host h was lost, the next has not come, and nobody listens there any more.
+// isDeserted reports whether the lead of host h has gone, the next has not come, and nobody listens there any more.
 func isDeserted(s *Site, h int) bool {
 	s.Job.mu.Lock()
-	lost := s.Job.World.Absence(h) == gone.Lost
+	absent := s.Job.World.Absence(h) != gone.Present
 	s.Job.mu.Unlock()
-	return lost && allRefuse(s, h)
+	return absent && allRefuse(s, h)
 }
 
 // allRefuse reports whether no process of host h listens any more, as the host itself says.

@@ -174,6 +174,20 @@ func TestAsksAgain(t *testing.T) {
 	require.Zero(t, posted())
 }
 
+// The lead of a host leaves, and the next dies before it comes: a rank that meets the end of its connection is not to
+// take it for one that has left, nor to wait for a host where nobody is.
+func TestDiesBeforeItLeads(t *testing.T) {
+	s, _ := leadOfThree(t)
+	s.Job.peer = time.Hour
+	left := LeftYet(s, 5)
+	s.Job.markLeft(2, []int{4})
+	require.True(t, s.KnownLeft(5))
+	require.False(t, left())
+	require.Equal(t, SoonFor, LossReportWithin(s, 5))
+	s.Job.markLeft(2, []int{5})
+	require.True(t, left())
+}
+
 // What becomes of a lead that cannot be reached.
 func TestReportUnreachable(t *testing.T) {
 	for _, tc := range []struct {
