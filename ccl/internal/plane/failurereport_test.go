@@ -38,7 +38,7 @@ func TestReportWithin(t *testing.T) {
 	}
 }
 
-// Nobody has anything to say of the process of a host on which none is left, once the one that led it is lost.
+// Nobody has anything to say of the process of a host on which none is left, once the one that led it has gone.
 func TestLossReportWithin(t *testing.T) {
 	left := func(s *Site, _ func()) { s.Job.markLeft(2, []int{4}) }
 	lost := func(s *Site, _ func()) { s.Job.reportLost(4) }
@@ -48,7 +48,8 @@ func TestLossReportWithin(t *testing.T) {
 		want   time.Duration
 	}{
 		{"it leads its host", func(_ *Site, end func()) { end() }, time.Minute + SoonFor},
-		{"the lead before has left", func(s *Site, end func()) { left(s, end); end() }, time.Minute + SoonFor},
+		{"the lead before has left, and another process is there", left, time.Minute + SoonFor},
+		{"the lead before has left, and nobody is there", func(s *Site, end func()) { left(s, end); end() }, SoonFor},
 		{"the lead before is lost, and another process is there", lost, time.Minute + SoonFor},
 		{"the lead before is lost, and nobody is there", func(s *Site, end func()) { lost(s, end); end() }, SoonFor},
 		{"the lead before is lost, and the next has come", func(s *Site, end func()) { lost(s, end); end(); s.Job.World.Occupy(2) }, time.Minute + SoonFor},
