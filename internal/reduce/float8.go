@@ -39,12 +39,19 @@ type format8 struct {
 	most           float32       // the largest number
 	above          uint8         // what is above, the sign aside, is a NaN
 	values         *[256]float32 // of its numbers
+	sums, prods    pairs
 }
 
 var (
-	e4m3 = &format8{3, 7, mostE4M3, 0x7e, &float8Values[0]}
-	e5m2 = &format8{2, 15, mostE5M2, 0x7c, &float8Values[1]}
+	e4m3 = newFormat8(format8{mantissa: 3, bias: 7, most: mostE4M3, above: 0x7e, values: &float8Values[0]})
+	e5m2 = newFormat8(format8{mantissa: 2, bias: 15, most: mostE5M2, above: 0x7c, values: &float8Values[1]})
 )
+
+func newFormat8(f format8) *format8 {
+	f.sums = f.table(func(x, y float32) float32 { return x + y })
+	f.prods = f.table(func(x, y float32) float32 { return x * y })
+	return &f
+}
 
 // format8Of is that of t, which is an 8-bit float.
 func format8Of(t op.Type) *format8 {

@@ -1,6 +1,7 @@
 package reduce
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/op"
@@ -13,20 +14,28 @@ import (
 
 // reductions are the kernels of an 8-bit float. They are the same on every level.
 func (f *format8) reductions() [op.Ops]Func {
-	return [op.Ops]Func{op.Sum: f.sum, op.Prod: f.prod, op.Min: f.min, op.Max: f.max, op.Avg: f.sum}
+	sum := f.sums.reduce
+	return [op.Ops]Func{op.Sum: sum, op.Prod: f.prods.reduce, op.Min: f.min, op.Max: f.max, op.Avg: sum}
 }
 
-func (f *format8) sum(dst, a, b unsafe.Pointer, n int) {
-	d, x, y := vectors[uint8](dst, a, b, n)
-	for i := range d {
-		d[i] = f.encode(f.values[x[i]] + f.values[y[i]])
-	}
+// pairs is what an operation makes of any two 8-bit floats, the first in the upper byte: 64 KiB, from its first use on.
+type pairs func() *[1 << 16]uint8
+
+func (f *format8) table(of func(x, y float32) float32) pairs {
+	return sync.OnceValue(func() *[1 << 16]uint8 {
+		t := new([1 << 16]uint8)
+		for i := range t {
+			t[i] = f.encode(of(f.values[i>>8], f.values[i&0xff]))
+		}
+		return t
+	})
 }
 
-func (f *format8) prod(dst, a, b unsafe.Pointer, n int) {
+func (p pairs) reduce(dst, a, b unsafe.Pointer, n int) {
 	d, x, y := vectors[uint8](dst, a, b, n)
+	t := p()
 	for i := range d {
-		d[i] = f.encode(f.values[x[i]] * f.values[y[i]])
+		d[i] = t[uint16(x[i])<<8|uint16(y[i])]
 	}
 }
 
@@ -57,8 +66,10 @@ func (f *format8) all(dst unsafe.Pointer, srcs []unsafe.Pointer, n int, by float
 				s[i] += f.values[b]
 			}
 		}
-		for i := range s {
-			s[i] /= by
+		if by != 1 {
+			for i := range s {
+				s[i] /= by
+			}
 		}
 		f.encodeAll(unsafe.Slice((*uint8)(unsafe.Add(dst, first)), len(s)), s)
 	}
