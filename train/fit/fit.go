@@ -281,7 +281,11 @@ func (t *Trainer) Step(ctx context.Context, n int, rate float64, batches []Batch
 		}
 		in[i].Key = t.u.O.Seed<<32 ^ uint64((n*t.u.M.World().Size()+t.u.M.World().Rank())*t.u.O.Micro+i)
 	}
-	loss, err = t.l.Step(ctx, n, rate, in)
+	taken := n
+	if t.scale != nil { // a step that was skipped is none of the optimizer's
+		taken = max(n-t.scale.State().Skipped, 1)
+	}
+	loss, err = t.l.Step(ctx, taken, rate, in)
 	if infinite := errors.Is(err, zero.ErrNotFinite); t.scale != nil && (err == nil || infinite) {
 		_, err = t.scale.Step(ctx, !infinite)
 	}

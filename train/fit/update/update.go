@@ -16,6 +16,7 @@ type Group struct{ Rate, Decay float64 }
 type Hyper struct {
 	o                      optim.AdamW
 	step, lr, bias1, bias2 nn.V
+	fine                   nn.V // see Where
 }
 
 // NewHyper adds the argument.
@@ -28,10 +29,28 @@ func NewHyper(f *hlo.Func, o optim.AdamW) Hyper {
 	return h
 }
 
+// Where is h where fine is true, and else a step that changes nothing. That is so by its factors, so that no state is kept
+// beside the new one.
+func (h Hyper) Where(fine nn.V) Hyper {
+	h.fine = fine
+	h.lr = h.factor(h.lr, 0)
+	return h
+}
+
+// factor is x, but unchanged in a step that changes nothing.
+func (h Hyper) factor(x nn.V, unchanged float64) nn.V {
+	if h.fine == nil {
+		return x
+	}
+	return hlo.If(h.fine, x, x.Func().Const(x.Type(), unchanged))
+}
+
 // AdamW returns p, m and v after a step with the gradient g.
 func (h Hyper) AdamW(p, m, v, g nn.V, of Group) (_, _, _ nn.V) {
-	m = m.MulC(h.o.Beta1).Add(g.MulC(1 - h.o.Beta1))
-	v = v.MulC(h.o.Beta2).Add(g.Mul(g).MulC(1 - h.o.Beta2))
+	g = h.factor(g, 0) // which may be no number
+	times := func(x nn.V, by, unchanged float64) nn.V { return x.Mul(h.factor(x.Func().Const(x.Type(), by), unchanged)) }
+	m = times(m, h.o.Beta1, 1).Add(g.MulC(1 - h.o.Beta1))
+	v = times(v, h.o.Beta2, 1).Add(g.Mul(g).MulC(1 - h.o.Beta2))
 	lr := h.lr
 	if of.Rate != 1 {
 		lr = lr.MulC(of.Rate)
@@ -45,36 +64,33 @@ func (h Hyper) AdamW(p, m, v, g nn.V, of Group) (_, _, _ nn.V) {
 // EMA returns the moving average after the step that made p, as optim.EMA with its correction.
 func (h Hyper) EMA(decay float64, average, p nn.V) nn.V {
 	f := p.Func()
-	keep := f.Const(hlo.F32, decay).Min(h.step.AddC(1).Div(h.step.AddC(10)))
+	keep := h.factor(f.Const(hlo.F32, decay).Min(h.step.AddC(1).Div(h.step.AddC(10))), 1)
 	return average.Mul(keep).Add(p.Mul(f.Const(hlo.F32, 1).Sub(keep)))
 }
 
-// Clipped returns gradients scaled as optim.ClipFactor says, to a norm that is at most limit. 0 is no limit.
-func Clipped(g []nn.V, limit float64) []nn.V {
-	if limit <= 0 || len(g) == 0 {
-		return g
+// Clipped returns gradients scaled as optim.ClipFactor says, to a norm that is at most limit (0 is no limit), and what is
+// 0 if they, and with a limit their norm, are finite, and else no number.
+func Clipped(g []nn.V, limit float64) (clipped []nn.V, odd nn.V) {
+	if len(g) == 0 {
+		return g, nil
 	}
 	f := g[0].Func()
 	sum := f.Const(hlo.F32, 0)
 	for _, x := range g {
 		x = x.As(hlo.F32)
-		sum = sum.Add(x.Mul(x).SumAll())
+		if limit > 0 {
+			x = x.Mul(x)
+		} else {
+			x = x.Sub(x)
+		}
+		sum = sum.Add(x.SumAll())
+	}
+	if limit <= 0 {
+		return g, sum
 	}
 	by := f.Const(hlo.F32, 1).Min(f.Const(hlo.F32, limit).Div(sum.Sqrt().AddC(optim.ClipEps)))
-	out := make([]nn.V, len(g))
-	for i, x := range g {
-		out[i] = x.Mul(by.As(x.Type()))
-	}
-	return out
-}
-
-// Odd is 0 if all gradients are finite, and else no number.
-func Odd(g []nn.V) nn.V {
-	f := g[0].Func()
-	sum := f.Const(hlo.F32, 0)
 	for _, x := range g {
-		x = x.As(hlo.F32)
-		sum = sum.Add(x.Sub(x).SumAll())
+		clipped = append(clipped, x.Mul(by.As(x.Type())))
 	}
-	return sum
+	return clipped, sum.Sub(sum)
 }

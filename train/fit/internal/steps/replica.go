@@ -69,8 +69,8 @@ func newReplica(ctx context.Context, t *units.Set) (r *replica, err error) {
 			})
 		}
 		build(&r.apply, "update", func(f *hlo.Func) []nn.V {
-			s := args(f, r.ps, r.sorts)
-			return updates(t, r.ps, s, args(f, r.ps, 1), update.NewHyper(f, t.O.Adam))
+			s, g := args(f, r.ps, r.sorts), args(f, r.ps, 1)
+			return updates(t, r.ps, s, g, f.Arg(hlo.F32), update.NewHyper(f, t.O.Adam))
 		})
 	}
 	for i := range r.sorts * n {
@@ -150,17 +150,14 @@ func gradients(t *units.Set, f *hlo.Func, ps []nn.Param, p []nn.V) (loss nn.V, g
 func writeStep(t *units.Set, f *hlo.Func, ps []nn.Param, sorts int) []nn.V {
 	s := args(f, ps, sorts)
 	loss, g := gradients(t, f, ps, s[:len(ps)])
-	return append(updates(t, ps, s, g, update.NewHyper(f, t.O.Adam)), loss)
+	return updates(t, ps, s, g, loss, update.NewHyper(f, t.O.Adam))
 }
 
-// updates is all state after a step with gradients g. Where the loss is scaled, it is as it was if they are not
-// finite, and behind it is what is 0 if they are.
-func updates(t *units.Set, ps []nn.Param, s, g []nn.V, h update.Hyper) []nn.V {
-	var odd nn.V
-	if t.O.Scale != nil {
-		odd = update.Odd(g)
-	}
-	g = update.Clipped(g, t.O.Clip)
+// updates is all state after a step with gradients g, and the loss. If they are not finite the state is as it was, and
+// the loss no number, or, where it is scaled, what stands before it: that is 0 if they are.
+func updates(t *units.Set, ps []nn.Param, s, g []nn.V, loss nn.V, h update.Hyper) []nn.V {
+	g, odd := update.Clipped(g, t.O.Clip)
+	h = h.Where(odd.Cmp("EQ", odd.Func().Const(hlo.F32, 0)))
 	n := len(ps)
 	out := make([]nn.V, len(s))
 	for i, p := range ps {
@@ -169,14 +166,10 @@ func updates(t *units.Set, ps []nn.Param, s, g []nn.V, h update.Hyper) []nn.V {
 			out[3*n+i] = h.EMA(t.O.EMA, s[3*n+i], out[i])
 		}
 	}
-	if odd == nil {
-		return out
+	if t.O.Scale == nil {
+		return append(out, loss.Add(odd))
 	}
-	fine := odd.Cmp("EQ", odd.Func().Const(hlo.F32, 0))
-	for i := range out {
-		out[i] = hlo.If(fine, out[i], s[i])
-	}
-	return append(out, odd)
+	return append(out, odd, loss)
 }
 
 // scaled are gradients of one of n micro batches, as parts of the mean's.
@@ -224,9 +217,8 @@ func (r *replica) Step(ctx context.Context, n int, rate float64, in []Input) (lo
 			if err != nil {
 				return nil, err
 			}
-			k := len(r.state)
-			r.state = out[:k]
-			return out[len(out)-1:], errors.Join(r.settled(more, out), finite(out[k:len(out)-1]))
+			losses, err = r.applied(out)
+			return losses, errors.Join(r.settled(more, out), err)
 		}
 		program, sum := r.grads, []*xla.Buffer(nil)
 		if i > 0 {
@@ -244,28 +236,28 @@ func (r *replica) Step(ctx context.Context, n int, rate float64, in []Input) (lo
 	if err := r.average(ctx, grads); err != nil {
 		return losses, err
 	}
-	out, err := r.apply.Run(len(r.state), append(append(slices.Clone(r.state), grads...), h)...)
+	last := len(losses) - 1
+	out, err := r.apply.Run(len(r.state), append(append(slices.Clone(r.state), grads...), losses[last], h)...)
 	if err != nil {
 		return losses, err
 	}
-	k = len(r.state)
-	r.state = out[:k]
-	return losses, errors.Join(xla.FreeAll(grads...), finite(out[k:]))
+	err = xla.FreeAll(append(grads, losses[last])...)
+	loss, odd := r.applied(out)
+	return append(losses[:last], loss...), errors.Join(err, odd)
 }
 
-// finite waits for what updates has behind the state, if anything, and says what it means.
-func finite(odd []*xla.Buffer) error {
-	if len(odd) == 0 {
-		return nil
+// applied takes what updates has returned: the state, and the loss, which it returns. Where the loss is scaled it waits
+// for what stands between them, and says what that means.
+func (r *replica) applied(out []*xla.Buffer) (loss []*xla.Buffer, err error) {
+	k, last := len(r.state), len(out)-1
+	r.state = out[:k]
+	if odd := out[k:last]; len(odd) > 0 {
+		x := []float32{0}
+		if err = errors.Join(xla.Get(odd[0], x), odd[0].Free()); err == nil && x[0] != 0 {
+			err = zero.ErrNotFinite
+		}
 	}
-	x := []float32{0}
-	if err := errors.Join(xla.Get(odd[0], x), odd[0].Free()); err != nil {
-		return err
-	}
-	if x[0] != 0 {
-		return zero.ErrNotFinite
-	}
-	return nil
+	return out[last:], err
 }
 
 // settled waits for results if something frozen went into them: its memory is then given back.
