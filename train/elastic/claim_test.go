@@ -169,6 +169,24 @@ func TestWaitsForAJobThatHasEnded(t *testing.T) {
 	})
 }
 
+// Rank 0 is lost between the end of all and its word to the store: the others tell it.
+func TestRankZeroIsLostAtTheEnd(t *testing.T) {
+	hall, err := boot.ListenHall("127.0.0.1:0", nil)
+	require.NoError(t, err)
+	defer hall.Close()
+	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
+		m := memberOn(t, c, nil, record{in: true})
+		if c.Rank() > 0 { // rank 0 dies before it has said it
+			m.opt.Store = hall
+		}
+		require.NoError(t, m.end(t.Context()))
+		if c.Rank() > 0 {
+			_, err := hall.Get(t.Context(), overKey)
+			require.NoError(t, err)
+		}
+	}, ccltest.Stall(0, 2, 50*time.Millisecond), ccltest.Kill(0, 2))
+}
+
 // away is a store that cannot be reached a few times.
 type away struct {
 	boot.Store
@@ -199,7 +217,7 @@ func TestComesBackToADarkHall(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, 1, m.c.Size())
-			m.leave()
+			m.c.Close()
 		})
 	}
 }

@@ -156,7 +156,7 @@ func Run(ctx context.Context, j *Job) error {
 			if err = m.train(ctx); !errors.Is(err, errCutOff) {
 				m.leaves(ctx)
 			}
-			m.leave()
+			m.c.Close()
 		}
 		if !errors.Is(err, errCutOff) || m.opt.Store == nil || ctx.Err() != nil {
 			return err
@@ -176,6 +176,7 @@ var errCutOff = errors.New("elastic: the others go on without this rank")
 const (
 	overKey  = "goccl/elastic/over"
 	endedKey = "goccl/elastic/ended"
+	goodbye  = 5 * time.Second // for both to be told
 )
 
 // join joins the job, as one of its first ranks or as a newcomer.
@@ -217,9 +218,7 @@ func newMember(j *Job) (*member, error) {
 		return nil, errors.New("elastic: Job.Share is nil")
 	}
 	m := &member{job: j}
-	if j.On != nil {
-		m.views.On = j.On
-	}
+	m.views.On = j.On
 	if j.Options != nil {
 		m.opt = *j.Options
 	}
@@ -245,6 +244,3 @@ func newMember(j *Job) (*member, error) {
 
 // become makes this process a newcomer with that record.
 func (m *member) become(r record) { m.record, m.vote = r, quorum.New(r.id) }
-
-// goodbye is how long the end of the job may take to be told.
-const goodbye = 5 * time.Second

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/goccl/goccl/ccl"
@@ -44,9 +45,6 @@ type member struct {
 
 // newID tells processes, and Comms, from each other.
 func newID() int64 { return rand.Int64() }
-
-// leave closes the Comm.
-func (m *member) leave() { m.c.Close() }
 
 // train makes rounds until all are done.
 func (m *member) train(ctx context.Context) error {
@@ -114,8 +112,8 @@ func (m *member) tend(ctx context.Context, worked <-chan struct{}) error {
 // grow takes in all that wait. All ranks call it when a round begins.
 func (m *member) grow(ctx context.Context, worked <-chan struct{}) error {
 	n, verify := m.record.round, m.job.Verify
-	next := m.c
-	if m.job.Most > m.c.Size() && m.canGrow() && n >= m.look {
+	next, lacks := m.c, func(r record) bool { return !r.store }
+	if m.job.Most > m.c.Size() && !slices.ContainsFunc(m.met, lacks) && n >= m.look {
 		var err error
 		next, err = ccl.GrowAll(ctx, m.c, m.job.Most)
 		switch {
@@ -145,16 +143,6 @@ func (m *member) grow(ctx context.Context, worked <-chan struct{}) error {
 // mostDark is for how many rounds a store that has not answered is not asked.
 const mostDark = 63
 
-// canGrow reports whether all ranks have a store.
-func (m *member) canGrow() bool {
-	for _, r := range m.met {
-		if !r.store {
-			return false
-		}
-	}
-	return true
-}
-
 // replace goes on with another Comm.
 func (m *member) replace(next *ccl.Comm) {
 	old := m.c
@@ -175,20 +163,36 @@ func (m *member) share(ctx context.Context) error {
 	return nil
 }
 
-// end is the end of the job, once all ranks have come to it.
+// end is the end of the job, once all ranks have come to it. Rank 0 tells those that wait; if it is lost before it has,
+// all others do.
 func (m *member) end(ctx context.Context) error {
 	if err := ccl.Barrier(ctx, m.c); err != nil && !errors.Is(err, ccl.ErrClosed) { // who has closed has been here
 		return err
 	}
-	if m.c.Rank() == 0 && m.opt.Store != nil {
-		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
-		defer cancel()
-		_, err := m.opt.Store.Add(short, endedKey, 1)
-		if err = errors.Join(err, m.opt.Store.Set(short, overKey, nil)); err != nil {
-			m.opt.Log.Warn("elastic: processes that wait are not told that the job has ended", "why", err)
-		}
+	if m.c.Rank() == 0 {
+		m.sayOver(ctx)
+	}
+	if err := ccl.Barrier(ctx, m.c); err != nil && !errors.Is(err, ccl.ErrClosed) && m.c.Rank() > 0 {
+		m.sayOver(ctx)
 	}
 	return nil
+}
+
+// sayOver tells the store that the job is over, within half of the time that the others wait for it.
+func (m *member) sayOver(ctx context.Context) {
+	if m.opt.Store == nil {
+		return
+	}
+	limit := goodbye
+	if m.opt.Timeout > 0 {
+		limit = min(limit, m.opt.Timeout/2)
+	}
+	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	_, err := m.opt.Store.Add(short, endedKey, 1)
+	if err = errors.Join(err, m.opt.Store.Set(short, overKey, nil)); err != nil {
+		m.opt.Log.Warn("elastic: processes that wait are not told that the job has ended", "why", err)
+	}
 }
 
 // mend goes on with the ranks that are left. err is what a call has returned; mend returns it if it is not
