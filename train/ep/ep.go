@@ -80,7 +80,7 @@ func (l *Layer) check() error {
 		return l.refuse("Top is %d of %d Experts, and Width %d", l.Top, l.Experts, l.Width)
 	case l.Scores > Sigmoid:
 		return l.refuse("Scores are Softmax or Sigmoid")
-	case !(l.Capacity >= 0) || !(l.Balance >= 0) || math.IsInf(l.Capacity+l.Balance, 0) || math.IsNaN(l.Scale):
+	case !(l.Capacity >= 0) || !(l.Balance >= 0) || math.IsInf(l.Capacity+l.Balance, 0) || l.Scale-l.Scale != 0:
 		return l.refuse("Capacity is %v, Balance %v, Scale %v", l.Capacity, l.Balance, l.Scale)
 	case l.Balance > 0 && l.Scores != Softmax:
 		return l.refuse("Balance needs Softmax; with Sigmoid use Bias and Rebalance")

@@ -246,6 +246,7 @@ func TestRefused(t *testing.T) {
 		},
 		"ep: Scores are Softmax or Sigmoid":      route(func(l *ep.Layer) { l.Scores = 2 }),
 		"ep: Capacity is -1, Balance 0, Scale 0": route(func(l *ep.Layer) { l.Capacity = -1 }),
+		"Capacity is 0, Balance 0, Scale -Inf":   route(func(l *ep.Layer) { l.Scale = math.Inf(-1) }),
 		"ep: Balance needs Softmax; with Sigmoid use Bias and Rebalance": route(func(l *ep.Layer) {
 			l.Balance, l.Scores = .1, ep.Sigmoid
 		}),

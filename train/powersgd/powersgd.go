@@ -77,13 +77,6 @@ func (c *Compressor) Errors() [][]float32 { return c.errors }
 // Hook is the ddp.Hook. It is for float32 in host memory.
 func (c *Compressor) Hook(b *ddp.Bucket) ccl.Work {
 	s, _ := b.State.(*bucket)
-	if s == nil {
-		var err error
-		if s, err = c.split(b); err != nil {
-			return b.Queue.Do(func() error { return err })
-		}
-		b.State = s
-	}
 	if b.Index == 0 {
 		if i := slices.Index(c.found, false); i >= 0 && c.whole {
 			return b.Queue.Do(func() error {
@@ -91,7 +84,16 @@ func (c *Compressor) Hook(b *ddp.Bucket) ccl.Work {
 			})
 		}
 		c.Step++
-		c.whole = true
+		if c.whole = true; s == nil { // the first step, or a Use, which may have other gradients
+			clear(c.found)
+		}
+	}
+	if s == nil {
+		var err error
+		if s, err = c.split(b); err != nil {
+			return b.Queue.Do(func() error { return err })
+		}
+		b.State = s
 	}
 	if c.Step <= c.o.Start || len(s.factors) == 0 {
 		var w ccl.Work

@@ -73,6 +73,20 @@ func mean(ranks, step, n int) []float32 {
 	return x
 }
 
+// Nor would anybody know of matrices that a Use has left behind.
+func TestMatrixLeftBehind(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		m := newModel()
+		_, r := newReducer(t, c, m, powersgd.Options{}, false)
+		for range 2 {
+			require.NoError(t, r.All(t.Context()))
+		}
+		require.NoError(t, r.Use(newModel().bufs))
+		require.NoError(t, r.All(t.Context()))
+		require.ErrorContains(t, r.All(t.Context()), "powersgd: matrix 0 is none of the gradients of the Reducer")
+	})
+}
+
 // A matrix whose memory is no gradient's would be averaged as it is, and nobody would know.
 func TestMatrixElsewhere(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
