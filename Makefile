@@ -123,6 +123,9 @@ xla: ## packages xla, xla/hlo and xla/nn, train/fit, examples/gpt2, interop/goml
 models: ## xla/nn/models beside transformers: logits, losses, tokens, and what is saved read back (a C compiler, pip: fetches 700 MB once; KINDS, SHORT=-short)
 	@$(call need,cc,gcc libc6-dev); SHORT='$(SHORT)' test/peers/transformers/run.sh $(KINDS)
 
+models-step: ## the time and memory of a step of package train/fit beside transformers, eager and compiled, in ROUNDS (5) turns (as models, g++; a quiet machine)
+	@$(call need,cc,gcc libc6-dev); test/vendor/pjrt/fetch.sh cpu-0.11.2 >/dev/null && go run ./test/peers/transformers -rounds $(or $(ROUNDS),5)
+
 xla-h100: ## GPT-2 compiled for an H100 that is not there: its products, its attention, its memory (a C compiler, pip: downloads 400 MB once)
 	@$(call need,cc,gcc libc6-dev); dir=$$(test/vendor/pjrt/fetch.sh cuda13-0.11.2) && \
 	GPT2_TEST_CUDA=$$dir CGO_ENABLED=1 go test -timeout 10m -tags xla -count 1 -v -run '^TestCompiledForH100$$' ./examples/gpt2
