@@ -62,14 +62,10 @@ func (j *Job) IsLost(w int) bool {
 	return j.World.Of(w).Lost
 }
 
-// leftYet is the question whether the process of rank w of the world is known to have left in good
-// order. A process that asks for the first time asks w's host, too, and again later; the answer takes a
-// moment.
-func (s *Site) leftYet(w int) func() bool { return s.askLeft(w, s.KnownLeft) }
-
-// askLeft is the question whether known says of rank w of the world that its process has left in good
-// order, with what its host answers.
-func (s *Site) askLeft(w int, known func(w int) bool) func() bool {
+// leftYet is the question whether the process of rank w of the world has left in good order, as known
+// says, such as KnownLeft. A process that asks for the first time asks w's host, too, and again later; the
+// answer takes a moment.
+func (s *Site) leftYet(w int, known func(w int) bool) func() bool {
 	asked, again := false, time.Duration(0)
 	return func() bool {
 		s.Scan()
@@ -87,7 +83,7 @@ func (s *Site) askLeft(w int, known func(w int) bool) func() bool {
 // EndedYet is the question whether the process of rank w of the world is known to have ended, in
 // good order or not: then it will not listen again. Any goroutine may ask.
 func (s *Site) EndedYet(w int) func() bool {
-	left := s.leftYet(w)
+	left := s.leftYet(w, s.KnownLeft)
 	return func() bool {
 		if !s.Job.TryHold() { // this process has left, and asks in vain
 			return true

@@ -52,7 +52,7 @@ func AwaitFailure(c *Member, limit time.Duration, over func() bool) bool {
 // left, and no other has come, is not enough here (see gone.Ranks.HasLeft): w may have died just before
 // it came.
 func LeftYet(s *Site, w int) func() bool {
-	return s.askLeft(w, func(w int) bool {
+	return s.leftYet(w, func(w int) bool {
 		s.Job.mu.Lock()
 		defer s.Job.mu.Unlock()
 		return s.Job.World.Of(w).Left

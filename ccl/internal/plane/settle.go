@@ -290,7 +290,7 @@ func (s *Site) answerLeft(w int) {
 // LeftInOrder asks the host of rank w of the world whether w's process has left in good
 // order. It may take a moment.
 func (s *Site) LeftInOrder(w int) bool {
-	await(s.Job, asked*tick, s.leftYet(w))
+	await(s.Job, asked*tick, s.leftYet(w, s.KnownLeft))
 	return s.KnownLeft(w)
 }
 

@@ -205,7 +205,7 @@ const (
 // is not to be taken for lost; nor for one that has left, as long as one of its host listens, which
 // knows.
 func explain(s *Site, w int) (why explanation) {
-	hasLeft, h, looks := s.leftYet(w), s.Job.World.Topo.Node(w), 0
+	hasLeft, h, looks := s.leftYet(w, s.KnownLeft), s.Job.World.Topo.Node(w), 0
 	await(s.Job, LossReportWithin(s, w), func() bool {
 		looks++
 		switch {

@@ -159,7 +159,7 @@ func TestAsksAgain(t *testing.T) {
 		s.flood.NumberEvent(&counted)
 		return counted.Number - before - 1
 	}
-	left := s.leftYet(4)
+	left := s.leftYet(4, s.KnownLeft)
 	posted()
 	for range 3 {
 		for i := range askAgain / lived.LapMax {

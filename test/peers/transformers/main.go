@@ -8,12 +8,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,9 +56,11 @@ func run(rounds int, only string) error {
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "fit.test")
-	if _, err := command([]string{"CGO_ENABLED=1"}, "go", "test", "-c", "-tags", "xla", "-o", program, "./train/fit"); err != nil {
+	build := []string{"test", "-c", "-tags", "xla", "-o", program, "./train/fit"}
+	if _, err := command([]string{"CGO_ENABLED=1"}, "go", build...); err != nil {
 		return err
 	}
+	env := []string{"PYTHONPATH=" + site, "LD_LIBRARY_PATH=" + filepath.Join(torch, "stubs"), "HF_HUB_OFFLINE=1"}
 	fmt.Printf("%-10s %-8s %9s %6s %-12s %7s\n", "case", "", "s a step", "ratio", "95 %", "MB")
 	for _, c := range cases {
 		if only != "" && only != c.name {
@@ -70,8 +72,8 @@ func run(rounds int, only string) error {
 		sizes := []string{dir, strconv.Itoa(c.rows), strconv.Itoa(c.tokens), strconv.Itoa(steps)}
 		script := func(more ...string) func() (string, error) {
 			return func() (string, error) {
-				return command([]string{"PYTHONPATH=" + site, "LD_LIBRARY_PATH=" + filepath.Join(torch, "stubs"), "HF_HUB_OFFLINE=1"},
-					"python3", append([]string{"-W", "ignore", "test/peers/transformers/step.py"}, append(sizes, more...)...)...)
+				args := []string{"-W", "ignore", "test/peers/transformers/step.py"}
+				return command(env, "python3", slices.Concat(args, sizes, more)...)
 			}
 		}
 		sides := []struct {
@@ -98,7 +100,8 @@ func run(rounds int, only string) error {
 			took, _, _ := measure.Median(seconds[i])
 			peak, _, _ := measure.Median(memory[i])
 			mid, low, high := measure.Median(measure.Ratios(seconds[i], seconds[0]))
-			fmt.Printf("%-10s %-8s %9.3f %6.2f %-12s %7.0f\n", c.name, s.name, took, mid, fmt.Sprintf("%.2f..%.2f", low, high), peak/1e6)
+			interval := fmt.Sprintf("%.2f..%.2f", low, high)
+			fmt.Printf("%-10s %-8s %9.3f %6.2f %-12s %7.0f\n", c.name, s.name, took, mid, interval, peak/1e6)
 		}
 	}
 	return nil
@@ -133,7 +136,7 @@ func command(env []string, name string, args ...string) (string, error) {
 	var out, trouble bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &trouble
 	if err := cmd.Run(); err != nil {
-		return "", errors.Join(fmt.Errorf("%s: %w", filepath.Base(name), err), errors.New(strings.TrimSpace(out.String()+trouble.String())))
+		return "", fmt.Errorf("%s: %w: %s", filepath.Base(name), err, strings.TrimSpace(out.String()+trouble.String()))
 	}
 	return strings.TrimSpace(out.String()), nil
 }

@@ -29,8 +29,8 @@ func NewHyper(f *hlo.Func, o optim.AdamW) Hyper {
 	return h
 }
 
-// Where is h where fine is true, and else a step that changes nothing. That is so by its factors, so that no state is kept
-// beside the new one.
+// Where is h where fine is true, and else a step that changes nothing. That is so by its factors, so that no state is
+// kept beside the new one.
 func (h Hyper) Where(fine nn.V) Hyper {
 	h.fine = fine
 	h.lr = h.factor(h.lr, 0)
@@ -48,7 +48,9 @@ func (h Hyper) factor(x nn.V, unchanged float64) nn.V {
 // AdamW returns p, m and v after a step with the gradient g.
 func (h Hyper) AdamW(p, m, v, g nn.V, of Group) (_, _, _ nn.V) {
 	g = h.factor(g, 0) // which may be no number
-	times := func(x nn.V, by, unchanged float64) nn.V { return x.Mul(h.factor(x.Func().Const(x.Type(), by), unchanged)) }
+	times := func(x nn.V, by, unchanged float64) nn.V {
+		return x.Mul(h.factor(x.Func().Const(x.Type(), by), unchanged))
+	}
 	m = times(m, h.o.Beta1, 1).Add(g.MulC(1 - h.o.Beta1))
 	v = times(v, h.o.Beta2, 1).Add(g.Mul(g).MulC(1 - h.o.Beta2))
 	lr := h.lr
@@ -68,8 +70,8 @@ func (h Hyper) EMA(decay float64, average, p nn.V) nn.V {
 	return average.Mul(keep).Add(p.Mul(f.Const(hlo.F32, 1).Sub(keep)))
 }
 
-// Clipped returns gradients scaled as optim.ClipFactor says, to a norm that is at most limit (0 is no limit), and what is
-// 0 if they, and with a limit their norm, are finite, and else no number.
+// Clipped returns gradients scaled as optim.ClipFactor says, to a norm that is at most limit (0 is no limit), and what
+// is 0 if they, and with a limit their norm, are finite, and else no number.
 func Clipped(g []nn.V, limit float64) (clipped []nn.V, odd nn.V) {
 	if len(g) == 0 {
 		return g, nil
