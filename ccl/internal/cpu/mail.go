@@ -41,7 +41,7 @@ func ShutMail(c *Comm, closed bool) {
 
 // severed finds what became of rank w of the world, since a connection for messages with it broke, as links
 // does for a call's. It is true if w has closed c. Else c fails: with the report of w's loss, if there is
-// one, and for that reason if w lives.
+// one, and for that reason: w is lost if nobody listens where it did.
 func severed(ctx context.Context, c *Comm, w int, why error) (left bool) {
 	inject.At("mail.severed")
 	if !c.rank.Site.Job.TryHold() { // c is being closed, and was the last
@@ -51,17 +51,20 @@ func severed(ctx context.Context, c *Comm, w int, why error) (left bool) {
 	r, yet := c.rank.Group.RankOf(w), plane.LeftYet(c.rank.Site, w)
 	gone := func() bool { return c.rank.Share.HasLeft(r) || yet() }
 	over := func() bool { return ctx.Err() != nil || gone() }
-	failed := plane.AwaitFailure(&c.rank, plane.SoonFor, over)
+	failed, code := plane.AwaitFailure(&c.rank, plane.SoonFor, over), call.Backend
 	if !failed && !over() {
 		switch answer := c.links.Ends.Ask(ctx, r); {
 		case errors.Is(answer, tcp.ErrGone):
 			return true
-		case errors.Is(answer, tcp.ErrFailed), errors.Is(answer, tcp.ErrRefused):
+		case errors.Is(answer, tcp.ErrRefused): // nobody listens there any more
+			code = call.RankLost
+			fallthrough
+		case errors.Is(answer, tcp.ErrFailed):
 			failed = plane.AwaitFailure(&c.rank, plane.LossReportWithin(c.rank.Site, w), over)
 		}
 	}
 	if !failed && !over() {
-		c.rank.Fail(call.NewFault(call.Backend, r, "%w", why))
+		c.rank.Fail(call.NewFault(code, r, "%w", why))
 	}
 	return !failed && ctx.Err() == nil && gone()
 }
