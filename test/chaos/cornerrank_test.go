@@ -232,7 +232,7 @@ func (a *resident) stream(ctx context.Context, i int, c *ccl.Comm) error {
 		k := p.calls[j%len(p.calls)]
 		k.queue = k.queue && !p.fails // the end of a Wait's context ends the Wait alone
 		err := a.shared(inner, i, c, j)
-		if err == nil && a.sort == wraps {
+		if err == nil && (a.sort == wraps || a.sort == kills) {
 			err = around(inner, c, j)
 		}
 		if err == nil {
