@@ -125,13 +125,10 @@ func (k Blocks) encodeSpec(dst, src unsafe.Pointer, blocks int) {
 			for i := range q {
 				q[i] = byte(math.Float32bits(float32(x[i]*inverse) + halfEven))
 			}
-		case k == E4M3Blocks:
+		case k == E4M3Blocks, k == E5M2Blocks:
+			codes := [...]*format8{e4m3, e5m2}[k-E4M3Blocks].codes()
 			for i := range q {
-				q[i] = F32ToE4M3(x[i] * inverse)
-			}
-		case k == E5M2Blocks:
-			for i := range q {
-				q[i] = F32ToE5M2(x[i] * inverse)
+				q[i] = codes[oddUpper(x[i]*inverse)]
 			}
 		default:
 			for i := range q {

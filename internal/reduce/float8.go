@@ -2,6 +2,7 @@ package reduce
 
 import (
 	"math"
+	"sync"
 
 	"github.com/goccl/goccl/internal/op"
 )
@@ -40,6 +41,7 @@ type format8 struct {
 	above          uint8         // what is above, the sign aside, is a NaN
 	values         *[256]float32 // of its numbers
 	sums, prods    pairs
+	codes          func() *[1 << 16]uint8 // encode, by oddUpper; from its first use on
 }
 
 var (
@@ -50,7 +52,21 @@ var (
 func newFormat8(f format8) *format8 {
 	f.sums = f.table(func(x, y float32) float32 { return x + y })
 	f.prods = f.table(func(x, y float32) float32 { return x * y })
+	f.codes = sync.OnceValue(func() *[1 << 16]uint8 {
+		t := new([1 << 16]uint8)
+		for i := range t {
+			t[i] = f.encode(math.Float32frombits(uint32(i) << 16))
+		}
+		return t
+	})
 	return &f
+}
+
+// oddUpper is the upper half of x's bits, rounded to odd: what is cut off sets the last bit. So it has more bits than an
+// 8-bit float by two and more, of which the last says whether anything follows, and is rounded as x is.
+func oddUpper(x float32) uint16 {
+	u := math.Float32bits(x)
+	return uint16(u>>16 | (u&0xffff+0xffff)>>16)
 }
 
 // format8Of is that of t, which is an 8-bit float.

@@ -43,9 +43,9 @@ func (f *format8) min(dst, a, b unsafe.Pointer, n int) { minBits(dst, a, b, n, f
 func (f *format8) max(dst, a, b unsafe.Pointer, n int) { maxBits(dst, a, b, n, f.above) }
 
 func (f *format8) scale(dst unsafe.Pointer, n int, ranks int) {
-	d := scaled[uint8](dst, n, ranks)
+	d, codes := scaled[uint8](dst, n, ranks), f.codes()
 	for i := range d {
-		d[i] = f.encode(f.values[d[i]] / float32(ranks))
+		d[i] = codes[oddUpper(f.values[d[i]]/float32(ranks))]
 	}
 }
 
@@ -82,7 +82,8 @@ func (f *format8) decode(dst []float32, src []uint8) {
 }
 
 func (f *format8) encodeAll(dst []uint8, src []float32) {
+	codes := f.codes()
 	for i, x := range src {
-		dst[i] = f.encode(x)
+		dst[i] = codes[oddUpper(x)]
 	}
 }

@@ -60,6 +60,21 @@ func (f float8) nearest(x float64) uint8 {
 	return best
 }
 
+// What is looked up by the upper half, rounded to odd, is what is rounded at once.
+func TestFloat8Codes(t *testing.T) {
+	for _, f := range []*format8{e4m3, e5m2} {
+		codes := f.codes()
+		for upper := range uint32(1 << 16) {
+			for _, lower := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0xffff} {
+				x := math.Float32frombits(upper<<16 | lower)
+				if got, want := codes[oddUpper(x)], f.encode(x); got != want {
+					require.FailNow(t, "wrong", "%#x: %#x, not %#x", math.Float32bits(x), got, want)
+				}
+			}
+		}
+	}
+}
+
 // Each of the 256 numbers is what the format says, and comes back; and each float32 becomes the number that exact
 // rounding gives: those at, just below and just above all midpoints, beyond the largest, tiny, and random ones.
 func TestFloat8(t *testing.T) {

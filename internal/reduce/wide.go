@@ -43,9 +43,9 @@ func Widen(t op.Type, dst, src unsafe.Pointer, n, ranks int) {
 // what Widen has made, rounded to float32 and then to t.
 func Narrow(t op.Type, dst, src unsafe.Pointer, factor float32, n, ranks int) {
 	if t.Float8() {
-		f, to := format8Of(t), unsafe.Slice((*uint8)(dst), n)
+		codes, to := format8Of(t).codes(), unsafe.Slice((*uint8)(dst), n)
 		for i, x := range unsafe.Slice((*float32)(src), n) {
-			to[i] = f.encode(x * factor)
+			to[i] = codes[oddUpper(x*factor)]
 		}
 		return
 	}
