@@ -62,8 +62,8 @@ func newFormat8(f format8) *format8 {
 	return &f
 }
 
-// oddUpper is the upper half of x's bits, rounded to odd: what is cut off sets the last bit. So it has more bits than an
-// 8-bit float by two and more, of which the last says whether anything follows, and is rounded as x is.
+// oddUpper is the upper half of x's bits, rounded to odd: what is cut off sets the last bit. So it has more bits than
+// an 8-bit float by two and more, of which the last says whether anything follows, and is rounded as x is.
 func oddUpper(x float32) uint16 {
 	u := math.Float32bits(x)
 	return uint16(u>>16 | (u&0xffff+0xffff)>>16)
