@@ -159,6 +159,9 @@ func (m *Model[P, M]) Loaded(ctx context.Context) error {
 func (m *Model[P, M]) spread(ctx context.Context, i int) error {
 	u := &m.units[i]
 	if m.o.Stage == 3 {
+		if u.uses > 0 { // the slices of its Params would have the parameters of other units
+			return errors.New("the unit is in use; Release it first")
+		}
 		if err := u.gathered.Wait(ctx); err != nil { // gathered ahead; it is old
 			return err
 		}
