@@ -71,7 +71,7 @@ type Reducer struct {
 	closed   bool
 	undone   error // of memory that was not given back; Close tells it
 	used     bool  // Use was called: nothing is joined
-	told     bool  // an error of Wait: the step under way has ended with it
+	told     bool  // an error of Wait, but for its context: the step under way has ended with it
 	timeOn   func() error
 	timeOff  func() error
 }
@@ -346,13 +346,13 @@ func (r *Reducer) issue(i int) {
 
 // Wait returns when all gradients are averaged, and starts the next step. If some gradient never became ready it fails,
 // naming them, and aborts the Comm with that, so that the others hear it at once: unused parameters must be zeroed and
-// made Ready.
+// made Ready. If ctx ends first the step goes on: Wait again, or Close, which aborts the Comm.
 func (r *Reducer) Wait(ctx context.Context) error {
 	if r.closed {
 		return errClosed
 	}
 	err := r.wait(ctx)
-	r.told = err != nil
+	r.told = err != nil && ctx != nil && ctx.Err() == nil
 	return err
 }
 

@@ -1,6 +1,7 @@
 package ddp_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -98,6 +99,41 @@ func TestMisuseOfOne(t *testing.T) {
 				require.NoError(t, r.Ready(1))
 				require.ErrorContains(t, r.Wait(t.Context()), "aborted by rank 1: "+tc.text)
 			})
+		})
+	}
+}
+
+// A Wait whose context ends may be made again; a Close in its place ends the step of the others, with the reason.
+func TestWaitGivesUp(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+			c, g := ccltest.Split(t, world, 0, 0), []float32{float32(world.Rank())}
+			r := newReducer(t, c, []ccl.Buf{ccl.BufOf(g)}, nil)
+			defer r.Close()
+			if c.Rank() == 0 {
+				require.NoError(t, r.Ready(0))
+				var none context.Context
+				require.ErrorIs(t, r.Wait(none), ccl.ErrArgument)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				for range 2 {
+					require.ErrorIs(t, r.Wait(ctx), context.DeadlineExceeded)
+				}
+			}
+			ccltest.Barrier(t, world)
+			if c.Rank() == 1 {
+				require.NoError(t, r.Ready(0))
+			}
+			switch {
+			case again:
+				require.NoError(t, r.Wait(t.Context()))
+				require.Equal(t, []float32{.5}, g)
+			case c.Rank() == 0:
+				require.NoError(t, r.Close())
+				require.ErrorContains(t, c.Err(), "ddp: Close within a step: gradient 0 is Ready")
+			default:
+				require.ErrorContains(t, r.Wait(t.Context()), "aborted by rank 0: ddp: Close within a step: gradient 0 is Ready")
+			}
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 const groupBytes = 250 << 20
 
 // Broadcast copies root's bufs of host memory to every rank: the initial state, as groups of at
-// most 250 MiB, or one buf.
+// most 250 MiB, or one buf. If ctx ends in it, the Comm fails.
 func Broadcast(ctx context.Context, c *ccl.Comm, bufs []ccl.Buf, root int) error {
 	q := c.On(nil)
 	for len(bufs) > 0 {
@@ -22,13 +22,15 @@ func Broadcast(ctx context.Context, c *ccl.Comm, bufs []ccl.Buf, root int) error
 			bytes += bufs[n].Len() * bufs[n].Type().Size()
 			n++
 		}
-		err := q.Group(func(g ccl.Queue) error {
+		w := q.Group(func(g ccl.Queue) error {
 			for _, b := range bufs[:n] {
 				g.Broadcast(b, root)
 			}
 			return nil
-		}).Wait(ctx)
-		if err != nil {
+		})
+		if err := w.Wait(ctx); err != nil {
+			c.Abort(err) // the other ranks may have groups to come
+			_ = w.Wait(context.Background())
 			return fmt.Errorf("ddp: Broadcast: %w", err)
 		}
 		bufs = bufs[n:]

@@ -1,7 +1,9 @@
 package ddp_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +21,27 @@ func TestBroadcastAndSame(t *testing.T) {
 		require.Equal(t, []ccl.BFloat16{1}, b)
 		require.NoError(t, ddp.Same(t.Context(), c, ddp.Hash(a)))
 	}, ccltest.Hosts(3))
+}
+
+// A Broadcast whose context ends ends that of the others, and leaves the memory to the caller.
+func TestBroadcastGivesUp(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c, x := ccltest.Split(t, world, 0, 0), []float32{float32(world.Rank())}
+		if c.Rank() == 0 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			err := ddp.Broadcast(ctx, c, []ccl.Buf{ccl.BufOf(x)}, 1)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "ddp: Broadcast: ")
+		}
+		ccltest.Barrier(t, world)
+		if c.Rank() == 1 {
+			err := ddp.Broadcast(t.Context(), c, []ccl.Buf{ccl.BufOf(x)}, 1)
+			require.ErrorContains(t, err, "aborted by rank 0: ")
+		}
+		ccltest.Barrier(t, world)
+		require.Equal(t, []float32{float32(c.Rank())}, x)
+	})
 }
 
 func TestHash(t *testing.T) {

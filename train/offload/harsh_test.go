@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/internal/raw"
 	"github.com/goccl/goccl/train/offload"
 	"github.com/goccl/goccl/train/zero"
 )
@@ -75,7 +76,8 @@ func TestOddDisks(t *testing.T) {
 	})
 }
 
-// A Load whose context ends while the disk writes leaves the memory to the disk until the model is closed.
+// A Load whose context ends while the disk writes fails the Comm, and leaves the memory to the disk until the model is
+// closed.
 func TestLoadIsLeft(t *testing.T) {
 	hold := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -88,7 +90,8 @@ func TestLoadIsLeft(t *testing.T) {
 			return nil
 		}
 	})
-	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+	ccltest.Run(t, 1, func(t testing.TB, world *ccl.Comm) {
+		c := ccltest.Split(t, world, 0, 0)
 		d, err := offload.New(t.Context(), c, t.TempDir(), nil)
 		require.NoError(t, err)
 		m, err := zero.New[float32, float32](t.Context(), c, [][]int{{1 << 20}}, &zero.Options{Stage: 3, Disk: d})
@@ -98,9 +101,10 @@ func TestLoadIsLeft(t *testing.T) {
 			p[0][i] = float32(i)
 		}
 		require.ErrorIs(t, m.Load(ctx, 0, p, 0), context.Canceled)
+		require.ErrorContains(t, c.Err(), "context canceled")
 		var other [][]float32
 		for range 8 {
-			s, err := ccl.MakeSlice[float32](t.Context(), c, 1<<20)
+			s, err := ccl.MakeSlice[float32](t.Context(), world, 1<<20)
 			require.NoError(t, err)
 			other = append(other, s)
 		}
@@ -111,10 +115,14 @@ func TestLoadIsLeft(t *testing.T) {
 		}
 		close(hold)
 		require.NoError(t, d.Flush(t.Context()))
-		got, err := m.Params(t.Context(), 0)
+		list, err := m.Tensors(nil)
 		require.NoError(t, err)
-		require.Equal(t, p[0][1000:1010], got[0][1000:1010])
-		m.Release(0)
+		got := make([]byte, 40)
+		_, err = list[0].Data.(offload.Column).ReadAt(got, 4*1000)
+		require.NoError(t, err)
+		want, err := raw.Bytes(ccl.BufOf(p[0][1000:1010]))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
 		for _, s := range other {
 			ccl.FreeSlice(s)
 		}

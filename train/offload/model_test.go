@@ -1,6 +1,7 @@
 package offload_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -336,4 +337,23 @@ func TestRefuses(t *testing.T) {
 	})
 	require.EqualValues(t, 1e6*8, zero.NeedOf[float32, float32](1e6, 4, &zero.Options{Disk: &offload.Disk{}}, 8))
 	require.Zero(t, zero.NeedOf[float32, float32](1e6, 4, &zero.Options{Stage: 3, Disk: &offload.Disk{}}, 8))
+}
+
+// The context that a model was made with may end: a Load has one of its own.
+func TestLoadAfterNew(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d, err := offload.New(ctx, c, t.TempDir(), nil)
+		require.NoError(t, err)
+		defer d.Close()
+		m, err := zero.New[float32, float32](ctx, c, [][]int{{3}}, &zero.Options{Stage: 3, Disk: d})
+		require.NoError(t, err)
+		defer m.Close()
+		cancel()
+		require.NoError(t, m.Load(t.Context(), 0, [][]float32{{5, 6, 7}}, 1))
+		w, err := m.Params(t.Context(), 0)
+		require.NoError(t, err)
+		require.Equal(t, []float32{5, 6, 7}, w[0])
+		m.Release(0)
+	})
 }

@@ -265,6 +265,7 @@ func (p *Pipeline) lay(s Schedule, micros int) {
 	p.last, p.micros = s, micros
 	p.steps = p.steps[:0]
 	h := fnv.New64a()
+	fmt.Fprintln(h, micros) // a schedule may yield the same steps for another number of them
 	for r := range p.c.Size() {
 		for x := range s(p.c.Size(), r, micros) {
 			fmt.Fprintln(h, r, x.Backward, x.Weights, x.Micro, x.Chunk)

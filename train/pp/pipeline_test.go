@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"testing"
@@ -274,6 +275,26 @@ func TestBadArguments(t *testing.T) {
 		require.EqualError(t, err, "pp: rank 1: the Pipeline is closed")
 		require.NoError(t, p.Close())
 		require.NoError(t, p.Close())
+	})
+}
+
+// Steps that are right for four micro batches are refused for eight, of which half would not be run.
+func TestTooFewSteps(t *testing.T) {
+	four := func(stages, stage, _ int) iter.Seq[pp.Step] { return pp.OneFOneB(stages, stage, 4) }
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		p := newPipeline(t, c, nil)
+		defer p.Close()
+		for _, micros := range []int{4, 8, 4, 8} {
+			st := newCounter(c, 1)
+			_, err := p.Run(t.Context(), four, micros, st)
+			if micros == 4 {
+				require.NoError(t, err)
+				require.Len(t, st.ran, 8)
+				continue
+			}
+			require.EqualError(t, err, "pp: stage 0 has 8 steps, not the 16 of 8 micro batches in 1 chunks")
+			require.Empty(t, st.ran)
+		}
 	})
 }
 

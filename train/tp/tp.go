@@ -19,7 +19,6 @@ package tp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -76,13 +75,10 @@ func (g *Group) usable(what string) error {
 	return nil
 }
 
-// failed is why an exchange has failed. What is wrong with the memory of this rank alone fails the Comm.
+// failed is why an exchange has failed. Unless the Comm has, as of what is wrong with the memory of this rank alone, it
+// does.
 func (g *Group) failed(what string, err error) error {
-	err = fmt.Errorf("tp: %s: %w", what, err)
-	if errors.Is(err, ccl.ErrArgument) {
-		return g.refuse(err)
-	}
-	return err
+	return g.refuse(fmt.Errorf("tp: %s: %w", what, err))
 }
 
 // fit checks that full is the parts of all ranks.
@@ -167,7 +163,7 @@ func LeaveGrad[T Float](ctx context.Context, g *Group, full, dy []T) ([]T, error
 
 // SumGrads sums the gradients of parameters that every rank holds whole, but with Sequence sees
 // with its own tokens only: norms, biases after a row-split layer, embeddings. All are one group of
-// calls. Without Sequence it does nothing.
+// calls, and if ctx ends in it, the Comm fails. Without Sequence it does nothing.
 func SumGrads[T Float](ctx context.Context, g *Group, grads ...[]T) error {
 	if err := g.usable("SumGrads"); err != nil || !g.Sequence || len(grads) == 0 {
 		return err
@@ -177,14 +173,16 @@ func SumGrads[T Float](ctx context.Context, g *Group, grads ...[]T) error {
 		n += len(x)
 	}
 	defer g.count(time.Now(), n*ccl.TypeOf[T]().Size())
-	err := g.Comm.On(nil).Group(func(q ccl.Queue) error {
+	w := g.Comm.On(nil).Group(func(q ccl.Queue) error {
 		for _, x := range grads {
 			q.AllReduce(ccl.BufOf(x), ccl.InPlace(), ccl.Sum)
 		}
 		return nil
-	}).Wait(ctx)
-	if err != nil {
-		return fmt.Errorf("tp: SumGrads: %w", err)
+	})
+	err := w.Wait(ctx)
+	if err != nil { // of ctx, too; then the calls end before the gradients are the caller's again
+		err = g.failed("SumGrads", err)
+		_ = w.Wait(context.Background())
 	}
-	return nil
+	return err
 }

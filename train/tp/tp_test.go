@@ -1,11 +1,13 @@
 package tp_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -237,6 +239,32 @@ func TestNoGroup(t *testing.T) {
 		_, err := tp.Leave(t.Context(), &tp.Group{Comm: c, Sequence: true}, part, all)
 		require.ErrorContains(t, err, "dst and src overlap")
 		ccltest.Barrier(t, world)
+	})
+}
+
+// A SumGrads whose context ends fails the Comm, as the blocking exchanges do, and leaves the gradients to the caller.
+func TestSumGradsGivesUp(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+		c := ccltest.Split(t, world, 0, 0)
+		g, x := &tp.Group{Comm: c, Sequence: true}, []float32{1, 2}
+		if c.Rank() == 0 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, tp.SumGrads(ctx, g, x), context.DeadlineExceeded)
+			var none context.Context
+			require.Error(t, tp.SumGrads(none, g, x))
+		}
+		select {
+		case <-c.Done():
+		case <-time.After(10 * time.Second):
+			t.Error("the Comm has not failed")
+		}
+		ccltest.Barrier(t, world)
+		if c.Rank() == 1 {
+			require.ErrorIs(t, tp.SumGrads(t.Context(), g, x), ccl.ErrAborted)
+		}
+		ccltest.Barrier(t, world)
+		require.Equal(t, []float32{1, 2}, x)
 	})
 }
 

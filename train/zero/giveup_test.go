@@ -39,6 +39,32 @@ func TestStepGivesUp(t *testing.T) {
 	}
 }
 
+// A Loaded whose context ends leaves the gathers to come to the other ranks alone: it fails the Comms, and none waits.
+func TestLoadedGivesUp(t *testing.T) {
+	for _, stage := range []int{1, 2} {
+		ccltest.Run(t, 4, func(t testing.TB, world *ccl.Comm) {
+			c := ccltest.Split(t, world, world.Rank()/2, 0)
+			replicas := ccltest.Split(t, world, world.Rank()%2, 0)
+			m := newModel[float32, float32](t, c, [][]int{{30}, {40}}, &zero.Options{Stage: stage, Replicas: replicas})
+			if world.Rank() == 0 {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				require.ErrorIs(t, m.Loaded(ctx), context.DeadlineExceeded)
+			}
+			if world.Rank() < 2 {
+				hearsOfIt(t, c)
+				require.ErrorContains(t, c.Err(), "context deadline exceeded")
+			}
+			if world.Rank()%2 == 0 {
+				hearsOfIt(t, replicas)
+				require.ErrorContains(t, replicas.Err(), "context deadline exceeded")
+			}
+			ccltest.Barrier(t, world)
+			require.NoError(t, m.Close())
+		})
+	}
+}
+
 // Params that fail because their context ends may be called again: what this rank gathers ahead in the next step is what
 // the others do.
 func TestParamsGiveUp(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Load sets the parameters of unit i as they are on root, which alone needs full, a slice for each parameter. With
-// Replicas that of the first replica alone needs it. It is collective.
+// Replicas that of the first replica alone needs it. It is collective: if ctx ends in it, the Comm fails.
 func (m *Model[P, M]) Load(ctx context.Context, i int, full [][]M, root int) error {
 	bad := m.usable("Load", i)
 	first := m.o.Replicas == nil || m.o.Replicas.Rank() == 0
@@ -35,7 +35,7 @@ func (m *Model[P, M]) Load(ctx context.Context, i int, full [][]M, root int) err
 		return err
 	}
 	if err := m.load(ctx, i, full, root, first); err != nil {
-		return m.failed(i, "Load", err)
+		return m.aborted(m.failed(i, "Load", err))
 	}
 	return nil
 }
@@ -77,21 +77,21 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 			all = ccl.BufOf(make([]P, n))
 		} else {
 			if all, err = m.mem.Alloc(t, n); err != nil {
-				return m.aborted(err)
+				return err
 			}
 			defer m.mem.Free(all)
 		}
 		at := 0
 		for _, p := range full {
 			if err := m.near.Convert(all.From(at, at+len(p)), ccl.BufOf(p)); err != nil {
-				return m.aborted(err)
+				return err
 			}
 			at += len(p)
 		}
 	}
 	if onHost || on.Is() { // by way of the device, which the others' library reaches, or of memory
 		if to, err = m.mem.Alloc(t, n); err != nil {
-			return m.aborted(err)
+			return err
 		}
 		m.all = append(m.all, to) // after an error a call or the disk may still use it, until Close
 	}
@@ -104,7 +104,7 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 		w = q.Scatter(to, to.From(0, 0), root)
 	case m.c.Rank() == root:
 		if err := m.near.Convert(to, all); err != nil {
-			return m.aborted(err)
+			return err
 		}
 		fallthrough
 	default:
@@ -119,7 +119,7 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 	if onHost {
 		masters, _ := ccl.SliceOf[M](u.master)
 		if err := m.off.Get(masters, to); err != nil {
-			return m.aborted(err)
+			return err
 		}
 	}
 	if on.Is() {
@@ -134,21 +134,22 @@ func (m *Model[P, M]) load(ctx context.Context, i int, full [][]M, root int, fir
 	return m.spread(ctx, i)
 }
 
-// aborted is err, with which it fails the Comm.
+// aborted is err, with which it fails the Comms, unless they have failed.
 func (m *Model[P, M]) aborted(err error) error {
 	m.c.Abort(err)
+	m.tell(err)
 	return err
 }
 
 // Loaded says that Shard was filled for all units, as from a checkpoint, and makes the parameters what the shards say.
-// It is collective.
+// It is collective: if ctx ends in it, the Comm fails.
 func (m *Model[P, M]) Loaded(ctx context.Context) error {
 	if m.closed {
 		return errClosed
 	}
 	for i := range m.units {
 		if err := m.spread(ctx, i); err != nil {
-			return m.failed(i, "Loaded", err)
+			return m.aborted(m.failed(i, "Loaded", err))
 		}
 	}
 	return nil
@@ -158,17 +159,16 @@ func (m *Model[P, M]) Loaded(ctx context.Context) error {
 func (m *Model[P, M]) spread(ctx context.Context, i int) error {
 	u := &m.units[i]
 	if m.o.Stage == 3 {
+		if u.uses > 0 { // the slices of its Params would have the parameters of other units
+			return errors.New("the unit is in use; Release it first")
+		}
 		if err := u.gathered.Wait(ctx); err != nil { // gathered ahead; it is old
 			return err
 		}
 		m.drop(u)
 	}
-	narrow := func() error { return m.narrow(u) }
-	if m.disk != nil {
-		narrow = func() error { return m.disk.Narrow(ctx, i, u.shard) }
-	}
-	if err := narrow(); err != nil {
-		return m.aborted(err)
+	if err := errors.Join(m.narrow(u), m.disk.Narrow(ctx, i, u.shard)); err != nil {
+		return err
 	}
 	u.gathered = ccl.Work{}
 	if m.o.Stage == 1 || m.o.Stage == 2 {

@@ -1,6 +1,7 @@
 package zero_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -290,5 +291,29 @@ func TestRandomRelease(t *testing.T) {
 			}, ccltest.Deadline(20*time.Second))
 		}
 		t.Logf("%d ahead: %d of %d runs fail on all ranks", ahead, bad, seeds)
+	}
+}
+
+// What is loaded at stage 3 takes the place of no slices of Params: they would have another layer's numbers.
+func TestLoadOfWhatIsInUse(t *testing.T) {
+	const n = 3
+	for name, load := range map[string]func(ctx context.Context, m *model) error{
+		"Load": func(ctx context.Context, m *model) error {
+			return m.Load(ctx, 0, whole([]int{64}, func(k int) float32 { return float32(k) }), 0)
+		},
+		"Loaded": func(ctx context.Context, m *model) error { return m.Loaded(ctx) },
+	} {
+		ccltest.Run(t, 2, func(t testing.TB, world *ccl.Comm) {
+			c := ccltest.Split(t, world, 0, 0)
+			m := filled(t, c, n, zero.Options{})
+			paramsOf(t, m, 0)
+			err := load(t.Context(), m)
+			require.ErrorContains(t, err, "zero: unit 0: "+name+": ")
+			require.ErrorContains(t, err, "the unit is in use; Release it first")
+			_, err = m.Params(t.Context(), 1)
+			require.Error(t, err, "whose memory may be that of unit 0")
+			ccltest.Barrier(t, world)
+			m.Close()
+		})
 	}
 }

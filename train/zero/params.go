@@ -30,8 +30,7 @@ func (m *Model[P, M]) usable(call string, i int) error {
 func (m *Model[P, M]) misused(err error) error {
 	if m.misuse == nil && !errors.Is(err, errClosed) {
 		m.misuse = err
-		m.c.Abort(err)
-		m.tell(err)
+		m.aborted(err)
 	}
 	return err
 }

@@ -62,8 +62,7 @@ func (m *Model[P, M]) step(ctx context.Context, u func(p Piece, w, g ccl.Buf) er
 	}
 	defer func() {
 		if err != nil && !errors.Is(err, ErrNotFinite) && (ctx.Err() != nil || !errors.As(err, new(*ccl.Error))) {
-			m.c.Abort(err)
-			m.tell(err)
+			m.aborted(err)
 		}
 	}()
 	if err := m.ready(); err != nil {
@@ -200,9 +199,9 @@ func turn[P Float](i int, x *unit[P]) paged.Turn {
 	return t
 }
 
-// narrow brings the master copy into the parameters.
+// narrow brings the master copy into the parameters, where a Disk does not.
 func (m *Model[P, M]) narrow(u *unit[P]) error {
-	if u.frozen || m.off == nil && u.master.Type() == u.shard.Type() { // it is the same memory
+	if u.frozen || m.disk != nil || m.off == nil && u.master.Type() == u.shard.Type() { // it is the same memory
 		return nil
 	}
 	return m.near.Convert(u.shard, u.master)

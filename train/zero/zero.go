@@ -62,7 +62,7 @@ type Float interface {
 type Options struct {
 	// Stage is 0 to 3: what is sharded. 1: optimizer state, 2: gradients as well, 3: parameters as well.
 	Stage int
-	// Ahead is how many units stage 3 gathers beyond the one in use; default 1, as FSDP has two in flight.
+	// Ahead is how many units stage 3 gathers beyond the one in use, at most all others; default 1, as in FSDP.
 	Ahead int
 	// Micro is the number of micro batches: calls of Reduce for each unit before a Step; default 1.
 	Micro int
@@ -253,7 +253,7 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 	if err := m.agree(ctx, units); err != nil {
 		return nil, err
 	}
-	m.micro = m.o.Micro
+	m.micro, m.o.Ahead = m.o.Micro, min(m.o.Ahead, max(len(units)-1, 1)) // with which all units have memory
 	m.accumulates = m.o.Micro > 1 && ccl.TypeOf[M]().Size() > ccl.TypeOf[P]().Size()
 	if m.mem, m.near = m.o.Memory, m.o.Memory; m.mem == nil {
 		m.host = host.New(ctx, c)

@@ -228,3 +228,25 @@ func TestStepFailsOnAll(t *testing.T) {
 		})
 	}
 }
+
+// More units ahead than there are take no more memory than all of them, and are all in use at once.
+func TestAllAhead(t *testing.T) {
+	for _, ahead := range []int{2, 3, 1000, math.MaxInt - 1, math.MaxInt} {
+		ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+			m := newModel[float32, float32](t, c, [][]int{{64}, {64}, {64}}, &zero.Options{Stage: 3, Ahead: ahead})
+			require.Equal(t, int64(3*64*4+2*64*4), m.Bytes().Buffers, "of parameters and of gradients, Ahead %d", ahead)
+			for range 2 {
+				for i := range 3 {
+					paramsOf(t, m, i)
+				}
+				for i := 2; i >= 0; i-- {
+					gradsOf(t, m, i)
+					m.Release(i)
+					require.NoError(t, m.Reduce(i))
+				}
+				require.NoError(t, m.Step(t.Context(), noUpdate))
+			}
+			require.NoError(t, m.Close())
+		})
+	}
+}

@@ -26,9 +26,9 @@ type operation struct {
 	add      bool
 }
 
-// New makes that of a rank of c.
+// New makes that of a rank of c. Alloc outlives ctx: it waits for nobody.
 func New(ctx context.Context, c *ccl.Comm) *Memory {
-	h := &Memory{ctx: ctx, c: c, S: ccl.NewHostStream(), todo: make(chan operation, 64)}
+	h := &Memory{ctx: context.WithoutCancel(ctx), c: c, S: ccl.NewHostStream(), todo: make(chan operation, 64)}
 	h.Q = c.On(h.S)
 	h.next = func() error {
 		if o := <-h.todo; o.add {

@@ -232,10 +232,10 @@ func (m *Model) stretch(t *Turn) *offload.Stretch {
 
 // Narrow brings the masters of unit i into its parameters, in memory or on the Disk.
 func (m *Model) Narrow(ctx context.Context, i int, shard ccl.Buf) error {
-	u := &m.units[i]
-	if !m.narrows() || u.master == u.shard { // they are the same
+	if m == nil || !m.narrows() || m.units[i].master == m.units[i].shard { // they are the same
 		return nil
 	}
+	u := &m.units[i]
 	next := &offload.Stretch{N: u.n,
 		Arrays: []offload.Array{{Of: u.master, In: true}, {Of: u.shard, Mem: shard, Out: true}}}
 	return m.D.Each(ctx, func() (s *offload.Stretch, err error) {
