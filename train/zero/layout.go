@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/vec"
@@ -16,7 +17,7 @@ func (m *Model[P, M]) allocate(units [][]int) error {
 	trained, widest := 0, 0 // of those that are updated
 	pad := align / ccl.TypeOf[P]().Size()
 	for i, lens := range units {
-		u := unit[P]{lens: lens, slot: -1, gslot: -1}
+		u := unit[P]{lens: slices.Clone(lens), slot: -1, gslot: -1}
 		u.still, u.frozen = m.o.still(i, len(lens))
 		n := 0
 		for _, l := range lens {
