@@ -86,7 +86,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			world.Abort(err)
 			return err
 		}
-		defer f.Close()
+		defer func() { err = errors.Join(err, f.Close()) }()
 		o.JSON = f
 	}
 	finish, err := c.tracking.open(world, o)

@@ -132,7 +132,7 @@ func (r *Run) Train(ctx context.Context, t *fit.Trainer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closed()
+	defer func() { err = closed(err) }()
 	s := &steps{r: r, t: t, world: world, h: h}
 	defer func() {
 		for _, p := range s.pending {
@@ -171,9 +171,9 @@ func (r *Run) Train(ctx context.Context, t *fit.Trainer) (err error) {
 	return nil
 }
 
-// history makes the metrics, and what closes their file.
-func (r *Run) history(ctx context.Context, world *ccl.Comm) (h *history.History, closed func(), err error) {
-	o, closed := &history.Options{}, func() {}
+// history makes the metrics, and what closes their file: it adds to the run's error whether all was written.
+func (r *Run) history(ctx context.Context, world *ccl.Comm) (h *history.History, closed func(error) error, err error) {
+	o, closed := &history.Options{}, func(err error) error { return err }
 	if r.O.JSON != "" && world.Rank() == 0 {
 		open := files.Create
 		if r.again { // the lines of what is done once more replace those before
@@ -184,10 +184,18 @@ func (r *Run) history(ctx context.Context, world *ccl.Comm) (h *history.History,
 			world.Abort(err)
 			return nil, closed, err
 		}
-		closed, o.JSON = func() { f.Close() }, f
+		o.JSON = f
+		closed = func(err error) error {
+			if err == nil { // the last step's, which no Log tells
+				err = h.Err()
+			}
+			return errors.Join(err, f.Close())
+		}
 	}
-	h, err = history.New(ctx, world, o)
-	return h, closed, err
+	if h, err = history.New(ctx, world, o); err != nil {
+		return nil, closed, closed(err)
+	}
+	return h, closed, nil
 }
 
 // steps are those of one trainer.
