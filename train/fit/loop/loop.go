@@ -49,7 +49,8 @@ type Options struct {
 	Pace *bufio.Reader
 	// Out gets the lines of rank 0; nil: nowhere.
 	Out io.Writer
-	// JSON and SVG are files for metrics and a picture of the loss; "": none.
+	// JSON and SVG are files for metrics and a picture of the loss; "": none. A run that goes on, as with Resume,
+	// appends to JSON, and history.Read has of a step the last line.
 	JSON, SVG string
 	// Stop ends the run after the steps of a line, if it has something.
 	Stop <-chan os.Signal
@@ -176,7 +177,7 @@ func (r *Run) history(ctx context.Context, world *ccl.Comm) (h *history.History,
 	o, closed := &history.Options{}, func(err error) error { return err }
 	if r.O.JSON != "" && world.Rank() == 0 {
 		open := files.Create
-		if r.again { // the lines of what is done once more replace those before
+		if r.again || r.O.Resume || len(world.Fresh()) > 0 { // the lines of what is done once more replace those before
 			open = files.Append
 		}
 		f, err := open(r.O.JSON)

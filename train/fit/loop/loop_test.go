@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,4 +39,29 @@ func TestMetricsOfTheLastStepAreLost(t *testing.T) {
 	}
 	require.ErrorContains(t, logged(t, &Run{O: Options{JSON: full}}, 1), "step 1 could not be written: write "+full)
 	require.NoError(t, logged(t, &Run{O: Options{JSON: filepath.Join(t.TempDir(), "lines")}}, 1))
+}
+
+// A run that goes on writes behind the metrics of the steps before, and one that begins begins the file.
+func TestMetricsOfARunThatGoesOn(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lines")
+	for _, tc := range []struct {
+		r    *Run
+		step int
+		want []int
+	}{
+		{&Run{}, 1, []int{1}}, {&Run{O: Options{Resume: true}}, 2, []int{1, 2}}, {&Run{again: true}, 3, []int{1, 2, 3}},
+		{&Run{O: Options{Resume: true}}, 2, []int{1, 2}}, {&Run{}, 9, []int{9}},
+	} {
+		tc.r.O.JSON = name
+		require.NoError(t, logged(t, tc.r, tc.step))
+		f, err := os.Open(name)
+		require.NoError(t, err)
+		h, err := history.Read(f)
+		require.NoError(t, errors.Join(err, f.Close()))
+		var steps []int
+		for step := range h.Series("loss") {
+			steps = append(steps, step)
+		}
+		require.Equal(t, tc.want, steps)
+	}
 }
