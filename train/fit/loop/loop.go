@@ -129,12 +129,8 @@ func (r *Run) Train(ctx context.Context, t *fit.Trainer) (err error) {
 	if o.Every%o.Log != 0 || o.EvalEvery%o.Log != 0 {
 		return fmt.Errorf("loop: checkpoints every %d steps, scores every %d: both must be multiples of the %d steps of a line", o.Every, o.EvalEvery, o.Log)
 	}
-	h, closed, err := r.history(ctx, world)
-	if err != nil {
-		return err
-	}
-	defer func() { err = closed(err) }()
-	s := &steps{r: r, t: t, world: world, h: h}
+	s := &steps{r: r, t: t, world: world}
+	goesOn := r.again || o.Resume || len(world.Fresh()) > 0
 	defer func() {
 		for _, p := range s.pending {
 			err = errors.Join(err, xla.FreeAll(p...))
@@ -146,6 +142,12 @@ func (r *Run) Train(ctx context.Context, t *fit.Trainer) (err error) {
 	if s.saver != nil {
 		defer func() { err = errors.Join(err, s.saver.Close(ctx)) }()
 	}
+	h, closed, err := r.history(ctx, world, goesOn) // now that the run is not refused: it empties a file
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err) }()
+	s.h = h
 	if o.EvalEvery > 0 && s.last == 0 { // how it begins
 		if _, err := s.score(ctx, 0); err != nil {
 			return err
@@ -172,12 +174,14 @@ func (r *Run) Train(ctx context.Context, t *fit.Trainer) (err error) {
 	return nil
 }
 
-// history makes the metrics, and what closes their file: it adds to the run's error whether all was written.
-func (r *Run) history(ctx context.Context, world *ccl.Comm) (h *history.History, closed func(error) error, err error) {
+// history makes the metrics, and what closes their file: it adds to the run's error whether all was written. In a run
+// that goes on the lines of steps that are done once more replace those before.
+func (r *Run) history(ctx context.Context, world *ccl.Comm, goesOn bool) (h *history.History,
+	closed func(error) error, err error) {
 	o, closed := &history.Options{}, func(err error) error { return err }
 	if r.O.JSON != "" && world.Rank() == 0 {
 		open := files.Create
-		if r.again || r.O.Resume || len(world.Fresh()) > 0 { // the lines of what is done once more replace those before
+		if goesOn {
 			open = files.Append
 		}
 		f, err := open(r.O.JSON)

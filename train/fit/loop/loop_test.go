@@ -20,10 +20,11 @@ func TestDivide(t *testing.T) {
 }
 
 // logged has a Run log a step, and returns the error with which its metrics are closed.
-func logged(t *testing.T, r *Run, step int) (err error) {
+func logged(t *testing.T, file string, goesOn bool, step int) (err error) {
 	t.Helper()
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
-		h, closed, failed := r.history(t.Context(), c)
+		r := &Run{O: Options{JSON: file}}
+		h, closed, failed := r.history(t.Context(), c, goesOn)
 		require.NoError(t, failed)
 		require.NoError(t, h.Log(t.Context(), step, history.Metric{Name: "loss", Value: 1}))
 		err = closed(nil)
@@ -37,23 +38,19 @@ func TestMetricsOfTheLastStepAreLost(t *testing.T) {
 	if _, err := os.Stat(full); err != nil {
 		t.Skip("hardware: no " + full)
 	}
-	require.ErrorContains(t, logged(t, &Run{O: Options{JSON: full}}, 1), "step 1 could not be written: write "+full)
-	require.NoError(t, logged(t, &Run{O: Options{JSON: filepath.Join(t.TempDir(), "lines")}}, 1))
+	require.ErrorContains(t, logged(t, full, false, 1), "step 1 could not be written: write "+full)
+	require.NoError(t, logged(t, filepath.Join(t.TempDir(), "lines"), false, 1))
 }
 
 // A run that goes on writes behind the metrics of the steps before, and one that begins begins the file.
 func TestMetricsOfARunThatGoesOn(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lines")
 	for _, tc := range []struct {
-		r    *Run
-		step int
-		want []int
-	}{
-		{&Run{}, 1, []int{1}}, {&Run{O: Options{Resume: true}}, 2, []int{1, 2}}, {&Run{again: true}, 3, []int{1, 2, 3}},
-		{&Run{O: Options{Resume: true}}, 2, []int{1, 2}}, {&Run{}, 9, []int{9}},
-	} {
-		tc.r.O.JSON = name
-		require.NoError(t, logged(t, tc.r, tc.step))
+		goesOn bool
+		step   int
+		want   []int
+	}{{false, 1, []int{1}}, {true, 2, []int{1, 2}}, {true, 3, []int{1, 2, 3}}, {true, 2, []int{1, 2}}, {false, 9, []int{9}}} {
+		require.NoError(t, logged(t, name, tc.goesOn, tc.step))
 		f, err := os.Open(name)
 		require.NoError(t, err)
 		h, err := history.Read(f)
