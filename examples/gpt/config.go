@@ -175,7 +175,8 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 		counts = append(counts, "np")
 	}
 	rest := []string{"dp", "vocab", "warmup", "eval", "every", "topk", "spares", "experts"}
-	if err := cmp.Or(job.AtLeast(f, 1, counts...), job.AtLeast(f, 0, rest...), c.sampling(set)); err != nil {
+	if err := cmp.Or(job.AtLeast(f, 1, counts...), job.AtLeast(f, 0, rest...), c.sampling(set),
+		job.Apart(f, "json", "svg", "csv", "timeline")); err != nil {
 		return err
 	}
 	if err := c.sequence(); err != nil {

@@ -204,8 +204,10 @@ func TestFlags(t *testing.T) {
 		"-heads 5":       "-heads 4 does",
 		"-lr 0":          "greater than 0",
 		"-lr NaN":        "both must be finite", "-lr Inf": "both must be finite", "-clip NaN": "at least 0", "-clip Inf": "both must be finite", "-clip -1": "at least 0",
-		"-steps x": "invalid value",
-		"extra":    "not a flag",
+		"-json x -svg ./x":   "-svg ./x: -json writes that file; give another name",
+		"-timeline x -csv x": "-timeline x: -csv writes that file",
+		"-steps x":           "invalid value",
+		"extra":              "not a flag",
 		"-np 2 -tp 2 -sp megatron -context 3 -rows 1": "do not divide",
 	} {
 		_, err := parse(strings.Fields(args), io.Discard)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/fit"
 	"github.com/goccl/goccl/train/fit/machine"
 	"github.com/goccl/goccl/train/optim"
@@ -68,6 +69,8 @@ func CheckFlags(c *Flags) error {
 		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.LR, clip)
 	case c.Warmup < 0 || r.Every < 0:
 		return fmt.Errorf("-warmup %d -every %d: both must be at least 0", c.Warmup, r.Every)
+	case r.JSON != "" && r.SVG != "" && files.Same(r.JSON, r.SVG):
+		return fmt.Errorf("-svg %s: -json writes that file; give another name", r.SVG)
 	case r.Save == "" && (r.Every > 0 || r.Resume):
 		return errors.New("-every and -resume need -save, the directory of checkpoints")
 	case r.Every%r.Log != 0:

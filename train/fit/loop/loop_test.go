@@ -62,3 +62,22 @@ func TestMetricsOfARunThatGoesOn(t *testing.T) {
 		require.Equal(t, tc.want, steps)
 	}
 }
+
+func TestFlagsAreRefused(t *testing.T) {
+	fine := func() *Flags {
+		c := &Flags{Rows: 8, LR: 1}
+		c.Fit.Micro, c.Run.Log = 1, 1
+		return c
+	}
+	require.NoError(t, CheckFlags(fine()))
+	for _, tc := range []struct {
+		change func(c *Flags)
+		want   string
+	}{
+		{func(c *Flags) { c.Run.JSON, c.Run.SVG = "x", "./x" }, "-svg ./x: -json writes that file; give another name"},
+	} {
+		c := fine()
+		tc.change(c)
+		require.EqualError(t, CheckFlags(c), tc.want)
+	}
+}
