@@ -47,6 +47,16 @@ func AtLeast(f *flag.FlagSet, least int, names ...string) error {
 	return nil
 }
 
+// AtMost is an error if one of these flags, which are whole numbers, is greater than it may be.
+func AtMost(f *flag.FlagSet, most int, names ...string) error {
+	for _, name := range names {
+		if is := f.Lookup(name).Value.(flag.Getter).Get().(int); is > most {
+			return fmt.Errorf("-%s %d: it must be at most %d", name, is, most)
+		}
+	}
+	return nil
+}
+
 // Apart is an error if two of these flags, which are names of files or empty, lead to one file: the second would
 // overwrite the first.
 func Apart(f *flag.FlagSet, names ...string) error {

@@ -66,7 +66,7 @@ func TestMetricsOfARunThatGoesOn(t *testing.T) {
 func TestFlagsAreRefused(t *testing.T) {
 	fine := func() *Flags {
 		c := &Flags{Rows: 8, LR: 1}
-		c.Fit.Micro, c.Run.Log = 1, 1
+		c.Fit.Micro = 1
 		return c
 	}
 	require.NoError(t, CheckFlags(fine()))
@@ -75,9 +75,33 @@ func TestFlagsAreRefused(t *testing.T) {
 		want   string
 	}{
 		{func(c *Flags) { c.Run.JSON, c.Run.SVG = "x", "./x" }, "-svg ./x: -json writes that file; give another name"},
+		{func(c *Flags) { c.Rows = 0 }, "-rows 0 -micro 1 -log 0: give at least 1"},
+		{func(c *Flags) { c.Fit.Micro = 0 }, "-rows 8 -micro 0 -log 0: give at least 1"},
+		{func(c *Flags) { c.Run.Log = -1 }, "-rows 8 -micro 1 -log -1: give at least 1"},
 	} {
 		c := fine()
 		tc.change(c)
 		require.EqualError(t, CheckFlags(c), tc.want)
+	}
+}
+
+func TestPlace(t *testing.T) {
+	c := &Flags{Rows: 8}
+	for _, tc := range []struct {
+		micro, n int
+		want     string
+	}{
+		{2, 2, ""}, {2, 3, "-rows 8 does not divide among 3 ranks x -micro 2; -rows 6 does"},
+		{0, 2, "2 ranks x -micro 0: give at least one of each, and -micro at most 1073741824"},
+		{1, 0, "0 ranks x -micro 1: give at least one of each, and -micro at most 1073741824"},
+		{1 << 62, 4, "4 ranks x -micro 4611686018427387904: give at least one of each, and -micro at most 1073741824"},
+	} {
+		c.Fit.Micro = tc.micro
+		if err := c.Place(tc.n); tc.want == "" {
+			require.NoError(t, err)
+			require.Equal(t, 2, c.Fit.Rows)
+		} else {
+			require.EqualError(t, err, tc.want)
+		}
 	}
 }
