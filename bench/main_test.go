@@ -263,6 +263,27 @@ func TestTableCannotBeWritten(t *testing.T) {
 	}
 }
 
+// A command whose answer could not be written has failed.
+func TestAnswerCannotBeWritten(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("hardware: no /dev/full")
+	}
+	defer full.Close()
+	dir := t.TempDir()
+	for _, name := range []string{"old", "new"} {
+		well(t, nil, "-np", "2", "-e", "64", "-J", filepath.Join(dir, name))
+	}
+	for _, args := range []string{"compare old new", "plan -inside 1.5,100 -nodes 1", "doctor -np 1", "doctor -np 2 -json", "-h", "-h all", "version"} {
+		var errs strings.Builder
+		cmd := exec.CommandContext(t.Context(), program, strings.Fields(args)...)
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, clean(), full, &errs
+		require.Error(t, cmd.Run(), args)
+		require.Equal(t, 1, cmd.ProcessState.ExitCode(), "%s: %s", args, errs.String())
+		require.Equal(t, "bench: standard output cannot be written: no space left on device\n", errs.String(), args)
+	}
+}
+
 // A run in which there was nothing to measure has failed.
 func TestNothingMeasured(t *testing.T) {
 	_, errs, status := bench(t, nil, "-np", "2", "-d", "f8e4m3", "-o", "mulsum", "-e", "64")

@@ -9,8 +9,20 @@ import (
 
 // output is where the lines of several ranks come together.
 type output struct {
-	mu   sync.Mutex
-	open *lines // whose long line is only half written
+	mu     sync.Mutex
+	open   *lines // whose long line is only half written
+	failed error  // the first failure to pass something on
+}
+
+// lost is the error for output that could not be passed on, on a full disk for example. It is the cause where ranks
+// have failed, too: one that writes more has a broken pipe.
+func (o *output) lost() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failed == nil {
+		return nil
+	}
+	return fault(System, "what the ranks wrote could not all be passed on: %v", o.failed)
 }
 
 // say writes a line of this process itself to to, which may be nil.
@@ -102,5 +114,8 @@ func (l *lines) pass(text []byte) error {
 		l.out.open = l
 	}
 	_, err := l.to.Write(b.Bytes())
+	if l.out.failed == nil {
+		l.out.failed = err
+	}
 	return err
 }

@@ -36,7 +36,7 @@ type Command struct {
 	// it does not read stays there; of a terminal, and of anything else, it gets a copy.
 	Stdin io.Reader
 	// Stdout and Stderr receive the ranks' output, one write at a time, so the two may be one: line by
-	// line, a line in which the cursor goes back as it grows. nil drops it.
+	// line, a line in which the cursor goes back as it grows. nil drops it. If one fails, Spawn does.
 	Stdout, Stderr io.Writer
 	// Prefix puts "[3] " before each line of rank 3.
 	Prefix bool
@@ -257,6 +257,8 @@ func (s *spawn) run(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
+	case s.out.lost() != nil:
+		return s.out.lost()
 	case s.tally.cause != nil:
 		return s.fault()
 	}

@@ -243,6 +243,21 @@ func (f onWrite) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Output that cannot be passed on is an error, though the rank has ended well.
+func TestSpawnOutputIsLost(t *testing.T) {
+	noLeaks(t)
+	for _, stderr := range []bool{false, true} {
+		c, _ := troupe(t, 1, "echo") // which writes to both
+		if stderr {
+			c.Stderr = full{}
+		} else {
+			c.Stdout = full{}
+		}
+		err := Spawn(within(t, long), c)
+		require.ErrorContains(t, err, "what the ranks wrote could not all be passed on: full")
+	}
+}
+
 func TestSpawnArguments(t *testing.T) {
 	for _, tc := range []struct {
 		c    Command

@@ -36,6 +36,10 @@ type config struct {
 	experts                              sparse
 }
 
+// mostRanks is the most ranks, in all and of each dimension, and micro batches, and mostSize the most of what they
+// share: products of these are numbers that can be counted.
+const mostRanks, mostSize = 1 << 14, 1 << 30
+
 // drawing is how a sample is drawn.
 type drawing struct {
 	sample       string // the text to continue
@@ -175,7 +179,10 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 		counts = append(counts, "np")
 	}
 	rest := []string{"dp", "vocab", "warmup", "eval", "every", "topk", "spares", "experts"}
-	if err := cmp.Or(job.AtLeast(f, 1, counts...), job.AtLeast(f, 0, rest...), c.sampling(set)); err != nil {
+	if err := cmp.Or(job.AtLeast(f, 1, counts...), job.AtLeast(f, 0, rest...), c.sampling(set),
+		job.AtMost(f, mostRanks, "np", "dp", "pp", "tp", "ep", "spares", "micro"),
+		job.AtMost(f, mostSize, "layers", "heads", "width", "context", "rows", "experts"),
+		job.Apart(f, "json", "svg", "csv", "timeline")); err != nil {
 		return err
 	}
 	if err := c.sequence(); err != nil {
@@ -283,7 +290,7 @@ func (c *config) sequence() error {
 	if c.sp == "" || c.sp == "megatron" {
 		return nil
 	}
-	if k, err := strconv.Atoi(n); how != "ulysses" && how != "ring" || !several || err != nil || k < 1 {
+	if k, err := strconv.Atoi(n); how != "ulysses" && how != "ring" || !several || err != nil || k < 1 || k > mostRanks {
 		return fmt.Errorf("-sp %s: give megatron, ulysses=N or ring=N, with N ranks for each sequence", c.sp)
 	} else if c.Context%k != 0 {
 		return fmt.Errorf("-sp %s does not divide -context %d; %s=%d does", c.sp, c.Context, how, nearest(c.Context, k))

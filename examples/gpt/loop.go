@@ -71,11 +71,15 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		}
 		defer func() { err = r.leaveSaver(ctx, saver, err) }()
 	}
+	resumed := c.resume || r.lost != nil || len(world.Fresh()) > 0 // whose steps replace those that were lost
+	from, found, err := r.comeTo(ctx, tr, out)
+	if err != nil { // before a file is emptied: a run that is refused leaves the metrics of the one before
+		return err
+	}
 	o := &history.Options{}
 	if c.json != "" && first {
 		open := files.Create
-		resumed := c.resume || r.lost != nil || len(world.Fresh()) > 0
-		if resumed { // whose steps replace those that were lost
+		if resumed {
 			open = files.Append
 		}
 		f, err := open(c.json)
@@ -86,7 +90,7 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 			world.Abort(err)
 			return err
 		}
-		defer f.Close()
+		defer func() { err = errors.Join(err, f.Close()) }()
 		o.JSON = f
 	}
 	finish, err := c.tracking.open(world, o)
@@ -98,10 +102,6 @@ func (r *run) train(ctx context.Context, world *ccl.Comm, c *config) (err error)
 		return finish(nil, err)
 	}
 	defer func() { err = finish(h, err) }()
-	from, found, err := r.comeTo(ctx, tr, out)
-	if err != nil {
-		return err
-	}
 	if found {
 		h.Rewind(from)
 	}

@@ -204,9 +204,14 @@ func TestFlags(t *testing.T) {
 		"-heads 5":       "-heads 4 does",
 		"-lr 0":          "greater than 0",
 		"-lr NaN":        "both must be finite", "-lr Inf": "both must be finite", "-clip NaN": "at least 0", "-clip Inf": "both must be finite", "-clip -1": "at least 0",
-		"-steps x": "invalid value",
-		"extra":    "not a flag",
-		"-np 2 -tp 2 -sp megatron -context 3 -rows 1": "do not divide",
+		"-generate -sample a -save x -pp 4294967296 -tp 4294967296": "-pp 4294967296: it must be at most 16384",
+		"-np 4294967296 -micro 4294967296":                          "-np 4294967296: it must be at most 16384",
+		"-width 9223372036854775783 -heads 2":                       "-width 9223372036854775783: it must be at most 1073741824",
+		"-json x -svg ./x":                                          "-svg ./x: -json writes that file; give another name",
+		"-timeline x -csv x":                                        "-timeline x: -csv writes that file",
+		"-steps x":                                                  "invalid value",
+		"extra":                                                     "not a flag",
+		"-np 2 -tp 2 -sp megatron -context 3 -rows 1":               "do not divide",
 	} {
 		_, err := parse(strings.Fields(args), io.Discard)
 		require.ErrorContains(t, err, want, args)

@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/internal/files"
 )
 
@@ -57,4 +60,23 @@ func TestCutAfter(t *testing.T) {
 	require.Equal(t, 3, last)
 	_, err = cutAfter(filepath.Join(name, "x"), 3)
 	require.Error(t, err)
+}
+
+// Metrics whose last step could not be written are not whole: no Log after it says so.
+func TestMetricsOfTheLastStepAreLost(t *testing.T) {
+	const full = "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		t.Skip("hardware: no " + full)
+	}
+	table := filepath.Join(t.TempDir(), "table.csv")
+	ccltest.Run(t, 1, func(t testing.TB, world *ccl.Comm) {
+		c := words(t, small+"1 -json "+full+" -csv "+table)
+		require.NoError(t, c.place(1))
+		r := &run{out: io.Discard}
+		err := r.train(t.Context(), world, c)
+		require.ErrorContains(t, err, "step 1 could not be written: write "+full)
+	})
+	text, err := os.ReadFile(table)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "\n1,", "what can be written is")
 }

@@ -54,6 +54,10 @@ func (a *apart) Set(text string) error {
 	if a.asked < 0 {
 		return fmt.Errorf("sites=%d: give at least 1", a.asked)
 	}
+	const most = 1 << 14
+	if a.o.Fragments > most {
+		return fmt.Errorf("fragments=%d: give at most %d", a.o.Fragments, most)
+	}
 	_, err := outer.New(make([][]float32, max(a.o.Fragments, 1)), &a.o) // which says what is wrong with them
 	return err
 }

@@ -99,13 +99,14 @@ func TestSitesResume(t *testing.T) {
 
 func TestOuterFlag(t *testing.T) {
 	for text, want := range map[string]string{
-		"every=5,sites":          "sites is none of every=N",
-		"every=x":                `every=x: strconv.Atoi: parsing "x": invalid syntax`,
-		"every=5,codec=int3":     `"int3" is no codec`,
-		"delay=3":                "outer: Every is 0 inner steps; give at least 1",
-		"every=5,sites=-1":       "sites=-1: give at least 1",
-		"every=5,mix=2":          "outer: Mix is 2; it is from 0 to 1",
-		"every=5,fragments=9999": "outer: 9999 Fragments do not fit 5 inner steps",
+		"every=5,sites":                         "sites is none of every=N",
+		"every=x":                               `every=x: strconv.Atoi: parsing "x": invalid syntax`,
+		"every=5,codec=int3":                    `"int3" is no codec`,
+		"delay=3":                               "outer: Every is 0 inner steps; give at least 1",
+		"every=5,sites=-1":                      "sites=-1: give at least 1",
+		"every=5,mix=2":                         "outer: Mix is 2; it is from 0 to 1",
+		"every=5,fragments=9223372036854775807": "fragments=9223372036854775807: give at most 16384",
+		"every=5,fragments=9999":                "outer: 9999 Fragments do not fit 5 inner steps",
 	} {
 		_, err := parse([]string{"-outer", text}, &strings.Builder{})
 		require.ErrorContains(t, err, want)

@@ -37,7 +37,8 @@ func (t *tracking) flags(f *flag.FlagSet) {
 	f.StringVar(&t.files.csv, "csv", "", "`file` for a table of all metrics, at the end")
 }
 
-// open opens the file of events on the first rank. finish closes it, and writes the table if the run has ended well.
+// open opens the file of events on the first rank. finish closes it, and where the run has ended well
+// it writes the table, and says whether all steps were written.
 func (t *tracking) open(world *ccl.Comm,
 	o *history.Options) (finish func(h *history.History, err error) error, err error) {
 	if world.Rank() > 0 {
@@ -55,14 +56,18 @@ func (t *tracking) open(world *ccl.Comm,
 		if file != nil {
 			err = errors.Join(err, file.Close())
 		}
-		if t.files.csv == "" || err != nil || len(h.Names()) == 0 {
-			return err
-		}
-		out, err := files.Create(t.files.csv)
 		if err != nil {
 			return err
 		}
-		return errors.Join(h.CSV(out), out.Close())
+		err = h.Err() // the last step's, which no Log tells
+		if t.files.csv == "" || len(h.Names()) == 0 {
+			return err
+		}
+		out, failed := files.Create(t.files.csv)
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		return errors.Join(err, h.CSV(out), out.Close())
 	}, nil
 }
 

@@ -6,6 +6,7 @@
 //		...
 //		err = h.Log(ctx, step, history.Metric{Name: "loss", Value: loss}, history.Metric{Name: "dt", Value: dt.Seconds()})
 //	}
+//	err = h.Err() // of the last step
 //
 // Names are free. Those that training programs share are these; times are in seconds:
 //
@@ -108,7 +109,8 @@ func New(ctx context.Context, c *ccl.Comm, o *Options) (*History, error) {
 // order. Names or steps that differ are an error on all ranks, which names them, and nothing is recorded; a different
 // number of metrics fails the Comm with ErrMismatch.
 //
-// If rank 0 cannot write, all ranks hear it from the next Log. Err tells rank 0 at once.
+// If rank 0 cannot write, all ranks hear it from the next Log. Err tells rank 0 at once: ask it
+// behind the last Log, or a file that lacks the last step passes for whole.
 //
 // A step that was logged before replaces what was recorded for it, and no other: a run that goes back to an earlier
 // checkpoint calls Rewind.

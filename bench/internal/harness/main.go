@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,19 +56,21 @@ func Main(argv []string) int {
 		}
 		switch args[0] {
 		case "version", "-version", "--version":
-			return version(args[1:])
+			return said(func(stdout io.Writer) int { return version(args[1:], stdout) })
 		case "launch":
 			return launch.Command(ctx, patient, args[1:], os.Stdout, os.Stderr)
 		case "doctor":
-			return doctor.Command(ctx, args[1:], os.Stdout, os.Stderr)
+			return said(func(stdout io.Writer) int { return doctor.Command(ctx, args[1:], stdout, os.Stderr) })
 		case "ab":
-			return compare.AB(ctx, patient, args[1:], os.Stdout, os.Stderr)
+			return said(func(stdout io.Writer) int { return compare.AB(ctx, patient, args[1:], stdout, os.Stderr) })
 		case "compare":
-			return compare.Stored(args[1:], os.Stdout, os.Stderr, doctor.Differences)
+			return said(func(stdout io.Writer) int {
+				return compare.Stored(args[1:], stdout, os.Stderr, doctor.Differences)
+			})
 		case "plan":
-			return predict.Command(args[1:], os.Stdout, os.Stderr)
+			return said(func(stdout io.Writer) int { return predict.Command(args[1:], stdout, os.Stderr) })
 		case "trace":
-			return trace.Command(args[1:], os.Stdout, os.Stderr)
+			return said(func(stdout io.Writer) int { return trace.Command(args[1:], stdout, os.Stderr) })
 		case "_exec":
 			return complain(option.Failed, launch.Become(args[1:]))
 		}
@@ -85,14 +88,11 @@ func Main(argv []string) int {
 	case err != nil:
 		return complain(option.BadUsage, err)
 	case o.Help && theirs:
-		io.WriteString(os.Stdout, option.HelpAs(name))
-		return option.Good
+		return answer(option.HelpAs(name))
 	case o.HelpAll:
-		io.WriteString(os.Stdout, option.HelpAll())
-		return option.Good
+		return answer(option.HelpAll())
 	case o.Help:
-		io.WriteString(os.Stdout, option.Help())
-		return option.Good
+		return answer(option.Help())
 	}
 	if _, err := environ.Check(os.Environ()); err != nil {
 		return complain(option.BadUsage, err)
@@ -182,12 +182,31 @@ func helped(args []string) ([]string, error) {
 	return append(args[1:], "-h"), option.KnownCommand(args[1])
 }
 
+// said is the exit status of a command, which fails where standard output does not take what it says, as on a full
+// disk.
+func said(command func(stdout io.Writer) int) int {
+	out := &sink{w: os.Stdout, broken: func() {}}
+	status := command(out)
+	if err := out.failed(); err != nil {
+		return complain(cmp.Or(status, option.Failed), fmt.Errorf("standard output cannot be written: %w", err))
+	}
+	return status
+}
+
+// answer says a text.
+func answer(text string) int {
+	return said(func(stdout io.Writer) int {
+		io.WriteString(stdout, text)
+		return option.Good
+	})
+}
+
 // version says which bench this is.
-func version(args []string) int {
+func version(args []string, stdout io.Writer) int {
 	if len(args) > 0 {
 		return complain(option.BadUsage, fmt.Errorf("version: %s: it takes no arguments", args[0]))
 	}
-	fmt.Printf("bench of goccl %s, %s %s/%s, backends %s\n", ccl.Version, runtime.Version(), runtime.GOOS,
+	fmt.Fprintf(stdout, "bench of goccl %s, %s %s/%s, backends %s\n", ccl.Version, runtime.Version(), runtime.GOOS,
 		runtime.GOARCH, strings.Join(ccl.Backends(), ", "))
 	return option.Good
 }

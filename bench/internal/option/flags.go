@@ -64,7 +64,8 @@ func benchFlags(o *Options) []flag {
 		{"z", "N", "0: issue all, then wait; 1: wait and barrier after each; 2: wait after each; 3: as 0, and barrier (2)",
 			groupHow, upTo(&o.Blocking, 0, BarrierAtEnd,
 				"it must be 0 (issue all, then wait), 1 (wait and barrier after each), 2 (wait after each) or 3 (as 0, and a barrier)")},
-		{"G", "N", "on a device: capture the iterations as a graph and launch it N times (0)", groupHow, number(&o.Graph, 0)},
+		{"G", "N", "on a device: capture the iterations as a graph and launch it N times (0)", groupHow,
+			upTo(&o.Graph, 0, maxLaunches, fmt.Sprintf("a graph is launched at most %d times; use -n for more iterations", maxLaunches))},
 		{"N", "N", "repeat everything N times; 0: for ever (1)", groupHow, number(&o.Cycles, 0)},
 		{"for", "T", "repeat everything for this time, such as 10m", groupHow, into(&o.Soak, span)},
 		{"T", "T", "give up when one line takes longer, such as 90s; 0: never (0)", groupHow, into(&o.Timeout, spanOr0)},
@@ -112,7 +113,7 @@ func benchFlags(o *Options) []flag {
 			upTo(&o.NP, 1, MaxProcesses,
 				fmt.Sprintf("at most %d processes are started on one machine; for more ranks use -t, or a launcher over several",
 					MaxProcesses))},
-		{"t", "N", "ranks per process, as goroutines (1); alone it means -np 1", groupJob, number(&o.Threads, 1)},
+		{"t", "N", "ranks per process, as goroutines (1); alone it means -np 1", groupJob, ranks(&o.Threads)},
 		{"hosts", "N", "make the processes act as N hosts, with TCP between them (1)", groupJob, number(&o.Hosts, 1)},
 	}
 }

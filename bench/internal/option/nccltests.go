@@ -77,7 +77,7 @@ type alias struct {
 func aliases(o *Options) []alias {
 	return []alias{
 		{"t", "nthreads", nil},
-		{"g", "ngpus", number(&o.PerThread, 1)},
+		{"g", "ngpus", ranks(&o.PerThread)},
 		{"b", "minbytes", nil},
 		{"e", "maxbytes", nil},
 		{"i", "stepbytes", size(&o.Step, 0)},
@@ -304,9 +304,6 @@ func (o Options) settleAs(given map[string]bool, getenv func(string) string) (Op
 	}
 	if err := o.variables(getenv); err != nil {
 		return o, err
-	}
-	if o.Threads > maxRanks || o.PerThread > maxRanks {
-		return o, fmt.Errorf("-t %d -g %d: at most %d ranks are started on one machine", o.Threads, o.PerThread, maxRanks)
 	}
 	o.Threads *= o.PerThread
 	o.JSON = free(o.JSON)

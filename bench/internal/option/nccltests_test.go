@@ -134,7 +134,8 @@ func TestParseAsRefuses(t *testing.T) {
 		"-- x":           "--: an argument without an option",
 		"--quiet":        "--quiet: no such option",
 		"-G 2 -z 1":      "leave one out",
-		"-t 99999999999": "-t 99999999999 -g 1: at most 4096 ranks",
+		"-t 99999999999": "-t 99999999999: at most 4096 ranks",
+		"-g 99999999999": "-g 99999999999: at most 4096 ranks",
 	} {
 		_, err := ParseAs("all_reduce_perf", strings.Fields(args), func(string) string { return "" })
 		require.ErrorContains(t, err, want, args)

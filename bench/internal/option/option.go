@@ -135,6 +135,7 @@ const (
 	maxRanks     = 4096
 	maxLines     = 100000 // of a curve
 	maxCalls     = 1 << 59
+	maxLaunches  = 1 << 20 // of a graph: with maxAgg calls they can be counted
 	maxSteps     = 1 << 20 // of -plan
 )
 

@@ -160,6 +160,8 @@ func TestParseRefuses(t *testing.T) {
 		"-plan ddp -n 1048577":             "-n 1048577: the time of each step of -plan is kept; give -n 1048576 or less",
 		"-plan ddp -n 4611686018427387905": "-n 4611686018427387905: with 1 calls in each (-m, -G), that is more calls than can be counted; give -n 576460752303423488 or less",
 		"-n 4611686018427387905 -m 65536":  "-n 4611686018427387905: with 65536 calls in each (-m, -G), that is more calls than can be counted; give -n 8796093022208 or less",
+		"-m 65536 -G 281474976710656":      "-G 281474976710656: a graph is launched at most 1048576 times; use -n for more iterations",
+		"-np 4 -t 4611686018427387904":     "-t 4611686018427387904: at most 4096 ranks are started on one machine",
 		"-sizes 8,gpt2-85n":                `-sizes 8,gpt2-85n: "gpt2-85n": no such model; did you mean gpt2-85m? (models: gpt2-85m gpt2-xl llama-7b resnet50)`,
 		"-sizes 8,,9":                      `-sizes 8,,9: "": a size is a number with an optional K, M or G, such as 64K (models: gpt2-85m gpt2-xl llama-7b resnet50)`,
 	} {

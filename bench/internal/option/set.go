@@ -43,6 +43,11 @@ func upTo[I ~int | ~uint8](to *I, least, most I, why string) func(string) error 
 	})
 }
 
+// ranks takes a number of ranks.
+func ranks(to *int) func(string) error {
+	return upTo(to, 1, maxRanks, fmt.Sprintf("at most %d ranks are started on one machine", maxRanks))
+}
+
 func size(to *int, least int) func(string) error {
 	return into(to, func(s string) (int, error) {
 		n, err := ParseSize(s)

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // Parse reads flags. The error says what to change; for flag.ErrHelp it has printed the flags,
@@ -40,6 +42,30 @@ func AtLeast(f *flag.FlagSet, least int, names ...string) error {
 	for _, name := range names {
 		if is := f.Lookup(name).Value.(flag.Getter).Get().(int); is < least {
 			return fmt.Errorf("-%s %d: it must be at least %d", name, is, least)
+		}
+	}
+	return nil
+}
+
+// AtMost is an error if one of these flags, which are whole numbers, is greater than it may be.
+func AtMost(f *flag.FlagSet, most int, names ...string) error {
+	for _, name := range names {
+		if is := f.Lookup(name).Value.(flag.Getter).Get().(int); is > most {
+			return fmt.Errorf("-%s %d: it must be at most %d", name, is, most)
+		}
+	}
+	return nil
+}
+
+// Apart is an error if two of these flags, which are names of files or empty, lead to one file: the second would
+// overwrite the first.
+func Apart(f *flag.FlagSet, names ...string) error {
+	for i, name := range names {
+		path := f.Lookup(name).Value.String()
+		for _, other := range names[:i] {
+			if first := f.Lookup(other).Value.String(); path != "" && first != "" && files.Same(first, path) {
+				return fmt.Errorf("-%s %s: -%s writes that file; give another name", name, path, other)
+			}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/fit"
 	"github.com/goccl/goccl/train/fit/machine"
 	"github.com/goccl/goccl/train/optim"
@@ -66,11 +67,15 @@ func CheckFlags(c *Flags) error {
 		return fmt.Errorf("-zero %d: the stages are 0 to 3", c.Fit.Stage)
 	case !(c.LR > 0 && clip >= 0) || math.IsInf(c.LR+clip, 0): // NaN is neither
 		return fmt.Errorf("-lr %v -clip %v: -lr must be greater than 0, -clip at least 0, and both must be finite", c.LR, clip)
+	case c.Rows < 1 || c.Fit.Micro < 1 || r.Log < 0:
+		return fmt.Errorf("-rows %d -micro %d -log %d: give at least 1", c.Rows, c.Fit.Micro, r.Log)
 	case c.Warmup < 0 || r.Every < 0:
 		return fmt.Errorf("-warmup %d -every %d: both must be at least 0", c.Warmup, r.Every)
+	case r.JSON != "" && r.SVG != "" && files.Same(r.JSON, r.SVG):
+		return fmt.Errorf("-svg %s: -json writes that file; give another name", r.SVG)
 	case r.Save == "" && (r.Every > 0 || r.Resume):
 		return errors.New("-every and -resume need -save, the directory of checkpoints")
-	case r.Every%r.Log != 0:
+	case r.Every%max(r.Log, 1) != 0:
 		return fmt.Errorf("-every %d: it must be a multiple of -log %d, when losses are read", r.Every, r.Log)
 	}
 	return nil
@@ -86,6 +91,10 @@ func (c *Flags) Rate(step int) float64 {
 
 // Place gives each of n ranks its part of the rows: Fit.Rows.
 func (c *Flags) Place(n int) error {
+	const most = 1 << 30 // so that the product is a number
+	if n < 1 || c.Fit.Micro < 1 || c.Fit.Micro > most {
+		return fmt.Errorf("%d ranks x -micro %d: give at least one of each, and -micro at most %d", n, c.Fit.Micro, most)
+	}
 	parts := n * c.Fit.Micro
 	if c.Rows%parts != 0 {
 		return fmt.Errorf("-rows %d does not divide among %d ranks x -micro %d; -rows %d does", c.Rows, n, c.Fit.Micro,

@@ -49,7 +49,8 @@ type Options struct {
 	Pace *bufio.Reader
 	// Out gets the lines of rank 0; nil: nowhere.
 	Out io.Writer
-	// JSON and SVG are files for metrics and a picture of the loss; "": none.
+	// JSON and SVG are files for metrics and a picture of the loss; "": none. A run that goes on, as with Resume,
+	// appends to JSON, and history.Read has of a step the last line.
 	JSON, SVG string
 	// Stop ends the run after the steps of a line, if it has something.
 	Stop <-chan os.Signal
@@ -128,12 +129,8 @@ func (r *Run) Train(ctx context.Context, t *fit.Trainer) (err error) {
 	if o.Every%o.Log != 0 || o.EvalEvery%o.Log != 0 {
 		return fmt.Errorf("loop: checkpoints every %d steps, scores every %d: both must be multiples of the %d steps of a line", o.Every, o.EvalEvery, o.Log)
 	}
-	h, closed, err := r.history(ctx, world)
-	if err != nil {
-		return err
-	}
-	defer closed()
-	s := &steps{r: r, t: t, world: world, h: h}
+	s := &steps{r: r, t: t, world: world}
+	goesOn := r.again || o.Resume || len(world.Fresh()) > 0
 	defer func() {
 		for _, p := range s.pending {
 			err = errors.Join(err, xla.FreeAll(p...))
@@ -145,6 +142,12 @@ func (r *Run) Train(ctx context.Context, t *fit.Trainer) (err error) {
 	if s.saver != nil {
 		defer func() { err = errors.Join(err, s.saver.Close(ctx)) }()
 	}
+	h, closed, err := r.history(ctx, world, goesOn) // now that the run is not refused: it empties a file
+	if err != nil {
+		return err
+	}
+	defer func() { err = closed(err) }()
+	s.h = h
 	if o.EvalEvery > 0 && s.last == 0 { // how it begins
 		if _, err := s.score(ctx, 0); err != nil {
 			return err
@@ -171,12 +174,14 @@ func (r *Run) Train(ctx context.Context, t *fit.Trainer) (err error) {
 	return nil
 }
 
-// history makes the metrics, and what closes their file.
-func (r *Run) history(ctx context.Context, world *ccl.Comm) (h *history.History, closed func(), err error) {
-	o, closed := &history.Options{}, func() {}
+// history makes the metrics, and what closes their file: it adds to the run's error whether all was written. In a run
+// that goes on the lines of steps that are done once more replace those before.
+func (r *Run) history(ctx context.Context, world *ccl.Comm, goesOn bool) (h *history.History,
+	closed func(error) error, err error) {
+	o, closed := &history.Options{}, func(err error) error { return err }
 	if r.O.JSON != "" && world.Rank() == 0 {
 		open := files.Create
-		if r.again { // the lines of what is done once more replace those before
+		if goesOn {
 			open = files.Append
 		}
 		f, err := open(r.O.JSON)
@@ -184,10 +189,18 @@ func (r *Run) history(ctx context.Context, world *ccl.Comm) (h *history.History,
 			world.Abort(err)
 			return nil, closed, err
 		}
-		closed, o.JSON = func() { f.Close() }, f
+		o.JSON = f
+		closed = func(err error) error {
+			if err == nil { // the last step's, which no Log tells
+				err = h.Err()
+			}
+			return errors.Join(err, f.Close())
+		}
 	}
-	h, err = history.New(ctx, world, o)
-	return h, closed, err
+	if h, err = history.New(ctx, world, o); err != nil {
+		return nil, closed, closed(err)
+	}
+	return h, closed, nil
 }
 
 // steps are those of one trainer.
