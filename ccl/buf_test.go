@@ -185,7 +185,7 @@ func TestBufRefused(t *testing.T) {
 		{"scatter in place", func(q ccl.Queue) ccl.Work { return q.Scatter(b, ccl.InPlace(), 0) }, "Scatter cannot take InPlace as src"},
 		{"uneven in place", func(q ccl.Queue) ccl.Work { return q.AllGather(b.From(0, 3), ccl.InPlace()) }, "dst does not divide among the ranks"},
 		{"counts in place", func(q ccl.Queue) ccl.Work { return q.AllGatherV(b, []int{1}, ccl.InPlace()) }, "counts has 1 entries for 2 ranks"},
-		{"large counts in place", func(q ccl.Queue) ccl.Work { return q.ReduceScatterV(b, ccl.InPlace(), []int{9, 9}, ccl.Sum) }, "dst"},
+		{"large counts in place", func(q ccl.Queue) ccl.Work { return q.ReduceScatterV(b, ccl.InPlace(), []int{9, 9}, ccl.Sum) }, "dst has 4 elements, but counts add up to 18"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {

@@ -31,14 +31,19 @@ func (c *Comm) Finish(err *error) {
 	if p != nil {
 		panic(p)
 	}
-	var last *Error
-	switch {
-	case e == nil || err == nil:
-		return
-	case errors.As(e, &last) && errors.Is(*err, last.Code): // the function has it already
-		return
-	case *err != nil && last != nil && last.Code == ErrAborted && last.Peer == last.Rank: // by the function's own error
+	if e == nil || err == nil || *err != nil && repeats(e, *err, c.life.lost) {
 		return
 	}
 	*err = errors.Join(*err, e)
+}
+
+// repeats reports whether e, which the Close of a Comm has returned, says nothing beside a function's error: it is the
+// Comm's failure alone, which lost is about, and the function has it already or has caused it.
+func repeats(e, function error, lost *loss) bool {
+	var last *Error
+	if !errors.As(e, &last) || last.loss != lost {
+		return false
+	}
+	_, several := last.Err.(besides)
+	return !several && (errors.Is(function, last.Code) || last.Code == ErrAborted && last.Peer == last.Rank)
 }

@@ -89,6 +89,8 @@ func TestLinksOfProcesses(t *testing.T) {
 	for name, opts := range map[string][]ccltest.Option{
 		"one host":  {ccltest.Processes(3)},
 		"two hosts": {ccltest.Processes(3), ccltest.Hosts(2)},
+		// each process has a rank on each host
+		"two hosts in turn": {ccltest.Processes(2), ccltest.RoundRobin(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ccltest.Run(t, 4, func(t testing.TB, c *ccl.Comm) {

@@ -375,11 +375,13 @@ func ownPart(c *Comm, a *args, whole *Buf) (part Buf, err error) {
 			part.count = -1
 		}
 	case call.AllGatherV, call.GatherV, call.ReduceScatterV:
-		_, at, err := op.Total("counts", a.dc, c.size, c.rank)
+		total, at, err := op.Total("counts", a.dc, c.size, c.rank)
 		if err != nil {
 			return part, err
 		}
-		part = whole.From(at, at+a.dc[c.rank])
+		if part = whole.From(at, at+a.dc[c.rank]); part.count < 0 {
+			return part, fmt.Errorf("dst has %d elements, but counts add up to %d", whole.count, total)
+		}
 	default:
 		return part, fmt.Errorf("%s cannot take InPlace as src", a.kind)
 	}

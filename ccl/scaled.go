@@ -2,6 +2,7 @@ package ccl
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"unsafe"
 
@@ -36,9 +37,13 @@ func (c *Comm) Scaled(factor float64) Op {
 // factors are what the operators that Scaled has made multiply by.
 type factors []float64
 
-// op is the operator of factor, which may be new.
+// op is the operator of factor, which may be new. All NaNs are one factor, and 0 and -0 are two.
 func (f *factors) op(factor float64) Op {
-	i := slices.Index(*f, factor)
+	if math.IsNaN(factor) {
+		factor = math.NaN()
+	}
+	bits := math.Float64bits(factor) // which the ranks compare
+	i := slices.IndexFunc(*f, func(x float64) bool { return math.Float64bits(x) == bits })
 	if i < 0 {
 		if i = len(*f); i == int(noScaled-firstScaled) {
 			return noScaled

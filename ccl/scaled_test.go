@@ -3,6 +3,7 @@ package ccl_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,6 +96,26 @@ func TestScaledRefused(t *testing.T) {
 		require.EqualValues(t, 480, f[0])
 		wrong(ccl.AllReduce(ctx, c, f, f, c.Scaled(241)), "too many factors: a Comm has room for 239")
 		require.NoError(t, ccl.Barrier(ctx, c))
+	})
+}
+
+// TestScaledOddFactors: a factor that is not equal to itself is one all the same, and one that equals another is not that.
+func TestScaledOddFactors(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		zero, minus := c.Scaled(0), c.Scaled(math.Copysign(0, -1))
+		for _, tc := range []struct {
+			op  ccl.Op
+			neg bool
+		}{{zero, false}, {minus, true}} {
+			x := []float64{1}
+			require.NoError(t, ccl.AllReduce(t.Context(), c, x, x, tc.op))
+			require.Equal(t, []any{0.0, tc.neg}, []any{math.Abs(x[0]), math.Signbit(x[0])})
+		}
+		nan := math.Float64frombits(math.Float64bits(math.NaN()) ^ uint64(c.Rank())<<63) // of other bits on each rank
+		require.Equal(t, c.Scaled(math.NaN()), c.Scaled(nan))
+		x := []float64{1}
+		require.NoError(t, ccl.AllReduce(t.Context(), c, x, x, c.Scaled(nan)))
+		require.True(t, math.IsNaN(x[0]))
 	})
 }
 

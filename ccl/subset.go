@@ -8,7 +8,6 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/cpu"
 	"github.com/goccl/goccl/ccl/internal/plane"
-	"github.com/goccl/goccl/internal/op"
 )
 
 // Subset makes a Comm of some ranks of c, in the order of the list, which they alone call, all with the
@@ -39,7 +38,7 @@ func Subset(ctx context.Context, c *Comm, ranks []int, tag int) (*Comm, error) {
 	seen := map[int]bool{}
 	for _, r := range ranks {
 		if r < 0 || r >= c.Size() {
-			return nil, refuse("%w", op.NoRank(call.Split, r, c.Size()))
+			return nil, refuse("rank %d is in the list; the ranks are 0 to %d", r, c.Size()-1)
 		}
 		if seen[r] {
 			return nil, refuse("rank %d is in the list twice", r)

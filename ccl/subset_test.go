@@ -2,6 +2,7 @@ package ccl_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -134,11 +135,19 @@ func TestSubsetEnds(t *testing.T) {
 
 func TestSubsetRefuses(t *testing.T) {
 	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
-		for name, ranks := range map[string][]int{
-			"no such rank": {0, 1, 2}, "twice": {0, 1, 0}, "not this one": {1 - c.Rank()}, "none": nil, "negative": {-1, 0, 1},
+		for _, tc := range []struct {
+			ranks []int
+			want  string
+		}{
+			{[]int{0, 1, 2}, "rank 2 is in the list; the ranks are 0 to 1"},
+			{[]int{-1, 0, 1}, "rank -1 is in the list; the ranks are 0 to 1"},
+			{[]int{0, 1, 0}, "rank 0 is in the list twice"},
+			{[]int{1 - c.Rank()}, fmt.Sprintf("this rank, %d, is not in the list [%d]", c.Rank(), 1-c.Rank())},
+			{nil, fmt.Sprintf("this rank, %d, is not in the list []", c.Rank())},
 		} {
-			_, err := ccl.Subset(ctx, c, ranks, 0)
-			assert.ErrorIs(t, err, ccl.ErrArgument, name)
+			_, err := ccl.Subset(ctx, c, tc.ranks, 0)
+			e := wants(t, err, ccl.ErrArgument)
+			assert.EqualError(t, e, fmt.Sprintf("ccl: rank %d: Subset: %s", c.Rank(), tc.want))
 		}
 		_, err := ccl.Subset(ctx, c, []int{0, 1}, -1)
 		assert.ErrorIs(t, err, ccl.ErrArgument)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -154,6 +155,43 @@ func TestFinishDoesNotRepeatItsAbort(t *testing.T) {
 	ask(all[0].On(nil), []int{1})
 	all[0].Finish(&err)
 	assert.Same(t, why, err)
+}
+
+// What nobody was given is joined to the function's error, though that is of the same Code, or has aborted the Comm.
+func TestFinishJoinsWhatIsAlike(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		fail func(all [2]*ccl.Comm) error // the function's error, on rank 0
+		want string                       // what else has failed
+	}{
+		{"functions", func(all [2]*ccl.Comm) error {
+			q := all[0].On(nil)
+			w := q.Do(func() error { return errors.New("the first") })
+			q.Do(func() error { return errors.New("the second") })
+			return w.Wait(t.Context())
+		}, "Do: the second"},
+		{"messages", func(all [2]*ccl.Comm) error {
+			all[1].Close()
+			l := ccl.LinkTo(all[0], 1, 0)
+			l.Send(ccl.BufOf([]int{1}))
+			return l.Send(ccl.BufOf([]int{2})).Wait(t.Context())
+		}, "Send: rank 1 has closed the Comm"},
+		{"a queued call and a function", func(all [2]*ccl.Comm) error {
+			ask(all[0].On(ccl.NewHostStream()), []int{1})
+			all[0].On(nil).Do(func() error { return errors.New("the second") })
+			return errors.New("no such file")
+		}, "Do: the second"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := pair(t, nil)
+			first := tc.fail(all)
+			err := first
+			all[0].Finish(&err)
+			more, joined := strings.CutPrefix(err.Error(), first.Error()+"\n")
+			assert.True(t, joined, "%v", err)
+			assert.Contains(t, more, tc.want)
+		})
+	}
 }
 
 // A call on Now that fails, whose Work nobody looks at, is one that has failed like any other.

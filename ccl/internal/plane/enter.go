@@ -170,11 +170,11 @@ func (s *leavers) giveUp() {
 // close ends the mail of this process, which leaves its job.
 func (p *postal) close() {
 	p.job.mu.Lock()
-	door := p.door
+	doors := p.doors
 	p.job.mu.Unlock()
-	if door != nil {
-		door.Close()
-		p.strangers.Close()
+	for _, d := range doors {
+		d.socket.Close()
+		d.strangers.Close()
 	}
 	p.Office.Close()
 }

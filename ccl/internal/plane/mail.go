@@ -30,10 +30,15 @@ const mailStream = 0xc1
 
 // postal is how the ranks of a process reach others: it is the mail.Way of a Job.
 type postal struct {
-	Office    *mail.Office
-	job       *Job
-	open      bool              // others can connect; under Job.mu
-	door      *net.UnixListener // nil: this process is alone on its hosts
+	Office *mail.Office
+	job    *Job
+	open   bool    // others can connect; under Job.mu
+	doors  []*door // one for each host that this process shares with others; under Job.mu
+}
+
+// door is the socket by which the other processes of one host reach this one.
+type door struct {
+	socket    *net.UnixListener
 	strangers *auth.Strangers
 }
 
@@ -48,19 +53,22 @@ func (p *postal) Open() (*mail.Office, error) {
 	case j.World.Leaves:
 		return nil, errors.New("the job has ended here")
 	}
+	var doors []*door
 	for s := range j.sites.sharing() {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + p.doorName(s.Here.Mine), Net: "unix"})
 		if err != nil {
+			for _, d := range doors { // another try opens them again
+				d.socket.Close()
+				d.strangers.Close()
+			}
 			return nil, fmt.Errorf("no socket for messages: %w", err)
 		}
-		p.door = l
-		break
+		doors = append(doors, &door{l, auth.NewStrangers(l.Addr())})
 	}
-	p.open = true
-	if p.door != nil {
-		p.strangers = auth.NewStrangers(p.door.Addr())
+	p.open, p.doors = true, doors
+	for _, d := range doors {
 		j.Life.Wg.Add(1)
-		go p.accept()
+		go p.accept(d)
 	}
 	if j.Net.TCP != nil {
 		for i := range uint32(2) {
@@ -157,16 +165,16 @@ func (p *postal) knock(ctx context.Context, from, to, first int) (*auth.Stream, 
 // mailHandshake is how long a process of this host has to say which it is.
 const mailHandshake = 5 * time.Second
 
-// accept takes the streams of other processes of this host.
-func (p *postal) accept() {
+// accept takes the streams of other processes of d's host.
+func (p *postal) accept(d *door) {
 	defer p.job.Life.Wg.Done()
 	for {
-		c, err := p.door.AcceptUnix()
+		c, err := d.socket.AcceptUnix()
 		switch {
 		case err == nil && auth.SameUser(c, p.job.Net.Secret) != nil:
 			c.Close()
 		case err == nil:
-			if n := p.strangers.Admit(c); n != nil {
+			if n := d.strangers.Admit(c); n != nil {
 				p.job.Life.Wg.Add(1)
 				go p.welcome(c, n)
 			}

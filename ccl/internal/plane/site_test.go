@@ -58,7 +58,7 @@ func TestDropSites(t *testing.T) {
 	_, err := j.Net.Post.Open()
 	require.NoError(t, err)
 	p := j.Net.Post
-	require.Nil(t, p.door, "no other process is on this host")
+	require.Empty(t, p.doors, "no other process is on this host")
 	require.Equal(t, []bool{false, true}, []bool{p.Here(0), p.Here(1)})
 	require.Equal(t, []bool{false, true}, []bool{p.Reads(0), p.Reads(1)})
 }
