@@ -41,7 +41,7 @@ func TestRoom(t *testing.T) {
 		require.ErrorContains(t, c.room(tc.np, 65, 0, got*1e6*float64(tc.np)-1), "a smaller model")
 		require.ErrorContains(t, c.room(tc.np, 65, 2, got*1e6*float64(tc.np)+1), "a smaller model", "each rank has the data")
 	}
-	for _, args := range []string{"-width 2000000000 -heads 4", "-layers 9000000000000", "-rows 4000000000000000000"} { // more than an int64 counts
+	for _, args := range []string{"-width 1000000000 -heads 4", "-layers 1000000000 -width 65536 -heads 4", "-rows 1000000000 -context 1000000000"} { // more than an int64 counts
 		c := words(t, args)
 		require.NoError(t, c.place(1))
 		require.ErrorContains(t, c.room(1, 93, 0, 1e12), "a smaller model", args)
