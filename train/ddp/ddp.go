@@ -71,7 +71,7 @@ type Reducer struct {
 	closed   bool
 	undone   error // of memory that was not given back; Close tells it
 	used     bool  // Use was called: nothing is joined
-	told     bool  // an error of Wait, but for its context: the step under way has ended with it
+	told     bool  // Wait has failed, and not for its context: the step under way has ended
 	timeOn   func() error
 	timeOff  func() error
 }
