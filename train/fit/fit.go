@@ -243,7 +243,9 @@ func (t *Trainer) weights(ctx context.Context, batches []Batch) ([]float32, erro
 // A Loss is that of a step, which may be computed still.
 type Loss []*xla.Buffer
 
-// Step makes step n, counted from 1, with the micro batches of this rank. Read has its loss.
+// Step makes step n, counted from 1, with the micro batches of this rank. Read has its loss. Gradients that are not
+// finite change nothing. Without Options.Scale the error is zero.ErrNotFinite then, or, at stage 0 without Units, where
+// no step waits for its gradients, the loss is NaN.
 func (t *Trainer) Step(ctx context.Context, n int, rate float64, batches []Batch) (loss Loss, err error) {
 	if len(batches) != t.u.O.Micro {
 		return nil, t.fail(fmt.Errorf("fit: step %d with %d micro batches; Options.Micro is %d", n, len(batches), t.u.O.Micro))
