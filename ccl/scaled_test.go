@@ -99,7 +99,7 @@ func TestScaledRefused(t *testing.T) {
 	})
 }
 
-// TestScaledOddFactors: a factor that is not equal to itself is one all the same, and one that equals another is not that.
+// All NaNs are one factor, which does not equal itself; 0 and -0, which are equal, are two.
 func TestScaledOddFactors(t *testing.T) {
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		zero, minus := c.Scaled(0), c.Scaled(math.Copysign(0, -1))
