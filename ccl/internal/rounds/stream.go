@@ -100,18 +100,18 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 	return nil
 }
 
-// fetchAhead asks for what the sender has posted, or will soon, two rounds after this one, where
+// fetchAhead asks for what the sender has posted, or will soon, some rounds after this one, where
 // that helps. A rank that has caught up with the sender would take away the lines that the sender
 // is about to write.
 func (c *stream) fetchAhead(round uint32, n int) {
-	if !c.local.Layout.FetchAhead || uint32(atomic.LoadUint64(c.local.Flag(1-c.me, round))>>32) != round {
+	if n > c.local.Layout.FetchTo || uint32(atomic.LoadUint64(c.local.Flag(1-c.me, round))>>32) != round {
 		return
 	}
 	lines := 1
 	if n > tuning.BesideFlag {
 		lines = region.BehindFlag(n) + n
 	}
-	ordered.Fetch(unsafe.Pointer(c.local.Flag(1-c.me, round+2)), lines)
+	ordered.Fetch(unsafe.Pointer(c.local.Flag(1-c.me, round+c.local.Layout.FetchAhead)), lines)
 }
 
 // receiveStream fills dst with what the other rank sends, or, where own is not nil, with that and own, reduced.
