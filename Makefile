@@ -298,6 +298,9 @@ overhead: ## what Queue.AllReduce on the fake library, and package mpi, cost mor
 late: ## how late a rank goes on that has waited for a peer late by 3 ms (a quiet machine)
 	go test -count=1 -v -run '^TestLatePeer$$' ./ccl -args -late 300
 
+starts: ## measure how long 2, 8 and 64 processes take to start, 2 and 4 hosts, and their memory, beside Open MPI, MPICH and Gloo (quiet; 10 minutes)
+	go run ./test/peers -case start-2,start-8,start-64,start-tcp-2,start-tcp-4,memory-2,memory-tcp-2 -write docs/measured $(ARGS)
+
 peers: ## measure Open MPI, MPICH and Gloo, where they are, and goccl in turn; keep each case in docs/measured (ARGS=-continue goes on)
 	go run ./test/peers -write docs/measured $(ARGS)
 

@@ -123,8 +123,12 @@ func glooHas(op string) bool {
 func (r *result) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s; bars: %s\n", r.c.name, r.c.what, r.c.barred())
-	fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6s %-13s %s%5s\n", "operation", "bytes", "ours us", "best us", "of",
-		"ratio", "95 %", r.column("limit"), "bar")
+	unit := "us"
+	if r.c.ops == "memory" {
+		unit = "KiB"
+	}
+	fmt.Fprintf(&b, "  %-15s %10s %12s %12s  %-12s %6s %-13s %s%5s\n", "operation", "bytes", "ours "+unit, "best "+unit,
+		"of", "ratio", "95 %", r.column("limit"), "bar")
 	keys := slices.SortedFunc(maps.Keys(r.ours), func(x, y measure.Key) int {
 		return cmp.Or(slices.Index(measure.Operations, x.Op)-slices.Index(measure.Operations, y.Op),
 			cmp.Compare(x.Bytes, y.Bytes))

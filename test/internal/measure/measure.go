@@ -19,7 +19,7 @@ func measure(args []string) error {
 	fs := flag.NewFlagSet("measure", flag.ContinueOnError)
 	var m measurement
 	fs.StringVar(&m.peer, "peer", "goccl", "label")
-	op := fs.String("op", "allreduce", "the operation, or all")
+	op := fs.String("op", "allreduce", "the operation, or all; start, or memory")
 	fs.IntVar(&m.min, "min", 8, "smallest size")
 	fs.IntVar(&m.max, "max", 64<<20, "largest size")
 	fs.IntVar(&m.factor, "factor", 4, "between sizes")
@@ -50,11 +50,18 @@ func measure(args []string) error {
 	if *threads > 0 {
 		return inOneProcess(*threads, func(c *ccl.Comm) error { return run(&m, c, ops) })
 	}
+	began := time.Now()
 	c, err := ccl.Join(context.Background(), &ccl.Options{Backend: *backend})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
+	switch took := time.Since(began); *op {
+	case "start":
+		return m.start(context.Background(), c, took)
+	case "memory":
+		return m.memory(context.Background(), c)
+	}
 	if *backend == "" {
 		Bind(c.Rank(), c.Size()) // all are on this machine, also where it stands for several hosts
 	}

@@ -18,6 +18,11 @@
  *           the fastest and the slowest loop are printed beside it.
  *           With -written 1 each rank writes its vector before each call; the
  *           calls alone are timed.
+ *
+ *   -op start   the time of MPI_Init on the slowest rank, in place of a call's
+ *   -op memory  KiB in place of microseconds: VmRSS of the largest rank without
+ *               its vectors, idle for 5 s (0 bytes), then after an Allreduce of
+ *               each size
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -27,6 +32,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum op { ALLREDUCE, BROADCAST, ALLGATHER, REDUCE, REDUCE_SCATTER,
           REDUCE_SCATTER_V, SCATTER, GATHER, ALLTOALL, ALLTOALLV, SENDRECV, BARRIER, NOPS };
@@ -212,6 +218,35 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void say(const char *peer, const char *op, size_t bytes, double value)   /* the ranks' largest */
+{
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (rank == 0) printf("%s,%s,%d,%zu,%.3f,0,0,0,%.3f,%.3f,1,default\n", peer, op, nranks, bytes, value, value, value);
+}
+
+static double resident_kib(void)
+{
+    char line[256];
+    double kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f)) sscanf(line, "VmRSS: %lf", &kib);
+    if (f) fclose(f);
+    return kib;
+}
+
+/* The vectors are touched before the first reading, which is subtracted from all. */
+static void memory(const char *peer, size_t lo, size_t hi, int factor, const double before)
+{
+    const double vectors = resident_kib() - before;
+    sleep(5);
+    say(peer, "memory", 0, resident_kib() - vectors);
+    for (size_t s = lo;; s = (s * factor < hi) ? s * factor : hi) {
+        call(ALLREDUCE, s / sizeof(float));
+        say(peer, "memory", s, resident_kib() - vectors);
+        if (s >= hi) break;
+    }
+}
+
 static void usage(void)
 {
     if (rank == 0)
@@ -225,7 +260,9 @@ static void usage(void)
 
 int main(int argc, char **argv)
 {
+    double began = now_us();
     MPI_Init(&argc, &argv);
+    began = now_us() - began;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nranks);
 
@@ -253,6 +290,7 @@ int main(int argc, char **argv)
     }
     if (factor < 2 || repeats < 1 || warmup < 0 || lo < 4 || hi < lo) usage();
 
+    const double before = resident_kib();
     const size_t room = hi + 64 * (size_t)nranks;
     sbuf = get_mem(room, 0, thp);
     rbuf = get_mem(room, 3 * 4096 + 512, thp);
@@ -263,6 +301,8 @@ int main(int argc, char **argv)
     if (rank == 0 && header)
         printf("peer,op,nranks,bytes,time_us,algbw_GBps,busbw_GBps,wrong,min_us,max_us,iters,algo\n");
 
+    if (!strcmp(want, "start")) say(peer, want, 0, began);
+    if (!strcmp(want, "memory")) memory(peer, lo, hi, factor, before);
     for (int op = 0; op < NOPS; op++) {
         if (strcmp(want, "all") && strcmp(want, op_name[op])) continue;
         size_t done = 0;
