@@ -251,7 +251,7 @@ const (
 // seat gives numbers out in pool, and makes the Comm of the ranks that have one. c is nil on a rank that waits.
 func (r *reserve) seat(ctx context.Context, pool *Comm, shrinks bool) (c *Comm, out outcome, f *call.Fault) {
 	f = closedHere // unless the call begins
-	err := makeOwn(ctx, pool, call.Split, func(k *call.Call) *call.Fault {
+	err := makeOwn(ctx, pool, call.Replace, func(k *call.Call) *call.Fault {
 		if c, out, f = r.seatIn(ctx, pool, k, shrinks); out == unsettled {
 			return f
 		}

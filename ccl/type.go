@@ -154,6 +154,7 @@ const (
 	KindWindow
 	KindGraph // a launch of a graph that was captured from calls
 	KindMonitoredBarrier
+	KindReplace // what seats spares, and Shrink where there are some
 	kindEnd
 )
 

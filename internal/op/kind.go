@@ -36,7 +36,8 @@ const (
 	Window // memory becomes a symmetric window of a Comm
 	Graph  // the launch of a graph that was captured from calls
 	MonitoredBarrier
-	Kinds // what is no kind begins here
+	Replace // numbers of a job are given out: to its spares, or to the workers that Shrink goes on with
+	Kinds   // what is no kind begins here
 )
 
 var kinds = [Kinds]string{
@@ -44,7 +45,7 @@ var kinds = [Kinds]string{
 	"Gather", "GatherV",
 	"Scatter", "ScatterV", "AllToAll", "AllToAllV", "Send", "Recv", "SendRecv", "Barrier", "Split", "Group", "Window",
 	"Graph",
-	"MonitoredBarrier",
+	"MonitoredBarrier", "Replace",
 }
 
 // String returns the name of the function that makes such calls.
@@ -64,7 +65,7 @@ const (
 	blocks    = 1<<ReduceScatter | 1<<AllGather | 1<<Gather | 1<<Scatter | 1<<AllToAll
 	exchanges = 1<<AllToAll | 1<<AllToAllV | 1<<SendRecv
 	counted   = 1<<ReduceScatterV | 1<<AllGatherV | 1<<GatherV | 1<<ScatterV
-	dataless  = 1<<Barrier | 1<<Split | 1<<Group | 1<<Window | 1<<Graph | 1<<MonitoredBarrier
+	dataless  = 1<<Barrier | 1<<Split | 1<<Group | 1<<Window | 1<<Graph | 1<<MonitoredBarrier | 1<<Replace
 )
 
 // Valid reports whether k is a kind.

@@ -38,6 +38,7 @@ func TestKinds(t *testing.T) {
 		{"Window", "window", no, no, no, no, no, yes, Window},
 		{"Graph", "graph", no, no, no, no, no, yes, Graph},
 		{"MonitoredBarrier", "monitoredbarrier", no, no, no, no, no, yes, MonitoredBarrier},
+		{"Replace", "replace", no, no, no, no, no, yes, Replace},
 		{"unknown", "unknown", no, no, no, no, no, no, Kinds},
 	} {
 		k := Kind(i)

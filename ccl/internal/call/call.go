@@ -34,6 +34,7 @@ const (
 	Group            = op.Group
 	Window           = op.Window
 	MonitoredBarrier = op.MonitoredBarrier
+	Replace          = op.Replace
 )
 
 // RecordWire is the size of an encoded record.
