@@ -78,8 +78,8 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 			}
 			ordered.Claim(unsafe.Add(unsafe.Pointer(c.slots.own.At(round+1)), 64), ahead)
 		}
-		if ahead := c.local.Layout.SentAhead; ahead > 0 && n <= tuning.SentAheadTo {
-			ordered.Claim(unsafe.Pointer(c.local.Flag(c.me, round+ahead)), region.BehindFlag(n)+n)
+		if ahead := c.local.Layout.SentAhead; n <= ahead.To {
+			ordered.Claim(unsafe.Pointer(c.local.Flag(c.me, round+ahead.Rounds)), region.BehindFlag(n)+n)
 		}
 		return nil
 	}
@@ -104,14 +104,14 @@ func (c *stream) sendStream(ctx context.Context, k *call.Call, src []byte) *call
 // that helps. A rank that has caught up with the sender would take away the lines that the sender
 // is about to write.
 func (c *stream) fetchAhead(round uint32, n int) {
-	if n > c.local.Layout.FetchTo || uint32(atomic.LoadUint64(c.local.Flag(1-c.me, round))>>32) != round {
+	if n > c.local.Layout.FetchAhead.To || uint32(atomic.LoadUint64(c.local.Flag(1-c.me, round))>>32) != round {
 		return
 	}
 	lines := 1
 	if n > tuning.BesideFlag {
 		lines = region.BehindFlag(n) + n
 	}
-	ordered.Fetch(unsafe.Pointer(c.local.Flag(1-c.me, round+c.local.Layout.FetchAhead)), lines)
+	ordered.Fetch(unsafe.Pointer(c.local.Flag(1-c.me, round+c.local.Layout.FetchAhead.Rounds)), lines)
 }
 
 // receiveStream fills dst with what the other rank sends, or, where own is not nil, with that and own, reduced.

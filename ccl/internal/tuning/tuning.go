@@ -32,17 +32,16 @@ type Layout struct {
 	// Zen 5 Broadcasts of 128 and 256 bytes took 0.6 of the time by it; at 1 KiB nothing was gained.
 	ClaimSent int
 	// SentAhead: the sender in a call with a root also claims the lines of the round that lies so many
-	// after the one it posts, for payloads of up to SentAheadTo bytes; 0: it does not. A claim takes
-	// longer than a small call: with that of the next round alone the sender waits for its lines. On a
-	// Zen 5 whose ranks share no core, calls of 8 and 64 bytes took 0.65 to 0.7 of the time with 3;
-	// with 6 they took longer again. Where two ranks share a core it makes no difference.
-	SentAhead uint32
-	// FetchAhead: a rank that receives a stream asks for payloads of up to FetchTo bytes so many
-	// rounds ahead. On an Intel CPU a loop of calls of 8 to 512 bytes took a third
-	// less by it. On a Zen 4 Broadcasts, Gathers and Reduces of 8 and 64 bytes took 0.8 to 0.85 of the
-	// time by one round; with two, Scatters took longer, and so did all calls of 128 bytes and more.
-	FetchAhead uint32
-	FetchTo    int
+	// after the one it posts. A claim takes longer than a small call: with that of the next round alone
+	// the sender waits for its lines. On a Zen 5 whose ranks share no core, calls of 8 and 64 bytes took
+	// 0.65 to 0.7 of the time with 3; with 6 they took longer again. Where two ranks share a core it
+	// makes no difference.
+	SentAhead Ahead
+	// FetchAhead: a rank that receives a stream asks for the payload so many rounds ahead. On an Intel
+	// CPU a loop of calls of 8 to 512 bytes took a third less by it. On a Zen 4 Broadcasts, Gathers and
+	// Reduces of 8 and 64 bytes took 0.8 to 0.85 of the time by one round; with two, Scatters took
+	// longer, and so did all calls of 128 bytes and more.
+	FetchAhead Ahead
 	// ReadOthers: process_vm_readv beats staging memory, among ranks that have a core each (docs/measured).
 	ReadOthers bool
 	// ReadMovedFrom: from so many bytes on it beats them, however many ranks there are, in calls that
@@ -81,12 +80,18 @@ type Layout struct {
 	StreamOwnOver       int // and more than so many bytes of results and of what a rank sends itself: what L2 holds.
 }
 
+// Ahead says how many rounds ahead lines are asked for, for payloads of up to To bytes.
+type Ahead struct {
+	Rounds uint32
+	To     int
+}
+
 // families is the table. The last row stands for every CPU that no other row names.
 var families = []Family{
 	{
 		Maker: "GenuineIntel",
 		Layout: Layout{
-			ClaimAhead: true, ClaimSent: 2 << 10, FetchAhead: 2, FetchTo: 2 << 10, ReadOthers: true,
+			ClaimAhead: true, ClaimSent: 2 << 10, FetchAhead: Ahead{2, 2 << 10}, ReadOthers: true,
 			WholeTwo: 2 << 10, StreamTo: 64 << 10,
 			StreamFrom: 4 << 20, StreamReduceFrom: 1 << 20, StreamAllReduceFrom: 32 << 20, StreamOwnOver: 2 << 20,
 		},
@@ -94,7 +99,7 @@ var families = []Family{
 	{
 		Maker: "AuthenticAMD", MoveString: true,
 		Layout: Layout{
-			ClaimSent: 512, SentAhead: 3, FetchAhead: 1, FetchTo: 64, ReadMovedFrom: 128 << 10,
+			ClaimSent: 512, SentAhead: Ahead{3, 64}, FetchAhead: Ahead{1, 64}, ReadMovedFrom: 128 << 10,
 			WholeTwo: 4 << 10, SwapFrom: LineFrom, Ring: 2 << 20, StreamTo: 256 << 10, StageSharedTo: 8 << 10,
 			StreamFrom: 4 << 20, StreamReduceFrom: 4 << 20, StreamAllReduceFrom: 4 << 20, StreamOwnOver: math.MaxInt,
 		},
@@ -154,7 +159,6 @@ const (
 
 // How much is worked on at a time.
 const (
-	SentAheadTo   = 64        // bytes of a small call's payload, claimed some rounds ahead: see Layout
 	ClaimPiece    = 4 << 10   // claimed ahead of what is worked on: half of L1's lines may be on their way
 	FoldPiece     = 8 << 10   // summed: it stays in L1
 	DirectPieces  = 16        // of these, between two looks at the abort word: some 20 microseconds
