@@ -125,10 +125,6 @@ type jobKey struct {
 	at simhost.Host
 }
 
-// leastSilence is the shortest silence that makes a process or a host lost, whatever
-// Options.PeerTimeout: four beats, since one may be late on a busy machine.
-const leastSilence = 4 * BeatEvery
-
 // Background is a context that never ends, of this process: see simhost.
 func (j *Job) Background() context.Context { return simhost.With(context.Background(), j.Net.At) }
 
@@ -211,6 +207,9 @@ func (j *Job) Ended() { j.Time.Coarse.WakeMonitor() }
 
 // Clock is the coarse time since the job began, in nanoseconds.
 func (j *Job) Clock() int64 { return j.Time.Coarse.Now() }
+
+// Silence is how long another process or host is silent when it is lost; 0: for ever.
+func (j *Job) Silence() time.Duration { return j.peer }
 
 // newPostal is the mail of a process, which nobody can reach yet.
 func newPostal(j *Job) *postal {
