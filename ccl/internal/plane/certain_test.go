@@ -92,6 +92,17 @@ func TestEndOfAConnectionIsAskedFor(t *testing.T) {
 	}
 }
 
+// goesOn has the process of s live for so long, and hear host 0 if hears.
+func goesOn(s *Site, d time.Duration, hears bool) {
+	for range d / tick {
+		time.Sleep(tick)
+		s.Job.Time.Lived.Lap(time.Now())
+		if hears {
+			s.Near.Hear(0)
+		}
+	}
+}
+
 // What a host says of the end of a process there makes it certain only where that cannot have gone on without this one before: while
 // this one stood still, or on the other side of a partition.
 func TestIsCertain(t *testing.T) {
@@ -163,15 +174,7 @@ func TestIsCertain(t *testing.T) {
 				s := j.Site(1)
 				s.Here.Mine = 1
 				j.Time.Lived.Lap(time.Now())
-				tc.do(s, func(d time.Duration, hears bool) {
-					for range d / tick {
-						time.Sleep(tick)
-						j.Time.Lived.Lap(time.Now())
-						if hears {
-							s.Near.Hear(0)
-						}
-					}
-				}, func() { time.Sleep(time.Hour) })
+				tc.do(s, func(d time.Duration, hears bool) { goesOn(s, d, hears) }, func() { time.Sleep(time.Hour) })
 				require.Equal(t, tc.want, IsCertain(s, 0))
 				why := endOf(s, 0, true)
 				require.Equal(t, tc.want, why == watch.ErrEnded)
@@ -233,15 +236,7 @@ func TestMayBeOut(t *testing.T) {
 				s := j.Site(1)
 				s.Here.Mine, s.Here.Procs = 1, []int{1, 2}
 				j.Time.Lived.Lap(time.Now())
-				tc.do(s, func(d time.Duration, hears bool) {
-					for range d / tick {
-						time.Sleep(tick)
-						j.Time.Lived.Lap(time.Now())
-						if hears {
-							s.Near.Hear(0)
-						}
-					}
-				}, func() {
+				tc.do(s, func(d time.Duration, hears bool) { goesOn(s, d, hears) }, func() {
 					time.Sleep(time.Hour)
 					j.Time.Lived.Lap(time.Now())
 				})

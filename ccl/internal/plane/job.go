@@ -157,26 +157,22 @@ func (j *Job) isLastHold() bool {
 // to leave its job, after which its time stands still. A wait for what other processes are to say
 // ends so: what they said during a pause is read before it is over.
 func (j *Job) deadline(d time.Duration) (over func() bool) {
-	until := j.Time.Lived.Now() + d
-	return func() bool {
-		select {
-		case <-j.Life.StopCh:
-			return true
-		default:
-			return j.Time.Lived.Now() >= until
-		}
-	}
+	return deadlineBy(j.Time.Lived.Now, d, j.Life.StopCh)
 }
 
 // briefly is deadline in the time that Brief counts, for waits of less than a second.
 func briefly(j *Job, d time.Duration) (over func() bool) {
-	until := j.Time.Lived.Brief() + d
+	return deadlineBy(j.Time.Lived.Brief, d, j.Life.StopCh)
+}
+
+func deadlineBy(now func() time.Duration, d time.Duration, stop <-chan struct{}) (over func() bool) {
+	until := now() + d
 	return func() bool {
 		select {
-		case <-j.Life.StopCh:
+		case <-stop:
 			return true
 		default:
-			return j.Time.Lived.Brief() >= until
+			return now() >= until
 		}
 	}
 }

@@ -34,6 +34,17 @@ func between(t *testing.T) (s *Site, conns []*control.Conn, there []*auth.Stream
 	return s, conns, there
 }
 
+// eachFrame calls f for each frame that comes from a neighbor, until its end.
+func eachFrame(from *auth.Stream, f func(kind byte, body []byte)) error {
+	for buf := make([]byte, control.FrameMax); ; {
+		kind, body, err := control.ReadFrame(from, buf)
+		if err != nil {
+			return err
+		}
+		f(kind, body)
+	}
+}
+
 // decided is the n-th event that host 0 has decided, the failure of a Comm of that number.
 func decided(n int) event.Event {
 	e := event.New(uint64(n), call.Canceled, 0, 0, 0, nil)

@@ -30,19 +30,11 @@ func TestReceiveStatus(t *testing.T) {
 		defer a.Close()
 		defer b.Close()
 		s.Near.Conns = append(s.Near.Conns, &control.Conn{Stream: a, Host: h, First: h})
-		go func() {
-			buf := make([]byte, control.FrameMax)
-			for {
-				kind, body, err := control.ReadFrame(b, buf)
-				if err != nil {
-					return
-				}
-				var st status.Status
-				if kind == control.FrameStatus && st.Decode(body) == nil {
-					received <- fmt.Sprintf("host %d: rank %d number %d", h, st.Rank, st.Number)
-				}
+		go eachFrame(b, func(kind byte, body []byte) {
+			if st := (status.Status{}); kind == control.FrameStatus && st.Decode(body) == nil {
+				received <- fmt.Sprintf("host %d: rank %d number %d", h, st.Rank, st.Number)
 			}
-		}()
+		})
 	}
 	defer func() { s.Near.Conns = nil }()
 	st := status.Status{Comm: group.WorldID, Rank: 4, Size: 5, World: 4, Peer: -1, For: -1, Number: 1, Doing: status.Waits}
@@ -130,19 +122,11 @@ func TestBoardIsNoCircle(t *testing.T) {
 		defer a.Close()
 		defer b.Close()
 		conns = append(conns, &control.Conn{Stream: a, Host: h, First: 1 + h})
-		go func() {
-			buf := make([]byte, control.FrameMax)
-			for {
-				kind, body, err := control.ReadFrame(b, buf)
-				if err != nil {
-					return
-				}
-				var st status.Status
-				if kind == control.FrameStatus && st.Decode(body) == nil {
-					told <- st.Calls
-				}
+		go eachFrame(b, func(kind byte, body []byte) {
+			if st := (status.Status{}); kind == control.FrameStatus && st.Decode(body) == nil {
+				told <- st.Calls
 			}
-		}()
+		})
 	}
 	s.Near.Conns = conns
 	defer func() { s.Near.Conns = nil }()

@@ -26,9 +26,6 @@ import (
 	"github.com/goccl/goccl/internal/lived"
 )
 
-// someEvent is one of a Comm.
-func someEvent() event.Event { return event.New(8, call.Aborted, 5, 3, 2, errors.New("enough")) }
-
 // leadOfThree is this process as the lead of host 1 of three with two ranks each, where each rank is a process; next is
 // what its neighbor, of host 0, receives next. No monitor runs.
 func leadOfThree(t *testing.T) (s *Site, next func() string) {
@@ -50,18 +47,12 @@ func leadOfThree(t *testing.T) (s *Site, next func() string) {
 	s.Near.Conns = append(s.Near.Conns, &control.Conn{Stream: a, Host: 0, First: 0})
 	events := make(chan string, 100)
 	go func() {
-		buf := make([]byte, control.FrameMax)
-		for {
-			kind, body, err := control.ReadFrame(b, buf)
-			if err != nil {
-				close(events)
-				return
+		defer close(events)
+		_ = eachFrame(b, func(kind byte, body []byte) {
+			if e := (event.Event{}); kind == control.FrameEvent && e.Decode(body) == nil {
+				events <- said(call.Code(e.Code), e.Stage, int(e.Peer), int(e.Node))
 			}
-			var e event.Event
-			if kind == control.FrameEvent && e.Decode(body) == nil {
-				events <- fmt.Sprintf("code %d stage %d peer %d node %d", e.Code, e.Stage, e.Peer, e.Node)
-			}
-		}
+		})
 	}()
 	t.Cleanup(func() {
 		s.Near.Conns = nil

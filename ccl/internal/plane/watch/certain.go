@@ -46,8 +46,8 @@ const comesBack = 4
 
 // MayBeOut is Doubts of a caller that holds no lock.
 func (s *Neighbors) MayBeOut(w int) bool {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	return s.Doubts(w)
 }
 

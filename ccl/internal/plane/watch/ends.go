@@ -23,8 +23,8 @@ type Entrance interface {
 
 // SetEntrance notes the entrance to this host's memory, which is shut when the job begins.
 func (s *Host) SetEntrance(e Entrance) {
-	s.Job.Mu.Lock()
-	defer s.Job.Mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.Ends.Entrance = e
 }
 
@@ -32,12 +32,12 @@ func (s *Host) SetEntrance(e Entrance) {
 // unless it says good bye. If this process leaves already, it says good bye itself; so it does where
 // d is the entrance that the other one came through, and no longer the host's.
 func (s *Host) WatchEnd(c *net.UnixConn, first int, d Entrance, lost func(first int, why error)) {
-	s.Job.Mu.Lock()
-	late := s.Job.World.Leaves || d != nil && s.Ends.Entrance != d
+	s.Mu.Lock()
+	late := s.World.Leaves || d != nil && s.Ends.Entrance != d
 	if !late {
 		s.Ends.unix = append(s.Ends.unix, c)
 	}
-	s.Job.Mu.Unlock()
+	s.Mu.Unlock()
 	if late {
 		closeInOrder(c)
 		return
@@ -45,10 +45,10 @@ func (s *Host) WatchEnd(c *net.UnixConn, first int, d Entrance, lost func(first 
 	s.Ends.Attending.Go(func() {
 		var b [1]byte
 		n, _ := c.Read(b[:])
-		s.Job.Mu.Lock()
+		s.Mu.Lock()
 		// closed here: see Reset and SayBye
-		leaving := s.Job.World.Leaves || s.Host == nil || !slices.Contains(s.Ends.unix, c)
-		s.Job.Mu.Unlock()
+		leaving := s.World.Leaves || s.Host == nil || !slices.Contains(s.Ends.unix, c)
+		s.Mu.Unlock()
 		if n > 0 || leaving {
 			return
 		}
@@ -58,9 +58,9 @@ func (s *Host) WatchEnd(c *net.UnixConn, first int, d Entrance, lost func(first 
 
 // SayBye tells the processes that watch this one's end that it leaves in good order, and shuts the entrance.
 func (s *Host) SayBye() {
-	s.Job.Mu.Lock()
+	s.Mu.Lock()
 	watched, d := slices.Clone(s.Ends.unix), s.Ends.Entrance // and no more of them: this process leaves
-	s.Job.Mu.Unlock()
+	s.Mu.Unlock()
 	for _, c := range watched {
 		closeInOrder(c)
 	}

@@ -21,7 +21,7 @@ type Job struct {
 
 // Host is what this process knows of one host: its memory, and the other processes there.
 type Host struct {
-	Job  *Job
+	*Job
 	Node int
 
 	// Set once, by the first rank that comes by.
@@ -43,8 +43,8 @@ func (s *Host) Init(j *Job, node int) {
 
 // memory is the host's, nil before this process has it, and after.
 func (s *Host) memory() *shm.Host {
-	s.Job.Mu.Lock()
-	defer s.Job.Mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	return s.Host
 }
 
@@ -53,29 +53,29 @@ func (s *Host) RanksOf(first int) []int {
 	var ranks []int
 	for l, p := range s.Procs {
 		if p == first {
-			ranks = append(ranks, s.Job.World.Topo.Rank(s.Node, l))
+			ranks = append(ranks, s.World.Topo.Rank(s.Node, l))
 		}
 	}
 	return ranks
 }
 
 // IsMine reports whether rank w of the world, which is on this host, is in this process.
-func (s *Host) IsMine(w int) bool { return s.Procs[s.Job.World.Topo.Local(w)] == s.Mine }
+func (s *Host) IsMine(w int) bool { return s.Procs[s.World.Topo.Local(w)] == s.Mine }
 
 // Leads reports whether this process leads its host.
 func (s *Host) Leads() bool {
-	s.Job.Mu.Lock()
-	w := s.Job.World.Lead(s.Node)
-	s.Job.Mu.Unlock()
+	s.Mu.Lock()
+	w := s.World.Lead(s.Node)
+	s.Mu.Unlock()
 	return w >= 0 && s.IsMine(w)
 }
 
 // Ending reports whether this process leaves its job.
 func (s *Host) Ending() bool {
-	s.Job.Mu.Lock()
-	defer s.Job.Mu.Unlock()
-	return s.Job.World.Leaves
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.World.Leaves
 }
 
 // place is the lowest rank of this process among the ranks of the host.
-func (s *Host) place() int { return s.Job.World.Topo.Local(s.Mine) }
+func (s *Host) place() int { return s.World.Topo.Local(s.Mine) }

@@ -80,8 +80,8 @@ func (s *Log) hasRead(i uint64) bool {
 	if s.scanned.Load() <= oldest {
 		return false
 	}
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	p := &s.host.Processes
 	for j := range p.others {
 		// An acquire: what is stored into the slot after it comes after the reader's loads, before which it did
@@ -95,15 +95,15 @@ func (s *Log) hasRead(i uint64) bool {
 
 // isOut reports whether a process of this host reads and writes no more. Job.Mu is held.
 func (s *Processes) isOut(o *watched) bool {
-	p, w := &s.pulses[o.local], &s.host.Job.World.Ranks
+	p, w := &s.pulses[o.local], &s.host.World.Ranks
 	return o.gone || p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0 ||
 		w.Of(w.Topo.Rank(s.host.Node, o.local)).Lost
 }
 
 // writesNoMore is isOut of the process whose lowest rank is the l-th of this host.
 func (s *Processes) writesNoMore(l int) bool {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	for i := range s.others {
 		if o := &s.others[i]; o.local == l {
 			return s.isOut(o)
@@ -136,8 +136,8 @@ func (s *Log) Read(take func(event.Event)) {
 // showRead says how far this process has read the log.
 func (s *Log) showRead(next uint64) {
 	s.scanned.Store(next)
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	if p := s.host.Processes.pulse; p != nil {
 		p.read.Store(next) // a release: the loads of what was read come before it
 	}
@@ -170,8 +170,8 @@ func (s *Log) Tell(st *status.Status) {
 // HasUnread reports whether this process has not read something of the log, or of the board, that
 // is to wake a monitor that sleeps so.
 func (s *Log) HasUnread(how uint32) bool {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	h := s.host.Host
 	if !h.Shared() {
 		return false
@@ -182,9 +182,9 @@ func (s *Log) HasUnread(how uint32) bool {
 
 // CanIdle reports whether this process would be rung.
 func (s *Host) CanIdle() bool {
-	s.Job.Mu.Lock()
+	s.Mu.Lock()
 	h, guarded := s.Host, s.Processes.guarded
-	s.Job.Mu.Unlock()
+	s.Mu.Unlock()
 	if !h.Shared() {
 		return true
 	}

@@ -77,16 +77,16 @@ func (s *Leavers) Leave(of Leaving) *Leaver {
 
 // hasLost reports whether one of those ranks of the world is believed to be lost.
 func (s *Leavers) hasLost(ranks []int) bool {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
-	return slices.ContainsFunc(ranks, func(w int) bool { return s.host.Job.World.Of(w).Lost })
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
+	return slices.ContainsFunc(ranks, func(w int) bool { return s.host.World.Of(w).Lost })
 }
 
 // hasLosses reports whether a rank of the world is believed to be lost.
 func (s *Leavers) hasLosses() bool {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
-	return s.host.Job.World.Losses() > 0
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
+	return s.host.World.Losses() > 0
 }
 
 // Last reports whether this rank is the last of its host.
@@ -157,9 +157,9 @@ func (l *Leaver) end() {
 // more: their processes have ended, or have left the job. Those of this process are there.
 func (s *Host) endedOf(ranks []int) []bool {
 	ended := make([]bool, len(ranks))
-	s.Job.Mu.Lock()
-	defer s.Job.Mu.Unlock()
-	topo, p := s.Job.World.Topo, &s.Processes
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	topo, p := s.World.Topo, &s.Processes
 	if p.pulses == nil {
 		return ended
 	}

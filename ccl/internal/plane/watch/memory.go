@@ -18,7 +18,7 @@ func (s *Host) MakeHost(shared bool, from *shm.Host) error {
 	} else {
 		h.ShareSlices(from) // a later job may have other processes here
 	}
-	n := s.Job.World.Topo.Locals(s.Node)
+	n := s.World.Topo.Locals(s.Node)
 	off, err := h.Alloc(region.Bytes(n))
 	if err != nil {
 		h.Close()
@@ -47,8 +47,8 @@ func (s *Host) FirstRegion() uint64 { return BoardOf(s.Host).world.Load() }
 
 // open lets the monitor see the host's memory.
 func (s *Host) open(h *shm.Host) {
-	s.Job.Mu.Lock()
-	defer s.Job.Mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.Host = h
 }
 
@@ -56,10 +56,10 @@ func (s *Host) open(h *shm.Host) {
 func (s *Host) Reset() {
 	s.Processes.Hide()
 	s.CloseRinger()
-	s.Job.Mu.Lock()
+	s.Mu.Lock()
 	d, ends := s.Ends.Entrance, s.Ends.unix
 	s.Ends.Entrance, s.Ends.unix = nil, nil
-	s.Job.Mu.Unlock()
+	s.Mu.Unlock()
 	if d != nil {
 		d.Shut()
 		d.Drop()
@@ -71,8 +71,8 @@ func (s *Host) Reset() {
 	s.Log.kept.Lock()
 	s.Log.kept.events = nil
 	s.Log.kept.Unlock()
-	s.Job.Mu.Lock()
-	defer s.Job.Mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	s.Log.scanned.Store(0)
 	if s.Host != nil {
 		s.Host.Close()

@@ -29,16 +29,16 @@ func (s *Neighbors) Init(h *Host) { s.host, s.joining, s.heard = h, map[int]bool
 
 // Beside lists the hosts that this one has connections with.
 func (s *Neighbors) Beside() []int {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
-	return s.host.Job.World.Neighbors(s.host.Node)
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
+	return s.host.World.Neighbors(s.host.Node)
 }
 
 // Claim reports whether a connection with the process whose lowest rank is w is to be made: Add is to follow.
 func (s *Neighbors) Claim(w int) bool {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
-	if s.joining[w] || s.host.Job.World.Leaves ||
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
+	if s.joining[w] || s.host.World.Leaves ||
 		slices.ContainsFunc(s.Conns, func(c *control.Conn) bool { return c.First == w }) {
 		return false
 	}
@@ -50,21 +50,21 @@ func (s *Neighbors) Claim(w int) bool {
 // in begun, and returns all that has happened so far, which w is to be told. It is false where there
 // is no connection, or this process leaves. Its callers hold the lock that orders events.
 func (s *Neighbors) Add(c *control.Conn, w int, begun *sync.WaitGroup) (known []event.Event, ok bool) {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	delete(s.joining, w)
-	if c == nil || s.host.Job.World.Leaves {
+	if c == nil || s.host.World.Leaves {
 		return nil, false
 	}
 	s.Conns = append(s.Conns[:len(s.Conns):len(s.Conns)], c)
 	begun.Add(1)
-	return s.host.Job.World.Events.All(), true
+	return s.host.World.Events.All(), true
 }
 
 // Drop takes a neighbor away.
 func (s *Neighbors) Drop(c *control.Conn) {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	i := slices.Index(s.Conns, c)
 	if i >= 0 {
 		s.Conns = append(s.Conns[:i:i], s.Conns[i+1:]...)
@@ -124,8 +124,8 @@ func (s *Neighbors) Flush() (more bool) {
 
 // All are all of them. The list does not change.
 func (s *Neighbors) All() []*control.Conn {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	return s.Conns
 }
 
@@ -166,9 +166,9 @@ func (s *Neighbors) Onward(st *status.Status) (to []*control.Conn, tree bool) {
 // host itself, or the next one in the tree. It is nil where that is not known to be there, and
 // where this host gives the report.
 func (s *Neighbors) towardsReport() (c *control.Conn, here bool) {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
-	w := s.host.Job.World
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
+	w := s.host.World
 	to := w.ReportingHost()
 	if to == s.host.Node {
 		return nil, true
@@ -186,14 +186,14 @@ func (s *Neighbors) towardsReport() (c *control.Conn, here bool) {
 
 // isBroken reports whether a lead has gone: then the tree does not reach all.
 func (s *Neighbors) isBroken() bool {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
-	return s.host.Job.World.LeadHasGone()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
+	return s.host.World.LeadHasGone()
 }
 
 // AreEnding is gone.Ranks.IsEnding of host h, as this one sees it.
 func (s *Neighbors) AreEnding(h int) bool {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
-	return s.host.Job.World.IsEnding(h, s.host.Node, len(s.Conns) == 0)
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
+	return s.host.World.IsEnding(h, s.host.Node, len(s.Conns) == 0)
 }

@@ -93,8 +93,8 @@ func (l *Leaver) takeExit() bool {
 
 // ownExits is where this process lists its pending exits, nil where no other process would read them.
 func (s *Host) ownExits() []atomic.Uint64 {
-	s.Job.Mu.Lock()
-	defer s.Job.Mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	if s.Processes.exits == nil {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (s *Leavers) CompleteExits() {
 	if made == nil { // no Comm has been closed yet
 		return
 	}
-	s.host.Job.Mu.Lock()
+	s.host.Mu.Lock()
 	h, p := s.host.Host, &s.host.Processes
 	var ended [][]atomic.Uint64
 	for i := range p.others {
@@ -120,7 +120,7 @@ func (s *Leavers) CompleteExits() {
 			ended = append(ended, p.exitsOf(l))
 		}
 	}
-	s.host.Job.Mu.Unlock()
+	s.host.Mu.Unlock()
 	for _, exits := range ended {
 		for i := range exits {
 			completeExit(&exits[i], h, made)

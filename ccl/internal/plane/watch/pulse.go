@@ -62,7 +62,7 @@ func pulseBytes(n int) int {
 
 // show makes this process's pulse visible, and finds those of the others.
 func (s *Processes) show(h *shm.Host) error {
-	n, w := len(s.host.Procs), s.host.Job.World
+	n, w := len(s.host.Procs), s.host.World
 	mem, err := h.View(BoardOf(h).pulses.Load(), pulseBytes(n))
 	if err != nil {
 		return err
@@ -77,11 +77,11 @@ func (s *Processes) show(h *shm.Host) error {
 	var others []watched
 	for l, first := range s.host.Procs {
 		if first == w.Topo.Rank(s.host.Node, l) && first != s.host.Mine {
-			others = append(others, watched{local: l, since: s.host.Job.Lived.Now()})
+			others = append(others, watched{local: l, since: s.host.Lived.Now()})
 		}
 	}
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	s.pulses, s.pulse, s.others = pulses, mine, others
 	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[n*int(unsafe.Sizeof(pulse{}))])),
 		n*(partedWords(n)+exitsEach))
@@ -91,14 +91,14 @@ func (s *Processes) show(h *shm.Host) error {
 
 // StartSilence begins to count the silence of the others.
 func (s *Processes) StartSilence() {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	if s.pulse == nil {
 		return
 	}
 	s.pulse.beat.Add(1)
 	for i := range s.others {
-		s.others[i].since = s.host.Job.Lived.Now()
+		s.others[i].since = s.host.Lived.Now()
 	}
 }
 
@@ -114,7 +114,7 @@ const turns = 40 * time.Millisecond
 // silence is how long another process of this host is silent when it is lost: PeerTimeout, or,
 // where a hundred processes and more share a processor, what a live one may need. Job.Mu is held.
 func (s *Processes) silence() time.Duration {
-	peer, h := *s.host.Job.Peer, s.host.Host
+	peer, h := *s.host.Peer, s.host.Host
 	if h == nil {
 		return peer
 	}
@@ -123,8 +123,8 @@ func (s *Processes) silence() time.Duration {
 
 // Silence is that.
 func (s *Processes) Silence() time.Duration {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	return s.silence()
 }
 
@@ -215,10 +215,10 @@ func (s *Processes) Look(beats bool) (left []int, losses []Loss, out bool) {
 
 // GiveUp notes that the process whose lowest rank is first has gone, also where only its socket tells.
 func (s *Processes) GiveUp(first int) {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	for i := range s.others {
-		if o := &s.others[i]; s.host.Job.World.Topo.Rank(s.host.Node, o.local) == first {
+		if o := &s.others[i]; s.host.World.Topo.Rank(s.host.Node, o.local) == first {
 			o.gone = true
 		}
 	}
@@ -226,8 +226,8 @@ func (s *Processes) GiveUp(first int) {
 
 // Hide says that this process leaves in good order.
 func (s *Processes) Hide() {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	if s.pulse != nil {
 		h := s.host.Host
 		s.pulse.left.Store(1)
@@ -242,9 +242,9 @@ func (s *Processes) Hide() {
 // to be lost. The log of the host says so, too, but is not kept for a process that nobody waits for
 // any more: one that was stopped for long finds later events there.
 func (s *Processes) NoteOut(w int) {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
-	if topo := s.host.Job.World.Topo; s.pulses != nil && w >= 0 && w < topo.Size() && topo.Node(w) == s.host.Node {
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
+	if topo := s.host.World.Topo; s.pulses != nil && w >= 0 && w < topo.Size() && topo.Node(w) == s.host.Node {
 		s.pulses[topo.Local(w)].out.Store(1)
 	}
 }
@@ -258,7 +258,7 @@ func (s *Processes) outside() (ranks []int) {
 	if s.pulses == nil {
 		return nil
 	}
-	w := s.host.Job.World
+	w := s.host.World
 	for l, first := range s.host.Procs {
 		r := w.Topo.Rank(s.host.Node, l)
 		if first == s.host.Mine && s.pulses[l].out.Load() != 0 && !w.Of(r).Lost {
@@ -270,22 +270,22 @@ func (s *Processes) outside() (ranks []int) {
 
 // Outside are the ranks of this process that the others believe to be lost, and this process has not heard of.
 func (s *Processes) Outside() []int {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	return s.outside()
 }
 
 // HasLeft reports whether the process of rank w of the world, one of this host, says in its pulse
 // that it has left the job. Job.Mu is held.
 func (s *Processes) HasLeft(w int) bool {
-	topo := s.host.Job.World.Topo
+	topo := s.host.World.Topo
 	return s.pulses != nil && s.pulses[topo.Local(s.host.Procs[topo.Local(w)])].left.Load() != 0
 }
 
 // KernelTells reports whether the kernel raises a flag when this process ends, or that whose lowest
 // rank is the l-th of this host: then the two need no connection to notice each other's end.
 func (s *Processes) KernelTells(l int) bool {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	return s.pulse.death.Load() != 0 && s.pulses[l].death.Load() != 0
 }

@@ -28,7 +28,7 @@ func partedWords(n int) int { return (n + 63) / 64 }
 // slices this process is to empty, by Reap. A process that leaves the job is in no call of it any
 // more; if it goes on in the job that has grown out of this one, it would not look again.
 func (s *Processes) PartFrom(leaves bool, hasParted func(ranks []int) bool) (due []*atomic.Uint64) {
-	mu := s.host.Job.Mu
+	mu := s.host.Mu
 	mu.Lock()
 	h := s.host.Host
 	if s.pulse == nil || s.reaps && !leaves || h.Slices().Jobs() > 1 && (!leaves || h.Slices().IsHome(BoardOf(h).number)) {
@@ -43,7 +43,7 @@ func (s *Processes) PartFrom(leaves bool, hasParted func(ranks []int) bool) (due
 	}
 	mu.Unlock()
 	for _, l := range ended {
-		if !leaves && !hasParted(s.host.RanksOf(s.host.Job.World.Topo.Rank(s.host.Node, l))) {
+		if !leaves && !hasParted(s.host.RanksOf(s.host.World.Topo.Rank(s.host.Node, l))) {
 			continue
 		}
 		mu.Lock()
@@ -73,9 +73,9 @@ func (s *Processes) Reap(due []*atomic.Uint64) {
 			own.CompareAndSwap(off, 0)
 		}
 	}
-	s.host.Job.Mu.Lock()
+	s.host.Mu.Lock()
 	s.reaps = false
-	s.host.Job.Mu.Unlock()
+	s.host.Mu.Unlock()
 }
 
 // allParted reports whether all processes of this host have parted from the one with that row, or

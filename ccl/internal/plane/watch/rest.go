@@ -32,8 +32,8 @@ func IdleTick(peer time.Duration) time.Duration {
 
 // ShowSleep says in this process's pulse how its monitor sleeps, by which others know whether it is to be rung.
 func (s *Processes) ShowSleep(how uint32) {
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	if s.pulse != nil && s.pulse.sleep.Load() != how {
 		s.pulse.sleep.Store(how)
 	}
@@ -45,8 +45,8 @@ func (s *Processes) ring(deep uint32) {
 	if t == nil {
 		return
 	}
-	s.host.Job.Mu.Lock()
-	defer s.host.Job.Mu.Unlock()
+	s.host.Mu.Lock()
+	defer s.host.Mu.Unlock()
 	for i := range s.others {
 		o := &s.others[i]
 		if how := &s.pulses[o.local].sleep; !o.gone && how.Load() >= deep && how.Swap(Naps) != Naps {
@@ -73,7 +73,7 @@ func (s *Processes) guard() bool {
 		}
 	}
 	if next == nil {
-		return proc.WatchDeath(&s.pulse.death, nil, s.host.Job.Monitor)
+		return proc.WatchDeath(&s.pulse.death, nil, s.host.Monitor)
 	}
-	return proc.WatchDeath(&s.pulse.death, &s.pulses[next.local].death, s.host.Job.Monitor)
+	return proc.WatchDeath(&s.pulse.death, &s.pulses[next.local].death, s.host.Monitor)
 }

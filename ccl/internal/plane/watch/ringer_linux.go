@@ -32,7 +32,7 @@ func (s *Host) OpenRinger(name func(local int) string) {
 	if err != nil {
 		return
 	}
-	t := &ringer{monitor: s.Job.Monitor, name: name, l: l, others: map[int]*unix.SockaddrUnix{}}
+	t := &ringer{monitor: s.Monitor, name: name, l: l, others: map[int]*unix.SockaddrUnix{}}
 	if raw, err := l.SyscallConn(); err != nil || raw.Control(func(fd uintptr) { t.fd = int(fd) }) != nil {
 		l.Close()
 		return
