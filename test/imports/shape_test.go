@@ -70,7 +70,7 @@ var large = map[string]shape{
 	"ccl/internal/native.end":           {15, 42, 0, ""},
 	"ccl/internal/plane.Job":            {14, 53, 0, ""},
 	"ccl/internal/plane.Member":         {9, 59, 0, ""},
-	"ccl/internal/plane.Site":           {5, 49, 0, ""},
+	"ccl/internal/plane.Site":           {5, 48, 0, ""},
 	"ccl/internal/region.Region":        {14, 41, 0, ""},
 	"examples/gpt.config":               {44, 23, 1, "internal/gpt.Config"},
 	"examples/gpt.narrow":               {40, 60, 1, "train/zero.Model"},

@@ -64,7 +64,11 @@ func (j *Job) close() {
 		j.Net.Post.close()
 	}
 	for _, s := range j.Sites() {
-		s.drainKept()
+		// What was kept is appended, as far as the others read on.
+		for over := lived.For(2 * SettleFor); !s.Here.Log.AppendKept() && !over(); {
+			s.Scan()
+			time.Sleep(time.Millisecond)
+		}
 	}
 	close(j.Life.StopCh)
 	for _, s := range j.Sites() {
@@ -141,14 +145,6 @@ func (j *Job) Listen(iface string, addr netip.Addr, secret auth.Secret, wire aut
 		j.Net.TCP.Bear(max(j.peer, 0))
 	}
 	return err
-}
-
-// drainKept appends what was kept before this process leaves, as far as the others read on.
-func (s *Site) drainKept() {
-	for over := lived.For(2 * SettleFor); !s.Here.Log.AppendKept() && !over(); {
-		s.Scan()
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // close ends the mail of this process, which leaves its job.
