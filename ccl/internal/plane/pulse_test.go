@@ -2,6 +2,7 @@ package plane
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,8 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 	"github.com/goccl/goccl/ccl/internal/plane/watch"
+	"github.com/goccl/goccl/ccl/internal/region"
+	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
 // besideAnother is this process on a host with another one, of rank 1.
@@ -82,4 +85,25 @@ func TestHasParted(t *testing.T) {
 		c.FailHere(call.NewFault(call.RankLost, 1, "on purpose"))
 	}
 	require.True(t, j.hasParted([]int{1, 2}))
+}
+
+// The end of a process beside this one is the loss of its ranks, which is certain, unless the others have given this one up
+// before. A Comm that it had has failed: whoever leaves that waits for others, and looks no more.
+func TestLostProcess(t *testing.T) {
+	for _, out := range []bool{false, true} {
+		t.Run(fmt.Sprint("given up ", out), func(t *testing.T) {
+			s := besideAnother(t)
+			c := memberOf(t, s, group.WorldID, 0, Options{})
+			if out {
+				s.Job.World.Lose(0, false)
+			}
+			s.LostProcess(1, watch.ErrEnded)
+			require.Equal(t, !out, s.Job.HasEnded(1))
+			require.Equal(t, !out, c.Fate.Cause() != nil)
+			l := Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { return nil })
+			require.False(t, l.Last())
+			require.EqualValues(t, region.ListedOut, c.Share.Local.Out(0).Load(), "one of its ranks is lost")
+			require.False(t, c.Share.Look(func() {}))
+		})
+	}
 }
