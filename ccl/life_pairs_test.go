@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/boot"
@@ -98,17 +97,8 @@ func TestTwoCommsInUseEnd(t *testing.T) {
 				}
 				c.run(u.name+", "+v.name+" and "+e.name, func(t *testing.T) {
 					all := closing(t, e.closes)
-					var child [2]*ccl.Comm
+					child := splitOf(t, all)
 					var wg sync.WaitGroup
-					for r, c := range all {
-						wg.Go(func() {
-							var err error
-							child[r], err = c.Split(t.Context(), 0, 0)
-							assert.NoError(t, err)
-						})
-					}
-					wg.Wait()
-					require.False(t, t.Failed())
 					over, childOver := e.begin(all), e.begin(child)
 					wg.Go(func() {
 						ends(t, v.name, func() { e.wants(t, v.use(t.Context(), child[0])) })

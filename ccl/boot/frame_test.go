@@ -119,7 +119,7 @@ func TestMilliseconds(t *testing.T) {
 
 func FuzzHello(f *testing.F) {
 	f.Add(selfJoin(1, 2).encode())
-	f.Add(frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}.encode())
+	f.Add(joinOf(1, 2).encode())
 	f.Add(verdict{Code: Lost, Peer: 1, Text: "x"}.frame())
 	f.Add(tableFrame([][]byte{{1}, {2, 3}}))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -32,10 +32,15 @@ func joinBehind(t *testing.T, r *hostRelay, root *auth.Stream, rank int) *auth.S
 	require.True(t, r.admit(there))
 	r.coming.Add(1)
 	r.serve(newChild(there, selfJoin(rank, r.self.Size), true), there)
-	join := frame{kind: frameJoin, rank: rank, data: selfJoin(rank, r.self.Size).encode()}
+	join := joinOf(rank, r.self.Size)
 	write(t, here, join.encode())
 	require.Equal(t, join, read(t, root))
 	return here
+}
+
+// joinOf is the join of a rank of a job of so many.
+func joinOf(rank, size int) frame {
+	return frame{kind: frameJoin, rank: rank, data: selfJoin(rank, size).encode()}
 }
 
 func write(t *testing.T, c *auth.Stream, b []byte) {
@@ -63,7 +68,7 @@ func readVerdict(t *testing.T, c *auth.Stream) verdict {
 func TestRelay(t *testing.T) {
 	noLeaks(t)
 	_, root, rank := relayOf(t, 2)
-	join := frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}
+	join := joinOf(1, 2)
 	write(t, rank, join.encode())
 	require.Equal(t, join, read(t, root))
 
@@ -93,7 +98,7 @@ func TestRelay(t *testing.T) {
 func TestRelayCrossed(t *testing.T) {
 	noLeaks(t)
 	_, root, rank := relayOf(t, 2)
-	write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}.encode())
+	write(t, rank, joinOf(1, 2).encode())
 	read(t, root)
 	write(t, root, verdict{Peer: -1, Taken: 0}.frame())
 	read(t, root)
@@ -107,7 +112,7 @@ func TestRelayFindsNobody(t *testing.T) {
 			return nil, point{}, errors.New("no way")
 		})
 	defer r.close()
-	write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 2).encode()}.encode())
+	write(t, rank, joinOf(1, 2).encode())
 	v := readVerdict(t, rank)
 	require.Equal(t, System, v.Code)
 	require.Equal(t, "no way", v.Text)
@@ -151,8 +156,8 @@ func TestRelayAnswersOnce(t *testing.T) {
 		late    frame
 	}{
 		"values after a failure":    {verdict{Code: Lost, Peer: 2, Text: "rank 2 is gone"}, frame{kind: frameValue, rank: 3, data: make([]byte, valueHead)}},
-		"joins after a failure":     {verdict{Code: Lost, Peer: 2, Text: "rank 2 is gone"}, frame{kind: frameJoin, rank: 3, data: selfJoin(3, 4).encode()}},
-		"a stray join, and success": {verdict{Peer: -1, Taken: 1}, frame{kind: frameJoin, rank: 3, data: selfJoin(3, 4).encode()}},
+		"joins after a failure":     {verdict{Code: Lost, Peer: 2, Text: "rank 2 is gone"}, joinOf(3, 4)},
+		"a stray join, and success": {verdict{Peer: -1, Taken: 1}, joinOf(3, 4)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)
@@ -188,7 +193,7 @@ func TestRelayWaitsAWhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, root, rank := relayOf(t, 4)
-			write(t, rank, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 4).encode()}.encode())
+			write(t, rank, joinOf(1, 4).encode())
 			read(t, root)
 			frozen(t, r, root)
 			write(t, root, verdict{Code: Lost, Peer: 2, Text: "rank 2 is gone"}.frame())

@@ -21,7 +21,7 @@ func twoJoin(t *testing.T) (local, other *auth.Stream) {
 	require.NoError(t, err)
 	t.Cleanup(func() { other.Close() })
 	for rank, conn := range []*auth.Stream{local, other} {
-		write(t, conn, frame{kind: frameJoin, rank: rank, data: selfJoin(rank, 2).encode()}.encode())
+		write(t, conn, joinOf(rank, 2).encode())
 	}
 	return local, other
 }
@@ -58,25 +58,31 @@ func TestRefusalAfterJoining(t *testing.T) {
 	require.Equal(t, 1, v.Peer)
 }
 
+// serving is the root of a job of so many, with its connections to the local rank and to rank 1.
+func serving(size int) (local, other *auth.Stream, end func()) {
+	h := newRootServer(selfJoin(0, size), "job")
+	local = h.attach()
+	other, there := auth.Pipe()
+	h.admit(there)
+	h.coming.Add(1)
+	h.serve(newChild(there, selfJoin(1, size), false), there)
+	h.wg.Go(h.loop)
+	return local, other, h.close
+}
+
 // Bad news is given to the local rank before that gives up, though another does not confirm it: else it would end without
 // knowing why.
 func TestBadNewsIsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newRootServer(selfJoin(0, 3), "job")
-		local := h.attach()
-		other, there := auth.Pipe()
-		h.admit(there)
-		h.coming.Add(1)
-		h.serve(newChild(there, selfJoin(1, 3), false), there)
-		h.wg.Go(h.loop)
-		defer h.close()
+		local, other, end := serving(3)
+		defer end()
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		mine := selfJoin(0, 3)
 		mine.Left = left(ctx)
 		write(t, local, frame{kind: frameJoin, rank: 0, data: mine.encode()}.encode())
-		write(t, other, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 3).encode()}.encode())
+		write(t, other, joinOf(1, 3).encode())
 		require.Equal(t, Timeout, readVerdict(t, other).Code)
 		require.Equal(t, Timeout, readVerdict(t, local).Code)
 		require.Less(t, time.Since(began), 300*time.Millisecond+grace)
@@ -87,14 +93,8 @@ func TestBadNewsIsInTime(t *testing.T) {
 // over: it may have been cut off just then, and the others go on in the job.
 func TestUnconfirmedIsNotAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newRootServer(selfJoin(0, 2), "job")
-		local := h.attach()
-		other, there := auth.Pipe()
-		h.admit(there)
-		h.coming.Add(1)
-		h.serve(newChild(there, selfJoin(1, 2), false), there)
-		h.wg.Go(h.loop)
-		defer h.close()
+		local, other, end := serving(2)
+		defer end()
 		both := func(kind byte, data []byte) {
 			for rank, conn := range []*auth.Stream{local, other} {
 				if kind == frameJoin {
@@ -115,7 +115,7 @@ func TestUnconfirmedIsNotAwaited(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // the same, behind a relay
 		r, root, local := relayOf(t, 3)
-		write(t, local, frame{kind: frameJoin, rank: 1, data: selfJoin(1, 3).encode()}.encode())
+		write(t, local, joinOf(1, 3).encode())
 		read(t, root)
 		joinBehind(t, r, root, 2)
 		began := time.Now()

@@ -187,7 +187,7 @@ func serveMadeUp(t *testing.T, conn *auth.Stream, first, end, n, perHost int) (b
 	}
 	var up []byte
 	for r := first; r < end; r++ {
-		up = frame{kind: frameJoin, rank: r, data: selfJoin(r, n).encode()}.append(up)
+		up = joinOf(r, n).append(up)
 	}
 	conn.Write(up)
 	if v, err := parseVerdict(answer()); err != nil || v.Code != 0 || v.Taken != end-first {

@@ -125,7 +125,7 @@ func relayAt(t *testing.T, root string, rank, size int, port int) *auth.Stream {
 	conn, _, err := f.dial(within(t, long))
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	write(t, conn, frame{kind: frameJoin, rank: rank, data: selfJoin(rank, size).encode()}.encode())
+	write(t, conn, joinOf(rank, size).encode())
 	return conn
 }
 

@@ -78,6 +78,11 @@ func checkSumAll(r *rand.Rand, typ op.Type, n, count, in int) error {
 	if err == nil && !slices.Equal(list, srcs) {
 		err = fmt.Errorf("the list of vectors is written")
 	}
+	return aside(err, vectors, before, dst, fmt.Sprintf("%v, %d vectors of %d, into %d", typ, count, n, in))
+}
+
+// aside is err, or that more was written than dst: before is what vectors had. what says of which call that is.
+func aside(err error, vectors []span, before [][]byte, dst span, what string) error {
 	for i, v := range append(vectors, dst) {
 		if err == nil {
 			err = v.untouched()
@@ -87,7 +92,7 @@ func checkSumAll(r *rand.Rand, typ op.Type, n, count, in int) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%v, %d vectors of %d, into %d: %w", typ, count, n, in, err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }

@@ -54,18 +54,7 @@ func checkWeigh(r *rand.Rand, typ op.Type, n, count, in int) error {
 	}
 	weigh(typ, dst.at(), srcs, w, n)
 	err := equal(typ, op.Sum, dst.data, want.data)
-	for i, v := range append(vectors, dst) {
-		if err == nil {
-			err = v.untouched()
-		}
-		if i < len(before) && v.at() != dst.at() && err == nil && !bytes.Equal(before[i], v.data) {
-			err = fmt.Errorf("vector %d is written", i)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%v, %d vectors of %d, into %d: %w", typ, count, n, in, err)
-	}
-	return nil
+	return aside(err, vectors, before, dst, fmt.Sprintf("%v, %d vectors of %d, into %d", typ, count, n, in))
 }
 
 // Results are those of exact arithmetic, rounded once: of random elements, and of those that overflow or vanish on the way.

@@ -26,6 +26,19 @@ var (
 	workers   = flag.Int("workers", max(runtime.NumCPU(), 2), "jobs at once")
 )
 
+// seeds are those of -seeds, or else 1 to last, and what counts on from the first.
+func seeds(t *testing.T, last uint64) (next *atomic.Uint64, first, _ uint64) {
+	first = 1
+	if *seedsFlag != "" {
+		if n, err := fmt.Sscanf(*seedsFlag, "%d-%d", &first, &last); n != 2 || err != nil || last < first {
+			t.Fatalf("-seeds %q: it is as 1-1000", *seedsFlag)
+		}
+	}
+	next = new(atomic.Uint64)
+	next.Store(first)
+	return next, first, last
+}
+
 // TestCampaign runs random jobs.
 func TestCampaign(t *testing.T) {
 	if *caseFlag != "" {
@@ -41,14 +54,7 @@ func TestCampaign(t *testing.T) {
 		}
 		return
 	}
-	first, last := uint64(1), uint64(12)
-	if *seedsFlag != "" {
-		if n, err := fmt.Sscanf(*seedsFlag, "%d-%d", &first, &last); n != 2 || err != nil || last < first {
-			t.Fatalf("-seeds %q: it is as 1-1000", *seedsFlag)
-		}
-	}
-	var next atomic.Uint64
-	next.Store(first)
+	next, first, last := seeds(t, 12)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	var bad []string // a line for each job that failed

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -385,14 +384,7 @@ var firstFlag = flag.Bool("first", false, "end with the first job that fails")
 
 // TestWorld runs random jobs in virtual time.
 func TestWorld(t *testing.T) {
-	first, last := uint64(1), uint64(40)
-	if *seedsFlag != "" {
-		if n, err := fmt.Sscanf(*seedsFlag, "%d-%d", &first, &last); n != 2 || err != nil || last < first {
-			t.Fatalf("-seeds %q: it is as 1-1000", *seedsFlag)
-		}
-	}
-	var next atomic.Uint64
-	next.Store(first)
+	next, _, last := seeds(t, 40)
 	var mu sync.Mutex
 	var virtual time.Duration
 	jobs, steps, bad, began := 0, 0, 0, time.Now()

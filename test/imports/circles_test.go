@@ -21,9 +21,9 @@ import (
 // circleMost is how many files of a package may use functions of each other in one circle.
 const circleMost = 10
 
-// In plane, whose files are read most, it is fewer: who has gone (departed, settle, succession, neighbors) and who is in
-// (enter, member) ask each other.
-const circleInPlane = 6
+// In plane, whose files are read most, it is fewer: what has become of ranks (settle, succession, neighbors) and what
+// follows for those that are in (enter, member) ask each other.
+const circleInPlane = 5
 
 // A package that can be read from the bottom up has files that use functions of those below them. TestCircles counts the
 // files that do not: the largest set of files of a package in which each reaches each.
@@ -35,7 +35,7 @@ func TestCircles(t *testing.T) {
 		circle, err := largestCircle(files, dir)
 		require.NoError(t, err)
 		most := circleMost
-		if dir == "ccl/internal/plane" {
+		if strings.HasPrefix(dir, "ccl/internal/plane") {
 			most = circleInPlane
 		}
 		require.LessOrEqual(t, len(circle), most, "%s: %s: move a function to the file that uses it", dir,

@@ -72,7 +72,7 @@ var oneClock = rule{
 		"ccl/internal/plane/clock.go time.Now", "ccl/internal/plane/clock.go time.Since",
 		"ccl/internal/plane/monitor.go time.Now", "ccl/internal/plane/monitor.go time.NewTimer",
 		// These ask the clocks of a job at every tick, or when the kernel says that a moment has passed.
-		"ccl/internal/plane/job.go time.NewTicker", "ccl/internal/plane/neighbors.go time.Now", "ccl/internal/plane/succession.go time.NewTicker",
+		"ccl/internal/plane/job.go time.NewTicker", "ccl/internal/plane/watch/neighbors.go time.Now", "ccl/internal/plane/succession.go time.NewTicker",
 		// How long a wait gives way before it sleeps, how long it sleeps, and by how much it wakes late.
 		"ccl/internal/plane/doorbell.go time.NewTimer", "ccl/internal/plane/doorbell.go time.Now", "ccl/internal/plane/doorbell.go time.Since",
 		"ccl/internal/plane/doorbell.go time.Until",

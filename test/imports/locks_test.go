@@ -15,7 +15,7 @@ import (
 
 // orderedLocks are the packages whose locks stand in the order that the package comment of plane has: plane's under their
 // names, the others' after that of their package.
-var orderedLocks = []string{"call", "region", "plane/control", "plane/event", "plane/status", "plane", "reach", "rounds", "links", "shrink", "join", "cpu", "../../internal/lived"}
+var orderedLocks = []string{"call", "region", "plane/control", "plane/event", "plane/status", "plane/watch", "plane", "reach", "rounds", "links", "shrink", "join", "cpu", "../../internal/lived"}
 
 // locks lists the mutexes of a package below ccl/internal, as type.field; an embedded one has its type's or variable's name.
 func locks(files fs.FS, dir string) (list []string, err error) {

@@ -59,8 +59,8 @@ var passesTheSeam = rule{
 		// A place that its user alone may use, where others have taken the names of this host's sockets.
 		"ccl/boot/private_unix.go net", "ccl/boot/private_unix.go os",
 		// Between processes of one host: a simulated host has one.
-		"ccl/internal/join/server.go net", "ccl/internal/ordered/membarrier_linux.go syscall", "ccl/internal/plane/mail.go net", "ccl/internal/plane/ringer_linux.go net",
-		"ccl/internal/plane/ringer_linux.go syscall", "ccl/internal/shm/fd_linux.go net", "ccl/internal/shm/fd_linux.go os", "ccl/internal/shm/fd_linux.go syscall", "ccl/internal/shm/memfd_linux.go syscall",
+		"ccl/internal/join/server.go net", "ccl/internal/ordered/membarrier_linux.go syscall", "ccl/internal/plane/mail.go net", "ccl/internal/plane/watch/ringer_linux.go net",
+		"ccl/internal/plane/watch/ringer_linux.go syscall", "ccl/internal/shm/fd_linux.go net", "ccl/internal/shm/fd_linux.go os", "ccl/internal/shm/fd_linux.go syscall", "ccl/internal/shm/memfd_linux.go syscall",
 		"ccl/internal/shm/readmem_linux.go syscall", "ccl/internal/reach/offer.go syscall", "internal/auth/peer_linux.go os", "internal/auth/peer_linux.go syscall",
 		// This machine's memory, cores, descriptors, clocks and threads.
 		"ccl/internal/proc/core_linux.go syscall", "ccl/internal/proc/death_linux.go syscall", "ccl/internal/proc/fork_linux.go syscall", "ccl/internal/proc/nap_linux.go os", "ccl/internal/proc/nap_linux.go syscall",

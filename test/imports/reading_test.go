@@ -34,7 +34,7 @@ var reading = []struct {
 	{".touch", []string{"reach/offer.go:Write", "reach/read.go:Find"}, "where a Source lies only Read hands out; Write only writes"},
 	{".View", []string{
 		"cpu/comm.go:makeComm", "cpu/comm.go:countOut", "links/pipegrow.go:mapLarger", "links/pipeplace.go:PipeFrom",
-		"links/pipeplace.go:PipesOf", "plane/leave.go:Leave", "plane/pulse.go:showPulse", "plane/share.go:Make", "plane/share.go:Map", "plane/share.go:View", "plane/pendingexit.go:completeExit", "ranktest/ranktest.go:Of",
+		"links/pipeplace.go:PipesOf", "plane/share.go:Make", "plane/share.go:Map", "plane/share.go:View", "plane/watch/leave.go:Leave", "plane/watch/pendingexit.go:completeExit", "plane/watch/pulse.go:show", "ranktest/ranktest.go:Of",
 		"reach/views.go:mapped", "shm/slices.go:addPage", "shm/slices.go:Reap"},
 		"the engine maps memory of its own, and ledgers of slices; slices of other ranks only package reach"},
 	{".Make", []string{"links/pipegrow.go:makeLarger", "links/pipeplace.go:PipeTo"}, "the same"},

@@ -68,9 +68,9 @@ var large = map[string]shape{
 	"ccl/boot.spawn":                    {27, 11, 1, ""},
 	"ccl/internal/cpu.Comm":             {13, 50, 1, ""},
 	"ccl/internal/native.end":           {15, 42, 0, ""},
-	"ccl/internal/plane.Job":            {14, 55, 0, ""},
+	"ccl/internal/plane.Job":            {14, 53, 0, ""},
 	"ccl/internal/plane.Member":         {9, 59, 0, ""},
-	"ccl/internal/plane.Site":           {6, 63, 0, ""},
+	"ccl/internal/plane.Site":           {5, 48, 0, ""},
 	"ccl/internal/region.Region":        {14, 41, 0, ""},
 	"examples/gpt.config":               {44, 23, 1, "internal/gpt.Config"},
 	"examples/gpt.narrow":               {40, 60, 1, "train/zero.Model"},
@@ -107,7 +107,7 @@ var makerNames = []string{"GenuineIntel", "AuthenticAMD", ".Intel", ".AMD", ".Ma
 var layoutNames = []string{"CPU.Layout", "CPU.WholeTwo", "CPU.SwapFrom", "CPU.Ring", "CPU.StreamTo", "CPU.StageSharedTo", "CPU.SentRing", "CPU.SentMost"}
 
 // layouts are the files that do.
-var layouts = []string{"ccl/internal/plane/board.go"}
+var layouts = []string{"ccl/internal/plane/watch/board.go"}
 
 // shape is what a type has: fields and methods with those of the types that it embeds, how deep these embed others, and the first
 // one of another package of this module.

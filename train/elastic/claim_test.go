@@ -16,6 +16,15 @@ import (
 	"github.com/goccl/goccl/train/internal/quorum"
 )
 
+// hallOf is a hall until the test ends.
+func hallOf(t *testing.T) *boot.Hall {
+	t.Helper()
+	hall, err := boot.ListenHall("127.0.0.1:0", nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { hall.Close() })
+	return hall
+}
+
 // Ranks 0, 1 and 2 of a job are in two Comms from now on: 0 alone, and the others. These go on, though
 // the store does not answer them before they have; rank 0 hears that at last, in whatever order they
 // ask. No time matters but that of the test.
@@ -71,9 +80,7 @@ func TestAgree(t *testing.T) {
 // state goes on without a store.
 func TestGuestsHaveNoVote(t *testing.T) {
 	for _, settled := range []bool{false, true} {
-		hall, err := boot.ListenHall("127.0.0.1:0", nil)
-		require.NoError(t, err)
-		defer hall.Close()
+		hall := hallOf(t)
 		ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 			a := []float32{5}
 			m := memberOn(t, c, []ccl.Buf{ccl.BufOf(a)}, record{in: c.Rank() == 0, late: c.Rank() > 0, round: 7})
@@ -114,9 +121,7 @@ func (dark) Add(context.Context, string, int64) (int64, error) {
 // Most of the ranks cannot reach the store, and the others can, and ask it again and again: most of
 // the ranks go on.
 func TestStoreIsDarkForMost(t *testing.T) {
-	hall, err := boot.ListenHall("127.0.0.1:0", nil)
-	require.NoError(t, err)
-	defer hall.Close()
+	hall := hallOf(t)
 	ccltest.Run(t, 5, func(t testing.TB, c *ccl.Comm) {
 		m := memberOn(t, c, nil, record{in: true})
 		running, end := context.WithCancel(t.Context())
@@ -148,10 +153,8 @@ func TestStoreIsDarkForMost(t *testing.T) {
 // A rank that was cut off when the job ended hears that, though nobody could tell the store that the
 // others went on.
 func TestWaitsForAJobThatHasEnded(t *testing.T) {
-	hall, err := boot.ListenHall("127.0.0.1:0", nil)
-	require.NoError(t, err)
-	defer hall.Close()
-	_, err = hall.Add(t.Context(), "goccl/begun", 1) // which package lobby knows
+	hall := hallOf(t)
+	_, err := hall.Add(t.Context(), "goccl/begun", 1) // which package lobby knows
 	require.NoError(t, err)
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		m := memberOn(t, c, nil, record{in: true})
@@ -171,9 +174,7 @@ func TestWaitsForAJobThatHasEnded(t *testing.T) {
 
 // Rank 0 is lost between the end of all and its word to the store: the others tell it.
 func TestRankZeroIsLostAtTheEnd(t *testing.T) {
-	hall, err := boot.ListenHall("127.0.0.1:0", nil)
-	require.NoError(t, err)
-	defer hall.Close()
+	hall := hallOf(t)
 	ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 		m := memberOn(t, c, nil, record{in: true})
 		if c.Rank() > 0 { // rank 0 dies before it has said it
@@ -204,9 +205,7 @@ func (a away) Add(ctx context.Context, key string, n int64) (int64, error) {
 // been in the job hears so.
 func TestComesBackToADarkHall(t *testing.T) {
 	for _, back := range []bool{false, true} {
-		hall, err := boot.ListenHall("127.0.0.1:0", nil)
-		require.NoError(t, err)
-		defer hall.Close()
+		hall := hallOf(t)
 		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 			m, times := memberOn(t, c, nil, record{}), 3
 			m.opt.Store, m.back = away{hall, &times}, back
@@ -237,10 +236,8 @@ func (s restarted) Get(ctx context.Context, key string) ([]byte, error) {
 
 // A newcomer whose store was away for a while hears all the same that the job has ended.
 func TestHearsTheEndAfterTheStoreWasAway(t *testing.T) {
-	hall, err := boot.ListenHall("127.0.0.1:0", nil)
-	require.NoError(t, err)
-	defer hall.Close()
-	_, err = hall.Add(t.Context(), "goccl/begun", 1) // so this process comes late
+	hall := hallOf(t)
+	_, err := hall.Add(t.Context(), "goccl/begun", 1) // so this process comes late
 	require.NoError(t, err)
 	ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 		asked := new(atomic.Int32)

@@ -21,8 +21,7 @@ func TestRanksApart(t *testing.T) {
 			u := begun(t, ccltest.Split(t, c, 0, c.Rank()), m, o)
 			for step := range 5 + c.Rank() { // an exchange begins in the fourth
 				m.step(step)
-				_, err := u.Step(t.Context())
-				require.NoError(t, err)
+				advance(t, u)
 			}
 			w, err := outer.New(m.units, o) // for which no exchange is under way, as if that of u had been lost
 			require.NoError(t, err)
@@ -60,9 +59,8 @@ func TestOnMendsBits(t *testing.T) {
 			ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 				m := newModel(c.Rank(), 1000)
 				u := begun(t, c, m, o)
-				_, err := u.Step(t.Context())
-				require.NoError(t, err)
-				_, err = u.Flush(t.Context())
+				advance(t, u)
+				_, err := u.Flush(t.Context())
 				require.NoError(t, err)
 				hash := u.Hash()
 				if c.Rank() == odd {
@@ -75,8 +73,7 @@ func TestOnMendsBits(t *testing.T) {
 				require.NoError(t, u.On(t.Context(), c))
 				require.NoError(t, u.Same(t.Context()))
 				require.Equal(t, hash, u.Hash())
-				_, err = u.Step(t.Context())
-				require.NoError(t, err)
+				advance(t, u)
 				_, err = u.Flush(t.Context())
 				require.NoError(t, err)
 				require.NoError(t, u.Same(t.Context()))
@@ -94,8 +91,7 @@ func TestNothing(t *testing.T) {
 				u := begun(t, c, m, &o)
 				for i := range 9 {
 					m.step(i)
-					_, err := u.Step(t.Context())
-					require.NoError(t, err)
+					advance(t, u)
 				}
 				_, err := u.Flush(t.Context())
 				require.NoError(t, err)
@@ -127,8 +123,7 @@ func TestCanceled(t *testing.T) {
 				u := begun(t, d, m, &tc.o)
 				for step := 1; step < tc.at; step++ {
 					m.step(step)
-					_, err := u.Step(t.Context())
-					require.NoError(t, err)
+					advance(t, u)
 				}
 				require.NoError(t, ccl.Barrier(t.Context(), c)) // none is still in On
 				ctx, cancel := context.WithCancel(t.Context())
@@ -160,8 +155,7 @@ func TestCanceled(t *testing.T) {
 				require.NoError(t, u.On(t.Context(), next))
 				for step := range 9 {
 					m.step(step)
-					_, err := u.Step(t.Context())
-					require.NoError(t, err)
+					advance(t, u)
 				}
 				_, err = u.Flush(t.Context())
 				require.NoError(t, err)
@@ -179,8 +173,7 @@ func TestRestartUnderWay(t *testing.T) {
 			u := begun(t, c, m, o)
 			for step := 1; step <= 6; step++ {
 				m.step(step)
-				_, err := u.Step(t.Context())
-				require.NoError(t, err)
+				advance(t, u)
 			}
 			u.Restart()
 			require.Equal(t, u.Params(), m.units)
@@ -199,8 +192,7 @@ func TestLoadedNeedsOn(t *testing.T) {
 		u := begun(t, c, m, &outer.Options{Every: 2, Delay: 1, Eager: true})
 		for step := 1; step <= 4; step++ {
 			m.step(step)
-			_, err := u.Step(t.Context())
-			require.NoError(t, err)
+			advance(t, u)
 		}
 		u.Loaded(40) // an exchange is under way
 		const want = "outer: the state was loaded: call On, on all ranks"
@@ -213,8 +205,7 @@ func TestLoadedNeedsOn(t *testing.T) {
 		require.Equal(t, 40, u.Steps())
 		for step := 1; step <= 4; step++ {
 			m.step(step)
-			_, err := u.Step(t.Context())
-			require.NoError(t, err)
+			advance(t, u)
 		}
 		_, err := u.Flush(t.Context())
 		require.NoError(t, err)

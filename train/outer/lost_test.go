@@ -50,8 +50,7 @@ func TestLostRank(t *testing.T) {
 					for range 12 {
 						step++
 						m.step(step)
-						_, err = u.Step(t.Context())
-						require.NoError(t, err)
+						advance(t, u)
 					}
 					_, err = u.Flush(t.Context())
 					require.NoError(t, err)
@@ -113,15 +112,13 @@ func TestOneRankIsAhead(t *testing.T) {
 				_, err := w.Step(t.Context())
 				require.NoError(t, err)
 				if step < 2+o.Delay {
-					_, err = u.Step(t.Context())
-					require.NoError(t, err)
+					advance(t, u)
 				}
 			}
 			if c.Rank() != 1 { // these lose the exchange, as if rank 1 had been lost after it
 				heads, _ := ccl.SliceOf[int64](u.State()[0])
 				local := slices.Clone(m.units[0])
-				_, err := u.Step(t.Context())
-				require.NoError(t, err)
+				advance(t, u)
 				copy(m.units[0], local)
 				for i, x := range before {
 					b, _ := ccl.SliceOf[float32](u.State()[1+i])
@@ -129,8 +126,7 @@ func TestOneRankIsAhead(t *testing.T) {
 				}
 				heads[3], heads[4], heads[5] = heads[1], 1, 0 // the exchange is due, is the first, and has moved nothing
 			} else {
-				_, err := u.Step(t.Context())
-				require.NoError(t, err)
+				advance(t, u)
 			}
 			require.NoError(t, u.On(t.Context(), c))
 			require.NoError(t, u.Same(t.Context()))
@@ -152,8 +148,7 @@ func TestNewcomer(t *testing.T) {
 			require.NoError(t, u.On(t.Context(), part))
 			for step := 1; step <= 7; step++ {
 				m.step(step)
-				_, err := u.Step(t.Context())
-				require.NoError(t, err)
+				advance(t, u)
 			}
 			_, err = u.Flush(t.Context())
 			require.NoError(t, err)
@@ -171,8 +166,7 @@ func TestNewcomer(t *testing.T) {
 		}
 		for step := 8; step <= 12; step++ {
 			m.step(step)
-			_, err := u.Step(t.Context())
-			require.NoError(t, err)
+			advance(t, u)
 		}
 		_, err = u.Flush(t.Context())
 		require.NoError(t, err)
@@ -198,8 +192,7 @@ func TestMirrored(t *testing.T) {
 			run := func(from int) uint64 {
 				for step := from; step <= last; step++ {
 					m.step(step)
-					_, err := u.Step(t.Context())
-					require.NoError(t, err)
+					advance(t, u)
 					if from == 1 && step == saved {
 						require.NoError(t, mir.Save(t.Context(), step, state...))
 						require.NoError(t, mir.Wait(t.Context()))

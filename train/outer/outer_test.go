@@ -49,6 +49,13 @@ func (m *model) step(step int) {
 	}
 }
 
+// advance is a Step of u that does not fail.
+func advance(t testing.TB, u *outer.Outer) {
+	t.Helper()
+	_, err := u.Step(t.Context())
+	require.NoError(t, err)
+}
+
 // Whatever the options are, all ranks have the same bits of the outer parameters after each round, and Flush leaves nothing under way.
 func TestBits(t *testing.T) {
 	for seed := range uint64(ccltestTrials(t)) {
@@ -208,8 +215,7 @@ func TestAlgorithm(t *testing.T) {
 				}
 				ref.after()
 				m.step(step)
-				_, err := u.Step(t.Context())
-				require.NoError(t, err)
+				advance(t, u)
 				require.InDelta(t, ref.local[c.Rank()], m.units[0][0], 1e-4, "step %d of %+v", step, o)
 				require.InDelta(t, ref.outer, u.Params()[0][0], 1e-4, "step %d of %+v", step, o)
 			}
@@ -287,13 +293,12 @@ func TestOtherBits(t *testing.T) {
 		ccltest.Run(t, 3, func(t testing.TB, c *ccl.Comm) {
 			m := newModel(c.Rank(), 1000)
 			u := begun(t, c, m, &outer.Options{Every: 1, Codec: k})
-			_, err := u.Step(t.Context())
-			require.NoError(t, err)
+			advance(t, u)
 			if c.Rank() == 1 {
 				u.Moments()[0][5]++
 			}
 			require.ErrorContains(t, u.Same(t.Context()), "ranks [1] of 3 hold different bits")
-			_, err = u.Step(t.Context())
+			_, err := u.Step(t.Context())
 			require.EqualError(t, err, "outer: exchange 2: ranks [1] of 3 hold other bits of the outer parameters than the rest")
 		})
 	}
@@ -316,8 +321,7 @@ func TestUsualStep(t *testing.T) {
 			tc.o.Every = 1
 			u := begun(t, c, &model{units: [][]float32{x}}, &tc.o)
 			x[0] = 1
-			_, err := u.Step(t.Context())
-			require.NoError(t, err)
+			advance(t, u)
 			require.InDelta(t, tc.want, x[0], 1e-6, "%+v", tc.o)
 		})
 	}

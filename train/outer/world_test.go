@@ -25,8 +25,7 @@ func TestDelayHidesTheExchange(t *testing.T) {
 				for i := range steps {
 					time.Sleep(step) // in the network's time, as all here
 					m.step(i)
-					_, err := u.Step(t.Context())
-					require.NoError(t, err)
+					advance(t, u)
 				}
 				waited, whole := u.Stats().Waited, time.Since(began)
 				if delay > 0 {

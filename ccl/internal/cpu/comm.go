@@ -10,6 +10,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/links"
 	"github.com/goccl/goccl/ccl/internal/ordered"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/reach"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/rounds"
@@ -121,7 +122,7 @@ func memoryOf(h *shm.Host, g *region.Region) []shm.Place {
 			made = append(made, shm.PlaceAt(off, tuning.StageBytes(g.N)))
 		}
 		if off := g.Sent(r).Load(); off != 0 {
-			made = append(made, shm.PlaceAt(off, plane.LayoutOf(h).SentRing(g.N)))
+			made = append(made, shm.PlaceAt(off, watch.LayoutOf(h).SentRing(g.N)))
 		}
 		if off := g.Request(r).Load(); off != 0 {
 			made = append(made, shm.PlaceAt(off, reach.RequestBytes))

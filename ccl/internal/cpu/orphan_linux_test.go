@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/internal/op"
 )
@@ -54,7 +55,7 @@ func TestClosedCommGivesBack(t *testing.T) {
 			})
 		}
 		both.Wait()
-		l := plane.LayoutOf(h)
+		l := watch.LayoutOf(h)
 		require.GreaterOrEqual(t, takenBy(t, h)-before, 2*l.SentRing(2))
 		for _, c := range c {
 			c.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/shm"
 
 	"github.com/goccl/goccl/ccl/internal/inject"
@@ -166,7 +167,7 @@ func (r *exchanges) verdict(ctx context.Context, err error, more []byte) ([][]by
 	if err != nil {
 		msg = append([]byte{failed}, err.Error()...)
 		switch {
-		case errors.Is(err, plane.ErrCannotShare):
+		case errors.Is(err, watch.ErrCannotShare):
 			msg[0] = unshared
 		case errors.Is(err, ErrBegun):
 			msg[0] = begun

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
@@ -53,7 +54,7 @@ func TestVerdict(t *testing.T) {
 		want *call.Fault
 	}{
 		{"all are well", nil, "addr", [][]byte{ok, ok}, nil, "\x00addr", nil},
-		{"some cannot share", fmt.Errorf("%w: x", plane.ErrCannotShare), "addr", [][]byte{{unshared}, ok}, nil, "\x02" + plane.ErrCannotShare.Error() + ": x", nil},
+		{"some cannot share", fmt.Errorf("%w: x", watch.ErrCannotShare), "addr", [][]byte{{unshared}, ok}, nil, "\x02" + watch.ErrCannotShare.Error() + ": x", nil},
 		{"this rank fails", errors.New("full"), "", [][]byte{no, ok}, nil, "\x01full", call.NewFault(call.Backend, 0, "rank 0: disk full")},
 		{"this rank's variable is refused", fmt.Errorf("tcp: %w=x", tcp.ErrSelection), "", [][]byte{append([]byte{refused}, "tcp: x"...), ok}, nil,
 			"\x04tcp: GOCCL_SOCKET_IFNAME=x", call.NewFault(call.Argument, 0, "rank 0: tcp: x")},

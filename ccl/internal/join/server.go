@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/lived"
@@ -68,7 +69,7 @@ func serverName(key []byte) string { return socketName(key, "door", 0) }
 func serveMemory(s *plane.Site, key []byte, secret auth.Secret) error {
 	l, err := shm.Listen(serverName(key))
 	if err != nil {
-		return plane.ShareError(err)
+		return watch.ShareError(err)
 	}
 	d := &server{s: s, h: s.Here.Host, key: key, secret: secret, l: l}
 	d.ctx, d.stop = context.WithCancel(context.Background())
@@ -127,7 +128,7 @@ func (d *server) serve(c *net.UnixConn) {
 		c.Close() // if it has died just now, it has not joined, as the bootstrap says
 		return
 	}
-	d.s.WatchEnd(c, int(rank), d)
+	d.s.Here.WatchEnd(c, int(rank), d, d.s.LostProcess)
 }
 
 // receiveMemory takes the memory from the host's maker, which has begun to serve it before: if it
@@ -137,7 +138,7 @@ func receiveMemory(ctx context.Context, s *plane.Site, key []byte, secret auth.S
 	from *shm.Host) (*shm.Host, *net.UnixConn, error) {
 	fds, c, err := requestMemory(ctx, s, key, secret)
 	if err != nil {
-		return nil, nil, plane.ShareError(err)
+		return nil, nil, watch.ShareError(err)
 	}
 	h, err := shm.Open(fds[0])
 	if err != nil {
@@ -147,7 +148,7 @@ func receiveMemory(ctx context.Context, s *plane.Site, key []byte, secret auth.S
 	}
 	if err != nil {
 		c.Close()
-		return nil, nil, plane.ShareError(err)
+		return nil, nil, watch.ShareError(err)
 	}
 	return h, c, nil
 }
@@ -190,14 +191,14 @@ func dialServer(ctx context.Context, name string) (*net.UnixConn, error) {
 // keepOrClose tells the maker of the memory, at the other end of c, whether the two need to notice
 // each other's end by c.
 func keepOrClose(s *plane.Site, c *net.UnixConn) {
-	if s.Here.KernelTells(0) { // the maker has the host's first rank
+	if s.Here.Processes.KernelTells(0) { // the maker has the host's first rank
 		c.Write([]byte{connClose})
 		c.Close()
 		return
 	}
 	c.SetDeadline(time.Time{})
 	c.Write([]byte{connKeep}) // if this fails, the end of c follows
-	s.WatchEnd(c, s.Job.World.Topo.Rank(s.Here.Node, 0), nil)
+	s.Here.WatchEnd(c, s.Job.World.Topo.Rank(s.Here.Node, 0), nil, s.LostProcess)
 }
 
 // shareLimit is after how long to give up sharing: before ctx ends, so that there is time left to go on without.

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/call"
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/internal/plain"
 
 	"github.com/goccl/goccl/ccl/internal/inject"
@@ -217,7 +218,7 @@ func takeHost(ctx context.Context, s *plane.Site, r *exchanges, try int) error {
 		openRinger(s, key)
 		keepOrClose(s, c)
 	}
-	return roomForCalls(s.Job.World.Topo.Locals(s.Here.Node), plane.LayoutOf(s.Here.Host))
+	return roomForCalls(s.Job.World.Topo.Locals(s.Here.Node), watch.LayoutOf(s.Here.Host))
 }
 
 // hostKey is what only ranks of this job can know of its host's memory in this try: it is made of what all ranks have

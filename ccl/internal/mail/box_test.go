@@ -137,7 +137,7 @@ func TestLimitEndsWhileMatched(t *testing.T) {
 // Receives with limits that end as messages come: each message is received, or its sender hears that it is not.
 func TestLimitsAtRandom(t *testing.T) {
 	inTowns(t, func(t *testing.T, w *town) {
-		a, b := w.open(0, 0), w.open(1, 0)
+		a, b := w.two()
 		for i := range 200 {
 			for _, n := range []int{8, 2 * eagerMost} {
 				got := make([]byte, n)
@@ -249,7 +249,7 @@ func TestLimitStandsStill(t *testing.T) {
 	w := newTown(t, false, 0, 1)
 	at := time.Duration(0)
 	w.frozen.Store(&at)
-	a, b := w.open(0, 0), w.open(1, 0)
+	a, b := w.two()
 	got := make([]byte, 1)
 	what := bytesOf(got, 1)
 	what.Within = time.Nanosecond

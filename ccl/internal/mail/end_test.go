@@ -73,7 +73,7 @@ func TestCloseBeforeAStreamIsRead(t *testing.T) {
 // A sender in the receiver's process gives a large message up while it is copied: it waits for a piece of the copy, and not for all.
 func TestCopyIsGivenUp(t *testing.T) {
 	w := newTown(t, false, 0, 0)
-	a, b := w.open(0, 0), w.open(1, 0)
+	a, b := w.two()
 	mem, got := make([]byte, 64<<20), make([]byte, 64<<20)
 	for range 200 {
 		r := b.Recv(What{Type: op.Uint8, Count: len(got), Mem: got}, 0)

@@ -93,6 +93,9 @@ func newTown(t *testing.T, reads bool, process ...int) *town {
 	return w
 }
 
+// two are the mail of ranks 0 and 1, without a limit.
+func (w *town) two() (a, b *Account) { return w.open(0, 0), w.open(1, 0) }
+
 // open is the mail of a rank in Comm 1, whose members are all.
 func (w *town) open(rank int, limit time.Duration) *Account {
 	var others []int
@@ -181,7 +184,7 @@ func pattern(n, seed int) []byte {
 // Messages of all sizes arrive, whoever comes first.
 func TestMessagesArrive(t *testing.T) {
 	inTowns(t, func(t *testing.T, w *town) {
-		a, b := w.open(0, 0), w.open(1, 0)
+		a, b := w.two()
 		for i, n := range sizes {
 			for _, late := range []bool{false, true} {
 				got, want := make([]byte, n), pattern(n, i)
@@ -232,7 +235,7 @@ func TestOrder(t *testing.T) {
 // A receive of another type or count ends both ends, if the sender is not done by then, and says what differs.
 func TestMismatch(t *testing.T) {
 	inTowns(t, func(t *testing.T, w *town) {
-		a, b := w.open(0, 0), w.open(1, 0)
+		a, b := w.two()
 		s := a.Send(bytesOf(make([]byte, 2*eagerMost), 0), 1)
 		f := await(t, b.Recv(bytesOf(make([]byte, 3), 0), Any))
 		require.Equal(t, call.Mismatch, f.Code)
@@ -251,7 +254,7 @@ func TestMismatch(t *testing.T) {
 // What nobody has matched can be given up, at either end, and is as if it had never been.
 func TestCancel(t *testing.T) {
 	inTowns(t, func(t *testing.T, w *town) {
-		a, b := w.open(0, 0), w.open(1, 0)
+		a, b := w.two()
 		r := b.Recv(bytesOf(make([]byte, 1), 0), 0)
 		r.Cancel()
 		require.Equal(t, call.Canceled, await(t, r).Code)
@@ -272,7 +275,7 @@ func TestCancel(t *testing.T) {
 // arrives.
 func TestClosed(t *testing.T) {
 	inTowns(t, func(t *testing.T, w *town) {
-		a, b := w.open(0, 0), w.open(1, 0)
+		a, b := w.two()
 		require.Nil(t, await(t, a.Send(bytesOf([]byte{1}, 0), 1)))
 		large := a.Send(bytesOf(make([]byte, 2*eagerMost), 7), 1)
 		never := b.Recv(bytesOf(make([]byte, 1), 9), 0)
@@ -293,7 +296,7 @@ func TestClosed(t *testing.T) {
 // A failure of the Comm ends what is under way, wherever it is.
 func TestFailed(t *testing.T) {
 	inTowns(t, func(t *testing.T, w *town) {
-		a, b := w.open(0, 0), w.open(1, 0)
+		a, b := w.two()
 		s, r := a.Send(bytesOf(make([]byte, 2*eagerMost), 0), 1), b.Recv(bytesOf(make([]byte, 1), 1), Any)
 		why := call.NewFault(call.RankLost, 2, "")
 		a.End(why, false)
@@ -336,7 +339,7 @@ func TestLeft(t *testing.T) {
 // The end of a process ends what waits for its answer, and half of a payload is none.
 func TestStreamEnds(t *testing.T) {
 	w := newTown(t, false, 0, 1)
-	a, b := w.open(0, 0), w.open(1, 0)
+	a, b := w.two()
 	s := a.Send(bytesOf(make([]byte, 2*eagerMost), 0), 1)
 	require.Nil(t, await(t, a.Send(bytesOf(nil, 1), 1)))
 	require.Nil(t, await(t, b.Recv(bytesOf(nil, 1), 0)), "the head has come")
@@ -379,7 +382,7 @@ func TestManyAtOnce(t *testing.T) {
 // A sender that gives up by itself while its message moves leaves the receiver as if it had never sent.
 func TestSenderEndsAtRandom(t *testing.T) {
 	inTowns(t, func(t *testing.T, w *town) {
-		a, b := w.open(0, 0), w.open(1, 0)
+		a, b := w.two()
 		for i := range 20 {
 			n := 3*readMost + i
 			first, second, got := pattern(n, i), pattern(n, i+1), make([]byte, n)
@@ -423,7 +426,7 @@ func (l *line) left() (n []uint64) {
 // Whatever is given up while it moves, what has arrived is right, and nothing stays.
 func TestCancelsAtRandom(t *testing.T) {
 	inTowns(t, func(t *testing.T, w *town) {
-		a, b := w.open(0, 0), w.open(1, 0)
+		a, b := w.two()
 		for i := range 20 {
 			n := sizes[rand.N(len(sizes))]
 			mem, got := pattern(n, i), make([]byte, n)

@@ -25,7 +25,7 @@ func (w *town) breakLast() {
 // A connection that breaks while nothing is on its way is made anew, and nothing is amiss.
 func TestStreamBeginsAnew(t *testing.T) {
 	w := newTown(t, false, 0, 1)
-	a, b := w.open(0, 0), w.open(1, 0)
+	a, b := w.two()
 	for i := range 20 {
 		for _, n := range sizes {
 			got := make([]byte, n)
@@ -50,7 +50,7 @@ func TestStreamBreaks(t *testing.T) {
 	}{{"its sender has had success", 1}, {"its sender waits", 2 * eagerMost}} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newTown(t, false, 0, 1)
-			a, b := w.open(0, 0), w.open(1, 0)
+			a, b := w.two()
 			other := func(self int) *Account {
 				in := Membership{Comm: 2, Self: self, Others: []int{1 - self}, Severed: w.severed(nil)}
 				in.Left = func(int) bool { return false }

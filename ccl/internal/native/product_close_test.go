@@ -74,7 +74,7 @@ func TestProductClose(t *testing.T) {
 					for range calls {
 						r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 					}
-					r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
+					sumOf(r.q, x)
 					require.NoError(t, order(ctx, r, &others))
 					require.NoError(t, r.s.Synchronize())
 					require.Equal(t, []int32{n}, r.get(x))

@@ -25,7 +25,7 @@ func TestProductGroups(t *testing.T) {
 					for range k + 1 {
 						g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
 					}
-					g.AllReduce(ccl.BufOfMemory(y), ccl.InPlace(), ccl.Sum)
+					sumOf(g, y)
 					return nil
 				})
 			}
@@ -33,12 +33,12 @@ func TestProductGroups(t *testing.T) {
 			assert.Equal(t, []int32{80}, r.ends(last, y))
 			var inner ccl.Work
 			outer := r.q.Group(func(g ccl.Queue) error {
-				g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
+				sumOf(g, x)
 				inner = r.q.Group(func(g ccl.Queue) error {
 					g.AllGatherV(ccl.BufOfMemory(z), []int{1, 1}, ccl.BufOfMemory(z).From(r.me, r.me+1))
 					return nil
 				})
-				g.AllReduce(ccl.BufOfMemory(y), ccl.InPlace(), ccl.Sum)
+				sumOf(g, y)
 				return nil
 			})
 			assert.Equal(t, []int32{7, 7}, r.ends(inner, z))
@@ -47,15 +47,15 @@ func TestProductGroups(t *testing.T) {
 			var stale ccl.Queue
 			if err := r.q.Group(func(g ccl.Queue) error {
 				stale = g
-				g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
+				sumOf(g, x)
 				return nil
 			}).Wait(ctx); err != nil {
 				return err
 			}
-			if err := r.q.Group(func(g ccl.Queue) error { g.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum); return nil }).Wait(ctx); err != nil {
+			if err := r.q.Group(func(g ccl.Queue) error { sumOf(g, x); return nil }).Wait(ctx); err != nil {
 				return err
 			}
-			return stale.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum).Wait(ctx)
+			return sumOf(stale, x).Wait(ctx)
 		}) {
 			assert.ErrorContains(t, err, "the Group has returned", "rank %d", rank)
 		}

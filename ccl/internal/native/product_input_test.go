@@ -61,17 +61,17 @@ func TestProductInput(t *testing.T) {
 			}, ccl.ErrArgument, "dst must have 1"},
 			"closed stream": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				r.s.Close()
-				return r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
+				return sumOf(r.q, x)
 			}, ccl.ErrArgument, "is closed"},
 			"closed stream, new queue": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				r.s.Close()
-				return r.c.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
+				return sumOf(r.c.On(r.s), x)
 			}, ccl.ErrArgument, "is closed"},
 			"stream of another device": {func(r *on, x *gpu.Mem[int32]) ccl.Work {
 				d, _ := rt.Device(5)
 				s, _ := d.NewStream()
 				defer s.Close()
-				return r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
+				return sumOf(r.c.On(s), x)
 			}, ccl.ErrArgument, "Stream is on device 5, the Comm on device 0"},
 			"root": {func(r *on, x *gpu.Mem[int32]) ccl.Work { return r.q.Broadcast(ccl.BufOfMemory(x), 1) },
 				ccl.ErrArgument, "root is 1; the ranks are 0 to 0"},

@@ -43,7 +43,7 @@ func TestProductRegister(t *testing.T) {
 							releases = append(releases, release)
 						}
 					}
-					assert.Equal(t, []int32{3, 6, 9}, r.ends(r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
+					assert.Equal(t, []int32{3, 6, 9}, r.ends(sumOf(r.q, x), x))
 					for i, release := range releases {
 						if c.Rank() == 2 && i == 0 {
 							continue // Close does it
@@ -123,7 +123,7 @@ func TestProductRegisterRefuses(t *testing.T) {
 		require.ErrorIs(t, err, ccl.ErrBackend)
 		require.ErrorContains(t, err, "ncclCommRegister: invalid argument")
 		t.Setenv("FAKE_FAIL", "")
-		require.Equal(t, []int32{1, 2}, r.ends(r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
+		require.Equal(t, []int32{1, 2}, r.ends(sumOf(r.q, x), x))
 
 		release, err := c.Register(t.Context(), ccl.BufOfMemory(x))
 		require.NoError(t, err)

@@ -65,7 +65,7 @@ func TestProductShrink(t *testing.T) {
 						return
 					}
 					x := r.mem(0)
-					err = r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum).Wait(ctx)
+					err = sumOf(r.q, x).Wait(ctx)
 					var e *ccl.Error // ErrClosed, or what the library says, whichever is known first
 					require.ErrorAs(t, err, &e, "a call without rank 1")
 					child, err := r.c.Shrink(ctx)
@@ -75,7 +75,7 @@ func TestProductShrink(t *testing.T) {
 					}
 					require.NoError(t, x.Put([]int32{int32(10 + r.me)}))
 					require.Equal(t, 2, child.Size())
-					require.Equal(t, []int32{22}, r.ends(child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
+					require.Equal(t, []int32{22}, r.ends(sumOf(child.On(r.s), x), x))
 					require.NoError(t, child.Close())
 				})
 				assert.Less(t, time.Since(start), soon)

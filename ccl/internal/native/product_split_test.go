@@ -45,7 +45,7 @@ func TestProductSplitLate(t *testing.T) {
 						return err
 					}
 					x := r.mem(int32(r.me + 1))
-					require.Equal(t, []int32{3}, r.ends(child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
+					require.Equal(t, []int32{3}, r.ends(sumOf(child.On(r.s), x), x))
 					return child.Close()
 				}) {
 					if tc.want == nil {

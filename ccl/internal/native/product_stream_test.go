@@ -54,7 +54,7 @@ func TestProductStreamLeft(t *testing.T) {
 			s, err := r.d.NewStream()
 			require.NoError(t, err)
 			r.c.On(s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Max)
-			w := r.c.On(s).AllReduce(ccl.BufOfMemory(y), ccl.InPlace(), ccl.Sum)
+			w := sumOf(r.c.On(s), y)
 			require.NoError(t, s.Close())
 			require.NoError(t, w.Wait(ctx))
 			require.Equal(t, []int32{3}, r.get(y))

@@ -63,6 +63,11 @@ func (r *on) mem(v ...int32) *gpu.Mem[int32] {
 	return m
 }
 
+// sumOf sums x over all ranks, in its place.
+func sumOf(q ccl.Queue, x *gpu.Mem[int32]) ccl.Work {
+	return q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
+}
+
 // ends waits for w, and is what x holds then.
 func (r *on) ends(w ccl.Work, x *gpu.Mem[int32]) []int32 {
 	ctx, cancel := context.WithTimeout(r.t.Context(), long)
@@ -213,11 +218,11 @@ func (r *on) graph() {
 	}
 	x := r.mem(1)
 	// The library's connections are made by a call outside the capture.
-	require.Equal(r.t, []int32{int32(r.n)}, r.ends(r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum), x))
+	require.Equal(r.t, []int32{int32(r.n)}, r.ends(sumOf(r.q, x), x))
 	require.NoError(r.t, x.Put([]int32{1}))
 	require.NoError(r.t, ccl.Barrier(r.t.Context(), r.c))
 	require.NoError(r.t, r.s.BeginCapture())
-	w := r.q.AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
+	w := sumOf(r.q, x)
 	var e *ccl.Error
 	require.ErrorAs(r.t, w.Wait(r.t.Context()), &e, "a call that is captured does not run")
 	require.Equal(r.t, ccl.ErrArgument, e.Code, "%v", e)
@@ -243,7 +248,7 @@ func (r *on) split(rt *gpu.Runtime) {
 		return
 	}
 	x := r.mem(int32(r.me))
-	w := child.On(r.s).AllReduce(ccl.BufOfMemory(x), ccl.InPlace(), ccl.Sum)
+	w := sumOf(child.On(r.s), x)
 	require.Equal(r.t, []int32{2}, r.ends(w, x))
 	require.NoError(r.t, child.Close())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
 )
@@ -27,8 +28,8 @@ func TestLossIsCertainOrSuspected(t *testing.T) {
 		why  error
 		loss event.Loss
 	}{
-		{errEnded, event.Certain},
-		{fmt.Errorf("%w, or its host cannot be reached", errEnded), event.Ended},
+		{watch.ErrEnded, event.Certain},
+		{fmt.Errorf("%w, or its host cannot be reached", watch.ErrEnded), event.Ended},
 		{errors.New("its process has been silent for 5s"), event.Suspected},
 		{errors.New("its host cannot be reached"), event.Suspected},
 	} {
@@ -68,7 +69,7 @@ func TestEndOfAConnectionIsAskedFor(t *testing.T) {
 			require.NoError(t, j.Listen("lo", netip.MustParseAddr("127.0.0.1"), auth.Secret{}, auth.Plain)) // it tries to connect anew
 			a, b := auth.Pipe()
 			c := &control.Conn{Stream: a, Host: 0, First: 0}
-			s.near.conns = append(s.near.conns, c)
+			s.Near.Conns = append(s.Near.Conns, c)
 			if !listens {
 				require.NoError(t, l.Close())
 			}
@@ -91,10 +92,21 @@ func TestEndOfAConnectionIsAskedFor(t *testing.T) {
 	}
 }
 
+// goesOn has the process of s live for so long, and hear host 0 if hears.
+func goesOn(s *Site, d time.Duration, hears bool) {
+	for range d / tick {
+		time.Sleep(tick)
+		s.Job.Time.Lived.Lap(time.Now())
+		if hears {
+			s.Near.Hear(0)
+		}
+	}
+}
+
 // What a host says of the end of a process there makes it certain only where that cannot have gone on without this one before: while
 // this one stood still, or on the other side of a partition.
 func TestIsCertain(t *testing.T) {
-	const peer, unbroken = 4 * time.Second, leastSilence
+	const peer, unbroken = 4 * time.Second, watch.LeastSilence
 	for _, tc := range []struct {
 		name string
 		peer time.Duration
@@ -142,7 +154,7 @@ func TestIsCertain(t *testing.T) {
 			stands()
 			for range 4 {
 				lives(time.Second+tick, false)
-				s.near.hear(0)
+				s.Near.Hear(0)
 			}
 		}, true},
 		{"nobody is given up for silence", -1, func(s *Site, _ func(time.Duration, bool), stands func()) {
@@ -162,21 +174,13 @@ func TestIsCertain(t *testing.T) {
 				s := j.Site(1)
 				s.Here.Mine = 1
 				j.Time.Lived.Lap(time.Now())
-				tc.do(s, func(d time.Duration, hears bool) {
-					for range d / tick {
-						time.Sleep(tick)
-						j.Time.Lived.Lap(time.Now())
-						if hears {
-							s.near.hear(0)
-						}
-					}
-				}, func() { time.Sleep(time.Hour) })
+				tc.do(s, func(d time.Duration, hears bool) { goesOn(s, d, hears) }, func() { time.Sleep(time.Hour) })
 				require.Equal(t, tc.want, IsCertain(s, 0))
 				why := endOf(s, 0, true)
-				require.Equal(t, tc.want, why == errEnded)
-				require.ErrorIs(t, why, errEnded)
+				require.Equal(t, tc.want, why == watch.ErrEnded)
+				require.ErrorIs(t, why, watch.ErrEnded)
 				require.LessOrEqual(t, len(why.Error()), len(event.Event{}.Text))
-				require.NotEqual(t, errEnded, endOf(s, 0, false))
+				require.NotEqual(t, watch.ErrEnded, endOf(s, 0, false))
 			})
 		})
 	}
@@ -220,7 +224,7 @@ func TestMayBeOut(t *testing.T) {
 		}, false},
 		{"one that is lost long after", func(s *Site, lives func(time.Duration, bool), stands func()) {
 			stands()
-			lives(comesBack*peer+time.Second, false)
+			lives(4*peer+time.Second, false)
 			loses(s, 0, event.Suspected)
 		}, false},
 	} {
@@ -232,21 +236,13 @@ func TestMayBeOut(t *testing.T) {
 				s := j.Site(1)
 				s.Here.Mine, s.Here.Procs = 1, []int{1, 2}
 				j.Time.Lived.Lap(time.Now())
-				tc.do(s, func(d time.Duration, hears bool) {
-					for range d / tick {
-						time.Sleep(tick)
-						j.Time.Lived.Lap(time.Now())
-						if hears {
-							s.near.hear(0)
-						}
-					}
-				}, func() {
+				tc.do(s, func(d time.Duration, hears bool) { goesOn(s, d, hears) }, func() {
 					time.Sleep(time.Hour)
 					j.Time.Lived.Lap(time.Now())
 				})
-				require.Equal(t, tc.want, MayBeOut(s, 0))
-				require.False(t, MayBeOut(s, 2), "it is on this host")
-				require.False(t, MayBeOut(s, -1))
+				require.Equal(t, tc.want, s.Near.MayBeOut(0))
+				require.False(t, s.Near.MayBeOut(2), "it is on this host")
+				require.False(t, s.Near.MayBeOut(-1))
 			})
 		})
 	}

@@ -3,6 +3,8 @@ package plane
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 )
 
 // Clock is the coarse time since the job began, which the monitor stamps at each of its looks, so
@@ -10,19 +12,12 @@ import (
 // lowest bit: a call that sees the bit reads the real clock instead, and wakes the monitor.
 type Clock struct {
 	Born   time.Time
-	now    atomic.Int64 // nanoseconds since Born; odd: late
-	active atomic.Bool  // somebody has woken the monitor since its last look, or has something for it
-	urgent atomic.Bool  // it has been woken
-	sleep  atomic.Uint32
+	now    atomic.Int64  // nanoseconds since Born; odd: late
+	active atomic.Bool   // somebody has woken the monitor since its last look, or has something for it
+	urgent atomic.Bool   // it has been woken
+	sleep  atomic.Uint32 // how the monitor sleeps
 	wake   chan struct{}
 }
-
-// How the monitor sleeps.
-const (
-	naps  = iota // for a tick or a few
-	dozes        // for longer, since it gets its turn late: it is woken by reports of failures
-	idles        // for longer, since there is nothing to do: it is woken by anything
-)
 
 // Start begins at 0, now.
 func (c *Clock) Start() { c.Born, c.wake = time.Now(), make(chan struct{}, 1) }
@@ -41,7 +36,7 @@ func (c *Clock) Exact() time.Duration { return time.Since(c.Born) }
 // refresh sets the clock, which is late, and wakes the monitor. It stays late while the monitor dozes.
 func (c *Clock) refresh() int64 {
 	c.KeepAwake()
-	return c.Stamp(time.Now(), c.sleep.Load() == dozes)
+	return c.Stamp(time.Now(), c.sleep.Load() == watch.Dozes)
 }
 
 // Stamp sets the clock, and returns the time it shows. If late, calls are to read the real clock, and wake the monitor.
@@ -59,7 +54,7 @@ func (c *Clock) Stamp(now time.Time, late bool) int64 {
 func (c *Clock) WakeMonitor() {
 	c.active.Store(true)
 	c.urgent.Store(true)
-	if c.sleep.Load() != naps {
+	if c.sleep.Load() != watch.Naps {
 		c.ring()
 	}
 }
@@ -69,7 +64,7 @@ func (c *Clock) KeepAwake() {
 	if !c.active.Load() {
 		c.active.Store(true)
 	}
-	if c.sleep.Load() == idles {
+	if c.sleep.Load() == watch.Idles {
 		c.ring()
 	}
 }
@@ -87,7 +82,7 @@ func (c *Clock) Woken() <-chan struct{} { return c.wake }
 // Look ends the monitor's sleep, and reports whether somebody has woken it since its last look, or
 // has something for it.
 func (c *Clock) Look() bool {
-	c.sleep.Store(naps)
+	c.sleep.Store(watch.Naps)
 	c.urgent.Store(false)
 	return c.active.Swap(false)
 }
@@ -100,8 +95,8 @@ func (c *Clock) Sleep(at int64, how uint32) {
 
 // Sleeps reports whether nobody has woken the monitor since; else it naps.
 func (c *Clock) Sleeps() bool {
-	if c.urgent.Load() || c.sleep.Load() == idles && c.active.Load() {
-		c.sleep.Store(naps)
+	if c.urgent.Load() || c.sleep.Load() == watch.Idles && c.active.Load() {
+		c.sleep.Store(watch.Naps)
 		return false
 	}
 	return true

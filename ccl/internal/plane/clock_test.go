@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 )
 
 // A clock that says that it is late is set anew by a call that reads it, which wakes an idle monitor once.
@@ -18,7 +20,7 @@ func TestClock(t *testing.T) {
 
 	c.Born = c.Born.Add(-time.Hour)
 	c.Stamp(c.Born.Add(time.Second), true)
-	c.Sleep(int64(time.Second), idles)
+	c.Sleep(int64(time.Second), watch.Idles)
 	assert.True(t, c.Sleeps())
 	assert.GreaterOrEqual(t, c.Now(), int64(time.Hour))
 	assert.True(t, c.IsActive())
@@ -32,11 +34,11 @@ func TestClock(t *testing.T) {
 	<-c.Woken()
 	c.WakeMonitor()
 	assert.Empty(t, c.Woken(), "a monitor that naps is not woken")
-	c.Sleep(at, dozes)
+	c.Sleep(at, watch.Dozes)
 	assert.False(t, c.Sleeps(), "it was woken before it dozed")
 	assert.True(t, c.Look())
 	c.KeepAwake()
-	c.Sleep(at, dozes)
+	c.Sleep(at, watch.Dozes)
 	assert.True(t, c.Sleeps(), "that can wait")
 	assert.NotZero(t, c.now.Load()&1, "the clock is late while the monitor dozes")
 	c.Now()

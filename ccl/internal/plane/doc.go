@@ -5,11 +5,11 @@
 //     package lived), how other hosts are reached, what is decided of ranks that have gone and of
 //     causes (packages gone and event), where all ranks stand (status), the Comms (comms.go), and
 //     the monitor (monitor.go, check.go). A process comes into it and leaves it in enter.go.
-//   - A [Site] is this process's part of one host of the job: the host's memory and log (board.go,
-//     hostlog.go), the processes beside this one (pulse.go), and the connections with other hosts
-//     (control, neighbors.go). A process has one, unless its ranks were told to act as several
-//     hosts. What it is told of a rank that has gone, it settles with the others (settle.go,
-//     succession.go); what it then knows, departed.go answers.
+//   - A [Site] is this process's part of one host of the job: what it sees there, which is package
+//     watch's, and what it does about that. It makes and hears the connections with other hosts
+//     (neighbors.go). A process has one, unless its ranks were told to act as several hosts. What it
+//     is told of a rank that has gone, it settles with the others (settle.go, succession.go); what
+//     it then knows, departed.go answers.
 //   - A [Member] is one rank of one Comm. Its parts (state.go) are its Group, which rank it is of
 //     what (package group); its [Share], what it has in common with the ranks of its host
 //     (share.go); its [Order], the calls it has made; [Current], the one under way; its [Fate]; and
@@ -78,14 +78,15 @@
 //
 //	step.mu             one step of joining; held while it is made, which may wait for other hosts
 //	Job.Order           the order in which this process believes events; held while one is handled
-//	hostLog.kept        events that the host's log has no room for yet
+//	watch.Log.kept      events that the host's log has no room for yet
 //	note                what a Member tells the monitor of the call under way
 //	Share.life          keeps the memory of a Comm mapped while another goroutine looks at it
-//	leavers.mu          ranks of this process that leave the memory of Comms
+//	watch.Leavers.mu    ranks of this process that leave the memory of Comms
 //	event.Proposals.mu  what this process has proposed; held while that is compared with what is believed
 //	Job.mu              all that the process knows of its job: Comms, connections, its gone.State
+//	watch.Job.Mu        the same lock
 //	jobs                the jobs of the process, and how many Comms keep each
-//	ringer.mu           the addresses of other processes' ringers
+//	watch.ringer.mu     the addresses of other processes' ringers
 //	control.Conn.wmu    what is written to a neighbor; a write takes at most 20 ms, or 200 ms at the end
 //	lived.limit.mu      what is left of a limit; those that it is within come after it
 //	lived.Clock.mu      the time that this process has lived through
@@ -103,5 +104,5 @@
 // reused. The free ranges are words in shared memory, each changed by compare-and-swap, so a killed
 // process loses at most one range. Other ranks unmap freed MakeSlice memory when they next map
 // something. What a stopped rank may still read or write stays until it leaves or has ended. Ranks
-// that have ended are counted out by the others (leave.go, pendingexit.go).
+// that have ended are counted out by the others (leave.go and pendingexit.go of package watch).
 package plane

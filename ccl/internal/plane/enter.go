@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/lived"
@@ -16,7 +17,7 @@ import (
 func EnterJob(id string, peer time.Duration) *Job { return EnterJobAt(nil, id, peer) }
 
 // EnterJobAt returns the job of that id, of the process of h, which may be nil, with one more rank
-// in it. Silence of peer, at least leastSilence if there is a limit at all, makes a process or a
+// in it. Silence of peer, at least watch.LeastSilence if there is a limit at all, makes a process or a
 // host lost.
 func EnterJobAt(h simhost.Host, id string, peer time.Duration) *Job {
 	jobs.Lock()
@@ -24,13 +25,13 @@ func EnterJobAt(h simhost.Host, id string, peer time.Duration) *Job {
 	j := jobs.m[jobKey{id, h}]
 	if j == nil {
 		if peer > 0 {
-			peer = max(peer, leastSilence)
+			peer = max(peer, watch.LeastSilence)
 		}
 		j = &Job{id: id, peer: peer, comms: comms{}}
 		j.Net.At = h
 		j.Life.StopCh, j.Life.steps, j.Net.Post = make(chan struct{}), map[string]*step{}, newPostal(j)
 		j.Time.Coarse.Start()
-		j.Time.Lived.Notice(trusted(j))
+		j.Time.Lived.Notice(watch.Trusted(peer))
 		if h == nil {
 			j.Time.naps.Open()
 		}
@@ -63,23 +64,19 @@ func (j *Job) close() {
 		j.Net.Post.close()
 	}
 	for _, s := range j.Sites() {
-		s.drainKept()
+		// What was kept is appended, as far as the others read on.
+		for over := lived.For(2 * SettleFor); !s.Here.Log.AppendKept() && !over(); {
+			s.Scan()
+			time.Sleep(time.Millisecond)
+		}
 	}
 	close(j.Life.StopCh)
 	for _, s := range j.Sites() {
-		reapLeaving(s)
-		s.leavers.giveUp()
-		s.Here.hidePulse()
-		s.Job.mu.Lock()
-		watched, d := slices.Clone(s.Here.Ends.unix), s.Here.Ends.entrance // and no more of them: this process leaves
-		s.Job.mu.Unlock()
-		for _, c := range watched {
-			closeInOrder(c)
-		}
-		if d != nil {
-			d.Shut()
-		}
-		for _, c := range s.near.neighbors() {
+		s.reapEnded(true)
+		s.Here.Leavers.GiveUp()
+		s.Here.Processes.Hide()
+		s.Here.SayBye()
+		for _, c := range s.Near.All() {
 			c.Bye()
 		}
 	}
@@ -148,23 +145,6 @@ func (j *Job) Listen(iface string, addr netip.Addr, secret auth.Secret, wire aut
 		j.Net.TCP.Bear(max(j.peer, 0))
 	}
 	return err
-}
-
-// drainKept appends what was kept before this process leaves, as far as the others read on.
-func (s *Site) drainKept() {
-	for over := lived.For(2 * SettleFor); !s.Here.appendKept() && !over(); {
-		s.Scan()
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// giveUp forgets them, before this process says that it leaves the job: from then on the others do
-// not wait for it, and complete its pending exits.
-func (s *leavers) giveUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = nil
-	s.n.Store(0)
 }
 
 // close ends the mail of this process, which leaves its job.

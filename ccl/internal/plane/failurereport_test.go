@@ -16,23 +16,20 @@ import (
 
 // A report takes as long as a process may be silent that is not lost, and a moment.
 func TestReportWithin(t *testing.T) {
-	h := PrivateHost()
-	defer h.Close()
-	all := h.Processors()
 	for _, tc := range []struct {
-		name   string
-		peer   time.Duration
-		others int
-		want   time.Duration
+		name string
+		peer time.Duration
+		many int // processes for each processor
+		want time.Duration
 	}{
 		{"as Options.PeerTimeout says", time.Minute, 3, time.Minute + SoonFor},
 		{"where nobody is given up", 0, 3, reportAfter + SoonFor},
-		{"of hundreds of processes to a processor", time.Second, 1000*all - 1, 1000*turns + SoonFor},
-		{"of them, where nobody is given up", 0, 1000*all - 1, 1000*turns + SoonFor},
+		{"of hundreds of processes to a processor", time.Second, 1000, 40*time.Second + SoonFor},
+		{"of them, where nobody is given up", 0, 1000, 40*time.Second + SoonFor},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newSite(&Job{peer: tc.peer}, 0)
-			s.Here.Host, s.Here.processes.others = h, make([]watched, tc.others)
+			crowd(t, s, tc.many)
 			require.Equal(t, tc.want, ReportWithin(s))
 		})
 	}

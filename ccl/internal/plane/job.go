@@ -125,10 +125,6 @@ type jobKey struct {
 	at simhost.Host
 }
 
-// leastSilence is the shortest silence that makes a process or a host lost, whatever
-// Options.PeerTimeout: four beats, since one may be late on a busy machine.
-const leastSilence = 4 * BeatEvery
-
 // Background is a context that never ends, of this process: see simhost.
 func (j *Job) Background() context.Context { return simhost.With(context.Background(), j.Net.At) }
 
@@ -161,26 +157,22 @@ func (j *Job) isLastHold() bool {
 // to leave its job, after which its time stands still. A wait for what other processes are to say
 // ends so: what they said during a pause is read before it is over.
 func (j *Job) deadline(d time.Duration) (over func() bool) {
-	until := j.Time.Lived.Now() + d
-	return func() bool {
-		select {
-		case <-j.Life.StopCh:
-			return true
-		default:
-			return j.Time.Lived.Now() >= until
-		}
-	}
+	return deadlineBy(j.Time.Lived.Now, d, j.Life.StopCh)
 }
 
 // briefly is deadline in the time that Brief counts, for waits of less than a second.
 func briefly(j *Job, d time.Duration) (over func() bool) {
-	until := j.Time.Lived.Brief() + d
+	return deadlineBy(j.Time.Lived.Brief, d, j.Life.StopCh)
+}
+
+func deadlineBy(now func() time.Duration, d time.Duration, stop <-chan struct{}) (over func() bool) {
+	until := now() + d
 	return func() bool {
 		select {
-		case <-j.Life.StopCh:
+		case <-stop:
 			return true
 		default:
-			return j.Time.Lived.Brief() >= until
+			return now() >= until
 		}
 	}
 }
@@ -211,6 +203,9 @@ func (j *Job) Ended() { j.Time.Coarse.WakeMonitor() }
 
 // Clock is the coarse time since the job began, in nanoseconds.
 func (j *Job) Clock() int64 { return j.Time.Coarse.Now() }
+
+// Silence is how long another process or host is silent when it is lost; 0: for ever.
+func (j *Job) Silence() time.Duration { return j.peer }
 
 // newPostal is the mail of a process, which nobody can reach yet.
 func newPostal(j *Job) *postal {

@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
@@ -103,7 +104,7 @@ func TestFirstCauseStands(t *testing.T) {
 					require.Equal(t, 1, f.Peer)
 				}
 			}
-			lost := event.New(0, call.RankLost, 1, -1, 1, errEnded)
+			lost := event.New(0, call.RankLost, 1, -1, 1, watch.ErrEnded)
 			lost.Loss = event.Certain
 			c.Site.Job.failMember(c, &lost)
 			ended := c.Fate.Outlived()
@@ -134,7 +135,7 @@ func TestAbortTakesWhatIsDecided(t *testing.T) {
 			if tc.decided {
 				e := event.New(9, call.Canceled, 4, 4, 2, errors.New("first"))
 				e.Origin, e.Number, e.Stage = 4, 1, event.Decided
-				s.receiveEvent(&e, s.near.conns[0])
+				s.receiveEvent(&e, s.Near.Conns[0])
 			}
 			require.Eventually(t, func() bool {
 				s.expireProposals()
@@ -160,7 +161,7 @@ func TestOutliveWhoFailed(t *testing.T) {
 	require.False(t, apart.Standing.empty(1))
 
 	c := ranks(t, 3, Options{Hooks: Hooks{Busy: func() bool { return true }}})[0]
-	lost := &call.Fault{Code: call.RankLost, Peer: 2, Err: errEnded}
+	lost := &call.Fault{Code: call.RankLost, Peer: 2, Err: watch.ErrEnded}
 	c.Fate.outlived.Store(&outlived{lost, 1})
 	c.Fate.proposal.Store(lost)
 	c.Standing.note.asleep, c.Standing.note.on.peer, c.Standing.note.since = true, 1, 1
@@ -206,7 +207,7 @@ func TestMarkClosed(t *testing.T) {
 // fails with that cause, at once.
 func TestAbortWordAfterAnEnd(t *testing.T) {
 	c := ranks(t, 3, Options{})[0]
-	lost := &call.Fault{Code: call.RankLost, Peer: 1, Err: errEnded}
+	lost := &call.Fault{Code: call.RankLost, Peer: 1, Err: watch.ErrEnded}
 	c.Fate.outlived.Store(&outlived{fault: lost})
 	c.checkAbortWord(time.Minute)
 	require.Nil(t, c.Fate.cause.Load())

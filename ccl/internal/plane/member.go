@@ -8,6 +8,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/algo"
@@ -33,7 +34,7 @@ type Member struct {
 // Init makes c rank rank of a Comm, with what the ranks of its host share.
 func (c *Member) Init(at *Site, id uint64, world group.Members, topo algo.Topology, rank int, local *region.Region,
 	opt Options) {
-	if local.Layout = LayoutOf(at.Here.Host); local.N == 2 {
+	if local.Layout = watch.LayoutOf(at.Here.Host); local.N == 2 {
 		local.Whole = local.Layout.WholeTwo
 	}
 	c.Site, c.Clock = at, &at.Job.Time.Coarse
@@ -111,7 +112,7 @@ func Abort(c *Member, f *call.Fault) {
 		return
 	}
 	defer c.Site.Job.Leave()
-	if c.Fail(f); c.Site.Here.hasKept() {
+	if c.Fail(f); c.Site.Here.Log.HasKept() {
 		c.FailHere(f)
 	} else {
 		c.Settle(f)
@@ -180,7 +181,8 @@ func isForReport(c *Member, f *call.Fault) bool {
 
 // Enlist makes c known to the monitor: from now on it can fail.
 func (c *Member) Enlist() {
-	c.Share.Spins = c.Site.Here.spins() // all processes of this host have said by now where they may run
+	// all processes of this host have said by now where they may run
+	c.Share.Spins = spinsOf(&c.Site.Here, c.Standing.RanksHere())
 	c.Share.agreeOnCrowding()
 	c.Standing.setReadPreference()
 	c.Site.Job.add(c)
@@ -234,7 +236,7 @@ func (c *Standing) inside() string {
 // ranks, too. It returns when that is settled.
 func (c *Member) Die(cause error) {
 	if cause == nil {
-		cause = errEnded
+		cause = watch.ErrEnded
 	}
 	c.Site.Lost(c.Group.World(c.Group.Rank()), cause)
 	for over := lived.For(time.Second); c.Fate.cause.Load() == nil && !over(); {

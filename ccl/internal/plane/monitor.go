@@ -1,17 +1,17 @@
 package plane
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/internal/simhost"
 )
 
 const (
 	tick      = 5 * time.Millisecond
-	BeatEvery = 250 * time.Millisecond
+	BeatEvery = watch.BeatEvery
 )
 
 // monitored is what the monitor keeps from one look to the next.
@@ -53,23 +53,23 @@ func (j *Job) monitor() {
 			beaten = now
 		}
 		for _, s := range j.Sites() {
-			s.Here.showSleep(naps)
+			s.Here.Processes.ShowSleep(watch.Naps)
 			s.checkPulses(beats)
 			s.Scan()
-			s.Here.appendKept()
-			s.readBoard()
+			s.Here.Log.AppendKept()
+			s.Here.Log.ReadBoard(func(st status.Status) { s.receiveStatus(&st, nil, false) })
 			s.expireProposals()
 			s.reconsider()
 			if beats {
-				s.near.beat()
-				s.leavers.settle()
-				completeExits(s)
-				reapEnded(s)
+				s.Near.Beat()
+				s.Here.Leavers.Settle()
+				s.Here.Leavers.CompleteExits()
+				s.reapEnded(false)
 			}
 		}
 		waits, presses := j.checkMembers(at)
 		for _, s := range j.Sites() {
-			presses = s.near.flush() || presses
+			presses = s.Near.Flush() || presses
 		}
 		j.reportSnapshot(at)
 		if beats {
@@ -80,12 +80,12 @@ func (j *Job) monitor() {
 		}
 		next := quick
 		if !rung {
-			next = spaced(quick, now.Sub(due), min(restMost(j), j.idleTick()))
+			next = spaced(quick, now.Sub(due), min(restMost(j), watch.IdleTick(j.peer)))
 		}
 		switch {
-		case now.Sub(active) >= idleAfter && j.rest(at, idles):
-			next = j.idleTick()
-		case next > napLong && (presses || !j.rest(at, dozes)):
+		case now.Sub(active) >= idleAfter && j.rest(at, watch.Idles):
+			next = watch.IdleTick(j.peer)
+		case next > napLong && (presses || !j.rest(at, watch.Dozes)):
 			next = max(quick, napLong)
 		}
 		if next > tick {
@@ -99,10 +99,10 @@ func (j *Job) monitor() {
 // StartMonitor lets the monitor begin, and messages come, once all have their memory.
 func (j *Job) StartMonitor() {
 	for _, s := range j.Sites() {
-		if s.Here.Ends.entrance != nil {
-			s.Here.Ends.entrance.Shut()
+		if s.Here.Ends.Entrance != nil {
+			s.Here.Ends.Entrance.Shut()
 		}
-		s.Here.startSilence()
+		s.Here.Processes.StartSilence()
 	}
 	_, _ = j.Net.Post.Open()     // where it fails, the first message says why
 	j.Time.Lived.Lap(time.Now()) // or a pause before its first look would go unnoticed
@@ -110,49 +110,9 @@ func (j *Job) StartMonitor() {
 	go j.monitor()
 }
 
-// checkPulses looks for processes of this host that have died, and, if beats, for those
-// that have been silent for PeerTimeout. It is the monitor's.
+// checkPulses looks for processes of this host that have ended, and, if beats, for those that are silent.
 func (s *Site) checkPulses(beats bool) {
-	type loss struct {
-		local int
-		why   error
-	}
-	var losses []loss
-	var left []int
-	s.Job.mu.Lock()
-	if s.Here.processes.pulse == nil {
-		s.Job.mu.Unlock()
-		return
-	}
-	now := s.Job.Time.Lived.Now()
-	var bar time.Duration
-	if beats {
-		s.Here.processes.pulse.beat.Add(1)
-		bar = s.Here.silence()
-	}
-	for i := range s.Here.processes.others {
-		o := &s.Here.processes.others[i]
-		p := &s.Here.processes.pulses[o.local]
-		switch {
-		case o.gone:
-		case p.left.Load() != 0:
-			o.gone = true
-			left = append(left, s.Here.ranksOf(s.Job.World.Topo.Rank(s.Here.Node, o.local))...)
-		case p.death.Load()&proc.OwnerDied != 0:
-			o.gone = true
-			losses = append(losses, loss{o.local, errEnded})
-		case beats:
-			if b := p.beat.Load(); b != o.beat || s.Job.peer <= 0 {
-				o.beats(b, now)
-			} else if o.lost(p, s.Here.processes.pulse, now, bar) {
-				o.gone = true
-				losses = append(losses, loss{o.local, fmt.Errorf("its process has been silent for %v", bar)})
-			}
-		}
-	}
-	out := s.Here.isOutside() // looked at last: a process that has given this one up says so before it ends
-	s.Here.processes.guarded = s.Here.guard()
-	s.Job.mu.Unlock()
+	left, losses, out := s.Here.Processes.Look(beats)
 	if len(left)+len(losses) > 0 || out {
 		s.Scan() // what they have said before they ended comes first
 	}
@@ -163,18 +123,6 @@ func (s *Site) checkPulses(beats bool) {
 		s.Job.markLeft(s.Here.Node, left)
 	}
 	for _, l := range losses {
-		s.lostProcess(s.Job.World.Topo.Rank(s.Here.Node, l.local), l.why)
+		s.LostProcess(l.First, l.Why)
 	}
-}
-
-// readBoard takes in what other processes of this host have told.
-func (s *Site) readBoard() {
-	s.Job.mu.Lock()
-	h := s.Here.Host
-	s.Job.mu.Unlock()
-	if !h.Shared() || boardOf(h).status.Claimed() == s.Here.log.read {
-		return
-	}
-	boardOf(h).status.Unread(&s.Here.log.read, s.Here.writesNoMore,
-		func(st status.Status) { s.receiveStatus(&st, nil, false) })
 }

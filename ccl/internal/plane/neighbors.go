@@ -3,12 +3,9 @@ package plane
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -42,10 +39,10 @@ func (s *Site) JoinNeighbors(ctx context.Context) error {
 		return nil
 	}
 	s.Job.mu.Lock()
-	s.near.inPlane = true
+	s.Near.Joined = true
 	s.Job.mu.Unlock()
-	if s.Here.leads() {
-		if err := joinAll(ctx, s, s.Here.beside()); err != nil {
+	if s.Here.Leads() {
+		if err := joinAll(ctx, s, s.Near.Beside()); err != nil {
 			return err
 		}
 	}
@@ -78,30 +75,16 @@ func joinAll(ctx context.Context, s *Site, hosts []int) error {
 	}
 }
 
-// beside lists the hosts that this one has connections with.
-func (s *host) beside() []int {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	return s.Job.World.Neighbors(s.Node)
-}
-
 // joinRank connects with the process of rank w of the world, and tells it what has happened so far.
 func (s *Site) joinRank(ctx context.Context, w int) error {
 	if w < 0 || s.Job.World.Topo.Node(w) == s.Here.Node {
 		return nil
 	}
-	w = s.Here.alongWith(w)[0] // both ends name a process alike
-	s.Job.mu.Lock()
-	known := s.near.joining[w] || s.Job.World.Leaves ||
-		slices.ContainsFunc(s.near.conns, func(c *control.Conn) bool { return c.First == w })
-	if !known {
-		s.near.joining[w] = true
-	}
-	s.Job.mu.Unlock()
-	if known {
+	w = s.Job.Net.ranksAlong(s.Job.World.Topo, w)[0] // both ends name a process alike
+	if !s.Near.Claim(w) {
 		return nil
 	}
-	c, err := s.near.openControl(ctx, w)
+	c, err := s.Job.Net.openControl(ctx, s.Here.Mine, w, s.Job.World.Topo.Node(w))
 	switch {
 	case s.greet(c, w):
 		go s.listenTo(c)
@@ -117,24 +100,17 @@ func (s *Site) joinRank(ctx context.Context, w int) error {
 func (s *Site) greet(c *control.Conn, w int) bool {
 	s.Job.Order.Lock()
 	defer s.Job.Order.Unlock()
-	s.Job.mu.Lock()
-	delete(s.near.joining, w)
-	if c == nil || s.Job.World.Leaves {
-		s.Job.mu.Unlock()
-		return false
+	known, ok := s.Near.Add(c, w, &s.Job.Life.Wg)
+	if ok {
+		c.Greet(known)
 	}
-	s.near.conns = append(s.near.conns[:len(s.near.conns):len(s.near.conns)], c)
-	s.Job.Life.Wg.Add(1)
-	known := s.Job.World.Events.All()
-	s.Job.mu.Unlock()
-	c.Greet(known)
-	return true
+	return ok
 }
 
-// openControl opens a control connection with the process whose lowest rank is w.
-func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, error) {
-	key := tcp.MakeKey(0, controlStream, uint32(s.host.Mine), uint32(w))
-	conn, err := s.host.Job.Net.TCP.OpenControl(ctx, key, uint32(s.host.Mine), s.host.Job.Net.Addrs.At(w))
+// openControl opens the control connection of the process whose lowest rank is me with that of rank w, on that host.
+func (n *network) openControl(ctx context.Context, me, w, host int) (*control.Conn, error) {
+	key := tcp.MakeKey(0, controlStream, uint32(me), uint32(w))
+	conn, err := n.TCP.OpenControl(ctx, key, uint32(me), n.Addrs.At(w))
 	if err != nil {
 		var u *tcp.Unmade
 		if errors.As(err, &u) {
@@ -142,7 +118,7 @@ func (s *neighborhood) openControl(ctx context.Context, w int) (*control.Conn, e
 		}
 		return nil, fmt.Errorf("no control connection to rank %d: %w", w, err)
 	}
-	return &control.Conn{Stream: conn, Host: s.host.Job.World.Topo.Node(w), First: w}, nil
+	return &control.Conn{Stream: conn, Host: host, First: w}, nil
 }
 
 // offered takes the control connection that another process has dialed to rank self of this one: it has come to
@@ -155,9 +131,9 @@ func (j *Job) offered(key tcp.Key, self uint32) {
 		if s.Here.Mine != int(self) || w >= j.World.Topo.Size() {
 			continue
 		}
-		if !s.Here.ending() {
+		if !s.Here.Ending() {
 			_ = s.joinRank(ctx, w) // who has dialed will dial again, or be found to be gone
-		} else if c, err := s.near.openControl(ctx, w); err == nil {
+		} else if c, err := j.Net.openControl(ctx, s.Here.Mine, w, j.World.Topo.Node(w)); err == nil {
 			c.ByeAndClose()
 		}
 	}
@@ -170,16 +146,7 @@ func (s *Site) listenTo(c *control.Conn) {
 	var e event.Event
 	var st status.Status
 	for spoken := false; ; spoken = true {
-		err := s.near.awaitFrame(c, in, control.FrameHead)
-		if err == nil {
-			head, _ := in.Peek(control.FrameHead)
-			err = s.near.awaitFrame(c, in, min(int(binary.LittleEndian.Uint16(head)), control.FrameMax))
-		}
-		var kind byte
-		var body []byte
-		if err == nil {
-			kind, body, err = control.ReadFrame(in, buf) // which is there
-		}
+		kind, body, err := s.Near.Next(c, in, buf)
 		switch {
 		case err == nil && kind == control.FrameEvent:
 			if err = e.Decode(body); err == nil {
@@ -190,32 +157,32 @@ func (s *Site) listenTo(c *control.Conn) {
 				s.receiveStatus(&st, c, true)
 			}
 		case err == nil && kind == control.FrameBye:
-			s.near.drop(c)
-			if !s.Here.ending() {
+			s.Near.Drop(c)
+			if !s.Here.Ending() {
 				s.Post(event.New(0, event.ProcessLeft, c.First, -1, c.Host, nil))
 			}
 			return
 		}
 		if err == nil {
-			s.near.hear(c.Host)
+			s.Near.Hear(c.Host)
 			continue
 		}
 		var ne net.Error
 		switch timeout := errors.As(err, &ne) && ne.Timeout(); {
-		case s.Here.ending():
-			s.near.drop(c)
+		case s.Here.Ending():
+			s.Near.Drop(c)
 		case timeout:
 			s.giveNeighborUp(c, fmt.Errorf("its host has been silent for %v", s.Job.peer))
 		case errors.Is(err, auth.ErrChanged):
 			s.giveNeighborUp(c, fmt.Errorf("%w from rank %d (host %d) to rank %d (host %d)", auth.ErrChanged, c.First, c.Host,
 				s.Here.Mine, s.Here.Node))
 		case s.Job.isKnownAway(c.First) || s.isGivenUp(): // given up, the others end their connections with this process
-			s.near.drop(c)
+			s.Near.Drop(c)
 		case !spoken:
-			s.near.drop(c)
+			s.Near.Drop(c)
 			s.checkCutShort(c.First)
 		default:
-			s.near.drop(c)
+			s.Near.Drop(c)
 			refused := s.Job.Net.TCP.Refuses(s.Job.Net.Addrs.At(c.First), refusesWithin)
 			if refused || !rejoin(s, c.First) {
 				s.lostNeighbor(c, throughRelay(c.Stream, endOf(s, c.First, refused)))
@@ -252,7 +219,7 @@ const refusesWithin = 250 * time.Millisecond
 
 // lostNeighbor reports the ranks of the process at the other end of c.
 func (s *Site) lostNeighbor(c *control.Conn, why error) {
-	for _, w := range s.Here.alongWith(c.First) {
+	for _, w := range s.Job.Net.ranksAlong(s.Job.World.Topo, c.First) {
 		s.Lost(w, why)
 	}
 }
@@ -262,35 +229,13 @@ func (s *Site) lostNeighbor(c *control.Conn, why error) {
 // is itself before it finds the end of the connection, for which it would have to blame this
 // process.
 func (s *Site) giveNeighborUp(c *control.Conn, why error) {
-	defer s.near.drop(c)
+	defer s.Near.Drop(c)
 	s.lostNeighbor(c, why)
-	for over := briefly(s.Job, 2*SettleFor); !over() && !s.Job.IsLost(c.First) && !s.Here.ending(); {
+	for over := briefly(s.Job, 2*SettleFor); !over() && !s.Job.IsLost(c.First) && !s.Here.Ending(); {
 		time.Sleep(tick)
 	}
 	_ = c.Stream.CloseWrite()
 }
-
-// awaitFrame waits for n bytes to come from a neighbor, for PeerTimeout at most, in lived time.
-func (s *neighborhood) awaitFrame(c *control.Conn, in *bufio.Reader, n int) error {
-	if s.host.Job.peer <= 0 || s.host.ending() {
-		if !s.host.ending() {
-			c.Stream.SetReadDeadline(time.Time{})
-		}
-		_, err := in.Peek(n)
-		return err
-	}
-	for until := s.host.Job.Time.Lived.Now() + s.host.Job.peer; ; {
-		left := until - s.host.Job.Time.Lived.Now()
-		c.Stream.SetReadDeadline(time.Now().Add(max(left, readAgain)))
-		// A read past its deadline fails even if bytes have arrived, so the last look has a short deadline of its own.
-		if _, err := in.Peek(n); left <= 0 || s.host.ending() || !errors.Is(err, os.ErrDeadlineExceeded) {
-			return err
-		}
-	}
-}
-
-// readAgain is how long a neighbor that seems to be silent is listened to once more.
-const readAgain = 100 * time.Millisecond
 
 // receiveEvent puts an event that came from a neighbor in the order of this host, where it is passed on.
 func (s *Site) receiveEvent(e *event.Event, from *control.Conn) {
@@ -307,61 +252,6 @@ func (s *Site) receiveEvent(e *event.Event, from *control.Conn) {
 	}
 }
 
-func (s *host) ending() bool {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	return s.Job.World.Leaves
-}
-
-// drop takes a neighbor away.
-func (s *neighborhood) drop(c *control.Conn) {
-	s.host.Job.mu.Lock()
-	defer s.host.Job.mu.Unlock()
-	i := slices.Index(s.conns, c)
-	if i >= 0 {
-		s.conns = append(s.conns[:i:i], s.conns[i+1:]...)
-	}
-	c.Stream.Close()
-}
-
-// beat tells the neighbors that this host is alive.
-func (s *neighborhood) beat() {
-	for _, c := range s.neighbors() {
-		c.Beat()
-	}
-}
-
-// flush sends the neighbors what is kept for them, and reports whether some of it could not go yet.
-func (s *neighborhood) flush() (more bool) {
-	for _, c := range s.neighbors() {
-		more = c.Flush() || more
-	}
-	return more
-}
-
-// neighbors are this host's connections with others; only the process that leads the host has any.
-func (s *neighborhood) neighbors() []*control.Conn {
-	s.host.Job.mu.Lock()
-	defer s.host.Job.mu.Unlock()
-	return s.conns
-}
-
-// through are those of the neighbors that a frame is to go through; all, once a lead has gone,
-// since the tree does not reach all then.
-func (s *neighborhood) through(way func(*control.Conn) bool) []*control.Conn {
-	all := s.neighbors()
-	if s.host.isBroken() {
-		return all
-	}
-	var some []*control.Conn
-	for _, c := range all {
-		if way(c) {
-			some = append(some, c)
-		}
-	}
-	return some
-}
-
 // receiveStatus takes in what a rank tells, and passes it on: from is the neighbor it came from, nil for this
 // host; aloud says that the other processes of this host have not heard it.
 func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) {
@@ -370,18 +260,11 @@ func (s *Site) receiveStatus(st *status.Status, from *control.Conn, aloud bool) 
 		return
 	}
 	s.Job.Time.Coarse.KeepAwake()
-	if h := s.Here.Host; aloud && h.Shared() && (!st.Report || from == nil || reporterIsBeside(s)) {
-		board := &boardOf(h).status
-		before := board.Claimed() / boardPart
-		board.Append(st, s.Job.World.Topo.Local(s.Here.Mine), nil)
-		if board.Claimed()/boardPart != before {
-			s.Here.ring(dozes)
-		} else {
-			s.Here.ring(idles)
-		}
+	if aloud && s.Here.Host.Shared() && (!st.Report || from == nil || reporterIsBeside(s)) {
+		s.Here.Log.Tell(st)
 	}
-	if s.Here.leads() {
-		if all, tree := s.near.onward(st); tree {
+	if s.Here.Leads() {
+		if all, tree := s.Near.Onward(st); tree {
 			on.ToTree(all, s.Here.Node)
 		} else {
 			on.To(all)
@@ -412,21 +295,4 @@ func (c *Member) checkAgainst(other *status.Status) {
 	if ok && mine.Hash != other.Hash {
 		go c.Fail(Disagree(mine, other.Call, int(other.Rank)))
 	}
-}
-
-// onward is where a status goes from here: to the other hosts over the tree, or to all neighbors
-// once a lead has gone, since the tree does not reach all then. One that is for the report alone
-// goes to the host whose process gives that: after a loss all ranks tell at once where they stood,
-// and are to hear of it, and to go on, meanwhile.
-func (s *neighborhood) onward(st *status.Status) (to []*control.Conn, tree bool) {
-	if !st.Report {
-		return s.neighbors(), !s.host.isBroken()
-	}
-	switch c, here := s.towardsReport(); {
-	case here:
-		return nil, false
-	case c != nil:
-		return []*control.Conn{c}, false
-	}
-	return s.neighbors(), false
 }

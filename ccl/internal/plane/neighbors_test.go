@@ -1,7 +1,6 @@
 package plane
 
 import (
-	"bufio"
 	"runtime"
 	"sync"
 	"testing"
@@ -31,8 +30,19 @@ func between(t *testing.T) (s *Site, conns []*control.Conn, there []*auth.Stream
 		t.Cleanup(func() { a.Close(); b.Close() })
 		conns, there = append(conns, &control.Conn{Stream: a, Host: h, First: h}), append(there, b)
 	}
-	t.Cleanup(func() { s.near.conns = nil })
+	t.Cleanup(func() { s.Near.Conns = nil })
 	return s, conns, there
+}
+
+// eachFrame calls f for each frame that comes from a neighbor, until its end.
+func eachFrame(from *auth.Stream, f func(kind byte, body []byte)) error {
+	for buf := make([]byte, control.FrameMax); ; {
+		kind, body, err := control.ReadFrame(from, buf)
+		if err != nil {
+			return err
+		}
+		f(kind, body)
+	}
 }
 
 // decided is the n-th event that host 0 has decided, the failure of a Comm of that number.
@@ -62,7 +72,7 @@ func commsOf(t *testing.T, from *auth.Stream, n int) (list []int) {
 // comes from there meanwhile.
 func TestEventsArePassedInTheirOrder(t *testing.T) {
 	s, conns, there := between(t)
-	s.near.conns = conns
+	s.Near.Conns = conns
 	first, second := decided(1), decided(2)
 	var all sync.WaitGroup
 	all.Go(func() { s.receiveEvent(&first, conns[0]) })
@@ -100,7 +110,7 @@ func TestNewNeighborHearsAllInOrder(t *testing.T) {
 		assert.True(t, s.greet(conns[0], 0))
 		s.Job.Life.Wg.Done() // nobody listens to it
 		for more := true; more || len(historyOf(s.Job)) < n; time.Sleep(time.Millisecond) {
-			more = s.near.flush()
+			more = s.Near.Flush()
 		}
 	})
 	var want []int
@@ -109,30 +119,4 @@ func TestNewNeighborHearsAllInOrder(t *testing.T) {
 	}
 	require.Equal(t, want, commsOf(t, there[0], n))
 	all.Wait()
-}
-
-// Of a frame of which the rest is late, no byte is lost to a deadline on the clock of the wall, which runs on while the
-// process is stopped.
-func TestLateRestOfAFrame(t *testing.T) {
-	a, b := auth.Pipe()
-	defer a.Close()
-	defer b.Close()
-	e := event.New(8, call.Aborted, 5, 3, 2, nil)
-	body := e.Encode(make([]byte, event.Wire))
-	frame := append([]byte{byte((control.FrameHead + len(body)) & 0xff), byte((control.FrameHead + len(body)) >> 8), control.FrameEvent, control.FrameVersion}, body...)
-	s := newSite(&Job{}, 0) // nobody moves its clock on: it is as if the process were stopped
-	s.Job.peer = 10 * time.Millisecond
-	c := &control.Conn{Stream: a}
-	go func() {
-		b.Write(frame[:control.FrameHead+3])
-		time.Sleep(readAgain + 10*s.Job.peer)
-		b.Write(frame[control.FrameHead+3:])
-	}()
-	in := bufio.NewReader(a)
-	require.NoError(t, s.near.awaitFrame(c, in, control.FrameHead))
-	require.NoError(t, s.near.awaitFrame(c, in, len(frame)))
-	kind, body, err := control.ReadFrame(in, make([]byte, control.FrameMax))
-	require.NoError(t, err)
-	require.Equal(t, byte(control.FrameEvent), kind)
-	require.Equal(t, frame[control.FrameHead:], body)
 }

@@ -1,13 +1,9 @@
 package plane
 
-import (
-	"time"
-
-	"github.com/goccl/goccl/ccl/internal/proc"
-)
+import "time"
 
 // While calls are made, or wait, or something is to be decided, the monitor looks around each tick.
-// When there has been nothing of that for idleAfter it is idle: it sleeps for idleTick at a time,
+// When there has been nothing of that for idleAfter it is idle: it sleeps for watch.IdleTick at a time,
 // and is woken by what comes first of a call that begins or waits, an event or status that a
 // process of this host writes (a datagram to the ringer of each process that says in its pulse that
 // it is idle), the death of the next process of this host in a circle (see guard), and an event
@@ -28,7 +24,7 @@ func (j *Job) quickTick() time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for s, h := range j.sites.sharing() {
-		quick = max(quick, time.Duration(1+len(s.Here.processes.others))*time.Second/time.Duration(2000*max(h.Processors(),
+		quick = max(quick, time.Duration(s.Here.Processes.Count())*time.Second/time.Duration(2000*max(h.Processors(),
 			1)))
 	}
 	return quick
@@ -53,16 +49,6 @@ func restMost(j *Job) time.Duration {
 // that many share a processor with naps for longer.
 const napLong = 8 * tick
 
-// idleTick is how long the monitor sleeps at a time while it is idle, and how often it beats then:
-// each time wakes several threads, and eight must fit into the silence that makes a process lost,
-// where that is longer than 2 s.
-func (j *Job) idleTick() time.Duration {
-	if j.peer <= 0 {
-		return time.Second
-	}
-	return min(max(j.peer/8, BeatEvery), time.Second)
-}
-
 // rest has the monitor doze or be idle, if nothing needs it and whatever may need it is able to wake it.
 func (j *Job) rest(at int64, how uint32) bool {
 	j.mu.Lock()
@@ -75,7 +61,7 @@ func (j *Job) rest(at int64, how uint32) bool {
 		return false
 	}
 	for _, s := range j.Sites() {
-		if !s.Here.canIdle() {
+		if !s.Here.CanIdle() {
 			return false
 		}
 	}
@@ -83,83 +69,12 @@ func (j *Job) rest(at int64, how uint32) bool {
 	// before it looks which sleep.
 	j.Time.Coarse.Sleep(at, how)
 	for _, s := range j.Sites() {
-		s.Here.showSleep(how)
+		s.Here.Processes.ShowSleep(how)
 	}
 	for _, s := range j.Sites() {
-		if s.Here.hasUnread(how) {
+		if s.Here.Log.HasUnread(how) {
 			j.Time.Coarse.WakeMonitor()
 		}
 	}
 	return j.Time.Coarse.Sleeps()
-}
-
-// canIdle reports whether this process would be rung.
-func (s *host) canIdle() bool {
-	s.Job.mu.Lock()
-	h, guarded := s.Host, s.processes.guarded
-	s.Job.mu.Unlock()
-	if !h.Shared() {
-		return true
-	}
-	return !s.hasKept() && guarded && s.Ends.Ringer.Load() != nil
-}
-
-// showSleep says in this process's pulse how its monitor sleeps, by which others know whether it is to be rung.
-func (s *host) showSleep(how uint32) {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	if s.processes.pulse != nil && s.processes.pulse.sleep.Load() != how {
-		s.processes.pulse.sleep.Store(how)
-	}
-}
-
-// hasUnread reports whether this process has not read something of the host's log, or of its board, that is to wake it.
-func (s *host) hasUnread(how uint32) bool {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	h := s.Host
-	if !h.Shared() {
-		return false
-	}
-	told := boardOf(h).status.Claimed() - s.log.read
-	return boardOf(h).log.Claimed() != s.log.scanned.Load() || told > 0 && how == idles || told >= boardPart
-}
-
-// ring rings the processes of this host that sleep so deep or deeper, and have something to read.
-func (s *host) ring(deep uint32) {
-	t := s.Ends.Ringer.Load()
-	if t == nil {
-		return
-	}
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	for i := range s.processes.others {
-		o := &s.processes.others[i]
-		if how := &s.processes.pulses[o.local].sleep; !o.gone && how.Load() >= deep && how.Swap(naps) != naps {
-			t.Ring(o.local)
-		}
-	}
-}
-
-// guard has this process told of the end of the next process of its host, in the circle of those
-// that are left: so each is watched by one. It is false where that cannot be. Job.mu is held.
-func (s *host) guard() bool {
-	var next *watched
-	for i := range s.processes.others {
-		o := &s.processes.others[i]
-		if o.gone || s.processes.pulses[o.local].death.Load() == 0 { // whose socket tells
-			continue
-		}
-		if o.local > s.Job.World.Topo.Local(s.Mine) {
-			next = o
-			break
-		}
-		if next == nil {
-			next = o
-		}
-	}
-	if next == nil {
-		return proc.WatchDeath(&s.processes.pulse.death, nil, s.Job)
-	}
-	return proc.WatchDeath(&s.processes.pulse.death, &s.processes.pulses[next.local].death, s.Job)
 }

@@ -4,32 +4,39 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/stretchr/testify/assert"
-)
 
-// Eight sleeps of an idle monitor fit into the silence that makes a process lost.
-func TestIdleTick(t *testing.T) {
-	for peer, want := range map[time.Duration]time.Duration{0: time.Second, leastSilence: BeatEvery, 2 * time.Second: BeatEvery,
-		5 * time.Second: 625 * time.Millisecond, time.Minute: time.Second} {
-		assert.Equal(t, want, (&Job{peer: peer}).idleTick(), "%v", peer)
-	}
-}
+	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
+	"github.com/goccl/goccl/internal/algo"
+)
 
 // The more processes share a processor, the less often each looks around.
 func TestQuickTick(t *testing.T) {
-	j := EnterJob(t.Name(), 0)
-	defer j.Leave()
-	s := j.Site(0)
+	j := &Job{}
+	j.sites = sites{newSite(j, 0)}
 	assert.Equal(t, tick, j.quickTick(), "no memory is shared")
-	h, err := sharedHost(nil)
-	if err != nil {
+	for many, want := range map[int]time.Duration{1: tick, 200: 100 * time.Millisecond} {
+		j.sites = sites{newSite(j, 0)}
+		crowd(t, j.sites[0], many)
+		assert.Equal(t, want, j.quickTick(), "%d for a processor", many)
+	}
+}
+
+// crowd has the memory of s be that of so many processes for each of its processors.
+func crowd(t *testing.T, s *Site, many int) {
+	t.Helper()
+	h := PrivateHost()
+	n := many * h.Processors()
+	h.Close()
+	s.Job.World.Topo, s.Here.Procs = algo.Flat(n), make([]int, n)
+	for r := range n {
+		s.Here.Procs[r] = r
+	}
+	if err := s.Here.MakeHost(true, nil); err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}
-	s.Here.Host = h
-	assert.Equal(t, tick, j.quickTick())
-	s.Here.processes.others = make([]watched, 200*h.Processors()-1)
-	assert.Equal(t, 100*time.Millisecond, j.quickTick())
+	t.Cleanup(s.Here.Reset)
 }
 
 // A monitor that gets its turn late looks around less often, but not much, and never more often.
@@ -49,12 +56,12 @@ func TestSettleDown(t *testing.T) {
 	defer j.Leave()
 	s := j.Site(0)
 	s.Here.Host = PrivateHost()
-	assert.True(t, j.rest(1000, idles))
+	assert.True(t, j.rest(1000, watch.Idles))
 	assert.False(t, j.Time.Coarse.IsActive())
 	j.Clock()
 	assert.True(t, j.Time.Coarse.Look(), "the clock says that it is late")
 
-	for _, how := range []uint32{idles, dozes} {
+	for _, how := range []uint32{watch.Idles, watch.Dozes} {
 		e := event.Event{Stage: event.Proposed}
 		j.World.Events.Remember(&e)
 		assert.False(t, j.rest(1000, how))
@@ -64,7 +71,7 @@ func TestSettleDown(t *testing.T) {
 		s.proposals = event.Proposals{}
 		j.Time.Coarse.Look()
 		j.Time.Coarse.KeepAwake()
-		assert.Equal(t, how == dozes, j.rest(1000, how), "a call has just begun")
+		assert.Equal(t, how == watch.Dozes, j.rest(1000, how), "a call has just begun")
 		j.Time.Coarse.WakeMonitor()
 		assert.False(t, j.rest(1000, how))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/gone"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 )
 
 // What a process is told of failures is decided by package gone; this file carries that out.
@@ -26,7 +27,7 @@ func (s *Site) Post(e event.Event) {
 	e.Origin = int32(s.Here.Mine)
 	if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
 		s.Scan()
-		if slices.Contains(s.Here.ranksOf(s.Here.Mine), int(e.Peer)) {
+		if slices.Contains(s.Here.RanksOf(s.Here.Mine), int(e.Peer)) {
 			// of its own ranks it may say so, also when another of them is lost
 			e.Origin = e.Peer
 		}
@@ -48,11 +49,7 @@ func (s *Site) Post(e event.Event) {
 
 // publish puts an event in the order of this host.
 func (s *Site) publish(e event.Event) {
-	s.Job.mu.Lock()
-	h := s.Here.Host // none yet, or no more, while this process joins the job
-	s.Job.mu.Unlock()
-	if h.Shared() {
-		s.Here.appendLog(h, e)
+	if s.Here.Log.Append(e) {
 		s.Scan()
 		return
 	}
@@ -63,20 +60,12 @@ func (s *Site) publish(e event.Event) {
 
 // Scan reads what other processes have added to the host's log.
 func (s *Site) Scan() {
-	s.Job.mu.Lock()
-	h := s.Here.Host
-	s.Job.mu.Unlock()
-	if !h.Shared() || boardOf(h).log.Claimed() == s.Here.log.scanned.Load() {
+	if !s.Here.Log.HasNew() {
 		return
 	}
 	s.Job.Order.Lock()
 	defer s.Job.Order.Unlock()
-	next := s.Here.log.scanned.Load()
-	boardOf(h).log.Unread(&next, s.Here.writesNoMore, func(e event.Event) {
-		s.Here.showRead(next)
-		s.handle(&e)
-	})
-	s.Here.showRead(next)
+	s.Here.Log.Read(func(e event.Event) { s.handle(&e) })
 }
 
 // handle does what this process has to do about an event, in the order of its host. Job.Order is held.
@@ -92,7 +81,7 @@ func (s *Site) handle(e *event.Event) {
 		s.Job.mu.Unlock()
 		if do.Pass {
 			s.Job.Time.Coarse.WakeMonitor()
-			on.To(s.near.neighbors())
+			on.To(s.Near.All())
 		}
 		s.carryOut(e, do)
 	}
@@ -104,9 +93,9 @@ func (s *Site) seen(e *event.Event) gone.Seen {
 	w, seen := int(e.Peer), gone.Seen{Host: s.Here.Node}
 	switch code := call.Code(e.Code); {
 	case code == call.RankLost && e.Comm == 0:
-		seen.Doubts = mayBeOut(s, w)
+		seen.Doubts = s.Near.Doubts(w)
 	case code == event.ProcessLeft && s.Job.World.IsRank(w):
-		seen.Process = s.Here.alongWith(w)
+		seen.Process = s.Job.Net.ranksAlong(s.Job.World.Topo, w)
 	}
 	return seen
 }
@@ -115,14 +104,12 @@ func (s *Site) seen(e *event.Event) gone.Seen {
 func (s *Site) decide() {
 	for {
 		s.Job.mu.Lock()
-		d, ok := s.Job.World.Decide(s.Job.Time.Lived.Brief(), s.Here.Node, s.Here.isMine)
+		d, ok := s.Job.World.Decide(s.Job.Time.Lived.Brief(), s.Here.Node, s.Here.IsMine)
 		s.Job.mu.Unlock()
 		if !ok {
 			return
 		}
-		if h := s.Here.Host; h.Shared() {
-			s.Here.appendLog(h, d) // the scan that is under way comes to it
-		} else {
+		if !s.Here.Log.Append(d) { // the scan that is under way comes to it
 			s.handle(&d)
 		}
 	}
@@ -165,7 +152,7 @@ func (s *Site) carryOut(e *event.Event, do gone.Effects) {
 		s.Job.markClosed(hostClosed{e.Comm, w})
 	case do.Believe:
 		if e.Comm == 0 && call.Code(e.Code) == call.RankLost {
-			s.Here.noteOut(w)
+			s.Here.Processes.NoteOut(w)
 		}
 		s.Job.failComms(e, do.Apart)
 	}
@@ -246,21 +233,48 @@ func (j *Job) failMember(c *Member, e *event.Event) {
 // they believe of its ranks, where the log has gone on without it.
 func CatchUp(s *Site) {
 	s.Scan()
-	s.Job.mu.Lock()
-	out := s.Here.isOutside()
-	s.Job.mu.Unlock()
-	if out {
-		believeOut(s)
+	believeOut(s)
+}
+
+// isGivenUp reports whether the others have given this process up.
+func (s *Site) isGivenUp() bool {
+	CatchUp(s)
+	return s.Job.IsLost(s.Here.Mine)
+}
+
+// believeOut has s believe of the ranks of its process what the others do, where the log does not say it any more.
+func believeOut(s *Site) {
+	for _, w := range s.Here.Processes.Outside() {
+		e := event.New(0, call.RankLost, w, w, s.Here.Node, errors.New("its process was silent"))
+		s.Job.Order.Lock()
+		s.Job.mu.Lock()
+		do := s.Job.World.Believe(&e, s.seen(&e))
+		s.Job.mu.Unlock()
+		s.carryOut(&e, do)
+		s.Job.Order.Unlock()
 	}
 }
 
-// Lost reports that rank w of the world is gone. With errEnded itself as the cause that is certain.
+// LostProcess reports the ranks of the process whose lowest rank is first, unless the others have
+// given up all ranks of this one: they may have come to their end without it.
+func (s *Site) LostProcess(first int, why error) {
+	s.Here.Processes.GiveUp(first)
+	CatchUp(s)
+	if !slices.ContainsFunc(s.Here.RanksOf(s.Here.Mine), func(w int) bool { return !s.Job.IsLost(w) }) {
+		return
+	}
+	for _, w := range s.Here.RanksOf(first) {
+		s.Lost(w, why)
+	}
+}
+
+// Lost reports that rank w of the world is gone. With watch.ErrEnded itself as the cause that is certain.
 func (s *Site) Lost(w int, cause error) {
 	e := event.New(0, call.RankLost, w, -1, s.Here.Node, cause)
 	switch {
-	case cause == errEnded:
+	case cause == watch.ErrEnded:
 		e.Loss = event.Certain
-	case errors.Is(cause, errEnded):
+	case errors.Is(cause, watch.ErrEnded):
 		e.Loss = event.Ended
 	}
 	s.Post(e)
@@ -268,13 +282,11 @@ func (s *Site) Lost(w int, cause error) {
 
 // answerLeft says whether a rank of this host has left in good order, if it has.
 func (s *Site) answerLeft(w int) {
-	if w < 0 || w >= s.Job.World.Topo.Size() || !s.Here.leads() || s.Job.World.Topo.Node(w) != s.Here.Node {
+	if w < 0 || w >= s.Job.World.Topo.Size() || !s.Here.Leads() || s.Job.World.Topo.Node(w) != s.Here.Node {
 		return
 	}
 	s.Job.mu.Lock()
-	p := s.Here.Procs[s.Job.World.Topo.Local(w)]
-	left := s.Job.World.Of(w).Left || s.Here.processes.pulses != nil &&
-		s.Here.processes.pulses[s.Job.World.Topo.Local(p)].left.Load() != 0
+	left := s.Job.World.Of(w).Left || s.Here.Processes.HasLeft(w)
 	s.Job.mu.Unlock()
 	if left {
 		e := event.New(0, event.RankLeft, w, -1, s.Here.Node, nil)
@@ -286,17 +298,6 @@ func (s *Site) answerLeft(w int) {
 		}
 	}
 }
-
-// LeftInOrder asks the host of rank w of the world whether w's process has left in good
-// order. It may take a moment.
-func (s *Site) LeftInOrder(w int) bool {
-	await(s.Job, asked*tick, s.leftYet(w, s.KnownLeft))
-	return s.KnownLeft(w)
-}
-
-// askAgain is after how long the host of a rank is asked once more, in time lived: while no process
-// leads that host, a question is lost.
-const askAgain = time.Second
 
 // Which rank is odd. A mismatch has two sides, and the first to see it may be on the wrong one: a rank
 // that has left a call out often comes first. So, before a mismatch is believed, the ranks that
@@ -432,7 +433,7 @@ func (s *Site) countVote(e *event.Event, from *control.Conn) {
 	s.Job.mu.Lock()
 	s.Job.World.Events.Vote(e, s.Job.Time.Lived.Brief())
 	s.Job.mu.Unlock()
-	on.To(s.near.through(func(c *control.Conn) bool { return c.Host < s.Here.Node && c.InTree(s.Here.Node) }))
+	on.To(s.Near.Through(func(c *control.Conn) bool { return c.Host < s.Here.Node && c.InTree(s.Here.Node) }))
 }
 
 // AnnounceClosed tells the other hosts that all ranks of this one have closed c. A process that

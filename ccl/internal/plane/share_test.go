@@ -31,7 +31,7 @@ func TestLook(t *testing.T) {
 // Memory that several ranks want at once is made once; what is not there is not made unless one wants it; and all that a rank has
 // mapped is unmapped in the end.
 func TestMap(t *testing.T) {
-	h, err := sharedHost(nil)
+	h, err := shm.NewShared()
 	if err != nil {
 		t.Skip("hardware: no memory to share here: " + err.Error())
 	}

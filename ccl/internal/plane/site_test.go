@@ -1,8 +1,6 @@
 package plane
 
 import (
-	"io"
-	"net"
 	"runtime"
 	"testing"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/internal/algo"
 )
 
@@ -69,15 +68,15 @@ func TestSiteWithoutMemory(t *testing.T) {
 	defer j.Leave()
 	s := j.Site(0)
 	j.World.Topo, s.Here.Procs = algo.Flat(2), []int{0, 1}
-	require.True(t, j.rest(1000, idles))
+	require.True(t, j.rest(1000, watch.Idles))
 	s.receiveStatus(&status.Status{Rank: 1, Size: 2, World: 1, Number: 1}, nil, true)
-	s.readBoard()
+	readBoard(s)
 	e := event.New(0, call.RankLost, 1, -1, 0, nil)
 	e.Stage = event.Proposed
 	s.publish(e)
 	require.True(t, j.IsLost(1), "it is decided")
 	require.Equal(t, tick, j.quickTick())
-	require.True(t, s.Here.appendKept())
+	require.True(t, s.Here.Log.AppendKept())
 	_, err := j.Net.Post.Open()
 	require.NoError(t, err)
 }
@@ -90,13 +89,11 @@ func TestSpins(t *testing.T) {
 	s.Here.Host = PrivateHost()
 	cores := s.Here.Host.Processors()
 	s.Job.World.Topo = group.Topology(make([]int, cores), 1)
-	assert.Equal(t, spinsAlone, s.Here.spins())
+	assert.Equal(t, spinsAlone, spinsOf(&s.Here, 1))
 	s.Job.World.Topo = group.Topology(make([]int, cores+1), 1)
-	assert.Equal(t, SpinsCrowded, s.Here.spins(), "ranks of the host")
+	assert.Equal(t, SpinsCrowded, spinsOf(&s.Here, 1), "ranks of the host")
 	s.Job.World.Topo = group.Topology(make([]int, 1), 1)
-	before := j.Life.here.Swap(int32(runtime.GOMAXPROCS(0) + 1))
-	assert.Equal(t, SpinsCrowded, s.Here.spins(), "ranks of this process")
-	j.Life.here.Store(before)
+	assert.Equal(t, SpinsCrowded, spinsOf(&s.Here, runtime.GOMAXPROCS(0)+1), "ranks of this process")
 }
 
 // All ranks take what the first has found, whatever they find themselves. Two ranks need not agree.
@@ -122,53 +119,4 @@ func TestAgreeOnCrowding(t *testing.T) {
 		}
 		assert.Equal(t, tc.n == 2, all[0].Share.Local.Crowding().Load() == 0, "%+v", tc)
 	}
-}
-
-// entrance counts what it is told.
-type entrance struct{ shut, dropped int }
-
-func (e *entrance) Shut() { e.shut++ }
-func (e *entrance) Drop() { e.dropped++ }
-
-// A try at sharing memory that is given up leaves nothing: its entrance, its connections, and what the log had no room for.
-func TestReset(t *testing.T) {
-	j := EnterJob(t.Name(), 0)
-	defer j.Leave()
-	s := j.Site(0)
-	s.Here.Host = PrivateHost()
-	e := &entrance{}
-	s.Here.SetEntrance(e)
-	s.Here.log.scanned.Store(7)
-	s.Here.log.kept.events = append(s.Here.log.kept.events, someEvent())
-	l, err := net.Listen("unix", "")
-	require.NoError(t, err)
-	defer l.Close()
-	there, err := net.Dial("unix", l.Addr().String())
-	require.NoError(t, err)
-	defer there.Close()
-	here, err := l.Accept()
-	require.NoError(t, err)
-	s.WatchEnd(here.(*net.UnixConn), 0, e)
-	require.Len(t, s.Here.Ends.unix, 1)
-	s.reset()
-	require.Equal(t, entrance{1, 1}, *e)
-	require.Nil(t, s.Here.Host)
-	require.Nil(t, s.Here.Ends.entrance)
-	require.Empty(t, s.Here.Ends.unix)
-	require.Zero(t, s.Here.log.scanned.Load())
-	require.Empty(t, s.Here.log.kept.events)
-	said, err := io.ReadAll(there)
-	require.NoError(t, err)
-	require.Equal(t, "b", string(said), "the other end hears that this is no accident")
-
-	late, err := net.Dial("unix", l.Addr().String())
-	require.NoError(t, err)
-	defer late.Close()
-	here, err = l.Accept()
-	require.NoError(t, err)
-	s.WatchEnd(here.(*net.UnixConn), 0, e) // it came through an entrance that is no longer the Site's
-	require.Empty(t, s.Here.Ends.unix)
-	said, err = io.ReadAll(late)
-	require.NoError(t, err)
-	require.Equal(t, "b", string(said))
 }

@@ -1,53 +1,18 @@
 package plane
 
 import (
-	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
-	"github.com/goccl/goccl/ccl/internal/shm"
 	"github.com/goccl/goccl/internal/lived"
 )
-
-// boardPart is a part of the board's slots: a process that dozes is rung before what it has not read is overwritten.
-const boardPart = shm.RingSlots / 4
-
-// towardsReport is the neighbor through which the report of where all ranks stood is reached: its
-// host itself, or the next one in the tree. It is nil where that is not known to be there, and
-// where this host gives the report.
-func (s *neighborhood) towardsReport() (c *control.Conn, here bool) {
-	s.host.Job.mu.Lock()
-	defer s.host.Job.mu.Unlock()
-	w := &s.host.Job.World
-	to := w.ReportingHost()
-	if to == s.host.Node {
-		return nil, true
-	}
-	for _, h := range []int{to, control.Towards(s.host.Node, to)} {
-		i := slices.IndexFunc(s.conns, func(c *control.Conn) bool {
-			return c.Host == h && !w.IsAway(c.First) && !w.Of(c.First).Reported
-		})
-		if i >= 0 {
-			return s.conns[i], false
-		}
-	}
-	return nil, false
-}
 
 // reporterIsBeside reports whether another process of this host is the one to report where all ranks stood.
 func reporterIsBeside(s *Site) bool {
 	s.Job.mu.Lock()
 	defer s.Job.mu.Unlock()
 	return s.Job.World.ReportingHost() == s.Here.Node && s.Job.reporter() == nil
-}
-
-// isBroken reports whether a lead has gone: then the tree does not reach all.
-func (s *host) isBroken() bool {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	return s.Job.World.LeadHasGone()
 }
 
 // reportStall reports the call that c waits in, if no lower rank does.

@@ -12,6 +12,7 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/gone"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
 )
@@ -28,35 +29,27 @@ func TestReceiveStatus(t *testing.T) {
 		a, b := auth.Pipe()
 		defer a.Close()
 		defer b.Close()
-		s.near.conns = append(s.near.conns, &control.Conn{Stream: a, Host: h, First: h})
-		go func() {
-			buf := make([]byte, control.FrameMax)
-			for {
-				kind, body, err := control.ReadFrame(b, buf)
-				if err != nil {
-					return
-				}
-				var st status.Status
-				if kind == control.FrameStatus && st.Decode(body) == nil {
-					received <- fmt.Sprintf("host %d: rank %d number %d", h, st.Rank, st.Number)
-				}
+		s.Near.Conns = append(s.Near.Conns, &control.Conn{Stream: a, Host: h, First: h})
+		go eachFrame(b, func(kind byte, body []byte) {
+			if st := (status.Status{}); kind == control.FrameStatus && st.Decode(body) == nil {
+				received <- fmt.Sprintf("host %d: rank %d number %d", h, st.Rank, st.Number)
 			}
-		}()
+		})
 	}
-	defer func() { s.near.conns = nil }()
+	defer func() { s.Near.Conns = nil }()
 	st := status.Status{Comm: group.WorldID, Rank: 4, Size: 5, World: 4, Peer: -1, For: -1, Number: 1, Doing: status.Waits}
 	var markers control.Flood
 	sent := func(from *control.Conn) (hosts []string) {
 		t.Helper()
 		s.receiveStatus(&st, from, true)
-		s.near.flush()
+		s.Near.Flush()
 		marker := st
 		marker.Rank = 0
 		markers.NumberStatus(&marker)
 		on, _ := markers.Status(&marker, nil)
-		on.To(s.near.conns)
-		s.near.flush()
-		for range len(s.near.conns) { // each neighbor has received all that was sent before
+		on.To(s.Near.Conns)
+		s.Near.Flush()
+		for range len(s.Near.Conns) { // each neighbor has received all that was sent before
 			for {
 				select {
 				case got := <-received:
@@ -78,7 +71,7 @@ func TestReceiveStatus(t *testing.T) {
 	require.ElementsMatch(t, []string{"1", "2"}, sent(nil))
 	require.Empty(t, sent(nil), "it is not new")
 	st.Number = 2
-	require.Equal(t, []string{"1"}, sent(s.near.conns[1]), "not where it came from")
+	require.Equal(t, []string{"1"}, sent(s.Near.Conns[1]), "not where it came from")
 	j.World.SetLead(4, 1, gone.Lost)
 	st.Number = 3
 	require.ElementsMatch(t, []string{"1", "2", "3"}, sent(nil), "the tree does not reach all")
@@ -88,7 +81,7 @@ func TestReceiveStatus(t *testing.T) {
 
 	st.Report = true
 	topo := algo.Placed([]int{0, 1, 2, 3, 4, 1}) // rank 5 leads host 1 without rank 1
-	s.near.conns[0].First = 5
+	s.Near.Conns[0].First = 5
 	for _, tc := range []struct {
 		name   string
 		host   int // which gives the report: the ranks before its first are lost
@@ -112,7 +105,7 @@ func TestReceiveStatus(t *testing.T) {
 		st.Number++
 		require.ElementsMatch(t, tc.want, sent(nil), tc.name)
 		st.Number++
-		require.NotContains(t, sent(s.near.conns[0]), "1", "not where it came from")
+		require.NotContains(t, sent(s.Near.Conns[0]), "1", "not where it came from")
 	}
 }
 
@@ -129,33 +122,25 @@ func TestBoardIsNoCircle(t *testing.T) {
 		defer a.Close()
 		defer b.Close()
 		conns = append(conns, &control.Conn{Stream: a, Host: h, First: 1 + h})
-		go func() {
-			buf := make([]byte, control.FrameMax)
-			for {
-				kind, body, err := control.ReadFrame(b, buf)
-				if err != nil {
-					return
-				}
-				var st status.Status
-				if kind == control.FrameStatus && st.Decode(body) == nil {
-					told <- st.Calls
-				}
+		go eachFrame(b, func(kind byte, body []byte) {
+			if st := (status.Status{}); kind == control.FrameStatus && st.Decode(body) == nil {
+				told <- st.Calls
 			}
-		}()
+		})
 	}
-	s.near.conns = conns
-	defer func() { s.near.conns = nil }()
+	s.Near.Conns = conns
+	defer func() { s.Near.Conns = nil }()
 	tells := func(k uint64) {
 		s.receiveStatus(&status.Status{Comm: group.WorldID, Rank: 3, Size: 4, World: 3, Peer: -1, For: -1, Calls: k, Number: k, Brief: true}, conns[1], true)
 	}
 	for k := range uint64(calls) {
 		tells(k + 1)
 		if k%10 == 9 {
-			s.readBoard()
+			readBoard(s)
 		}
 	}
 	tells(calls + 1)
-	for s.near.flush() { // a neighbor that takes them late gets some of them later
+	for s.Near.Flush() { // a neighbor that takes them late gets some of them later
 		time.Sleep(time.Millisecond)
 	}
 	times := map[uint64]int{}
@@ -174,7 +159,7 @@ func TestBoardIsNoCircle(t *testing.T) {
 // What other hosts tell for the report alone stands on the board of this host only if another of its processes gives the report.
 func TestReceiveReport(t *testing.T) {
 	s := besideAnother(t)
-	board := &boardOf(s.Here.Host).status
+	board := &watch.BoardOf(s.Here.Host).Status
 	number := uint64(0)
 	stands := func(from *control.Conn) bool {
 		number++
@@ -221,17 +206,17 @@ func TestReceiveStatusOfAMember(t *testing.T) {
 func TestReadBoard(t *testing.T) {
 	s := besideAnother(t)
 	st := status.Status{Comm: group.WorldID, Rank: 1, Size: 2, World: 1, Number: 1, Doing: status.Waits}
-	require.True(t, boardOf(s.Here.Host).status.Append(&st, 1, nil))
+	require.True(t, watch.BoardOf(s.Here.Host).Status.Append(&st, 1, nil))
 	require.Empty(t, s.Job.Statuses.Of(group.WorldID))
-	s.readBoard()
+	readBoard(s)
 	require.Len(t, s.Job.Statuses.Of(group.WorldID), 1)
 	s.Job.Statuses.Forget(group.WorldID)
-	s.readBoard()
+	readBoard(s)
 	require.Empty(t, s.Job.Statuses.Of(group.WorldID))
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		st.Number++
-		boardOf(s.Here.Host).status.Append(&st, 1, nil)
-		s.readBoard()
+		watch.BoardOf(s.Here.Host).Status.Append(&st, 1, nil)
+		readBoard(s)
 	}), "reading allocates")
 	require.Equal(t, uint64(12), s.Job.Statuses.Of(group.WorldID)[0].Number)
 }

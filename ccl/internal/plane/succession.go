@@ -10,7 +10,10 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/gone"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/tcp"
+	"github.com/goccl/goccl/internal/algo"
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // Who speaks for a host on the control plane: the process of its lowest rank that is not gone, its lead. That follows
@@ -26,15 +29,6 @@ func (j *Job) leadOf(h int) int {
 	return j.World.Lead(h)
 }
 
-// leads reports whether this process leads its host.
-func (s *host) leads() bool {
-	w := s.Job.leadOf(s.Node)
-	return w >= 0 && s.isMine(w)
-}
-
-// isMine reports whether rank w of the world, which is on this host, is in this process.
-func (s *host) isMine(w int) bool { return s.Procs[s.Job.World.Topo.Local(w)] == s.Mine }
-
 // isKnownAway is gone.Ranks.IsAway.
 func (j *Job) isKnownAway(w int) bool {
 	j.mu.Lock()
@@ -42,12 +36,12 @@ func (j *Job) isKnownAway(w int) bool {
 	return j.World.IsAway(w)
 }
 
-// alongWith lists the ranks of the process of rank w of another host.
-func (s *host) alongWith(w int) []int {
+// ranksAlong lists the ranks of the process of rank w, which is on another host.
+func (n *network) ranksAlong(topo algo.Topology, w int) []int {
 	var ranks []int
-	h := s.Job.World.Topo.Node(w)
-	for l := range s.Job.World.Topo.Locals(h) {
-		if o := s.Job.World.Topo.Rank(h, l); s.Job.Net.Addrs.At(o) == s.Job.Net.Addrs.At(w) {
+	h := topo.Node(w)
+	for l := range topo.Locals(h) {
+		if o := topo.Rank(h, l); n.Addrs.At(o) == n.Addrs.At(w) {
 			ranks = append(ranks, o)
 		}
 	}
@@ -70,13 +64,13 @@ func (j *Job) joinLeads() {
 	j.mu.Lock()
 	var busy []*Site
 	for _, s := range j.sites {
-		if s.near.inPlane {
+		if s.Near.Joined {
 			busy = append(busy, s)
 		}
 	}
 	j.mu.Unlock()
 	for _, s := range busy {
-		if s.Here.leads() {
+		if s.Here.Leads() {
 			s.Job.Life.Wg.Go(s.closeRing)
 		}
 	}
@@ -89,16 +83,16 @@ const ringAfter = 10 * time.Millisecond
 // closeRing joins the hosts that are beside this one now.
 func (s *Site) closeRing() {
 	time.Sleep(ringAfter)
-	if s.Here.ending() {
+	if s.Here.Ending() {
 		return
 	}
 	ctx, cancel := WithinLived(s.Job, max(s.Job.peer, time.Second))
 	defer cancel()
 	var all sync.WaitGroup // one that does not answer must not keep the others waiting
-	for _, h := range s.Here.beside() {
+	for _, h := range s.Near.Beside() {
 		w := s.Job.leadOf(h)
 		all.Go(func() {
-			if err := s.joinRank(ctx, w); err != nil && !s.Here.ending() && s.Job.peer > 0 && s.Job.leadOf(h) == w {
+			if err := s.joinRank(ctx, w); err != nil && !s.Here.Ending() && s.Job.peer > 0 && s.Job.leadOf(h) == w {
 				s.reportUnreachable(w, err)
 			}
 			s.announceLead()
@@ -137,7 +131,7 @@ func WithinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) 
 // announceLead says that this process leads its host, if another did.
 func (s *Site) announceLead() {
 	s.Job.mu.Lock()
-	takes := s.Job.World.Absence(s.Here.Node) != gone.Present && len(s.near.conns) > 0
+	takes := s.Job.World.Absence(s.Here.Node) != gone.Present && len(s.Near.Conns) > 0
 	if takes {
 		s.Job.World.Occupy(s.Here.Node)
 	}
@@ -155,7 +149,7 @@ func (s *Site) checkCutShort(w int) {
 	}
 	ctx, cancel := WithinLived(s.Job, max(s.Job.peer, time.Second))
 	defer cancel()
-	if err := s.joinRank(ctx, w); err != nil && !s.Here.ending() {
+	if err := s.joinRank(ctx, w); err != nil && !s.Here.Ending() {
 		s.reportUnreachable(w, err)
 	}
 }
@@ -169,7 +163,7 @@ func (s *Site) reportUnreachable(w int, err error) {
 	if errors.As(err, &u) {
 		why = fmt.Errorf("%w: %w", why, u)
 	}
-	lost := s.Here.alongWith(w)
+	lost := s.Job.Net.ranksAlong(s.Job.World.Topo, w)
 	if errors.Is(err, tcp.ErrRefused) {
 		why = endOf(s, w, true) // as of now: while it is waited for what others say, that host is not heard
 		switch explain(s, w) {
@@ -188,6 +182,77 @@ func (s *Site) reportUnreachable(w int, err error) {
 	for _, o := range lost {
 		s.Lost(o, why)
 	}
+}
+
+// leftYet is the question whether the process of rank w of the world has left in good order, as known
+// says, such as KnownLeft. A process that asks for the first time asks w's host, too, and again later; the
+// answer takes a moment.
+func (s *Site) leftYet(w int, known func(w int) bool) func() bool {
+	asked, again := false, time.Duration(0)
+	return func() bool {
+		s.Scan()
+		if known(w) {
+			return true
+		}
+		if now := s.Job.Time.Lived.Now(); !asked || now >= again {
+			asked, again = true, now+askAgain
+			s.Post(event.New(0, event.AskLeft, w, -1, s.Here.Node, nil))
+		}
+		return false
+	}
+}
+
+// EndedYet is the question whether the process of rank w of the world is known to have ended, in
+// good order or not: then it will not listen again. Any goroutine may ask.
+func (s *Site) EndedYet(w int) func() bool {
+	left := s.leftYet(w, s.KnownLeft)
+	return func() bool {
+		if !s.Job.TryHold() { // this process has left, and asks in vain
+			return true
+		}
+		defer s.Job.Leave()
+		return left() || s.Job.IsLost(w)
+	}
+}
+
+// LeftInOrder asks the host of rank w of the world whether w's process has left in good
+// order. It may take a moment.
+func (s *Site) LeftInOrder(w int) bool {
+	await(s.Job, asked*tick, s.leftYet(w, s.KnownLeft))
+	return s.KnownLeft(w)
+}
+
+// askAgain is after how long the host of a rank is asked once more, in time lived: while no process
+// leads that host, a question is lost.
+const askAgain = time.Second
+
+// endOf is why s takes the ranks of the process of rank w of the world, on another host, for lost,
+// where that seems to have ended. refused says that its host answers that nobody listens at its
+// port any more.
+func endOf(s *Site, w int, refused bool) error {
+	switch {
+	case !refused: // a cut may look like an end
+		return fmt.Errorf("%w, or its host cannot be reached", watch.ErrEnded)
+	case !IsCertain(s, w):
+		return fmt.Errorf("%w, perhaps after it had given up this host", watch.ErrEnded)
+	}
+	return watch.ErrEnded
+}
+
+// throughRelay is why, the end of connection c, or more if c passed a relay: that may be what ended.
+func throughRelay(c *auth.Stream, why error) error {
+	if by, ok := c.RemoteAddr().(interface{ Relay() string }); ok {
+		return fmt.Errorf("%w, or the relay at %s, or its host, cannot be reached", watch.ErrEnded, by.Relay())
+	}
+	return why
+}
+
+// IsCertain reports whether the word of the host of rank w of the world that the rank is there no
+// more, since its process has ended or has closed the Comm, makes it certain that it has not gone
+// on without the process of s.
+func IsCertain(s *Site, w int) bool {
+	// Nobody is given up for silence if there is no limit.
+	return !s.isGivenUp() && (s.Job.peer <= 0 || s.Near.AreHeard(w))
 }
 
 // explanation is why nobody listens any more where a lead did.
@@ -209,9 +274,9 @@ func explain(s *Site, w int) (why explanation) {
 	await(s.Job, LossReportWithin(s, w), func() bool {
 		looks++
 		switch {
-		case hasLeft(), s.Job.IsLost(w), s.Job.leadOf(h) != w, s.Here.ending():
+		case hasLeft(), s.Job.IsLost(w), s.Job.leadOf(h) != w, s.Here.Ending():
 			why = known
-		case looks%asked == 0 && isEnding(s, h) && allRefuse(s, h):
+		case looks%asked == 0 && s.Near.AreEnding(h) && s.Job.Net.allRefuse(s.Job.World.Topo, h):
 			why = left
 		}
 		return why != unexplained
@@ -222,11 +287,15 @@ func explain(s *Site, w int) (why explanation) {
 // asked is how many looks others have to say what they know, where it seems that all leave.
 const asked = 20
 
-// isEnding is gone.Ranks.IsEnding.
-func isEnding(s *Site, h int) bool {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	return s.Job.World.IsEnding(h, s.Here.Node, len(s.near.conns) == 0)
+// ReportWithin is how long the process of s waits for another process to report a failure. A
+// process that is silent for longer is lost, which is reported itself, unless there is no such
+// limit.
+func ReportWithin(s *Site) time.Duration {
+	limit := s.Here.Processes.Silence()
+	if s.Job.peer <= 0 {
+		limit = max(limit, reportAfter)
+	}
+	return SoonFor + limit
 }
 
 // LossReportWithin is how long the process of s waits for the report on rank w of the world, which
@@ -245,15 +314,15 @@ func isDeserted(s *Site, h int) bool {
 	s.Job.mu.Lock()
 	absent := s.Job.World.Absence(h) != gone.Present
 	s.Job.mu.Unlock()
-	return absent && allRefuse(s, h)
+	return absent && s.Job.Net.allRefuse(s.Job.World.Topo, h)
 }
 
 // allRefuse reports whether no process of host h listens any more, as the host itself says.
-func allRefuse(s *Site, h int) bool {
+func (n *network) allRefuse(topo algo.Topology, h int) bool {
 	var last netip.AddrPort
-	for l := range s.Job.World.Topo.Locals(h) {
-		addr := s.Job.Net.Addrs.At(s.Job.World.Topo.Rank(h, l))
-		if addr != last && !s.Job.Net.TCP.Refuses(addr, refusesWithin) {
+	for l := range topo.Locals(h) {
+		addr := n.Addrs.At(topo.Rank(h, l))
+		if addr != last && !n.TCP.Refuses(addr, refusesWithin) {
 			return false
 		}
 		last = addr

@@ -19,14 +19,12 @@ import (
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
 	"github.com/goccl/goccl/ccl/internal/plane/gone"
+	"github.com/goccl/goccl/ccl/internal/plane/watch"
 	"github.com/goccl/goccl/ccl/internal/tcp"
 	"github.com/goccl/goccl/internal/algo"
 	"github.com/goccl/goccl/internal/auth"
 	"github.com/goccl/goccl/internal/lived"
 )
-
-// someEvent is one of a Comm.
-func someEvent() event.Event { return event.New(8, call.Aborted, 5, 3, 2, errors.New("enough")) }
 
 // leadOfThree is this process as the lead of host 1 of three with two ranks each, where each rank is a process; next is
 // what its neighbor, of host 0, receives next. No monitor runs.
@@ -46,31 +44,25 @@ func leadOfThree(t *testing.T) (s *Site, next func() string) {
 	s = j.Site(1)
 	s.Here.Host, s.Here.Mine, s.Here.Procs = PrivateHost(), 2, []int{2, 3}
 	a, b := auth.Pipe()
-	s.near.conns = append(s.near.conns, &control.Conn{Stream: a, Host: 0, First: 0})
+	s.Near.Conns = append(s.Near.Conns, &control.Conn{Stream: a, Host: 0, First: 0})
 	events := make(chan string, 100)
 	go func() {
-		buf := make([]byte, control.FrameMax)
-		for {
-			kind, body, err := control.ReadFrame(b, buf)
-			if err != nil {
-				close(events)
-				return
+		defer close(events)
+		_ = eachFrame(b, func(kind byte, body []byte) {
+			if e := (event.Event{}); kind == control.FrameEvent && e.Decode(body) == nil {
+				events <- said(call.Code(e.Code), e.Stage, int(e.Peer), int(e.Node))
 			}
-			var e event.Event
-			if kind == control.FrameEvent && e.Decode(body) == nil {
-				events <- fmt.Sprintf("code %d stage %d peer %d node %d", e.Code, e.Stage, e.Peer, e.Node)
-			}
-		}
+		})
 	}()
 	t.Cleanup(func() {
-		s.near.conns = nil
+		s.Near.Conns = nil
 		a.Close()
 		b.Close()
 		j.Leave()
 	})
 	return s, func() string {
 		for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
-			s.near.flush() // as the monitor does, where a neighbor was slow to take what was sent
+			s.Near.Flush() // as the monitor does, where a neighbor was slow to take what was sent
 			select {
 			case e := <-events:
 				return e
@@ -129,10 +121,10 @@ func TestReportUnreachableIsCertain(t *testing.T) {
 		t.Run(fmt.Sprintf("heard=%v", heard), func(t *testing.T) {
 			t.Parallel() // it waits
 			s, _ := leadOfThree(t)
-			s.Job.peer = leastSilence
+			s.Job.peer = watch.LeastSilence
 			s.Job.World.Lose(0, false) // a sign of a partition
 			if heard {
-				s.near.hear(2)
+				s.Near.Hear(2)
 			}
 			lives(t, s.Job)
 			s.reportUnreachable(4, tcp.ErrRefused)
@@ -208,7 +200,7 @@ func TestReportUnreachable(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, next := leadOfThree(t)
-			s.Job.peer = leastSilence // that much later it is lost
+			s.Job.peer = watch.LeastSilence // that much later it is lost
 			tc.before(s)
 			lives(t, s.Job)
 			s.reportUnreachable(4, tc.err)
@@ -250,8 +242,8 @@ func TestReportUnreachableAlone(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel() // it waits
 			s, _ := leadOfThree(t)
-			s.near.conns = nil
-			s.Job.peer = leastSilence
+			s.Near.Conns = nil
+			s.Job.peer = watch.LeastSilence
 			addrs := make([]netip.AddrPort, 6)
 			for w := range addrs {
 				addrs[w] = s.Job.Net.Addrs.At(w)
@@ -280,7 +272,7 @@ func TestReportUnreachableAlone(t *testing.T) {
 func TestLossIsToldOnce(t *testing.T) {
 	s, next := leadOfThree(t)
 	tell := func(peer int) string {
-		e := event.New(0, call.RankLost, peer, -1, 1, errEnded)
+		e := event.New(0, call.RankLost, peer, -1, 1, watch.ErrEnded)
 		e.Origin, e.Number, e.Stage, e.Loss = 3, uint64(peer), event.Proposed, event.Ended
 		s.Job.Order.Lock()
 		s.handle(&e)
@@ -295,10 +287,10 @@ func TestLossIsToldOnce(t *testing.T) {
 	s.Lost(4, endOf(s, 4, false))
 	silent("another has said so")
 	require.Len(t, s.proposals.Due(time.Hour, func(*event.Event) bool { return false }), 1)
-	s.Lost(4, errEnded)
+	s.Lost(4, watch.ErrEnded)
 	require.Equal(t, said(call.RankLost, event.Proposed, 4, 1), next(), "that is certain now")
 	s.Job.World.Lose(4, true)
-	s.Lost(4, errEnded)
+	s.Lost(4, watch.ErrEnded)
 	silent("that is believed")
 	lost := tell(5)
 	require.Equal(t, lost, next())

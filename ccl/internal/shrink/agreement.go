@@ -471,7 +471,7 @@ func (a *Agreement) IsLeftBehind() bool {
 	for r := range a.lines {
 		all = append(all, r)
 		doubted = doubted || !slices.Contains(left, r) && !slices.Contains(ended, r) &&
-			plane.MayBeOut(a.c.rank.Site, a.c.rank.Group.World(r))
+			a.c.rank.Site.Near.MayBeOut(a.c.rank.Group.World(r))
 	}
 	return doubted && !agree.Majority(all, left, ended)
 }

@@ -22,7 +22,7 @@ type Family struct {
 
 // Layout is what decides where the data of a call lie, and how ranks get at them. So all ranks of a
 // host must have the same, whatever they were built with: the first process of a host decides for
-// all (plane.LayoutOf). It lies in memory that processes share, and so has no pointers.
+// all (watch.LayoutOf). It lies in memory that processes share, and so has no pointers.
 type Layout struct {
 	// ClaimAhead: a rank that has posted a payload claims the lines of its next one (PREFETCHW), of
 	// which the other of two ranks has copies. On an Intel CPU that took a quarter off an AllReduce of

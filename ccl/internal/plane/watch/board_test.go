@@ -1,4 +1,4 @@
-package plane
+package watch
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/region"
 )
 
@@ -30,22 +29,20 @@ func TestShareError(t *testing.T) {
 // The memory of a host has the region of the first Comm, and, where processes share it, the pulses of all.
 func TestMakeHost(t *testing.T) {
 	for _, shared := range []bool{false, true} {
-		j := EnterJob(fmt.Sprint(t.Name(), shared), 0)
-		s := j.Site(0)
-		s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0, 0}, 1), []int{0, 0, 2}
-		if err := s.Here.MakeHost(shared, nil); err != nil {
+		s := hostOf(t, 3, 0)
+		s.Procs = []int{0, 0, 2}
+		if err := s.MakeHost(shared, nil); err != nil {
 			t.Skip("hardware: no memory to share here: " + err.Error())
 		}
-		require.Equal(t, shared, s.Here.Host.Shared())
-		_, err := s.Here.Host.View(s.Here.FirstRegion(), region.Bytes(3))
+		require.Equal(t, shared, s.Host.Shared())
+		_, err := s.Host.View(s.FirstRegion(), region.Bytes(3))
 		require.NoError(t, err)
 		if shared {
-			require.Len(t, s.Here.processes.pulses, 3)
-			require.Equal(t, []watched{{local: 2}}, s.Here.processes.others)
-			require.EqualValues(t, syscall.Getpid(), s.Here.processes.pulse.pid.Load())
+			require.Len(t, s.Processes.pulses, 3)
+			require.Equal(t, []watched{{local: 2}}, s.Processes.others)
+			require.EqualValues(t, syscall.Getpid(), s.Processes.pulse.pid.Load())
 		} else {
-			require.Nil(t, s.Here.processes.pulse)
+			require.Nil(t, s.Processes.pulse)
 		}
-		j.Leave()
 	}
 }

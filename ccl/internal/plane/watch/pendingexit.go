@@ -1,4 +1,4 @@
-package plane
+package watch
 
 import (
 	"sync/atomic"
@@ -43,7 +43,7 @@ func (w pendingExit) region() (off uint64, n, me int) {
 
 // completeExit counts out the rank of the entry at place, whose process has ended, and frees what
 // made lists if it was the last of the host, unless another process is the one to do that.
-func completeExit(place *atomic.Uint64, h *shm.Host, made lister) {
+func completeExit(place *atomic.Uint64, h *shm.Host, made Lister) {
 	w := pendingExit(place.Load())
 	if w == 0 {
 		return
@@ -71,16 +71,16 @@ func completeExit(place *atomic.Uint64, h *shm.Host, made lister) {
 
 // listExit lists the exit of l, which waits, if there is room for an entry.
 func (l *Leaver) listExit() {
-	l.site.leavers.mu.Lock() // no other goroutine of this process lists one
-	defer l.site.leavers.mu.Unlock()
-	own := l.site.Here.ownExits()
+	l.site.mu.Lock() // no other goroutine of this process lists one
+	defer l.site.mu.Unlock()
+	own := l.site.host.ownExits()
 	for i := range own {
 		if own[i].Load() != 0 {
 			continue
 		}
-		if l.local.Out(l.me).CompareAndSwap(region.WaitsOut, region.ListedOut) {
+		if l.Local.Out(l.Me).CompareAndSwap(region.WaitsOut, region.ListedOut) {
 			l.exit = &own[i]
-			l.exit.Store(uint64(exitOf(l.local, l.me)))
+			l.exit.Store(uint64(exitOf(l.Local, l.Me)))
 		}
 		return
 	}
@@ -88,39 +88,39 @@ func (l *Leaver) listExit() {
 
 // takeExit reports whether this process is the one to count l out: no other has taken its entry.
 func (l *Leaver) takeExit() bool {
-	return l.exit == nil || l.exit.CompareAndSwap(uint64(exitOf(l.local, l.me)), 0)
+	return l.exit == nil || l.exit.CompareAndSwap(uint64(exitOf(l.Local, l.Me)), 0)
 }
 
 // ownExits is where this process lists its pending exits, nil where no other process would read them.
-func (s *host) ownExits() []atomic.Uint64 {
-	s.Job.mu.Lock()
-	defer s.Job.mu.Unlock()
-	if s.processes.exits == nil {
+func (s *Host) ownExits() []atomic.Uint64 {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Processes.exits == nil {
 		return nil
 	}
-	return s.processes.exitsOf(s.Job.World.Topo.Local(s.Mine))
+	return s.Processes.exitsOf(s.place())
 }
 
-// exitsOf are the entries of the process whose lowest rank is the l-th of the host. Job.mu is held.
-func (p *processes) exitsOf(l int) []atomic.Uint64 { return p.exits[l*exitsEach:][:exitsEach] }
+// exitsOf are the entries of the process whose lowest rank is the l-th of the host. Job.Mu is held.
+func (p *Processes) exitsOf(l int) []atomic.Uint64 { return p.exits[l*exitsEach:][:exitsEach] }
 
-// completeExits completes the pending exits of processes of this host that have ended.
-func completeExits(s *Site) {
-	s.leavers.mu.Lock()
-	made := s.leavers.made
-	s.leavers.mu.Unlock()
+// CompleteExits completes the pending exits of processes of this host that have ended.
+func (s *Leavers) CompleteExits() {
+	s.mu.Lock()
+	made := s.made
+	s.mu.Unlock()
 	if made == nil { // no Comm has been closed yet
 		return
 	}
-	s.Job.mu.Lock()
-	h, p := s.Here.Host, &s.Here.processes
+	s.host.Mu.Lock()
+	h, p := s.host.Host, &s.host.Processes
 	var ended [][]atomic.Uint64
 	for i := range p.others {
 		if l := p.others[i].local; p.exits != nil && p.hasEnded(l) {
 			ended = append(ended, p.exitsOf(l))
 		}
 	}
-	s.Job.mu.Unlock()
+	s.host.Mu.Unlock()
 	for _, exits := range ended {
 		for i := range exits {
 			completeExit(&exits[i], h, made)
@@ -129,8 +129,8 @@ func completeExits(s *Site) {
 }
 
 // hasEnded reports whether the process whose lowest rank is the l-th of the host makes no step any
-// more: it has ended, or has left the job. Job.mu is held.
-func (p *processes) hasEnded(l int) bool {
+// more: it has ended, or has left the job. Job.Mu is held.
+func (p *Processes) hasEnded(l int) bool {
 	q := &p.pulses[l]
 	return q.left.Load() != 0 || q.death.Load()&proc.OwnerDied != 0
 }

@@ -1,10 +1,12 @@
-package plane
+package watch
 
 import (
 	"net"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/goccl/goccl/ccl/internal/proc"
 )
 
 // A ringer wakes the monitor of this process, when another process of the host sends it a datagram,
@@ -12,10 +14,10 @@ import (
 // tell: one descriptor a process, and no connections. What a datagram holds does not matter. A
 // stranger that has found the name can wake a monitor too soon, no more.
 type ringer struct {
-	job  *Job
-	name func(local int) string // of the socket of the process whose lowest rank that is
-	l    *net.UnixConn
-	fd   int
+	monitor proc.Watcher
+	name    func(local int) string // of the socket of the process whose lowest rank that is
+	l       *net.UnixConn
+	fd      int
 
 	mu     sync.Mutex
 	closed bool
@@ -24,13 +26,13 @@ type ringer struct {
 
 // OpenRinger makes the ringer of this process; name is that of the socket of each process of the
 // host. Where that cannot be its monitor never idles.
-func (s *host) OpenRinger(name func(local int) string) {
+func (s *Host) OpenRinger(name func(local int) string) {
 	l, err := net.ListenUnixgram("unixgram",
-		&net.UnixAddr{Name: "@" + name(s.Job.World.Topo.Local(s.Mine)), Net: "unixgram"})
+		&net.UnixAddr{Name: "@" + name(s.place()), Net: "unixgram"})
 	if err != nil {
 		return
 	}
-	t := &ringer{job: s.Job, name: name, l: l, others: map[int]*unix.SockaddrUnix{}}
+	t := &ringer{monitor: s.Monitor, name: name, l: l, others: map[int]*unix.SockaddrUnix{}}
 	if raw, err := l.SyscallConn(); err != nil || raw.Control(func(fd uintptr) { t.fd = int(fd) }) != nil {
 		l.Close()
 		return
@@ -40,7 +42,7 @@ func (s *host) OpenRinger(name func(local int) string) {
 }
 
 // CloseRinger ends what OpenRinger began.
-func (s *host) CloseRinger() {
+func (s *Host) CloseRinger() {
 	if t := s.Ends.Ringer.Swap(nil); t != nil {
 		t.mu.Lock()
 		t.closed = true
@@ -56,7 +58,7 @@ func (t *ringer) listen() {
 		if _, err := t.l.Read(b[:]); err != nil {
 			return
 		}
-		t.job.Time.Coarse.WakeMonitor()
+		t.monitor.Ended()
 	}
 }
 

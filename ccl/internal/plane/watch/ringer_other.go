@@ -1,10 +1,10 @@
 //go:build !linux
 
-package plane
+package watch
 
 // ringer is for systems whose processes share memory.
 type ringer struct{}
 
-func (*host) OpenRinger(func(int) string) {}
-func (*host) CloseRinger()                {}
+func (*Host) OpenRinger(func(int) string) {}
+func (*Host) CloseRinger()                {}
 func (*ringer) Ring(int)                  {}

@@ -1,4 +1,4 @@
-package plane
+package watch
 
 import (
 	"sync"
@@ -10,13 +10,13 @@ import (
 
 // Of all that hear of a loss one tells, also where many hear at once, and where more are lost than are remembered.
 func TestReportedLosses(t *testing.T) {
-	var m reportedLosses
+	var m ReportedLosses
 	var told [8]atomic.Int32
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for w := range told {
-				if tells, _ := m.claim(w, 0, living); tells {
+				if tells, _ := m.Claim(w, 0, living); tells {
 					told[w].Add(1)
 				}
 			}
@@ -26,9 +26,9 @@ func TestReportedLosses(t *testing.T) {
 	for w := range told {
 		require.EqualValues(t, 1, told[w].Load(), "rank %d", w)
 	}
-	tells, _ := m.claim(100, 0, living)
+	tells, _ := m.Claim(100, 0, living)
 	require.True(t, tells)
-	tells, _ = m.claim(100, 0, living)
+	tells, _ = m.Claim(100, 0, living)
 	require.False(t, tells)
 }
 
@@ -37,18 +37,18 @@ func living(int) bool { return false }
 
 // Where the process that is to tell of a loss is lost before it has told, another tells; where it has told, none does again.
 func TestReportedByALostProcess(t *testing.T) {
-	var m reportedLosses
+	var m ReportedLosses
 	isLost := func(w int) bool { return w == 5 }
 	both := func(tells, told bool) [2]bool { return [2]bool{tells, told} }
-	require.Equal(t, [2]bool{true, false}, both(m.claim(4, 5, living)))
-	require.Equal(t, [2]bool{false, false}, both(m.claim(4, 0, living)), "rank 5 is at it")
-	require.Equal(t, [2]bool{true, false}, both(m.claim(4, 0, isLost)), "rank 5 is lost")
-	require.Equal(t, [2]bool{false, false}, both(m.claim(4, 1, isLost)), "rank 0 is at it")
-	m.tell(4, 5) // too late
-	require.Equal(t, [2]bool{false, false}, both(m.claim(4, 1, isLost)))
-	m.tell(4, 0)
-	require.Equal(t, [2]bool{false, true}, both(m.claim(4, 1, isLost)))
-	require.Equal(t, [2]bool{true, false}, both(m.claim(6, 5, living)))
-	m.tell(6, 5)
-	require.Equal(t, [2]bool{false, true}, both(m.claim(6, 1, isLost)), "rank 5 has told before it was lost")
+	require.Equal(t, [2]bool{true, false}, both(m.Claim(4, 5, living)))
+	require.Equal(t, [2]bool{false, false}, both(m.Claim(4, 0, living)), "rank 5 is at it")
+	require.Equal(t, [2]bool{true, false}, both(m.Claim(4, 0, isLost)), "rank 5 is lost")
+	require.Equal(t, [2]bool{false, false}, both(m.Claim(4, 1, isLost)), "rank 0 is at it")
+	m.Tell(4, 5) // too late
+	require.Equal(t, [2]bool{false, false}, both(m.Claim(4, 1, isLost)))
+	m.Tell(4, 0)
+	require.Equal(t, [2]bool{false, true}, both(m.Claim(4, 1, isLost)))
+	require.Equal(t, [2]bool{true, false}, both(m.Claim(6, 5, living)))
+	m.Tell(6, 5)
+	require.Equal(t, [2]bool{false, true}, both(m.Claim(6, 1, isLost)), "rank 5 has told before it was lost")
 }

@@ -1,28 +1,18 @@
-package plane
+package watch
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goccl/goccl/ccl/internal/call"
-	"github.com/goccl/goccl/ccl/internal/group"
 	"github.com/goccl/goccl/ccl/internal/proc"
 	"github.com/goccl/goccl/ccl/internal/region"
 	"github.com/goccl/goccl/ccl/internal/shm"
 )
 
-// besideTwo is this process, rank 0, on a host with two others, and its end of the Comm of all.
-func besideTwo(t *testing.T) *Member {
-	t.Helper()
-	j := EnterJob(t.Name(), 0)
-	t.Cleanup(j.Leave)
-	s := j.Site(0)
-	s.Job.World.Topo, s.Here.Procs = group.Topology([]int{0, 0, 0}, 1), []int{0, 1, 2}
-	if err := s.Here.MakeHost(true, nil); err != nil {
-		t.Skip("hardware: no memory to share here: " + err.Error())
-	}
-	return memberOf(t, s, group.WorldID, 0, Options{})
+// leaving is rank me of all ranks of s, which leaves g; made is what the last frees.
+func leaving(s *Host, g *region.Region, me int, failed bool, made Lister) *Leaver {
+	return s.Leavers.Leave(Leaving{Host: s.Host, Local: g, Me: me, Ranks: []int{0, 1, 2}, HasFailed: failed, Made: made})
 }
 
 // unusedPages is how much of a host's space is free.
@@ -74,8 +64,8 @@ func TestLeave(t *testing.T) {
 		{"failed, one has been counted", true, [2]int{counted, out}, false, false, true, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := besideTwo(t)
-			h, g, pulses := c.Site.Here.Host, c.Share.Local, c.Site.Here.processes.pulses
+			s := sharing(t, 3)
+			h, g, pulses := s.Host, regionOn(t, s), s.Processes.pulses
 			_, err := h.View(g.Off, region.Bytes(3)) // of this test
 			require.NoError(t, err)
 			for i, how := range tc.others {
@@ -94,26 +84,23 @@ func TestLeave(t *testing.T) {
 					g.Out(r).Store(region.WaitsOut)
 				}
 				if how == lost || how == lostWaits {
-					c.Site.Job.World.Lose(r, false)
+					s.Job.World.Lose(r, false)
 				}
 				if how == ended || how == endedIn || how == counted {
 					pulses[r].death.Store(proc.OwnerDied)
 				}
 			}
-			if tc.failed {
-				require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
-			}
 			g.Abort().Store(7)
 			before, listed := unusedPages(h), 0
-			leaver := Leave(c, tc.split, func(*shm.Host, *region.Region) []shm.Place {
-				listed++
-				return []shm.Place{shm.PlaceAt(g.Off, region.Bytes(3))}
-			})
+			leaver := s.Leavers.Leave(Leaving{Host: h, Local: g, Ranks: []int{0, 1, 2}, Split: tc.split, HasFailed: tc.failed,
+				Made: func(*shm.Host, *region.Region) []shm.Place {
+					listed++
+					return []shm.Place{shm.PlaceAt(g.Off, region.Bytes(3))}
+				}})
 			require.Equal(t, []bool{tc.last, tc.waits}, []bool{leaver.Last(), leaver.waits})
 			require.Equal(t, tc.count, g.Left().Load())
-			c.Share.Drop()
 			leaver.Free()
-			require.Equal(t, tc.waits, c.Site.leavers.n.Load() == 1)
+			require.Equal(t, tc.waits, s.Leavers.n.Load() == 1)
 			require.Equal(t, tc.last, unusedPages(h) > before)
 			if tc.last {
 				require.Equal(t, 1, listed)
@@ -129,76 +116,69 @@ func TestLeave(t *testing.T) {
 
 // A rank that waits goes on when it is known that the others are gone: at the monitor's next look, or when another Comm is closed.
 func TestLeaverWaits(t *testing.T) {
-	c := besideTwo(t)
-	s, h, g := c.Site, c.Site.Here.Host, c.Share.Local
-	require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
+	s := sharing(t, 3)
+	h, g := s.Host, regionOn(t, s)
 	before := unusedPages(h)
 	place := shm.PlaceAt(g.Off, region.Bytes(3))
-	leaver := Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
-	c.Share.Drop()
+	leaver := leaving(s, g, 0, true, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
 	leaver.Free()
-	s.leavers.settle()
+	s.Leavers.Settle()
 	require.Equal(t, before, unusedPages(h))
 	g.Out(1).Store(region.WaitsOut)
-	s.leavers.settle()
-	require.EqualValues(t, 1, s.leavers.n.Load(), "rank 2 is there")
-	s.Here.processes.pulses[1].death.Store(proc.OwnerDied) // while it waited
-	s.Here.processes.pulses[2].death.Store(proc.OwnerDied)
-	s.leavers.settle()
-	require.Zero(t, s.leavers.n.Load())
+	s.Leavers.Settle()
+	require.EqualValues(t, 1, s.Leavers.n.Load(), "rank 2 is there")
+	s.Processes.pulses[1].death.Store(proc.OwnerDied) // while it waited
+	s.Processes.pulses[2].death.Store(proc.OwnerDied)
+	s.Leavers.Settle()
+	require.Zero(t, s.Leavers.n.Load())
 	require.Equal(t, before+place.Size/uint64(shm.Page), unusedPages(h))
 
-	c = memberOf(t, s, group.WorldID, 0, Options{}) // a process that leaves the job waits no more
-	s.Here.processes.pulses[2].death.Store(0)
-	require.True(t, c.FailHere(call.NewFault(call.RankLost, 1, "on purpose")))
-	leaver = Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { t.Error("it is not the last"); return nil })
-	c.Share.Drop()
+	g = regionOn(t, s) // a process that leaves the job waits no more
+	s.Processes.pulses[2].death.Store(0)
+	leaver = leaving(s, g, 0, true, func(*shm.Host, *region.Region) []shm.Place { t.Error("it is not the last"); return nil })
 	leaver.Free()
-	require.EqualValues(t, 1, s.leavers.n.Load())
-	s.leavers.giveUp()
-	s.leavers.settle()
-	require.Zero(t, s.leavers.n.Load())
+	require.EqualValues(t, 1, s.Leavers.n.Load())
+	s.Leavers.GiveUp()
+	s.Leavers.Settle()
+	require.Zero(t, s.Leavers.n.Load())
 }
 
 // A Comm that has failed while all ranks are there goes back when all have closed it, and also if one of them ends before it has.
 func TestLeaveWithoutLoss(t *testing.T) {
-	c := besideTwo(t)
-	s, h, g := c.Site, c.Site.Here.Host, c.Share.Local
+	s := sharing(t, 3)
+	h, g := s.Host, regionOn(t, s)
 	_, err := h.View(g.Off, region.Bytes(3)) // of this test
 	require.NoError(t, err)
-	require.True(t, c.FailHere(call.NewFault(call.Timeout, 1, "on purpose")))
 	before := unusedPages(h)
 	place := shm.PlaceAt(g.Off, region.Bytes(3))
-	leaver := Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
+	leaver := leaving(s, g, 0, true, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
 	require.True(t, leaver.waits)
-	c.Share.Drop()
 	leaver.Free()
 	g.Out(1).Store(region.WaitsOut)
-	s.leavers.settle()
+	s.Leavers.Settle()
 	require.Equal(t, before, unusedPages(h), "rank 2 is there")
-	s.Here.processes.pulses[2].death.Store(proc.OwnerDied)
-	s.leavers.settle()
-	require.Zero(t, s.leavers.n.Load(), "its end is seen, though nobody has believed it")
+	s.Processes.pulses[2].death.Store(proc.OwnerDied)
+	s.Leavers.Settle()
+	require.Zero(t, s.Leavers.n.Load(), "its end is seen, though nobody has believed it")
 	require.EqualValues(t, 2, g.Left().Load(), "rank 1 counts itself")
 	h.Drop(place)
 }
 
 // A rank that the others have given up is there until it has closed the Comm: it counts itself as any other does, and may be the last.
 func TestLeaverThatIsLost(t *testing.T) {
-	c := besideTwo(t)
-	s, h, g := c.Site, c.Site.Here.Host, c.Share.Local
+	s := sharing(t, 3)
+	h, g := s.Host, regionOn(t, s)
 	before := unusedPages(h)
 	place := shm.PlaceAt(g.Off, region.Bytes(3))
 	s.Job.World.Lose(0, false)
-	leaver := Leave(c, false, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
+	leaver := leaving(s, g, 0, false, func(*shm.Host, *region.Region) []shm.Place { return []shm.Place{place} })
 	require.True(t, leaver.waits)
 	require.EqualValues(t, region.ListedOut, g.Out(0).Load())
-	c.Share.Drop()
 	leaver.Free()
 	for r := 1; r < 3; r++ {
-		s.Here.processes.pulses[r].left.Store(1)
+		s.Processes.pulses[r].left.Store(1)
 	}
-	s.leavers.settle()
-	require.Zero(t, s.leavers.n.Load())
+	s.Leavers.Settle()
+	require.Zero(t, s.Leavers.n.Load())
 	require.Equal(t, before+place.Size/uint64(shm.Page), unusedPages(h))
 }
