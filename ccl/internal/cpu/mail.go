@@ -26,8 +26,14 @@ func OpenMail(c *Comm) (*mail.Account, error) {
 	in.Left = func(w int) bool {
 		return c.rank.Share.HasLeft(c.rank.Group.RankOf(w)) || c.rank.Site.KnownLeft(w)
 	}
-	in.Sure = func(w int) bool {
-		return c.rank.Share.HasLeft(c.rank.Group.RankOf(w)) || plane.IsGone(c.rank.Site, w)
+	in.Sure = func(w int) bool { // the next lead of w's host may be late: see gone.Ranks.HasLeft
+		j := c.rank.Site.Job
+		if !j.TryHold() { // this process has left, and asks in vain
+			return true
+		}
+		defer j.Leave()
+		return c.rank.Share.HasLeft(c.rank.Group.RankOf(w)) || plane.LeftYet(c.rank.Site, w)() ||
+			plane.IsDeserted(c.rank.Site, j.World.Topo.Node(w))
 	}
 	in.Severed = func(ctx context.Context, w int, why error) bool { return severed(ctx, c, w, why) }
 	return office.Open(in), nil
