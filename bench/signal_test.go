@@ -77,6 +77,46 @@ func TestInterrupt(t *testing.T) {
 	require.Equal(t, "bench: interrupted; all ranks have ended\n", stderr.String())
 }
 
+// The status of a launcher that a signal ends is the one that shells have for it, whatever its ranks make of the signal.
+func TestLaunchSignalled(t *testing.T) {
+	for _, tc := range []struct {
+		sig    syscall.Signal
+		ranks  string // what they do
+		status int
+		says   string
+	}{
+		{syscall.SIGINT, "exec sleep 60", 130, "bench launch: ended by a signal: interrupt\n"},
+		{syscall.SIGTERM, "exec sleep 60", 143, "bench launch: ended by a signal: terminated\n"},
+		{syscall.SIGHUP, "exec sleep 60", 129, "bench launch: ended by a signal: hangup\n"},
+		{syscall.SIGTERM, "exec 2>/dev/null; while :; do sleep 0.01; done", 143, "bench launch: ended by a signal: terminated\n"}, // and end with 0
+	} {
+		if signal.Ignored(tc.sig) {
+			continue // as bench does under nohup
+		}
+		t.Run(tc.sig.String()+", "+tc.ranks, func(t *testing.T) {
+			script := "trap 'exit 0' TERM; echo started; " + tc.ranks
+			cmd := exec.Command(program, "launch", "-np", "2", "-launcher", "local", "-bind", "none", "--", "sh", "-c", script)
+			var errs strings.Builder
+			cmd.Env, cmd.Stderr = clean(), &errs
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			kill := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+			defer kill.Stop()
+			lines := bufio.NewScanner(out)
+			for range 2 {
+				require.True(t, lines.Scan())
+			}
+			require.NoError(t, cmd.Process.Signal(tc.sig))
+			for lines.Scan() {
+			}
+			cmd.Wait()
+			require.Equal(t, tc.status, cmd.ProcessState.ExitCode())
+			require.Equal(t, tc.says, errs.String())
+		})
+	}
+}
+
 // A signal leaves no copy of the program behind where all nodes see it.
 func TestSignalsRemoveCopies(t *testing.T) {
 	dir := t.TempDir()

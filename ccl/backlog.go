@@ -316,7 +316,7 @@ func (b *backlog) wait(ctx context.Context, ticket uint64) error {
 	})
 	switch {
 	case err != nil:
-		return waitError(err)
+		return waitError(err, c)
 	case ended.reject != nil:
 		return ended.reject
 	case ended.failed:

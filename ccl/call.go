@@ -194,10 +194,10 @@ func (c *Comm) run(ctx context.Context) *call.Fault {
 		return c.eng.Ended(call.CtxFault(err, c.rank, nil))
 	}
 	switch { // the rest is what carryOut does, with fewer functions in the way of a small call
-	case isOwn(c.calling.call.Kind):
-		return c.calling.makes(&c.calling.call)
 	case c.watchers.some || trace.IsEnabled():
 		return c.observe(ctx, c.calling.one[:])
+	case isOwn(c.calling.call.Kind):
+		return c.calling.makes(&c.calling.call)
 	}
 	if err := c.onHost.Run(ctx, c.calling.one[:]); err != nil {
 		return faultOf(err)

@@ -354,7 +354,7 @@ func (d *deviceStream) wait(ctx context.Context, ticket uint64) error {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
-			return waitError(err)
+			return waitError(err, d.c)
 		}
 		if began.IsZero() {
 			began = time.Now()

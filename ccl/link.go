@@ -40,8 +40,9 @@ const AnySource = -1
 // All messages fail with c, as when a rank is lost, which is then named. c fails, with ErrBackend, if
 // the connection for messages between two ranks breaks although both live, and a message of c may be
 // lost. After a rank has closed c, what it has sent can still be received; any other message to or from
-// it ends with ErrClosed and the rank in Peer. A message of another type or count ends with ErrMismatch,
-// at both ends if its sender still waits.
+// it ends with ErrClosed and the rank in Peer. Once all other ranks have closed c, so does a receive from
+// AnySource for which no message is there, also of this rank itself, with -1 in Peer. A message of another
+// type or count ends with ErrMismatch, at both ends if its sender still waits.
 type Link struct {
 	c         *Comm
 	peer, tag int

@@ -182,6 +182,44 @@ func TestLinkToWhoLeaves(t *testing.T) {
 	})
 }
 
+// Once all others have closed the Comm, a receive from any rank gets what they had sent and what this rank sends itself, and
+// waits for nothing else.
+func TestAnySourceAfterAllHaveClosed(t *testing.T) {
+	everywhere(t, 3, nil, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		sub, err := c.Split(ctx, 0, 0)
+		require.NoError(t, err)
+		x := []int32{int32(c.Rank())}
+		any := ccl.LinkTo(sub, ccl.AnySource, 0)
+		waits := ccl.LinkTo(sub, ccl.AnySource, 1) // of a tag that nobody sends
+		if c.Rank() > 0 {
+			require.NoError(t, ccl.LinkTo(sub, 0, 0).Send(ccl.BufOf(x)).Wait(ctx))
+			require.NoError(t, sub.Close())
+			meet(ctx)
+			return
+		}
+		before := waits.Recv(ccl.BufOf(make([]int32, 1)))
+		meet(ctx)
+		sum := int32(0)
+		for range 2 {
+			require.NoError(t, any.Recv(ccl.BufOf(x)).Wait(ctx))
+			sum += x[0]
+		}
+		require.EqualValues(t, 3, sum)
+		for range 2 {
+			require.NoError(t, ccl.LinkTo(sub, 0, 0).Send(ccl.BufOf([]int32{7})).Wait(ctx))
+			m := any.Recv(ccl.BufOf(x))
+			require.NoError(t, m.Wait(ctx))
+			require.Equal(t, []int{7, 0}, []int{int(x[0]), m.From()})
+			for _, m := range []ccl.Message{before, waits.Recv(ccl.BufOf(x)), any.Recv(ccl.BufOf(x))} {
+				e := wants(t, m.Wait(ctx), ccl.ErrClosed)
+				require.Equal(t, -1, e.Peer)
+				require.Contains(t, e.Error(), "Recv: all other ranks have closed the Comm")
+			}
+		}
+		require.NoError(t, sub.Close())
+	})
+}
+
 func TestLinkRefuses(t *testing.T) {
 	together(t, 2, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
 		one := ccl.BufOf([]float32{1})

@@ -55,7 +55,7 @@ func usable(ctx context.Context, c *Comm, op string) error {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return c.refuse(op, waitError(err).Code, err)
+		return c.refuse(op, waitError(err, c).Code, err)
 	}
 	return nil
 }

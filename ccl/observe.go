@@ -47,6 +47,14 @@ func watchersOf(o *Options) watchers {
 	return watchers{labelled || o.OnCall != nil, labelled, o.OnCall}
 }
 
+// made makes calls: one of package ccl's own by what makeOwn was given.
+func made(ctx context.Context, c *Comm, calls []*call.Call) *call.Fault {
+	if isOwn(calls[0].Kind) {
+		return c.calling.makes(calls[0])
+	}
+	return faultOf(c.onHost.Run(ctx, calls))
+}
+
 // observe makes calls where somebody watches: one, or those of a group.
 func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) {
 	name := "Group"
@@ -59,9 +67,9 @@ func (c *Comm) observe(ctx context.Context, calls []*call.Call) (f *call.Fault) 
 	began := time.Now()
 	if c.watchers.labelled {
 		pprof.Do(ctx, pprof.Labels("ccl", name, "ccl comm", c.Name()),
-			func(ctx context.Context) { f = faultOf(c.onHost.Run(ctx, calls)) })
+			func(ctx context.Context) { f = made(ctx, c, calls) })
 	} else {
-		f = faultOf(c.onHost.Run(ctx, calls))
+		f = made(ctx, c, calls)
 	}
 	if c.watchers.onCall == nil {
 		return f

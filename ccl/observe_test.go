@@ -3,6 +3,7 @@ package ccl_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"runtime/pprof"
 	"runtime/trace"
 	"sync"
@@ -55,6 +56,29 @@ func TestOnCall(t *testing.T) {
 			assert.Equal(t, "Barrier #3", callSite.ReplaceAllString(e.Mine.String(), "")) // the place is known if it had waited for long
 			assert.Equal(t, ccl.Failed, o.Call.State)
 		}
+	}
+}
+
+// OnCall gets the calls that no engine makes, too.
+func TestOnCallOfOwnCalls(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[int][]string{}
+	options := func(rank int) *ccl.Options {
+		return &ccl.Options{OnCall: func(o ccl.Observation) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[rank] = append(seen[rank], fmt.Sprint(o.Comm, " ", o.Call.Kind, " #", o.Call.Seq, " ", o.Call.State, " ", o.Err))
+		}}
+	}
+	world(t, 2, nil, options, func(ctx context.Context, t *testing.T, c *ccl.Comm) {
+		part, err := c.Split(ctx, 0, c.Rank())
+		require.NoError(t, err)
+		require.NoError(t, ccl.MonitoredBarrier(ctx, part))
+		require.NoError(t, part.Close())
+	})
+	for r := range 2 {
+		want := []string{"world Split #1 complete <nil>", "world/0 MonitoredBarrier #1 complete <nil>"}
+		require.Equal(t, want, seen[r], "rank %d", r)
 	}
 }
 

@@ -44,12 +44,13 @@ type Options struct {
 	// not make calls on it. A call waits for OnFailure to return, but no longer than its context
 	// and Timeout allow.
 	OnFailure func(*Error)
-	// OnCall is called after every call on host memory, on the goroutine of that call, and after
-	// every call on a device, on a goroutine of its own and in order. It is meant for metrics.
-	// Nothing waits for a device because of OnCall. The Comm learns that a stream has passed a call
-	// from a Wait, from a Synchronize of the stream, or by looking every 10 ms; what is still under
-	// way when the Comm is closed is not told. A call that is captured into a graph is not told by
-	// itself: each launch of the graph is. Of launches under way at once only the last 16 are told.
+	// OnCall is called after every call on host memory, and every Split, Window and MonitoredBarrier,
+	// on the goroutine of that call, and after every call on a device, on a goroutine of its own and
+	// in order. It is meant for metrics. Nothing waits for a device because of OnCall. The Comm learns
+	// that a stream has passed a call from a Wait, from a Synchronize of the stream, or by looking
+	// every 10 ms; what is still under way when the Comm is closed is not told. A call that is captured
+	// into a graph is not told by itself: each launch of the graph is. Of launches under way at once
+	// only the last 16 are told.
 	OnCall func(Observation)
 	// Log receives what the Comm reports. nil sends warnings and errors to slog.Default(), or what
 	// has at least the level that GOCCL_LOG names: only errors with "error" or "quiet", and everything

@@ -313,7 +313,7 @@ func (q *Queue) place(g *group) Work {
 
 // resolve finds the memory of a call, which buffers describe, and gives it q's number.
 func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
-	if a.root == noRoot {
+	if q.number != 0 && !a.kind.Rooted() && !a.kind.Pairwise() {
 		a.root -= q.number
 	}
 	if a.typ = dst.typ; a.typ == TypeNone {

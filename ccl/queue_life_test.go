@@ -57,6 +57,22 @@ func TestTimeoutBehindABusyStream(t *testing.T) {
 	}))
 }
 
+// A Wait that its context ends is this rank's.
+func TestWaitGivenUp(t *testing.T) {
+	inVirtualTime(func(t *testing.T) {
+		all, gate, s := pair(t, nil), make(chan struct{}), ccl.NewHostStream()
+		s.Do(func() error { <-gate; return nil })
+		w := all[1].On(s).Barrier()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		e := wants(t, w.Wait(ctx), ccl.ErrCanceled)
+		assert.Equal(t, []int{1, -1}, []int{e.Rank, e.Peer})
+		close(gate)
+		assert.NoError(t, all[0].On(nil).Barrier().Wait(t.Context()))
+		assert.NoError(t, w.Wait(t.Context()))
+	})(t)
+}
+
 // The calls of a failed Comm fail, as a Group and alone.
 func TestGroupOnAFailedComm(t *testing.T) {
 	all := pair(t, nil)

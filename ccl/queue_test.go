@@ -322,6 +322,9 @@ func TestNumbered(t *testing.T) {
 			require.ErrorIs(t, err, ccl.ErrArgument)
 			require.ErrorContains(t, err, "Numbered")
 		}
+		q, x := c.On(nil).Numbered(3), ccl.BufOf(make([]int64, 1))
+		require.ErrorContains(t, q.Broadcast(x, -1).Wait(t.Context()), "root is -1; the ranks are 0 to 2")
+		require.ErrorContains(t, q.Recv(x, -1).Wait(t.Context()), "peer is -1; the ranks are 0 to 2")
 		c.Close()
 	})
 }

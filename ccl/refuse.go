@@ -43,6 +43,12 @@ func codeOf(err error, otherwise Code) Code {
 	return otherwise
 }
 
-func waitError(err error) *Error {
-	return &Error{Code: Code(call.CtxCode(err)), Op: "Wait", Rank: -1, Peer: -1, Err: err}
+// waitError is why a Wait has ended with its context, by err. c is whose the work is, nil for a function of Do.
+func waitError(err error, c *Comm) *Error {
+	e := &Error{Code: Code(call.CtxCode(err)), Op: "Wait", Rank: -1, Peer: -1, Err: err}
+	if c == nil {
+		return e
+	}
+	e.Rank = c.Rank()
+	return c.named(e)
 }

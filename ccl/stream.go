@@ -229,7 +229,7 @@ func (s *HostStream) wait(ctx context.Context, seq uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended.wait(&s.mu, ctx.Done(), func() bool { return s.ran >= seq }) {
-		return waitError(ctx.Err())
+		return waitError(ctx.Err(), nil)
 	}
 	return s.result(seq)
 }

@@ -76,22 +76,27 @@ type family struct {
 	present    func(*vars) bool
 	read       func(*vars) Launch
 	rank, size string // the variables that say it, for messages
+	sign       string // what present looks for, for messages
 }
 
 // families are the launchers, innermost first: where several have set their
 // variables, the first one started this process, and the others what started it.
 var families = []family{
-	{"goccl", func(v *vars) bool { return v.has(environ.Rank.Name) }, readGoccl, environ.Rank.Name, environ.Size.Name},
-	{"torchrun", func(v *vars) bool { return v.has("TORCHELASTIC_RUN_ID") }, readTorchrun, "RANK", "WORLD_SIZE"},
+	{"goccl", func(v *vars) bool { return v.has(environ.Rank.Name) }, readGoccl, environ.Rank.Name, environ.Size.Name,
+		environ.Rank.Name},
+	{"torchrun", func(v *vars) bool { return v.has("TORCHELASTIC_RUN_ID") }, readTorchrun, "RANK", "WORLD_SIZE",
+		"TORCHELASTIC_RUN_ID"},
 	{"openmpi", func(v *vars) bool { return v.has("OMPI_COMM_WORLD_RANK") || v.has("OMPI_COMM_WORLD_SIZE") },
-		readOpenMPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-	{"pmi", hasPMI, readPMI, "PMI_RANK", "PMI_SIZE"},
-	{"pals", func(v *vars) bool { return v.has("PALS_RANKID") }, readPALS, "PALS_RANKID", "the application's size"},
-	{"slurm", hasStep, readSlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
-	{"env", hasPlain, readPlain, "RANK", "WORLD_SIZE"},
-	{"pet", hasPET, readPET, "PET_NODE_RANK", "PET_NNODES"},
+		readOpenMPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+	{"pmi", hasPMI, readPMI, "PMI_RANK", "PMI_SIZE", "PMI_RANK with PMI_FD or PMI_PORT"},
+	{"pals", func(v *vars) bool { return v.has("PALS_RANKID") }, readPALS, "PALS_RANKID", "the application's size",
+		"PALS_RANKID"},
+	{"slurm", hasStep, readSlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
+		"SLURM_STEP_ID of a step with SLURM_PROCID and SLURM_STEP_NUM_TASKS"},
+	{"env", hasPlain, readPlain, "RANK", "WORLD_SIZE", "RANK"},
+	{"pet", hasPET, readPET, "PET_NODE_RANK", "PET_NNODES", "PET_NODE_RANK"},
 	{"kubernetes", func(v *vars) bool { return v.has("JOB_COMPLETION_INDEX") }, readKubernetes, "JOB_COMPLETION_INDEX",
-		environ.Size.Name},
+		environ.Size.Name, "JOB_COMPLETION_INDEX"},
 }
 
 // Detect returns which launcher started this process, and its place in the job. It reads only
@@ -145,8 +150,7 @@ func (v *vars) which() (*family, error) {
 		case forced == f.name && f.present(v):
 			return f, nil
 		case forced == f.name:
-			return nil, fault(Argument, "GOCCL_LAUNCHER=%s, but %s and %s are not both set: it did not start this process",
-				forced, f.rank, f.size)
+			return nil, fault(Argument, "GOCCL_LAUNCHER=%s, but there is no %s: it did not start this process", forced, f.sign)
 		}
 	}
 	if forced != "" {

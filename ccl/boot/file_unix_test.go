@@ -7,19 +7,19 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // What somebody has left where rank 0 would write its place, or the secret, holds up no rank beyond
 // its context, whatever it is; and rank 0 puts its own there.
 func TestFileInTheWay(t *testing.T) {
 	for name, leave := range map[string]func(path string) error{
-		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o666) },
-		"own pipe":  func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"pipe":      func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"own pipe":  func(path string) error { return unix.Mkfifo(path, 0o600) },
 		"link":      func(path string) error { return os.Symlink("/dev/zero", path) },
 		"nonsense":  func(path string) error { return os.WriteFile(path, []byte("nonsense"), 0o600) },
 		"of others": func(path string) error { return os.WriteFile(path, nil, 0o644) },

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/goccl/goccl/internal/environ"
+	"github.com/goccl/goccl/internal/plain"
 )
 
 // launch reads a launcher's variables: rank and size, which have to be there, and the place of the
@@ -26,9 +27,14 @@ func readGoccl(v *vars) Launch {
 // readTorchrun reads torchrun's. Its run id may be "none" for all of a user's jobs,
 // and a restart keeps it: the job is told apart by the rendezvous and the restart too.
 func readTorchrun(v *vars) Launch {
+	const id = "TORCHELASTIC_RUN_ID"
+	if !v.has("RANK") && !v.has("WORLD_SIZE") {
+		v.fail("neither RANK nor WORLD_SIZE is set, though %s=%s is; set both, or set GOCCL_LAUNCHER to what started this process (none if nothing did)",
+			id, plain.Clip(v.getenv(id)))
+	}
 	l := ranksOf(v)
 	l.Node, l.Nodes = v.maybe("GROUP_RANK"), v.maybe("GROUP_WORLD_SIZE")
-	l.Job = v.getenv("TORCHELASTIC_RUN_ID") + "@" + v.getenv("MASTER_ADDR") + ":" + v.getenv("MASTER_PORT") +
+	l.Job = v.getenv(id) + "@" + v.getenv("MASTER_ADDR") + ":" + v.getenv("MASTER_PORT") +
 		"." + v.getenv("TORCHELASTIC_RESTART_COUNT")
 	return l
 }

@@ -5,10 +5,10 @@ package boot
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/goccl/goccl/internal/files"
 )
@@ -18,7 +18,7 @@ func TestSpawnLogsAreNobodyElses(t *testing.T) {
 	for name, plant := range map[string]func(mine, log string) error{
 		"a link":          os.Symlink,
 		"a link to a dir": func(mine, log string) error { return os.Symlink(filepath.Dir(mine), log) },
-		"a pipe":          func(_, log string) error { return syscall.Mkfifo(log, 0o666) },
+		"a pipe":          func(_, log string) error { return unix.Mkfifo(log, 0o666) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -177,6 +178,16 @@ func address(s string) (netip.Addr, error) {
 		return netip.Addr{}, errTakes
 	}
 	return a.Unmap(), nil
+}
+
+// hostPort reads where somebody listens.
+func hostPort(s string) (string, error) {
+	host, port, err := net.SplitHostPort(s)
+	n, notPort := strconv.ParseUint(port, 10, 16)
+	if err != nil || notPort != nil || n == 0 || host == "" {
+		return "", errTakes
+	}
+	return s, nil
 }
 
 // portRange reads from-to.

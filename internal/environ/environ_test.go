@@ -52,6 +52,11 @@ func TestValues(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, d)
 	}
+	for _, s := range []string{"", "relay.example.com:29901", "10.0.0.5:1", "[fd00::1]:65535"} {
+		got, err := Relay.From(env("GOCCL_RELAY=" + s))
+		require.NoError(t, err)
+		require.Equal(t, s, got)
+	}
 	text, err := Algo.From(env("GOCCL_ALGO=anything"))
 	require.NoError(t, err)
 	require.Equal(t, "anything", text)
@@ -67,6 +72,11 @@ func TestWrongValues(t *testing.T) {
 	}{
 		{"GOCCL_CHECKSUM=2", "GOCCL_CHECKSUM=2: it takes 1 or 0"},
 		{"GOCCL_CHECKSUM=y e s", `GOCCL_CHECKSUM="y e s": it takes 1 or 0`},
+		{"GOCCL_RELAY=x", "GOCCL_RELAY=x: it takes host:port"},
+		{"GOCCL_RELAY=:29901", "GOCCL_RELAY=:29901: it takes host:port"},
+		{"GOCCL_RELAY=h:0", "GOCCL_RELAY=h:0: it takes host:port"},
+		{"GOCCL_RELAY=h:+1", "GOCCL_RELAY=h:+1: it takes host:port"},
+		{"GOCCL_RELAY=fd00::1:29901", "GOCCL_RELAY=fd00::1:29901: it takes host:port"},
 		{"GOCCL_SOCKETS=0", "GOCCL_SOCKETS=0: it takes 1 to 16"},
 		{"GOCCL_SOCKETS=17", "GOCCL_SOCKETS=17: it takes 1 to 16"},
 		{"GOCCL_RANK=-1", "GOCCL_RANK=-1: it takes a whole number of at least 0"},

@@ -32,8 +32,9 @@ var (
 	Hall = text(Var{Name: "GOCCL_HALL", Group: Job, By: "boot, ccl", Takes: "host:port, several of one hall with commas between, or a directory",
 		Default: "none; `bench launch -restart` sets it",
 		Help:    "a store in which a process that starts late finds the job that runs, for `ccl.Grow`. `boot.Spawn` listens at the address that is set for it. A directory is one that all ranks share, and this job's alone"})
-	Relay = text(Var{Name: "GOCCL_RELAY", Group: Job, By: "ccl, boot", Takes: "host:port", Default: "none",
-		Help: "a relay (`boot.ListenRelay`), through which two processes connect that do not reach each other. Set it on all ranks; it needs a secret in `GOCCL_SECRET_FILE` or `GOCCL_SECRET`"})
+	Relay = add(Var{Name: "GOCCL_RELAY", Group: Job, By: "ccl, boot", Default: "none",
+		Help: "a relay (`boot.ListenRelay`), through which two processes connect that do not reach each other. Set it on all ranks; it needs a secret in `GOCCL_SECRET_FILE` or `GOCCL_SECRET`"},
+		"host:port", "", hostPort)
 	Newcomer = text(Var{Name: "GOCCL_NEWCOMER", Group: Job, Own: true, By: "boot, ccl", Takes: "a name", Default: "none",
 		Help: "this process is started while the job runs. `boot.Spawn` sets it for a rank that it starts again"})
 	JobName = text(Var{Name: "GOCCL_JOB", Group: Job, By: "boot", Takes: "a name", Default: "none",

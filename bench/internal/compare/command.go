@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/goccl/goccl/bench/internal/option"
+	"github.com/goccl/goccl/bench/internal/prose"
 	"github.com/goccl/goccl/bench/internal/report"
 )
 
@@ -126,6 +127,9 @@ func (seen runs) load(names string, side int, stderr io.Writer) (files []*report
 			seen[sum] = given{path, side}
 			if len(f.Results) == 0 {
 				return nil, fmt.Errorf("%s has no results", path)
+			}
+			if n := f.OutOfBounds.Count; n > 0 {
+				return nil, fmt.Errorf("%s has %s: what is wrong may be fast", path, prose.Count(int(n), "wrong value"))
 			}
 			files = append(files, f)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -78,8 +79,10 @@ func (p *program) run(ctx context.Context) (run, error) {
 		return nil, fmt.Errorf("%s %s: %w\n%s", p.path, strings.Join(p.args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	f, _, err := report.Load(file)
-	if err != nil {
-		return nil, err
+	if _, none := os.Stat(file); errors.Is(none, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has ended well, but has not written the file that -J names: it is no build of bench", p.path)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: what it has written: %w", p.path, err)
 	}
 	return runOf(f), nil
 }

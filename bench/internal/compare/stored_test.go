@@ -79,6 +79,9 @@ func TestCommand(t *testing.T) {
 	busy := stored(1, 1, 0)
 	busy.Goccl, busy.Schema, busy.Busy = "x", report.Schema, "busy: the process of rank 0 on vm waits"
 	laden := save("busy.json", busy)
+	wrong := stored(5, 1, 0)
+	wrong.OutOfBounds.Count = 12
+	off := save("wrong.json", wrong)
 	empty := filepath.Join(dir, "empty.json")
 	require.NoError(t, os.WriteFile(empty, []byte(`{"version":3}`), 0o666))
 	for _, tc := range []struct {
@@ -106,6 +109,7 @@ func TestCommand(t *testing.T) {
 		{[]string{a, filepath.Join(dir, "none.json")}, 2, "cannot be read"},
 		{[]string{a, strange}, 1, "no line in common"},
 		{[]string{a, empty}, 2, "no results"},
+		{[]string{a, off}, 2, off + " has 12 wrong values: what is wrong may be fast"},
 		{[]string{"-h"}, 0, "-threshold PERCENT"},
 	} {
 		var out, errs bytes.Buffer

@@ -163,10 +163,23 @@ func untilSignalled() (context.Context, context.CancelFunc) {
 			ends = append(ends, s)
 		}
 	}
-	if ends == nil { // NotifyContext would take none for all
+	if ends == nil { // Notify would take none for all
 		return context.WithCancel(context.Background())
 	}
-	return signal.NotifyContext(context.Background(), ends...)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, ends...)
+	go func() { // as NotifyContext, which does not say which signal has come
+		select {
+		case s := <-came:
+			cancel(&launch.Signalled{By: s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		signal.Stop(came)
+	}
 }
 
 // helped turns help, help all and help COMMAND into what the flags say.

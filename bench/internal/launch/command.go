@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/goccl/goccl/bench/internal/option"
 	"github.com/goccl/goccl/bench/internal/prose"
@@ -33,7 +34,7 @@ const end = `The input of bench launch is that of rank 0.
 Exit status: that of the rank that failed; with -keep-going 0 if no
 fewer ranks ended well than failed; with -spares or -restart 0 if as many
 ranks as -np says ended well, spares that nobody needed not counted; 2 for
-bad usage.`
+bad usage; 128 and its number, such as 143, if a signal ended bench launch.`
 
 // parse reads what follows "launch". Without an order the command is over, with that status.
 func parse(args []string, stdout, stderr io.Writer) (o *Order, status int) {
@@ -142,12 +143,20 @@ func Command(ctx context.Context, begins func(), args []string, stdout, stderr i
 	o.Stdin = os.Stdin
 	begins()
 	p, err := o.Plan(ctx, os.Getenv)
-	if err != nil {
+	planned := err == nil
+	if planned {
+		err = p.Run(ctx, stdout, stderr)
+	}
+	by := (*Signalled)(nil)
+	switch {
+	case errors.As(context.Cause(ctx), &by): // whatever else has come of it
+		fmt.Fprintln(stderr, "bench launch:", by)
+		return by.status()
+	case !planned:
 		fmt.Fprintln(stderr, "bench launch:", err)
 		return option.BadUsage
-	}
-	if err = p.Run(ctx, stdout, stderr); err == nil {
-		return 0
+	case err == nil:
+		return option.Good
 	}
 	fmt.Fprintln(stderr, "bench launch:", told(err))
 	var rank *boot.ExitError
@@ -168,6 +177,19 @@ func Command(ctx context.Context, begins func(), args []string, stdout, stderr i
 		return option.BadUsage
 	}
 	return 1
+}
+
+// Signalled says that a signal has ended this process, and with it the ranks. It is the cause of its context's end.
+type Signalled struct{ By os.Signal }
+
+func (s *Signalled) Error() string { return fmt.Sprintf("ended by a signal: %v", s.By) }
+
+// status is the exit status that shells give a process that a signal has ended.
+func (s *Signalled) status() int {
+	if n, ok := s.By.(syscall.Signal); ok {
+		return 128 + int(n)
+	}
+	return option.Failed
 }
 
 // told is err, and what became of the other ranks.

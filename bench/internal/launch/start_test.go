@@ -90,6 +90,17 @@ func TestRunAnother(t *testing.T) {
 	require.Equal(t, []string{"-epochs", "3"}, words[len(words)-2:])
 }
 
+// A launcher that ended well did so, though what it has left still has its output, as the master of an ssh connection has.
+func TestRunLeavesSomebody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it waits for 10 s")
+	}
+	p := launcher(t, "echo table; sleep 15 & exit 0")
+	var out, errs bytes.Buffer
+	require.NoError(t, p.Run(t.Context(), &out, &errs))
+	require.Equal(t, "table\n", out.String())
+}
+
 // When this process is told to end, so is the launcher, and Run waits for it.
 func TestRunInterrupted(t *testing.T) {
 	p := launcher(t, `trap 'echo ended; exit 1' TERM; echo ready; for i in $(seq 3000); do sleep 0.01; done`)

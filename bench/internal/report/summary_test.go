@@ -45,3 +45,12 @@ func TestBelowMean(t *testing.T) {
 		"busier in the other pass. The farthest is reduce half, 2 MiB, in place: its 4 us, and its mean 8 us", f.BelowMean())
 	require.Contains(t, f.Words(), Word{"T" + f.BelowMean()[1:] + ".", true})
 }
+
+// Results are called correct only where some have been checked: with -c 0 none are.
+func TestUncheckedIsNotCorrect(t *testing.T) {
+	correct, none := Word{"All checked results are correct.", false}, int64(0)
+	f := &File{OutOfBounds: Verdict{OK: true}, Results: []Row{{Op: "allreduce", Size: 8}, {Op: "allreduce", Size: 16}}}
+	require.NotContains(t, f.Words(), correct)
+	f.Results[1].InPlace.Wrong = &none
+	require.Contains(t, f.Words(), correct)
+}

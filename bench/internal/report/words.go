@@ -27,7 +27,7 @@ func (f *File) Words() (words []Word) {
 	if f.Busy != "" {
 		bad("%s.", sentence(f.Busy))
 	}
-	if len(f.Errors) == 0 && f.OutOfBounds.OK {
+	if len(f.Errors) == 0 && f.OutOfBounds.OK && slices.ContainsFunc(f.Results, isChecked) {
 		good("All checked results are correct.")
 	}
 	if s := f.Step; s != nil {
@@ -58,6 +58,9 @@ func (f *File) Words() (words []Word) {
 	}
 	return words
 }
+
+// isChecked reports whether results of r were looked at.
+func isChecked(r Row) bool { return r.OutOfPlace.Wrong != nil || r.InPlace.Wrong != nil }
 
 // remark is a sentence about one lane, and how much it matters among those of its kind.
 type remark struct {

@@ -1,7 +1,6 @@
 package links
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +88,7 @@ const (
 	PointToPoint
 	confirmations // of point-to-point calls, under CheckStrict
 	Agreements    // of Shrink
-	classes       // from here on: see ends.Ask
+	classes       // from here on: see ends.ask
 )
 
 type linkKey struct {
@@ -236,9 +235,7 @@ func (l *Link) close() {
 	}
 }
 
-// broken reports that the stream with peer ended. Often that is the echo of another failure, whose
-// report is on its way: it gets a moment to arrive. Then the process of peer is asked, and what it
-// answers says whether there is anything more to wait for.
+// broken reports that the stream with peer ended, for the reason that BecameOf finds.
 func (c *ends) broken(ctx context.Context, peer int, err error) *call.Fault {
 	if errors.Is(err, errUnmapped) {
 		return c.unmapped(peer)
@@ -247,24 +244,16 @@ func (c *ends) broken(ctx context.Context, peer int, err error) *call.Fault {
 		return c.rank.Stop(call.NewFault(call.Backend, peer, "%w from rank %d to rank %d (GOCCL_WIRE)", err, peer,
 			c.rank.Group.Rank()))
 	}
-	if f := c.reported(ctx, peer, plane.SoonFor); f != nil {
-		return f
-	}
-	if f := c.rank.Fate.Outlived(); f != nil {
-		return c.rank.Stop(f)
-	}
-	switch answer := c.Ask(ctx, peer); {
-	case c.rank.Share.HasLeft(peer), errors.Is(answer, tcp.ErrGone):
+	var told *call.Fault
+	became, trouble := c.BecameOf(ctx, peer, c.reports(ctx, &told))
+	switch became {
+	case Reported:
+		return told
+	case Left:
 		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
-	case tcp.IsOwnTrouble(answer):
-		return c.ownTrouble(peer, answer)
-	case errors.Is(answer, tcp.ErrFailed), errors.Is(answer, tcp.ErrRefused),
-		// which has cut the question short
-		answer != nil && (ctx.Err() != nil || c.rank.Fate.Cause() != nil || c.rank.Fate.Outlived() != nil):
-		if f := c.silenced(ctx, peer); f != nil {
-			return f
-		}
-	} // it has the Comm, or has not answered for as long as its report may take
+	case Unasked:
+		return c.ownTrouble(peer, trouble)
+	}
 	if ended := (*tcp.RelayEnded)(nil); errors.As(err, &ended) {
 		err = ended
 	} else if errors.Is(err, io.EOF) {
@@ -280,20 +269,83 @@ func (c *ends) reported(ctx context.Context, peer int, limit time.Duration) *cal
 	return plane.AwaitReport(ctx, c.rank, limit, func() bool { return c.rank.Site.KnownLeft(w) })
 }
 
-// silenced is why nothing comes from peer any more, whose process has ended, or answers that the
-// Comm has failed. It waits for the report of peer or of peer's host. It is nil if no report has
-// come: then this rank must report the failure.
-func (c *ends) silenced(ctx context.Context, peer int) *call.Fault {
-	left := plane.LeftYet(c.rank.Site, c.rank.Group.World(peer))
+// silenced is why nothing comes from peer any more, whose process does not listen. It is nil if no
+// report has come: then this rank must report the failure.
+func (c *ends) silenced(ctx context.Context, peer int) (told *call.Fault) {
+	switch c.heardOf(peer, c.reports(ctx, &told)) {
+	case Reported:
+		return told
+	case Left:
+		return c.rank.Stop(call.NewFault(call.Closed, peer, ""))
+	}
+	return nil
+}
+
+// reports waits for reports as the call under way does, which ends with what told is set to.
+func (c *ends) reports(ctx context.Context, told **call.Fault) Await {
+	return func(limit time.Duration, over func() bool) bool {
+		*told = plane.AwaitReport(ctx, c.rank, limit, over)
+		if last := c.rank.Fate.Outlived(); *told == nil && last != nil {
+			*told = c.rank.Stop(last)
+		}
+		return *told != nil
+	}
+}
+
+// Await waits for the report of a failure, for limit at most, and no longer once over. It reports
+// whether there is one: then it does not matter what has become of the rank that was lost sight of.
+type Await func(limit time.Duration, over func() bool) bool
+
+// Became is what has become of a rank with which a connection has ended.
+type Became uint8
+
+const (
+	Unknown  Became = iota // it has the Comm, or has not answered for as long as its report may take
+	Reported               // the failure of the Comm, which says what it was
+	Left                   // it has closed the Comm
+	Ended                  // nobody listens any more where it did, and no report has come
+	Unasked                // this process cannot ask it, for want of something of its own
+)
+
+// BecameOf finds what has become of peer, with which a connection has ended: of calls and of
+// messages alike. Often that is the echo of another failure, whose report is on its way: it gets a
+// moment to arrive. Then the process of peer is asked, and what it answers says whether there is
+// anything more to wait for. With Unasked goes why.
+func (c *ends) BecameOf(ctx context.Context, peer int, await Await) (Became, error) {
+	w := c.rank.Group.World(peer)
+	if await(plane.SoonFor, func() bool { return c.rank.Site.KnownLeft(w) }) {
+		return Reported, nil
+	}
+	answer := c.ask(ctx, peer)
+	switch refused := errors.Is(answer, tcp.ErrRefused); {
+	case c.rank.Share.HasLeft(peer), errors.Is(answer, tcp.ErrGone):
+		return Left, nil
+	case tcp.IsOwnTrouble(answer):
+		return Unasked, answer
+	case refused, errors.Is(answer, tcp.ErrFailed),
+		// which has cut the question short
+		answer != nil && (ctx.Err() != nil || c.rank.Fate.Cause() != nil || c.rank.Fate.Outlived() != nil):
+		if heard := c.heardOf(peer, await); heard != Unknown || !refused {
+			return heard, nil
+		}
+		return Ended, nil
+	}
+	return Unknown, nil
+}
+
+// heardOf waits for what others know of peer, whose process has ended, or answers that the Comm has
+// failed: for as long as the report of peer or of peer's host may take.
+func (c *ends) heardOf(peer int, await Await) Became {
+	w := c.rank.Group.World(peer)
+	left := plane.LeftYet(c.rank.Site, w)
 	gone := func() bool { return c.rank.Share.HasLeft(peer) || left() }
-	f := plane.AwaitReport(ctx, c.rank, plane.LossReportWithin(c.rank.Site, c.rank.Group.World(peer)), gone)
-	if f = cmp.Or(f, c.rank.Fate.Outlived()); f == nil && gone() {
-		f = call.NewFault(call.Closed, peer, "")
+	switch {
+	case await(plane.LossReportWithin(c.rank.Site, w), gone):
+		return Reported
+	case gone():
+		return Left
 	}
-	if f == nil {
-		return nil
-	}
-	return c.rank.Stop(f)
+	return Unknown
 }
 
 // farewell is why peer leaves, if that is what h says.
@@ -337,11 +389,11 @@ func (c *ends) hearsay(ctx context.Context, code call.Code, blamed, peer int) *c
 	return call.NewFault(call.Backend, peer, "it left the call for a failure of rank %d that no rank has reported", blamed)
 }
 
-// Ask asks the process of a rank of another host whether the rank still has the Comm. It is nil if
+// ask asks the process of a rank of another host whether the rank still has the Comm. It is nil if
 // so, tcp.ErrGone if the rank has closed it, tcp.ErrFailed if it has failed there, and
 // tcp.ErrRefused if the process has ended. Any other error says that the process does not answer in
 // the time that a living process may take, not counting pauses of this process.
-func (c *ends) Ask(ctx context.Context, peer int) error {
+func (c *ends) ask(ctx context.Context, peer int) error {
 	if c.rank.Group.IsHere(peer) {
 		return nil
 	}

@@ -102,7 +102,7 @@ func TestFarewellBeforeTheReport(t *testing.T) {
 			}
 			require.True(t, c.rank.FailHere(reported))
 			require.Same(t, reported, <-said)
-			require.NoError(t, c.Ends.Ask(t.Context(), 1), "a rank of this host needs no connection to say so")
+			require.NoError(t, c.Ends.ask(t.Context(), 1), "a rank of this host needs no connection to say so")
 		})
 	}
 }

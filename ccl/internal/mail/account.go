@@ -37,8 +37,11 @@ type Membership struct {
 	Self   int
 	Others []int         // the other ranks of the Comm
 	Limit  time.Duration // how long a message may take, 0 for any time
-	// Left reports whether a rank is known to have closed the Comm.
+	// Left reports whether a rank is known to have closed the Comm, or seems to have.
 	Left func(w int) bool
+	// Sure reports whether a rank of which Left has said so for leftGrace has closed the Comm. It may take a
+	// moment. nil: it has.
+	Sure func(w int) bool
 	// Severed is told why messages from rank w, or to it, may be lost, and reports whether w has closed the
 	// Comm. If not, it has the Comm fail: for that reason, where there is no better one. It may take a
 	// while, unless ctx ends.
@@ -275,7 +278,8 @@ func (a *Account) refusal() uint8 {
 }
 
 // How often an Account that waits looks at deadlines and at who has left. A rank that the control plane
-// knows to have left may have sent something that is not read yet: it gets leftGrace.
+// knows to have left may have sent something that is not read yet: it gets leftGrace. So does one that only
+// seems to have left, before it is looked at more closely.
 const (
 	watchEvery = 20 * time.Millisecond
 	watchIdle  = time.Second
@@ -332,8 +336,11 @@ func (a *Account) watch() {
 				delete(since, w)
 			case !seen:
 				since[w] = now
-			case now-first > leftGrace:
+			case now-first <= leftGrace:
+			case a.in.Sure == nil || a.in.Sure(w):
 				a.peerLeft(w)
+			default:
+				since[w] = now
 			}
 		}
 	}

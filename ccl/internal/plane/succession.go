@@ -173,7 +173,7 @@ func (s *Site) reportUnreachable(w int, err error) {
 		case known:
 			return
 		}
-		if h := s.Job.World.Topo.Node(w); isDeserted(s, h) {
+		if h := s.Job.World.Topo.Node(w); IsDeserted(s, h) {
 			s.Job.mu.Lock()
 			lost = s.Job.World.Staying(h)
 			s.Job.mu.Unlock()
@@ -303,14 +303,14 @@ func ReportWithin(s *Site) time.Duration {
 // longer than any report takes where nobody is left there to say anything: when a whole host dies,
 // each of its processes would else be found only that much after the one before it.
 func LossReportWithin(s *Site, w int) time.Duration {
-	if isDeserted(s, s.Job.World.Topo.Node(w)) {
+	if IsDeserted(s, s.Job.World.Topo.Node(w)) {
 		return SoonFor
 	}
 	return ReportWithin(s)
 }
 
-// isDeserted reports whether the lead of host h has gone, the next has not come, and nobody listens there any more.
-func isDeserted(s *Site, h int) bool {
+// IsDeserted reports whether the lead of host h has gone, the next has not come, and nobody listens there any more.
+func IsDeserted(s *Site, h int) bool {
 	s.Job.mu.Lock()
 	absent := s.Job.World.Absence(h) != gone.Present
 	s.Job.mu.Unlock()

@@ -22,11 +22,13 @@ static float of_f8(uint8_t b, int mantissa) {
 	return b & 0x80 ? -f : f;
 }
 static uint8_t to_f8(float f, int mantissa) { // the nearest; of two, the even one
-	uint8_t best = 0, sign = __builtin_signbit(f) ? 0x80 : 0;
+	uint8_t best = 0, most = mantissa == 3 ? 0x7e : 0x7b, sign = __builtin_signbit(f) ? 0x80 : 0;
 	float a = __builtin_fabsf(f), error = __builtin_inff();
 	if (f != f)
 		return 0x7f;
-	for (int b = 0; b < (mantissa == 3 ? 0x7f : 0x7c); b++) {
+	if (a > of_f8(most, mantissa)) // an infinity too (satfinite of cuda_fp8.h)
+		return most | sign;
+	for (int b = 0; b <= most; b++) {
 		float d = __builtin_fabsf(of_f8(b, mantissa) - a);
 		if (d < error || (d == error && !(b & 1)))
 			best = b, error = d;
@@ -38,8 +40,10 @@ static float of_e5m2(uint8_t b) { return of_f8(b, 2); }
 static uint8_t to_e4m3(float f) { return to_f8(f, 3); }
 static uint8_t to_e5m2(float f) { return to_f8(f, 2); }
 
+// Of a number and a NaN, MAX and MIN take the number (fmaxf and the like, src/device/reduce_kernel.h).
+#define ELSE(a) __builtin_isnan((double)(a))
 #define COMBINE(a, b) \
-	(op == GCCL_PROD ? (a) * (b) : op == GCCL_MAX ? ((b) > (a) ? (b) : (a)) : op == GCCL_MIN ? ((b) < (a) ? (b) : (a)) : (a) + (b))
+	(op == GCCL_PROD ? (a) * (b) : op == GCCL_MAX ? ((b) > (a) || ELSE(a) ? (b) : (a)) : op == GCCL_MIN ? ((b) < (a) || ELSE(a) ? (b) : (a)) : (a) + (b))
 // The element is rounded after each step, as a rank stores it.
 #define LOOP(T, A, OF, TO) \
 	for (size_t i = 0; i < n; i++) { \
