@@ -13,6 +13,7 @@ import (
 	"github.com/goccl/goccl/internal/gpt"
 	"github.com/goccl/goccl/train/ep"
 	"github.com/goccl/goccl/train/optim"
+	"github.com/goccl/goccl/train/tp"
 	"github.com/goccl/goccl/train/zero"
 )
 
@@ -61,16 +62,15 @@ func (s *sparse) check(c *config, set map[string]bool) error {
 
 // divides says what of the layout does not go with the experts of the model.
 func (s *sparse) divides(c *config) error {
-	switch n := c.Sparse.Experts; {
-	case n > 0 && c.tp > 1:
-		return fmt.Errorf("-experts with -tp %d: experts are whole on a rank; -ep spreads them over ranks of -dp", c.tp)
-	case n%s.ranks != 0:
+	if n := c.Sparse.Experts; n%s.ranks != 0 {
 		return fmt.Errorf("-ep %d does not divide -experts %d; -ep %d does", s.ranks, n, nearest(n, s.ranks))
 	}
 	return nil
 }
 
-// experts are those that this rank has of each layer.
+// experts are those that this rank has of each layer. Ranks of tp have the same experts and the same tokens, and of
+// each expert the part that they would have of an MLP. What they make of tokens, and the gradients of these and of the
+// router, are parts of sums over these ranks.
 type experts[T gpt.Float] struct {
 	c      gpt.Config
 	k      gpt.Kernels[T]
@@ -148,14 +148,15 @@ func (e *experts[T]) Forward(layer int, p [][]T, x, y []T, beside func()) (any, 
 	if r.rows, err = e.during(beside, func() ([]T, error) { return r.pass.Dispatch(ctx, x) }); err != nil {
 		return nil, err
 	}
-	f := func(k int) []T { return make([]T, k*len(r.rows)) }
-	r.h, r.s, r.g = f(4), f(4), f(4)
-	out := f(1)
+	hidden := 4 * w / e.split.Size()
+	f := func(width int) []T { return make([]T, len(r.rows)/w*width) }
+	r.h, r.s, r.g = f(hidden), f(hidden), f(hidden)
+	out := f(w)
 	r.each(func(i, lo, hi int) {
-		a, b := lo*4*w, hi*4*w
-		e.k.Mul(false, false, hi-lo, 4*w, w, r.rows[lo*w:hi*w], p[1+2*i], r.h[a:b])
+		a, b := lo*hidden, hi*hidden
+		e.k.Mul(false, false, hi-lo, hidden, w, r.rows[lo*w:hi*w], p[1+2*i], r.h[a:b])
 		e.k.Gelu(r.g[a:b], r.s[a:b], r.h[a:b])
-		e.k.Mul(false, false, hi-lo, w, 4*w, r.g[a:b], p[2+2*i], out[lo*w:hi*w])
+		e.k.Mul(false, false, hi-lo, w, hidden, r.g[a:b], p[2+2*i], out[lo*w:hi*w])
 	})
 	sum, err := e.during(nil, func() ([]T, error) { return r.pass.Combine(ctx, out) })
 	copy(y, sum)
@@ -169,15 +170,16 @@ func (e *experts[T]) Backward(kept any, p, g [][]T, x, dy, dx []T, beside func()
 	if err != nil {
 		return err
 	}
-	drows, dh := make([]T, len(dout)), make([]T, 4*len(dout))
+	hidden := 4 * w / e.split.Size()
+	drows, dh := make([]T, len(dout)), make([]T, len(r.h))
 	r.each(func(i, lo, hi int) {
-		a, b := lo*4*w, hi*4*w
+		a, b := lo*hidden, hi*hidden
 		d, in := dout[lo*w:hi*w], r.rows[lo*w:hi*w]
-		e.k.Mul(true, false, 4*w, w, hi-lo, r.g[a:b], d, g[2+2*i])
-		e.k.Mul(false, true, hi-lo, 4*w, w, d, p[2+2*i], dh[a:b])
+		e.k.Mul(true, false, hidden, w, hi-lo, r.g[a:b], d, g[2+2*i])
+		e.k.Mul(false, true, hi-lo, hidden, w, d, p[2+2*i], dh[a:b])
 		e.k.GeluBack(dh[a:b], r.h[a:b], r.s[a:b])
-		e.k.Mul(true, false, w, 4*w, hi-lo, in, dh[a:b], g[1+2*i])
-		e.k.Mul(false, true, hi-lo, w, 4*w, dh[a:b], p[1+2*i], drows[lo*w:hi*w])
+		e.k.Mul(true, false, w, hidden, hi-lo, in, dh[a:b], g[1+2*i])
+		e.k.Mul(false, true, hi-lo, w, hidden, dh[a:b], p[1+2*i], drows[lo*w:hi*w])
 	})
 	back, err := e.during(nil, func() ([]T, error) { return r.pass.DispatchGrad(ctx, drows) })
 	if err != nil {
@@ -194,7 +196,7 @@ func (e *experts[T]) Backward(kept any, p, g [][]T, x, dy, dx []T, beside func()
 }
 
 // step ends a step: the bias goes by the tokens that the experts had on all ranks of world. Of ranks that share the
-// experts, which all know their loads, one counts. Nil does nothing.
+// experts, or the tokens, which all know their loads, one counts. Nil does nothing.
 func (e *experts[T]) step(ctx context.Context, world *ccl.Comm, counts bool) (took times, err error) {
 	if e == nil {
 		return took, nil
@@ -227,13 +229,18 @@ func (e *experts[T]) step(ctx context.Context, world *ccl.Comm, counts bool) (to
 }
 
 // begun are the parameters of this rank's experts of a layer before the first step.
-func (e *experts[T]) begun(layer int, seed uint64) (full [][]T) {
+func (e *experts[T]) begun(layer int, seed uint64) (full [][]T, err error) {
 	of := e.layers[layer].Comm
 	local := e.c.Sparse.Experts / of.Size()
 	for i := range local {
-		full = append(full, gpt.InitExpert[T](e.c, layer, of.Rank()*local+i, seed)...)
+		for j, p := range gpt.InitExpert[T](e.c, layer, of.Rank()*local+i, seed) {
+			if p, err = tp.Shard(layouts(e.c.Width)[4+j], p, e.split.Rank(), e.split.Size()); err != nil {
+				return nil, err
+			}
+			full = append(full, p)
+		}
 	}
-	return full
+	return full, nil
 }
 
 // withExperts gives a trainer the experts of its blocks: their parameters are a unit for each block, behind the others,
@@ -260,7 +267,7 @@ func withExperts(ctx context.Context, tr *trainer, o zero.Options) error {
 		m.block[i] = len(lens)
 		var unit []int
 		for range c.Sparse.Experts / shares.Size() * 2 {
-			unit = append(unit, 4*c.Width*c.Width)
+			unit = append(unit, 4*c.Width*c.Width/c.tp)
 		}
 		lens, tr.all = append(lens, unit), append(tr.all, c.Layers+1+u)
 	}
@@ -268,7 +275,7 @@ func withExperts(ctx context.Context, tr *trainer, o zero.Options) error {
 	if err != nil {
 		return err
 	}
-	if o.NormOver, err = tr.mesh.Join(ctx, "ep", "pp"); err != nil {
+	if o.NormOver, err = tr.mesh.Join(ctx, "ep", "pp", "tp"); err != nil {
 		return err
 	}
 	o.NormOf = func(int, int) bool { return true }

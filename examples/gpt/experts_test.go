@@ -22,8 +22,8 @@ import (
 
 const eight = "-experts 8 -top 2 -balance .01 "
 
-// Every layout with experts has the losses of one rank to 5 digits: experts on each rank or spread, beside replicas,
-// stages, sequences that are split, and each stage of ZeRO.
+// Every layout with experts has the losses of one rank to 5 digits: experts on each rank or spread, whole or split, beside
+// replicas, stages, sequences that are split, and each stage of ZeRO.
 func TestExpertLayouts(t *testing.T) {
 	steps := 12
 	if testing.Short() {
@@ -43,6 +43,8 @@ func TestExpertLayouts(t *testing.T) {
 		{4, "-ep 2 -zero 3"}, {4, "-ep 4 -zero 3"}, {4, "-pp 2 -ep 2 -micro 2"}, {4, "-pp 4 -micro 4 -schedule gpipe"}, {4, "-sp ring=2 -ep 2"},
 		{4, "-sp ulysses=2 -ep 2 -zero 2"}, {8, "-dp 4 -pp 2 -ep 2 -micro 2 -zero 3"}, {2, "-ep 2 -recompute"}, {2, "-ep 2 -clip 0"}, {2, "-ep 2 -shared"},
 		{4, "-ep 2 -shared -zero 2 -recompute -micro 2"}, {8, "-dp 4 -pp 2 -ep 4 -shared -sp ring=1"},
+		{2, "-tp 2"}, {4, "-tp 2 -ep 2"}, {4, "-tp 2 -zero 1"}, {4, "-tp 2 -ep 2 -zero 3 -sp megatron"}, {8, "-tp 2 -ep 2 -zero 2 -micro 2 -sp megatron"},
+		{8, "-tp 2 -pp 2 -ep 2 -micro 2"}, {8, "-tp 2 -sp ring=2 -ep 2 -shared"}, {4, "-tp 4 -shared -recompute -sp megatron"}, {2, "-tp 2 -clip 0"},
 	} {
 		t.Run(fmt.Sprintf("%d ranks %s", tc.n, tc.layout), func(t *testing.T) {
 			same := want
@@ -56,7 +58,7 @@ func TestExpertLayouts(t *testing.T) {
 			require.InEpsilonSlice(t, same, losses(t, tc.n, steps, eight+tc.layout), 1e-5)
 		})
 	}
-	for _, layout := range []string{"-ep 2", "-ep 2 -zero 2"} {
+	for _, layout := range []string{"-ep 2", "-ep 2 -zero 2", "-tp 2"} {
 		got := losses(t, 2, steps, eight+"-bf16 "+layout)
 		require.InEpsilonSlice(t, want, got, .02)
 		require.NotEqual(t, want, got)
@@ -162,6 +164,51 @@ func TestExpertGradients(t *testing.T) {
 	}
 }
 
+// A step leaves a tenth of each gradient in AdamW's moments: those of one rank, where experts are split and spread.
+func TestExpertMoments(t *testing.T) {
+	moments := func(n int, layout, both string) map[string][]float32 {
+		dir, all := filepath.Join(t.TempDir(), "c"), map[string][]float32{}
+		ccltest.Run(t, n, func(t testing.TB, world *ccl.Comm) {
+			begun(t, world, eight+"-clip 0 "+layout+both, 1, func(tr *trainer) {
+				_, _, err := tr.step(t.Context(), 1)
+				require.NoError(t, err)
+				ts, err := tr.tensors(nil)
+				require.NoError(t, err)
+				require.NoError(t, ckpt.Save(t.Context(), world, dir, nil, ts))
+			})
+		})
+		ccltest.Run(t, 1, func(t testing.TB, world *ccl.Comm) {
+			begun(t, world, eight+both, 1, func(tr *trainer) {
+				ts, err := tr.tensors(nil)
+				require.NoError(t, err)
+				require.NoError(t, ckpt.Load(t.Context(), world, dir, nil, ts))
+				for _, x := range ts {
+					if strings.HasPrefix(x.Name, "adamw.m.") {
+						all[x.Name] = x.Data.([]float32)
+					}
+				}
+			})
+		})
+		return all
+	}
+	for _, tc := range []struct {
+		n            int
+		layout, both string
+		within       float64 // of the greatest moment of a tensor
+	}{
+		{2, "-tp 2", "", 1e-5}, {4, "-tp 2 -ep 2 -micro 2", "", 1e-5}, {4, "-tp 4", " -bf16", .02},
+		{4, "-tp 2 -ep 2 -sp megatron -zero 2 -micro 2", " -shared", 1e-5},
+	} {
+		want, got := moments(1, "", tc.both), moments(tc.n, tc.layout, tc.both)
+		require.Len(t, got, len(want))
+		for name, x := range want {
+			most := float64(max(slices.Max(x), -slices.Min(x)))
+			require.Positive(t, most, name)
+			require.InDeltaSlice(t, x, got[name], tc.within*most, "%s of %s", name, tc.layout)
+		}
+	}
+}
+
 // A checkpoint has the experts by name, and goes on with another number of ranks that share them.
 func TestExpertsResume(t *testing.T) {
 	args := small + "6 -log 1 " + eight
@@ -169,7 +216,8 @@ func TestExpertsResume(t *testing.T) {
 	for _, tc := range []struct {
 		n, m     int
 		from, to string
-	}{{2, 4, "-ep 2", "-ep 4 -zero 1"}, {4, 1, "-ep 2 -zero 3", ""}, {4, 2, "-pp 2 -ep 2", "-zero 2"}} {
+	}{{2, 4, "-ep 2", "-ep 4 -zero 1"}, {4, 1, "-ep 2 -zero 3", ""}, {4, 2, "-pp 2 -ep 2", "-zero 2"},
+		{4, 4, "-ep 4 -zero 3", "-tp 2 -ep 2"}, {4, 1, "-tp 2 -ep 2 -zero 1", ""}, {4, 8, "-tp 4 -sp megatron", "-tp 2 -pp 2 -ep 2"}} {
 		t.Run(tc.from+" to "+tc.to, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "c")
 			save := args + "-save " + dir + " "
@@ -202,6 +250,20 @@ func TestExpertsResume(t *testing.T) {
 	}
 }
 
+// A checkpoint with experts continues a text as the run that has saved it did, where its experts are split and spread.
+func TestExpertsGenerate(t *testing.T) {
+	const heading30 = "\n30 tokens by the model:\n"
+	dir := filepath.Join(t.TempDir(), "c")
+	_, want, found := strings.Cut(trained(t, 1, small+"2 "+eight+"-save "+dir+" -sample 1 -tokens 30"), heading30)
+	require.True(t, found)
+	for _, layout := range []string{"-tp 2 -ep 2", "-tp 4", "-ep 4"} {
+		out, err := generated(t, 4, "-save "+dir+" -sample 1 -tokens 30 "+layout)
+		require.NoError(t, err, layout)
+		_, text, _ := strings.Cut(out, heading30)
+		require.Equal(t, want, text, layout)
+	}
+}
+
 // What does not go with experts is refused, with what does.
 func TestExpertFlags(t *testing.T) {
 	for args, want := range map[string]string{
@@ -210,7 +272,6 @@ func TestExpertFlags(t *testing.T) {
 		"-shared":                   "-shared is about experts",
 		"-experts 8 -top 9":         "-top 9 of -experts 8",
 		"-experts 8 -top 0":         "at least 1",
-		"-experts 8 -tp 2":          "-experts with -tp 2: experts are whole on a rank",
 		"-experts 8 -outer every=2": "-experts with -outer",
 		"-experts 8 -norms":         "-norms knows no experts",
 		"-experts 8 -ep 3":          "-ep 3 does not divide -experts 8; -ep 2 does",
@@ -222,10 +283,7 @@ func TestExpertFlags(t *testing.T) {
 		_, err := parse(strings.Fields(args), io.Discard)
 		require.ErrorContains(t, err, want, args)
 	}
-	c := words(t, "-generate -save x -sample a -tp 2")
-	c.Sparse.Experts = 8 // of the checkpoint
-	require.ErrorContains(t, c.experts.divides(c), "-experts with -tp 2")
-	c = words(t, "-experts 8 -np 8 -ep 2 -pp 2")
+	c := words(t, "-experts 8 -np 8 -ep 2 -pp 2")
 	require.Contains(t, c.layout(), "ep=2 (of the replicas, share 8 experts a layer, of which a token takes 2)")
 	require.Equal(t, []int{4, 4, 4, 0}, []int{c.fit(7), c.fit(5), c.fit(4), c.fit(3)}, "even numbers of replicas")
 	of, groups := c.replicas(), map[int][]int{}
@@ -287,7 +345,7 @@ func ckptNames(t *testing.T, dir string) (names []string) {
 // A spare takes the place of a rank with experts, and the losses are those of an undisturbed run to the bit: the bias of
 // the experts is part of the state.
 func TestExpertsReplaced(t *testing.T) {
-	layouts, kills := []string{"-ep 2", "-ep 4 -zero 1", "-ep 2 -zero 2 -shared"}, []int{40, 150}
+	layouts, kills := []string{"-ep 2", "-ep 4 -zero 1", "-ep 2 -zero 2 -shared", "-tp 2 -ep 2"}, []int{40, 150}
 	if testing.Short() {
 		layouts, kills = layouts[:1], kills[1:]
 	}

@@ -24,8 +24,10 @@ import (
 )
 
 func main() {
-	c, err := parse(os.Args[1:], os.Stdout)
+	m := newMeter(os.Stdout)
+	c, err := parse(os.Args[1:], m)
 	if errors.Is(err, flag.ErrHelp) {
+		end(m.failed)
 		return
 	}
 	launch, bad := boot.Detect(os.Getenv)
@@ -48,15 +50,21 @@ func main() {
 	}
 	stop := job.Signals() // the first ends the run after the step under way and saves it
 	runtime.GOMAXPROCS(1)
-	m := newMeter(os.Stdout)
-	if err := join(context.Background(), c, &run{stop: stop, out: m, meter: m}, launch.Size); err != nil {
-		fmt.Fprintln(os.Stderr, "gpt:", err)
-		var misfit misfit
-		if errors.As(err, &misfit) {
-			os.Exit(2)
-		}
-		os.Exit(1)
+	err = join(context.Background(), c, &run{stop: stop, out: m, meter: m}, launch.Size)
+	end(cmp.Or(err, m.failed))
+}
+
+// end says what is wrong, if anything is, and ends the program then.
+func end(err error) {
+	if err == nil {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "gpt:", err)
+	var misfit misfit
+	if errors.As(err, &misfit) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
 
 // misfit is about flags that do not fit the ranks that a launcher has started.

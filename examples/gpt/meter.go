@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -46,8 +47,9 @@ type meter struct {
 	screen io.Writer // nil: nobody watches
 	now    func() time.Time
 
-	shown bool
-	last  time.Time
+	shown  bool
+	last   time.Time
+	failed error // the first of lines
 }
 
 func newMeter(lines io.Writer) *meter {
@@ -66,7 +68,9 @@ func (m *meter) Write(b []byte) (int, error) {
 		m.shown = false
 		io.WriteString(m.screen, erase)
 	}
-	return m.lines.Write(b)
+	n, err := m.lines.Write(b)
+	m.failed = cmp.Or(m.failed, err)
+	return n, err
 }
 
 // often is how often the meter changes at most.

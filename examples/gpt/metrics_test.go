@@ -80,3 +80,19 @@ func TestMetricsOfTheLastStepAreLost(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "\n1,", "what can be written is")
 }
+
+// A program whose output is lost, as on a full disk, says so and fails, however many ranks it has.
+func TestOutputIsLost(t *testing.T) {
+	const full = "/dev/full"
+	for _, args := range []string{"-h", small + "1", small + "1 -np 2"} {
+		f, err := os.OpenFile(full, os.O_WRONLY, 0)
+		if err != nil {
+			t.Skip("hardware: no " + full)
+		}
+		cmd, said := program(t, args)
+		cmd.Stdout = f
+		exits(t, 1, cmd.Run(), said)
+		require.Contains(t, said.String(), "no space left on device", args)
+		require.NoError(t, f.Close())
+	}
+}

@@ -124,11 +124,11 @@ func (c *config) memory(vocab int) float64 {
 	if c.sp != "ring" {
 		block += f(c.Heads) / tp * context
 	}
-	experts := f(c.Layers/c.pp) * 8 * w * w * f(c.Sparse.Experts) / f(c.experts.ranks)
+	experts := f(c.Layers/c.pp) * 8 * w * w * f(c.Sparse.Experts) / f(c.experts.ranks) / tp
 	if c.Sparse.Experts > 0 {
-		block += 14 * w * f(c.Sparse.Top) // what comes to them, if each rank gets as much, and what went away
+		block += (2*w + 12*w/tp) * f(c.Sparse.Top) // what comes to them, if each rank gets as much, and what went away
 		if !c.Sparse.Shared {
-			block -= 12 * w
+			block -= 12 * w / tp
 		}
 		own += f(c.Layers/c.pp) * w * f(c.Sparse.Experts) // the router
 	}

@@ -29,6 +29,7 @@ func TestRoom(t *testing.T) {
 		{"-layers 2 -width 64 -heads 4 -context 64 -rows 4 -experts 8 -ep 4 -zero 3", 4, 16 * .131, 16*.131 + 2},
 		{"-layers 2 -width 64 -heads 4 -context 64 -rows 4 -experts 8 -ep 2 -zero 3", 4, 16 * .131, 16*.131 + 2},
 		{"-layers 2 -width 64 -heads 4 -context 64 -rows 4 -experts 8 -ep 2", 4, 16 * .262, 16*.262 + 3},
+		{"-layers 2 -width 64 -heads 4 -context 64 -rows 4 -experts 8 -ep 2 -tp 2", 4, 16 * .131, 16*.131 + 3},
 		{"-layers 1 -width 64 -heads 4 -context 1000 -rows 50 -experts 4 -top 4", 1, 4 * 50 * (4 + .064*(20-12+14*4)), 1700}, // their rows
 	} {
 		c := words(t, tc.args)

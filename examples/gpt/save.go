@@ -124,7 +124,8 @@ func (tr *trainer) place(unit, param int) (name string, shape, offset, size []in
 	case unit > c.Layers+1: // experts
 		k := tr.mesh.Coord("ep")*c.Sparse.Experts/c.experts.ranks + param/2
 		name = fmt.Sprintf("h.%d.mlp.experts.%d.%s.weight", unit-c.Layers-2, k, []string{"c_fc", "c_proj"}[param%2])
-		return name, [][]int{{w, 4 * w}, {4 * w, w}}[param%2], nil, nil, nil
+		shape, offset, size, err = layouts(w)[4+param%2].Box(tr.split.Rank(), c.tp)
+		return name, shape, offset, size, err
 	}
 	name = fmt.Sprintf("h.%d.%s.weight", unit-1, c.Names(unit)[param])
 	if c.Names(unit)[param] == "mlp.router" {

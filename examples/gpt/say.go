@@ -59,7 +59,7 @@ func (tr *trainer) greet(out io.Writer, flops, peak float64) {
 			own += n
 		}
 	}
-	own += (len(tr.all) - len(tr.units)) * c.Sparse.Experts / c.experts.ranks * 8 * c.Width * c.Width
+	own += (len(tr.all) - len(tr.units)) * c.Sparse.Experts / c.experts.ranks * 8 * c.Width * c.Width / c.tp
 	b := tr.model.Bytes()
 	state := int64(0)
 	for _, m := range tr.adam.m {

@@ -195,7 +195,9 @@ func (tr *trainer) begin(ctx context.Context) error {
 		var full [][]float32
 		var err error
 		if u > c.Layers+1 {
-			full = tr.experts.begun(u-c.Layers-2, c.seed)
+			if full, err = tr.experts.begun(u-c.Layers-2, c.seed); err != nil {
+				return err
+			}
 		} else if over.Rank() == 0 {
 			if full, err = shard(c.Config, u, gpt.Init[float32](c.Config, u, c.seed), tr.split.Rank(), c.tp); err != nil {
 				return err
@@ -217,9 +219,18 @@ func (tr *trainer) begin(ctx context.Context) error {
 	return nil
 }
 
-// divided reports whether tensor parallelism splits a parameter.
+// divided reports whether tensor parallelism splits a parameter. Those of a block behind its router are experts'.
 func (tr *trainer) divided(unit, param int) bool {
-	return unit > 0 && unit <= tr.cfg.Layers && param != 0 && param != 3
+	return unit > 0 && unit <= tr.cfg.Layers && param != 0 && param != 3 && param != router(tr.cfg.Config)
+}
+
+// router is which parameter of a block is its router, and how many parameters the block has if there is none.
+func router(c gpt.Config) int {
+	if n := len(c.Names(1)); c.Sparse.Experts == 0 {
+		return n
+	} else {
+		return n - 1
+	}
 }
 
 // shard is a rank's part of a unit's whole parameters.
@@ -228,6 +239,9 @@ func shard(c gpt.Config, unit int, p [][]float32, rank, n int) ([][]float32, err
 		return p, nil
 	}
 	for j, l := range layouts(c.Width) {
+		if j >= router(c) { // the block has no MLP
+			continue
+		}
 		var err error
 		if p[j], err = tp.Shard(l, p[j], rank, n); err != nil {
 			return nil, err
@@ -236,7 +250,7 @@ func shard(c gpt.Config, unit int, p [][]float32, rank, n int) ([][]float32, err
 	return p, nil
 }
 
-// layouts are how tensor parallelism splits the parameters of a block of width w.
+// layouts are how tensor parallelism splits the parameters of a block of width w, and the last two of them each expert.
 func layouts(w int) map[int]tp.Layout {
 	return map[int]tp.Layout{1: {Rows: w, Cols: 3 * w, Blocks: 3}, 2: {Rows: w, Cols: w, ByRows: true},
 		4: {Rows: w, Cols: 4 * w}, 5: {Rows: 4 * w, Cols: w, ByRows: true}}
@@ -348,8 +362,8 @@ func (tr *trainer) backward(ctx context.Context, s pp.Step) error {
 	return nil
 }
 
-// reduce starts averaging the gradients g of a unit; those that the ranks of tp have made with their own tokens are
-// summed before, if this is the time for it.
+// reduce starts averaging the gradients g of a unit; those that the ranks of tp have made with their own tokens, or
+// of their parts of the experts, are summed before, if this is the time for it.
 func (tr *trainer) reduce(ctx context.Context, i int, g [][]float32, whole bool) error {
 	if whole {
 		var own [][]float32
@@ -360,6 +374,11 @@ func (tr *trainer) reduce(ctx context.Context, i int, g [][]float32, whole bool)
 		}
 		if err := tp.SumGrads(ctx, tr.split.g, own...); err != nil {
 			return err
+		}
+		if k := router(tr.cfg.Config); k < len(g) && tr.cfg.tp > 1 && !tr.split.Sequence() { // else it is among those
+			if _, err := tp.EnterGrad(ctx, tr.split.g, nil, g[k]); err != nil {
+				return err
+			}
 		}
 		tr.ownGrads(i, g)
 	}
@@ -403,7 +422,7 @@ func (tr *trainer) step(ctx context.Context, step int) (loss float64, t times, e
 	}
 	var took times
 	if err == nil {
-		took, err = tr.experts.step(ctx, tr.world, tr.mesh.Coord("ep") == 0)
+		took, err = tr.experts.step(ctx, tr.world, tr.mesh.Coord("ep")+tr.mesh.Coord("tp") == 0)
 	}
 	s, x := tr.model.Stats(), tr.split.g.Stats()
 	t.dto, t.dt = time.Since(began), time.Since(start)

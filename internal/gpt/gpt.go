@@ -226,7 +226,9 @@ type Attention[T Float] interface {
 
 // Experts are the experts of the blocks, of which ranks may have some each: what package ep exchanges. p and g are the
 // parameters and the gradients of a block from its router on, [Width][Experts]: for each expert of this rank follow two
-// matrices as an MLP has them. Forward and Backward call beside, if it is not nil, once, while tokens are under way.
+// matrices as this rank of the Split has them of an MLP. Forward and Backward call beside, if it is not nil, once,
+// while tokens are under way. What ranks of the Split make are parts of sums: the Net makes those of y and dx, and the
+// program that of the gradient of the router.
 type Experts[T Float] interface {
 	// Forward sets y to what the experts of a layer, from 0 on, make of x, [tokens][Width]. What it returns is given to
 	// Backward.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 // A Saver saves in the background, on a Comm of its own: its Save returns once the data have been
@@ -91,14 +92,12 @@ func (s *Saver) copy(ts []Tensor) {
 		if from.Kind() != reflect.Slice || copied(ts[i].Data) {
 			continue // or Save refuses it
 		}
-		var to reflect.Value
 		if i < len(old) && fits(old[i].Data, s.copies[i].Data, from.Len()) {
-			to = reflect.ValueOf(old[i].Data)
+			s.copies[i].Data = old[i].Data
 		} else {
-			to = reflect.MakeSlice(from.Type(), from.Len(), from.Len())
+			s.copies[i].Data = reflect.MakeSlice(from.Type(), from.Len(), from.Len()).Interface()
 		}
-		reflect.Copy(to, from)
-		s.copies[i].Data = to.Interface()
+		reflect.Copy(reflect.ValueOf(s.copies[i].Data), from)
 	}
 }
 
@@ -131,15 +130,15 @@ func (s *Saver) Wait(ctx context.Context) error {
 }
 
 // Close waits for the Save under way and ends the Saver; its error is that of the last Save. If ctx
-// ends first, so does the Save, on all ranks.
+// ends first, so does the Save, on all ranks; of a disk that does not answer Close waits half a minute.
 func (s *Saver) Close(ctx context.Context) error {
 	if failed := s.of.Err(); failed != nil { // the others' Saves end for that reason, not because this rank leaves
 		s.c.Abort(failed)
 	}
 	err := s.Wait(ctx)
 	s.cancel()
-	if s.done != nil {
-		<-s.done
+	if s.done != nil && !same.Ends(s.done) {
+		err = errors.Join(err, errors.New("ckpt: Saver: no answer from the disk; the Save is left to it"))
 	}
 	return errors.Join(err, s.c.Close())
 }

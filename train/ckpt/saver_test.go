@@ -5,11 +5,13 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 func TestSaver(t *testing.T) {
@@ -48,6 +50,43 @@ func TestSaver(t *testing.T) {
 		require.Error(t, s.Close(ctx))
 		require.ErrorContains(t, s.Save(ctx, Step(dir, 4), 1, ts), "ckpt: Saver: it is closed")
 		require.NoError(t, s.Close(ctx), "again")
+	})
+}
+
+// Close gives up a Save to a disk that does not answer, once its context has ended; the other rank has why, and both go on.
+func TestSaverOfSilentDisk(t *testing.T) {
+	before := same.Tick
+	t.Cleanup(func() { same.Tick = before })
+	same.Tick = time.Millisecond
+	silent, dir := make(chan struct{}), t.TempDir()
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		reached := make(chan struct{}, 1)
+		s, err := newSaver(t.Context(), c, func(_ context.Context, dir string) (target, string) {
+			return &disk{fault: func(op, _ string) error {
+				if c.Rank() == 1 && op == "write" {
+					reached <- struct{}{}
+					<-silent
+					return errors.New("the disk answers")
+				}
+				return nil
+			}}, dir
+		})
+		require.NoError(t, err)
+		require.NoError(t, s.Save(t.Context(), Step(dir, 1), nil, []Tensor{{Name: "x", Shape: []int{2}, Lo: c.Rank(), Hi: c.Rank() + 1, Data: make([]float32, 1)}}))
+		if c.Rank() == 1 {
+			<-reached
+		}
+		ccltest.Barrier(t, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err = s.Close(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		if c.Rank() == 1 {
+			require.ErrorContains(t, err, "no answer from the disk; the Save is left to it")
+			close(silent)
+			require.ErrorContains(t, <-s.done, "the Comm is closed")
+		}
+		ccltest.Barrier(t, c)
 	})
 }
 

@@ -24,7 +24,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/internal/raw"
@@ -66,14 +65,19 @@ type Reducer struct {
 	next     int   // the next bucket to issue
 	seen     []int // the order of Ready in the first step; nil once it is known
 	stats    Stats
-	began    time.Time
-	comm     time.Duration
+	clock    clock
+	places   raw.Places // of gradients
 	closed   bool
 	undone   error // of memory that was not given back; Close tells it
 	used     bool  // Use was called: nothing is joined
 	told     bool  // Wait has failed, and not for its context: the step under way has ended
-	timeOn   func() error
-	timeOff  func() error
+}
+
+// clock is how long reductions on the Reducer's own stream have taken, between on and off.
+type clock struct {
+	began   time.Time
+	spent   time.Duration
+	on, off func() error
 }
 
 // bucket is what is reduced in one go.
@@ -123,7 +127,7 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 		}
 	}
 	if bad == nil {
-		bad = overlap(grads)
+		bad = apart(&r.places, grads)
 	}
 	if r.o.Names != nil && len(r.o.Names) != len(grads) {
 		bad = fmt.Errorf("%d Names of %d gradients", len(r.o.Names), len(grads))
@@ -137,8 +141,8 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 	if err := same.Args(ctx, c, "ddp", bad, items...); err != nil {
 		return nil, err
 	}
-	r.timeOn = func() error { r.began = time.Now(); return nil }
-	r.timeOff = func() error { r.comm += time.Since(r.began); return nil }
+	r.clock.on = func() error { r.clock.began = time.Now(); return nil }
+	r.clock.off = func() error { r.clock.spent += time.Since(r.clock.began); return nil }
 	r.bucketOf, r.ready = make([]int, len(grads)), make([]bool, len(grads))
 	order := slices.Clone(r.o.Order)
 	if order == nil {
@@ -151,34 +155,12 @@ func New(ctx context.Context, c *ccl.Comm, grads []ccl.Buf, o *Options) (*Reduce
 	return r, nil
 }
 
-// overlap says which two gradients of host memory have elements in common: each would be averaged into the other.
-func overlap(grads []ccl.Buf) error {
-	type extent struct {
-		from, to uintptr
-		id       int
-	}
-	var all []extent
-	for i, g := range grads {
-		if at := address(g); at != 0 && g.Len() > 0 {
-			all = append(all, extent{at, at + uintptr(g.Len()*g.Type().Size()), i})
-		}
-	}
-	slices.SortFunc(all, func(a, b extent) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.id, b.id)) })
-	for i := 1; i < len(all); i++ {
-		if a, b := all[i-1], all[i]; b.from < a.to {
-			return fmt.Errorf("gradients %d and %d overlap: give what is shared once", min(a.id, b.id), max(a.id, b.id))
-		}
+// apart says which two gradients have elements in common: each would be averaged into the other.
+func apart(p *raw.Places, grads []ccl.Buf) error {
+	if i, j, overlap := p.Overlap(grads); overlap {
+		return fmt.Errorf("gradients %d and %d overlap: give what is shared once", i, j)
 	}
 	return nil
-}
-
-// address is where b begins, on the host or a device; 0 where that is not known.
-func address(b ccl.Buf) uintptr {
-	if at, ok := b.Addr(); ok {
-		return at
-	}
-	s, _ := raw.Bytes(b)
-	return uintptr(unsafe.Pointer(unsafe.SliceData(s)))
 }
 
 func permutation(order []int, n int) bool {
@@ -258,8 +240,8 @@ func (r *Reducer) join(ids []int) (out []ccl.Buf) {
 // Use has the Reducer average these gradients from now on, where each step has others, such as the
 // results of a program of XLA's: call it before the first Ready of a step. Their lengths and types
 // are those of New. It sends nothing; the first Use must come before the same step on all ranks,
-// since from then on each gradient is a call of its own. After an error the gradients are those
-// before.
+// since from then on each gradient is a call of its own. No two of them may overlap. After an error
+// the gradients are those before.
 func (r *Reducer) Use(grads []ccl.Buf) error {
 	if err := r.between("Use"); err != nil {
 		return err
@@ -274,6 +256,9 @@ func (r *Reducer) Use(grads []ccl.Buf) error {
 		if _, within := g.Join(g.From(0, 0)); !within {
 			return fmt.Errorf("ddp: Use: gradient %d is not a buffer, or was cut out of one beyond its end", i)
 		}
+	}
+	if err := apart(&r.places, grads); err != nil {
+		return fmt.Errorf("ddp: Use: %w", err)
 	}
 	copy(r.grads, grads)
 	if !r.used {
@@ -328,7 +313,7 @@ func (r *Reducer) issue(i int) {
 	if r.o.Stream != nil {
 		s = r.o.Stream(i)
 	} else {
-		r.host.Do(r.timeOn)
+		r.host.Do(r.clock.on)
 	}
 	b.Stream, b.Queue = s, r.c.On(s)
 	switch {
@@ -340,7 +325,7 @@ func (r *Reducer) issue(i int) {
 		b.work = b.Queue.Group(b.group)
 	}
 	if r.o.Stream == nil {
-		b.timed = r.host.Do(r.timeOff)
+		b.timed = r.host.Do(r.clock.off)
 	}
 }
 
@@ -387,7 +372,7 @@ func (r *Reducer) wait(ctx context.Context) error {
 		r.stats.Bytes += int64(b.bytes)
 	}
 	r.stats.Exposed = time.Since(began)
-	r.stats.Comm, r.comm = r.comm, 0
+	r.stats.Comm, r.clock.spent = r.clock.spent, 0
 	clear(r.ready)
 	r.next = 0
 	if r.seen == nil {

@@ -66,6 +66,7 @@ func TestUseRefuses(t *testing.T) {
 			{[]ccl.Buf{y, x}, "ddp: Use: gradient 0 is 2 x float; New had 4 x float"},
 			{[]ccl.Buf{x, ccl.BufOf(make([]float64, 2))}, "ddp: Use: gradient 1 is 2 x double; New had 2 x float"},
 			{[]ccl.Buf{x, y.From(1, 3)}, "ddp: Use: gradient 1 is 0 x float; New had 2 x float"},
+			{[]ccl.Buf{x, x.From(2, 4)}, "ddp: Use: gradients 0 and 1 overlap: give what is shared once"},
 		} {
 			require.EqualError(t, r.Use(tc.grads), tc.want)
 		}

@@ -19,6 +19,10 @@
 // rank's tokens, drops none. Average the experts' gradients over the ranks with the same experts alone
 // (package mesh makes that Comm), and divide them by the number of ranks of l.Comm where a loss is a
 // mean over ranks: an expert sums what all of these send.
+//
+// Tensor parallelism splits each expert as it splits an MLP: its ranks have the same tokens and logits,
+// and what Combine, DispatchGrad and RouteGrad return is this rank's part of a sum over them. Divide
+// Balance by their number, since each of them has the gradient of the auxiliary loss.
 package ep
 
 import (

@@ -19,7 +19,8 @@ import (
 type Faulty struct {
 	file
 	Fail  func(n int, write bool) error
-	Short bool // of a write that fails, the first half is there
+	Short bool  // of a write that fails, the first half is there
+	Room  error // of the next Reserve
 	mu    sync.Mutex
 	n     int
 }
@@ -29,6 +30,14 @@ func (f *Faulty) ask(write bool) error {
 	defer f.mu.Unlock()
 	f.n++
 	return f.Fail(f.n, write)
+}
+
+func (f *Faulty) Reserve(n int64) error {
+	if err := f.Room; err != nil {
+		f.Room = nil
+		return err
+	}
+	return f.file.Reserve(n)
 }
 
 func (f *Faulty) ReadAt(b []byte, off int64) (int, error) {
@@ -62,6 +71,14 @@ func Opening(t testing.TB, rank int, wrap func(*Faulty)) {
 		wrap(faulty)
 		return faulty, nil
 	}
+}
+
+// Buckets is how many bytes of buckets are in memory.
+func Buckets(d *Disk) (bytes int) {
+	for r, b := range d.rooms {
+		bytes += b.Len() * r.t.Size()
+	}
+	return bytes
 }
 
 // Impatient has a close give a disk up after so long, until the test ends.

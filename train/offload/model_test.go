@@ -326,8 +326,13 @@ func TestRefuses(t *testing.T) {
 		}
 		_, err = zero.New[float32, float32](ctx, c, units, o)
 		require.ErrorContains(t, err, "Disk")
-		_, err = zero.New[float32, float32](ctx, c, units, &zero.Options{Disk: d})
-		require.ErrorContains(t, err, "the Disk has a model, or is closed: make another one")
+		m, err := zero.New[float32, float32](ctx, c, units, &zero.Options{Stage: 3, Disk: d})
+		require.NoError(t, err, "the model before was not made, and has left the Disk")
+		for range 2 { // the second one sees that the first has left the Disk to its model
+			_, err = zero.New[float32, float32](ctx, c, units, &zero.Options{Disk: d})
+			require.ErrorContains(t, err, "the Disk has a model, or is closed: make another one")
+		}
+		require.NoError(t, m.Close())
 		require.NoError(t, d.Close())
 		require.NoError(t, d.Close())
 		x := newToy[float32, float32](t, c, &offload.Options{States: 1}, zero.Options{Stage: 3})
@@ -337,6 +342,53 @@ func TestRefuses(t *testing.T) {
 	})
 	require.EqualValues(t, 1e6*8, zero.NeedOf[float32, float32](1e6, 4, &zero.Options{Disk: &offload.Disk{}}, 8))
 	require.Zero(t, zero.NeedOf[float32, float32](1e6, 4, &zero.Options{Stage: 3, Disk: &offload.Disk{}}, 8))
+}
+
+// The buckets in memory are those of docs/training.md.
+func TestBuckets(t *testing.T) {
+	const p, m = 2, 4 // bytes of a bfloat16, and of a float32
+	for _, tc := range []struct {
+		stage, micro int
+		same, narrow int // bytes of buckets for each element: parameters are float32, or bfloat16
+	}{
+		{1, 1, 4 * m, 4*m + 2*m + m}, {2, 2, 4 * m, 4*m + 2*m},
+		{3, 1, 4*m + 2*m + 2*m, 4*m + 2*m + 2*p + 2*p + m}, {3, 2, 4*m + 2*m + 2*m, 4*m + 2*m + 2*m + 4*p},
+	} {
+		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
+			o := zero.Options{Stage: tc.stage, Micro: tc.micro}
+			same := newToy[float32, float32](t, c, &offload.Options{States: 2, Bucket: 4096}, o)
+			require.NoError(t, same.step(t, c, 1, tc.micro))
+			require.Equal(t, 4096*tc.same, offload.Buckets(same.d), "stage %d, %d micro batches", tc.stage, tc.micro)
+			same.close(t)
+			narrow := newToy[ccl.BFloat16, float32](t, c, &offload.Options{States: 2, Bucket: 4096}, o)
+			require.NoError(t, narrow.step(t, c, 1, tc.micro))
+			require.Equal(t, 4096*tc.narrow, offload.Buckets(narrow.d), "stage %d, %d micro batches, bfloat16", tc.stage, tc.micro)
+			narrow.close(t)
+		})
+	}
+}
+
+// A model for which there is no room on one rank leaves the Disk, and what it has laid out, to another one.
+func TestNoRoomOnce(t *testing.T) {
+	offload.Opening(t, 1, func(f *offload.Faulty) {
+		f.Room, f.Fail = syscall.ENOSPC, func(int, bool) error { return nil }
+	})
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		d, err := offload.New(t.Context(), c, t.TempDir(), nil)
+		require.NoError(t, err)
+		_, err = zero.New[float32, float32](t.Context(), c, [][]int{{3}, {5000}}, &zero.Options{Stage: 3, Disk: d})
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		m, err := zero.New[float32, float32](t.Context(), c, [][]int{{3}}, &zero.Options{Stage: 3, Disk: d})
+		require.NoError(t, err)
+		require.EqualValues(t, 2*4096, m.Bytes().Disk, "parameters and gradients")
+		require.NoError(t, m.Load(t.Context(), 0, [][]float32{{5, 6, 7}}, 0))
+		w, err := m.Params(t.Context(), 0)
+		require.NoError(t, err)
+		require.Equal(t, []float32{5, 6, 7}, w[0])
+		m.Release(0)
+		require.NoError(t, m.Close())
+		require.NoError(t, d.Close())
+	})
 }
 
 // The context that a model was made with may end: a Load has one of its own.

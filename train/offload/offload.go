@@ -101,17 +101,18 @@ func New(ctx context.Context, c *ccl.Comm, dir string, o *Options) (*Disk, error
 	return d, nil
 }
 
-// Take gives the Disk to a model, which there may be one of; failed hears of the first error of the disk.
+// Take gives the Disk to a model, which there may be one of; failed hears of the first error of the disk. Nil takes the
+// Disk back from a model that was not made, and what that has laid out.
 func (d *Disk) Take(failed func(error)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.f == nil:
 		return errors.New("the Disk is not one that offload.New has made")
-	case d.taken || d.end.closed:
+	case failed != nil && (d.taken || d.end.closed):
 		return errors.New("the Disk has a model, or is closed: make another one")
 	}
-	d.taken, d.failed = true, failed
+	d.taken, d.failed, d.laid = failed != nil, failed, laid{}
 	return nil
 }
 

@@ -191,6 +191,7 @@ func check(s Schedule, stages, micros, chunks int) (held []int, err error) {
 	for r := range stages {
 		seen := map[Step]bool{}
 		for x := range s(stages, r, micros) {
+			x.In, x.Out = 0, 0 // which the Pipeline sets
 			if x.Micro < 0 || x.Micro >= micros || x.Chunk < 0 || x.Chunk >= chunks || seen[x] || x.Backward && x.Weights {
 				return nil, fmt.Errorf("stage %d runs %v twice, or has no such step", r, x)
 			}

@@ -103,6 +103,7 @@ func TestCheckFinds(t *testing.T) {
 		{"no stage", GPipe, 0, 2, "pp: 0 stages, 2 micro batches and 1 chunks: there must be a stage and a chunk, and no number is negative"},
 		{"negative", GPipe, 2, -1, "pp: 2 stages, -1 micro batches and 1 chunks: there must be a stage and a chunk, and no number is negative"},
 		{"twice", of([]Step{f, f}), 1, 1, "pp: stage 0 runs forward of micro batch 0, chunk 0 twice, or has no such step"},
+		{"twice, with two buffers", of([]Step{f, {In: 1}, {Micro: 1, In: 1, Out: 1}, b1}), 1, 2, "pp: stage 0 runs forward of micro batch 0, chunk 0 twice, or has no such step"},
 		{"no such micro batch", of([]Step{f1, b1}), 1, 1, "pp: stage 0 runs forward of micro batch 1, chunk 0 twice, or has no such step"},
 		{"too few", of([]Step{f, b, f1}), 1, 2, "pp: stage 0 has 3 steps, not the 4 of 2 micro batches in 1 chunks"},
 		{"none", of([]Step{}), 1, 1, "pp: stage 0 has 0 steps, not the 2 of 1 micro batches in 1 chunks"},
@@ -119,6 +120,9 @@ func TestCheckFinds(t *testing.T) {
 		_, err := Check(tc.s, tc.p, tc.m, 1)
 		require.EqualError(t, err, tc.want, tc.name)
 	}
+	held, err := Check(of([]Step{{In: 1}, {Backward: true, Out: 1}}), 1, 1, 1)
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, held, "buffers are the Pipeline's")
 	nothing, err := Check(nil, 4, 16, 1)
 	require.NoError(t, err)
 	require.Equal(t, []int{4, 3, 2, 1}, nothing, "a nil Schedule is 1F1B")

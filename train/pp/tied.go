@@ -54,16 +54,24 @@ func NewEnds(ctx context.Context, line *ccl.Comm) (*Ends, error) {
 }
 
 // Has reports whether this stage is an end: it has a copy of what is tied, if there are two.
-func (e *Ends) Has() bool { return e.c != nil }
+func (e *Ends) Has() bool { return e != nil && e.c != nil }
 
 // Owner reports whether this is the end at which what is tied counts, in the norm of gradients and
 // the number of parameters: the first stage.
-func (e *Ends) Owner() bool { return e.stage == 0 }
+func (e *Ends) Owner() bool { return e.usable("Owner") == nil && e.stage == 0 }
+
+// usable says what keeps e from being used in a call of that name.
+func (e *Ends) usable(what string) error {
+	if e == nil || e.untie == nil {
+		return fmt.Errorf("pp: %s: the Ends are nil, or not those of NewEnds", what)
+	}
+	return nil
+}
 
 // Begin gives the last stage the first one's parameter.
 func Begin[T ccl.Number](ctx context.Context, e *Ends, w []T) error {
-	if e.c == nil {
-		return nil
+	if err := e.usable("Begin"); err != nil || e.c == nil {
+		return err
 	}
 	if err := ccl.Broadcast(ctx, e.c, w, 0); err != nil {
 		return fmt.Errorf("pp: the parameter that both ends have: %w", err)
@@ -73,8 +81,8 @@ func Begin[T ccl.Number](ctx context.Context, e *Ends, w []T) error {
 
 // SumEnds adds up the gradients that both ends have for the parameter, in order of the stages, in place on both.
 func SumEnds[T ccl.Number](ctx context.Context, e *Ends, g []T) error {
-	if e.c == nil {
-		return nil
+	if err := e.usable("SumEnds"); err != nil || e.c == nil {
+		return err
 	}
 	if err := ccl.AllReduce(ctx, e.c, g, g, ccl.Sum); err != nil {
 		return fmt.Errorf("pp: the gradient of the parameter that both ends have: %w", err)
@@ -82,8 +90,11 @@ func SumEnds[T ccl.Number](ctx context.Context, e *Ends, g []T) error {
 	return nil
 }
 
-// Close closes the Comm of the ends. It is not collective.
+// Close closes the Comm of the ends, if there are any. It is not collective.
 func (e *Ends) Close() error {
+	if e.usable("Close") != nil {
+		return nil
+	}
 	e.untie()
 	return e.c.Close()
 }

@@ -105,6 +105,13 @@ func TestEnds(t *testing.T) {
 	}
 	_, err := pp.NewEnds(t.Context(), nil)
 	require.EqualError(t, err, "pp: NewEnds: the Comm is nil")
+	for _, none := range []*pp.Ends{nil, {}} {
+		require.False(t, none.Has())
+		require.False(t, none.Owner())
+		require.EqualError(t, pp.Begin(t.Context(), none, []float32{1}), "pp: Begin: the Ends are nil, or not those of NewEnds")
+		require.EqualError(t, pp.SumEnds(t.Context(), none, []float32{1}), "pp: SumEnds: the Ends are nil, or not those of NewEnds")
+		require.NoError(t, none.Close())
+	}
 }
 
 // An end whose pipeline has failed does not wait for the other.

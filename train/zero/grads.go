@@ -32,13 +32,12 @@ func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 		return 0, m.misused(err)
 	}
 	u := &m.units[i]
-	if u.frozen {
+	switch {
+	case u.frozen:
 		return 0, m.misused(fmt.Errorf("zero: Grads of unit %d, which is frozen and has none", i))
-	}
-	if u.micro >= m.micro {
+	case u.micro >= m.micro:
 		return 0, m.misused(fmt.Errorf("zero: Grads of unit %d, which was already reduced %d times in this step", i, u.micro))
-	}
-	if m.o.Stage < 2 || u.gslot >= 0 {
+	case m.o.Stage < 2 || u.gslot >= 0:
 		return max(u.gslot, 0), nil
 	}
 	s := -1
@@ -65,10 +64,12 @@ func (m *Model[P, M]) grads(ctx context.Context, i int) (slot int, err error) {
 // Short makes the step under way one of fewer micro batches than Options.Micro, as the last step of
 // an epoch may be. All ranks call it alike, before they reduce any unit in the step.
 func (m *Model[P, M]) Short(micro int) error {
-	if err := m.usable("Short", 0); err != nil {
-		return m.misused(err)
-	}
-	if micro < 1 || micro > m.o.Micro {
+	switch {
+	case m.closed:
+		return errClosed
+	case m.misuse != nil:
+		return m.misuse
+	case micro < 1 || micro > m.o.Micro:
 		return m.misused(fmt.Errorf("zero: Short: %d micro batches; a step of this model has 1 to %d", micro, m.o.Micro))
 	}
 	for i := range m.units {

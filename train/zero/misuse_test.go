@@ -89,6 +89,18 @@ func TestMisuseOfOne(t *testing.T) {
 	}
 }
 
+// A model without units has short steps as others have.
+func TestShortOfNothing(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		m := newModel[float32, float32](t, c, nil, &zero.Options{Micro: 2})
+		require.NoError(t, m.Short(1))
+		require.NoError(t, m.Step(t.Context(), noUpdate))
+		require.NoError(t, m.Close())
+		require.NoError(t, c.Err())
+		require.EqualError(t, m.Short(1), "zero: the model is closed")
+	})
+}
+
 // filled is a model of n alike units at stage 3, element k of unit i being 1000i + k.
 func filled(t testing.TB, c *ccl.Comm, n int, o zero.Options) *model {
 	o.Stage = 3

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/goccl/goccl/ccl"
@@ -358,10 +359,8 @@ func (m *Model[P, M]) squaresOf(p int) (err error) {
 			m.norms.counted = append(m.norms.counted, u.gshard.From(x.At, x.At+x.Hi-x.Lo))
 		}
 	}
-	if n := len(m.norms.counted); cap(m.norms.squared) < n {
-		m.norms.squared = make([]float64, n)
-	}
-	m.norms.squared = m.norms.squared[:len(m.norms.counted)]
+	n := len(m.norms.counted)
+	m.norms.squared = slices.Grow(m.norms.squared[:0], n)[:n]
 	if s, ok := m.near.(summer); ok {
 		return s.SumsOfSquares(m.norms.squared, m.norms.counted...)
 	}

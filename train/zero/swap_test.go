@@ -166,3 +166,20 @@ func TestSwapErrors(t *testing.T) {
 		require.NoError(t, m.Swap(ctx, good()))
 	})
 }
+
+// A slice that two units have, or a part of one, is refused: each would get what the other has. What is behind a shard counts not.
+func TestSwapOverlaps(t *testing.T) {
+	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+		m := filled(t, c, 2, zero.Options{})
+		defer m.Close()
+		x := make([]float32, 80)
+		for _, of := range [][][]float32{{x, x}, {x[:32], x[31:63]}} {
+			require.ErrorContains(t, m.Swap(t.Context(), of), "Swap of units 0 and 1, whose slices overlap")
+		}
+		require.Equal(t, make([]float32, 80), x)
+		require.NoError(t, m.Swap(t.Context(), [][]float32{x[:40], x[32:]}))
+		for i := range 32 {
+			require.Equal(t, []float32{float32(32*c.Rank() + i), float32(1000 + 32*c.Rank() + i)}, []float32{x[i], x[32+i]})
+		}
+	})
+}

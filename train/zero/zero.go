@@ -251,7 +251,7 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 	}
 	m.o.Ahead, m.o.Micro = cmp.Or(m.o.Ahead, 1), cmp.Or(m.o.Micro, 1)
 	if err := m.agree(ctx, units); err != nil {
-		return nil, err
+		return nil, errors.Join(err, m.disk.Leave())
 	}
 	m.micro, m.o.Ahead = m.o.Micro, min(m.o.Ahead, max(len(units)-1, 1)) // with which all units have memory
 	m.accumulates = m.o.Micro > 1 && ccl.TypeOf[M]().Size() > ccl.TypeOf[P]().Size()
@@ -274,12 +274,9 @@ func New[P, M Float](ctx context.Context, c *ccl.Comm, units [][]int, o *Options
 		m.part, m.owned = 0, c.Size()
 	}
 	m.norms = norms{sums: make([]float64, 2), parts: make([]float64, 2*c.Size())}
-	if m.o.Disk != nil {
-		m.disk = &paged.Model{D: m.o.Disk, All: m.o.Stage == 3, By: 1, Params: ccl.TypeOf[P](), Masters: ccl.TypeOf[M]()}
-	}
 	if err := same.Args(ctx, c, "zero", m.allocate(units)); err != nil {
 		m.tell(err)
-		return nil, errors.Join(err, m.Close())
+		return nil, errors.Join(err, m.Close(), m.disk.Leave())
 	}
 	return m, nil
 }
@@ -306,7 +303,9 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 	case o.Disk != nil && o.Memory != nil:
 		bad = errors.New("a Disk is beside memory of the host, and Memory is another one")
 	case o.Disk != nil:
-		bad = o.Disk.Take(func(err error) { m.c.Abort(err); m.tell(err) })
+		if bad = o.Disk.Take(func(err error) { m.c.Abort(err); m.tell(err) }); bad == nil {
+			m.disk = &paged.Model{D: o.Disk, All: o.Stage == 3, By: 1, Params: ccl.TypeOf[P](), Masters: ccl.TypeOf[M]()}
+		}
 	case o.Offload && o.Memory != nil:
 		if _, ok := o.Memory.(ckpt.Copier); !ok {
 			bad = fmt.Errorf("masters cannot be offloaded from memory that a %T cannot copy to the host", o.Memory)
@@ -350,9 +349,7 @@ func (m *Model[P, M]) agree(ctx context.Context, units [][]int) error {
 		if e == nil {
 			unaware = append(unaware, c)
 		}
-		if err == nil {
-			err = e
-		}
+		err = cmp.Or(err, e)
 	}
 	over(o.Replicas, "zero: Replicas", append(items, fmt.Sprintf("shard %d of %d", m.c.Rank(), m.c.Size()))...)
 	over(o.NormOver, "zero: NormOver", step...) // whose ranks have other units

@@ -78,6 +78,14 @@ func (m *Model) Closing() (end func() error) {
 	}
 }
 
+// Leave gives the Disk back, for another model: this one was not made.
+func (m *Model) Leave() error {
+	if m == nil {
+		return nil
+	}
+	return m.D.Take(nil)
+}
+
 // narrows reports whether masters are others than parameters.
 func (m *Model) narrows() bool { return m.Params != m.Masters }
 

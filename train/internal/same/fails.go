@@ -19,3 +19,23 @@ func Fails(c *ccl.Comm) bool {
 		return false
 	}
 }
+
+// Tick is what Ends counts, up to patience. A process that is stopped has no ticks. Tests change it.
+var Tick = time.Second
+
+const patience = 30
+
+// Ends reports whether done has something within half a minute, and takes that: what writes to a disk that answers
+// nothing may never end.
+func Ends[T any](done <-chan T) bool {
+	ticks := time.NewTicker(Tick)
+	defer ticks.Stop()
+	for range patience {
+		select {
+		case <-done:
+			return true
+		case <-ticks.C:
+		}
+	}
+	return false
+}
