@@ -89,6 +89,16 @@ func Read(name string, most int64) ([]byte, error) {
 	return contents(f, size, most)
 }
 
+// Unchanged is an error unless f is the file that was told of, of the same size and time: to be asked behind a read of
+// a file that is kept open or opened again. Writes that a file system gives one time are one to it.
+func Unchanged(f *os.File, was fs.FileInfo) error {
+	info, err := f.Stat()
+	if err == nil && (!os.SameFile(was, info) || was.Size() != info.Size() || !was.ModTime().Equal(info.ModTime())) {
+		err = errors.New("the file was changed or replaced while it was in use")
+	}
+	return err
+}
+
 // ReadIn returns what is in a file that OpenIn opens.
 func ReadIn(dir, name string, most int64) ([]byte, error) {
 	f, size, err := OpenIn(dir, name, most)

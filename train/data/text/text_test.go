@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -304,9 +305,24 @@ func TestNewFails(t *testing.T) {
 	require.NoError(t, err)
 	_, err = text.New(t.Context(), nil, f, func([]byte) ([]int32, []bool, error) { panic("no idea") })
 	require.EqualError(t, err, "data/text: "+good+", document 1 (from 1): panic: no idea")
-	require.NoError(t, os.WriteFile(good, nil, 0o666)) // while it is open
-	_, err = f.Doc(0)
-	require.ErrorContains(t, err, "document 1 (from 1): EOF")
+}
+
+// A file that is written anew, or grows, while it is open is no longer the one that Open has read, wherever its lines
+// begin now.
+func TestFileChanges(t *testing.T) {
+	for _, content := range []string{"", "b\na\n", "a\nb\nc\n"} {
+		name := file(t, "a\nb\n")
+		f, err := text.Open(text.Lines, name)
+		require.NoError(t, err)
+		doc, err := f.Doc(1)
+		require.NoError(t, err)
+		require.Equal(t, "b", string(doc))
+		require.NoError(t, os.WriteFile(name, []byte(content), 0o666))
+		require.NoError(t, os.Chtimes(name, time.Time{}, time.Unix(1, 0))) // the clock of files may stand still meanwhile
+		_, err = f.Doc(1)
+		require.EqualError(t, err, "data/text: "+name+", document 2 (from 1): the file was changed or replaced while it was in use")
+		require.NoError(t, f.Close())
+	}
 }
 
 func Example() {
