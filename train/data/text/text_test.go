@@ -174,6 +174,8 @@ func TestAnswers(t *testing.T) {
 	marked, err := chat.Parse(strings.ReplaceAll(chatML, "{{ m.content }}",
 		"{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}"), nil)
 	require.NoError(t, err)
+	thinking, err := chat.Parse("{% if think %}[{{ level }}]{% endif %}"+chatML, nil)
+	require.NoError(t, err)
 	const talk = `{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}, {"role": "user", "content": "Who?"}, {"role": "assistant", "content": "Me."}]}`
 	for _, tc := range []struct {
 		enc          text.Encoder
@@ -182,10 +184,13 @@ func TestAnswers(t *testing.T) {
 	}{
 		{text.Plain(tok, -1), "some text", "<s>some text", "<s>some text"},
 		{text.Plain(tok, 1), "some text", "<s>some text<|end|>", "<s>some text<|end|>"},
+		{text.Plain(tok, 1), "some text<|end|>", "<s>some text<|end|>", "<s>some text<|end|>"},
 		{text.Plain(tok, 1), "", "", ""},
 		{text.Field(tok, "text", 1), `{"text": "é\n", "x": 1}`, "<s>é\n<|end|>", "<s>é\n<|end|>"},
 		{text.Completion(tok, 1), `{"prompt": "1+1=", "completion": "2"}`, "<s>1+1=2<|end|>", "2<|end|>"},
 		{text.Chat(tok, tmpl), talk, "<|end|>user: Hi<|end|>assistant: Hello!<|end|>user: Who?<|end|>assistant: Me.", "Hello!Me."},
+		{text.Chat(tok, thinking), `{"messages": [{"role": "assistant", "content": "x"}], "chat_template_kwargs": {"think": true, "level": 2}}`,
+			"[2]<|end|>assistant: x", "x"},
 		{text.Chat(tok, marked), talk, "<|end|>user: Hi<|end|>assistant: Hello!<|end|>user: Who?<|end|>assistant: Me.", "Hello!Me."},
 	} {
 		ids, wanted, err := tc.enc([]byte(tc.doc))
