@@ -180,6 +180,28 @@ func TestPrependToNothing(t *testing.T) {
 	require.Equal(t, []int32{1, 0}, tok.Encode("xa", false))
 }
 
+// Metaspace cuts before each of its signs, also where the text does not begin with one: the tokens are Hugging Face's.
+func TestMetaspaceCuts(t *testing.T) {
+	for _, tc := range []struct {
+		scheme, text string
+		split        bool
+		want         []int32
+	}{
+		{"never", "a b", true, []int32{0, 4}},
+		{"never", "a b", false, []int32{3, 1}},
+		{"never", "ab  a b", true, []int32{0, 1, 2, 2, 0, 4}},
+		{"first", "<s>a b", true, []int32{5, 0, 4}},
+		{"first", "a b<s>a b", true, []int32{2, 0, 4, 5, 0, 4}},
+		{"always", "<s>a b", true, []int32{5, 2, 0, 4}},
+	} {
+		tok, err := bpe.Parse(fmt.Appendf(nil, `{"added_tokens":[{"id":5,"content":"<s>","special":true}],"pre_tokenizer":{"type":"Metaspace",`+
+			`"replacement":"▁","prepend_scheme":%q,"split":%v},"model":{"type":"BPE","vocab":{"a":0,"b":1,"▁":2,"a▁":3,"▁b":4},`+
+			`"merges":[["a","▁"],["▁","b"]]}}`, tc.scheme, tc.split))
+		require.NoError(t, err)
+		require.Equal(t, tc.want, tok.Encode(tc.text, false), tc)
+	}
+}
+
 func TestConcurrent(t *testing.T) {
 	tok, err := bpe.Read("testdata/llama3.json")
 	require.NoError(t, err)
