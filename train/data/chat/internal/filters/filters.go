@@ -51,12 +51,20 @@ func init() { // a variable that its own functions use
 			return python.Replaced(b, b.Text(v), a.Str(0, "old", ""), a.Str(1, "new", ""), a.Int(2, "count", -1))
 		},
 		"items": func(b *python.Budget, v any, _ python.Arguments) any {
-			if d, ok := v.(*python.Dict); ok {
-				return python.PairsOf(d)
+			switch v := v.(type) {
+			case *python.Dict:
+				return python.PairsOf(v)
+			case python.Undefined:
+				return &python.List{}
 			}
-			return &python.List{}
+			panic(python.Failed(0, "the items of %s: only a dict has them", python.NameOf(v)))
 		},
 		"reverse": func(b *python.Budget, v any, _ python.Arguments) any {
+			if s, ok := v.(string); ok {
+				runes := []rune(s)
+				slices.Reverse(runes)
+				return string(runes)
+			}
 			all := slices.Clone(python.Items(v))
 			slices.Reverse(all)
 			return &python.List{Items: all}

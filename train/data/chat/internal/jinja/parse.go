@@ -148,9 +148,11 @@ func (p *parser) statement(word string, line int) stmt {
 		return func(r *run, s *scope) signal {
 			from := r.out.Len()
 			do(r, s.below())
-			if r.deep == 0 {
-				r.spans = append(r.spans, [2]int{from, r.out.Len()})
+			span := [2]int{from, r.out.Len()}
+			if r.deep > 0 {
+				span = Captured
 			}
+			r.spans = append(r.spans, span)
 			return goOn
 		}
 	case "break", "continue":
