@@ -31,6 +31,7 @@ type Llama struct {
 	Theta   float64 `json:"rope_theta,omitempty"`
 	Scaling *Rope   `json:"rope_scaling,omitempty"`
 	Rope    *Rope   `json:"rope_parameters,omitempty"`
+	Old     float64 `json:"original_max_position_embeddings,omitempty"` // before that of Rope
 	// Window is the number of tokens that a token of some layers attends to: see LayerTypes.
 	Window          *int     `json:"sliding_window"`
 	UseWindow       bool     `json:"use_sliding_window,omitempty"`

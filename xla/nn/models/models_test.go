@@ -136,6 +136,10 @@ func TestVersions(t *testing.T) {
 		{`"rope_scaling":{"type":"linear","factor":2.0}`, `"rope_parameters":{"rope_type":"linear","factor":2.0,"rope_theta":10000.0}`},
 		{`"rope_theta":500000.0,"rope_scaling":{"factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192,"rope_type":"llama3"}`,
 			`"rope_parameters":{"factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192,"rope_type":"llama3","rope_theta":500000.0}`},
+		{`"original_max_position_embeddings":64,"rope_scaling":{"rope_type":"yarn","factor":4.0}`,
+			`"rope_parameters":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":64,"rope_theta":10000.0}`},
+		{`"original_max_position_embeddings":64,"rope_scaling":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32}`,
+			`"rope_parameters":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":64,"rope_theta":10000.0}`},
 	} {
 		four, err := models.Parse([]byte(small("llama", tc.four)))
 		require.NoError(t, err)

@@ -67,7 +67,7 @@ func (c *Llama) rope() error {
 	}
 	old := r.Type == "llama3" || r.Type == "yarn"
 	if old {
-		r.Old = cmp.Or(r.Old, float64(c.Positions))
+		r.Old, c.Old = cmp.Or(c.Old, r.Old, float64(c.Positions)), 0
 	}
 	switch {
 	case !slices.Contains([]string{"default", "linear", "dynamic", "llama3", "yarn"}, r.Type):
