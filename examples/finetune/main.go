@@ -74,8 +74,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.Float64Var(&c.sample.TopP, "top-p", 1, "`share` of probability to choose from")
 	f.StringVar(&c.out, "out", "", "`directory` for merged/ and adapters/")
 	groups := [][]string{{"model", "model", "lora", "rank", "alpha", "rslora", "dropout", "base", "bf16"},
-		{"data", "data", "held", "kind", "context", "rows"}, {"run", "np", "backend", "zero", "micro", "chunk", "steps", "log",
-			"lr", "warmup", "clip", "seed", "plugin", "options", "flags", "share"},
+		{"data", "data", "held", "kind", "context", "rows"}, {"run", "np", "backend", "zero", "micro", "chunk", "steps",
+			"log", "lr", "warmup", "clip", "seed", "plugin", "options", "flags", "share"},
 		{"checkpoints", "save", "every", "keep", "resume"},
 		{"output", "prompt", "tokens", "temperature", "top-p", "out", "json", "svg"}}
 	if err := job.Parse(f, args, out, "finetune trains a model of Hugging Face's on answers, and writes it back.\n", groups, ""); err != nil {

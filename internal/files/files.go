@@ -89,8 +89,9 @@ func Read(name string, most int64) ([]byte, error) {
 	return contents(f, size, most)
 }
 
-// Unchanged is an error unless f is the file that was told of, of the same size and time: to be asked behind a read of
-// a file that is kept open or opened again. Writes that a file system gives one time are one to it.
+// Unchanged is an error unless f is the file that was describes, of that size and time. It follows a
+// read of a file that stays open, or is opened again. Two writes to which the file system gives one
+// time count as one.
 func Unchanged(f *os.File, was fs.FileInfo) error {
 	info, err := f.Stat()
 	if err == nil && (!os.SameFile(was, info) || was.Size() != info.Size() || !was.ModTime().Equal(info.ModTime())) {
