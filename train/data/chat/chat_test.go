@@ -120,13 +120,19 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Filters are Jinja's.
+// Filters are Jinja's, and so is what random templates have shown.
 func TestFilters(t *testing.T) {
 	for src, want := range map[string]string{
-		"{{ 'Grün' | reverse }}":                                        "nürG",
-		"{{ [1, 2] | reverse | list }}":                                 "[2, 1]",
-		"{% for k, v in {'a': 1} | items %}{{ k }}={{ v }}{% endfor %}": "a=1",
-		"{% for k, v in nope | items %}{{ k }}{% endfor %}":             "",
+		"{{ 'Grün' | reverse }}":                                                                   "nürG",
+		"{{ [1, 2] | reverse | list }}":                                                            "[2, 1]",
+		"{% for k, v in {'a': 1} | items %}{{ k }}={{ v }}{% endfor %}":                            "a=1",
+		"{% for k, v in nope | items %}{{ k }}{% endfor %}":                                        "",
+		"{{ ([1] | safe)[0] }}":                                                                    "[",
+		"{{ [nope] }}":                                                                             "[Undefined]",
+		"{{ nope is sequence }}{{ 3 is sequence }}":                                                "TrueFalse",
+		"{% for x in [1, 2] %}{% break %}{% else %}e{% endfor %}":                                  "e",
+		"{% for x in [1, 2] %}{% continue %}{% else %}e{% endfor %}":                               "e",
+		"{% for x in [1, 2] %}{{ x }}{% if x == 2 %}{% break %}{% endif %}{% else %}e{% endfor %}": "12",
 	} {
 		tmpl, err := chat.Parse(src, nil)
 		require.NoError(t, err)
@@ -187,6 +193,7 @@ func TestErrors(t *testing.T) {
 		{"{{ messages | items }}", "line 1: the items of a list: only a dict has them"},
 		{"{{ none | items }}", "line 1: the items of a NoneType: only a dict has them"},
 		{"{{ range | tojson }}", "line 1: function is not JSON"},
+		{"{{ range }}", "line 1: function is not text"},
 	} {
 		tmpl, err := chat.Parse(tc.src, nil)
 		if err == nil {

@@ -32,7 +32,7 @@ func init() { // a variable that its own functions use
 			return python.Capitalize(b.Text(v))
 		},
 		"string": func(b *python.Budget, v any, _ python.Arguments) any { return b.Text(v) },
-		"safe":   func(b *python.Budget, v any, _ python.Arguments) any { return v },
+		"safe":   func(b *python.Budget, v any, _ python.Arguments) any { return b.Text(v) },
 		"list": func(b *python.Budget, v any, _ python.Arguments) any {
 			return &python.List{Items: slices.Clone(python.Items(v))}
 		},
@@ -220,12 +220,12 @@ func init() {
 		"none":      is("NoneType"), "None": is("NoneType"),
 		"string": is("str"), "mapping": is("dict"), "boolean": is("bool"), "callable": is("function"),
 		"number": is("int", "float", "bool"), "integer": is("int"), "float": is("float"),
-		"sequence": is("list", "tuple", "str", "dict"), "iterable": is("list", "tuple", "str", "dict", "undefined"),
-		"true":  func(b *python.Budget, v any, _ python.Arguments) bool { return v == true },
-		"false": func(b *python.Budget, v any, _ python.Arguments) bool { return v == false },
-		"eq":    by("=="), "equalto": by("=="), "==": by("=="), "ne": by("!="), "!=": by("!="), "lt": by("<"), "gt": by(">"),
-		"le": by("<="),
-		"ge": by(">="), "in": by("in"),
+		"sequence": is("list", "tuple", "str", "dict", "undefined"),
+		"iterable": is("list", "tuple", "str", "dict", "undefined"),
+		"true":     func(b *python.Budget, v any, _ python.Arguments) bool { return v == true },
+		"false":    func(b *python.Budget, v any, _ python.Arguments) bool { return v == false },
+		"eq":       by("=="), "equalto": by("=="), "==": by("=="), "ne": by("!="), "!=": by("!="),
+		"lt": by("<"), "gt": by(">"), "le": by("<="), "ge": by(">="), "in": by("in"),
 		"odd":  func(b *python.Budget, v any, _ python.Arguments) bool { return remainder(v, 2) != 0 },
 		"even": func(b *python.Budget, v any, _ python.Arguments) bool { return remainder(v, 2) == 0 },
 		"divisibleby": func(b *python.Budget, v any, a python.Arguments) bool {

@@ -247,6 +247,7 @@ func (p *parser) loop() stmt {
 			}
 			all = some
 		}
+		ended := false // a turn, and not by break or continue: without such Jinja goes on to else
 		for i, x := range all {
 			for range 8 { // its variables take so much
 				r.budget.Step()
@@ -254,11 +255,12 @@ func (p *parser) loop() stmt {
 			in := s.below()
 			in.vars["loop"] = turn(all, i)
 			assign(in, names, x)
-			if do(r, in) == breaks {
+			how := do(r, in)
+			if ended = ended || how == goOn; how == breaks {
 				break
 			}
 		}
-		if len(all) == 0 && none != nil {
+		if !ended && none != nil {
 			return none(r, s)
 		}
 		return goOn
