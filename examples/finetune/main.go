@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccl/goccl/ccl"
@@ -42,8 +43,9 @@ import (
 // config is what the flags say.
 type config struct {
 	loop.Flags
-	context, rank, tokens                      int
-	alpha, dropout, temperature, topP          float64
+	context, rank, tokens, chunk               int
+	alpha, dropout                             float64
+	sample                                     sample.Options
 	stable                                     bool
 	model, data, held, kind, lora, prompt, out string
 }
@@ -65,14 +67,15 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.Float64Var(&c.dropout, "dropout", 0, "`rate` of dropout before adapters")
 	f.StringVar((*string)(&c.Fit.Base), "base", "f32", "`type` in which the frozen model is held: f32, bf16, int8 or nf4")
 	f.IntVar(&c.context, "context", 64, "`tokens` per row")
+	f.IntVar(&c.chunk, "chunk", 0, "compute logits and loss of so many `tokens` at a time: less memory; 0: of all")
 	f.StringVar(&c.prompt, "prompt", "", "`text` to continue before and after")
 	f.IntVar(&c.tokens, "tokens", 32, "`tokens` to continue it by")
-	f.Float64Var(&c.temperature, "temperature", 0, "`temperature` of the choice; 0: the likeliest")
-	f.Float64Var(&c.topP, "top-p", 1, "`share` of probability to choose from")
+	f.Float64Var(&c.sample.Temperature, "temperature", 0, "`temperature` of the choice; 0: the likeliest")
+	f.Float64Var(&c.sample.TopP, "top-p", 1, "`share` of probability to choose from")
 	f.StringVar(&c.out, "out", "", "`directory` for merged/ and adapters/")
 	groups := [][]string{{"model", "model", "lora", "rank", "alpha", "rslora", "dropout", "base", "bf16"},
-		{"data", "data", "held", "kind", "context", "rows"}, {"run", "np", "backend", "zero", "micro", "steps", "log", "lr",
-			"warmup", "clip", "seed", "plugin", "options", "flags", "share"},
+		{"data", "data", "held", "kind", "context", "rows"}, {"run", "np", "backend", "zero", "micro", "chunk", "steps",
+			"log", "lr", "warmup", "clip", "seed", "plugin", "options", "flags", "share"},
 		{"checkpoints", "save", "every", "keep", "resume"},
 		{"output", "prompt", "tokens", "temperature", "top-p", "out", "json", "svg"}}
 	if err := job.Parse(f, args, out, "finetune trains a model of Hugging Face's on answers, and writes it back.\n", groups, ""); err != nil {
@@ -84,7 +87,8 @@ func parse(args []string, out io.Writer) (*config, error) {
 	if c.held == "" {
 		c.held = c.data
 	}
-	if err := job.AtLeast(f, 1, "rank", "rows", "micro", "context", "steps", "log", "keep", "tokens"); err != nil {
+	if err := errors.Join(job.AtLeast(f, 1, "rank", "rows", "micro", "context", "steps", "log", "keep", "tokens"),
+		job.AtLeast(f, 0, "chunk")); err != nil {
 		return c, err
 	}
 	set := map[string]bool{}
@@ -94,12 +98,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 			return c, fmt.Errorf("-%s is for adapters, and with -lora \"\" there are none", name)
 		}
 	}
-	return c, errors.Join(loop.CheckFlags(&c.Flags), sampling(c.temperature, c.topP).Check())
-}
-
-// sampling says how a prompt is continued.
-func sampling(temperature, topP float64) sample.Options {
-	return sample.Options{Temperature: temperature, TopP: topP}
+	return c, errors.Join(c.Check(), c.sample.Check())
 }
 
 func main() {
@@ -126,6 +125,7 @@ type tuner struct {
 	out      io.Writer
 	tok      *bpe.Tokenizer
 	of       models.Config
+	ends     []int32 // the tokens that end a text
 	adapters *lora.Config
 }
 
@@ -140,6 +140,9 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 	}
 	if t.tok, err = bpe.Read(filepath.Join(c.model, "tokenizer.json")); err == nil {
 		t.of, err = models.Read(c.model)
+	}
+	if err == nil {
+		t.ends, err = t.endings()
 	}
 	if err != nil {
 		return alone(world, err)
@@ -185,7 +188,8 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 type progress struct {
 	Rows, Context int
 	Seed          uint64
-	Data, Lora    string
+	Data, Kind    string
+	Lora          string
 	Rank          int
 	Alpha         float64
 	Stable        bool
@@ -193,7 +197,7 @@ type progress struct {
 
 func (t *tuner) progress() progress {
 	c := t.c
-	return progress{c.Rows, c.context, c.Fit.Seed, c.data, c.lora, c.rank, c.alpha, c.stable}
+	return progress{c.Rows, c.context, c.Fit.Seed, c.data, c.kind, c.lora, c.rank, c.alpha, c.stable}
 }
 
 // resumes says whether a checkpoint is one of this run.
@@ -203,8 +207,8 @@ func (t *tuner) resumes(dir string, state json.RawMessage) error {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	if p != t.progress() {
-		return fmt.Errorf("%s was trained with -rows %d -context %d -seed %d -data %s -lora %q -rank %d -alpha %v -rslora=%v: give these",
-			dir, p.Rows, p.Context, p.Seed, p.Data, p.Lora, p.Rank, p.Alpha, p.Stable)
+		return fmt.Errorf("%s was trained with -rows %d -context %d -seed %d -data %s -kind %s -lora %q -rank %d -alpha %v "+
+			"-rslora=%v: give these", dir, p.Rows, p.Context, p.Seed, p.Data, p.Kind, p.Lora, p.Rank, p.Alpha, p.Stable)
 	}
 	return nil
 }
@@ -221,6 +225,7 @@ func (t *tuner) written(name string) string { return filepath.Join(t.c.out, name
 // network is the model, with adapters.
 func (t *tuner) network() (*nn.Model, error) {
 	m := t.of.Model()
+	m.Chunk = t.c.chunk
 	if t.c.Fit.BF16 {
 		m.Act = hlo.BF16
 	}
@@ -279,8 +284,7 @@ func (t *tuner) say(ctx context.Context, x *fit.Trainer) error {
 	if t.c.prompt == "" {
 		return nil
 	}
-	o := &fit.GenerateOptions{Tokens: t.c.tokens, Sample: sampling(t.c.temperature, t.c.topP), Seed: t.c.Fit.Seed,
-		Stop: t.ends()}
+	o := &fit.GenerateOptions{Tokens: t.c.tokens, Sample: t.c.sample, Seed: t.c.Fit.Seed, Stop: t.ends}
 	rows, err := x.Generate(ctx, [][]int32{t.tok.Encode(t.c.prompt, true)}, o)
 	if err == nil {
 		fmt.Fprintf(t.out, "%q\n", t.tok.Decode(rows[0], true))
@@ -306,10 +310,14 @@ func (t *tuner) end(ctx context.Context, x *fit.Trainer) error {
 		err := t.configure(merged)
 		for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
 			"generation_config.json"} {
-			text, missing := files.ReadIn(t.c.model, name, 1<<30)
-			if missing == nil {
-				err = errors.Join(err, files.Write(filepath.Join(merged, name), text))
+			text, failed := files.ReadIn(t.c.model, name, 1<<30)
+			if errors.Is(failed, os.ErrNotExist) {
+				continue
 			}
+			if failed == nil {
+				failed = files.Write(filepath.Join(merged, name), text)
+			}
+			err = errors.Join(err, failed)
 		}
 		if t.adapters != nil {
 			err = errors.Join(err, t.adapters.Write(adapters))
@@ -341,21 +349,51 @@ func (t *tuner) configure(dir string) error {
 	return files.Write(filepath.Join(dir, "config.json"), append(text, '\n'))
 }
 
-// ends are the tokens that end a text.
-func (t *tuner) ends() (list []int32) {
+// ids are tokens by their numbers; one alone stands for a list.
+type ids []int32
+
+// UnmarshalJSON takes a list or a number.
+func (l *ids) UnmarshalJSON(text []byte) error {
+	if text[0] != '[' {
+		text = slices.Concat([]byte("["), text, []byte("]"))
+	}
+	return json.Unmarshal(text, (*[]int32)(l))
+}
+
+// endings are the tokens that end a text, the one that is put behind each first: those that transformers' generate
+// ends at, or where the model names none, what tokenizers call so.
+func (t *tuner) endings() (list []int32, err error) {
+	for _, name := range []string{"generation_config.json", "config.json"} {
+		var says struct {
+			Ends *ids `json:"eos_token_id"`
+		}
+		text, err := files.ReadIn(t.c.model, name, 1<<20)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &says)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(t.c.model, name), err)
+		}
+		if says.Ends != nil {
+			return *says.Ends, nil
+		}
+	}
 	for _, name := range []string{"<|endoftext|>", "</s>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>"} {
 		if id, is := t.tok.ID(name); is {
 			list = append(list, id)
 		}
 	}
-	return list
+	return list, nil
 }
 
 // encoder makes tokens of a line.
 func (t *tuner) encoder() (text.Encoder, error) {
 	end := int32(-1)
-	if list := t.ends(); len(list) > 0 {
-		end = list[0]
+	if len(t.ends) > 0 {
+		end = t.ends[0]
 	}
 	switch t.c.kind {
 	case "completion":
@@ -421,7 +459,7 @@ func (s *source) fill(b *fit.Batch, row int) error {
 // whatever the number of ranks.
 func (s *source) batches(step int) ([]fit.Batch, error) {
 	t := s.t
-	return t.c.Deal(t.world.Rank(), func(b *fit.Batch, row int) error {
+	return t.c.Fit.Deal(t.world.Rank(), func(b *fit.Batch, row int) error {
 		at := (step-1)*t.c.Rows + row
 		epoch, k := at/s.p.Rows(), at%s.p.Rows()
 		order, err := data.Sampler{N: s.p.Rows(), Rank: 0, Size: 1, Seed: t.c.Fit.Seed}.Epoch(epoch, k)

@@ -19,6 +19,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/internal/xlatest"
+	"github.com/goccl/goccl/train/data/bpe"
 )
 
 var held = regexp.MustCompile(`held-out loss=([0-9.]+)`)
@@ -58,7 +59,7 @@ func TestTune(t *testing.T) {
 	require.Less(t, then[1], then[0])
 	last, _ := tuned(t, 1, "-model", filepath.Join(lora, "merged"), "-lora", "", "-steps", "1", "-log", "1")
 	require.InDelta(t, then[1], last[0], 1e-4)
-	four, _ := tuned(t, 1, "-model", filepath.Join(base, "merged"), "-base", "nf4", "-steps", "15", "-micro", "2")
+	four, _ := tuned(t, 1, "-model", filepath.Join(base, "merged"), "-base", "nf4", "-steps", "15", "-micro", "2", "-chunk", "20")
 	require.InDelta(t, then[0], four[0], .3)
 	require.Less(t, four[1], four[0])
 }
@@ -75,6 +76,7 @@ func TestParseErrors(t *testing.T) {
 		"-model x -data y -save z -every 15":         "-every 15: it must be a multiple of -log 10",
 		"-model x -data y -temperature -1":           "sample: temperature -1",
 		"-model x -data y -top-p 1.5":                "top-p 1.5",
+		"-model x -data y -chunk -1":                 "-chunk -1: it must be at least 0",
 		"-model x -data y -lora= -base nf4":          `-base is for adapters, and with -lora "" there are none`,
 		"-model x -data y -lora= -rslora -prompt hi": `-rslora is for adapters`,
 	} {
@@ -114,5 +116,41 @@ func TestResumes(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, x.resumes("saved", text))
 	c.alpha = 32
-	require.EqualError(t, x.resumes("saved", text), `saved was trained with -rows 8 -context 64 -seed 1 -data y -lora "all-linear" -rank 8 -alpha 16 -rslora=false: give these`)
+	const want = `saved was trained with -rows 8 -context 64 -seed 1 -data y -kind completion -lora "all-linear" -rank 8 -alpha 16 -rslora=false: give these`
+	require.EqualError(t, x.resumes("saved", text), want)
+	c.alpha, c.kind = 16, "text"
+	require.EqualError(t, x.resumes("saved", text), want)
+}
+
+// What ends a text is what the model says; the names of tokenizers are for models that say nothing.
+func TestEndings(t *testing.T) {
+	tok, err := bpe.Read("testdata/tiny/tokenizer.json")
+	require.NoError(t, err)
+	for _, tc := range []struct {
+		config, generation string
+		want               []int32
+	}{
+		{`{}`, "", []int32{256}}, // <|endoftext|>
+		{`{"eos_token_id":null}`, `{"eos_token_id":null}`, []int32{256}},
+		{`{"eos_token_id":7}`, "", []int32{7}},
+		{`{"eos_token_id":7}`, `{"eos_token_id":[9,7]}`, []int32{9, 7}},
+		{`{"eos_token_id":[3, 4]}`, `{}`, []int32{3, 4}},
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(tc.config), 0o666))
+		if tc.generation != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(tc.generation), 0o666))
+		}
+		c := &config{}
+		c.model = dir
+		got, err := (&tuner{c: c, tok: tok}).endings()
+		require.NoError(t, err)
+		require.Equal(t, tc.want, got, tc)
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"eos_token_id":"</s>"}`), 0o666))
+	c := &config{}
+	c.model = dir
+	_, err = (&tuner{c: c, tok: tok}).endings()
+	require.ErrorContains(t, err, "config.json: json: cannot unmarshal string")
 }

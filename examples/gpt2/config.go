@@ -107,7 +107,7 @@ func (c *config) check(f *flag.FlagSet, set map[string]bool) error {
 			return err
 		}
 	}
-	if err := loop.CheckFlags(&c.Flags); err != nil {
+	if err := c.Flags.Check(); err != nil {
 		return err
 	}
 	switch {

@@ -80,7 +80,7 @@ func (s *source) row(list []int32, step, row int) []int32 {
 
 // batches are the micro batches of a rank at a step, cut into what goes in and what is wanted.
 func (s *source) batches(step, rank int) ([]fit.Batch, error) {
-	return s.c.Deal(rank, func(b *fit.Batch, row int) error {
+	return s.c.Fit.Deal(rank, func(b *fit.Batch, row int) error {
 		x := s.row(nil, step, row)
 		b.Tokens, b.Wanted = append(b.Tokens, x[:len(x)-1]...), append(b.Wanted, x[1:]...)
 		return nil

@@ -89,6 +89,17 @@ func Read(name string, most int64) ([]byte, error) {
 	return contents(f, size, most)
 }
 
+// Unchanged is an error unless f is the file that was describes, of that size and time. It follows a
+// read of a file that stays open, or is opened again. Two writes to which the file system gives one
+// time count as one.
+func Unchanged(f *os.File, was fs.FileInfo) error {
+	info, err := f.Stat()
+	if err == nil && (!os.SameFile(was, info) || was.Size() != info.Size() || !was.ModTime().Equal(info.ModTime())) {
+		err = errors.New("the file was changed or replaced while it was in use")
+	}
+	return err
+}
+
 // ReadIn returns what is in a file that OpenIn opens.
 func ReadIn(dir, name string, most int64) ([]byte, error) {
 	f, size, err := OpenIn(dir, name, most)

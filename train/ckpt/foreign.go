@@ -23,13 +23,19 @@ func foreign(src source, name string) (*index, error) {
 	if !plain(name) {
 		return nil, fmt.Errorf("%q is no name of a file in %s", name, src.path(""))
 	}
-	ix := &index{Tensors: map[string]tensor{}, Others: map[string]other{}, From: name + indexEnd}
-	f, size, err := src.open(ix.From, maxIndex)
+	ix := &index{Tensors: map[string]tensor{}, Others: map[string]other{}, From: name}
 	var where struct {
 		Files map[string]string `json:"weight_map"`
 	}
-	switch {
-	case err == nil:
+	if src.lacks(name) { // which transformers takes before an index
+		ix.From = name + indexEnd
+		f, size, err := src.open(ix.From, maxIndex)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
 		defer f.Close()
 		text := make([]byte, size)
 		if _, err := io.ReadFull(io.NewSectionReader(f, 0, size), text); err != nil {
@@ -41,13 +47,6 @@ func foreign(src source, name string) (*index, error) {
 		if where.Files == nil {
 			return nil, fmt.Errorf("%s has no weight_map", src.path(ix.From))
 		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	default:
-		if src.lacks(name) {
-			return nil, nil
-		}
-		ix.From = name
 	}
 	names := []string{name}
 	if ix.From != name {

@@ -18,8 +18,8 @@ import (
 // blocks that it reads. A tensor that is missing, or of another shape or type, or damaged, is an
 // error that names it and its file, on every rank; ts are then undefined.
 //
-// [LoadWith] loads a part, into other types, or by other names. Load also loads model.safetensors,
-// and the files that a model.safetensors.index.json beside them names, as Export and Hugging Face
+// [LoadWith] loads a part, into other types, or by other names. Load also loads model.safetensors, or
+// else the files that a model.safetensors.index.json beside them names, as Export and Hugging Face
 // write them. These have no checksums, and leave state as it is.
 //
 // A file of dir may be a link to another one in dir. Where dir is a snapshot in Hugging Face's

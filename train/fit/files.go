@@ -26,11 +26,11 @@ import (
 func (t *Trainer) Load(ctx context.Context, dir string, rename func(name string) string) (*ckpt.Report, error) {
 	all := &ckpt.Report{}
 	first := true
-	fill := func(list []ckpt.Tensor) error {
+	fill := func(list []ckpt.Tensor) ([]string, error) {
 		r, err := ckpt.LoadWith(ctx, t.u.M.World(), dir, nil, list, ckpt.LoadOptions{Convert: true,
 			Partial: true, Rename: rename})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all.Missing = append(all.Missing, r.Missing...)
 		if first {
@@ -38,7 +38,7 @@ func (t *Trainer) Load(ctx context.Context, dir string, rename func(name string)
 		}
 		first = false
 		all.Unused = slices.DeleteFunc(all.Unused, func(name string) bool { return !slices.Contains(r.Unused, name) })
-		return nil
+		return r.Missing, nil
 	}
 	for _, s := range t.u.Stores {
 		if err := s.Load(ctx, fill); err != nil {
@@ -129,7 +129,7 @@ func (t *Trainer) LoadAdapters(ctx context.Context, dir string) error {
 	if t.u.Model.LoRA == nil {
 		return t.fail(errors.New("fit: LoadAdapters of a model without LoRA"))
 	}
-	return t.fail(t.l.Load(ctx, func(list []ckpt.Tensor) error {
+	return t.fail(t.l.Load(ctx, func(list []ckpt.Tensor) ([]string, error) {
 		r, err := ckpt.LoadWith(ctx, t.u.M.World(), dir, nil, list, ckpt.LoadOptions{Convert: true, Partial: true,
 			File: adapterFile, Rename: func(name string) string { return peftPrefix + name }})
 		switch { // on all ranks
@@ -139,7 +139,7 @@ func (t *Trainer) LoadAdapters(ctx context.Context, dir string) error {
 		case len(r.Unused) > 0:
 			err = fmt.Errorf("fit: %s has %s, which is of none of the model's adapters", dir, r.Unused[0])
 		}
-		return err
+		return nil, err
 	}))
 }
 

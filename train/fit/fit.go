@@ -96,6 +96,20 @@ type Options struct {
 	Initial func(i int, p nn.Param) []float32
 }
 
+// Deal returns the micro batches of a rank: add appends one of the rows of a step, which are numbered over all ranks.
+// So a row is the same on any number of ranks that rows divide among.
+func (o *Options) Deal(rank int, add func(b *Batch, row int) error) ([]Batch, error) {
+	list := make([]Batch, max(o.Micro, 1))
+	for m := range list {
+		for r := range o.Rows {
+			if err := add(&list[m], (rank*len(list)+m)*o.Rows+r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return list, nil
+}
+
 // A Trainer trains a model. One goroutine uses it at a time.
 type Trainer struct {
 	u     *units.Set
@@ -247,7 +261,10 @@ type Loss []*xla.Buffer
 // finite change nothing. Without Options.Scale the error is zero.ErrNotFinite then, or, at stage 0 without Units, where
 // no step waits for its gradients, the loss is NaN.
 func (t *Trainer) Step(ctx context.Context, n int, rate float64, batches []Batch) (loss Loss, err error) {
-	if len(batches) != t.u.O.Micro {
+	switch {
+	case n < 1 || !(rate >= 0) || math.IsInf(rate, 0):
+		return nil, t.fail(fmt.Errorf("fit: step %d with the rate %v: steps count from 1, and a rate is a number from 0 on", n, rate))
+	case len(batches) != t.u.O.Micro:
 		return nil, t.fail(fmt.Errorf("fit: step %d with %d micro batches; Options.Micro is %d", n, len(batches), t.u.O.Micro))
 	}
 	weights, err := t.weights(ctx, batches)

@@ -22,7 +22,8 @@ type GenerateOptions struct {
 }
 
 // Generate continues prompts, which may have any lengths, at the same time. All ranks call it, with prompts of their
-// own: at stage 3 parameters are gathered once, and a rank then needs no other.
+// own: at stage 3 parameters are gathered once, and a rank then needs no other. The lengths of prompts and
+// rows are rounded up, so that few programs are compiled.
 func (t *Trainer) Generate(ctx context.Context, prompts [][]int32, o *GenerateOptions) ([][]int32, error) {
 	rows, err := gen.Generate(ctx, t.u, prompts, gen.Options(*o))
 	return rows, t.fail(err)

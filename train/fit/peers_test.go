@@ -141,11 +141,11 @@ func TestTransformers(t *testing.T) {
 						far := differs(t, c, x, filepath.Join(dir, "trained"))
 						require.LessOrEqual(t, far, 1e-4)
 						t.Logf("losses differ by %.1e, parameters by %.1e", worst, far)
-						if len(want.Generated) == 0 || l.ranks == 2 && o.Stage < 3 || o.Recompute {
+						if l.ranks == 2 && o.Stage < 3 || o.Recompute {
 							return // the others generate by the programs of one rank
 						}
 						for _, no := range []bool{false, true} {
-							rows, err := x.Generate(ctx, [][]int32{want.Generated[:len(want.Generated)-64]}, &fit.GenerateOptions{Tokens: 64, NoCache: no})
+							rows, err := x.Generate(ctx, [][]int32{want.Generated[:5]}, &fit.GenerateOptions{Tokens: len(want.Generated) - 5, NoCache: no})
 							require.NoError(t, err)
 							require.Equal(t, want.Generated, rows[0])
 						}

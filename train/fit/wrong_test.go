@@ -12,8 +12,11 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/internal/xlatest"
+	"github.com/goccl/goccl/train/ckpt"
 	"github.com/goccl/goccl/train/fit"
 	"github.com/goccl/goccl/train/fit/machine"
+	"github.com/goccl/goccl/train/fit/quant"
+	"github.com/goccl/goccl/xla/hlo"
 	"github.com/goccl/goccl/xla/nn"
 )
 
@@ -97,4 +100,40 @@ func TestOtherModel(t *testing.T) {
 	}, options(), func(t testing.TB, _ *ccl.Comm, x *fit.Trainer) {
 		require.ErrorContains(t, x.LoadModel(t.Context(), dir), "has model.layers.1.input_layernorm.weight, which the model has not")
 	})
+}
+
+// What a checkpoint does not have stays as it is, in a base in few bits, too: it is not what the model began with.
+func TestLoadAgain(t *testing.T) {
+	dir := t.TempDir()
+	whole, none, some := filepath.Join(dir, "whole"), filepath.Join(dir, "none"), filepath.Join(dir, "some")
+	other := options()
+	other.Seed = 7
+	with(t, 1, func() *nn.Model { return llama(true) }, other, func(t testing.TB, c *ccl.Comm, x *fit.Trainer) {
+		require.NoError(t, x.Export(t.Context(), whole, 0))
+		norm := ckpt.Tensor{Name: "model.layers.0.input_layernorm.weight", Shape: []int{64}, Data: make([]float32, 64)}
+		require.NoError(t, ckpt.Save(t.Context(), c, some, nil, []ckpt.Tensor{norm}))
+		require.NoError(t, ckpt.Save(t.Context(), c, none, nil, []ckpt.Tensor{{Name: "x", Shape: []int{1}, Data: []float32{1}}}))
+	})
+	for _, base := range []fit.Storage{quant.Float32, quant.NF4} {
+		o := options()
+		o.Base = base
+		with(t, 1, adapted(hlo.F32, 0), o, func(t testing.TB, _ *ccl.Comm, x *fit.Trainer) {
+			held := batches(&o, 9, 0, 1, false)
+			require.NoError(t, x.LoadModel(t.Context(), whole))
+			want, err := x.Eval(t.Context(), held)
+			require.NoError(t, err)
+			report, err := x.Load(t.Context(), none, nil)
+			require.NoError(t, err)
+			require.Equal(t, []string{"x"}, report.Unused)
+			got, err := x.Eval(t.Context(), held)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			_, err = x.Load(t.Context(), some, nil)
+			if base == quant.Float32 {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, `and has others of unit "model.layers.0.", which was loaded before`)
+			}
+		})
+	}
 }

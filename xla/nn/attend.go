@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/goccl/goccl/xla/hlo"
@@ -47,9 +48,7 @@ func (s *Scope) Attend(q, k, v V, a Attention) V {
 	if len(d) != 4 || k.Rank() != 4 || v.Rank() != 4 || k.Dims()[2] == 0 || d[2]%k.Dims()[2] != 0 {
 		return s.Fail("Attend: of %v on %v and %v: want [B,T,H,D] and [B,T,K,D], where K divides H", d, k.Dims(), v.Dims())
 	}
-	if a.Scale == 0 {
-		a.Scale = 1 / math.Sqrt(float64(d[3]))
-	}
+	a.Scale = cmp.Or(a.Scale, 1/math.Sqrt(float64(d[3])))
 	if s.Attention != nil && s.Next == nil {
 		if y := s.Attention(q, k, v, a); y != nil {
 			return y.Reshape(d[0], d[1], d[2]*d[3])
@@ -92,11 +91,13 @@ func (s *Scope) keep(x V) V {
 	n, d := s.Next, x.Dims()
 	switch {
 	case d[1] > n.Room:
-		return s.Fail("a cache with room for %d tokens gets %d", n.Room, d[1])
+		s.Fail("a cache with room for %d tokens gets %d", n.Room, d[1])
+	case s.m.Room > 0 && n.Room > s.m.Room:
+		s.Fail("a cache with room for %d tokens: the model generates rows of at most %d", n.Room, s.m.Room)
 	case n.Cache == nil:
 		x = x.Pad(1, 0, n.Room-d[1])
 	case len(n.Kept) >= len(n.Cache):
-		return s.Fail("%d caches are given: it has more", len(n.Cache))
+		s.Fail("%d caches are given: it has more", len(n.Cache))
 	case n.Pos.Len() == 1:
 		zero := s.Fn.Const(n.Pos.Type(), 0)
 		x = n.Cache[len(n.Kept)].Update(x, zero, n.Pos.Reshape(), zero, zero)

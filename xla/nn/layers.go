@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/goccl/goccl/xla/hlo"
@@ -21,15 +22,14 @@ func (s *Scope) Conv1D(x V, name string, out int, bias bool) V {
 
 func (s *Scope) linear(x V, name string, out int, bias, turned bool) V {
 	in, last := s.last("Linear", x), x.Rank()-1
-	p := Param{Name: s.at + name + ".weight", Dims: []int{out, in}, Type: or(s.m.Type, hlo.F32), Std: deviation}
-	p.Turned = turned
+	p := Param{Name: s.at + name + ".weight", Dims: []int{out, in}, Type: cmp.Or(s.m.Type, hlo.F32), Std: deviation}
 	axis := 1
-	if turned {
+	if p.Turned = turned; turned {
 		p.Dims, axis = []int{in, out}, 0
 	}
 	w := s.param(p)
-	if s.Fn.Err() != nil {
-		return s.nothing(x, out)
+	if s.Fn.Err() != nil { // for what follows it has the shape of the product
+		return s.Fn.Const(s.Act(), 0).To(append(x.Dims()[:max(last, 0)], out)...)
 	}
 	y := hlo.Dot(x.As(s.Act()), w.As(s.Act()), []int{last}, []int{axis}, nil, nil)
 	if bias {
@@ -47,7 +47,7 @@ func (s *Scope) linear(x V, name string, out int, bias, turned bool) V {
 	if rank < 1 {
 		return s.Fail("LoRA: rank %d", rank)
 	}
-	t, std := or(l.Type, hlo.F32), 1/math.Sqrt(3*float64(in))
+	t, std := cmp.Or(l.Type, hlo.F32), 1/math.Sqrt(3*float64(in))
 	a := s.param(Param{Name: at + ".lora_A.weight", Dims: []int{rank, in}, Type: t, Std: std, Adapter: true})
 	b := s.param(Param{Name: at + ".lora_B.weight", Dims: []int{out, rank}, Type: t, Adapter: true})
 	if s.Fn.Err() != nil {
@@ -57,15 +57,6 @@ func (s *Scope) linear(x V, name string, out int, bias, turned bool) V {
 	d := hlo.Dot(s.Dropout(x.As(t), l.Dropout), a, []int{last}, []int{1}, nil, nil)
 	d = hlo.Dot(d, b, []int{last}, []int{1}, nil, nil).MulC(scale)
 	return y.As(t).Add(d).As(y.Type())
-}
-
-// nothing is a value with the shape of a Linear's, for what follows an error.
-func (s *Scope) nothing(x V, out int) V {
-	dims := append([]int{}, x.Dims()...)
-	if len(dims) > 0 {
-		dims[len(dims)-1] = out
-	}
-	return s.Fn.Const(s.Act(), 0).To(dims...)
 }
 
 // Embed returns rows of NAME.weight [vocab,width] for tokens of any shape, in the type Wide.
@@ -118,42 +109,31 @@ func TanhGELU(x V) V {
 
 // CrossEntropy returns the mean over the tokens that count, those of Scope.In[1] that are not negative, of the
 // negative logarithm of the probability by logits [B,T,V]; 0 if none counts.
-func CrossEntropy(s *Scope, logits V) V {
-	return Smoothed(0, 0)(s, logits)
-}
+func CrossEntropy(s *Scope, logits V) V { return Smoothed(0, 0)(s, logits) }
 
 // Smoothed returns CrossEntropy with label smoothing, the share of a token's target that all words have
 // alike, and the z-loss: z times the square of the logarithm of the sum of exponentials, for each token
 // (tp.LossOptions has both, with their sources).
 func Smoothed(smoothing, z float64) func(s *Scope, logits V) V {
 	return func(s *Scope, logits V) V {
-		sum, number := crossEntropySum(s, logits, smoothing, z)
-		return sum.Div(number.Max(s.Fn.Const(number.Type(), 1)))
+		want := s.In[1]
+		v, n := s.last("CrossEntropy", logits), want.Len()
+		if s.rec != nil {
+			s.rec.classes = least(s.rec.classes, v)
+		}
+		x, want := logits.As(s.Wide()).Reshape(n, v), want.Reshape(n, 1)
+		hit := s.Fn.Iota(hlo.I32, 1, n, v).Cmp("EQ", want)
+		zero := s.Fn.Const(s.Wide(), 0)
+		all := x.LogSumExp()
+		own := hlo.If(hit, x, zero).SumLast()
+		if smoothing != 0 {
+			own = own.MulC(1 - smoothing).Add(x.SumLast().MulC(smoothing / float64(v)))
+		}
+		each := all.Sub(own)
+		if z != 0 {
+			each = each.Add(all.Mul(all).MulC(z))
+		}
+		sum := hlo.If(want.Cmp("GE", s.Fn.Const(hlo.I32, 0)), each, zero).SumAll()
+		return sum.Div(counting(want, s.Wide()).Max(s.Fn.Const(s.Wide(), 1)))
 	}
-}
-
-// CrossEntropySum returns the sum of which CrossEntropy is the mean, and the number of tokens that count,
-// both of the type Wide.
-func CrossEntropySum(s *Scope, logits V) (sum, number V) { return crossEntropySum(s, logits, 0, 0) }
-
-func crossEntropySum(s *Scope, logits V, smoothing, z float64) (sum, number V) {
-	want := s.In[1]
-	v, n := s.last("CrossEntropy", logits), want.Len()
-	if s.rec != nil {
-		s.rec.classes = least(s.rec.classes, v)
-	}
-	x, want := logits.As(s.Wide()).Reshape(n, v), want.Reshape(n, 1)
-	hit := s.Fn.Iota(hlo.I32, 1, n, v).Cmp("EQ", want)
-	zero := s.Fn.Const(s.Wide(), 0)
-	all := x.LogSumExp()
-	own := hlo.If(hit, x, zero).SumLast()
-	if smoothing != 0 {
-		own = own.MulC(1 - smoothing).Add(x.SumLast().MulC(smoothing / float64(v)))
-	}
-	each := all.Sub(own)
-	if z != 0 {
-		each = each.Add(all.Mul(all).MulC(z))
-	}
-	counts := want.Cmp("GE", s.Fn.Const(hlo.I32, 0))
-	return hlo.If(counts, each, zero).SumAll(), counting(want, s.Wide())
 }

@@ -14,6 +14,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -86,6 +87,8 @@ type Model struct {
 	// the logits of all tokens are never held. The last unit computes each token from that token of x alone,
 	// and draws nothing, and Loss is a mean over the tokens that count, as CrossEntropy and Smoothed are.
 	Chunk int
+	// Room, if not 0, is the most tokens that a row can have in generation.
+	Room int
 	// Act is the type of products, F32 by default. Norms, softmax and losses are of F32 at least.
 	Act hlo.Type
 	// Res is the type of what goes from unit to unit, which layers add to, F32 by default.
@@ -192,14 +195,8 @@ func (m *Model) Params(in ...hlo.Array) (params [][]Param, outs []hlo.Array, err
 		m.words = least(m.words, r.words)
 	}
 	if m.Loss != nil && x != nil && len(in) > 1 {
-		var f hlo.Func
-		r := &record{has: map[string]V{}, known: known}
-		p := &Pass{Fn: &f, Key: f.Arg(hlo.U64, 2)}
-		for _, a := range in {
-			p.In = append(p.In, f.Arg(a.Type, a.Dims...))
-		}
-		m.Loss(&Scope{Pass: p, m: m, lora: m.LoRA, unit: len(m.Units), rec: r}, f.Arg(x.Type, x.Dims...))
-		if err := f.Err(); err != nil {
+		r, _, err := m.record(len(m.Units), in, x, m.LoRA, known)
+		if err != nil {
 			return nil, nil, fmt.Errorf("nn: the loss: %w", err)
 		}
 		m.classes = r.classes
@@ -228,12 +225,7 @@ func reads(uses []int, of []string, params [][]Param) (text string) {
 }
 
 // least is the smaller of two numbers, of which 0 is none.
-func least(a, b int) int {
-	if a == 0 || b == 0 {
-		return a + b
-	}
-	return min(a, b)
-}
+func least(a, b int) int { return cmp.Or(min(a, b), a+b) }
 
 // record is what a walk through a unit has found.
 type record struct {
@@ -246,27 +238,32 @@ type record struct {
 	words, classes int // as Model.Vocabulary
 }
 
-// record walks through unit u. The text is that of its program, with names relative to the unit's.
+// record walks through unit u, or behind the last through the loss. The text is that of its program, with names
+// relative to the unit's.
 func (m *Model) record(u int, in []hlo.Array, x *hlo.Array, lora *LoRA, known map[string]Param) (r *record, text string,
 	err error) {
 	var f hlo.Func
 	r = &record{has: map[string]V{}, known: known}
-	p := &Pass{Fn: &f, Key: f.Arg(hlo.U64, 2)}
+	s := &Scope{Pass: &Pass{Fn: &f, Key: f.Arg(hlo.U64, 2)}, m: m, lora: lora, unit: u, rec: r}
 	for _, a := range in {
-		p.In = append(p.In, f.Arg(a.Type, a.Dims...))
+		s.In = append(s.In, f.Arg(a.Type, a.Dims...))
 	}
 	var xv V
 	if x != nil {
 		xv = f.Arg(x.Type, x.Dims...)
 	}
-	out := m.Units[u].Forward(&Scope{Pass: p, m: m, lora: lora, unit: u, at: m.Units[u].Name, rec: r}, xv)
+	forward := m.Loss
+	if u < len(m.Units) {
+		s.at, forward = m.Units[u].Name, m.Units[u].Forward
+	}
+	out := forward(s, xv)
 	if out == nil {
-		return nil, "", fmt.Errorf("its Forward returned nothing")
+		return nil, "", fmt.Errorf("its function returned nothing")
 	}
 	r.out = hlo.Array{Type: out.Type(), Dims: out.Dims()}
 	text, err = f.Text("unit", out)
 	for _, p := range r.params {
-		text += p.Name[len(m.Units[u].Name):] + "\n"
+		text += p.Name[len(s.at):] + "\n"
 	}
 	return r, text, err
 }

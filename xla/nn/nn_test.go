@@ -155,6 +155,28 @@ func TestChunksRefused(t *testing.T) {
 	}
 }
 
+// A cache with room for more tokens than the model generates, or for fewer than come, is refused.
+func TestRoom(t *testing.T) {
+	m := tiny(1, same)
+	m.Room = 8
+	params, _, err := m.Params(batch(2, 9)...)
+	require.NoError(t, err, "rows that are not generated may be longer")
+	for room, want := range map[int]string{8: "", 9: "a cache with room for 9 tokens: the model generates rows of at most 8",
+		2: "a cache with room for 2 tokens gets 3"} {
+		var f hlo.Func
+		p := &nn.Pass{Fn: &f, Has: map[string]nn.V{}, In: []nn.V{f.Arg(hlo.I32, 2, 3)}, Next: &nn.Next{Pos: f.Arg(hlo.I32, 1), Room: room}}
+		for _, q := range params[1] {
+			p.Has[q.Name] = f.Arg(q.Type, q.Dims...)
+		}
+		_, err := f.Text("t", m.Write(p, 1, f.Arg(hlo.F32, 2, 3, 8)))
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, `unit "layers.0.": `+want)
+		}
+	}
+}
+
 // Layers whose adapters differ in rank, or in scale alone, have programs of their own.
 func TestOwnRanks(t *testing.T) {
 	m := tiny(3, same)

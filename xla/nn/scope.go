@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ type Scope struct {
 }
 
 // Act returns the type of products.
-func (s *Scope) Act() hlo.Type { return or(s.m.Act, hlo.F32) }
+func (s *Scope) Act() hlo.Type { return cmp.Or(s.m.Act, hlo.F32) }
 
 // Wide returns the type of what must not be rounded much.
 func (s *Scope) Wide() hlo.Type {
@@ -31,25 +32,10 @@ func (s *Scope) Wide() hlo.Type {
 }
 
 // Res returns the type of what goes from unit to unit.
-func (s *Scope) Res() hlo.Type { return or(s.m.Res, s.Wide()) }
-
-func or(t, other hlo.Type) hlo.Type {
-	if t == "" {
-		return other
-	}
-	return t
-}
+func (s *Scope) Res() hlo.Type { return cmp.Or(s.m.Res, s.Wide()) }
 
 // Tokens returns the tokens of the batch, [B,T].
 func (s *Scope) Tokens() V { return s.In[0] }
-
-// Length returns the most tokens of a row: T, or in generation those that the cache has room for.
-func (s *Scope) Length() int {
-	if s.Next != nil {
-		return s.Next.Room
-	}
-	return s.In[0].Dims()[1]
-}
 
 // Positions returns the positions of the tokens, [1,T], or in generation [B,T] where rows differ.
 func (s *Scope) Positions() V {
@@ -63,7 +49,7 @@ func (s *Scope) Positions() V {
 // Param declares a parameter of the unit, whose initial values have this mean and standard
 // deviation, and returns it. A name declared twice is one parameter.
 func (s *Scope) Param(name string, mean, std float64, dims ...int) V {
-	return s.param(Param{Name: s.at + name, Dims: dims, Type: or(s.m.Type, hlo.F32), Mean: mean, Std: std})
+	return s.param(Param{Name: s.at + name, Dims: dims, Type: cmp.Or(s.m.Type, hlo.F32), Mean: mean, Std: std})
 }
 
 func (s *Scope) param(p Param) V {

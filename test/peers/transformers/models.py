@@ -1,5 +1,5 @@
 # models.py make DIR [KIND..]: small random models of transformers in DIR/KIND, each with its config.json and weights, and in ref.json
-# its logits, 12 losses of training on the tokens in data.bin, and 64 tokens that it generates then.
+# its logits, 12 losses of training on the tokens in data.bin, and 64 tokens that it generates then, or what its positions have room for.
 # models.py check DIR: reads back what the test of xla/nn/models has saved as DIR/KIND/ours, and compares it with what torch has trained.
 import json, os, sys
 import numpy as np, torch
@@ -62,8 +62,9 @@ def make(dir, kind, tokens):
         ref["losses"].append(float(loss.detach()))
     m.eval()
     ref["after"] = m(input_ids=x[0, :, :-1]).logits.flatten().tolist()
-    if kind != "llama-dynamic":  # whose frequencies transformers changes with the length, but not those of keys in the cache
-        ref["generated"] = m.generate(x[0, :1, :5], max_new_tokens=64, do_sample=False, eos_token_id=None, pad_token_id=0)[0].tolist()
+    # Beyond max_position_embeddings transformers changes the frequencies of llama-dynamic with the length, but not those of keys in the cache.
+    more = 5 if kind == "llama-dynamic" else 64
+    ref["generated"] = m.generate(x[0, :1, :5], max_new_tokens=more, do_sample=False, eos_token_id=None, pad_token_id=0)[0].tolist()
     m.save_pretrained(out + "/trained")
     json.dump(ref, open(out + "/ref.json", "w"))
     print(kind, ref["losses"][0], ref["losses"][-1], flush=True)

@@ -49,6 +49,7 @@ type Tokenizer struct {
 type tables struct {
 	raw, normalized *words.Trie
 	special         map[int32]bool
+	left            map[string]bool  // what Decode can leave out: as special ones are in the file
 	decoded         map[int32]string // what normalized ones decode to
 }
 
@@ -118,8 +119,7 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	if !special {
 		return append([]int32(nil), e.ids...)
 	}
-	ids := make([]int32, 0, len(t.add.before)+len(e.ids)+len(t.add.after))
-	return append(append(append(ids, t.add.before...), e.ids...), t.add.after...)
+	return slices.Concat(t.add.before, e.ids, t.add.after)
 }
 
 // Added returns the tokens that the post-processor puts before a text, and behind it. They are the

@@ -180,6 +180,55 @@ func TestPrependToNothing(t *testing.T) {
 	require.Equal(t, []int32{1, 0}, tok.Encode("xa", false))
 }
 
+// Metaspace cuts before each of its signs, also where the text does not begin with one: the tokens are Hugging Face's.
+func TestMetaspaceCuts(t *testing.T) {
+	for _, tc := range []struct {
+		scheme, text string
+		split        bool
+		want         []int32
+	}{
+		{"never", "a b", true, []int32{0, 4}},
+		{"never", "a b", false, []int32{3, 1}},
+		{"never", "ab  a b", true, []int32{0, 1, 2, 2, 0, 4}},
+		{"first", "<s>a b", true, []int32{5, 0, 4}},
+		{"first", "a b<s>a b", true, []int32{2, 0, 4, 5, 0, 4}},
+		{"always", "<s>a b", true, []int32{5, 2, 0, 4}},
+	} {
+		tok, err := bpe.Parse(fmt.Appendf(nil, `{"added_tokens":[{"id":5,"content":"<s>","special":true}],"pre_tokenizer":{"type":"Metaspace",`+
+			`"replacement":"▁","prepend_scheme":%q,"split":%v},"model":{"type":"BPE","vocab":{"a":0,"b":1,"▁":2,"a▁":3,"▁b":4},`+
+			`"merges":[["a","▁"],["▁","b"]]}}`, tc.scheme, tc.split))
+		require.NoError(t, err)
+		require.Equal(t, tc.want, tok.Encode(tc.text, false), tc)
+	}
+}
+
+// What random tokenizers have shown: the tokens are those of tokenizers 0.23.3.
+func TestOddTokenizers(t *testing.T) {
+	const vocab = `"model":{"type":"BPE","vocab":{"a":0," ":1},"merges":[]}}`
+	const signs = `"model":{"type":"BPE","vocab":{"▁":0,"▁▁":1},"merges":[["▁","▁"]]}}`
+	for _, tc := range []struct {
+		file, text string
+		want       []int32
+	}{
+		// The token before has taken all white space.
+		{`{"added_tokens":[{"id":1,"content":" ","lstrip":true,"rstrip":true}],` + vocab, "a    a", []int32{0, 1, 0}},
+		{`{"added_tokens":[{"id":2,"content":"<s>","rstrip":true},{"id":3,"content":"  ","lstrip":true}],` + vocab, "<s>  a", []int32{2, 0}},
+		{`{"added_tokens":[{"id":2,"content":"<s>","rstrip":true},{"id":3,"content":"  "}],` + vocab, "<s>  a", []int32{2, 3, 0}},
+		// What has no token is left out, and what is beside it merges.
+		{`{"pre_tokenizer":{"type":"Metaspace","replacement":"▁","split":false},` + signs, "x y", []int32{1}},
+		{`{"normalizer":{"type":"Replace","pattern":{"String":" "},"content":"▁"},` + signs, " x y", []int32{1}},
+	} {
+		tok, err := bpe.Parse([]byte(tc.file))
+		require.NoError(t, err)
+		require.Equal(t, tc.want, tok.Encode(tc.text, false), tc)
+	}
+	tok, err := bpe.Parse([]byte(`{"added_tokens":[{"id":1,"content":".","normalized":true,"special":true},{"id":2,"content":"</s>","special":true}],` +
+		`"normalizer":{"type":"Prepend","prepend":"a"},"model":{"type":"BPE","vocab":{"b":0},"merges":[]}}`))
+	require.NoError(t, err)
+	require.Equal(t, "b a. </s>", tok.Decode([]int32{0, 1, 2}, false))
+	require.Equal(t, "b a.", tok.Decode([]int32{0, 1, 2}, true), "special is what looks so when it is decoded")
+}
+
 func TestConcurrent(t *testing.T) {
 	tok, err := bpe.Read("testdata/llama3.json")
 	require.NoError(t, err)
@@ -267,6 +316,12 @@ func TestErrors(t *testing.T) {
 		{`{"decoder":{"type":"WordPiece"},` + model + `}`, `bpe: decoder.type "WordPiece" is not supported; these are: Sequence, ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip`},
 		{`{"decoder":{"type":"Strip","content":" ","start":1},` + model + `}`, "bpe: decoder.start and content must be of one character, stop 0, and the Strip come after Fuse"},
 		{`{"added_tokens":[{"id":3,"content":""}],` + model + `}`, "bpe: added_tokens[0].content is empty"},
+		{`{"normalizer":{"type":"Replace","pattern":{"String":"x"},"content":""},"added_tokens":[{"id":3,"content":"x","normalized":true}],` + model + `}`,
+			`bpe: added_tokens[0].content is "x", for which normalized text has "", as for "": not supported`},
+		{`{"normalizer":{"type":"NFC"},"added_tokens":[{"id":3,"content":"é","normalized":true},{"id":4,"content":"e\u0301","normalized":true}],` + model + `}`,
+			`bpe: added_tokens[1].content is "e` + "\u0301" + `", for which normalized text has "é", as for "é": not supported`},
+		{`{"normalizer":{"type":"Replace","pattern":{"String":"x"},"content":"y"},"pre_tokenizer":{"type":"Metaspace","replacement":"_","prepend_scheme":"first"},` + model + `}`,
+			"bpe: pre_tokenizer.prepend_scheme is first behind a Replace, after which another piece may be the first: not supported"},
 		{`{"added_tokens":[{"id":7,"content":"x"}],` + model + `}`, `bpe: added_tokens[0].id of "x" is 7, and follows to be 3 from vocab and the tokens before it`},
 		{`{"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}]},` + model + `}`, `bpe: post_processor.single[0] is "x", which special_tokens has not`},
 		{`{"post_processor":{"type":"TemplateProcessing","single":[]},` + model + `}`, "bpe: post_processor.single has 0 texts, and must have one"},

@@ -1,6 +1,7 @@
 package bpe
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -77,11 +78,9 @@ func (s *Stream) End() string {
 
 func (s *Stream) add(id int32) {
 	token, ok := s.t.Token(id)
-	if !ok || s.skipSpecial && s.t.tables.special[id] {
+	token = cmp.Or(s.t.tables.decoded[id], token)
+	if !ok || s.skipSpecial && s.t.tables.left[token] {
 		return
-	}
-	if normal, ok := s.t.tables.decoded[id]; ok {
-		token = normal
 	}
 	d := &s.t.dec
 	first := !s.begun

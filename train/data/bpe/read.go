@@ -225,7 +225,9 @@ func (s *steps) addMetaspace(p *step) error {
 	s.spaces = p.Replacement
 	switch scheme := p.scheme(); scheme {
 	case "always", "first":
-		s.prefix, s.prefixFirst = s.spaces, scheme == "first"
+		if s.prefix, s.prefixFirst = s.spaces, scheme == "first"; s.prefixFirst && s.grown > 0 {
+			return errors.New("prepend_scheme is first behind a Replace, after which another piece may be the first: not supported")
+		}
 	case "never":
 	default:
 		return fmt.Errorf("prepend_scheme %q is not supported: always, first and never are", scheme)
@@ -358,9 +360,9 @@ const mostAdded = 1 << 22
 // addTokens adds added tokens. Hugging Face gives those that vocab has the ID there, and others the
 // next one.
 func (t *Tokenizer) addTokens(list []words.Token) error {
-	t.tables = tables{words.NewTrie(), words.NewTrie(), map[int32]bool{}, map[int32]string{}}
+	t.tables = tables{words.NewTrie(), words.NewTrie(), map[int32]bool{}, map[string]bool{}, map[int32]string{}}
 	vocab := len(t.ids)
-	next, size := int32(vocab), 0
+	next, size, as := int32(vocab), 0, map[string]string{}
 	for i, a := range list {
 		if a.Content == "" {
 			return fmt.Errorf("[%d].content is empty", i)
@@ -385,14 +387,18 @@ func (t *Tokenizer) addTokens(list []words.Token) error {
 			next = max(next, int32(vocab))
 		}
 		if a.Special {
-			t.tables.special[id] = true
+			t.tables.special[id], t.tables.left[a.Content] = true, true
 		}
-		if a.Normalized {
-			t.tables.decoded[id] = t.steps.normalize(a.Content)
-			t.tables.normalized.Insert(t.tables.decoded[id], a)
-		} else {
+		if !a.Normalized {
 			t.tables.raw.Insert(a.Content, a)
+			continue
 		}
+		looks := t.steps.normalize(a.Content)
+		if other, twice := as[looks]; looks == "" || twice && other != a.Content {
+			return fmt.Errorf("[%d].content is %q, for which normalized text has %q, as for %q: not supported", i, a.Content, looks, other)
+		}
+		as[looks], t.tables.decoded[id] = a.Content, looks
+		t.tables.normalized.Insert(looks, a)
 	}
 	return nil
 }
@@ -440,13 +446,13 @@ func (t *Tokenizer) addPostProcessor(p *step) error {
 	return nil
 }
 
-// cutAtSpaces cuts words before spaces where a text is one word, as for Llama 2, and no merge has a
-// space behind something else: then no merge crosses the cut, so the tokens are the same, and words
-// can be looked up.
+// cutAtSpaces cuts words before spaces where a text is one word, as for Llama 2, no merge has a space
+// behind something else, and nothing is left out of a text, beside which others would come together:
+// then no merge crosses the cut, so the tokens are the same, and words can be looked up.
 func (t *Tokenizer) cutAtSpaces() {
 	const space = "▁"
 	_, known := t.model.Chars['▁']
-	if t.steps.split != nil || t.steps.cut != "" || t.model.Level || t.model.Whole || !known {
+	if t.steps.split != nil || t.steps.cut != "" || t.model.Level || t.model.Whole || !known || t.model.Unk < 0 {
 		return
 	}
 	if !slices.ContainsFunc(t.model.Results(), func(id int32) bool {

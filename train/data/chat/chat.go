@@ -254,7 +254,10 @@ func (t *Template) Answers(messages []Message, o *Options) (text string, spans [
 	}
 	all := *o
 	all.Prompt = false
-	if text, spans, err = t.render(messages, &all); err != nil || t.program.Marks {
+	if text, spans, err = t.render(messages, &all); slices.Contains(spans, jinja.Captured) {
+		return "", nil, errors.New("chat: {% generation %} is in a macro or a set, so which text it marks cannot be known: move it out")
+	}
+	if err != nil || t.program.Marks {
 		return text, spans, err
 	}
 	for i := range messages {

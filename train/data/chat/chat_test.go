@@ -106,6 +106,40 @@ func TestAnswers(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = tmpl.Answers(talk, nil)
 	require.EqualError(t, err, "chat: the template writes what is before message 1 otherwise when more follows: which text is the assistant's only {% generation %} in the template can say")
+	for _, src := range []string{
+		"{% macro turn(m) %}{{ m.role }}: {% generation %}{{ m.content }}{% endgeneration %}{% endmacro %}{% for m in messages %}{{ turn(m) }}{% endfor %}",
+		"{% for m in messages %}{% set x %}{{ m.role }}: {% generation %}{{ m.content }}{% endgeneration %}{% endset %}{{ x }}{% endfor %}",
+	} {
+		tmpl, err = chat.Parse(src, nil)
+		require.NoError(t, err)
+		text, err := tmpl.Render(talk, nil)
+		require.NoError(t, err)
+		require.Equal(t, "user: Hiassistant: Hello!user: Who?assistant: Me.", text)
+		_, _, err = tmpl.Answers(talk, nil)
+		require.EqualError(t, err, "chat: {% generation %} is in a macro or a set, so which text it marks cannot be known: move it out")
+	}
+}
+
+// Filters are Jinja's, and so is what random templates have shown.
+func TestFilters(t *testing.T) {
+	for src, want := range map[string]string{
+		"{{ 'Grün' | reverse }}":                                                                   "nürG",
+		"{{ [1, 2] | reverse | list }}":                                                            "[2, 1]",
+		"{% for k, v in {'a': 1} | items %}{{ k }}={{ v }}{% endfor %}":                            "a=1",
+		"{% for k, v in nope | items %}{{ k }}{% endfor %}":                                        "",
+		"{{ ([1] | safe)[0] }}":                                                                    "[",
+		"{{ [nope] }}":                                                                             "[Undefined]",
+		"{{ nope is sequence }}{{ 3 is sequence }}":                                                "TrueFalse",
+		"{% for x in [1, 2] %}{% break %}{% else %}e{% endfor %}":                                  "e",
+		"{% for x in [1, 2] %}{% continue %}{% else %}e{% endfor %}":                               "e",
+		"{% for x in [1, 2] %}{{ x }}{% if x == 2 %}{% break %}{% endif %}{% else %}e{% endfor %}": "12",
+	} {
+		tmpl, err := chat.Parse(src, nil)
+		require.NoError(t, err)
+		text, err := tmpl.Render(nil, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, text)
+	}
 }
 
 func TestErrors(t *testing.T) {
@@ -156,7 +190,10 @@ func TestErrors(t *testing.T) {
 		{"{{ [1][::0] }}", "line 1: a step of 0"},
 		{"{{ [1, 'x'] | map('nope') }}", `line 1: map by the filter "nope", which is not supported`},
 		{"{{ strftime_now('%Q') }}", "line 1: strftime_now with %Q, which is not supported"},
+		{"{{ messages | items }}", "line 1: the items of a list: only a dict has them"},
+		{"{{ none | items }}", "line 1: the items of a NoneType: only a dict has them"},
 		{"{{ range | tojson }}", "line 1: function is not JSON"},
+		{"{{ range }}", "line 1: function is not text"},
 	} {
 		tmpl, err := chat.Parse(tc.src, nil)
 		if err == nil {
@@ -168,6 +205,11 @@ func TestErrors(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tmpl.Render(talk, &chat.Options{Tools: json.RawMessage("[1")})
 	require.EqualError(t, err, "chat: tools: it is no JSON")
+	text, err := tmpl.Render(talk, &chat.Options{Tools: json.RawMessage("[9223372036854775807, 1e30]")})
+	require.NoError(t, err)
+	require.Equal(t, "[9223372036854775807, 1e+30]", text)
+	_, err = tmpl.Render(talk, &chat.Options{Tools: json.RawMessage("[9223372036854775808]")})
+	require.EqualError(t, err, "chat: tools: 9223372036854775808 is no integer of 64 bits")
 	_, err = tmpl.Render(talk, &chat.Options{Vars: map[string]any{"f": func() {}}})
 	require.EqualError(t, err, "chat: the variable f: json: unsupported type: func()")
 }

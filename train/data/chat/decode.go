@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/goccl/goccl/train/data/chat/internal/python"
 )
@@ -44,6 +45,9 @@ func decodeNext(d *json.Decoder) any {
 	case json.Number:
 		if i, err := t.Int64(); err == nil {
 			return i
+		}
+		if !strings.ContainsAny(t.String(), ".eE") { // a float would be written with other digits
+			panic(python.Failed(0, "%s is no integer of 64 bits", t))
 		}
 		f, err := t.Float64()
 		if err != nil {

@@ -18,6 +18,7 @@ package megatron
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,12 +55,13 @@ const (
 // mostNarrow is from how many tokens on Megatron takes 4 bytes for each, and not 2.
 const mostNarrow = 65500
 
-// Dataset is an indexed dataset that is open. Its methods may be called by several goroutines at
-// once.
+// Dataset is an indexed dataset that is open. A NAME.bin that is changed meanwhile is an error. Its
+// methods may be called by several goroutines at once.
 type Dataset struct {
 	name    string
 	kind    kind
 	bin     *os.File
+	info    os.FileInfo // of bin, as it was at first
 	lengths []int
 	places  []int64
 	first   []int
@@ -75,7 +77,8 @@ func Open(name string) (*Dataset, error) {
 	d.bin = bin
 	idx, bytes, err := files.Open(name+".idx", math.MaxInt64)
 	if err == nil {
-		err = d.read(bufio.NewReaderSize(idx, 1<<20), bytes, size)
+		d.info, err = bin.Stat()
+		err = cmp.Or(err, d.read(bufio.NewReaderSize(idx, 1<<20), bytes, size))
 		idx.Close()
 	}
 	if err != nil {
@@ -105,6 +108,8 @@ func (d *Dataset) read(r io.Reader, bytes, size int64) error {
 	case n > left/12 || bounds > (left-12*n)/8:
 		return fmt.Errorf("it says that there are %d sequences and %d bounds of documents, which its %d bytes have no room for",
 			n, bounds, bytes)
+	case bounds == 0:
+		return errors.New("it has no bounds of documents, and the first is always there")
 	}
 	d.lengths, d.places, d.first = make([]int, n), make([]int64, n), make([]int, bounds)
 	if err := each(r, d.lengths, 4, func(b []byte) int { return int(int32(le.Uint32(b))) }); err != nil {
@@ -155,7 +160,8 @@ func (d *Dataset) Sequence(i int) ([]int32, error) {
 	}
 	n, size := d.lengths[i], d.kind.size
 	b := make([]byte, n*size)
-	if _, err := d.bin.ReadAt(b, d.places[i]); err != nil {
+	_, err := d.bin.ReadAt(b, d.places[i])
+	if err = cmp.Or(files.Unchanged(d.bin, d.info), err); err != nil { // behind the reading: what was read is as it was
 		return nil, fmt.Errorf("data/megatron: %s.bin: sequence %d: %w", d.name, i, err)
 	}
 	tokens := make([]int32, n)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -127,6 +128,10 @@ func TestErrors(t *testing.T) {
 		_, err := dataset(t, t.TempDir(), []byte{1, 0, 2, 0}, bad)
 		require.EqualError(t, err, "data/megatron: x.idx: "+tc.want)
 	}
+	none := append([]byte{}, good[:46]...)
+	none[26] = 0
+	_, err = dataset(t, t.TempDir(), []byte{1, 0, 2, 0}, none)
+	require.EqualError(t, err, "data/megatron: x.idx: it has no bounds of documents, and the first is always there")
 	_, err = dataset(t, t.TempDir(), nil, good[:20])
 	require.EqualError(t, err, "data/megatron: x.idx: it does not begin as an index does")
 	_, err = megatron.Open(filepath.Join(t.TempDir(), "none"))
@@ -145,6 +150,25 @@ func TestErrors(t *testing.T) {
 	}
 	_, err = megatron.Create(filepath.Join(t.TempDir(), "no", "x"), 1)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Tokens that are written anew while they are read are those of another dataset.
+func TestChanged(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x")
+	write := func(tokens ...int32) {
+		w, err := megatron.Create(name, 100)
+		require.NoError(t, err)
+		require.NoError(t, w.Add(tokens))
+		require.NoError(t, w.Close())
+	}
+	write(1, 2, 3)
+	d, err := megatron.Open(name)
+	require.NoError(t, err)
+	defer d.Close()
+	write(4, 5, 6)
+	require.NoError(t, os.Chtimes(name+".bin", time.Time{}, time.Unix(1, 0))) // the clock of files may stand still meanwhile
+	_, err = d.Sequence(0)
+	require.EqualError(t, err, "data/megatron: "+name+".bin: sequence 0: the file was changed or replaced while it was in use")
 }
 
 // An index from outside is an error, or all its sequences can be read.

@@ -2,10 +2,13 @@ package text
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"sort"
+
+	"github.com/goccl/goccl/internal/files"
 )
 
 // Split says what a document of a file is.
@@ -18,8 +21,8 @@ const (
 )
 
 // Files are documents in files, which are read as they are asked for: what is kept is where each
-// begins, 8 bytes a document, and the mostOpen files that were read last are open. Its methods may
-// be called by several goroutines at once.
+// begins, 8 bytes a document, and the mostOpen files that were read last are open. A file that is
+// changed meanwhile is an error. Its methods may be called by several goroutines at once.
 type Files struct {
 	names  []string
 	starts [][]int64 // of the documents of each file, and its size
@@ -127,6 +130,7 @@ func (f *Files) Doc(i int) ([]byte, error) {
 	s, err := f.shards.take(k)
 	if err == nil {
 		_, err = s.file.ReadAt(b, lo)
+		err = cmp.Or(files.Unchanged(s.file, s.info), err) // behind the reading: what was read is as it was
 		f.shards.done(s)
 	}
 	if err != nil {

@@ -64,13 +64,10 @@ func (s *shard) begin() error {
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	switch was := s.info; {
-	case err != nil:
-	case was == nil:
-		s.info = info
-	case !os.SameFile(was, info) || was.Size() != info.Size() || !was.ModTime().Equal(info.ModTime()):
-		err = errors.New("the file was changed or replaced while it was in use")
+	if s.info == nil {
+		s.info, err = file.Stat()
+	} else {
+		err = files.Unchanged(file, s.info)
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())

@@ -52,7 +52,7 @@ func Below(n int, encode Encoder) Encoder {
 }
 
 // Plain encodes a document as it is, with what the tokenizer's post-processor adds and end behind
-// it, unless that is negative.
+// it, unless that is negative or there already.
 func Plain(t *bpe.Tokenizer, end int32) Encoder {
 	return func(doc []byte) ([]int32, []bool, error) {
 		if len(doc) == 0 {
@@ -125,15 +125,16 @@ func Completion(t *bpe.Tokenizer, end int32) Encoder {
 }
 
 func ended(ids []int32, end int32) []int32 {
-	if end >= 0 {
+	if end >= 0 && (len(ids) == 0 || ids[len(ids)-1] != end) {
 		ids = append(ids, end)
 	}
 	return ids
 }
 
 // Chat encodes {"messages": [{"role": ..., "content": ...}, ...]} as a model's chat template says,
-// and also {"tools": ...} beside it. The answers are what the template has between {% generation %}
-// and {% endgeneration %} or, without that, the turns of the assistant: see chat.Template.Answers.
+// and also {"tools": ...} beside it, and {"chat_template_kwargs": {...}}, which are variables. The
+// answers are what the template has between {% generation %} and {% endgeneration %} or, without
+// that, the turns of the assistant: see chat.Template.Answers.
 func Chat(t *bpe.Tokenizer, tmpl *chat.Template) Encoder {
 	return func(doc []byte) ([]int32, []bool, error) {
 		if len(doc) == 0 {
@@ -142,6 +143,7 @@ func Chat(t *bpe.Tokenizer, tmpl *chat.Template) Encoder {
 		var o struct {
 			Messages []chat.Message  `json:"messages"`
 			Tools    json.RawMessage `json:"tools"`
+			Vars     map[string]any  `json:"chat_template_kwargs"`
 		}
 		if err := json.Unmarshal(doc, &o); err != nil {
 			return nil, nil, err
@@ -149,7 +151,7 @@ func Chat(t *bpe.Tokenizer, tmpl *chat.Template) Encoder {
 		if len(o.Messages) == 0 {
 			return nil, nil, errors.New(`there is no field "messages", or none in it`)
 		}
-		text, spans, err := tmpl.Answers(o.Messages, &chat.Options{Tools: o.Tools})
+		text, spans, err := tmpl.Answers(o.Messages, &chat.Options{Tools: o.Tools, Vars: o.Vars})
 		if err != nil {
 			return nil, nil, err
 		}

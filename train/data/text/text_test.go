@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -173,6 +174,8 @@ func TestAnswers(t *testing.T) {
 	marked, err := chat.Parse(strings.ReplaceAll(chatML, "{{ m.content }}",
 		"{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}"), nil)
 	require.NoError(t, err)
+	thinking, err := chat.Parse("{% if think %}[{{ level }}]{% endif %}"+chatML, nil)
+	require.NoError(t, err)
 	const talk = `{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}, {"role": "user", "content": "Who?"}, {"role": "assistant", "content": "Me."}]}`
 	for _, tc := range []struct {
 		enc          text.Encoder
@@ -181,10 +184,13 @@ func TestAnswers(t *testing.T) {
 	}{
 		{text.Plain(tok, -1), "some text", "<s>some text", "<s>some text"},
 		{text.Plain(tok, 1), "some text", "<s>some text<|end|>", "<s>some text<|end|>"},
+		{text.Plain(tok, 1), "some text<|end|>", "<s>some text<|end|>", "<s>some text<|end|>"},
 		{text.Plain(tok, 1), "", "", ""},
 		{text.Field(tok, "text", 1), `{"text": "é\n", "x": 1}`, "<s>é\n<|end|>", "<s>é\n<|end|>"},
 		{text.Completion(tok, 1), `{"prompt": "1+1=", "completion": "2"}`, "<s>1+1=2<|end|>", "2<|end|>"},
 		{text.Chat(tok, tmpl), talk, "<|end|>user: Hi<|end|>assistant: Hello!<|end|>user: Who?<|end|>assistant: Me.", "Hello!Me."},
+		{text.Chat(tok, thinking), `{"messages": [{"role": "assistant", "content": "x"}], "chat_template_kwargs": {"think": true, "level": 2}}`,
+			"[2]<|end|>assistant: x", "x"},
 		{text.Chat(tok, marked), talk, "<|end|>user: Hi<|end|>assistant: Hello!<|end|>user: Who?<|end|>assistant: Me.", "Hello!Me."},
 	} {
 		ids, wanted, err := tc.enc([]byte(tc.doc))
@@ -304,9 +310,24 @@ func TestNewFails(t *testing.T) {
 	require.NoError(t, err)
 	_, err = text.New(t.Context(), nil, f, func([]byte) ([]int32, []bool, error) { panic("no idea") })
 	require.EqualError(t, err, "data/text: "+good+", document 1 (from 1): panic: no idea")
-	require.NoError(t, os.WriteFile(good, nil, 0o666)) // while it is open
-	_, err = f.Doc(0)
-	require.ErrorContains(t, err, "document 1 (from 1): EOF")
+}
+
+// A file that is written anew, or grows, while it is open is no longer the one that Open has read, wherever its lines
+// begin now.
+func TestFileChanges(t *testing.T) {
+	for _, content := range []string{"", "b\na\n", "a\nb\nc\n"} {
+		name := file(t, "a\nb\n")
+		f, err := text.Open(text.Lines, name)
+		require.NoError(t, err)
+		doc, err := f.Doc(1)
+		require.NoError(t, err)
+		require.Equal(t, "b", string(doc))
+		require.NoError(t, os.WriteFile(name, []byte(content), 0o666))
+		require.NoError(t, os.Chtimes(name, time.Time{}, time.Unix(1, 0))) // the clock of files may stand still meanwhile
+		_, err = f.Doc(1)
+		require.EqualError(t, err, "data/text: "+name+", document 2 (from 1): the file was changed or replaced while it was in use")
+		require.NoError(t, f.Close())
+	}
 }
 
 func Example() {

@@ -60,8 +60,8 @@ func (c *Flags) Define(f *flag.FlagSet) {
 		"resume from the last checkpoint in -save's directory, whatever its layout")
 }
 
-// CheckFlags says what is wrong with flags, as far as it does not depend on the number of ranks or on the device.
-func CheckFlags(c *Flags) error {
+// Check says what is wrong with c, as far as it does not depend on the number of ranks or on the device.
+func (c *Flags) Check() error {
 	switch clip, r := c.Fit.Clip, &c.Run; {
 	case c.Fit.Stage < 0 || c.Fit.Stage > 3:
 		return fmt.Errorf("-zero %d: the stages are 0 to 3", c.Fit.Stage)
@@ -89,7 +89,7 @@ func (c *Flags) Rate(step int) float64 {
 	return optim.Cosine(step, c.Warmup, c.Run.Steps, c.LR, c.LR/10)
 }
 
-// Place gives each of n ranks its part of the rows: Fit.Rows.
+// Place gives each of n ranks its part of the rows: Fit.Rows. Fit.Deal then deals them.
 func (c *Flags) Place(n int) error {
 	const most = 1 << 30 // so that the product is a number
 	if n < 1 || c.Fit.Micro < 1 || c.Fit.Micro > most {
@@ -102,18 +102,4 @@ func (c *Flags) Place(n int) error {
 	}
 	c.Fit.Rows = c.Rows / parts
 	return nil
-}
-
-// Deal returns the micro batches of a rank that Place has given rows: add appends one of the Rows of the step.
-// A row is the same on any number of ranks.
-func (c *Flags) Deal(rank int, add func(b *fit.Batch, row int) error) ([]fit.Batch, error) {
-	list := make([]fit.Batch, c.Fit.Micro)
-	for m := range list {
-		for r := range c.Fit.Rows {
-			if err := add(&list[m], (rank*len(list)+m)*c.Fit.Rows+r); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return list, nil
 }

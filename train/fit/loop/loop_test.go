@@ -69,7 +69,7 @@ func TestFlagsAreRefused(t *testing.T) {
 		c.Fit.Micro = 1
 		return c
 	}
-	require.NoError(t, CheckFlags(fine()))
+	require.NoError(t, fine().Check())
 	for _, tc := range []struct {
 		change func(c *Flags)
 		want   string
@@ -81,7 +81,7 @@ func TestFlagsAreRefused(t *testing.T) {
 	} {
 		c := fine()
 		tc.change(c)
-		require.EqualError(t, CheckFlags(c), tc.want)
+		require.EqualError(t, c.Check(), tc.want)
 	}
 }
 

@@ -30,14 +30,12 @@ type GPT2 struct {
 	NoBias bool `json:"-"`
 }
 
-func newGPT2() Config {
+// NewGPT2 returns the smallest of OpenAI's, of 124 million parameters.
+func NewGPT2() *GPT2 {
 	return &GPT2{ModelType: "gpt2", Classes: []string{"GPT2LMHeadModel"}, Layers: 12, Heads: 12, Width: 768,
 		Positions: 1024, Vocab: 50257,
 		Act: "gelu_new", Eps: 1e-5, Tied: true, Scaled: true, Range: .02, Residual: .1, Embedding: .1, Attention: .1}
 }
-
-// NewGPT2 returns the smallest of OpenAI's, of 124 million parameters.
-func NewGPT2() *GPT2 { return newGPT2().(*GPT2) }
 
 // Context returns the number of positions.
 func (c *GPT2) Context() int { return c.Positions }
@@ -65,8 +63,11 @@ func (c *GPT2) check() error {
 
 // Model makes the model: the embeddings, the layers, the last norm with the head.
 func (c *GPT2) Model() *nn.Model {
+	if err := c.check(); err != nil {
+		return wrong(err)
+	}
 	deep := c.Range / math.Sqrt(2*float64(c.Layers))
-	m := &nn.Model{Loss: nn.CrossEntropy, Initial: func(p *nn.Param) {
+	m := &nn.Model{Loss: nn.CrossEntropy, Room: c.Positions, Initial: func(p *nn.Param) {
 		if p.Std > 0 {
 			if p.Std = c.Range; strings.HasSuffix(p.Name, "c_proj.weight") {
 				p.Std = deep
@@ -74,7 +75,7 @@ func (c *GPT2) Model() *nn.Model {
 		}
 	}}
 	m.Units = append(m.Units, nn.Unit{Name: "transformer.", Kind: "embed", Forward: func(s *nn.Scope, _ nn.V) nn.V {
-		if n := s.Length(); n > c.Positions {
+		if n := s.Tokens().Dims()[1]; n > c.Positions {
 			return s.Fail("%d tokens: the model has %d positions", n, c.Positions)
 		}
 		x := s.Embed(s.Tokens(), "wte", c.Vocab, c.Width)
@@ -84,38 +85,22 @@ func (c *GPT2) Model() *nn.Model {
 	for i := range c.Layers {
 		m.Units = append(m.Units, nn.Unit{Name: fmt.Sprintf("transformer.h.%d.", i), Kind: "layer", Forward: c.layer})
 	}
-	last := nn.Unit{Kind: "head", Forward: func(s *nn.Scope, x nn.V) nn.V {
-		x = c.norm(s, x, "transformer.ln_f")
-		if c.Tied {
-			return head(s, x, "transformer.wte.weight")
-		}
-		return s.Linear(x, "lm_head", c.Vocab, false)
-	}}
-	if c.Tied {
-		last.Uses = []int{0}
-	}
-	m.Units = append(m.Units, last)
+	norm := func(s *nn.Scope, x nn.V) nn.V { return s.LayerNorm(x, "transformer.ln_f", c.Eps, !c.NoBias) }
+	m.Units = append(m.Units, head(norm, c.Vocab, c.Tied, "transformer.wte.weight"))
 	return m
 }
 
 func (c *GPT2) layer(s *nn.Scope, x nn.V) nn.V {
-	b, t, n := x.Dims()[0], x.Dims()[1], c.Width
-	y := c.linear(s, c.norm(s, x, "ln_1"), "attn.c_attn", 3*n)
+	b, t, n, bias := x.Dims()[0], x.Dims()[1], c.Width, !c.NoBias
+	y := s.Conv1D(s.LayerNorm(x, "ln_1", c.Eps, bias), "attn.c_attn", 3*n, bias)
 	part := func(i int) nn.V { return y.Cut(2, i*n, (i+1)*n).Reshape(b, t, c.Heads, n/c.Heads) }
 	a := nn.Attention{Dropout: c.Attention}
 	if !c.Scaled {
 		a.Scale = 1
 	}
-	y = c.linear(s, s.Attend(part(0), part(1), part(2), a), "attn.c_proj", n)
+	y = s.Conv1D(s.Attend(part(0), part(1), part(2), a), "attn.c_proj", n, bias)
 	x = x.Add(s.Dropout(y, c.Residual).As(x.Type()))
-	y = activations[c.Act](c.linear(s, c.norm(s, x, "ln_2"), "mlp.c_fc", c.inner()).As(s.Wide())).As(s.Act())
-	return x.Add(s.Dropout(c.linear(s, y, "mlp.c_proj", n), c.Residual).As(x.Type()))
-}
-
-func (c *GPT2) linear(s *nn.Scope, x nn.V, name string, out int) nn.V {
-	return s.Conv1D(x, name, out, !c.NoBias)
-}
-
-func (c *GPT2) norm(s *nn.Scope, x nn.V, name string) nn.V {
-	return s.LayerNorm(x, name, c.Eps, !c.NoBias)
+	y = s.Conv1D(s.LayerNorm(x, "ln_2", c.Eps, bias), "mlp.c_fc", c.inner(), bias)
+	y = s.Conv1D(activations[c.Act](y.As(s.Wide())).As(s.Act()), "mlp.c_proj", n, bias)
+	return x.Add(s.Dropout(y, c.Residual).As(x.Type()))
 }

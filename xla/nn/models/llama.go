@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/goccl/goccl/xla/nn"
@@ -30,6 +31,7 @@ type Llama struct {
 	Theta   float64 `json:"rope_theta,omitempty"`
 	Scaling *Rope   `json:"rope_scaling,omitempty"`
 	Rope    *Rope   `json:"rope_parameters,omitempty"`
+	Old     float64 `json:"original_max_position_embeddings,omitempty"` // before that of Rope
 	// Window is the number of tokens that a token of some layers attends to: see LayerTypes.
 	Window          *int     `json:"sliding_window"`
 	UseWindow       bool     `json:"use_sliding_window,omitempty"`
@@ -37,13 +39,11 @@ type Llama struct {
 	LayerTypes      []string `json:"layer_types,omitempty"`
 }
 
-func newLlama() Config {
+// NewLlama returns Llama 2 with 7 billion parameters.
+func NewLlama() *Llama {
 	return &Llama{ModelType: "llama", Classes: []string{"LlamaForCausalLM"}, Vocab: 32000, Width: 4096, Inner: 11008,
 		Layers: 32, Heads: 32, Positions: 2048, Eps: 1e-6, Act: "silu", Range: .02}
 }
-
-// NewLlama returns Llama 2 with 7 billion parameters.
-func NewLlama() *Llama { return newLlama().(*Llama) }
 
 // Context returns the number of positions.
 func (c *Llama) Context() int { return c.Positions }
@@ -53,9 +53,7 @@ func (c *Llama) Words() int { return c.Vocab }
 
 // check also fills in what follows from other fields.
 func (c *Llama) check() error {
-	if c.KVHeads == 0 {
-		c.KVHeads = c.Heads
-	}
+	c.KVHeads = cmp.Or(c.KVHeads, c.Heads)
 	// What transformers does not read in these is nothing here, too.
 	c.Bias = c.Bias && (c.ModelType == "llama" || c.ModelType == "qwen3")
 	c.InnerBias = c.InnerBias && c.ModelType == "llama"
@@ -78,22 +76,24 @@ func (c *Llama) check() error {
 	case c.HeadDim > 1<<16 || c.Heads > most/c.HeadDim:
 		return fmt.Errorf("num_attention_heads is %d and head_dim %d: too many", c.Heads, c.HeadDim)
 	}
-	if err := c.windows(); err != nil {
-		return err
-	}
-	if err := c.rope(); err != nil {
-		return err
-	}
-	return common(c.Layers, c.Act, c.Eps, c.Range, c.Dropout)
+	return cmp.Or(c.windows(), c.rope(), common(c.Layers, c.Act, c.Eps, c.Range, c.Dropout))
 }
 
 // Model makes the model: the embedding, the layers, the head.
 func (c *Llama) Model() *nn.Model {
+	own := *c // which check fills in
+	c = &own
+	if err := c.check(); err != nil {
+		return wrong(err)
+	}
 	m := &nn.Model{Loss: nn.CrossEntropy, Initial: func(p *nn.Param) {
 		if p.Std > 0 {
 			p.Std = c.Range
 		}
 	}}
+	if c.Rope.Type == "dynamic" { // beyond that each token has other angles than those before it, whose keys are kept
+		m.Room = c.Positions
+	}
 	m.Units = append(m.Units, nn.Unit{Name: "model.", Kind: "embed", Forward: func(s *nn.Scope, _ nn.V) nn.V {
 		return s.Embed(s.Tokens(), "embed_tokens", c.Vocab, c.Width).As(s.Res())
 	}})
@@ -105,17 +105,8 @@ func (c *Llama) Model() *nn.Model {
 		layer := func(s *nn.Scope, x nn.V) nn.V { return c.layer(s, x, window) }
 		m.Units = append(m.Units, nn.Unit{Name: fmt.Sprintf("model.layers.%d.", i), Kind: kind, Forward: layer})
 	}
-	last := nn.Unit{Kind: "head", Forward: func(s *nn.Scope, x nn.V) nn.V {
-		x = s.RMSNorm(x, "model.norm", c.Eps)
-		if c.Tied {
-			return head(s, x, "model.embed_tokens.weight")
-		}
-		return s.Linear(x, "lm_head", c.Vocab, false)
-	}}
-	if c.Tied {
-		last.Uses = []int{0}
-	}
-	m.Units = append(m.Units, last)
+	norm := func(s *nn.Scope, x nn.V) nn.V { return s.RMSNorm(x, "model.norm", c.Eps) }
+	m.Units = append(m.Units, head(norm, c.Vocab, c.Tied, "model.embed_tokens.weight"))
 	return m
 }
 
@@ -123,7 +114,7 @@ func (c *Llama) layer(s *nn.Scope, x nn.V, window int) nn.V {
 	b, t := x.Dims()[0], x.Dims()[1]
 	bias := c.Bias || c.ModelType == "qwen2"
 	y := s.RMSNorm(x, "input_layernorm", c.Eps)
-	freq, scale := c.Rope.frequencies(c.HeadDim, c.Positions, s.Length())
+	freq, scale := c.Rope.frequencies(c.HeadDim, c.Positions, t)
 	heads := func(name string, n int) nn.V {
 		return s.Linear(y, "self_attn."+name+"_proj", n*c.HeadDim, bias).Reshape(b, t, n, c.HeadDim)
 	}

@@ -4,7 +4,6 @@
 package models
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -29,7 +28,8 @@ type Config interface {
 
 // made makes a Config with the values that transformers has for what config.json leaves out.
 var made = map[string]func() Config{
-	"gpt2": newGPT2, "llama": newLlama, "mistral": newMistral, "qwen2": newQwen2, "qwen3": newQwen3,
+	"gpt2": func() Config { return NewGPT2() }, "llama": func() Config { return NewLlama() }, "mistral": newMistral,
+	"qwen2": newQwen2, "qwen3": newQwen3,
 }
 
 // only are the values of fields that change a model, and that no model here reads. A field that is missing or
@@ -40,6 +40,9 @@ var only = map[string]any{
 	"final_logit_softcapping": nil, "quantization": nil,
 	"compression_config": nil, "query_pre_attn_scalar": nil, "num_experts": nil, "num_local_experts": nil,
 }
+
+// renamed are fields of a GPT-2 by names that transformers takes for n_embd and others, too, and Read does not.
+var renamed = []string{"hidden_size", "max_position_embeddings", "num_attention_heads", "num_hidden_layers"}
 
 // Read reads config.json in dir. What the model would need and is not here is an error that names the field
 // and its value.
@@ -66,7 +69,8 @@ func Parse(text []byte) (Config, error) {
 		return nil, fmt.Errorf("model_type is %q: there are gpt2, llama, mistral, qwen2, qwen3", kind)
 	}
 	for field, value := range all {
-		if want, has := only[field]; has && value != nil && !equal(value, want) {
+		want, has := only[field]
+		if value != nil && (has && value != want || kind == "gpt2" && slices.Contains(renamed, field)) {
 			return nil, fmt.Errorf("%s is %s: not supported", field, short(value))
 		}
 	}
@@ -77,22 +81,11 @@ func Parse(text []byte) (Config, error) {
 	if err := json.Unmarshal(text, c); err != nil {
 		return nil, err
 	}
-	if l, ok := c.(*Llama); ok && all["num_key_value_heads"] == nil {
-		if _, has := all["num_key_value_heads"]; has { // null: as many as heads, whatever the default is
-			l.KVHeads = 0
-		}
+	heads, has := all["num_key_value_heads"]
+	if l, ok := c.(*Llama); ok && has && heads == nil { // null: as many as heads, whatever the default is
+		l.KVHeads = 0
 	}
 	return c, c.check()
-}
-
-func equal(a, b any) bool {
-	switch b := b.(type) {
-	case bool:
-		return a == b
-	case float64:
-		return a == b
-	}
-	return false
 }
 
 // causal reports whether a class of transformers is one that predicts tokens, or what it is built on.
@@ -116,13 +109,11 @@ func Write(dir string, c Config) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetIndent("", "  ")
-	if err := e.Encode(c); err != nil {
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
 		return err
 	}
-	return files.Write(filepath.Join(dir, "config.json"), text.Bytes())
+	return files.Write(filepath.Join(dir, "config.json"), append(text, '\n'))
 }
 
 // Rename says which tensor of a checkpoint, whose tensors have these names, is a parameter, for
@@ -173,8 +164,7 @@ func common(layers int, act string, eps, deviation float64, rates ...float64) er
 		return fmt.Errorf("the activation is %q: not supported", act)
 	case !(eps > 0 && eps < 1):
 		return fmt.Errorf("the epsilon of norms is %v: want a number between 0 and 1", eps)
-	}
-	if !(deviation >= 0 && deviation < 1) {
+	case !(deviation >= 0 && deviation < 1):
 		return fmt.Errorf("initializer_range is %v: want a number from 0 to below 1", deviation)
 	}
 	for _, r := range rates {
@@ -185,7 +175,23 @@ func common(layers int, act string, eps, deviation float64, rates ...float64) er
 	return nil
 }
 
-// head is the product of x with the transposed embedding of tokens.
-func head(s *nn.Scope, x nn.V, table string) nn.V {
-	return hlo.Dot(x, s.Of(table).As(s.Act()), []int{x.Rank() - 1}, []int{1}, nil, nil)
+// head is the last unit: a norm, and the product with a matrix of its own, or where it is tied with the table of the
+// first unit, transposed.
+func head(norm func(s *nn.Scope, x nn.V) nn.V, words int, tied bool, table string) nn.Unit {
+	u := nn.Unit{Kind: "head", Forward: func(s *nn.Scope, x nn.V) nn.V {
+		if x = norm(s, x); !tied {
+			return s.Linear(x, "lm_head", words, false)
+		}
+		return hlo.Dot(x, s.Of(table).As(s.Act()), []int{x.Rank() - 1}, []int{1}, nil, nil)
+	}}
+	if tied {
+		u.Uses = []int{0}
+	}
+	return u
+}
+
+// wrong is a model in the place of one that there is not: its parameters are an error.
+func wrong(err error) *nn.Model {
+	u := nn.Unit{Kind: "wrong", Forward: func(s *nn.Scope, _ nn.V) nn.V { return s.Fail("%w", err) }}
+	return &nn.Model{Units: []nn.Unit{u, u}, Loss: nn.CrossEntropy}
 }

@@ -136,6 +136,10 @@ func TestVersions(t *testing.T) {
 		{`"rope_scaling":{"type":"linear","factor":2.0}`, `"rope_parameters":{"rope_type":"linear","factor":2.0,"rope_theta":10000.0}`},
 		{`"rope_theta":500000.0,"rope_scaling":{"factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192,"rope_type":"llama3"}`,
 			`"rope_parameters":{"factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192,"rope_type":"llama3","rope_theta":500000.0}`},
+		{`"original_max_position_embeddings":64,"rope_scaling":{"rope_type":"yarn","factor":4.0}`,
+			`"rope_parameters":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":64,"rope_theta":10000.0}`},
+		{`"original_max_position_embeddings":64,"rope_scaling":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32}`,
+			`"rope_parameters":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":64,"rope_theta":10000.0}`},
 	} {
 		four, err := models.Parse([]byte(small("llama", tc.four)))
 		require.NoError(t, err)
@@ -195,6 +199,8 @@ func TestRefused(t *testing.T) {
 		{"qwen3", `"layer_types":["full_attention","chunked_attention","full_attention"]`, `layer_types has "chunked_attention" for layer 1 of a qwen3`},
 		{"qwen2", `"layer_types":["full_attention","sliding_attention","full_attention"]`, `layer_types has "sliding_attention" for layer 1 of a qwen2`},
 		{"gpt2", `"n_embd":9`, "n_embd is 9: not a multiple of n_head, 4"},
+		{"gpt2", `"hidden_size":16`, "hidden_size is 16: not supported"},
+		{"gpt2", `"num_hidden_layers":2`, "num_hidden_layers is 2: not supported"},
 		{"gpt2", `"scale_attn_by_inverse_layer_idx":true`, "scale_attn_by_inverse_layer_idx is true: not supported"},
 		{"gpt2", `"initializer_range":-1`, "initializer_range is -1: want a number from 0 to below 1"},
 		{"qwen3", `"initializer_range":1e300`, "initializer_range is 1e+300"},
@@ -229,6 +235,36 @@ func TestWrite(t *testing.T) {
 	bad := models.NewLlama()
 	bad.Heads = 0
 	require.ErrorContains(t, models.Write(dir, bad), "num_attention_heads is 0")
+}
+
+// A Config that a program has made is filled in by Model as by Parse, and stays as it is; a wrong one is an error of Params.
+func TestMade(t *testing.T) {
+	a := hlo.Array{Type: hlo.I32, Dims: []int{1, 2}}
+	llama := models.NewLlama()
+	llama.Layers, llama.Width, llama.Heads = 1, 64, 4
+	units, outs, err := llama.Model().Params(a, a)
+	require.NoError(t, err)
+	require.Equal(t, []int{64, 64}, units[1][2].Dims)
+	require.Equal(t, []int{1, 2, 32000}, outs[2].Dims)
+	require.Zero(t, llama.HeadDim)
+	gpt2 := models.NewGPT2()
+	for want, c := range map[string]models.Config{"num_attention_heads is 0": llama, "n_head is 0": gpt2} {
+		llama.Heads, gpt2.Heads = 0, 0
+		_, _, err := c.Model().Params(a, a)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// Models say how long rows are that they generate, where that is bounded.
+func TestRoom(t *testing.T) {
+	for _, tc := range []struct {
+		kind, more string
+		want       int
+	}{{"gpt2", "", 16}, {"llama", "", 0}, {"qwen2", `"rope_scaling":{"type":"dynamic","factor":2.0},"max_position_embeddings":99`, 99}} {
+		c, err := models.Parse([]byte(small(tc.kind, tc.more)))
+		require.NoError(t, err)
+		require.Equal(t, tc.want, c.Model().Room)
+	}
 }
 
 func TestRename(t *testing.T) {

@@ -2,10 +2,12 @@ package models
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 )
 
 // Rope is how positions turn queries and keys (Su et al. 2021), and how a model is stretched to more
@@ -47,41 +49,28 @@ func (r *Rope) UnmarshalJSON(text []byte) error {
 	if p.Partial != nil && *p.Partial != 1 {
 		return fmt.Errorf("partial_rotary_factor is %v: not supported", *p.Partial)
 	}
-	if r.Type == "" {
-		r.Type = p.Old
-	}
+	r.Type = cmp.Or(r.Type, p.Old)
 	return nil
 }
 
 // rope fills in c.Rope, in transformers 5's form, and checks it.
 func (c *Llama) rope() error {
-	if c.Rope == nil {
-		if c.Rope = c.Scaling; c.Rope == nil {
-			c.Rope = &Rope{}
-		}
+	r := *cmp.Or(c.Rope, c.Scaling, &Rope{})
+	if c.Scaling != nil && !reflect.DeepEqual(*c.Scaling, r) {
+		return fmt.Errorf("rope_scaling is %s and rope_parameters %s: leave one of them out", short(c.Scaling), short(r))
 	}
-	if c.Scaling != nil && c.Rope != nil && !reflect.DeepEqual(c.Scaling, c.Rope) {
-		return fmt.Errorf("rope_scaling is %s and rope_parameters %s: leave one of them out", short(c.Scaling), short(c.Rope))
-	}
-	r := c.Rope
-	if r.Type == "" {
-		r.Type = "default"
-	}
-	if r.Theta == 0 {
-		if r.Theta = c.Theta; r.Theta == 0 {
-			r.Theta = 10000
-		}
-	}
+	c.Rope = &r
+	r.Type, r.Theta = cmp.Or(r.Type, "default"), cmp.Or(r.Theta, c.Theta, 10000)
 	c.Theta, c.Scaling = r.Theta, nil
 	if r.Type != "default" {
-		c.Scaling = r
+		c.Scaling = &r
 	}
 	old := r.Type == "llama3" || r.Type == "yarn"
-	if old && r.Old == 0 {
-		r.Old = float64(c.Positions)
+	if old {
+		r.Old, c.Old = cmp.Or(c.Old, r.Old, float64(c.Positions)), 0
 	}
 	switch {
-	case r.Type != "default" && r.Type != "linear" && r.Type != "dynamic" && r.Type != "llama3" && r.Type != "yarn":
+	case !slices.Contains([]string{"default", "linear", "dynamic", "llama3", "yarn"}, r.Type):
 		return fmt.Errorf("rope_type is %q: there are default, linear, dynamic, llama3, yarn", r.Type)
 	case !(r.Theta > 1):
 		return fmt.Errorf("rope_theta is %v: want more than 1", r.Theta)
@@ -104,7 +93,7 @@ func (c *Llama) rope() error {
 }
 
 // frequencies are those of each pair of a head with dim elements, and by what sines and cosines are
-// multiplied, in a model for so many positions, with a sequence of a length.
+// multiplied, in a model for so many positions, where so many tokens come at once.
 func (r *Rope) frequencies(dim, positions, length int) (freq []float64, scale float64) {
 	theta, scale := r.Theta, 1.
 	if r.Type == "dynamic" && length > positions {
@@ -122,8 +111,7 @@ func (r *Rope) frequencies(dim, positions, length int) (freq []float64, scale fl
 		}
 	case "llama3":
 		for i, f := range freq {
-			k := (r.Old*f/(2*math.Pi) - r.Low) / (r.High - r.Low)
-			k = min(max(k, 0), 1) // 1: a short wave
+			k := min(max((r.Old*f/(2*math.Pi)-r.Low)/(r.High-r.Low), 0), 1) // 1: a short wave
 			freq[i] = (1-k)*f/r.Factor + k*f
 		}
 	case "yarn":
@@ -133,13 +121,7 @@ func (r *Rope) frequencies(dim, positions, length int) (freq []float64, scale fl
 }
 
 func (r *Rope) yarn(freq []float64, dim int) (scale float64) {
-	fast, slow := r.Fast, r.Slow
-	if fast == 0 {
-		fast = 32
-	}
-	if slow == 0 {
-		slow = 1
-	}
+	fast, slow := cmp.Or(r.Fast, 32), cmp.Or(r.Slow, 1)
 	pair := func(turns float64) float64 { // the one that turns so often in the old positions
 		return float64(dim) * math.Log(r.Old/(turns*2*math.Pi)) / (2 * math.Log(r.Theta))
 	}
@@ -154,12 +136,7 @@ func (r *Rope) yarn(freq []float64, dim int) (scale float64) {
 		k := min(max((float64(i)-low)/(high-low), 0), 1)
 		freq[i] = f/r.Factor*k + f*(1-k)
 	}
-	grown := func(m float64) float64 {
-		if r.Factor <= 1 {
-			return 1
-		}
-		return .1*m*math.Log(r.Factor) + 1
-	}
+	grown := func(m float64) float64 { return .1*m*math.Log(r.Factor) + 1 }
 	switch {
 	case r.AttentionFactor != nil:
 		return *r.AttentionFactor

@@ -2,9 +2,11 @@
 package gen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -111,14 +113,31 @@ func (g *generation) check(prompts [][]int32) error {
 		}
 		longest = max(longest, len(p))
 	}
-	if g.room = longest + g.o.Tokens; len(prompts) == 0 || g.o.Tokens < 1 {
+	switch most := cmp.Or(g.t.Model.Room, mostRoom); {
+	case len(prompts) == 0 || g.o.Tokens < 1:
 		return fmt.Errorf("fit: %d prompts to be continued by %d tokens; both must be at least 1", len(prompts), g.o.Tokens)
+	case g.o.Tokens > most-longest:
+		return fmt.Errorf("fit: a prompt of %d tokens to be continued by %d: the model generates rows of at most %d",
+			longest, g.o.Tokens, most)
+	default:
+		g.room = min(bucket(longest+g.o.Tokens), most)
 	}
 	return g.o.Sample.Check()
 }
 
+// mostRoom is how many tokens a row may have where the model does not say.
+const mostRoom = 1 << 24
+
+// bucket is n rounded up, so that the lengths that programs are for are few: multiples of 16 up to 128, and from there
+// on four between a power of two and the next.
+func bucket(n int) int {
+	step := max(1<<bits.Len(uint(n-1))/8, 16)
+	return (n + step - 1) / step * step
+}
+
 // run feeds what all rows have, and then a token of each at a time: of its prompt as long as there are some, else
-// what was chosen. So rows of any lengths need no padding.
+// what was chosen. The first time rows are filled up to a bucket with what does not matter: no token sees those behind
+// it, and the keys of these are replaced when their turn comes.
 func (g *generation) run(ctx context.Context, prompts [][]int32) (rows [][]int32, err error) {
 	shortest := len(prompts[0])
 	var rnd []*rand.Rand
@@ -130,13 +149,23 @@ func (g *generation) run(ctx context.Context, prompts [][]int32) (rows [][]int32
 	}
 	fed := 0
 	for at := shortest; slices.Contains(ended, false); at++ { // tokens that each row has, and no row's are all fed
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		width := at - fed
+		switch {
+		case g.o.NoCache:
+			width = g.room
+		case fed == 0:
+			width = min(bucket(at), g.room)
+		}
 		var in []int32
 		for _, row := range rows {
-			for k := fed; k < at; k++ {
+			for k := fed; k < fed+width; k++ {
 				in = append(in, row[min(k, len(row)-1)]) // a row that has ended goes on with its last token
 			}
 		}
-		logits, err := g.next(ctx, in, len(rows), fed)
+		logits, err := g.next(ctx, in, len(rows), fed, at-fed-1)
 		if err != nil {
 			return nil, err
 		}
@@ -156,19 +185,10 @@ func (g *generation) run(ctx context.Context, prompts [][]int32) (rows [][]int32
 	return rows, nil
 }
 
-// next is the logits after the last token of each row, the first of which stand at pos. Without a cache
-// rows are padded to the room, so that there is one program.
-func (g *generation) next(ctx context.Context, in []int32, rows, pos int) (logits []float32, err error) {
+// next is the logits after token end of each row of in, the first of which stand at pos.
+func (g *generation) next(ctx context.Context, in []int32, rows, pos, end int) (logits []float32, err error) {
 	t, w := g.t, &units.Walk{T: g.t, Ctx: ctx}
 	width := len(in) / rows
-	end := width - 1
-	if g.o.NoCache {
-		padded := make([]int32, rows*g.room)
-		for r := range rows {
-			copy(padded[r*g.room:], in[r*width:(r+1)*width])
-		}
-		in, width = padded, g.room
-	}
 	put := func(x []int32, dims ...int) (b *xla.Buffer) {
 		if w.Err == nil {
 			if b, w.Err = xla.Put(t.M.Client(), x, dims...); w.Err == nil {

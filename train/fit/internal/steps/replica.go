@@ -346,13 +346,13 @@ func (r *replica) set(i int, x []float32, dims []int) error {
 	return old.Free()
 }
 
-func (r *replica) Load(ctx context.Context, fill func([]ckpt.Tensor) error) error {
+func (r *replica) Load(ctx context.Context, fill units.Fill) error {
 	list, err := r.Tensors(ctx, true)
 	if err != nil {
 		return err
 	}
 	n := len(r.ps)
-	if err := fill(list[:n]); err != nil {
+	if _, err := fill(list[:n]); err != nil {
 		return err
 	}
 	for i := range list[3*n:] { // the average begins anew

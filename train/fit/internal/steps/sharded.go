@@ -349,7 +349,7 @@ func (z *sharded[P]) Tensors(ctx context.Context, _ bool) ([]ckpt.Tensor, error)
 
 func (z *sharded[P]) Restore(ctx context.Context, _ []ckpt.Tensor) error { return z.s.Z.Loaded(ctx) }
 
-func (z *sharded[P]) Load(ctx context.Context, fill func([]ckpt.Tensor) error) error {
+func (z *sharded[P]) Load(ctx context.Context, fill units.Fill) error {
 	if err := z.s.Load(ctx, fill); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package units
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
@@ -45,6 +46,7 @@ type Quantized struct {
 	bufs  [][]*xla.Buffer         // by unit
 	made  []*xla.Buffer           // what units are gathered into
 	idle  map[array][]*xla.Buffer // those of them that no program reads
+	fresh []bool                  // by unit: its parameters are the initial ones
 }
 
 // array is the type and the length of one.
@@ -54,7 +56,9 @@ type array struct {
 }
 
 func newQuantized(t *Set) (*Quantized, error) {
-	q := &Quantized{t: t, ranks: 1, bufs: make([][]*xla.Buffer, len(t.Params)), idle: map[array][]*xla.Buffer{}}
+	n := len(t.Params)
+	q := &Quantized{t: t, ranks: 1, bufs: make([][]*xla.Buffer, n), idle: map[array][]*xla.Buffer{},
+		fresh: slices.Repeat([]bool{true}, n)}
 	if t.O.Stage == 3 {
 		q.ranks = t.M.World().Size()
 	}
@@ -270,8 +274,9 @@ func (q *Quantized) Done(_ int, open []*xla.Buffer) error {
 	return nil
 }
 
-// Load has the parameters of one unit at a time as they were.
-func (q *Quantized) Load(_ context.Context, fill func([]ckpt.Tensor) error) error {
+// Load has the parameters of one unit at a time. A unit of which a checkpoint has nothing stays as it is. Of one that
+// was loaded before it must have all: what was rounded to few bits then is not rounded once more.
+func (q *Quantized) Load(_ context.Context, fill Fill) error {
 	for u := range q.bufs {
 		full := q.t.Initial(u, true)
 		var list []ckpt.Tensor
@@ -281,12 +286,20 @@ func (q *Quantized) Load(_ context.Context, fill func([]ckpt.Tensor) error) erro
 		if len(list) == 0 {
 			continue
 		}
-		if err := fill(list); err != nil {
+		missing, err := fill(list)
+		switch {
+		case err != nil:
 			return err
+		case len(missing) == len(list):
+			continue
+		case len(missing) > 0 && !q.fresh[u]:
+			return fmt.Errorf("fit: the checkpoint has no %s, and has others of unit %q, which was loaded before: "+
+				"a base in few bits is loaded by whole units", missing[0], q.t.Model.Units[u].Name)
 		}
 		if err := q.set(u, full); err != nil {
 			return err
 		}
+		q.fresh[u] = false
 	}
 	return nil
 }

@@ -67,10 +67,13 @@ type Store interface {
 	// Open returns the arguments, valid until Done, which is called when they have been read.
 	Open(ctx context.Context, u int) ([]*xla.Buffer, error)
 	Done(u int, open []*xla.Buffer) error
-	// Load fills all parameters by fill, a checkpoint's reader.
-	Load(ctx context.Context, fill func(list []ckpt.Tensor) error) error
+	// Load fills all parameters by fill, a checkpoint's reader. What that misses stays as it is.
+	Load(ctx context.Context, fill Fill) error
 	Close() error
 }
+
+// Fill fills tensors from a checkpoint, and returns the names of those that it does not have, on all ranks alike.
+type Fill func(list []ckpt.Tensor) (missing []string, err error)
 
 // roles stand behind a kind in the names of its programs, and behind these what there are several of.
 var roles = []string{"back", "back_lowest", "eval", "export"}

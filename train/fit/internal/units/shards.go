@@ -132,10 +132,10 @@ func (s *Shards[P, M]) Place(i, k int) ckpt.Tensor {
 	return ckpt.Tensor{Name: p.Name, Shape: p.Dims}
 }
 
-func (s *Shards[P, M]) Load(ctx context.Context, fill func([]ckpt.Tensor) error) error {
+func (s *Shards[P, M]) Load(ctx context.Context, fill Fill) error {
 	list, err := s.Z.Tensors(s.Place)
 	if err == nil {
-		err = fill(list)
+		_, err = fill(list)
 	}
 	if err != nil {
 		return err

@@ -105,8 +105,10 @@ func (t *Trie) Split(text string, f func(id int32, lo, hi int)) {
 			if done < lo {
 				f(-1, done, lo)
 			}
-			f(token.ID, lo, hi)
-			done = hi
+			if lo < hi { // else the token before has taken all of it
+				f(token.ID, lo, hi)
+				done = hi
+			}
 		}
 	}
 	if done < len(text) {

@@ -126,14 +126,12 @@ func contraction(s string, fold bool) int {
 
 // Next is the end of the first word of text, where cut begins one; with runs a run of them does.
 func Next(text, cut string, runs bool) int {
-	begin := len(cut)
+	rest := strings.TrimPrefix(text, cut)
 	if runs {
-		begin = len(text) - len(strings.TrimLeft(text, cut))
+		rest = strings.TrimLeft(text, cut)
 	}
-	if begin < len(text) {
-		if n := strings.Index(text[begin:], cut); n >= 0 {
-			return begin + n
-		}
+	if n := strings.Index(rest, cut); n >= 0 {
+		return len(text) - len(rest) + n
 	}
 	return len(text)
 }

@@ -32,7 +32,7 @@ func init() { // a variable that its own functions use
 			return python.Capitalize(b.Text(v))
 		},
 		"string": func(b *python.Budget, v any, _ python.Arguments) any { return b.Text(v) },
-		"safe":   func(b *python.Budget, v any, _ python.Arguments) any { return v },
+		"safe":   func(b *python.Budget, v any, _ python.Arguments) any { return b.Text(v) },
 		"list": func(b *python.Budget, v any, _ python.Arguments) any {
 			return &python.List{Items: slices.Clone(python.Items(v))}
 		},
@@ -51,12 +51,20 @@ func init() { // a variable that its own functions use
 			return python.Replaced(b, b.Text(v), a.Str(0, "old", ""), a.Str(1, "new", ""), a.Int(2, "count", -1))
 		},
 		"items": func(b *python.Budget, v any, _ python.Arguments) any {
-			if d, ok := v.(*python.Dict); ok {
-				return python.PairsOf(d)
+			switch v := v.(type) {
+			case *python.Dict:
+				return python.PairsOf(v)
+			case python.Undefined:
+				return &python.List{}
 			}
-			return &python.List{}
+			panic(python.Failed(0, "the items of %s: only a dict has them", python.NameOf(v)))
 		},
 		"reverse": func(b *python.Budget, v any, _ python.Arguments) any {
+			if s, ok := v.(string); ok {
+				runes := []rune(s)
+				slices.Reverse(runes)
+				return string(runes)
+			}
 			all := slices.Clone(python.Items(v))
 			slices.Reverse(all)
 			return &python.List{Items: all}
@@ -212,12 +220,12 @@ func init() {
 		"none":      is("NoneType"), "None": is("NoneType"),
 		"string": is("str"), "mapping": is("dict"), "boolean": is("bool"), "callable": is("function"),
 		"number": is("int", "float", "bool"), "integer": is("int"), "float": is("float"),
-		"sequence": is("list", "tuple", "str", "dict"), "iterable": is("list", "tuple", "str", "dict", "undefined"),
-		"true":  func(b *python.Budget, v any, _ python.Arguments) bool { return v == true },
-		"false": func(b *python.Budget, v any, _ python.Arguments) bool { return v == false },
-		"eq":    by("=="), "equalto": by("=="), "==": by("=="), "ne": by("!="), "!=": by("!="), "lt": by("<"), "gt": by(">"),
-		"le": by("<="),
-		"ge": by(">="), "in": by("in"),
+		"sequence": is("list", "tuple", "str", "dict", "undefined"),
+		"iterable": is("list", "tuple", "str", "dict", "undefined"),
+		"true":     func(b *python.Budget, v any, _ python.Arguments) bool { return v == true },
+		"false":    func(b *python.Budget, v any, _ python.Arguments) bool { return v == false },
+		"eq":       by("=="), "equalto": by("=="), "==": by("=="), "ne": by("!="), "!=": by("!="),
+		"lt": by("<"), "gt": by(">"), "le": by("<="), "ge": by(">="), "in": by("in"),
 		"odd":  func(b *python.Budget, v any, _ python.Arguments) bool { return remainder(v, 2) != 0 },
 		"even": func(b *python.Budget, v any, _ python.Arguments) bool { return remainder(v, 2) == 0 },
 		"divisibleby": func(b *python.Budget, v any, a python.Arguments) bool {

@@ -148,9 +148,11 @@ func (p *parser) statement(word string, line int) stmt {
 		return func(r *run, s *scope) signal {
 			from := r.out.Len()
 			do(r, s.below())
-			if r.deep == 0 {
-				r.spans = append(r.spans, [2]int{from, r.out.Len()})
+			span := [2]int{from, r.out.Len()}
+			if r.deep > 0 {
+				span = Captured
 			}
+			r.spans = append(r.spans, span)
 			return goOn
 		}
 	case "break", "continue":
@@ -245,6 +247,7 @@ func (p *parser) loop() stmt {
 			}
 			all = some
 		}
+		ended := false // a turn, and not by break or continue: without such Jinja goes on to else
 		for i, x := range all {
 			for range 8 { // its variables take so much
 				r.budget.Step()
@@ -252,11 +255,12 @@ func (p *parser) loop() stmt {
 			in := s.below()
 			in.vars["loop"] = turn(all, i)
 			assign(in, names, x)
-			if do(r, in) == breaks {
+			how := do(r, in)
+			if ended = ended || how == goOn; how == breaks {
 				break
 			}
 		}
-		if len(all) == 0 && none != nil {
+		if !ended && none != nil {
 			return none(r, s)
 		}
 		return goOn

@@ -15,6 +15,9 @@ type run struct {
 	budget *python.Budget
 }
 
+// Captured stands for a span that a macro or a set has: where its text goes is not known.
+var Captured = [2]int{-1, -1}
+
 // scope is the variables of a loop, a macro or the template.
 type scope struct {
 	vars map[string]any

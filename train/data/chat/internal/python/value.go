@@ -247,10 +247,10 @@ func (d *Dump) Write(v any, deep int) {
 			d.Write(v.At[order[i]], deep+1)
 		})
 	default:
-		if !d.repr {
-			panic(Failed(0, "%s is not JSON", TypeOf(v)))
+		if _, not := v.(Undefined); !not || !d.repr {
+			panic(Failed(0, "%s is not %s", TypeOf(v), map[bool]string{true: "text", false: "JSON"}[d.repr]))
 		}
-		d.B.WriteString("<" + TypeOf(v) + ">")
+		d.B.WriteString("Undefined")
 	}
 }
 
