@@ -296,7 +296,8 @@ def forked(rank, n, ours):
 
 
 def leaving(rank, n, store):
-    """Timeouts may become longer than the group's first one. And a rank that ends with calls and messages under way ends."""
+    """A default group is made again on the store of the one before. Timeouts may become longer than the group's first one. And a rank that ends
+    with calls and messages under way ends."""
     import torch_goccl  # noqa: F401
 
     faulthandler.dump_traceback_later(100, exit=True)
@@ -323,6 +324,12 @@ def nested(rank, n, ours):
     def then(y):
         return lambda _: dist.all_reduce(y, group=ours, async_op=True).get_future().wait()[0]
 
+    for _ in range(3):
+        dist.init_process_group("goccl", store=meeting, rank=rank, world_size=n, timeout=timedelta(seconds=60))
+        x = torch.ones(2)
+        dist.all_reduce(x, group=dist.new_group(backend="goccl"))
+        same(x, torch.full((2,), float(n)), "a sum of a default group that is made again")
+        dist.destroy_process_group()
     for calls in (1, 8):
         works = [dist.all_reduce(torch.ones(3), group=ours, async_op=True) for _ in range(calls)]
         # The calls of the callbacks are alike, since those of several futures have no order.

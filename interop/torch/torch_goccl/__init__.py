@@ -44,7 +44,8 @@ def version():
 
 
 def _fresh(store, rank, size, seconds):
-    """store without what ranks of the attempt before have left in it: torchrun restarts a job on the same store.
+    """store without what ranks have left in it before: torchrun restarts a job on the same store, and a program that
+    makes its default group again mostly gets the store that it had.
 
     Each rank says who it is, by a number of its own. Rank 0 answers with a number of its own and the list of theirs, again when one of them
     changes, until all have seen themselves in it. So no rank takes what is old for new, and no count of restarts has to be equal."""
@@ -80,10 +81,6 @@ def _fresh(store, rank, size, seconds):
     return dist.PrefixStore("goccl/" + mine, store)
 
 
-def _meeting(store, rank, size, ms):
-    return _fresh(store, rank, size, ms / 1000) if "TORCHELASTIC_RUN_ID" in os.environ else store
-
-
 _given = None  # the group that init_process_group has made, and torch.distributed's is about to ask for
 
 
@@ -97,7 +94,7 @@ def init_process_group(spares, rank=-1, world_size=-1, store=None, timeout=dist.
     if store is None:
         store, rank, world_size = next(iter(dist.rendezvous("env://", rank, world_size, timeout=timeout)))
     ms = int(timeout.total_seconds() * 1000)
-    given = _C.create(_meeting(store, rank, world_size, ms), rank, world_size, ms, "0", "goccl", True, spares)
+    given = _C.create(_fresh(store, rank, world_size, ms / 1000), rank, world_size, ms, "0", "goccl", True, spares)
     if given is None:
         return False
     _given = given
@@ -138,7 +135,7 @@ def _create(options, _=None, name="goccl"):
         made = _C.part(options.store, ranks, ms, str(options.group_id), name)
         if made is not None:
             return made
-    store = _meeting(options.store, options.group_rank, options.group_size, ms)
+    store = _fresh(options.store, options.group_rank, options.group_size, ms / 1000)
     return _C.create(store, options.group_rank, options.group_size, ms, str(options.group_id), name, not ranks, 0)
 
 
