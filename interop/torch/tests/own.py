@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -341,6 +342,43 @@ def lined(rank, n, ours, store):
     """Small asynchronous calls begin whether or not they are waited for, end in whatever order they are, and cost a thread that waits no sleep."""
     other = dist.new_group(backend="goccl")
     alone = [dist.new_group([r], backend="goccl") for r in range(n)][rank]
+def ends(rank, n, folder):
+    """What rank 0 has sent arrives after its end, without destroy_process_group."""
+    import torch_goccl  # noqa: F401
+
+    dist.init_process_group("goccl", init_method=f"file://{folder}/store", rank=rank, world_size=n)
+    group = dist.new_group(backend="goccl")
+    sent = [torch.full((100,), float(k + 1 if rank == 0 else 0)) for k in range(3)]
+    if rank > 0:
+        while not os.path.exists(folder + "/over"):
+            time.sleep(0.01)
+    dist.broadcast(sent[0], 0)
+    dist.broadcast(sent[1], 0, group=group)
+    if rank == 0 and n > 1:
+        dist.isend(sent[2], 1).wait()
+    elif rank == 1:
+        dist.recv(sent[2], 0)
+    for k, x in enumerate(sent[: 3 if rank < 2 else 2]):
+        same(x, torch.full((100,), k + 1.0), "what a rank has sent that has ended")
+
+
+def ending(n):
+    """Runs ends on n ranks. Each is a fork of this process, and ends as Python does."""
+    folder, pids = tempfile.mkdtemp(), []
+    for rank in range(n):
+        if (pid := os.fork()) == 0:
+            faulthandler.dump_traceback_later(100, exit=True)
+            ends(rank, n, folder)
+            sys.exit()
+        pids.append(pid)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1])]
+    open(folder + "/over", "w").close()
+    codes += [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids[1:]]
+    shutil.rmtree(folder)
+    if codes != [0] * n:
+        sys.exit(f"own.py: ranks that end without destroy_process_group ended with {codes}")
+
+
     total = float(n * (n + 1) // 2)
 
     def call(group=ours, size=2):
@@ -601,3 +639,4 @@ if __name__ == "__main__":
                 p.kill()
     if codes != [0] * (ranks - 1) + [-signal.SIGKILL]:
         sys.exit(f"own.py: the ranks ended with {codes}")
+    ending(ranks)

@@ -3,6 +3,7 @@
     import torch_goccl
     torch.distributed.init_process_group("goccl")
 """
+import atexit
 import ctypes
 import importlib.util
 import os
@@ -141,3 +142,9 @@ def _create(options, _=None, name="goccl"):
 
 dist.Backend.register_backend("goccl", _create, extended_api=True, devices=["cpu"])
 from . import objects  # noqa: E402,F401: takes the place of two functions of torch.distributed
+def _leave():
+    if not hasattr(sys, "last_type"):  # else an exception ends this rank, which is lost to the others
+        _C.leave()
+
+
+atexit.register(_leave)
