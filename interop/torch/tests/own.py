@@ -100,6 +100,15 @@ def elements(rank, n, ours):
     z = torch.tensor([complex(rank, 1), 2j])
     dist.all_reduce(z, group=ours)
     same(z, torch.tensor([complex(n * (n - 1) // 2, n), complex(0, 2 * n)]), "complex sum")
+    for factor in [1 / k for k in range(1, 400)]:  # FSDP2 has one a step, where that divides by the tokens of all ranks
+        op = dist._make_nccl_premul_sum(factor)
+        x, y, z, b = torch.ones(2), torch.ones(3).as_strided((2,), (2,)), torch.zeros(1), torch.ones(1, dtype=torch.bfloat16)
+        dist.all_reduce(x, op, group=ours)
+        dist.reduce(y, 0, op, group=ours)
+        dist.reduce_scatter_tensor(z, torch.ones(n), op, group=ours)
+        dist.reduce_scatter(b, [torch.ones_like(b)] * n, op, group=ours)
+        for got in [x, z, b] + [y] * (rank == 0):
+            torch.testing.assert_close(got, torch.full_like(got, n * factor), rtol=0.02 if got is b else 1e-6, atol=0)
     outs = [torch.zeros(r + 1) for r in range(n)]
     dist.all_gather(outs, torch.full((rank + 1,), float(rank)), group=ours)
     for r, out in enumerate(outs):
