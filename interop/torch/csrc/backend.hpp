@@ -184,10 +184,10 @@ class Backend : public c10d::Backend {
   }
   c10::intrusive_ptr<c10d::Work> go(WorkPtr w, const Call& call, bool async, milliseconds timeout) { return go(std::move(w), &call, 1, async, timeout); }
 
-  // beside is call, which reads in and writes out.
+  // beside is call, which reads in and writes out. The part of an all-to-all that stays on a rank has no place there that follows from its number.
   Call beside(const WorkPtr& w, Call call, const Tensor& out, const Tensor& in, int64_t width = 1) {
     auto dst = w->writes(out);
-    return call.to(dst, width).from(w->reads(in, dst, getRank(), getSize()), width);
+    return call.to(dst, width).from(w->reads(in, dst, call.kind == GOCCL_ALL_TO_ALL_V ? 0 : getRank(), getSize()), width);
   }
 
   // now makes calls whose results the next ones need.

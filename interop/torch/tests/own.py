@@ -188,6 +188,16 @@ def shared(rank, n, ours):
     out, given = x[: n * (n + 1) // 2], x[: n * (rank + 1)]  # rank r has r+1 elements for each rank
     dist.all_to_all_single(out, given, list(range(1, n + 1)), sizes, group=ours)
     same(out, torch.cat([torch.arange(r + 1.0) + (r + 1) * rank + 100 * r for r in range(n)]), "all_to_all of uneven parts in place")
+    # Rank 1 reads what is its part of what it writes, as of an all_gather, and exchanges elements with rank 0.
+    x, out, given, gets, gives = torch.arange(2.0 * n) + 100 * rank, torch.zeros(0), torch.zeros(0), [0] * n, [0] * n
+    if rank == 0 and n > 1:
+        out, given, gets[:2], gives[:2] = torch.zeros(2), x, [1, 1], [1, 2 * n - 1]
+    elif rank == 1:
+        out, given, gets[:2], gives[:2] = x, x[2:4], [2 * n - 1, 1], [1, 1]
+    dist.all_to_all_single(out, given, gets, gives, group=ours)
+    if rank < 2 and n > 1:
+        want = torch.cat([torch.arange(1.0, 2 * n), torch.tensor([103.0])]) if rank else torch.tensor([0.0, 102.0])
+        same(out, want, "all_to_all of a part of what is written")
 
 
 def objects(rank, n, ours, theirs):
