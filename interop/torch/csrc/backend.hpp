@@ -209,7 +209,7 @@ class Backend : public c10d::Backend {
   std::set<double> factors_; // that calls of the Comm have had
   std::mutex roll_mu_;
   std::atomic<goccl_comm> roll_{0}; // of the monitored barrier
-  uint32_t rolls_ = 0;              // that there were
+  uint32_t rolls_ = 0;              // monitored barriers that there were
 };
 
 } // namespace goccl

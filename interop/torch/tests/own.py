@@ -324,6 +324,12 @@ def leaving(rank, n, store):
     meeting = dist.FileStore(store, n)
     meeting.set(f"come {rank}", "")
     meeting.wait([f"come {r}" for r in range(n)])
+    for _ in range(3):
+        dist.init_process_group("goccl", store=meeting, rank=rank, world_size=n, timeout=timedelta(seconds=60))
+        x = torch.ones(2)
+        dist.all_reduce(x, group=dist.new_group(backend="goccl"))
+        same(x, torch.full((2,), float(n)), "a sum of a default group that is made again")
+        dist.destroy_process_group()
     dist.init_process_group("goccl", store=meeting, rank=rank, world_size=n, timeout=timedelta(seconds=3))
     for wait in (lambda: dist.monitored_barrier(timeout=timedelta(seconds=60)), dist.barrier):
         if rank == 0:
@@ -336,31 +342,6 @@ def leaving(rank, n, store):
         dist.all_reduce(torch.ones(1), async_op=True)
 
 
-def nested(rank, n, ours):
-    """Callbacks of futures wait for calls of the same group, several at once, as PyTorch's PowerSGD hook does."""
-    if rank == n - 1:
-        time.sleep(0.2)  # so that the others' calls have not ended when then is called
-
-    def then(y):
-        return lambda _: dist.all_reduce(y, group=ours, async_op=True).get_future().wait()[0]
-
-    for _ in range(3):
-        dist.init_process_group("goccl", store=meeting, rank=rank, world_size=n, timeout=timedelta(seconds=60))
-        x = torch.ones(2)
-        dist.all_reduce(x, group=dist.new_group(backend="goccl"))
-        same(x, torch.full((2,), float(n)), "a sum of a default group that is made again")
-        dist.destroy_process_group()
-    for calls in (1, 8):
-        works = [dist.all_reduce(torch.ones(3), group=ours, async_op=True) for _ in range(calls)]
-        # The calls of the callbacks are alike, since those of several futures have no order.
-        for result in [w.get_future().then(then(torch.ones(3))) for w in works]:
-            same(result.wait(), torch.full((3,), float(n)), "a call in a callback")
-
-
-def lined(rank, n, ours, store):
-    """Small asynchronous calls begin whether or not they are waited for, end in whatever order they are, and cost a thread that waits no sleep."""
-    other = dist.new_group(backend="goccl")
-    alone = [dist.new_group([r], backend="goccl") for r in range(n)][rank]
 def ends(rank, n, folder):
     """What rank 0 has sent arrives after its end, without destroy_process_group."""
     import torch_goccl  # noqa: F401
@@ -398,6 +379,25 @@ def ending(n):
         sys.exit(f"own.py: ranks that end without destroy_process_group ended with {codes}")
 
 
+def nested(rank, n, ours):
+    """Callbacks of futures wait for calls of the same group, several at once, as PyTorch's PowerSGD hook does."""
+    if rank == n - 1:
+        time.sleep(0.2)  # so that the others' calls have not ended when then is called
+
+    def then(y):
+        return lambda _: dist.all_reduce(y, group=ours, async_op=True).get_future().wait()[0]
+
+    for calls in (1, 8):
+        works = [dist.all_reduce(torch.ones(3), group=ours, async_op=True) for _ in range(calls)]
+        # The calls of the callbacks are alike, since those of several futures have no order.
+        for result in [w.get_future().then(then(torch.ones(3))) for w in works]:
+            same(result.wait(), torch.full((3,), float(n)), "a call in a callback")
+
+
+def lined(rank, n, ours, store):
+    """Small asynchronous calls begin whether or not they are waited for, end in whatever order they are, and cost a thread that waits no sleep."""
+    other = dist.new_group(backend="goccl")
+    alone = [dist.new_group([r], backend="goccl") for r in range(n)][rank]
     total = float(n * (n + 1) // 2)
 
     def call(group=ours, size=2):
@@ -516,6 +516,29 @@ def monitored(rank, n, store):
         x = torch.ones(1)
         dist.all_reduce(x, group=group)
         same(x, torch.full((1,), float(n)), "the sum after a monitored barrier that failed")
+    # Rank 0 has no time for the first, which is over for the others, too, and there for the second.
+    try:
+        dist.monitored_barrier(group, timedelta(seconds=0 if rank == 0 else 100))
+    except RuntimeError as e:
+        assert rank > 0 or "Rank 0 timed out" in str(e), e
+    else:
+        raise AssertionError("a monitored barrier ends well that rank 0 has no time for")
+    dist.monitored_barrier(group, timedelta(seconds=100))
+
+
+def twice(rank, n, store):
+    """A default group with spares beside one that there is is refused, and no other group is it afterwards."""
+    import torch_goccl
+
+    try:
+        torch_goccl.init_process_group(0, rank, n, store)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError("there are two default groups")
+    x = torch.ones(1)
+    dist.all_reduce(x, group=dist.new_group([rank], backend="goccl", use_local_synchronization=True))
+    same(x, torch.ones(1), "the sum of a rank alone")
 
 
 def abandoned(rank, n):
@@ -629,6 +652,7 @@ def run(rank, n, store):
     if n > 1:
         crossed(rank, n)
     groups(rank, n)  # after which gloo can make none
+    twice(rank, n, dist.FileStore(store + ".twice", n))
     if n > 1:
         abandoned(rank, n)
     try:
@@ -646,6 +670,7 @@ def run(rank, n, store):
 
 if __name__ == "__main__":
     ranks = int(sys.argv[1])
+    ending(ranks)
     with tempfile.TemporaryDirectory() as tmp:
         if ranks > 1:
             mp.start_processes(leaving, (ranks, tmp + "/leaving"), nprocs=ranks, start_method="fork")
@@ -658,4 +683,3 @@ if __name__ == "__main__":
                 p.kill()
     if codes != [0] * (ranks - 1) + [-signal.SIGKILL]:
         sys.exit(f"own.py: the ranks ended with {codes}")
-    ending(ranks)

@@ -92,6 +92,8 @@ def init_process_group(spares, rank=-1, world_size=-1, store=None, timeout=dist.
     as the others have begun. It returns whether this process is a rank of the group: False on a spare that was not
     needed, when the others have ended."""
     global _given
+    if dist.is_initialized():  # before another job is made
+        raise ValueError("goccl: there is a default group already")
     if store is None:
         store, rank, world_size = next(iter(dist.rendezvous("env://", rank, world_size, timeout=timeout)))
     ms = int(timeout.total_seconds() * 1000)
@@ -99,8 +101,11 @@ def init_process_group(spares, rank=-1, world_size=-1, store=None, timeout=dist.
     if given is None:
         return False
     _given = given
-    dist.init_process_group("goccl", store=dist.PrefixStore("goccl/group", store), rank=given.rank(),
-                            world_size=given.size(), timeout=timeout)
+    try:
+        dist.init_process_group("goccl", store=dist.PrefixStore("goccl/group", store), rank=given.rank(),
+                                world_size=given.size(), timeout=timeout)
+    finally:
+        _given = None  # where PyTorch has refused, no other group is it
     return True
 
 
@@ -140,11 +145,11 @@ def _create(options, _=None, name="goccl"):
     return _C.create(store, options.group_rank, options.group_size, ms, str(options.group_id), name, not ranks, 0)
 
 
-dist.Backend.register_backend("goccl", _create, extended_api=True, devices=["cpu"])
-from . import objects  # noqa: E402,F401: takes the place of two functions of torch.distributed
 def _leave():
     if not hasattr(sys, "last_type"):  # else an exception ends this rank, which is lost to the others
         _C.leave()
 
 
 atexit.register(_leave)
+dist.Backend.register_backend("goccl", _create, extended_api=True, devices=["cpu"])
+from . import objects  # noqa: E402,F401: takes the place of two functions of torch.distributed
