@@ -140,7 +140,7 @@ func (c *comm) put(calls *C.goccl_args, n C.int32_t, timeout C.int64_t,
 	defer c.issues.Store(false)
 	defer c.mu.Unlock()
 	if c.why != nil {
-		return w, false, c.why
+		return w, false, c.tellWhy()
 	}
 	a := new(asked)
 	if err := a.readCalls(calls, n, timeout, c.rank(), c.size()); err != nil {
@@ -178,7 +178,7 @@ func (c *comm) begin(of *ccl.Comm, why error) (closed bool) {
 	if closed = c.later.closed; closed && why == nil {
 		why = &ccl.Error{Code: ccl.ErrClosed, Op: "goccl", Rank: -1, Peer: -1}
 	}
-	c.later, c.why = nil, why
+	c.later, c.why, c.told = nil, why, closed || len(calls) > 0
 	if why == nil {
 		c.of.Store(of)
 	}

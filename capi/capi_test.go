@@ -42,7 +42,7 @@ func library(t *testing.T) string {
 		t.Skip("-short: builds the library with C")
 	}
 	if _, err := exec.LookPath("cc"); err != nil {
-		t.Skip("needs a C compiler")
+		t.Skip("hardware: no cc here")
 	}
 	built.once.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "goccl-capi-"); built.err != nil {
@@ -345,7 +345,7 @@ func TestOtherVersions(t *testing.T) {
 func TestInstall(t *testing.T) {
 	library(t)
 	if _, err := exec.LookPath("pkg-config"); err != nil {
-		t.Skip("needs pkg-config")
+		t.Skip("hardware: no pkg-config here")
 	}
 	root := t.TempDir()
 	cmd := exec.Command("./install.sh", "/opt/goccl")
@@ -367,7 +367,7 @@ func TestInstall(t *testing.T) {
 // alone.
 func TestExports(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("libraries of other systems have no versions of symbols")
+		t.Skip("hardware: libraries of other systems have no versions of symbols")
 	}
 	f, err := elf.Open(library(t))
 	require.NoError(t, err)
@@ -418,7 +418,7 @@ func TestHeader(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	cxx, err := exec.LookPath("g++")
 	if err != nil {
-		t.Skip("needs g++")
+		t.Skip("hardware: no g++ here")
 	}
 	flags := []string{"-Wall", "-Werror", "-fsyntax-only", "-x", "c++", "../include/goccl.h"}
 	out, err = exec.Command(cxx, flags...).CombinedOutput()

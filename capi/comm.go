@@ -29,9 +29,11 @@ type comm struct {
 	issues atomic.Bool              // a thread makes or queues calls: any other is refused
 	mu     sync.Mutex               // held while a call is made or queued: a Comm is one goroutine's
 	why    error                    // it could not be opened, or was closed before it was
+	told   bool                     // the program knows why
 	now    ccl.Queue                // where calls go that are waited for, once there was one
 	own    ccl.Queue                // where calls go that are queued
 	later  *later                   // of goccl_open_later, until it is open
+	over   chan struct{}            // closed when that uses the store no more, and calls of later have called back
 }
 
 // later is a Comm that is being opened, and what is to be queued on it then.
@@ -40,7 +42,6 @@ type later struct {
 	cancel     context.CancelFunc
 	calls      []pending
 	closed     bool
-	over       chan struct{} // closed when the store is not used any more, and calls has called back
 }
 
 // opened is a comm that is open.
@@ -96,8 +97,8 @@ func ready(h C.goccl_comm) (*comm, error) {
 	if c.of.Load() == nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.why != nil {
-			return nil, c.why
+		if why := c.tellWhy(); why != nil {
+			return nil, why
 		}
 		return nil, wrong("the Comm is not open yet")
 	}
@@ -106,8 +107,8 @@ func ready(h C.goccl_comm) (*comm, error) {
 
 // number is a property of a Comm, -1 where there is none.
 func number(h C.goccl_comm, f func(*ccl.Comm) int) C.int32_t {
-	c, err := ready(h)
-	if err != nil {
+	c, err := find(h)
+	if err != nil || c.of.Load() == nil {
 		return -1
 	}
 	return C.int32_t(f(c.of.Load()))
@@ -215,10 +216,10 @@ func openLater(o *C.goccl_options) (*comm, error) {
 		return nil, wrong("goccl_open_later has no spares")
 	}
 	ctx, cancel := context.WithTimeout(background, s.open)
-	l := &later{cancel: cancel, rank: s.store.Rank(), size: s.store.Size(), over: make(chan struct{})}
-	c := &comm{later: l}
+	l := &later{cancel: cancel, rank: s.store.Rank(), size: s.store.Size()}
+	c := &comm{later: l, over: make(chan struct{})}
 	go func() {
-		defer close(l.over)
+		defer close(c.over)
 		defer cancel()
 		of, err := ccl.NewComm(ctx, s.store, &s.Options)
 		if c.begin(of, err) && of != nil {
@@ -280,26 +281,43 @@ func childOf(h C.goccl_comm, child *C.goccl_comm, f func(*ccl.Comm) (*ccl.Comm, 
 
 // closeComm takes the handle away first: a call that comes later finds none.
 func closeComm(h C.goccl_comm) error {
-	c, ok := comms.LoadAndDelete(uint64(h))
+	found, ok := comms.LoadAndDelete(uint64(h))
 	if !ok {
 		return wrong("%d is no Comm, or it is closed", uint64(h))
 	}
-	of, opening := c.(*comm).leave()
-	if opening != nil {
-		<-opening.over
+	c := found.(*comm)
+	of := c.leave()
+	if c.over != nil && !calledBack(c) {
+		<-c.over
 	}
 	if of == nil {
-		return nil
+		return c.untold()
 	}
 	return of.Close()
+}
+
+// tellWhy is why c could not be opened, which the program is told. c.mu is held.
+func (c *comm) tellWhy() error {
+	c.told = true
+	return c.why
+}
+
+// untold is why c could not be opened, unless the program has been told, or has closed it itself.
+func (c *comm) untold() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told {
+		return nil
+	}
+	return c.tellWhy()
 }
 
 // leave is the Comm that is to be closed or aborted: without the lock, which a blocking call holds
 // that this is to end. It is nil if there is none yet; then there will be none, and the opening ends
 // soon.
-func (c *comm) leave() (of *ccl.Comm, opening *later) {
+func (c *comm) leave() *ccl.Comm {
 	if of := c.of.Load(); of != nil {
-		return of, nil
+		return of
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,7 +325,7 @@ func (c *comm) leave() (of *ccl.Comm, opening *later) {
 		c.later.closed = true
 		c.later.cancel()
 	}
-	return c.of.Load(), c.later
+	return c.of.Load()
 }
 
 func abort(h C.goccl_comm, why string) error {
@@ -315,7 +333,7 @@ func abort(h C.goccl_comm, why string) error {
 	if err != nil {
 		return err
 	}
-	if of, _ := c.leave(); of != nil {
+	if of := c.leave(); of != nil {
 		of.Abort(errors.New(cmp.Or(why, "no reason given")))
 	}
 	return nil
@@ -328,7 +346,7 @@ func (c *comm) failed() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.why
+	return c.tellWhy()
 }
 
 func alloc(h C.goccl_comm, bytes C.uint64_t, memory *unsafe.Pointer) error {

@@ -109,7 +109,7 @@ enum {
 };
 
 // A failure. Text is one line; missing has the first ranks of those that are late, missing_n how
-// many there are.
+// many are known: at most 16 where a call has timed out.
 typedef struct goccl_error {
 	int32_t code, peer; // peer is the rank at fault, or -1
 	int32_t missing_n, missing[16];
@@ -249,7 +249,7 @@ int32_t goccl_call(goccl_comm comm, const goccl_args *calls, int32_t n, int64_t 
 int32_t goccl_calls(goccl_comm comm, const goccl_args *calls, int32_t n, uint32_t size, int64_t timeout, goccl_done done, void *ctx, goccl_error *err);
 
 // goccl_monitored_barrier is GOCCL_BARRIER, in at most timeout nanoseconds if that is not 0, whose GOCCL_ERR_TIMEOUT has all
-// ranks in missing that have not come, on all ranks. As any call that does not end it fails the Comm. Since ABI 4.
+// ranks in missing that have not come, up to 16, on all ranks. As any call that does not end it fails the Comm. Since ABI 4.
 int32_t goccl_monitored_barrier(goccl_comm comm, int64_t timeout, goccl_error *err);
 
 // goccl_message sends or receives a message beside the calls of comm: in no order with them, and with

@@ -47,9 +47,15 @@ static int came = -2;
 static void on_arrived(void *ctx, int32_t from, const goccl_error *e) { __atomic_store_n((int *)ctx, e ? 1000 + e->code : from, __ATOMIC_SEQ_CST); }
 static void on_done(void *ctx, const goccl_error *e) { __atomic_store_n((int *)ctx, e ? e->code : 100, __ATOMIC_SEQ_CST); }
 
+static void on_counted(void *ctx, const goccl_error *e) { usleep(5000), __atomic_add_fetch((int *)ctx, e != NULL, __ATOMIC_SEQ_CST); }
+
 // A store in which nobody else ever sets a key.
-static int asking, asked;
-static int32_t set_alone(void *ctx, const char *key, const void *value, uint64_t n) { return ctx != (void *)7; }
+static int asking, asked, held;
+static int32_t set_alone(void *ctx, const char *key, const void *value, uint64_t n) {
+	while (__atomic_load_n(&held, __ATOMIC_SEQ_CST))
+		usleep(100);
+	return ctx != (void *)7;
+}
 static int32_t get_alone(void *ctx, const char *key, int64_t timeout, uintptr_t value) {
 	__atomic_store_n(&asking, 1, __ATOMIC_SEQ_CST);
 	for (int64_t ms = timeout / 1000000 + 1; ms > 0; ms--)
@@ -110,6 +116,32 @@ static int run(int me, const char *library, const char *port) {
 	CHECK(!__atomic_load_n(&asking, __ATOMIC_SEQ_CST));
 	CHECK(__atomic_load_n(&ended, __ATOMIC_SEQ_CST) > 0 && ended < 100);
 	ended = 0;
+
+	// One that could not be opened says so as it is closed, unless it has said so before.
+	goccl_options failing = first;
+	failing.store.ctx = (void *)8;
+	int32_t code = 0;
+	for (useconds_t pause = 1000; !code && pause < 10000000; pause *= 2) { // before it has failed it is closed without an error
+		CHECK(goccl_open_later_(&failing, &alone, &err) == 0);
+		usleep(pause);
+		CHECK(goccl_rank_(alone) == -1);
+		code = goccl_close_(alone, &err);
+	}
+	CHECK(code == GOCCL_ERR_BACKEND && strstr(err.text, "the callback set returned 1"));
+	CHECK(goccl_open_later_(&failing, &alone, &err) == 0);
+	while (!goccl_failed_(alone, &err))
+		usleep(1000);
+	CHECK(err.code == code && goccl_close_(alone, &err) == 0);
+
+	// The calls that were queued on it have called back when it is closed.
+	int told = 0;
+	held = 1;
+	CHECK(goccl_open_later_(&failing, &alone, &err) == 0);
+	for (int i = 0; i < 20; i++)
+		CHECK(goccl_call_(alone, &barrier, 1, 0, on_counted, &told, NULL) == 0);
+	__atomic_store_n(&held, 0, __ATOMIC_SEQ_CST);
+	while (!goccl_failed_(alone, &err)) {}
+	CHECK(goccl_close_(alone, &err) == 0 && __atomic_load_n(&told, __ATOMIC_SEQ_CST) == 20);
 
 	// What the program sets after it has loaded the library counts.
 	setenv("RANK", me ? "1" : "0", 1);

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -108,8 +109,12 @@ func (b *Stored) give(ctx context.Context, mine []byte, all [][]byte) *Error {
 		if e := saidBy(data); e != nil {
 			return e
 		}
-	case kind == storedAll && unpack(data, all):
+	case kind != storedAll || !unpack(data, all):
+	case bytes.Equal(all[b.rank], mine):
 		return nil
+	default:
+		return quit(ctx, b, fault(System, "the store's value of %s is of another job: each has a prefix of its own",
+			b.key("all")))
 	}
 	return fault(System, "the store's value of %s is not what rank 0 has set", b.key("all"))
 }

@@ -38,6 +38,28 @@ func TestStore(t *testing.T) {
 	require.Len(t, s.values, 3*(0+2+5), "each value has a key of its own: one of each rank but 0, and one of all")
 }
 
+// A job whose prefix another one has had ends with an error on all ranks: a rank that reads what ranks of that one
+// have set does not find in it what it has set itself, and tells rank 0.
+func TestStoreOfAnotherJob(t *testing.T) {
+	s := newMemoryStore()
+	gather := func(rank int, mine string) error {
+		b, err := NewStore(s, "job", rank, 2)
+		require.NoError(t, err)
+		_, err = b.AllGather(t.Context(), []byte(mine))
+		return err
+	}
+	var first sync.WaitGroup
+	for rank := range 2 {
+		first.Go(func() { assert.NoError(t, gather(rank, fmt.Sprint("first ", rank))) })
+	}
+	first.Wait()
+	const text = "the store's value of job/1/all is of another job: each has a prefix of its own"
+	err := gather(1, "second 1")
+	require.ErrorIs(t, err, System)
+	require.ErrorContains(t, err, text)
+	require.ErrorContains(t, gather(0, "second 0"), "rank 1: "+text)
+}
+
 func TestStoreFails(t *testing.T) {
 	for _, tc := range []struct{ rank, size int }{{0, 0}, {-1, 2}, {2, 2}} {
 		_, err := NewStore(newMemoryStore(), "x", tc.rank, tc.size)

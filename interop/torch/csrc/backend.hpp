@@ -127,7 +127,7 @@ class Backend : public c10d::Backend {
   // adopt takes comm in the place of the Comm that has failed. What ranks count of its calls begins anew, as on a rank that was a spare.
   void adopt(goccl_comm comm) {
     endRoll();
-    calls_ = 0, rolls_ = 0;
+    calls_ = 0, rolls_ = 0, factors_.clear();
     line_ = std::make_shared<Line>(comm);
     if (auto old = comm_.exchange(comm)) goccl_close(old, nullptr);
   }
@@ -149,6 +149,17 @@ class Backend : public c10d::Backend {
   WorkPtr work(OpType type, const char* call, Tensors outs, Tensors in) {
     if (type != OpType::SEND && type != OpType::RECV && type != OpType::RECVANYSOURCE) calls_++;
     return c10::make_intrusive<Work>(getRank(), type, title(name_, call), std::move(outs), in);
+  }
+
+  // reduced is how w reduces t. A Comm has room for some factors, as programs have them that do not change. By what comes later each rank
+  // multiplies what it gives, as NCCL does: all ranks alike, since all have had the same factors.
+  Reduced reduced(const WorkPtr& w, const Tensor& t, const c10d::ReduceOp& r) {
+    Reduced how(t, r);
+    if (how.op != GOCCL_MULSUM) return how;
+    std::lock_guard lock(factors_mu_);
+    if (factors_.size() < factorsMost) factors_.insert(how.factor);
+    if (!factors_.count(how.factor) && t.is_floating_point() && t.element_size() > 1) w->times = how.factor, how.op = GOCCL_SUM;
+    return how;
   }
 
   // limit is what a call has beside the timeout of the Comm: nothing, in most calls.
@@ -173,10 +184,10 @@ class Backend : public c10d::Backend {
   }
   c10::intrusive_ptr<c10d::Work> go(WorkPtr w, const Call& call, bool async, milliseconds timeout) { return go(std::move(w), &call, 1, async, timeout); }
 
-  // beside is call, which reads in and writes out.
+  // beside is call, which reads in and writes out. The part of an all-to-all that stays on a rank has no place there that follows from its number.
   Call beside(const WorkPtr& w, Call call, const Tensor& out, const Tensor& in, int64_t width = 1) {
     auto dst = w->writes(out);
-    return call.to(dst, width).from(w->reads(in, dst, getRank(), getSize()), width);
+    return call.to(dst, width).from(w->reads(in, dst, call.kind == GOCCL_ALL_TO_ALL_V ? 0 : getRank(), getSize()), width);
   }
 
   // now makes calls whose results the next ones need.
@@ -193,9 +204,12 @@ class Backend : public c10d::Backend {
   std::atomic<goccl_comm> comm_{0};
   std::shared_ptr<Line> line_;
   std::atomic<uint64_t> calls_{0};
+  static constexpr size_t factorsMost = 200;
+  std::mutex factors_mu_;
+  std::set<double> factors_; // that calls of the Comm have had
   std::mutex roll_mu_;
   std::atomic<goccl_comm> roll_{0}; // of the monitored barrier
-  uint32_t rolls_ = 0;              // that there were
+  uint32_t rolls_ = 0;              // monitored barriers that there were
 };
 
 } // namespace goccl

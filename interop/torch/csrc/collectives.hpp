@@ -13,8 +13,9 @@ c10::intrusive_ptr<c10d::Work> allreduce(Tensors& ts, const c10d::AllreduceOptio
   one(ts);
   if (ts[0].layout() == at::kSparse) return allreduce_sparse(ts, o);
   auto w = work(OpType::ALLREDUCE, "all_reduce", ts, ts);
+  Call call(GOCCL_ALL_REDUCE, reduced(w, ts[0], o.reduceOp));
   auto sum = w->updates(ts[0]);
-  return go(w, Call(GOCCL_ALL_REDUCE, Reduced(ts[0], o.reduceOp)).to(sum).from(sum), o.asyncOp, o.timeout);
+  return go(w, call.to(sum).from(sum), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> allreduce_coalesced(Tensors& ts, const c10d::AllreduceCoalescedOptions& o) override {
@@ -24,8 +25,9 @@ c10::intrusive_ptr<c10d::Work> allreduce_coalesced(Tensors& ts, const c10d::Allr
   std::vector<goccl_args> calls;
   Taken taken; // a tensor that is there twice is summed once, whatever the order of the calls
   for (auto& t : ts) {
+    Call call(GOCCL_ALL_REDUCE, reduced(w, t, o.reduceOp));
     auto sum = w->updates(t, taken.add(t));
-    calls.push_back(Call(GOCCL_ALL_REDUCE, Reduced(t, o.reduceOp)).to(sum).from(sum));
+    calls.push_back(call.to(sum).from(sum));
   }
   return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);
 }
@@ -81,8 +83,9 @@ c10::intrusive_ptr<c10d::Work> allreduce_sparse(Tensors& ts, const c10d::Allredu
 c10::intrusive_ptr<c10d::Work> reduce(Tensors& ts, const c10d::ReduceOptions& o) override {
   one(ts);
   auto w = work(OpType::REDUCE, "reduce", ts, ts);
+  Call call(GOCCL_REDUCE, reduced(w, ts[0], o.reduceOp));
   auto sum = getRank() == o.rootRank ? w->updates(ts[0]) : w->reads(ts[0]);
-  return go(w, Call(GOCCL_REDUCE, Reduced(ts[0], o.reduceOp)).rooted(o.rootRank).to(sum).from(sum), o.asyncOp, o.timeout);
+  return go(w, call.rooted(o.rootRank).to(sum).from(sum), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> allgather(std::vector<Tensors>& outs, Tensors& ins, const c10d::AllgatherOptions& o) override {
@@ -182,14 +185,14 @@ c10::intrusive_ptr<c10d::Work> reduce_scatter(Tensors& outs, std::vector<Tensors
   if (!sameSize(ins[0]))
     for (auto& t : ins[0]) w->sc.push_back(t.numel());
   auto kind = w->sc.empty() ? GOCCL_REDUCE_SCATTER : GOCCL_REDUCE_SCATTER_V;
-  return go(w, Call(kind, Reduced(outs[0], o.reduceOp)).to(w->writes(outs[0])).from(w->reads(ins[0])).counts({}, w->sc), o.asyncOp, o.timeout);
+  return go(w, Call(kind, reduced(w, outs[0], o.reduceOp)).to(w->writes(outs[0])).from(w->reads(ins[0])).counts({}, w->sc), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(Tensor& out, Tensor& in, const c10d::ReduceScatterOptions& o) override {
   sameType({in}, out);
   TORCH_CHECK(in.numel() == out.numel() * getSize(), "input tensor must be the same size as output size times world size");
   auto w = work(OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", {out}, {in});
-  return go(w, beside(w, Call(GOCCL_REDUCE_SCATTER, Reduced(out, o.reduceOp)), out, in), o.asyncOp, o.timeout);
+  return go(w, beside(w, Call(GOCCL_REDUCE_SCATTER, reduced(w, out, o.reduceOp)), out, in), o.asyncOp, o.timeout);
 }
 
 c10::intrusive_ptr<c10d::Work> reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& ins, const c10d::ReduceScatterOptions& o) override {
@@ -198,7 +201,7 @@ c10::intrusive_ptr<c10d::Work> reduce_scatter_tensor_coalesced(Tensors& outs, Te
   std::vector<goccl_args> calls;
   for (size_t i = 0; i < ins.size(); i++) {
     sameType({ins[i]}, outs[i]), fits(ins[i], outs[i], getSize());
-    calls.push_back(beside(w, Call(GOCCL_REDUCE_SCATTER, Reduced(outs[i], o.reduceOp)), outs[i], ins[i]));
+    calls.push_back(beside(w, Call(GOCCL_REDUCE_SCATTER, reduced(w, outs[i], o.reduceOp)), outs[i], ins[i]));
   }
   return go(w, calls.data(), calls.size(), o.asyncOp, o.timeout);
 }

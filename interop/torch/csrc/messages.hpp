@@ -41,13 +41,15 @@ c10::intrusive_ptr<c10d::Work> message(WorkPtr w, const Call& call, int tag) {
 // that programs know from gloo.
 void monitoredBarrier(const c10d::BarrierOptions& o, bool all) override {
   auto limit = o.timeout == c10d::kUnsetTimeout ? timeout_.load() : o.timeout;
-  TORCH_CHECK(getRank() != 0 || limit.count() > 0, "Rank 0 timed out in monitoredBarrier after ", limit.count(), " ms.");
   std::lock_guard lock(roll_mu_);
+  auto call = rolls_++ % 0x1000000; // of which ranks have the same number, whichever of them have failed
+  if (getRank() == 0 && limit.count() <= 0) endRoll();
+  TORCH_CHECK(getRank() != 0 || limit.count() > 0, "Rank 0 timed out in monitoredBarrier after ", limit.count(), " ms.");
   goccl_error err{};
   if (!roll_) {
     std::vector<int32_t> ranks(getSize());
     std::iota(ranks.begin(), ranks.end(), 0);
-    roll_ = subset(open(), ranks, (int)(0x7e000000 + rolls_++ % 0x1000000), limit, err);
+    roll_ = subset(open(), ranks, (int)(0x7e000000 + call), limit, err);
   }
   if (!err.code && !goccl_monitored_barrier(roll_, nanoseconds(limit), &err)) return;
   endRoll();

@@ -19,6 +19,27 @@ using GroupPtr = c10::intrusive_ptr<goccl::Backend>;
 static std::vector<std::pair<c10::weak_intrusive_ptr<goccl::Backend>, Ranks>> parts;
 static std::map<Ranks, uint32_t> made;
 
+// groups are all that this process has made.
+static std::vector<c10::weak_intrusive_ptr<goccl::Backend>> groups;
+
+// keep has b among them. world_mu is held.
+static void keep(const GroupPtr& b) {
+  groups.erase(std::remove_if(groups.begin(), groups.end(), [](auto& g) { return g.expired(); }), groups.end());
+  groups.emplace_back(b);
+}
+
+// leave closes them as the program ends, the last one first: else what this rank has sent and nobody has received would be lost with it.
+static void leave() {
+  if (goccl::Fork::happened()) return;
+  std::vector<GroupPtr> left;
+  {
+    std::lock_guard lock(world_mu);
+    for (auto& g : groups)
+      if (auto b = g.lock()) left.push_back(std::move(b));
+  }
+  for (; !left.empty(); left.pop_back()) left.back()->shutdown();
+}
+
 // tagOf is a number of the next group of ranks. world_mu is held.
 static int tagOf(const Ranks& ranks) {
   uint64_t h = 0xcbf29ce484222325 ^ ++made[ranks]; // FNV-1a
@@ -36,8 +57,10 @@ static GroupPtr whole() {
 static BackendPtr create(const StorePtr& store, int rank, int size, int64_t milliseconds, const std::string& group, const std::string& name, bool all,
                          int64_t spares) {
   auto b = goccl::Backend::make(store, rank, size, spares, std::chrono::milliseconds(milliseconds), group, name);
-  if (!all || !b) return b;
+  if (!b) return b;
   std::lock_guard lock(world_mu);
+  keep(b);
+  if (!all) return b;
   world = c10::weak_intrusive_ptr<goccl::Backend>(b);
   made.clear(), parts.clear();
   return b;
@@ -51,6 +74,7 @@ static BackendPtr part(const StorePtr& store, const Ranks& ranks, int64_t millis
   auto b = all ? all->part(ranks, tag, store, std::chrono::milliseconds(milliseconds), group, name) : GroupPtr();
   if (!b) return b;
   lock.lock();
+  keep(b);
   parts.erase(std::remove_if(parts.begin(), parts.end(), [](auto& p) { return p.first.expired(); }), parts.end());
   parts.emplace_back(c10::weak_intrusive_ptr<goccl::Backend>(b), ranks);
   return b;
@@ -83,6 +107,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("replace", &replace, pybind11::call_guard<pybind11::gil_scoped_release>());
   m.def("fresh", [] { return whole()->fresh(); }, pybind11::call_guard<pybind11::gil_scoped_release>());
   m.def("restored", [] { whole()->restored(); }, pybind11::call_guard<pybind11::gil_scoped_release>());
+  m.def("leave", &leave, pybind11::call_guard<pybind11::gil_scoped_release>());
   m.def("failed", &failed, pybind11::call_guard<pybind11::gil_scoped_release>());
   m.def("version", &goccl_version);
 }

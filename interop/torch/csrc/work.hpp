@@ -48,8 +48,9 @@ struct Memory {
 // be of the other ranks', so the order in memory is never sent.
 class Stands {
  public:
+  double times = 1; // what the call reads is multiplied by it, in other memory
   // reads is t as the call reads it.
-  Memory reads(const Tensor& t) { return ordered(t) ? of(t) : copy(t); }
+  Memory reads(const Tensor& t) { return ordered(t) && times == 1 ? of(t) : copy(t); }
   // reads is t as a call reads it that writes to dst. The library refuses memory of both, unless they are one, or the smaller is this rank's
   // part of the larger. Elsewhere other memory stands in for t.
   Memory reads(const Tensor& t, const Memory& dst, int rank, int ranks) {
@@ -67,17 +68,14 @@ class Stands {
   }
   // updates is t as the call reads and writes it, which is alone in its memory, or other memory stands in for it.
   Memory updates(const Tensor& t, bool alone = true) {
-    if (ordered(t) && alone) return of(t);
+    if (ordered(t) && alone && times == 1) return of(t);
     auto memory = copy(t);
     back_.emplace_back(t, keep_.back());
     return memory;
   }
   // reads and writes of lists have their tensors one behind the other.
   Memory reads(const Tensors& ts) {
-    return list(ts, [](const Tensor& t, const Tensor& part) {
-      at::NoGradGuard guard;
-      part.copy_(t);
-    });
+    return list(ts, [this](const Tensor& t, const Tensor& part) { fill(part, t); });
   }
   Memory writes(const Tensors& ts) {
     return list(ts, [this](const Tensor& t, const Tensor& part) { back_.emplace_back(t, part); });
@@ -110,8 +108,15 @@ class Stands {
   }
 
   Memory copy(const Tensor& t) {
+    fill(stand(t), t);
+    return of(keep_.back());
+  }
+
+  // fill has part be what the call reads of t.
+  void fill(const Tensor& part, const Tensor& t) {
     at::NoGradGuard guard;
-    return of(stand(t).copy_(t));
+    part.copy_(t);
+    if (times != 1) part.mul_(times);
   }
 
   template <typename F>

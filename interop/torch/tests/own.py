@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -99,6 +100,15 @@ def elements(rank, n, ours):
     z = torch.tensor([complex(rank, 1), 2j])
     dist.all_reduce(z, group=ours)
     same(z, torch.tensor([complex(n * (n - 1) // 2, n), complex(0, 2 * n)]), "complex sum")
+    for factor in [1 / k for k in range(1, 400)]:  # FSDP2 has one a step, where that divides by the tokens of all ranks
+        op = dist._make_nccl_premul_sum(factor)
+        x, y, z, b = torch.ones(2), torch.ones(3).as_strided((2,), (2,)), torch.zeros(1), torch.ones(1, dtype=torch.bfloat16)
+        dist.all_reduce(x, op, group=ours)
+        dist.reduce(y, 0, op, group=ours)
+        dist.reduce_scatter_tensor(z, torch.ones(n), op, group=ours)
+        dist.reduce_scatter(b, [torch.ones_like(b)] * n, op, group=ours)
+        for got in [x, z, b] + [y] * (rank == 0):
+            torch.testing.assert_close(got, torch.full_like(got, n * factor), rtol=0.02 if got is b else 1e-6, atol=0)
     outs = [torch.zeros(r + 1) for r in range(n)]
     dist.all_gather(outs, torch.full((rank + 1,), float(rank)), group=ours)
     for r, out in enumerate(outs):
@@ -178,6 +188,16 @@ def shared(rank, n, ours):
     out, given = x[: n * (n + 1) // 2], x[: n * (rank + 1)]  # rank r has r+1 elements for each rank
     dist.all_to_all_single(out, given, list(range(1, n + 1)), sizes, group=ours)
     same(out, torch.cat([torch.arange(r + 1.0) + (r + 1) * rank + 100 * r for r in range(n)]), "all_to_all of uneven parts in place")
+    # Rank 1 reads what is its part of what it writes, as of an all_gather, and exchanges elements with rank 0.
+    x, out, given, gets, gives = torch.arange(2.0 * n) + 100 * rank, torch.zeros(0), torch.zeros(0), [0] * n, [0] * n
+    if rank == 0 and n > 1:
+        out, given, gets[:2], gives[:2] = torch.zeros(2), x, [1, 1], [1, 2 * n - 1]
+    elif rank == 1:
+        out, given, gets[:2], gives[:2] = x, x[2:4], [2 * n - 1, 1], [1, 1]
+    dist.all_to_all_single(out, given, gets, gives, group=ours)
+    if rank < 2 and n > 1:
+        want = torch.cat([torch.arange(1.0, 2 * n), torch.tensor([103.0])]) if rank else torch.tensor([0.0, 102.0])
+        same(out, want, "all_to_all of a part of what is written")
 
 
 def objects(rank, n, ours, theirs):
@@ -296,13 +316,20 @@ def forked(rank, n, ours):
 
 
 def leaving(rank, n, store):
-    """Timeouts may become longer than the group's first one. And a rank that ends with calls and messages under way ends."""
+    """A default group is made again on the store of the one before. Timeouts may become longer than the group's first one. And a rank that ends
+    with calls and messages under way ends."""
     import torch_goccl  # noqa: F401
 
     faulthandler.dump_traceback_later(100, exit=True)
     meeting = dist.FileStore(store, n)
     meeting.set(f"come {rank}", "")
     meeting.wait([f"come {r}" for r in range(n)])
+    for _ in range(3):
+        dist.init_process_group("goccl", store=meeting, rank=rank, world_size=n, timeout=timedelta(seconds=60))
+        x = torch.ones(2)
+        dist.all_reduce(x, group=dist.new_group(backend="goccl"))
+        same(x, torch.full((2,), float(n)), "a sum of a default group that is made again")
+        dist.destroy_process_group()
     dist.init_process_group("goccl", store=meeting, rank=rank, world_size=n, timeout=timedelta(seconds=3))
     for wait in (lambda: dist.monitored_barrier(timeout=timedelta(seconds=60)), dist.barrier):
         if rank == 0:
@@ -313,6 +340,43 @@ def leaving(rank, n, store):
     dist.isend(torch.zeros(1 << 20), (rank + 1) % n, tag=4)
     if rank == 0:
         dist.all_reduce(torch.ones(1), async_op=True)
+
+
+def ends(rank, n, folder):
+    """What rank 0 has sent arrives after its end, without destroy_process_group."""
+    import torch_goccl  # noqa: F401
+
+    dist.init_process_group("goccl", init_method=f"file://{folder}/store", rank=rank, world_size=n)
+    group = dist.new_group(backend="goccl")
+    sent = [torch.full((100,), float(k + 1 if rank == 0 else 0)) for k in range(3)]
+    if rank > 0:
+        while not os.path.exists(folder + "/over"):
+            time.sleep(0.01)
+    dist.broadcast(sent[0], 0)
+    dist.broadcast(sent[1], 0, group=group)
+    if rank == 0 and n > 1:
+        dist.isend(sent[2], 1).wait()
+    elif rank == 1:
+        dist.recv(sent[2], 0)
+    for k, x in enumerate(sent[: 3 if rank < 2 else 2]):
+        same(x, torch.full((100,), k + 1.0), "what a rank has sent that has ended")
+
+
+def ending(n):
+    """Runs ends on n ranks. Each is a fork of this process, and ends as Python does."""
+    folder, pids = tempfile.mkdtemp(), []
+    for rank in range(n):
+        if (pid := os.fork()) == 0:
+            faulthandler.dump_traceback_later(100, exit=True)
+            ends(rank, n, folder)
+            sys.exit()
+        pids.append(pid)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1])]
+    open(folder + "/over", "w").close()
+    codes += [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids[1:]]
+    shutil.rmtree(folder)
+    if codes != [0] * n:
+        sys.exit(f"own.py: ranks that end without destroy_process_group ended with {codes}")
 
 
 def nested(rank, n, ours):
@@ -452,6 +516,29 @@ def monitored(rank, n, store):
         x = torch.ones(1)
         dist.all_reduce(x, group=group)
         same(x, torch.full((1,), float(n)), "the sum after a monitored barrier that failed")
+    # Rank 0 has no time for the first, which is over for the others, too, and there for the second.
+    try:
+        dist.monitored_barrier(group, timedelta(seconds=0 if rank == 0 else 100))
+    except RuntimeError as e:
+        assert rank > 0 or "Rank 0 timed out" in str(e), e
+    else:
+        raise AssertionError("a monitored barrier ends well that rank 0 has no time for")
+    dist.monitored_barrier(group, timedelta(seconds=100))
+
+
+def twice(rank, n, store):
+    """A default group with spares beside one that there is is refused, and no other group is it afterwards."""
+    import torch_goccl
+
+    try:
+        torch_goccl.init_process_group(0, rank, n, store)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError("there are two default groups")
+    x = torch.ones(1)
+    dist.all_reduce(x, group=dist.new_group([rank], backend="goccl", use_local_synchronization=True))
+    same(x, torch.ones(1), "the sum of a rank alone")
 
 
 def abandoned(rank, n):
@@ -565,6 +652,7 @@ def run(rank, n, store):
     if n > 1:
         crossed(rank, n)
     groups(rank, n)  # after which gloo can make none
+    twice(rank, n, dist.FileStore(store + ".twice", n))
     if n > 1:
         abandoned(rank, n)
     try:
@@ -582,6 +670,7 @@ def run(rank, n, store):
 
 if __name__ == "__main__":
     ranks = int(sys.argv[1])
+    ending(ranks)
     with tempfile.TemporaryDirectory() as tmp:
         if ranks > 1:
             mp.start_processes(leaving, (ranks, tmp + "/leaving"), nprocs=ranks, start_method="fork")

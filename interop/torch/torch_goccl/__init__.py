@@ -3,6 +3,7 @@
     import torch_goccl
     torch.distributed.init_process_group("goccl")
 """
+import atexit
 import ctypes
 import importlib.util
 import os
@@ -44,7 +45,8 @@ def version():
 
 
 def _fresh(store, rank, size, seconds):
-    """store without what ranks of the attempt before have left in it: torchrun restarts a job on the same store.
+    """store without what ranks have left in it before: torchrun restarts a job on the same store, and a program that
+    makes its default group again mostly gets the store that it had.
 
     Each rank says who it is, by a number of its own. Rank 0 answers with a number of its own and the list of theirs, again when one of them
     changes, until all have seen themselves in it. So no rank takes what is old for new, and no count of restarts has to be equal."""
@@ -80,10 +82,6 @@ def _fresh(store, rank, size, seconds):
     return dist.PrefixStore("goccl/" + mine, store)
 
 
-def _meeting(store, rank, size, ms):
-    return _fresh(store, rank, size, ms / 1000) if "TORCHELASTIC_RUN_ID" in os.environ else store
-
-
 _given = None  # the group that init_process_group has made, and torch.distributed's is about to ask for
 
 
@@ -94,15 +92,20 @@ def init_process_group(spares, rank=-1, world_size=-1, store=None, timeout=dist.
     as the others have begun. It returns whether this process is a rank of the group: False on a spare that was not
     needed, when the others have ended."""
     global _given
+    if dist.is_initialized():  # before another job is made
+        raise ValueError("goccl: there is a default group already")
     if store is None:
         store, rank, world_size = next(iter(dist.rendezvous("env://", rank, world_size, timeout=timeout)))
     ms = int(timeout.total_seconds() * 1000)
-    given = _C.create(_meeting(store, rank, world_size, ms), rank, world_size, ms, "0", "goccl", True, spares)
+    given = _C.create(_fresh(store, rank, world_size, ms / 1000), rank, world_size, ms, "0", "goccl", True, spares)
     if given is None:
         return False
     _given = given
-    dist.init_process_group("goccl", store=dist.PrefixStore("goccl/group", store), rank=given.rank(),
-                            world_size=given.size(), timeout=timeout)
+    try:
+        dist.init_process_group("goccl", store=dist.PrefixStore("goccl/group", store), rank=given.rank(),
+                                world_size=given.size(), timeout=timeout)
+    finally:
+        _given = None  # where PyTorch has refused, no other group is it
     return True
 
 
@@ -138,9 +141,15 @@ def _create(options, _=None, name="goccl"):
         made = _C.part(options.store, ranks, ms, str(options.group_id), name)
         if made is not None:
             return made
-    store = _meeting(options.store, options.group_rank, options.group_size, ms)
+    store = _fresh(options.store, options.group_rank, options.group_size, ms / 1000)
     return _C.create(store, options.group_rank, options.group_size, ms, str(options.group_id), name, not ranks, 0)
 
 
+def _leave():
+    if not hasattr(sys, "last_type"):  # else an exception ends this rank, which is lost to the others
+        _C.leave()
+
+
+atexit.register(_leave)
 dist.Backend.register_backend("goccl", _create, extended_api=True, devices=["cpu"])
 from . import objects  # noqa: E402,F401: takes the place of two functions of torch.distributed
