@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -215,7 +216,8 @@ func TestCloseInOnCall(t *testing.T) {
 				return o
 			})
 			first.Store(all[0])
-			go ccl.Barrier(t.Context(), all[1])
+			var other sync.WaitGroup
+			other.Go(func() { ccl.Barrier(t.Context(), all[1]) })
 			ends(t, "the call", func() {
 				if queued {
 					all[0].On(nil).Barrier().Wait(t.Context())
@@ -224,6 +226,8 @@ func TestCloseInOnCall(t *testing.T) {
 				}
 			})
 			wants(t, ccl.Barrier(t.Context(), all[0]), ccl.ErrClosed)
+			other.Wait()
+			time.Sleep(time.Second) // a Close within a call leaves a goroutine behind for a while
 		}))
 	}
 }
