@@ -313,8 +313,8 @@ func (q *Queue) place(g *group) Work {
 
 // resolve finds the memory of a call, which buffers describe, and gives it q's number.
 func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
-	if q.number != 0 && !a.kind.Rooted() && !a.kind.Pairwise() {
-		a.root -= q.number
+	if q.number != 0 {
+		a.numbered(q.number)
 	}
 	if a.typ = dst.typ; a.typ == TypeNone {
 		a.typ = src.typ
@@ -344,6 +344,13 @@ func (q *Queue) resolve(a *args, dst, src *Buf) (err error) {
 	}
 	a.dst, a.src = dst.area(), src.area()
 	return nil
+}
+
+// numbered gives a number to a call without a root. A root that is wrong stays as it is.
+func (a *args) numbered(number int) {
+	if !a.kind.Rooted() && !a.kind.Pairwise() {
+		a.root -= number
+	}
 }
 
 // inPlaceOf are the buffers of a call whose input is already in dst, unless src is not InPlace:

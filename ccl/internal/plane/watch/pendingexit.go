@@ -102,7 +102,7 @@ func (s *Host) ownExits() []atomic.Uint64 {
 }
 
 // exitsOf are the entries of the process whose lowest rank is the l-th of the host. Job.Mu is held.
-func (p *Processes) exitsOf(l int) []atomic.Uint64 { return p.exits[l*exitsEach:][:exitsEach] }
+func (s *Processes) exitsOf(l int) []atomic.Uint64 { return s.exits[l*exitsEach:][:exitsEach] }
 
 // CompleteExits completes the pending exits of processes of this host that have ended.
 func (s *Leavers) CompleteExits() {
@@ -130,7 +130,7 @@ func (s *Leavers) CompleteExits() {
 
 // hasEnded reports whether the process whose lowest rank is the l-th of the host makes no step any
 // more: it has ended, or has left the job. Job.Mu is held.
-func (p *Processes) hasEnded(l int) bool {
-	q := &p.pulses[l]
-	return q.left.Load() != 0 || q.death.Load()&proc.OwnerDied != 0
+func (s *Processes) hasEnded(l int) bool {
+	p := &s.pulses[l]
+	return p.left.Load() != 0 || p.death.Load()&proc.OwnerDied != 0
 }
