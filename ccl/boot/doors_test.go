@@ -3,6 +3,7 @@ package boot
 import (
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,11 +51,13 @@ func TestDoors(t *testing.T) {
 		require.EqualValues(t, l.Addr().(*net.TCPAddr).Port, d.portOn(netip.MustParseAddr(ip)))
 	}
 	require.Zero(t, d.portOn(netip.MustParseAddr("127.0.0.3")))
+	var judged sync.WaitGroup
+	defer judged.Wait() // each logs once it has counted, and later tests look at the log
 	for _, o := range d.list {
 		end, here := net.Pipe()
 		defer end.Close()
 		s := o.strangers.Admit(here)
-		go s.Judge(auth.ErrUnauthorized)
+		judged.Go(func() { s.Judge(auth.ErrUnauthorized) })
 	}
 	require.Eventually(t, func() bool { return d.refused() == len(d.list) }, long, time.Millisecond)
 }
