@@ -188,6 +188,11 @@ func (b *Boot) exchange(ctx context.Context, f frame) (frame, error) {
 		return b.answered(answer, ok)
 	case <-ctx.Done():
 	}
+	select {
+	case answer, ok := <-b.in: // listen has confirmed it: the others go on
+		return b.answered(answer, ok)
+	default:
+	}
 	// Over, except for the verdict of all ranks, which others may wait for: see hostServer.
 	canceled := errors.Is(ctx.Err(), context.Canceled)
 	if canceled {

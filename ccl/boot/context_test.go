@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/internal/auth"
 )
 
 // A nil context is refused, and panics nowhere.
@@ -24,4 +26,22 @@ func TestNoContext(t *testing.T) {
 	}
 	_, err := b.AllGather(t.Context(), []byte("x"))
 	require.NoError(t, err, "nothing has come of it")
+}
+
+// A call that has its answer when it is canceled returns it: the others have theirs, and go on.
+func TestAnsweredAndCanceled(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // a select with both takes either
+		here, there := auth.Pipe()
+		in := make(chan frame, 1)
+		in <- frame{kind: frameTable, data: tableFrame([][]byte{[]byte("a"), []byte("b")})[frameHead:]}
+		go there.Drain()
+		b := &Boot{rank: 1, size: 2, conn: here, in: in}
+		values, err := b.AllGather(canceled, []byte("b"))
+		require.NoError(t, err)
+		require.Equal(t, [][]byte{[]byte("a"), []byte("b")}, values)
+		here.Close()
+		there.Close()
+	}
 }

@@ -154,17 +154,24 @@ func (r *hostRelay) loop() {
 		case <-r.done:
 			return
 		}
-		confirmed := over || r.unacked == 0 && (r.final == nil || r.allTold())
-		for ; confirmed && r.owed > 0; r.owed-- {
-			r.send(frame{kind: frameAck})
+		if confirmed := r.confirmed(over); confirmed || len(r.events) == 0 || len(r.out) > maxUp {
+			r.flush() // before the release: rank 0 may wait for it, and this process may be about to end
+			if confirmed {
+				r.release()
+			}
 		}
-		if confirmed || len(r.events) == 0 || len(r.out) > maxUp {
+		if r.owed > 0 && r.confirmed(over) {
+			for ; r.owed > 0; r.owed-- {
+				r.send(frame{kind: frameAck})
+			}
 			r.flush()
 		}
-		if confirmed {
-			r.release() // rank 0 first: it may wait for what went up, and this process may be about to end
-		}
 	}
+}
+
+// confirmed reports whether all ranks behind this relay have what was sent, or had the time for it (over).
+func (r *hostRelay) confirmed(over bool) bool {
+	return over || r.unacked == 0 && (r.final == nil || r.allTold())
 }
 
 // allTold reports whether all that have been let in, and may know no other way to rank 0, have heard how it ended.

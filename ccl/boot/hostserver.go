@@ -41,7 +41,7 @@ type hostServer struct {
 	children map[*child]struct{}
 	local    *child
 	held     withheld
-	unacked  int // confirmations outstanding
+	unacked  int // confirmations outstanding: those of the local rank too
 }
 
 // withheld is what the rank of this process gets once all others have confirmed.
@@ -286,6 +286,8 @@ func (c *hostServer) release() {
 	for _, b := range c.held.frames {
 		select {
 		case c.local.out <- b:
+			c.local.unacked++
+			c.unacked++
 		default:
 		}
 	}
