@@ -135,6 +135,7 @@ func TestTwoAllReduces(t *testing.T) {
 
 // A Log whose context ends leaves its call running, on memory that the next Log does not use.
 func TestLogGivesUp(t *testing.T) {
+	gaveUp := make(chan struct{})
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		h := newHistory(t, c, nil)
 		require.NoError(t, h.Log(t.Context(), 0, history.Metric{"x", 1}))
@@ -143,10 +144,11 @@ func TestLogGivesUp(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			defer cancel()
 			require.ErrorIs(t, h.Log(ctx, 1, history.Metric{"x", 2}), context.DeadlineExceeded)
+			close(gaveUp)
 			require.NoError(t, h.Log(t.Context(), 2, history.Metric{"x", 1000}))
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-gaveUp
 		require.NoError(t, h.Log(t.Context(), 1, history.Metric{"x", 4}))
 		require.NoError(t, h.Log(t.Context(), 2, history.Metric{"x", 1000}))
 		_, stats := collect(h, "x")

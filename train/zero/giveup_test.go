@@ -68,14 +68,14 @@ func TestLoadedGivesUp(t *testing.T) {
 // Params that fail because their context ends may be called again: what this rank gathers ahead in the next step is what
 // the others do.
 func TestParamsGiveUp(t *testing.T) {
-	units := [][]int{{30}, {400}, {50}, {6000}}
+	units, gaveUp := [][]int{{30}, {400}, {50}, {6000}}, make(chan struct{})
 	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
 		m := newModel[float32, float32](t, c, units, &zero.Options{Stage: 3})
 		for step := range 3 {
 			forward(t, m, len(units))
 			for i := len(units) - 1; i >= 0; i-- {
 				if late := step == 0 && i == 2; late && c.Rank() == 1 {
-					time.Sleep(50 * time.Millisecond)
+					<-gaveUp
 				} else if late {
 					ctx, cancel := context.WithCancel(t.Context())
 					cancel()
@@ -83,6 +83,7 @@ func TestParamsGiveUp(t *testing.T) {
 						_, err := m.Params(ctx, i)
 						require.ErrorIs(t, err, context.Canceled)
 					}
+					close(gaveUp)
 				}
 				paramsOf(t, m, i)
 				gradsOf(t, m, i)
