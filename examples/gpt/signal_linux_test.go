@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -11,9 +12,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// heedInterrupt has the processes that this one starts until the test ends heed an interrupt, though this one ignores it, as
+// what nohup or a script's & has started does: a signal that is caught here is not ignored there.
+func heedInterrupt(t *testing.T) {
+	if signal.Ignored(os.Interrupt) {
+		caught := make(chan os.Signal, 1)
+		signal.Notify(caught, os.Interrupt)
+		t.Cleanup(func() { signal.Stop(caught) })
+	}
+}
+
 // Ctrl-C reaches all processes of the terminal: the step under way ends, one checkpoint is made, and the exit code is 0. timeout
 // signals a program, and then its group: what it sends twice is one wish.
 func TestSignals(t *testing.T) {
+	heedInterrupt(t)
 	for _, tc := range []struct {
 		sig   syscall.Signal
 		times int
@@ -39,6 +51,7 @@ func TestSignals(t *testing.T) {
 
 // A second one ends all ranks at once, in the middle of a step.
 func TestSecondSignal(t *testing.T) {
+	heedInterrupt(t)
 	cmd, out := program(t, "-preset babygpt -rows 256 -np 2 -log 1") // a step takes more than a minute
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, cmd.Start())
