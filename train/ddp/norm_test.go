@@ -62,7 +62,7 @@ func TestNormAndClip(t *testing.T) {
 		require.NoError(t, r.Ready(3))
 		require.NoError(t, r.Wait(t.Context()))
 		set(0)
-		require.Zero(t, testing.AllocsPerRun(10, func() { r.Norm() }))
+		require.Zero(t, ccltest.Allocs(t, c, 10, func() { r.Norm() }))
 	})
 }
 
