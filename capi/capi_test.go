@@ -4,7 +4,6 @@ package main
 
 import (
 	"debug/elf"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -17,9 +16,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/goccl/goccl/test/cache"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/test/cache"
+	"github.com/goccl/goccl/test/program"
 )
 
 // built is a directory with libgoccl.so, which go build makes once.
@@ -228,7 +229,7 @@ func TestHost(t *testing.T) {
 	lib := library(t)
 	for _, way := range checked {
 		t.Run(way.name, func(t *testing.T) {
-			cmd := exec.Command(compile(t, "host.c", way.flags...), lib, freePort(t))
+			cmd := exec.Command(compile(t, "host.c", way.flags...), lib, program.FreePort(t))
 			cmd.Env = clean(append(way.env, "GOCCL_LOG=quiet", "GOCCL_SECRET=a secret of this test alone")...)
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
@@ -279,20 +280,6 @@ func TestIgnored(t *testing.T) { pair(t, "ignored.c") }
 
 // What is misused is refused at once, and the Comm is good afterwards.
 func TestMisuse(t *testing.T) { pair(t, "misuse.c") }
-
-// freePort is a port of this host that is free, below those that the kernel gives to programs that ask for any (32768
-// and more on Linux): one of these would soon be somebody else's.
-func freePort(t *testing.T) string {
-	for range 100 {
-		port := strconv.Itoa(15_000 + rand.IntN(15_000))
-		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
-	require.Fail(t, "100 ports are taken")
-	return ""
-}
 
 // A forked child gets an error from each function, and does not hang in Go, whose threads it has not.
 func TestForkedChild(t *testing.T) {

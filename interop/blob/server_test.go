@@ -24,6 +24,7 @@ import (
 	cloud "github.com/goccl/goccl/interop/blob"
 	"github.com/goccl/goccl/interop/blob/uploads"
 	"github.com/goccl/goccl/test/cache"
+	tests "github.com/goccl/goccl/test/program"
 	"github.com/goccl/goccl/train/ckpt/store"
 )
 
@@ -67,10 +68,7 @@ func serve(t *testing.T) string {
 		}
 		t.Skip("NOT RUN: the S3 server cannot be built: ", buildErr)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := l.Addr().String()
-	require.NoError(t, l.Close())
+	addr := "127.0.0.1:" + tests.FreePort(t)
 	dir := filepath.Join(t.TempDir(), "served")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, bucketName), 0o777))
 	cmd := exec.Command(program, addr, access, secret, dir)

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,4 +102,20 @@ func Total(v []int64) (s int64) {
 		s += x
 	}
 	return s
+}
+
+// FreePort is a port of 127.0.0.1 that is free, for a program that takes no listener. It is below
+// those that the kernel gives to programs that ask for any (32768 and more on Linux): one of these
+// would soon be somebody else's.
+func FreePort(tb testing.TB) string {
+	tb.Helper()
+	for range 100 {
+		port := strconv.Itoa(15_000 + rand.IntN(15_000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	tb.Fatal("100 ports are taken")
+	return ""
 }
