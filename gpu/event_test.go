@@ -24,15 +24,17 @@ func TestEventTime(t *testing.T) {
 	slow(t)
 	both(t, func(t *testing.T, rt *gputest.Runtime, d gputest.Device) {
 		s, x := stream(t, d), alloc[int8](t, d, 1)
-		start, end := event(t, d), event(t, d)
+		start, end, began := event(t, d), event(t, d), time.Now()
 		require.NoError(t, start.Record(s))
 		require.NoError(t, x.SetOn(s, 1))
 		require.NoError(t, end.Record(s))
 		done, err := end.Query()
 		require.NoError(t, err)
-		require.False(t, done)
-		_, err = end.Since(start)
-		require.ErrorContains(t, err, "device not ready")
+		_, early := end.Since(start)
+		if time.Since(began) < 2*slowed { // else both may be over: this thread did not run
+			require.False(t, done)
+			require.ErrorContains(t, early, "device not ready")
+		}
 		require.NoError(t, end.Wait(t.Context()))
 		require.NoError(t, end.Synchronize())
 		done, err = end.Query()
@@ -40,7 +42,7 @@ func TestEventTime(t *testing.T) {
 		require.True(t, done)
 		took, err := end.Since(start)
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, took, 100*time.Millisecond, "two operations of 50 ms lie between them")
+		require.GreaterOrEqual(t, took, 2*slowed, "two operations lie between them")
 	})
 }
 
