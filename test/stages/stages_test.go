@@ -12,7 +12,14 @@ import (
 )
 
 // meets A B is a stage A that fails unless a stage B runs beside it.
-const meets = `meets() { touch "$logs/here.$1"; for _ in $(seq 300); do [ ! -e "$logs/here.$2" ] || return 0; sleep 0.1; done; return 1; }
+const meets = `meets() {
+	touch "$logs/here.$1"
+	for _ in $(seq 300); do
+		[ ! -e "$logs/here.$2" ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
 `
 
 func TestStages(t *testing.T) {
@@ -37,10 +44,12 @@ func TestStages(t *testing.T) {
 		{"a spare that takes too long", "", "spare 1 a sleep 30\nspare 1 b true", false, []string{` a +CUT OFF `, ` b +LEFT OUT `, ` total +ok `}, ""},
 		{"a spare whose own time is over", "", "exit124() { return 124; }\nspare 1 a exit124", true, []string{` a +OUT OF TIME `, ` total +FAILED `}, ""},
 		{"no time to spare in a lane", "", "later 10 spare 100 a false\nlater 10 stage b true\nlanes 2", false, []string{` a +LEFT OUT `, ` b +ok `, ` total +ok `}, ""},
-		{"lanes beside each other", "", "nproc() { echo 2; }\n" + meets + "later 10 stage a meets a c\nlater 10 stage c meets c a\nlater 10 stage b true\nlater 10 stage d false\nlanes 2", true,
+		{"lanes beside each other", "", "nproc() { echo 2; }\n" + meets + "later 10 stage a meets a c\nlater 10 stage c meets c a\n" +
+			"later 10 stage b true\nlater 10 stage d false\nlanes 2", true,
 			[]string{` a +ok `, ` b +ok `, ` c +ok `, ` d +FAILED `, ` total +FAILED `}, ""},
 		// b fits beside a, c does not: it begins when a has ended, though its lane is free.
-		{"no more than the processors", "", "nproc() { echo 2; }\n" + meets + "a() { meets a b && touch \"$logs/over\"; }\nlater 150 stage a a\nlater 90 stage c test -e \"$logs/over\"\nlater 50 stage b meets b a\nlanes 3", false,
+		{"no more than the processors", "", "nproc() { echo 2; }\n" + meets + "a() { meets a b && touch \"$logs/over\"; }\n" +
+			"later 150 stage a a\nlater 90 stage c test -e \"$logs/over\"\nlater 50 stage b meets b a\nlanes 3", false,
 			[]string{` a +ok `, ` b +ok `, ` c +ok `}, ""},
 		{"a stage that takes more than there is", "", "nproc() { echo 1; }\nlater 150 stage a true\nlater 200 stage b true\nlanes 3", false, []string{` a +ok `, ` b +ok `}, ""},
 		{"what failed is told in short", "", "stage a echo '--- FAIL: TestX (0.1s)'", false, []string{`(?m)^a: --- FAIL: TestX`}, ""},
