@@ -135,6 +135,9 @@ func (r *hostRelay) tell(e rootEvent) {
 func (r *hostRelay) loop() {
 	var patience <-chan time.Time // ends once others have had the time to confirm how it failed
 	over := false
+	confirmed := func() bool { // all ranks behind this relay have what was sent, or had the time for it
+		return over || r.unacked == 0 && (r.final == nil || r.allTold())
+	}
 	defer r.held.own.clear()
 	defer r.held.late.clear()
 	for {
@@ -154,24 +157,19 @@ func (r *hostRelay) loop() {
 		case <-r.done:
 			return
 		}
-		if confirmed := r.confirmed(over); confirmed || len(r.events) == 0 || len(r.out) > maxUp {
-			r.flush() // before the release: rank 0 may wait for it, and this process may be about to end
-			if confirmed {
-				r.release()
-			}
+		if confirmed() || len(r.events) == 0 || len(r.out) > maxUp {
+			r.flush()
 		}
-		if r.owed > 0 && r.confirmed(over) {
+		if confirmed() {
+			r.release() // after the flush: rank 0 may wait for what went up, and this process may be about to end
+		}
+		if confirmed() { // by its own rank too
 			for ; r.owed > 0; r.owed-- {
 				r.send(frame{kind: frameAck})
 			}
 			r.flush()
 		}
 	}
-}
-
-// confirmed reports whether all ranks behind this relay have what was sent, or had the time for it (over).
-func (r *hostRelay) confirmed(over bool) bool {
-	return over || r.unacked == 0 && (r.final == nil || r.allTold())
 }
 
 // allTold reports whether all that have been let in, and may know no other way to rank 0, have heard how it ended.
