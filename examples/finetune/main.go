@@ -127,6 +127,7 @@ type tuner struct {
 	of       models.Config
 	ends     []int32 // the tokens that end a text
 	adapters *lora.Config
+	begun    []setting // what a checkpoint keeps of the flags
 }
 
 // tune trains on the ranks of world.
@@ -169,7 +170,12 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 	r := &loop.Run{O: c.Run}
 	r.O.Out, r.O.Tokens, r.O.Rate, r.O.Batches = t.out, c.Rows*c.context, c.Rate, train.batches
 	r.O.Held, r.O.EvalEvery, r.O.Begin, r.O.End = held.all(), c.Run.Log, t.begin, t.end
-	r.O.State, r.O.Check = func() any { return t.progress() }, t.resumes
+	if c.Run.Save != "" {
+		if t.begun, err = t.settings(ctx); err != nil {
+			return err
+		}
+		r.O.State, r.O.Check = func() any { return t.begun }, t.resumes
+	}
 	o := c.Fit
 	o.Tokens, o.Fused, o.Masked, o.Adam = c.context, true, true, optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8}
 	return r.On(ctx, world, &c.Machine, func(m *machine.Machine) (*fit.Trainer, error) {
@@ -182,35 +188,6 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 		}
 		return x, err
 	})
-}
-
-// progress is what a checkpoint keeps of the flags.
-type progress struct {
-	Rows, Context int
-	Seed          uint64
-	Data, Kind    string
-	Lora          string
-	Rank          int
-	Alpha         float64
-	Stable        bool
-}
-
-func (t *tuner) progress() progress {
-	c := t.c
-	return progress{c.Rows, c.context, c.Fit.Seed, c.data, c.kind, c.lora, c.rank, c.alpha, c.stable}
-}
-
-// resumes says whether a checkpoint is one of this run.
-func (t *tuner) resumes(dir string, state json.RawMessage) error {
-	var p progress
-	if err := json.Unmarshal(state, &p); err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
-	}
-	if p != t.progress() {
-		return fmt.Errorf("%s was trained with -rows %d -context %d -seed %d -data %s -kind %s -lora %q -rank %d -alpha %v "+
-			"-rslora=%v: give these", dir, p.Rows, p.Context, p.Seed, p.Data, p.Kind, p.Lora, p.Rank, p.Alpha, p.Stable)
-	}
-	return nil
 }
 
 // alone aborts the Comm with an error that may be this rank's alone.

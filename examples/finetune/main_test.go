@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -105,21 +104,6 @@ func TestRefused(t *testing.T) {
 			require.ErrorContains(t, tune(t.Context(), c, cfg, io.Discard), want, args)
 		}, ccltest.Deadline(3*time.Minute))
 	}
-}
-
-// A checkpoint of another run is none to go on from.
-func TestResumes(t *testing.T) {
-	c, err := parse([]string{"-model", "x", "-data", "y"}, io.Discard)
-	require.NoError(t, err)
-	x := &tuner{c: c}
-	text, err := json.Marshal(x.progress())
-	require.NoError(t, err)
-	require.NoError(t, x.resumes("saved", text))
-	c.alpha = 32
-	const want = `saved was trained with -rows 8 -context 64 -seed 1 -data y -kind completion -lora "all-linear" -rank 8 -alpha 16 -rslora=false: give these`
-	require.EqualError(t, x.resumes("saved", text), want)
-	c.alpha, c.kind = 16, "text"
-	require.EqualError(t, x.resumes("saved", text), want)
 }
 
 // What ends a text is what the model says; the names of tokenizers are for models that say nothing.
