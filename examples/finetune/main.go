@@ -102,10 +102,11 @@ func parse(args []string, out io.Writer) (*config, error) {
 }
 
 func main() {
-	c, err := parse(os.Args[1:], os.Stdout)
-	job.Main("finetune", c.NP, false, err, func(ctx context.Context) error {
+	out := &job.Output{W: os.Stdout}
+	c, err := parse(os.Args[1:], out)
+	job.Main("finetune", c.NP, false, err, out, func(ctx context.Context) error {
 		c.Run.Stop = job.Signals() // the first ends the run after the steps under way
-		return join(ctx, c, os.Stdout)
+		return join(ctx, c, out)
 	})
 }
 
