@@ -9,7 +9,7 @@ type frame struct {
 	first []string        // those that are set, and not read before that, nor set in an if alone
 }
 
-// enter begins to compile what has variables of its own: these, and those that it sets.
+// enter begins to compile a macro or a body, which has variables with these names.
 func (p *parser) enter(names ...string) *frame {
 	p.frame = &frame{up: p.frame, seen: map[string]bool{}}
 	p.sets(names...)
