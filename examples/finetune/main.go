@@ -27,7 +27,6 @@ import (
 	"github.com/goccl/goccl/train/data"
 	"github.com/goccl/goccl/train/data/bpe"
 	"github.com/goccl/goccl/train/data/chat"
-	"github.com/goccl/goccl/train/data/pack"
 	"github.com/goccl/goccl/train/data/text"
 	"github.com/goccl/goccl/train/fit"
 	"github.com/goccl/goccl/train/fit/loop"
@@ -68,7 +67,7 @@ func parse(args []string, out io.Writer) (*config, error) {
 	f.StringVar((*string)(&c.Fit.Base), "base", "f32", "`type` in which the frozen model is held: f32, bf16, int8 or nf4")
 	f.IntVar(&c.context, "context", 64, "`tokens` per row")
 	f.IntVar(&c.chunk, "chunk", 0, "compute logits and loss of so many `tokens` at a time: less memory; 0: of all")
-	f.StringVar(&c.prompt, "prompt", "", "`text` to continue before and after")
+	f.StringVar(&c.prompt, "prompt", "", "`text` to continue before and after; with -kind chat what a user says")
 	f.IntVar(&c.tokens, "tokens", 32, "`tokens` to continue it by")
 	f.Float64Var(&c.sample.Temperature, "temperature", 0, "`temperature` of the choice; 0: the likeliest")
 	f.Float64Var(&c.sample.TopP, "top-p", 1, "`share` of probability to choose from")
@@ -102,10 +101,11 @@ func parse(args []string, out io.Writer) (*config, error) {
 }
 
 func main() {
-	c, err := parse(os.Args[1:], os.Stdout)
-	job.Main("finetune", c.NP, false, err, func(ctx context.Context) error {
+	out := &job.Output{W: os.Stdout}
+	c, err := parse(os.Args[1:], out)
+	job.Main("finetune", c.NP, false, err, out, func(ctx context.Context) error {
 		c.Run.Stop = job.Signals() // the first ends the run after the steps under way
-		return join(ctx, c, os.Stdout)
+		return join(ctx, c, out)
 	})
 }
 
@@ -127,6 +127,7 @@ type tuner struct {
 	of       models.Config
 	ends     []int32 // the tokens that end a text
 	adapters *lora.Config
+	begun    []setting // what a checkpoint keeps of the flags
 }
 
 // tune trains on the ranks of world.
@@ -137,6 +138,10 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 	}
 	if err := c.Place(world.Size()); err != nil {
 		return err
+	}
+	if info, err := os.Stat(c.model); err != nil || !info.IsDir() {
+		return alone(world, fmt.Errorf("-model %s: there is no such directory here; download a model of Hugging Face's "+
+			"first, as by `hf download`", c.model))
 	}
 	if t.tok, err = bpe.Read(filepath.Join(c.model, "tokenizer.json")); err == nil {
 		t.of, err = models.Read(c.model)
@@ -166,10 +171,19 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, held.f.Close()) }()
+	if n := train.cut(); n > 0 {
+		fmt.Fprintf(t.out, "%d of %d documents of %s have more tokens than -context %d, and are cut\n", n, train.f.Len(),
+			c.data, c.context)
+	}
 	r := &loop.Run{O: c.Run}
 	r.O.Out, r.O.Tokens, r.O.Rate, r.O.Batches = t.out, c.Rows*c.context, c.Rate, train.batches
 	r.O.Held, r.O.EvalEvery, r.O.Begin, r.O.End = held.all(), c.Run.Log, t.begin, t.end
-	r.O.State, r.O.Check = func() any { return t.progress() }, t.resumes
+	if c.Run.Save != "" {
+		if t.begun, err = t.settings(ctx); err != nil {
+			return err
+		}
+		r.O.State, r.O.Check = func() any { return t.begun }, t.resumes
+	}
 	o := c.Fit
 	o.Tokens, o.Fused, o.Masked, o.Adam = c.context, true, true, optim.AdamW{Beta1: .9, Beta2: .999, Eps: 1e-8}
 	return r.On(ctx, world, &c.Machine, func(m *machine.Machine) (*fit.Trainer, error) {
@@ -182,35 +196,6 @@ func tune(ctx context.Context, world *ccl.Comm, c *config, out io.Writer) (err e
 		}
 		return x, err
 	})
-}
-
-// progress is what a checkpoint keeps of the flags.
-type progress struct {
-	Rows, Context int
-	Seed          uint64
-	Data, Kind    string
-	Lora          string
-	Rank          int
-	Alpha         float64
-	Stable        bool
-}
-
-func (t *tuner) progress() progress {
-	c := t.c
-	return progress{c.Rows, c.context, c.Fit.Seed, c.data, c.kind, c.lora, c.rank, c.alpha, c.stable}
-}
-
-// resumes says whether a checkpoint is one of this run.
-func (t *tuner) resumes(dir string, state json.RawMessage) error {
-	var p progress
-	if err := json.Unmarshal(state, &p); err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
-	}
-	if p != t.progress() {
-		return fmt.Errorf("%s was trained with -rows %d -context %d -seed %d -data %s -kind %s -lora %q -rank %d -alpha %v "+
-			"-rslora=%v: give these", dir, p.Rows, p.Context, p.Seed, p.Data, p.Kind, p.Lora, p.Rank, p.Alpha, p.Stable)
-	}
-	return nil
 }
 
 // alone aborts the Comm with an error that may be this rank's alone.
@@ -234,7 +219,8 @@ func (t *tuner) network() (*nn.Model, error) {
 	}
 	a := lora.New()
 	a.Base, a.Rank, a.Alpha, a.Dropout, a.Stable = t.c.model, t.c.rank, t.c.alpha, t.c.dropout, t.c.stable
-	if a.Targets.List = strings.Split(t.c.lora, ","); t.c.lora == "all-linear" {
+	a.Targets.List = strings.FieldsFunc(t.c.lora, func(r rune) bool { return r == ',' || r == ' ' })
+	if t.c.lora == "all-linear" {
 		a.Targets = lora.Names{Pattern: t.c.lora}
 	}
 	_, a.Turned = t.of.(*models.GPT2)
@@ -285,11 +271,28 @@ func (t *tuner) say(ctx context.Context, x *fit.Trainer) error {
 		return nil
 	}
 	o := &fit.GenerateOptions{Tokens: t.c.tokens, Sample: t.c.sample, Seed: t.c.Fit.Seed, Stop: t.ends}
-	rows, err := x.Generate(ctx, [][]int32{t.tok.Encode(t.c.prompt, true)}, o)
+	prompt, err := t.prompt()
+	if err != nil {
+		return alone(t.world, err)
+	}
+	rows, err := x.Generate(ctx, [][]int32{prompt}, o)
 	if err == nil {
 		fmt.Fprintf(t.out, "%q\n", t.tok.Decode(rows[0], true))
 	}
 	return err
+}
+
+// prompt is what is continued: of a model that chats, the answer to a user who says it.
+func (t *tuner) prompt() ([]int32, error) {
+	if t.c.kind != "chat" {
+		return t.tok.Encode(t.c.prompt, true), nil
+	}
+	tmpl, err := chat.Read(t.c.model)
+	if err != nil {
+		return nil, err
+	}
+	text, err := tmpl.Render([]chat.Message{{Role: "user", Content: t.c.prompt}}, &chat.Options{Prompt: true})
+	return t.tok.Encode(text, false), err
 }
 
 // end says what it does then, and writes it.
@@ -389,6 +392,9 @@ func (t *tuner) endings() (list []int32, err error) {
 	return list, nil
 }
 
+// kinds are what lines have.
+var kinds = map[string]string{"completion": `{"prompt", "completion"}`, "chat": `{"messages"}`, "text": `{"text"}`}
+
 // encoder makes tokens of a line.
 func (t *tuner) encoder() (text.Encoder, error) {
 	end := int32(-1)
@@ -408,83 +414,4 @@ func (t *tuner) encoder() (text.Encoder, error) {
 		return text.Chat(t.tok, tmpl), nil
 	}
 	return nil, fmt.Errorf("-kind %s: there are completion, chat and text", t.c.kind)
-}
-
-// source is rows of a file, in an order that depends on the step alone.
-type source struct {
-	t   *tuner
-	f   *text.Files
-	set *text.Set
-	p   *pack.Packing
-}
-
-func (t *tuner) rowsOf(ctx context.Context, file string) (*source, error) {
-	encode, err := t.encoder()
-	if err != nil {
-		return nil, alone(t.world, err)
-	}
-	f, err := text.Open(text.Lines, file)
-	if err != nil {
-		return nil, alone(t.world, err)
-	}
-	set, err := text.New(ctx, t.world, f, text.Below(t.of.Words(), encode))
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	p, err := pack.Single(set.Lengths, t.c.context)
-	if err == nil && p.Rows() == 0 {
-		err = fmt.Errorf("%s has no row to train on", file)
-	}
-	if err != nil { // on all ranks
-		return nil, errors.Join(err, f.Close())
-	}
-	return &source{t, f, set, p}, nil
-}
-
-// fill appends a row, or one that does not count.
-func (s *source) fill(b *fit.Batch, row int) error {
-	var r pack.Row
-	if row >= s.p.Rows() {
-		for range s.t.c.context {
-			b.Tokens, b.Wanted = append(b.Tokens, 0), append(b.Wanted, pack.Ignored)
-		}
-		return nil
-	}
-	err := s.set.Fill(s.p, row, &r)
-	b.Tokens, b.Wanted = append(b.Tokens, r.Tokens...), append(b.Wanted, r.Targets...)
-	return err
-}
-
-// batches are this rank's micro batches of a step: rows follow one another, epoch by epoch,
-// whatever the number of ranks.
-func (s *source) batches(step int) ([]fit.Batch, error) {
-	t := s.t
-	return t.c.Fit.Deal(t.world.Rank(), func(b *fit.Batch, row int) error {
-		at := (step-1)*t.c.Rows + row
-		epoch, k := at/s.p.Rows(), at%s.p.Rows()
-		order, err := data.Sampler{N: s.p.Rows(), Rank: 0, Size: 1, Seed: t.c.Fit.Seed}.Epoch(epoch, k)
-		if err != nil {
-			return err
-		}
-		for _, row := range order {
-			return s.fill(b, row)
-		}
-		return nil
-	})
-}
-
-// all are this rank's part of all rows, in as many batches as the other ranks have.
-func (s *source) all() (list []fit.Batch) {
-	t := s.t
-	each := t.c.Fit.Rows
-	for at := 0; at < s.p.Rows(); at += each * t.world.Size() {
-		var b fit.Batch
-		for i := range each {
-			if err := s.fill(&b, at+t.world.Rank()*each+i); err != nil {
-				t.world.Abort(err)
-			}
-		}
-		list = append(list, b)
-	}
-	return list
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/goccl/goccl/ccl/ccltest"
 	"github.com/goccl/goccl/internal/xlatest"
 	"github.com/goccl/goccl/train/data/bpe"
+	"github.com/goccl/goccl/xla/nn/models"
 )
 
 var held = regexp.MustCompile(`held-out loss=([0-9.]+)`)
@@ -94,10 +94,12 @@ func TestRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"-model " + bin:                               "has the weights pytorch_model.bin, and no model.safetensors",
 		"-model testdata/tiny -out " + taken:          "merged is there already: name another directory",
-		"-model testdata/tiny -lora q_proj,v_porj":    "-lora q_proj,v_porj: no linear module of the model is called v_porj",
 		"-model testdata/tiny -lora q_proj,lm_head":   "no linear module of the model is called lm_head",
+		"-model testdata/tiny -lora q_proj,,v_porj":   "no linear module of the model is called v_porj",
 		"-model testdata/tiny -rows 3 -micro 2":       "-rows 3 does not divide among 1 ranks x -micro 2",
 		"-model testdata/tiny -data testdata/nothing": "no such file",
+		"-model meta-llama/Llama-3.2-1B":              "-model meta-llama/Llama-3.2-1B: there is no such directory here",
+		"-model testdata/tiny -kind text":             `-kind text wants lines of {"text"}: `,
 	} {
 		ccltest.Run(t, 1, func(t testing.TB, c *ccl.Comm) {
 			cfg, err := parse(append([]string{"-data", "testdata/train.jsonl", "-context", "32", "-plugin", xlatest.Path(t)}, strings.Fields(args)...), io.Discard)
@@ -105,21 +107,6 @@ func TestRefused(t *testing.T) {
 			require.ErrorContains(t, tune(t.Context(), c, cfg, io.Discard), want, args)
 		}, ccltest.Deadline(3*time.Minute))
 	}
-}
-
-// A checkpoint of another run is none to go on from.
-func TestResumes(t *testing.T) {
-	c, err := parse([]string{"-model", "x", "-data", "y"}, io.Discard)
-	require.NoError(t, err)
-	x := &tuner{c: c}
-	text, err := json.Marshal(x.progress())
-	require.NoError(t, err)
-	require.NoError(t, x.resumes("saved", text))
-	c.alpha = 32
-	const want = `saved was trained with -rows 8 -context 64 -seed 1 -data y -kind completion -lora "all-linear" -rank 8 -alpha 16 -rslora=false: give these`
-	require.EqualError(t, x.resumes("saved", text), want)
-	c.alpha, c.kind = 16, "text"
-	require.EqualError(t, x.resumes("saved", text), want)
 }
 
 // What ends a text is what the model says; the names of tokenizers are for models that say nothing.
@@ -153,4 +140,42 @@ func TestEndings(t *testing.T) {
 	c.model = dir
 	_, err = (&tuner{c: c, tok: tok}).endings()
 	require.ErrorContains(t, err, "config.json: json: cannot unmarshal string")
+}
+
+// A model that chats is asked by its template, and others continue the text.
+func TestPrompt(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"),
+		[]byte("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"), 0o666))
+	tok, err := bpe.Read("testdata/tiny/tokenizer.json")
+	require.NoError(t, err)
+	for kind, want := range map[string]string{"completion": "hi", "text": "hi", "chat": "<user>hi<assistant>"} {
+		c := &config{}
+		c.model, c.kind, c.prompt = dir, kind, "hi"
+		ids, err := (&tuner{c: c, tok: tok}).prompt()
+		require.NoError(t, err)
+		require.Equal(t, tok.Encode(want, kind != "chat"), ids)
+	}
+}
+
+// A row has context tokens and the one behind: what is longer is cut, and said.
+func TestCut(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rows.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(`{"text":"1234567"}`+"\n"+`{"text":"12345678"}`+"\n"+`{"text":"1"}`), 0o666))
+	for context, want := range map[int]int{6: 2, 7: 1, 8: 0} {
+		ccltest.Run(t, 1, func(t testing.TB, world *ccl.Comm) {
+			c := &config{}
+			c.kind, c.context = "text", context
+			x := &tuner{c: c, world: world, ends: []int32{256}}
+			var err error
+			x.tok, err = bpe.Read("testdata/tiny/tokenizer.json")
+			require.NoError(t, err)
+			x.of, err = models.Read("testdata/tiny")
+			require.NoError(t, err)
+			s, err := x.rowsOf(t.Context(), file)
+			require.NoError(t, err)
+			require.Equal(t, want, s.cut())
+			require.NoError(t, s.f.Close())
+		})
+	}
 }

@@ -25,10 +25,11 @@ import (
 )
 
 func main() {
-	c, err := parse(os.Args[1:], os.Stdout)
-	job.Main("gpt2", c.NP, c.Run.Recover, err, func(ctx context.Context) error {
+	out := &job.Output{W: os.Stdout}
+	c, err := parse(os.Args[1:], out)
+	job.Main("gpt2", c.NP, c.Run.Recover, err, out, func(ctx context.Context) error {
 		stop := job.Signals() // the first ends the run after the step under way
-		return join(ctx, c, &run{stop: stop, in: os.Stdin, out: os.Stdout})
+		return join(ctx, c, &run{stop: stop, in: os.Stdin, out: out})
 	})
 }
 

@@ -2,11 +2,11 @@
 //
 //	m, err := machine.New(ctx, world, &machine.Options{Plugin: path})
 //	t, err := fit.New(ctx, m, model, &fit.Options{Rows: 4, Tokens: 1024, Stage: 3, Clip: 1, Adam: adam})
-//	report, err := t.Load(ctx, "meta-llama/Llama-3.2-1B", nil)
+//	err = t.LoadModel(ctx, "Llama-3.2-1B")
 //	for n := 1; n <= steps; n++ {
 //		loss, err := t.Step(ctx, n, rate(n), batches(n))
 //	}
-//	err = t.Export(ctx, "tuned", nil)
+//	err = t.Export(ctx, "tuned", 5<<30)
 //
 // A model is trained in one of two layouts. At stage 0 each rank has all of it, and one program computes a
 // step, with another for the update where gradients are averaged between. With stages 1 to 3 of ZeRO, or

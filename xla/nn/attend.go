@@ -72,18 +72,18 @@ func (s *Scope) Attend(q, k, v V, a Attention) V {
 func (s *Scope) seen(keys int, a Attention) V {
 	p := s.Positions()
 	at, key := p.Reshape(p.Dims()[0], 1, p.Dims()[1], 1, 1), s.Fn.Iota(hlo.I32, 4, 1, 1, 1, 1, keys)
-	var seen V
-	if !a.Full {
-		seen = at.Cmp("GE", key)
+	near := at.Sub(key).Cmp("LT", s.Fn.Const(hlo.I32, float64(a.Window)))
+	switch {
+	case a.Full && s.Next != nil:
+		return s.Fail("Attend: Full, in generation, where the tokens after a token are not there yet")
+	case a.Full && a.Window == 0:
+		return nil
+	case a.Full:
+		return near
+	case a.Window == 0:
+		return at.Cmp("GE", key)
 	}
-	if a.Window > 0 {
-		near := at.Sub(key).Cmp("LT", s.Fn.Const(hlo.I32, float64(a.Window)))
-		if seen == nil {
-			return near
-		}
-		seen = seen.And(near)
-	}
-	return seen
+	return at.Cmp("GE", key).And(near)
 }
 
 // keep returns the next of the unit's caches with x [B,T,K,D] put in where the tokens stand.

@@ -177,6 +177,20 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// A cache has no tokens behind those that it is given, so nothing attends to them.
+func TestFullIsNotGenerated(t *testing.T) {
+	for _, a := range []nn.Attention{{Full: true}, {Full: true, Window: 3}} {
+		m := &nn.Model{Units: []nn.Unit{{Name: "a.", Kind: "a", Forward: func(s *nn.Scope, _ nn.V) nn.V {
+			x := s.Fn.Const(hlo.F32, 1).To(2, 3, 2, 2)
+			return s.Attend(x, x, x, a)
+		}}}}
+		var f hlo.Func
+		p := &nn.Pass{Fn: &f, In: []nn.V{f.Arg(hlo.I32, 2, 3)}, Next: &nn.Next{Pos: f.Arg(hlo.I32, 1), Room: 8}}
+		_, err := f.Text("t", m.Write(p, 0, nil))
+		require.ErrorContains(t, err, `unit "a.": Attend: Full, in generation`)
+	}
+}
+
 // Layers whose adapters differ in rank, or in scale alone, have programs of their own.
 func TestOwnRanks(t *testing.T) {
 	m := tiny(3, same)

@@ -290,3 +290,30 @@ func Example() {
 	fmt.Printf("%q\n", text)
 	// Output: "<s>[user] How are you?\n[assistant]"
 }
+
+// What is set in a loop, a macro or a block stays there. Where it is set behind a loop or a macro that reads it, it is
+// undefined before that, as in Jinja, though a is a variable of the template. The texts are those of jinja2 3.1.6.
+func TestScopes(t *testing.T) {
+	for _, tc := range []struct{ template, want string }{
+		{`{% for i in [1, 2] %}{{ a }}{% set a = i %}{% endfor %}{{ a }}`, "555"},
+		{`{% for i in [1, 2] %}{{ a }}{% endfor %}{% set a = 3 %}{{ a }}`, "3"},
+		{`{{ a }}{% for i in [1, 2] %}{{ a }}{% endfor %}{% set a = 3 %}{{ a }}`, "5553"},
+		{`{% for i in [1, 2] %}{{ a }}{% endfor %}{% if a %}{% set a = 3 %}{% endif %}{{ a }}`, "553"},
+		{`{% for i in [1, 2] %}{% for k in [1] %}{{ a }}{% endfor %}{% set a = i %}{{ a }}{% endfor %}`, "12"},
+		{`{% for i in [1, 2] %}{% for k in [1] %}{{ a }}{% endfor %}{% set a = i %}{% endfor %}{{ a }}`, "555"},
+		{`{% macro m() %}{{ a }}{% endmacro %}{{ m() }}{% set a = 3 %}{{ m() }}`, "3"},
+		{`{% macro m(a) %}{{ a }}{% set a = 3 %}{{ a }}{% endmacro %}{{ m(7) }}{{ a }}`, "735"},
+		{`{% for i in [] %}{% else %}{% set a = 3 %}{{ a }}{% endfor %}{{ a }}`, "35"},
+		{`{% set n = namespace(a=1) %}{% for i in [1, 2] %}{{ n.a }}{% set n.a = i + 5 %}{% endfor %}{{ n.a }}{{ a }}`, "1675"},
+		{`{% for i in [1] %}{{ a }}{% endfor %}{% set a %}x{% endset %}{{ a }}`, "x"},
+		{`{% set b %}{{ a }}{% set a = 3 %}{{ a }}{% endset %}{{ b }}{{ a }}`, "535"},
+		{`{% generation %}{{ a }}{% set a = 3 %}{{ a }}{% endgeneration %}{{ a }}`, "535"},
+		{`{% for a in [1] if a %}{{ a }}{% endfor %}{% set a = 3 %}{{ a }}`, "13"},
+	} {
+		p, err := chat.Parse(tc.template, nil)
+		require.NoError(t, err)
+		got, err := p.Render(nil, &chat.Options{Vars: map[string]any{"a": 5}})
+		require.NoError(t, err, tc.template)
+		require.Equal(t, tc.want, got, tc.template)
+	}
+}

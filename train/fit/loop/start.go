@@ -107,18 +107,21 @@ func (s *steps) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.t.Tensors(ctx, false)
-	if err != nil {
-		return s.alone(err)
-	}
-	var p progress
-	if err := ckpt.Load(ctx, s.world, dir, &p, list); err != nil {
+	var p progress // first, as another run may have other tensors
+	if err := ckpt.Load(ctx, s.world, dir, &p, nil); err != nil {
 		return err
 	}
 	if o.Check != nil {
 		if err := o.Check(dir, p.Of); err != nil { // on all ranks alike
 			return err
 		}
+	}
+	list, err := s.t.Tensors(ctx, false)
+	if err != nil {
+		return s.alone(err)
+	}
+	if err := ckpt.Load(ctx, s.world, dir, nil, list); err != nil {
+		return err
 	}
 	if x := s.t.Scaler(); x != nil && p.Scale != nil {
 		if err := x.Restore(*p.Scale); err != nil {

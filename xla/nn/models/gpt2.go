@@ -33,8 +33,8 @@ type GPT2 struct {
 // NewGPT2 returns the smallest of OpenAI's, of 124 million parameters.
 func NewGPT2() *GPT2 {
 	return &GPT2{ModelType: "gpt2", Classes: []string{"GPT2LMHeadModel"}, Layers: 12, Heads: 12, Width: 768,
-		Positions: 1024, Vocab: 50257,
-		Act: "gelu_new", Eps: 1e-5, Tied: true, Scaled: true, Range: .02, Residual: .1, Embedding: .1, Attention: .1}
+		Positions: 1024, Vocab: 50257, Act: "gelu_new", Eps: 1e-5, Tied: true, Scaled: true, Range: .02, Residual: .1,
+		Embedding: .1, Attention: .1}
 }
 
 // Context returns the number of positions.

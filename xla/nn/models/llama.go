@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/goccl/goccl/xla/hlo"
 	"github.com/goccl/goccl/xla/nn"
 )
 
@@ -27,6 +28,7 @@ type Llama struct {
 	InnerBias bool     `json:"mlp_bias"`
 	Dropout   float64  `json:"attention_dropout"`
 	Range     float64  `json:"initializer_range"`
+	Pad       *int     `json:"pad_token_id,omitempty"` // what is put in at these tokens is not trained
 	// Theta and Scaling are how transformers 4 has Rope.
 	Theta   float64 `json:"rope_theta,omitempty"`
 	Scaling *Rope   `json:"rope_scaling,omitempty"`
@@ -73,6 +75,8 @@ func (c *Llama) check() error {
 		return fmt.Errorf("num_attention_heads is %d: not a multiple of num_key_value_heads, %d", c.Heads, c.KVHeads)
 	case c.HeadDim%2 != 0:
 		return fmt.Errorf("head_dim is %d: want an even number", c.HeadDim)
+	case c.Pad != nil && (*c.Pad < -c.Vocab || *c.Pad >= c.Vocab):
+		return fmt.Errorf("pad_token_id is %d: vocab_size is %d", *c.Pad, c.Vocab)
 	case c.HeadDim > 1<<16 || c.Heads > most/c.HeadDim:
 		return fmt.Errorf("num_attention_heads is %d and head_dim %d: too many", c.Heads, c.HeadDim)
 	}
@@ -95,7 +99,12 @@ func (c *Llama) Model() *nn.Model {
 		m.Room = c.Positions
 	}
 	m.Units = append(m.Units, nn.Unit{Name: "model.", Kind: "embed", Forward: func(s *nn.Scope, _ nn.V) nn.V {
-		return s.Embed(s.Tokens(), "embed_tokens", c.Vocab, c.Width).As(s.Res())
+		x := s.Embed(s.Tokens(), "embed_tokens", c.Vocab, c.Width)
+		if c.Pad != nil {
+			pad := s.Fn.Const(hlo.I32, float64((*c.Pad+c.Vocab)%c.Vocab)) // from the end if negative
+			x = hlo.If(s.Tokens().Reshape(append(s.Tokens().Dims(), 1)...).Cmp("EQ", pad), hlo.Stop(x), x)
+		}
+		return x.As(s.Res())
 	}})
 	for i := range c.Layers {
 		window, kind := c.window(i), "layer"

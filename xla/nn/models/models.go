@@ -37,8 +37,8 @@ var made = map[string]func() Config{
 var only = map[string]any{
 	"quantization_config": nil, "is_encoder_decoder": false, "add_cross_attention": false, "use_mrope": false,
 	"scale_attn_by_inverse_layer_idx": false, "partial_rotary_factor": 1., "attn_logit_softcapping": nil,
-	"final_logit_softcapping": nil, "quantization": nil,
-	"compression_config": nil, "query_pre_attn_scalar": nil, "num_experts": nil, "num_local_experts": nil,
+	"final_logit_softcapping": nil, "quantization": nil, "compression_config": nil, "query_pre_attn_scalar": nil,
+	"num_experts": nil, "num_local_experts": nil,
 }
 
 // renamed are fields of a GPT-2 by names that transformers takes for n_embd and others, too, and Read does not.

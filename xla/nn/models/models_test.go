@@ -190,6 +190,8 @@ func TestRefused(t *testing.T) {
 		{"llama", `"num_key_value_heads":3`, "num_attention_heads is 4: not a multiple of num_key_value_heads, 3"},
 		{"llama", `"head_dim":5`, "head_dim is 5: want an even number"},
 		{"llama", `"head_dim":-2`, "head_dim is -2: want 1 to"},
+		{"llama", `"pad_token_id":9`, "pad_token_id is 9: vocab_size is 9"},
+		{"llama", `"pad_token_id":-10`, "pad_token_id is -10: vocab_size is 9"},
 		{"llama", `"rms_norm_eps":0`, "the epsilon of norms is 0"},
 		{"llama", `"attention_dropout":1.0`, "a rate of dropout is 1"},
 		{"llama", `"hidden_size":"8"`, "json: cannot unmarshal string"},
@@ -218,7 +220,7 @@ func TestRefused(t *testing.T) {
 // What Write has written reads the same; Read names the file in its errors.
 func TestWrite(t *testing.T) {
 	for _, tc := range [][2]string{{"gpt2"}, {"llama"}, {"mistral"}, {"qwen2"}, {"qwen3"}, {"mistral", `"sliding_window":null`},
-		{"qwen2", `"use_sliding_window":true,"max_window_layers":0`}} {
+		{"qwen2", `"use_sliding_window":true,"max_window_layers":0`}, {"llama", `"pad_token_id":0`}} {
 		dir := t.TempDir()
 		c, err := models.Parse([]byte(small(tc[0], tc[1])))
 		require.NoError(t, err)

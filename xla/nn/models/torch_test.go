@@ -223,6 +223,46 @@ func (r *runner) tensors(data [][]float32) (list []ckpt.Tensor) {
 	return list
 }
 
+// The row of pad_token_id in the table of embeddings has no gradient, as padding_idx of PyTorch's Embedding has it: one
+// below 0 counts from the end, and a head that is tied with the table has its part of the gradient.
+func TestPad(t *testing.T) {
+	of := func(more string) []float32 {
+		config, err := models.Parse([]byte(small("llama", more)))
+		require.NoError(t, err)
+		r := &runner{t: t, c: xlatest.Client(t), model: config.Model()}
+		a := hlo.Array{Type: hlo.I32, Dims: []int{1, 4}}
+		units, _, err := r.model.Params(a, a)
+		require.NoError(t, err)
+		r.params = slices.Concat(units...)
+		for _, p := range r.params {
+			r.live = append(r.live, put(r, p.Initial(1), p.Dims...))
+		}
+		defer func() { require.NoError(t, xla.FreeAll(r.live...)) }()
+		var f hlo.Func
+		params, has := r.args(&f)
+		pass := &nn.Pass{Fn: &f, Has: has, In: []nn.V{f.Array(hlo.I32, []float64{2, 3, 8, 3}, 1, 4), f.Array(hlo.I32, []float64{3, 8, 3, 5}, 1, 4)}}
+		out, _, _ := r.forward(pass, nil)
+		g := r.compile(&f, hlo.Grad(r.model.WriteLoss(pass, out), params[0])...)(r.live...)
+		defer func() { require.NoError(t, xla.FreeAll(g...)) }()
+		require.Equal(t, "model.embed_tokens.weight", r.params[0].Name)
+		return get(t, g[0])
+	}
+	plain, zero := of(""), make([]float32, 8)
+	for id, row := range map[string]int{"3": 3, "-1": 8} {
+		padded := of(`"pad_token_id":` + id)
+		for i := range 9 {
+			had, has := plain[i*8:i*8+8], padded[i*8:i*8+8]
+			if i == row {
+				require.NotEqual(t, zero, had)
+				had = zero
+			}
+			require.Equal(t, had, has, "row %d, pad_token_id %s", i, id)
+		}
+	}
+	require.Equal(t, plain, of(`"pad_token_id":null`))
+	require.NotEqual(t, zero, of(`"pad_token_id":3,"tie_word_embeddings":true`)[24:32])
+}
+
 // Each model has transformers' logits, losses of 12 steps and tokens, with a cache and without. What is saved is for
 // models.py check to read.
 func TestAsTransformers(t *testing.T) {

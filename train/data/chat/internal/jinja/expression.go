@@ -3,7 +3,6 @@ package jinja
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/goccl/goccl/train/data/chat/internal/filters"
 	"github.com/goccl/goccl/train/data/chat/internal/python"
@@ -326,7 +325,7 @@ func (p *parser) primary() expr {
 		}
 		return value(t.Text)
 	case t.Kind == tags.Number:
-		return value(literalNumber(t))
+		return value(t.Value())
 	case t.Kind == tags.Name:
 		switch t.Text {
 		case "true", "True":
@@ -336,6 +335,7 @@ func (p *parser) primary() expr {
 		case "none", "None":
 			return value(nil)
 		}
+		p.frame.seen[t.Text] = true
 		return func(r *run, s *scope) any { return s.find(t.Text) }
 	case t.Kind == tags.Operator && t.Text == "(":
 		if p.take(")") {
@@ -350,18 +350,6 @@ func (p *parser) primary() expr {
 		return p.dict()
 	}
 	panic(python.Failed(t.Line, "%q where a value is expected", t.Text))
-}
-
-func literalNumber(t tags.Token) any {
-	s := strings.ReplaceAll(t.Text, "_", "")
-	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return i
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		panic(python.Failed(t.Line, "%q is no number", t.Text))
-	}
-	return f
 }
 
 // several are expressions with commas between them, up to a bracket.

@@ -31,6 +31,7 @@ type parser struct {
 	at     int
 	deep   int
 	marks  bool // there is a {% generation %}
+	frame  *frame
 }
 
 func (p *parser) now() tags.Token { return p.tokens[p.at] }
@@ -143,11 +144,13 @@ func (p *parser) statement(word string, line int) stmt {
 	case "generation":
 		p.marks = true
 		p.shut()
+		own := p.enter()
 		do, _ := p.body("endgeneration")
+		p.leave()
 		p.shut()
 		return func(r *run, s *scope) signal {
 			from := r.out.Len()
-			do(r, s.below())
+			do(r, own.scope(s))
 			span := [2]int{from, r.out.Len()}
 			if r.deep > 0 {
 				span = Captured
@@ -166,6 +169,7 @@ func (p *parser) statement(word string, line int) stmt {
 func (p *parser) ifs() stmt {
 	cond := p.expression()
 	p.shut()
+	defer func(n int) { p.frame.first = p.frame.first[:n] }(len(p.frame.first)) // which may be set, and may not
 	then, word := p.body("elif", "else", "endif")
 	var or stmt
 	switch word {
@@ -221,16 +225,22 @@ func (p *parser) loop() stmt {
 	over := p.or()
 	var cond expr
 	if p.take("if") {
+		p.enter(names...)
 		cond = p.expression()
+		p.leave()
 	}
 	p.shut()
+	own := p.enter(append(names, "loop")...)
 	do, word := p.body("else", "endfor")
+	p.leave()
 	p.shut()
 	var none stmt
+	other := p.enter()
 	if word == "else" {
 		none, _ = p.body("endfor")
 		p.shut()
 	}
+	p.leave()
 	return func(r *run, s *scope) signal {
 		of := over(r, s)
 		r.budget.Weigh(of)
@@ -252,7 +262,7 @@ func (p *parser) loop() stmt {
 			for range 8 { // its variables take so much
 				r.budget.Step()
 			}
-			in := s.below()
+			in := own.scope(s)
 			in.vars["loop"] = turn(all, i)
 			assign(in, names, x)
 			how := do(r, in)
@@ -261,7 +271,7 @@ func (p *parser) loop() stmt {
 			}
 		}
 		if !ended && none != nil {
-			return none(r, s)
+			return none(r, other.scope(s))
 		}
 		return goOn
 	}
@@ -293,18 +303,23 @@ func (p *parser) set() stmt {
 	field := ""
 	if p.take(".") {
 		field = p.ident()
+		p.frame.seen[names[0]] = true
 	}
 	if p.now().Kind == tags.Shut { // up to endset
 		p.shut()
+		own := p.enter()
 		do, _ := p.body("endset")
+		p.leave()
+		p.sets(names[0])
 		p.shut()
 		return func(r *run, s *scope) signal {
-			s.vars[names[0]] = r.captured(func() { do(r, s.below()) })
+			s.vars[names[0]] = r.captured(func() { do(r, own.scope(s)) })
 			return goOn
 		}
 	}
 	p.want("=")
 	value := p.tuple()
+	p.sets(names...)
 	p.shut()
 	return func(r *run, s *scope) signal {
 		r.budget.At(line)
@@ -324,11 +339,14 @@ func (p *parser) set() stmt {
 
 func (p *parser) macro() stmt {
 	of := p.ident()
+	p.sets(of)
+	own := p.enter()
 	var names []string
 	var values []expr
 	p.want("(")
 	for !p.take(")") {
 		names = append(names, p.ident())
+		own.seen[names[len(names)-1]] = true
 		values = append(values, nil)
 		if p.take("=") {
 			values[len(values)-1] = p.expression()
@@ -339,10 +357,11 @@ func (p *parser) macro() stmt {
 	}
 	p.shut()
 	do, _ := p.body("endmacro")
+	p.leave()
 	p.shut()
 	return func(r *run, s *scope) signal {
 		s.vars[of] = python.Method(of, func(_ *python.Budget, a python.Arguments) any {
-			in := s.below()
+			in := own.scope(s)
 			if len(a.List) > len(names) {
 				panic(python.Failed(0, "macro %s takes %d arguments, and gets %d", of, len(names), len(a.List)))
 			}

@@ -53,8 +53,9 @@ func Compile(src string) (c *Program, err error) {
 		panic(python.Failed(0, "the template has %d bytes, and %d are the most", len(src), mostSource))
 	}
 	p := &parser{tokens: tags.Lex(src)}
+	own := p.enter()
 	do, _ := p.body("")
-	return &Program{Marks: p.marks, do: do}, nil
+	return &Program{p.marks, func(r *run, s *scope) signal { return do(r, own.scope(s)) }}, nil
 }
 
 // Execute runs a template with variables. It returns the text, and which bytes {% generation %} has
@@ -67,7 +68,7 @@ func (p *Program) Execute(vars map[string]any) (text string, spans [][2]int, err
 		}
 	}()
 	defer python.Rescue(&err)
-	p.do(r, (&scope{vars: vars}).below())
+	p.do(r, &scope{vars: vars})
 	return r.out.String(), r.spans, nil
 }
 

@@ -3,6 +3,7 @@ package tags
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,6 +34,19 @@ const (
 // signs are the operators, longer ones first.
 var signs = []string{"**", "//", "==", "!=", "<=", ">=",
 	"(", ")", "[", "]", "{", "}", "+", "-", "*", "/", "%", "~", "<", ">", "=", ".", ",", ":", "|"}
+
+// Value is that of a Number.
+func (t Token) Value() any {
+	s := strings.ReplaceAll(t.Text, "_", "")
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return i
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		panic(python.Failed(t.Line, "%q is no number", t.Text))
+	}
+	return f
+}
 
 // Lex cuts a template into tokens. It leaves out white space as transformers has Jinja do it:
 // trim_blocks, the line break after a {% %} or a comment; lstrip_blocks, blanks before one at the
