@@ -47,6 +47,12 @@ func inShapes(t *testing.T, f func(t *testing.T, start func(ctx context.Context,
 
 // inTime is inShapes for what waits: in virtual time, over a network in memory.
 func inTime(t *testing.T, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
+	inTimeOf(t, func(int) string { return sesame }, f)
+}
+
+// inTimeOf is inTime for ranks that have secrets of their own.
+func inTimeOf(t *testing.T, secret func(rank int) string,
+	f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -61,7 +67,7 @@ func inTime(t *testing.T, f func(t *testing.T, start func(ctx context.Context, r
 				}
 				f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
 					ctx = world.Host(slices.Index(hosts, s.host(rank))).Context(ctx)
-					return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(sesame), HostID: s.host(rank)})
+					return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(secret(rank)), HostID: s.host(rank)})
 				})
 			})
 		})
@@ -178,26 +184,24 @@ func TestWrongVersion(t *testing.T) {
 }
 
 func TestWrongSecret(t *testing.T) {
-	for _, s := range shapes {
-		t.Run(s.name, func(t *testing.T) {
-			noLeaks(t)
-			root := freeRoot(t)
-			_, errs := all(3, func(r int) (*Boot, error) {
-				ctx, secret := within(t, time.Second), sesame
-				if r == 2 {
-					ctx, secret = within(t, long), "another of sixteen bytes"
-				}
-				return TCP(ctx, root, r, 3, &TCPOptions{Secret: []byte(secret), HostID: s.host(r)})
-			})
-			for r := range 2 {
-				e := wantError(t, errs[r], Timeout, r, 2)
-				require.Equal(t, []int{2}, e.Missing)
-				require.Regexp(t, `^1 rank has not joined after [\d.]+m?s: 2\. Connections turned away because they did not know the job's secret: 1; give all ranks`, e.Text)
+	secret := func(r int) string { return []string{sesame, sesame, "another of sixteen bytes"}[r%3] }
+	inTimeOf(t, secret, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+		_, errs := all(3, func(r int) (*Boot, error) {
+			if r == 2 {
+				return start(within(t, long), r, 3)
 			}
-			e := wantError(t, errs[2], Unauthorized, 2, -1)
-			require.Equal(t, "rank 0 at "+root+" turned this rank away: auth: the job's secret differs; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE", e.Text)
+			return start(within(t, time.Second), r, 3)
 		})
-	}
+		for r := range 2 {
+			e := wantError(t, errs[r], Timeout, r, 2)
+			require.Equal(t, []int{2}, e.Missing)
+			require.Regexp(t, `^1 rank has not joined after [89]\d\dms: 2\. Rank 0 listens at 10\.0\.0\.1 alone; .*`+
+				` Connections turned away because they did not know the job's secret: 1; give all ranks`, e.Text)
+		}
+		e := wantError(t, errs[2], Unauthorized, 2, -1)
+		require.Equal(t, "rank 0 at 10.0.0.1:29500 turned this rank away: auth: the job's secret differs; give all ranks "+
+			"the same GOCCL_SECRET or GOCCL_SECRET_FILE", e.Text)
+	})
 }
 
 // A thousand connections that say nothing, or nonsense, delay joining by less than a second; this waits for
