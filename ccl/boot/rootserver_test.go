@@ -42,7 +42,16 @@ func branching(t testing.TB, n int) {
 
 // inShapes runs f once for each shape; start is TCP in it.
 func inShapes(t *testing.T, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
-	inShapesAt(t, func(t *testing.T) string { return freeRoot(t) }, f)
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			branching(t, s.branches)
+			noLeaks(t)
+			root := freeRoot(t)
+			f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
+				return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(sesame), HostID: s.host(rank)})
+			})
+		})
+	}
 }
 
 // inTime is inShapes for what waits: in virtual time, over a network in memory.
@@ -74,20 +83,6 @@ func inTimeOf(t *testing.T, secret func(rank int) string,
 	}
 }
 
-// inShapesAt is inShapes with rank 0 at the address that at gives.
-func inShapesAt(t *testing.T, at func(*testing.T) string, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
-	for _, s := range shapes {
-		t.Run(s.name, func(t *testing.T) {
-			branching(t, s.branches)
-			noLeaks(t)
-			root := at(t)
-			f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
-				return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(sesame), HostID: s.host(rank)})
-			})
-		})
-	}
-}
-
 func who(rank int) string {
 	return selfJoin(rank, 1).String()
 }
@@ -111,7 +106,7 @@ func TestMissing(t *testing.T) {
 }
 
 func TestMissingRoot(t *testing.T) {
-	inShapesAt(t, closedPort, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+	inTime(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		ctx := within(t, 300*time.Millisecond)
 		_, errs := all(3, func(r int) (*Boot, error) {
 			if r == 0 {
@@ -122,7 +117,9 @@ func TestMissingRoot(t *testing.T) {
 		for _, r := range []int{1, 2} {
 			e := wantError(t, errs[r], Timeout, r, 0)
 			require.Equal(t, []int{0}, e.Missing)
-			require.Regexp(t, fmt.Sprintf(`^boot: rank %d of 3: rank 0 was not found at 127\.0\.0\.1:\d+ within [\d.]+m?s: (connect: connection refused|i/o timeout)\. (Is it running, and is its port open|The address is this host's own: is it running here)\?$`, r), e.Error())
+			require.Regexp(t, fmt.Sprintf(`^boot: rank %d of 3: rank 0 was not found at 10\.0\.0\.1:29500 within 2\d\dms: `+
+				`connect: connection refused\. (Is it running, and is its port open|The address is this host's own: is it `+
+				`running here)\?$`, r), e.Error())
 		}
 	})
 }
@@ -344,7 +341,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestAllGatherCanceled(t *testing.T) {
-	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+	inTime(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		boots := joined(t, 3, func(r int) (*Boot, error) { return start(within(t, long), r, 3) })
 		ctx, cancel := context.WithCancel(within(t, long))
 		defer cancel()
