@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,8 +27,7 @@ func stoppedWithASpare(ctx context.Context, t *testing.T, _ string) {
 		step: func(_ *ccl.Comm, step int) {
 			if stopped && step == 10 {
 				mark(t, "pid")
-				require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
-				time.Sleep(100 * time.Millisecond) // the signal may come a moment later, in which there are many steps
+				stopHere(t)
 			}
 		},
 		ends: func(err error) bool {

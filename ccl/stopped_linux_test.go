@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -66,7 +67,14 @@ func stopSelf(t testing.TB, n int) {
 	goOn := fmt.Sprintf("(for i in $(seq 1200); do set -- %s/on.*; test $# -ge %d && break; sleep 0.05; done; kill -CONT %d) >/dev/null 2>&1 &",
 		os.Getenv("CCL_TEST_DIR"), n, os.Getpid())
 	require.NoError(t, exec.Command("sh", "-c", goOn).Run())
-	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+	stopHere(t)
+}
+
+// stopHere stops this process before it returns: a signal to the process may come later, by another thread.
+func stopHere(t testing.TB) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.NoError(t, syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGSTOP))
 }
 
 // keepCalling makes calls on c until all of its ranks say that it is enough.
@@ -193,7 +201,7 @@ func leftBehind(ctx context.Context, t *testing.T, _ string) {
 		others := pidsIn(t, os.Getenv("CCL_TEST_DIR"), 2)
 		goOn := fmt.Sprintf("(while kill -0 %d || kill -0 %d; do sleep 0.05; done; kill -CONT %d) >/dev/null 2>&1 &", others[0], others[1], os.Getpid())
 		require.NoError(t, exec.Command("sh", "-c", goOn).Run())
-		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+		stopHere(t)
 	}
 	var e *ccl.Error
 	require.ErrorAs(t, callOn(ctx, world), &e)

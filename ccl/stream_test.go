@@ -71,7 +71,7 @@ func TestStreamClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := runtime.NumGoroutine()
 		s := ccl.NewHostStream()
-		assert.Equal(t, before, runtime.NumGoroutine())
+		assert.LessOrEqual(t, runtime.NumGoroutine(), before) // one of an earlier test may end just now
 		gate := make(chan struct{})
 		ran := false
 		w := s.Do(func() error { <-gate; ran = true; return nil })

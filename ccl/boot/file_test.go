@@ -5,9 +5,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goccl/goccl/ccl/ccltest/simnet"
 )
 
 func TestFile(t *testing.T) {
@@ -86,12 +89,15 @@ func pathOf(t *testing.T, dir string) string {
 func TestFileMissing(t *testing.T) {
 	noLeaks(t)
 	dir := t.TempDir()
-	_, err := File(within(t, 200*time.Millisecond), dir, "job", 1, 2)
-	e := wantError(t, err, Timeout, 1, 0)
-	require.Regexp(t, `^rank 0 was not found at its host within [\d.]+m?s: rank 0 has not written .*goccl-[0-9a-f]{16} yet\. Is it running, and is its port open\?$`, e.Text)
+	synctest.Test(t, func(t *testing.T) {
+		here := simnet.New(1, 1, simnet.Link{}).Host(0)
+		_, err := File(here.Context(within(t, time.Second)), dir, "job", 1, 2)
+		e := wantError(t, err, Timeout, 1, 0)
+		require.Regexp(t, `^rank 0 was not found at its host within [\d.]+m?s: rank 0 has not written .*goccl-[0-9a-f]{16} yet\. Is it running, and is its port open\?$`, e.Text)
+	})
 
-	_, err = File(within(t, long), filepath.Join(dir, "none"), "job", 0, 2)
-	e = wantError(t, err, Argument, 0, -1)
+	_, err := File(within(t, long), filepath.Join(dir, "none"), "job", 0, 2)
+	e := wantError(t, err, Argument, 0, -1)
 	require.ErrorIs(t, e, os.ErrNotExist)
 	_, err = File(within(t, long), dir, "job", 2, 2)
 	require.ErrorIs(t, err, Argument)

@@ -3,6 +3,7 @@ package boot
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -56,17 +57,18 @@ func TestLocalLost(t *testing.T) {
 }
 
 func TestLocalMissing(t *testing.T) {
-	noLeaks(t)
-	boots := Local(4)
-	_, errs := gather(within(t, 50*time.Millisecond), []*Boot{boots[0], nil, boots[2], nil}, make([][]byte, 4))
-	for _, r := range []int{0, 2} {
-		e := wantError(t, errs[r], Timeout, r, 1)
-		require.Equal(t, []int{1, 3}, e.Missing)
-		require.Equal(t, "2 ranks have not reached AllGather 1 in time: 1, 3", e.Text)
-		require.ErrorIs(t, e, context.DeadlineExceeded)
-	}
-	_, err := boots[1].AllGather(t.Context(), nil)
-	wantError(t, err, Timeout, 1, 1)
+	synctest.Test(t, func(t *testing.T) {
+		boots := Local(4)
+		_, errs := gather(within(t, 50*time.Millisecond), []*Boot{boots[0], nil, boots[2], nil}, make([][]byte, 4))
+		for _, r := range []int{0, 2} {
+			e := wantError(t, errs[r], Timeout, r, 1)
+			require.Equal(t, []int{1, 3}, e.Missing)
+			require.Equal(t, "2 ranks have not reached AllGather 1 in time: 1, 3", e.Text)
+			require.ErrorIs(t, e, context.DeadlineExceeded)
+		}
+		_, err := boots[1].AllGather(t.Context(), nil)
+		wantError(t, err, Timeout, 1, 1)
+	})
 }
 
 func TestLocalCanceled(t *testing.T) {

@@ -42,11 +42,26 @@ func branching(t testing.TB, n int) {
 
 // inShapes runs f once for each shape; start is TCP in it.
 func inShapes(t *testing.T, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
-	inShapesAt(t, func(t *testing.T) string { return freeRoot(t) }, f)
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			branching(t, s.branches)
+			noLeaks(t)
+			root := freeRoot(t)
+			f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
+				return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(sesame), HostID: s.host(rank)})
+			})
+		})
+	}
 }
 
 // inTime is inShapes for what waits: in virtual time, over a network in memory.
 func inTime(t *testing.T, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
+	inTimeOf(t, func(int) string { return sesame }, f)
+}
+
+// inTimeOf is inTime for ranks that have secrets of their own.
+func inTimeOf(t *testing.T, secret func(rank int) string,
+	f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -61,22 +76,8 @@ func inTime(t *testing.T, f func(t *testing.T, start func(ctx context.Context, r
 				}
 				f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
 					ctx = world.Host(slices.Index(hosts, s.host(rank))).Context(ctx)
-					return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(sesame), HostID: s.host(rank)})
+					return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(secret(rank)), HostID: s.host(rank)})
 				})
-			})
-		})
-	}
-}
-
-// inShapesAt is inShapes with rank 0 at the address that at gives.
-func inShapesAt(t *testing.T, at func(*testing.T) string, f func(t *testing.T, start func(ctx context.Context, rank, size int) (*Boot, error))) {
-	for _, s := range shapes {
-		t.Run(s.name, func(t *testing.T) {
-			branching(t, s.branches)
-			noLeaks(t)
-			root := at(t)
-			f(t, func(ctx context.Context, rank, size int) (*Boot, error) {
-				return TCP(ctx, root, rank, size, &TCPOptions{Secret: []byte(sesame), HostID: s.host(rank)})
 			})
 		})
 	}
@@ -105,7 +106,7 @@ func TestMissing(t *testing.T) {
 }
 
 func TestMissingRoot(t *testing.T) {
-	inShapesAt(t, closedPort, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+	inTime(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		ctx := within(t, 300*time.Millisecond)
 		_, errs := all(3, func(r int) (*Boot, error) {
 			if r == 0 {
@@ -116,7 +117,9 @@ func TestMissingRoot(t *testing.T) {
 		for _, r := range []int{1, 2} {
 			e := wantError(t, errs[r], Timeout, r, 0)
 			require.Equal(t, []int{0}, e.Missing)
-			require.Regexp(t, fmt.Sprintf(`^boot: rank %d of 3: rank 0 was not found at 127\.0\.0\.1:\d+ within [\d.]+m?s: (connect: connection refused|i/o timeout)\. (Is it running, and is its port open|The address is this host's own: is it running here)\?$`, r), e.Error())
+			require.Regexp(t, fmt.Sprintf(`^boot: rank %d of 3: rank 0 was not found at 10\.0\.0\.1:29500 within 2\d\dms: `+
+				`connect: connection refused\. (Is it running, and is its port open|The address is this host's own: is it `+
+				`running here)\?$`, r), e.Error())
 		}
 	})
 }
@@ -178,26 +181,24 @@ func TestWrongVersion(t *testing.T) {
 }
 
 func TestWrongSecret(t *testing.T) {
-	for _, s := range shapes {
-		t.Run(s.name, func(t *testing.T) {
-			noLeaks(t)
-			root := freeRoot(t)
-			_, errs := all(3, func(r int) (*Boot, error) {
-				ctx, secret := within(t, time.Second), sesame
-				if r == 2 {
-					ctx, secret = within(t, long), "another of sixteen bytes"
-				}
-				return TCP(ctx, root, r, 3, &TCPOptions{Secret: []byte(secret), HostID: s.host(r)})
-			})
-			for r := range 2 {
-				e := wantError(t, errs[r], Timeout, r, 2)
-				require.Equal(t, []int{2}, e.Missing)
-				require.Regexp(t, `^1 rank has not joined after [\d.]+m?s: 2\. Connections turned away because they did not know the job's secret: 1; give all ranks`, e.Text)
+	secret := func(r int) string { return []string{sesame, sesame, "another of sixteen bytes"}[r%3] }
+	inTimeOf(t, secret, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+		_, errs := all(3, func(r int) (*Boot, error) {
+			if r == 2 {
+				return start(within(t, long), r, 3)
 			}
-			e := wantError(t, errs[2], Unauthorized, 2, -1)
-			require.Equal(t, "rank 0 at "+root+" turned this rank away: auth: the job's secret differs; give all ranks the same GOCCL_SECRET or GOCCL_SECRET_FILE", e.Text)
+			return start(within(t, time.Second), r, 3)
 		})
-	}
+		for r := range 2 {
+			e := wantError(t, errs[r], Timeout, r, 2)
+			require.Equal(t, []int{2}, e.Missing)
+			require.Regexp(t, `^1 rank has not joined after [89]\d\dms: 2\. Rank 0 listens at 10\.0\.0\.1 alone; .*`+
+				` Connections turned away because they did not know the job's secret: 1; give all ranks`, e.Text)
+		}
+		e := wantError(t, errs[2], Unauthorized, 2, -1)
+		require.Equal(t, "rank 0 at 10.0.0.1:29500 turned this rank away: auth: the job's secret differs; give all ranks "+
+			"the same GOCCL_SECRET or GOCCL_SECRET_FILE", e.Text)
+	})
 }
 
 // A thousand connections that say nothing, or nonsense, delay joining by less than a second; this waits for
@@ -340,7 +341,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestAllGatherCanceled(t *testing.T) {
-	inShapes(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
+	inTime(t, func(t *testing.T, start func(context.Context, int, int) (*Boot, error)) {
 		boots := joined(t, 3, func(r int) (*Boot, error) { return start(within(t, long), r, 3) })
 		ctx, cancel := context.WithCancel(within(t, long))
 		defer cancel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -67,13 +68,13 @@ func TestStoreFails(t *testing.T) {
 	}
 	_, err := NewStore(nil, "x", 0, 1)
 	require.EqualError(t, err, "boot: the Store is nil")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	b, err := NewStore(newMemoryStore(), "x", 0, 2)
-	require.NoError(t, err)
-	_, err = b.AllGather(ctx, nil)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "boot: rank 0 of 2: the store cannot get x/1/1")
+	synctest.Test(t, func(t *testing.T) {
+		b, err := NewStore(newMemoryStore(), "x", 0, 2)
+		require.NoError(t, err)
+		_, err = b.AllGather(within(t, time.Second), nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "boot: rank 0 of 2: the store cannot get x/1/1")
+	})
 }
 
 // badStore is a store that is slow, breaks off, or lies. do is asked first; where it has an answer, that counts.

@@ -7,10 +7,12 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goccl/goccl/ccl/ccltest/simnet"
 	"github.com/goccl/goccl/internal/inet"
 )
 
@@ -113,8 +115,7 @@ func TestTCPPortOfConnection(t *testing.T) {
 
 // Where the address of rank 0 is the own host's, and nobody listens there, the error says whose it is.
 func TestRootLeadsHere(t *testing.T) {
-	noLeaks(t)
-	_, err := TCP(within(t, 100*time.Millisecond), freeRoot(t), 1, 2, nil)
+	_, _, err := dialerTo(1, 2, "", "", closedPort(t)).dial(within(t, 300*time.Millisecond))
 	require.ErrorContains(t, err, "connection refused. The address is this host's own: is it running here?")
 }
 
@@ -155,9 +156,12 @@ func TestTranslatedRoot(t *testing.T) {
 	})
 	swap(t, boots)
 	closeAll(boots)
-	_, err := TCP(within(t, 100*time.Millisecond), net.JoinHostPort(translated, port), 0, 2, nil)
-	e := wantError(t, err, Timeout, 0, 1)
-	require.Regexp(t, `^1 rank has not joined after .*: 1\. The root's host 192\.0\.2\.1 is not this host, .*: rank 0 listens at all addresses here`, e.Text)
+	synctest.Test(t, func(t *testing.T) {
+		here := simnet.New(1, 1, simnet.Link{}).Host(0)
+		_, err := TCP(here.Context(within(t, time.Second)), net.JoinHostPort(translated, port), 0, 2, nil)
+		e := wantError(t, err, Timeout, 0, 1)
+		require.Regexp(t, `^1 rank has not joined after .*: 1\. The root's host 192\.0\.2\.1 is not this host, .*: rank 0 listens at all addresses here`, e.Text)
+	})
 }
 
 func TestDerivePorts(t *testing.T) {

@@ -49,21 +49,23 @@ func TestWithin(t *testing.T) {
 
 // A pause, in which no timer fires, ends no limit: most of what was left is left after it.
 func TestWithinOutlivesAPause(t *testing.T) {
-	for _, d := range []time.Duration{20 * time.Millisecond, time.Second, time.Hour} {
-		ctx, cancel := Within(t.Context(), d)
-		defer cancel()
-		l := ctx.(*limit)
-		l.mu.Lock()
-		l.timer.Stop() // as of a process that is stopped
-		l.at = l.at.Add(-24 * time.Hour)
-		left := l.left
-		l.mu.Unlock()
-		l.lap()
-		require.NoError(t, ctx.Err(), "%v", d)
-		l.mu.Lock()
-		assert.GreaterOrEqual(t, l.left, left*3/4, "%v", d)
-		l.mu.Unlock()
-	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, d := range []time.Duration{20 * time.Millisecond, time.Second, time.Hour} {
+			ctx, cancel := Within(t.Context(), d)
+			defer cancel()
+			l := ctx.(*limit)
+			l.mu.Lock()
+			l.timer.Stop() // as of a process that is stopped
+			l.at = l.at.Add(-24 * time.Hour)
+			left := l.left
+			l.mu.Unlock()
+			l.lap()
+			require.NoError(t, ctx.Err(), "%v", d)
+			l.mu.Lock()
+			assert.GreaterOrEqual(t, l.left, left*3/4, "%v", d)
+			l.mu.Unlock()
+		}
+	})
 }
 
 func TestLeft(t *testing.T) {

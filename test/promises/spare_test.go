@@ -104,6 +104,9 @@ func TestR17Replaced(t *testing.T) {
 		if tc.n > 4 && !*write { // it takes the machine for itself
 			continue
 		}
+		if tc.hosts > 0 && !*write { // TestR17ReplacedBetweenHosts
+			continue
+		}
 		var took []time.Duration
 		for range trials {
 			lines, text := processesOf(t, "TestSpareProcess", tc.n+1, tc.hosts, replacedPart, "")
