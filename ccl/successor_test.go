@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 func init() {
 	roles["successor"], roles["killed at once"], roles["host killed"] = hearsSuccessors, hearsOfKilledAtOnce, hearsOfKilledHost
+	roles["killed heir"] = hearsOfKilledHeir
 }
 
 // hearsSuccessors: the ranks of the list go one after the other; each time those that stay must hear what one of them does on the
@@ -143,6 +145,47 @@ func hearsOfKilledHost(ctx context.Context, t *testing.T, _ string) {
 func TestKilledHostIsNamed(t *testing.T) {
 	out := processes(t, 6, 2, "host killed", "")
 	for r := range 3 {
+		require.Contains(t, out, fmt.Sprintf("rank %d: has heard\n", r))
+	}
+}
+
+// hearsOfKilledHeir is a rank of TestKilledHeirIsNamed. Ranks 2 and 3 are a host: the one leaves, and kills the other then.
+func hearsOfKilledHeir(ctx context.Context, t *testing.T, _ string) {
+	world := joined(ctx, t, &ccl.Options{PeerTimeout: long})
+	pids := make([]int64, world.Size())
+	require.NoError(t, ccl.AllGather(ctx, world, pids, []int64{int64(os.Getpid())}))
+	color := 0
+	if world.Rank() == 2 {
+		color = -1
+	}
+	rest, err := world.Split(ctx, color, 0)
+	require.NoError(t, err)
+	if world.Rank() == 2 {
+		require.NoError(t, world.Close())
+		next, err := os.FindProcess(int(pids[3]))
+		require.NoError(t, err)
+		require.NoError(t, next.Kill())
+		return
+	}
+	t.Cleanup(func() { rest.Close(); world.Close() })
+	limit, cancel := context.WithTimeout(ctx, long/2)
+	defer cancel()
+	select {
+	case <-rest.Done():
+	case <-limit.Done():
+	}
+	var e *ccl.Error
+	require.ErrorAs(t, rest.Err(), &e, "nobody has said so")
+	require.Equal(t, ccl.ErrRankLost, e.Code, "%v", e)
+	require.Equal(t, 2, e.Peer, "%v", e)
+	fmt.Printf("rank %d: has heard\n", world.Rank())
+}
+
+// The first process of a host leaves in good order, and the next, the last one there, is killed at once: it has not left, and is
+// reported lost.
+func TestKilledHeirIsNamed(t *testing.T) {
+	out := processes(t, 4, 2, "killed heir", "")
+	for r := range 2 {
 		require.Contains(t, out, fmt.Sprintf("rank %d: has heard\n", r))
 	}
 }

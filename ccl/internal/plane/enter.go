@@ -57,12 +57,13 @@ func (j *Job) Leave() {
 }
 
 func (j *Job) close() {
-	j.mu.Lock()
-	j.World.Leaves = true
-	j.mu.Unlock()
 	if j.Net.Post != nil {
 		j.Net.Post.close()
 	}
+	sites(j.Sites()).handOver()
+	j.mu.Lock()
+	j.World.Leaves = true
+	j.mu.Unlock()
 	for _, s := range j.Sites() {
 		// What was kept is appended, as far as the others read on.
 		for over := lived.For(2 * SettleFor); !s.Here.Log.AppendKept() && !over(); {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,13 +132,35 @@ func WithinLived(j *Job, d time.Duration) (context.Context, context.CancelFunc) 
 // announceLead says that this process leads its host, if another did.
 func (s *Site) announceLead() {
 	s.Job.mu.Lock()
-	takes := s.Job.World.Absence(s.Here.Node) != gone.Present && len(s.Near.Conns) > 0
+	w := s.Job.World.Lead(s.Here.Node)
+	takes := w >= 0 && s.Here.IsMine(w) && s.Near.AwaitLead()
 	if takes {
 		s.Job.World.Occupy(s.Here.Node)
 	}
 	s.Job.mu.Unlock()
 	if takes {
 		s.Post(event.New(0, event.NewLead, s.Here.Mine, -1, s.Here.Node, nil))
+	}
+}
+
+// handOver has a process that leads a host, and leaves its job, stay until the next of that host has come, or
+// nobody is left: it says what becomes of the next until then. So all have left a host whose lead has left in
+// good order and where no other comes, unless the next takes longer than a report does where processes run.
+func (all sites) handOver() {
+	for _, s := range all {
+		if !s.Near.AreFollowed() || !s.Here.Leads() {
+			continue
+		}
+		for _, w := range slices.Backward(s.Here.RanksOf(s.Here.Mine)) { // or another of them would be the next
+			s.Post(event.New(0, event.RankLeft, w, -1, s.Here.Node, nil))
+		}
+		await(s.Job, SoonFor, func() bool {
+			s.Job.Time.Coarse.WakeMonitor() // which sees who leaves, and who ends
+			s.Scan()
+			s.Job.mu.Lock()
+			defer s.Job.mu.Unlock()
+			return !s.Near.AwaitLead()
+		})
 	}
 }
 

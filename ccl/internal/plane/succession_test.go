@@ -83,12 +83,62 @@ func TestAnnounceLead(t *testing.T) {
 	s.announceLead() // it was the lead all the time
 	s.Job.markLeft(1, []int{2})
 	require.Equal(t, 3, s.Job.leadOf(1))
+	s.announceLead() // it does not lead any more
+	s.Here.Mine = 3
 	s.announceLead()
-	require.Equal(t, said(event.NewLead, event.Final, 2, 1), next())
+	require.Equal(t, said(event.NewLead, event.Final, 3, 1), next())
 	require.Equal(t, gone.Present, s.Job.World.Absence(1))
 	s.announceLead()
 	s.Post(event.New(0, event.RankLeft, 5, -1, 1, nil))
 	require.Equal(t, said(event.RankLeft, event.Final, 5, 1), next(), "it has not said so again")
+}
+
+// The lead of a host that leaves says so, and stays until the next has come or has gone, for a while at most.
+func TestHandOver(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		before, after func(s *Site)
+		says          bool
+	}{
+		{"the next comes", nil, func(s *Site) { s.Job.World.Occupy(1) }, true},
+		{"the next leaves", nil, func(s *Site) { s.Job.World.Leave(1, []int{3}) }, true},
+		{"the next is lost", nil, func(s *Site) { s.Job.World.Report(3) }, true},
+		{"nobody is left to hear of it", nil, func(s *Site) { s.Near.Conns = nil }, true},
+		{"the next does not come", nil, func(s *Site) {
+			for i := range SoonFor / lived.LapMax {
+				s.Job.Time.Lived.Lap(time.Now().Add((i + 1) * time.Hour))
+			}
+		}, true},
+		{"nobody hears", func(s *Site) { s.Near.Conns = nil }, nil, false},
+		{"the others have left", func(s *Site) { s.Job.World.Leave(1, []int{3}) }, nil, false},
+		{"it does not lead", func(s *Site) { s.Here.Mine = 3 }, nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, next := leadOfThree(t)
+			s.Job.Time.Lived.Lap(time.Now()) // no monitor moves it on
+			conns := s.Near.Conns
+			if tc.before != nil {
+				tc.before(s)
+			}
+			done := make(chan struct{})
+			go func() { sites{s}.handOver(); close(done) }()
+			if tc.says {
+				require.Equal(t, said(event.RankLeft, event.Final, 2, 1), next())
+				select {
+				case <-done:
+					require.Fail(t, "it has not stayed")
+				case <-time.After(4 * tick):
+				}
+				s.Job.mu.Lock()
+				tc.after(s)
+				s.Job.mu.Unlock()
+			}
+			<-done
+			s.Near.Conns = conns
+			s.Post(event.New(0, event.RankLeft, 5, -1, 1, nil))
+			require.Equal(t, said(event.RankLeft, event.Final, 5, 1), next(), "it has said no more")
+		})
+	}
 }
 
 // reportLost has j hear that rank w of the world is reported lost.

@@ -83,8 +83,10 @@ func (s *Ranks) LeadHasGone() bool { return len(s.hosts) > 0 }
 // IsAway reports whether rank w is known to have gone.
 func (s *Ranks) IsAway(w int) bool { return s.gone[w].isAway() }
 
-// HasLeft reports whether rank w has left in good order, as far as is known. If the lead of a host has left and no
-// other has come, all of its ranks count as left: one of them may have died just before it came, see plane.LeftYet.
+// HasLeft reports whether rank w has left in good order, as far as is known. If the lead of a host has left and
+// no other has come, all of its ranks count as left. The lead stays until one has come, or all have gone, and
+// says which of them die: until that is heard it is not certain of a rank whose connection ends, see
+// plane.LeftYet.
 func (s *Ranks) HasLeft(w int) bool {
 	r := s.gone[w]
 	return r.Left || !r.Lost && s.Absence(s.Topo.Node(w)) == Left

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccl/goccl/ccl/internal/plane/control"
 	"github.com/goccl/goccl/ccl/internal/plane/event"
+	"github.com/goccl/goccl/ccl/internal/plane/gone"
 	"github.com/goccl/goccl/ccl/internal/plane/status"
 )
 
@@ -196,4 +197,21 @@ func (s *Neighbors) AreEnding(h int) bool {
 	s.host.Mu.Lock()
 	defer s.host.Mu.Unlock()
 	return s.host.World.IsEnding(h, s.host.Node, len(s.Conns) == 0)
+}
+
+// AwaitLead reports whether the lead of this host has gone, and the next has not come to them. Job.Mu is held.
+func (s *Neighbors) AwaitLead() bool {
+	w, h := s.host.World, s.host.Node
+	return len(s.Conns) > 0 && w.Absence(h) != gone.Present && w.Lead(h) >= 0
+}
+
+// AreFollowed reports whether there are any, so that the job has begun and a monitor runs, and another process of
+// this host is there, to which they will belong if this one leaves.
+func (s *Neighbors) AreFollowed() bool {
+	h := s.host
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	return len(s.Conns) > 0 && slices.ContainsFunc(h.World.Staying(h.Node), func(w int) bool {
+		return !h.IsMine(w) && !h.Processes.HasLeft(w)
+	})
 }
