@@ -50,8 +50,20 @@ var objects = regexp.MustCompile(`^(?:index(?:\.(\d{1,9}))?\.json|part-\d{5,}-of
 // empty is what an empty index has, which is shorter than any other.
 const empty = "removed\n"
 
-// Empty reports whether an index of so many bytes is an empty one.
+// Empty reports whether an index of so many bytes is an empty one, unless it was cut off there: IsEmpty tells.
 func Empty(size int64) bool { return size == int64(len(empty)) }
+
+// IsEmpty reports whether an index is an empty one.
+func IsEmpty(o store.Object) (bool, error) {
+	if !Empty(o.Size()) {
+		return false, nil
+	}
+	b := make([]byte, len(empty))
+	if n, err := o.ReadAt(b, 0); n < len(b) {
+		return false, err
+	}
+	return string(b) == empty, nil
+}
 
 // mark is what an attempt is called.
 type mark struct {
@@ -107,11 +119,11 @@ func of(mark, object string) bool { return strings.HasSuffix(object, "."+mark+pa
 type lot struct {
 	name      string
 	last      int   // the last slot that is decided; -1: none
-	size      int64 // of what is there
+	removed   bool  // what is there is an empty index
 	sequences []int64
 }
 
-func (l *lot) live() bool { return l.last >= 0 && !Empty(l.size) }
+func (l *lot) live() bool { return l.last >= 0 && !l.removed }
 
 // slot is the name of the object that decides a slot.
 func (l *lot) slot(n int) string {
@@ -166,10 +178,27 @@ func (k *Rack) look(prefix string) (map[string]*lot, error) {
 		if part {
 			l.sequences = append(l.sequences, m.sequence)
 		} else if m.slot > l.last {
-			l.last, l.size = m.slot, e.Size
+			l.last, l.removed = m.slot, Empty(e.Size)
+		}
+	}
+	for _, l := range lots { // one without parts, as most that were removed, has nothing that a cut index could lose
+		if l.removed && len(l.sequences) > 0 {
+			if l.removed, err = k.isEmpty(l.slot(l.last)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return lots, nil
+}
+
+// isEmpty reports whether an object is an empty index.
+func (k *Rack) isEmpty(name string) (is bool, err error) {
+	o, err := k.Open(name)
+	if err != nil {
+		return false, err
+	}
+	is, err = IsEmpty(o)
+	return is, errors.Join(err, o.Close())
 }
 
 func lotOf(lots map[string]*lot, name string) *lot {
@@ -321,7 +350,7 @@ func (k *Rack) bury(l *lot, fresh bool) error {
 		return err
 	})
 	if k.noted(err) == nil {
-		l.last, l.size = slot, int64(len(empty))
+		l.last, l.removed = slot, true
 	}
 	return err
 }
@@ -357,7 +386,8 @@ func (k *Rack) settle(l *lot, attempt string, failed error) error {
 	if errors.Is(err, fs.ErrExist) {
 		var o store.Object
 		if o, err = after.s.Open(after.ctx, slot); err == nil {
-			if !Empty(o.Size()) {
+			var none bool
+			if none, err = IsEmpty(o); err == nil && !none {
 				names, err = k.files(o)
 			}
 			err = errors.Join(err, o.Close())
