@@ -26,7 +26,7 @@ type disk struct {
 	fault  func(op, path string) error
 	header int             // the longest that Export writes; 0: maxHeader
 	atOnce int             // of what ranks hold; 0: atOnce
-	direct bool            // past the page cache, where that can be: it takes less of the processors, and leaves the cache to others
+	direct bool            // past the page cache, where that can be: it takes less of the processors
 	ctx    context.Context // of a Save, between two blocks; nil: none
 	silent error           // it has not answered
 }

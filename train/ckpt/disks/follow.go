@@ -24,7 +24,7 @@ func (d *Disks) follow(ctx context.Context, what string, v *view, err error) err
 	for i := range done.Puts { // so that a rank whose disk has one knows whether it is the same
 		delete(d.known, done.Puts[i].Name)
 		if h := &done.Puts[i]; err == nil && !slots.Empty(h.Size) {
-			if err = d.onDisk(d.sum(ctx, h)); err == nil && h.empty() {
+			if err = d.onDisk(d.sum(ctx, h)); err == nil && slots.Empty(h.Size) {
 				err = fmt.Errorf("another job has removed %s: %w", h.Name, fs.ErrExist)
 			}
 		}

@@ -83,7 +83,7 @@ func (d *Disks) compare(ctx context.Context, mine []held) (tell, alike []held, e
 	sum := fnv.New64a()
 	for _, h := range mine {
 		if _, part, ok := slots.Named(h.Name); ok && !part && !h.Left {
-			fmt.Fprintf(sum, "%q %d %d %v %v\n", h.Name, h.Size, h.Sum, h.Good, h.Cut)
+			fmt.Fprintf(sum, "%q %d %d %v\n", h.Name, h.Size, h.Sum, h.Good)
 			alike = append(alike, h)
 		} else {
 			tell = append(tell, h)
@@ -118,9 +118,7 @@ func (d *Disks) holds(ctx context.Context, prefix string) (list []held, err erro
 			} else if err != nil {
 				return nil, fmt.Errorf("read %s: %w", e.Name, err)
 			}
-			if !h.Cut { // an empty one may come in its place
-				d.known[e.Name] = h
-			}
+			d.known[e.Name] = h
 		}
 		list = append(list, h)
 	}
@@ -140,11 +138,7 @@ func (d *Disks) sum(ctx context.Context, h *held) error {
 		return err
 	}
 	defer o.Close()
-	h.Size = o.Size()
-	empty, err := slots.IsEmpty(o)
-	if h.Cut = slots.Empty(h.Size) && !empty; err == nil && !empty {
-		h.Sum, h.Good, err = indexes.Sum(o)
-	}
+	h.Size, h.Sum, h.Good, err = indexes.Sum(o)
 	return err
 }
 
@@ -170,7 +164,7 @@ func versions(all [][]held) (todo []object, unlike map[string][]object) {
 	unlike = map[string][]object{}
 	for _, name := range sorted(byName) {
 		vs := byName[name]
-		if at := slices.IndexFunc(vs, func(o object) bool { return o.empty() }); at >= 0 {
+		if at := slices.IndexFunc(vs, func(o object) bool { return slots.Empty(o.Size) }); at >= 0 {
 			vs = vs[at : at+1]
 		} else if at := slices.IndexFunc(vs, func(o object) bool { return o.Good }); at >= 0 {
 			vs = slices.DeleteFunc(vs, func(o object) bool { return !o.Good })
@@ -216,7 +210,7 @@ func (v *view) learn(ctx context.Context, name string) {
 	for index, o := range v.all {
 		if slot, part, ok := slots.Named(index); ok && !part && path.Dir(index) == name && slot > at {
 			last, at = index, slot
-			if o.empty() {
+			if slots.Empty(o.Size) {
 				last = ""
 			}
 		}

@@ -25,14 +25,9 @@ type held struct {
 	Good bool
 	// Fresh says that it was put where nothing was.
 	Fresh bool
-	// Cut says that an index has as many bytes as an empty one, and is none.
-	Cut bool
 	// Left says that a killed Put has left something of the object, which List does not show.
 	Left bool
 }
-
-// empty reports whether an index is an empty one.
-func (h *held) empty() bool { return slots.Empty(h.Size) && !h.Cut }
 
 // object is one that some disks have.
 type object struct {
