@@ -106,7 +106,7 @@ type summer struct {
 }
 
 // dirty is what may be in the page cache: what a slow disk can take while a sync is waited for.
-const dirty = 16 * block
+const dirty = 128 * block
 
 func (s *summer) Write(b []byte) (int, error) {
 	for done := 0; done < len(b); {

@@ -69,7 +69,7 @@ func (s *stored) WriteAt(b []byte, at int64) (int, error) { return copy(s.x[at:]
 func TestSilentDisk(t *testing.T) {
 	before := same.Tick
 	t.Cleanup(func() { same.Tick = before })
-	same.Tick = 67 * time.Millisecond
+	same.Tick = 6700 * time.Microsecond
 	for _, at := range []struct {
 		by      string
 		rank, n int // the n-th write, sync or rename

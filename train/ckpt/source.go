@@ -38,7 +38,7 @@ func (d folder) open(file string, most int64) (opened, int64, error) {
 	return onDisk{f}, size, nil
 }
 
-// onDisk is a file whose disk has half a minute for each read.
+// onDisk is a file whose disk has five minutes for each read.
 type onDisk struct{ *os.File }
 
 func (o onDisk) ReadAt(b []byte, at int64) (int, error) { return same.ReadAt(o.File, b, at) }

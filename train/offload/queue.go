@@ -100,7 +100,7 @@ func (q *queue) watch() (stop func()) {
 		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.fail(fmt.Errorf("offload: %w", same.NoAnswer(q.f.Name())))
+		q.fail(fmt.Errorf("offload: %w", same.NoAnswer(tick, q.f.Name())))
 		if !q.end.gone {
 			q.end.gone = true
 			close(q.end.dead)

@@ -25,7 +25,7 @@ import (
 // Dir is a Store in the directory of that name, one file for each object. A file is written beside
 // its name, synced, and renamed or linked, so the file system must have hard links. Directories are
 // made as they are needed, so no object may be called as the beginning of another's path. A disk that
-// answers nothing has half a minute for what Put and ReadAt ask of it. Dir implements Sweeper.
+// answers nothing has five minutes for what Put and ReadAt ask of it. Dir implements Sweeper.
 type Dir string
 
 // unended is the end of the name of a file that a Put is writing, or was.
@@ -102,7 +102,7 @@ type until struct {
 }
 
 // dirty is about what may be in the page cache: what a slow disk can take while a sync is waited for.
-const dirty = 64 << 20
+const dirty = 512 << 20
 
 func (u *until) Write(b []byte) (int, error) {
 	for done := 0; done < len(b); {

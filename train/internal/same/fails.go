@@ -28,7 +28,7 @@ var Tick = time.Second
 
 const patience = 30
 
-// Ends waits for done, and returns what that has. It gives up after half a minute in which moved reports each time
+// Ends waits for done, and returns what that has. It gives up after 30 ticks, at each of which moved reports each time
 // that nothing was finished since it was asked before: what was given to a disk that answers nothing may never end.
 // Without moved nothing is finished before done.
 func Ends[T any](tick time.Duration, done <-chan T, moved func() bool) (v T, ended bool) {
@@ -47,20 +47,21 @@ func Ends[T any](tick time.Duration, done <-chan T, moved func() bool) (v T, end
 	return v, false
 }
 
-// NoAnswer is the error for a file after Ends has given up.
-func NoAnswer(file string) error {
-	return fmt.Errorf("no answer for %v: %s: %w", patience*Tick, file, os.ErrDeadlineExceeded)
+// NoAnswer is the error for a file after Ends has given up, which counted ticks of that length.
+func NoAnswer(tick time.Duration, file string) error {
+	return fmt.Errorf("no answer for %v: %s: %w", patience*tick, file, os.ErrDeadlineExceeded)
 }
 
-// Do does f, which reads or writes a file once. If that does not end, it returns NoAnswer: f goes on, and what it uses
-// is left to it.
+// Do does f, which reads or writes a file once. If that does not end in five minutes, in which a parallel file system
+// brings another server up, it returns NoAnswer: f goes on, and what it uses is left to it.
 func Do(file string, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
-	if err, ended := Ends(Tick, done, nil); ended {
+	tick := 10 * Tick
+	if err, ended := Ends(tick, done, nil); ended {
 		return err
 	}
-	return NoAnswer(file)
+	return NoAnswer(tick, file)
 }
 
 // ReadAt is f's, which Do does.
