@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"unicode/utf8"
 	"unsafe"
 
@@ -92,8 +93,11 @@ func fill(e *C.goccl_error, err error) {
 			e.missing[i] = C.int32_t(r)
 		}
 	}
-	writeText(unsafe.Pointer(&e.text[0]), C.uint64_t(len(e.text)), err.Error())
+	writeText(unsafe.Pointer(&e.text[0]), C.uint64_t(len(e.text)), lines.ReplaceAllString(err.Error(), ""))
 }
+
+// lines are those of this library, which say nothing to the program of C or Python that has called it.
+var lines = regexp.MustCompile(`(?:; this one is)? at capi/\w+\.go:\d+`)
 
 // writeText writes s to room bytes, cut between two characters so that its 0 fits.
 func writeText(to unsafe.Pointer, room C.uint64_t, s string) {

@@ -12,6 +12,9 @@ import (
 // its algorithm waits for, which over a network may be one of several. All ranks must call it. Like
 // any call that does not end, it then fails c on all ranks. Between hosts it goes up a binomial tree
 // to the first rank and down again: twice as many messages after each other as in a Barrier.
+//
+//go:noinline
 func MonitoredBarrier(ctx context.Context, c *Comm) error {
+	// In a caller that this were inlined into, the function below would be one of the caller's, and named as the place.
 	return makeOwn(ctx, c, call.MonitoredBarrier, func(k *call.Call) *call.Fault { return cpu.RollCall(ctx, c.eng, k) })
 }

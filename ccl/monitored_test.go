@@ -43,6 +43,7 @@ func TestMonitoredBarrier(t *testing.T) {
 			e := wants(t, err, ccl.ErrTimeout)
 			require.Equal(t, []any{"MonitoredBarrier", 1, []int{1, 3, 4}}, []any{e.Op, e.Peer, e.Missing}, "%v", e)
 			require.Equal(t, ccl.KindMonitoredBarrier, e.Mine.Kind)
+			require.Regexp(t, `^ccl/monitored_test\.go:\d+$`, e.Mine.Caller)
 			require.ErrorContains(t, e, ": timed out at rank 1; no response from: ranks 1, 3, 4: context deadline exceeded")
 		})
 	}

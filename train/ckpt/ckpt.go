@@ -39,7 +39,7 @@ import (
 // of one name. Elements that several ranks hold under one name must be alike on all: one rank
 // writes them.
 func Save(ctx context.Context, c *ccl.Comm, dir string, state any, ts []Tensor) error {
-	return save(ctx, c, &disk{}, filepath.Clean(dir), state, ts)
+	return save(ctx, c, &disk{ctx: ctx}, filepath.Clean(dir), state, ts)
 }
 
 // orders are what rank 0 tells a rank to write, and where.

@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -12,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/goccl/goccl/internal/files"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 // block is what has one checksum.
@@ -22,16 +24,33 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // disk is what Save does to files. fault, of tests, is asked before each write, sync and rename.
 type disk struct {
 	fault  func(op, path string) error
-	header int  // the longest that Export writes; 0: maxHeader
-	atOnce int  // of what ranks hold; 0: atOnce
-	direct bool // past the page cache, where that can be: it takes less of the processors, and leaves the cache to others
+	header int             // the longest that Export writes; 0: maxHeader
+	atOnce int             // of what ranks hold; 0: atOnce
+	direct bool            // past the page cache, where that can be: it takes less of the processors
+	ctx    context.Context // of a Save, between two blocks; nil: none
+	silent error           // it has not answered
 }
 
-func (d *disk) ask(op, path string) error {
-	if d.fault == nil {
-		return nil
+// do does f, which is one operation op on path, or with an op of "" a part of one.
+func (d *disk) do(op, path string, f func() error) error {
+	if d.silent != nil {
+		return d.silent
 	}
-	return d.fault(op, path)
+	if d.ctx != nil && d.ctx.Err() != nil {
+		return d.ctx.Err()
+	}
+	err := same.Do(path, func() error {
+		if op != "" && d.fault != nil {
+			if err := d.fault(op, path); err != nil {
+				return err
+			}
+		}
+		return f()
+	})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		d.silent = err
+	}
+	return err
 }
 
 func partName(rank, size int) string {
@@ -40,20 +59,40 @@ func partName(rank, size int) string {
 
 // makeAbove makes dir and what is missing above it, each durable before what it holds.
 func (d *disk) makeAbove(dir string) error {
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+	err := d.do("", dir, func() error { _, err := os.Stat(dir); return err })
+	if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	above := filepath.Dir(dir)
 	if err := d.makeAbove(above); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := d.mkdir(dir); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return d.syncDir(above)
 }
 
-func (d *disk) discard(_, tmp string) { _ = os.RemoveAll(tmp) }
+func (d *disk) mkdir(dir string) error {
+	return d.do("", dir, func() error { return os.Mkdir(dir, 0o777) })
+}
+
+// remove removes a directory, a file at a time: each is an answer.
+func (d *disk) remove(dir string) error {
+	es, _ := os.ReadDir(dir)
+	for _, e := range es {
+		name := filepath.Join(dir, e.Name())
+		_ = d.do("", name, func() error { return os.Remove(name) })
+	}
+	return d.do("", dir, func() error { return files.RemoveAll(dir) })
+}
+
+// discard removes tmp. What a disk that answers nothing has goes with the next Save, or by Keep.
+func (d *disk) discard(_, tmp string) {
+	if d.silent == nil {
+		_ = same.Do(tmp, func() error { return os.RemoveAll(tmp) })
+	}
+}
 
 // summer writes to a file, or elsewhere, and sums its blocks.
 type summer struct {
@@ -63,7 +102,11 @@ type summer struct {
 	n    int64
 	sums []uint32
 	buf  []byte // a block, aligned, of a file that is opened for direct writes
+	late bool   // writes are to the page cache
 }
+
+// dirty is what may be in the page cache: what a slow disk can take while a sync is waited for.
+const dirty = 128 * block
 
 func (s *summer) Write(b []byte) (int, error) {
 	for done := 0; done < len(b); {
@@ -95,16 +138,19 @@ func (s *summer) put(b []byte) error {
 		_, err := s.to.Write(b)
 		return err
 	}
-	if err := s.d.ask("write", s.f.Name()); err != nil {
-		return err
-	}
-	n, err := s.f.Write(b)
-	if s.buf != nil && n == 0 && errors.Is(err, syscall.EINVAL) { // a file system that opens the file, and cannot
-		if err = notDirect(s.f); err == nil {
-			_, err = s.f.Write(b)
+	return s.d.do("write", s.f.Name(), func() error {
+		n, err := s.f.Write(b)
+		if s.buf != nil && n == 0 && errors.Is(err, syscall.EINVAL) { // a file system that opens the file, and cannot
+			if err = notDirect(s.f); err == nil {
+				s.late = true
+				_, err = s.f.Write(b)
+			}
 		}
-	}
-	return err
+		if err == nil && s.late && s.n%dirty == 0 {
+			err = s.f.Sync()
+		}
+		return err
+	})
 }
 
 // rest writes what is in the buffer.
@@ -139,45 +185,55 @@ func (d *disk) publish(dir, tmp string, ix *index) error {
 // write writes a file by f, and syncs it.
 func (d *disk) write(name string, f func(io.Writer) error) (_ *summer, err error) {
 	s := &summer{d: d}
-	if d.direct && direct != 0 {
-		s.f, err = files.New(name, os.O_WRONLY|direct, 0o666)
-		switch {
-		case err == nil:
-			const page = 4096
-			b := make([]byte, block+page)
-			s.buf = b[page-int(uintptr(unsafe.Pointer(&b[0]))%page):][:block]
-		case errors.Is(err, syscall.EINVAL): // a file system that cannot; some make the file before they say so
-			_ = os.Remove(name)
-		default:
-			return nil, err
-		}
+	if err := d.do("", name, func() error { return s.open(name) }); err != nil {
+		return nil, err
 	}
-	if s.buf == nil {
-		if s.f, err = files.New(name, os.O_WRONLY, 0o666); err != nil {
-			return nil, err
+	defer func() {
+		if d.silent != nil { // the file is closed when the disk answers
+			go s.f.Close()
+			return
 		}
-	}
-	defer func() { err = errors.Join(err, s.f.Close()) }()
+		err = errors.Join(err, same.Do(name, s.f.Close))
+	}()
 	if err := f(s); err != nil {
 		return nil, err
 	}
 	if err := s.rest(); err != nil {
 		return nil, err
 	}
-	if err := d.ask("sync", name); err != nil {
-		return nil, err
+	return s, d.do("sync", name, s.f.Sync)
+}
+
+// open makes the file.
+func (s *summer) open(name string) (err error) {
+	if s.d.direct && direct != 0 {
+		s.f, err = files.New(name, os.O_WRONLY|direct, 0o666)
+		if err == nil {
+			const page = 4096
+			b := make([]byte, block+page)
+			s.buf = b[page-int(uintptr(unsafe.Pointer(&b[0]))%page):][:block]
+			return nil
+		}
+		if !errors.Is(err, syscall.EINVAL) {
+			return err
+		}
+		_ = os.Remove(name) // a file system that cannot; some make the file before they say so
 	}
-	return s, s.f.Sync()
+	s.late = true
+	s.f, err = files.New(name, os.O_WRONLY, 0o666)
+	return err
 }
 
 // syncDir makes names in dir durable. Windows has no such call.
 func (d *disk) syncDir(dir string) error {
-	if err := d.ask("sync", dir); err != nil || runtime.GOOS == "windows" {
-		return err
-	}
-	f, err := files.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return d.do("sync", dir, func() error {
+		if runtime.GOOS == "windows" {
+			return nil
+		}
+		f, err := files.OpenDir(dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
 }

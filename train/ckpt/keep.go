@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/internal/files"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -136,7 +135,7 @@ func (d *disk) clear(dir string, names []string, goes func(entryName) bool) erro
 	}
 	for _, gone := range names {
 		if gone != "" {
-			err = errors.Join(err, files.RemoveAll(gone))
+			err = errors.Join(err, d.remove(gone))
 		}
 	}
 	return err

@@ -143,16 +143,6 @@ func sequenceIn(f opened) int64 {
 	return k
 }
 
-// lastSequence is the highest in dir, whose entries are es.
-func lastSequence(dir string, es []os.DirEntry) (last int64) {
-	for _, e := range es {
-		if _, ok := stepOf(e.Name()); ok {
-			last = max(last, sequenceOf(folder(filepath.Join(dir, e.Name()))))
-		}
-	}
-	return last
-}
-
 // whole is an error if src is not a whole checkpoint.
 func whole(src source) error {
 	ix, err := openIndex(src)

@@ -10,6 +10,7 @@ import (
 	"github.com/goccl/goccl/ccl"
 	"github.com/goccl/goccl/train/ckpt/internal/content"
 	"github.com/goccl/goccl/train/ckpt/internal/float"
+	"github.com/goccl/goccl/train/ckpt/internal/relay"
 	"github.com/goccl/goccl/train/internal/same"
 )
 
@@ -48,15 +49,15 @@ func loadFrom(ctx context.Context, c *ccl.Comm, src source, state any, ts []Tens
 	if err := same.Args(ctx, c, what, err); err != nil {
 		return nil, err
 	}
-	from, err := newRelay(ctx, c, own, length, cmp.Or(o.atOnce, atOnce))
+	from, err := relay.New(ctx, c, own, length, cmp.Or(o.atOnce, atOnce))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	ix, err := parseIndex(from)
-	if failed := from.drain(); failed != nil {
+	if failed := from.Drain(); failed != nil {
 		return nil, fmt.Errorf("%s: %w", what, failed)
 	}
-	err = cmp.Or(from.lost, err)
+	err = cmp.Or(from.Lost, err)
 	var missing []string
 	if err == nil {
 		want, data, missing = o.find(ix, want, data)

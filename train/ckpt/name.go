@@ -1,6 +1,7 @@
 package ckpt
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -12,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccl/goccl/internal/files"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 // Step is the name of the checkpoint of a step in dir: dir/step-00001000. Latest, Keep and Forget look for those of
@@ -69,12 +70,9 @@ func random() string {
 // has left unfinished, or is writing now, goes: of two writers the one that began first gets an
 // error.
 func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
-	if err := vacant(dir); errors.Is(err, fs.ErrExist) && damaged(dir) {
-		if err := d.ask("rename", dir); err != nil {
-			return "", 0, err
-		}
+	if err := d.do("", dir, func() error { return vacant(dir) }); errors.Is(err, fs.ErrExist) && damaged(dir) {
 		moved := dir + damagedSuffix + random()
-		err := os.Rename(dir, moved)
+		err := d.do("rename", dir, func() error { return os.Rename(dir, moved) })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", 0, err
 		}
@@ -92,15 +90,15 @@ func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
 	if err := d.makeAbove(above); err != nil {
 		return "", 0, err
 	}
-	es, err := os.ReadDir(above)
-	if err != nil {
+	var es []os.DirEntry
+	if err := d.do("", above, func() error { es, err = os.ReadDir(above); return err }); err != nil {
 		return "", 0, err
 	}
 	for _, e := range es {
 		if x := parseName(e.Name()); x.tmp && x.of == name {
 			gone, err := d.setAside(filepath.Join(above, e.Name()))
 			if err == nil && gone != "" {
-				err = files.RemoveAll(gone)
+				err = d.remove(gone)
 			}
 			if err != nil {
 				return "", 0, err
@@ -108,10 +106,17 @@ func (d *disk) take(dir string) (tmp string, sequence int64, err error) {
 		}
 	}
 	if _, ok := stepOf(name); ok {
-		sequence = lastSequence(above, es) + 1
+		steps, err := d.list(above)
+		if err != nil {
+			return "", 0, err
+		}
+		for _, s := range steps {
+			sequence = max(sequence, s.sequence)
+		}
+		sequence++
 	}
 	tmp = fmt.Sprintf("%s%s%d-%s", dir, tmpSuffix, sequence, random())
-	return tmp, sequence, os.Mkdir(tmp, 0o777)
+	return tmp, sequence, d.mkdir(tmp)
 }
 
 // damaged reports whether dir is a checkpoint of a step that has lost something, and nothing else:
@@ -165,16 +170,12 @@ func (d *disk) setAside(name string) (gone string, err error) {
 	if parseName(filepath.Base(name)).gone {
 		return name, nil
 	}
-	if err := d.ask("rename", name); err != nil {
-		return "", err
-	}
 	gone = name + goneSuffix + random()
-	if err := os.Rename(name, gone); errors.Is(err, fs.ErrNotExist) {
+	err = d.do("rename", name, func() error { return os.Rename(name, gone) })
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
-	} else if err != nil {
-		return "", err
 	}
-	return gone, nil
+	return gone, err
 }
 
 // rename gives tmp, whose files are on disk, its name.
@@ -182,13 +183,13 @@ func (d *disk) rename(dir, tmp string) error {
 	if err := d.syncDir(tmp); err != nil {
 		return d.lost(tmp, err)
 	}
-	if err := d.ask("rename", dir); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		if taken := vacant(dir); taken != nil { // which says so on every system
-			return taken
+	err := d.do("rename", dir, func() error {
+		if err := os.Rename(tmp, dir); err != nil {
+			return cmp.Or(vacant(dir), err) // which says on every system that it is taken
 		}
+		return nil
+	})
+	if err != nil {
 		return d.lost(tmp, err)
 	}
 	return d.syncDir(filepath.Dir(dir))
@@ -196,7 +197,10 @@ func (d *disk) rename(dir, tmp string) error {
 
 // lost is an error in what is written to tmp, and says so if tmp is not there.
 func (d *disk) lost(tmp string, err error) error {
-	if _, missing := os.Lstat(tmp); err == nil || !errors.Is(missing, fs.ErrNotExist) {
+	if err == nil || d.silent != nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if missing := same.Do(tmp, func() error { _, err := os.Lstat(tmp); return err }); !errors.Is(missing, fs.ErrNotExist) {
 		return err
 	}
 	return fmt.Errorf("%w: another job that saves to the same directory has removed what this one writes, or this host does not see the directory", err)

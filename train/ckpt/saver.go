@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/goccl/goccl/ccl"
-	"github.com/goccl/goccl/train/internal/same"
 )
 
 // A Saver saves in the background, on a Comm of its own: its Save returns once the data have been
@@ -28,8 +27,8 @@ type Saver struct {
 
 // NewSaver makes a Saver of the ranks of c, which all call it. When c fails, a Save under way ends.
 func NewSaver(ctx context.Context, c *ccl.Comm) (*Saver, error) {
-	return newSaver(ctx, c, func(_ context.Context, dir string) (target, string) {
-		return &disk{direct: true}, filepath.Clean(dir)
+	return newSaver(ctx, c, func(ctx context.Context, dir string) (target, string) {
+		return &disk{direct: true, ctx: ctx}, filepath.Clean(dir)
 	})
 }
 
@@ -130,15 +129,16 @@ func (s *Saver) Wait(ctx context.Context) error {
 }
 
 // Close waits for the Save under way and ends the Saver; its error is that of the last Save. If ctx
-// ends first, so does the Save, on all ranks; of a disk that does not answer Close waits half a minute.
+// ends first, so does the Save, on all ranks.
 func (s *Saver) Close(ctx context.Context) error {
 	if failed := s.of.Err(); failed != nil { // the others' Saves end for that reason, not because this rank leaves
 		s.c.Abort(failed)
 	}
 	err := s.Wait(ctx)
 	s.cancel()
-	if s.done != nil && !same.Ends(s.done) {
-		err = errors.Join(err, errors.New("ckpt: Saver: no answer from the disk; the Save is left to it"))
+	if s.done != nil {
+		err = errors.Join(err, <-s.done)
+		s.done = nil
 	}
 	return errors.Join(err, s.c.Close())
 }

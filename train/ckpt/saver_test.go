@@ -3,6 +3,8 @@ package ckpt
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -53,41 +55,85 @@ func TestSaver(t *testing.T) {
 	})
 }
 
-// Close gives up a Save to a disk that does not answer, once its context has ended; the other rank has why, and both go on.
-func TestSaverOfSilentDisk(t *testing.T) {
+// stored is a Stored that is in memory.
+type stored struct{ x []byte }
+
+func (s *stored) Type() ccl.Type { return ccl.TypeUint8 }
+func (s *stored) Len() int       { return len(s.x) }
+
+func (s *stored) ReadAt(b []byte, at int64) (int, error)  { return copy(b, s.x[at:]), nil }
+func (s *stored) WriteAt(b []byte, at int64) (int, error) { return copy(s.x[at:], b), nil }
+
+// A disk that answers nothing is given up by Save, by a Saver's Save of what is Stored and by its Close, on whichever
+// rank it is and whatever was asked of it. All ranks have an error that names the file, and go on.
+func TestSilentDisk(t *testing.T) {
 	before := same.Tick
 	t.Cleanup(func() { same.Tick = before })
-	same.Tick = time.Millisecond
-	silent, dir := make(chan struct{}), t.TempDir()
-	ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
-		reached := make(chan struct{}, 1)
-		s, err := newSaver(t.Context(), c, func(_ context.Context, dir string) (target, string) {
-			return &disk{fault: func(op, _ string) error {
-				if c.Rank() == 1 && op == "write" {
-					reached <- struct{}{}
-					<-silent
-					return errors.New("the disk answers")
+	same.Tick = 6700 * time.Microsecond
+	for _, at := range []struct {
+		by      string
+		rank, n int // the n-th write, sync or rename
+		file    string
+	}{
+		{"Save", 0, 1, "part-00001-of-00002.safetensors"},
+		{"Close", 1, 1, "part-00002-of-00002.safetensors"},
+		{"Stored", 1, 2, "part-00002-of-00002.safetensors"},
+		{"Stored", 0, 4, "index.json"},
+		{"Close", 0, 4, "index.json"},
+		{"Save", 0, 7, "step-00000001"},
+	} {
+		t.Run(fmt.Sprint(at.by, at.rank, at.n), func(t *testing.T) {
+			t.Parallel()
+			silent, dir := make(chan struct{}), t.TempDir()
+			answered := make(chan struct{})
+			ccltest.Run(t, 2, func(t testing.TB, c *ccl.Comm) {
+				ctx := t.Context()
+				reached := make(chan struct{})
+				d := &disk{}
+				if c.Rank() == at.rank {
+					d = nth(at.n, func(string, string) error {
+						close(reached)
+						<-silent
+						defer close(answered)
+						return errors.New("the disk answers")
+					})
 				}
-				return nil
-			}}, dir
-		})
-		require.NoError(t, err)
-		require.NoError(t, s.Save(t.Context(), Step(dir, 1), nil, []Tensor{{Name: "x", Shape: []int{2}, Lo: c.Rank(), Hi: c.Rank() + 1, Data: make([]float32, 1)}}))
-		if c.Rank() == 1 {
-			<-reached
-		}
-		ccltest.Barrier(t, c)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		err = s.Close(ctx)
-		require.ErrorIs(t, err, context.Canceled)
-		if c.Rank() == 1 {
-			require.ErrorContains(t, err, "no answer from the disk; the Save is left to it")
+				ts := []Tensor{{Name: "x", Shape: []int{2}, Lo: c.Rank(), Hi: c.Rank() + 1, Data: &stored{[]byte{1}}}}
+				if at.by == "Close" {
+					ts[0].Data = []byte{1}
+				}
+				var err error
+				if at.by == "Save" {
+					err = save(ctx, c, d, Step(dir, 1), nil, ts)
+				} else {
+					s, bad := newSaver(ctx, c, func(context.Context, string) (target, string) { return d, Step(dir, 1) })
+					require.NoError(t, bad)
+					require.NoError(t, s.Save(ctx, Step(dir, 1), nil, ts))
+					if at.by == "Close" && c.Rank() == at.rank {
+						<-reached
+					}
+					ccltest.Barrier(t, c)
+					if at.by == "Close" {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithCancel(ctx)
+						cancel()
+					}
+					err = s.Close(ctx)
+				}
+				if at.by != "Close" || c.Rank() == at.rank {
+					require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+					require.ErrorContains(t, err, "no answer for 2.01s: "+dir)
+					require.ErrorContains(t, err, at.file+": i/o timeout")
+				}
+				if at.by == "Close" {
+					require.ErrorIs(t, err, context.Canceled)
+				}
+				ccltest.Barrier(t, c)
+			})
 			close(silent)
-			require.ErrorContains(t, <-s.done, "the Comm is closed")
-		}
-		ccltest.Barrier(t, c)
-	})
+			<-answered
+		})
+	}
 }
 
 // A Save ends when the Comm of the training does, and a Saver of nobody is refused.

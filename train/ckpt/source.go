@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/goccl/goccl/internal/files"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 // opened is an open file of a checkpoint.
@@ -28,12 +29,19 @@ type source interface {
 type folder string
 
 func (d folder) open(file string, most int64) (opened, int64, error) {
-	f, size, err := files.OpenIn(string(d), file, most)
+	var f *os.File
+	var size int64
+	err := same.Do(d.path(file), func() (err error) { f, size, err = files.OpenIn(string(d), file, most); return err })
 	if err != nil {
 		return nil, 0, err
 	}
-	return f, size, nil
+	return onDisk{f}, size, nil
 }
+
+// onDisk is a file whose disk has five minutes for each read.
+type onDisk struct{ *os.File }
+
+func (o onDisk) ReadAt(b []byte, at int64) (int, error) { return same.ReadAt(o.File, b, at) }
 
 func (d folder) lacks(file string) bool {
 	_, err := os.Lstat(d.path(file))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 
 	"github.com/goccl/goccl/ccl"
 )
@@ -114,64 +113,4 @@ func toEach[T any](ctx context.Context, c *ccl.Comm, list []T) ([]byte, error) {
 	}
 	mine := make([]byte, counts[c.Rank()])
 	return mine, ccl.ScatterV(ctx, c, mine, all, counts, 0)
-}
-
-// relay is a reader on all ranks of what rank 0 reads, a block at a time.
-type relay struct {
-	ctx  context.Context
-	c    *ccl.Comm
-	r    io.Reader // on rank 0
-	left int64
-	buf  []byte
-	rest []byte // of buf
-	lost error  // what rank 0 could not read; the others get zeros, which are no index
-	err  error  // of the Comm
-}
-
-// newRelay makes a relay of size bytes, which rank 0 knows.
-func newRelay(ctx context.Context, c *ccl.Comm, r io.Reader, size int64, limit int) (*relay, error) {
-	n := []int64{size}
-	if err := ccl.Broadcast(ctx, c, n, 0); err != nil {
-		return nil, err
-	}
-	return &relay{ctx: ctx, c: c, r: r, left: n[0], buf: make([]byte, min(n[0], int64(limit)))}, nil
-}
-
-func (l *relay) Read(p []byte) (int, error) {
-	if len(l.rest) == 0 {
-		if err := l.next(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, l.rest)
-	l.rest = l.rest[n:]
-	return n, nil
-}
-
-// next brings a block.
-func (l *relay) next() error {
-	switch {
-	case l.err != nil:
-		return l.err
-	case l.left == 0:
-		return io.EOF
-	}
-	l.rest = l.buf[:min(l.left, int64(len(l.buf)))]
-	if l.c.Rank() == 0 && l.lost == nil {
-		_, l.lost = io.ReadFull(l.r, l.rest)
-	}
-	if l.lost != nil {
-		clear(l.rest)
-	}
-	l.left -= int64(len(l.rest))
-	l.err = ccl.Broadcast(l.ctx, l.c, l.rest, 0)
-	return l.err
-}
-
-// drain reads what is left, as the other ranks do.
-func (l *relay) drain() error {
-	for l.left > 0 && l.err == nil {
-		_ = l.next() // which is in l.err
-	}
-	return l.err
 }

@@ -27,7 +27,7 @@ type Tensor struct {
 }
 
 // Stored is Data that is not in memory, such as an offload.Column on a disk. Its bytes are saved and
-// loaded a few at a time.
+// loaded a few at a time: Save and Load wait until a read or a write of it ends.
 type Stored interface {
 	io.ReaderAt
 	io.WriterAt

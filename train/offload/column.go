@@ -84,6 +84,7 @@ func (c Column) piece(b []byte, off int64, write bool) (int, error) {
 	case off > size || int64(len(b)) > size-off:
 		return 0, io.ErrUnexpectedEOF
 	}
+	defer c.d.watch()() // a checkpoint has no context for this
 	err := c.d.wait(context.Background(), c.d.issue(&Op{b: b, at: c.at + off, end: c.end, write: write}))
 	if err != nil {
 		return 0, err

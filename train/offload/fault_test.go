@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goccl/goccl/ccl"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 // Faulty is a file that fails from the operation on that Fail says, counted from 1 over reads and writes.
@@ -83,9 +84,9 @@ func Buckets(d *Disk) (bytes int) {
 
 // Impatient has a close give a disk up after so long, until the test ends.
 func Impatient(t testing.TB, d time.Duration) {
-	before := tick
-	t.Cleanup(func() { tick = before })
-	tick = d / patience
+	before := same.Tick
+	t.Cleanup(func() { same.Tick = before })
+	same.Tick = d / 30
 }
 
 // memoryFile is a file in memory, which refuses what a direct one would.

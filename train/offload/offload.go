@@ -23,9 +23,9 @@
 //
 // The first error of the disk names the file and ends the Comm of the model, so all ranks have it.
 // Every later call of that rank returns that error. A disk that answers nothing is waited for, as
-// long as the context of the call allows. What reads or writes a Column for a checkpoint has none, and
-// waits. Close of the model and of the Disk wait for half a minute in which nothing is finished: then
-// they return an error, and leave memory and file to the disk.
+// long as the context of the call allows. What has none waits for half a minute in which nothing is
+// finished: Close of the model and of the Disk, and a checkpoint that reads or writes a Column. Then
+// there is an error, and memory and file are left to the disk.
 package offload
 
 import (

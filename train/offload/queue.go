@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 const (
@@ -81,35 +83,27 @@ func (q *queue) stop() (first, answered bool) {
 
 var errClosed = errors.New("offload: the Disk is closed, and its model is not")
 
-// tick is what a close counts, up to patience, while the disk finishes nothing. A process that is stopped
-// has no ticks.
-var tick = time.Second
-
-const patience = 30
-
 // watch bounds all waits until stop is called: a disk that finishes no part of what is under way for half a
 // minute has failed, and no operation is waited for any more. The memory of those stays the disk's.
 func (q *queue) watch() (stop func()) {
-	over, ticks := make(chan struct{}), time.NewTicker(tick)
+	over, tick, before := make(chan struct{}), same.Tick, q.end.parts.Load()
 	go func() {
-		defer ticks.Stop()
-		for idle, before := 0, q.end.parts.Load(); idle < patience; {
-			select {
-			case <-over:
-				return
-			case <-ticks.C:
-			}
+		_, ended := same.Ends(tick, over, func() bool {
 			q.mu.Lock()
-			if now := q.end.parts.Load(); len(q.ops) == 0 || now != before {
-				idle, before = 0, now
-			} else if idle++; idle == patience {
-				q.fail(fmt.Errorf("offload: no answer for %v: %s", patience*tick, q.f.Name()))
-				if !q.end.gone {
-					q.end.gone = true
-					close(q.end.dead)
-				}
-			}
-			q.mu.Unlock()
+			defer q.mu.Unlock()
+			last := before
+			before = q.end.parts.Load()
+			return len(q.ops) == 0 || before != last
+		})
+		if ended {
+			return
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.fail(fmt.Errorf("offload: %w", same.NoAnswer(tick, q.f.Name())))
+		if !q.end.gone {
+			q.end.gone = true
+			close(q.end.dead)
 		}
 	}()
 	return func() { close(over) }

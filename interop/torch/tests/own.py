@@ -541,6 +541,26 @@ def twice(rank, n, store):
     same(x, torch.ones(1), "the sum of a rank alone")
 
 
+def missed():
+    """Rank 0 names all ranks that have not come, up to 16."""
+    import torch_goccl
+
+    for here, missing in ([], "ranks 1, 2, 3 have"), ([1, 3], "rank 2 has"), ([1, 2, 3], "ranks 1, 2, 3 have"):
+        store = dist.HashStore()
+        for r in here:
+            store.set(f"goccl/hello/{r}", "x")
+        try:
+            torch_goccl._fresh(store, 0, 4, 0.01)
+        except dist.DistBackendError as e:
+            assert f"rank 0 of 4: after 0.01s {missing} not joined" in str(e), e
+        else:
+            raise AssertionError("ranks have joined that are not there")
+    try:
+        torch_goccl._fresh(dist.HashStore(), 0, 40, 0.01)
+    except dist.DistBackendError as e:
+        assert "14, 15, 16 and 23 more have not joined" in str(e), e
+
+
 def abandoned(rank, n):
     """A group ends with a message under way that nobody sends."""
     group = dist.new_group(backend="goccl")
@@ -653,6 +673,8 @@ def run(rank, n, store):
         crossed(rank, n)
     groups(rank, n)  # after which gloo can make none
     twice(rank, n, dist.FileStore(store + ".twice", n))
+    if rank == 0:
+        missed()
     if n > 1:
         abandoned(rank, n)
     try:

@@ -56,7 +56,7 @@ def _fresh(store, rank, size, seconds):
     def late(who):
         nonlocal nap
         if time.monotonic() > until:
-            raise dist.DistBackendError(f"goccl: the timeout has passed: rank {rank} of {size}: after {seconds:g}s {who}")
+            raise dist.DistBackendError(f"goccl: the timeout has passed: rank {rank} of {size}: after {seconds:g}s {who()}")
         time.sleep(nap)
         nap = min(nap * 1.5, 0.02)
 
@@ -69,17 +69,27 @@ def _fresh(store, rank, size, seconds):
             while first < size and store.check([f"goccl/{mine}/{first}"]):
                 first += 1
             if first < size:
-                late(f"rank {first} has not joined")
+                late(lambda: _missing(store, size, mine))
     else:
         while True:
             if store.check(["goccl/attempt"]):
                 attempt, _, ranks = store.get("goccl/attempt").decode().partition(" ")
                 if mine in ranks:
                     break
-            late("rank 0 has not answered")
+            late(lambda: "rank 0 has not answered")
         store.set(f"goccl/{attempt}/{rank}", "")
         mine = attempt
     return dist.PrefixStore("goccl/" + mine, store)
+
+
+def _missing(store, size, attempt, most=16):
+    """Says which ranks have not said who they are, or else have not seen themselves in rank 0's list."""
+    for key in "hello", attempt:
+        if ranks := [r for r in range(1, size) if not store.check([f"goccl/{key}/{r}"])]:
+            more = f" and {len(ranks) - most} more" if len(ranks) > most else ""
+            listed = ", ".join(map(str, ranks[:most]))
+            return f"rank {listed} has not joined" if len(ranks) == 1 else f"ranks {listed}{more} have not joined"
+    return "all have joined"
 
 
 _given = None  # the group that init_process_group has made, and torch.distributed's is about to ask for

@@ -250,8 +250,9 @@ func TestDamagedOnOneDisk(t *testing.T) {
 			b[len(b)*2/3]++
 			require.NoError(t, os.WriteFile(file, b, 0o600))
 		},
-		"the end of": func(t testing.TB, file string) { require.NoError(t, os.Truncate(file, 100)) },
-		"all of":     func(t testing.TB, file string) { require.NoError(t, os.Truncate(file, 0)) },
+		"the end of":         func(t testing.TB, file string) { require.NoError(t, os.Truncate(file, 100)) },
+		"all but 8 bytes of": func(t testing.TB, file string) { require.NoError(t, os.Truncate(file, 8)) }, // as of what was removed
+		"all of":             func(t testing.TB, file string) { require.NoError(t, os.Truncate(file, 0)) },
 	} {
 		for _, what := range []string{parts, indexEnd} {
 			t.Run(name+" "+what, func(t *testing.T) {

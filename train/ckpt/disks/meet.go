@@ -110,7 +110,7 @@ func (d *Disks) holds(ctx context.Context, prefix string) (list []held, err erro
 	}
 	for _, e := range es {
 		h := held{Name: e.Name, Size: e.Size}
-		if _, part, ok := slots.Named(e.Name); ok && !part && !slots.Empty(e.Size) {
+		if _, part, ok := slots.Named(e.Name); ok && !part {
 			if k, read := d.known[e.Name]; read && k.Size == e.Size {
 				h = k
 			} else if err := d.sum(ctx, &h); errors.Is(err, fs.ErrNotExist) { // deleted since then
@@ -138,8 +138,7 @@ func (d *Disks) sum(ctx context.Context, h *held) error {
 		return err
 	}
 	defer o.Close()
-	h.Size = o.Size()
-	h.Sum, h.Good, err = indexes.Sum(o)
+	h.Size, h.Sum, h.Good, err = indexes.Sum(o)
 	return err
 }
 

@@ -19,12 +19,13 @@ import (
 	"syscall"
 
 	"github.com/goccl/goccl/internal/files"
+	"github.com/goccl/goccl/train/internal/same"
 )
 
 // Dir is a Store in the directory of that name, one file for each object. A file is written beside
 // its name, synced, and renamed or linked, so the file system must have hard links. Directories are
-// made as they are needed, so no object may be called as the beginning of another's path. Dir
-// implements Sweeper.
+// made as they are needed, so no object may be called as the beginning of another's path. A disk that
+// answers nothing has five minutes for what Put and ReadAt ask of it. Dir implements Sweeper.
 type Dir string
 
 // unended is the end of the name of a file that a Put is writing, or was.
@@ -58,7 +59,8 @@ func (d Dir) Put(ctx context.Context, name string, size int64, fresh bool, write
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // which never fails
 	tmp := to + ".put-" + hex.EncodeToString(b)
-	f, err := files.New(tmp, os.O_WRONLY, 0o666)
+	var f *os.File
+	err = same.Do(tmp, func() (err error) { f, err = files.New(tmp, os.O_WRONLY, 0o666); return err })
 	if err != nil {
 		return err
 	}
@@ -68,37 +70,60 @@ func (d Dir) Put(ctx context.Context, name string, size int64, fresh bool, write
 		err = fmt.Errorf("put %s: %d bytes were written, and %d announced", name, w.n, size)
 	}
 	if err == nil {
-		err = f.Sync()
+		err = same.Do(tmp, f.Sync)
 	}
-	err = errors.Join(err, f.Close())
-	if err == nil && fresh {
-		err = os.Link(tmp, to)
-	} else if err == nil {
-		err = os.Rename(tmp, to)
-	}
-	if fresh || err != nil {
-		_ = os.Remove(tmp)
-	}
-	if err != nil {
+	if errors.Is(err, os.ErrDeadlineExceeded) { // Sweep removes the file
+		go f.Close()
 		return err
 	}
-	return syncDir(filepath.Dir(to))
+	failed := errors.Join(err, same.Do(tmp, f.Close))
+	return same.Do(to, func() error {
+		err := failed
+		if err == nil && fresh {
+			err = os.Link(tmp, to)
+		} else if err == nil {
+			err = os.Rename(tmp, to)
+		}
+		if fresh || err != nil {
+			_ = os.Remove(tmp)
+		}
+		if err != nil {
+			return err
+		}
+		return syncDir(filepath.Dir(to))
+	})
 }
 
-// until is a writer that ends with a context.
+// until is a writer to a file that ends with a context.
 type until struct {
 	ctx context.Context
-	w   io.Writer
+	f   *os.File
 	n   int64
 }
 
+// dirty is about what may be in the page cache: what a slow disk can take while a sync is waited for.
+const dirty = 512 << 20
+
 func (u *until) Write(b []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
+	for done := 0; done < len(b); {
+		if err := u.ctx.Err(); err != nil {
+			return done, err
+		}
+		some := b[done:min(len(b), done+4<<20)]
+		after := u.n + int64(len(some))
+		err := same.Do(u.f.Name(), func() error {
+			_, err := u.f.Write(some)
+			if err == nil && u.n/dirty != after/dirty {
+				err = u.f.Sync()
+			}
+			return err
+		})
+		if err != nil {
+			return done, err
+		}
+		done, u.n = done+len(some), after
 	}
-	n, err := u.w.Write(b)
-	u.n += int64(n)
-	return n, err
+	return len(b), nil
 }
 
 // makeAll makes dir and what is missing above it, each durable before what it holds.
@@ -134,6 +159,8 @@ type inDir struct {
 }
 
 func (o inDir) Size() int64 { return o.size }
+
+func (o inDir) ReadAt(b []byte, at int64) (int, error) { return same.ReadAt(o.File, b, at) }
 
 // Open is Store's.
 func (d Dir) Open(ctx context.Context, name string) (Object, error) {

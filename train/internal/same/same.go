@@ -55,6 +55,9 @@ func (f *Facts) Agree(ctx context.Context, c *ccl.Comm) error {
 		f.most[2] = 1
 	}
 	if err := ccl.AllReduce(ctx, c, f.most[:], f.most[:], ccl.Max); err != nil {
+		if f.bad != nil { // which the others cannot be told
+			return fmt.Errorf("%s: %w; this rank has: %w", f.what, err, f.bad)
+		}
 		return fmt.Errorf("%s: %w", f.what, err)
 	}
 	if f.most[0] == ^f.most[1] && f.most[2] == 0 {

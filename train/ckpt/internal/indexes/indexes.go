@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/goccl/goccl/train/ckpt/internal/fetch"
+	"github.com/goccl/goccl/train/ckpt/internal/slots"
 	"github.com/goccl/goccl/train/ckpt/store"
 )
 
@@ -23,11 +24,22 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 var envelope = regexp.MustCompile(`^\{"format":"goccl-ckpt/1","crc32c":(\d+),"index":`)
 
 // Sum is the checksum of the body of an index. It is good if the index says the same. That of an empty
-// index is 0, and not good.
-func Sum(o store.Object) (sum uint32, good bool, err error) {
-	if o.Size() == 0 {
-		return 0, false, nil
+// index is 0, and not good. size is that of the index; that of one which was cut to as many bytes as an
+// empty one has is 0, as if nothing were left.
+func Sum(o store.Object) (size int64, sum uint32, good bool, err error) {
+	empty, err := slots.IsEmpty(o)
+	if size = o.Size(); err != nil || empty || size == 0 {
+		return size, 0, false, err
 	}
+	sum, good, err = sumOf(o)
+	if slots.Empty(size) {
+		size = 0
+	}
+	return size, sum, good, err
+}
+
+// sumOf is Sum of what is not empty.
+func sumOf(o store.Object) (sum uint32, good bool, err error) {
 	head := make([]byte, min(64, o.Size()))
 	if _, err := o.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return 0, false, err

@@ -21,9 +21,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccl/goccl/train/ckpt/store"
@@ -45,73 +42,33 @@ var (
 	ErrRemoved = fmt.Errorf("another job that saves to the same name has removed what this one writes: %w", fs.ErrExist)
 )
 
-var objects = regexp.MustCompile(`^(?:index(?:\.(\d{1,9}))?\.json|part-\d{5,}-of-\d{5,}\.(\d{1,9}-\d{1,18}-[0-9a-f]{16})\.safetensors)$`)
-
 // empty is what an empty index has, which is shorter than any other.
 const empty = "removed\n"
 
-// Empty reports whether an index of so many bytes is an empty one.
+// Empty reports whether an index of so many bytes is an empty one, unless it was cut off there: IsEmpty tells.
 func Empty(size int64) bool { return size == int64(len(empty)) }
 
-// mark is what an attempt is called.
-type mark struct {
-	slot     int
-	sequence int64
-	random   string
-}
-
-func (m mark) String() string { return fmt.Sprintf("%d-%d-%s", m.slot, m.sequence, m.random) }
-
-// named is what the name of an object says: the mark of a part, or the slot of an index.
-func named(object string) (m mark, part, ok bool) {
-	f := objects.FindStringSubmatch(path.Base(object))
-	if f == nil {
-		return m, false, false
+// IsEmpty reports whether an index is an empty one.
+func IsEmpty(o store.Object) (bool, error) {
+	if !Empty(o.Size()) {
+		return false, nil
 	}
-	if f[2] == "" {
-		m.slot, _ = strconv.Atoi(f[1])
-		return m, false, true
+	b := make([]byte, len(empty))
+	if n, err := o.ReadAt(b, 0); n < len(b) {
+		return false, err
 	}
-	fields := strings.Split(f[2], "-")
-	m.slot, _ = strconv.Atoi(fields[0])
-	m.sequence, _ = strconv.ParseInt(fields[1], 10, 64)
-	m.random = fields[2]
-	return m, true, true
+	return string(b) == empty, nil
 }
-
-// Named is the slot that the name of an object says, and whether the object is a part or an index. It
-// is neither if ok is false.
-func Named(object string) (slot int, part, ok bool) {
-	m, part, ok := named(object)
-	return m.slot, part, ok
-}
-
-// Writer is the rank that has put a part, by the name of the part.
-func Writer(object string) string {
-	var rank, size int
-	if _, err := fmt.Sscanf(path.Base(object), "part-%d-of-%d.", &rank, &size); err != nil {
-		return "another rank"
-	}
-	return fmt.Sprintf("rank %d of the %d that saved", rank-1, size)
-}
-
-// PartName is what an attempt calls a part.
-func PartName(name, mark string) string {
-	return strings.TrimSuffix(name, partEnd) + "." + mark + partEnd
-}
-
-// of reports whether an object is a part of the attempt.
-func of(mark, object string) bool { return strings.HasSuffix(object, "."+mark+partEnd) }
 
 // lot is what a Store has of one name.
 type lot struct {
 	name      string
-	last      int   // the last slot that is decided; -1: none
-	size      int64 // of what is there
+	last      int  // the last slot that is decided; -1: none
+	removed   bool // what is there is an empty index
 	sequences []int64
 }
 
-func (l *lot) live() bool { return l.last >= 0 && !Empty(l.size) }
+func (l *lot) live() bool { return l.last >= 0 && !l.removed }
 
 // slot is the name of the object that decides a slot.
 func (l *lot) slot(n int) string {
@@ -166,10 +123,27 @@ func (k *Rack) look(prefix string) (map[string]*lot, error) {
 		if part {
 			l.sequences = append(l.sequences, m.sequence)
 		} else if m.slot > l.last {
-			l.last, l.size = m.slot, e.Size
+			l.last, l.removed = m.slot, Empty(e.Size)
+		}
+	}
+	for _, l := range lots { // one without parts, as most that were removed, has nothing that a cut index could lose
+		if l.removed && len(l.sequences) > 0 {
+			if l.removed, err = k.isEmpty(l.slot(l.last)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return lots, nil
+}
+
+// isEmpty reports whether an object is an empty index.
+func (k *Rack) isEmpty(name string) (is bool, err error) {
+	o, err := k.Open(name)
+	if err != nil {
+		return false, err
+	}
+	is, err = IsEmpty(o)
+	return is, errors.Join(err, o.Close())
 }
 
 func lotOf(lots map[string]*lot, name string) *lot {
@@ -321,7 +295,7 @@ func (k *Rack) bury(l *lot, fresh bool) error {
 		return err
 	})
 	if k.noted(err) == nil {
-		l.last, l.size = slot, int64(len(empty))
+		l.last, l.removed = slot, true
 	}
 	return err
 }
@@ -357,7 +331,8 @@ func (k *Rack) settle(l *lot, attempt string, failed error) error {
 	if errors.Is(err, fs.ErrExist) {
 		var o store.Object
 		if o, err = after.s.Open(after.ctx, slot); err == nil {
-			if !Empty(o.Size()) {
+			var none bool
+			if none, err = IsEmpty(o); err == nil && !none {
 				names, err = k.files(o)
 			}
 			err = errors.Join(err, o.Close())

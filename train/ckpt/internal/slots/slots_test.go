@@ -156,3 +156,41 @@ func TestTooMany(t *testing.T) {
 	_, _, err := New(t.Context(), dir, files).Take("step-00000002", true, nil)
 	require.ErrorContains(t, err, "no Save has put there")
 }
+
+// An index of which a crash has left as many bytes as an empty one has is damaged: the checkpoint was not removed, and
+// nothing of it is deleted. One that has no part is taken for removed: nothing is left to be lost.
+func TestCutIndex(t *testing.T) {
+	dir := store.Dir(t.TempDir())
+	k := func() *Rack {
+		return New(t.Context(), dir, func(o store.Object) (map[string]bool, error) {
+			if Empty(o.Size()) {
+				return nil, errors.New("no index")
+			}
+			return files(o)
+		})
+	}
+	const name, next = "step-00000001", "step-00000002"
+	mark, _, err := k().Take(name, true, nil)
+	require.NoError(t, err)
+	part := PartName("part-00001-of-00001.safetensors", mark)
+	require.NoError(t, k().Put(name+"/"+part, 1, text("x")))
+	require.NoError(t, k().Publish(name, mark, int64(len(part)), text(part)))
+	require.NoError(t, dir.Put(t.Context(), name+"/index.json", int64(len(empty)), false, text(part[:len(empty)])))
+
+	live, err := k().Live(".")
+	require.NoError(t, err)
+	require.Equal(t, []string{name}, live)
+	_, _, err = k().Take(name, true, func() bool { return false })
+	require.ErrorIs(t, err, ErrTaken)
+	require.NoError(t, k().Clear(".", nil, func(string, int64) bool { return true }))
+	o, err := k().Open(name + "/" + part)
+	require.NoError(t, err, "the part stays")
+	require.NoError(t, o.Close())
+
+	require.NoError(t, k().Clear(".", []string{name}, func(string, int64) bool { return true }), "it may go")
+	require.True(t, k().Lacks(name+"/"+part))
+	require.NoError(t, dir.Put(t.Context(), next+"/index.json", int64(len(empty)), false, text("12345678")))
+	live, err = k().Live(".")
+	require.NoError(t, err)
+	require.Empty(t, live)
+}
