@@ -155,7 +155,7 @@ func (all sites) handOver() {
 			s.Post(event.New(0, event.RankLeft, w, -1, s.Here.Node, nil))
 		}
 		await(s.Job, SoonFor, func() bool {
-			s.Job.Time.Coarse.WakeMonitor() // which sees who leaves, and who ends
+			s.Job.Time.Coarse.WakeMonitor() // it sees processes leave and end
 			s.Scan()
 			s.Job.mu.Lock()
 			defer s.Job.mu.Unlock()
