@@ -282,7 +282,7 @@ func (t *tuner) say(ctx context.Context, x *fit.Trainer) error {
 	return err
 }
 
-// prompt is what is continued: of a model that chats, the answer to a user who says it.
+// prompt returns the tokens to continue: with -kind chat the template's of a user's message, up to the answer.
 func (t *tuner) prompt() ([]int32, error) {
 	if t.c.kind != "chat" {
 		return t.tok.Encode(t.c.prompt, true), nil
