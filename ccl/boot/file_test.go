@@ -93,7 +93,8 @@ func TestFileMissing(t *testing.T) {
 		here := simnet.New(1, 1, simnet.Link{}).Host(0)
 		_, err := File(here.Context(within(t, time.Second)), dir, "job", 1, 2)
 		e := wantError(t, err, Timeout, 1, 0)
-		require.Regexp(t, `^rank 0 was not found at its host within [\d.]+m?s: rank 0 has not written .*goccl-[0-9a-f]{16} yet\. Is it running, and is its port open\?$`, e.Text)
+		require.Regexp(t, `^rank 0 was not found at its host within [\d.]+m?s: rank 0 has not written .*`+
+			`goccl-[0-9a-f]{16} yet\. Is it running, and is its port open\?$`, e.Text)
 	})
 
 	_, err := File(within(t, long), filepath.Join(dir, "none"), "job", 0, 2)

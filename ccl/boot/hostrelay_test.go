@@ -65,7 +65,8 @@ func readVerdict(t *testing.T, c *auth.Stream) verdict {
 	return v
 }
 
-// Rank 0 may end as soon as the relay has confirmed, and a launcher then end this process: its rank has its answer by then.
+// Rank 0 may end as soon as the relay has confirmed, and a launcher then end this process: its rank has its answer
+// by then.
 func TestRelay(t *testing.T) {
 	noLeaks(t)
 	_, root, rank := relayOf(t, 2)

@@ -160,7 +160,8 @@ func TestTranslatedRoot(t *testing.T) {
 		here := simnet.New(1, 1, simnet.Link{}).Host(0)
 		_, err := TCP(here.Context(within(t, time.Second)), net.JoinHostPort(translated, port), 0, 2, nil)
 		e := wantError(t, err, Timeout, 0, 1)
-		require.Regexp(t, `^1 rank has not joined after .*: 1\. The root's host 192\.0\.2\.1 is not this host, .*: rank 0 listens at all addresses here`, e.Text)
+		require.Regexp(t, `^1 rank has not joined after .*: 1\. The root's host 192\.0\.2\.1 is not this host, .*: `+
+			`rank 0 listens at all addresses here`, e.Text)
 	})
 }
 
