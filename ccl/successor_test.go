@@ -149,7 +149,7 @@ func TestKilledHostIsNamed(t *testing.T) {
 	}
 }
 
-// hearsOfKilledHeir is a rank of TestKilledHeirIsNamed. Ranks 2 and 3 are a host: the one leaves, and kills the other then.
+// hearsOfKilledHeir is a rank of TestKilledHeirIsNamed. Ranks 2 and 3 are a host: rank 2 leaves, and then kills rank 3.
 func hearsOfKilledHeir(ctx context.Context, t *testing.T, _ string) {
 	world := joined(ctx, t, &ccl.Options{PeerTimeout: long})
 	pids := make([]int64, world.Size())
@@ -181,8 +181,8 @@ func hearsOfKilledHeir(ctx context.Context, t *testing.T, _ string) {
 	fmt.Printf("rank %d: has heard\n", world.Rank())
 }
 
-// The first process of a host leaves in good order, and the next, the last one there, is killed at once: it has not left, and is
-// reported lost.
+// The first process of a host leaves in good order, and the next, the last one there, is killed at once: it has
+// not left, and is reported lost.
 func TestKilledHeirIsNamed(t *testing.T) {
 	out := processes(t, 4, 2, "killed heir", "")
 	for r := range 2 {
