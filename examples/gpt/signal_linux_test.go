@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heedInterrupt has the processes that this one starts until the test ends heed an interrupt, though this one ignores it,
-// as what a script's & has started does: a signal that is caught here is not ignored there.
+// heedInterrupt has the processes that a test starts heed an interrupt, though the test ignores it, as a program does
+// that a script has started with &: a signal that is caught here is not ignored there.
 func heedInterrupt(t *testing.T) {
 	if signal.Ignored(os.Interrupt) {
 		caught := make(chan os.Signal, 1)
