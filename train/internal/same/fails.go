@@ -23,7 +23,8 @@ func Fails(c *ccl.Comm) bool {
 	}
 }
 
-// Tick is what Ends is given to count, up to patience. A process that is stopped has no ticks. Tests change it.
+// Tick is what Ends counts, up to patience, for a queue of operations; Do counts ten as one. A process that is stopped
+// has no ticks. Tests change it.
 var Tick = time.Second
 
 const patience = 30
